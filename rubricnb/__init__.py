@@ -1,0 +1,51 @@
+"""rubricnb: how far can one trust a language model that scores text against a rubric?
+
+``import rubricnb as rb`` is lazy (PEP 562): a name is loaded when it is first used, so that the
+import itself costs milliseconds and needs no engine.
+
+Examples
+--------
+>>> import rubricnb as rb
+>>> rb.balanced(3).orderings().tolist()
+[[1, 2, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1], [2, 1, 3], [1, 3, 2]]
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+# module -> its public names; one line per module, read top-down like the paper's method section.
+_PUBLIC = {
+    "data": ["load", "datasets", "published", "claims", "pairs"],
+    "permutation": [
+        "balanced",
+        "williams",
+        "shuffled",
+        "fixed",
+        "descending",
+        "single",
+        "placebo",
+        "Design",
+        "position_counts",
+        "neighbour_counts",
+    ],
+    "judging": ["plan", "plan_criteria", "estimate", "open_judge", "run", "recorded", "simulate"],
+    "statistics": ["position_bias", "score_position", "agreement"],
+}
+_MODULES = ["checks", "data", "judging", "permutation", "plots", "prompts", "statistics"]
+_HOME = {name: module for module, names in _PUBLIC.items() for name in names}
+
+__all__ = [*sorted(_HOME), *_MODULES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"rubricnb.{_HOME[name]}"), name)
+    if name in _MODULES:
+        return import_module(f"rubricnb.{name}")
+    raise AttributeError(f"module 'rubricnb' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,1 @@
+"""What is judged: items, rubrics, dataset loaders and the papers' published tables."""

@@ -1,0 +1,136 @@
+"""The contract between the package and whoever judges: one request in, one reply out.
+
+A judge turns requests into replies. It never parses a score and never touches the store, so an
+engine is one class with one method, and old answers can be read again by a better parser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Readout = Literal["feedback", "score", "logprobs"]
+PromptFormat = Literal["chat", "plain"]
+Finish = Literal["stop", "length", "refusal", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One chat message. In the plain format there is one, and its content is the whole prompt."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to a judge, rendered.
+
+    Attributes
+    ----------
+    request_id, key
+        The plan's 64-bit id, and the SHA-256 of everything that changes the answer.
+    messages
+        The prompt.
+    slots
+        The text after which each answer stands: ``("[RESULT]",)`` in Setting 1, one
+        ``"[Criterion]"`` a line in Setting 2. Readouts ``score`` and ``logprobs`` force it.
+    choices
+        The label of the option at position 1, 2, …; a slot is followed by a space and one of them.
+    readout
+        ``feedback``: free text. ``score``: every slot filled with one of the choices and nothing
+        else. ``logprobs``: the probability of every choice at every slot.
+    prompt_format, temperature, effort, thinking, seed, max_tokens
+        As in the requests frame; ``max_tokens`` is resolved, ``seed`` differs by replicate.
+    item_id, criterion, ordering, replicate, quality
+        What the request is about. Only simulated judges look at these; ``quality`` is the human
+        rating on the scale of the options, or None.
+    group
+        Requests of one group share a long prefix (the same text, layout and template).
+    """
+
+    request_id: int
+    key: str
+    messages: tuple[Message, ...]
+    slots: tuple[str, ...]
+    choices: tuple[str, ...]
+    readout: Readout
+    prompt_format: PromptFormat = "chat"
+    temperature: float = 0.0
+    effort: str = "default"
+    thinking: str = "default"
+    seed: int = 0
+    max_tokens: int = 1024
+    item_id: str = ""
+    criterion: str = ""
+    ordering: tuple[int, ...] = ()
+    replicate: int = 1
+    quality: float | None = None
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a judge answered.
+
+    Attributes
+    ----------
+    text
+        The answer's text; for ``score`` and ``logprobs`` the slots with their (argmax) labels.
+    finish
+        ``stop``; ``length`` when the token limit cut it; ``refusal``; ``error``, with `error`.
+    probabilities
+        ``logprobs`` only: slot × position, the probability of each whole label directly after the
+        slot, *not* renormalised (their sum is the label mass).
+    prompt_tokens, cached_tokens, completion_tokens
+        Tokens sent, of these served from the engine's prefix cache, and received.
+    seconds
+        From sending to the full answer.
+    """
+
+    request_id: int
+    text: str
+    finish: Finish = "stop"
+    probabilities: tuple[tuple[float, ...], ...] | None = None
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    seconds: float = 0.0
+    error: str | None = None
+
+
+class Judge(Protocol):
+    """Whoever answers requests.
+
+    Attributes
+    ----------
+    slug
+        Names the judge in frames and files.
+    source
+        What a page calls its numbers: ``live`` or ``simulated``.
+    identity
+        Everything about the judge that changes an answer, and nothing else: weights' hash with
+        engine and version, or base URL and model. Never a port, a key or a machine.
+    deterministic
+        Whether greedy answers repeat, so that a repeated prompt is asked once.
+    readouts
+        What it can do; the first is what ``auto`` means.
+    concurrency
+        Requests in flight at once; at most as many are repeated after a kill.
+    """
+
+    slug: str
+    source: Literal["live", "simulated"]
+    identity: str
+    deterministic: bool
+    readouts: tuple[Readout, ...]
+    concurrency: int
+
+    def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
+        """Answer requests in any order, as answers come; takes them as it needs them."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the engine."""
+        ...

@@ -1,0 +1,346 @@
+"""How the options of a rubric are reordered: designs, and the counts that prove their balance.
+
+A *design* says in which orderings a judge sees the n options of a rubric (Setting 1 of
+arXiv:2602.02219) or the n criteria of a prompt (Setting 2). An ordering lists what stands at
+position 1, 2, …, n; everything counts from 1. ``[3, 1, 2]`` shows score 3 first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import factorial
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rubricnb.hashing import hash64, mix64
+
+IntArray = NDArray[np.int64]
+DesignName = Literal["balanced", "williams", "shuffled", "fixed", "descending", "single", "placebo"]
+
+
+@dataclass(frozen=True)
+class Design:
+    """A named set of k orderings of n options; made by the constructors below.
+
+    Attributes
+    ----------
+    name
+        The constructor's name; the ``design`` column of requests and judgments.
+    n
+        Number of options.
+    k
+        Number of reads per item.
+    order
+        The one ordering shown, for ``single``; else ``None``.
+    """
+
+    name: DesignName
+    n: int
+    k: int
+    order: tuple[int, ...] | None = None
+
+    @property
+    def per_item(self) -> bool:
+        """Whether every item draws orderings of its own (``shuffled`` only)."""
+        return self.name == "shuffled"
+
+    @property
+    def balanced(self) -> bool:
+        """Whether every option stands equally often at every position."""
+        return self.name in ("balanced", "williams")
+
+    def orderings(self, item_id: str | None = None, seed: int = 0) -> IntArray:
+        """Return the orderings, one row per read.
+
+        Parameters
+        ----------
+        item_id
+            Needed by ``shuffled``, whose orderings are drawn per item; ignored by the others.
+        seed
+            Seed of that draw.
+
+        Returns
+        -------
+        ndarray of int, shape (k, n)
+            Row j lists the option at position 1, …, n in read j + 1.
+
+        Raises
+        ------
+        ValueError
+            ``shuffled`` without an ``item_id``.
+
+        Examples
+        --------
+        >>> shuffled(5, 2).orderings("hanna/001/coherence", seed=0).tolist()
+        [[5, 1, 4, 3, 2], [4, 1, 5, 2, 3]]
+        """
+        up = np.arange(1, self.n + 1)
+        match self.name:
+            case "balanced":
+                return np.vstack([_rotations(up), _rotations(up[::-1])])
+            case "williams":
+                return _williams(self.n)
+            case "shuffled":
+                if item_id is None:
+                    raise ValueError("shuffled draws per item: pass orderings(item_id=…, seed=…)")
+                return _shuffled(self.n, self.k, item_id, seed)
+            case "fixed" | "placebo":
+                return np.tile(up, (self.k, 1))
+            case "descending":
+                return up[None, ::-1].copy()
+            case "single":
+                return np.array([self.order])
+
+
+def balanced(n: int) -> Design:
+    """The papers' BALANCED: n forward and n reverse cyclic rotations (arXiv:2602.02219, §3.1).
+
+    Every option stands exactly twice at every position. At n = 2 these are two distinct
+    orderings, each twice. Neighbours are *not* balanced: see `williams`.
+
+    Parameters
+    ----------
+    n
+        Number of options, 2 or more.
+
+    Examples
+    --------
+    >>> balanced(3).orderings()
+    array([[1, 2, 3],
+           [2, 3, 1],
+           [3, 1, 2],
+           [3, 2, 1],
+           [2, 1, 3],
+           [1, 3, 2]])
+    """
+    return Design("balanced", _options(n), 2 * n)
+
+
+def williams(n: int) -> Design:
+    """A Williams square: balanced in position *and* in who stands directly before whom.
+
+    n orderings for even n, 2n for odd n (Williams 1949). Every ordered pair of options is
+    adjacent equally often: once for even n, twice for odd n.
+
+    Parameters
+    ----------
+    n
+        Number of options, 2 or more.
+
+    Examples
+    --------
+    >>> williams(4).orderings().tolist()
+    [[1, 2, 4, 3], [2, 3, 1, 4], [3, 4, 2, 1], [4, 1, 3, 2]]
+    """
+    return Design("williams", _options(n), n if n % 2 == 0 else 2 * n)
+
+
+def shuffled(n: int, k: int) -> Design:
+    """The papers' RANDOM: k orderings drawn for each item, distinct as long as n! allows.
+
+    Each item has a random stream of its own, hashed from the seed and its id, so its orderings
+    do not depend on the other items. Beyond n! orderings (n = 2 or 3 at k = 10) whole rounds of
+    all n! are drawn again.
+
+    Parameters
+    ----------
+    n
+        Number of options, 2 or more.
+    k
+        Reads per item, 1 or more.
+
+    Examples
+    --------
+    >>> len({tuple(o) for o in shuffled(5, 10).orderings("item", seed=1)})
+    10
+    """
+    return Design("shuffled", _options(n), _reads(k))
+
+
+def fixed(n: int, k: int) -> Design:
+    """The papers' FIXED: (1, …, n), k times.
+
+    A deterministic judge gives k copies of one read: its number of effective reads is 1.
+
+    Examples
+    --------
+    >>> fixed(3, 2).orderings().tolist()
+    [[1, 2, 3], [1, 2, 3]]
+    """
+    return Design("fixed", _options(n), _reads(k))
+
+
+def descending(n: int) -> Design:
+    """(n, …, 1), once (*Descending-Numeric* of arXiv:2506.22316).
+
+    Examples
+    --------
+    >>> descending(3).orderings().tolist()
+    [[3, 2, 1]]
+    """
+    return Design("descending", _options(n), 1)
+
+
+def single(order: ArrayLike) -> Design:
+    """One given ordering, once.
+
+    Parameters
+    ----------
+    order
+        A permutation of 1, …, n.
+
+    Raises
+    ------
+    ValueError
+        `order` is not such a permutation.
+
+    Examples
+    --------
+    >>> single([3, 1, 2]).orderings().tolist()
+    [[3, 1, 2]]
+    """
+    options = [int(o) for o in np.asarray(order).ravel()]
+    if sorted(options) != list(range(1, len(options) + 1)) or len(options) < 2:
+        raise ValueError(f"order {options} is not a permutation of 1..{max(len(options), 2)}")
+    return Design("single", len(options), 1, tuple(options))
+
+
+def placebo(n: int, k: int) -> Design:
+    """(1, …, n) under k meaning-free edits of the prompt: the control for every order effect.
+
+    The edits (a blank line, ``Score 1 :``, a header's synonym, a trailing space and their
+    combinations) are `rubricnb.prompts.PLACEBO_EDITS`; ``ordering_index`` j takes the j-th.
+
+    Parameters
+    ----------
+    n
+        Number of options, 2 or more.
+    k
+        Number of edits, 1 to 15.
+
+    Examples
+    --------
+    >>> placebo(3, 2).orderings().tolist()
+    [[1, 2, 3], [1, 2, 3]]
+    """
+    if not 1 <= k <= 15:
+        raise ValueError(f"k = {k}: there are 15 placebo edits, so k is 1 to 15")
+    return Design("placebo", _options(n), k)
+
+
+def position_counts(orderings: ArrayLike) -> IntArray:
+    """How often each option stands at each position.
+
+    Parameters
+    ----------
+    orderings
+        Array (k, n), as a design gives it.
+
+    Returns
+    -------
+    ndarray of int, shape (n, n)
+        Row o - 1, column p - 1: reads that show option o at position p.
+
+    Examples
+    --------
+    >>> position_counts(balanced(3).orderings()).tolist()
+    [[2, 2, 2], [2, 2, 2], [2, 2, 2]]
+    """
+    o = np.asarray(orderings)
+    n = o.shape[1]
+    counts = np.zeros((n, n), dtype=np.int64)
+    np.add.at(counts, (o - 1, np.broadcast_to(np.arange(n), o.shape)), 1)
+    return counts
+
+
+def neighbour_counts(orderings: ArrayLike) -> IntArray:
+    """How often each option stands directly before each other one.
+
+    Parameters
+    ----------
+    orderings
+        Array (k, n), as a design gives it.
+
+    Returns
+    -------
+    ndarray of int, shape (n, n)
+        Row a - 1, column b - 1: reads that show a directly before b. The diagonal is 0.
+
+    Examples
+    --------
+    The cyclic set covers 10 of the 20 ordered pairs at n = 5; Williams covers all of them.
+
+    >>> int((neighbour_counts(balanced(5).orderings()) > 0).sum())
+    10
+    >>> int((neighbour_counts(williams(5).orderings()) > 0).sum())
+    20
+    """
+    o = np.asarray(orderings)
+    counts = np.zeros((o.shape[1], o.shape[1]), dtype=np.int64)
+    np.add.at(counts, (o[:, :-1] - 1, o[:, 1:] - 1), 1)
+    return counts
+
+
+def code(orderings: ArrayLike) -> list[str]:
+    """Write orderings as the short codes that frames carry.
+
+    Examples
+    --------
+    >>> code([[2, 3, 1]])
+    ['2-3-1']
+    """
+    return ["-".join(map(str, row)) for row in np.atleast_2d(np.asarray(orderings)).tolist()]
+
+
+def decode(ordering: str) -> tuple[int, ...]:
+    """Read one such code.
+
+    Examples
+    --------
+    >>> decode("2-3-1")
+    (2, 3, 1)
+    """
+    return tuple(int(o) for o in ordering.split("-"))
+
+
+def _options(n: int) -> int:
+    if n < 2:
+        raise ValueError(f"n = {n}: a design needs at least 2 options")
+    return n
+
+
+def _reads(k: int) -> int:
+    if k < 1:
+        raise ValueError(f"k = {k}: a design needs at least 1 read")
+    return k
+
+
+def _rotations(order: IntArray) -> IntArray:
+    n = len(order)
+    return order[(np.arange(n)[:, None] + np.arange(n)) % n]
+
+
+def _williams(n: int) -> IntArray:
+    # The zig-zag 0, 1, n-1, 2, n-2, … has every difference mod n once, so its n shifts hold every
+    # ordered pair once (even n) or, together with their mirror images, twice (odd n).
+    zigzag = [(j + 1) // 2 if j % 2 else (n - j // 2) % n for j in range(n)]
+    square = (np.array(zigzag) + np.arange(n)[:, None]) % n + 1
+    return square if n % 2 == 0 else np.vstack([square, square[:, ::-1]])
+
+
+def _shuffled(n: int, k: int, item_id: str, seed: int) -> IntArray:
+    stream = mix64(hash64([item_id]), hash64([seed]), n)
+    rng = np.random.default_rng(int(stream[0]))
+    total = factorial(n)
+    drawn: list[tuple[int, ...]] = []
+    seen: set[tuple[int, ...]] = set()
+    while len(drawn) < k:
+        if len(seen) == total:
+            seen.clear()
+        order = tuple(int(o) for o in rng.permutation(n) + 1)
+        if order not in seen:
+            seen.add(order)
+            drawn.append(order)
+    return np.array(drawn, dtype=np.int64)
