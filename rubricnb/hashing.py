@@ -48,7 +48,7 @@ def mix64(*parts: UInt64Array | int) -> UInt64Array:
     True
     """
     with np.errstate(over="ignore"):
-        state = np.uint64(0x9E3779B97F4A7C15)
+        state: UInt64Array = np.asarray(0x9E3779B97F4A7C15, dtype=np.uint64)
         for part in parts:
             z = np.asarray(part, dtype=np.uint64) + state * np.uint64(0x9E3779B97F4A7C15)
             z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
