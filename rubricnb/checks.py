@@ -1,0 +1,463 @@
+"""Hints for the exercises: each function says whether an answer is right, and if not, why.
+
+Every check returns one or two sentences. It begins with ``Right``, ``Not yet`` or ``Not answered``
+and never raises, so a notebook with empty exercises still runs from top to bottom. No check prints
+the solution. Leave an answer as ``...`` until you have one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rubricnb.permutation import neighbour_counts, position_counts
+
+_EMPTY = "Not answered: put your answer in place of the three dots."
+
+
+def is_ordering(ordering: Any, n: int) -> str:
+    """Check that one ordering of n options lists every option once.
+
+    Parameters
+    ----------
+    ordering
+        The answer: the option at position 1, …, n.
+    n
+        Number of options.
+
+    Returns
+    -------
+    str
+        The verdict, with a hint when it is not right.
+
+    Examples
+    --------
+    >>> is_ordering([2, 3, 1], 3)
+    'Right: every option from 1 to 3 stands exactly once.'
+    >>> is_ordering([0, 1, 2], 3)
+    'Not yet: 0 is not an option. Options count from 1.'
+    """
+    if ordering is ...:
+        return _EMPTY
+    table = _table(ordering)
+    if isinstance(table, str):
+        return table
+    if len(table) != 1:
+        return f"Not yet: that is {len(table)} orderings; one is asked for."
+    wrong = _not_orderings(table, n)
+    return wrong or f"Right: every option from 1 to {n} stands exactly once."
+
+
+def is_balanced(orderings: Any) -> str:
+    """Check that every option stands equally often at every position.
+
+    Parameters
+    ----------
+    orderings
+        The answer, shape (k, n): one ordering a row.
+
+    Returns
+    -------
+    str
+        The verdict; the hint names one option and one position that break the balance.
+
+    Examples
+    --------
+    >>> is_balanced([[1, 2], [2, 1]])
+    'Right: in 2 orderings every option stands 1 time at every position.'
+    >>> is_balanced([[1, 2, 3], [1, 3, 2], [3, 2, 1]])
+    'Not yet: option 1 stands 2 times at position 1 and 0 times at position 2.'
+    """
+    table = _orderings(orderings)
+    if isinstance(table, str):
+        return table
+    counts = position_counts(table)
+    if counts.min() == counts.max():
+        return (
+            f"Right: in {_times(len(table), 'ordering')} every option stands "
+            f"{_times(counts[0, 0])} at every position."
+        )
+    option = int(np.argmax(np.ptp(counts, axis=1)))
+    row = counts[option]
+    return (
+        f"Not yet: option {option + 1} stands {_times(row.max())} at position {row.argmax() + 1} "
+        f"and {_times(row.min())} at position {row.argmin() + 1}."
+    )
+
+
+def carry_over(orderings: Any) -> str:
+    """Check that every option stands equally often directly before every other one.
+
+    Parameters
+    ----------
+    orderings
+        The answer, shape (k, n): one ordering a row.
+
+    Returns
+    -------
+    str
+        The verdict; the hint counts the missing neighbour pairs and names one.
+
+    Examples
+    --------
+    >>> carry_over([[1, 2], [2, 1]])
+    'Right: each of the 2 ordered pairs stands next to each other 1 time.'
+    >>> print(carry_over([[1, 2, 3], [2, 3, 1], [3, 1, 2]]))
+    Not yet: 3 of the 6 ordered pairs never meet; for one, 1 never stands directly before 3.
+    """
+    table = _orderings(orderings)
+    if isinstance(table, str):
+        return table
+    n = table.shape[1]
+    counts = neighbour_counts(table)
+    pairs = counts[~np.eye(n, dtype=bool)]
+    if pairs.min() == pairs.max():
+        return (
+            f"Right: each of the {len(pairs)} ordered pairs stands next to each other "
+            f"{_times(pairs[0])}."
+        )
+    masked = counts + np.eye(n, dtype=int) * len(table) * n
+    first, second = (int(i) + 1 for i in np.unravel_index(masked.argmin(), masked.shape))
+    missing = int((pairs == 0).sum())
+    if missing:
+        return (
+            f"Not yet: {missing} of the {len(pairs)} ordered pairs never meet; "
+            f"for one, {first} never stands directly before {second}."
+        )
+    return (
+        f"Not yet: every ordered pair meets, but {first} stands directly before {second} "
+        f"only {_times(pairs.min())} where another pair meets {_times(pairs.max())}."
+    )
+
+
+def position_of(answer: Any, ordering: Sequence[int], score: int) -> str:
+    """Check the position at which a score stands in an ordering.
+
+    The usual slip reads the ordering the wrong way round: it looks up *which score stands at
+    position s* where *the position of score s* is asked.
+
+    Parameters
+    ----------
+    answer
+        The answer, from 1.
+    ordering
+        The option at position 1, …, n.
+    score
+        The score that was chosen.
+
+    Returns
+    -------
+    str
+        The verdict, with a hint when it is not right.
+
+    Examples
+    --------
+    >>> position_of(2, [3, 1, 2], 1)
+    'Right.'
+    >>> print(position_of(3, [3, 1, 2], 1))
+    Not yet: that is the score shown at position 1. Where does score 1 itself stand?
+    """
+    value = _number(answer)
+    if isinstance(value, str):
+        return value
+    order = [int(o) for o in ordering]
+    right = order.index(score) + 1
+    if value == right:
+        return "Right."
+    if value == right - 1:
+        return "Not yet: positions count from 1, not from 0."
+    if value == order[score - 1]:
+        return (
+            f"Not yet: that is the score shown at position {score}. "
+            f"Where does score {score} itself stand?"
+        )
+    return f"Not yet: go through {order} from the left until you meet {score}."
+
+
+def shares(answer: Any, counts: ArrayLike) -> str:
+    """Check the shares of the positions.
+
+    Parameters
+    ----------
+    answer
+        The answer: one share a position, between 0 and 1.
+    counts
+        How often the chosen score stood at position 1, …, n.
+
+    Returns
+    -------
+    str
+        The verdict, with a hint when it is not right.
+
+    Examples
+    --------
+    >>> shares([0.5, 0.25, 0.25], [2, 1, 1])
+    'Right.'
+    >>> shares([50, 25, 25], [2, 1, 1])
+    'Not yet: these are percentages; shares lie between 0 and 1.'
+    """
+    values = _numbers(answer)
+    if isinstance(values, str):
+        return values
+    observed = np.asarray(counts, dtype=float)
+    expected = observed / observed.sum()
+    if values.shape != expected.shape:
+        return f"Not yet: {expected.size} shares are asked for, you give {values.size}."
+    if np.allclose(values, expected, atol=5e-4):
+        return "Right."
+    if np.allclose(values, 100 * expected, atol=5e-2):
+        return "Not yet: these are percentages; shares lie between 0 and 1."
+    if np.allclose(values, observed):
+        return "Not yet: these are the counts. Divide by the number of parsed reads."
+    if not np.isclose(values.sum(), 1, atol=5e-3):
+        return "Not yet: shares sum to 1, and yours do not. What did you divide by?"
+    return "Not yet: they sum to 1, but at least one belongs to another position."
+
+
+def chi_square(answer: Any, counts: ArrayLike) -> str:
+    """Check the papers' χ² of the position counts against 1/n.
+
+    Parameters
+    ----------
+    answer
+        The answer.
+    counts
+        How often the chosen score stood at position 1, …, n.
+
+    Returns
+    -------
+    str
+        The verdict; the hint names the slip where it can be recognised.
+
+    Examples
+    --------
+    >>> chi_square(13.33, [30, 20, 10, 20, 20])
+    'Not yet: you divided by the observed counts. The expected ones stand below the line.'
+    """
+    value = _number(answer)
+    if isinstance(value, str):
+        return value
+    c = np.asarray(counts, dtype=float)
+    m, n = float(c.sum()), c.size
+    squares = (c - m / n) ** 2
+    expected = float(squares.sum() / (m / n))
+    with np.errstate(divide="ignore"):
+        by_observed = float((squares / c).sum())
+    slips = {
+        "you divided by the observed counts. The expected ones stand below the line.": by_observed,
+        "you summed the squares but did not divide by the expected count.": float(squares.sum()),
+        "you used shares. A χ² needs counts: with shares it loses the number of reads.": expected
+        / m,
+        "that is V, not χ².": float(np.sqrt(expected / (m * (n - 1)))),
+    }
+    return _judge(value, expected, slips, "Compare each count with M/n, where M is their sum.")
+
+
+def cramers_v(answer: Any, counts: ArrayLike) -> str:
+    """Check the papers' Cramér's V of the position counts.
+
+    Parameters
+    ----------
+    answer
+        The answer, between 0 and 1.
+    counts
+        How often the chosen score stood at position 1, …, n.
+
+    Returns
+    -------
+    str
+        The verdict; the hint names the slip where it can be recognised.
+
+    Examples
+    --------
+    >>> cramers_v(10.0, [30, 20, 10, 20, 20])
+    'Not yet: that is χ². V is the root of χ² over its largest possible value.'
+    """
+    value = _number(answer)
+    if isinstance(value, str):
+        return value
+    c = np.asarray(counts, dtype=float)
+    m, n = float(c.sum()), c.size
+    chi2 = float(((c - m / n) ** 2).sum() / (m / n))
+    expected = float(np.sqrt(chi2 / (m * (n - 1))))
+    slips = {
+        "that is χ². V is the root of χ² over its largest possible value.": chi2,
+        "that is V². Take the root.": expected**2,
+        "the n - 1 is missing: without it V depends on the number of options.": float(
+            np.sqrt(chi2 / m)
+        ),
+        "you divided by n where n - 1 belongs.": float(np.sqrt(chi2 / (m * n))),
+        "M counts reads, not items: here it is the sum of the counts.": float(
+            np.sqrt(chi2 * 2 * n / (m * (n - 1)))
+        ),
+    }
+    return _judge(value, expected, slips, "Start from χ² and divide by M(n - 1).")
+
+
+def bias_cost(answer: Any, table: ArrayLike, ordering: Sequence[int]) -> str:
+    """Check the Bias Cost of one ordering (arXiv:2602.02219v1).
+
+    Parameters
+    ----------
+    answer
+        The answer; not multiplied by 100.
+    table
+        P(p | s), shape (n, n): row s - 1, column p - 1; rows sum to 1.
+    ordering
+        The score at position 1, …, n.
+
+    Returns
+    -------
+    str
+        The verdict; the hint names the slip where it can be recognised.
+
+    Examples
+    --------
+    >>> print(bias_cost(0.0, [[0.6, 0.4], [0.6, 0.4]], [1, 2]))
+    Not yet: without absolute values the deviations cancel.
+    """
+    value = _number(answer)
+    if isinstance(value, str):
+        return value
+    p = np.asarray(table, dtype=float)
+    n = len(p)
+    score, position = np.asarray(ordering) - 1, np.arange(n)
+    deviations = p[score, position] - 1 / n
+    expected = float(np.abs(deviations).sum())
+    slips = {
+        "the papers print it times 100; here it is not multiplied.": 100 * expected,
+        "without absolute values the deviations cancel.": float(deviations.sum()),
+        "you took the mean over positions where a sum is asked.": expected / n,
+        "rows are scores and columns positions; you read the table the other way.": float(
+            np.abs(p[position, score] - 1 / n).sum()
+        ),
+    }
+    return _judge(value, expected, slips, "Add |P(p | π_p) - 1/n| over the positions p.")
+
+
+def close(answer: Any, expected: float, hint: str = "", tolerance: float = 0.01) -> str:
+    """Check a number against the expected one without showing it.
+
+    Parameters
+    ----------
+    answer
+        The answer.
+    expected
+        The expected number, computed in the notebook rather than typed.
+    hint
+        A sentence to add when the answer is wrong.
+    tolerance
+        Largest relative difference that counts as right; absolute where `expected` is 0.
+
+    Returns
+    -------
+    str
+        The verdict, which way the answer is off, and the hint.
+
+    Examples
+    --------
+    >>> close(0.251, 0.25)
+    'Right.'
+    >>> close(0.4, 0.25, "Which reads were parsed?")
+    'Not yet: your number is too large. Which reads were parsed?'
+    >>> close(25, 0.25)
+    'Not yet: your number is 100 times too large. A share, or a percentage?'
+    """
+    value = _number(answer)
+    if isinstance(value, str):
+        return value
+    if _near(value, expected, tolerance):
+        return "Right."
+    if expected != 0:
+        for text, slip in {
+            "your number is 100 times too large. A share, or a percentage?": 100 * expected,
+            "your number is 100 times too small. A share, or a percentage?": expected / 100,
+            "the size is right and the sign is not.": -expected,
+        }.items():
+            if _near(value, slip, tolerance):
+                return _with(f"Not yet: {text}", hint)
+    return _with(f"Not yet: your number is too {'large' if value > expected else 'small'}.", hint)
+
+
+def _judge(value: float, expected: float, slips: dict[str, float], else_: str) -> str:
+    if _near(value, expected):
+        return "Right."
+    for text, slip in slips.items():
+        if np.isfinite(slip) and _near(value, slip):
+            return f"Not yet: {text}"
+    return f"Not yet: your number is too {'large' if value > expected else 'small'}. {else_}"
+
+
+def _near(value: float, expected: float, tolerance: float = 0.01) -> bool:
+    return bool(abs(value - expected) <= (tolerance * abs(expected) or tolerance))
+
+
+def _with(message: str, hint: str) -> str:
+    return f"{message} {hint}" if hint else message
+
+
+def _times(count: int, noun: str = "time") -> str:
+    return f"{int(count)} {noun}" if count == 1 else f"{int(count)} {noun}s"
+
+
+def _number(answer: Any) -> float | str:
+    values = _numbers(answer)
+    if isinstance(values, str):
+        return values
+    if values.size != 1:
+        return f"Not yet: one number is asked for, you give {values.size}."
+    return float(values.ravel()[0])
+
+
+def _numbers(answer: Any) -> NDArray[np.float64] | str:
+    if answer is ...:
+        return _EMPTY
+    try:
+        values = np.asarray(answer, dtype=float)
+    except (TypeError, ValueError):
+        return f"Not yet: a number is asked for, you give {type(answer).__name__}."
+    if values.size == 0 or not np.isfinite(values).all():
+        return "Not yet: your answer holds a value that is not a number (nan, inf or nothing)."
+    return values
+
+
+def _table(orderings: Any) -> NDArray[np.int64] | str:
+    if orderings is ...:
+        return _EMPTY
+    try:
+        table = np.atleast_2d(np.asarray(orderings, dtype=float))
+    except (TypeError, ValueError):
+        return "Not yet: write orderings as a list of lists of numbers, all of one length."
+    whole = np.isfinite(table) & (np.abs(table) < 1e6) & (table == np.round(table))
+    if table.ndim != 2 or table.size == 0 or not whole.all():
+        return "Not yet: write one ordering a row, with one whole number for each position."
+    return table.astype(np.int64)
+
+
+def _orderings(orderings: Any) -> NDArray[np.int64] | str:
+    table = _table(orderings)
+    if isinstance(table, str):
+        return table
+    n = table.shape[1]
+    if n < 2:
+        return "Not yet: an ordering needs at least 2 options."
+    return _not_orderings(table, n) or table
+
+
+def _not_orderings(table: NDArray[np.int64], n: int) -> str:
+    """Say what keeps a row from being a permutation of 1, …, n; empty if nothing does."""
+    if table.shape[1] != n:
+        return f"Not yet: an ordering of {n} options has {n} entries, yours has {table.shape[1]}."
+    for index, row in enumerate(table, start=1):
+        where = f" in ordering {index}" if len(table) > 1 else ""
+        strange = [int(o) for o in row if not 1 <= o <= n]
+        if strange:
+            start = "Options count from 1." if 0 in strange else f"Options run from 1 to {n}."
+            return f"Not yet: {strange[0]} is not an option{where}. {start}"
+        twice = [o for o in range(1, n + 1) if (row == o).sum() > 1]
+        if twice:
+            return f"Not yet: option {twice[0]} stands more than once{where}, so another is lost."
+    return ""
