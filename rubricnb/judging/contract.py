@@ -46,6 +46,10 @@ class Request:
     item_id, criterion, ordering, replicate, quality
         What the request is about. Only simulated judges look at these; ``quality`` is the human
         rating on the scale of the options, or None.
+    text_id, cluster_id, criterion_ordering, criteria, qualities, wording
+        More of the same: the ids that share noise; in Setting 2 the code of the criteria's order,
+        and criterion and quality by slot; the hash of the prompt's other conditions
+        (`rubricnb.judging.simulated.wording`).
     group
         Requests of one group share a long prefix (the same text, layout and template).
     """
@@ -67,6 +71,12 @@ class Request:
     ordering: tuple[int, ...] = ()
     replicate: int = 1
     quality: float | None = None
+    text_id: str = ""
+    cluster_id: str = ""
+    criterion_ordering: str = ""
+    criteria: tuple[str, ...] = ()
+    qualities: tuple[float | None, ...] = ()
+    wording: int = 0
     group: str = ""
 
 
