@@ -1,1 +1,11 @@
-"""How an item is put to the judge: one template file per prompt, one renderer."""
+"""How an item is put to the judge: one template file per prompt, one renderer.
+
+The templates stand in ``rubricnb/prompts/templates``. Texts of a dataset go into them as values:
+they are never read as templates, and control tokens in them are made inert.
+"""
+
+from rubricnb.prompts.control_tokens import inert
+from rubricnb.prompts.labels import LABELS, label
+from rubricnb.prompts.render import PLACEBO_EDITS, TEMPLATES, Prompt, render
+
+__all__ = ["LABELS", "PLACEBO_EDITS", "TEMPLATES", "Prompt", "inert", "label", "render"]

@@ -1,0 +1,292 @@
+"""From items and designs to a plan: the frame of requests, and what it would cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rubricnb.frames import CONDITION_COLUMNS, REQUESTS, Items, Requests
+from rubricnb.hashing import UInt64Array, hash64, mix64
+from rubricnb.permutation import Design, code
+from rubricnb.prompts import LABELS
+from rubricnb.prompts.render import LAYOUTS, TEMPLATES
+
+READOUTS = ("auto", "feedback", "score", "logprobs")
+
+
+def plan(
+    items: Items,
+    designs: Design | Sequence[Design],
+    *,
+    labels: str = "numeric",
+    readout: str = "auto",
+    n_options: int | None = None,
+    layout: str = "rubric-last",
+    reference: str | int = "auto",
+    variant: str = "standard",
+    template: str = "rubric",
+    prompt_format: str = "chat",
+    temperature: float = 0.0,
+    effort: str = "default",
+    thinking: str = "default",
+    seed: int = 0,
+    max_tokens: int = 0,
+) -> Requests:
+    """Plan Setting 1: every item under every ordering of its rubric's options.
+
+    Parameters
+    ----------
+    items
+        From `rubricnb.load`.
+    designs
+        One design or several, all over the same number of options.
+    labels
+        ``numeric``, ``letter`` or ``roman``.
+    readout
+        ``feedback``: free text that ends in ``[RESULT] N``, as the papers. ``score``: the label
+        alone. ``logprobs``: the probability of every label. ``auto``: what the judge does best.
+    n_options
+        Number of options; default: the designs'. Rubrics of five levels are resampled to 2, 3, 9.
+    layout
+        ``rubric-last`` (arXiv:2602.02219) or ``rubric-first`` (arXiv:2506.22316).
+    reference
+        ``auto``: the dataset's own full-mark reference where it has one; ``none``; or k, the
+        reference answer that deserves score k.
+    variant
+        Wording of the rubric: ``standard`` or ``paraphrased``.
+    template
+        ``rubric``, ``pointwise`` or ``pairwise``.
+    prompt_format
+        ``chat``, or ``plain`` for a base model.
+    temperature, effort, thinking, seed, max_tokens
+        Sampling; effort ``low``/``medium``/``high``, thinking ``on``/``off``, else ``default``.
+
+    Returns
+    -------
+    Requests
+        The requests frame (`rubricnb.frames.REQUESTS`), with the items as ``.source``. No prompt is
+        rendered yet.
+
+    Raises
+    ------
+    ValueError
+        A design over another number of options, an unknown setting, or a rubric or reference that
+        the items do not have.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> requests = rb.plan(rb.load("minibench", n_items=15), [rb.balanced(5), rb.fixed(5, 2)])
+    >>> requests.groupby("design", observed=True).size().to_dict()
+    {'balanced': 150, 'fixed': 30}
+    """
+    designs = _same_size(designs)
+    n = n_options or designs[0].n
+    if n != designs[0].n:
+        raise ValueError(
+            f"n_options = {n}, but the designs order {designs[0].n} options: "
+            f"use {designs[0].name}({n})"
+        )
+    if template == "criteria":
+        raise ValueError("template 'criteria' scores several criteria at once: use plan_criteria")
+    condition = _condition(
+        labels=labels, readout=readout, n_options=n, layout=layout, reference_score=str(reference),
+        variant=variant, template=template, prompt_format=prompt_format, temperature=temperature,
+        effort=effort, thinking=thinking, seed=seed, max_tokens=max_tokens,
+    )  # fmt: skip
+    _check_rubrics(items, variant, n, template)
+    _check_references(items, reference)
+    return _requests(items, items["item_id"], designs, seed, condition, "ordering")
+
+
+def plan_criteria(
+    items: Items,
+    designs: Design | Sequence[Design],
+    *,
+    readout: str = "auto",
+    n_options: int = 5,
+    variant: str = "standard",
+    prompt_format: str = "chat",
+    temperature: float = 0.0,
+    effort: str = "default",
+    thinking: str = "default",
+    seed: int = 0,
+    max_tokens: int = 0,
+) -> Requests:
+    """Plan Setting 2: every text under every ordering of its criteria, all scored in one answer.
+
+    Parameters
+    ----------
+    items
+        Items in which every text has the same number of criteria.
+    designs
+        One design or several over that number of criteria; 1, 2, … is the order in `items`.
+    n_options
+        The scale of every criterion.
+    readout, variant, prompt_format, temperature, effort, thinking, seed, max_tokens
+        As in `plan`.
+
+    Returns
+    -------
+    Requests
+        ``item_id`` holds the text_id, ``criterion_ordering`` the order of the criteria. Each
+        request gives one judgment per criterion.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> requests = rb.plan_criteria(rb.load("minibench", n_items=15), rb.balanced(3))
+    >>> len(requests), requests.criterion_ordering.iloc[1]
+    (30, '2-3-1')
+    """
+    designs = _same_size(designs)
+    sizes = items.groupby("text_id", sort=False, observed=True).size()
+    if (sizes != designs[0].n).any():
+        text = sizes.index[sizes != designs[0].n][0]
+        raise ValueError(
+            f"text {text!r} has {sizes[text]} criteria, but the designs order {designs[0].n}: "
+            f"use {designs[0].name}({sizes[text]}) or items with all their criteria"
+        )
+    condition = _condition(
+        labels="numeric", readout=readout, n_options=n_options, layout="rubric-last",
+        reference_score="none", variant=variant, template="criteria", prompt_format=prompt_format,
+        temperature=temperature, effort=effort, thinking=thinking, seed=seed, max_tokens=max_tokens,
+    )  # fmt: skip
+    _check_rubrics(items, variant, n_options, "criteria")
+    texts = items["text_id"].drop_duplicates()
+    return _requests(items, texts, designs, seed, condition, "criterion_ordering")
+
+
+def request_ids(requests: pd.DataFrame) -> UInt64Array:
+    """Hash every request's columns to its id.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5))
+    >>> bool((request_ids(requests) == requests.request_id).all())
+    True
+    """
+    columns = [c.name for c in REQUESTS if c.name != "request_id" and c.name in requests]
+    return reduce(mix64, (_column_hash(requests[c]) for c in columns))
+
+
+def _column_hash(column: pd.Series) -> UInt64Array:
+    codes, values = pd.factorize(column)
+    texts = [f"{column.name}={_canonical(v)}" for v in values]
+    return hash64(texts)[codes]
+
+
+def _canonical(value: Any) -> str:
+    # A temperature of 0.3 is stored as float32; both must hash alike.
+    return f"{float(value):.6g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def _same_size(designs: Design | Sequence[Design]) -> list[Design]:
+    designs = [designs] if isinstance(designs, Design) else list(designs)
+    if not designs:
+        raise ValueError("no design: pass one, such as balanced(5)")
+    sizes = {d.n for d in designs}
+    if len(sizes) > 1:
+        raise ValueError(f"the designs order {sorted(sizes)} options: plan each size by itself")
+    return designs
+
+
+def _condition(**values: Any) -> dict[str, Any]:
+    allowed = {
+        "labels": LABELS,
+        "readout": READOUTS,
+        "layout": LAYOUTS,
+        "template": TEMPLATES,
+        "prompt_format": ("chat", "plain"),
+        "effort": ("default", "low", "medium", "high"),
+        "thinking": ("default", "on", "off"),
+    }
+    for name, choices in allowed.items():
+        if values[name] not in choices:
+            raise ValueError(f"{name} = {values[name]!r}: choose from {', '.join(choices)}")
+    if not 0 <= values["temperature"] <= 2:
+        raise ValueError(f"temperature = {values['temperature']}: choose from 0 to 2")
+    return {"exemplar": "none", **values}
+
+
+def _check_rubrics(items: Items, variant: str, n: int, template: str) -> None:
+    from rubricnb.data.scales import resample
+
+    rubrics = getattr(items, "rubrics", None)
+    if rubrics is None:
+        raise ValueError("these items carry no rubrics: take them from rubricnb.load")
+    used = rubrics[rubrics["rubric_id"].isin(items["rubric_id"].unique())]
+    chosen = used[used["variant"] == variant]
+    lacking = sorted(set(items["rubric_id"]) - set(chosen["rubric_id"]))
+    if lacking:
+        raise ValueError(f"rubric {lacking[0]!r} has no variant {variant!r}")
+    if template in ("rubric", "pairwise"):
+        resample(chosen, n)  # raises where n levels cannot be had
+
+
+def _check_references(items: Items, reference: str | int) -> None:
+    if reference in ("auto", "none"):
+        return
+    column = f"reference_{reference}"
+    if column not in items or items[column].isna().any():
+        row = items["item_id"].iloc[0] if column not in items else items.loc[
+            items[column].isna(), "item_id"].iloc[0]  # fmt: skip
+        raise ValueError(
+            f"reference = {reference!r}: item {row!r} has no {column}; "
+            "choose 'auto', 'none' or a score for which every item has a reference answer"
+        )
+
+
+def _requests(
+    items: Items,
+    ids: pd.Series,
+    designs: list[Design],
+    seed: int,
+    condition: dict[str, Any],
+    permuted: str,
+) -> Requests:
+    blocks = [_orderings(design, ids, seed) for design in designs]
+    frame = pd.concat(blocks, ignore_index=True).astype(
+        {"design": "category", "ordering": "category"}  # each block had categories of its own
+    )
+    # All reads of an item together: its prompts share their longest prefix.
+    frame = frame.sort_values("row", kind="stable", ignore_index=True)
+    frame["item_id"] = pd.Categorical.from_codes(frame.pop("row"), categories=list(ids))
+    if permuted == "criterion_ordering":
+        ascending = "-".join(map(str, range(1, condition["n_options"] + 1)))
+        frame = frame.rename(columns={"ordering": "criterion_ordering"})
+        frame["ordering"] = pd.Categorical([ascending]).repeat(len(frame))
+    dtypes = {c.name: c.dtype for c in CONDITION_COLUMNS}
+    for name, value in condition.items():
+        frame[name] = pd.Series([value], dtype=dtypes[name]).repeat(len(frame)).array
+    frame["request_id"] = request_ids(frame)
+    out = Requests(frame[[c.name for c in REQUESTS if c.name in frame]])
+    out.source = items
+    return out
+
+
+def _orderings(design: Design, ids: pd.Series, seed: int) -> pd.DataFrame:
+    n_ids, k = len(ids), design.k
+    if design.per_item:
+        codes = [c for i in ids for c in code(design.orderings(i, seed))]
+    else:
+        codes = code(design.orderings()) * n_ids
+    frame = pd.DataFrame(
+        {
+            "row": np.repeat(np.arange(n_ids, dtype=np.int32), k),
+            "design": pd.Categorical([design.name]).repeat(n_ids * k),
+            "ordering_index": np.tile(np.arange(1, k + 1, dtype=np.int16), n_ids),
+            "ordering": pd.Categorical(codes),
+        }
+    )
+    if design.name == "placebo":  # the same ordering, but every read is another prompt
+        frame["replicate"] = np.int16(1)
+    else:
+        groups = frame.groupby(["row", "ordering"], observed=True, sort=False)
+        frame["replicate"] = (groups.cumcount() + 1).astype(np.int16)
+    return frame

@@ -1,0 +1,161 @@
+"""From one item, one rubric and one ordering to the messages a judge reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+
+from rubricnb.prompts.control_tokens import inert
+from rubricnb.prompts.labels import label, span
+
+TEMPLATES = ("rubric", "criteria", "pointwise", "pairwise")
+LAYOUTS = ("rubric-last", "rubric-first")
+PLACEBO_EDITS: tuple[frozenset[str], ...] = tuple(
+    frozenset(
+        edit
+        for bit, edit in enumerate(("blank line", "colon", "header", "trailing space"))
+        if j >> bit & 1
+    )
+    for j in range(1, 16)
+)
+"""The 15 meaning-free edits of the placebo design; ``ordering_index`` j takes the j-th."""
+
+RESULT = "[RESULT]"
+"""What stands directly before the score in the papers' output format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a judge reads, and where its answer stands.
+
+    Attributes
+    ----------
+    text
+        The prompt.
+    slots
+        The text directly before each answer.
+    choices
+        The label of the option at position 1, 2, …
+    """
+
+    text: str
+    slots: tuple[str, ...]
+    choices: tuple[str, ...]
+
+
+def render(
+    instruction: str,
+    response: str,
+    definition: str,
+    descriptions: Mapping[int, str],
+    ordering: Sequence[int],
+    *,
+    template: str = "rubric",
+    labels: str = "numeric",
+    layout: str = "rubric-last",
+    reference: str | None = None,
+    reference_score: int | None = None,
+    edits: frozenset[str] = frozenset(),
+    criteria: Sequence[tuple[str, str]] = (),
+) -> Prompt:
+    """Render one prompt.
+
+    Parameters
+    ----------
+    instruction, response
+        The item. Control tokens in them are made inert.
+    definition
+        The question in square brackets above the options.
+    descriptions
+        Score → what a response at this level is like.
+    ordering
+        The score at position 1, 2, …; its length is the number of options.
+    template
+        ``rubric``, ``criteria``, ``pointwise`` or ``pairwise``.
+    labels
+        ``numeric``, ``letter`` or ``roman``.
+    layout
+        ``rubric-last`` (arXiv:2602.02219) or ``rubric-first`` (arXiv:2506.22316).
+    reference, reference_score
+        A reference answer and the score it is said to have (default: the highest).
+    edits
+        Placebo edits, one of `PLACEBO_EDITS`.
+    criteria
+        Setting 2: (name, definition) of the criterion at position 1, 2, …
+
+    Returns
+    -------
+    Prompt
+
+    Raises
+    ------
+    ValueError
+        An unknown template, layout or kind of label.
+
+    Examples
+    --------
+    >>> levels = {1: "Wrong.", 2: "Partly right.", 3: "Right."}
+    >>> prompt = render("Add 2 and 2.", "4", "Is it right?", levels, [3, 1, 2])
+    >>> print(prompt.text.split("\n\n")[-2])
+    ###Score Rubrics:
+    [Is it right?]
+    Score 3: Right.
+    Score 1: Wrong.
+    Score 2: Partly right.
+    >>> prompt.slots, prompt.choices
+    (('[RESULT]',), ('3', '1', '2'))
+    """
+    if layout not in LAYOUTS:
+        raise ValueError(f"unknown layout {layout!r}: choose from {', '.join(LAYOUTS)}")
+    n = len(ordering)
+    names = _names(ordering, template, labels)
+    text_span, number_span = span(n, labels)
+    text = _template(template).render(
+        instruction=inert(instruction),
+        response=inert(response),
+        definition=inert(definition),
+        options=[
+            {"label": name, "description": inert(descriptions.get(score, ""))}
+            for name, score in zip(names, ordering, strict=True)
+        ],
+        reference=None if reference is None else inert(reference),
+        reference_label=label(reference_score or n, n, labels),
+        criteria=[{"name": inert(c), "definition": inert(d)} for c, d in criteria],
+        n=n,
+        span=text_span,
+        span_number=number_span,
+        lowest=label(1, n, labels),
+        highest=label(n, n, labels),
+        layout=layout,
+        edits=edits,
+    )
+    return Prompt(text, _slots(criteria), names)
+
+
+def _names(ordering: Sequence[int], template: str, labels: str) -> tuple[str, ...]:
+    if template == "pairwise":  # the first response shown is A, whichever it is
+        return tuple("ABCDEFGHIJ"[: len(ordering)])
+    return tuple(label(int(score), len(ordering), labels) for score in ordering)
+
+
+def _slots(criteria: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    if not criteria:
+        return (RESULT,)
+    return tuple(("\n" if j else "") + f"[{inert(c)}]" for j, (c, _) in enumerate(criteria))
+
+
+@cache
+def _template(name: str) -> Template:
+    if name not in TEMPLATES:
+        raise ValueError(f"unknown template {name!r}: choose from {', '.join(TEMPLATES)}")
+    environment = Environment(
+        loader=PackageLoader("rubricnb.prompts", "templates"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # prompts are plain text, not HTML
+    )
+    return environment.get_template(f"{name}.jinja")
