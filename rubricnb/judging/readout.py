@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import cache
 
 from rubricnb.judging.contract import Reply, Request
-from rubricnb.prompts.render import RESULT
 
 _ECHO_CONTEXT = 24
 """A score is a quotation if these many characters before it stand in the prompt as well."""
@@ -89,50 +88,42 @@ def _most_probable(probabilities: Sequence[float]) -> Reading:
 
 
 def _last_label(text: str, slot: str, choices: tuple[str, ...], prompt: str) -> Reading:
-    found = [
-        m for m in _after(slot).finditer(text) if not _quoted(text, m.start(), m.end(), prompt)
-    ]
-    if not found:
-        return Reading("unparsed")
-    answer = found[-1]["answer"]
-    match = _label(choices).match(answer)
-    if match:
-        chosen = match["label"].casefold()
-        return Reading("ok", [c.casefold() for c in choices].index(chosen) + 1)
-    # A clean label of the same kind that is not offered, such as 7 on a 5-point scale.
-    kind = r"-?\d+(?:\.\d+)?" if choices[0].isdigit() else r"[A-Z]|[ivx]+"
-    off_scale = re.match(_opening + rf"(?:{kind})" + _closing, answer, re.IGNORECASE)
-    return Reading("out_of_range" if off_scale else "unparsed")
-
-
-# Models wrap a score: "[RESULT]: **4**", "[RESULT] (4)", "[RESULT] Score 4", "[RESULT] 4/5".
-_opening = r"[\s:=*_`\"'(\[{<]*(?:score\b[\s:=*_]*)?"
-_closing = (
-    r"(?![\w%]|[.,]\d|\s*(?:-|–|—|to\b|or\b|and\b)\s*[\w(])"  # "4.5", "4-5" and "3 or 4" are none
-)
+    on_scale, off_scale = _labels(choices)
+    for found in reversed(list(re.finditer(re.escape(slot), text, re.IGNORECASE))):
+        label = on_scale.match(text, found.end()) or off_scale.match(text, found.end())
+        end = label.end() if label else found.end() + 2
+        if _quoted(text, found.start(), end, prompt):
+            continue
+        if label is None:
+            return Reading("unparsed")
+        if label.re is off_scale:
+            return Reading("out_of_range")
+        return Reading("ok", [c.casefold() for c in choices].index(label["label"].casefold()) + 1)
+    return Reading("unparsed")
 
 
 @cache
-def _after(slot: str) -> re.Pattern[str]:
-    # The slot must not be described, as in "[RESULT] (an integer number between 1 and 5)".
-    return re.compile(re.escape(slot) + r"(?P<answer>[^\n]*(?:\n[^\n\[]{0,20})?)", re.IGNORECASE)
-
-
-@cache
-def _label(choices: tuple[str, ...]) -> re.Pattern[str]:
+def _labels(choices: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Patterns of a label that is offered, and of one of its kind that is not."""
+    numeric = choices[0].isdigit()
     options = "|".join(sorted(map(re.escape, choices), key=len, reverse=True))
-    # "A good answer" is not the grade A: a letter must not run on into a sentence.
-    sentence = "" if choices[0].isdigit() else r"(?!\s+[a-z])"
-    return re.compile(
-        _opening + rf"(?P<label>{options})(?:\s*/\s*\d+(?!\d))?" + _closing + sentence,
-        re.IGNORECASE,
-    )
+    kind = r"-?\d+(?:[.,]\d+)?" if numeric else r"[A-Z]|[ivx]+"
+    # Models wrap a score: "[RESULT]: **4**", "[RESULT] (4)", "[RESULT] Score 4", "[RESULT] 4/5".
+    opening = r"[\s:=*_`\"'(\[{<]*(?:(?i:score)\b[\s:=*_]*)?"
+    # "4.5", "4-5" and "3 or 4" name no single score; "A good answer" is not the grade A.
+    closing = r"(?:\s*/\s*\d+)?(?![\w%]|[.,]\d|\s*(?:-|–|—|to\b|or\b|and\b)\s*[\w(])"
+    sentence = "" if numeric else r"(?!\s+[a-z])"
+
+    def pattern(label: str) -> re.Pattern[str]:
+        return re.compile(rf"{opening}(?P<label>(?i:{label})){closing}{sentence}")
+
+    return pattern(options), pattern(kind)
 
 
 def _quoted(text: str, start: int, end: int, prompt: str) -> bool:
-    """Whether the judge repeats the prompt here: echo of the format line, or of a text in it."""
-    before = text[max(0, start - _ECHO_CONTEXT) : start]
-    return len(before) == _ECHO_CONTEXT and before + text[start:end].split("\n")[0] in prompt
+    """Whether the judge repeats the prompt here: its format line, or a text that stands in it."""
+    context = text[max(0, start - _ECHO_CONTEXT) : end]
+    return start >= _ECHO_CONTEXT and context in prompt
 
 
 def answer_text(request: Request, positions: Sequence[int]) -> str:
@@ -141,7 +132,7 @@ def answer_text(request: Request, positions: Sequence[int]) -> str:
     Examples
     --------
     >>> from rubricnb.judging.contract import Message
-    >>> ask = Request(1, "", (Message("user", "…"),), (RESULT,), ("2", "1"), "score")
+    >>> ask = Request(1, "", (Message("user", "…"),), ("[RESULT]",), ("2", "1"), "score")
     >>> answer_text(ask, [2])
     '[RESULT] 1'
     """

@@ -61,7 +61,7 @@ def render(
     edits: frozenset[str] = frozenset(),
     criteria: Sequence[tuple[str, str]] = (),
 ) -> Prompt:
-    """Render one prompt.
+    r"""Render one prompt.
 
     Parameters
     ----------

