@@ -1,0 +1,162 @@
+"""Fetch a file of a dataset from its source, at a pinned commit and with a known SHA-256.
+
+The texts are never part of this package: each reader fetches them from where their authors put
+them. ``RUBRICNB_MIRROR`` names a folder or a URL with the same tree
+(``github/OWNER/REPOSITORY/COMMIT/PATH``) for machines without internet; ``RUBRICNB_CACHE`` moves
+the folder in which downloads are kept.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pooch
+
+SOURCE = "https://raw.githubusercontent.com/"
+_MIRROR_HELP = (
+    "set RUBRICNB_MIRROR to a folder or a URL that holds the same tree "
+    "(github/OWNER/REPOSITORY/COMMIT/PATH)"
+)
+
+
+def fetch(path: str, sha256: str) -> Path:
+    """Return a local copy of a source file, downloading it where needed.
+
+    Parameters
+    ----------
+    path
+        Where the file stands in the tree: ``github/OWNER/REPOSITORY/COMMIT/PATH``.
+    sha256
+        Its SHA-256; a file with another one is not used and not kept.
+
+    Returns
+    -------
+    Path
+        In the mirror if that is a folder, else in the cache.
+
+    Raises
+    ------
+    ValueError
+        What came has another SHA-256.
+    ConnectionError
+        The source cannot be reached.
+    FileNotFoundError
+        The mirror is a folder and lacks the file.
+
+    Examples
+    --------
+    >>> import os
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     os.environ["RUBRICNB_MIRROR"], before = folder, os.environ.get("RUBRICNB_MIRROR")
+    ...     file = Path(folder, "github/me/set/c0ffee/a.txt")
+    ...     file.parent.mkdir(parents=True)
+    ...     _ = file.write_text("hello")
+    ...     sha256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
+    ...     print(fetch("github/me/set/c0ffee/a.txt", sha256).read_text())
+    ...     _ = os.environ.pop("RUBRICNB_MIRROR")
+    ...     if before is not None:
+    ...         os.environ["RUBRICNB_MIRROR"] = before
+    hello
+    """
+    mirror = os.environ.get("RUBRICNB_MIRROR", "").strip()
+    if mirror and "://" not in mirror:
+        return _from_folder(Path(mirror).expanduser(), path, sha256)
+    file = cache() / path
+    if not _is_whole(file, sha256):
+        _download(f"{mirror.rstrip('/')}/{path}" if mirror else source_url(path), file, sha256)
+    return file
+
+
+def cache() -> Path:
+    """Return the folder in which downloads are kept: ``RUBRICNB_CACHE`` or the system's own.
+
+    Examples
+    --------
+    >>> cache().is_absolute()
+    True
+    """
+    return Path(os.environ.get("RUBRICNB_CACHE") or pooch.os_cache("rubricnb")).expanduser()
+
+
+def source_url(path: str) -> str:
+    """Return the URL behind a path of the tree.
+
+    Examples
+    --------
+    >>> source_url("github/me/set/c0ffee/data/a.csv")
+    'https://raw.githubusercontent.com/me/set/c0ffee/data/a.csv'
+    """
+    return SOURCE + path.removeprefix("github/")
+
+
+def _from_folder(mirror: Path, path: str, sha256: str) -> Path:
+    file = mirror / path
+    if not file.is_file():
+        raise FileNotFoundError(
+            f"RUBRICNB_MIRROR={mirror} lacks the file {path}; add it there, or unset "
+            "RUBRICNB_MIRROR to download it from its source"
+        )
+    got = pooch.file_hash(str(file))
+    if got != sha256:
+        raise ValueError(_mismatch(str(file), sha256, got, "replace it by the file of that commit"))
+    return file
+
+
+def _is_whole(file: Path, sha256: str) -> bool:
+    if not file.is_file():
+        return False
+    whole = bool(pooch.file_hash(str(file)) == sha256)
+    if not whole:
+        # A cut or changed copy must not stay behind when the fresh download fails.
+        file.unlink()
+    return whole
+
+
+def _download(url: str, file: Path, sha256: str) -> None:
+    import requests  # a quarter of a second that a bundled dataset need not pay
+
+    def download(url: str, output: str, _: object) -> None:
+        pooch.HTTPDownloader(progressbar=False)(url, output, None)
+        got = pooch.file_hash(output)
+        if got != sha256:
+            way_out = f"nothing was kept; try again later, or {_MIRROR_HELP}"
+            raise ValueError(_mismatch(url, sha256, got, way_out))
+
+    # pooch writes to a temporary file and moves it when its hash is right.
+    downloads = pooch.create(
+        path=file.parent,
+        base_url="",
+        registry={file.name: f"sha256:{sha256}"},
+        urls={file.name: url},
+        retry_if_failed=1,
+    )
+    try:
+        with _silent():
+            downloads.fetch(file.name, downloader=download)
+    except requests.RequestException as error:
+        status = getattr(error.response, "status_code", None)
+        said = f"HTTP {status}" if status else type(error).__name__
+        raise ConnectionError(
+            f"cannot download {url} ({said}); without internet, {_MIRROR_HELP}"
+        ) from error
+
+
+def _mismatch(file: str, expected: str, got: str, way_out: str) -> str:
+    return f"{file} has SHA-256 {got}, expected {expected}, so it is not used; {way_out}"
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    # pooch reports to stderr, and a line on stderr would fail the build of the book.
+    logger = pooch.get_logger()
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,85 @@
+"""HANNA: 96 stories by people, six criteria, mean ratings of three raters."""
+
+from __future__ import annotations
+
+import ast
+
+import pandas as pd
+
+from rubricnb.data.fetch import fetch
+from rubricnb.data.rubrics import bundled_rubrics, rated_criteria
+from rubricnb.data.validate import check_items
+from rubricnb.frames import Items
+
+FOLDER = "github/dig-team/hanna-benchmark-asg/282f27536a5d05ad4ce14298abcd70c45668fed2"
+STORIES = (
+    f"{FOLDER}/hanna_llm_stories.csv",
+    "91f46039ed696be653374eccb38141ac6b8d8b5c675bf48a5032bc9317b50753",
+)
+RATINGS = (
+    f"{FOLDER}/hanna_metric_scores_llm.csv",
+    "d0ce43f9b5cc12894f8b7bf3f7b4da06d19cdbea2c989dd3f173f2240dfee26d",
+)
+_INSTRUCTION = "Write a short story that follows from this prompt.\n\n{prompt}"
+
+
+def load_hanna(rubrics: pd.DataFrame | None = None) -> Items:
+    """Load the stories of HANNA that were written by people.
+
+    Parameters
+    ----------
+    rubrics
+        Other rubrics than ours; items are loaded for their criteria.
+
+    Returns
+    -------
+    Items
+        96 stories × 6 criteria; ``human`` is the mean of three raters. A story is a cluster.
+        Nothing competes, so ``group_id`` is missing. The sentence that makes an instruction of
+        the story prompt is ours, and so are the five-level rubrics: the papers' are not public.
+
+    Raises
+    ------
+    ValueError, ConnectionError, FileNotFoundError
+        As `rubricnb.data.fetch.fetch`; or a criterion of the rubrics is not one of HANNA's.
+
+    Notes
+    -----
+    Chhun, Suchanek and Clavel 2024, TACL 12.
+
+    Examples
+    --------
+    >>> load_hanna()  # doctest: +SKIP
+    """
+    rubrics = bundled_rubrics("hanna") if rubrics is None else rubrics
+    stories = pd.read_csv(fetch(*STORIES)).drop_duplicates("Prompt")
+    scores = pd.read_csv(fetch(*RATINGS)).set_index("Model").loc["Human"]
+    names = ("Relevance", "Coherence", "Empathy", "Surprise", "Engagement", "Complexity")
+    ratings = {name.lower(): ast.literal_eval(scores[name]) for name in names}
+    rows = [
+        _item(number, prompt, story, criterion, rubric_id, ratings[criterion.lower()][number - 1])
+        for number, (prompt, story) in enumerate(
+            zip(stories["Prompt"], stories["Human"], strict=True), 1
+        )
+        for criterion, rubric_id in rated_criteria(rubrics, ratings, "hanna")
+    ]
+    return check_items(pd.DataFrame(rows), rubrics)
+
+
+def _item(
+    number: int, prompt: str, story: str, criterion: str, rubric_id: str, human: float
+) -> dict[str, object]:
+    text_id = f"hanna/{number:03d}"
+    return {
+        "item_id": f"{text_id}/{criterion.lower()}",
+        "dataset": "hanna",
+        "text_id": text_id,
+        "group_id": None,
+        "cluster_id": text_id,
+        "candidate": "human",
+        "instruction": _INSTRUCTION.format(prompt=prompt),
+        "response": story,
+        "criterion": criterion,
+        "rubric_id": rubric_id,
+        "human": human,
+    }

@@ -1,0 +1,86 @@
+"""minibench, the bundled dataset: our own texts, whose quality is designed, not rated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from rubricnb.data.rubrics import bundled_rubrics
+from rubricnb.data.validate import check_items
+from rubricnb.frames import Items
+
+_FILE = Path(__file__).parent / "bundled" / "minibench.yml"
+_DESIGNED_LEVELS = 5
+
+
+def load_minibench(name: str) -> Items:
+    """Load minibench.
+
+    Parameters
+    ----------
+    name
+        ``minibench``: 12 prompts × 5 candidates × 3 criteria with five-level rubrics, 180 items.
+        ``minibench-7``: the same 60 texts under a fourth criterion with a native seven-level
+        rubric.
+
+    Returns
+    -------
+    Items
+        ``human`` is the *designed quality*: each text was written to deserve it; nobody rated.
+        It is on the scale of the rubric: of seven levels the designed five are 1, 2.5, 4, 5.5
+        and 7. Each text also is the reference of its level (``reference_1`` …), and the best one
+        the full-mark ``reference``. Cluster: the prompt; group: prompt × criterion. Both sets
+        share text and cluster ids, since they share the texts.
+
+    Examples
+    --------
+    >>> items = load_minibench("minibench")
+    >>> len(items), items.cluster_id.nunique(), sorted(items.human.unique().tolist())
+    (180, 12, [1.0, 2.0, 3.0, 4.0, 5.0])
+    """
+    rubrics = bundled_rubrics("minibench")
+    levels = rubrics.groupby("rubric_id", observed=True)["score"].max()
+    native = rubrics["rubric_id"].astype("str").map(levels)
+    rubrics = rubrics[native == 7 if name == "minibench-7" else native == 5]
+    n = 7 if name == "minibench-7" else 5
+    criteria = rubrics[["criterion", "rubric_id"]].astype("str").drop_duplicates()
+    prompts = yaml.safe_load(_FILE.read_text(encoding="utf-8"))["prompts"]
+    rows = [
+        _item(name, prompt, level, n, criterion, rubric_id)
+        for prompt in prompts
+        for level in sorted(prompt["responses"], key=lambda k: prompt["responses"][k]["candidate"])
+        for criterion, rubric_id in criteria.itertuples(index=False)
+    ]
+    return check_items(pd.DataFrame(rows), rubrics)
+
+
+def _item(
+    name: str, prompt: dict[str, Any], level: int, n: int, criterion: str, rubric_id: str
+) -> dict[str, object]:
+    cluster = f"minibench/{prompt['id']}"
+    responses = prompt["responses"]
+    candidate = responses[level]["candidate"]
+    references = {_on_scale(k, n): responses[k]["text"] for k in responses}
+    return {
+        "item_id": f"{cluster}/{candidate}/{criterion}",
+        "dataset": name,
+        "text_id": f"{cluster}/{candidate}",
+        "group_id": f"{cluster}/{criterion}",
+        "cluster_id": cluster,
+        "candidate": candidate,
+        "category": prompt["category"],
+        "instruction": prompt["instruction"],
+        "response": responses[level]["text"],
+        "reference": responses[_DESIGNED_LEVELS]["text"],
+        **{f"reference_{k:.0f}": text for k, text in references.items() if k % 1 == 0},
+        "criterion": criterion,
+        "rubric_id": rubric_id,
+        "human": _on_scale(level, n),
+    }
+
+
+def _on_scale(level: int, n: int) -> float:
+    return 1 + (level - 1) * (n - 1) / (_DESIGNED_LEVELS - 1)

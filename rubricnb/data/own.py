@@ -1,0 +1,186 @@
+"""Own data: a CSV of texts and a YAML of rubrics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from rubricnb.data.rubrics import read_rubrics
+from rubricnb.data.validate import check_items, check_text, nearest
+from rubricnb.frames import Items
+
+_NUMBERS = ("human", "gold")
+
+
+def load_csv(path: str | Path, rubric: str | Path) -> Items:
+    """Load own data.
+
+    Parameters
+    ----------
+    path
+        A CSV in UTF-8 with a header. Needed: ``instruction`` and ``response``. Read where present:
+
+        * ``criterion`` (or ``rubric_id``): what this row is judged by. Without it every row is
+          judged by every criterion of the rubric file.
+        * ``human_CRITERION``, or ``human`` where there is one criterion per row: mean rating.
+        * ``text_id``: a name for the response; default: ``item_id``, or a number.
+        * ``item_id``: a name for the row.
+        * ``cluster_id``: what shares a text. Default: the instruction; where all rows have the
+          same one (essays on one task), the response.
+        * ``candidate``: who wrote the response; those of one instruction then compete.
+        * ``category``, ``reference``, ``reference_1``, …, and any further column: kept.
+    rubric
+        A file as `read_rubrics` reads it.
+
+    Returns
+    -------
+    Items
+        ``dataset`` is the file's stem; ids begin with it. Texts are kept as they are.
+
+    Raises
+    ------
+    ValueError
+        The file is not a CSV in UTF-8, a column is missing, a text is empty, a rating is missing
+        or out of range, a criterion has no rubric, or an id stands twice. Rows count from 1,
+        without the header.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     rubric, table = Path(folder, "kind.yml"), Path(folder, "mails.csv")
+    ...     _ = rubric.write_text(
+    ...         "criterion: tone\ndefinition: Is it kind?\nlevels: {1: Rude., 2: Kind.}"
+    ...     )
+    ...     _ = table.write_text("instruction,response,human\nSay no.,No!,1\nSay no.,Sorry.,2\n")
+    ...     load_csv(table, rubric)[["item_id", "response", "human"]]
+            item_id response  human
+    1  mails/1/tone      No!    1.0
+    2  mails/2/tone   Sorry.    2.0
+    """
+    path = Path(path)
+    rubrics = read_rubrics(rubric)
+    table = _read(path)
+    items = _by_criterion(table, rubrics, path.name)
+    _check_numbers(items, path.name)
+    per_criterion = "criterion" in table or "rubric_id" in table
+    return check_items(_with_ids(items, path.stem, per_criterion), rubrics)
+
+
+def _read(path: Path) -> pd.DataFrame:
+    # All as text: "NA", "None" and "007" are texts someone wrote.
+    try:
+        table = pd.read_csv(path, dtype="str", keep_default_na=False, encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path.name} is not in UTF-8 ({error}); save it as CSV UTF-8") from error
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise ValueError(f"{path.name} is not a CSV with a header: {error}") from error
+    table.index += 1
+    for column in ("instruction", "response"):
+        if column not in table:
+            raise ValueError(
+                f"{path.name} lacks the column {column!r}{nearest(column, table.columns)} "
+                f"It has: {', '.join(table.columns)}"
+            )
+        check_text(table[column], path.name)
+    for column in ("text_id", "item_id", "cluster_id", "candidate", "criterion", "rubric_id"):
+        if column in table:
+            check_text(table[column], path.name)
+    return table
+
+
+def _by_criterion(table: pd.DataFrame, rubrics: pd.DataFrame, file: str) -> pd.DataFrame:
+    """Give every row its criterion, rubric and rating; several rows where it has several."""
+    known = rubrics[["criterion", "rubric_id"]].astype("str").drop_duplicates()
+    ratings = [c for c in table if c.startswith("human_") and c != "human_ratings"]
+    for column in ratings:
+        if column.removeprefix("human_") not in set(known["criterion"]):
+            raise ValueError(
+                f"{file}: the column {column!r} names no criterion of the rubric file"
+                f"{nearest(column.removeprefix('human_'), known['criterion'])} "
+                f"It has: {', '.join(known['criterion'])}"
+            )
+    key = next((c for c in ("rubric_id", "criterion") if c in table), None)
+    if key is None and "human" in table and len(known) > 1:
+        names = ", ".join(f"human_{c}" for c in known["criterion"])
+        raise ValueError(
+            f"{file}: the column 'human' does not say which of {len(known)} criteria it rates; "
+            f"name the columns {names}, or add a column 'criterion'"
+        )
+    if key is None:
+        rows = table.merge(known, how="cross").set_axis(table.index.repeat(len(known)))
+    else:
+        _check_known(table[key], known[key], file)
+        other = table.drop(columns=[c for c in known if c in table and c != key])
+        rows = other.merge(known, on=key, how="left").set_axis(table.index)
+    if ratings:
+        named = "human_" + rows["criterion"]
+        rows["human"] = [
+            row.get(column, "") for row, column in zip(rows.to_dict("records"), named, strict=True)
+        ]
+    return rows.drop(columns=ratings)
+
+
+def _check_known(values: pd.Series, known: pd.Series, file: str) -> None:
+    if known.duplicated().any():
+        twice = known[known.duplicated()].iloc[0]
+        raise ValueError(
+            f"{file}: two rubrics have the {known.name} {twice!r}; add a column 'rubric_id' that "
+            "says which one a row is judged by"
+        )
+    unknown = ~values.isin(known)
+    if unknown.any():
+        value = values[unknown].iloc[0]
+        raise ValueError(
+            f"{file}: row {unknown.idxmax()}, column {values.name!r}: there is no rubric for "
+            f"{value!r}{nearest(value, known)} There are: {', '.join(known)}"
+        )
+
+
+def _check_numbers(items: pd.DataFrame, file: str) -> None:
+    for column in _NUMBERS:
+        if column not in items:
+            continue
+        numbers = pd.to_numeric(items[column].replace("", None), errors="coerce")
+        bad = numbers.isna()
+        # A criterion that nobody rated has no ratings; a gap in one that was rated is a mistake.
+        bad &= (~bad).groupby(items["criterion"]).transform("any") | (items[column] != "")
+        if bad.any():
+            criterion = items["criterion"][bad].iloc[0]
+            raise ValueError(
+                f"{file}: row {bad.idxmax()}, column {column!r} ({criterion}): "
+                f"{items[column][bad].iloc[0]!r} is not a number; rate the text or leave it out"
+            )
+        items[column] = numbers
+
+
+def _with_ids(items: pd.DataFrame, dataset: str, per_criterion: bool) -> pd.DataFrame:
+    """Fill the ids; `per_criterion` says that a row of the file is one text under one criterion."""
+    prompts = _number(items, ["instruction"])
+    if "text_id" in items:
+        texts = items["text_id"]
+    elif per_criterion:
+        texts = _number(
+            items, ["instruction", "response", *items.columns.intersection(["candidate"])]
+        )
+    else:
+        texts = items.get("item_id", items.index.astype("str").to_series(index=items.index))
+    # Essays on one task share their instruction; what they share then says nothing.
+    clusters = texts if prompts.nunique() == 1 else "prompt-" + prompts
+    names = texts + "/" + items["criterion"]
+    out = items.assign(
+        dataset=dataset,
+        item_id=f"{dataset}/" + (items.get("item_id", names) if per_criterion else names),
+        text_id=f"{dataset}/" + texts,
+        cluster_id=f"{dataset}/" + items.get("cluster_id", clusters),
+    )
+    if "candidate" in items:
+        group = items.get("group_id", "prompt-" + prompts)
+        out["group_id"] = f"{dataset}/" + group + "/" + items["criterion"]
+    return out
+
+
+def _number(items: pd.DataFrame, columns: list[str]) -> pd.Series:
+    """Number distinct texts in their order, from 1."""
+    return (items.groupby(columns, sort=False).ngroup() + 1).astype("str")

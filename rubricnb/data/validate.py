@@ -1,0 +1,203 @@
+"""Check items and rubrics; every message names row and column, and the way out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable
+from difflib import get_close_matches
+
+import pandas as pd
+
+from rubricnb.frames import Items, conform
+
+
+def check_items(items: pd.DataFrame, rubrics: pd.DataFrame, allow_unrated: bool = False) -> Items:
+    """Check items against their contract and their rubrics.
+
+    Parameters
+    ----------
+    items
+        Columns as in ``rubricnb.frames.ITEMS``.
+    rubrics
+        The rubrics that ``rubric_id`` refers to.
+    allow_unrated
+        Whether single items may lack a ``human`` rating that others have.
+
+    Returns
+    -------
+    Items
+        A copy with the contract's dtypes, and the rubrics it uses as ``.rubrics``.
+
+    Raises
+    ------
+    ValueError
+        A column is missing; an item_id stands twice; a text is empty; a rating is missing or
+        outside the levels of its rubric; a rubric_id has no rubric.
+
+    Examples
+    --------
+    >>> from rubricnb.data import load
+    >>> items = load("minibench", n_items=3)
+    >>> check_items(items.assign(human=[1.0, 6.0, 2.0]), items.rubrics)
+    Traceback (most recent call last):
+    ...
+    ValueError: items: row 1, column 'human': 6.0 is outside 1..5, the levels of rubric \
+'minibench-helpfulness'
+    """
+    out = conform(items, "items")
+    rubrics = check_rubrics(rubrics)
+    _check_ids(out)
+    for column in ("item_id", "text_id", "cluster_id", "instruction", "response"):
+        check_text(out[column], "items")
+    _check_rubric_ids(out, rubrics)
+    levels = rubrics.groupby("rubric_id", observed=True)["score"].max()
+    for column in ("human", "gold"):
+        if column in out:
+            _check_ratings(out, column, levels, allow_unrated or column == "gold")
+    used = rubrics[rubrics["rubric_id"].isin(out["rubric_id"].astype(str))]
+    result = Items(out)
+    result.rubrics = used.reset_index(drop=True)
+    return result
+
+
+def check_rubrics(rubrics: pd.DataFrame) -> pd.DataFrame:
+    """Check rubrics: unique, described, and without a gap in their levels.
+
+    Parameters
+    ----------
+    rubrics
+        Columns as in ``rubricnb.frames.RUBRICS``.
+
+    Returns
+    -------
+    DataFrame
+        A copy with the contract's dtypes.
+
+    Raises
+    ------
+    ValueError
+        A column or a level is missing, a level stands twice, a description is empty, or the
+        variants of a rubric have different levels.
+
+    Examples
+    --------
+    >>> levels = pd.DataFrame({"score": [1, 2, 4, 5], "description": list("abde")})
+    >>> check_rubrics(levels.assign(rubric_id="coherence", variant="standard",
+    ...                             criterion="coherence", definition="Does it hang together?"))
+    Traceback (most recent call last):
+    ...
+    ValueError: rubric 'coherence' has levels 1,2,4,5; a 5-level rubric needs 1..5
+    """
+    out = conform(rubrics, "rubrics")
+    for column in ("criterion", "definition", "description"):
+        check_text(out[column].astype("str"), "rubrics")
+    for (rubric_id, _), scores in out.groupby(["rubric_id", "variant"], observed=True)["score"]:
+        _check_levels(str(rubric_id), sorted(scores))
+    by_variant = out.groupby(["rubric_id", "variant"], observed=True)["score"].max()
+    sizes = by_variant.groupby("rubric_id", observed=True).nunique()
+    if (sizes > 1).any():
+        raise ValueError(
+            f"rubric {sizes.idxmax()!r} has a different number of levels in its variants; "
+            "word every level of the rubric in each"
+        )
+    return out
+
+
+def check_text(values: pd.Series, frame: str) -> None:
+    """Check that a column of texts has no gap.
+
+    Raises
+    ------
+    ValueError
+        A value is missing or blank.
+
+    Examples
+    --------
+    >>> check_text(pd.Series(["a", " "], index=[1, 2], name="response"), "items")
+    Traceback (most recent call last):
+    ...
+    ValueError: items: row 2, column 'response' is empty
+    """
+    empty = values.isna() | (values.str.strip() == "")
+    if empty.any():
+        raise ValueError(f"{frame}: row {empty.idxmax()}, column {values.name!r} is empty")
+
+
+def nearest(name: object, known: Iterable[Hashable]) -> str:
+    """Say what a misspelt name may have meant; empty where nothing is near.
+
+    Examples
+    --------
+    >>> nearest("hana", ["hanna", "summeval"])
+    "; did you mean 'hanna'?"
+    """
+    matches = get_close_matches(str(name).lower(), [str(k) for k in known], n=2, cutoff=0.5)
+    return f"; did you mean {' or '.join(map(repr, matches))}?" if matches else ""
+
+
+def _check_ids(items: pd.DataFrame) -> None:
+    twice = items["item_id"].duplicated()
+    if twice.any():
+        row = twice.idxmax()
+        item_id = items["item_id"][twice].iloc[0]
+        first = items.index[items["item_id"] == item_id][0]
+        raise ValueError(
+            f"items: rows {first} and {row}, column 'item_id': both are {item_id!r}; "
+            "every item needs an id of its own"
+        )
+
+
+def _check_rubric_ids(items: pd.DataFrame, rubrics: pd.DataFrame) -> None:
+    known = list(rubrics["rubric_id"].astype(str).unique())
+    missing = ~items["rubric_id"].astype(str).isin(known)
+    if missing.any():
+        row, rubric_id = missing.idxmax(), items["rubric_id"][missing].iloc[0]
+        raise ValueError(
+            f"items: row {row}, column 'rubric_id': there is no rubric {rubric_id!r}"
+            f"{nearest(rubric_id, known)} There are: {', '.join(known[:10])}"
+        )
+
+
+def _check_ratings(
+    items: pd.DataFrame, column: str, levels: pd.Series, allow_missing: bool
+) -> None:
+    # A dataset without any rating is one that has none, not one with a gap.
+    rated = items.groupby("dataset", observed=True)[column].transform("count") > 0
+    missing = items[column].isna() & rated
+    if missing.any() and not allow_missing:
+        raise ValueError(
+            f"items: row {missing.idxmax()}, column {column!r} is missing (NaN); rate the item or "
+            "leave it out"
+        )
+    top = items["rubric_id"].astype(str).map(levels)
+    outside = (items[column] < 1) | (items[column] > top)
+    singles = f"{column}_ratings"
+    if singles in items:
+        inside = [_all_inside(r, t) for r, t in zip(items[singles], top, strict=True)]
+        outside |= ~pd.Series(inside, index=items.index)
+    if outside.any():
+        row = outside.idxmax()
+        first = items[outside].iloc[0]
+        value = first[column]
+        if 1 <= value <= top[outside].iloc[0]:
+            column, value = singles, first[singles]
+        raise ValueError(
+            f"items: row {row}, column {column!r}: {value} is outside "
+            f"1..{top[outside].iloc[0]}, the levels of rubric {first['rubric_id']!r}"
+        )
+
+
+def _all_inside(ratings: object, top: float) -> bool:
+    # Items without single ratings hold None or NaN here.
+    return not isinstance(ratings, tuple | list) or all(
+        not math.isnan(r) and 1 <= r <= top for r in ratings
+    )
+
+
+def _check_levels(rubric_id: str, scores: list[int]) -> None:
+    n = max(scores[-1], 2)
+    if scores != list(range(1, n + 1)):
+        raise ValueError(
+            f"rubric {rubric_id!r} has levels {','.join(map(str, scores))}; "
+            f"a {n}-level rubric needs 1..{n}"
+        )
