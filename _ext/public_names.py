@@ -36,7 +36,7 @@ class PublicNames(SphinxDirective):
 
 
 def _documented(name: str) -> list[str]:
-    if inspect.isclass(getattr(rubricnb, name)):
+    if inspect.isclass(getattr(rubricnb, name, None)):
         return [f".. autoclass:: rubricnb.{name}", "   :members:", ""]
     return [f".. autofunction:: rubricnb.{name}", ""]
 
