@@ -1,0 +1,178 @@
+"""What the book asks of every page, and the line and table that say how it was executed.
+
+* A glued frame with a caption is numbered as a table, not as a figure (jupyter-book#1585).
+* An image without a description for those who cannot see it is a warning, so the build fails.
+* Vector figures are transparent and follow the dark theme; wide tables scroll by themselves.
+* No script but the theme's and ours: what `_static/vendor` holds is loaded where it is used.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+from bs4 import BeautifulSoup
+from docutils import nodes
+from plain_table import code, plain, plain_table
+from sphinx.application import Sphinx
+from sphinx.config import Config
+from sphinx.errors import ConfigError
+from sphinx.transforms import SphinxTransform
+from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util import logging
+from sphinx.util.docutils import SphinxDirective
+from sphinx.writers.html5 import HTML5Translator
+
+LOGGER = logging.getLogger(__name__)
+# A number as a table prints it, an empty cell included: 1,234 · −0.12 · 5 % · 0.3 [0.2, 0.4] · NaN
+NUMBER = re.compile(
+    r"|[–—-]|nan|NaN|<NA>|[<>≤≥=]?\s*[-+−]?[\d.,]+\s*%?(\s*[\[(].*[\])])?(e[-+]\d+)?"
+)
+SCROLLS = {"class": "table-scroll", "tabindex": "0", "role": "region", "aria-label": "table"}
+
+
+class captioned_table(nodes.figure):
+    """A figure that holds a table: numbered, referenced and styled as one."""
+
+
+class table_caption(nodes.caption):
+    """Its caption, which stands above the table; a figure's is closed after all that follows."""
+
+
+class TablesAmongFigures(SphinxTransform):
+    """Retag figures without an image, before Sphinx collects what is numbered."""
+
+    default_priority = 700
+
+    def apply(self) -> None:
+        for figure in list(self.document.findall(nodes.figure)):
+            if type(figure) is nodes.figure and not list(figure.findall(nodes.image)):
+                table = captioned_table("", *figure.children, **figure.attributes)
+                for caption in [c for c in table if isinstance(c, nodes.caption)]:
+                    table.remove(caption)
+                    table.insert(0, table_caption("", "", *caption.children))
+                figure.replace_self(table)
+                self.document.ids.update(dict.fromkeys(table["ids"], table))
+
+
+class DescribedImages(SphinxPostTransform):
+    """Ask for a description of every image; let vector figures follow the dark theme."""
+
+    default_priority = 900
+    formats = ("html",)
+
+    def run(self) -> None:
+        for image in self.document.findall(nodes.image):
+            uri = image.get("uri", "")
+            if not image.get("alt", "").strip() or image["alt"] == uri:
+                LOGGER.warning("image %s has no :alt: text", uri, location=image)
+            if uri.endswith(".svg") and "only-light" not in image["classes"]:
+                image["classes"].append("dark-light")
+
+
+class JournalTables(SphinxPostTransform):
+    """Frames as HTML: no inline style, numbers to the right, reachable by the keyboard."""
+
+    default_priority = 910
+    formats = ("html",)
+
+    def run(self) -> None:
+        for raw in list(self.document.findall(nodes.raw)):
+            if "html" in raw.get("format", "") and "<table" in raw.astext():
+                html = _journal(raw.astext())
+                raw.replace_self(nodes.raw("", html, format="html"))
+
+
+def _journal(html: str) -> str:
+    soup = BeautifulSoup(html, "html.parser")
+    for style in soup.find_all("style"):
+        if not style.string or "scoped" in style.attrs or not style.string.strip():
+            style.decompose()  # pandas' own; a Styler's rules stay
+    for table in soup.find_all("table"):
+        table.attrs.pop("border", None)
+        body = [row.find_all(["th", "td"]) for row in table.select("tbody tr")]
+        head = [row.find_all(["th", "td"]) for row in table.select("thead tr")]
+        for index, column in enumerate(zip(*body, strict=False)):
+            if all(NUMBER.fullmatch(cell.get_text(strip=True)) for cell in column):
+                for cell in (*column, *(row[index] for row in head if index < len(row))):
+                    cell["class"] = [*cell.get("class", []), "number"]
+        table.wrap(soup.new_tag("div", attrs=SCROLLS))
+    return str(soup)
+
+
+class ExecutionRecord(SphinxDirective):
+    """The table of what was executed: notebook, day, seconds, parameters."""
+
+    def run(self) -> list[nodes.Node]:
+        path = Path(self.env.srcdir) / "execution.json"
+        self.env.note_dependency(str(path))
+        runs = json.loads(path.read_text("utf-8"))
+        rows = [
+            (run["stem"], run["executed"], f"{run['seconds']:.1f}", _parameters(run))
+            for run in runs
+        ]
+        header = ["notebook", "executed on", "seconds", "parameters"]
+        table = plain_table(header, rows, [code, plain, plain, plain], right=[2])
+        machines = sorted({f"Python {run['python']}, {run['platform']}" for run in runs})
+        versions = sorted({run["version"] for run in runs})
+        text = f"rubricnb {', '.join(versions)}; {'; '.join(machines)}."
+        total = f"{len(runs)} notebooks, {sum(run['seconds'] for run in runs):.0f} seconds; {text}"
+        return [table, nodes.paragraph("", total)]
+
+
+def _parameters(run: dict) -> str:
+    given = ", ".join(f"{name} = {value!r}" for name, value in run["parameters"].items())
+    return given or "defaults"
+
+
+def only_staged(app: Sphinx, config: Config) -> None:
+    if os.environ.get("RUBRICNB_STAGE") != str(app.srcdir):
+        raise ConfigError(
+            "this book is built from a staged copy that holds the executed notebooks: "
+            "run 'make book' or 'python -m rubricnb book', not 'jupyter-book build'"
+        )
+
+
+def drop_vendored(app: Sphinx, config: Config) -> None:
+    """Jupyter Book puts every file below _static into every page; vendored ones load on demand."""
+    for name in ("html_js_files", "html_css_files"):
+        files = getattr(config, name)
+        files[:] = [
+            f for f in files if not str(f[0] if isinstance(f, tuple) else f).startswith("vendor/")
+        ]
+
+
+def visit_table(translator: HTML5Translator, node: nodes.Element) -> None:
+    translator.visit_figure(node)
+
+
+def depart_table(translator: HTML5Translator, node: nodes.Element) -> None:
+    translator.body.append("</figure>\n")
+
+
+def visit_caption(translator: HTML5Translator, node: nodes.Element) -> None:
+    translator.visit_caption(node)
+
+
+def depart_caption(translator: HTML5Translator, node: nodes.Element) -> None:
+    translator.depart_caption(node)
+    translator.body.append("</figcaption>\n")
+
+
+def _caption(node: nodes.Node) -> str:
+    return next((c.astext() for c in node.findall(nodes.caption)), "")
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_enumerable_node(captioned_table, "table", _caption, html=(visit_table, depart_table))
+    app.add_config_value("comments_config", {}, "html")  # Jupyter Book sets it for sphinx_comments
+    app.add_node(table_caption, html=(visit_caption, depart_caption))
+    app.add_transform(TablesAmongFigures)
+    app.add_post_transform(DescribedImages)
+    app.add_post_transform(JournalTables)
+    app.add_directive("execution-record", ExecutionRecord)
+    app.connect("config-inited", only_staged)
+    app.connect("config-inited", drop_vendored, priority=900)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

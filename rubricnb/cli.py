@@ -1,0 +1,85 @@
+"""The command line: ``python -m rubricnb COMMAND``. Thin: every command calls one function."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="How far can one trust a language model that scores text against a rubric?",
+)
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def execute(
+    context: typer.Context,
+    notebook: Annotated[str, typer.Argument(help="NN_slug, or the number alone.")],
+    output: Annotated[Path | None, typer.Option(help="Default: NN_slug.ipynb, here.")] = None,
+) -> None:
+    """Execute one notebook with parameters of your own: -p NAME VALUE, as often as needed."""
+    from rubricnb import book
+
+    with _errors():
+        values = _parameters(context.args)
+        target = output or Path(f"{book.find_notebook(notebook).stem}.ipynb")
+        if target.resolve().parent == book.find_root() / "notebooks":
+            raise ValueError(f"{target}: the twins in notebooks/ carry no outputs; write elsewhere")
+        done = book.execute(notebook, values, target)
+        typer.echo(f"{target}: executed in {done.metadata.rubricnb['seconds']:.1f} s")
+
+
+@app.command()
+def book(
+    params: Annotated[
+        Path | None, typer.Option(help="A parameter file: a judge, a size, data of your own.")
+    ] = None,
+) -> None:
+    """Execute the notebooks that changed and build the book."""
+    from rubricnb.book import build
+
+    with _errors():
+        build(params)
+
+
+@app.command()
+def notebooks(
+    check: Annotated[bool, typer.Option("--check", help="Only say what is out of step.")] = False,
+) -> None:
+    """Write each notebook's .ipynb twin (for papermill, Colab, Binder) from its text."""
+    from rubricnb.book import twins
+
+    with _errors():
+        changed = twins(check)
+        for path in changed:
+            typer.echo(f"{'out of step' if check else 'written'}: {path.name}")
+        if check and changed:
+            raise ValueError("the twins are out of step with their text: run 'make notebooks'")
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Show what the user can mend as one message, without a traceback of ours."""
+    try:
+        yield
+    except (ValueError, OSError, RuntimeError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
+def _parameters(arguments: list[str]) -> dict[str, Any]:
+    """Read ``-p name value -p name value …``; values are YAML, as papermill's are.
+
+    >>> _parameters(["-p", "n_items", "4", "-p", "judge", "openai:gpt-4.1"])
+    {'n_items': 4, 'judge': 'openai:gpt-4.1'}
+    """
+    triples = [arguments[start : start + 3] for start in range(0, len(arguments), 3)]
+    for triple in triples:
+        if len(triple) < 3 or triple[0] not in ("-p", "--parameter"):
+            raise ValueError(f"{' '.join(triple)!r}: parameters are given as -p NAME VALUE")
+    return {name: yaml.safe_load(value) for _, name, value in triples}
