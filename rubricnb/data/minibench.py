@@ -31,9 +31,10 @@ def load_minibench(name: str) -> Items:
     Items
         ``human`` is the *designed quality*: each text was written to deserve it; nobody rated.
         It is on the scale of the rubric: of seven levels the designed five are 1, 2.5, 4, 5.5
-        and 7. Each text also is the reference of its level (``reference_1`` …), and the best one
-        the full-mark ``reference``. Cluster: the prompt; group: prompt × criterion. Both sets
-        share text and cluster ids, since they share the texts.
+        and 7. Each text also is the reference of its level (``reference_1`` …); there is no
+        ``reference`` that ``auto`` would show, since the best text would be its own. Cluster:
+        the prompt; group: prompt × criterion. Both sets share text and cluster ids, since they
+        share the texts.
 
     Examples
     --------
@@ -74,7 +75,6 @@ def _item(
         "category": prompt["category"],
         "instruction": prompt["instruction"],
         "response": responses[level]["text"],
-        "reference": responses[_DESIGNED_LEVELS]["text"],
         **{f"reference_{k:.0f}": text for k, text in references.items() if k % 1 == 0},
         "criterion": criterion,
         "rubric_id": rubric_id,

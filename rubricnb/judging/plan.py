@@ -215,7 +215,7 @@ def _condition(**values: Any) -> dict[str, Any]:
 
 
 def _check_rubrics(items: Items, variant: str, n: int, template: str) -> None:
-    from rubricnb.data.scales import resample
+    from rubricnb.data.rubrics import resample
 
     rubrics = getattr(items, "rubrics", None)
     if rubrics is None:

@@ -2,7 +2,8 @@
 
 tqdm's standard error would fail the book's build and its notebook widgets load scripts from the
 network, so: in a terminal a bar on standard output; in a notebook one display that is updated and
-ends as one plain line; elsewhere one line for every tenth.
+ends as one plain line; elsewhere one line for every tenth,
+but none within two seconds of another.
 """
 
 from __future__ import annotations
@@ -10,6 +11,9 @@ from __future__ import annotations
 import sys
 import time
 from typing import Any
+
+
+_QUIET = 2.0  # seconds between two lines, so that short work prints one
 
 
 class Progress:
@@ -27,8 +31,6 @@ class Progress:
     >>> with Progress(2, "judging") as progress:
     ...     progress.step()
     ...     progress.step("60 % of tokens from the cache")
-    judging: 1 of 2
-    judging: 2 of 2
     judging: 2 of 2 in 0 s; 60 % of tokens from the cache
     """
 
@@ -64,7 +66,11 @@ class Progress:
             if now - self._shown >= 1:
                 self._handle.update(_Line(self._line()))
                 self._shown = now
-        elif self.done * 10 // self.total > (self.done - 1) * 10 // self.total:
+        elif (
+            self.done * 10 // self.total > (self.done - 1) * 10 // self.total
+            and now - max(self._shown, self._start) >= _QUIET
+        ):
+            self._shown = now
             print(f"{self.what}: {self.done:,} of {self.total:,}", flush=True)
 
     def __exit__(self, *exception: object) -> None:

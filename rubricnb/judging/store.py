@@ -13,7 +13,7 @@ import socket
 import sqlite3
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +22,7 @@ from rubricnb.judging.contract import Reply
 
 VERSION = 1
 _LEASE = 600.0  # seconds; a lease whose process has died is void at once
-_BLOCK = 500  # keys in one query: SQLite allows 999 variables on old builds
+_BLOCK = 500  # keys in one query: old builds of SQLite allow 999 variables
 
 _SCHEMA = """
 CREATE TABLE replies (
@@ -103,11 +103,36 @@ class Store:
                     found[key] = Reply(0, text, finish, _thaw(probabilities), *rest)
         return found
 
+    def answered(
+        self, keys: Sequence[str], since: float = 0.0, retry_errors: float = 0.0
+    ) -> set[str]:
+        """Return the keys that need not be asked.
+
+        Parameters
+        ----------
+        keys
+            What is about to be asked.
+        since
+            Replies from before this time (seconds since the epoch) do not count.
+        retry_errors
+            Nor do failed requests from before this one.
+        """
+        found: set[str] = set()
+        with self._explained():
+            for block in _blocks(keys):
+                rows = self._db.execute(
+                    f"SELECT key FROM replies WHERE key IN ({_marks(block)}) "
+                    "AND time >= ? AND (finish != 'error' OR time >= ?)",
+                    [*block, since, retry_errors],
+                )
+                found.update(key for (key,) in rows)
+        return found
+
     def put(self, key: str, judge: str, reply: Reply) -> None:
-        """Keep a reply, unless one is already there under its key."""
+        """Keep a reply, durably; it replaces an older one under its key."""
         with self._explained():
             self._db.execute(
-                "INSERT OR IGNORE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     key,
                     judge,
@@ -122,12 +147,6 @@ class Store:
                     time.time(),
                 ),
             )
-
-    def forget(self, keys: Iterable[str]) -> None:
-        """Drop replies, so that they are asked for again."""
-        with self._explained():
-            for block in _blocks(list(keys)):
-                self._db.execute(f"DELETE FROM replies WHERE key IN ({_marks(block)})", block)
 
     def claim(self, keys: Sequence[str]) -> set[str]:
         """Lease those keys that no other living run holds; returns the leased ones."""

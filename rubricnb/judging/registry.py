@@ -1,0 +1,75 @@
+"""Who can judge: one line per engine."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any
+
+from rubricnb.judging.contract import Judge
+
+# engine → module and class, what stands behind the colon, and what it is for
+ENGINES = {
+    "embedded": ("embedded:EmbeddedJudge", "[:PATH.gguf]", "llama.cpp in this process; default"),
+    "openai": ("openai:OpenAIJudge", ":MODEL[@BASE_URL]", "any OpenAI-compatible endpoint"),
+    "simulated": ("simulated:SimulatedJudge", ":PROFILE", "a planted bias, known exactly"),
+}
+
+
+def open_judge(spec: str, **options: Any) -> Judge:
+    """Open a judge.
+
+    Parameters
+    ----------
+    spec
+        ``embedded``, ``embedded:PATH.gguf``, ``openai:MODEL``, ``openai:MODEL@BASE_URL`` or
+        ``simulated:PROFILE``.
+    options
+        Go to the engine's class: concurrency, timeout, threads, seed, …
+
+    Returns
+    -------
+    Judge
+        Close it when done, or leave that to the end of the process.
+
+    Raises
+    ------
+    ValueError
+        An unknown engine (the message names the nearest), or a spec without its model.
+
+    Examples
+    --------
+    >>> open_judge("simulated:unbiased").slug
+    'simulated:unbiased'
+    >>> open_judge("opnai:gpt-4.1")
+    Traceback (most recent call last):
+    ...
+    ValueError: unknown judge 'opnai:gpt-4.1': did you mean 'openai'? engines: embedded[:PATH.gguf],
+    openai:MODEL[@BASE_URL], simulated:PROFILE
+    """
+    engine = judge_class(spec)
+    name, _, rest = spec.partition(":")
+    if name == "openai":
+        model, _, base_url = rest.partition("@")
+        if not model:
+            raise ValueError(f"judge {spec!r} names no model: openai:MODEL[@BASE_URL]")
+        return engine(model, base_url or None, **options)
+    return engine(rest, **options) if rest else engine(**options)
+
+
+def judge_class(spec: str) -> Any:
+    """Return the class that a spec opens, without opening anything.
+
+    Examples
+    --------
+    >>> judge_class("embedded").readouts[0]
+    'logprobs'
+    """
+    name = spec.partition(":")[0]
+    if name not in ENGINES:
+        near = get_close_matches(name, ENGINES, n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        forms = ", ".join(engine + form for engine, (_, form, _) in ENGINES.items())
+        raise ValueError(f"unknown judge {spec!r}: {hint}engines: {forms}")
+    module, _, cls = ENGINES[name][0].partition(":")
+    return getattr(import_module(f"rubricnb.judging.{module}"), cls)

@@ -1,0 +1,220 @@
+"""Recorded runs: the judgments that are committed under ``results/``, without any text.
+
+``results/<study>/<judge slug>/<dataset>.parquet`` holds the judgments and ``run.json`` beside it
+says how they came about; ``results/judges.csv`` maps slugs to specs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import rubricnb
+from rubricnb.frames import Requests
+from rubricnb.judging.contract import Judge
+
+
+def results_folder() -> Path:
+    """Return the folder of recorded runs: ``$RUBRICNB_RESULTS``, else ``results/`` of the clone.
+
+    Examples
+    --------
+    >>> results_folder().name
+    'results'
+    """
+    if path := os.environ.get("RUBRICNB_RESULTS"):
+        return Path(path)
+    return Path(rubricnb.__file__).resolve().parent.parent / "results"
+
+
+def judges() -> pd.DataFrame:
+    """List the judges of whom there are recorded runs.
+
+    Returns
+    -------
+    DataFrame
+        slug, spec, model, licence, identity.
+
+    Examples
+    --------
+    >>> judges().columns.tolist()
+    ['slug', 'spec', 'model', 'licence', 'identity']
+    """
+    path = results_folder() / "judges.csv"
+    columns = ["slug", "spec", "model", "licence", "identity"]
+    return pd.read_csv(path, dtype="str") if path.exists() else pd.DataFrame(columns=columns)
+
+
+def recorded(judge: str, dataset: str, study: str | None = None) -> pd.DataFrame:
+    """Read the recorded judgments of a judge on a dataset.
+
+    Parameters
+    ----------
+    judge
+        Slug or spec (``results/judges.csv`` maps them).
+    dataset
+        Name of the dataset.
+    study
+        Name of the study; default: all that have this judge and dataset.
+
+    Returns
+    -------
+    DataFrame
+        Judgments; ``source`` is ``recorded``.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such run; names those there are.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> rb.recorded("embedded", "minibench").status.unique().tolist()
+    ['ok']
+    """
+    slug = _slug_of(judge)
+    paths = sorted(results_folder().glob(f"{study or '*'}/{slug}/{dataset}.parquet"))
+    if not paths:
+        there = sorted(
+            f"{p.parent.name} on {p.stem} ({p.parent.parent.name})"
+            for p in results_folder().glob("*/*/*.parquet")
+        )
+        raise FileNotFoundError(
+            f"no recorded run of {judge!r} on {dataset!r}; there are: "
+            f"{', '.join(there) or 'none'}; ask the judge with rubricnb.run"
+        )
+    frames = [_read(path, path.stat().st_mtime_ns) for path in paths]
+    return frames[0].copy() if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+
+
+def recorded_judgments(judge: Judge | str, requests: Requests) -> pd.DataFrame:
+    """Return what is recorded of these requests; an empty frame if nothing is.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="logprobs")
+    >>> len(recorded_judgments("embedded", requests)), len(recorded_judgments("openai:x", requests))
+    (50, 0)
+    """
+    spec = judge if isinstance(judge, str) else judge.slug
+    found = []
+    for dataset in requests.source["dataset"].unique():
+        try:
+            frame = recorded(spec, dataset)
+        except FileNotFoundError:
+            continue
+        found.append(frame[frame["request_id"].isin(requests["request_id"])])
+    found = [f for f in found if len(f)]
+    if not found:
+        return pd.DataFrame()
+    out = found[0] if len(found) == 1 else pd.concat(found, ignore_index=True)
+    keys = ["request_id", "criterion"]
+    return out.drop_duplicates(keys, ignore_index=True)
+
+
+def record(
+    judgments: pd.DataFrame, judge: Judge, study: str, *, model: str, licence: str, spec: str
+) -> Path:
+    """Write judgments of one judge into ``results/``, added to what is recorded already.
+
+    Parameters
+    ----------
+    judgments
+        From `run`; all of one judge. No text is in them.
+    judge
+        The judge, open.
+    study
+        Name of the study.
+    model, licence, spec
+        What ``results/judges.csv`` says of the judge.
+
+    Returns
+    -------
+    Path
+        The folder written to.
+    """
+    folder = results_folder() / study / judge.slug
+    folder.mkdir(parents=True, exist_ok=True)
+    for dataset, frame in judgments.groupby("dataset", observed=True):
+        path = folder / f"{dataset}.parquet"
+        if path.exists():
+            old = _read(path, path.stat().st_mtime_ns)
+            old = old[~old["request_id"].isin(frame["request_id"])]
+            frame = pd.concat([old, frame], ignore_index=True)
+        frame = frame.assign(source="recorded").astype({"source": "category"})
+        frame.to_parquet(path, index=False, compression="zstd")
+    _describe(folder, judge)
+    known = judges()
+    entry = pd.DataFrame(
+        [{"slug": judge.slug, "spec": spec, "model": model, "licence": licence,
+          "identity": judge.identity}]
+    )  # fmt: skip
+    out = pd.concat([known[known["slug"] != judge.slug], entry]).sort_values("slug")
+    out.to_csv(results_folder() / "judges.csv", index=False)
+    return folder
+
+
+def run_card(judge: str, study: str) -> dict[str, Any]:
+    """Read ``run.json`` of a recorded run: when, with what, how much.
+
+    Examples
+    --------
+    >>> run_card("embedded", "minibench")["judge"]
+    'smollm2-135m-instruct-embedded'
+    """
+    path = results_folder() / study / _slug_of(judge) / "run.json"
+    card: dict[str, Any] = json.loads(path.read_text())
+    return card
+
+
+def _describe(folder: Path, judge: Judge) -> None:
+    sets = {p.stem: pd.read_parquet(p) for p in sorted(folder.glob("*.parquet"))}
+    card = {
+        "judge": judge.slug,
+        "identity": judge.identity,
+        "package": rubricnb.__version__,
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "recorded": datetime.now(UTC).date().isoformat(),
+        "datasets": {name: _counts(frame) for name, frame in sets.items()},
+    }
+    (folder / "run.json").write_text(json.dumps(card, indent=1) + "\n")
+
+
+def _counts(frame: pd.DataFrame) -> dict[str, Any]:
+    calls = frame.drop_duplicates("key")
+    return {
+        "judgments": len(frame),
+        "calls": len(calls),
+        "designs": frame["design"].value_counts().to_dict(),
+        "readouts": frame["readout"].value_counts().to_dict(),
+        "seeds": sorted(frame["seed"].unique().tolist()),
+        "status": frame["status"].value_counts().to_dict(),
+        "prompt_tokens": int(calls["prompt_tokens"].sum()),
+        "cached_tokens": int(calls["cached_tokens"].sum()),
+        "completion_tokens": int(calls["completion_tokens"].sum()),
+        "seconds": round(float(calls["seconds"].sum()), 1),
+        "items_sha256": hashlib.sha256("\n".join(sorted(frame["item_id"].unique())).encode())
+        .hexdigest(),
+    }  # fmt: skip
+
+
+def _slug_of(judge: str) -> str:
+    table = judges()
+    match = table.loc[table["spec"] == judge, "slug"]
+    return str(match.iloc[0]) if len(match) else judge
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, modified: int) -> pd.DataFrame:
+    return pd.read_parquet(path)
