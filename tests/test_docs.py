@@ -1,0 +1,213 @@
+"""What the README and the prose pages tell a reader to do works, and what they name exists."""
+
+import ast
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+import rubricnb as rb
+from rubricnb import book, cli, frames
+
+ROOT = Path(__file__).parents[1]
+DOCS = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "book").glob("*.md")),
+]
+FENCE = re.compile(r"^(<!-- runnable -->\n)?```(bash|python|yaml)\n(.*?)^```", re.M | re.S)
+
+
+def blocks(path, language):
+    """Return (runnable, text) of every fenced block of a language."""
+    found = FENCE.findall(path.read_text("utf-8"))
+    return [(bool(marked), text) for marked, kind, text in found if kind == language]
+
+
+def commands():
+    """Return every shell line of the documents, and every command in the running text."""
+    for path in DOCS:
+        text = path.read_text("utf-8")
+        for _, block in blocks(path, "bash"):
+            for line in block.splitlines():
+                yield path, line
+        for code in re.findall(r"`([^`\n]+)`", FENCE.sub("", text)):
+            if code.startswith(("make ", "python -m ", "papermill ")):
+                yield path, code
+
+
+def names(pages, language="python"):
+    return [
+        pytest.param(text, id=f"{page.stem}-{index}")
+        for page in pages
+        for index, (_, text) in enumerate(blocks(page, language))
+    ]
+
+
+@pytest.fixture
+def clone(tmp_path, monkeypatch):
+    """A folder that looks like the clone; what a command writes does not land in the real one."""
+    for path in ROOT.iterdir():
+        if path.name not in (".git", "_build", "out.ipynb"):
+            (tmp_path / path.name).symlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RUBRICNB_STORE", str(tmp_path / "replies.sqlite"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("page", ["README.md", "book/quickstart.md", "book/own-data.md"])
+def test_python_on_the_page_runs(page, clone, capsys):
+    scope = {}
+    for _, text in blocks(ROOT / page, "python"):
+        exec(compile(text, page, "exec"), scope)
+    assert "rb" in scope
+
+
+def test_what_the_study_page_plans_can_be_estimated_without_asking_anyone(clone):
+    scope = {}
+    _, text = blocks(ROOT / "book/running-a-study.md", "python")[0]
+    exec(compile(text, "running-a-study", "exec"), scope)
+    assert len(scope["requests"]) == 15 * (10 + 5)
+
+
+@pytest.mark.parametrize("text", names(DOCS))
+def test_every_name_of_the_package_in_a_python_block_exists(text):
+    used = {
+        node.attr
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "rb"
+    }
+    assert [name for name in used if not hasattr(rb, name)] == []
+
+
+RUNNABLE = [
+    pytest.param(line, id=line)
+    for name in ("README.md", "book/quickstart.md")
+    for marked, text in blocks(ROOT / name, "bash")
+    if marked
+    for line in text.splitlines()
+]
+
+
+@pytest.mark.parametrize("line", RUNNABLE)
+def test_command_marked_runnable_runs(line, clone):
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+    done = subprocess.run(
+        shlex.split(line), cwd=clone, env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+def test_the_quick_start_has_commands_that_are_run():
+    assert any("papermill" in p.id for p in RUNNABLE)
+    assert any("rubricnb check" in p.id for p in RUNNABLE)
+
+
+def test_every_make_target_that_is_mentioned_exists():
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    targets = set(re.findall(r"^([a-z][\w-]*)\s*:(?!=)", makefile, re.M))
+    mentioned = {m[1] for _, line in commands() if (m := re.match(r"make ([a-z][\w-]*)", line))}
+    assert mentioned
+    assert mentioned - targets == set()
+
+
+def test_every_subcommand_that_is_mentioned_exists():
+    known = {c.name or c.callback.__name__ for c in cli.app.registered_commands}
+    mentioned = {
+        m[1] for _, line in commands() if (m := re.match(r"python -m rubricnb ([a-z]+)", line))
+    }
+    assert mentioned
+    assert mentioned - known == set()
+
+
+def test_every_parameter_given_to_a_notebook_is_one_it_declares():
+    checked = 0
+    for path, line in commands():
+        notebook = re.search(r"(?:notebooks/|execute )(\d\d_\w+)", line)
+        if notebook:
+            declared = {p.name for p in book.parameters(notebook[1])}
+            given = set(re.findall(r"-p (\w+)", line))
+            assert given <= declared, f"{path.name}: {line}"
+            checked += len(given)
+    assert checked
+
+
+def test_the_parameter_file_on_the_study_page_is_accepted(tmp_path):
+    (_, text), *_ = blocks(ROOT / "book/running-a-study.md", "yaml")
+    (tmp_path / "mine.yml").write_text(text)
+    plan = book.parameter_file(tmp_path / "mine.yml")
+    assert plan["05_position_bias"]["n_items"] == 60
+
+
+def test_the_rubric_on_the_own_data_page_is_the_one_to_copy():
+    (_, text), *_ = blocks(ROOT / "book/own-data.md", "yaml")
+    example = (ROOT / "examples/own-data/my_rubric.yml").read_text("utf-8")
+    assert yaml.safe_load(text) == yaml.safe_load(example)
+
+
+def test_the_example_has_only_columns_that_the_own_data_page_explains():
+    page = (ROOT / "book/own-data.md").read_text("utf-8")
+    header = (ROOT / "examples/own-data/my_data.csv").read_text("utf-8").splitlines()[0]
+    assert [c for c in header.split(",") if f"`{c}`" not in page] == []
+
+
+def test_every_path_on_the_layout_page_exists_unless_it_is_marked_as_planned():
+    page = (ROOT / "book/layout.md").read_text("utf-8")
+    found = re.findall(r"`([\w./-]+)`( \(planned\))?", page)
+    paths = {
+        (path, bool(planned))
+        for path, planned in found
+        if ("/" in path or "." in path or path == "Makefile") and not path.startswith("NN_")
+    }
+    assert len(paths) > 30
+    # A path that is called planned although it exists is a line that has gone stale.
+    assert [p for p, planned in sorted(paths) if (ROOT / p).exists() == planned] == []
+
+
+def test_every_link_of_the_repository_s_documents_leads_somewhere():
+    for path in ROOT.glob("*.md"):
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text("utf-8")):
+            assert (ROOT / target).exists(), f"{path.name}: {target}"
+
+
+def test_every_published_table_is_on_its_page_once():
+    page = (ROOT / "book/published.md").read_text("utf-8")
+    shown = re.findall(r"\{published-table\} (\S+)", page)
+    files = {p.stem for p in (ROOT / "rubricnb/data/published").glob("*_table*.csv")}
+    assert sorted(shown) == sorted(files)
+
+
+def test_the_api_page_documents_every_frame_and_every_module_with_public_names():
+    page = (ROOT / "book/api.md").read_text("utf-8")
+    assert re.findall(r"\{frame-columns\} (\w+)", page) == list(frames.FRAMES)
+    documented = set(re.findall(r"public-names:: (\w+)", page))
+    assert set(rb._PUBLIC) | {"checks", "plots"} <= documented
+
+
+def test_every_citation_has_a_reference_and_no_key_stands_twice():
+    keys = re.findall(r"^@\w+\{(\w+),", (ROOT / "book/references.bib").read_text("utf-8"), re.M)
+    assert len(keys) == len(set(keys))
+    pages = [*(ROOT / "book").glob("*.md"), *(ROOT / "notebooks").glob("*.md")]
+    cited = {
+        key.strip()
+        for page in pages
+        for group in re.findall(r"\{cite(?::\w+)?\}`([^`]+)`", page.read_text("utf-8"))
+        for key in group.split(",")
+    }
+    assert cited
+    assert cited - set(keys) == set()
+
+
+def test_the_version_is_the_same_everywhere():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    assert citation["version"] == rb.__version__
+    assert f'version = "{rb.__version__}"' in (ROOT / "pyproject.toml").read_text("utf-8")
