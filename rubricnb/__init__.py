@@ -17,7 +17,7 @@ __version__ = "0.1.0"
 
 # module -> its public names; one line per module, read top-down like the paper's method section.
 _PUBLIC = {
-    "data": ["load", "datasets", "published", "claims", "pairs"],
+    "data": ["load", "datasets", "pairs", "resample", "published", "claims", "verdicts"],
     "permutation": [
         "balanced",
         "williams",

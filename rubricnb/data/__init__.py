@@ -2,15 +2,19 @@
 
 from rubricnb.data.catalogue import datasets, load
 from rubricnb.data.pairing import pairs
+from rubricnb.data.papers import claims, published, verdicts
 from rubricnb.data.rubrics import read_rubrics, resample
 from rubricnb.data.validate import check_items, check_rubrics
 
 __all__ = [
     "check_items",
     "check_rubrics",
+    "claims",
     "datasets",
     "load",
     "pairs",
+    "published",
     "read_rubrics",
     "resample",
+    "verdicts",
 ]

@@ -49,18 +49,14 @@ def fetch(path: str, sha256: str) -> Path:
 
     Examples
     --------
-    >>> import os
     >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     os.environ["RUBRICNB_MIRROR"], before = folder, os.environ.get("RUBRICNB_MIRROR")
+    >>> from unittest.mock import patch
+    >>> with TemporaryDirectory() as folder, patch.dict("os.environ", RUBRICNB_MIRROR=folder):
     ...     file = Path(folder, "github/me/set/c0ffee/a.txt")
     ...     file.parent.mkdir(parents=True)
     ...     _ = file.write_text("hello")
     ...     sha256 = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"
     ...     print(fetch("github/me/set/c0ffee/a.txt", sha256).read_text())
-    ...     _ = os.environ.pop("RUBRICNB_MIRROR")
-    ...     if before is not None:
-    ...         os.environ["RUBRICNB_MIRROR"] = before
     hello
     """
     mirror = os.environ.get("RUBRICNB_MIRROR", "").strip()

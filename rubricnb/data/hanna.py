@@ -20,6 +20,7 @@ RATINGS = (
     f"{FOLDER}/hanna_metric_scores_llm.csv",
     "d0ce43f9b5cc12894f8b7bf3f7b4da06d19cdbea2c989dd3f173f2240dfee26d",
 )
+CRITERIA = ("Relevance", "Coherence", "Empathy", "Surprise", "Engagement", "Complexity")
 _INSTRUCTION = "Write a short story that follows from this prompt.\n\n{prompt}"
 
 
@@ -49,19 +50,23 @@ def load_hanna(rubrics: pd.DataFrame | None = None) -> Items:
 
     Examples
     --------
-    >>> load_hanna()  # doctest: +SKIP
+    >>> load_hanna(bundled_rubrics("minibench"))
+    Traceback (most recent call last):
+    ...
+    ValueError: hanna has no ratings for the criterion 'accuracy'; it has: relevance, coherence, \
+empathy, surprise, engagement, complexity
     """
     rubrics = bundled_rubrics("hanna") if rubrics is None else rubrics
+    judged = rated_criteria(rubrics, [name.lower() for name in CRITERIA], "hanna")
     stories = pd.read_csv(fetch(*STORIES)).drop_duplicates("Prompt")
     scores = pd.read_csv(fetch(*RATINGS)).set_index("Model").loc["Human"]
-    names = ("Relevance", "Coherence", "Empathy", "Surprise", "Engagement", "Complexity")
-    ratings = {name.lower(): ast.literal_eval(scores[name]) for name in names}
+    ratings = {name.lower(): ast.literal_eval(scores[name]) for name in CRITERIA}
     rows = [
         _item(number, prompt, story, criterion, rubric_id, ratings[criterion.lower()][number - 1])
         for number, (prompt, story) in enumerate(
             zip(stories["Prompt"], stories["Human"], strict=True), 1
         )
-        for criterion, rubric_id in rated_criteria(rubrics, ratings, "hanna")
+        for criterion, rubric_id in judged
     ]
     return check_items(pd.DataFrame(rows), rubrics)
 

@@ -11,10 +11,19 @@ from rubricnb.data.validate import check_items, check_text, nearest
 from rubricnb.frames import Items
 
 _NUMBERS = ("human", "gold")
+_NAMES = (
+    "text_id",
+    "item_id",
+    "cluster_id",
+    "group_id",
+    "candidate",
+    "criterion",
+    "rubric_id",
+)
 
 
 def load_csv(path: str | Path, rubric: str | Path) -> Items:
-    """Load own data.
+    r"""Load own data.
 
     Parameters
     ----------
@@ -26,9 +35,10 @@ def load_csv(path: str | Path, rubric: str | Path) -> Items:
         * ``human_CRITERION``, or ``human`` where there is one criterion per row: mean rating.
         * ``text_id``: a name for the response; default: ``item_id``, or a number.
         * ``item_id``: a name for the row.
-        * ``cluster_id``: what shares a text. Default: the instruction; where all rows have the
-          same one (essays on one task), the response.
         * ``candidate``: who wrote the response; those of one instruction then compete.
+        * ``group_id``: whose candidates compete, where the instruction does not say it.
+        * ``cluster_id``: what shares a text. Default: ``group_id``; else the instruction; where
+          all rows have the same one (essays on one task), the response.
         * ``category``, ``reference``, ``reference_1``, …, and any further column: kept.
     rubric
         A file as `read_rubrics` reads it.
@@ -84,7 +94,7 @@ def _read(path: Path) -> pd.DataFrame:
                 f"It has: {', '.join(table.columns)}"
             )
         check_text(table[column], path.name)
-    for column in ("text_id", "item_id", "cluster_id", "candidate", "criterion", "rubric_id"):
+    for column in _NAMES:
         if column in table:
             check_text(table[column], path.name)
     return table
@@ -173,9 +183,9 @@ def _with_ids(items: pd.DataFrame, dataset: str, per_criterion: bool) -> pd.Data
         dataset=dataset,
         item_id=f"{dataset}/" + (items.get("item_id", names) if per_criterion else names),
         text_id=f"{dataset}/" + texts,
-        cluster_id=f"{dataset}/" + items.get("cluster_id", clusters),
+        cluster_id=f"{dataset}/" + items.get("cluster_id", items.get("group_id", clusters)),
     )
-    if "candidate" in items:
+    if "group_id" in items or "candidate" in items:
         group = items.get("group_id", "prompt-" + prompts)
         out["group_id"] = f"{dataset}/" + group + "/" + items["criterion"]
     return out

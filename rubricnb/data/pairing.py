@@ -69,14 +69,20 @@ def pairs(items: Items) -> Items:
             "pairs; try minibench, mt-bench, vicuna or summeval"
         )
     wordings = {
-        rubric_id: rubric.drop_duplicates("variant")
+        str(rubric_id): rubric.drop_duplicates("variant").to_dict("records")
         for rubric_id, rubric in items.rubrics.groupby("rubric_id", observed=True)
     }
-    rubrics = pd.concat(
-        [_rubric(wordings[first["rubric_id"]], first, second) for first, second in couples],
-        ignore_index=True,
+    rubrics = [
+        level
+        for first, second in couples
+        for wording in wordings[first["rubric_id"]]
+        for level in _levels(wording, first, second)
+    ]
+    return check_items(
+        pd.DataFrame([_pair(*couple) for couple in couples]),
+        pd.DataFrame(rubrics),
+        allow_unrated=True,
     )
-    return check_items(pd.DataFrame([_pair(*c) for c in couples]), rubrics, allow_unrated=True)
 
 
 def _pair(first: dict[str, object], second: dict[str, object]) -> dict[str, object]:
@@ -108,16 +114,14 @@ def _ratings(name: str, first: object, second: object) -> dict[str, object]:
     return {name: better, f"{name}_1": first, f"{name}_2": second}
 
 
-def _rubric(
-    wording: pd.DataFrame, first: dict[str, object], second: dict[str, object]
-) -> pd.DataFrame:
-    responses = [first["response"], second["response"]]
-    out = wording.loc[wording.index.repeat(2), ["variant", "criterion", "definition"]]
-    return out.assign(
-        rubric_id=_name(first, second),
-        score=[1, 2] * len(wording),
-        description=responses * len(wording),
-    )
+def _levels(
+    wording: dict[str, object], first: dict[str, object], second: dict[str, object]
+) -> list[dict[str, object]]:
+    rubric = wording | {"rubric_id": _name(first, second)}
+    return [
+        rubric | {"score": score, "description": side["response"]}
+        for score, side in enumerate((first, second), 1)
+    ]
 
 
 def _name(first: dict[str, object], second: dict[str, object]) -> str:

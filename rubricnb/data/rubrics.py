@@ -16,7 +16,7 @@ _FORMAT = "a rubric file is a list of: rubric_id, criterion, definition, levels:
 
 
 def read_rubrics(path: str | Path) -> pd.DataFrame:
-    """Read a file of rubrics.
+    r"""Read a file of rubrics.
 
     Parameters
     ----------
@@ -103,10 +103,8 @@ def resample(rubrics: pd.DataFrame, n: int) -> pd.DataFrame:
     --------
     >>> rubrics = bundled_rubrics("minibench")
     >>> five = rubrics[(rubrics.criterion == "clarity") & (rubrics.variant == "standard")]
-    >>> resample(five, 3)[["score", "description"]].to_string(index=False, header=False)
-    ... # doctest: +NORMALIZE_WHITESPACE
-    '1 Conveys no answer to the instruction.\n 2 Partly clear; some of the answer confuses.\n
-     3 Clear and definite from start to finish.'
+    >>> resample(five, 3).description.tolist()[1:]
+    ['Partly clear; some of the answer confuses.', 'Clear and definite from start to finish.']
     >>> resample(five, 9).description.iloc[1]
     'Between score 1 and score 3: better than score 1, not as good as score 3.'
     """

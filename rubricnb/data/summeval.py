@@ -65,14 +65,19 @@ def load_summeval(name: str, rubrics: pd.DataFrame | None = None) -> Items:
 
     Examples
     --------
-    >>> load_summeval("summeval")  # doctest: +SKIP
+    >>> load_summeval("summeval", bundled_rubrics("minibench"))
+    Traceback (most recent call last):
+    ...
+    ValueError: summeval has no ratings for the criterion 'accuracy'; it has: coherence, \
+consistency, fluency, relevance
     """
     rubrics = bundled_rubrics("summeval") if rubrics is None else rubrics
+    judged = rated_criteria(rubrics, CRITERIA, "summeval")
     rows = [
         _item(name, system, text, criterion, rubric_id)
         for article in zip(*map(_texts, FOUR if name == "summeval" else SHA256), strict=True)
         for system, text in article
-        for criterion, rubric_id in rated_criteria(rubrics, CRITERIA, "summeval")
+        for criterion, rubric_id in judged
     ]
     return check_items(pd.DataFrame(rows), rubrics)
 

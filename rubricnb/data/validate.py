@@ -161,8 +161,8 @@ def _check_rubric_ids(items: pd.DataFrame, rubrics: pd.DataFrame) -> None:
 def _check_ratings(
     items: pd.DataFrame, column: str, levels: pd.Series, allow_missing: bool
 ) -> None:
-    # A dataset without any rating is one that has none, not one with a gap.
-    rated = items.groupby("dataset", observed=True)[column].transform("count") > 0
+    # A criterion of a dataset that nobody rated has no ratings; one that was rated has a gap.
+    rated = items.groupby(["dataset", "criterion"], observed=True)[column].transform("count") > 0
     missing = items[column].isna() & rated
     if missing.any() and not allow_missing:
         raise ValueError(

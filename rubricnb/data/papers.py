@@ -1,0 +1,160 @@
+"""The papers' tables and claims, and what our numbers say about them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from rubricnb.data.validate import nearest
+
+_FOLDER = Path(__file__).parent / "published"
+_CLAIMS = _FOLDER / "claims.csv"
+_INDEX = _FOLDER / "index.csv"
+VERDICTS = ("replicates", "does not replicate", "cannot say")
+
+
+def published(table: str | None = None) -> pd.DataFrame:
+    """Return a table of the papers as printed, or the list of the tables there are.
+
+    Parameters
+    ----------
+    table
+        Its name, or the beginning of its name where only one table begins so. Default: the list.
+
+    Returns
+    -------
+    DataFrame
+        The list has table, paper, arxiv, number and caption. Percentages are as printed.
+
+    Raises
+    ------
+    ValueError
+        There is no such table, or several begin so.
+
+    Examples
+    --------
+    >>> gemma = published("position_bias").query("judge == 'Gemma-3-27B' and dataset == 'HANNA'")
+    >>> gemma[["chi2", "pos1_pct", "pos5_pct"]].values.tolist()
+    [[395.3, 13.9, 29.3]]
+    >>> len(published())
+    21
+    """
+    index = pd.read_csv(_INDEX, dtype="str", keep_default_na=False)
+    if table is None:
+        return index.astype({"number": "int64"})
+    names = list(index["table"])
+    found = [table] if table in names else [name for name in names if name.startswith(table)]
+    if len(found) != 1:
+        said = f"several tables begin with {table!r}" if found else f"there is no table {table!r}"
+        raise ValueError(f"{said}{nearest(table, names)} There are: {', '.join(found or names)}")
+    return pd.read_csv(_FOLDER / f"{found[0]}.csv")
+
+
+def claims(chapter: str | None = None) -> pd.DataFrame:
+    """List the papers' statements that the book checks.
+
+    Parameters
+    ----------
+    chapter
+        A chapter's stem (``05_position_bias``) or number (``05``); default: all.
+
+    Returns
+    -------
+    DataFrame
+        One row per statement: claim_id; paper; section; kind (``claim``: about judges or data,
+        compared with what we measure; ``identity``: inside the papers' own tables, recomputed
+        from them); chapter; quantity in words; judge, dataset (empty: all of the paper's);
+        published, the value; relation (``=``, ``<=`` or ``>=`` published); tolerance, in units of
+        the quantity; recompute, how (for an identity: a function of
+        `rubricnb.data.identities`); source_table, where the value is printed (empty: in the text).
+        There is no verdict: `verdicts` computes it.
+
+    Raises
+    ------
+    ValueError
+        No statement belongs to the chapter.
+
+    Examples
+    --------
+    >>> table_2 = claims("05").query("dataset == 'hanna' and judge == 'Gemma-3-27B'")
+    >>> table_2.loc[table_2.quantity.str.startswith("selections of the last"), "published"].item()
+    29.3
+    """
+    text = ["judge", "dataset", "source_table"]
+    rows = pd.read_csv(_CLAIMS).fillna(dict.fromkeys(text, ""))
+    if chapter is None:
+        return rows
+    stems = rows["chapter"].unique()
+    mine = rows["chapter"].isin([s for s in stems if chapter in (s, s[:2])])
+    if not mine.any():
+        raise ValueError(
+            f"no claim belongs to chapter {chapter!r}{nearest(chapter, stems)} "
+            f"There are: {', '.join(stems)}"
+        )
+    return rows[mine].reset_index(drop=True)
+
+
+def verdicts(claims: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+    """Compare what the papers say with what we find.
+
+    A statement is a band: its published value plus and minus its tolerance (open on one side for
+    ``<=`` and ``>=``). It *replicates* if the whole interval found lies inside the band, it
+    *does not replicate* if the whole interval lies outside, and otherwise we *cannot say*.
+
+    Parameters
+    ----------
+    claims
+        Rows of `claims`.
+    found
+        claim_id and value, with low and high where it is an estimate. Without them, or where they
+        are missing, the value is taken as exact.
+
+    Returns
+    -------
+    DataFrame
+        The claims with value, low, high, verdict (one of ``VERDICTS``) and reason (why we cannot
+        say). A claim without a row in `found` was not measured: we cannot say.
+
+    Raises
+    ------
+    ValueError
+        `found` names a claim that is not in `claims`, or names one twice.
+
+    Examples
+    --------
+    >>> said = claims("03").query("claim_id == 'v2/table-1/hanna'")
+    >>> found = pd.DataFrame({"claim_id": ["v2/table-1/hanna"], "value": [576]})
+    >>> verdicts(said, found)[["published", "value", "verdict"]].values.tolist()
+    [[576.0, 576.0, 'replicates']]
+    """
+    _check_found(claims, found)
+    found = found.reindex(columns=["claim_id", "value", "low", "high"])
+    out = claims.merge(found, on="claim_id", how="left", validate="1:1")
+    for bound in ("value", "low", "high"):
+        out[bound] = out[bound].astype("float64")
+    low, high = out["low"].fillna(out["value"]), out["high"].fillna(out["value"])
+    # Printed values are decimals: 0.3 - 0.1 must not fall outside 0.2.
+    slack = 1e-9 * (1 + out["published"].abs())
+    bottom = (out["published"] - out["tolerance"] - slack).where(out["relation"] != "<=", -np.inf)
+    top = (out["published"] + out["tolerance"] + slack).where(out["relation"] != ">=", np.inf)
+    inside, outside = (low >= bottom) & (high <= top), (high < bottom) | (low > top)
+    out["verdict"] = np.select([inside, outside], VERDICTS[:2], VERDICTS[2])
+    out["reason"] = np.select(
+        [inside | outside, out["value"].isna()],
+        ["", "not measured here"],
+        "the interval reaches over the edge of the tolerance",
+    )
+    return out
+
+
+def _check_found(claims: pd.DataFrame, found: pd.DataFrame) -> None:
+    for claim_id in found["claim_id"]:
+        if claim_id not in set(claims["claim_id"]):
+            raise ValueError(
+                f"found: there is no claim {claim_id!r}{nearest(claim_id, claims['claim_id'])}"
+            )
+    twice = found["claim_id"].duplicated()
+    if twice.any():
+        raise ValueError(f"found: the claim {found['claim_id'][twice].iloc[0]!r} stands twice")

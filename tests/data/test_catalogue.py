@@ -1,0 +1,99 @@
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rubricnb as rb
+from rubricnb.data import datasets, load
+
+DOWNLOADED = ["mt-bench", "vicuna", "hanna", "summeval"]
+
+
+def test_the_sizes_listed_are_those_loaded(mirror):
+    listed = datasets().set_index("name").n_items
+    for name in listed.index.drop(["csv", "summeval-all"]):
+        assert len(load(name)) == listed[name], name
+
+
+def test_what_is_listed_about_ratings_is_there(mirror):
+    listed = datasets().set_index("name")
+    for name in listed.index.drop(["csv", "summeval-all"]):
+        items = load(name)
+        for column in ("human", "gold", "reference"):
+            found = any(c.startswith(column) for c in items)
+            assert found == (listed[column][name] != "none"), (name, column)
+
+
+def test_ids_are_unique_over_all_datasets(mirror):
+    import pandas as pd
+
+    everything = pd.concat([load(n) for n in ["minibench", "minibench-7", *DOWNLOADED]])
+    assert len(everything) == 240 + 2816
+    assert everything.item_id.is_unique
+    for column in ("text_id", "cluster_id", "group_id"):
+        spread = everything.groupby(column).dataset.unique().map(set)
+        assert all(len(s) == 1 or s == {"minibench", "minibench-7"} for s in spread)
+    key = ["rubric_id", "variant", "score"]
+    assert not everything.rubrics.duplicated(key).any()
+    assert set(everything.rubric_id) <= set(everything.rubrics.rubric_id)
+
+
+def test_unknown_name_says_the_nearest():
+    with pytest.raises(ValueError, match="unknown dataset 'sumeval'; did you mean 'summeval'"):
+        load("sumeval")
+    with pytest.raises(ValueError, match="There are: minibench"):
+        load("qqqq")
+
+
+EVERYTHING = load("minibench")
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 200), st.integers(0, 2**31))
+def test_a_draw_takes_whole_clusters_and_cuts_the_last_only(n_items, seed):
+    drawn = load("minibench", n_items=n_items, seed=seed)
+    assert len(drawn) == min(n_items, 180)
+    sizes = drawn.groupby("cluster_id").size()
+    assert (sizes < 15).sum() <= 1
+    assert drawn.item_id.tolist() == [i for i in EVERYTHING.item_id if i in set(drawn.item_id)]
+    assert set(drawn.rubrics.rubric_id) == set(drawn.rubric_id)
+
+
+def test_a_larger_draw_contains_a_smaller_one_and_seeds_differ():
+    draws = [set(load("minibench", n_items=n, seed=3).item_id) for n in (7, 20, 100)]
+    assert draws[0] < draws[1] < draws[2]
+    first = {tuple(load("minibench", n_items=15, seed=s).cluster_id.unique()) for s in range(20)}
+    assert len(first) > 4
+
+
+def test_a_draw_does_not_change_with_the_python_process():
+    code = "import rubricnb as rb; print(','.join(rb.load('minibench', n_items=30).item_id))"
+    here = ",".join(rb.load("minibench", n_items=30).item_id)
+    there = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    assert there == here
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": "minibench", "n_items": 0}, "n_items is 0"),
+        ({"name": "csv"}, "own data needs both files"),
+        ({"name": "minibench", "path": "a.csv"}, "path= is for own data"),
+        ({"name": "vicuna", "rubric": "a.yml"}, "'vicuna' comes with its rubrics"),
+    ],
+)
+def test_arguments_out_of_place(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        load(**arguments)
+
+
+def test_loading_bundled_data_needs_no_network():
+    code = (
+        "import sys; import rubricnb as rb; rb.load('minibench');"
+        "assert 'requests' not in sys.modules and 'matplotlib' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

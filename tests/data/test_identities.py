@@ -1,0 +1,78 @@
+import inspect
+from itertools import permutations
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from rubricnb.data import claims, identities, published, verdicts
+
+
+@pytest.fixture(scope="module")
+def checked():
+    rows = claims().query("kind == 'identity'")
+    return verdicts(rows, identities.recompute(rows)).set_index("claim_id")
+
+
+def test_every_identity_names_a_function_and_every_function_is_named():
+    named = set(claims().query("kind == 'identity'").recompute)
+    functions = {
+        name
+        for name, member in inspect.getmembers(identities, inspect.isfunction)
+        if member.__module__ == identities.__name__ and not name.startswith("_")
+    }
+    assert named == functions - {"recompute"}
+
+
+def test_table_4_follows_from_table_2_for_all_six_judges(checked):
+    rows = checked[checked.index.str.startswith("v2/table-4-from-2")]
+    assert len(rows) == 6
+    assert set(rows.verdict) == {"replicates"}
+    assert [f"{v:.3f}" for v in rows.value] == [f"{v:.3f}" for v in rows.published]
+
+
+def test_table_6_follows_from_table_5_for_all_seven_judges(checked):
+    rows = checked[checked.index.str.startswith("v1/table-6")]
+    assert len(rows) == 15
+    assert set(rows.verdict) == {"replicates"}
+
+
+def test_the_statements_that_do_not_hold(checked):
+    failing = set(checked.index[checked.verdict == "does not replicate"])
+    assert failing == {
+        "v2/significant/human-adjusted",
+        "v2/significant/all-adjusted",
+        "v2/direction/gpt-oss-120b",
+        "v2/direction/qwen3.5-9b",
+        "v2/direction/gemma-3-12b",
+        "v2/first-avoided/gemma-3-27b",
+        "v1/all-prefer-first/v2-table-2",
+        "v1/all-prefer-first/table-5",
+        "v1/4/judges",
+    }
+    assert not (checked.verdict == "cannot say").any()
+
+
+def test_bias_cost_against_a_loop_over_all_orders():
+    table = published("score_position")
+    mine = table[table.judge == "GPT-4.1"].set_index(["score", "position"]).selected_pct
+    costs = {
+        order: sum(abs(mine[s, p + 1] - 20) for p, s in enumerate(order))
+        for order in permutations(range(1, 6))
+    }
+    assert identities.default_cost("GPT-4.1", "") == pytest.approx(costs[1, 2, 3, 4, 5])
+    # For this judge the best of ten is the best of all 120.
+    assert identities.lowest_cost("GPT-4.1", "") == pytest.approx(min(costs.values()))
+
+
+def test_a_cell_whose_ends_exclude_its_chi2_is_found(monkeypatch):
+    table = published("position_bias")
+    wrong = table.assign(chi2=table.chi2.where(table.index != 20, 10.0))
+    monkeypatch.setattr(identities, "published", lambda _: wrong)
+    assert identities.cells_where_ends_allow_chi2("", "") == 23
+
+
+def test_benjamini_hochberg_against_a_loop():
+    p = np.sort(chi2.sf(published("position_bias").chi2, 4))
+    passed = [k for k in range(1, 25) if p[k - 1] <= 0.05 * k / 24]
+    assert identities.significant_after_benjamini_hochberg("", "") == max(passed)

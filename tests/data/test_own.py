@@ -1,0 +1,155 @@
+import csv
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rubricnb.data import load
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "own-data"
+TONE = "{criterion: tone, definition: 'Kind?', levels: {1: no!, 2: so so, 3: very}}"
+LENGTH = "{criterion: length, rubric_id: len, definition: 'Short?', levels: {1: no!, 2: very}}"
+
+
+@pytest.fixture
+def own(tmp_path):
+    def own(table, rubric=f"[{TONE}, {LENGTH}]", encoding="utf-8"):
+        data, levels = tmp_path / "mails.csv", tmp_path / "rubric.yml"
+        data.write_bytes(table if isinstance(table, bytes) else table.encode(encoding))
+        levels.write_text(rubric, encoding="utf-8")
+        return load("csv", path=data, rubric=levels)
+
+    return own
+
+
+def test_the_example_loads():
+    items = load("csv", path=EXAMPLE / "my_data.csv", rubric=EXAMPLE / "my_rubric.yml")
+    rows = list(csv.DictReader((EXAMPLE / "my_data.csv").open(encoding="utf-8", newline="")))
+    assert items.response.tolist() == [row["response"] for row in rows]
+    assert items.human.tolist() == [float(row["human"]) for row in rows]
+    assert set(items.dataset) == {"my_data"}
+    assert items.item_id.str.startswith("my_data/").all()
+    assert items.group_id.nunique() == len({row["group_id"] for row in rows})
+
+
+def test_every_row_is_judged_by_every_criterion(own):
+    items = own("instruction,response\na,x\nb,y\n")
+    assert items.item_id.tolist() == [
+        "mails/1/tone", "mails/1/length", "mails/2/tone", "mails/2/length",
+    ]  # fmt: skip
+    assert items.rubric_id.tolist() == ["tone", "len"] * 2
+    assert items.text_id.tolist() == ["mails/1", "mails/1", "mails/2", "mails/2"]
+    assert items.index.tolist() == [0, 1, 2, 3]
+
+
+def test_a_criterion_column_picks_the_criterion(own):
+    items = own("instruction,response,criterion,human\na,x,tone,1\na,x,length,2\nb,y,tone,3\n")
+    assert items.rubric_id.tolist() == ["tone", "len", "tone"]
+    assert items.human.tolist() == [1, 2, 3]
+    assert items.text_id.nunique() == 2
+    assert items.text_id[0] == items.text_id[1]
+
+
+def test_a_rubric_column_picks_the_rubric(own):
+    items = own("instruction,response,rubric_id\na,x,len\nb,y,tone\n")
+    assert items.criterion.tolist() == ["length", "tone"]
+
+
+def test_ratings_by_criterion(own):
+    items = own("instruction,response,human_tone,human_length\na,x,3,1\nb,y,1.5,2\n")
+    assert items.human.tolist() == [3, 1, 1.5, 2]
+    assert not any(c.startswith("human_") for c in items)
+
+
+def test_a_criterion_nobody_rated_has_no_ratings(own):
+    items = own("instruction,response,human_tone\na,x,3\nb,y,1\n")
+    assert items.human.fillna(-1).tolist() == [3, -1, 1, -1]
+
+
+def test_what_shares_a_prompt_shares_a_cluster_unless_all_do(own):
+    shared = own("instruction,response\na,x\na,y\nb,z\n")
+    assert shared.cluster_id.tolist() == [
+        *["mails/prompt-1"] * 4, *["mails/prompt-2"] * 2,
+    ]  # fmt: skip
+    essays = own("instruction,response\na,x\na,y\na,z\n")
+    assert essays.cluster_id.tolist() == essays.text_id.tolist()
+    given_ = own("instruction,response,cluster_id\na,x,c1\na,y,c1\nb,z,c1\n")
+    assert given_.cluster_id.nunique() == 1
+
+
+def test_candidates_compete_within_prompt_and_criterion(own):
+    items = own("instruction,response,candidate\na,x,A\na,y,B\nb,z,A\n")
+    groups = items.groupby("group_id").candidate.apply(list)
+    assert sorted(groups.map(len)) == [1, 1, 2, 2]
+    assert "group_id" not in own("instruction,response\na,x\n")
+
+
+def test_ids_and_other_columns_are_kept(own):
+    items = own("item_id,instruction,response,category,reference,mood\nq7,a,x,mail,best,glum\n")
+    assert items.item_id.tolist() == ["mails/q7/tone", "mails/q7/length"]
+    assert items[["category", "reference", "mood"]].iloc[0].tolist() == ["mail", "best", "glum"]
+
+
+ODD = ["NA", "None", "null", "007", "1e5", "line one\r\nline two", "one\rtwo", "tab\there",
+       'a "quoted", text', "😀 naïve ‮عربي‬ 日本語", "é", " space ", "=1+1", "\u2028x"]  # fmt: skip
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"])
+def test_texts_are_kept_to_the_letter(own, tmp_path, end, bom):
+    with open(tmp_path / "raw.csv", "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator=end, quoting=csv.QUOTE_ALL)
+        writer.writerows([("instruction", "response"), *(("Say it.", text) for text in ODD)])
+    items = own(bom + (tmp_path / "raw.csv").read_bytes(), rubric=TONE)
+    assert items.response.tolist() == ODD
+
+
+texts = st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1).filter(str.strip)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(texts, min_size=1, max_size=5), st.sampled_from(["\n", "\r\n"]))
+def test_any_text_is_kept_to_the_letter(tmp_path_factory, responses, end):
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "r.yml").write_text(TONE)
+    with open(folder / "d.csv", "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator=end, quoting=csv.QUOTE_ALL)
+        writer.writerows([("instruction", "response"), *(("Say it.", r) for r in responses)])
+    items = load("csv", path=folder / "d.csv", rubric=folder / "r.yml")
+    assert items.response.tolist() == responses
+
+
+HEAD = "instruction,response"
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("instruction,respons\na,x\n", "mails.csv lacks the column 'response'; did you mean"),
+        ("", "mails.csv is not a CSV with a header"),
+        (f"{HEAD}\na,x\nb,y,z\n", "mails.csv is not a CSV"),
+        (f"{HEAD}\na,x\nb\n", "mails.csv: row 2, column 'response' is empty"),
+        (f"{HEAD}\na,x\nb,\n", "mails.csv: row 2, column 'response' is empty"),
+        (f"{HEAD},human\na,x,3\n", "does not say which of 2 criteria it rates"),
+        (f"{HEAD},human_wit\na,x,3\n", "'human_wit' names no criterion of the rubric file"),
+        (f"{HEAD},human_tone\na,x,3\nb,y,\n", "row 2, column 'human' .tone.: '' is not a number"),
+        (f"{HEAD},human_tone\na,x,3\nb,y,n/a\n", "row 2, column 'human' .tone.: 'n/a' is not"),
+        (f"{HEAD},human_tone\na,x,3\nb,y,nan\n", "row 2, column 'human' .tone.: 'nan' is not"),
+        (f"{HEAD},human_tone\na,x,3\nb,y,4\n", "row 2, column 'human': 4.0 is outside 1..3"),
+        (f"{HEAD},criterion\na,x,tone\nb,y,wit\n", "row 2, column 'criterion': there is no rubric"),
+        (f"{HEAD},criterion\na,x,\n", "row 1, column 'criterion' is empty"),
+        (f"{HEAD},item_id\na,x,q\nb,y,q\n", "rows 1 and 2, column 'item_id': both are 'mails/q/t"),
+        (f"{HEAD},criterion\na,x,tone\na,x,tone\n", "rows 1 and 2, column 'item_id': both are"),
+        (f"{HEAD}\na,caf\xe9\n".encode("latin-1"), "mails.csv is not in UTF-8"),
+    ],
+)
+def test_bad_data_are_named_by_row_and_column(own, table, message):
+    with pytest.raises(ValueError, match=message):
+        own(table)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    (tmp_path / "r.yml").write_text(TONE)
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.csv"):
+        load("csv", path=tmp_path / "nowhere.csv", rubric=tmp_path / "r.yml")

@@ -1,0 +1,73 @@
+from math import comb, isnan
+
+import pandas as pd
+import pytest
+
+from rubricnb.data import load, pairs
+from rubricnb.prompts import render
+
+
+@pytest.mark.parametrize(("name", "groups", "candidates"), [("minibench", 36, 5)])
+def test_every_two_candidates_of_a_group_meet_once(name, groups, candidates):
+    both = pairs(load(name))
+    assert len(both) == groups * comb(candidates, 2)
+    names = both[["candidate_1", "candidate_2"]].itertuples(index=False)
+    met = both.assign(who=[frozenset(couple) for couple in names])
+    assert not met.duplicated(["group_id", "who"]).any()
+    assert (both.candidate_1.astype("str") != both.candidate_2.astype("str")).all()
+
+
+def test_a_pair_says_who_is_better_and_what_both_wrote():
+    items = load("minibench")
+    texts = items.set_index(["group_id", "candidate"])
+    both = pairs(items)
+    options = both.rubrics[both.rubrics.variant == "standard"].set_index(["rubric_id", "score"])
+    for pair in both.itertuples():
+        sides = [texts.loc[(pair.group_id, c)] for c in (pair.candidate_1, pair.candidate_2)]
+        assert [options.description[pair.rubric_id, k] for k in (1, 2)] == [
+            side.response for side in sides
+        ]
+        assert (pair.human_1, pair.human_2) == (sides[0].human, sides[1].human)
+        assert sides[int(pair.human) - 1].human == max(pair.human_1, pair.human_2)
+        assert pair.instruction == sides[0].instruction
+        assert pair.cluster_id == sides[0].cluster_id
+    assert set(both.human) == {1.0, 2.0}
+
+
+def test_ties_and_missing_ratings_have_no_better_one():
+    items = load("minibench", n_items=15)
+    tied = pairs(items.assign(human=3.0))
+    assert tied.human.isna().all()
+    unrated = pairs(items.drop(columns="human"))
+    assert "human" not in unrated
+    gap = items.assign(human=[float("nan"), *items.human[1:]])
+    assert all(isnan(h) == isnan(a + b) for h, a, b in
+               pairs(gap)[["human", "human_1", "human_2"]].itertuples(index=False))  # fmt: skip
+
+
+def test_the_template_shows_both_in_the_order_asked():
+    both = pairs(load("minibench", n_items=15))
+    pair = both.iloc[0]
+    rubric = both.rubrics[both.rubrics.rubric_id == pair.rubric_id]
+    options = rubric[rubric.variant == "standard"].set_index("score").description.to_dict()
+    for order in ([1, 2], [2, 1]):
+        prompt = render(pair.instruction, pair.response, rubric.definition.iloc[0], options,
+                        order, template="pairwise").text  # fmt: skip
+        places = [prompt.index(options[k]) for k in order]
+        assert places == sorted(places)
+        assert pair.instruction in prompt
+
+
+def test_real_groups(mirror):
+    both = pairs(load("mt-bench"))
+    assert len(both) == 80 * 6
+    assert set(both.gold.dropna()) == {1.0, 2.0}
+    with pytest.raises(ValueError, match="no two candidates that compete"):
+        pairs(load("hanna"))
+
+
+def test_pairs_and_items_can_stand_in_one_frame():
+    items = load("minibench", n_items=15)
+    together = pd.concat([items, pairs(items)])
+    assert together.item_id.is_unique
+    assert set(together.rubric_id) == set(together.rubrics.rubric_id)

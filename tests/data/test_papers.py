@@ -1,0 +1,147 @@
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rubricnb.data import claims, published, verdicts
+from rubricnb.data.papers import VERDICTS
+
+FOLDER = Path(published.__code__.co_filename).parent / "published"
+
+
+def test_the_list_names_every_table_and_each_can_be_read():
+    files = {file.stem for file in FOLDER.glob("*.csv")} - {"index", "claims"}
+    assert set(published().table) == files
+    for table in files:
+        frame = published(table)
+        assert len(frame) > 0
+        assert not frame.isna().any().any(), table
+
+
+def test_a_unique_beginning_is_enough():
+    assert published("rank_reversal").equals(published("rank_reversal_2602.02219v2_table7"))
+    with pytest.raises(ValueError, match="several tables begin with 'datasets'"):
+        published("datasets")
+    with pytest.raises(ValueError, match="there is no table 'rank_reversals'; did you mean"):
+        published("rank_reversals")
+
+
+def test_claims_are_complete_and_unique():
+    rows = claims()
+    assert rows.claim_id.is_unique
+    assert set(rows.kind) == {"claim", "identity"}
+    assert set(rows.relation) <= {"=", "<=", ">="}
+    assert (rows.tolerance >= 0).all()
+    needed = ["paper", "section", "chapter", "quantity", "recompute", "published"]
+    assert not rows[needed].isna().any().any()
+    assert "verdict" not in rows
+    assert set(rows.source_table) - {""} <= set(published().table)
+
+
+def test_all_of_table_2_is_claimed_as_printed():
+    table = published("position_bias")
+    rows = claims("05_position_bias").query("section == 'Table 2' and kind == 'claim'")
+    assert len(rows) == 4 * len(table)
+    for column, ending in {"chi2": "chi2", "pos1_pct": "pos1", "pos5_pct": "pos5"}.items():
+        printed = rows[rows.claim_id.str.endswith("/" + ending)].published
+        assert sorted(printed) == sorted(table[column])
+    flags = rows[rows.claim_id.str.endswith("/significant")]
+    assert flags.published.sum() == (~table.not_significant).sum()
+
+
+def test_chapters_can_be_named_by_stem_or_number():
+    assert claims("03").equals(claims("03_datasets"))
+    with pytest.raises(ValueError, match="no claim belongs to chapter '3_datasets'"):
+        claims("3_datasets")
+
+
+def one(published=10.0, tolerance=1.0, relation="="):
+    return pd.DataFrame(
+        {"claim_id": ["c"], "published": [published], "tolerance": [tolerance],
+         "relation": [relation]}
+    )  # fmt: skip
+
+
+def verdict(claim, value, low=np.nan, high=np.nan):
+    found = pd.DataFrame({"claim_id": ["c"], "value": [value], "low": [low], "high": [high]})
+    return verdicts(claim, found).verdict[0]
+
+
+@pytest.mark.parametrize(
+    ("relation", "low", "high", "expected"),
+    [
+        ("=", 9.2, 10.9, "replicates"),
+        ("=", 8.0, 10.5, "cannot say"),
+        ("=", 8.0, 12.0, "cannot say"),
+        ("=", 11.1, 14.0, "does not replicate"),
+        ("<=", -99, 10.9, "replicates"),
+        ("<=", 10.5, 11.5, "cannot say"),
+        ("<=", 11.5, 12.0, "does not replicate"),
+        (">=", 9.1, 99, "replicates"),
+        (">=", 8.0, 8.9, "does not replicate"),
+    ],
+)
+def test_only_a_whole_interval_decides(relation, low, high, expected):
+    assert verdict(one(relation=relation), (low + high) / 2, low, high) == expected
+
+
+finite = st.floats(-1e6, 1e6)
+
+
+@given(finite, st.floats(0, 1e3), finite, st.floats(0, 1e3))
+def test_a_narrower_interval_never_turns_one_verdict_into_its_opposite(p, tolerance, value, width):
+    claim = one(p, tolerance)
+    wide = verdict(claim, value, value - width, value + width)
+    narrow = verdict(claim, value, value - width / 2, value + width / 2)
+    assert wide in ("cannot say", narrow)
+
+
+def test_an_exact_value_at_the_printed_edge_counts():
+    assert verdict(one(0.3, 0.1), 0.1 + 0.1) == "replicates"
+    assert verdict(one(9.8, 0.1), 9.9) == "replicates"
+    assert verdict(one(320, 0), 318) == "does not replicate"
+
+
+def test_what_was_not_measured_cannot_be_said():
+    out = verdicts(claims("03"), pd.DataFrame({"claim_id": [], "value": []}))
+    assert set(out.verdict) == {VERDICTS[2]}
+    assert set(out.reason) == {"not measured here"}
+    assert verdict(one(), np.nan) == "cannot say"
+
+
+def test_found_must_be_about_the_claims():
+    with pytest.raises(ValueError, match="there is no claim 'd'"):
+        verdicts(one(), pd.DataFrame({"claim_id": ["d"], "value": [1.0]}))
+    with pytest.raises(ValueError, match="'c' stands twice"):
+        verdicts(one(), pd.DataFrame({"claim_id": ["c", "c"], "value": [1.0, 2.0]}))
+
+
+def test_what_the_papers_say_of_the_data_can_be_checked_on_the_data(mirror):
+    from rubricnb.data import load
+
+    found = {}
+    for name in ("mt-bench", "vicuna"):
+        items = load(name)
+        texts = items.rubrics.groupby("rubric_id", observed=True)[["definition", "description"]]
+        distinct = {tuple(map(tuple, t.to_numpy())) for _, t in texts}
+        found |= {
+            f"v2/table-1/{name}": len(items),
+            f"v2/table-1/{name}/clusters": items.cluster_id.nunique(),
+            f"scoring/table-1/{name}/reference": items.reference.notna().sum(),
+            f"scoring/3.3/{name}/rubrics": len(distinct),
+        }
+    frame = pd.DataFrame({"claim_id": list(found), "value": list(found.values())})
+    out = verdicts(claims("03"), frame).set_index("claim_id").verdict[list(found)]
+    # Both sets carry a full-mark reference, and prompts share rubrics, against 2506.22316.
+    failing = {c for c in found if c.startswith("scoring")}
+    assert set(out[out == "does not replicate"].index) == failing
+    assert set(out[out == "replicates"].index) == set(found) - failing
+
+
+def test_no_table_holds_a_path_of_a_machine():
+    text = "".join(file.read_text(encoding="utf-8") for file in FOLDER.glob("*.csv"))
+    assert os.sep + "work" + os.sep not in text

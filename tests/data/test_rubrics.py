@@ -1,0 +1,114 @@
+import pandas as pd
+import pytest
+
+from rubricnb.data import load, read_rubrics, resample
+from rubricnb.data.rubrics import bundled_rubrics
+
+TONE = {"criterion": "tone", "definition": "Is it kind?", "levels": {1: "Rude.", 2: "Kind."}}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text):
+        file = tmp_path / "mine.yml"
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return file
+
+    return write
+
+
+@pytest.mark.parametrize("name", ["minibench", "hanna", "summeval"])
+def test_bundled_rubrics_are_sound_and_carry_both_wordings(name):
+    rubrics = bundled_rubrics(name)
+    wordings = rubrics.groupby("rubric_id", observed=True).variant.unique().map(set)
+    assert all(w == {"standard", "paraphrased"} for w in wordings)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("levels: [1, 2", "mine.yml is not YAML"),
+        (b"\xff\xfe\xfa", "mine.yml is not YAML in UTF-8"),
+        ("", "mine.yml holds nothing; a rubric file is a list of"),
+        ("just text", "mine.yml holds a str"),
+        ("[a, b]", "mine.yml: rubric 1 is a str"),
+        ("{criterion: tone, definition: x}", "rubric 'tone' .standard. lacks 'levels'"),
+        ("{criterion: tone, levels: {1: a, 2: b}}", "rubric 'tone' lacks 'definition'"),
+        ("{definition: x, levels: {1: a, 2: b}}", "rubric 1 lacks 'criterion'"),
+        (
+            "{criterion: tone, definition: x, levels: {1: a, 2: b, 4: d, 5: e}}",
+            "rubric 'tone' has levels 1,2,4,5; a 5-level rubric needs 1..5",
+        ),
+        (
+            "{criterion: tone, definition: x, levels: {1: no, 2: b}}",
+            "level 1 is a bool, not text: False; quote it",
+        ),
+        (
+            "{criterion: tone, definition: x, levels: {one: a, 2: b}}",
+            "level 'one' is not a whole number",
+        ),
+        ("{criterion: tone, definition: x, levels: {1: a, 1: b}}", "the key 1 stands twice"),
+        ("{criterion: tone, definition: x, level: {1: a}}", "unknown key 'level'; did you mean"),
+        ("{criterion: tone, definition: '', levels: {1: a, 2: b}}", "'definition' is empty"),
+        (
+            "{criterion: tone, definition: x, levels: {1: a, 2: b}, paraphrased: {levels: {1: c}}}",
+            "rubric 'tone' has levels 1",
+        ),
+    ],
+)
+def test_what_is_not_a_rubric_is_refused(write, text, message):
+    with pytest.raises(ValueError, match=message):
+        read_rubrics(write(text))
+
+
+def test_several_rubrics_unicode_crlf_and_bom(write):
+    text = (
+        "- {criterion: tone, definition: 'Nett? 😀', levels: {1: 'nein — «nie»', 2: 'ja'}}\r\n"
+        "- {criterion: b, rubric_id: b1, definition: B, levels: {'1': 'א', '2': 'ב', '3': 'ג'}}"
+    )
+    rubrics = read_rubrics(write(b"\xef\xbb\xbf" + text.encode()))
+    assert rubrics.rubric_id.tolist() == ["tone"] * 2 + ["b1"] * 3
+    assert rubrics.description.tolist() == ["nein — «nie»", "ja", "א", "ב", "ג"]
+
+
+@pytest.mark.parametrize(("n", "kept"), [(2, [1, 5]), (3, [1, 3, 5]), (5, [1, 2, 3, 4, 5])])
+def test_a_five_level_rubric_keeps_its_evenly_spaced_levels(n, kept):
+    rubrics = load("minibench").rubrics
+    scaled = resample(rubrics, n)
+    for key, scale in scaled.groupby(["rubric_id", "variant"], observed=True):
+        original = rubrics[(rubrics.rubric_id == key[0]) & (rubrics.variant == key[1])]
+        assert scale.score.tolist() == list(range(1, n + 1))
+        by_score = original.set_index("score")
+        assert scale.description.tolist() == by_score.description[kept].tolist()
+        assert set(scale.definition) == set(original.definition)
+    assert set(scaled.rubric_id) == set(rubrics.rubric_id)
+
+
+def test_nine_levels_are_the_five_with_one_between_each_two():
+    rubrics = load("minibench").rubrics
+    nine = resample(rubrics, 9)
+    odd = nine[nine.score % 2 == 1]
+    assert odd.description.tolist() == rubrics.description.tolist()
+    assert odd.score.tolist() == (rubrics.score * 2 - 1).tolist()
+    for row in nine[nine.score % 2 == 0].itertuples():
+        assert f"score {row.score - 1}" in row.description
+        assert f"score {row.score + 1}" in row.description
+    assert (nine.groupby(["rubric_id", "variant"], observed=True).size() == 9).all()
+
+
+def test_a_native_scale_stays_and_others_are_refused():
+    seven = load("minibench-7").rubrics
+    pd.testing.assert_frame_equal(resample(seven, 7), seven, check_dtype=False)
+    with pytest.raises(ValueError, match=r"has 7 levels and cannot be shown on 5; .* 7$"):
+        resample(seven, 5)
+    with pytest.raises(ValueError, match=r"has 5 levels and cannot be shown on 7; .*2, 3, 5 or 9"):
+        resample(load("minibench").rubrics, 7)
+
+
+def test_the_order_of_the_rows_does_not_matter():
+    rubrics = load("minibench").rubrics
+    mixed = resample(rubrics.sample(frac=1, random_state=1), 3)
+    key = ["rubric_id", "variant", "score"]
+    columns = [*key, "description"]
+    straight = resample(rubrics, 3)[columns].astype("str").sort_values(key, ignore_index=True)
+    assert mixed[columns].astype("str").sort_values(key, ignore_index=True).equals(straight)

@@ -1,0 +1,108 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from rubricnb.data import check_items, check_rubrics, load
+from rubricnb.data.validate import nearest
+
+
+@pytest.fixture
+def good():
+    return load("minibench", n_items=6)
+
+
+def changed(items, column, row, value):
+    frame = pd.DataFrame(items)
+    frame[column] = [value if r == row else v for r, v in frame[column].items()]
+    return frame
+
+
+def test_good_items_come_back_unchanged_with_their_rubrics(good):
+    again = check_items(good, load("minibench").rubrics)
+    assert again.equals(good)
+    assert set(again.rubrics.rubric_id) == set(good.rubric_id)
+
+
+@pytest.mark.parametrize(
+    ("column", "row", "value", "message"),
+    [
+        ("item_id", 4, "FIRST", "rows 0 and 4, column 'item_id': both are"),
+        ("response", 2, " \n", "row 2, column 'response' is empty"),
+        ("instruction", 3, None, "row 3, column 'instruction' is empty"),
+        ("human", 1, np.nan, r"row 1, column 'human' is missing \(NaN\)"),
+        ("human", 5, 5.5, r"row 5, column 'human': 5.5 is outside 1..5"),
+        ("human", 5, 0.0, r"row 5, column 'human': 0.0 is outside 1..5"),
+        ("human", 2, "good", "row 2, column 'human': 'good' is not float64"),
+        ("rubric_id", 2, "minibench-acuracy", "row 2, column 'rubric_id': there is no rubric"),
+    ],
+)
+def test_bad_items_are_named_by_row_and_column(good, column, row, value, message):
+    value = good.item_id[0] if value == "FIRST" else value
+    with pytest.raises(ValueError, match=message):
+        check_items(changed(good, column, row, value), good.rubrics)
+
+
+def test_a_missing_column_is_named(good):
+    with pytest.raises(ValueError, match="items lack the column 'response'"):
+        check_items(good.drop(columns="response"), good.rubrics)
+
+
+def test_single_ratings_are_checked_too(good):
+    ratings = [(1, 2, 3)] * 5 + [(1, 9, 3)]
+    with pytest.raises(ValueError, match=r"row 5, column 'human_ratings': \(1, 9, 3\) is outside"):
+        check_items(good.assign(human=2.0, human_ratings=ratings), good.rubrics)
+
+
+def test_a_dataset_without_ratings_may_stand_beside_one_with(good):
+    other = pd.DataFrame(good).assign(
+        dataset="other", human=np.nan, item_id="other/" + good.item_id
+    )
+    both = pd.concat([pd.DataFrame(good), other], ignore_index=True)
+    assert check_items(both, good.rubrics).human.isna().sum() == 6
+
+
+def test_unrated_items_only_where_allowed(good):
+    gap = changed(good, "human", 1, np.nan)
+    assert check_items(gap, good.rubrics, allow_unrated=True).human.isna().sum() == 1
+
+
+def rubric(scores, rubric_id="coherence", variant="standard"):
+    return pd.DataFrame(
+        {
+            "rubric_id": rubric_id,
+            "variant": variant,
+            "score": scores,
+            "criterion": "coherence",
+            "definition": "Does it hang together?",
+            "description": [f"level {s}" for s in scores],
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        ([1, 2, 4, 5], "rubric 'coherence' has levels 1,2,4,5; a 5-level rubric needs 1..5"),
+        ([2, 3], "has levels 2,3; a 3-level rubric needs 1..3"),
+        ([0, 1, 2], "has levels 0,1,2; a 2-level rubric needs 1..2"),
+        ([1, 2, 2, 3], "has levels 1,2,2,3; a 3-level rubric needs 1..3"),
+        ([1], "has levels 1; a 2-level rubric needs 1..2"),
+    ],
+)
+def test_levels_have_no_gap(scores, message):
+    with pytest.raises(ValueError, match=message):
+        check_rubrics(rubric(scores))
+
+
+def test_levels_may_stand_in_any_order():
+    assert len(check_rubrics(rubric([3, 1, 2]))) == 3
+
+
+def test_variants_need_the_same_levels():
+    both = pd.concat([rubric([1, 2, 3]), rubric([1, 2], variant="paraphrased")])
+    with pytest.raises(ValueError, match="'coherence' has a different number of levels"):
+        check_rubrics(both.reset_index(drop=True))
+
+
+def test_nothing_near_is_not_suggested():
+    assert nearest("zzz", ["hanna"]) == ""
