@@ -1,7 +1,7 @@
-"""``frame-columns``: the columns of a frame as the package defines them, so that no page types them.
+"""``frame-columns``: the columns of a frame as the package defines them; no page types them.
 
-    ```{frame-columns} judgments
-    ```
+```{frame-columns} judgments
+```
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """``published-table``: one of the papers' tables from its CSV, with a link to download the file.
 
-    ```{published-table} position_bias_2602.02219v2_table2
-    :name: pub-position-bias
-    Caption.
-    ```
+```{published-table} position_bias_2602.02219v2_table2
+:name: pub-position-bias
+Caption.
+```
 """
 
 from __future__ import annotations
