@@ -57,16 +57,11 @@ def pairs(items: Items) -> Items:
     >>> both.rubrics.groupby("rubric_id", observed=True).size().unique()
     array([4])
     """
-    grouped = items.groupby(["group_id", "criterion"], sort=False, observed=True)
-    couples = [
-        (first, second)
-        for _, group in grouped
-        for first, second in combinations(group.to_dict("records"), 2)
-    ]
+    couples = _couples(items)
     if not couples:
         raise ValueError(
-            "these items hold no two candidates that compete (column group_id), so there are no "
-            "pairs; try minibench, mt-bench, vicuna or summeval"
+            "these items hold no two candidates that compete (columns group_id and candidate), so "
+            "there are no pairs; try minibench, mt-bench, vicuna or summeval"
         )
     wordings = {
         str(rubric_id): rubric.drop_duplicates("variant").to_dict("records")
@@ -83,6 +78,13 @@ def pairs(items: Items) -> Items:
         pd.DataFrame(rubrics),
         allow_unrated=True,
     )
+
+
+def _couples(items: Items) -> list[tuple[dict[str, object], dict[str, object]]]:
+    if not {"group_id", "candidate"} <= set(items.columns):
+        return []
+    groups = items.groupby(["group_id", "criterion"], sort=False, observed=True)
+    return [couple for _, group in groups for couple in combinations(group.to_dict("records"), 2)]
 
 
 def _pair(first: dict[str, object], second: dict[str, object]) -> dict[str, object]:

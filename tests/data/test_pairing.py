@@ -66,6 +66,12 @@ def test_real_groups(mirror):
         pairs(load("hanna"))
 
 
+@pytest.mark.parametrize("column", ["group_id", "candidate"])
+def test_without_candidates_there_are_no_pairs(column):
+    with pytest.raises(ValueError, match="no two candidates that compete"):
+        pairs(load("minibench", n_items=15).drop(columns=column))
+
+
 def test_pairs_and_items_can_stand_in_one_frame():
     items = load("minibench", n_items=15)
     together = pd.concat([items, pairs(items)])
