@@ -70,7 +70,7 @@ def pairs(items: Items) -> Items:
     rubrics = [
         level
         for first, second in couples
-        for wording in wordings[first["rubric_id"]]
+        for wording in wordings[str(first["rubric_id"])]
         for level in _levels(wording, first, second)
     ]
     return check_items(
