@@ -127,6 +127,16 @@ def _parameters(run: dict) -> str:
     return given or "defaults"
 
 
+def plain_citations(
+    app: Sphinx, page: str, template: str, context: dict, doctree: nodes.document | None
+) -> None:
+    """docutils calls the bibliography a list without list items in it; a screen reader stumbles."""
+    if "body" in context:
+        context["body"] = context["body"].replace(
+            '<div role="list" class="citation-list">', '<div class="citation-list">'
+        )
+
+
 def only_staged(app: Sphinx, config: Config) -> None:
     if os.environ.get("RUBRICNB_STAGE") != str(app.srcdir):
         raise ConfigError(
@@ -173,6 +183,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_post_transform(DescribedImages)
     app.add_post_transform(JournalTables)
     app.add_directive("execution-record", ExecutionRecord)
+    app.connect("html-page-context", plain_citations)
     app.connect("config-inited", only_staged)
     app.connect("config-inited", drop_vendored, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

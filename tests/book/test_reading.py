@@ -1,0 +1,112 @@
+"""Every page as a reader sees it: in Chromium, network off, wide and narrow, light and dark."""
+
+from pathlib import Path
+
+import axe_playwright_python
+import pytest
+
+from rubricnb import book
+
+HTML = book.find_root() / "_build" / "html"
+AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
+VIEWS = [(width, theme) for width in ("desktop", "phone") for theme in ("light", "dark")]
+# What the theme's own parts break and cannot be mended from here: (rule, exact element): cause.
+THEME: dict[tuple[str, str], str] = {}
+
+UNTYPESET = """() => [...document.querySelectorAll('.math')]
+  .filter(e => !e.querySelector('mjx-container')).map(e => e.textContent.slice(0, 60))
+  .concat([...document.querySelectorAll('mjx-merror')].map(e => 'error: ' + e.textContent))"""
+UNLOADED = """async () => {
+  const images = [...document.images];
+  images.forEach(i => { i.loading = 'eager'; });
+  await Promise.all(images.map(i => i.decode().catch(() => null)));
+  return images.filter(i => !i.naturalWidth).map(i => i.src);
+}"""
+TOO_WIDE = "() => document.documentElement.scrollWidth - window.innerWidth"
+BREACHES = """async () => (await axe.run(document, {resultTypes: ['violations']})).violations
+  .filter(v => ['serious', 'critical'].includes(v.impact))
+  .flatMap(v => v.nodes.map(n => [v.id, n.html, n.failureSummary]))"""
+
+
+def address(page_name):
+    return (HTML / page_name).as_uri()
+
+
+def test_page_is_whole_at_every_width_and_theme(readers, page_name):
+    found = {}
+    for view in VIEWS:
+        page = readers[view].open(address(page_name))
+        trouble = [*readers[view].trouble]
+        trouble += [f"not typeset: {text}" for text in page.evaluate(UNTYPESET)]
+        trouble += [f"not loaded: {source}" for source in page.evaluate(UNLOADED)]
+        if (excess := page.evaluate(TOO_WIDE)) > 1:
+            trouble.append(f"the page is {excess} pixels wider than the window")
+        if trouble:
+            found[view] = trouble
+    assert found == {}
+
+
+@pytest.mark.parametrize("view", [("desktop", "light"), ("phone", "dark")], ids="-".join)
+def test_page_is_accessible(readers, page_name, view):
+    page = readers[view].open(address(page_name))
+    page.evaluate(AXE)
+    breaches = [b for b in page.evaluate(BREACHES) if (b[0], b[1]) not in THEME]
+    assert breaches == []
+
+
+def test_front_door_leads_to_the_landing_page(readers):
+    page = readers["desktop", "light"].page
+    page.goto(address("index.html"))
+    page.wait_for_url("**/book/index.html")
+
+
+def test_theme_follows_the_reader(readers):
+    ground = {}
+    for theme in ("light", "dark"):
+        page = readers["desktop", theme].open(address("book/index.html"))
+        ground[theme] = page.evaluate("() => getComputedStyle(document.body).backgroundColor")
+    assert ground["light"] != ground["dark"]
+
+
+def test_code_and_solutions_unfold(readers, chapter):
+    page = readers["desktop", "light"].open(address(f"notebooks/{chapter}.html"))
+    for summary in page.query_selector_all(".bd-article details > summary"):
+        before = summary.evaluate("e => e.parentElement.open")
+        summary.click()
+        assert summary.evaluate("e => e.parentElement.open") is not before
+    for solution in page.query_selector_all(".bd-article .solution.dropdown"):
+        body = solution.query_selector(
+            ".toggle-details__container, section, .solution-content, p:last-child"
+        )
+        assert not body.is_visible()
+        solution.query_selector("button.toggle-button, summary").click()
+        page.wait_for_timeout(400)
+        assert body.is_visible()
+
+
+@pytest.mark.parametrize("source", ["file", "server"])
+def test_search_finds_pages(readers, server, source):
+    root = server if source == "server" else HTML.as_uri()
+    reader = readers["desktop", "light"]
+    page = reader.open(f"{root}/search.html?q=record")
+    page.wait_for_selector("#search-results li a", timeout=20_000)
+    links = page.eval_on_selector_all("#search-results li a", "all => all.map(a => a.href)")
+    assert any("book/execution.html" in link for link in links)
+    assert reader.trouble == []
+
+
+def test_search_box_answers_the_keyboard(readers):
+    page = readers["desktop", "light"].open(address("book/index.html"))
+    page.keyboard.press("Control+k")
+    page.keyboard.type("record")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#search-results li a", timeout=20_000)
+    assert "q=record" in page.url
+
+
+def test_page_is_whole_from_a_server(readers, server, page_name):
+    reader = readers["phone", "light"]
+    page = reader.open(f"{server}/{page_name}")
+    assert reader.trouble == []
+    assert page.evaluate(UNTYPESET) == []
+    assert page.evaluate(UNLOADED) == []

@@ -1,0 +1,260 @@
+"""Executing, staging and building, on a book of one page and one notebook."""
+
+import shutil
+import subprocess
+import sys
+
+import nbformat
+import pytest
+import yaml
+
+from rubricnb import book
+
+ROOT = book.find_root()
+
+NOTEBOOK = """\
+# Doubling
+
+```{code-cell}
+:tags: [parameters]
+
+n_items: int = 3  # how many items
+name: str = "x"  # a name
+```
+
+```{code-cell}
+print(n_items * 2)
+```
+"""
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A book of our machinery, with one prose page and one notebook."""
+    for name in ("_static", "_ext"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    for name in ("_config.yml", "matplotlibrc"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks" / "05_doubling.md").write_text(NOTEBOOK)
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "index.md").write_text(
+        "# Home\n\nOne page, $x^2$.\n\n```{execution-record}\n```\n"
+    )
+    (tmp_path / "book" / "references.bib").write_text("")
+    (tmp_path / "_toc.yml").write_text(
+        "format: jb-book\nroot: book/index\nchapters:\n  - file: notebooks/05_doubling\n"
+    )
+    return tmp_path
+
+
+def change(root, old, new):
+    path = root / "notebooks" / "05_doubling.md"
+    path.write_text(path.read_text().replace(old, new))
+
+
+def printed(notebook):
+    return [
+        o.text.strip() for cell in notebook.cells for o in cell.get("outputs", []) if "text" in o
+    ]
+
+
+def test_notebooks_and_pages_follow_the_table_of_contents(small):
+    assert book.pages(small) == ["book/index", "notebooks/05_doubling"]
+    assert book.notebooks(small) == ["05_doubling"]
+
+
+def test_root_is_the_clone_one_stands_in(small, monkeypatch):
+    monkeypatch.chdir(small / "notebooks")
+    assert book.find_root() == small
+
+
+def test_without_a_clone_the_error_says_where_to_go(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(book, "__file__", str(tmp_path / "rubricnb" / "book.py"))
+    with pytest.raises(FileNotFoundError, match="in a clone of the repository"):
+        book.find_root()
+
+
+def test_parameters_are_read_with_type_default_and_comment(small):
+    assert book.parameters("05", small) == [
+        book.Parameter("n_items", "int", 3, "how many items"),
+        book.Parameter("name", "str", "x", "a name"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("n_items = 3  # how many items", "write 'name: type = value"),
+        ("n_items: int = 3", "trailing comment"),
+        ("n_items: int = 2 + len('a')  # how many items", "derived value"),
+    ],
+)
+def test_parameters_cell_that_breaks_the_contract_is_named(small, line, message):
+    change(small, "n_items: int = 3  # how many items", line)
+    with pytest.raises(ValueError, match=message):
+        book.parameters("05_doubling", small)
+
+
+def test_two_parameters_cells_are_an_error(small):
+    change(small, "```{code-cell}\nprint", "```{code-cell}\n:tags: [parameters]\nprint")
+    with pytest.raises(ValueError, match="2 cells are tagged"):
+        book.parameters("05_doubling", small)
+
+
+def test_execute_injects_parameters_and_writes_the_notebook(small, tmp_path):
+    output = tmp_path / "out.ipynb"
+    executed = book.execute("05_doubling", {"n_items": 21}, output, root=small)
+    assert printed(executed) == ["42"]
+    assert printed(nbformat.read(output, 4)) == ["42"]
+    assert executed.metadata.rubricnb["parameters"] == {"n_items": 21}
+    assert str(tmp_path) not in output.read_text()
+
+
+def test_execute_leaves_no_file_beside_the_notebook(small):
+    change(small, "print(n_items * 2)", "open('left.txt', 'w').close()")
+    before = sorted(small.rglob("*"))
+    book.execute("05_doubling", root=small)
+    assert sorted(small.rglob("*")) == before
+
+
+def test_unknown_parameter_lists_the_known_ones(small):
+    with pytest.raises(ValueError, match=r"n_itms.*did you mean 'n_items'.*known: n_items, name"):
+        book.execute("05_doubling", {"n_itms": 4}, root=small)
+
+
+def test_value_of_another_type_is_an_error(small):
+    with pytest.raises(ValueError, match=r"n_items = 'four' is not of type int"):
+        book.execute("05_doubling", {"n_items": "four"}, root=small)
+
+
+def test_unknown_notebook_lists_the_known_ones(small):
+    with pytest.raises(ValueError, match=r"'06_x'; known: 05_doubling"):
+        book.execute("06_x", root=small)
+
+
+def test_failing_cell_shows_its_traceback(small):
+    change(small, "print(n_items * 2)", "1 / (n_items - 3)")
+    with pytest.raises(book.BookError, match=r"(?s)05_doubling failed.*ZeroDivisionError"):
+        book.execute("05_doubling", root=small)
+
+
+def test_parameter_file_overrides_defaults_by_notebook(small, tmp_path):
+    path = tmp_path / "mine.yml"
+    path.write_text(
+        yaml.dump(
+            {"defaults": {"n_items": 7, "name": "a"}, "notebooks": {"05_doubling": {"name": "b"}}}
+        )
+    )
+    assert book.parameter_file(path, small) == {"05_doubling": {"n_items": 7, "name": "b"}}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"default": {}}, "unknown section 'default'"),
+        ({"notebooks": {"06_x": {}}}, "unknown notebook '06_x'"),
+        ({"defaults": {"n_item": 1}}, "unknown parameter 'n_item'"),
+        ({"notebooks": {"05_doubling": {"judge": "x"}}}, "unknown parameter 'judge'"),
+        ({"notebooks": {"05_doubling": {"n_items": "x"}}}, "is not of type int"),
+    ],
+)
+def test_parameter_file_with_an_unknown_name_is_an_error(small, tmp_path, content, message):
+    path = tmp_path / "mine.yml"
+    path.write_text(yaml.dump(content))
+    with pytest.raises(ValueError, match=message):
+        book.parameter_file(path, small)
+
+
+def test_twins_are_written_once_and_say_when_out_of_step(small):
+    twin = small / "notebooks" / "05_doubling.ipynb"
+    assert book.twins(check=True, root=small) == [twin]
+    assert not twin.exists()
+    assert book.twins(root=small) == [twin]
+    assert book.twins(check=True, root=small) == []
+    first = twin.read_bytes()
+    change(small, "n_items * 2", "n_items * 3")
+    assert book.twins(root=small) == [twin]
+    assert twin.read_bytes() != first
+    (small / "notebooks" / "05_doubling.md").unlink()
+    book.twins(root=small)
+    assert not twin.exists()
+
+
+def test_twin_is_what_papermill_reads(small, tmp_path):
+    papermill = pytest.importorskip("papermill")
+    book.twins(root=small)
+    twin = small / "notebooks" / "05_doubling.ipynb"
+    executed = papermill.execute_notebook(
+        twin, tmp_path / "out.ipynb", {"n_items": 5}, progress_bar=False
+    )
+    assert printed(executed) == ["10"]
+
+
+def test_build_executes_what_changed_and_nothing_else(small, capsys):
+    page = book.build(root=small)
+    assert page == small / "_build" / "html" / "index.html"
+    built = small / "_build" / "html" / "notebooks" / "05_doubling.html"
+    assert "Executed on" in built.read_text()
+    record = small / "_build" / "html" / "book" / "index.html"
+    assert "05_doubling" in record.read_text()
+    assert not list((small / "_build" / "stage" / "notebooks").glob("*.md"))
+    capsys.readouterr()
+
+    book.build(root=small)
+    assert "1 notebook unchanged" in capsys.readouterr().out
+
+    params = small / "mine.yml"
+    params.write_text("notebooks: {05_doubling: {n_items: 50}}")
+    book.build(params, root=small)
+    assert "unchanged" not in capsys.readouterr().out
+    text = built.read_text()
+    assert "100" in text
+    assert "mine.yml" in text
+
+
+def test_build_fails_with_the_traceback_of_a_failing_notebook(small, capsys):
+    change(small, "print(n_items * 2)", "raise KeyError('a judge that is not there')")
+    with pytest.raises(book.BookError, match=r"(?s)05_doubling failed.*a judge that is not there"):
+        book.build(root=small)
+
+
+def test_build_fails_on_what_a_page_must_not_show(small):
+    change(
+        small,
+        "print(n_items * 2)",
+        "import sys\nimport matplotlib.pyplot as plt\n"
+        "print('careful', file=sys.stderr)\nfig, ax = plt.subplots(figsize=(1, 1))",
+    )
+    for _ in range(2):  # the second build reads no page again, and must not forget
+        with pytest.raises(book.BookError, match="stderr") as failure:
+            book.build(root=small)
+        assert "has no :alt: text" in str(failure.value)
+
+
+def test_glued_frame_is_numbered_as_a_table(small):
+    change(
+        small,
+        "print(n_items * 2)\n```",
+        "import pandas as pd\nfrom myst_nb import glue\n"
+        "glue('frame', pd.DataFrame({'n': [1, 2]}), display=False)\n```\n\n"
+        "See {numref}`tab-doubling`.\n\n"
+        "```{glue:figure} frame\n:name: tab-doubling\n\nDoubled.\n```",
+    )
+    book.build(root=small)
+    text = (small / "_build" / "html" / "notebooks" / "05_doubling.html").read_text()
+    assert 'std-numref">Table 1' in text
+    assert "Fig. 1" not in text
+
+
+def test_a_bare_jupyter_book_build_says_what_to_run(small):
+
+    done = subprocess.run(
+        [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", small],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "make book" in done.stderr + done.stdout
