@@ -1,1 +1,6 @@
 """What the answers say."""
+
+from rubricnb.statistics.agreement import agreement
+from rubricnb.statistics.position import cramers_v, position_bias, score_position
+
+__all__ = ["agreement", "cramers_v", "position_bias", "score_position"]

@@ -1,0 +1,132 @@
+"""Intervals and p-values from clusters: t, jackknife-t, weighted correlations, bootstrap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from rubricnb.statistics._reads import FloatArray, IntArray
+
+LEVEL = 0.95
+Interval = tuple[float, float, float, float]  # low, high, p, standard error
+UNDEFINED: Interval = (float("nan"),) * 4
+
+
+def t_quantile(n_clusters: int, level: float = LEVEL) -> float:
+    """Two-sided quantile of t with n_clusters - 1 degrees of freedom; NaN below two clusters."""
+    if n_clusters < 2:
+        return float("nan")
+    return float(special.stdtrit(n_clusters - 1, 0.5 + level / 2))
+
+
+def t_p_value(statistic: float, n_clusters: int) -> float:
+    """Two-sided p of a t statistic with n_clusters - 1 degrees of freedom."""
+    if n_clusters < 2 or not np.isfinite(statistic):
+        return float("nan")
+    return float(2 * special.stdtr(n_clusters - 1, -abs(statistic)))
+
+
+def jackknife_se(leave_out: FloatArray) -> FloatArray:
+    """Jackknife standard error from the delete-one-cluster estimates, clusters along axis 0.
+
+    NaN when fewer than two clusters, or when an estimate without some cluster is undefined.
+    """
+    n = leave_out.shape[0]
+    if n < 2:
+        return np.full(leave_out.shape[1:], np.nan)
+    spread = ((leave_out - leave_out.mean(axis=0)) ** 2).sum(axis=0)
+    return np.asarray(np.sqrt((n - 1) / n * spread))
+
+
+def jackknife_t(estimate: float, leave_out: FloatArray, level: float = LEVEL) -> Interval:
+    """Interval and p (against 0) of an estimate: low, high, p, se."""
+    n = leave_out.shape[0]
+    se = float(jackknife_se(leave_out))
+    half = t_quantile(n, level) * se
+    p = t_p_value(estimate / se, n) if se > 0 else float("nan")
+    return estimate - half, estimate + half, p, se
+
+
+def fisher_jackknife_t(r: float, leave_out: FloatArray, level: float = LEVEL) -> Interval:
+    """The same for a correlation, on Fisher's z scale: low, high, p, and se on the z scale."""
+    if not abs(r) < 1 or not (np.abs(leave_out) < 1).all():
+        return UNDEFINED  # or perfect
+    low, high, p, se = jackknife_t(float(np.arctanh(r)), np.arctanh(leave_out), level)
+    return float(np.tanh(low)), float(np.tanh(high)), p, se
+
+
+def moments(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Per item the summands of a correlation: 1, x, y, xx, yy, xy, about the overall means.
+
+    Shape (items, 6). Sums of these over any set of items give `correlation`.
+    """
+    x = x - (x.mean() if len(x) else 0.0)
+    y = y - (y.mean() if len(y) else 0.0)
+    return np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=-1)
+
+
+def correlation(sums: FloatArray) -> FloatArray:
+    """Pearson's r from summed `moments` (…, 6); NaN where a side is constant."""
+    n, x, y, xx, yy, xy = np.moveaxis(np.asarray(sums, dtype=np.float64), -1, 0)
+    n = np.maximum(n, 1)
+    var_x = xx / n - (x / n) ** 2
+    var_y = yy / n - (y / n) ** 2
+    # Differences of sums leave rounding errors of about 1e-16 of the raw second moment.
+    defined = (var_x > 1e-12 * xx / n) & (var_y > 1e-12 * yy / n) & (xx > 0) & (yy > 0)
+    scale = np.sqrt(np.where(defined, var_x * var_y, 1.0))
+    r = np.clip((xy / n - x * y / n**2) / scale, -1.0, 1.0)
+    return np.asarray(np.where(defined, r, np.nan))
+
+
+def leave_out_spearman(x: FloatArray, y: FloatArray, cluster: IntArray) -> FloatArray:
+    """Spearman's ρ without each cluster in turn, ranked anew each time: shape (clusters,)."""
+    n_clusters = int(cluster.max()) + 1
+    step = max(1, 4_000_000 // max(len(x), 1))
+    parts = []
+    for start in range(0, n_clusters, step):
+        chosen = np.arange(start, min(start + step, n_clusters))
+        kept = (cluster != chosen[:, None]).astype(np.float64)
+        rank_x, rank_y = (_ranks_without(v, cluster, chosen) for v in (x, y))
+        # Centre the ranks at (N + 1) / 2, so that sums of squares do not lose digits.
+        middle = (kept.sum(axis=1, keepdims=True) + 1) / 2
+        a, b = (rank_x - middle) * kept, (rank_y - middle) * kept
+        sums = np.stack([kept, a, b, a * a, b * b, a * b], axis=-1).sum(axis=1)
+        parts.append(correlation(sums))
+    return np.concatenate(parts)
+
+
+def _ranks_without(values: FloatArray, cluster: IntArray, chosen: IntArray) -> FloatArray:
+    """Mid-ranks of all items among those outside each chosen cluster: (chosen, items)."""
+    levels, level = np.unique(values, return_inverse=True)
+    counts = np.zeros((len(chosen), len(levels)))
+    place = np.full(int(cluster.max()) + 1, -1)
+    place[chosen] = np.arange(len(chosen))
+    inside = place[cluster] >= 0
+    np.subtract.at(counts, (place[cluster[inside]], level[inside]), 1.0)
+    counts += np.bincount(level, minlength=len(levels))
+    below = np.cumsum(counts, axis=1) - counts
+    return np.asarray((below + (counts + 1) / 2)[:, level])
+
+
+def bootstrap_weights(
+    n: int, resamples: int, rng: np.random.Generator, chunk: int = 250
+) -> Iterator[FloatArray]:
+    """Yield resamples of n units as counts, `chunk` rows at a time: shape (rows, n)."""
+    for start in range(0, resamples, chunk):
+        rows = min(chunk, resamples - start)
+        drawn = rng.integers(0, n, size=(rows, n), dtype=np.int32)
+        drawn += (np.arange(rows, dtype=np.int32) * np.int32(n))[:, None]
+        counts = np.bincount(drawn.ravel(), minlength=rows * n)
+        yield counts.reshape(rows, n).astype(np.float64)
+
+
+def percentile_interval(draws: NDArray[np.float64], level: float = LEVEL) -> tuple[float, float]:
+    """Percentile interval of the draws that are defined; NaN if none is."""
+    draws = draws[~np.isnan(draws)]
+    if len(draws) == 0:
+        return float("nan"), float("nan")
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high)

@@ -1,0 +1,214 @@
+"""The permutation distribution of position counts, in closed form.
+
+If a judge's sensitivity to the ordering is not aligned with position, then the answer it gave
+under one ordering might as well have come under another one of the same item. A *placement*
+A[j, k] counts, by position, where the answers given under ordering j would stand if they had been
+given under ordering k; the observed counts are its diagonal. Hoeffding's combinatorial central
+limit theorem (1951) gives mean and variance of the sum over a random permutation of the orderings
+without drawing one.
+
+The unit of permutation is the cluster: what shares a text also shares how it reacts to an
+ordering. Repeats of an ordering stay together, and forward and reverse rotations are permuted
+separately, so that neither copies nor a taste for a direction can pass for a taste for a position.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rubricnb.statistics._reads import FloatArray, IntArray, Reads, by_cluster
+
+
+@dataclass(frozen=True)
+class Block:
+    """Orderings that are permuted among themselves, and what each item answered under them.
+
+    Attributes
+    ----------
+    shown
+        Shape (1 or items, slots, n): the score at each position of the ordering of each slot.
+    count
+        Shape (items, slots): parsed reads.
+    profile
+        Shape (items, slots, n): the mean answer, as shares of the scores 1…n; 0 without reads.
+    cell
+        Shape (items, reads): the slot of each read, -1 for reads of other blocks.
+    """
+
+    shown: IntArray
+    count: FloatArray
+    profile: FloatArray
+    cell: IntArray
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Position counts against their permutation distribution.
+
+    Attributes
+    ----------
+    count
+        Shape (items, n): observed counts (expected ones for probabilities).
+    expected
+        Shape (items, n): their permutation mean.
+    variance
+        Shape (n, n): permutation covariance of the counts summed over items.
+    strata
+        Number of cluster × block strata in which a permutation changes anything.
+    """
+
+    count: FloatArray
+    expected: FloatArray
+    variance: FloatArray
+    strata: int
+
+    @property
+    def reads(self) -> FloatArray:
+        """Parsed reads of each item."""
+        return np.asarray(self.count.sum(axis=1))
+
+    @property
+    def deviation(self) -> FloatArray:
+        """Shape (items, n): observed minus expected counts."""
+        return self.count - self.expected
+
+
+def place(reads: Reads, score: int | None = None) -> Placement:
+    """Compute the permutation moments of one group's position counts.
+
+    With `score`, only answers of this score are counted.
+    """
+    n_items, n = len(reads.items), reads.n_options
+    count, expected = np.zeros((n_items, n)), np.zeros((n_items, n))
+    variance, strata = np.zeros((n, n)), 0
+    for block in blocks(reads, score):
+        given = block.count[..., None] * block.profile
+        count += _at_positions(given, block.shown).sum(axis=1)
+        expected += _permutation_mean(block)
+        part, informative = _permutation_variance(block, reads.cluster)
+        variance += part
+        strata += informative
+    return Placement(count, expected, variance, strata)
+
+
+def blocks(reads: Reads, score: int | None = None) -> list[Block]:
+    """Split the reads into blocks of exchangeable orderings."""
+    asked = reads.order >= 0
+    n_orderings, n_reads = len(reads.orderings), reads.value.shape[1]
+    if n_orderings > n_reads:  # every item has orderings of its own: its reads are the slots
+        shown = reads.orderings[reads.order]
+        cell = np.where(asked, np.arange(n_reads), -1)
+        return [_block(reads, shown, cell, score)]
+    turn = directions(reads.orderings)
+    if n_orderings == n_reads == 1 or 0 in turn or len(set(turn.tolist())) == 1:
+        turn = np.zeros_like(turn)
+    out = []
+    for direction in np.unique(turn)[::-1]:
+        slots = np.flatnonzero(turn == direction)
+        number = np.full(n_orderings + 1, -1)
+        number[slots] = np.arange(len(slots))  # the last entry serves reads never asked
+        out.append(_block(reads, reads.orderings[slots][None], number[reads.order], score))
+    return out
+
+
+def directions(orderings: IntArray) -> IntArray:
+    """1 for rotations of 1…n, -1 for rotations of n…1, 0 for other orderings and for n = 2."""
+    n = orderings.shape[1]
+    if n < 3:
+        return np.zeros(len(orderings), dtype=np.int64)
+    step = (np.roll(orderings, -1, axis=1) - orderings) % n
+    forward, reverse = (step == 1).all(axis=1), (step == n - 1).all(axis=1)
+    return forward.astype(np.int64) - reverse.astype(np.int64)
+
+
+def read_profiles(reads: Reads) -> FloatArray:
+    """Return each read's answer as shares of the scores 1…n: shape (items, reads, n)."""
+    n = reads.n_options
+    if reads.probability is None:
+        return (reads.value[..., None] == np.arange(1, n + 1)).astype(np.float64)
+    position_of = np.argsort(reads.orderings, axis=1)[reads.order]
+    by_score = np.take_along_axis(reads.probability, position_of, axis=2)
+    by_score = np.where(reads.parsed[..., None], by_score, 0.0)
+    total = by_score.sum(axis=2, keepdims=True)
+    return np.asarray(by_score / np.where(total > 0, total, 1.0))
+
+
+def _block(reads: Reads, shown: IntArray, cell: IntArray, score: int | None) -> Block:
+    n_items, n_slots = len(reads.items), shown.shape[1]
+    item, read = np.nonzero((cell >= 0) & reads.parsed)
+    flat = item * n_slots + cell[item, read]
+    count = np.bincount(flat, minlength=n_items * n_slots).reshape(n_items, n_slots)
+    answers = read_profiles(reads)[item, read]
+    if count.max(initial=0) <= 1:
+        total = np.zeros((n_items * n_slots, reads.n_options))
+        total[flat] = answers
+    else:
+        total = np.stack(
+            [np.bincount(flat, weights=a, minlength=n_items * n_slots) for a in answers.T], axis=1
+        )
+    if score is not None:
+        total[:, np.arange(reads.n_options) != score - 1] = 0.0
+    profile = total.reshape(n_items, n_slots, -1) / np.maximum(count, 1)[..., None]
+    return Block(shown, count.astype(np.float64), profile, cell)
+
+
+def _at_positions(by_score: FloatArray, shown: IntArray) -> FloatArray:
+    """Rearrange (items, slots, scores) to (items, slots, positions)."""
+    return np.take_along_axis(by_score, np.broadcast_to(shown - 1, by_score.shape), axis=2)
+
+
+def _permutation_mean(block: Block) -> FloatArray:
+    total = block.profile.sum(axis=1, keepdims=True)
+    spread = _at_positions(np.broadcast_to(total, block.profile.shape), block.shown)
+    occupied = np.maximum((block.count > 0).sum(axis=1), 1)
+    return np.einsum("ik,ikp->ip", block.count, spread) / occupied[:, None]
+
+
+def _permutation_variance(block: Block, cluster: IntArray) -> tuple[FloatArray, int]:
+    n_slots, n = block.profile.shape[1:]
+    if n_slots < 2:
+        return np.zeros((n, n)), 0
+    count, profile, owner = _pool(block, cluster)
+    # A[r, j, k, p]: what was answered under slot j, placed under slot k.
+    if len(block.shown) == 1:
+        placed = profile[:, :, block.shown[0] - 1]
+    else:
+        placed = np.take_along_axis(profile[:, :, None, :], block.shown[:, None] - 1, axis=3)
+    placed = placed * count[:, None, :, None]
+    has = (count > 0).astype(np.float64)
+    occupied = np.maximum(has.sum(axis=1), 1)[:, None, None]
+    over_j = placed.sum(axis=1) / occupied  # (r, k, p)
+    over_k = placed.sum(axis=2) / occupied  # (r, j, p)
+    overall = over_j.sum(axis=1) / occupied[:, 0]
+    centred = placed - over_j[:, None] - over_k[:, :, None] + overall[:, None, None]
+    # An item that lost reads permutes those it has; the factor turns 1/(slots - 1) into 1/(its
+    # own slots - 1). It is 1 without losses.
+    weight = np.sqrt((n_slots - 1) / np.maximum(occupied - 1, 1))[..., None]
+    centred *= has[:, :, None, None] * has[:, None, :, None] * weight
+    stratum = _sum_sorted(centred, owner)
+    informative = int((np.abs(stratum) > 1e-9).any(axis=(1, 2, 3)).sum())
+    flat = stratum.reshape(-1, n)
+    return flat.T @ flat / (n_slots - 1), informative
+
+
+def _pool(block: Block, cluster: IntArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Add up the items of a cluster that have the same reads: they are permuted as one.
+
+    Returns counts, profiles and the cluster of each row, sorted by cluster.
+    """
+    if len(block.shown) > 1:  # orderings differ between items: nothing to add up
+        order = np.argsort(cluster, kind="stable")
+        return block.count[order], block.profile[order], cluster[order]
+    pattern = np.zeros(len(cluster), dtype=np.int64)
+    if (block.count != block.count[0]).any():
+        pattern = np.unique(block.count, axis=0, return_inverse=True)[1].ravel()
+    label = cluster * (pattern.max() + 1) + pattern
+    found, first, row = np.unique(label, return_index=True, return_inverse=True)
+    return block.count[first], by_cluster(block.profile, row), found // (pattern.max() + 1)
+
+
+def _sum_sorted(values: FloatArray, owner: IntArray) -> FloatArray:
+    starts = np.flatnonzero(np.r_[True, np.diff(owner) > 0])
+    return values if len(starts) == len(owner) else np.add.reduceat(values, starts, axis=0)

@@ -1,0 +1,320 @@
+"""Log-preference for each position: a conditional logit with item × score conditioned out.
+
+If P(score | item, ordering) ∝ exp(α[item, score] + γ[position of the score]), then given *which*
+scores an item received, the orderings under which it received them depend on γ only: the terms α
+and the normalisers cancel. The denominator sums over all assignments of those scores to the
+orderings (a permanent), by dynamic programming over how many of each score are still to place.
+
+With probabilities instead of single answers the same model is fitted to them directly: α is then
+estimated without error, so it need not be conditioned out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+
+from rubricnb.statistics._inference import jackknife_se, t_quantile
+from rubricnb.statistics._placement import Block, blocks, read_profiles
+from rubricnb.statistics._reads import FloatArray, IntArray, Reads, by_cluster, copies
+
+_LARGEST = 12.0  # a log-preference beyond this, or with this share of its information at 0 left,
+_SEPARATED = 1e-4  # is on its way to infinity, not an estimate
+
+
+def log_preference(reads: Reads, n_clusters: int, reasons: list[str]) -> dict[str, float]:
+    """Estimate γ, summing to 0, with 95 % jackknife-t intervals over clusters."""
+    n = reads.n_options
+    gamma, half = np.full(n, np.nan), np.full(n, np.nan)
+    contrasts = _contrasts(n)
+    if reads.probability is None:
+        loglik, cluster = _conditional(reads)
+        fit = _fit_conditional(loglik, contrasts)
+    else:
+        fit, cluster = _fit_probabilities(reads, contrasts)
+    if isinstance(fit, str):
+        reasons.append(f"log preference: {fit}")
+    else:
+        theta, score, information = fit
+        gamma = contrasts @ theta
+        if n_clusters > 1:
+            half = t_quantile(n_clusters) * _cluster_se(score, information, cluster, contrasts)
+    out = {}
+    for p in range(n):
+        out[f"log_preference_{p + 1}"] = gamma[p]
+        out[f"log_preference_{p + 1}_low"] = gamma[p] - half[p]
+        out[f"log_preference_{p + 1}_high"] = gamma[p] + half[p]
+    return out
+
+
+@dataclass(frozen=True)
+class _Pattern:
+    """Rows whose scores repeat alike, say (3, 2): one score thrice, another twice.
+
+    ``position[k, d, r]``: where the d-th score of row r stood under its k-th ordering.
+    """
+
+    counts: tuple[int, ...]
+    rows: IntArray
+    position: IntArray
+
+
+@dataclass(frozen=True)
+class _Likelihood:
+    """The conditional likelihood of γ: distinct rows, and which rows of the data they stand for."""
+
+    n: int
+    observed: FloatArray  # (distinct rows, n): position counts
+    patterns: list[_Pattern]
+    inverse: IntArray  # data row -> distinct row
+
+    def __call__(self, gamma: FloatArray) -> tuple[float, FloatArray]:
+        """Return the log-likelihood and each distinct row's gradient."""
+        weight = np.exp(gamma)
+        log_z = self.observed @ gamma  # a row with one score only is certain
+        expected = self.observed.copy()
+        for pattern in self.patterns:
+            z, expected[pattern.rows] = _permanent(pattern, weight)
+            log_z[pattern.rows] = np.log(z)
+        value = self.observed @ gamma - log_z
+        return float(self.times @ value), self.observed - expected
+
+    @property
+    def times(self) -> IntArray:
+        """How many rows of the data each distinct row stands for."""
+        return np.bincount(self.inverse, minlength=len(self.observed))
+
+
+def _conditional(reads: Reads) -> tuple[_Likelihood, IntArray]:
+    """Rows are item × block; copies of an answer count once."""
+    value = np.where(copies(reads), np.nan, reads.value)
+    score = np.where(np.isnan(value), 0, value).astype(np.int64)
+    parts = [_block_rows(block, score, reads) for block in blocks(reads)]
+    width = max(p.shape[1] for p in parts)
+    parts = [np.pad(p, ((0, 0), (0, width - p.shape[1]), (0, 0))) for p in parts]
+    rows = np.concatenate(parts)  # (items × blocks, reads, 2): score (0: none), ordering
+    distinct, inverse = np.unique(rows.reshape(len(rows), -1), axis=0, return_inverse=True)
+    distinct = distinct.reshape(len(distinct), width, 2)
+    cluster = np.tile(reads.cluster, len(parts))
+    return _likelihood(distinct, inverse.ravel(), reads.orderings), cluster
+
+
+def _block_rows(block: Block, score: IntArray, reads: Reads) -> IntArray:
+    kept = np.where(block.cell >= 0, score, 0)
+    order = np.where(kept > 0, reads.order, 0)
+    # Parsed reads first, in the order of the design.
+    first = np.argsort(kept == 0, axis=1, kind="stable")
+    packed = np.stack([np.take_along_axis(a, first, axis=1) for a in (kept, order)], axis=2)
+    longest = int((kept > 0).sum(axis=1).max(initial=1))
+    return packed[:, : max(longest, 1)]
+
+
+def _likelihood(rows: IntArray, inverse: IntArray, orderings: IntArray) -> _Likelihood:
+    n = orderings.shape[1]
+    position_of = np.argsort(orderings, axis=1)
+    score, order = rows[..., 0], rows[..., 1]
+    given = score > 0
+    at = position_of[order, np.maximum(score - 1, 0)]
+    index = np.nonzero(given)
+    observed = np.bincount(index[0] * n + at[index], minlength=len(rows) * n)
+    count = (score[..., None] == np.arange(1, n + 1)).sum(axis=1)  # (rows, n): of each score
+    by_frequency = np.argsort(-count, axis=1, kind="stable")
+    shape = np.take_along_axis(count, by_frequency, axis=1)
+    patterns = []
+    for counts, members in _alike(shape):
+        if len(counts) < 2:
+            continue
+        k = sum(counts)
+        scores = by_frequency[members, : len(counts)]
+        position = position_of[order[members, :k, None], scores[:, None, :]]
+        patterns.append(
+            _Pattern(counts, members, np.ascontiguousarray(position.transpose(1, 2, 0)))
+        )
+    return _Likelihood(n, observed.reshape(-1, n).astype(np.float64), patterns, inverse)
+
+
+def _alike(shape: IntArray) -> list[tuple[tuple[int, ...], IntArray]]:
+    found, inverse = np.unique(shape, axis=0, return_inverse=True)
+    return [
+        (tuple(int(c) for c in counts if c), np.flatnonzero(inverse.ravel() == i))
+        for i, counts in enumerate(found)
+    ]
+
+
+def _permanent(pattern: _Pattern, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Sum over assignments of scores to orderings, and the expected position counts."""
+    w = weight[pattern.position]  # (k, d, rows)
+    n_rows, n = w.shape[2], len(weight)
+    steps, n_states = _steps(pattern.counts)
+    forward, backward = np.zeros((n_states, n_rows)), np.zeros((n_states, n_rows))
+    forward[0] = 1.0
+    backward[-1] = 1.0
+    for k, d, before, after in steps:
+        forward[after] += forward[before] * w[k, d]
+    for k, d, before, after in reversed(steps):
+        backward[before] += backward[after] * w[k, d]
+    z = forward[-1]
+    chosen = np.zeros_like(w)
+    for k, d, before, after in steps:
+        chosen[k, d] = (forward[before] * backward[after]).sum(axis=0)
+    chosen *= w / z
+    cell = pattern.position + n * np.arange(n_rows)
+    expected = np.bincount(cell.ravel(), weights=chosen.ravel(), minlength=n_rows * n)
+    return np.asarray(z), np.asarray(expected.reshape(n_rows, n))
+
+
+@cache
+def _steps(counts: tuple[int, ...]) -> tuple[list[tuple[int, int, IntArray, IntArray]], int]:
+    """Transitions of the dynamic programme: read k takes the d-th score; states before, after."""
+    shape = tuple(c + 1 for c in counts)
+    used = np.indices(shape).reshape(len(shape), -1)
+    stride = [int(np.prod(shape[d + 1 :])) for d in range(len(shape))]
+    steps = []
+    for k in range(sum(counts)):
+        for d, most in enumerate(counts):
+            before = np.flatnonzero((used.sum(axis=0) == k) & (used[d] < most))
+            if len(before):
+                steps.append((k, d, before, before + stride[d]))
+    return steps, used.shape[1]
+
+
+def _fit_conditional(likelihood: _Likelihood, contrasts: FloatArray) -> Any:
+    """Maximise it: (θ, each data row's score, each data row's information), or why not."""
+    size = contrasts.shape[1]
+    times = likelihood.times
+
+    def rowwise(theta: FloatArray) -> FloatArray:
+        return likelihood(contrasts @ theta)[1] @ contrasts
+
+    def information(theta: FloatArray) -> FloatArray:
+        h = 1e-4
+        steps = [(rowwise(theta - h * e) - rowwise(theta + h * e)) / (2 * h) for e in np.eye(size)]
+        return np.stack(steps, axis=-1)  # (distinct rows, size, size)
+
+    def negative(theta: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient = likelihood(contrasts @ theta)
+        return -value, -(times @ gradient) @ contrasts
+
+    start = np.tensordot(times, information(np.zeros(size)), axes=1)
+    problem = _singular(start)
+    if problem:
+        return problem
+    inverse = np.linalg.inv(start)
+    found = optimize.minimize(
+        negative,
+        np.zeros(size),
+        jac=True,
+        method="BFGS",
+        options={"hess_inv0": (inverse + inverse.T) / 2, "gtol": 1e-7 * times.sum()},
+    )
+    theta = found.x
+    per_row = information(theta)
+    total = np.tensordot(times, per_row, axes=1)
+    left = np.linalg.eigvalsh(total)[0] / np.linalg.eigvalsh(start)[0]
+    if np.abs(contrasts @ theta).max() > _LARGEST or left < _SEPARATED:
+        return "no finite estimate (some position is always or never taken)"
+    score = rowwise(theta)
+    step = np.linalg.solve(total, times @ score)  # one Newton step polishes BFGS's last digits
+    theta = theta + step
+    score = rowwise(theta)
+    return theta, score[likelihood.inverse], per_row[likelihood.inverse]
+
+
+def _fit_probabilities(reads: Reads, contrasts: FloatArray) -> tuple[Any, IntArray]:
+    """Fit P(s) ∝ exp(α[row, s] + γ[position of s]) to the probabilities by Newton's method."""
+    p, x, cluster = _probability_rows(reads, contrasts)
+    size = contrasts.shape[1]
+    alpha, theta = np.zeros((len(p), p.shape[2])), np.zeros(size)
+    if len(p) == 0:
+        return "no read was parsed", cluster
+    for _ in range(50):
+        mu = _softmax(alpha[:, None] + x @ theta, p)
+        score, information, solve_alpha = _profile(p, mu, x)
+        total = information.sum(axis=0)
+        if _singular(total):
+            return "every answer is certain or the same", cluster
+        step = np.linalg.solve(total, score.sum(axis=0))
+        step *= min(1.0, 1.0 / max(np.abs(step).max(), 1e-300))
+        alpha_step = solve_alpha(step)
+        alpha += np.clip(alpha_step, -4, 4)
+        theta = theta + step
+        if np.abs(step).max() < 1e-10 and np.abs(alpha_step).max() < 1e-6:
+            break
+    else:
+        return "no convergence", cluster
+    if np.abs(contrasts @ theta).max() > _LARGEST:
+        return "no finite estimate (some position is always or never taken)", cluster
+    return (theta, score, information), cluster
+
+
+def _probability_rows(
+    reads: Reads, contrasts: FloatArray
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Rows are item × block: probabilities (rows, reads, scores), contrasts of their positions."""
+    answers = np.maximum(read_profiles(reads), 1e-6)
+    answers = np.where(reads.parsed[..., None], answers, 0.0)
+    answers = answers / np.maximum(answers.sum(axis=2, keepdims=True), 1e-300)
+    x = contrasts[np.argsort(reads.orderings, axis=1)][reads.order]  # (items, reads, scores, size)
+    p = [np.where((block.cell >= 0)[..., None], answers, 0.0) for block in blocks(reads)]
+    rows = np.concatenate(p)
+    x = np.concatenate([x] * len(p))
+    cluster = np.tile(reads.cluster, len(p))
+    useful = (rows.sum(axis=2) > 0).sum(axis=1) > 1
+    return rows[useful], x[useful], cluster[useful]
+
+
+def _softmax(eta: FloatArray, p: FloatArray) -> FloatArray:
+    mu = np.exp(eta - eta.max(axis=2, keepdims=True))
+    return np.asarray(mu / mu.sum(axis=2, keepdims=True) * p.sum(axis=2, keepdims=True))
+
+
+def _profile(p: FloatArray, mu: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray, Any]:
+    """Score and information of θ per row once α is solved for, and the step of α given θ's."""
+    rest = p - mu
+    g_theta = np.einsum("rks,rksc->rc", rest, x)
+    g_alpha = rest.sum(axis=1)
+    n = p.shape[2]
+    h_alpha = mu.sum(axis=1)[:, :, None] * np.eye(n) - np.einsum("rks,rkt->rst", mu, mu)
+    h_alpha = h_alpha + 1.0 / n + 1e-12 * np.eye(n)  # α is free up to a constant
+    mean_x = np.einsum("rks,rksc->rkc", mu, x)
+    h_cross = np.einsum("rks,rksc->rsc", mu, x) - np.einsum("rks,rkc->rsc", mu, mean_x)
+    h_theta = np.einsum("rks,rksc,rksd->rcd", mu, x, x, optimize=True) - np.einsum(
+        "rkc,rkd->rcd", mean_x, mean_x
+    )
+    solved = np.linalg.solve(h_alpha, np.concatenate([h_cross, g_alpha[..., None]], axis=2))
+    cross, base = solved[..., :-1], solved[..., -1]
+    score = g_theta - np.einsum("rsc,rs->rc", h_cross, base)
+    information = h_theta - np.einsum("rsc,rsd->rcd", h_cross, cross)
+    return score, information, lambda step: base - cross @ step
+
+
+def _cluster_se(
+    score: FloatArray, information: FloatArray, cluster: IntArray, contrasts: FloatArray
+) -> FloatArray:
+    """Jackknife over clusters, each left-out estimate by one Newton step."""
+    _, cluster = np.unique(cluster, return_inverse=True)
+    u, h = by_cluster(score, cluster), by_cluster(information, cluster)
+    rest = h.sum(axis=0) - h
+    size = contrasts.shape[1]
+    if (np.linalg.matrix_rank(rest) < size).any():
+        return np.full(len(contrasts), np.nan)
+    shift = np.linalg.solve(rest, u[..., None])[..., 0]
+    return jackknife_se(-shift @ contrasts.T)
+
+
+def _contrasts(n: int) -> FloatArray:
+    """Orthonormal basis (n, n - 1) of the vectors that sum to 0 (Helmert)."""
+    basis = np.triu(np.ones((n, n - 1)))
+    basis[np.arange(1, n), np.arange(n - 1)] = -np.arange(1, n)
+    return np.asarray(basis / np.linalg.norm(basis, axis=0))
+
+
+def _singular(information: FloatArray) -> str:
+    values = np.linalg.eigvalsh((information + information.T) / 2)
+    if values[-1] <= 1e-9:
+        return "no answer changes with the ordering"
+    return "some positions cannot be compared" if values[0] < 1e-9 * values[-1] else ""

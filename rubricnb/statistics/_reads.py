@@ -1,0 +1,266 @@
+"""Judgments as arrays: groups of comparable rows, and for each an items × reads matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rubricnb.frames import CONDITIONS
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Value = Literal["score", "expected_score"]
+By = str | Sequence[str] | None
+
+GROUPING = ("judge", "dataset", "design", *CONDITIONS)
+_READ_COLUMNS = ("item_id", "cluster_id", "ordering_index", "ordering", "score")
+_OPTIONAL_COLUMNS = ("dataset", "criterion", "group_id", "candidate", "design", "key")
+
+
+@dataclass(frozen=True)
+class Reads:
+    """The reads of one group, as matrices with one row an item and one column a read.
+
+    Attributes
+    ----------
+    items
+        One row an item (a text under a criterion): item_id, cluster (an integer from 0) and,
+        where the judgments have them, dataset, criterion, group_id, candidate.
+    value
+        Shape (items, reads): the score or the expected score; NaN where none was parsed.
+    order
+        Shape (items, reads): row of `orderings`; -1 where the read was never asked.
+    orderings
+        Shape (orderings, n): the score shown at each position.
+    probability
+        Shape (items, reads, n), by position; None unless value is ``expected_score``.
+    key
+        Shape (items, reads): a code for everything that changes the answer, or None. Reads of an
+        item with one key are copies of one answer.
+    """
+
+    items: pd.DataFrame
+    value: FloatArray
+    order: IntArray
+    orderings: IntArray
+    probability: FloatArray | None
+    key: IntArray | None
+
+    @property
+    def n_options(self) -> int:
+        """Number of options shown."""
+        return int(self.orderings.shape[1])
+
+    @property
+    def cluster(self) -> IntArray:
+        """Cluster of each item, from 0."""
+        return self.items["cluster"].to_numpy()
+
+    @property
+    def parsed(self) -> NDArray[np.bool_]:
+        """Which reads gave a value."""
+        return ~np.isnan(self.value)
+
+
+def as_list(by: By) -> list[str]:
+    """Return the names in `by` as a list."""
+    if by is None:
+        return []
+    return [by] if isinstance(by, str) else list(by)
+
+
+def grouping(judgments: pd.DataFrame, by: By, without: Iterable[str] = ()) -> list[str]:
+    """Return the columns to group by: those named, or every condition column present."""
+    names = [name for name in GROUPING if name in judgments] if by is None else as_list(by)
+    require(judgments, names, "judgments")
+    return [name for name in names if name not in set(without)]
+
+
+def require(frame: pd.DataFrame, names: Iterable[str], what: str) -> None:
+    """Raise a ValueError that names the first column that is missing."""
+    for name in names:
+        if name not in frame:
+            raise ValueError(
+                f"{what} lack the column {name!r}; they have: {', '.join(map(str, frame.columns))}"
+            )
+
+
+def groups(
+    judgments: pd.DataFrame, names: Sequence[str]
+) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """Yield each group's values and its rows, in order of first appearance."""
+    if len(judgments) == 0:
+        raise ValueError(
+            "there are no judgments: the frame is empty (does a filter match nothing?)"
+        )
+    group = combine(judgments[name] for name in names) if names else np.zeros(len(judgments), int)
+    _, first = np.unique(group, return_index=True)
+    if len(first) == 1:
+        yield {name: judgments[name].iloc[0] for name in names}, judgments
+        return
+    order = np.argsort(group, kind="stable")
+    bounds = np.flatnonzero(np.diff(group[order])) + 1
+    for rows in np.split(order, bounds):
+        yield {name: judgments[name].iloc[rows[0]] for name in names}, judgments.iloc[rows]
+
+
+def read_groups(
+    judgments: pd.DataFrame, by: By, value: Value, without: Iterable[str] = ()
+) -> Iterator[tuple[dict[str, Any], Reads]]:
+    """Yield each group's values and its reads."""
+    names = grouping(judgments, by, without)
+    columns = [*_READ_COLUMNS, *(c for c in _OPTIONAL_COLUMNS if c in judgments)]
+    if value == "expected_score":
+        columns += ["expected_score", *_probability_columns(judgments)]
+    elif value != "score":
+        raise ValueError(f"value {value!r} is neither 'score' nor 'expected_score'")
+    require(judgments, columns, "judgments")
+    slim = judgments[list(dict.fromkeys([*names, *columns]))]
+    for key, part in groups(slim, names):
+        yield key, reads(part, value)
+
+
+def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
+    """Turn the judgments of one group into matrices."""
+    unit_columns = [c for c in ("dataset", "item_id", "criterion") if c in part]
+    unit = combine(part[c] for c in unit_columns)
+    n_units = int(unit.max()) + 1
+    column = _read_column(unit, part["ordering_index"].to_numpy())
+    shape = (n_units, int(column.max()) + 1)
+
+    def widen(values: NDArray[Any], missing: object, dtype: Any) -> NDArray[Any]:
+        wide = np.full((*shape, *values.shape[1:]), missing, dtype=dtype)
+        wide[unit, column] = values
+        return wide
+
+    codes, levels = codes_of(part["ordering"])
+    used, codes = np.unique(codes, return_inverse=True)
+    probability = None
+    if value == "expected_score":
+        probability = part[_probability_columns(part)].to_numpy(dtype=np.float64)
+    orderings = _decode([levels[u] for u in used])
+    if probability is not None:
+        probability = widen(probability[:, : orderings.shape[1]], np.nan, np.float64)
+    key = codes_of(part["key"])[0] if "key" in part else None
+    if key is not None and len(key) > 1 and (key == key[0]).all():
+        key = None  # not filled in
+    return Reads(
+        items=_units(part, unit, n_units),
+        value=widen(floats(part[value]), np.nan, np.float64),
+        order=widen(codes, -1, np.int64),
+        orderings=orderings,
+        probability=probability,
+        key=None if key is None else widen(key, -1, np.int64),
+    )
+
+
+def combine(columns: Iterable[pd.Series]) -> IntArray:
+    """Number the distinct combinations of some columns, from 0 in order of first appearance."""
+    columns = list(columns)
+    code = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        codes, levels = codes_of(column)
+        if len(codes) and (codes != codes[0]).any():
+            code = pd.factorize(code * (len(levels) + 1) + codes + 1)[0]
+    return np.asarray(pd.factorize(code)[0], dtype=np.int64)
+
+
+def codes_of(column: pd.Series) -> tuple[IntArray, NDArray[Any]]:
+    """Return a column's codes (-1 where missing) and their levels."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return column.cat.codes.to_numpy().astype(np.int64), column.cat.categories.to_numpy()
+    codes, levels = pd.factorize(column)
+    return np.asarray(codes, dtype=np.int64), np.asarray(levels)
+
+
+def floats(column: pd.Series) -> FloatArray:
+    """Return a numeric column as float64, NaN where missing."""
+    return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def item_means(value: FloatArray) -> FloatArray:
+    """Mean of each row's numbers; NaN for a row without any (never a warning)."""
+    parsed = ~np.isnan(value)
+    count = parsed.sum(axis=-1)
+    total = np.where(parsed, value, 0.0).sum(axis=-1)
+    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
+
+
+def by_cluster(values: FloatArray, cluster: IntArray) -> FloatArray:
+    """Sum the rows of `values` (items, …) within clusters: shape (clusters, …)."""
+    out = np.zeros((int(cluster.max()) + 1 if len(cluster) else 0, *values.shape[1:]))
+    np.add.at(out, cluster, values)
+    return out
+
+
+def copies(reads: Reads) -> NDArray[np.bool_]:
+    """Tell which reads only repeat another read of the same item and ordering.
+
+    Copies share a key (a deterministic judge is asked once for a repeated prompt). Where keys are
+    not known, repeats of an ordering count as copies if no item of the group ever answers two of
+    them differently.
+    """
+    later = np.zeros(reads.value.shape, dtype=bool)
+    differs = np.zeros(reads.value.shape, dtype=bool)
+    for k in range(1, reads.value.shape[1]):
+        earlier = slice(0, k)
+        same = (reads.order[:, earlier] == reads.order[:, [k]]) & (reads.order[:, [k]] >= 0)
+        if reads.key is not None:
+            same &= reads.key[:, earlier] == reads.key[:, [k]]
+        unequal = np.abs(reads.value[:, earlier] - reads.value[:, [k]]) > 0
+        later[:, k] = same.any(axis=1)
+        differs[:, k] = (same & unequal).any(axis=1)
+    if reads.key is None and differs.any():
+        return np.zeros_like(later)
+    return later
+
+
+def _units(part: pd.DataFrame, unit: IntArray, n_units: int) -> pd.DataFrame:
+    first = np.full(n_units, len(unit))
+    np.minimum.at(first, unit, np.arange(len(unit)))
+    names = [
+        c for c in ("item_id", "dataset", "criterion", "group_id", "candidate") if c in part.columns
+    ]
+    items = part[names].iloc[first].reset_index(drop=True)
+    cluster = combine(part[c] for c in ("dataset", "cluster_id") if c in part.columns)
+    return items.assign(cluster=pd.factorize(cluster[first])[0].astype(np.int64))
+
+
+def _read_column(unit: IntArray, ordering_index: NDArray[Any]) -> IntArray:
+    """Column of each read: its index in the design, else its rank of appearance in its item."""
+    indices, column = np.unique(ordering_index, return_inverse=True)
+    cell = unit * len(indices) + column
+    if len(np.unique(cell)) == len(cell):
+        return np.asarray(column, dtype=np.int64)
+    order = np.argsort(unit, kind="stable")
+    starts = np.flatnonzero(np.r_[True, np.diff(unit[order]) > 0])
+    rank = np.arange(len(unit)) - np.repeat(starts, np.diff(np.r_[starts, len(unit)]))
+    out = np.empty(len(unit), dtype=np.int64)
+    out[order] = rank
+    return out
+
+
+def _decode(codes: Sequence[str]) -> IntArray:
+    split = [[int(o) for o in str(code).split("-")] for code in codes]
+    sizes = {len(s) for s in split}
+    if len(sizes) > 1:
+        raise ValueError(
+            f"one group holds orderings of {' and '.join(map(str, sorted(sizes)))} options; "
+            "add 'n_options' to by="
+        )
+    return np.array(split, dtype=np.int64)
+
+
+def _probability_columns(judgments: pd.DataFrame) -> list[str]:
+    names = [c for c in judgments.columns if str(c).startswith("probability_")]
+    if not names:
+        raise ValueError(
+            "value='expected_score' needs the columns probability_1…n, which readout='logprobs' "
+            "gives; for other readouts use value='score'"
+        )
+    return sorted(names, key=lambda name: int(str(name).rsplit("_", 1)[1]))

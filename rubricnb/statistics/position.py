@@ -1,0 +1,309 @@
+"""Does a judge prefer a position? The papers' test, and one that holds (Setting 1)."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from scipy import optimize, special, stats
+
+from rubricnb.statistics._inference import t_quantile
+from rubricnb.statistics._placement import Placement, place, read_profiles
+from rubricnb.statistics._preference import log_preference
+from rubricnb.statistics._reads import By, FloatArray, Reads, Value, by_cluster, read_groups
+
+POWER = 0.80
+ALPHA = 0.05
+
+
+def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
+    """Test and measure whether a judge selects some positions more than others.
+
+    The papers' χ² and Cramér's V stand beside a test and sizes that hold when reads share an item
+    and items share a text.
+
+    Parameters
+    ----------
+    judgments
+        Judgments of a design with several orderings per item. The papers' columns need a balanced
+        one (`balanced`, `williams`).
+    by
+        Columns to group by; by default judge, dataset, design and every condition column present.
+    value
+        ``score``, or ``expected_score``: the same formulas on the probability of each option
+        (readout ``logprobs``). Then the papers' columns are NaN: expected counts have no χ².
+
+    Returns
+    -------
+    DataFrame
+        One row a group: its columns, and
+
+        * ``n_items, n_clusters, n_reads`` (parsed reads);
+        * ``chi2, p_chi2, cramers_v``: the papers'; V = sqrt(χ² / (reads (n - 1))) in 0…1. The
+          size of this test is not its level: reads of an item share its quality;
+        * ``q, df, p_within``: within-cluster permutation test in closed form. Its null is that
+          order sensitivity is not aligned with position. p is 1 where no answer ever changes;
+        * ``v2_unbiased``: V² from pairs of items of different clusters; unbiased, so it can be
+          negative. Average it over groups before taking a root;
+        * ``share_1…n`` with ``_low, _high``: share of reads per position, centred at what the
+          parsed reads would give by chance, with 95 % t intervals over clusters;
+        * ``log_preference_1…n`` with ``_low, _high``: conditional logit of position given each
+          item's scores; they sum to 0. Free of how decided the judge is, which shares are not;
+        * ``mde``: the V that p_within would detect with 80 % power at 5 %;
+        * ``reason``: what could not be computed and why; empty if everything was.
+
+    Raises
+    ------
+    ValueError
+        A group shows every item in one ordering only (``fixed``, ``single``): position and score
+        cannot be told apart.
+
+    Notes
+    -----
+    arXiv:2602.02219v2, §3.1, §4.4, Tables 2 and 4. With fewer than two clusters only the papers'
+    columns and the shares are given.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> judgments = pd.DataFrame({
+    ...     "item_id": ["a", "a", "b", "b", "c", "c"], "cluster_id": ["a", "a", "b", "b", "c", "c"],
+    ...     "design": "balanced", "ordering_index": [1, 2] * 3, "ordering": ["1-2", "2-1"] * 3,
+    ...     "score": [1, 2, 1, 1, 1, 2]})
+    >>> position_bias(judgments)[["n_reads", "share_1", "cramers_v"]].round(3)
+       n_reads  share_1  cramers_v
+    0        6    0.833      0.667
+    """
+    rows = []
+    for key, reads in read_groups(judgments, by, value):
+        _check_orderings(key, reads)
+        rows.append({**key, **_bias(reads)})
+    return pd.DataFrame(rows)
+
+
+def score_position(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
+    """Tabulate where each score stands when it is selected: P(position | score).
+
+    Parameters
+    ----------
+    judgments, by, value
+        As in `position_bias`.
+
+    Returns
+    -------
+    DataFrame
+        One row a group, score and position: ``score, position, share`` (among reads with this
+        score), ``n`` (those reads; expected ones for probabilities), ``share_null`` (its
+        permutation mean) and ``share_null_sd`` (its permutation standard deviation). Shares of a
+        score that was never given are NaN.
+
+    Notes
+    -----
+    arXiv:2602.02219v1, Table 5 (which prints per cent).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> judgments = pd.DataFrame({
+    ...     "item_id": ["a", "a", "b", "b"], "cluster_id": ["a", "a", "b", "b"],
+    ...     "design": "balanced", "ordering_index": [1, 2, 1, 2],
+    ...     "ordering": ["1-2", "2-1", "1-2", "2-1"], "score": [1, 2, 1, 1]})
+    >>> score_position(judgments)[["score", "position", "share", "n"]].round(2)
+       score  position  share    n
+    0      1         1   0.67  3.0
+    1      1         2   0.33  3.0
+    2      2         1   1.00  1.0
+    3      2         2   0.00  1.0
+    """
+    frames = []
+    for key, reads in read_groups(judgments, by, value):
+        table = _score_position(reads)
+        for position, (name, group_value) in enumerate(key.items()):
+            table.insert(position, name, group_value)
+        frames.append(table)
+    return pd.concat(frames, ignore_index=True)
+
+
+def cramers_v(chi2: ArrayLike, n_reads: ArrayLike, n_options: ArrayLike) -> Any:
+    """Return the papers' V = sqrt(χ² / (reads (n - 1))), from 0 (even) to 1 (one position only).
+
+    Parameters
+    ----------
+    chi2
+        χ² of the position counts against 1/n.
+    n_reads
+        Reads counted (not items: with reads, v2's Table 4 follows from its Table 2).
+    n_options
+        n.
+
+    Notes
+    -----
+    arXiv:2602.02219v2, §4.4. Not comparable across n or sample sizes near 0: without any
+    preference its mean is about sqrt(1 / reads).
+
+    Examples
+    --------
+    >>> round(float(cramers_v(98.7, 5760, 5)), 4)
+    0.0655
+    """
+    chi2, n_reads, n_options = (np.asarray(a, dtype=np.float64) for a in (chi2, n_reads, n_options))
+    return np.sqrt(chi2 / (n_reads * (n_options - 1)))
+
+
+def _check_orderings(key: dict[str, Any], reads: Reads) -> None:
+    """Refuse groups in which no item was seen in two orderings."""
+    order = np.where(reads.order < 0, reads.order.max(axis=1, keepdims=True), reads.order)
+    if (order.min(axis=1) < order.max(axis=1)).any():
+        return
+    design = f"design {key['design']!r}" if "design" in key else "a group"
+    raise ValueError(
+        f"{design} shows every item in one ordering, so position and score cannot be told apart; "
+        "pass judgments of a design with several orderings, such as "
+        "judgments[judgments.design == 'balanced']"
+    )
+
+
+def _bias(reads: Reads) -> dict[str, Any]:
+    n = reads.n_options
+    cluster = reads.cluster
+    placement = place(reads)
+    n_reads = int(reads.parsed.sum())
+    n_clusters = len(np.unique(cluster[placement.reads > 0]))
+    reasons: list[str] = []
+    row: dict[str, Any] = {
+        "n_items": int((placement.reads > 0).sum()),
+        "n_clusters": n_clusters,
+        "n_reads": n_reads,
+    }
+    if n_reads == 0:
+        reasons.append("no read was parsed")
+    row |= _papers_test(reads, placement, reasons)
+    row |= _cluster_test(placement, n_clusters, reasons)
+    row |= _shares(placement, reads, n_clusters)
+    row |= log_preference(reads, n_clusters, reasons)
+    row["mde"] = minimum_detectable_v(placement, n) if n_clusters > 1 else np.nan
+    row["reason"] = "; ".join(reasons)
+    return row
+
+
+def _papers_test(reads: Reads, placement: Placement, reasons: list[str]) -> dict[str, float]:
+    undefined = {"chi2": np.nan, "p_chi2": np.nan, "cramers_v": np.nan}
+    if reads.probability is not None:
+        reasons.append("chi2 needs counts, not probabilities")
+        return undefined
+    if not _is_balanced(reads):
+        reasons.append("chi2 needs every score equally often at every position")
+        return undefined
+    count = placement.count.sum(axis=0)
+    if count.sum() == 0:
+        return undefined
+    chi2, p = stats.chisquare(count)
+    v = float(cramers_v(chi2, count.sum(), reads.n_options))
+    return {"chi2": float(chi2), "p_chi2": float(p), "cramers_v": v}
+
+
+def _is_balanced(reads: Reads) -> bool:
+    """Whether the reads asked (parsed or not) show every score equally often everywhere."""
+    n = reads.n_options
+    times = np.bincount(reads.order[reads.order >= 0], minlength=len(reads.orderings))
+    cell = reads.orderings - 1 + n * np.arange(n)
+    counts = np.bincount(cell.ravel(), weights=np.repeat(times, n), minlength=n * n)
+    return bool((counts == counts[0]).all())
+
+
+def _cluster_test(placement: Placement, n_clusters: int, reasons: list[str]) -> dict[str, Any]:
+    if n_clusters < 2:
+        if n_clusters == 1:
+            reasons.append("one cluster: the test and intervals need two")
+        return {"q": np.nan, "df": 0, "p_within": np.nan, "v2_unbiased": np.nan}
+    d = placement.deviation.sum(axis=0)
+    q, df = quadratic_form(d, placement.variance)
+    if df == 0:
+        reasons.append("no answer changes with the ordering")
+    p = float(special.chdtrc(df, q)) if df else 1.0
+    return {"q": q, "df": df, "p_within": p}
+
+
+def quadratic_form(d: FloatArray, variance: FloatArray) -> tuple[float, int]:
+    """Return Q = d′V⁻d and the rank of V."""
+    values, vectors = np.linalg.eigh(variance)
+    kept = values > max(1e-9 * values[-1], 1e-9)
+    q = float(((vectors[:, kept].T @ d) ** 2 / values[kept]).sum())
+    return q, int(kept.sum())
+
+
+def _shares(placement: Placement, reads: Reads, n_clusters: int) -> dict[str, float]:
+    """V²_U and position shares; both centred at the permutation mean."""
+    n = reads.n_options
+    seen = placement.reads > 0
+    cluster = reads.cluster[seen]
+    deviation, size = placement.deviation[seen], placement.reads[seen]
+    out = {"v2_unbiased": _v2_unbiased(deviation / size[:, None], cluster)}
+    share, half = np.full(n, np.nan), np.full(n, np.nan)
+    if len(size):
+        total = size.sum()
+        share = 1 / n + deviation.sum(axis=0) / total
+        rest = by_cluster(deviation - (share - 1 / n) * size[:, None], cluster)
+        if n_clusters > 1:
+            spread = np.sqrt(n_clusters / (n_clusters - 1) * (rest**2).sum(axis=0)) / total
+            half = t_quantile(n_clusters) * spread
+    for p in range(n):
+        out[f"share_{p + 1}"] = share[p]
+        out[f"share_{p + 1}_low"] = share[p] - half[p]
+        out[f"share_{p + 1}_high"] = share[p] + half[p]
+    return out
+
+
+def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> float:
+    """n/(n-1) times the mean of d_i·d_j over pairs of items of different clusters."""
+    n_pairs = float(len(d)) ** 2 - float((np.bincount(cluster) ** 2).sum()) if len(d) else 0.0
+    if n_pairs == 0:
+        return float("nan")
+    products = (d.sum(axis=0) ** 2).sum() - (by_cluster(d, cluster) ** 2).sum()
+    n = d.shape[1]
+    return float(n / (n - 1) * products / n_pairs)
+
+
+def minimum_detectable_v(placement: Placement, n: int) -> float:
+    """V that the cluster test detects with 80 % power: sqrt(λ D / (M (n - 1))).
+
+    D is the permutation mean of χ² over its degrees of freedom: the dispersion, clusters included.
+    """
+    n_reads = placement.count.sum()
+    mean_chi2 = np.trace(placement.variance) / (n_reads / n)
+    return float(np.sqrt(noncentrality(n - 1) * mean_chi2 / (n - 1) / (n_reads * (n - 1))))
+
+
+@lru_cache
+def noncentrality(df: int, power: float = POWER, alpha: float = ALPHA) -> float:
+    """Noncentrality at which a χ² test of level `alpha` has this power."""
+    critical = stats.chi2.isf(alpha, df)
+    return float(
+        optimize.brentq(lambda nc: stats.ncx2.sf(critical, df, nc) - power, 1e-6, 1e3, xtol=1e-10)
+    )
+
+
+def _score_position(reads: Reads) -> pd.DataFrame:
+    n = reads.n_options
+    answers = read_profiles(reads)[reads.parsed]
+    given = answers.sum(axis=0)
+    size = np.where(given > 0, given, np.nan)
+    count, null, variance = (np.empty((n, n)) for _ in range(3))
+    for s in range(n):
+        placement = place(reads, score=s + 1)
+        count[s] = placement.count.sum(axis=0)
+        null[s] = placement.expected.sum(axis=0)
+        variance[s] = np.diag(placement.variance)
+    return pd.DataFrame(
+        {
+            "score": np.repeat(np.arange(1, n + 1), n),
+            "position": np.tile(np.arange(1, n + 1), n),
+            "share": (count / size[:, None]).ravel(),
+            "n": np.repeat(given, n),
+            "share_null": (null / size[:, None]).ravel(),
+            "share_null_sd": (np.sqrt(np.maximum(variance, 0)) / size[:, None]).ravel(),
+        }
+    )

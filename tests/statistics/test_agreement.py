@@ -1,0 +1,257 @@
+import numpy as np
+import pandas as pd
+import pytest
+from planted import make_judgments, make_rated
+from scipy import stats
+
+import rubricnb as rb
+from rubricnb.permutation import balanced, fixed
+
+
+def one(judgments, items, **options):
+    result = rb.agreement(judgments, items, **options)
+    assert len(result) == 1
+    return result.iloc[0]
+
+
+def rated(n_clusters=15, per_cluster=4, seed=0, **planted):
+    """Judgments of balanced(5), and items rated from the same quality."""
+    rng = np.random.default_rng(seed)
+    quality = rng.uniform(1, 5, n_clusters * per_cluster)
+    judgments = make_judgments(n_clusters, per_cluster, quality=quality, seed=seed, **planted)
+    names = judgments["item_id"].cat.categories
+    human = np.round(2 * (quality + rng.normal(0, 1, len(quality)))) / 2
+    return judgments, pd.DataFrame({"item_id": names, "human": human})
+
+
+def wide(judgments, items):
+    """Frame of item, score, human, cluster, criterion: the oracle's way to the same numbers."""
+    means = judgments.groupby(["item_id", "cluster_id", "criterion"], observed=True)["score"]
+    return means.mean().astype(float).reset_index().merge(items[["item_id", "human"]], on="item_id")
+
+
+def leave_out(table, statistic):
+    return np.array(
+        [statistic(table[table["cluster_id"] != c]) for c in table["cluster_id"].unique()]
+    )
+
+
+def jackknife_t(estimate, parts):
+    n = len(parts)
+    z, zs = np.arctanh(estimate), np.arctanh(parts)
+    se = np.sqrt((n - 1) / n * ((zs - zs.mean()) ** 2).sum())
+    half = stats.t.ppf(0.975, n - 1) * se
+    return np.tanh(z - half), np.tanh(z + half), 2 * stats.t.sf(abs(z / se), n - 1)
+
+
+def pearson(table):
+    return stats.pearsonr(table["score"], table["human"]).statistic
+
+
+def spearman(table):
+    return stats.spearmanr(table["score"], table["human"]).statistic
+
+
+@pytest.mark.parametrize(
+    ("statistic", "names"),
+    [(pearson, ["r", "r_low", "r_high", "p"]), (spearman, ["rho", "rho_low", "rho_high", "rho_p"])],
+)
+def test_correlations_and_their_jackknife_equal_a_loop(statistic, names):
+    judgments, items = rated()
+    table = wide(judgments, items)
+    estimate = statistic(table)
+    expected = (estimate, *jackknife_t(estimate, leave_out(table, statistic)))
+    assert one(judgments, items)[names].to_numpy(float) == pytest.approx(np.array(expected))
+
+
+def test_macro_correlations_equal_a_loop():
+    judgments, items = rated(criteria=["a", "b", "c", "d"])
+    table = wide(judgments, items)
+
+    def macro(statistic):
+        return lambda t: np.mean([statistic(part) for _, part in t.groupby("criterion")])
+
+    row = one(judgments, items)
+    estimate = macro(pearson)(table)
+    low, high, p = jackknife_t(estimate, leave_out(table, macro(pearson)))
+    assert row.r_macro == pytest.approx(estimate)
+    assert (row.r_macro_low, row.r_macro_high, row.r_macro_p) == pytest.approx((low, high, p))
+    assert row.rho_macro == pytest.approx(macro(spearman)(table))
+    assert row.n_criteria == 4
+
+
+def test_the_papers_interval_is_scipys_percentile_bootstrap():
+    judgments, items = rated(60, 4)
+    table = wide(judgments, items)
+    expected = stats.bootstrap(
+        (table["score"], table["human"]),
+        lambda x, y: stats.pearsonr(x, y).statistic,
+        paired=True,
+        vectorized=False,
+        method="percentile",
+        n_resamples=1000,
+        rng=1,
+    ).confidence_interval
+    row = one(judgments, items)
+    width = expected.high - expected.low
+    assert row.r_paper_low == pytest.approx(expected.low, abs=0.12 * width)
+    assert row.r_paper_high == pytest.approx(expected.high, abs=0.12 * width)
+    assert row.n_undefined == 0
+
+
+def test_resamples_without_variance_are_dropped_and_counted():
+    judgments, items = rated(4, 1)
+    items["human"] = [1.0, 1.0, 1.0, 2.0]
+    row = one(judgments, items)
+    share = row.n_undefined / 1000
+    # P(constant human) = P(no draw of the odd item) + P(only it), and that of constant scores.
+    assert share > (3 / 4) ** 4 - 0.06
+    assert np.isfinite(row.r_paper_low)
+
+
+def test_jackknife_covers_where_the_item_bootstrap_does_not():
+    truth = 1 / np.sqrt(2)
+    ours = papers = 0
+    for seed in range(200):
+        row = one(*make_rated(20, 6, shared=0.7, seed=seed))
+        ours += row.r_low <= truth <= row.r_high
+        papers += row.r_paper_low <= truth <= row.r_paper_high
+    low, high = stats.binom.interval(0.999, 200, 0.95)
+    assert low <= ours <= high
+    assert papers < low
+
+
+def test_expected_scores_are_used_when_asked_for():
+    judgments, items = rated(readout="logprobs")
+    judgments["score"] = judgments["score"].where(judgments["item_id"] != "i0001")
+    row = one(judgments, items, value="expected_score")
+    table = wide(judgments.assign(score=judgments["expected_score"].astype(float)), items)
+    assert row.n_items == 60
+    assert row.r == pytest.approx(pearson(table))
+
+
+def test_unparsed_reads_and_unrated_items_are_left_out():
+    judgments, items = rated()
+    gone = (judgments["item_id"] == "i0001") | (judgments["ordering_index"] == 3)
+    judgments.loc[gone, "score"] = pd.NA
+    items.loc[items["item_id"] == "i0002", "human"] = np.nan
+    row = one(judgments, items)
+    table = wide(judgments, items).dropna()
+    assert row.n_items == 58
+    assert row.n_reads == 58 * 9
+    assert row.r == pytest.approx(pearson(table))
+
+
+def test_setting_2_joins_on_text_and_criterion():
+    judgments, items = rated(criteria=["a", "b"])
+    text = {f"i{i:04d}": f"t{i // 2}" for i in range(60)}
+    items = items.assign(
+        text_id=items["item_id"].map(text), criterion=["a", "b"] * 30
+    )  # items i, i + 1 are one text under two criteria
+    by_text = judgments.assign(item_id=judgments["item_id"].astype(str).map(text))
+    assert one(by_text, items).r == pytest.approx(one(judgments, items).r)
+
+
+@pytest.mark.parametrize(
+    ("design", "greedy", "expected"),
+    [
+        (balanced(5), True, 10),
+        (fixed(5, 10), True, 1),
+        (fixed(5, 10), False, 10),
+        (balanced(2), True, 2),
+    ],
+)
+def test_effective_reads_of_copies(design, greedy, expected):
+    judgments = make_judgments(20, design=design, greedy=greedy, concentration=5)
+    names = judgments["item_id"].cat.categories
+    items = pd.DataFrame({"item_id": names, "human": np.arange(20.0)})
+    assert one(judgments, items).k_effective == expected
+
+
+def test_effective_reads_follow_the_keys_where_there_are_keys():
+    judgments = make_judgments(20, design=fixed(5, 4))
+    items = pd.DataFrame({"item_id": judgments["item_id"].cat.categories, "human": np.arange(20.0)})
+    asked_twice = judgments["item_id"].astype(str) + (judgments["ordering_index"] % 2).astype(str)
+    assert one(judgments.assign(key=asked_twice), items).k_effective == 2
+
+
+def test_scores_turned_upside_down_turn_the_sign():
+    judgments, items = rated()
+    a = one(judgments, items)
+    b = one(judgments.assign(score=6 - judgments["score"]), items)
+    assert (b.r, b.r_low, b.rho) == pytest.approx((-a.r, -a.r_high, -a.rho))
+
+
+# --- bad input -----------------------------------------------------------------------------------
+
+
+def test_constant_scores_are_named():
+    judgments, items = rated()
+    row = one(judgments.assign(score=3), items)
+    assert np.isnan(row[["r", "r_low", "p", "rho", "r_macro", "r_paper_low"]].astype(float)).all()
+    assert "all scores are equal" in row.reason
+    assert row.n_undefined == 1000
+
+
+def test_constant_ratings_are_named():
+    judgments, items = rated()
+    row = one(judgments, items.assign(human=3.0))
+    assert np.isnan(row.r)
+    assert "all human ratings are equal" in row.reason
+
+
+def test_a_constant_criterion_makes_the_macro_mean_undefined():
+    judgments, items = rated(criteria=["a", "b"])
+    judgments.loc[judgments["criterion"] == "b", "score"] = 2
+    row = one(judgments, items)
+    assert np.isfinite(row.r)
+    assert np.isnan(row.r_macro)
+    assert "r_macro" in row.reason
+
+
+def test_one_cluster_and_one_item_have_no_interval():
+    judgments, items = rated(1, 8)
+    row = one(judgments, items)
+    assert np.isfinite(row.r)
+    assert np.isnan(row.r_low)
+    assert "one cluster" in row.reason
+    row = one(*rated(1, 1))
+    assert np.isnan(row.r)
+    assert "one item" in row.reason
+
+
+def test_nothing_parsed_is_named():
+    judgments, items = rated()
+    judgments["score"] = pd.array([pd.NA] * len(judgments), dtype="Int8")
+    row = one(judgments, items)
+    assert row.n_items == 0
+    assert np.isnan(row.r)
+    assert "no item has both" in row.reason
+
+
+def test_a_perfect_correlation_has_no_interval():
+    judgments, items = make_rated(20, 1, noise=0.0)
+    row = one(judgments, items)
+    assert row.r == pytest.approx(1)
+    assert np.isnan(row.r_low)
+    assert row.reason
+
+
+def test_items_that_were_not_judged_are_an_error():
+    judgments, items = rated()
+    with pytest.raises(ValueError, match="none of the 60 judged items"):
+        rb.agreement(judgments, items.assign(item_id="x" + items["item_id"].astype(str)))
+
+
+def test_items_without_ratings_are_an_error():
+    judgments, items = rated()
+    with pytest.raises(ValueError, match="'human'"):
+        rb.agreement(judgments, items.drop(columns="human"))
+
+
+def test_groups_are_separate():
+    a, items = rated(seed=1)
+    b = a.assign(judge="other", score=6 - a["score"])
+    result = rb.agreement(pd.concat([a, b]), items)
+    assert result["judge"].tolist() == ["simulated", "other"]
+    assert result["r"].iloc[1] == pytest.approx(-result["r"].iloc[0])

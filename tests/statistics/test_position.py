@@ -1,0 +1,482 @@
+from itertools import permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+from planted import FIRST, make_judgments
+from scipy import stats
+from statsmodels.discrete.conditional_models import ConditionalLogit
+from statsmodels.stats.gof import chisquare_effectsize
+
+import rubricnb as rb
+from rubricnb.permutation import balanced, decode, fixed, placebo, shuffled, single, williams
+from rubricnb.statistics import cramers_v
+from rubricnb.statistics._placement import place
+from rubricnb.statistics._reads import read_groups, reads
+from rubricnb.statistics.position import _shares, noncentrality, quadratic_form
+
+SHARES = [f"share_{p}" for p in range(1, 6)]
+GAMMAS = [f"log_preference_{p}" for p in range(1, 6)]
+
+
+def one(judgments, **options):
+    result = rb.position_bias(judgments, **options)
+    assert len(result) == 1
+    return result.iloc[0]
+
+
+# --- the papers' columns -------------------------------------------------------------------------
+
+
+def test_the_papers_columns_agree_with_scipy_and_statsmodels():
+    judgments = make_judgments(40, 2, gamma=FIRST)
+    row = one(judgments)
+    counts = judgments["position"].value_counts().sort_index().to_numpy()
+    expected = stats.chisquare(counts)
+    effect = chisquare_effectsize(np.full(5, 0.2), counts / counts.sum()) / np.sqrt(4)
+    assert row.chi2 == pytest.approx(expected.statistic)
+    assert row.p_chi2 == pytest.approx(expected.pvalue)
+    assert row.cramers_v == pytest.approx(effect)
+    assert row.n_reads == counts.sum() == 800
+    assert (row.n_items, row.n_clusters, row.reason) == (80, 40, "")
+
+
+@pytest.mark.parametrize("design", [shuffled(5, 10), shuffled(5, 3)])
+def test_the_papers_test_needs_balance(design):
+    row = one(make_judgments(30, 1, design=design))
+    assert np.isnan(row.chi2)
+    assert np.isnan(row.cramers_v)
+    assert "equally often" in row.reason
+    assert 0 <= row.p_within <= 1
+
+
+def test_one_score_short_of_balance_is_not_balanced():
+    judgments = make_judgments(30, 1)
+    row = one(judgments[judgments.ordering_index != 10])
+    assert np.isnan(row.chi2)
+    assert row.q > 0
+
+
+# --- the permutation distribution ----------------------------------------------------------------
+
+
+def _placed(judgments, assignment):
+    """Position counts after reads answered under ordering a[j] are placed under ordering j."""
+    n = len(decode(judgments["ordering"].iloc[0]))
+    counts = np.zeros(n)
+    for ordering, score in zip(judgments["ordering"], judgments["score"], strict=True):
+        if not pd.isna(score):
+            counts[decode(assignment[ordering]).index(int(score))] += 1
+    return counts
+
+
+@pytest.mark.parametrize("design", [balanced(3), balanced(2), williams(4), balanced(4)])
+def test_mean_and_variance_equal_full_enumeration(design):
+    judgments = make_judgments(3, 2, design=design, text_noise=1.0, reverse_shift=1.0, seed=4)
+    orderings = judgments["ordering"].astype(str).unique().tolist()
+    n = design.n
+    forward = [o for o in orderings if (decode(o)[1] - decode(o)[0]) % n == 1]
+    strata = [forward, [o for o in orderings if o not in forward]]
+    if design.name == "williams" or n == 2:
+        strata = [orderings]
+    mean, variance = np.zeros(n), np.zeros((n, n))
+    for _, cluster in judgments.groupby("cluster_id", observed=True):
+        for stratum in strata:
+            part = cluster[cluster["ordering"].isin(stratum)]
+            draws = np.array(
+                [_placed(part, dict(zip(stratum, p, strict=True))) for p in permutations(stratum)]
+            )
+            mean += draws.mean(axis=0)
+            variance += np.cov(draws.T, bias=True)
+    placement = place(reads(judgments))
+    assert placement.expected.sum(axis=0) == pytest.approx(mean)
+    assert placement.variance == pytest.approx(variance)
+
+
+@pytest.mark.parametrize("design", [balanced(5), shuffled(5, 6)])
+def test_mean_and_variance_equal_monte_carlo(design):
+    rng = np.random.default_rng(1)
+    judgments = make_judgments(12, 3, design=design, gamma=FIRST, text_noise=0.5)
+    wide = reads(judgments)
+    score, shown = wide.value.astype(int), wide.orderings[wide.order]
+    blocks = [np.arange(5), np.arange(5, 10)] if design.name == "balanced" else [np.arange(6)]
+    draws = np.zeros((4000, 5))
+    for b in range(len(draws)):
+        for cluster in range(12):
+            rows = np.flatnonzero(wide.cluster == cluster)
+            for block in blocks:
+                moved = shown[rows][:, rng.permutation(block)]
+                position = (moved == score[rows][:, block, None]).argmax(axis=2)
+                draws[b] += np.bincount(position.ravel(), minlength=5)
+    placement = place(wide)
+    variance = np.cov(draws.T)
+    error = np.sqrt(np.diag(variance) / len(draws))
+    assert np.abs(draws.mean(axis=0) - placement.expected.sum(axis=0)).max() < 4 * error.max()
+    assert placement.variance == pytest.approx(variance, abs=0.12 * variance.max())
+    # The p-value from χ² is that of the draws.
+    d = placement.deviation.sum(axis=0)
+    q, _ = quadratic_form(d, placement.variance)
+    null = [
+        quadratic_form(x, placement.variance)[0] for x in draws - placement.expected.sum(axis=0)
+    ]
+    row = one(judgments)
+    assert row.q == pytest.approx(q)
+    assert row.p_within == pytest.approx(np.mean(np.array(null) >= q), abs=0.03)
+
+
+def test_mean_chi2_under_permutation_is_the_trace():
+    placement = place(reads(make_judgments(20, 2, text_noise=0.5)))
+    expected = placement.expected.sum(axis=0)
+    assert expected == pytest.approx(np.full(5, 80.0))  # reads / n, exactly
+
+
+def test_probabilities_that_are_certain_give_the_counts_result():
+    judgments = make_judgments(20, 2, gamma=FIRST, readout="logprobs")
+    for p in range(1, 6):
+        judgments[f"probability_{p}"] = (judgments["position"] == p).astype("float32")
+    judgments["expected_score"] = judgments["score"].astype("float32")
+    by_score, by_probability = one(judgments), one(judgments, value="expected_score")
+    for column in ["q", "df", "p_within", "v2_unbiased", "mde", *SHARES]:
+        assert by_probability[column] == pytest.approx(by_score[column])
+    assert np.isnan(by_probability.chi2)
+    assert "probabilities" in by_probability.reason
+
+
+# --- the traps -----------------------------------------------------------------------------------
+
+
+def _data_sets(replications, n_clusters, item_wise=False, **planted):
+    judgments = make_judgments(replications * n_clusters, **planted)
+    cluster = judgments["cluster_id"].astype(str).str[1:].astype(int)
+    if item_wise:
+        judgments["cluster_id"] = judgments["item_id"]
+    return read_groups(judgments.assign(judge=cluster // n_clusters), "judge", "score")
+
+
+def _rejections(replications, item_wise=False, n_clusters=20, **planted):
+    """How many of so many data sets the cluster test rejects at 5 %."""
+    p = []
+    for _, wide in _data_sets(replications, n_clusters, item_wise, **planted):
+        placement = place(wide)
+        q, df = quadratic_form(placement.deviation.sum(axis=0), placement.variance)
+        p.append(stats.chi2.sf(q, df))
+    assert len(p) == replications
+    return int((np.array(p) < 0.05).sum())
+
+
+NULLS = {
+    "independent, decided": {"n_clusters": 80, "concentration": 0.2},
+    "independent, undecided": {"n_clusters": 80, "concentration": 5},
+    "shared text × order noise": {
+        "n_clusters": 24,
+        "per_cluster": 8,
+        "text_noise": 0.8,
+        "concentration": 5,
+    },
+    "copies at n = 2": {"n_clusters": 80, "design": balanced(2), "greedy": True},
+    "direction": {"n_clusters": 30, "per_cluster": 3, "reverse_shift": 0.7},
+    "shuffled": {"n_clusters": 25, "per_cluster": 2, "design": shuffled(5, 5), "text_noise": 0.4},
+    "williams": {"n_clusters": 30, "per_cluster": 2, "design": williams(5)},
+}
+
+
+@pytest.mark.parametrize("null", NULLS)
+def test_size_is_the_level(null):
+    low, high = stats.binom.interval(0.999, 400, 0.05)
+    assert low <= _rejections(400, **NULLS[null]) <= high
+
+
+def test_item_wise_permutation_fails_where_text_noise_is_shared():
+    planted = NULLS["shared text × order noise"]
+    assert _rejections(60, item_wise=True, **planted) > 12
+    assert _rejections(60, **planted) < 12
+
+
+def _always_five(item, read, score, ordering, rng):
+    return (ordering == "1-2-3-4-5") & (item % 2 == 0)
+
+
+def test_a_judge_that_always_says_five_has_no_preference_whatever_is_lost():
+    judgments = make_judgments(100, 2, lost=_always_five)
+    judgments["score"] = judgments["score"].where(judgments["score"].isna(), 5)
+    row = one(judgments)
+    assert row.p_chi2 < 1e-3  # the papers' test is fooled
+    assert (row.q, row.df, row.p_within) == (0, 0, 1)
+    assert row[SHARES].to_numpy(float) == pytest.approx(np.full(5, 0.2))
+    assert row.v2_unbiased == pytest.approx(0)
+    assert "no answer changes" in row.reason
+
+
+def test_losing_reads_by_ordering_does_not_make_a_preference():
+    def lost(item, read, score, ordering, rng):
+        return (read < 2) & (rng.random(len(read)) < 0.5)
+
+    low, high = stats.binom.interval(0.999, 300, 0.05)
+    assert low <= _rejections(300, n_clusters=60, per_cluster=2, lost=lost) <= high
+
+
+# --- sizes ---------------------------------------------------------------------------------------
+
+
+def test_v2_is_the_mean_product_over_pairs_of_clusters():
+    judgments = make_judgments(7, 3, gamma=FIRST)
+    wide = reads(judgments)
+    shares = judgments.pivot_table(
+        index="item_id", columns="position", aggfunc="size", fill_value=0, observed=True
+    )
+    d = shares.reindex(wide.items["item_id"]).to_numpy() / 10 - 0.2
+    pairs = [
+        d[i] @ d[j] for i in range(21) for j in range(21) if wide.cluster[i] != wide.cluster[j]
+    ]
+    assert one(judgments).v2_unbiased == pytest.approx(5 / 4 * np.mean(pairs))
+
+
+def test_v2_is_unbiased():
+    null = [
+        _shares(place(wide), wide, 10)["v2_unbiased"]
+        for _, wide in _data_sets(200, n_clusters=10, per_cluster=2, text_noise=0.5)
+    ]
+    assert abs(np.mean(null)) < 4 * np.std(null) / np.sqrt(200)
+    assert min(null) < 0
+
+
+def test_share_intervals_are_t_intervals_on_cluster_means():
+    judgments = make_judgments(15, 4, gamma=FIRST)
+    row = one(judgments)
+    first = (judgments["position"] == 1).astype(float)
+    means = first.groupby(judgments["cluster_id"], observed=True).mean()
+    low, high = stats.t.interval(0.95, 14, means.mean(), stats.sem(means))
+    assert row.share_1 == pytest.approx(means.mean())
+    assert (row.share_1_low, row.share_1_high) == pytest.approx((low, high))
+    assert row[SHARES].sum() == pytest.approx(1)
+
+
+def test_share_intervals_cover():
+    truth = one(make_judgments(4000, gamma=FIRST)).share_1
+    hits = 0
+    for _, wide in _data_sets(100, n_clusters=20, gamma=FIRST):
+        row = _shares(place(wide), wide, 20)
+        hits += row["share_1_low"] <= truth <= row["share_1_high"]
+    low, high = stats.binom.interval(0.999, 100, 0.95)
+    assert low <= hits <= high
+
+
+@pytest.mark.filterwarnings("ignore:Dropped .* groups")
+@pytest.mark.parametrize("design", [balanced(3), balanced(4), shuffled(3, 5)])
+def test_log_preference_is_the_conditional_mle(design):
+    """Oracle: statsmodels' conditional logit over all distinct arrangements of an item's scores."""
+    n = design.n
+    judgments = make_judgments(40, design=design, gamma=np.linspace(0.8, -0.8, n), seed=2)
+    endog, exog, group = [], [], []
+    for name, part in judgments.groupby(["item_id"], observed=True):
+        orders = [decode(o) for o in part["ordering"]]
+        turn = [design.name == "balanced" and (o[1] - o[0]) % n == 1 for o in orders]
+        for block in set(turn):
+            rows = [k for k in range(len(orders)) if turn[k] == block]
+            scores = tuple(int(part["score"].iloc[k]) for k in rows)
+            for arranged in set(permutations(scores)):
+                at = [orders[k].index(s) for k, s in zip(rows, arranged, strict=True)]
+                exog.append(np.bincount(at, minlength=n)[:-1])
+                endog.append(int(arranged == scores))
+                group.append(f"{name}/{block}")
+    fit = ConditionalLogit(np.array(endog), np.array(exog), groups=np.array(group)).fit(disp=0)
+    gamma = np.append(fit.params, 0)
+    found = one(judgments)[[f"log_preference_{p}" for p in range(1, n + 1)]].to_numpy(float)
+    assert found == pytest.approx(gamma - gamma.mean(), abs=2e-4)
+
+
+@pytest.mark.parametrize("concentration", [0.2, 1, 5])
+def test_log_preference_is_recovered_whatever_the_indecision(concentration):
+    row = one(make_judgments(600, gamma=FIRST, concentration=concentration, seed=3))
+    centred = np.array(FIRST) - np.mean(FIRST)
+    for p, truth in enumerate(centred, start=1):
+        half = row[f"log_preference_{p}_high"] - row[f"log_preference_{p}"]
+        assert abs(row[f"log_preference_{p}"] - truth) < 1.8 * half
+    assert row[GAMMAS].sum() == pytest.approx(0, abs=1e-9)
+
+
+def test_log_preference_of_a_strong_judge_is_not_biased():
+    gamma = np.array([0.69, -0.13, -0.29, -0.29, 0.02])
+    row = one(make_judgments(1500, gamma=gamma, concentration=1, seed=5))
+    assert row.log_preference_1 == pytest.approx(0.69, abs=0.07)
+
+
+def test_log_preference_intervals_cover_with_clusters():
+    hits, gamma = 0, (0.3, -0.1, -0.2)
+    for seed in range(100):
+        row = one(make_judgments(12, 5, design=balanced(3), gamma=gamma, seed=seed))
+        hits += row.log_preference_1_low <= gamma[0] <= row.log_preference_1_high
+    low, high = stats.binom.interval(0.999, 100, 0.95)
+    assert low <= hits <= high
+
+
+def test_log_preference_is_exact_for_exact_probabilities():
+    gamma = np.array([1.0, 0.2, -0.3, -0.4, -0.5])
+    judgments = make_judgments(25, gamma=gamma, readout="logprobs", concentration=3)
+    row = one(judgments, value="expected_score")
+    assert row[GAMMAS].to_numpy(float) == pytest.approx(gamma, abs=2e-3)
+
+
+def test_copies_do_not_count_twice_in_the_log_preference():
+    judgments = make_judgments(150, design=balanced(2), gamma=(0.5, -0.5), greedy=True)
+    distinct = judgments.drop_duplicates(["item_id", "ordering"])
+    assert one(judgments).log_preference_1 == pytest.approx(one(distinct).log_preference_1)
+    assert one(judgments).q == pytest.approx(one(distinct).q)
+
+
+def test_a_judge_that_only_takes_one_position_has_no_finite_log_preference():
+    judgments = make_judgments(30)
+    judgments["score"] = [decode(o)[0] for o in judgments["ordering"]]
+    row = one(judgments)
+    assert np.isnan(row.log_preference_1)
+    assert "no finite estimate" in row.reason
+    assert row.share_1 == 1
+
+
+def test_power_at_the_minimum_detectable_effect_is_80_per_cent():
+    assert [round(noncentrality(n - 1), 2) for n in (2, 3, 5, 9)] == [7.85, 9.63, 11.94, 15.02]
+    # V is proportional to γ near 0: find the γ whose V is the MDE, and count rejections there.
+    big = make_judgments(3000, gamma=np.array(FIRST) / 4, concentration=5)
+    v = np.sqrt(one(big).v2_unbiased)
+    mde = one(make_judgments(80, concentration=5)).mde
+    gamma = np.array(FIRST) / 4 * mde / v
+    hits = _rejections(200, n_clusters=80, concentration=5, gamma=gamma)
+    low, high = stats.binom.interval(0.999, 200, 0.8)
+    assert low - 6 <= hits <= high + 6  # the γ itself is estimated
+
+
+# --- published tables ----------------------------------------------------------------------------
+
+
+def test_table_4_follows_from_table_2():
+    table = rb.published("position_bias_2602.02219v2_table2")
+    scales = rb.published("scales_2602.02219v2_table4")
+    n_items = table["dataset"].map({"HANNA": 576, "SummEval": 1600, "MT-Bench": 320, "Vicuna": 320})
+    table["v"] = cramers_v(table["chi2"], 10 * n_items, 5)
+    mean = table.groupby("judge")["v"].mean().round(3)
+    printed = scales[scales["n_options"] == 5].set_index("judge")["mean_cramers_v"]
+    assert len(printed) == 6
+    assert mean.sort_index().to_dict() == printed.sort_index().to_dict()
+
+
+# --- score_position ------------------------------------------------------------------------------
+
+
+def test_score_position_is_a_normalised_cross_table():
+    judgments = make_judgments(30, 2, gamma=FIRST)
+    table = rb.score_position(judgments)
+    expected = pd.crosstab(
+        judgments["score"].astype(int), judgments["position"].astype(int), normalize="index"
+    )
+    found = table.pivot(index="score", columns="position", values="share")
+    assert found.to_numpy() == pytest.approx(expected.to_numpy())
+    assert table.groupby("score")["n"].first().sum() == 600
+    assert table["share_null"].to_numpy() == pytest.approx(np.full(25, 0.2))
+
+
+def test_score_position_of_probabilities_weights_by_them():
+    judgments = make_judgments(10, readout="logprobs")
+    table = rb.score_position(judgments, value="expected_score")
+    weight = np.zeros((5, 5))
+    for row in judgments.itertuples():
+        for p, s in enumerate(decode(row.ordering)):
+            weight[s - 1, p] += getattr(row, f"probability_{p + 1}")
+    found = table.pivot(index="score", columns="position", values="share").to_numpy()
+    assert found == pytest.approx(weight / weight.sum(axis=1, keepdims=True), abs=1e-5)
+
+
+def test_a_score_never_given_has_no_shares():
+    judgments = make_judgments(10)
+    judgments = judgments[judgments["score"] != 3]
+    table = rb.score_position(judgments)
+    assert table.loc[table["score"] == 3, "share"].isna().all()
+    assert (table.loc[table["score"] == 3, "n"] == 0).all()
+
+
+# --- groups and bad input ------------------------------------------------------------------------
+
+
+def test_conditions_never_mix():
+    a, b = make_judgments(10, seed=1), make_judgments(10, gamma=FIRST, seed=2)
+    b["judge"] = "other"
+    both = pd.concat([a, b], ignore_index=True)
+    result = rb.position_bias(both)
+    assert result["judge"].tolist() == ["simulated", "other"]
+    assert result["q"].tolist() == pytest.approx([one(a).q, one(b).q])
+
+
+def test_by_names_the_groups():
+    judgments = make_judgments(10, 2, criteria=["coherence", "fluency"])
+    result = rb.position_bias(judgments, by="criterion")
+    assert result["criterion"].tolist() == ["coherence", "fluency"]
+    assert result["n_items"].tolist() == [10, 10]
+    with pytest.raises(ValueError, match="'colour'"):
+        rb.position_bias(judgments, by="colour")
+
+
+def test_scales_of_different_size_stand_side_by_side():
+    both = pd.concat([make_judgments(8), make_judgments(8, design=balanced(3))])
+    result = rb.position_bias(both)
+    assert result["n_options"].tolist() == [5, 3]
+    assert np.isnan(result["share_5"].iloc[1])
+    with pytest.raises(ValueError, match="add 'n_options' to by="):
+        rb.position_bias(both, by="judge")
+
+
+@pytest.mark.parametrize("design", [fixed(5, 10), single([3, 1, 2, 4, 5]), placebo(5, 4)])
+def test_one_ordering_is_an_error(design):
+    with pytest.raises(
+        ValueError, match=f"design '{design.name}' shows every item in one ordering"
+    ):
+        rb.position_bias(make_judgments(10, design=design))
+
+
+def test_one_cluster_is_named():
+    row = one(make_judgments(1, 6, gamma=FIRST))
+    assert np.isnan(row[["q", "p_within", "v2_unbiased", "share_1_low", "mde"]].astype(float)).all()
+    assert "one cluster" in row.reason
+    assert row.chi2 >= 0
+    assert row.share_1 == pytest.approx(row.share_1)
+
+
+def test_one_item_is_named():
+    row = one(make_judgments(1, 1))
+    assert np.isnan(row.p_within)
+    assert "one cluster" in row.reason
+
+
+def test_nothing_parsed_is_named():
+    judgments = make_judgments(10)
+    judgments["score"] = pd.array([pd.NA] * len(judgments), dtype="Int8")
+    row = one(judgments)
+    assert row.n_reads == row.n_items == row.n_clusters == 0
+    assert "no read was parsed" in row.reason
+    numbers = row[["chi2", "q", "p_within", "v2_unbiased", "mde", *SHARES, *GAMMAS]].astype(float)
+    assert numbers.isna().all()
+
+
+def test_unequal_reads_per_item_are_counted_once_each():
+    judgments = make_judgments(30, 2, gamma=FIRST)
+    kept = judgments[~((judgments["item_id"] == "i0003") & (judgments["ordering_index"] > 4))]
+    row = one(kept)
+    assert row.n_reads == 594
+    assert row[SHARES].sum() == pytest.approx(1)
+
+
+def test_no_judgments_is_an_error():
+    judgments = make_judgments(4)
+    with pytest.raises(ValueError, match="the frame is empty"):
+        rb.position_bias(judgments[judgments["design"] == "williams"])
+
+
+def test_expected_score_needs_probabilities():
+    with pytest.raises(ValueError, match="readout='logprobs'"):
+        rb.position_bias(make_judgments(4), value="expected_score")
+
+
+def test_the_order_of_rows_does_not_matter():
+    judgments = make_judgments(12, 2, gamma=FIRST, text_noise=0.4)
+    mixed = judgments.sample(frac=1, random_state=0)
+    a, b = one(judgments), one(mixed)
+    for column in ["chi2", "q", "v2_unbiased", "share_2_low", *GAMMAS]:
+        assert a[column] == pytest.approx(b[column])
