@@ -125,10 +125,10 @@ def find_root() -> Path:
     True
     """
     for folder in (Path.cwd(), *Path.cwd().parents, Path(__file__).parents[1]):
-        if (folder / "_toc.yml").is_file() and (folder / "notebooks").is_dir():
+        if (folder / "_toc.yml").is_file() and (folder / "_config.yml").is_file():
             return folder
     raise FileNotFoundError(
-        f"no book in {Path.cwd()} or above it (_toc.yml and notebooks/ are missing): "
+        f"no book in {Path.cwd()} or above it (_config.yml and _toc.yml are missing): "
         "the notebooks are not part of the installed package; run this in a clone of the repository"
     )
 
