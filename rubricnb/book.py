@@ -689,7 +689,8 @@ def _render(root: Path, stage: Path) -> None:
     if done.returncode != 0:
         # A page that warned is not read again by itself: the next build would pass in silence.
         environment.unlink(missing_ok=True)
-        raise BookError(f"Jupyter Book failed\n{_plain(done.stdout)}\n{_plain(done.stderr)}")
+        said = _plain(done.stderr).replace(f"{stage}{os.sep}", "")
+        raise BookError(f"Jupyter Book failed or warned\n{said.strip()}")
     stamp.write_text(toolchain)
     print(f"{'Jupyter Book':<32} {time.perf_counter() - start:6.1f} s")
 
