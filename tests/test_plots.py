@@ -1,0 +1,154 @@
+"""Figures: what is drawn is what the frame says, on the axes that were given."""
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rubricnb as rb
+from rubricnb.judging.simulated import Profile
+
+mpl.use("agg")
+
+
+@pytest.fixture(autouse=True)
+def _close():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def options():
+    items = rb.load("minibench", n_items=15)
+    requests = rb.plan(items, rb.balanced(5), readout="logprobs")
+    return rb.statistics.option_probabilities(rb.simulate(requests, items, "first-biased"))
+
+
+def _numbers(ax):
+    """The numbers in a heat map's cells: (row, column) → number, both from 1."""
+    return {
+        (round(t.get_position()[1]), round(t.get_position()[0])): float(t.get_text())
+        for t in ax.texts
+    }
+
+
+@pytest.mark.parametrize(
+    ("draw", "count", "diagonal"),
+    [
+        (rb.plots.position_counts, rb.position_counts, True),
+        (rb.plots.neighbour_counts, rb.neighbour_counts, False),
+    ],
+)
+@settings(max_examples=5, deadline=None)
+@given(n=st.integers(2, 6), k=st.integers(1, 4), seed=st.integers(0, 99))
+def test_count_maps_show_every_count_in_its_cell(draw, count, diagonal, n, k, seed):
+    orderings = rb.shuffled(n, k).orderings("item", seed)
+    drawn = _numbers(draw(orderings))
+    plt.close("all")
+    assert drawn == {
+        (a + 1, b + 1): value
+        for (a, b), value in np.ndenumerate(count(orderings))
+        if diagonal or a != b
+    }
+
+
+def test_ordering_map_shows_the_score_at_each_position():
+    orderings = rb.williams(6).orderings()
+    drawn = _numbers(rb.plots.orderings(orderings))
+    assert drawn == {(k + 1, p + 1): s for (k, p), s in np.ndenumerate(orderings)}
+
+
+def test_heat_map_numbers_stand_out_from_their_cells():
+    ax = rb.plots.position_counts([[1, 2, 3], [1, 2, 3], [1, 3, 2]])
+    image = ax.images[0]
+    counts = image.get_array()
+    for text in ax.texts:
+        column, row = (round(x) - 1 for x in text.get_position())
+        ground = np.dot(image.to_rgba(counts)[row, column, :3], [0.2126, 0.7152, 0.0722])
+        ink = np.dot(mpl.colors.to_rgb(text.get_color()), [0.2126, 0.7152, 0.0722])
+        assert abs(ground - ink) > 0.4
+
+
+def test_probability_lines_are_means_over_reads(options):
+    ax = rb.plots.option_probabilities(options, by="criterion")
+    drawn = {line.get_label(): line.get_ydata() for line in ax.lines}
+    assert set(drawn) == set(options["criterion"])
+    for criterion, heights in drawn.items():
+        mine = options[options["criterion"] == criterion]
+        expected = [mine.loc[mine["score"] == s, "probability"].mean() for s in range(1, 6)]
+        np.testing.assert_allclose(heights, expected)
+
+
+def test_single_line_has_no_legend(options):
+    ax = rb.plots.option_probabilities(options[options["ordering"] == "1-2-3-4-5"])
+    assert ax.get_legend() is None
+
+
+def test_each_score_has_a_line_over_the_positions_and_a_marker_of_its_own(options):
+    ax = rb.plots.probability_by_position(options)
+    lines = [line for line in ax.lines if len(line.get_xdata()) == 5]
+    assert len({line.get_marker() for line in lines}) == 5
+    for score, line in enumerate(lines, start=1):
+        mine = options[options["score"] == score].groupby("position")["probability"].mean()
+        np.testing.assert_allclose(line.get_ydata(), mine.sort_index())
+    dots = sum(len(c.get_offsets()) for c in ax.collections)
+    assert dots == len(options)
+
+
+def test_margins_of_a_balanced_design_are_the_means_of_rows_and_columns(options):
+    ax = rb.plots.score_by_position(options)
+    texts = {tuple(t.get_position()): float(t.get_text()) for t in ax.texts}
+    cells = np.array([[texts[p, s] for p in range(1, 6)] for s in range(1, 6)])
+    below = [texts[p, 5.75] for p in range(1, 6)]
+    beside = [texts[5.75, s] for s in range(1, 6)]
+    np.testing.assert_allclose(below, cells.mean(axis=0), atol=1.01)
+    np.testing.assert_allclose(beside, cells.mean(axis=1), atol=1.01)
+    assert abs(sum(below) - 100) <= 2.5
+
+
+def test_one_ordering_leaves_all_cells_but_the_diagonal_empty():
+    items = rb.load("minibench", n_items=15)
+    requests = rb.plan(items, rb.fixed(5, 1), readout="logprobs")
+    options = rb.statistics.option_probabilities(rb.simulate(requests, items, "unbiased"))
+    ax = rb.plots.score_by_position(options)
+    texts = {tuple(t.get_position()): t.get_text() for t in ax.texts}
+    assert {(x, y) for x, y in texts if x <= 5 and y <= 5} == {(s, s) for s in range(1, 6)}
+    assert all(texts[s, 5.75] == texts[5.75, s] for s in range(1, 6))
+
+
+def test_position_shares_are_drawn_in_per_cent_beside_one_over_n():
+    shares = rb.statistics.option_probabilities(_judged(Profile("a"), rb.balanced(3)))
+    shares = shares.groupby(["judge", "position"], observed=True)["probability"].mean()
+    shares = shares.rename("share").reset_index()
+    ax = rb.plots.position_shares(shares)
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), 100 * shares["share"])
+    assert ax.lines[1].get_ydata()[0] == pytest.approx(100 / 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "frame"),
+    [
+        ("orderings", [[1, 2]]),
+        ("position_counts", [[1, 2]]),
+        ("neighbour_counts", [[1, 2]]),
+    ],
+)
+def test_draws_on_the_axes_it_is_given(name, frame):
+    _, ax = plt.subplots()
+    assert getattr(rb.plots, name)(frame, ax=ax) is ax
+
+
+@pytest.mark.parametrize(
+    "name", ["option_probabilities", "probability_by_position", "score_by_position"]
+)
+def test_draws_probabilities_on_the_axes_it_is_given(name, options):
+    _, ax = plt.subplots()
+    assert getattr(rb.plots, name)(options, ax=ax) is ax
+    assert len(plt.get_fignums()) == 1
+
+
+def _judged(profile, design):
+    items = rb.load("minibench", n_items=15)
+    return rb.simulate(rb.plan(items, design, readout="logprobs"), items, profile)
