@@ -33,7 +33,9 @@ _PUBLIC = {
     "judging": ["plan", "plan_criteria", "estimate", "open_judge", "run", "recorded", "simulate"],
     "statistics": ["position_bias", "score_position", "agreement"],
 }
-_MODULES = ["checks", "data", "judging", "permutation", "plots", "prompts", "statistics"]
+_MODULES = [
+    "checks", "data", "judging", "pages", "permutation", "plots", "prompts", "statistics",
+]  # fmt: skip
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 
 __all__ = [*sorted(_HOME), *_MODULES]

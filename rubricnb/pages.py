@@ -1,0 +1,100 @@
+"""What every page prints in the same way: where its numbers come from, and paper against ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+def numbers_of(judgments: pd.DataFrame) -> str:
+    """Say whose numbers a page shows: source, judge, dataset, readout, and what `human` is.
+
+    Parameters
+    ----------
+    judgments
+        What `rubricnb.run` or `rubricnb.simulate` returned.
+
+    Returns
+    -------
+    str
+        One line; several judges or datasets are listed.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> items = rb.load("minibench", n_items=15)
+    >>> judgments = rb.simulate(rb.plan(items, rb.balanced(5)), items, "unbiased")
+    >>> print(numbers_of(judgments))
+    Numbers on this page: simulated, judge simulated:unbiased, minibench (designed quality), \
+150 judgments, readout logprobs
+    """
+    datasets = [
+        f"{name} (designed quality)" if str(name).startswith("minibench") else str(name)
+        for name in judgments["dataset"].unique()
+    ]
+    return (
+        f"Numbers on this page: {_listed(judgments['source'])}, judge "
+        f"{_listed(judgments['judge'])}, {' and '.join(datasets)}, {len(judgments):,} judgments, "
+        f"readout {_listed(judgments['readout'])}"
+    )
+
+
+def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame:
+    """Lay out verdicts as the table "paper says / we find".
+
+    Parameters
+    ----------
+    verdicts
+        What `rubricnb.data.verdicts` returns.
+    unmeasured
+        Whether to list statements that were not measured.
+
+    Returns
+    -------
+    DataFrame
+        Text only: where, statement (with judge and dataset), paper says, we find (with the
+        interval), verdict.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> from rubricnb.data import verdicts
+    >>> found = pd.DataFrame({"claim_id": ["v2/table-1/hanna"], "value": [576]})
+    >>> says_finds(verdicts(rb.claims("03"), found)).iloc[0].tolist()
+    ['position bias v2, Table 1', 'items (hanna)', '= 576', '576', 'replicates']
+    """
+    rows = verdicts if unmeasured else verdicts[verdicts["value"].notna()]
+    return pd.DataFrame(
+        {
+            "where": rows["paper"] + ", " + rows["section"],
+            "statement": [_statement(row) for row in rows.itertuples()],
+            "paper says": [_said(row) for row in rows.itertuples()],
+            "we find": [_found(row) for row in rows.itertuples()],
+            "verdict": rows["verdict"],
+        }
+    ).reset_index(drop=True)
+
+
+def _statement(row: Any) -> str:
+    about = ", ".join(filter(None, (row.judge, row.dataset)))
+    return f"{row.quantity} ({about})" if about else str(row.quantity)
+
+
+def _said(row: Any) -> str:
+    sign = {"=": "=", "<=": "≤", ">=": "≥"}[row.relation]
+    band = f" ± {row.tolerance:g}" if row.tolerance else ""
+    return f"{sign} {row.published:g}{band}"
+
+
+def _found(row: Any) -> str:
+    value, low, high = row.value, row.low, row.high
+    if np.isnan(value):
+        return "not measured here"
+    interval = "" if np.isnan(low) else f" [{low:.3g}, {high:.3g}]"
+    return f"{value:.4g}{interval}"
+
+
+def _listed(column: pd.Series) -> str:
+    return " and ".join(str(value) for value in column.unique())

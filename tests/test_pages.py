@@ -1,0 +1,49 @@
+"""The line about a page's numbers, and the table of verdicts."""
+
+import pandas as pd
+
+import rubricnb as rb
+from rubricnb import pages
+from rubricnb.data import verdicts
+
+
+def test_line_says_simulated_and_calls_minibench_designed():
+    items = rb.load("minibench", n_items=15)
+    judgments = rb.simulate(rb.plan(items, rb.balanced(5)), items, "last-biased")
+    line = pages.numbers_of(judgments)
+    assert "simulated" in line
+    assert "minibench (designed quality)" in line
+
+
+def test_line_lists_every_judge_and_source():
+    judgments = pd.DataFrame(
+        {
+            "source": ["recorded", "live"],
+            "judge": ["a", "b"],
+            "dataset": ["hanna", "hanna"],
+            "readout": ["score", "score"],
+        }
+    )
+    line = pages.numbers_of(judgments)
+    assert "recorded and live" in line
+    assert "a and b" in line
+    assert "designed quality" not in line
+
+
+def test_table_leaves_out_what_was_not_measured_unless_asked():
+    found = pd.DataFrame({"claim_id": ["v2/table-1/hanna"], "value": [576]})
+    rows = verdicts(rb.claims("03"), found)
+    assert len(pages.says_finds(rows)) == 1
+    everything = pages.says_finds(rows, unmeasured=True)
+    assert len(everything) == len(rows)
+    assert (everything["we find"] == "not measured here").sum() == len(rows) - 1
+
+
+def test_table_prints_interval_and_tolerance():
+    said = rb.claims("05").query("claim_id == 'v2/table-2/gemma-3-27b/hanna/pos5'")
+    found = pd.DataFrame(
+        {"claim_id": said["claim_id"], "value": [29.0], "low": [28.0], "high": [30.0]}
+    )
+    row = pages.says_finds(verdicts(said, found)).iloc[0]
+    assert row["paper says"] == "= 29.3 ± 2"
+    assert row["we find"] == "29 [28, 30]"
