@@ -62,6 +62,67 @@ def notebooks(
             raise ValueError("the twins are out of step with their text: run 'make notebooks'")
 
 
+@app.command()
+def check(
+    store: Annotated[bool, typer.Option(help="Also open the store of replies.")] = True,
+) -> None:
+    """Say what is installed, which judges and datasets are usable here, and what to do else."""
+    from rubricnb.health import report
+
+    with _errors():
+        lines, usable = report(store)
+        typer.echo("\n".join(lines))
+        if not usable:
+            raise typer.Exit(1)
+
+
+@app.command()
+def data(
+    name: Annotated[
+        str | None, typer.Argument(help="A dataset to load; default: list all.")
+    ] = None,
+) -> None:
+    """List the datasets, or load one (downloads it if needed) and describe it."""
+    import rubricnb as rb
+
+    with _errors():
+        if name is None:
+            typer.echo(_table(rb.datasets()))
+            return
+        items = rb.load(name)
+        columns = ["item_id", "text_id", "group_id", "cluster_id", "criterion"]
+        counts = {c: items[c].nunique() for c in columns if c in items}
+        typer.echo(f"{name}: " + ", ".join(f"{n:,} {c}" for c, n in counts.items()))
+
+
+@app.command()
+def judges() -> None:
+    """List the engines, the simulated profiles and the judges with recorded runs."""
+    from rubricnb.judging import ENGINES
+    from rubricnb.judging import judges as recorded_judges
+    from rubricnb.judging.simulated import profiles
+
+    with _errors():
+        for engine, (_, form, purpose) in ENGINES.items():
+            typer.echo(f"{engine + form:30}{purpose}")
+        typer.echo("\nprofiles of simulated judges (simulated:PROFILE)")
+        typer.echo(_table(profiles()))
+        typer.echo("\nrecorded runs (results/)")
+        typer.echo(_table(recorded_judges()[["slug", "spec", "model"]]))
+
+
+@app.command()
+def study(
+    name: Annotated[str, typer.Argument(help="params/NAME.yml")],
+) -> None:
+    """Run a study and record its judgments in results/NAME; resumes where it was stopped."""
+    from rubricnb.judging.study import study as run_study
+
+    with _errors():
+        for folder in run_study(name):
+            typer.echo(f"recorded: {folder}")
+
+
 @contextmanager
 def _errors() -> Iterator[None]:
     """Show what the user can mend as one message, without a traceback of ours."""
@@ -70,6 +131,10 @@ def _errors() -> Iterator[None]:
     except (ValueError, OSError, RuntimeError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from None
+
+
+def _table(frame: Any) -> str:
+    return frame.to_string(index=False, max_colwidth=60) if len(frame) else "(none)"
 
 
 def _parameters(arguments: list[str]) -> dict[str, Any]:

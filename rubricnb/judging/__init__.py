@@ -1,5 +1,6 @@
 """Who judges and how the answers are kept: contract, engines, readout, store, run."""
 
+from rubricnb.judging.cost import estimate
 from rubricnb.judging.plan import plan, plan_criteria
 from rubricnb.judging.registry import ENGINES, open_judge
 from rubricnb.judging.results import judges, recorded
@@ -12,6 +13,7 @@ __all__ = [
     "RunInterrupted",
     "Store",
     "StoreError",
+    "estimate",
     "judges",
     "open_judge",
     "plan",

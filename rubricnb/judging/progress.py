@@ -12,7 +12,6 @@ import sys
 import time
 from typing import Any
 
-
 _QUIET = 2.0  # seconds between two lines, so that short work prints one
 
 

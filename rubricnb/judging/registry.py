@@ -41,11 +41,10 @@ def open_judge(spec: str, **options: Any) -> Judge:
     --------
     >>> open_judge("simulated:unbiased").slug
     'simulated:unbiased'
-    >>> open_judge("opnai:gpt-4.1")
+    >>> open_judge("opnai:gpt-4.1")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    ValueError: unknown judge 'opnai:gpt-4.1': did you mean 'openai'? engines: embedded[:PATH.gguf],
-    openai:MODEL[@BASE_URL], simulated:PROFILE
+    ValueError: unknown judge 'opnai:gpt-4.1': did you mean 'openai'? engines: ...
     """
     engine = judge_class(spec)
     name, _, rest = spec.partition(":")

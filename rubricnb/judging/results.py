@@ -81,7 +81,7 @@ def recorded(judge: str, dataset: str, study: str | None = None) -> pd.DataFrame
     >>> rb.recorded("embedded", "minibench").status.unique().tolist()
     ['ok']
     """
-    slug = _slug_of(judge)
+    slug = slug_of(judge)
     paths = sorted(results_folder().glob(f"{study or '*'}/{slug}/{dataset}.parquet"))
     if not paths:
         there = sorted(
@@ -172,7 +172,7 @@ def run_card(judge: str, study: str) -> dict[str, Any]:
     >>> run_card("embedded", "minibench")["judge"]
     'smollm2-135m-instruct-embedded'
     """
-    path = results_folder() / study / _slug_of(judge) / "run.json"
+    path = results_folder() / study / slug_of(judge) / "run.json"
     card: dict[str, Any] = json.loads(path.read_text())
     return card
 
@@ -209,7 +209,14 @@ def _counts(frame: pd.DataFrame) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _slug_of(judge: str) -> str:
+def slug_of(judge: str) -> str:
+    """Return the slug that ``results/judges.csv`` has for a spec; a slug stays as it is.
+
+    Examples
+    --------
+    >>> slug_of("embedded"), slug_of("openai:gpt-4.1")
+    ('smollm2-135m-instruct-embedded', 'openai:gpt-4.1')
+    """
     table = judges()
     match = table.loc[table["spec"] == judge, "slug"]
     return str(match.iloc[0]) if len(match) else judge

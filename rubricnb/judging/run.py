@@ -88,11 +88,12 @@ def run(
     >>> import rubricnb as rb
     >>> requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback")
     >>> judgments = rb.run(requests, "simulated:first-biased", store=":memory:")
-    simulated:first-biased: 50 of 50 in 0 s
-    >>> judgments.status.unique().tolist(), judgments.score.between(1, 5).all()
+    ... # doctest: +ELLIPSIS
+    simulated:first-biased: 50 of 50 in ... s
+    >>> judgments.status.unique().tolist(), bool(judgments.score.between(1, 5).all())
     (['ok'], True)
     """
-    requests = _with_readout(requests, judge)
+    requests = with_readout(requests, judge)
     known = pd.DataFrame() if fresh else recorded_judgments(judge, requests)
     to_ask = requests
     if len(known):
@@ -474,8 +475,16 @@ class _Rows:
         return _typed(out)
 
 
-def _with_readout(requests: Requests, judge: Judge | str) -> Requests:
-    """Resolve the readout ``auto``, and refuse one that the judge does not have."""
+def with_readout(requests: Requests, judge: Judge | str) -> Requests:
+    """Resolve the readout ``auto``, and refuse one that the judge does not have.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5))
+    >>> with_readout(requests, "embedded").readout.unique().tolist()
+    ['logprobs']
+    """
     name, readouts = _offered(judge)
     if (requests["readout"] == "auto").any():
         requests = requests.copy()

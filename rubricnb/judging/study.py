@@ -1,0 +1,135 @@
+"""Studies: what is asked of which judge, in one file; run it, and its judgments are recorded."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rubricnb import permutation
+from rubricnb.frames import Requests
+from rubricnb.judging.plan import plan, plan_criteria
+from rubricnb.judging.registry import open_judge
+from rubricnb.judging.results import record, results_folder
+from rubricnb.judging.run import run
+from rubricnb.judging.store import Store
+from rubricnb.permutation import Design
+
+
+def study(name: str, store: Store | str | Path | None = None) -> list[Path]:
+    """Run ``params/NAME.yml`` and record the judgments in ``results/NAME/``; resumes.
+
+    Parameters
+    ----------
+    name
+        Name of the study.
+    store
+        As in `run`.
+
+    Returns
+    -------
+    list of Path
+        The folders written to, one per judge.
+
+    Raises
+    ------
+    ValueError
+        No such study, or its file has an unknown entry.
+    """
+    content = read_study(name)
+    folders = []
+    for entry in content["judges"]:
+        judge = open_judge(entry["spec"], **entry.get("options", {}))
+        try:
+            for part in content["plans"]:
+                judgments = run(requests_of(part), judge, store)
+                facts = {key: entry[key] for key in ("spec", "model", "licence")}
+                folder = record(judgments, judge, name, **facts)
+        finally:
+            judge.close()
+        folders.append(folder)
+    return folders
+
+
+def read_study(name: str) -> dict[str, Any]:
+    """Read and check the file of a study.
+
+    Examples
+    --------
+    >>> read_study("minibench")["judges"][0]["spec"]
+    'embedded'
+    """
+    folder = results_folder().parent / "params"
+    path = folder / f"{name}.yml"
+    if not path.exists():
+        there = sorted(p.stem for p in folder.glob("*.yml") if "judges:" in p.read_text())
+        raise ValueError(f"no study {name!r} in {folder}; there are: {', '.join(there) or 'none'}")
+    content: dict[str, Any] = yaml.safe_load(path.read_text())
+    for where, entries, allowed in (
+        (path.name, [content], {"judges", "plans"}),
+        ("judges", content.get("judges", []), {"spec", "model", "licence", "options"}),
+        ("plans", content.get("plans", []), _PLAN_KEYS),
+    ):
+        for entry in entries:
+            if unknown := set(entry) - allowed:
+                raise ValueError(
+                    f"{path.name}: {where} has an unknown entry {min(unknown)!r}; "
+                    f"known: {', '.join(sorted(allowed))}"
+                )
+    return content
+
+
+_LOAD_KEYS = {"dataset", "n_items", "path", "rubric"}
+_PLAN_KEYS = {
+    *_LOAD_KEYS, "setting", "designs", "labels", "readout", "n_options", "layout", "reference",
+    "variant", "template", "prompt_format", "temperature", "effort", "thinking", "seed",
+    "max_tokens",
+}  # fmt: skip
+
+
+def requests_of(part: dict[str, Any]) -> Requests:
+    """Turn one entry of a study's ``plans`` into requests.
+
+    Examples
+    --------
+    >>> part = {"dataset": "minibench", "n_items": 5, "designs": ["balanced(5)", "fixed(5, 2)"]}
+    >>> len(requests_of(part))
+    60
+    """
+    from rubricnb.data import load
+
+    options = {k: v for k, v in part.items() if k not in (*_LOAD_KEYS, "setting", "designs")}
+    items = load(
+        part["dataset"], part.get("n_items"), part.get("seed", 0), part.get("path"),
+        part.get("rubric"),
+    )  # fmt: skip
+    designs = [design_of(text) for text in part["designs"]]
+    if part.get("setting", 1) == 2:
+        return plan_criteria(items, designs, **options)
+    return plan(items, designs, **options)
+
+
+def design_of(text: str) -> Design:
+    """Read a design as one writes it in Python.
+
+    Examples
+    --------
+    >>> design_of("shuffled(5, 10)")
+    Design(name='shuffled', n=5, k=10, order=None)
+    >>> design_of("open('secret')")
+    Traceback (most recent call last):
+    ...
+    ValueError: "open('secret')" is not a design: write balanced(5), shuffled(5, 10), …
+    """
+    names = ("balanced", "williams", "shuffled", "fixed", "descending", "single", "placebo")
+    try:
+        call = ast.parse(text, mode="eval").body
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in names:
+            arguments = [ast.literal_eval(a) for a in call.args]
+            design: Design = getattr(permutation, call.func.id)(*arguments)
+            return design
+    except (SyntaxError, TypeError):
+        pass
+    raise ValueError(f'"{text}" is not a design: write balanced(5), shuffled(5, 10), …')
