@@ -10,10 +10,15 @@ Examples
 [[1, 2, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1], [2, 1, 3], [1, 3, 2]]
 """
 
+import warnings
 from importlib import import_module
 from typing import Any
 
 __version__ = "0.1.0"
+
+# pooch imports tqdm's notebook bar, which warns where ipywidgets is not installed; nothing here
+# shows that bar, and a warning on a page fails the build of the book.
+warnings.filterwarnings("ignore", message="IProgress not found")
 
 # module -> its public names; one line per module, read top-down like the paper's method section.
 _PUBLIC = {
