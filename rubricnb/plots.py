@@ -271,6 +271,265 @@ def position_shares(shares: pd.DataFrame, by: str = "judge", ax: Axes | None = N
     return ax
 
 
+def position_selection(
+    table: pd.DataFrame, label: str = "judge", value: Any = "score", ax: Axes | None = None
+) -> Axes:
+    """Draw how often each position is selected, with intervals and the uniform share.
+
+    Parameters
+    ----------
+    table
+        What `rubricnb.position_bias` returns, one line a row; or judgments, from which it is
+        computed.
+    label
+        The column that names the lines.
+    value
+        Where judgments are given: ``score`` or ``expected_score``.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        Every line is named at its end.
+
+    Notes
+    -----
+    arXiv:2602.02219v2, Figure 4; v1, Figure 5.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> items = rb.load("minibench", n_items=30)
+    >>> judgments = rb.simulate(rb.plan(items, rb.balanced(5)), items, "first-biased")
+    >>> ax = position_selection(judgments)
+    >>> [t.get_text() for t in ax.texts]
+    ['simulated:first-biased', 'uniform']
+    >>> plt.close(ax.figure)
+    """
+    if "share_1" not in table:
+        from rubricnb.statistics import position_bias
+
+        table = position_bias(table, value=value)
+    ax = _axes(ax)
+    n = _numbered_columns(table, "share")
+    ends = [(100 / n, "uniform", _QUIET)]
+    ax.axhline(100 / n, color=_QUIET, linestyle=":", linewidth=1.2)
+    ends += _position_lines(table, "share", label, n, ax, scale=100)
+    ax.set(ylabel="selected, % of reads")
+    _end_labels(ax, n + 0.3, ends)
+    return ax
+
+
+def log_preferences(table: pd.DataFrame, label: str = "value", ax: Axes | None = None) -> Axes:
+    """Draw the log-preference for each position, with intervals.
+
+    Parameters
+    ----------
+    table
+        What `rubricnb.position_bias` returns, one line a row.
+    label
+        The column that names the lines.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        A row that has no log-preference has no line.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> items = rb.load("minibench", n_items=60)
+    >>> judgments = rb.simulate(rb.plan(items, rb.balanced(5)), items, "last-biased")
+    >>> ax = log_preferences(rb.position_bias(judgments), label="judge")
+    >>> [t.get_text() for t in ax.texts]
+    ['simulated:last-biased']
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    n = _numbered_columns(table, "log_preference")
+    ax.axhline(0, color=_QUIET, linestyle=":", linewidth=1.2)
+    ends = _position_lines(table, "log_preference", label, n, ax)
+    ax.set(ylabel="log-preference")
+    _end_labels(ax, n + 0.3, ends)
+    return ax
+
+
+def published_ends(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw the published shares of the last position against those of the first.
+
+    Parameters
+    ----------
+    table
+        ``rubricnb.published("position_bias")``: judge, dataset, pos1_pct, pos5_pct.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        One marker per judge, one point per dataset. Above the diagonal the last position is
+        selected more often than the first.
+
+    Notes
+    -----
+    arXiv:2602.02219v2, Table 2.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame(
+    ...     {"judge": ["a", "a"], "pos1_pct": [18.0, 25.0], "pos5_pct": [22.0, 19.0]})
+    >>> ax = published_ends(table)
+    >>> ax.lines[-1].get_xydata().tolist()
+    [[18.0, 22.0], [25.0, 19.0]]
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    ends = table[["pos1_pct", "pos5_pct"]]
+    limits = (float(ends.min().min()) - 2, float(ends.max().max()) + 2)
+    ax.plot(limits, limits, color=_QUIET, linewidth=1)
+    for line in (ax.axvline, ax.axhline):
+        line(20, color=_QUIET, linestyle=":", linewidth=1.2)
+    for k, (judge, cells) in enumerate(table.groupby("judge", sort=False)):
+        first, last = cells["pos1_pct"], cells["pos5_pct"]
+        marker = _MARKERS[k % len(_MARKERS)]
+        ax.plot(first, last, marker=marker, linestyle="", alpha=0.85, label=str(judge))
+    ax.text(*_corner(limits, 0.02, 0.98), "prefers the last", color=_QUIET, va="top")
+    ax.text(*_corner(limits, 0.98, 0.02), "prefers the first", color=_QUIET, ha="right")
+    ax.set(
+        xlabel="first position selected, % of reads", ylabel="last position selected, % of reads",
+        xlim=limits, ylim=limits, aspect="equal",
+    )  # fmt: skip
+    ax.legend(loc="upper right")
+    return ax
+
+
+def null_quantiles(table: pd.DataFrame, df: int, ax: Axes | None = None) -> Axes:
+    """Draw test statistics of studies without an effect against what they are compared with.
+
+    Parameters
+    ----------
+    table
+        Columns ``statistic`` (its name) and ``value``; one row per study and statistic.
+    df
+        Degrees of freedom of that χ² distribution.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        On the diagonal a test keeps its level; below it, it rejects too rarely.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"statistic": "Q", "value": [9.0, 1.0, 3.0]})
+    >>> ax = null_quantiles(table, 4)
+    >>> ax.lines[0].get_ydata().tolist()
+    [1.0, 3.0, 9.0]
+    >>> plt.close(ax.figure)
+    """
+    from scipy.stats import chi2
+
+    ax = _axes(ax)
+    threshold = float(chi2.isf(0.05, df))
+    top, ends = threshold, []
+    for k, (name, part) in enumerate(table.groupby("statistic", sort=False)):
+        values = np.sort(part["value"].dropna().to_numpy(dtype=np.float64))
+        if len(values) == 0:
+            continue
+        expected = chi2.ppf((np.arange(len(values)) + 0.5) / len(values), df)
+        (line,) = ax.plot(expected, values, marker=_MARKERS[k], linestyle="", markersize=4.5)
+        top = max(top, expected[-1], values[-1])
+        ends.append((float(values[-1]), str(name), line.get_color()))
+    limits = (0, 1.06 * top)
+    ax.plot(limits, limits, color=_QUIET, linewidth=1)
+    ax.axhline(threshold, color=_QUIET, linestyle=":", linewidth=1.2)
+    ends.append((threshold, f"5 %: {threshold:.2f}", _QUIET))
+    ax.set(xlim=limits, ylim=limits)
+    ax.set(xlabel=f"quantile of χ² with {df} degrees of freedom", ylabel="statistic, sorted")
+    _end_labels(ax, limits[1], ends)
+    return ax
+
+
+def indecision(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw sizes of one planted preference while the judge gets more decisive.
+
+    Parameters
+    ----------
+    table
+        ``sharpness`` (the judge's β) and one column per size, divided by what it should be.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        A size that measures the preference alone stays at 1.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"sharpness": [1.0, 4.0], "V": [1.0, 0.5]})
+    >>> ax = indecision(table)
+    >>> ax.lines[0].get_ydata().tolist()
+    [1.0, 0.5]
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    ends = []
+    for k, name in enumerate(table.columns.drop("sharpness")):
+        (line,) = ax.plot(table["sharpness"], table[name], marker=_MARKERS[k])
+        ends.append((float(table[name].iloc[-1]), str(name), line.get_color()))
+    ax.axhline(1, color=_QUIET, linestyle=":", linewidth=1.2)
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(table["sharpness"], [f"{s:g}" for s in table["sharpness"]])
+    ax.set(xlabel="sharpness of the judge (larger: more decisive)", ylabel="size; 1 is right")
+    ax.set_ylim(0, None)
+    _end_labels(ax, 1.15 * float(table["sharpness"].iloc[-1]), ends)
+    return ax
+
+
+def score_position(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw where each score stood when it was given, in per cent of the reads with that score.
+
+    Parameters
+    ----------
+    table
+        What `rubricnb.score_position` returns for one group.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        A row per score with its number of reads; a score that was never given has an empty row.
+
+    Notes
+    -----
+    arXiv:2602.02219v1, Table 5.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({
+    ...     "score": [1, 1, 2, 2], "position": [1, 2, 1, 2], "share": [0.6, 0.4, 0.7, 0.3],
+    ...     "n": [40.0, 40.0, 60.0, 60.0]})
+    >>> ax = score_position(table)
+    >>> [t.get_text() for t in ax.texts], ax.get_yticklabels()[0].get_text()
+    (['60', '40', '70', '30'], '1 (40 reads)')
+    >>> plt.close(ax.figure)
+    """
+    grid = 100 * table.pivot(index="score", columns="position", values="share")
+    reads = table.drop_duplicates("score").set_index("score")["n"]
+    ax = _heat(
+        grid.to_numpy(), _axes(ax), "position at which the score stood", "score",
+        lowest=0, highest=max(200 / len(grid), float(grid.max().max())), number="{:.0f}",
+    )  # fmt: skip
+    ax.set_yticks(range(1, len(grid) + 1), [f"{s} ({reads[s]:,.0f} reads)" for s in grid.index])
+    return ax
+
+
 def _axes(ax: Axes | None) -> Axes:
     return plt.figure().add_subplot() if ax is None else ax
 
@@ -292,7 +551,11 @@ def _colours(n: int) -> list[Any]:
 
 def _lines(table: pd.DataFrame, ax: Axes) -> None:
     for k, name in enumerate(table):
-        ax.plot(table.index, table[name], marker=_MARKERS[k % len(_MARKERS)], label=str(name))
+        # Later lines are thinner, so that one which covers another leaves it visible.
+        ax.plot(
+            table.index, table[name], marker=_MARKERS[k % len(_MARKERS)], label=str(name),
+            linewidth=max(1.4, 3.4 - k), markersize=max(5, 10 - 3 * k),
+        )  # fmt: skip
     ax.set_xticks(table.index)
 
 
@@ -333,3 +596,58 @@ def _heat(
     ax.set(xticks=range(1, columns + 1), yticks=range(1, rows + 1))
     ax.tick_params(length=0)
     return ax
+
+
+def _position_lines(
+    table: pd.DataFrame, stem: str, label: str, n: int, ax: Axes, scale: float = 1
+) -> list[tuple[float, str, Any]]:
+    """Draw ``stem_1…n`` with intervals, a line per row; return where the lines end, and names."""
+    positions = np.arange(1, n + 1)
+    ends = []
+    for k, (_, row) in enumerate(table.iterrows()):
+        middle, low, high = (
+            scale * np.array([row[f"{stem}_{p}{end}"] for p in positions], dtype=np.float64)
+            for end in ("", "_low", "_high")
+        )
+        if np.isnan(middle).all():
+            continue
+        reach = np.maximum(np.nan_to_num([middle - low, high - middle]), 0)
+        aside = 0.08 * (k - (len(table) - 1) / 2)  # keeps the bars of several lines apart
+        drawn = ax.errorbar(
+            positions + aside, middle, yerr=reach, marker=_MARKERS[k % len(_MARKERS)],
+            elinewidth=1.1,
+        )  # fmt: skip
+        ends.append((float(middle[-1]), str(row[label]), drawn.lines[0].get_color()))
+    ax.set(xlabel="position in the prompt, from the top", xlim=(0.7, n + 0.3), xticks=positions)
+    return ends
+
+
+def _numbered_columns(table: pd.DataFrame, stem: str) -> int:
+    """Count the columns ``stem_1``, ``stem_2``, …"""
+    return sum(c[: len(stem) + 1] == f"{stem}_" and c[len(stem) + 1 :].isdigit() for c in table)
+
+
+def _corner(limits: tuple[float, float], across: float, up: float) -> tuple[float, float]:
+    low, high = limits
+    return low + across * (high - low), low + up * (high - low)
+
+
+def _end_labels(ax: Axes, x: float, ends: list[tuple[float, str, Any]]) -> None:
+    """Name lines at their ends, in their colours; names that would overlap are pushed apart."""
+    ends = sorted((end for end in ends if np.isfinite(end[0])), key=lambda end: end[0])
+    low, high = ax.get_ylim()
+    box = ax.get_position(original=True)
+    pixels = max(box.height * ax.figure.get_figheight() * 72, 1.0)  # type: ignore[union-attr]
+    gap = 12 * (high - low) / pixels  # twelve points: a line of small text
+    heights = np.array([end[0] for end in ends])
+    for _ in range(100):  # neighbours share what they overlap; a few rounds settle it
+        lack = np.maximum(gap - np.diff(heights), 0) / 2
+        if not (lack > gap / 100).any():
+            break
+        heights[:-1] -= lack
+        heights[1:] += lack
+    for (_, name, colour), height in zip(ends, heights, strict=True):
+        ax.annotate(
+            name, (x, height), (4, 0), textcoords="offset points", va="center", color=colour,
+            fontsize="small", annotation_clip=False,
+        )  # fmt: skip
