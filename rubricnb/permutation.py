@@ -201,10 +201,10 @@ def single(order: ArrayLike) -> Design:
     >>> single([3, 1, 2]).orderings().tolist()
     [[3, 1, 2]]
     """
-    options = [int(o) for o in np.asarray(order).ravel()]
+    options = np.asarray(order).ravel().tolist()
     if sorted(options) != list(range(1, len(options) + 1)) or len(options) < 2:
         raise ValueError(f"order {options} is not a permutation of 1..{max(len(options), 2)}")
-    return Design("single", len(options), 1, tuple(options))
+    return Design("single", len(options), 1, tuple(int(o) for o in options))
 
 
 def placebo(n: int, k: int) -> Design:

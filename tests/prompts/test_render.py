@@ -1,0 +1,153 @@
+"""The prompts, against the papers' text and against hostile data."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rubricnb.prompts import LABELS, PLACEBO_EDITS, inert, label, render
+
+LEVELS = {s: f"Level {s}." for s in range(1, 11)}
+
+# arXiv:2602.02219v2, Figure 5 (left), with its slots filled and without the reference.
+FIGURE_5 = """\
+###Task Description:
+An instruction (might include an Input inside it), a response to evaluate, and a score rubric \
+representing an evaluation criterion are given.
+1. Write a detailed feedback that assesses the quality of the response strictly based on the given \
+score rubric, not evaluating in general.
+2. After writing a feedback, write a score that is an integer between 1 and 5. You should refer to \
+the score rubric.
+3. The output format should look as follows: "Feedback: (write a feedback for criteria) [RESULT] \
+(an integer number between 1 and 5)"
+4. Please do not generate any other opening, closing, and explanations.
+
+###The instruction to evaluate:
+Say hello.
+
+###Response to evaluate:
+Hello!
+
+###Score Rubrics:
+[Is it polite?]
+Score 1: Level 1.
+Score 2: Level 2.
+Score 3: Level 3.
+Score 4: Level 4.
+Score 5: Level 5.
+
+###Feedback:"""
+
+
+def rubric(ordering=(1, 2, 3, 4, 5), **options):
+    return render("Say hello.", "Hello!", "Is it polite?", LEVELS, ordering, **options)
+
+
+def test_the_rubric_prompt_is_the_papers_to_the_letter():
+    assert rubric().text == FIGURE_5
+
+
+def test_a_reference_is_announced_and_shown_where_the_figure_has_it():
+    text = rubric(reference="Good day!").text
+    assert "to evaluate, a reference answer that gets a score of 5, and a score rubric" in text
+    assert "###Reference Answer (Score 5):\nGood day!\n\n###Score Rubrics:" in text
+    assert rubric(reference="Hi.", reference_score=2).text.count("Score 2)") == 1
+
+
+def test_rubric_first_moves_blocks_and_changes_no_word():
+    def blocks(text):
+        return sorted(re.split(r"(?=###)", text.replace("\n\n", "\n")))
+
+    last, first = rubric(reference="R").text, rubric(reference="R", layout="rubric-first").text
+    assert first.index("###Score Rubrics") < first.index("###The instruction")
+    assert first.index("###Reference") < first.index("###Score Rubrics")
+    assert blocks(last + "\n") == blocks(first + "\n")
+
+
+@pytest.mark.parametrize("labels", LABELS)
+def test_options_stand_in_the_order_asked_with_their_own_label_and_text(labels):
+    order = (3, 5, 1, 4, 2)
+    prompt = rubric(order, labels=labels)
+    shown = re.findall(r"^Score (\w+): Level (\d)\.$", prompt.text, re.MULTILINE)
+    assert [int(level) for _, level in shown] == list(order)
+    assert tuple(name for name, _ in shown) == prompt.choices
+    assert prompt.choices == tuple(label(s, 5, labels) for s in order)
+
+
+@pytest.mark.parametrize("labels", ["letter", "roman"])
+def test_other_labels_change_the_task_sentence_and_leave_no_number(labels):
+    text = rubric(labels=labels).text
+    task = text[: text.index("###The instruction")]
+    assert "between 1 and 5" not in task
+    assert f"between {label(1, 5, labels)} and {label(5, 5, labels)}" in task
+
+
+@pytest.mark.parametrize("n", range(2, 11))
+@pytest.mark.parametrize("labels", LABELS)
+def test_labels_are_distinct_on_every_scale(n, labels):
+    assert len({label(s, n, labels) for s in range(1, n + 1)}) == n
+
+
+def test_the_criteria_prompt_lists_criteria_in_order_and_has_a_slot_a_line():
+    prompt = render("I", "R", "", {}, (1, 2, 3, 4, 5), template="criteria",
+                    criteria=[("Fluency", "Is it fluent?"), ("Coherence", "Does it hold?")])  # fmt: skip
+    assert "- Fluency: Is it fluent?\n- Coherence: Does it hold?\n" in prompt.text
+    assert "For each of the 2 criteria, write one line:\n[Criterion] N" in prompt.text
+    assert prompt.slots == ("[Fluency]", "\n[Coherence]")
+    assert prompt.choices == ("1", "2", "3", "4", "5")
+
+
+def test_in_the_pairwise_prompt_the_first_response_shown_is_a():
+    prompt = render("I", "Which?", "", {1: "one", 2: "two"}, (2, 1), template="pairwise")
+    assert prompt.text.index("###Response A:\ntwo") < prompt.text.index("###Response B:\none")
+    assert prompt.choices == ("A", "B")
+
+
+def test_placebo_edits_are_fifteen_different_prompts_with_the_same_words():
+    def words(text):
+        return re.sub(r"[\s:]+", " ", text.replace("Scoring Rubric", "Score Rubrics"))
+
+    texts = [rubric(edits=edits).text for edits in PLACEBO_EDITS]
+    assert len({*texts, rubric().text}) == 16
+    assert {words(t) for t in texts} == {words(rubric().text)}
+
+
+@given(st.text())
+def test_text_from_a_dataset_never_acts_as_a_template(text):
+    hostile = "{{ 7 * 7 }}{% for x in y %}{# #}" + text
+    prompt = render(hostile, hostile, hostile, {1: hostile, 2: hostile}, (1, 2), reference=hostile)
+    assert prompt.text.count(inert(hostile)) == 6
+
+
+@pytest.mark.parametrize(
+    "token",
+    ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|start_header_id|>", "<|channel|>", "<s>",
+     "</s>", "<start_of_turn>", "<end_of_turn>", "<bos>", "<eos>", "[INST]", "[/INST]", "<<SYS>>",
+     "<think>", "</think>", "<｜User｜>", "<|begin_of_text|>"],
+)  # fmt: skip
+def test_control_tokens_in_data_are_made_inert_and_stay_readable(token):
+    text = f"before {token} after"
+    assert token not in inert(text)
+    assert inert(text).replace(f"{token[0]} ", token[0]) == text
+    for options in ({}, {"reference": text}, {"labels": "roman"}):
+        prompt = render(text, text, text, dict.fromkeys((1, 2), text), (1, 2), **options)
+        assert token not in prompt.text
+
+
+@given(st.text(alphabet="<|>im_startend[]/INS ", max_size=40))
+def test_making_inert_is_done_once(text):
+    assert inert(inert(text)) == inert(text)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"template": "rubrik"}, "unknown template 'rubrik': choose from rubric"),
+        ({"layout": "left"}, "unknown layout 'left'"),
+        ({"labels": "emoji"}, "unknown labels 'emoji'"),
+    ],
+)
+def test_an_unknown_setting_is_named_with_the_choices(options, message):
+    with pytest.raises(ValueError, match=message):
+        rubric(**options)
