@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from importlib.resources import files
 from itertools import chain, count, product
 from pathlib import Path
 from typing import Any
@@ -27,20 +26,13 @@ import yaml
 from scipy.optimize import brentq
 from scipy.special import ndtri
 
+from rubricnb.data import published
 from rubricnb.frames import Items, conform
 from rubricnb.hashing import hash64, uniform
+from rubricnb.judging.generative import Batch, FloatArray, IntArray, logits_of, ordering_tables
 from rubricnb.judging.plan import plan, plan_criteria
-from rubricnb.judging.simulated import (
-    FloatArray,
-    IntArray,
-    Profile,
-    _Batch,
-    _batch,
-    _judged,
-    _logits,
-    _tables,
-    simulate,
-)
+from rubricnb.judging.profiles import Profile
+from rubricnb.judging.simulated import batch_of, simulate
 from rubricnb.permutation import balanced
 
 DATASETS = {"hanna": "HANNA", "summeval": "SummEval", "mt-bench": "MT-Bench", "vicuna": "Vicuna"}
@@ -57,7 +49,7 @@ _SYSTEMS = ("M11", "M20", "M13", "M22")
 
 
 def stand_in(dataset: str) -> Items:
-    """Return items with a dataset's structure and ids but without its texts and ratings.
+    """Return items with the structure of a dataset but without its texts and ratings.
 
     For simulated judges, which read no text. Ratings are drawn where the dataset has some.
 
@@ -119,7 +111,7 @@ def target_shares(pos1: float, pos5: float, chi2: float, n_reads: int) -> FloatA
     --------
     >>> shares = target_shares(0.25, 0.194, 98.7, 5760)
     >>> shares.round(3).tolist(), round(float(5760 * 5 * ((shares - 0.2) ** 2).sum()), 1)
-    ([0.25, 0.196, 0.18, 0.18, 0.194], 98.7)
+    ([0.25, 0.198, 0.179, 0.179, 0.194], 98.7)
     """
     middle = (1 - pos1 - pos5) / 3
     ends = (pos1 - 0.2) ** 2 + (pos5 - 0.2) ** 2 + 3 * (middle - 0.2) ** 2
@@ -128,7 +120,10 @@ def target_shares(pos1: float, pos5: float, chi2: float, n_reads: int) -> FloatA
 
 
 def fit_profiles(
-    load: Callable[[str], Items], path: str | Path | None = None, progress: bool = False
+    load: Callable[[str], Items],
+    path: str | Path | None = None,
+    only: str = "",
+    progress: bool = False,
 ) -> dict[str, dict[str, Any]]:
     """Fit every profile and write them down.
 
@@ -139,6 +134,8 @@ def fit_profiles(
         (the profiles then fit the stand-ins alone).
     path
         Where to write; None only returns.
+    only
+        Fit the profiles whose name begins so.
     progress
         Whether to print a line per profile.
 
@@ -147,10 +144,16 @@ def fit_profiles(
     dict
         By name: ``parameters`` (of `Profile`), ``target`` and ``achieved``, the published and the
         realised figures on ``dataset`` and ``stand_in``.
+
+    Examples
+    --------
+    >>> one = fit_profiles(stand_in, only="v2/gemma-3-27b/vicuna")["v2/gemma-3-27b/vicuna"]
+    >>> one["target"]["chi2"], round(one["achieved"]["stand_in"]["chi2"])
+    (83.7, 84)
     """
     sets = {name: (_asked(load(name)), _asked(stand_in(name))) for name in DATASETS}
     fitted = {}
-    for profile, record in chain(_fit_v2(sets), _fit_v1(sets)):
+    for profile, record in chain(_fit_v2(sets, only), _fit_v1(sets, only)):
         parameters = {k: v for k, v in asdict(profile).items() if v != getattr(_DEFAULT, k)}
         parameters.pop("name")
         fitted[profile.name] = {"parameters": _plain(parameters), **_plain(record)}
@@ -212,7 +215,7 @@ class _Asked:
     """Items under the ten balanced orderings."""
 
     items: Items
-    batch: _Batch
+    batch: Batch
     item: IntArray  # row of the item, per read
 
 
@@ -220,15 +223,17 @@ Sets = dict[str, tuple[_Asked, _Asked]]
 Fitted = tuple[Profile, dict[str, Any]]
 
 
-def _fit_v2(sets: Sets) -> Iterator[Fitted]:
-    table = _published("position_bias_2602.02219v2_table2")
-    criteria = _published("criterion_order_2602.02219v2_table5").set_index(["judge", "dataset"])
+def _fit_v2(sets: Sets, only: str) -> Iterator[Fitted]:
+    table = published("position_bias")
+    criteria = published("criterion_order").set_index(["judge", "dataset"])
     for cell in table.itertuples():
         dataset = next(key for key, name in DATASETS.items() if name == cell.dataset)
         base = Profile(
             f"v2/{cell.judge.lower()}/{dataset}",
             source=f"arXiv:2602.02219v2, Table 2, {cell.judge} on {cell.dataset}",
         )
+        if not base.name.startswith(only):
+            continue
         if dataset in _CRITERIA:
             printed = criteria.loc[(cell.judge, cell.dataset)]
             base = _with_agreement(base, sets[dataset][0], printed["avg_r"])
@@ -284,10 +289,10 @@ def _solve_shares(reads: _Reads, target: FloatArray) -> FloatArray:
 # ---- v1: one judge on all four datasets ------------------------------------------------------
 
 
-def _fit_v1(sets: Sets) -> Iterator[Fitted]:
-    table = _published("score_position_2602.02219v1_table5")
-    agreement = _published("permutation_vs_repeat_2602.02219v1_table2")
-    spread = _published("within_item_sd_2602.02219v1_table3")
+def _fit_v1(sets: Sets, only: str) -> Iterator[Fitted]:
+    table = published("score_position")
+    agreement = published("permutation_vs_repeat")
+    spread = published("within_item_sd")
     for judge, rows in table.groupby("judge", sort=False):
         target = rows.pivot(index="score", columns="position", values="selected_pct") / 100
         own = agreement[(agreement.judge == judge) & (agreement.statistic == "pearson_r")]
@@ -295,6 +300,8 @@ def _fit_v1(sets: Sets) -> Iterator[Fitted]:
         source = f"arXiv:2602.02219v1, Table 5, {judge}"
         # More disagreement with people than by default, so that no score is too rare for its row.
         base = Profile(f"v1/{str(judge).lower()}", text_error=0.6, item_error=0.6, source=source)
+        if not base.name.startswith(only):
+            continue
         base = _with_agreement(base, sets["hanna"][0], own["permutation"].mean())
         yield _fit_rows(base, target.to_numpy(), sets, float(sd))
 
@@ -394,14 +401,14 @@ def _within_item_sd(reads: _Reads, delta: FloatArray) -> float:
 
 def _asked(items: Items) -> _Asked:
     requests = plan(items, balanced(5))
-    row, item, slot, n_slots = _judged(requests, items)
-    return _Asked(items, _batch(requests, items, row, item, slot, n_slots), item)
+    batch, judged = batch_of(requests, items)
+    return _Asked(items, batch, judged.item)
 
 
 def _reads(profile: Profile, asked: _Asked) -> _Reads:
     bare = replace(profile, position_preference=(0.0,), interaction=())
-    tables = _tables(bare, asked.batch.table, 5)
-    logits = _logits(bare, 0, asked.batch, 5, tables)
+    tables = ordering_tables(bare, asked.batch.table, 5)
+    logits = logits_of(bare, 0, asked.batch, 5, tables)
     return _Reads(logits, tables.score[asked.batch.ordering], asked.item)
 
 
@@ -416,10 +423,6 @@ def _joined(parts: Sequence[_Reads]) -> _Reads:
         np.concatenate([part.score for part in parts]),
         np.concatenate([part.item + start for part, start in zip(parts, first, strict=False)]),
     )
-
-
-def _published(table: str) -> pd.DataFrame:
-    return pd.read_csv(files("rubricnb.data").joinpath("published", f"{table}.csv"))
 
 
 # ---- stand-ins -------------------------------------------------------------------------------
@@ -439,7 +442,9 @@ def _summeval() -> Iterator[dict[str, Any]]:
 
 
 def _prompts(dataset: str) -> Iterator[dict[str, Any]]:
-    for number, candidate in product(range(80), _CANDIDATES):
+    # The numbers of the questions as the two benchmarks count them.
+    numbers = range(81, 161) if dataset == "mt-bench" else range(1, 81)
+    for number, candidate in product(numbers, _CANDIDATES):
         prompt = f"{dataset}/{number}"
         row = _row(f"{prompt}/{candidate}", prompt, candidate, "overall", prompt)
         yield row | {"item_id": row["text_id"], "rubric_id": prompt}

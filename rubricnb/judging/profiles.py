@@ -1,0 +1,163 @@
+"""Profiles: the parameters of simulated judges, planted by hand or fitted to a published table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
+
+import yaml
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The parameters of one simulated judge; `rubricnb.judging.generative` has the model.
+
+    Attributes
+    ----------
+    name
+        What follows ``simulated:`` in the judge's slug.
+    sharpness
+        β, 0 or more; 0 is a judge that looks at preferences only.
+    score_preference, position_preference
+        α and γ in logits, at equally spaced points from the first to the last score or position.
+    interaction
+        δ in logits: one row per score, one column per position; empty is none.
+    direction
+        D in score points: mean latent quality under ascending minus under descending options.
+    criterion_position
+        ρ in score points, at equally spaced points from the first to the last criterion.
+    center, human_weight
+        μ in score points; λ, what one point of the human rating is worth.
+    quality_sd, text_share
+        Of the quality drawn where no human rated: its standard deviation in score points, and the
+        share of its variance (0 to 1) that the criteria of a text have in common.
+    text_error, item_error
+        σ_T and σ_I in score points.
+    cluster_order_noise, order_noise, wording_noise
+        σ_G, σ_E and σ_W in score points.
+    unparsed
+        Pairs (ordering, rate): share of its ``feedback`` answers that end without a score. The
+        ordering ``"*"`` stands for every one not named.
+    draw
+        Which of the judges that share these parameters this is: mixed into every random stream.
+    source
+        What the profile was fitted to, or what it is for.
+
+    Examples
+    --------
+    >>> open_profile("first-biased").position_preference
+    (1.0, 0.25, -0.25, -0.5, -0.5)
+    """
+
+    name: str
+    sharpness: float = 4.0
+    score_preference: tuple[float, ...] = (0.0,)
+    position_preference: tuple[float, ...] = (0.0,)
+    interaction: tuple[tuple[float, ...], ...] = ()
+    direction: float = 0.0
+    criterion_position: tuple[float, ...] = (0.0,)
+    center: float = 3.0
+    human_weight: float = 0.8
+    quality_sd: float = 0.9
+    text_share: float = 0.5
+    text_error: float = 0.4
+    item_error: float = 0.4
+    cluster_order_noise: float = 0.1
+    order_noise: float = 0.25
+    wording_noise: float = 0.1
+    unparsed: tuple[tuple[str, float], ...] = ()
+    draw: int = 0
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, list | tuple):  # lists come from YAML; a profile is hashable
+                plain = tuple(tuple(v) if isinstance(v, list) else v for v in value)
+                object.__setattr__(self, field.name, plain)
+        for name in ("sharpness", "quality_sd", "text_error", "item_error", "order_noise",
+                     "cluster_order_noise", "wording_noise"):  # fmt: skip
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"profile {self.name!r}: {name} = {getattr(self, name)}, below 0")
+        for ordering, rate in self.unparsed:
+            if not 0 <= rate <= 1:
+                raise ValueError(f"profile {self.name!r}: rate {rate} of {ordering!r} not in 0..1")
+
+
+PLANTED = (
+    Profile("unbiased", source="no preference for any position"),
+    Profile(
+        "first-biased",
+        position_preference=(1.0, 0.25, -0.25, -0.5, -0.5),
+        source="planted: prefers the first position",
+    ),
+    Profile(
+        "last-biased",
+        position_preference=(-0.5, -0.5, -0.25, 0.25, 1.0),
+        source="planted: prefers the last position",
+    ),
+    Profile(
+        "middle-averse",
+        position_preference=(0.6, -0.2, -0.8, -0.2, 0.6),
+        source="planted: prefers both ends",
+    ),
+    Profile(
+        "criterion-biased",
+        criterion_position=(0.4, 0.0, -0.4),
+        source="planted: scores the criteria asked first higher (Setting 2)",
+    ),
+)
+"""The profiles whose biases are planted by hand; `rubricnb.judging.fitting` writes the others."""
+
+
+def profiles() -> dict[str, Profile]:
+    """Return every profile by name: the planted ones, then those fitted to the papers.
+
+    Fitted profiles are called ``v2/JUDGE/DATASET`` (arXiv:2602.02219v2, Table 2) and ``v1/JUDGE``
+    (v1, Table 5). They reproduce the printed shares; they replicate nothing.
+
+    Examples
+    --------
+    >>> [name for name in profiles() if "/" not in name]
+    ['unbiased', 'first-biased', 'last-biased', 'middle-averse', 'criterion-biased']
+    """
+    return dict(_profiles())
+
+
+def open_profile(name: str) -> Profile:
+    """Return one profile.
+
+    Parameters
+    ----------
+    name
+        A key of `profiles`.
+
+    Raises
+    ------
+    ValueError
+        No such profile; names the nearest ones.
+
+    Examples
+    --------
+    >>> open_profile("unbaised")
+    Traceback (most recent call last):
+    ...
+    ValueError: no simulated profile 'unbaised'; nearest: unbiased
+    """
+    known = _profiles()
+    if name in known:
+        return known[name]
+    near = get_close_matches(name.lower(), known, n=3) or [p.name for p in PLANTED]
+    raise ValueError(f"no simulated profile {name!r}; nearest: {', '.join(near)}")
+
+
+@cache
+def _profiles() -> dict[str, Profile]:
+    known = {p.name: p for p in PLANTED}
+    path = files("rubricnb.judging").joinpath("profiles.yml")
+    if path.is_file():
+        for name, values in (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).items():
+            known[name] = Profile(name, **values["parameters"])
+    return known
