@@ -1,7 +1,40 @@
 """What the answers say."""
 
 from rubricnb.statistics.agreement import agreement
-from rubricnb.statistics.options import option_probabilities
+from rubricnb.statistics.budget import budget_curve
+from rubricnb.statistics.contrast import strategy_contrast
+from rubricnb.statistics.cost import bias_cost, choose_ordering
+from rubricnb.statistics.criterion import benjamini_hochberg, criterion_order
+from rubricnb.statistics.equivalence import MARGINS, equivalence
+from rubricnb.statistics.missing import missing_reads
 from rubricnb.statistics.position import cramers_v, position_bias, score_position
+from rubricnb.statistics.ranking import rank_reversal, reversal_controls, reversal_effect
+from rubricnb.statistics.variation import (
+    order_effect,
+    ordering_rank,
+    variance_components,
+    within_item_sd,
+)
 
-__all__ = ["agreement", "cramers_v", "option_probabilities", "position_bias", "score_position"]
+__all__ = [
+    "MARGINS",
+    "agreement",
+    "benjamini_hochberg",
+    "bias_cost",
+    "budget_curve",
+    "choose_ordering",
+    "cramers_v",
+    "criterion_order",
+    "equivalence",
+    "missing_reads",
+    "order_effect",
+    "ordering_rank",
+    "position_bias",
+    "rank_reversal",
+    "reversal_controls",
+    "reversal_effect",
+    "score_position",
+    "strategy_contrast",
+    "variance_components",
+    "within_item_sd",
+]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from rubricnb.statistics._reads import FloatArray, IntArray
+from rubricnb.statistics._reads import FloatArray, IntArray, by_cluster
 
 LEVEL = 0.95
 Interval = tuple[float, float, float, float]  # low, high, p, standard error
@@ -27,6 +27,33 @@ def t_p_value(statistic: float, n_clusters: int) -> float:
     if n_clusters < 2 or not np.isfinite(statistic):
         return float("nan")
     return float(2 * special.stdtr(n_clusters - 1, -abs(statistic)))
+
+
+def mean_of(values: FloatArray) -> float:
+    """Mean; NaN of nothing (never a warning)."""
+    return float(values.mean()) if len(values) else float("nan")
+
+
+def cluster_mean(values: FloatArray, cluster: IntArray) -> tuple[float, float, int]:
+    """Mean of some values, its standard error over clusters, and the number of clusters.
+
+    With clusters of one size this is the mean of the cluster means and its standard error.
+    """
+    if len(values) == 0:
+        return float("nan"), float("nan"), 0
+    mean = float(values.mean())
+    rest = by_cluster(values - mean, np.unique(cluster, return_inverse=True)[1])
+    n = len(rest)
+    if n < 2:
+        return mean, float("nan"), n
+    return mean, float(np.sqrt(n / (n - 1) * (rest**2).sum()) / len(values)), n
+
+
+def mean_t(values: FloatArray, cluster: IntArray) -> Interval:
+    """Interval and p (against 0) of such a mean: low, high, p, standard error."""
+    mean, se, n = cluster_mean(values, cluster)
+    half = t_quantile(n) * se
+    return mean - half, mean + half, t_p_value(mean / se, n) if se > 0 else float("nan"), se
 
 
 def jackknife_se(leave_out: FloatArray) -> FloatArray:
@@ -84,17 +111,17 @@ def correlation(sums: FloatArray) -> FloatArray:
 def leave_out_spearman(x: FloatArray, y: FloatArray, cluster: IntArray) -> FloatArray:
     """Spearman's ρ without each cluster in turn, ranked anew each time: shape (clusters,)."""
     n_clusters = int(cluster.max()) + 1
-    step = max(1, 4_000_000 // max(len(x), 1))
+    step = max(1, 500_000 // max(len(x), 1))
     parts = []
     for start in range(0, n_clusters, step):
         chosen = np.arange(start, min(start + step, n_clusters))
-        kept = (cluster != chosen[:, None]).astype(np.float64)
-        rank_x, rank_y = (_ranks_without(v, cluster, chosen) for v in (x, y))
-        # Centre the ranks at (N + 1) / 2, so that sums of squares do not lose digits.
-        middle = (kept.sum(axis=1, keepdims=True) + 1) / 2
-        a, b = (rank_x - middle) * kept, (rank_y - middle) * kept
-        sums = np.stack([kept, a, b, a * a, b * b, a * b], axis=-1).sum(axis=1)
-        parts.append(correlation(sums))
+        kept = cluster != chosen[:, None]
+        middle = (kept.sum(axis=1, keepdims=True) + 1) / 2  # the mean of mid-ranks, always
+        a, b = ((_ranks_without(v, cluster, chosen) - middle) * kept for v in (x, y))
+        aa, bb, ab = (np.einsum("gi,gi->g", *pair) for pair in ((a, a), (b, b), (a, b)))
+        defined = (aa > 0) & (bb > 0)
+        rho = ab / np.sqrt(np.where(defined, aa * bb, 1.0))
+        parts.append(np.where(defined, np.clip(rho, -1.0, 1.0), np.nan))
     return np.concatenate(parts)
 
 
@@ -112,13 +139,13 @@ def _ranks_without(values: FloatArray, cluster: IntArray, chosen: IntArray) -> F
 
 
 def bootstrap_weights(
-    n: int, resamples: int, rng: np.random.Generator, chunk: int = 250
+    n: int, resamples: int, rng: np.random.Generator, chunk: int = 50
 ) -> Iterator[FloatArray]:
     """Yield resamples of n units as counts, `chunk` rows at a time: shape (rows, n)."""
     for start in range(0, resamples, chunk):
         rows = min(chunk, resamples - start)
-        drawn = rng.integers(0, n, size=(rows, n), dtype=np.int32)
-        drawn += (np.arange(rows, dtype=np.int32) * np.int32(n))[:, None]
+        drawn = rng.integers(0, n, size=(rows, n))
+        drawn += (np.arange(rows) * n)[:, None]
         counts = np.bincount(drawn.ravel(), minlength=rows * n)
         yield counts.reshape(rows, n).astype(np.float64)
 

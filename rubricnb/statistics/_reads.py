@@ -114,15 +114,20 @@ def read_groups(
 ) -> Iterator[tuple[dict[str, Any], Reads]]:
     """Yield each group's values and its reads."""
     names = grouping(judgments, by, without)
+    slim = judgments[list(dict.fromkeys([*names, *read_columns(judgments, value)]))]
+    for key, part in groups(slim, names):
+        yield key, reads(part, value)
+
+
+def read_columns(judgments: pd.DataFrame, value: Value) -> list[str]:
+    """Return the columns that `reads` looks at; a ValueError names one that is missing."""
     columns = [*_READ_COLUMNS, *(c for c in _OPTIONAL_COLUMNS if c in judgments)]
     if value == "expected_score":
         columns += ["expected_score", *_probability_columns(judgments)]
     elif value != "score":
         raise ValueError(f"value {value!r} is neither 'score' nor 'expected_score'")
     require(judgments, columns, "judgments")
-    slim = judgments[list(dict.fromkeys([*names, *columns]))]
-    for key, part in groups(slim, names):
-        yield key, reads(part, value)
+    return columns
 
 
 def reads(part: pd.DataFrame, value: Value = "score") -> Reads:

@@ -14,6 +14,7 @@ from rubricnb.statistics._inference import t_quantile
 from rubricnb.statistics._placement import Placement, place, read_profiles
 from rubricnb.statistics._preference import log_preference
 from rubricnb.statistics._reads import By, FloatArray, Reads, Value, by_cluster, read_groups
+from rubricnb.statistics.equivalence import MARGINS, equivalence
 
 POWER = 0.80
 ALPHA = 0.05
@@ -50,6 +51,8 @@ def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score"
           negative. Average it over groups before taking a root;
         * ``share_1…n`` with ``_low, _high``: share of reads per position, centred at what the
           parsed reads would give by chance, with 95 % t intervals over clusters;
+        * ``share_1_least, share_1_most`` …: raw shares if no lost read, and if every lost read, had
+          stood there; ``p_equivalent``: TOST that every share lies within ±0.02 of 1/n;
         * ``log_preference_1…n`` with ``_low, _high``: conditional logit of position given each
           item's scores; they sum to 0. Free of how decided the judge is, which shares are not;
         * ``mde``: the V that p_within would detect with 80 % power at 5 %;
@@ -254,6 +257,19 @@ def _shares(placement: Placement, reads: Reads, n_clusters: int) -> dict[str, fl
         out[f"share_{p + 1}"] = share[p]
         out[f"share_{p + 1}_low"] = share[p] - half[p]
         out[f"share_{p + 1}_high"] = share[p] + half[p]
+    out |= _worst_case(placement.count.sum(axis=0), int((reads.order >= 0).sum()))
+    margin, se = MARGINS["share"], half / t_quantile(n_clusters)
+    equal = [equivalence(s - 1 / n, e, n_clusters, margin) for s, e in zip(share, se, strict=True)]
+    return out | {"p_equivalent": float(np.max(equal))}
+
+
+def _worst_case(count: FloatArray, n_asked: int) -> dict[str, float]:
+    """Shares if no lost read, and if every lost read, had stood at a position."""
+    lost = n_asked - count.sum()
+    out = {}
+    for p, c in enumerate(count, start=1):
+        out[f"share_{p}_least"] = c / n_asked
+        out[f"share_{p}_most"] = (c + lost) / n_asked
     return out
 
 

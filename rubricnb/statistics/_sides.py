@@ -1,0 +1,99 @@
+"""Two sides of a comparison: which judgments they are, and the items they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rubricnb.statistics._placement import directions
+from rubricnb.statistics._reads import (
+    By,
+    IntArray,
+    Reads,
+    Value,
+    grouping,
+    groups,
+    read_columns,
+    reads,
+)
+
+_PARTS = ("forward", "reverse", "half-1", "half-2")
+
+
+def sides(
+    judgments: pd.DataFrame, a: Any, b: Any, by: By, value: Value
+) -> Iterator[tuple[dict[str, Any], Reads | None, Reads | None]]:
+    """Yield, for each group, the reads of `a` and of `b`; None for a side without judgments.
+
+    `a` and `b` are two values of one column, the design if both are designs. A design may be
+    followed by ``/forward``, ``/reverse``, ``/half-1`` or ``/half-2``: these of its reads.
+    """
+    (value_a, part_a), (value_b, part_b) = _split(a), _split(b)
+    column = compared_column(judgments, value_a, value_b)
+    names = [name for name in grouping(judgments, by) if name != column]
+    slim = judgments[list(dict.fromkeys([*names, column, *read_columns(judgments, value)]))]
+    for key, part in groups(slim, names):
+        label = part[column].to_numpy()
+        both = []
+        for wanted, piece in ((value_a, part_a), (value_b, part_b)):
+            own = part[label == wanted]
+            both.append(take(reads(own, value), piece) if len(own) else None)
+        yield key, both[0], both[1]
+
+
+def compared_column(judgments: pd.DataFrame, a: Any, b: Any) -> str:
+    """Find the column that holds both values: the design if it can be."""
+    names = grouping(judgments, None)
+    for name in sorted(names, key=lambda name: name != "design"):
+        found = judgments[name].unique()
+        if a in found and b in found:
+            return name
+    known = {name: sorted(map(str, judgments[name].unique())) for name in names}
+    several = {name: values for name, values in known.items() if len(values) > 1}
+    said = "; ".join(f"{name}: {', '.join(values)}" for name, values in several.items())
+    raise ValueError(
+        f"no column of the judgments holds both {a!r} and {b!r}; columns with several values: "
+        f"{said or 'none'}"
+    )
+
+
+def take(side: Reads, piece: str | None) -> Reads:
+    """Keep some reads of a side."""
+    if piece is None:
+        return side
+    n_reads = side.value.shape[1]
+    if piece.startswith("half"):
+        first = np.arange(n_reads) < n_reads // 2
+        kept = np.broadcast_to(first if piece == "half-1" else ~first, side.value.shape)
+    else:
+        turn = np.r_[directions(side.orderings), 0][side.order]  # -1, never asked, finds the 0
+        kept = turn == (1 if piece == "forward" else -1)
+        if not kept.any():
+            raise ValueError(f"'/{piece}': none of the orderings is a {piece} rotation of 1…n")
+    return Reads(
+        side.items,
+        np.where(kept, side.value, np.nan),
+        np.where(kept, side.order, -1),
+        side.orderings,
+        side.probability,
+        side.key,
+    )
+
+
+def shared_items(a: Reads, b: Reads) -> tuple[IntArray, IntArray]:
+    """Rows of the items that both sides have, in the order of `a`."""
+    names = [c for c in ("dataset", "item_id", "criterion") if c in a.items and c in b.items]
+    index_a, index_b = (pd.MultiIndex.from_frame(s.items[names].astype(object)) for s in (a, b))
+    rows_b = index_b.get_indexer(index_a)
+    rows_a = np.flatnonzero(rows_b >= 0)
+    return rows_a.astype(np.int64), rows_b[rows_a].astype(np.int64)
+
+
+def _split(value: Any) -> tuple[Any, str | None]:
+    if isinstance(value, str) and value.rpartition("/")[2] in _PARTS:
+        design, _, piece = value.rpartition("/")
+        return design, piece
+    return value, None

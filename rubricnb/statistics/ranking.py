@@ -1,0 +1,344 @@
+"""Does another ordering make another candidate win?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rubricnb.statistics._inference import cluster_mean, mean_of, mean_t, t_quantile
+from rubricnb.statistics._reads import (
+    By,
+    FloatArray,
+    IntArray,
+    Reads,
+    Value,
+    combine,
+    grouping,
+    groups,
+    item_means,
+    read_columns,
+    reads,
+    require,
+)
+from rubricnb.statistics._sides import shared_items, sides, take
+from rubricnb.statistics.equivalence import MARGINS, equivalence
+
+_MEASURES = ("kendall_tau", "flip_first", "flip_strict", "flip_expected", "discordant", "tied_once")
+_CONTROLS = (
+    ("re-ask", "fixed/half-1", "fixed/half-2"),
+    ("forward against reverse", "balanced/forward", "balanced/reverse"),
+    ("halves of shuffled", "shuffled/half-1", "shuffled/half-2"),
+    ("placebo against placebo", "placebo/half-1", "placebo/half-2"),
+    ("forward against placebo", "balanced/forward", "placebo/half-1"),
+    ("reverse against placebo", "balanced/reverse", "placebo/half-1"),
+)
+
+
+def rank_reversal(
+    judgments: pd.DataFrame,
+    a: Any = "balanced",
+    b: Any = "fixed",
+    by: By = None,
+    value: Value = "score",
+) -> pd.DataFrame:
+    """Compare the rankings of the candidates of each prompt under two strategies.
+
+    Parameters
+    ----------
+    judgments
+        Judgments with ``group_id`` (whose candidates compete) and ``candidate``.
+    a, b
+        As in `strategy_contrast`; ``balanced/forward`` and the like narrow a design.
+    by
+        Columns to group by; by default every condition column but the compared one.
+    value
+        ``score`` or ``expected_score``; candidates are ranked by the mean of their parsed reads.
+
+    Returns
+    -------
+    DataFrame
+        One row a group: ``a, b``; means over prompts, each with a 95 % cluster t interval
+        ``_low, _high``, of
+
+        * ``kendall_tau``: τ-b, over the prompts where it is defined; ``n_undefined`` others have
+          all candidates tied on a side;
+        * ``flip_first``: another winner, the first candidate winning ties (it depends on the
+          candidates' order); ``flip_strict``: no winner in common; ``flip_expected``: ties broken
+          at random;
+        * ``discordant``: pairs ranked oppositely; ``tied_once``: pairs tied on one side only;
+
+        ``n_prompts`` (with two or more candidates scored on both sides), ``n_clusters``,
+        ``reason``.
+
+    Raises
+    ------
+    ValueError
+        Judgments lack ``group_id``, or no column holds both `a` and `b`.
+
+    Notes
+    -----
+    arXiv:2602.02219v2, §5.6, Table 7, which compares means of ten orderings with copies of one
+    integer score. Rounding alone flips a third of the winners: compare `reversal_controls`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> judgments = pd.DataFrame({
+    ...     "item_id": list("abcdabcd"), "cluster_id": list("ppqqppqq"),
+    ...     "group_id": list("ppqqppqq"), "candidate": list("xyxyxyxy"),
+    ...     "design": ["balanced"] * 4 + ["fixed"] * 4, "ordering_index": 1,
+    ...     "ordering": "1-2-3", "score": [1, 2, 3, 1, 1, 3, 2, 3]})
+    >>> rank_reversal(judgments)[["kendall_tau", "flip_first", "n_prompts"]]
+       kendall_tau  flip_first  n_prompts
+    0          0.0         0.5          2
+    """
+    require(judgments, ["group_id"], "judgments")
+    rows = []
+    for key, side_a, side_b in sides(judgments, a, b, by, value):
+        row = {**key, "a": a, "b": b}
+        if side_a is None or side_b is None:
+            row |= {"n_prompts": 0, "reason": f"no judgments of {a if side_a is None else b!r}"}
+        else:
+            row |= _summary(*_compare(side_a, side_b))
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def reversal_controls(
+    judgments: pd.DataFrame, by: By = None, value: Value = "score"
+) -> pd.DataFrame:
+    """Compare rankings between halves of equal budget: what flips without any order effect?
+
+    Parameters
+    ----------
+    judgments, value
+        As in `rank_reversal`, with any of the designs balanced, placebo, shuffled, fixed.
+    by
+        Columns to group by; by default every condition column but the design.
+
+    Returns
+    -------
+    DataFrame
+        One row a group and comparison that its designs allow: ``comparison`` and the columns of
+        `rank_reversal`. The comparisons are re-ask (two halves of fixed), forward against reverse
+        rotations, halves of shuffled, placebo against placebo, and each block of rotations against
+        a placebo half.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> judgments = pd.DataFrame({
+    ...     "item_id": list("abab"), "cluster_id": "p", "group_id": "p", "candidate": list("xyxy"),
+    ...     "design": "fixed", "ordering_index": [1, 1, 2, 2], "ordering": "1-2-3",
+    ...     "score": [1, 2, 1, 2]})
+    >>> reversal_controls(judgments)[["comparison", "kendall_tau", "flip_first"]]
+      comparison  kendall_tau  flip_first
+    0     re-ask          1.0         0.0
+    """
+    rows = []
+    for key, designs in _design_groups(judgments, by, value):
+        for label, a, b in _CONTROLS:
+            pair = [_piece(designs, name) for name in (a, b)]
+            if pair[0] is None or pair[1] is None:
+                continue
+            row = {**key, "comparison": label, "a": a, "b": b}
+            rows.append(row | _summary(*_compare(pair[0], pair[1])))
+    return pd.DataFrame(rows)
+
+
+def reversal_effect(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
+    """Measure how many more winners flip under reordering than under a placebo, budget matched.
+
+    The flips between a block of n rotations and a placebo half, minus those between the two placebo
+    halves, paired by prompt and averaged over the forward and the reverse block.
+
+    Parameters
+    ----------
+    judgments, value
+        As in `rank_reversal`, with the designs balanced and placebo (of 2n reads).
+    by
+        Columns to group by; by default every condition column but the design.
+
+    Returns
+    -------
+    DataFrame
+        One row a group and measure (``flip_first, flip_strict, flip_expected, discordant``):
+        ``measure, effect`` with a 95 % cluster t interval ``low, high``, ``p``, ``p_equivalent``
+        (TOST, ±0.05), ``reordered`` and ``placebo`` (the two terms), ``n_prompts, n_clusters``,
+        ``reason``.
+
+    Raises
+    ------
+    ValueError
+        A group lacks one of the two designs.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> orders = ["1-2-3", "2-3-1", "3-1-2", "3-2-1", "2-1-3", "1-3-2"]
+    >>> judgments = pd.DataFrame({
+    ...     "item_id": (["a"] * 6 + ["b"] * 6) * 2, "cluster_id": "p", "group_id": "p",
+    ...     "candidate": (["x"] * 6 + ["y"] * 6) * 2,
+    ...     "design": ["balanced"] * 12 + ["placebo"] * 12,
+    ...     "ordering_index": [1, 2, 3, 4, 5, 6] * 4, "ordering": orders * 2 + ["1-2-3"] * 12,
+    ...     "score": [3] * 6 + [2] * 6 + [2] * 6 + [3] * 6})
+    >>> reversal_effect(judgments)[["measure", "effect"]].head(1)
+          measure  effect
+    0  flip_first     1.0
+    """
+    rows = []
+    for key, designs in _design_groups(judgments, by, value):
+        missing = [d for d in ("balanced", "placebo") if d not in designs]
+        if missing:
+            raise ValueError(
+                f"no judgments of the design {missing[0]!r}: the order effect on rankings compares "
+                "'balanced' with 'placebo'"
+            )
+        rows += [{**key, **row} for row in _reversal_effect(designs)]
+    return pd.DataFrame(rows)
+
+
+def _design_groups(
+    judgments: pd.DataFrame, by: By, value: Value
+) -> Iterator[tuple[dict[str, Any], dict[str, Reads]]]:
+    require(judgments, ["group_id", "design"], "judgments")
+    # A placebo is an edit of the prompt: what differs with the design is not a condition here.
+    names = [name for name in grouping(judgments, by) if name != "design"]
+    slim = judgments[list(dict.fromkeys([*names, *read_columns(judgments, value)]))]
+    for key, part in groups(slim, names):
+        designs = part["design"].astype(object).to_numpy()
+        found = dict.fromkeys(designs.tolist())
+        yield key, {name: reads(part[designs == name], value) for name in found}
+
+
+def _piece(designs: dict[str, Reads], name: str) -> Reads | None:
+    design, piece = name.split("/")
+    side = designs.get(design)
+    if side is None or (piece.startswith("half") and side.value.shape[1] < 2):
+        return None
+    return take(side, piece)
+
+
+def _reversal_effect(designs: dict[str, Reads]) -> list[dict[str, Any]]:
+    sides = {name: _piece(designs, name) for _, *pair in _CONTROLS[3:] for name in pair}
+    sides["balanced/forward"] = _piece(designs, "balanced/forward")
+    table = {}
+    for label, a, b in _CONTROLS[3:]:
+        side_a, side_b = sides[a], sides[b]
+        if side_a is None or side_b is None:
+            raise ValueError("a placebo design of one read has no halves; use placebo(n, 2 * n)")
+        measures, cluster, prompt = _compare(side_a, side_b)
+        frame = pd.DataFrame(measures, index=prompt).assign(cluster=cluster)
+        table[label] = frame
+    placebo, forward, reverse = table.values()
+    common = placebo.index.intersection(forward.index).intersection(reverse.index)
+    placebo, forward, reverse = (t.loc[common] for t in (placebo, forward, reverse))
+    cluster = placebo["cluster"].to_numpy()
+    rows = []
+    for name in ("flip_first", "flip_strict", "flip_expected", "discordant"):
+        reordered = (forward[name] + reverse[name]).to_numpy() / 2
+        row = {"measure": name, **_paired(reordered - placebo[name].to_numpy(), cluster)}
+        row |= {"reordered": mean_of(reordered), "placebo": mean_of(placebo[name].to_numpy())}
+        row |= {"n_prompts": len(common), "n_clusters": len(np.unique(cluster))}
+        rows.append(row | {"reason": _reason(len(common), len(np.unique(cluster)))})
+    return rows
+
+
+def _paired(difference: FloatArray, cluster: IntArray) -> dict[str, float]:
+    low, high, p, se = mean_t(difference, cluster)
+    effect, n_clusters = mean_of(difference), len(np.unique(cluster))
+    equal = equivalence(effect, se, n_clusters, MARGINS["flips"])
+    return {"effect": effect, "low": low, "high": high, "p": p, "p_equivalent": equal}
+
+
+def _compare(a: Reads, b: Reads) -> tuple[dict[str, FloatArray], IntArray, pd.Index]:
+    """Measures of each prompt, its cluster and its name; candidates scored on both sides count."""
+    rows_a, rows_b = shared_items(a, b)
+    x, y = item_means(a.value)[rows_a], item_means(b.value)[rows_b]
+    items = a.items.iloc[rows_a]
+    seen = ~np.isnan(x) & ~np.isnan(y) & items["group_id"].notna().to_numpy()
+    items = items[seen]
+    if len(items) == 0:
+        nothing = dict.fromkeys(_MEASURES, np.empty(0))
+        return nothing, np.empty(0, dtype=np.int64), pd.RangeIndex(0)
+    columns = [c for c in ("dataset", "group_id", "criterion") if c in items]
+    prompt = combine(items[c] for c in columns)
+    column = _column(items, prompt)
+    shape = (int(prompt.max()) + 1, int(column.max()) + 1)
+    wide = np.full((2, *shape), np.nan)
+    wide[:, prompt, column] = np.stack([x, y])[:, seen]
+    compete = (~np.isnan(wide[0])).sum(axis=1) > 1
+    first = np.unique(prompt, return_index=True)[1]
+    names = pd.MultiIndex.from_frame(items[columns].iloc[first].astype(object))
+    cluster = items["cluster"].to_numpy()[first]
+    # Equal means of different sums can differ in the last digit.
+    measures = prompt_measures(*np.round(wide[:, compete], 9))
+    return measures, cluster[compete], names[compete]
+
+
+def _column(items: pd.DataFrame, prompt: IntArray) -> IntArray:
+    """Place of each item among its prompt's: by candidate, else in order of appearance."""
+    order: Any = np.arange(len(items))
+    if "candidate" in items:
+        candidate = items["candidate"]
+        order = (
+            candidate.cat.codes.to_numpy()
+            if isinstance(candidate.dtype, pd.CategoricalDtype)
+            else pd.factorize(candidate)[0]
+        )
+    sorted_rows = np.lexsort((order, prompt))
+    start = np.flatnonzero(np.r_[True, np.diff(prompt[sorted_rows]) > 0])
+    rank = np.arange(len(prompt)) - np.repeat(start, np.diff(np.r_[start, len(prompt)]))
+    out = np.empty(len(prompt), dtype=np.int64)
+    out[sorted_rows] = rank
+    return out
+
+
+def prompt_measures(x: FloatArray, y: FloatArray) -> dict[str, FloatArray]:
+    """Compare rankings row by row: scores (prompts, candidates), NaN where there is no candidate.
+
+    Examples
+    --------
+    >>> measures = prompt_measures(np.array([[1.0, 2.0, 2.0]]), np.array([[1.0, 3.0, 2.0]]))
+    >>> {name: round(float(value[0]), 3) for name, value in measures.items()}
+    ... # doctest: +NORMALIZE_WHITESPACE
+    {'kendall_tau': 0.816, 'flip_first': 0.0, 'flip_strict': 0.0, 'flip_expected': 0.5,
+     'discordant': 0.0, 'tied_once': 0.333}
+    """
+    i, j = np.triu_indices(x.shape[1], 1)
+    sign_x, sign_y = np.sign(x[:, i] - x[:, j]), np.sign(y[:, i] - y[:, j])
+    pairs = (~np.isnan(sign_x)).sum(axis=1)
+    product = np.nansum(sign_x * sign_y, axis=1)
+    untied = np.sqrt(np.nansum(sign_x**2, axis=1) * np.nansum(sign_y**2, axis=1))
+    top_x, top_y = (v == np.nanmax(v, axis=1, keepdims=True, initial=-np.inf) for v in (x, y))
+    both = (top_x & top_y).sum(axis=1)
+    expected = 1 - both / np.maximum(top_x.sum(axis=1) * top_y.sum(axis=1), 1)
+    return {
+        "kendall_tau": np.where(untied > 0, product / np.where(untied > 0, untied, 1.0), np.nan),
+        "flip_first": (top_x.argmax(axis=1) != top_y.argmax(axis=1)).astype(np.float64),
+        "flip_strict": (both == 0).astype(np.float64),
+        "flip_expected": expected,
+        "discordant": (sign_x * sign_y < 0).sum(axis=1) / pairs,
+        "tied_once": ((sign_x == 0) ^ (sign_y == 0)).sum(axis=1) / pairs,
+    }
+
+
+def _summary(measures: dict[str, FloatArray], cluster: IntArray, _: pd.Index) -> dict[str, Any]:
+    row: dict[str, Any] = {}
+    for name, values in measures.items():
+        defined = ~np.isnan(values)
+        mean, se, n_clusters = cluster_mean(values[defined], cluster[defined])
+        half = t_quantile(n_clusters) * se
+        row |= {name: mean, f"{name}_low": mean - half, f"{name}_high": mean + half}
+    row["n_undefined"] = int(np.isnan(measures["kendall_tau"]).sum())
+    row |= {"n_prompts": len(cluster), "n_clusters": len(np.unique(cluster))}
+    return row | {"reason": _reason(len(cluster), len(np.unique(cluster)))}
+
+
+def _reason(n_prompts: int, n_clusters: int) -> str:
+    if n_prompts == 0:
+        return "no prompt has two candidates scored on both sides"
+    return "one cluster: intervals need two" if n_clusters < 2 else ""

@@ -1,0 +1,405 @@
+"""How much do scores move when only the ordering does?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from rubricnb.permutation import decode
+from rubricnb.statistics._inference import (
+    bootstrap_weights,
+    correlation,
+    mean_of,
+    mean_t,
+    percentile_interval,
+)
+from rubricnb.statistics._placement import directions
+from rubricnb.statistics._reads import (
+    By,
+    FloatArray,
+    IntArray,
+    Reads,
+    Value,
+    by_cluster,
+    copies,
+    read_groups,
+    require,
+)
+from rubricnb.statistics.agreement import human_of
+from rubricnb.statistics.contrast import item_variance, read_moments
+
+RESAMPLES = 1_000
+PERMUTATIONS = 500
+_CROSSED = ("balanced", "williams", "fixed", "single", "descending")
+
+
+def within_item_sd(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
+    """Measure how much the reads of one item differ.
+
+    Parameters
+    ----------
+    judgments, by, value
+        As in `position_bias`; any design with two or more reads per item.
+
+    Returns
+    -------
+    DataFrame
+        One row a group: ``sd`` (mean over items of the sd of their reads, ddof 0, in score points:
+        the paper's) with a 95 % cluster t interval ``sd_low, sd_high``; ``variance`` (mean over
+        items of the variance, ddof 1: unlike sd it does not depend on the number of reads);
+        ``k`` (mean reads per item), ``n_items, n_clusters``, ``reason``.
+
+    Notes
+    -----
+    arXiv:2602.02219v1, Table 3; v2, appendix C.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> judgments = pd.DataFrame({
+    ...     "item_id": list("aabb"), "cluster_id": list("aabb"), "design": "balanced",
+    ...     "ordering_index": [1, 2, 1, 2], "ordering": ["1-2", "2-1"] * 2, "score": [1, 2, 2, 2]})
+    >>> within_item_sd(judgments)[["sd", "variance", "k"]]
+         sd  variance    k
+    0  0.25      0.25  2.0
+    """
+    rows = []
+    for key, reads in read_groups(judgments, by, value):
+        variance = item_variance(reads.value)
+        used = ~np.isnan(variance)
+        count = reads.parsed.sum(axis=1)[used]
+        sd = np.sqrt(variance[used] * (count - 1) / count)
+        low, high, *_ = mean_t(sd, reads.cluster[used])
+        row = {
+            "sd": mean_of(sd),
+            "sd_low": low,
+            "sd_high": high,
+            "variance": mean_of(variance[used]),
+            "k": mean_of(count.astype(np.float64)),
+            "n_items": int(used.sum()),
+            "n_clusters": len(np.unique(reads.cluster[used])),
+            "reason": "" if used.any() else "no item has two parsed reads",
+        }
+        rows.append({**key, **row})
+    return pd.DataFrame(rows)
+
+
+def order_effect(
+    judgments: pd.DataFrame, by: By = None, value: Value = "score", seed: int = 0
+) -> pd.DataFrame:
+    """Express order sensitivity in score points.
+
+    Parameters
+    ----------
+    judgments, by, value
+        As in `position_bias`; all items must see the same orderings.
+    seed
+        Of the permutations behind `spread_null`.
+
+    Returns
+    -------
+    DataFrame
+        One row a group:
+
+        * ``spread``: largest minus smallest mean score over orderings; ``spread_null``: its mean
+          when the orderings are permuted within clusters (500 draws, forward and reverse
+          separately); it is never 0. ``spread_p``: share of draws with as large a spread;
+        * ``ascending, descending``: mean score under 1…n and n…1, and
+          ``ascending_minus_descending`` with a 95 % cluster t interval ``_low, _high`` and ``_p``;
+        * ``forward_minus_reverse`` with ``_low, _high, _p``: all forward against all reverse
+          rotations (NaN where a design has none);
+        * ``deviation``: mean over items of |score − the item's mean|; ``crossing``: share of items
+          that stand above the middle of the scale under some orderings and below under others.
+          Compare both with the same of a placebo or re-ask design: noise moves them too;
+        * ``n_items, n_clusters``, ``reason``.
+
+    Raises
+    ------
+    ValueError
+        A group shows one ordering only.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> judgments = pd.DataFrame({
+    ...     "item_id": list("aabb"), "cluster_id": list("aabb"), "design": "balanced",
+    ...     "ordering_index": [1, 2, 1, 2], "ordering": ["1-2", "2-1"] * 2, "score": [1, 2, 2, 2]})
+    >>> order_effect(judgments)[["spread", "ascending_minus_descending", "crossing"]]
+       spread  ascending_minus_descending  crossing
+    0     0.5                        -0.5       0.5
+    """
+    return pd.DataFrame(
+        [{**key, **_order_effect(reads, seed)} for key, reads in read_groups(judgments, by, value)]
+    )
+
+
+def ordering_rank(
+    judgments: pd.DataFrame,
+    items: pd.DataFrame,
+    ordering: str | None = None,
+    by: By = None,
+    value: Value = "score",
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Rank one ordering among all by the agreement of its single reads with people.
+
+    Parameters
+    ----------
+    judgments, items, by, value
+        As in `agreement`; all items must see the same orderings.
+    ordering
+        Code of the ordering to rank; default ``"1-2-…-n"``.
+    seed
+        Of the cluster bootstrap (1,000 resamples).
+
+    Returns
+    -------
+    DataFrame
+        One row a group: ``ordering, r`` (its r), ``r_mean`` (over all orderings), ``rank`` (1 = the
+        highest r) with its 95 % cluster percentile interval ``rank_low, rank_high``; ``best`` (code
+        of the highest), ``n_orderings, n_items, n_clusters``, ``reason``. The interval usually
+        spans most ranks: the r are nearly equal.
+
+    Raises
+    ------
+    ValueError
+        The ordering is not among those shown.
+
+    Notes
+    -----
+    arXiv:2602.02219v1, Table 4.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> names = list("abcdef")
+    >>> judgments = pd.DataFrame({
+    ...     "item_id": names * 2, "cluster_id": names * 2, "design": "balanced",
+    ...     "ordering_index": [1] * 6 + [2] * 6, "ordering": ["1-2-3"] * 6 + ["3-2-1"] * 6,
+    ...     "score": [1, 1, 2, 2, 3, 3, 1, 2, 1, 3, 2, 3]})
+    >>> items = pd.DataFrame({"item_id": names, "human": [1.0, 1, 2, 2, 3, 4]})
+    >>> ordering_rank(judgments, items)[["r", "r_mean", "rank", "n_orderings"]].round(2)
+          r  r_mean  rank  n_orderings
+    0  0.96    0.77     1            2
+    """
+    require(items, ["item_id", "human"], "items")
+    rows = []
+    for key, reads in read_groups(judgments, by, value):
+        rows.append({**key, **_ordering_rank(reads, human_of(reads, items), ordering, seed)})
+    return pd.DataFrame(rows)
+
+
+def variance_components(
+    judgments: pd.DataFrame, by: By = None, value: Value = "score"
+) -> pd.DataFrame:
+    """Split the variance of single reads: item, ordering, item × ordering, re-ask.
+
+    Parameters
+    ----------
+    judgments, value
+        As in `position_bias`; items × orderings must be crossed (`balanced`, `williams`). Repeats
+        of an ordering, in the same design or as `fixed` beside it, give the re-ask component.
+    by
+        Columns to group by; by default every condition column but the design, over the designs
+        that show all items the same orderings of an unedited prompt.
+
+    Returns
+    -------
+    DataFrame
+        One row a group: ``variance_item, variance_ordering, variance_item_ordering,
+        variance_reask`` (score points², untruncated: an estimate of a small component can be
+        negative); ``reliability`` of the mean over the orderings shown (1 = order-free ranking),
+        ``dependability`` (the same for absolute scores), ``n_items, n_orderings``, ``reason``.
+        Without repeats ``variance_reask`` is NaN and ``variance_item_ordering`` contains it.
+
+    Notes
+    -----
+    Two-way random-effects analysis of variance (generalisability theory, Cronbach et al. 1972) of
+    the cells' means, over items that have every cell.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> judgments = pd.DataFrame({
+    ...     "item_id": list("aabbcc"), "cluster_id": list("aabbcc"), "design": "balanced",
+    ...     "ordering_index": [1, 2] * 3, "ordering": ["1-2-3", "3-2-1"] * 3,
+    ...     "score": [1, 2, 2, 3, 2, 3]})
+    >>> variance_components(judgments)[["variance_item", "variance_ordering"]].round(3)
+       variance_item  variance_ordering
+    0          0.333                0.5
+    """
+    rows = []
+    if by is None and "design" in judgments:
+        judgments = judgments[judgments["design"].isin(_CROSSED)]
+    for key, reads in read_groups(judgments, by, value, () if by else ("design",)):
+        rows.append({**key, **_components(reads)})
+    return pd.DataFrame(rows)
+
+
+def ordering_means(reads: Reads) -> FloatArray:
+    """Mean of each item's parsed reads under each ordering: (items, orderings), NaN without."""
+    n_items, n_orderings = len(reads.items), len(reads.orderings)
+    cell = np.arange(n_items)[:, None] * n_orderings + reads.order
+    own = reads.parsed & (reads.order >= 0)
+    size = n_items * n_orderings
+    count = np.bincount(cell[own], minlength=size)
+    total = np.bincount(cell[own], weights=reads.value[own], minlength=size)
+    mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    return np.asarray(mean.reshape(n_items, n_orderings))
+
+
+def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
+    if len(reads.orderings) < 2:
+        raise ValueError(
+            "every item was seen in one ordering, so there is no order effect to measure; pass "
+            "judgments of a design with several orderings"
+        )
+    mean = ordering_means(reads)
+    complete = ~np.isnan(mean).any(axis=1)
+    n_items = int(complete.sum())
+    names = [
+        *("spread", "spread_null", "spread_p", "ascending", "descending", "deviation", "crossing"),
+        *_contrast_names("ascending_minus_descending"),
+        *_contrast_names("forward_minus_reverse"),
+    ]
+    row: dict[str, Any] = dict.fromkeys(names, np.nan)
+    if n_items == 0:
+        reason = "no item has a parsed read under every ordering"
+        return row | {"n_items": 0, "n_clusters": 0, "reason": reason}
+    x = mean[complete]
+    cluster = np.unique(reads.cluster[complete], return_inverse=True)[1]
+    turn = directions(reads.orderings)
+    row |= _spread(x, cluster, turn, seed)
+    up = np.flatnonzero((np.diff(reads.orderings, axis=1) == 1).all(axis=1))
+    down = np.flatnonzero((np.diff(reads.orderings, axis=1) == -1).all(axis=1))
+    if len(up) and len(down):
+        row |= {"ascending": x[:, up[0]].mean(), "descending": x[:, down[0]].mean()}
+        row |= _paired("ascending_minus_descending", x[:, up[0]] - x[:, down[0]], cluster)
+    if (turn == 1).any() and (turn == -1).any():
+        difference = x[:, turn == 1].mean(axis=1) - x[:, turn == -1].mean(axis=1)
+        row |= _paired("forward_minus_reverse", difference, cluster)
+    middle = (1 + reads.n_options) / 2
+    row["deviation"] = float(np.abs(x - x.mean(axis=1, keepdims=True)).mean())
+    row["crossing"] = float(((x > middle).any(axis=1) & (x < middle).any(axis=1)).mean())
+    n_clusters = int(cluster.max()) + 1
+    reason = "" if n_clusters > 1 else "one cluster: intervals need two"
+    return row | {"n_items": n_items, "n_clusters": n_clusters, "reason": reason}
+
+
+def _spread(x: FloatArray, cluster: IntArray, turn: IntArray, seed: int) -> dict[str, float]:
+    """Spread of the orderings' means, and of means with orderings permuted within clusters."""
+    sums = by_cluster(x, cluster)
+    observed = float(np.ptp(sums.sum(axis=0)) / len(x))
+    blocks = [np.flatnonzero(turn == t) for t in np.unique(turn)]
+    if (turn == 0).any():
+        blocks = [np.arange(len(turn))]
+    rng = np.random.default_rng(seed)
+    draws = np.empty(PERMUTATIONS)
+    for i in range(PERMUTATIONS):
+        total = [rng.permuted(sums[:, block], axis=1).sum(axis=0) for block in blocks]
+        draws[i] = np.ptp(np.concatenate(total)) / len(x)
+    p = (1 + (draws >= observed - 1e-12).sum()) / (1 + PERMUTATIONS)
+    return {"spread": observed, "spread_null": float(draws.mean()), "spread_p": float(p)}
+
+
+def _paired(name: str, difference: FloatArray, cluster: IntArray) -> dict[str, float]:
+    low, high, p, _ = mean_t(difference, cluster)
+    return dict(zip(_contrast_names(name), (difference.mean(), low, high, p), strict=True))
+
+
+def _contrast_names(name: str) -> list[str]:
+    return [name, f"{name}_low", f"{name}_high", f"{name}_p"]
+
+
+def _ordering_rank(
+    reads: Reads, human: FloatArray, ordering: str | None, seed: int
+) -> dict[str, Any]:
+    wanted = decode(ordering) if ordering else tuple(range(1, reads.n_options + 1))
+    found = np.flatnonzero((reads.orderings == wanted).all(axis=1))
+    if len(found) == 0:
+        raise ValueError(f"ordering {'-'.join(map(str, wanted))!r} is not among those shown")
+    if len(reads.orderings) > reads.value.shape[1]:
+        raise ValueError(
+            "items were shown different orderings; an ordering's r needs a design that shows all "
+            "items the same ones ('balanced' or 'williams')"
+        )
+    mean = ordering_means(reads)
+    used = ~np.isnan(mean).any(axis=1) & ~np.isnan(human)
+    codes = ["-".join(map(str, o)) for o in reads.orderings.tolist()]
+    row: dict[str, Any] = {"ordering": codes[found[0]]}
+    names = ("r", "r_mean", "rank", "rank_low", "rank_high")
+    row |= dict.fromkeys(names, np.nan) | {"best": None, "n_orderings": len(codes)}
+    row |= {"n_items": int(used.sum()), "n_clusters": len(np.unique(reads.cluster[used]))}
+    if not used.any():
+        return row | {"reason": "no item has every ordering parsed and a human rating"}
+    cluster = np.unique(reads.cluster[used], return_inverse=True)[1]
+    sums = by_cluster(read_moments(mean[used], human[used]), cluster)  # (clusters, orderings, 6)
+    r = correlation(sums.sum(axis=0))
+    if np.isnan(r).any():
+        return row | {"reason": "r is undefined: some ordering's scores, or the ratings, are equal"}
+    row |= {"r": r[found[0]], "r_mean": r.mean(), "rank": int(_rank(r)[found[0]])}
+    row["best"] = codes[int(r.argmax())]
+    if len(sums) < 2:
+        return row | {"reason": "one cluster: the interval needs two"}
+    weights = bootstrap_weights(len(sums), RESAMPLES, np.random.default_rng(seed))
+    draws = np.concatenate([np.tensordot(w, sums, axes=1) for w in weights])
+    ranks = _rank(correlation(draws))[:, found[0]]
+    row["rank_low"], row["rank_high"] = percentile_interval(ranks)
+    return row | {"reason": ""}
+
+
+def _rank(r: FloatArray) -> FloatArray:
+    """Rank along the last axis, 1 = the highest; NaN where a value is undefined."""
+    rank = stats.rankdata(-r, axis=-1, method="min", nan_policy="propagate")
+    return np.asarray(rank, dtype=np.float64)
+
+
+def _components(reads: Reads) -> dict[str, Any]:
+    mean = ordering_means(reads)
+    used = np.asarray(~np.isnan(mean).any(axis=1))
+    n_items, n_orderings = int(used.sum()), mean.shape[1]
+    names = ("item", "ordering", "item_ordering", "reask")
+    row: dict[str, Any] = {f"variance_{name}": np.nan for name in names}
+    row |= {"reliability": np.nan, "dependability": np.nan}
+    row |= {"n_items": n_items, "n_orderings": n_orderings}
+    if n_orderings < 2:
+        return row | {"reason": "one ordering: nothing is crossed with the items"}
+    if n_items < 2:
+        return row | {"reason": "fewer than two items have a read under every ordering"}
+    reask, per_cell, reasons = _reask(reads, used)
+    x = mean[used]
+    by_item, by_ordering, grand = x.mean(axis=1), x.mean(axis=0), x.mean()
+    rest = x - by_item[:, None] - by_ordering + grand
+    ms_rest = (rest**2).sum() / ((n_items - 1) * (n_orderings - 1))
+    item = by_item.var(ddof=1) - ms_rest / n_orderings
+    ordering = by_ordering.var(ddof=1) - ms_rest / n_items
+    # A cell is the mean of its repeats: it carries its share of the re-ask variance.
+    crossed = ms_rest - (0.0 if np.isnan(reask) else reask * per_cell)
+    row |= dict(
+        zip((f"variance_{n}" for n in names), (item, ordering, crossed, reask), strict=True)
+    )
+    noise = max(ms_rest, 0.0) / n_orderings
+    if item > 0:
+        row["reliability"] = item / (item + noise)
+        row["dependability"] = item / (item + noise + max(ordering, 0.0) / n_orderings)
+    return row | {"reason": "; ".join(reasons)}
+
+
+def _reask(reads: Reads, used: np.ndarray[Any, Any]) -> tuple[float, float, list[str]]:
+    """Variance between repeats of an ordering, and the mean of 1 / repeats over cells."""
+    value = np.where(copies(reads), np.nan, reads.value)[used]
+    order = reads.order[used]
+    squares = freedom = 0.0
+    inverse = []
+    for o in range(len(reads.orderings)):
+        cell = np.where(order == o, value, np.nan)
+        count = (~np.isnan(cell)).sum(axis=1)
+        squares += float(np.nansum(item_variance(cell) * np.maximum(count - 1, 0)))
+        freedom += float(np.maximum(count - 1, 0).sum())
+        inverse.append((1 / np.maximum(count, 1)).mean())
+    if freedom == 0:
+        return float("nan"), 1.0, ["no independent repeats: item × ordering contains re-ask"]
+    return squares / freedom, float(np.mean(inverse)), []
