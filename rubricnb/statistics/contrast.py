@@ -83,7 +83,8 @@ def strategy_contrast(
     Notes
     -----
     arXiv:2602.02219v2, §4.4, §5.2, Table 3. ``k_effective`` takes the variance of one read from the
-    side that shows several orderings, since repeats of one ordering cannot show it.
+    side that shows several orderings, since repeats of one ordering cannot show it. Near 1 it is
+    firm; a value near the number of reads needs some hundred items.
 
     Examples
     --------

@@ -1,0 +1,270 @@
+import numpy as np
+import pandas as pd
+import pytest
+from planted import make_judgments
+from scipy import stats
+from test_agreement import leave_out, pearson, rated, spearman, wide
+
+import rubricnb as rb
+from rubricnb.permutation import balanced, fixed
+from rubricnb.statistics import strategy_contrast
+from rubricnb.statistics.contrast import paired_bootstrap
+
+
+def two(n_clusters=15, per_cluster=4, seed=0, greedy=True, **planted):
+    """Balanced and fixed judgments of the same items, and their ratings."""
+    quality = np.random.default_rng(seed).uniform(1, 5, n_clusters * per_cluster)
+    human = np.round(2 * (quality + np.random.default_rng(seed + 1).normal(0, 1, len(quality)))) / 2
+    parts = [
+        make_judgments(
+            n_clusters,
+            per_cluster,
+            design=design,
+            quality=quality,
+            seed=s,
+            greedy=greedy,
+            **planted,
+        )
+        for design, s in ((balanced(5), seed), (fixed(5, 10), seed + 1000))
+    ]
+    names = parts[0]["item_id"].cat.categories
+    return pd.concat(parts, ignore_index=True), pd.DataFrame({"item_id": names, "human": human})
+
+
+def one(*args, **options):
+    result = strategy_contrast(*args, **options)
+    assert len(result) == 1
+    return result.iloc[0]
+
+
+def jackknife_t(estimate, parts):
+    n = len(parts)
+    se = np.sqrt((n - 1) / n * ((parts - parts.mean()) ** 2).sum())
+    half = stats.t.ppf(0.975, n - 1) * se
+    return estimate - half, estimate + half, 2 * stats.t.sf(abs(estimate / se), n - 1)
+
+
+@pytest.mark.parametrize(
+    ("statistic", "names"),
+    [
+        (pearson, ["delta_r", "low", "high", "p"]),
+        (spearman, ["delta_rho", "delta_rho_low", "delta_rho_high", "delta_rho_p"]),
+    ],
+)
+def test_differences_and_their_jackknife_equal_a_loop(statistic, names):
+    judgments, items = two()
+    sides = [wide(judgments[judgments["design"] == d], items) for d in ("balanced", "fixed")]
+    estimate = statistic(sides[0]) - statistic(sides[1])
+    left = leave_out(sides[0], statistic) - leave_out(sides[1], statistic)
+    expected = (estimate, *jackknife_t(estimate, left))
+    assert one(judgments, items)[names].to_numpy(float) == pytest.approx(np.array(expected))
+
+
+def test_the_macro_difference_equals_a_loop():
+    judgments, items = two(criteria=["a", "b"])
+
+    def macro(table):
+        return np.mean([pearson(part) for _, part in table.groupby("criterion")])
+
+    sides = [wide(judgments[judgments["design"] == d], items) for d in ("balanced", "fixed")]
+    estimate = macro(sides[0]) - macro(sides[1])
+    left = leave_out(sides[0], macro) - leave_out(sides[1], macro)
+    row = one(judgments, items)
+    expected = (estimate, *jackknife_t(estimate, left))
+    found = row[["delta_r_macro", "delta_r_macro_low", "delta_r_macro_high", "delta_r_macro_p"]]
+    assert found.to_numpy(float) == pytest.approx(np.array(expected))
+
+
+def test_the_papers_interval_is_scipys_paired_bootstrap():
+    judgments, items = two(60, 5)
+    a, b = (wide(judgments[judgments["design"] == d], items) for d in ("balanced", "fixed"))
+    assert (a["item_id"] == b["item_id"]).all()
+
+    def difference(x, y, h):
+        return stats.pearsonr(x, h).statistic - stats.pearsonr(y, h).statistic
+
+    expected = stats.bootstrap(
+        (a["score"], b["score"], a["human"]),
+        difference,
+        paired=True,
+        vectorized=False,
+        method="percentile",
+        n_resamples=2000,
+        rng=0,
+    ).confidence_interval
+    low, high, undefined = paired_bootstrap(
+        a["score"].to_numpy(), b["score"].to_numpy(), a["human"].to_numpy()
+    )
+    width = expected.high - expected.low
+    assert (low, high) == pytest.approx((expected.low, expected.high), abs=0.1 * width)
+    assert undefined == 0
+    row = one(judgments, items)
+    assert (row.paper_low, row.paper_high) == pytest.approx((low, high), abs=0.05 * width)
+
+
+def test_single_read_correlations_equal_a_loop():
+    judgments, items = two(greedy=False)
+    singles = {}
+    for design, part in judgments.groupby("design", observed=True):
+        r = [pearson(wide(own, items)) for _, own in part.groupby("ordering_index")]
+        singles[design] = np.mean(r)
+    row = one(judgments, items)
+    assert row.r_single_a == pytest.approx(singles["balanced"])
+    assert row.r_single_b == pytest.approx(singles["fixed"])
+    assert row.delta_single == pytest.approx(singles["balanced"] - singles["fixed"])
+    assert row.delta_single_low < row.delta_single < row.delta_single_high
+
+
+@pytest.mark.parametrize(("greedy", "expected"), [(True, 1), (False, 10)])
+def test_effective_reads(greedy, expected):
+    judgments, items = two(600, 1, greedy=greedy, concentration=0.3)
+    row = one(judgments, items)
+    assert row.k_effective_a == pytest.approx(10)
+    assert row.k_effective_b == pytest.approx(expected, rel=0.25)
+    assert row.k_effective_b == one(judgments, items, a="fixed", b="balanced").k_effective_a
+
+
+def test_effective_reads_of_partly_shared_noise():
+    """Reads of one ordering share half of the variance: K_eff = 1 / (1/2 + 1/2K) = 1.8."""
+    judgments, items = two(200, 1)
+    rng = np.random.default_rng(0)
+    n = len(judgments)
+    fixed_rows = (judgments["design"] == "fixed").to_numpy()
+    own = rng.normal(size=n)
+    shared = rng.normal(size=200)[judgments["item_id"].cat.codes]
+    judgments["score"] = np.where(fixed_rows, (own + shared) / np.sqrt(2), rng.normal(size=n))
+    row = one(judgments, items)
+    assert row.k_effective_b == pytest.approx(1 / (0.5 + 0.05), rel=0.12)
+
+
+def test_swapping_the_sides_turns_the_sign():
+    judgments, items = two()
+    ab, ba = one(judgments, items), one(judgments, items, a="fixed", b="balanced")
+    assert (ba.delta_r, ba.low, ba.high) == pytest.approx((-ab.delta_r, -ab.high, -ab.low))
+    assert ba.p_equivalent == pytest.approx(ab.p_equivalent)
+
+
+def test_size_and_coverage_under_shared_text():
+    """Two judges with equal correlations whose errors are shared within clusters."""
+    hits = papers = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        cluster = np.repeat(np.arange(20), 6)
+        quality, ea, eb = (
+            0.5 * rng.normal(size=120) + 0.9 * rng.normal(size=20)[cluster] for _ in range(3)
+        )
+        frame = pd.DataFrame(
+            {"item_id": np.arange(120).astype(str), "cluster_id": cluster, "ordering_index": 1}
+        ).assign(ordering="1-2-3")
+        judgments = pd.concat(
+            [
+                frame.assign(design="balanced", score=quality + ea),
+                frame.assign(design="fixed", score=quality + eb),
+            ]
+        )
+        items = pd.DataFrame({"item_id": frame["item_id"], "human": quality})
+        row = one(judgments, items)
+        hits += row.low <= 0 <= row.high
+        papers += row.paper_low <= 0 <= row.paper_high
+    low, high = stats.binom.interval(0.999, 200, 0.95)
+    assert low <= hits <= high
+    assert papers < low
+
+
+def test_any_condition_can_be_compared():
+    judgments, items = rated()
+    hot = judgments.assign(temperature=1.0, score=6 - judgments["score"])
+    both = pd.concat([judgments.assign(temperature=0.0), hot])
+    row = one(both, items, a=0.0, b=1.0)
+    assert row.delta_r == pytest.approx(2 * row.r_a)
+    assert row["design"] == "balanced"
+
+
+def test_parts_of_a_design_can_be_compared():
+    judgments, items = rated()
+    row = one(judgments, items, a="balanced/forward", b="balanced/reverse")
+    halves = [
+        judgments[judgments["ordering_index"] <= 5],
+        judgments[judgments["ordering_index"] > 5],
+    ]
+    r = [pearson(wide(half, items)) for half in halves]
+    assert (row.r_a, row.r_b) == pytest.approx(tuple(r))
+    same = one(judgments, items, a="balanced/half-1", b="balanced/half-2")
+    assert same.delta_r == pytest.approx(row.delta_r)
+
+
+# --- bad input -----------------------------------------------------------------------------------
+
+
+def test_an_unknown_side_is_an_error():
+    judgments, items = two()
+    with pytest.raises(ValueError, match=r"'balanced' and 'random'.*design: balanced, fixed"):
+        strategy_contrast(judgments, items, "balanced", "random")
+
+
+def test_a_part_that_a_design_lacks_is_an_error():
+    judgments, items = two()
+    with pytest.raises(ValueError, match="/reverse"):
+        strategy_contrast(judgments, items, "balanced", "fixed/reverse")
+
+
+def test_a_group_without_one_side_is_named():
+    judgments, items = two()
+    other = judgments[judgments["design"] == "balanced"].assign(judge="other")
+    result = strategy_contrast(pd.concat([judgments, other]), items)
+    assert result["reason"].tolist() == ["", "no judgments of 'fixed'"]
+    assert np.isnan(result["delta_r"].iloc[1])
+
+
+def test_only_items_scored_on_both_sides_count():
+    judgments, items = two()
+    gone = (judgments["item_id"] == "i0003") & (judgments["design"] == "fixed")
+    assert one(judgments[~gone], items).n_items == 59
+    judgments.loc[gone, "score"] = pd.NA
+    assert one(judgments, items).n_items == 59
+
+
+@pytest.mark.parametrize("which", ["scores", "ratings"])
+def test_constant_input_is_named(which):
+    judgments, items = two()
+    if which == "scores":
+        judgments.loc[judgments["design"] == "fixed", "score"] = 3
+    else:
+        items["human"] = 2.0
+    row = one(judgments, items)
+    assert np.isnan(row[["delta_r", "low", "p", "delta_rho", "paper_low"]].astype(float)).all()
+    assert "all equal" in row.reason
+
+
+def test_one_cluster_and_one_item_are_named():
+    judgments, items = two(1, 12)
+    row = one(judgments, items)
+    assert np.isfinite(row.delta_r)
+    assert np.isnan(row.low)
+    assert "one cluster" in row.reason
+    row = one(*two(1, 1))
+    assert np.isnan(row.delta_r)
+    assert row.reason
+
+
+def test_nothing_parsed_is_named():
+    judgments, items = two()
+    judgments["score"] = pd.array([pd.NA] * len(judgments), dtype="Int8")
+    row = one(judgments, items)
+    assert row.n_items == 0
+    assert "no item has a score on both sides" in row.reason
+
+
+def test_equal_sides_have_nothing_to_test():
+    judgments, items = rated()
+    both = pd.concat([judgments, judgments.assign(design="copied")])
+    row = one(both, items, a="balanced", b="copied")
+    assert row.delta_r == 0
+    assert row.p_equivalent == 0
+    assert "same scores" in row.reason
+
+
+def test_public_name():
+    judgments, items = two()
+    assert rb.statistics.strategy_contrast is strategy_contrast
+    assert list(strategy_contrast(judgments, items)["a"]) == ["balanced"]

@@ -1,0 +1,118 @@
+import numpy as np
+import pandas as pd
+import pytest
+from planted import FIRST, make_judgments
+
+import rubricnb as rb
+from rubricnb.permutation import decode
+from rubricnb.statistics import bias_cost, choose_ordering
+
+
+def test_table_6_follows_from_table_5():
+    table = rb.published("score_position_2602.02219v1_table5")
+    printed = rb.published("bias_cost_2602.02219v1_table6").set_index("judge")
+    table = table.assign(share=table["selected_pct"] / 100).drop(columns="selected_pct")
+    costs = bias_cost(table)
+    assert len(printed) == 7
+    for judge, own in costs.groupby("judge"):
+        cost = 100 * own.set_index("ordering")["cost"]
+        least = printed.loc[judge, "min_bias_order"].strip("[]").replace(",", "-")
+        assert cost.idxmin() == least
+        assert cost.min() == pytest.approx(printed.loc[judge, "cost_min_bias"], abs=0.1001)
+        assert cost["1-2-3-4-5"] == pytest.approx(printed.loc[judge, "cost_default"], abs=0.1001)
+
+
+def test_cost_is_a_sum_along_the_ordering():
+    table = rb.score_position(make_judgments(30, gamma=FIRST))
+    share = table.set_index(["score", "position"])["share"]
+    costs = bias_cost(table, [[3, 1, 2, 5, 4], [1, 2, 3, 4, 5]])
+    for row in costs.itertuples():
+        shown = decode(row.ordering)
+        assert row.cost == pytest.approx(
+            sum(abs(share[s, p] - 0.2) for p, s in enumerate(shown, 1))
+        )
+    assert costs["ordering"].tolist() == ["3-1-2-5-4", "1-2-3-4-5"]
+
+
+def test_without_preference_costs_are_their_floor():
+    costs = []
+    for seed in range(40):
+        table = rb.score_position(make_judgments(80, concentration=0.5, seed=seed))
+        costs.append(bias_cost(table))
+    costs = pd.concat(costs)
+    assert costs["cost"].mean() == pytest.approx(costs["cost_null"].mean(), rel=0.1)
+
+
+@pytest.mark.parametrize(("n_reads", "floor"), [(100, 0.160), (500, 0.071), (1000, 0.050)])
+def test_multinomial_floor_equals_simulation(n_reads, floor):
+    table = pd.DataFrame(
+        {
+            "score": np.repeat(np.arange(1, 6), 5),
+            "position": np.tile(np.arange(1, 6), 5),
+            "share": 0.2,
+            "n": float(n_reads),
+        }
+    )
+    null = bias_cost(table)["cost_null"]
+    draws = np.random.default_rng(0).binomial(n_reads, 0.2, (20_000, 5)) / n_reads
+    assert null.to_numpy() == pytest.approx(np.abs(draws - 0.2).sum(axis=1).mean(), rel=0.02)
+    assert null.iloc[0] == pytest.approx(floor, abs=0.001)
+
+
+def test_shares_without_counts_have_no_floor():
+    table = rb.score_position(make_judgments(20))[["score", "position", "share"]]
+    assert bias_cost(table)["cost_null"].isna().all()
+
+
+def test_a_score_never_given_has_no_cost():
+    judgments = make_judgments(20)
+    table = rb.score_position(judgments[judgments["score"] != 4])
+    assert bias_cost(table)["cost"].isna().all()
+
+
+def test_groups_keep_their_names():
+    judgments = make_judgments(20)
+    both = pd.concat([judgments, judgments.assign(judge="other")])
+    costs = bias_cost(rb.score_position(both))
+    assert costs.groupby("judge").size().to_dict() == {"simulated": 10, "other": 10}
+
+
+@pytest.mark.parametrize("orderings", [[[1, 2, 3]], [[1, 1, 2, 3, 4]], [[0, 1, 2, 3, 4]]])
+def test_an_ordering_that_is_no_permutation_is_an_error(orderings):
+    table = rb.score_position(make_judgments(5))
+    with pytest.raises(ValueError, match=r"permutations of 1\.\.5"):
+        bias_cost(table, orderings)
+
+
+def test_a_table_with_a_hole_is_an_error():
+    table = rb.score_position(make_judgments(5))
+    with pytest.raises(ValueError, match="every score 1…n at every position"):
+        bias_cost(table[table["score"] != 2])
+
+
+def test_a_chosen_cost_is_biased_down_and_the_held_out_one_is_not():
+    rows = [
+        choose_ordering(make_judgments(40, concentration=0.5, seed=s), splits=20).iloc[0]
+        for s in range(10)
+    ]
+    table = pd.DataFrame(rows)
+    assert (table["cost_chosen"] < table["cost_held_out"]).all()
+    # Without a preference the choice is among noise: held out, it is like any candidate.
+    assert table["cost_held_out"].mean() == pytest.approx(table["cost_mean"].mean(), rel=0.08)
+    assert table["chosen_again"].mean() < 0.4
+
+
+def test_a_strong_preference_of_one_score_is_found_again():
+    judgments = make_judgments(200, concentration=1)
+    # Score 1 is taken whenever it stands first: an ordering that puts it there costs most.
+    judgments.loc[judgments["ordering"].astype(str).str.startswith("1"), "score"] = 1
+    row = choose_ordering(judgments, [[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]], splits=30).iloc[0]
+    assert row["chosen_again"] > 0.9
+    assert row["cost_held_out"] < row["cost_mean"]
+
+
+def test_halves_need_two_clusters():
+    row = choose_ordering(make_judgments(1, 30)).iloc[0]
+    assert "one cluster" in row["reason"]
+    assert np.isnan(row["cost_held_out"])
+    assert row["cost"] >= 0
