@@ -204,7 +204,7 @@ def _counts(frame: pd.DataFrame) -> dict[str, Any]:
         "cached_tokens": int(calls["cached_tokens"].sum()),
         "completion_tokens": int(calls["completion_tokens"].sum()),
         "seconds": round(float(calls["seconds"].sum()), 1),
-        "items_sha256": hashlib.sha256("\n".join(sorted(frame["item_id"].unique())).encode())
+        "item_ids_sha256": hashlib.sha256("\n".join(sorted(frame["item_id"].unique())).encode())
         .hexdigest(),
     }  # fmt: skip
 

@@ -1,0 +1,116 @@
+"""The store under real faults: other versions, a full disk, other processes, odd text."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rubricnb.judging.contract import Reply
+from rubricnb.judging.store import VERSION, Store, StoreError
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "replies.sqlite"
+
+
+def test_replies_survive_closing(path):
+    reply = Reply(7, "Feedback … [RESULT] 4", "stop", ((0.1, 0.2),), 10, 5, 3, 0.25)
+    with Store(path) as store:
+        store.put("k", "judge", reply)
+    with Store(path) as store:
+        kept = store.get(["k", "other"])
+    assert list(kept) == ["k"]
+    fields = [f for f in Reply.__slots__ if f != "request_id"]
+    assert all(getattr(kept["k"], f) == getattr(reply, f) for f in fields)
+
+
+@given(text=st.text(), odd=st.sampled_from(["", "\ud800", "\x00", "🦀" * 1000, "x" * 100_000]))
+def test_any_text_can_be_kept(tmp_path_factory, text, odd):
+    with Store(tmp_path_factory.mktemp("s") / "replies.sqlite") as store:
+        store.put("k", "judge", Reply(1, text + odd))
+        kept = store.get(["k"])["k"].text
+    assert kept == (text + odd).encode("utf-8", "replace").decode()
+
+
+def test_many_keys_are_looked_up_at_once(path):
+    keys = [f"k{i}" for i in range(1_700)]
+    with Store(path) as store:
+        for key in keys:
+            store.put(key, "judge", Reply(1, key))
+        assert {k: r.text for k, r in store.get(keys).items()} == {k: k for k in keys}
+        assert store.answered([*keys, "new"]) == set(keys)
+        assert len(store) == 1_700
+
+
+def test_a_later_reply_replaces_an_error(path):
+    with Store(path) as store:
+        store.put("k", "judge", Reply(1, "", "error", error="503"))
+        assert store.answered(["k"], retry_errors=float("inf")) == set()
+        store.put("k", "judge", Reply(1, "[RESULT] 1"))
+        assert store.answered(["k"], retry_errors=float("inf")) == {"k"}
+        assert len(store) == 1
+
+
+@pytest.mark.parametrize(("version", "age"), [(VERSION + 1, "newer"), (0, "older")])
+def test_a_store_of_another_version_is_left_alone_and_says_what_to_do(path, version, age):
+    with Store(path) as store:
+        store.put("k", "judge", Reply(1, "x"))
+    other = sqlite3.connect(path)
+    other.execute(f"PRAGMA user_version={version}")
+    other.commit()
+    other.close()
+    with pytest.raises(StoreError, match=f"written by an? {age} rubricnb.*RUBRICNB_STORE"):
+        Store(path)
+    assert sqlite3.connect(path).execute("SELECT text FROM replies").fetchall() == [("x",)]
+
+
+def test_a_file_that_is_no_store_is_named(path):
+    path.write_bytes(b"not a database, but long enough to be looked at as one" * 100)
+    with pytest.raises(StoreError, match=r"replies\.sqlite is not a store"):
+        Store(path)
+
+
+def test_a_full_disk_keeps_what_was_committed_and_says_so(path):
+    with Store(path) as store:
+        store.put("kept", "judge", Reply(1, "x"))
+        pages = store._db.execute("PRAGMA page_count").fetchone()[0]
+        store._db.execute(f"PRAGMA max_page_count={pages + 2}")
+        with pytest.raises(StoreError, match=r"no room left.*every reply.*kept"):
+            for i in range(100):
+                store.put(f"k{i}", "judge", Reply(1, "y" * 4000))
+        assert store.get(["kept"])["kept"].text == "x"
+    with Store(path) as store:
+        assert "kept" in store.get(["kept"])
+        store.put("again", "judge", Reply(1, "z"))  # with room, it goes on
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_one_may_not_write_is_named(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(StoreError, match="RUBRICNB_STORE"):
+        Store(tmp_path / "sub" / "replies.sqlite")
+
+
+def test_a_path_below_a_file_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="RUBRICNB_STORE"):
+        Store(tmp_path / "file" / "replies.sqlite")
+
+
+def test_a_lease_keeps_others_away_while_its_process_lives_and_not_longer(path):
+    dies = "import os, sys; from rubricnb.judging.store import Store; "
+    dies += "Store(sys.argv[1]).claim(['a', 'b']); os._exit(9)"  # gives nothing back
+    assert subprocess.run([sys.executable, "-c", dies, path], timeout=60).returncode == 9
+    with Store(path) as store:
+        assert store._db.execute("SELECT COUNT(*) FROM leases").fetchone() == (2,)
+        assert store.claim(["a", "b", "c"]) == {"a", "b", "c"}
+    with Store(path) as mine, Store(path) as other_run:
+        assert mine.claim(["a", "b"]) == {"a", "b"}
+        assert other_run.claim(["b", "c"]) == {"c"}
+        mine.release()
+        assert other_run.claim(["a", "b"]) == {"a", "b"}
