@@ -7,6 +7,7 @@ from rubricnb.statistics.cost import bias_cost, choose_ordering
 from rubricnb.statistics.criterion import benjamini_hochberg, criterion_order
 from rubricnb.statistics.equivalence import MARGINS, equivalence
 from rubricnb.statistics.missing import missing_reads
+from rubricnb.statistics.options import option_probabilities
 from rubricnb.statistics.position import cramers_v, position_bias, score_position
 from rubricnb.statistics.ranking import rank_reversal, reversal_controls, reversal_effect
 from rubricnb.statistics.variation import (
@@ -27,6 +28,7 @@ __all__ = [
     "criterion_order",
     "equivalence",
     "missing_reads",
+    "option_probabilities",
     "order_effect",
     "ordering_rank",
     "position_bias",
