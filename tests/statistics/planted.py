@@ -125,3 +125,48 @@ def make_rated(n_clusters=20, per_cluster=6, shared=0.5, noise=1.0, k=1, seed=0,
         }
     )
     return judgments, items
+
+
+def make_criterion_judgments(
+    n_clusters=30,
+    per_cluster=1,
+    design=None,
+    effect=None,
+    noise=0.6,
+    text_noise=0.0,
+    names=("plot", "style", "wit"),
+    seed=0,
+):
+    """Setting 2: every text scored on several criteria in several orders.
+
+    `effect[p]` is added to a criterion's score when it stands at position p + 1; `text_noise` is
+    the sd of a text × position effect that all texts of a cluster share.
+    """
+    rng = np.random.default_rng(seed)
+    k = len(names)
+    design = design or balanced(k)
+    orders = design.orderings("all") - 1
+    n_texts = n_clusters * per_cluster
+    cluster = np.repeat(np.arange(n_clusters), per_cluster)
+    text, read, place = (a.ravel() for a in np.indices((n_texts, len(orders), k)))
+    criterion = orders[read, place]
+    shared = text_noise * rng.normal(size=(n_clusters, k, k))
+    score = (
+        3
+        + rng.normal(size=(n_texts, k))[text, criterion]
+        + (np.zeros(k) if effect is None else np.asarray(effect))[place]
+        + shared[cluster[text], criterion, place]
+        + noise * rng.normal(size=len(text))
+    )
+    return pd.DataFrame(
+        {
+            "item_id": pd.Categorical([f"t{t:03d}" for t in text]),
+            "cluster_id": pd.Categorical([f"c{c}" for c in cluster[text]]),
+            "judge": "simulated",
+            "design": design.name,
+            "criterion": pd.Categorical(np.asarray(names)[criterion]),
+            "criterion_position": pd.array(place + 1, dtype="Int8"),
+            "ordering_index": read + 1,
+            "score": np.round(score),
+        }
+    )

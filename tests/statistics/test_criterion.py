@@ -1,0 +1,172 @@
+import numpy as np
+import pandas as pd
+import pytest
+from planted import make_criterion_judgments
+from scipy import stats
+
+import rubricnb as rb
+from rubricnb.permutation import balanced, fixed, shuffled, williams
+from rubricnb.statistics import benjamini_hochberg, criterion_order
+
+FOUR = ("plot", "style", "wit", "depth")
+
+
+def blocks(judgments, criterion):
+    own = judgments[judgments["criterion"] == criterion]
+    cells = own.groupby(["item_id", "criterion_position"], observed=True)["score"].mean()
+    return cells.unstack()
+
+
+@pytest.mark.parametrize("names", [("plot", "style", "wit"), FOUR])
+def test_friedman_and_w_are_scipys(names):
+    judgments = make_criterion_judgments(names=names, effect=np.linspace(0, 0.5, len(names)))
+    result = criterion_order(judgments).set_index("criterion")
+    for name in names:
+        cells = blocks(judgments, name)
+        expected = stats.friedmanchisquare(*cells.to_numpy().T)
+        row = result.loc[name]
+        assert row.friedman == pytest.approx(expected.statistic)
+        assert row.p == pytest.approx(expected.pvalue)
+        assert row.kendall_w == pytest.approx(expected.statistic / (30 * (len(names) - 1)))
+        assert row.delta_pos == pytest.approx(np.ptp(cells.mean().to_numpy()))
+        assert row.mean_2 == pytest.approx(cells[2].mean())
+        assert (row.n_blocks, row.n_dropped, row.n_clusters) == (30, 0, 30)
+        assert row.n_reads == 60 * len(names)
+
+
+def test_the_sensitivity_averages_the_texts_of_a_cluster():
+    judgments = make_criterion_judgments(20, 4, effect=(0, 0.1, 0.3))
+    row = criterion_order(judgments).iloc[0]
+    cells = blocks(judgments, row["criterion"])
+    cluster = judgments.groupby("item_id", observed=True)["cluster_id"].first()
+    means = cells.groupby(cluster.astype(str)).mean()
+    expected = stats.friedmanchisquare(*means.round(9).to_numpy().T)
+    assert row.friedman_cluster == pytest.approx(expected.statistic)
+    assert row.p_cluster == pytest.approx(expected.pvalue)
+    assert (row.n_blocks, row.n_clusters) == (80, 20)
+
+
+def test_the_closed_form_equals_permutation():
+    judgments = make_criterion_judgments(12, 3, effect=(0, 0.2, 0.1), text_noise=0.3)
+    row = criterion_order(judgments).iloc[0]
+    cells = blocks(judgments, row["criterion"])
+    cluster = judgments.groupby("item_id", observed=True)["cluster_id"].first()
+    sums = cells.groupby(cluster.astype(str)).sum().to_numpy()
+    rng = np.random.default_rng(5)
+    totals = np.array([rng.permuted(sums, axis=1).sum(axis=0) for _ in range(4000)])
+    rest = totals - totals.mean(axis=1, keepdims=True)
+    observed = sums.sum(axis=0) - sums.sum() / 3
+    inverse = np.linalg.pinv(np.cov(rest.T))
+    q = np.einsum("bi,ij,bj->b", rest, inverse, rest)
+    assert row.q == pytest.approx(observed @ inverse @ observed, rel=0.1)
+    assert row.p_within == pytest.approx((q >= row.q).mean(), abs=0.03)
+    assert row.delta_pos_null == pytest.approx((np.ptp(totals, axis=1) / 36).mean(), rel=0.05)
+
+
+def test_size_where_texts_share_a_reaction_and_friedmans_fails():
+    ours = friedmans = 0
+    for seed in range(130):
+        judgments = make_criterion_judgments(25, 4, text_noise=0.6, seed=seed)
+        result = criterion_order(judgments)
+        ours += (result["p_within"] < 0.05).sum()
+        friedmans += (result["p"] < 0.05).sum()
+    low, high = stats.binom.interval(0.999, 390, 0.05)
+    assert low <= ours <= high
+    assert friedmans > high
+
+
+def test_a_planted_gap_is_recovered_above_its_null():
+    judgments = make_criterion_judgments(200, effect=(0.0, 0.3, 0.5))
+    result = criterion_order(judgments)
+    assert result["delta_pos"].to_numpy() == pytest.approx(np.full(3, 0.5), abs=0.15)
+    assert (result["delta_pos_null"] < 0.15).all()
+    assert (result["delta_pos_null"] > 0).all()
+    assert (result["delta_pos_p"] < 0.01).all()
+    assert (result["p_equivalent"] > 0.9).all()
+
+
+def test_no_gap_is_equivalent_to_none_with_enough_texts():
+    result = criterion_order(make_criterion_judgments(1500, noise=0.4))
+    assert (result["p_equivalent"] < 0.05).all()
+
+
+def test_the_family_is_the_returned_rows():
+    a = make_criterion_judgments(effect=(0, 0.1, 0.2))
+    b = make_criterion_judgments(seed=1).assign(judge="other")
+    result = criterion_order(pd.concat([a, b]))
+    assert len(result) == 6
+    expected = stats.false_discovery_control(result["p"])
+    assert result["p_adjusted"].to_numpy() == pytest.approx(expected)
+    expected = stats.false_discovery_control(result["p_within"])
+    assert result["p_within_adjusted"].to_numpy() == pytest.approx(expected)
+
+
+def test_undefined_p_values_stay_out_of_the_family():
+    p = pd.Series([0.01, np.nan, 0.04])
+    assert benjamini_hochberg(p)[[0, 2]] == pytest.approx(
+        stats.false_discovery_control([0.01, 0.04])
+    )
+    assert np.isnan(benjamini_hochberg(pd.Series([np.nan]))).all()
+
+
+@pytest.mark.parametrize("design", [balanced(4), williams(4)])
+def test_forward_and_reverse_reads_of_a_cell_are_averaged(design):
+    judgments = make_criterion_judgments(10, design=design, names=FOUR)
+    row = criterion_order(judgments).iloc[0]
+    assert row.n_blocks == 10
+    assert row.n_reads == 10 * design.k
+
+
+def test_incomplete_blocks_are_dropped_and_counted():
+    judgments = make_criterion_judgments()
+    gone = (judgments["item_id"] == "t003") & (judgments["criterion_position"] == 2)
+    judgments.loc[gone, "score"] = np.nan
+    row = criterion_order(judgments).iloc[0]
+    assert (row.n_blocks, row.n_dropped) == (29, 1)
+    one_read_left = judgments[~(gone & (judgments["ordering_index"] > 3))]
+    assert criterion_order(one_read_left).iloc[0].n_dropped == 1
+
+
+# --- bad input -----------------------------------------------------------------------------------
+
+
+def test_a_fixed_order_is_an_error():
+    with pytest.raises(ValueError, match="'plot' always stands at position 1"):
+        criterion_order(make_criterion_judgments(design=fixed(3, 4)))
+
+
+def test_setting_1_is_an_error():
+    judgments = make_criterion_judgments().drop(columns="criterion_position")
+    with pytest.raises(ValueError, match="'criterion_position'"):
+        criterion_order(judgments)
+
+
+def test_no_complete_block_is_named():
+    judgments = make_criterion_judgments(design=shuffled(3, 2))
+    row = criterion_order(judgments).iloc[0]
+    judgments["score"] = np.nan
+    nothing = criterion_order(judgments).iloc[0]
+    for each in (row, nothing):
+        if each.n_blocks == 0:
+            assert "every position" in each.reason
+            assert np.isnan(each.friedman)
+    assert nothing.n_blocks == 0
+
+
+def test_constant_scores_are_named():
+    judgments = make_criterion_judgments().assign(score=3)
+    row = criterion_order(judgments).iloc[0]
+    assert np.isnan(row.friedman)
+    assert (row.q, row.p_within, row.delta_pos) == (0, 1, 0)
+    assert "no block's score changes" in row.reason
+
+
+def test_one_cluster_is_named():
+    row = criterion_order(make_criterion_judgments(1, 12)).iloc[0]
+    assert np.isnan(row.p_within)
+    assert np.isfinite(row.friedman)
+    assert "one cluster" in row.reason
+
+
+def test_public_name():
+    assert rb.statistics.criterion_order is criterion_order

@@ -1,0 +1,240 @@
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from planted import FIRST, make_judgments
+from scipy import stats
+
+import rubricnb as rb
+from rubricnb.permutation import balanced, fixed, placebo, shuffled
+from rubricnb.statistics import rank_reversal, reversal_controls, reversal_effect
+from rubricnb.statistics.ranking import prompt_measures
+
+MEASURES = ["kendall_tau", "flip_first", "flip_strict", "flip_expected", "discordant", "tied_once"]
+scores = st.lists(st.integers(1, 4), min_size=3, max_size=5)
+
+
+def competing(design, n_prompts=40, candidates=4, seed=0, quality_seed=0, **planted):
+    """Candidates a, b, … of each prompt; a prompt is a cluster."""
+    rng = np.random.default_rng(quality_seed)
+    quality = rng.normal(3, 0.7, n_prompts * candidates).clip(1, 5)
+    judgments = make_judgments(
+        n_prompts, candidates, design=design, quality=quality, seed=seed, **planted
+    )
+    number = judgments["item_id"].cat.codes.to_numpy()
+    return judgments.assign(
+        group_id=judgments["cluster_id"].astype(str),
+        candidate=pd.Categorical(np.array(list("abcdefgh"))[number % candidates]),
+    )
+
+
+def both(**planted):
+    return pd.concat(
+        [
+            competing(balanced(5), seed=1, **planted),
+            competing(fixed(5, 10), seed=2, greedy=True, **planted),
+        ],
+        ignore_index=True,
+    )
+
+
+def loop(x, y):
+    """The definitions, one prompt, in plain Python."""
+    pairs = [(i, j) for i in range(len(x)) for j in range(i)]
+    signs = [(np.sign(x[i] - x[j]), np.sign(y[i] - y[j])) for i, j in pairs]
+    top_x = {i for i, v in enumerate(x) if v == max(x)}
+    top_y = {i for i, v in enumerate(y) if v == max(y)}
+    same = sum((i in top_x) / len(top_x) * (i in top_y) / len(top_y) for i in range(len(x)))
+    return {
+        "flip_first": float(min(top_x) != min(top_y)),
+        "flip_strict": float(not top_x & top_y),
+        "flip_expected": 1 - same,
+        "discordant": np.mean([a * b < 0 for a, b in signs]),
+        "tied_once": np.mean([(a == 0) != (b == 0) for a, b in signs]),
+    }
+
+
+@given(scores, scores, st.integers(0, 2))
+def test_measures_equal_scipy_and_a_loop(x, y, absent):
+    n = min(len(x), len(y))
+    x, y = x[:n], y[:n]
+    wide = [np.array([[*v, *[np.nan] * absent]], dtype=float) for v in (x, y)]
+    found = {name: value[0] for name, value in prompt_measures(*wide).items()}
+    tau = stats.kendalltau(x, y).statistic
+    assert found.pop("kendall_tau") == pytest.approx(tau, nan_ok=True)
+    assert found == pytest.approx(loop(x, y))
+    assert found["flip_strict"] <= found["flip_expected"]
+
+
+def test_rank_reversal_averages_prompts():
+    judgments = both(gamma=FIRST)
+    row = rank_reversal(judgments).iloc[0]
+    means = judgments.groupby(["design", "group_id", "candidate"], observed=True)["score"].mean()
+    measures = []
+    for prompt in judgments["group_id"].unique():
+        x, y = (means[d, prompt].to_numpy(float).round(9) for d in ("balanced", "fixed"))
+        measures.append({"kendall_tau": stats.kendalltau(x, y).statistic, **loop(x, y)})
+    expected = pd.DataFrame(measures)
+    assert row[MEASURES].to_dict() == pytest.approx(expected.mean().to_dict())
+    assert row.n_undefined == expected["kendall_tau"].isna().sum()
+    interval = stats.t.interval(
+        0.95, 39, expected["flip_first"].mean(), expected["flip_first"].sem()
+    )
+    assert (row.flip_first_low, row.flip_first_high) == pytest.approx(interval)
+    assert (row.n_prompts, row.n_clusters, row.reason) == (40, 40, "")
+
+
+def test_criteria_of_one_prompt_are_ranked_apart():
+    judgments = both()
+    number = judgments["item_id"].cat.codes.to_numpy() // 4
+    judgments["criterion"] = np.where(number % 2, "wit", "plot")
+    judgments["group_id"] = "g" + pd.Series(number // 2).astype(str)
+    assert rank_reversal(judgments).iloc[0].n_prompts == 40
+
+
+def test_a_ranking_against_itself_does_not_flip():
+    judgments = competing(balanced(5))
+    twice = pd.concat([judgments, judgments.assign(design="again")])
+    row = rank_reversal(twice, "balanced", "again").iloc[0]
+    assert row.kendall_tau == pytest.approx(1)
+    assert row.flip_first == row.flip_strict == row.discordant == row.tied_once == 0
+
+
+def test_a_reversed_ranking_is_minus_one():
+    judgments = competing(balanced(5))
+    turned = judgments.assign(design="turned", score=6 - judgments["score"])
+    row = rank_reversal(pd.concat([judgments, turned]), "balanced", "turned").iloc[0]
+    assert row.kendall_tau == pytest.approx(-1)
+
+
+def test_rounding_alone_flips_a_third_of_the_winners():
+    """No judge at all: qualities against their own rounding (normal, sd 0.7, four candidates)."""
+    quality = np.random.default_rng(0).normal(3, 0.7, (20_000, 4)).clip(1, 5)
+    measures = prompt_measures(quality, np.round(quality))
+    assert np.nanmean(measures["kendall_tau"]) == pytest.approx(0.815, abs=0.01)
+    assert measures["flip_first"].mean() == pytest.approx(0.325, abs=0.03)
+    assert measures["flip_strict"].mean() == 0
+
+
+# --- controls ------------------------------------------------------------------------------------
+
+
+def all_designs(**planted):
+    designs = [balanced(5), placebo(5, 10), shuffled(5, 10), fixed(5, 10)]
+    parts = [competing(d, seed=i, **planted) for i, d in enumerate(designs)]
+    return pd.concat(parts, ignore_index=True)
+
+
+def test_controls_without_an_effect_agree_with_one_another():
+    controls = reversal_controls(all_designs(n_prompts=150, concentration=0.3))
+    assert controls["comparison"].tolist() == [
+        "re-ask",
+        "forward against reverse",
+        "halves of shuffled",
+        "placebo against placebo",
+        "forward against placebo",
+        "reverse against placebo",
+    ]
+    assert np.ptp(controls["flip_expected"]) < 0.15
+    assert (controls["n_prompts"] == 150).all()
+
+
+def test_only_possible_controls_are_returned():
+    controls = reversal_controls(competing(balanced(5)))
+    assert controls["comparison"].tolist() == ["forward against reverse"]
+
+
+def test_the_order_effect_is_the_mean_of_two_paired_differences():
+    judgments = all_designs(gamma=np.array(FIRST) * 4, concentration=0.5)
+    effect = reversal_effect(judgments).set_index("measure")
+    controls = reversal_controls(judgments).set_index("comparison")
+    for name in effect.index:
+        reordered = controls.loc[["forward against placebo", "reverse against placebo"], name]
+        placebo_flips = controls.loc["placebo against placebo", name]
+        assert effect.loc[name, "effect"] == pytest.approx(reordered.mean() - placebo_flips)
+        assert effect.loc[name, "reordered"] == pytest.approx(reordered.mean())
+        assert effect.loc[name, "low"] < effect.loc[name, "effect"] < effect.loc[name, "high"]
+
+
+def test_an_order_effect_is_found_and_its_absence_is_equivalent():
+    none = reversal_effect(all_designs(n_prompts=1500, concentration=2)).set_index("measure")
+    assert none.loc["flip_expected", "p_equivalent"] < 0.05
+    assert none.loc["flip_expected", "low"] < 0.01
+    # Every text reacts in its own way to an ordering; the placebo shows one ordering only.
+    texts = all_designs(n_prompts=400, concentration=2)
+    noise = np.random.default_rng(0).integers(-1, 2, (1600, 10))
+    moved = texts["design"] == "balanced"
+    shift = noise[texts["item_id"].cat.codes, texts["ordering_index"] - 1]
+    texts["score"] = (texts["score"] + np.where(moved, shift, 0)).clip(1, 5)
+    found = reversal_effect(texts).set_index("measure")
+    assert found.loc["flip_expected", "p"] < 0.001
+    assert found.loc["flip_expected", "effect"] > 0.03
+
+
+def test_the_interval_of_the_order_effect_covers_none():
+    hits = 0
+    for seed in range(60):
+        parts = [
+            competing(d, n_prompts=30, seed=10 * seed + i, quality_seed=seed, concentration=0.5)
+            for i, d in enumerate([balanced(5), placebo(5, 10)])
+        ]
+        row = reversal_effect(pd.concat(parts)).set_index("measure").loc["flip_expected"]
+        hits += row["low"] <= 0 <= row["high"]
+    assert hits >= stats.binom.ppf(0.0005, 60, 0.95)
+
+
+# --- bad input -----------------------------------------------------------------------------------
+
+
+def test_prompts_need_two_candidates_on_both_sides():
+    judgments = both()
+    gone = (judgments["design"] == "fixed") & judgments["candidate"].isin(list("bcd"))
+    judgments.loc[gone & (judgments["group_id"] == "c1"), "score"] = pd.NA
+    assert rank_reversal(judgments).iloc[0].n_prompts == 39
+    judgments.loc[gone, "score"] = pd.NA
+    row = rank_reversal(judgments).iloc[0]
+    assert row.n_prompts == 0
+    assert np.isnan(row.kendall_tau)
+    assert "two candidates" in row.reason
+
+
+def test_constant_scores_have_no_tau_but_flips():
+    row = rank_reversal(both().assign(score=3)).iloc[0]
+    assert np.isnan(row.kendall_tau)
+    assert row.n_undefined == 40
+    assert row.flip_first == row.flip_strict == 0
+    assert row.flip_expected == pytest.approx(0.75)
+
+
+def test_one_prompt_has_no_interval():
+    row = rank_reversal(both(n_prompts=1)).iloc[0]
+    assert np.isfinite(row.flip_first)
+    assert np.isnan(row.flip_first_low)
+    assert "one cluster" in row.reason
+
+
+def test_no_groups_is_an_error():
+    with pytest.raises(ValueError, match="'group_id'"):
+        rank_reversal(both().drop(columns="group_id"))
+
+
+def test_items_without_a_group_do_not_compete():
+    judgments = both()
+    judgments["group_id"] = None
+    assert rank_reversal(judgments).iloc[0].n_prompts == 0
+
+
+def test_the_order_effect_needs_a_placebo():
+    with pytest.raises(ValueError, match="design 'placebo'"):
+        reversal_effect(both())
+
+
+def test_a_placebo_of_one_read_has_no_halves():
+    judgments = pd.concat([competing(balanced(5)), competing(placebo(5, 1))])
+    with pytest.raises(ValueError, match="no halves"):
+        reversal_effect(judgments)
+
+
+def test_public_name():
+    assert rb.statistics.rank_reversal is rank_reversal

@@ -1,0 +1,236 @@
+import numpy as np
+import pandas as pd
+import pytest
+from planted import FIRST, make_judgments
+from scipy import stats
+from test_agreement import pearson, rated, wide
+
+from rubricnb.permutation import balanced, fixed, placebo, shuffled
+from rubricnb.statistics import order_effect, ordering_rank, variance_components, within_item_sd
+
+
+def pivot(judgments):
+    return judgments.pivot(index="item_id", columns="ordering", values="score").astype(float)
+
+
+# --- within_item_sd ------------------------------------------------------------------------------
+
+
+def test_sd_and_variance_equal_pandas():
+    judgments = make_judgments(15, 3)
+    row = within_item_sd(judgments).iloc[0]
+    reads = pivot(judgments)
+    assert row.sd == pytest.approx(reads.std(axis=1, ddof=0).mean())
+    assert row.variance == pytest.approx(reads.var(axis=1, ddof=1).mean())
+    assert (row.k, row.n_items, row.n_clusters) == (10, 45, 15)
+
+
+def test_its_interval_is_t_on_cluster_means():
+    judgments = make_judgments(15, 3)
+    row = within_item_sd(judgments).iloc[0]
+    sd = pivot(judgments).std(axis=1, ddof=0)
+    cluster = judgments.groupby("item_id", observed=True)["cluster_id"].first().astype(str)
+    means = sd.groupby(cluster).mean()
+    expected = stats.t.interval(0.95, 14, means.mean(), stats.sem(means))
+    assert (row.sd_low, row.sd_high) == pytest.approx(expected)
+
+
+def test_the_variance_does_not_depend_on_the_number_of_reads_but_the_sd_does():
+    judgments = make_judgments(400)
+    few = judgments[judgments["ordering_index"] <= 2]
+    all_reads, two = within_item_sd(judgments).iloc[0], within_item_sd(few).iloc[0]
+    assert two.variance == pytest.approx(all_reads.variance, rel=0.1)
+    assert two.sd < 0.85 * all_reads.sd
+
+
+def test_single_reads_have_no_sd():
+    row = within_item_sd(make_judgments(10, design=fixed(5, 1))).iloc[0]
+    assert np.isnan(row.sd)
+    assert "two parsed reads" in row.reason
+
+
+# --- order_effect --------------------------------------------------------------------------------
+
+
+def test_effects_equal_a_loop():
+    judgments = make_judgments(20, 2, reverse_shift=0.5, gamma=FIRST)
+    row = order_effect(judgments).iloc[0]
+    reads = pivot(judgments)
+    assert row.spread == pytest.approx(np.ptp(reads.mean().to_numpy()))
+    assert row.ascending == pytest.approx(reads["1-2-3-4-5"].mean())
+    assert row.descending == pytest.approx(reads["5-4-3-2-1"].mean())
+    deviation = reads.sub(reads.mean(axis=1), axis=0).abs()
+    assert row.deviation == pytest.approx(deviation.to_numpy().mean())
+    crossing = ((reads > 3).any(axis=1) & (reads < 3).any(axis=1)).mean()
+    assert row.crossing == pytest.approx(crossing)
+    forward = reads[["1-2-3-4-5", "2-3-4-5-1", "3-4-5-1-2", "4-5-1-2-3", "5-1-2-3-4"]]
+    difference = forward.mean(axis=1) - reads.drop(columns=forward.columns).mean(axis=1)
+    cluster = judgments.groupby("item_id", observed=True)["cluster_id"].first().astype(str)
+    means = difference.groupby(cluster).mean()
+    expected = stats.ttest_1samp(means, 0)
+    assert row.forward_minus_reverse == pytest.approx(means.mean())
+    assert row.forward_minus_reverse_p == pytest.approx(expected.pvalue)
+    interval = expected.confidence_interval()
+    found = (row.forward_minus_reverse_low, row.forward_minus_reverse_high)
+    assert found == pytest.approx((interval.low, interval.high))
+
+
+def test_without_an_effect_the_spread_is_its_null():
+    rows = pd.concat([order_effect(make_judgments(40, seed=s)) for s in range(40)])
+    assert rows["spread"].mean() == pytest.approx(rows["spread_null"].mean(), rel=0.12)
+    assert (rows["spread_p"] < 0.05).sum() < stats.binom.ppf(0.9995, 40, 0.05)
+    covered = (rows["forward_minus_reverse_low"] < 0) & (rows["forward_minus_reverse_high"] > 0)
+    assert covered.sum() > stats.binom.ppf(0.0005, 40, 0.95)
+
+
+def test_a_direction_is_no_spread_over_positions():
+    row = order_effect(make_judgments(300, reverse_shift=1.0)).iloc[0]
+    assert row.forward_minus_reverse_p < 1e-4
+    assert row.spread_null > 0.1  # the null keeps the direction
+
+
+def test_one_ordering_has_no_order_effect():
+    with pytest.raises(ValueError, match="one ordering"):
+        order_effect(make_judgments(5, design=fixed(5, 3)))
+
+
+def test_items_with_orderings_of_their_own_are_named():
+    row = order_effect(make_judgments(30, design=shuffled(5, 3))).iloc[0]
+    assert row.n_items == 0
+    assert "every ordering" in row.reason
+
+
+# --- ordering_rank -------------------------------------------------------------------------------
+
+
+def test_ranks_equal_a_loop():
+    judgments, items = rated(30, 2)
+    r = {o: pearson(wide(part, items)) for o, part in judgments.groupby("ordering", observed=True)}
+    row = ordering_rank(judgments, items).iloc[0]
+    assert row.r == pytest.approx(r["1-2-3-4-5"])
+    assert row.r_mean == pytest.approx(np.mean(list(r.values())))
+    assert row["rank"] == 1 + sum(v > r["1-2-3-4-5"] for v in r.values())
+    assert row.best == max(r, key=r.get)
+    assert row.rank_low <= row["rank"] <= row.rank_high
+    assert row.rank_high - row.rank_low > 3  # nearly equal r
+    other = ordering_rank(judgments, items, "5-4-3-2-1").iloc[0]
+    assert other.r == pytest.approx(r["5-4-3-2-1"])
+
+
+def test_an_ordering_that_agrees_better_is_ranked_first_with_certainty():
+    judgments, items = rated(150, 1)
+    judgments["score"] = judgments["score"].astype(float)
+    noise = np.random.default_rng(0).normal(0, 3, len(judgments))
+    other = judgments["ordering"] != "1-2-3-4-5"
+    judgments.loc[other, "score"] += noise[other]
+    row = ordering_rank(judgments, items).iloc[0]
+    assert (row["rank"], row.rank_low) == (1, 1)
+    assert row.rank_high <= 2
+
+
+def test_rank_bad_input():
+    judgments, items = rated()
+    with pytest.raises(ValueError, match="'2-1-3-4-5' is not among"):
+        ordering_rank(judgments, items, "2-1-3-4-5")
+    names = items["item_id"]
+    drawn = make_judgments(15, 4, design=shuffled(5, 10))
+    with pytest.raises(ValueError, match="different orderings"):
+        ordering_rank(drawn, items.assign(item_id=names), drawn["ordering"].iloc[0])
+    row = ordering_rank(judgments.assign(score=2), items).iloc[0]
+    assert np.isnan(row["rank"])
+    assert "r is undefined" in row.reason
+
+
+# --- variance_components -------------------------------------------------------------------------
+
+
+def crossed(n_items=400, repeats=3, sds=(1.0, 0.4, 0.5, 0.7), seed=0, orders=None):
+    rng = np.random.default_rng(seed)
+    orders = orders or balanced(5).orderings()
+    item, ordering, repeat = (a.ravel() for a in np.indices((n_items, len(orders), repeats)))
+    draws = [
+        rng.normal(size=s) * sd for s, sd in zip((n_items, 10, (n_items, 10)), sds, strict=False)
+    ]
+    score = draws[0][item] + draws[1][ordering] + draws[2][item, ordering]
+    codes = np.array(["-".join(map(str, o)) for o in orders])
+    return pd.DataFrame(
+        {
+            "item_id": item.astype(str),
+            "cluster_id": item,
+            "design": "balanced",
+            "ordering_index": ordering * repeats + repeat + 1,
+            "ordering": codes[ordering],
+            "score": score + sds[3] * rng.normal(size=len(item)),
+        }
+    ), draws[1]
+
+
+def test_planted_components_are_recovered():
+    judgments, shifts = crossed()
+    row = variance_components(judgments).iloc[0]
+    assert row.variance_item == pytest.approx(1, rel=0.2)
+    assert row.variance_ordering == pytest.approx(shifts.var(ddof=1), rel=0.12)
+    assert row.variance_item_ordering == pytest.approx(0.25, rel=0.1)
+    assert row.variance_reask == pytest.approx(0.49, rel=0.05)
+    noise = (row.variance_item_ordering + row.variance_reask / 3) / 10
+    assert row.reliability == pytest.approx(row.variance_item / (row.variance_item + noise))
+    assert row.dependability < row.reliability
+
+
+def test_components_equal_an_analysis_of_variance():
+    """Oracle: mean squares by least squares on dummies."""
+    judgments, _ = crossed(n_items=20, repeats=2)
+    table = judgments.pivot_table(index="item_id", columns=["ordering"], values="score").to_numpy()
+    grand, rows, columns = table.mean(), table.mean(axis=1), table.mean(axis=0)
+    rest = table - rows[:, None] - columns + grand
+    ms = (rest**2).sum() / (19 * 9)
+    within = judgments.groupby(["item_id", "ordering"])["score"].var(ddof=1).mean()
+    row = variance_components(judgments).iloc[0]
+    assert row.variance_item == pytest.approx(rows.var(ddof=1) - ms / 10)
+    assert row.variance_ordering == pytest.approx(columns.var(ddof=1) - ms / 20)
+    assert row.variance_reask == pytest.approx(within)
+    assert row.variance_item_ordering == pytest.approx(ms - within / 2)
+
+
+def test_repeats_may_come_from_a_fixed_design_beside_it():
+    judgments, _ = crossed(repeats=1)
+    rng = np.random.default_rng(1)
+    base = judgments[judgments["ordering"] == "1-2-3-4-5"]
+    again = [
+        base.assign(design="fixed", ordering_index=k, score=base["score"] + rng.normal(0, 0.7, 400))
+        for k in range(1, 5)
+    ]
+    row = variance_components(pd.concat([judgments, *again], ignore_index=True)).iloc[0]
+    assert row.variance_reask == pytest.approx(
+        0.8 * 0.49, rel=0.1
+    )  # one of five has no noise added
+    assert "design" not in row.index
+
+
+def test_a_placebo_is_no_repeat():
+    judgments = make_judgments(40)
+    both = pd.concat([judgments, make_judgments(40, design=placebo(5, 3), seed=1)])
+    row, alone = variance_components(both).iloc[0], variance_components(judgments).iloc[0]
+    assert row.variance_item == pytest.approx(alone.variance_item)
+    assert np.isnan(row.variance_reask)
+
+
+def test_without_repeats_the_interaction_contains_re_ask():
+    row = variance_components(make_judgments(40)).iloc[0]
+    assert np.isnan(row.variance_reask)
+    assert "no independent repeats" in row.reason
+    copied = variance_components(make_judgments(40, design=balanced(2), greedy=True)).iloc[0]
+    assert np.isnan(copied.variance_reask)
+
+
+@pytest.mark.parametrize(
+    ("judgments", "reason"),
+    [
+        (make_judgments(10, design=fixed(5, 3)), "one ordering"),
+        (make_judgments(1), "fewer than two items"),
+    ],
+)
+def test_components_of_uncrossed_data_are_named(judgments, reason):
+    row = variance_components(judgments).iloc[0]
+    assert np.isnan(row.variance_item)
+    assert reason in row.reason
