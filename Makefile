@@ -26,7 +26,7 @@ test: env  ## run the tests: package, doctests, every notebook with small parame
 
 test-book: book $(VENV)/browser  ## run the built book's notebooks again and read every page in Chromium
 	$(if $(wildcard notebooks/*.md),MATPLOTLIBRC=$(CURDIR)/matplotlibrc $(PY) -m pytest -n 2 --dist loadfile --nbval-lax --nbval-current-env _build/stage/notebooks)
-	CHROMIUM='$(CHROMIUM)' $(PY) -m pytest tests/book
+	CHROMIUM='$(CHROMIUM)' $(PY) -m pytest -n 2 tests/book
 
 env: $(STAMP)  ## install everything into .venv
 
