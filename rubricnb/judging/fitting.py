@@ -148,8 +148,8 @@ def fit_profiles(
     Examples
     --------
     >>> one = fit_profiles(stand_in, only="v2/gemma-3-27b/vicuna")["v2/gemma-3-27b/vicuna"]
-    >>> one["target"]["chi2"], round(one["achieved"]["stand_in"]["chi2"])
-    (83.7, 84)
+    >>> one["target"]["chi2"], abs(one["achieved"]["stand_in"]["chi2"] / 83.7 - 1) < 0.15
+    (83.7, True)
     """
     sets = {name: (_asked(load(name)), _asked(stand_in(name))) for name in DATASETS}
     fitted = {}

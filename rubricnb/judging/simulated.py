@@ -41,7 +41,7 @@ __all__ = [
 READOUTS: tuple[Readout, ...] = ("logprobs", "score", "feedback")
 _WORDING = (
     "labels", "layout", "reference_score", "exemplar", "variant", "prompt_format", "template",
-    "effort", "thinking",
+    "effort",
 )  # fmt: skip
 _BATCH = 1024  # requests a judge takes at once
 
@@ -211,9 +211,10 @@ def wording(requests: pd.DataFrame) -> UInt64Array:
     4
     """
     parts = [_hashed(requests[name]) for name in _WORDING]
+    thinks = (requests["thinking"] == "on").to_numpy(np.uint64)  # by default, none of these does
     edited = (requests["design"] == "placebo").to_numpy()
     edit = np.where(edited, requests["ordering_index"].to_numpy(np.uint64), np.uint64(0))
-    return mix64(*parts, edit)
+    return mix64(*parts, thinks, edit)
 
 
 class Judged(NamedTuple):

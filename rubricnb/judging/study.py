@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from rubricnb import permutation
-from rubricnb.frames import Requests
+from rubricnb.frames import Items, Requests
 from rubricnb.judging.plan import plan, plan_criteria
 from rubricnb.judging.registry import open_judge
 from rubricnb.judging.results import record, results_folder
@@ -43,7 +43,7 @@ def study(name: str, store: Store | str | Path | None = None) -> list[Path]:
     for entry in content["judges"]:
         judge = open_judge(entry["spec"], **entry.get("options", {}))
         try:
-            for part in content["plans"]:
+            for part in plans_for(entry, content["plans"]):
                 judgments = run(requests_of(part), judge, store)
                 facts = {key: entry[key] for key in ("spec", "model", "licence")}
                 folder = record(judgments, judge, name, **facts)
@@ -69,7 +69,7 @@ def read_study(name: str) -> dict[str, Any]:
     content: dict[str, Any] = yaml.safe_load(path.read_text())
     for where, entries, allowed in (
         (path.name, [content], {"judges", "plans"}),
-        ("judges", content.get("judges", []), {"spec", "model", "licence", "options"}),
+        ("judges", content.get("judges", []), _JUDGE_KEYS),
         ("plans", content.get("plans", []), _PLAN_KEYS),
     ):
         for entry in entries:
@@ -82,15 +82,33 @@ def read_study(name: str) -> dict[str, Any]:
 
 
 _LOAD_KEYS = {"dataset", "n_items", "path", "rubric"}
+_JUDGE_KEYS = {"spec", "model", "licence", "options", "conditions", "simulated"}
 _PLAN_KEYS = {
-    *_LOAD_KEYS, "setting", "designs", "labels", "readout", "n_options", "layout", "reference",
-    "variant", "template", "prompt_format", "temperature", "effort", "thinking", "seed",
-    "max_tokens",
+    *_LOAD_KEYS, "setting", "models", "designs", "labels", "readout", "n_options", "layout",
+    "reference", "variant", "template", "prompt_format", "temperature", "effort", "thinking",
+    "seed", "max_tokens",
 }  # fmt: skip
 
 
-def requests_of(part: dict[str, Any]) -> Requests:
-    """Turn one entry of a study's ``plans`` into requests.
+def plans_for(judge: dict[str, Any], plans: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the plans of one judge of a study, with its own ``conditions`` filled in.
+
+    A plan with ``models`` is for those judges only.
+
+    Examples
+    --------
+    >>> plans = [{"dataset": "a"}, {"dataset": "b", "models": ["M"]}]
+    >>> plans_for({"model": "N", "conditions": {"thinking": "off"}}, plans)
+    [{'thinking': 'off', 'dataset': 'a'}]
+    """
+    own = [p for p in plans if judge["model"] in p.get("models", [judge["model"]])]
+    return [
+        judge.get("conditions", {}) | {k: v for k, v in p.items() if k != "models"} for p in own
+    ]
+
+
+def requests_of(part: dict[str, Any], items: Items | None = None) -> Requests:
+    """Turn one entry of a study's ``plans`` into requests, about `items` instead of its dataset's.
 
     Examples
     --------
@@ -101,10 +119,11 @@ def requests_of(part: dict[str, Any]) -> Requests:
     from rubricnb.data import load
 
     options = {k: v for k, v in part.items() if k not in (*_LOAD_KEYS, "setting", "designs")}
-    items = load(
-        part["dataset"], part.get("n_items"), part.get("seed", 0), part.get("path"),
-        part.get("rubric"),
-    )  # fmt: skip
+    if items is None:
+        items = load(
+            part["dataset"], part.get("n_items"), part.get("seed", 0), part.get("path"),
+            part.get("rubric"),
+        )  # fmt: skip
     designs = [design_of(text) for text in part["designs"]]
     if part.get("setting", 1) == 2:
         return plan_criteria(items, designs, **options)
