@@ -206,23 +206,36 @@ def by_cluster(values: FloatArray, cluster: IntArray) -> FloatArray:
 def copies(reads: Reads) -> NDArray[np.bool_]:
     """Tell which reads only repeat another read of the same item and ordering.
 
-    Copies share a key (a deterministic judge is asked once for a repeated prompt). Where keys are
-    not known, repeats of an ordering count as copies if no item of the group ever answers two of
-    them differently.
+    Repeats of an ordering count as copies if no item of the group ever answers two of them
+    differently, or if they share a key (a deterministic judge is asked once for a repeated prompt).
     """
-    later = np.zeros(reads.value.shape, dtype=bool)
-    differs = np.zeros(reads.value.shape, dtype=bool)
+    repeat, differs = _repeats(reads, keyed=False)
+    if not differs or reads.key is None:
+        return repeat if not differs else np.zeros_like(repeat)
+    return _repeats(reads, keyed=True)[0]
+
+
+def same_answer(reads: Reads) -> NDArray[np.bool_]:
+    """Tell which reads were not asked anew: as `copies`, but where keys are known these decide.
+
+    A judge that was really asked again and always said the same has a re-ask variance of 0.
+    """
+    return copies(reads) if reads.key is None else _repeats(reads, keyed=True)[0]
+
+
+def _repeats(reads: Reads, keyed: bool) -> tuple[NDArray[np.bool_], bool]:
+    """Find reads that repeat an earlier one's ordering (and key); do any two such differ?"""
+    repeat = np.zeros(reads.value.shape, dtype=bool)
+    differs = False
     for k in range(1, reads.value.shape[1]):
-        earlier = slice(0, k)
-        same = (reads.order[:, earlier] == reads.order[:, [k]]) & (reads.order[:, [k]] >= 0)
-        if reads.key is not None:
-            same &= reads.key[:, earlier] == reads.key[:, [k]]
-        unequal = np.abs(reads.value[:, earlier] - reads.value[:, [k]]) > 0
-        later[:, k] = same.any(axis=1)
-        differs[:, k] = (same & unequal).any(axis=1)
-    if reads.key is None and differs.any():
-        return np.zeros_like(later)
-    return later
+        same = (reads.order[:, :k] == reads.order[:, [k]]) & (reads.order[:, [k]] >= 0)
+        if keyed and reads.key is not None:
+            same &= reads.key[:, :k] == reads.key[:, [k]]
+        if same.any():
+            repeat[:, k] = same.any(axis=1)
+            unequal = np.abs(reads.value[:, :k] - reads.value[:, [k]]) > 0
+            differs = differs or bool((same & unequal).any())
+    return repeat, differs
 
 
 def _units(part: pd.DataFrame, unit: IntArray, n_units: int) -> pd.DataFrame:

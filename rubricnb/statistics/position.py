@@ -255,8 +255,8 @@ def _shares(placement: Placement, reads: Reads, n_clusters: int) -> dict[str, fl
             half = t_quantile(n_clusters) * spread
     for p in range(n):
         out[f"share_{p + 1}"] = share[p]
-        out[f"share_{p + 1}_low"] = share[p] - half[p]
-        out[f"share_{p + 1}_high"] = share[p] + half[p]
+        out[f"share_{p + 1}_low"] = float(np.maximum(share[p] - half[p], 0.0))
+        out[f"share_{p + 1}_high"] = float(np.minimum(share[p] + half[p], 1.0))
     out |= _worst_case(placement.count.sum(axis=0), int((reads.order >= 0).sum()))
     margin, se = MARGINS["share"], half / t_quantile(n_clusters)
     equal = [equivalence(s - 1 / n, e, n_clusters, margin) for s, e in zip(share, se, strict=True)]

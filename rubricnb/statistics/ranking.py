@@ -332,7 +332,9 @@ def _summary(measures: dict[str, FloatArray], cluster: IntArray, _: pd.Index) ->
         defined = ~np.isnan(values)
         mean, se, n_clusters = cluster_mean(values[defined], cluster[defined])
         half = t_quantile(n_clusters) * se
-        row |= {name: mean, f"{name}_low": mean - half, f"{name}_high": mean + half}
+        least = -1.0 if name == "kendall_tau" else 0.0
+        low, high = np.clip([mean - half, mean + half], least, 1.0)
+        row |= {name: mean, f"{name}_low": float(low), f"{name}_high": float(high)}
     row["n_undefined"] = int(np.isnan(measures["kendall_tau"]).sum())
     row |= {"n_prompts": len(cluster), "n_clusters": len(np.unique(cluster))}
     return row | {"reason": _reason(len(cluster), len(np.unique(cluster)))}

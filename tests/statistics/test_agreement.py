@@ -175,6 +175,13 @@ def test_effective_reads_follow_the_keys_where_there_are_keys():
     assert one(judgments.assign(key=asked_twice), items).k_effective == 2
 
 
+def test_answers_that_never_differ_are_one_read_whatever_their_keys():
+    judgments = make_judgments(20, design=fixed(5, 4), greedy=True)
+    items = pd.DataFrame({"item_id": judgments["item_id"].cat.categories, "human": np.arange(20.0)})
+    keyed = judgments.assign(key=np.arange(len(judgments)).astype(str))
+    assert one(keyed, items).k_effective == 1
+
+
 def test_scores_turned_upside_down_turn_the_sign():
     judgments, items = rated()
     a = one(judgments, items)
