@@ -137,7 +137,7 @@ def option_probabilities(
     ax = _axes(ax)
     table = _means(options, "score", by)
     _lines(table, ax)
-    ax.set(xlabel="score", ylabel="probability", ylim=(0, 1))
+    ax.set(xlabel="score", ylabel="probability", ylim=(-0.03, 1.03))
     if table.shape[1] > 1:
         ax.legend(title=by.replace("_", " "), title_fontsize="small")
     return ax
@@ -180,7 +180,8 @@ def probability_by_position(options: pd.DataFrame, ax: Axes | None = None) -> Ax
         ax.scatter(reads["position"], reads["probability"], s=9, color=colour, alpha=0.6, zorder=3)
     _uniform(ax, table.shape[1])
     ax.set(xlabel="position at which the score stood", ylabel="probability of the score")
-    ax.set(xticks=table.index, ylim=(0, None))
+    ax.set(xticks=table.index)
+    _from_zero(ax)
     return ax
 
 
@@ -220,15 +221,17 @@ def score_by_position(options: pd.DataFrame, ax: Axes | None = None) -> Axes:
     percent = options.assign(probability=100 * options["probability"])
     table = _means(percent, "score", "position")
     n = len(table)
-    _heat(table.to_numpy(), ax, "position", "score", lowest=0, highest=100, number="{:.0f}")
-    reads = len(percent) / n
-    for name, place in (("position", lambda k: (k, n + 0.75)), ("score", lambda k: (n + 0.75, k))):
+    _heat(table.to_numpy(), ax, "position", "score", lowest=0, number="{:.0f}")
+    reads, margin = len(percent) / n, n + 0.18 * n
+    for name, place in (("position", lambda k: (k, margin)), ("score", lambda k: (margin, k))):
         for value, share in (percent.groupby(name)["probability"].sum() / reads).items():
             x, y = place(value)
             ax.text(x, y, f"{share:.0f}", ha="center", va="center", weight="bold")
-    ax.set(xlim=(0.5, n + 1.2), ylim=(n + 1.2, 0.5))
-    ax.set_xticks([*range(1, n + 1), n + 0.75], [*map(str, range(1, n + 1)), "share"])
-    ax.set_yticks([*range(1, n + 1), n + 0.75], [*map(str, range(1, n + 1)), "share"])
+    ticks, names = [*range(1, n + 1), margin], [*map(str, range(1, n + 1)), "share"]
+    ax.set(xlim=(0.5, margin + 0.5), ylim=(margin + 0.5, 0.5))
+    ax.set_xticks(ticks, names)
+    ax.set_yticks(ticks, names)
+    ax.spines[:].set_visible(False)
     return ax
 
 
@@ -266,7 +269,8 @@ def position_shares(shares: pd.DataFrame, by: str = "judge", ax: Axes | None = N
     table = _means(percent, "position", by)
     _lines(table, ax)
     _uniform(ax, len(table), scale=100)
-    ax.set(xlabel="position", ylabel="share of the reads in %", ylim=(0, None))
+    ax.set(xlabel="position", ylabel="share of the reads in %")
+    _from_zero(ax)
     ax.legend(title=by.replace("_", " "), title_fontsize="small")
     return ax
 
@@ -402,7 +406,7 @@ def published_ends(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
         xlabel="first position selected, % of reads", ylabel="last position selected, % of reads",
         xlim=limits, ylim=limits, aspect="equal",
     )  # fmt: skip
-    ax.legend(loc="upper right")
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return ax
 
 
@@ -554,9 +558,16 @@ def _lines(table: pd.DataFrame, ax: Axes) -> None:
         # Later lines are thinner, so that one which covers another leaves it visible.
         ax.plot(
             table.index, table[name], marker=_MARKERS[k % len(_MARKERS)], label=str(name),
-            linewidth=max(1.4, 3.4 - k), markersize=max(5, 10 - 3 * k),
+            linewidth=max(1.4, 2.8 - 0.8 * k), markersize=max(4.5, 8.5 - 2.5 * k),
         )  # fmt: skip
     ax.set_xticks(table.index)
+
+
+def _from_zero(ax: Axes) -> None:
+    """Begin the ordinate at 0 and end it above the data, those of axes that share it included."""
+    ax.autoscale(axis="y")
+    ax.autoscale_view(scalex=False)
+    ax.set_ylim(0, ax.get_ylim()[1])
 
 
 def _uniform(ax: Axes, n: int, scale: float = 1) -> None:
