@@ -34,8 +34,8 @@ serves every n; quality counts in points of a five-level scale.
   never depends on what else is asked, and a greedy judge repeats itself.
 
 Without order noise γ is the log-preference of `rubricnb.position_bias`, by ``logprobs`` or sampled
-at τ = 1. Order noise makes the options' odds less extreme and the estimate smaller; that of a greedy
-judge is on another scale (there the noise, not the softmax, decides how often a preference counts).
+at τ = 1. Order noise makes the odds less extreme and the estimate smaller; that of a greedy judge
+is on another scale (there the noise, not the softmax, decides how often a preference counts).
 
 The readout ``logprobs`` gives P at τ = 1, as engines do, and the option of largest probability.
 """
