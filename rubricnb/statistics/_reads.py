@@ -19,7 +19,7 @@ By = str | Sequence[str] | None
 
 GROUPING = ("judge", "dataset", "design", *CONDITIONS)
 _READ_COLUMNS = ("item_id", "cluster_id", "ordering_index", "ordering", "score")
-_OPTIONAL_COLUMNS = ("dataset", "criterion", "group_id", "candidate", "design", "key")
+_OPTIONAL_COLUMNS = ("request_id", "dataset", "criterion", "group_id", "candidate", "design", "key")
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
     unit_columns = [c for c in ("dataset", "item_id", "criterion") if c in part]
     unit = combine(part[c] for c in unit_columns)
     n_units = int(unit.max()) + 1
-    column = _read_column(unit, part["ordering_index"].to_numpy())
+    column = _read_column(unit, part)
     shape = (n_units, int(column.max()) + 1)
 
     def widen(values: NDArray[Any], missing: object, dtype: Any) -> NDArray[Any]:
@@ -249,18 +249,33 @@ def _units(part: pd.DataFrame, unit: IntArray, n_units: int) -> pd.DataFrame:
     return items.assign(cluster=pd.factorize(cluster[first])[0].astype(np.int64))
 
 
-def _read_column(unit: IntArray, ordering_index: NDArray[Any]) -> IntArray:
+def _read_column(unit: IntArray, part: pd.DataFrame) -> IntArray:
     """Column of each read: its index in the design, else its rank of appearance in its item."""
-    indices, column = np.unique(ordering_index, return_inverse=True)
+    indices, column = np.unique(part["ordering_index"].to_numpy(), return_inverse=True)
     cell = unit * len(indices) + column
-    if len(np.unique(cell)) == len(cell):
+    if np.bincount(cell).max() <= 1:
         return np.asarray(column, dtype=np.int64)
+    _refuse_duplicates(unit, part)
     order = np.argsort(unit, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(unit[order]) > 0])
     rank = np.arange(len(unit)) - np.repeat(starts, np.diff(np.r_[starts, len(unit)]))
     out = np.empty(len(unit), dtype=np.int64)
     out[order] = rank
     return out
+
+
+def _refuse_duplicates(unit: IntArray, part: pd.DataFrame) -> None:
+    """Several reads may share a place in the design (two seeds, say), but not a request."""
+    if "request_id" not in part:
+        return
+    twice = pd.DataFrame({"unit": unit, "request": part["request_id"].to_numpy()}).duplicated()
+    if twice.any():
+        row = part.iloc[int(twice.to_numpy().argmax())]
+        raise ValueError(
+            f"judgments hold request {row['request_id']} of item {row['item_id']!r} twice (by one "
+            "judge): was a frame concatenated with itself? Use judgments.drop_duplicates"
+            "(['request_id', 'criterion', 'judge'])"
+        )
 
 
 def _decode(codes: Sequence[str]) -> IntArray:

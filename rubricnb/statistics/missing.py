@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import special
 
 from rubricnb.statistics._reads import By, IntArray, Reads, Value, read_groups
-from rubricnb.statistics.criterion import benjamini_hochberg
+from rubricnb.statistics.families import benjamini_hochberg
 
 
 def missing_reads(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:

@@ -11,9 +11,10 @@ from statsmodels.stats.gof import chisquare_effectsize
 import rubricnb as rb
 from rubricnb.permutation import balanced, decode, fixed, placebo, shuffled, single, williams
 from rubricnb.statistics import cramers_v
+from rubricnb.statistics._inference import noncentrality
 from rubricnb.statistics._placement import place
 from rubricnb.statistics._reads import read_groups, reads
-from rubricnb.statistics.position import _shares, noncentrality, quadratic_form
+from rubricnb.statistics.position import _shares, quadratic_form
 
 SHARES = [f"share_{p}" for p in range(1, 6)]
 GAMMAS = [f"log_preference_{p}" for p in range(1, 6)]
