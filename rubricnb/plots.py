@@ -275,6 +275,84 @@ def position_shares(shares: pd.DataFrame, by: str = "judge", ax: Axes | None = N
     return ax
 
 
+def label_mass(judgments: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw how much probability the labels had before it was renormalised.
+
+    Parameters
+    ----------
+    judgments
+        Judgments with the column ``label_mass`` (readout ``logprobs``).
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        A histogram on a logarithmic axis with a line at the median; empty without any mass.
+
+    Examples
+    --------
+    >>> ax = label_mass(pd.DataFrame({"label_mass": [0.01, 0.02, 0.4]}))
+    >>> [t.get_text() for t in ax.texts]
+    ['median 0.02']
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    mass = judgments["label_mass"].dropna().to_numpy(dtype=np.float64)
+    mass = mass[mass > 0]
+    ax.set(xlabel="label mass", ylabel="reads", xscale="log")
+    if len(mass) == 0:
+        return ax
+    low = 10 ** np.floor(np.log10(mass.min()))
+    ax.hist(mass, bins=np.geomspace(low, 1, 41).tolist(), alpha=0.85)
+    median = float(np.median(mass))
+    ax.axvline(median, color=_QUIET, linestyle=":", linewidth=1.5)
+    ax.annotate(
+        f"median {median:.2g}", (median, 1), xycoords=("data", "axes fraction"), xytext=(4, -10),
+        textcoords="offset points", color=_QUIET,
+    )  # fmt: skip
+    ax.set_xlim(low, 1)
+    return ax
+
+
+def two_scores(judgments: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw the argmax score and the expected score of one item, ordering by ordering.
+
+    Parameters
+    ----------
+    judgments
+        Judgments of one item, with ``score`` and ``expected_score``.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> judgments = pd.DataFrame(
+    ...     {"ordering": ["1-2", "2-1"], "score": [1, 1], "expected_score": [1.2, 1.4]})
+    >>> ax = two_scores(judgments)
+    >>> ax.lines[0].get_ydata().tolist(), [t.get_text() for t in ax.texts]
+    ([1.0, 1.0], ['argmax', 'expected score'])
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    reads = np.arange(1, len(judgments) + 1)
+    ends = []
+    series = {"argmax": "score", "expected score": "expected_score"}
+    for (name, column), marker in zip(series.items(), _MARKERS, strict=False):
+        values = judgments[column].to_numpy(dtype=np.float64, na_value=np.nan)
+        (line,) = ax.plot(reads, values, marker=marker)
+        ends.append((float(values[-1]), name, line.get_color()))
+    n = max(len(str(code).split("-")) for code in judgments["ordering"])
+    ax.set(xlabel="ordering", ylabel="score", ylim=(0.8, n + 0.2), yticks=range(1, n + 1))
+    ax.set_xticks(reads, [str(code) for code in judgments["ordering"]], rotation=60, size="small")
+    _end_labels(ax, len(reads) + 0.3, ends)
+    return ax
+
+
 def position_selection(
     table: pd.DataFrame, label: str = "judge", value: Any = "score", ax: Axes | None = None
 ) -> Axes:
