@@ -334,6 +334,14 @@ def test_a_judge_that_only_takes_one_position_has_no_finite_log_preference():
     assert row.share_1 == 1
 
 
+def test_too_many_reads_for_the_exact_likelihood_are_named():
+    judgments = make_judgments(4, design=shuffled(5, 60), concentration=20)
+    row = one(judgments)
+    assert np.isnan(row.log_preference_1)
+    assert "too many reads" in row.reason
+    assert np.isfinite(row.q)
+
+
 def test_power_at_the_minimum_detectable_effect_is_80_per_cent():
     assert [round(noncentrality(n - 1), 2) for n in (2, 3, 5, 9)] == [7.85, 9.63, 11.94, 15.02]
     # V is proportional to γ near 0: find the γ whose V is the MDE, and count rejections there.
