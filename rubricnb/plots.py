@@ -275,6 +275,43 @@ def position_shares(shares: pd.DataFrame, by: str = "judge", ax: Axes | None = N
     return ax
 
 
+def rating_histogram(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw how ratings are spread over the levels, one line per criterion.
+
+    Parameters
+    ----------
+    table
+        Columns ``criterion, level, count``.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        Shares of the items in per cent; every line is named at its end.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"criterion": ["c", "c"], "level": [1, 2], "count": [1, 3]})
+    >>> ax = rating_histogram(table)
+    >>> ax.lines[0].get_ydata().tolist(), ax.texts[0].get_text()
+    ([25.0, 75.0], 'c')
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    ends = []
+    for k, (criterion, part) in enumerate(table.groupby("criterion", sort=False, observed=True)):
+        part = part.sort_values("level")
+        share = 100 * part["count"].to_numpy(dtype=np.float64) / part["count"].sum()
+        (line,) = ax.plot(part["level"], share, marker=_MARKERS[k % len(_MARKERS)])
+        ends.append((float(share[-1]), str(criterion), line.get_color()))
+    levels = sorted(table["level"].unique())
+    ax.set(xlabel="rating", ylabel="items, %", xticks=levels)
+    ax.set_ylim(0, None)
+    _end_labels(ax, max(levels) + 0.15, ends)
+    return ax
+
+
 def label_mass(judgments: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Draw how much probability the labels had before it was renormalised.
 
