@@ -54,7 +54,7 @@ def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame
     Returns
     -------
     DataFrame
-        Text only. The index says where and what (with judge and dataset); the columns are
+        Text only: ``statement`` (where it stands and what it says, with judge and dataset),
         ``paper says``, ``we find`` (with the interval) and ``verdict``.
 
     Examples
@@ -62,19 +62,18 @@ def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame
     >>> import rubricnb as rb
     >>> from rubricnb.data import verdicts
     >>> found = pd.DataFrame({"claim_id": ["v2/table-1/hanna"], "value": [576]})
-    >>> table = says_finds(verdicts(rb.claims("03"), found))
-    >>> table.index[0], table.iloc[0].tolist()
-    ('position bias v2, Table 1: items (hanna)', ['= 576', '576', 'replicates'])
+    >>> says_finds(verdicts(rb.claims("03"), found)).iloc[0].tolist()
+    ['position bias v2, Table 1: items (hanna)', '= 576', '576', 'replicates']
     """
     rows = verdicts if unmeasured else verdicts[verdicts["value"].notna()]
     where = rows["paper"] + ", " + rows["section"] + ": "
     return pd.DataFrame(
         {
+            "statement": [w + _statement(r) for w, r in zip(where, rows.itertuples(), strict=True)],
             "paper says": [_said(row) for row in rows.itertuples()],
             "we find": [_found(row) for row in rows.itertuples()],
             "verdict": rows["verdict"].to_numpy(),
-        },
-        index=[w + _statement(row) for w, row in zip(where, rows.itertuples(), strict=True)],
+        }
     )
 
 
