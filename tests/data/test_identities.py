@@ -32,7 +32,7 @@ def test_table_4_follows_from_table_2_for_all_six_judges(checked):
 
 
 def test_table_6_follows_from_table_5_for_all_seven_judges(checked):
-    rows = checked[checked.index.str.startswith("v1/table-6")]
+    rows = checked[checked.index.str.contains("v1/table-6.*(?:lowest|default|orders)$")]
     assert len(rows) == 15
     assert set(rows.verdict) == {"replicates"}
 
@@ -49,6 +49,10 @@ def test_the_statements_that_do_not_hold(checked):
         "v1/all-prefer-first/v2-table-2",
         "v1/all-prefer-first/table-5",
         "v1/4/judges",
+        "v1/table-6/ranks-better",
+        "v1/table-6/rank-from-table-4",
+        "v1/table-3/thinking/permutation",
+        "v2/appendix-c/effort/table-2",
     }
     assert not (checked.verdict == "cannot say").any()
 
