@@ -9,6 +9,7 @@ from rubricnb.statistics.equivalence import MARGINS, equivalence
 from rubricnb.statistics.missing import missing_reads
 from rubricnb.statistics.options import option_probabilities
 from rubricnb.statistics.position import cramers_v, position_bias, score_position
+from rubricnb.statistics.predecessor import predecessor_effects
 from rubricnb.statistics.ranking import rank_reversal, reversal_controls, reversal_effect
 from rubricnb.statistics.variation import (
     order_effect,
@@ -32,6 +33,7 @@ __all__ = [
     "order_effect",
     "ordering_rank",
     "position_bias",
+    "predecessor_effects",
     "rank_reversal",
     "reversal_controls",
     "reversal_effect",
