@@ -103,14 +103,13 @@ def test_contrasts_of_table_3_against_a_loop():
 
 
 def test_averaging_alone_predicts_the_gain_of_each_of_v1s_cells():
-    """φ inverts the r of one and of ten reads: the curve goes through both, so the share is exact."""
+    """φ is found by bisection from the r of one read and of ten."""
     cells = published("permutation_vs_repeat").query("statistic == 'pearson_r'")
     cells = cells.merge(published("default_order"), on=["judge", "dataset"])
     shares = []
     for cell in cells.itertuples():
-        phi = brentq(
-            lambda x: np.sqrt((1 + x) / (1 + x / 10)) - cell.permutation / cell.mean_r_10, 0, 9
-        )
+        rise = cell.permutation / cell.mean_r_10
+        phi = brentq(lambda x, rise=rise: np.sqrt((1 + x) / (1 + x / 10)) - rise, 0, 9)
         assert 0.1 < phi < 0.7
         r = [1 / np.sqrt(1 + phi / k) for k in (1, 3, 10)]
         shares.append((r[1] - r[0]) / (r[2] - r[0]))
