@@ -18,9 +18,11 @@ from rubricnb.data.papers import claims as _claims
 from rubricnb.data.papers import published
 from rubricnb.permutation import balanced
 from rubricnb.statistics.equivalence import MARGINS
+from rubricnb.statistics.floor import cramers_v_floor
 
 _READS_PER_ITEM = 10
 _ITEMS = {"MT-Bench": 320, "Vicuna": 320, "HANNA": 576, "SummEval": 1600}
+_RATED = ("HANNA", "SummEval")  # the datasets of the 9-option scale
 _THRESHOLD = 9.49  # the paper's 5 % point of χ² with 4 degrees of freedom
 _HALF_DIGIT = 0.05  # selection rates and χ² are printed with one decimal
 
@@ -742,6 +744,247 @@ def cells_where_thinking_disperses_permutations(judge: str, dataset: str) -> int
     return int((on > off).to_numpy().sum())
 
 
+def lowest_v_inside(judge: str, dataset: str) -> int:
+    """Count judges of v2's Table 4 whose lowest V is at 3 or at 5 options.
+
+    Examples
+    --------
+    >>> lowest_v_inside("", "")
+    6
+    """
+    return int(_scales().idxmin(axis=1).isin([3, 5]).sum())
+
+
+def both_ends_above_the_middle(judge: str, dataset: str) -> int:
+    """Count judges of v2's Table 4 whose V at 2 and at 9 options both exceed those at 3 and 5.
+
+    Examples
+    --------
+    >>> both_ends_above_the_middle("", "")
+    4
+    """
+    table = _scales()
+    return int((table[[2, 9]].min(axis=1) > table[[3, 5]].max(axis=1)).sum())
+
+
+def highest_v_at_an_end(judge: str, dataset: str) -> int:
+    """Count judges of v2's Table 4 whose highest V is at 2 or at 9 options.
+
+    Examples
+    --------
+    >>> highest_v_at_an_end("", "")
+    5
+    """
+    return int(_scales().idxmax(axis=1).isin([2, 9]).sum())
+
+
+def judges_not_monotone_in_scale(judge: str, dataset: str) -> int:
+    """Count judges of v2's Table 4 whose V neither only rises nor only falls with n.
+
+    Examples
+    --------
+    >>> judges_not_monotone_in_scale("", "")
+    6
+    """
+    steps = np.diff(_scales().to_numpy(), axis=1)
+    return int(((steps > 0).any(axis=1) & (steps < 0).any(axis=1)).sum())
+
+
+def largest_v(judge: str, dataset: str) -> float:
+    """Return a judge's largest V over the four scales of v2's Table 4.
+
+    Examples
+    --------
+    >>> largest_v("GPT-OSS-120B", "")
+    0.055
+    """
+    return float(_scales().loc[judge].max())
+
+
+def scales_where_largest(judge: str, dataset: str) -> int:
+    """Count the scales of v2's Table 4 at which a judge has the largest V of all.
+
+    Examples
+    --------
+    >>> scales_where_largest("Gemma-3-27B", "")
+    4
+    """
+    return int((_scales().idxmax() == judge).sum())
+
+
+def ratio_of_scales_9_to_5(judge: str, dataset: str) -> float:
+    """Divide V at 9 options by V at 5 options.
+
+    With datasets, V at 5 options is recomputed for them from Table 2: V at 9 options is a mean over
+    HANNA and SummEval, as printed V at 5 options is one over four datasets.
+
+    Examples
+    --------
+    >>> round(ratio_of_scales_9_to_5("Gemma-3-27B", ""), 2)
+    1.93
+    >>> round(ratio_of_scales_9_to_5("Gemma-3-27B", "hanna+summeval"), 2)
+    1.5
+    """
+    at_5 = mean_cramers_v(judge, dataset) if dataset else _scales().loc[judge, 5]
+    return float(_scales().loc[judge, 9] / at_5)
+
+
+def judges_more_biased_at_9(judge: str, dataset: str) -> int:
+    """Count judges whose V is larger at 9 than at 5 options, on the same datasets.
+
+    Examples
+    --------
+    >>> judges_more_biased_at_9("", "hanna+summeval")
+    5
+    """
+    return sum(ratio_of_scales_9_to_5(name, dataset) > 1 for name in _scales().index)
+
+
+def judges_more_biased_at_2(judge: str, dataset: str) -> int:
+    """Count judges of v2's Table 4 whose V is larger at 2 than at 5 options.
+
+    Examples
+    --------
+    >>> judges_more_biased_at_2("", "")
+    5
+    """
+    return int((_scales()[2] > _scales()[5]).sum())
+
+
+def cells_above_the_floor(judge: str, dataset: str) -> int:
+    """Count cells of v2's Table 4 that exceed what no preference gives on average.
+
+    Examples
+    --------
+    >>> cells_above_the_floor("", "")
+    24
+    """
+    table = _scales()
+    floors = []
+    for n in table.columns:
+        items = np.array([_ITEMS[name] for name in (_RATED if n == 9 else _ITEMS)])
+        floors.append(float(cramers_v_floor(2 * n * items, n).mean()))
+    return int((table > floors).to_numpy().sum())
+
+
+def largest_ratio_within_a_family(judge: str, dataset: str) -> float:
+    """Largest ratio of the V of two sizes of one model family, at 5 options.
+
+    Examples
+    --------
+    >>> round(largest_ratio_within_a_family("", ""), 2)
+    2.95
+    """
+    v = _scales()[5]
+    family = v.groupby(v.index.str.rpartition("-").get_level_values(0))
+    return float((family.max() / family.min()).max())
+
+
+def cells_where_tables_5_and_6_agree(judge: str, dataset: str) -> int:
+    """Count cells in which v2's Table 5 and Table 6 print the same r of balanced orders.
+
+    Examples
+    --------
+    >>> cells_where_tables_5_and_6_agree("", "")
+    12
+    """
+    both = published("criterion_order").merge(published("criterion_abl"), on=["judge", "dataset"])
+    return int((both["avg_r"] == both["balanced_r"]).sum())
+
+
+def criterion_tests(judge: str, dataset: str) -> int:
+    """Count the Friedman tests behind v2's Table 5: one for each judge and criterion.
+
+    Examples
+    --------
+    >>> criterion_tests("", ""), criterion_tests("", "hanna")
+    (60, 36)
+    """
+    return int(_criterion_order(judge, dataset)["n_criteria"].sum())
+
+
+def significant_criterion_tests(judge: str, dataset: str) -> int:
+    """Count the significant ones among them, as printed.
+
+    Examples
+    --------
+    >>> significant_criterion_tests("", ""), significant_criterion_tests("", "hanna")
+    (56, 32)
+    """
+    return int(_criterion_order(judge, dataset)["n_significant"].sum())
+
+
+def largest_criterion_gap(judge: str, dataset: str) -> float:
+    """Return the largest max ΔPos of v2's Table 5.
+
+    Examples
+    --------
+    >>> largest_criterion_gap("Qwen3.5-9B", "hanna")
+    0.77
+    """
+    return float(_criterion_order(judge, dataset)["max_delta_pos"].max())
+
+
+def criterion_differences_that_follow(judge: str, dataset: str) -> int:
+    """Count cells of v2's Table 6 whose Δ is Bal − Fix within rounding (0.001).
+
+    Examples
+    --------
+    >>> criterion_differences_that_follow("", "")
+    12
+    """
+    table = _criterion_ablation(judge, dataset)
+    miss = table["balanced_r"] - table["fixed_r"] - table["delta_balanced_fixed"]
+    return int((miss.abs() < 0.001 + 1e-9).sum())
+
+
+def significant_criterion_differences(judge: str, dataset: str) -> int:
+    """Count cells of v2's Table 6 whose Δ is printed as significant.
+
+    Examples
+    --------
+    >>> significant_criterion_differences("", "")
+    3
+    """
+    return int(_criterion_ablation(judge, dataset)["significant"].sum())
+
+
+def significant_criterion_differences_of_gemma(judge: str, dataset: str) -> int:
+    """Count those of them that belong to a Gemma judge.
+
+    Examples
+    --------
+    >>> significant_criterion_differences_of_gemma("", "")
+    3
+    """
+    table = _criterion_ablation(judge, dataset)
+    return int((table["significant"] & table["judge"].str.startswith("Gemma")).sum())
+
+
+def largest_significant_criterion_difference(judge: str, dataset: str) -> float:
+    """Return the largest Δ of v2's Table 6 that is printed as significant.
+
+    Examples
+    --------
+    >>> largest_significant_criterion_difference("", "")
+    0.043
+    """
+    table = _criterion_ablation(judge, dataset)
+    return float(table.loc[table["significant"], "delta_balanced_fixed"].max())
+
+
+def criterion_balanced_minus_random(judge: str, dataset: str) -> float:
+    """Bal − Rnd of a cell of v2's Table 6.
+
+    Examples
+    --------
+    >>> round(criterion_balanced_minus_random("Qwen3.5-9B", "summeval"), 3)
+    0.016
+    """
+    table = _criterion_ablation(judge, dataset)
+    return float((table["balanced_r"] - table["random_r"]).item())
+
+
 def _position_bias(judge: str, dataset: str) -> pd.DataFrame:
     """Return v2's Table 2, for one judge or all, and for datasets joined by "+" or all."""
     table = published("position_bias")
@@ -830,6 +1073,30 @@ def _costs(judge: str) -> dict[tuple[int, ...], float]:
         )
         for order in balanced(5).orderings()
     }
+
+
+def _scales() -> pd.DataFrame:
+    """Return v2's Table 4 as a matrix: judge by number of options."""
+    table = published("scales")
+    return table.pivot(index="judge", columns="n_options", values="mean_cramers_v")
+
+
+def _criterion_order(judge: str, dataset: str) -> pd.DataFrame:
+    """Return v2's Table 5, for one judge or all and one dataset or both."""
+    return _cells(published("criterion_order"), judge, dataset)
+
+
+def _criterion_ablation(judge: str, dataset: str) -> pd.DataFrame:
+    """Return v2's Table 6, for one judge or all and one dataset or both."""
+    return _cells(published("criterion_ablation"), judge, dataset)
+
+
+def _cells(table: pd.DataFrame, judge: str, dataset: str) -> pd.DataFrame:
+    if judge:
+        table = table[table["judge"] == judge]
+    if dataset:
+        table = table[_slugs(table["dataset"]).isin(dataset.split("+"))]
+    return table
 
 
 def _slugs(names: pd.Series) -> pd.Series:

@@ -6,6 +6,7 @@ from rubricnb.statistics.contrast import strategy_contrast
 from rubricnb.statistics.cost import bias_cost, choose_ordering
 from rubricnb.statistics.criterion import benjamini_hochberg, criterion_order
 from rubricnb.statistics.equivalence import MARGINS, equivalence
+from rubricnb.statistics.floor import cramers_v_floor
 from rubricnb.statistics.missing import missing_reads
 from rubricnb.statistics.options import option_probabilities
 from rubricnb.statistics.position import cramers_v, position_bias, score_position
@@ -26,6 +27,7 @@ __all__ = [
     "budget_curve",
     "choose_ordering",
     "cramers_v",
+    "cramers_v_floor",
     "criterion_order",
     "equivalence",
     "missing_reads",

@@ -62,6 +62,10 @@ def test_the_statements_that_do_not_hold(checked):
         "v1/table-6/rank-from-table-4",
         "v1/table-3/thinking/permutation",
         "v2/appendix-c/effort/table-2",
+        "v2/scales/lowest-inside",
+        "v2/scales/both-ends",
+        "v2/scales/gemma-3-27b-doubles/like-for-like",
+        "v2/scales/family-not-size",
     }
     assert not (checked.verdict == "cannot say").any()
 
@@ -123,3 +127,27 @@ def test_repeats_without_any_spread_are_one_read(monkeypatch):
     independent = table.assign(repeat=table.permutation)
     monkeypatch.setattr(identities, "published", lambda _: independent)
     assert identities.most_effective_repeats("", "") == pytest.approx(10)
+
+
+def test_like_for_like_compares_scales_on_the_same_datasets():
+    cells = published("position_bias").query("judge == 'Gemma-3-27B'").set_index("dataset").chi2
+    at_5 = np.mean([np.sqrt(cells["HANNA"] / 23040), np.sqrt(cells["SummEval"] / 64000)])
+    assert identities.ratio_of_scales_9_to_5("Gemma-3-27B", "hanna+summeval") == pytest.approx(
+        0.220 / at_5
+    )
+
+
+def test_every_cell_of_tables_4_to_6_is_claimed_as_printed():
+    rows = claims().query("kind == 'claim'")
+    for table, prefix, endings in (
+        ("scales", "v2/table-4/", {"mean_cramers_v": ""}),
+        ("criterion_order", "v2/table-5/", {"avg_r": "avg-r", "mean_delta_pos": "mean-delta",
+         "max_delta_pos": "max-delta", "n_significant": "significant"}),
+        ("criterion_abl", "v2/table-6/", {"random_r": "random", "fixed_r": "fixed",
+         "delta_balanced_fixed": "delta", "significant": "significant"}),
+    ):  # fmt: skip
+        own = rows[rows.claim_id.str.startswith(prefix)]
+        assert len(own) == len(endings) * len(published(table))
+        for column, ending in endings.items():
+            said = own[own.claim_id.str.endswith(ending)].published
+            assert sorted(said) == pytest.approx(sorted(published(table)[column]))
