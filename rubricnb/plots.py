@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 _QUIET = "#595959"
+_INTERVAL = ("estimate", "low", "high")
 
 
 def orderings(orderings: ArrayLike, ax: Axes | None = None) -> Axes:
@@ -530,8 +531,555 @@ def score_position(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def ordering_costs(costs: pd.DataFrame, label: str = "judge", ax: Axes | None = None) -> Axes:
+    """Draw the Bias Cost of orderings, one row per judge, and name the least and the default.
+
+    Parameters
+    ----------
+    costs
+        ``ordering``, ``cost`` and the column that names rows; what `rubricnb.bias_cost` returns,
+        or that of all n! orderings. A column ``cost_null`` adds the noise floor of each row.
+    label
+        The column that names the rows.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        In hundredths, as the paper prints: a small dot per ordering, a square for 1…n, a triangle
+        for the least of the balanced orderings, a diamond for the least of all if that is another,
+        and an upright stroke at the noise floor.
+
+    Notes
+    -----
+    arXiv:2602.02219v1, Table 6.
+
+    Examples
+    --------
+    >>> costs = pd.DataFrame(
+    ...     {"judge": "a", "ordering": ["1-2-3", "2-3-1", "3-2-1"], "cost": [0.3, 0.2, 0.1]})
+    >>> ax = ordering_costs(costs)
+    >>> [line.get_xdata().tolist() for line in ax.lines[1:]]
+    [[30.0], [10.0]]
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    names = list(dict.fromkeys(costs[label].astype("str")))
+    for row, name in enumerate(names):
+        own = costs[costs[label].astype("str") == name]
+        cost = 100 * own["cost"].to_numpy(dtype=np.float64)
+        ax.plot(cost, np.full(len(own), row), "|", color=_QUIET, alpha=0.6, label=_once(row, "any"))
+        for marker, colour, what, place in _named_orderings(own):
+            size = 9 if marker == "s" else 7
+            ax.plot(cost[[place]], [row], marker, color=colour, markersize=size, mec="white",
+                    linestyle="", label=_once(row, what))  # fmt: skip
+        if "cost_null" in own and own["cost_null"].notna().any():
+            floor = 100 * float(own["cost_null"].mean())
+            ax.vlines(floor, row - 0.38, row + 0.38, color="#D55E00", linewidth=2.2,
+                      label=_once(row, "noise floor"))  # fmt: skip
+    ax.set_yticks(range(len(names)), names)
+    ax.set(xlabel="Bias Cost × 100", ylim=(len(names) - 0.4, -0.6))
+    ax.set_xlim(0, None)
+    ax.grid(False, axis="y")
+    ax.grid(True, axis="x")
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)
+    return ax
+
+
+def cost_floor(table: pd.DataFrame, marks: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw what a Bias Cost is without any preference, against the reads behind each score.
+
+    Parameters
+    ----------
+    table
+        ``n`` (reads per score) and one column per line, as costs (not times 100).
+    marks
+        ``name`` and ``cost``: published costs, drawn as strokes at the right edge.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"n": [100, 1000], "floor": [0.16, 0.05]})
+    >>> ax = cost_floor(table, pd.DataFrame({"name": ["a"], "cost": [0.03]}))
+    >>> ax.lines[0].get_ydata().tolist(), [t.get_text() for t in ax.texts]
+    ([16.0, 5.0], ['floor', 'a'])
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    styles = zip(_MARKERS, ("-", "--", "-.", ":"), strict=False)
+    for name, (marker, style) in zip(table.columns.drop("n"), styles, strict=False):
+        (line,) = ax.plot(table["n"], 100 * table[name], marker=marker, linestyle=style)
+        ax.annotate(str(name), (table["n"].iloc[0], 100 * table[name].iloc[0]), (6, 6),
+                    textcoords="offset points", color=line.get_color(), size="small")  # fmt: skip
+    ax.set_xscale("log")
+    ax.set_xticks(table["n"], [f"{n:,.0f}" for n in table["n"]])
+    ax.minorticks_off()
+    ax.set(xlabel="reads with each score", ylabel="Bias Cost × 100")
+    ax.set_ylim(0, None)
+    edge = 1.25 * float(table["n"].iloc[-1])
+    ax.scatter(np.full(len(marks), edge), 100 * marks["cost"], marker="_", s=120, color=_QUIET)
+    ax.set_xlim(None, 1.4 * edge)
+    ends = [(100 * c, str(n), _QUIET) for n, c in zip(marks["name"], marks["cost"], strict=True)]
+    _end_labels(ax, 1.4 * edge, ends)
+    return ax
+
+
+def chosen_costs(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw the cost of a chosen ordering where it was chosen and on other texts, by probe size.
+
+    Parameters
+    ----------
+    table
+        ``n_items`` (the probe) and one column per line, as costs (not times 100).
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        Every line is named at its end.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"n_items": [16, 800], "chosen": [0.1, 0.2], "held out": [0.3, 0.2]})
+    >>> ax = chosen_costs(table)
+    >>> ax.lines[1].get_ydata().tolist()
+    [30.0, 20.0]
+    >>> plt.close(ax.figure)
+    """
+    ax = _sizes(table.set_index("n_items"), _axes(ax), scale=100)
+    ax.set(xlabel="items in the probe, ten reads each", ylabel="Bias Cost × 100")
+    return ax
+
+
+def cost_against_r(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw the agreement of each ordering's single reads with people against its Bias Cost.
+
+    Parameters
+    ----------
+    table
+        ``ordering``, ``cost``, ``r``, ``r_low``, ``r_high``; one row per ordering.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        The default and the cheapest ordering are named. Bars are 95 % intervals.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"ordering": ["1-2", "2-1"], "cost": [0.2, 0.1], "r": [0.3, 0.4],
+    ...     "r_low": [0.2, 0.3], "r_high": [0.4, 0.5]})
+    >>> ax = cost_against_r(table)
+    >>> [t.get_text() for t in ax.texts]
+    ['1-2 (default)', '2-1 (cheapest)']
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    cost, r = 100 * table["cost"].to_numpy(np.float64), table["r"].to_numpy(np.float64)
+    reach = [r - table["r_low"], table["r_high"] - r]
+    ax.errorbar(cost, r, yerr=np.nan_to_num(np.clip(reach, 0, None)), linestyle="", marker="o")
+    for marker, colour, _, place in _named_orderings(table):
+        if np.isnan([cost[place], r[place]]).any():
+            continue
+        ax.plot(cost[place], r[place], marker, color=colour, markersize=10)
+        name = "default" if marker == "s" else "cheapest"
+        code = table["ordering"].iloc[place]
+        ax.annotate(
+            f"{code} ({name})", (cost[place], r[place]), (8, 0), textcoords="offset points",
+            color=colour, va="center", size="small",
+        )  # fmt: skip
+    ax.set(xlabel="Bias Cost × 100 of the ordering", ylabel="r of its single reads")
+    ax.margins(x=0.2)
+    return ax
+
+
+def detection(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw how often questionnaires filled in by a judge are told from others.
+
+    Parameters
+    ----------
+    table
+        ``questions`` and one column per judge: shares found (0 to 1) at a fixed rate of false
+        alarms.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        Every line is named at its end; dotted, 80 %.
+
+    Examples
+    --------
+    >>> ax = detection(pd.DataFrame({"questions": [10, 100], "a judge": [0.2, 0.9]}))
+    >>> ax.lines[0].get_ydata().tolist()
+    [20.0, 90.0]
+    >>> plt.close(ax.figure)
+    """
+    ax = _sizes(table.set_index("questions"), _axes(ax), scale=100)
+    ax.axhline(80, color=_QUIET, linestyle=":", linewidth=1.2)
+    ax.set(xlabel="questions", ylabel="found, % of questionnaires", ylim=(0, 104))
+    return ax
+
+
+def forest(
+    table: pd.DataFrame,
+    label: str = "judge",
+    series: str = "strategy",
+    reference: float | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw estimates with intervals: a row per label, a marker per series.
+
+    Parameters
+    ----------
+    table
+        Columns `label`, `series`, estimate, low and high; an interval may be NaN.
+    label
+        The column that names the rows; the first one stands on top.
+    series
+        The column that tells markers of one row apart.
+    reference
+        Where to draw a dotted line.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        Markers are filled where the interval excludes `reference`, else open; without a reference
+        all are filled.
+
+    Notes
+    -----
+    arXiv:2602.02219v2, Figure 8.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({
+    ...     "judge": ["a", "b"], "strategy": "fixed", "estimate": [0.4, 0.5],
+    ...     "low": [0.3, 0.4], "high": [0.5, 0.6]})
+    >>> ax = forest(table)
+    >>> [t.get_text() for t in ax.get_yticklabels()]
+    ['a', 'b']
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    rows = {name: k for k, name in enumerate(table[label].drop_duplicates())}
+    groups = list(table.groupby(series, observed=True, sort=False))
+    for k, (name, part) in enumerate(groups):
+        aside = 0.6 * ((k + 0.5) / len(groups) - 0.5)
+        y = part[label].astype(object).map(rows).to_numpy(dtype=np.float64) + aside
+        colour, marker = f"C{k}", _MARKERS[k % len(_MARKERS)]
+        middle, low, high = (part[c].to_numpy(dtype=np.float64) for c in _INTERVAL)
+        ax.hlines(y, low, high, color=colour, linewidth=1.4)
+        empty = (
+            np.zeros(len(y), bool)
+            if reference is None
+            else (low <= reference) & (high >= reference)
+        )
+        for own, fill in ((~empty, colour), (empty, "none")):
+            ax.plot(middle[own], y[own], marker, markersize=6, color=colour, markerfacecolor=fill)
+        ax.plot([], [], marker=marker, color=colour, linewidth=1.4, label=str(name))
+    if reference is not None:
+        ax.axvline(reference, color=_QUIET, linestyle=":", linewidth=1.2)
+    ax.set_yticks(list(rows.values()), [str(name) for name in rows])
+    ax.set(ylim=(len(rows) - 0.5, -0.5))
+    if len(groups) > 1:
+        ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(groups), fontsize="small")
+    return ax
+
+
+def contrast_parts(table: pd.DataFrame, label: str = "judge", ax: Axes | None = None) -> Axes:
+    """Draw what a difference of two strategies is the sum of: bars, and a diamond for the sum.
+
+    Parameters
+    ----------
+    table
+        Columns `label`, part and value; the values of a label sum to its difference.
+    label
+        The column that names the rows; the first one stands on top.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        Positive parts are stacked to the right of 0, negative ones to the left.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"judge": "a", "part": ["x", "y", "z"], "value": [0.3, -0.1, -0.05]})
+    >>> ax = contrast_parts(table)
+    >>> ax.lines[-1].get_xdata().round(2).tolist()
+    [0.15]
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    rows = {name: k for k, name in enumerate(table[label].drop_duplicates())}
+    right, left, total = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros(len(rows))
+    for k, (name, part) in enumerate(table.groupby("part", observed=True, sort=False)):
+        value = np.zeros(len(rows))
+        np.add.at(value, part[label].astype(object).map(rows).to_numpy(np.int64), part["value"])
+        start = np.where(value >= 0, right, left)
+        ax.barh(
+            range(len(rows)), value, left=start, height=0.62, label=str(name), color=f"C{k}",
+            hatch=("", "///", "...", "xxx")[k % 4], edgecolor="white", linewidth=0,
+        )  # fmt: skip
+        right, left = right + np.maximum(value, 0), left + np.minimum(value, 0)
+        total += value
+    ax.axvline(0, color=_QUIET, linewidth=1)
+    ax.plot(
+        total, range(len(rows)), "D", color="black", markeredgecolor="white", markersize=6.5,
+        label="difference",
+    )  # fmt: skip
+    ax.set_yticks(list(rows.values()), [str(name) for name in rows])
+    ax.set(ylim=(len(rows) - 0.5, -0.5))
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, fontsize="small")
+    return ax
+
+
+def bias_and_gain(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw what permutation gains against how strong the position bias is.
+
+    Parameters
+    ----------
+    table
+        Columns judge, dataset, cramers_v, delta_r, low, high; one row a cell.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        One marker per dataset, filled where the interval of Δr excludes 0; every point is named.
+
+    Notes
+    -----
+    arXiv:2602.02219v2, Tables 2 and 3.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({
+    ...     "judge": ["a", "b"], "dataset": "HANNA", "cramers_v": [0.02, 0.1],
+    ...     "delta_r": [0.0, 0.05], "low": [-0.02, 0.03], "high": [0.02, 0.07]})
+    >>> ax = bias_and_gain(table)
+    >>> [t.get_text() for t in ax.texts]
+    ['a', 'b']
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    ax.axhline(0, color=_QUIET, linestyle=":", linewidth=1.2)
+    for k, (dataset, cells) in enumerate(table.groupby("dataset", observed=True, sort=False)):
+        colour, marker = f"C{k}", _MARKERS[k % len(_MARKERS)]
+        ax.vlines(cells["cramers_v"], cells["low"], cells["high"], color=colour, linewidth=1.2)
+        for cell in cells.itertuples():
+            fill = "none" if cell.low <= 0 <= cell.high else colour
+            ax.plot(cell.cramers_v, cell.delta_r, marker, color=colour, markerfacecolor=fill)
+            ax.annotate(
+                str(cell.judge), (float(cell.cramers_v), float(cell.delta_r)), (6, 0), va="center",
+                textcoords="offset points", fontsize="small", color=colour,
+            )  # fmt: skip
+        ax.plot([], [], marker=marker, color=colour, linestyle="", label=str(dataset))
+    ax.margins(x=0.16)
+    ax.set(xlabel="Cramér's V of the selected positions", ylabel="Δr, BALANCED − FIXED")
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, fontsize="small")
+    return ax
+
+
+def budget_curve(curve: pd.DataFrame, label: str = "design", ax: Axes | None = None) -> Axes:
+    """Draw agreement with people against the number of averaged reads.
+
+    Parameters
+    ----------
+    curve
+        What `rubricnb.budget_curve` returns, or rows of it.
+    label
+        The column that tells lines apart.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        Markers: mean over subsets. Shaded: spread over subsets, which is not a confidence band.
+        Bars: 95 % interval over clusters. Dashed: what averaging alone predicts. Every line is
+        named at its end.
+
+    Notes
+    -----
+    arXiv:2602.02219v2, Figure 9.
+
+    Examples
+    --------
+    >>> curve = pd.DataFrame({
+    ...     "design": "balanced", "k": [1, 2], "r_mean": [0.4, 0.5], "spread_low": [0.3, 0.5],
+    ...     "spread_high": [0.45, 0.5], "low": [0.2, 0.3], "high": [0.55, 0.6],
+    ...     "r_expected": [0.41, 0.5]})
+    >>> ax = budget_curve(curve)
+    >>> [t.get_text() for t in ax.texts]
+    ['balanced']
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    ends = []
+    for i, (name, part) in enumerate(curve.groupby(label, observed=True, sort=False)):
+        if part["r_mean"].isna().all():
+            continue
+        colour, k = f"C{i}", part["k"].to_numpy(dtype=np.float64) + 0.08 * i
+        ax.fill_between(k, part["spread_low"], part["spread_high"], color=colour, alpha=0.2, lw=0)
+        ax.vlines(k, part["low"], part["high"], color=colour, linewidth=1)
+        ax.plot(k, part["r_expected"], color=colour, linestyle="--", linewidth=1.4)
+        ax.plot(k, part["r_mean"], _MARKERS[i % len(_MARKERS)], color=colour)
+        ends.append((float(part["r_mean"].iloc[-1]), str(name), colour))
+    last = int(curve["k"].max())
+    ax.set(xlabel="reads averaged, K", ylabel="r with people", xticks=range(1, last + 1))
+    _end_labels(ax, last + 0.25, ends)
+    return ax
+
+
+def budget_gain(
+    curve: pd.DataFrame, averaging: pd.DataFrame, label: str = "judge", ax: Axes | None = None
+) -> Axes:
+    """Draw the share of the change from K = 1 to the largest K, beside what averaging alone gives.
+
+    Parameters
+    ----------
+    curve
+        Columns `label`, k and gain, as `rubricnb.budget_curve` returns them.
+    averaging
+        Columns phi, k and gain: what plain averaging gives; drawn as a shaded range over phi.
+    label
+        The column that tells markers apart.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+
+    Notes
+    -----
+    arXiv:2602.02219v2, §5.3.
+
+    Examples
+    --------
+    >>> curve = pd.DataFrame({"judge": "a", "k": [1, 2], "gain": [0.0, 1.0]})
+    >>> averaging = pd.DataFrame({"phi": [1, 1], "k": [1, 2], "gain": [0.0, 1.0]})
+    >>> ax = budget_gain(curve, averaging)
+    >>> ax.lines[-1].get_ydata().tolist()
+    [0.0, 100.0]
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    between = 100 * averaging.groupby("k")["gain"].agg(["min", "max"])
+    low, high = averaging["phi"].min(), averaging["phi"].max()
+    ax.fill_between(
+        between.index, between["min"], between["max"], color=_QUIET, alpha=0.3, linewidth=0,
+        label=f"averaging alone, φ from {low:g} to {high:g}",
+    )  # fmt: skip
+    names = curve[label].drop_duplicates()
+    for i, name in enumerate(names):
+        part = curve[curve[label] == name]
+        aside = 0.5 * ((i + 0.5) / len(names) - 0.5)
+        ax.plot(part["k"] + aside, 100 * part["gain"], _MARKERS[i % len(_MARKERS)], label=name)
+    last = int(between.index.max())
+    ax.set(xlabel="reads averaged, K", xticks=range(1, last + 1))
+    ax.set(ylabel=f"share of the change from K = 1 to {last}, %")
+    ax.legend(loc="lower right", fontsize="small")
+    return ax
+
+
+def coverage(table: pd.DataFrame, label: str = "interval", ax: Axes | None = None) -> Axes:
+    """Draw how often an interval holds the truth, against the number of averaged reads.
+
+    Parameters
+    ----------
+    table
+        Columns `label`, k and coverage (0 to 1).
+    label
+        The column that tells lines apart.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        Dotted, the 95 % that an interval promises. Every line is named at its end.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"interval": "t", "k": [1, 2], "coverage": [0.9, 0.95]})
+    >>> ax = coverage(table)
+    >>> ax.lines[0].get_ydata().tolist()
+    [90.0, 95.0]
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    ends: list[tuple[float, str, Any]] = []
+    for i, (name, part) in enumerate(table.groupby(label, observed=True, sort=False)):
+        (line,) = ax.plot(part["k"], 100 * part["coverage"], marker=_MARKERS[i % len(_MARKERS)])
+        ends.append((float(100 * part["coverage"].iloc[-1]), str(name), line.get_color()))
+    ax.axhline(95, color=_QUIET, linestyle=":", linewidth=1.2)
+    last = int(table["k"].max())
+    ax.set(xlabel="reads averaged, K", xticks=range(1, last + 1), ylim=(-4, 104))
+    ax.set(ylabel="intervals that hold the truth, %")
+    _end_labels(ax, last + 0.25, ends)
+    return ax
+
+
 def _axes(ax: Axes | None) -> Axes:
     return plt.figure().add_subplot() if ax is None else ax
+
+
+def _named_orderings(costs: pd.DataFrame) -> list[tuple[str, str, str, int]]:
+    """Marker, colour, name and row of the default, the least balanced and the least ordering."""
+    codes, cost = list(costs["ordering"].astype("str")), costs["cost"].to_numpy(dtype=np.float64)
+    if np.isnan(cost).all():
+        return []
+    n = len(permutation.decode(codes[0]))
+    rotations = set(permutation.code(permutation.balanced(n).orderings()))
+    among = np.where([c in rotations for c in codes], cost, np.inf)
+    default, least, least_of_all = (
+        permutation.code(np.arange(1, n + 1)[None])[0], int(np.nanargmin(among)),
+        int(np.nanargmin(cost)),
+    )  # fmt: skip
+    named = []
+    if default in codes:
+        named.append(("s", "#0072B2", f"1…{n}", codes.index(default)))
+    if np.isfinite(among[least]):
+        named.append(("^", "#009E73", "least of the balanced", least))
+    if cost[least_of_all] < among[least]:
+        named.append(("D", "#CC79A7", "least of all", least_of_all))
+    return named
+
+
+def _once(row: int, name: str) -> str:
+    """Name of a legend's entry: that of the first row; the others repeat it."""
+    return name if row == 0 else "_nolegend_"
+
+
+def _sizes(table: pd.DataFrame, ax: Axes, scale: float = 1) -> Axes:
+    """Draw columns against sizes on a logarithmic axis, each named at its end."""
+    ends = []
+    for k, name in enumerate(table.columns):
+        heights = scale * table[name].to_numpy(dtype=np.float64)
+        (line,) = ax.plot(table.index, heights, marker=_MARKERS[k % len(_MARKERS)])
+        ends.append((float(heights[-1]), str(name), line.get_color()))
+    ax.set_xscale("log")
+    ax.set_xticks(table.index, [f"{size:,.0f}" for size in table.index])
+    ax.minorticks_off()
+    ax.set_ylim(0, None)
+    _end_labels(ax, 1.05 * float(table.index[-1]), ends)
+    return ax
 
 
 def _means(options: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:

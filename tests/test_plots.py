@@ -3,6 +3,7 @@
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -152,3 +153,94 @@ def test_draws_probabilities_on_the_axes_it_is_given(name, options):
 def _judged(profile, design):
     items = rb.load("minibench", n_items=15)
     return rb.simulate(rb.plan(items, design, readout="logprobs"), items, profile)
+
+
+def _estimates(n, seed):
+    rng = np.random.default_rng(seed)
+    middle, reach = rng.normal(size=n), rng.uniform(0.2, 1, n)
+    return pd.DataFrame({"estimate": middle, "low": middle - reach, "high": middle + reach})
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_forest_fills_a_marker_only_where_the_interval_excludes_the_reference(seed):
+    table = _estimates(8, seed).assign(judge=list("aabbccdd"), strategy=["x", "y"] * 4)
+    ax = rb.plots.forest(table, reference=0)
+    drawn = {
+        round(float(x), 9): line.get_markerfacecolor() != "none"
+        for line in ax.lines
+        for x in line.get_xdata()
+        if len(line.get_xdata()) and line.get_linestyle() == "None"
+    }
+    assert drawn == {
+        round(row.estimate, 9): not row.low <= 0 <= row.high for row in table.itertuples()
+    }
+    assert [t.get_text() for t in ax.get_yticklabels()] == list("abcd")
+    assert ax.yaxis_inverted()
+
+
+def test_parts_of_a_contrast_touch_without_overlap_and_sum_to_the_diamond():
+    values = {"a": (0.06, -0.05, -0.03), "b": (0.04, 0.02, 0.0)}
+    table = pd.DataFrame(
+        [(j, p, v) for j, row in values.items() for p, v in zip("xyz", row, strict=True)],
+        columns=["judge", "part", "value"],
+    )
+    ax = rb.plots.contrast_parts(table)
+    assert ax.lines[-1].get_xdata() == pytest.approx([-0.02, 0.06])
+    bars = [[container[row] for container in ax.containers] for row in range(2)]
+    ends = [[(b.get_x(), b.get_x() + b.get_width()) for b in row] for row in bars]
+    assert np.array(ends[0]) == pytest.approx(np.array([(0, 0.06), (0, -0.05), (-0.05, -0.08)]))
+    assert np.array(ends[1]) == pytest.approx(np.array([(0, 0.04), (0.04, 0.06), (0.06, 0.06)]))
+
+
+def test_bias_and_gain_names_every_cell_at_its_place():
+    table = _estimates(4, 0).rename(columns={"estimate": "delta_r"})
+    table = table.assign(judge=list("abab"), dataset=["H", "H", "S", "S"], cramers_v=[1, 2, 3, 4])
+    ax = rb.plots.bias_and_gain(table)
+    named = {t.xy: t.get_text() for t in ax.texts}
+    assert named == {(float(r.cramers_v), r.delta_r): r.judge for r in table.itertuples()}
+
+
+@pytest.fixture(scope="module")
+def curve():
+    items = rb.load("minibench", n_items=30)
+    requests = rb.plan(items, [rb.balanced(5), rb.fixed(5, 10)], readout="score")
+    return rb.budget_curve(rb.simulate(requests, items, "first-biased"), items)
+
+
+def test_budget_curve_draws_means_prediction_spread_and_interval(curve):
+    ax = rb.plots.budget_curve(curve)
+    mine = curve[curve.design == "balanced"]
+    assert ax.lines[0].get_ydata() == pytest.approx(mine.r_expected.to_numpy())
+    assert ax.lines[1].get_ydata() == pytest.approx(mine.r_mean.to_numpy())
+    spread = ax.collections[0].get_paths()[0].vertices
+    assert {*mine.spread_low, *mine.spread_high} <= set(spread[:, 1])
+    bars = ax.collections[1].get_segments()
+    assert [s[:, 1].tolist() for s in bars] == mine[["low", "high"]].to_numpy().tolist()
+    assert sorted(t.get_text() for t in ax.texts) == ["balanced", "fixed"]
+
+
+def test_budget_curve_leaves_out_what_is_not_defined(curve):
+    nothing = curve.assign(r_mean=np.nan)
+    assert not rb.plots.budget_curve(nothing).lines
+
+
+def test_budget_gain_shows_per_cent_and_the_range_over_phi(curve):
+    k = np.arange(1, 11)
+    averaging = pd.concat(
+        pd.DataFrame({"phi": phi, "k": k, "gain": (k - 1) / 9 + shift})
+        for phi, shift in ((0.5, 0.0), (2.0, 0.1))
+    )
+    ax = rb.plots.budget_gain(curve[curve.design == "balanced"], averaging)
+    assert ax.lines[0].get_ydata() == pytest.approx(100 * curve.gain[:10].to_numpy())
+    shaded = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert (shaded.min(), shaded.max()) == pytest.approx((0, 110))
+    assert "0.5 to 2" in ax.get_legend().get_texts()[0].get_text()
+
+
+def test_coverage_shows_per_cent_beside_the_promise():
+    table = pd.DataFrame({"interval": ["x"] * 2 + ["y"] * 2, "k": [1, 2] * 2,
+                          "coverage": [0.9, 0.5, 0.95, 1.0]})  # fmt: skip
+    ax = rb.plots.coverage(table)
+    assert [line.get_ydata().tolist() for line in ax.lines[:2]] == [[90, 50], [95, 100]]
+    assert set(ax.lines[2].get_ydata()) == {95}
+    assert {t.get_text() for t in ax.texts} == {"x", "y"}
