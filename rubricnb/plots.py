@@ -1036,6 +1036,182 @@ def coverage(table: pd.DataFrame, label: str = "interval", ax: Axes | None = Non
     return ax
 
 
+def size_by_scale(
+    table: pd.DataFrame,
+    size: str = "cramers_v",
+    label: str = "judge",
+    floor: str = "",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a size of position bias against the number of options, one line per judge.
+
+    Parameters
+    ----------
+    table
+        Columns `label`, n_options, `size` and, for an interval, ``<size>_low`` and ``<size>_high``.
+    size
+        The column to draw.
+    label
+        The column that tells lines apart.
+    floor
+        A column with the size that no preference would show; drawn dashed, its mean per number of
+        options.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        The numbers of options stand at equal distances. Every line is named at its end.
+
+    Notes
+    -----
+    arXiv:2602.02219v2, Table 4.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"judge": "a", "n_options": [2, 9], "cramers_v": [0.2, 0.1]})
+    >>> ax = size_by_scale(table)
+    >>> ax.lines[0].get_ydata().tolist(), [t.get_text() for t in ax.get_xticklabels()]
+    ([0.2, 0.1], ['2', '9'])
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    scales = sorted(int(n) for n in table["n_options"].unique())
+    place = {n: k for k, n in enumerate(scales)}
+    groups = list(table.groupby(label, observed=True, sort=False))
+    ends: list[tuple[float, str, Any]] = []
+    for k, (name, part) in enumerate(groups):
+        part = part[part[size].notna()].sort_values("n_options")
+        if part.empty:
+            continue
+        middle = part[size].to_numpy(dtype=np.float64)
+        x = part["n_options"].map(place).to_numpy(dtype=np.float64)
+        reach = None
+        if f"{size}_low" in part:
+            x = x + 0.05 * (k - (len(groups) - 1) / 2)  # keeps the bars of several lines apart
+            low, high = (part[f"{size}_{end}"].to_numpy(np.float64) for end in ("low", "high"))
+            reach = np.maximum(np.nan_to_num([middle - low, high - middle]), 0)
+        drawn = ax.errorbar(x, middle, yerr=reach, marker=_MARKERS[k % len(_MARKERS)], elinewidth=1)
+        ends.append((float(middle[-1]), str(name), drawn.lines[0].get_color()))
+    if floor:
+        least = table.groupby("n_options")[floor].mean().reindex(scales).to_numpy(np.float64)
+        ax.plot(range(len(scales)), least, color=_QUIET, linestyle="--", linewidth=1.2)
+        ends.append((float(least[-1]), "no preference", _QUIET))
+    ax.set_xticks(range(len(scales)), [str(n) for n in scales])
+    ax.set(xlabel="number of options, n", xlim=(-0.2, len(scales) - 0.8))
+    _end_labels(ax, len(scales) - 0.8, ends)
+    return ax
+
+
+def criterion_shift(
+    table: pd.DataFrame, limit: float | None = None, ax: Axes | None = None
+) -> Axes:
+    """Draw how much each criterion's mean score is shifted at each place in the prompt.
+
+    Parameters
+    ----------
+    table
+        What `rubricnb.statistics.criterion_order` returns for one group: criterion, mean_1, ….
+    limit
+        Shift, in score points, of the strongest colour; default: the largest in the table.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        Each cell is a mean minus the mean over places, in score points. The sign is written and
+        coloured.
+
+    Notes
+    -----
+    arXiv:2602.02219v2, Figures 10 and 11.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"criterion": ["wit"], "mean_1": [3.5], "mean_2": [3.1]})
+    >>> ax = criterion_shift(table)
+    >>> [t.get_text() for t in ax.texts]
+    ['+.20', '−.20']
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    columns = [f"mean_{q}" for q in range(1, _numbered_columns(table, "mean") + 1)]
+    means = table[columns].to_numpy(dtype=np.float64)
+    shift = means - means.mean(axis=1, keepdims=True)
+    largest = float(np.nanmax(np.abs(shift), initial=0.0)) if np.isfinite(shift).any() else 0.0
+    strongest = limit or largest or 1.0
+    rows, places = shift.shape
+    extent = (0.5, places + 0.5, rows + 0.5, 0.5)
+    ax.imshow(shift, extent=extent, aspect="auto", cmap="PuOr", vmin=-strongest, vmax=strongest)
+    for row, column in zip(*np.nonzero(np.isfinite(shift)), strict=True):
+        value = round(float(shift[row, column]), 2)
+        sign = "−" if value < 0 else "+"
+        ax.text(
+            column + 1, row + 1, sign + f"{abs(value):.2f}".removeprefix("0"), ha="center",
+            va="center", size="small", color="white" if abs(value) > 0.6 * strongest else "black",
+        )  # fmt: skip
+    ax.grid(False)
+    ax.set(xlabel="place among the criteria", xticks=range(1, places + 1))
+    ax.set_yticks(range(1, rows + 1), [str(name) for name in table["criterion"]])
+    ax.tick_params(length=0)
+    return ax
+
+
+def gap_beside_null(
+    table: pd.DataFrame, label: str = "criterion", series: str = "", ax: Axes | None = None
+) -> Axes:
+    """Draw ΔPos beside what it is without any effect of the place.
+
+    Parameters
+    ----------
+    table
+        Columns `label`, delta_pos and delta_pos_null, in score points.
+    label
+        The column that names the rows; the first one stands on top.
+    series
+        A column that tells markers of one row apart; empty: one marker a row.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        An open marker at the null, a filled one at ΔPos, and a line between them.
+
+    Notes
+    -----
+    arXiv:2602.02219v2, Table 5.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame(
+    ...     {"criterion": ["wit"], "delta_pos": [0.3], "delta_pos_null": [0.1]})
+    >>> ax = gap_beside_null(table)
+    >>> [line.get_xdata().tolist() for line in ax.lines]
+    [[0.3], [0.1]]
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    rows = {name: k for k, name in enumerate(table[label].astype(object).drop_duplicates())}
+    groups = list(table.groupby(series, observed=True, sort=False)) if series else [("", table)]
+    for k, (name, part) in enumerate(groups):
+        aside = 0.5 * ((k + 0.5) / len(groups) - 0.5)
+        y = part[label].astype(object).map(rows).to_numpy(dtype=np.float64) + aside
+        colour, marker = f"C{k}", _MARKERS[k % len(_MARKERS)]
+        gap, null = (part[c].to_numpy(np.float64) for c in ("delta_pos", "delta_pos_null"))
+        ax.hlines(y, null, gap, color=colour, linewidth=1.6)
+        ax.plot(gap, y, marker, color=colour, label=str(name) or "ΔPos")
+        ax.plot(null, y, marker, color=colour, markerfacecolor="none")
+    ax.set_yticks(list(rows.values()), [str(name) for name in rows])
+    ax.set(ylim=(len(rows) - 0.5, -0.5), xlim=(0, None))
+    ax.set(xlabel="ΔPos in score points (open: without an effect)")
+    if series:
+        ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(groups), fontsize="small")
+    return ax
+
+
 def _axes(ax: Axes | None) -> Axes:
     return plt.figure().add_subplot() if ax is None else ax
 

@@ -244,3 +244,43 @@ def test_coverage_shows_per_cent_beside_the_promise():
     assert [line.get_ydata().tolist() for line in ax.lines[:2]] == [[90, 50], [95, 100]]
     assert set(ax.lines[2].get_ydata()) == {95}
     assert {t.get_text() for t in ax.texts} == {"x", "y"}
+
+
+def test_sizes_stand_at_their_scale_with_interval_and_name():
+    table = pd.DataFrame(
+        {"judge": list("aaab"), "n_options": [9, 2, 5, 2], "v": [0.1, 0.3, 0.2, np.nan],
+         "v_low": [0.0, 0.2, 0.1, np.nan], "v_high": [0.3, 0.4, 0.3, np.nan], "least": 0.01}
+    )  # fmt: skip
+    ax = rb.plots.size_by_scale(table, "v", floor="least")
+    assert ax.lines[0].get_ydata().tolist() == [0.3, 0.2, 0.1]
+    bars = [segment[:, 1].round(6).tolist() for segment in ax.collections[0].get_segments()]
+    assert bars == [[0.2, 0.4], [0.1, 0.3], [0.0, 0.3]]
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["2", "5", "9"]
+    assert {t.get_text() for t in ax.texts} == {"a", "no preference"}
+    assert ax.lines[-1].get_ydata().tolist() == [0.01, 0.01, 0.01]
+
+
+def test_criterion_shift_is_the_mean_minus_the_row_mean():
+    table = pd.DataFrame(
+        {"criterion": ["wit", "plot"], "mean_1": [3.0, 2.0], "mean_2": [3.3, np.nan],
+         "mean_3": [3.6, np.nan]}
+    )  # fmt: skip
+    ax = rb.plots.criterion_shift(table, limit=1.0)
+    drawn = {t.get_position(): t.get_text() for t in ax.texts}
+    assert drawn == {(1, 1): "−.30", (2, 1): "+.00", (3, 1): "+.30"}
+    assert ax.images[0].get_clim() == (-1.0, 1.0)
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["wit", "plot"]
+
+
+def test_gap_beside_null_draws_both_numbers_of_every_row():
+    table = pd.DataFrame(
+        {"judge": ["a", "a", "b"], "dataset": ["x", "y", "x"], "delta_pos": [0.3, 0.2, 0.4],
+         "delta_pos_null": [0.1, 0.05, np.nan]}
+    )  # fmt: skip
+    ax = rb.plots.gap_beside_null(table, label="judge", series="dataset")
+    assert ax.lines[0].get_xdata().tolist() == [0.3, 0.4]
+    np.testing.assert_array_equal(ax.lines[1].get_xdata(), [0.1, np.nan])
+    assert ax.lines[0].get_markerfacecolor() != ax.lines[1].get_markerfacecolor()
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["x", "y"]
+    heights = np.concatenate([ax.lines[0].get_ydata(), ax.lines[2].get_ydata()])
+    assert len(set(heights)) == 3
