@@ -569,7 +569,14 @@ def ordering_costs(costs: pd.DataFrame, label: str = "judge", ax: Axes | None = 
     for row, name in enumerate(names):
         own = costs[costs[label].astype("str") == name]
         cost = 100 * own["cost"].to_numpy(dtype=np.float64)
-        ax.plot(cost, np.full(len(own), row), "|", color=_QUIET, alpha=0.6, label=_once(row, "any"))
+        ax.plot(
+            cost,
+            np.full(len(own), row),
+            "|",
+            color=_QUIET,
+            alpha=0.6,
+            label=_once(row, "an ordering"),
+        )
         for marker, colour, what, place in _named_orderings(own):
             size = 9 if marker == "s" else 7
             ax.plot(cost[[place]], [row], marker, color=colour, markersize=size, mec="white",
@@ -615,8 +622,11 @@ def cost_floor(table: pd.DataFrame, marks: pd.DataFrame, ax: Axes | None = None)
     styles = zip(_MARKERS, ("-", "--", "-.", ":"), strict=False)
     for name, (marker, style) in zip(table.columns.drop("n"), styles, strict=False):
         (line,) = ax.plot(table["n"], 100 * table[name], marker=marker, linestyle=style)
-        ax.annotate(str(name), (table["n"].iloc[0], 100 * table[name].iloc[0]), (6, 6),
-                    textcoords="offset points", color=line.get_color(), size="small")  # fmt: skip
+        start = (table["n"].iloc[0], 100 * table[name].iloc[0])
+        ax.annotate(
+            str(name), start, (6, 6) if marker == _MARKERS[0] else (0, -16),
+            textcoords="offset points", color=line.get_color(), size="small",
+        )  # fmt: skip
     ax.set_xscale("log")
     ax.set_xticks(table["n"], [f"{n:,.0f}" for n in table["n"]])
     ax.minorticks_off()
@@ -686,15 +696,15 @@ def cost_against_r(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     cost, r = 100 * table["cost"].to_numpy(np.float64), table["r"].to_numpy(np.float64)
     reach = [r - table["r_low"], table["r_high"] - r]
     ax.errorbar(cost, r, yerr=np.nan_to_num(np.clip(reach, 0, None)), linestyle="", marker="o")
+    names: dict[int, list[str]] = {}
     for marker, colour, _, place in _named_orderings(table):
-        if np.isnan([cost[place], r[place]]).any():
-            continue
-        ax.plot(cost[place], r[place], marker, color=colour, markersize=10)
-        name = "default" if marker == "s" else "cheapest"
-        code = table["ordering"].iloc[place]
+        if not np.isnan([cost[place], r[place]]).any():
+            ax.plot(cost[place], r[place], marker, color=colour, markersize=10, mec="white")
+            names.setdefault(place, []).append("default" if marker == "s" else "cheapest")
+    for place, said in names.items():
         ax.annotate(
-            f"{code} ({name})", (cost[place], r[place]), (8, 0), textcoords="offset points",
-            color=colour, va="center", size="small",
+            f"{table['ordering'].iloc[place]} ({', '.join(said)})", (cost[place], r[place]),
+            (8, 0), textcoords="offset points", va="center", size="small",
         )  # fmt: skip
     ax.set(xlabel="Bias Cost × 100 of the ordering", ylabel="r of its single reads")
     ax.margins(x=0.2)
@@ -1230,7 +1240,7 @@ def _named_orderings(costs: pd.DataFrame) -> list[tuple[str, str, str, int]]:
     )  # fmt: skip
     named = []
     if default in codes:
-        named.append(("s", "#0072B2", f"1…{n}", codes.index(default)))
+        named.append(("s", "#0072B2", f"the default, 1…{n}", codes.index(default)))
     if np.isfinite(among[least]):
         named.append(("^", "#009E73", "least of the balanced", least))
     if cost[least_of_all] < among[least]:

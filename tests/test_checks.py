@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from rubricnb import checks
 from rubricnb.permutation import balanced, fixed, shuffled, single, williams
@@ -30,6 +31,7 @@ REST = {
     "bias_cost": (TABLE, [3, 1, 2]),
     "effective_reads": (0.3, 0.1, 10),
     "averaged_r": (0.4, 0.6, 5),
+    "detection": ([0.3, 0.2, 0.5], 12),
     "close": (0.25,),
 }
 
@@ -178,3 +180,17 @@ def test_averaged_r_against_the_variances(r_1, phi, k):
     signal = r_1 * np.sqrt(1 + phi)
     assert checks.averaged_r(signal / np.sqrt(1 + phi / k), r_1, phi, k) == "Right."
     assert checks.averaged_r(r_1, r_1, phi, 1) == "Right."
+
+
+def test_detection_against_exact_sums_over_all_outcomes():
+    """Two positions: the number of first positions is binomial, and larger ones sound the alarm."""
+    questions, shares = 30, [0.7, 0.3]
+    honest, model = (binom(questions, share) for share in (0.5, shares[0]))
+    least = next(k for k in range(questions + 1) if honest.sf(k) <= 0.05)  # alarm above it
+    lot = (0.05 - honest.sf(least)) / honest.pmf(least)
+    found = model.sf(least) + lot * model.pmf(least)
+    assert checks.detection(found, shares, questions) == "Right."
+    assert "false alarms" in checks.detection(0.05, shares, questions)
+    assert "you miss" in checks.detection(1 - found, shares, questions)
+    assert "percentages" in checks.detection(100 * found, shares, questions)
+    assert "too large" in checks.detection(found + 0.06, shares, questions)

@@ -1,5 +1,7 @@
 """Figures: what is drawn is what the frame says, on the axes that were given."""
 
+from itertools import permutations
+
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
@@ -284,3 +286,54 @@ def test_gap_beside_null_draws_both_numbers_of_every_row():
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["x", "y"]
     heights = np.concatenate([ax.lines[0].get_ydata(), ax.lines[2].get_ydata()])
     assert len(set(heights)) == 3
+
+
+def _table_5(judge="Qwen3-32B"):
+    table = rb.published("score_position").query("judge == @judge")
+    return table.assign(share=table["selected_pct"] / 100).drop(columns="selected_pct")
+
+
+def test_ordering_costs_mark_the_default_and_the_least_of_ten_and_of_all():
+    every = list(permutations(range(1, 6)))
+    costs = rb.bias_cost(_table_5(), every)
+    ax = rb.plots.ordering_costs(costs)
+    drawn = {line.get_label(): line.get_xdata()[0] for line in ax.lines[1:]}
+    ten = rb.bias_cost(_table_5())
+    assert drawn["the default, 1…5"] == pytest.approx(100 * ten["cost"].iloc[0])
+    assert drawn["least of the balanced"] == pytest.approx(100 * ten["cost"].min())
+    assert drawn["least of all"] == pytest.approx(100 * costs["cost"].min())
+    np.testing.assert_allclose(ax.lines[0].get_xdata(), 100 * costs["cost"])
+
+
+def test_ordering_costs_without_a_defined_cost_are_empty_rows():
+    costs = rb.bias_cost(_table_5()).assign(cost=np.nan, cost_null=np.nan)
+    ax = rb.plots.ordering_costs(costs)
+    assert len(ax.lines) == 1
+    assert np.isnan(ax.lines[0].get_xdata()).all()
+
+
+def test_noise_floor_shows_its_lines_and_published_costs_in_hundredths():
+    table = pd.DataFrame({"n": [100, 1000], "a": [0.16, 0.05], "b": [0.08, 0.03]})
+    ax = rb.plots.cost_floor(table, pd.DataFrame({"name": ["x"], "cost": [0.07]}))
+    np.testing.assert_allclose([line.get_ydata() for line in ax.lines], [[16, 5], [8, 3]])
+    assert ax.collections[0].get_offsets()[0, 1] == pytest.approx(7)
+    assert {"a", "b", "x"} <= {t.get_text() for t in ax.texts}
+
+
+@pytest.mark.parametrize(
+    ("name", "index"), [("chosen_costs", "n_items"), ("detection", "questions")]
+)
+def test_lines_over_sizes_are_per_cent_and_named_at_their_ends(name, index):
+    table = pd.DataFrame({index: [16, 64, 256], "one": [0.3, 0.2, 0.1], "two": [0.1, 0.1, 0.2]})
+    ax = getattr(rb.plots, name)(table)
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), [30, 20, 10])
+    assert {t.get_text() for t in ax.texts} == {"one", "two"}
+
+
+def test_cost_against_r_names_an_ordering_that_is_default_and_cheapest_once():
+    table = pd.DataFrame({"ordering": ["1-2-3", "3-2-1"], "cost": [0.1, 0.2], "r": [0.3, 0.1]})
+    table = table.assign(r_low=table["r"] - 0.1, r_high=table["r"] + 0.1)
+    ax = rb.plots.cost_against_r(table)
+    assert [t.get_text() for t in ax.texts] == ["1-2-3 (default, cheapest)"]
+    undefined = table.assign(r=np.nan, r_low=np.nan, r_high=np.nan)
+    assert [t.get_text() for t in rb.plots.cost_against_r(undefined).texts] == []
