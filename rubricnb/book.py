@@ -11,6 +11,7 @@ import ast
 import filecmp
 import hashlib
 import json
+import logging
 import os
 import platform
 import re
@@ -284,6 +285,7 @@ def execute(
     import nbformat
     import papermill
 
+    logging.getLogger("papermill").setLevel(logging.ERROR)
     root = root or find_root()
     notebook = _read(stem, root)
     stem, values = notebook.metadata.rubricnb["stem"], dict(parameters or {})
@@ -432,6 +434,8 @@ def _parameter(node: ast.stmt, line: str, stem: str) -> Parameter:
         )
     if not (comment_mark and comment.strip()) or node.lineno != node.end_lineno:
         raise ValueError(f"{stem}: parameters cell, {line!r}: say what it is in a trailing comment")
+    if "=" in comment:
+        raise ValueError(f"{stem}: parameters cell, {line!r}: papermill reads no '=' in a comment")
     try:
         default = ast.literal_eval(node.value)
     except ValueError:

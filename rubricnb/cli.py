@@ -106,7 +106,8 @@ def judges() -> None:
         for engine, (_, form, purpose) in ENGINES.items():
             typer.echo(f"{engine + form:30}{purpose}")
         typer.echo("\nprofiles of simulated judges (simulated:PROFILE)")
-        typer.echo(_table(profiles()))
+        for name, profile in profiles().items():
+            typer.echo(f"{name:30}{profile.source}")
         typer.echo("\nrecorded runs (results/)")
         typer.echo(_table(recorded_judges()[["slug", "spec", "model"]]))
 

@@ -138,7 +138,7 @@ def option_probabilities(
     ax = _axes(ax)
     table = _means(options, "score", by)
     _lines(table, ax)
-    ax.set(xlabel="score", ylabel="probability", ylim=(0, 1))
+    ax.set(xlabel="score", ylabel="probability", ylim=(-0.03, 1.03))
     if table.shape[1] > 1:
         ax.legend(title=by.replace("_", " "), title_fontsize="small")
     return ax
@@ -181,7 +181,8 @@ def probability_by_position(options: pd.DataFrame, ax: Axes | None = None) -> Ax
         ax.scatter(reads["position"], reads["probability"], s=9, color=colour, alpha=0.6, zorder=3)
     _uniform(ax, table.shape[1])
     ax.set(xlabel="position at which the score stood", ylabel="probability of the score")
-    ax.set(xticks=table.index, ylim=(0, None))
+    ax.set(xticks=table.index)
+    _from_zero(ax)
     return ax
 
 
@@ -221,15 +222,17 @@ def score_by_position(options: pd.DataFrame, ax: Axes | None = None) -> Axes:
     percent = options.assign(probability=100 * options["probability"])
     table = _means(percent, "score", "position")
     n = len(table)
-    _heat(table.to_numpy(), ax, "position", "score", lowest=0, highest=100, number="{:.0f}")
-    reads = len(percent) / n
-    for name, place in (("position", lambda k: (k, n + 0.75)), ("score", lambda k: (n + 0.75, k))):
+    _heat(table.to_numpy(), ax, "position", "score", lowest=0, number="{:.0f}")
+    reads, margin = len(percent) / n, n + 0.18 * n
+    for name, place in (("position", lambda k: (k, margin)), ("score", lambda k: (margin, k))):
         for value, share in (percent.groupby(name)["probability"].sum() / reads).items():
             x, y = place(value)
             ax.text(x, y, f"{share:.0f}", ha="center", va="center", weight="bold")
-    ax.set(xlim=(0.5, n + 1.2), ylim=(n + 1.2, 0.5))
-    ax.set_xticks([*range(1, n + 1), n + 0.75], [*map(str, range(1, n + 1)), "share"])
-    ax.set_yticks([*range(1, n + 1), n + 0.75], [*map(str, range(1, n + 1)), "share"])
+    ticks, names = [*range(1, n + 1), margin], [*map(str, range(1, n + 1)), "share"]
+    ax.set(xlim=(0.5, margin + 0.5), ylim=(margin + 0.5, 0.5))
+    ax.set_xticks(ticks, names)
+    ax.set_yticks(ticks, names)
+    ax.spines[:].set_visible(False)
     return ax
 
 
@@ -267,8 +270,124 @@ def position_shares(shares: pd.DataFrame, by: str = "judge", ax: Axes | None = N
     table = _means(percent, "position", by)
     _lines(table, ax)
     _uniform(ax, len(table), scale=100)
-    ax.set(xlabel="position", ylabel="share of the reads in %", ylim=(0, None))
+    ax.set(xlabel="position", ylabel="share of the reads in %")
+    _from_zero(ax)
     ax.legend(title=by.replace("_", " "), title_fontsize="small")
+    return ax
+
+
+def rating_histogram(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw how ratings are spread over the levels, one line per criterion.
+
+    Parameters
+    ----------
+    table
+        Columns ``criterion, level, count``.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        Shares of the items in per cent; every line is named at its end.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"criterion": ["c", "c"], "level": [1, 2], "count": [1, 3]})
+    >>> ax = rating_histogram(table)
+    >>> ax.lines[0].get_ydata().tolist(), ax.texts[0].get_text()
+    ([25.0, 75.0], 'c')
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    ends = []
+    for k, (criterion, part) in enumerate(table.groupby("criterion", sort=False, observed=True)):
+        part = part.sort_values("level")
+        share = 100 * part["count"].to_numpy(dtype=np.float64) / part["count"].sum()
+        (line,) = ax.plot(part["level"], share, marker=_MARKERS[k % len(_MARKERS)])
+        ends.append((float(share[-1]), str(criterion), line.get_color()))
+    levels = sorted(table["level"].unique())
+    ax.set(xlabel="rating", ylabel="items, %", xticks=levels)
+    ax.set_ylim(0, None)
+    _end_labels(ax, max(levels) + 0.15, ends)
+    return ax
+
+
+def label_mass(judgments: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw how much probability the labels had before it was renormalised.
+
+    Parameters
+    ----------
+    judgments
+        Judgments with the column ``label_mass`` (readout ``logprobs``).
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        A histogram on a logarithmic axis with a line at the median; empty without any mass.
+
+    Examples
+    --------
+    >>> ax = label_mass(pd.DataFrame({"label_mass": [0.01, 0.02, 0.4]}))
+    >>> [t.get_text() for t in ax.texts]
+    ['median 0.02']
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    mass = judgments["label_mass"].dropna().to_numpy(dtype=np.float64)
+    mass = mass[mass > 0]
+    ax.set(xlabel="label mass", ylabel="reads", xscale="log")
+    if len(mass) == 0:
+        return ax
+    low = 10 ** np.floor(np.log10(mass.min()))
+    ax.hist(mass, bins=np.geomspace(low, 1, 41).tolist(), alpha=0.85)
+    median = float(np.median(mass))
+    ax.axvline(median, color=_QUIET, linestyle=":", linewidth=1.5)
+    ax.annotate(
+        f"median {median:.2g}", (median, 1), xycoords=("data", "axes fraction"), xytext=(4, -10),
+        textcoords="offset points", color=_QUIET,
+    )  # fmt: skip
+    ax.set_xlim(low, 1)
+    return ax
+
+
+def two_scores(judgments: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw the argmax score and the expected score of one item, ordering by ordering.
+
+    Parameters
+    ----------
+    judgments
+        Judgments of one item, with ``score`` and ``expected_score``.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> judgments = pd.DataFrame(
+    ...     {"ordering": ["1-2", "2-1"], "score": [1, 1], "expected_score": [1.2, 1.4]})
+    >>> ax = two_scores(judgments)
+    >>> ax.lines[0].get_ydata().tolist(), [t.get_text() for t in ax.texts]
+    ([1.0, 1.0], ['argmax', 'expected score'])
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    reads = np.arange(1, len(judgments) + 1)
+    ends = []
+    series = {"argmax": "score", "expected score": "expected_score"}
+    for (name, column), marker in zip(series.items(), _MARKERS, strict=False):
+        values = judgments[column].to_numpy(dtype=np.float64, na_value=np.nan)
+        (line,) = ax.plot(reads, values, marker=marker)
+        ends.append((float(values[-1]), name, line.get_color()))
+    n = max(len(str(code).split("-")) for code in judgments["ordering"])
+    ax.set(xlabel="ordering", ylabel="score", ylim=(0.8, n + 0.2), yticks=range(1, n + 1))
+    ax.set_xticks(reads, [str(code) for code in judgments["ordering"]], rotation=60, size="small")
+    _end_labels(ax, len(reads) + 0.3, ends)
     return ax
 
 
@@ -403,7 +522,7 @@ def published_ends(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
         xlabel="first position selected, % of reads", ylabel="last position selected, % of reads",
         xlim=limits, ylim=limits, aspect="equal",
     )  # fmt: skip
-    ax.legend(loc="upper right")
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return ax
 
 
@@ -1288,9 +1407,16 @@ def _lines(table: pd.DataFrame, ax: Axes) -> None:
         # Later lines are thinner, so that one which covers another leaves it visible.
         ax.plot(
             table.index, table[name], marker=_MARKERS[k % len(_MARKERS)], label=str(name),
-            linewidth=max(1.4, 3.4 - k), markersize=max(5, 10 - 3 * k),
+            linewidth=max(1.4, 2.8 - 0.8 * k), markersize=max(4.5, 8.5 - 2.5 * k),
         )  # fmt: skip
     ax.set_xticks(table.index)
+
+
+def _from_zero(ax: Axes) -> None:
+    """Begin the ordinate at 0 and end it above the data, those of axes that share it included."""
+    ax.autoscale(axis="y")
+    ax.autoscale_view(scalex=False)
+    ax.set_ylim(0, ax.get_ylim()[1])
 
 
 def _uniform(ax: Axes, n: int, scale: float = 1) -> None:

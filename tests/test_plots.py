@@ -104,8 +104,8 @@ def test_margins_of_a_balanced_design_are_the_means_of_rows_and_columns(options)
     ax = rb.plots.score_by_position(options)
     texts = {tuple(t.get_position()): float(t.get_text()) for t in ax.texts}
     cells = np.array([[texts[p, s] for p in range(1, 6)] for s in range(1, 6)])
-    below = [texts[p, 5.75] for p in range(1, 6)]
-    beside = [texts[5.75, s] for s in range(1, 6)]
+    below = [texts[p, 5.9] for p in range(1, 6)]
+    beside = [texts[5.9, s] for s in range(1, 6)]
     np.testing.assert_allclose(below, cells.mean(axis=0), atol=1.01)
     np.testing.assert_allclose(beside, cells.mean(axis=1), atol=1.01)
     assert abs(sum(below) - 100) <= 2.5
@@ -118,7 +118,18 @@ def test_one_ordering_leaves_all_cells_but_the_diagonal_empty():
     ax = rb.plots.score_by_position(options)
     texts = {tuple(t.get_position()): t.get_text() for t in ax.texts}
     assert {(x, y) for x, y in texts if x <= 5 and y <= 5} == {(s, s) for s in range(1, 6)}
-    assert all(texts[s, 5.75] == texts[5.75, s] for s in range(1, 6))
+    assert all(texts[s, 5.9] == texts[5.9, s] for s in range(1, 6))
+
+
+def test_axes_that_share_an_ordinate_show_all_of_both():
+    low = pd.DataFrame({"judge": "a", "position": [1, 2], "share": [0.5, 0.5]})
+    high = low.assign(share=[0.9, 0.1])
+    _, (first, second) = plt.subplots(1, 2, sharey=True)
+    rb.plots.position_shares(low, ax=first)
+    rb.plots.position_shares(high, ax=second)
+    assert first.get_ylim() == second.get_ylim()
+    assert first.get_ylim()[0] == 0
+    assert first.get_ylim()[1] >= 90
 
 
 def test_position_shares_are_drawn_in_per_cent_beside_one_over_n():

@@ -1,6 +1,7 @@
 """What is judged: items, rubrics, dataset loaders and the papers' published tables."""
 
 from rubricnb.data.catalogue import datasets, load
+from rubricnb.data.describe import describe, described
 from rubricnb.data.pairing import pairs
 from rubricnb.data.papers import claims, published, verdicts
 from rubricnb.data.rubrics import read_rubrics, resample
@@ -11,6 +12,8 @@ __all__ = [
     "check_rubrics",
     "claims",
     "datasets",
+    "describe",
+    "described",
     "load",
     "pairs",
     "published",

@@ -139,7 +139,13 @@ def _start(weights: Path, context: int, threads: int, slots: int) -> _Engine:
     params.ui = False
     params.warmup = False
     params.verbosity = -1
-    return _Engine(xllamacpp.Server(params), key)
+    try:
+        return _Engine(xllamacpp.Server(params), key)
+    except RuntimeError:
+        raise ValueError(
+            f"llama.cpp cannot load {weights}: the file is damaged or its architecture is newer "
+            f"than xllamacpp {version('xllamacpp')}; download it again, or update xllamacpp"
+        ) from None
 
 
 def _check_gguf(path: Path) -> None:

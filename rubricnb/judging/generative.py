@@ -33,6 +33,10 @@ serves every n; quality counts in points of a five-level scale.
   hash of seed, profile draw, ids, ordering, wording and (τ > 0 only) replicate. An answer therefore
   never depends on what else is asked, and a greedy judge repeats itself.
 
+Without order noise γ is the log-preference of `rubricnb.position_bias`, by ``logprobs`` or sampled
+at τ = 1. Order noise makes the odds less extreme and the estimate smaller; that of a greedy judge
+is on another scale (there the noise, not the softmax, decides how often a preference counts).
+
 The readout ``logprobs`` gives P at τ = 1, as engines do, and the option of largest probability.
 """
 

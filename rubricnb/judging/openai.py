@@ -494,7 +494,7 @@ def probabilities_at(steps: Sequence[Step], slot: str, choices: Sequence[str]) -
         return (0.0,) * len(choices)
     end += len(slot)
     for start, step in zip(starts, steps, strict=True):
-        if start + len(step.token) > end and step.token.strip(" :*_\n"):
+        if text[max(start, end) : start + len(step.token)].strip(" :*_\n"):
             folded: dict[str, float] = {}
             for token, probability in step.alternatives.items():
                 name = token.strip(" :*_\n")

@@ -93,6 +93,8 @@ def run(
     >>> judgments.status.unique().tolist(), bool(judgments.score.between(1, 5).all())
     (['ok'], True)
     """
+    if getattr(requests, "source", None) is None:
+        raise ValueError("these requests carry no items: take them from rubricnb.plan")
     requests = with_readout(requests, judge)
     known = pd.DataFrame() if fresh else recorded_judgments(judge, requests)
     to_ask = requests
@@ -276,9 +278,7 @@ class _Source:
     def __init__(self, requests: Requests) -> None:
         from rubricnb.judging.simulated import option_quality, wording
 
-        items = getattr(requests, "source", None)
-        if items is None:
-            raise ValueError("these requests carry no items: take them from rubricnb.plan")
+        items = requests.source
         self.items: Items = items
         self.wording = iter(wording(requests))
         self.records = dict(zip(items["item_id"], items.itertuples(), strict=True))

@@ -4,8 +4,9 @@ from rubricnb.statistics.agreement import agreement
 from rubricnb.statistics.budget import budget_curve
 from rubricnb.statistics.contrast import strategy_contrast
 from rubricnb.statistics.cost import bias_cost, choose_ordering
-from rubricnb.statistics.criterion import benjamini_hochberg, criterion_order
+from rubricnb.statistics.criterion import criterion_order
 from rubricnb.statistics.equivalence import MARGINS, equivalence
+from rubricnb.statistics.families import benjamini_hochberg
 from rubricnb.statistics.floor import cramers_v_floor
 from rubricnb.statistics.missing import missing_reads
 from rubricnb.statistics.options import option_probabilities

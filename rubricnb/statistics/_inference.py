@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
+from scipy import optimize, special, stats
 
 from rubricnb.statistics._reads import FloatArray, IntArray, by_cluster
 
 LEVEL = 0.95
+POWER = 0.80
+ALPHA = 0.05
 Interval = tuple[float, float, float, float]  # low, high, p, standard error
 UNDEFINED: Interval = (float("nan"),) * 4
 
@@ -54,6 +57,15 @@ def mean_t(values: FloatArray, cluster: IntArray) -> Interval:
     mean, se, n = cluster_mean(values, cluster)
     half = t_quantile(n) * se
     return mean - half, mean + half, t_p_value(mean / se, n) if se > 0 else float("nan"), se
+
+
+@lru_cache
+def noncentrality(df: int, power: float = POWER, alpha: float = ALPHA) -> float:
+    """Noncentrality at which a χ² test of level `alpha` has this power."""
+    critical = stats.chi2.isf(alpha, df)
+    return float(
+        optimize.brentq(lambda nc: stats.ncx2.sf(critical, df, nc) - power, 1e-6, 1e3, xtol=1e-10)
+    )
 
 
 def jackknife_se(leave_out: FloatArray) -> FloatArray:

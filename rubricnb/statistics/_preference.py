@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from rubricnb.statistics._reads import FloatArray, IntArray, Reads, by_cluster, 
 
 _LARGEST = 12.0  # a log-preference beyond this, or with this share of its information at 0 left,
 _SEPARATED = 1e-4  # is on its way to infinity, not an estimate
+_MOST_STATES = 50_000  # of the dynamic programme; 18 reads of 9 scores, two each, make 19,683
 
 
 def log_preference(reads: Reads, n_clusters: int, reasons: list[str]) -> dict[str, float]:
@@ -32,8 +34,8 @@ def log_preference(reads: Reads, n_clusters: int, reasons: list[str]) -> dict[st
     gamma, half = np.full(n, np.nan), np.full(n, np.nan)
     contrasts = _contrasts(n)
     if reads.probability is None:
-        loglik, cluster = _conditional(reads)
-        fit = _fit_conditional(loglik, contrasts)
+        likelihood, cluster = _conditional(reads)
+        fit = _fit_conditional(likelihood, contrasts)
     else:
         fit, cluster = _fit_probabilities(reads, contrasts)
     if isinstance(fit, str):
@@ -185,6 +187,8 @@ def _steps(counts: tuple[int, ...]) -> tuple[list[tuple[int, int, IntArray, IntA
 def _fit_conditional(likelihood: _Likelihood, contrasts: FloatArray) -> Any:
     """Maximise it: (θ, each data row's score, each data row's information), or why not."""
     size = contrasts.shape[1]
+    if max((prod(c + 1 for c in p.counts) for p in likelihood.patterns), default=0) > _MOST_STATES:
+        return "too many reads per item for the exact likelihood"
     times = likelihood.times
 
     def rowwise(theta: FloatArray) -> FloatArray:

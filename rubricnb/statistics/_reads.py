@@ -19,7 +19,7 @@ By = str | Sequence[str] | None
 
 GROUPING = ("judge", "dataset", "design", *CONDITIONS)
 _READ_COLUMNS = ("item_id", "cluster_id", "ordering_index", "ordering", "score")
-_OPTIONAL_COLUMNS = ("dataset", "criterion", "group_id", "candidate", "design", "key")
+_OPTIONAL_COLUMNS = ("request_id", "dataset", "criterion", "group_id", "candidate", "design", "key")
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
     unit_columns = [c for c in ("dataset", "item_id", "criterion") if c in part]
     unit = combine(part[c] for c in unit_columns)
     n_units = int(unit.max()) + 1
-    column = _read_column(unit, part["ordering_index"].to_numpy())
+    column = _read_column(unit, part)
     shape = (n_units, int(column.max()) + 1)
 
     def widen(values: NDArray[Any], missing: object, dtype: Any) -> NDArray[Any]:
@@ -206,23 +206,36 @@ def by_cluster(values: FloatArray, cluster: IntArray) -> FloatArray:
 def copies(reads: Reads) -> NDArray[np.bool_]:
     """Tell which reads only repeat another read of the same item and ordering.
 
-    Copies share a key (a deterministic judge is asked once for a repeated prompt). Where keys are
-    not known, repeats of an ordering count as copies if no item of the group ever answers two of
-    them differently.
+    Repeats of an ordering count as copies if no item of the group ever answers two of them
+    differently, or if they share a key (a deterministic judge is asked once for a repeated prompt).
     """
-    later = np.zeros(reads.value.shape, dtype=bool)
-    differs = np.zeros(reads.value.shape, dtype=bool)
+    repeat, differs = _repeats(reads, keyed=False)
+    if not differs or reads.key is None:
+        return repeat if not differs else np.zeros_like(repeat)
+    return _repeats(reads, keyed=True)[0]
+
+
+def same_answer(reads: Reads) -> NDArray[np.bool_]:
+    """Tell which reads were not asked anew: as `copies`, but where keys are known these decide.
+
+    A judge that was really asked again and always said the same has a re-ask variance of 0.
+    """
+    return copies(reads) if reads.key is None else _repeats(reads, keyed=True)[0]
+
+
+def _repeats(reads: Reads, keyed: bool) -> tuple[NDArray[np.bool_], bool]:
+    """Find reads that repeat an earlier one's ordering (and key); do any two such differ?"""
+    repeat = np.zeros(reads.value.shape, dtype=bool)
+    differs = False
     for k in range(1, reads.value.shape[1]):
-        earlier = slice(0, k)
-        same = (reads.order[:, earlier] == reads.order[:, [k]]) & (reads.order[:, [k]] >= 0)
-        if reads.key is not None:
-            same &= reads.key[:, earlier] == reads.key[:, [k]]
-        unequal = np.abs(reads.value[:, earlier] - reads.value[:, [k]]) > 0
-        later[:, k] = same.any(axis=1)
-        differs[:, k] = (same & unequal).any(axis=1)
-    if reads.key is None and differs.any():
-        return np.zeros_like(later)
-    return later
+        same = (reads.order[:, :k] == reads.order[:, [k]]) & (reads.order[:, [k]] >= 0)
+        if keyed and reads.key is not None:
+            same &= reads.key[:, :k] == reads.key[:, [k]]
+        if same.any():
+            repeat[:, k] = same.any(axis=1)
+            unequal = np.abs(reads.value[:, :k] - reads.value[:, [k]]) > 0
+            differs = differs or bool((same & unequal).any())
+    return repeat, differs
 
 
 def _units(part: pd.DataFrame, unit: IntArray, n_units: int) -> pd.DataFrame:
@@ -236,18 +249,33 @@ def _units(part: pd.DataFrame, unit: IntArray, n_units: int) -> pd.DataFrame:
     return items.assign(cluster=pd.factorize(cluster[first])[0].astype(np.int64))
 
 
-def _read_column(unit: IntArray, ordering_index: NDArray[Any]) -> IntArray:
+def _read_column(unit: IntArray, part: pd.DataFrame) -> IntArray:
     """Column of each read: its index in the design, else its rank of appearance in its item."""
-    indices, column = np.unique(ordering_index, return_inverse=True)
+    indices, column = np.unique(part["ordering_index"].to_numpy(), return_inverse=True)
     cell = unit * len(indices) + column
-    if len(np.unique(cell)) == len(cell):
+    if np.bincount(cell).max() <= 1:
         return np.asarray(column, dtype=np.int64)
+    _refuse_duplicates(unit, part)
     order = np.argsort(unit, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(unit[order]) > 0])
     rank = np.arange(len(unit)) - np.repeat(starts, np.diff(np.r_[starts, len(unit)]))
     out = np.empty(len(unit), dtype=np.int64)
     out[order] = rank
     return out
+
+
+def _refuse_duplicates(unit: IntArray, part: pd.DataFrame) -> None:
+    """Several reads may share a place in the design (two seeds, say), but not a request."""
+    if "request_id" not in part:
+        return
+    twice = pd.DataFrame({"unit": unit, "request": part["request_id"].to_numpy()}).duplicated()
+    if twice.any():
+        row = part.iloc[int(twice.to_numpy().argmax())]
+        raise ValueError(
+            f"judgments hold request {row['request_id']} of item {row['item_id']!r} twice (by one "
+            "judge): was a frame concatenated with itself? Use judgments.drop_duplicates"
+            "(['request_id', 'criterion', 'judge'])"
+        )
 
 
 def _decode(codes: Sequence[str]) -> IntArray:

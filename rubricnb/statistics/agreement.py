@@ -70,6 +70,8 @@ def agreement(
           resamples, ``n_undefined`` of them dropped because a side was constant). It is too narrow
           where items share a text: 72–90 % instead of 95 %;
         * ``k_effective``: reads per item that are not copies of another read;
+        * ``ceiling``: √reliability of the mean human rating, the r of a judge that knew every
+          text's true quality; NaN unless items have several ``human_ratings`` each;
         * ``reason``: what could not be computed and why.
 
     Raises
@@ -97,36 +99,36 @@ def agreement(
     require(items, ["item_id", "human"], "items")
     rows = []
     for key, reads in read_groups(judgments, by, value):
-        rows.append({**key, **_agreement(reads, human_of(reads, items), seed)})
+        row = {**key, **_agreement(reads, human_of(reads, items), seed)}
+        row["ceiling"] = _ceiling(reads, items)
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
 def human_of(reads: Reads, items: pd.DataFrame) -> FloatArray:
-    """Return the human rating of each judged item; NaN where there is none.
+    """Return the human rating of each judged item; NaN where there is none."""
+    return floats(column_of(reads, items, "human"))
+
+
+def column_of(reads: Reads, items: pd.DataFrame, column: str) -> pd.Series:
+    """Return a column of the items for each judged item.
 
     Setting 1 matches on item_id; Setting 2, whose item_id is the text_id, on text and criterion.
     """
-    judged = reads.items
-    rated = items.drop_duplicates("item_id").set_index("item_id")["human"]
-    found = judged["item_id"].astype(object).isin(rated.index)
-    if found.any() or not {"text_id", "criterion"} <= set(items.columns):
-        human = floats(judged["item_id"].astype(object).map(rated))
-    else:
-        rated = items.set_index(
-            [items["text_id"].astype(object), items["criterion"].astype(object)]
-        )["human"]
-        rated = rated[~rated.index.duplicated()]
-        pairs = pd.MultiIndex.from_arrays(
-            [judged["item_id"].astype(object), judged["criterion"].astype(object)]
-        )
-        human = floats(rated.reindex(pairs))
-        found = pairs.isin(rated.index)
-    if not np.any(found):
+    judged = reads.items["item_id"].astype(object)
+    wanted, known = pd.Index(judged), pd.Index(items["item_id"].astype(object))
+    if not wanted.isin(known).any() and {"text_id", "criterion"} <= set(items.columns):
+        known = pd.MultiIndex.from_frame(items[["text_id", "criterion"]].astype(object))
+        criterion = reads.items["criterion"].astype(object)
+        wanted = pd.MultiIndex.from_arrays([judged, criterion])
+    found = wanted.isin(known)
+    if not found.any():
         raise ValueError(
-            f"none of the {len(judged)} judged items (the first: {judged['item_id'].iloc[0]!r}) "
-            "is among the items; pass the items that were judged"
+            f"none of the {len(judged)} judged items (the first: {judged.iloc[0]!r}) is among the "
+            "items; pass the items that were judged"
         )
-    return human
+    values = items[column].set_axis(known)
+    return values[~known.duplicated()].reindex(wanted).reset_index(drop=True)
 
 
 def criterion_of(reads: Reads) -> IntArray:
@@ -156,6 +158,28 @@ def _agreement(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
     row["k_effective"] = effective_count(reads, used)
     row["reason"] = "; ".join(dict.fromkeys(reasons))
     return row
+
+
+def _ceiling(reads: Reads, items: pd.DataFrame) -> float:
+    """√ICC(1, k): one-way random effects of the single ratings of the judged items."""
+    if "human_ratings" not in items:
+        return float("nan")
+    ratings = [r for r in column_of(reads, items, "human_ratings") if _several(r)]
+    if len(ratings) < 2:
+        return float("nan")
+    count = np.array([len(r) for r in ratings])
+    mean = np.array([np.mean(r) for r in ratings])
+    within = sum(((np.asarray(r) - m) ** 2).sum() for r, m in zip(ratings, mean, strict=True))
+    grand = (count * mean).sum() / count.sum()
+    between = (count * (mean - grand) ** 2).sum() / (len(ratings) - 1)
+    if between <= 0:
+        return float("nan")
+    reliability = 1 - within / (count.sum() - len(ratings)) / between
+    return float(np.sqrt(reliability)) if reliability > 0 else 0.0
+
+
+def _several(ratings: Any) -> bool:
+    return isinstance(ratings, tuple | list | np.ndarray) and len(ratings) > 1
 
 
 def effective_count(reads: Reads, used: np.ndarray[Any, Any]) -> float:

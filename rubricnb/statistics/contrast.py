@@ -31,6 +31,7 @@ from rubricnb.statistics._reads import (
 from rubricnb.statistics._sides import shared_items, sides
 from rubricnb.statistics.agreement import criterion_of, human_of, per_criterion, spearman
 from rubricnb.statistics.equivalence import MARGINS, equivalence
+from rubricnb.statistics.families import benjamini_hochberg
 
 PAPER_RESAMPLES = 2_000
 
@@ -64,7 +65,8 @@ def strategy_contrast(
         One row a group: its columns, ``a, b, n_items, n_clusters``, and
 
         * ``r_a, r_b, delta_r`` with 95 % ``low, high`` and ``p``: cluster jackknife-t;
-          ``standard_error``; ``mde`` (what 80 % power detects: 2.8 standard errors);
+          ``p_adjusted`` (Benjamini–Hochberg over the returned rows); ``standard_error``; ``mde``
+          (what 80 % power detects: 2.8 standard errors);
           ``p_equivalent`` (TOST, ±0.02);
         * ``paper_low, paper_high``: the paper's paired item percentile bootstrap (2,000 resamples;
           ``n_undefined`` dropped). It is too narrow where items share a text;
@@ -107,7 +109,11 @@ def strategy_contrast(
         else:
             row |= _contrast(side_a, side_b, items, seed)
         rows.append(row)
-    return pd.DataFrame(rows)
+    result = pd.DataFrame(rows)
+    if "p" in result:
+        adjusted = benjamini_hochberg(result["p"])
+        result.insert(result.columns.get_loc("p") + 1, "p_adjusted", adjusted)
+    return result
 
 
 def _contrast(a: Reads, b: Reads, items: pd.DataFrame, seed: int) -> dict[str, Any]:

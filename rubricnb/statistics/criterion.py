@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
-from rubricnb.statistics._inference import jackknife_se
+from rubricnb.statistics._inference import jackknife_se, noncentrality
 from rubricnb.statistics._reads import (
     By,
     FloatArray,
@@ -22,11 +22,12 @@ from rubricnb.statistics._reads import (
     require,
 )
 from rubricnb.statistics.equivalence import MARGINS, equivalence
+from rubricnb.statistics.families import benjamini_hochberg
 
 PERMUTATIONS = 1_000
 _STATISTICS = (
     *("delta_pos", "delta_pos_null", "delta_pos_p", "friedman", "p", "kendall_w"),
-    *("friedman_cluster", "p_cluster", "q", "p_within", "p_equivalent"),
+    *("friedman_cluster", "p_cluster", "q", "p_within", "p_equivalent", "mde"),
 )
 
 
@@ -62,7 +63,8 @@ def criterion_order(
         * ``friedman_cluster, p_cluster``: the same with the blocks of a cluster averaged first;
         * ``q, p_within``: within-cluster permutation test of the means, in closed form, which holds
           when blocks share a text; ``p_within_adjusted``;
-        * ``p_equivalent`` (TOST: every two positions within ±0.1 points);
+        * ``p_equivalent`` (TOST: every two positions within ±0.1 points); ``mde`` (the gap between
+          two positions, the others half-way, that p_within finds with 80 % power at 5 %);
         * ``n_blocks, n_dropped, n_clusters, n_reads``, ``reason``.
 
     Raises
@@ -98,22 +100,6 @@ def criterion_order(
     for column, at in (("p", "p_adjusted"), ("p_within", "p_within_adjusted")):
         result.insert(result.columns.get_loc(column) + 1, at, benjamini_hochberg(result[column]))
     return result
-
-
-def benjamini_hochberg(p: pd.Series) -> FloatArray:
-    """Adjust a family of p-values (Benjamini & Hochberg 1995); NaN stay out of the family.
-
-    Examples
-    --------
-    >>> benjamini_hochberg(pd.Series([0.01, 0.02, float("nan"), 0.5])).tolist()
-    [0.03, 0.03, nan, 0.5]
-    """
-    values = np.asarray(p, dtype=np.float64)
-    out = np.full(len(values), np.nan)
-    known = ~np.isnan(values)
-    if known.any():
-        out[known] = stats.false_discovery_control(values[known])
-    return out
 
 
 def _criterion(key: dict[str, Any], part: pd.DataFrame, value: Value, seed: int) -> dict[str, Any]:
@@ -173,6 +159,7 @@ def _position_tests(
         row |= {"q": np.nan, "p_within": np.nan, "delta_pos_p": np.nan}
     else:
         row["p_equivalent"] = _all_within_margin(sums, size)
+        row["mde"] = _minimum_detectable_gap(sums, len(cells))
     return row | {"reason": "; ".join(reasons)}
 
 
@@ -211,6 +198,13 @@ def _permutation_test(sums: FloatArray) -> tuple[float, float]:
         return 0.0, 1.0
     q = float((k - 1) * (rest.sum(axis=0) ** 2).sum() / variance)
     return q, float(special.chdtrc(k - 1, q))
+
+
+def _minimum_detectable_gap(sums: FloatArray, n_blocks: int) -> float:
+    """Gap between two positions, the others half-way, that `p_within` finds with 80 % power."""
+    k = sums.shape[1]
+    variance = ((sums - sums.mean(axis=1, keepdims=True)) ** 2).sum() / (k - 1)
+    return float(np.sqrt(2 * noncentrality(k - 1) * variance) / n_blocks)
 
 
 def _all_within_margin(sums: FloatArray, size: FloatArray) -> float:

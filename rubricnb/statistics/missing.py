@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import special
 
 from rubricnb.statistics._reads import By, IntArray, Reads, Value, read_groups
-from rubricnb.statistics.criterion import benjamini_hochberg
+from rubricnb.statistics.families import benjamini_hochberg
 
 
 def missing_reads(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
@@ -76,7 +76,8 @@ def _parse_rates(reads: Reads) -> tuple[pd.DataFrame, dict[str, Any]]:
     if per_item:
         undefined = {"cochran_q": np.nan, "df": 0, "p": np.nan}
         return table, undefined | {"reason": "items were shown different orderings"}
-    return table, _cochran(reads, column, size)
+    first_read = [int((reads.order == o).any(axis=0).argmax()) for o in range(size)]
+    return table.iloc[np.argsort(first_read)], _cochran(reads, column, size)
 
 
 def _cochran(reads: Reads, column: IntArray, size: int) -> dict[str, Any]:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import optimize, special, stats
+from scipy import special, stats
 
-from rubricnb.statistics._inference import t_quantile
+from rubricnb.statistics._inference import noncentrality, t_quantile
 from rubricnb.statistics._placement import Placement, place, read_profiles
 from rubricnb.statistics._preference import log_preference
 from rubricnb.statistics._reads import By, FloatArray, Reads, Value, by_cluster, read_groups
 from rubricnb.statistics.equivalence import MARGINS, equivalence
-
-POWER = 0.80
-ALPHA = 0.05
+from rubricnb.statistics.families import benjamini_hochberg
 
 
 def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
@@ -46,7 +43,8 @@ def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score"
         * ``chi2, p_chi2, cramers_v``: the papers'; V = sqrt(χ² / (reads (n - 1))) in 0…1. The
           size of this test is not its level: reads of an item share its quality;
         * ``q, df, p_within``: within-cluster permutation test in closed form. Its null is that
-          order sensitivity is not aligned with position. p is 1 where no answer ever changes;
+          order sensitivity is not aligned with position. p is 1 where no answer ever changes.
+          ``p_within_adjusted``: Benjamini–Hochberg over the returned rows;
         * ``v2_unbiased``: V² from pairs of items of different clusters; unbiased, so it can be
           negative. Average it over groups before taking a root;
         * ``share_1…n`` with ``_low, _high``: share of reads per position, centred at what the
@@ -84,7 +82,10 @@ def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score"
     for key, reads in read_groups(judgments, by, value):
         _check_orderings(key, reads)
         rows.append({**key, **_bias(reads)})
-    return pd.DataFrame(rows)
+    result = pd.DataFrame(rows)
+    adjusted = benjamini_hochberg(result["p_within"])
+    result.insert(result.columns.get_loc("p_within") + 1, "p_within_adjusted", adjusted)
+    return result
 
 
 def score_position(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
@@ -255,8 +256,8 @@ def _shares(placement: Placement, reads: Reads, n_clusters: int) -> dict[str, fl
             half = t_quantile(n_clusters) * spread
     for p in range(n):
         out[f"share_{p + 1}"] = share[p]
-        out[f"share_{p + 1}_low"] = share[p] - half[p]
-        out[f"share_{p + 1}_high"] = share[p] + half[p]
+        out[f"share_{p + 1}_low"] = float(np.maximum(share[p] - half[p], 0.0))
+        out[f"share_{p + 1}_high"] = float(np.minimum(share[p] + half[p], 1.0))
     out |= _worst_case(placement.count.sum(axis=0), int((reads.order >= 0).sum()))
     margin, se = MARGINS["share"], half / t_quantile(n_clusters)
     equal = [equivalence(s - 1 / n, e, n_clusters, margin) for s, e in zip(share, se, strict=True)]
@@ -291,15 +292,6 @@ def minimum_detectable_v(placement: Placement, n: int) -> float:
     n_reads = placement.count.sum()
     mean_chi2 = np.trace(placement.variance) / (n_reads / n)
     return float(np.sqrt(noncentrality(n - 1) * mean_chi2 / (n - 1) / (n_reads * (n - 1))))
-
-
-@lru_cache
-def noncentrality(df: int, power: float = POWER, alpha: float = ALPHA) -> float:
-    """Noncentrality at which a χ² test of level `alpha` has this power."""
-    critical = stats.chi2.isf(alpha, df)
-    return float(
-        optimize.brentq(lambda nc: stats.ncx2.sf(critical, df, nc) - power, 1e-6, 1e3, xtol=1e-10)
-    )
 
 
 def _score_position(reads: Reads) -> pd.DataFrame:

@@ -167,8 +167,8 @@ def reversal_effect(judgments: pd.DataFrame, by: By = None, value: Value = "scor
     DataFrame
         One row a group and measure (``flip_first, flip_strict, flip_expected, discordant``):
         ``measure, effect`` with a 95 % cluster t interval ``low, high``, ``p``, ``p_equivalent``
-        (TOST, ±0.05), ``reordered`` and ``placebo`` (the two terms), ``n_prompts, n_clusters``,
-        ``reason``.
+        (TOST, ±0.05), ``mde`` (80 % power), ``reordered`` and ``placebo`` (the two terms),
+        ``n_prompts, n_clusters``, ``reason``.
 
     Raises
     ------
@@ -251,7 +251,8 @@ def _paired(difference: FloatArray, cluster: IntArray) -> dict[str, float]:
     low, high, p, se = mean_t(difference, cluster)
     effect, n_clusters = mean_of(difference), len(np.unique(cluster))
     equal = equivalence(effect, se, n_clusters, MARGINS["flips"])
-    return {"effect": effect, "low": low, "high": high, "p": p, "p_equivalent": equal}
+    row = {"effect": effect, "low": low, "high": high, "p": p}
+    return row | {"p_equivalent": equal, "mde": 2.8 * se}
 
 
 def _compare(a: Reads, b: Reads) -> tuple[dict[str, FloatArray], IntArray, pd.Index]:
@@ -332,7 +333,9 @@ def _summary(measures: dict[str, FloatArray], cluster: IntArray, _: pd.Index) ->
         defined = ~np.isnan(values)
         mean, se, n_clusters = cluster_mean(values[defined], cluster[defined])
         half = t_quantile(n_clusters) * se
-        row |= {name: mean, f"{name}_low": mean - half, f"{name}_high": mean + half}
+        least = -1.0 if name == "kendall_tau" else 0.0
+        low, high = np.clip([mean - half, mean + half], least, 1.0)
+        row |= {name: mean, f"{name}_low": float(low), f"{name}_high": float(high)}
     row["n_undefined"] = int(np.isnan(measures["kendall_tau"]).sum())
     row |= {"n_prompts": len(cluster), "n_clusters": len(np.unique(cluster))}
     return row | {"reason": _reason(len(cluster), len(np.unique(cluster)))}

@@ -24,9 +24,9 @@ from rubricnb.statistics._reads import (
     Reads,
     Value,
     by_cluster,
-    copies,
     read_groups,
     require,
+    same_answer,
 )
 from rubricnb.statistics.agreement import human_of
 from rubricnb.statistics.contrast import item_variance, read_moments
@@ -347,7 +347,8 @@ def _ordering_rank(
     weights = bootstrap_weights(len(sums), RESAMPLES, np.random.default_rng(seed))
     draws = np.concatenate([np.tensordot(w, sums, axes=1) for w in weights])
     ranks = _rank(correlation(draws))[:, found[0]]
-    row["rank_low"], row["rank_high"] = percentile_interval(ranks)
+    low, high = percentile_interval(ranks)
+    row |= {"rank_low": np.floor(low), "rank_high": np.ceil(high)}
     return row | {"reason": ""}
 
 
@@ -390,7 +391,7 @@ def _components(reads: Reads) -> dict[str, Any]:
 
 def _reask(reads: Reads, used: np.ndarray[Any, Any]) -> tuple[float, float, list[str]]:
     """Variance between repeats of an ordering, and the mean of 1 / repeats over cells."""
-    value = np.where(copies(reads), np.nan, reads.value)[used]
+    value = np.where(same_answer(reads), np.nan, reads.value)[used]
     order = reads.order[used]
     squares = freedom = 0.0
     inverse = []

@@ -210,3 +210,16 @@ def test_finer_scales_keep_the_quality(summeval):
         spacing = 4 / (n - 1)
         back = 1 + spacing * (got.score.to_numpy(float) - 1)
         assert (abs(back - rated) <= spacing / 2 + 1e-9).all()
+
+
+@pytest.mark.parametrize("readout", ["logprobs", "score"])
+def test_the_planted_log_preference_is_what_position_bias_estimates(summeval, readout):
+    gamma = np.array([0.7, 0.1, -0.2, -0.4, -0.2])
+    profile = Profile(
+        "x", position_preference=tuple(gamma), order_noise=0, cluster_order_noise=0, wording_noise=0
+    )
+    temperature = 0.0 if readout == "logprobs" else 1.0
+    got = answers(summeval, profile, readout=readout, temperature=temperature)
+    row = rb.position_bias(got, value="expected_score" if readout == "logprobs" else "score")
+    estimate = row[[f"log_preference_{p}" for p in range(1, 6)]].to_numpy(float)[0]
+    assert abs(estimate - gamma).max() < (1e-3 if readout == "logprobs" else 0.15)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import nbformat
+import papermill
 import pytest
 
 from rubricnb import book
@@ -41,6 +42,12 @@ def test_parameters_cell_keeps_the_contract(stem):
     declared = book.parameters(stem, ROOT)
     assert declared
     assert len({parameter.name for parameter in declared}) == len(declared)
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_papermill_knows_every_parameter(stem):
+    known = papermill.inspect_notebook(str(ROOT / "notebooks" / f"{stem}.ipynb"))
+    assert list(known) == [parameter.name for parameter in book.parameters(stem, ROOT)]
 
 
 @pytest.mark.parametrize("stem", STEMS)

@@ -90,8 +90,8 @@ def test_labels_are_distinct_on_every_scale(n, labels):
 
 
 def test_the_criteria_prompt_lists_criteria_in_order_and_has_a_slot_a_line():
-    prompt = render("I", "R", "", {}, (1, 2, 3, 4, 5), template="criteria",
-                    criteria=[("Fluency", "Is it fluent?"), ("Coherence", "Does it hold?")])  # fmt: skip
+    shown = [("Fluency", "Is it fluent?"), ("Coherence", "Does it hold?")]
+    prompt = render("I", "R", "", {}, (1, 2, 3, 4, 5), template="criteria", criteria=shown)
     assert "- Fluency: Is it fluent?\n- Coherence: Does it hold?\n" in prompt.text
     assert "For each of the 2 criteria, write one line:\n[Criterion] N" in prompt.text
     assert prompt.slots == ("[Fluency]", "\n[Coherence]")

@@ -1,5 +1,6 @@
 import numpy as np
 import pandas as pd
+import pingouin as pg
 import pytest
 from planted import make_judgments, make_rated
 from scipy import stats
@@ -173,6 +174,43 @@ def test_effective_reads_follow_the_keys_where_there_are_keys():
     items = pd.DataFrame({"item_id": judgments["item_id"].cat.categories, "human": np.arange(20.0)})
     asked_twice = judgments["item_id"].astype(str) + (judgments["ordering_index"] % 2).astype(str)
     assert one(judgments.assign(key=asked_twice), items).k_effective == 2
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")
+def test_the_ceiling_is_the_root_of_pingouins_reliability():
+    judgments, items = rated(30, 1)
+    rng = np.random.default_rng(0)
+    raters = items["human"].to_numpy()[:, None] + rng.normal(0, 1, (30, 3))
+    long = pd.DataFrame(
+        {
+            "item": np.repeat(np.arange(30), 3),
+            "rater": np.tile(np.arange(3), 30),
+            "rating": raters.ravel(),
+        }
+    )
+    table = pg.intraclass_corr(long, targets="item", raters="rater", ratings="rating")
+    icc = table.loc[table["Type"].isin(["ICC1k", "ICC(1,k)"]), "ICC"].iloc[0]
+    items["human_ratings"] = [tuple(r) for r in raters]
+    assert one(judgments, items).ceiling == pytest.approx(np.sqrt(icc))
+    items["human_ratings"] = [(x,) for x in items["human"]]
+    assert np.isnan(one(judgments, items).ceiling)
+    assert np.isnan(one(judgments, items.drop(columns="human_ratings")).ceiling)
+
+
+def test_a_frame_concatenated_with_itself_is_an_error():
+    judgments, items = rated()
+    judgments["request_id"] = np.arange(len(judgments)).astype("uint64")
+    with pytest.raises(ValueError, match="request 0 of item 'i0000' twice"):
+        rb.agreement(pd.concat([judgments, judgments]), items)
+    other_seed = judgments.assign(request_id=judgments["request_id"] + 10_000)
+    assert one(pd.concat([judgments, other_seed]), items).n_reads == 1200
+
+
+def test_answers_that_never_differ_are_one_read_whatever_their_keys():
+    judgments = make_judgments(20, design=fixed(5, 4), greedy=True)
+    items = pd.DataFrame({"item_id": judgments["item_id"].cat.categories, "human": np.arange(20.0)})
+    keyed = judgments.assign(key=np.arange(len(judgments)).astype(str))
+    assert one(keyed, items).k_effective == 1
 
 
 def test_scores_turned_upside_down_turn_the_sign():

@@ -11,9 +11,10 @@ from statsmodels.stats.gof import chisquare_effectsize
 import rubricnb as rb
 from rubricnb.permutation import balanced, decode, fixed, placebo, shuffled, single, williams
 from rubricnb.statistics import cramers_v
+from rubricnb.statistics._inference import noncentrality
 from rubricnb.statistics._placement import place
 from rubricnb.statistics._reads import read_groups, reads
-from rubricnb.statistics.position import _shares, noncentrality, quadratic_form
+from rubricnb.statistics.position import _shares, quadratic_form
 
 SHARES = [f"share_{p}" for p in range(1, 6)]
 GAMMAS = [f"log_preference_{p}" for p in range(1, 6)]
@@ -331,6 +332,14 @@ def test_a_judge_that_only_takes_one_position_has_no_finite_log_preference():
     assert np.isnan(row.log_preference_1)
     assert "no finite estimate" in row.reason
     assert row.share_1 == 1
+
+
+def test_too_many_reads_for_the_exact_likelihood_are_named():
+    judgments = make_judgments(4, design=shuffled(5, 60), concentration=20)
+    row = one(judgments)
+    assert np.isnan(row.log_preference_1)
+    assert "too many reads" in row.reason
+    assert np.isfinite(row.q)
 
 
 def test_power_at_the_minimum_detectable_effect_is_80_per_cent():

@@ -223,6 +223,12 @@ def test_without_repeats_the_interaction_contains_re_ask():
     assert np.isnan(copied.variance_reask)
 
 
+def test_re_asks_that_always_agree_are_a_measured_zero():
+    judgments = make_judgments(40, design=balanced(2), greedy=True)
+    asked_anew = judgments.assign(key=np.arange(len(judgments)).astype(str))
+    assert variance_components(asked_anew).iloc[0].variance_reask == 0
+
+
 @pytest.mark.parametrize(
     ("judgments", "reason"),
     [

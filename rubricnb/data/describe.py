@@ -1,0 +1,215 @@
+"""What a dataset is like in numbers that carry no text and no single rating.
+
+The descriptions of the datasets that are not bundled are recorded under ``results/datasets/``, so
+that their pages can be read without them; `record_descriptions` writes them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+RECORDED = ("minibench", "mt-bench", "vicuna", "hanna", "summeval")
+_QUANTILES = (10, 50, 90)
+_MOST_RATERS = 20
+
+
+def describe(items: pd.DataFrame) -> pd.DataFrame:
+    """Describe a dataset by counts, lengths and histograms.
+
+    Parameters
+    ----------
+    items
+        From `rubricnb.load`.
+
+    Returns
+    -------
+    DataFrame
+        dataset, criterion (empty: of all), quantity, value. The quantities are
+
+        * ``items, texts, clusters, groups, candidates, categories, criteria``, and ``rubrics``
+          (different texts of definition and levels);
+        * ``with_reference, with_human, with_gold``: items that have one;
+        * ``raters``: of each human rating; where only means are given, the least number whose
+          means they can be; NaN if ratings differ in number;
+        * ``instruction_words_10, _50, _90`` and ``response_words_…``: quantiles over texts;
+        * ``cluster_share``: share of the variance of the rating within criteria that lies between
+          clusters (one-way analysis of variance, not below 0), of ``human``, else of ``gold``;
+        * for each criterion and for ``human`` and ``gold``: ``human_mean, human_sd`` and the
+          histogram ``human_1, human_2, …`` of ratings rounded half up.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> about = describe(rb.load("minibench")).query("criterion == ''").set_index("quantity").value
+    >>> about[["items", "texts", "clusters", "criteria"]].astype(int).tolist()
+    [180, 60, 12, 3]
+    """
+    rows = [("", *row) for row in [*_counts(items), *_lengths(items), *_dependence(items)]]
+    rows += list(_ratings(items))
+    out = pd.DataFrame(rows, columns=["criterion", "quantity", "value"])
+    out.insert(0, "dataset", str(items["dataset"].iloc[0]))
+    return out.astype({"value": "float64"})
+
+
+def described(name: str | None = None) -> pd.DataFrame:
+    """Read the recorded descriptions.
+
+    Parameters
+    ----------
+    name
+        A dataset; default: all that are recorded.
+
+    Raises
+    ------
+    FileNotFoundError
+        None is recorded; names those that are.
+
+    Examples
+    --------
+    >>> described("hanna").query("quantity == 'clusters'").value.item()
+    96.0
+    """
+    folder = _folder()
+    paths = sorted(folder.glob(f"{name or '*'}.csv"))
+    if not paths:
+        there = ", ".join(path.stem for path in sorted(folder.glob("*.csv"))) or "none"
+        raise FileNotFoundError(
+            f"no recorded description of {name!r}; there are: {there}; "
+            f"make one with rubricnb.data.describe(rubricnb.load({name!r}))"
+        )
+    frames = [pd.read_csv(path, keep_default_na=False, na_values="nan") for path in paths]
+    return pd.concat(frames, ignore_index=True)
+
+
+def record_descriptions(names: Sequence[str] = RECORDED) -> list[Path]:
+    """Describe datasets and write the descriptions under ``results/datasets/``.
+
+    Parameters
+    ----------
+    names
+        Names of datasets that can be loaded here (``RUBRICNB_MIRROR`` helps without a network).
+
+    Returns
+    -------
+    list of pathlib.Path
+        The files written.
+
+    Examples
+    --------
+    >>> record_descriptions(["hanna"])  # doctest: +SKIP
+    """
+    from rubricnb.data.catalogue import load
+
+    folder = _folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name in names:
+        paths.append(folder / f"{name}.csv")
+        describe(load(name)).round(4).to_csv(paths[-1], index=False, na_rep="nan")
+    return paths
+
+
+def _counts(items: pd.DataFrame) -> Iterator[tuple[str, float]]:
+    yield "items", len(items)
+    for name, column in {
+        "texts": "text_id",
+        "clusters": "cluster_id",
+        "groups": "group_id",
+        "candidates": "candidate",
+        "categories": "category",
+        "criteria": "criterion",
+    }.items():
+        yield name, items[column].nunique() if column in items else 0
+    yield "rubrics", _different_rubrics(items)
+    for column in ("reference", "human", "gold"):
+        yield f"with_{column}", int(items[column].notna().sum()) if column in items else 0
+    yield "raters", _raters(items)
+
+
+def _different_rubrics(items: pd.DataFrame) -> int:
+    rubrics = getattr(items, "rubrics", None)
+    if rubrics is None:
+        return 0
+    standard = rubrics[rubrics["variant"] == "standard"].sort_values(["rubric_id", "score"])
+    texts = standard.groupby("rubric_id", observed=True, sort=False).agg(
+        {"definition": "first", "description": tuple}
+    )
+    return len(set(texts.itertuples(index=False, name=None)))
+
+
+def _raters(items: pd.DataFrame) -> float:
+    if "human_ratings" in items and items["human_ratings"].notna().any():
+        numbers = items["human_ratings"].dropna().map(len).unique()
+        return float(numbers[0]) if len(numbers) == 1 else float("nan")
+    if "human" not in items or items["human"].notna().sum() == 0:
+        return 0.0
+    means = items["human"].dropna().to_numpy(dtype=np.float64)
+    for k in range(1, _MOST_RATERS + 1):
+        if np.allclose(means * k, np.round(means * k), atol=0.01 * k):
+            return float(k)
+    return float("nan")
+
+
+def _lengths(items: pd.DataFrame) -> Iterator[tuple[str, float]]:
+    texts = items.drop_duplicates("text_id")
+    for column in ("instruction", "response"):
+        words = texts[column].astype("str").str.split().str.len().to_numpy(dtype=np.float64)
+        for q in _QUANTILES:
+            yield f"{column}_words_{q}", float(np.percentile(words, q))
+
+
+def _dependence(items: pd.DataFrame) -> Iterator[tuple[str, float]]:
+    rated = [c for c in ("human", "gold") if c in items and items[c].notna().any()]
+    share = float("nan")
+    if rated:
+        known = items[items[rated[0]].notna()]
+        within = known[rated[0]] - known.groupby("criterion", observed=True)[rated[0]].transform(
+            "mean"
+        )
+        share = _cluster_share(within.to_numpy(dtype=np.float64), known["cluster_id"])
+    yield "cluster_share", share
+
+
+def _cluster_share(value: FloatArray, cluster: pd.Series) -> float:
+    """Intraclass correlation from the mean squares between and within clusters."""
+    code, names = pd.factorize(cluster)
+    size = np.bincount(code)
+    k, total = len(names), len(value)
+    if k < 2 or total == k:
+        return float("nan")
+    mean = np.bincount(code, weights=value) / size
+    between = float((size * (mean - value.mean()) ** 2).sum()) / (k - 1)
+    within = float(((value - mean[code]) ** 2).sum()) / (total - k)
+    typical = (total - float((size**2).sum()) / total) / (k - 1)
+    variance = (between - within) / typical
+    if variance + within == 0:
+        return float("nan")
+    return max(variance, 0.0) / (max(variance, 0.0) + within)
+
+
+def _ratings(items: pd.DataFrame) -> Iterator[tuple[str, str, float]]:
+    for column in ("human", "gold"):
+        if column not in items or items[column].isna().all():
+            continue
+        top = int(np.ceil(items[column].max()))
+        if (rubrics := getattr(items, "rubrics", None)) is not None:
+            top = max(top, int(rubrics["score"].max()))
+        for criterion, part in items.groupby("criterion", observed=True, sort=False):
+            value = part[column].dropna().to_numpy(dtype=np.float64)
+            yield str(criterion), f"{column}_mean", float(value.mean())
+            yield str(criterion), f"{column}_sd", float(value.std())
+            level = np.clip(np.floor(value + 0.5).astype(int), 1, top)
+            for score, count in enumerate(np.bincount(level, minlength=top + 1)[1:], start=1):
+                yield str(criterion), f"{column}_{score}", int(count)
+
+
+def _folder() -> Path:
+    from rubricnb.judging.results import results_folder
+
+    return results_folder() / "datasets"

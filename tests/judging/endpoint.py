@@ -1,0 +1,80 @@
+"""A small OpenAI-compatible endpoint on loopback whose answers a test decides."""
+
+import json
+import math
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+def completion(text, finish="stop", tops=None, **message):
+    """A chat completion; `tops` lists (token, {token: probability}) for log-probabilities."""
+    logprobs = None
+    if tops is not None:
+        logprobs = {
+            "content": [
+                {
+                    "token": token,
+                    "logprob": math.log(alternatives.get(token, 1e-9)),
+                    "bytes": None,
+                    "top_logprobs": [
+                        {"token": t, "logprob": math.log(p), "bytes": None}
+                        for t, p in alternatives.items()
+                    ],
+                }
+                for token, alternatives in tops
+            ]
+        }
+    choice = {
+        "index": 0,
+        "finish_reason": finish,
+        "message": {"role": "assistant", "content": text} | message,
+        "logprobs": logprobs,
+    }
+    usage = {
+        "prompt_tokens": 100, "completion_tokens": 7, "total_tokens": 107,
+        "prompt_tokens_details": {"cached_tokens": 64},
+    }  # fmt: skip
+    return {"id": "x", "object": "chat.completion", "created": 0, "model": "m",
+            "choices": [choice], "usage": usage}  # fmt: skip
+
+
+@contextmanager
+def endpoint(answer, owned_by="someone"):
+    """Serve `answer(payload, headers) -> (status, body, headers)`; yields its URL and payloads."""
+    received = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self):
+            models = {"object": "list", "data": [{"id": "m", "object": "model", "created": 0,
+                                                   "owned_by": owned_by}]}  # fmt: skip
+            self._send(200, models, {})
+
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            payload = json.loads(body)
+            received.append(payload)
+            self._send(*answer(payload, self.headers))
+
+        def _send(self, status, body, headers):
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            for name, value in headers.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *args):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1", received
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,52 @@
+import numpy as np
+import pytest
+
+import rubricnb as rb
+from rubricnb.judging import cost
+
+
+@pytest.fixture(scope="module")
+def items():
+    return rb.load("minibench")
+
+
+def estimate(items, judge, designs=None, readout="feedback", **options):
+    return rb.estimate(rb.plan(items, designs or rb.balanced(5), readout=readout), judge, **options)
+
+
+def test_copies_of_a_greedy_read_cost_nothing_with_a_judge_that_repeats_itself(items):
+    designs = [rb.balanced(5), rb.fixed(5, 10)]
+    assert estimate(items, "simulated:unbiased", designs)["calls"].item() == 1800
+    assert estimate(items, "openai:gpt-4.1", designs)["calls"].item() == 3600 - 180
+
+
+def test_tokens_are_near_those_the_engine_counted(items):
+    row = estimate(items, "embedded", readout="logprobs").iloc[0]
+    recorded = rb.recorded("embedded", "minibench")
+    sent = recorded.loc[recorded.design == "balanced", "prompt_tokens"].sum()
+    assert row["prompt_tokens"] == pytest.approx(sent, rel=0.2)
+    assert 0.4 < row["shared_tokens"] / row["prompt_tokens"] < 0.9
+    assert 0.01 < row["hours"] < 5
+
+
+def test_the_price_is_tokens_times_list_price_and_can_be_given(items):
+    row = estimate(items, "openai:any", price=(1, 0.5, 10)).iloc[0]
+    fresh = row["prompt_tokens"] - row["shared_tokens"]
+    wanted = (fresh + 0.5 * row["shared_tokens"] + 10 * row["completion_tokens"]) / 1e6
+    assert row["price"] == pytest.approx(wanted)
+
+
+def test_what_is_not_known_is_nan_with_its_reason(items):
+    row = estimate(items, "openai:no-such-model").iloc[0]
+    assert np.isnan(row["price"])
+    assert np.isnan(row["hours"])
+    assert "price: not known for 'no-such-model'" in row["reason"]
+    assert estimate(items, "openai:m@http://localhost:1/v1")["price"].item() == 0
+
+
+def test_a_large_plan_is_estimated_from_a_part(items, monkeypatch):
+    whole = estimate(items, "simulated:unbiased").iloc[0]
+    monkeypatch.setattr(cost, "_SAMPLE", 300)
+    part = estimate(items, "simulated:unbiased").iloc[0]
+    assert part["calls"] == whole["calls"]
+    assert part["prompt_tokens"] == pytest.approx(whole["prompt_tokens"], rel=0.1)

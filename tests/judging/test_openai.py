@@ -1,0 +1,265 @@
+"""The client of every endpoint, against a small server on loopback."""
+
+import asyncio
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rubricnb as rb
+from rubricnb.judging.contract import Message, Request
+from rubricnb.judging.openai import (
+    JudgeError,
+    OpenAIJudge,
+    Step,
+    label_probabilities,
+    probabilities_at,
+)
+
+_spec = importlib.util.spec_from_file_location(
+    "rubricnb_test_endpoint", Path(__file__).with_name("endpoint.py")
+)
+_module = importlib.util.module_from_spec(_spec)
+sys.modules[_spec.name] = _module
+_spec.loader.exec_module(_module)
+completion, endpoint = _module.completion, _module.endpoint
+
+CHOICES = ("3", "1", "2")
+
+
+def request(readout, number=1, **options):
+    return Request(
+        number, "k", (Message("user", "Judge."),), ("[RESULT]",), CHOICES, readout,
+        ordering=(3, 1, 2), **options,
+    )  # fmt: skip
+
+
+def ask(url, *requests, **options):
+    judge = OpenAIJudge("m", url, retries=1, timeout=5, **options)
+    try:
+        return list(judge.answer(requests))
+    finally:
+        judge.close()
+
+
+def always(body, status=200, headers=None):
+    return lambda payload, received: (status, body, headers or {})
+
+
+def test_feedback_is_free_text_with_its_tokens():
+    with endpoint(always(completion("Fine. [RESULT] 2"))) as (url, received):
+        (reply,) = ask(url, request("feedback", temperature=0.5, seed=11, effort="low"))
+    assert (reply.text, reply.finish) == ("Fine. [RESULT] 2", "stop")
+    assert (reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens) == (100, 64, 7)
+    sent = received[0]
+    assert sent["messages"] == [{"role": "user", "content": "Judge."}]
+    assert (sent["temperature"], sent["seed"], sent["reasoning_effort"]) == (0.5, 11, "low")
+
+
+def test_the_score_alone_is_asked_for_in_a_schema():
+    with endpoint(always(completion('{"RESULT": "1"}'))) as (url, received):
+        (reply,) = ask(url, request("score"))
+    assert reply.text == "[RESULT] 1"
+    schema = received[0]["response_format"]["json_schema"]["schema"]
+    assert schema["properties"]["RESULT"]["enum"] == list(CHOICES)
+
+
+def test_without_prefill_the_probabilities_are_read_where_the_feedback_has_its_score():
+    tops = [("3 facts. ", {"3 facts. ": 1.0}), ("[RESULT]", {"[RESULT]": 1.0}),
+            (" ", {" ": 1.0}), ("1", {"1": 0.5, "3": 0.3, "2": 0.1})]  # fmt: skip
+    with endpoint(always(completion("3 facts. [RESULT] 1", tops=tops))) as (url, received):
+        (reply,) = ask(url, request("logprobs"))
+    assert reply.probabilities == (pytest.approx((0.3, 0.5, 0.1)),)
+    assert received[0]["logprobs"] is True
+
+
+def test_an_endpoint_without_log_probabilities_stops_the_run_with_the_way_out():
+    with (
+        endpoint(always(completion("[RESULT] 1"))) as (url, _),
+        pytest.raises(JudgeError, match="gave no log-probabilities: choose readout 'score'"),
+    ):
+        ask(url, request("logprobs"))
+
+
+def test_a_server_that_continues_a_beginning_is_asked_for_the_label_only():
+    answer = always(completion(" 1", tops=[(" 1", {" 1": 0.6, " 2": 0.2, " 3": 0.1})]))
+    with endpoint(answer, owned_by="vllm") as (url, received):
+        (reply,) = ask(url, request("logprobs"))
+    assert reply.probabilities == (pytest.approx((0.1, 0.6, 0.2)),)
+    sent = received[0]
+    assert sent["messages"][-1] == {"role": "assistant", "content": "[RESULT]"}
+    assert sent["continue_final_message"] is True
+    assert sent["structured_outputs"] == {"choice": [" 3", " 1", " 2"]}
+
+
+@pytest.mark.parametrize(
+    ("body", "finish"),
+    [
+        (completion("I will not.", refusal="I will not."), "refusal"),
+        (completion("", finish="content_filter"), "refusal"),
+        (completion("well,", finish="length"), "length"),
+    ],
+)
+def test_refusals_and_cut_answers_are_told_apart(body, finish):
+    with endpoint(always(body)) as (url, _):
+        (reply,) = ask(url, request("feedback"))
+    assert reply.finish == finish
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(200, b"not json"), (200, {"object": "chat.completion", "choices": []}), (200, b"{"),
+     (500, {"error": "boom"}), (400, {"error": "odd"})],
+)  # fmt: skip
+def test_a_broken_answer_is_an_error_of_that_request_only(status, body):
+    good = completion("[RESULT] 1")
+    calls = []
+
+    def answer(payload, headers):
+        calls.append(1)
+        first = payload["messages"][0]["content"] == "Judge."
+        return (status, body, {}) if first else (200, good, {})
+
+    other = Request(2, "k2", (Message("user", "Other."),), ("[RESULT]",), CHOICES, "feedback")
+    with endpoint(answer) as (url, _):
+        replies = {r.request_id: r for r in ask(url, request("feedback"), other)}
+    assert replies[1].finish == "error"
+    assert replies[1].error
+    assert replies[2].text == "[RESULT] 1"
+
+
+def test_too_many_requests_are_sent_again_after_the_time_asked_for():
+    times = iter([429])
+
+    def answer(payload, headers):
+        status = next(times, 200)
+        return status, completion("[RESULT] 2"), {"Retry-After": "0.2"} if status == 429 else {}
+
+    with endpoint(answer) as (url, received):
+        (reply,) = ask(url, request("feedback"))
+    assert reply.text == "[RESULT] 2"
+    assert len(received) == 2
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_what_would_fail_for_every_request_stops_the_run(status):
+    with (
+        endpoint(always({"error": {"message": "no"}}, status)) as (url, _),
+        pytest.raises(JudgeError, match="refused"),
+    ):
+        ask(url, request("feedback"))
+
+
+def test_nobody_there_is_said_with_the_address():
+    with pytest.raises(JudgeError, match=r"nobody answers at http://127\.0\.0\.1:9/v1: start"):
+        ask("http://127.0.0.1:9/v1", request("feedback"))
+
+
+def test_keys_are_in_no_reply_and_no_message(monkeypatch):
+    key = "sk-secret-0123456789abcdef"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+
+    def answer(payload, headers):
+        assert headers["Authorization"] == f"Bearer {key}"
+        return 400, {"error": {"message": f"bad key {headers['Authorization']}"}}, {}
+
+    with endpoint(answer) as (url, _):
+        (reply,) = ask(url, request("feedback"))
+        assert key not in str(reply)
+        assert "…" in reply.error
+    with (
+        endpoint(always({"error": {"message": f"{key} is wrong"}}, 401)) as (url, _),
+        pytest.raises(JudgeError) as caught,
+    ):
+        ask(url, request("feedback"))
+    assert key not in str(caught.value)
+
+
+def test_a_hosted_endpoint_without_a_key_says_which_variable_to_set(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENROUTER_API_KEY", raising=False)
+    with pytest.raises(ValueError, match="OPENAI_API_KEY"):
+        rb.open_judge("openai:gpt-4.1")
+    with pytest.raises(ValueError, match="OPENROUTER_API_KEY"):
+        rb.open_judge("openai:qwen@https://openrouter.ai/api/v1")
+
+
+def test_no_more_requests_than_allowed_are_in_flight():
+    import threading
+    import time
+
+    now, most, lock = [0], [0], threading.Lock()
+
+    def answer(payload, headers):
+        with lock:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+        time.sleep(0.05)
+        with lock:
+            now[0] -= 1
+        return 200, completion("[RESULT] 1"), {}
+
+    with endpoint(answer) as (url, _):
+        replies = ask(url, *(request("feedback", i) for i in range(12)), concurrency=3)
+    assert sorted(r.request_id for r in replies) == list(range(12))
+    assert 2 <= most[0] <= 3
+
+
+# ---- label probabilities, against an enumeration of a small language model ------------------
+
+
+def enumerated(model, targets, text=""):
+    """Probability that the model writes each target and then does not go on to a longer one."""
+
+    def probability_of(target, prefix=""):
+        if prefix == target:
+            longer = [t for t in targets if t.startswith(target) and t != target]
+            return 1 - sum(
+                p for token, p in model(prefix).items()
+                if any(t.startswith(prefix + token) for t in longer)
+            )  # fmt: skip
+        return sum(
+            p * probability_of(target, prefix + token)
+            for token, p in model(prefix).items()
+            if token and target.startswith(prefix + token)
+        )
+
+    return [probability_of(t) for t in targets]
+
+
+@given(st.integers(2, 12), st.randoms(use_true_random=False), st.booleans())
+def test_label_probabilities_equal_those_of_the_model_however_it_spells(n, rng, spaced):
+    targets = [f" {i}" for i in range(1, n + 1)]
+    pieces = [" ", *(f" {i}" for i in range(1, 10) if not spaced), *"0123456789", ".", "\n"]
+
+    def model(prefix, table={}):  # noqa: B006
+        if (id(rng), prefix) not in table:
+            weights = [rng.uniform(0.1, 1) for _ in pieces]
+            table[id(rng), prefix] = {
+                t: w / sum(weights) for t, w in zip(pieces, weights, strict=True)
+            }
+        return table[id(rng), prefix]
+
+    async def continue_(prefix, rest):
+        steps = []
+        while rest:
+            fits = {t: p for t, p in model(prefix).items() if any(r.startswith(t) for r in rest)}
+            token = max(fits, key=fits.get)
+            steps.append(Step(token, model(prefix)))
+            prefix += token
+            rest = [r[len(token) :] for r in rest if r.startswith(token) and r != token]
+        return steps
+
+    found = asyncio.run(label_probabilities(continue_, targets))
+    assert found == pytest.approx(enumerated(model, targets), abs=1e-3)
+    assert sum(found) <= 1 + 1e-9
+
+
+def test_probabilities_at_takes_the_last_slot_and_zero_where_there_is_none():
+    steps = [Step("[RESULT] ", {}), Step("1", {"1": 0.9}), Step(" [RESULT]:", {}),
+             Step(" **", {}), Step("2", {"2": 0.6, "1": 0.2})]  # fmt: skip
+    assert probabilities_at(steps, "[RESULT]", ["1", "2"]) == (0.2, 0.6)
+    assert probabilities_at(steps[:1], "[SCORE]", ["1", "2"]) == (0.0, 0.0)

@@ -1,0 +1,94 @@
+import json
+
+import pandas as pd
+import pytest
+
+import rubricnb as rb
+from rubricnb.frames import conform
+from rubricnb.judging.embedded import EmbeddedJudge
+from rubricnb.judging.results import judges, record, results_folder, run_card
+from rubricnb.judging.run import rendered
+from rubricnb.judging.simulated import SimulatedJudge
+
+FILES = sorted(results_folder().glob("*/*/*.parquet"))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path / "results"))
+    return tmp_path / "results"
+
+
+@pytest.fixture(scope="module")
+def judgments():
+    items = rb.load("minibench", n_items=15)
+    plan = rb.plan(items, rb.balanced(5), readout="logprobs")
+    return rb.run(plan, "simulated:first-biased", store=":memory:")
+
+
+FACTS = {"model": "planted", "licence": "none", "spec": "simulated:first-biased"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}/{p.stem}")
+def test_every_recorded_file_conforms_and_holds_no_text_and_no_rating(path):
+    frame = pd.read_parquet(path)
+    conform(frame, "judgments")
+    assert not {"text", "response", "instruction", "human", "human_ratings"} & set(frame)
+    assert not frame.duplicated(["request_id", "criterion"]).any()
+    assert path.stat().st_size < 10_000_000
+    card = json.loads((path.parent / "run.json").read_text())
+    assert card["datasets"][path.stem]["judgments"] == len(frame)
+    assert card["judge"] == path.parent.name == frame["judge"].unique().item()
+
+
+def test_the_embedded_judges_recorded_keys_are_those_of_todays_prompts():
+    """A template, a label or a weight that changed since would be found out here."""
+    items = rb.load("minibench")
+    plan = rb.plan(items, rb.balanced(5), readout="logprobs")
+    recorded = rb.recorded("embedded", "minibench").set_index("request_id")["key"]
+    judge = EmbeddedJudge(context=512, threads=1)
+    keys = {r.request_id: r.key for r in rendered(plan, judge)}
+    judge.close()
+    assert recorded.loc[list(keys)].tolist() == list(keys.values())
+
+
+def test_recorded_answers_are_used_before_anything_is_asked(folder, judgments):
+    record(judgments, SimulatedJudge("first-biased"), "study", **FACTS)
+    items = rb.load("minibench", n_items=15)
+    plan = rb.plan(items, rb.balanced(5), readout="logprobs")
+    again = rb.run(plan, "simulated:first-biased")
+    assert (again["source"] == "recorded").all()
+    same = [c for c in judgments if c not in ("source", "seconds")]
+    assert again[same].equals(judgments[same])
+    fresh = rb.run(plan, "simulated:first-biased", fresh=True)
+    assert (fresh["source"] == "simulated").all()
+
+
+def test_a_plan_that_is_recorded_in_part_asks_for_the_rest(folder, judgments):
+    record(judgments, SimulatedJudge("first-biased"), "study", **FACTS)
+    items = rb.load("minibench", n_items=15)
+    plan = rb.plan(items, [rb.balanced(5), rb.descending(5)], readout="logprobs")
+    both = rb.run(plan, "simulated:first-biased")
+    assert both["request_id"].tolist() == plan["request_id"].tolist()
+    assert both.groupby("design", observed=True)["source"].unique().map(list).to_dict() == {
+        "balanced": ["recorded"],
+        "descending": ["simulated"],
+    }
+
+
+def test_recording_adds_to_what_is_there_and_replaces_the_same_requests(folder, judgments):
+    judge = SimulatedJudge("first-biased")
+    record(judgments.head(100), judge, "study", **FACTS)
+    record(judgments.tail(100), judge, "study", **FACTS)
+    path = record(judgments.head(10), judge, "study", **FACTS)
+    frame = rb.recorded("simulated:first-biased", "minibench", study="study")
+    assert sorted(frame["request_id"]) == sorted(judgments["request_id"])
+    card = run_card("simulated:first-biased", "study")
+    assert card["datasets"]["minibench"]["status"] == {"ok": len(judgments)}
+    assert judges()["spec"].tolist() == ["simulated:first-biased"]
+    assert path.name == "simulated:first-biased"
+
+
+def test_what_is_not_recorded_is_said_with_what_is(folder):
+    with pytest.raises(FileNotFoundError, match=r"no recorded run of 'embedded'.*rubricnb\.run"):
+        rb.recorded("embedded", "minibench")

@@ -1,0 +1,253 @@
+"""`run`: nothing lost, nothing asked twice, whatever happens in between."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rubricnb as rb
+from rubricnb.frames import conform
+from rubricnb.judging.contract import Reply
+from rubricnb.judging.run import RunInterrupted, rendered
+from rubricnb.judging.simulated import SimulatedJudge
+from rubricnb.judging.store import Store
+
+
+class Counting(SimulatedJudge):
+    """A simulated judge that notes what it is asked, and can fail."""
+
+    def __init__(self, profile="first-biased", fail=(), stop_after=None):
+        super().__init__(profile)
+        self.asked = Counter()
+        self.fail, self.stop_after = set(fail), stop_after
+
+    def answer(self, requests):
+        for request in requests:
+            self.asked[request.key] += 1
+            if self.stop_after is not None and self.asked.total() > self.stop_after:
+                raise KeyboardInterrupt
+            if request.request_id in self.fail:
+                yield Reply(request.request_id, "", "error", error="503 overloaded")
+            else:
+                yield from super().answer([request])
+
+
+@pytest.fixture(scope="module")
+def items():
+    return rb.load("minibench", n_items=30)
+
+
+@pytest.fixture(scope="module")
+def plan(items):
+    return rb.plan(items, [rb.balanced(5), rb.fixed(5, 4)], readout="feedback")
+
+
+def test_judgments_conform_and_come_in_the_order_of_the_requests(plan):
+    judgments = rb.run(plan, Counting())
+    conform(judgments, "judgments")
+    assert judgments["request_id"].tolist() == plan["request_id"].tolist()
+    assert (judgments["source"] == "simulated").all()
+    shown = judgments["ordering"].str.split("-", expand=True).astype(int).to_numpy()
+    at = judgments["position"].astype(int).to_numpy() - 1
+    assert (shown[range(len(shown)), at] == judgments["score"]).all()
+
+
+def test_nothing_is_asked_twice_not_even_the_copies_of_a_greedy_read(plan):
+    judge = Counting()
+    first = rb.run(plan, judge)
+    # fixed x 4 shows balanced's first ordering: 30 items x 10 distinct prompts.
+    assert set(judge.asked.values()) == {1}
+    assert len(judge.asked) == 300
+    again = Counting()
+    assert rb.run(plan, again).equals(first)
+    assert not again.asked
+
+
+def test_replicates_are_asked_when_forced_or_when_sampling_differs(items):
+    for options, force in (({}, True), ({"temperature": 0.7}, False)):
+        judge = Counting()
+        requests = rb.plan(items.head(3), rb.fixed(5, 4), readout="feedback", **options)
+        rb.run(requests, judge, force_replicates=force, store=":memory:")
+        assert len(judge.asked) == 12
+
+
+def test_fresh_asks_everything_once_more(plan):
+    rb.run(plan, Counting())
+    judge = Counting()
+    rb.run(plan, judge, fresh=True)
+    assert set(judge.asked.values()) == {1}
+    assert len(judge.asked) == 300
+
+
+def test_the_same_prompt_in_any_plan_is_the_same_call(items):
+    judge = Counting()
+    rb.run(rb.plan(items, rb.balanced(5), readout="score"), judge)
+    judge.asked.clear()
+    rb.run(rb.plan(items, rb.single([2, 3, 4, 5, 1]), readout="score"), judge)
+    assert not judge.asked
+
+
+def test_every_part_of_a_request_that_changes_the_answer_changes_its_key(items):
+    one = items.head(1)
+    settings = [
+        {}, {"labels": "letter"}, {"layout": "rubric-first"}, {"reference": 4},
+        {"variant": "paraphrased"}, {"template": "pointwise"}, {"prompt_format": "plain"},
+        {"temperature": 0.5}, {"effort": "high"}, {"thinking": "on"}, {"max_tokens": 7},
+        {"readout": "logprobs"}, {"readout": "feedback"},
+    ]  # fmt: skip
+    keys = [
+        next(rendered(rb.plan(one, rb.single([1, 2, 3, 4, 5]), **({"readout": "score"} | s)),
+                      Counting())).key
+        for s in settings
+    ]  # fmt: skip
+    assert len(set(keys)) == len(keys)
+    other = Counting("unbiased")
+    plain = rb.plan(one, rb.single([1, 2, 3, 4, 5]), readout="score")
+    assert next(rendered(plain, other)).key not in keys
+
+
+def test_errors_are_kept_as_a_status_and_asked_again_by_the_next_run(plan):
+    failing = set(plan["request_id"].iloc[[3, 70]])
+    judgments = rb.run(plan, Counting(fail=failing))
+    assert judgments.loc[judgments.request_id.isin(failing), "status"].tolist() == ["error"] * 2
+    judge = Counting()
+    mended = rb.run(plan, judge)
+    assert len(judge.asked) == 2
+    assert (mended["status"] == "ok").all()
+
+
+def test_max_calls_stops_cleanly_and_the_next_run_goes_on(plan):
+    judge = Counting()
+    with pytest.raises(RunInterrupted, match=r"stopped after 50 calls.*run the same again"):
+        rb.run(plan, judge, max_calls=50)
+    assert len(judge.asked) == 50
+    rest = Counting()
+    rb.run(plan, rest)
+    assert len(rest.asked) == 250
+    assert not judge.asked.keys() & rest.asked.keys()
+
+
+def test_ctrl_c_leaves_a_store_that_can_be_resumed_and_says_so(plan):
+    judge = Counting(stop_after=40)
+    with pytest.raises(RunInterrupted, match=r"Ctrl-C.*replies\.sqlite.*run the same again"):
+        rb.run(plan, judge)
+    rest = Counting()
+    rb.run(plan, rest)
+    assert len(rest.asked) == 300 - 40
+
+
+def test_two_runs_on_one_store_share_the_work(plan, tmp_path):
+    """The second run finds keys leased by the first, waits, and takes over its answers."""
+    with Store(tmp_path / "s.sqlite") as store:
+        mine = list(rendered(plan, Counting()))
+        store.claim(list({r.key for r in mine[:40]}))
+        judge = Counting()
+        answering = Counting()
+
+        class Interleaved(Counting):
+            def answer(self, requests):
+                yield from judge.answer(requests)
+
+        import threading
+
+        def other_run():
+            time.sleep(0.5)
+            with Store(tmp_path / "s.sqlite") as other:
+                for request in mine[:40]:
+                    (reply,) = answering.answer([request])
+                    other.put(request.key, "j", reply)
+
+        thread = threading.Thread(target=other_run)
+        thread.start()
+        judgments = rb.run(plan, Interleaved(), store=tmp_path / "s.sqlite")
+        thread.join()
+    assert (judgments["status"] == "ok").all()
+    assert not judge.asked.keys() & answering.asked.keys()
+
+
+def test_a_readout_the_judge_does_not_have_is_an_error(plan):
+    judge = Counting()
+    judge.readouts = ("score",)
+    with pytest.raises(ValueError, match="no readout 'feedback': choose from score"):
+        rb.run(plan, judge)
+
+
+def test_collect_false_fills_the_store_only(plan):
+    assert rb.run(plan, Counting(), collect=False).empty
+    judge = Counting()
+    assert len(rb.run(plan, judge)) == len(plan)
+    assert not judge.asked
+
+
+def test_requests_without_items_say_where_to_get_them(plan):
+    with pytest.raises(ValueError, match=r"take them from rubricnb\.plan"):
+        rb.run(pd.DataFrame(plan), Counting())
+
+
+def test_an_empty_plan_gives_an_empty_frame_of_judgments(plan):
+    assert list(rb.run(plan.head(0), Counting()).columns)[:2] == ["request_id", "item_id"]
+
+
+# ---- killed at random moments ---------------------------------------------------------------
+
+RUN = """
+import sys, time
+import rubricnb as rb
+items = rb.load("minibench", n_items={n_items})
+requests = rb.plan(items, rb.balanced(5), readout="logprobs")
+requests = requests[requests.ordering_index <= {reads}]
+judge = rb.open_judge("{judge}")
+print("judging", flush=True)
+rb.run(requests, judge, fresh=False, store=sys.argv[1]{extra}).to_parquet(sys.argv[2])
+"""
+
+
+def killed_and_resumed(tmp_path, kills, longest, **what):
+    """Run with SIGKILL at random moments until it ends; returns judgments and kills that hit."""
+    random.seed(0)
+    program = RUN.format(**what)
+    command = [sys.executable, "-c", program, tmp_path / "store.sqlite", tmp_path / "out.parquet"]
+    environment = os.environ | {"RUBRICNB_RESULTS": str(tmp_path / "none")}
+    hit = 0
+    for _ in range(kills):
+        with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
+            process.stdout.readline()  # the judge is open, the run begins
+            time.sleep(random.uniform(0, longest))
+            process.send_signal(signal.SIGKILL)
+            hit += process.wait() == -signal.SIGKILL
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment, timeout=300)
+    return pd.read_parquet(tmp_path / "out.parquet"), hit
+
+
+def test_killed_ten_times_a_simulated_run_ends_bit_equal(tmp_path):
+    what = {"n_items": 180, "reads": 10, "judge": "simulated:first-biased", "extra": ""}
+    judgments, hit = killed_and_resumed(tmp_path, 10, 0.8, **what)
+    assert hit >= 5
+    requests = rb.plan(rb.load("minibench"), rb.balanced(5), readout="logprobs")
+    undisturbed = rb.run(requests, "simulated:first-biased", store=":memory:")
+    assert judgments.drop(columns="seconds").equals(undisturbed.drop(columns="seconds"))
+
+
+def test_killed_ten_times_a_run_of_the_embedded_judge_ends_within_the_tolerance(tmp_path):
+    what = {"n_items": 15, "reads": 2, "judge": "embedded", "extra": ""}
+    judgments, hit = killed_and_resumed(tmp_path, 10, 3.0, **what)
+    assert hit >= 5
+    recorded = rb.recorded("embedded", "minibench")
+    both = judgments.merge(recorded, on=["request_id", "criterion"], suffixes=("", "_recorded"))
+    assert len(both) == len(judgments) == 30
+    assert (both["key"] == both["key_recorded"]).all()  # the very prompts of the recorded run
+    assert (both["status"] == both["status_recorded"]).all()
+    columns = [f"probability_{p}" for p in range(1, 6)]
+    live = both[columns].to_numpy()
+    kept = both[[f"{c}_recorded" for c in columns]].to_numpy()
+    assert abs(live - kept).max() <= 0.02
+    ranked = np.sort(kept, axis=1)
+    clear = ranked[:, -1] - ranked[:, -2] > 0.05
+    assert (both["score"] == both["score_recorded"])[clear].all()
