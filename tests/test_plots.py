@@ -168,6 +168,130 @@ def _judged(profile, design):
     return rb.simulate(rb.plan(items, design, readout="logprobs"), items, profile)
 
 
+@pytest.fixture(scope="module")
+def bias():
+    items = rb.load("minibench")
+    requests = rb.plan(items, rb.balanced(5), readout="logprobs")
+    parts = [
+        rb.position_bias(rb.simulate(requests, items, profile)).assign(who=profile)
+        for profile in ("first-biased", "last-biased")
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+@pytest.mark.parametrize(
+    ("draw", "stem", "scale"),
+    [(rb.plots.position_selection, "share", 100), (rb.plots.log_preferences, "log_preference", 1)],
+)
+def test_position_lines_are_drawn_with_their_intervals_and_names(bias, draw, stem, scale):
+    ax = draw(bias, label="who")
+    bars = ax.containers
+    assert len(bars) == len(bias)
+    for bar, (_, row) in zip(bars, bias.iterrows(), strict=True):
+        middle = [scale * row[f"{stem}_{p}"] for p in range(1, 6)]
+        np.testing.assert_allclose(bar.lines[0].get_ydata(), middle)
+        ends = np.array([segment[:, 1] for segment in bar.lines[2][0].get_segments()])
+        for column, side in enumerate(("low", "high")):
+            wanted = [scale * row[f"{stem}_{p}_{side}"] for p in range(1, 6)]
+            np.testing.assert_allclose(ends[:, column], wanted)
+    assert {"first-biased", "last-biased"} <= {text.get_text() for text in ax.texts}
+
+
+def test_a_row_without_numbers_has_no_line(bias):
+    missing = [c for c in bias if c.startswith("log_preference")]
+    bias = bias.copy()
+    bias.loc[0, missing] = np.nan
+    ax = rb.plots.log_preferences(bias, label="who")
+    assert [text.get_text() for text in ax.texts] == ["last-biased"]
+
+
+def test_judgments_may_be_given_in_place_of_their_statistics(bias):
+    items = rb.load("minibench")
+    requests = rb.plan(items, rb.balanced(5), readout="logprobs")
+    ax = rb.plots.position_selection(rb.simulate(requests, items, "last-biased"))
+    shares = [100 * bias.loc[1, f"share_{p}"] for p in range(1, 6)]
+    np.testing.assert_allclose(ax.containers[0].lines[0].get_ydata(), shares)
+
+
+def test_names_at_line_ends_keep_apart_and_in_order():
+    table = pd.DataFrame(
+        {"sharpness": [1.0, 2.0], "a": [1, 0.5], "b": [1, 0.501], "c": [1, 0.502], "d": [1, 0.1]}
+    )
+    ax = rb.plots.indecision(table)
+    heights = {text.get_text(): text.xy[1] for text in ax.texts}
+    assert heights["d"] < heights["a"] < heights["b"] < heights["c"]
+    assert np.diff(sorted(heights.values())).min() > 0.02
+
+
+def test_every_published_cell_is_a_point_and_every_judge_has_its_marker():
+    table = rb.published("position_bias")
+    ax = rb.plots.published_ends(table)
+    judges = [line for line in ax.lines if line.get_label() in set(table["judge"])]
+    assert len({line.get_marker() for line in judges}) == table["judge"].nunique()
+    points = {tuple(xy) for line in judges for xy in line.get_xydata()}
+    assert points == set(table[["pos1_pct", "pos5_pct"]].itertuples(index=False, name=None))
+
+
+@pytest.mark.parametrize("df", [1, 4, 8])
+def test_statistics_of_a_valid_test_lie_on_the_diagonal(df):
+    value = np.random.default_rng(0).chisquare(df, 4000)
+    ax = rb.plots.null_quantiles(pd.DataFrame({"statistic": "x", "value": value}), df)
+    expected, drawn = ax.lines[0].get_data()
+    middle = slice(200, 3800)
+    np.testing.assert_allclose(drawn[middle], expected[middle], rtol=0.15, atol=0.05)
+
+
+def test_statistics_that_are_missing_are_left_out():
+    table = pd.DataFrame({"statistic": ["x", "x", "y"], "value": [1.0, np.nan, np.nan]})
+    ax = rb.plots.null_quantiles(table, 4)
+    assert len(ax.lines[0].get_ydata()) == 1
+    assert "y" not in {text.get_text() for text in ax.texts}
+
+
+def test_score_position_grid_shows_percentages_and_reads_of_each_score():
+    items = rb.load("minibench")
+    judgments = rb.simulate(rb.plan(items, rb.balanced(5)), items, "first-biased")
+    ax = rb.plots.score_position(rb.score_position(judgments))
+    drawn = _numbers(ax)
+    for (score, position), part in judgments.groupby(["score", "position"]):
+        of_score = (judgments["score"] == score).sum()
+        assert drawn[score, position] == pytest.approx(100 * len(part) / of_score, abs=0.5)
+        assert f"({of_score:,} reads)" in ax.get_yticklabels()[score - 1].get_text()
+
+
+def test_score_that_was_never_given_has_an_empty_row():
+    table = pd.DataFrame(
+        {"score": [1, 1, 2, 2], "position": [1, 2, 1, 2], "share": [1, 0, np.nan, np.nan],
+         "n": [4.0, 4.0, 0.0, 0.0]}
+    )  # fmt: skip
+    assert set(_numbers(rb.plots.score_position(table))) == {(1, 1), (1, 2)}
+
+
+def test_label_mass_histogram_counts_every_read_once():
+    mass = np.random.default_rng(1).uniform(0.001, 1, 500)
+    ax = rb.plots.label_mass(pd.DataFrame({"label_mass": [*mass, np.nan]}))
+    assert sum(bar.get_height() for bar in ax.patches) == 500
+
+
+def test_label_mass_without_probabilities_is_an_empty_plot():
+    assert not rb.plots.label_mass(pd.DataFrame({"label_mass": [np.nan]})).patches
+
+
+def test_two_scores_show_argmax_and_mean_of_every_ordering():
+    items = rb.load("minibench", n_items=1)
+    judgments = rb.simulate(rb.plan(items, rb.balanced(5)), items, "first-biased")
+    ax = rb.plots.two_scores(judgments)
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), judgments["score"])
+    np.testing.assert_allclose(ax.lines[1].get_ydata(), judgments["expected_score"])
+    assert [label.get_text() for label in ax.get_xticklabels()] == list(judgments["ordering"])
+
+
+def test_rating_lines_sum_to_the_whole():
+    table = pd.DataFrame({"criterion": list("aabb"), "level": [2, 1, 1, 2], "count": [3, 1, 7, 7]})
+    ax = rb.plots.rating_histogram(table)
+    assert [line.get_ydata().tolist() for line in ax.lines] == [[25, 75], [50, 50]]
+
+
 def _estimates(n, seed):
     rng = np.random.default_rng(seed)
     middle, reach = rng.normal(size=n), rng.uniform(0.2, 1, n)

@@ -35,7 +35,8 @@ class EmbeddedJudge(OpenAIJudge):
     context
         Longest prompt plus answer, in tokens.
     threads
-        Default: all cores.
+        Default: half the processors. llama.cpp's threads wait for one another in a loop, so with
+        more of them than free cores a run is many times slower, not faster.
     concurrency
         Requests in flight at once. One keeps the longest prefix cached.
 
@@ -67,7 +68,7 @@ class EmbeddedJudge(OpenAIJudge):
     ) -> None:
         weights = Path(path).expanduser() if path else default_weights()
         _check_gguf(weights)
-        self._engine = _start(weights, context, threads or os.cpu_count() or 1, concurrency)
+        self._engine = _start(weights, context, threads or _threads(), concurrency)
         super().__init__(
             model=weights.stem,
             base_url=f"{self._engine.address}/v1",
@@ -146,6 +147,10 @@ def _start(weights: Path, context: int, threads: int, slots: int) -> _Engine:
             f"llama.cpp cannot load {weights}: the file is damaged or its architecture is newer "
             f"than xllamacpp {version('xllamacpp')}; download it again, or update xllamacpp"
         ) from None
+
+
+def _threads() -> int:
+    return max(1, (os.cpu_count() or 1) // 2)
 
 
 def _check_gguf(path: Path) -> None:

@@ -28,8 +28,8 @@ _TABLE_COLUMNS = ("score", "position", "share", "n", "share_null", "share_null_s
 def bias_cost(table: pd.DataFrame, orderings: ArrayLike | None = None) -> pd.DataFrame:
     """Compute the Bias Cost of orderings from a table of P(position | score).
 
-    Cost(π) = Σ_p |P(p | π_p) − 1/n|: 0 if every score is selected at its position in π as often as
-    at any other.
+    ``Cost(π) = Σ_p |P(p | π_p) − 1/n|``: 0 if every score is selected at its position in π as
+    often as at any other.
 
     Parameters
     ----------

@@ -111,8 +111,8 @@ def order_effect(
           ``ascending_minus_descending`` with a 95 % cluster t interval ``_low, _high`` and ``_p``;
         * ``forward_minus_reverse`` with ``_low, _high, _p``: all forward against all reverse
           rotations (NaN where a design has none);
-        * ``deviation``: mean over items of |score − the item's mean|; ``crossing``: share of items
-          that stand above the middle of the scale under some orderings and below under others.
+        * ``deviation``: mean over items of ``|score − the item's mean|``; ``crossing``: share of
+          items above the middle of the scale under some orderings and below it under others.
           Compare both with the same of a placebo or re-ask design: noise moves them too;
         * ``n_items, n_clusters``, ``reason``.
 
