@@ -650,6 +650,147 @@ def score_position(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def rank_reversals(table: pd.DataFrame, kind: str = "kind", ax: Axes | None = None) -> Axes:
+    """Draw flipped winners against Kendall's τ, one point per comparison of two rankings.
+
+    Parameters
+    ----------
+    table
+        ``kendall_tau``, ``flip_first`` (0 to 1), the column that tells kinds of points apart and,
+        if points are to be named, ``label``.
+    kind
+        That column. A kind whose points are named is joined by a line in their order.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+
+    Notes
+    -----
+    arXiv:2602.02219v2, Table 7.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"kind": "published", "kendall_tau": [0.7], "flip_first": [0.3]})
+    >>> ax = rank_reversals(table)
+    >>> ax.lines[0].get_xydata().tolist()
+    [[0.7, 30.0]]
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    labels = table["label"] if "label" in table else pd.Series("", index=table.index)
+    labels = labels.fillna("").astype("str")
+    for k, (name, part) in enumerate(table.groupby(kind, sort=False)):
+        named = labels[part.index]
+        (line,) = ax.plot(
+            part["kendall_tau"], 100 * part["flip_first"], marker=_MARKERS[k % len(_MARKERS)],
+            linestyle="-" if (named != "").all() and len(part) > 1 else "", label=str(name),
+            alpha=0.85, linewidth=1,
+        )  # fmt: skip
+        for tau, flip, text in zip(part["kendall_tau"], part["flip_first"], named, strict=True):
+            if text and np.isfinite([tau, flip]).all():
+                ax.annotate(
+                    text, (tau, 100 * flip), (7, 4), textcoords="offset points",
+                    color=line.get_color(), size="small",
+                )  # fmt: skip
+    ax.set(xlabel="Kendall's τ between the two rankings", ylabel="winners that flip, %")
+    ax.set_ylim(0, None)
+    ax.grid(True, axis="both")
+    ax.legend(loc="lower left")
+    return ax
+
+
+def reversal_controls(
+    table: pd.DataFrame,
+    label: str = "judge",
+    measure: str = "flip_expected",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how many winners flip between halves of equal budget, with intervals.
+
+    Parameters
+    ----------
+    table
+        What `rubricnb.reversal_controls` returns, for one or several judges.
+    label
+        The column that names the judges.
+    measure
+        ``flip_expected``, ``flip_first``, ``flip_strict`` or ``discordant``.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        A row per comparison, a marker per judge, bars for the 95 % intervals over clusters.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"judge": "a", "comparison": ["re-ask", "placebo against placebo"],
+    ...     "flip_expected": [0.0, 0.2], "flip_expected_low": [0, 0.1],
+    ...     "flip_expected_high": [0, 0.3]})
+    >>> ax = reversal_controls(table)
+    >>> [t.get_text() for t in ax.get_yticklabels()]
+    ['re-ask', 'placebo against placebo']
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    rows = list(dict.fromkeys(table["comparison"]))
+    judges = list(dict.fromkeys(table[label].astype("str")))
+    for k, judge in enumerate(judges):
+        own = table[table[label].astype("str") == judge].set_index("comparison")
+        place = np.array([rows.index(c) for c in own.index]) + 0.2 * (k - (len(judges) - 1) / 2)
+        middle, low, high = (
+            100 * own[measure + end].to_numpy(dtype=np.float64) for end in ("", "_low", "_high")
+        )
+        reach = np.maximum(np.nan_to_num([middle - low, high - middle]), 0)
+        ax.errorbar(
+            middle, place, xerr=reach, linestyle="", marker=_MARKERS[k % len(_MARKERS)], label=judge
+        )
+    ax.set_yticks(range(len(rows)), rows)
+    ax.set(xlabel="winners that flip, %", ylim=(len(rows) - 0.4, -0.6))
+    ax.set_xlim(left=-2)
+    ax.grid(False, axis="y")
+    ax.grid(True, axis="x")
+    if len(judges) > 1:
+        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=len(judges), borderaxespad=0.2)
+    return ax
+
+
+def rounding(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw what rounding to whole scores does to rankings, against how far candidates differ.
+
+    Parameters
+    ----------
+    table
+        ``sd`` (of the candidates' quality, in score points) and one column per measure, 0 to 1.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        Every line is named at its end.
+
+    Examples
+    --------
+    >>> ax = rounding(pd.DataFrame({"sd": [0.5, 1.0], "flips": [0.4, 0.2]}))
+    >>> ax.lines[0].get_ydata().tolist()
+    [0.4, 0.2]
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    ends = []
+    for k, name in enumerate(table.columns.drop("sd")):
+        (line,) = ax.plot(table["sd"], table[name], marker=_MARKERS[k % len(_MARKERS)])
+        ends.append((float(table[name].iloc[-1]), str(name), line.get_color()))
+    ax.set(xlabel="standard deviation of quality within a prompt, in score points", ylim=(0, 1))
+    _end_labels(ax, float(table["sd"].iloc[-1]) + 0.03 * float(np.ptp(table["sd"])), ends)
+    return ax
+
+
 def ordering_costs(costs: pd.DataFrame, label: str = "judge", ax: Axes | None = None) -> Axes:
     """Draw the Bias Cost of orderings, one row per judge, and name the least and the default.
 

@@ -472,3 +472,43 @@ def test_cost_against_r_names_an_ordering_that_is_default_and_cheapest_once():
     assert [t.get_text() for t in ax.texts] == ["1-2-3 (default, cheapest)"]
     undefined = table.assign(r=np.nan, r_low=np.nan, r_high=np.nan)
     assert [t.get_text() for t in rb.plots.cost_against_r(undefined).texts] == []
+
+
+def test_rank_reversals_join_the_kinds_whose_points_are_named():
+    table = pd.DataFrame({
+        "kind": ["said", "said", "drawn", "drawn"], "kendall_tau": [0.7, 0.8, 0.7, 0.9],
+        "flip_first": [0.3, 0.2, 0.25, 0.1], "label": [None, None, "a", "b"],
+    })  # fmt: skip
+    ax = rb.plots.rank_reversals(table)
+    said, drawn = ax.lines
+    np.testing.assert_allclose(drawn.get_ydata(), [25, 10])
+    assert (said.get_linestyle(), drawn.get_linestyle()) == ("None", "-")
+    assert said.get_marker() != drawn.get_marker()
+    assert [t.get_text() for t in ax.texts] == ["a", "b"]
+
+
+@pytest.mark.parametrize("measure", ["flip_expected", "flip_strict"])
+def test_reversal_controls_are_drawn_per_comparison_and_judge(measure):
+    items = rb.load("minibench", n_items=60)
+    requests = rb.plan(items, [rb.balanced(5), rb.fixed(5, 10)], readout="score")
+    judged = pd.concat(rb.simulate(requests, items, name) for name in ("unbiased", "last-biased"))
+    table = rb.reversal_controls(judged)
+    ax = rb.plots.reversal_controls(table, measure=measure)
+    assert [t.get_text() for t in ax.get_yticklabels()] == list(table["comparison"].unique())
+    drawn = [bar.lines[0].get_xdata() for bar in ax.containers]
+    for judge, middle in zip(table["judge"].unique(), drawn, strict=True):
+        np.testing.assert_allclose(middle, 100 * table.loc[table["judge"] == judge, measure])
+
+
+def test_reversal_controls_without_intervals_still_show_their_points():
+    table = pd.DataFrame({"judge": "a", "comparison": ["re-ask"], "flip_expected": [0.5]})
+    table = table.assign(flip_expected_low=np.nan, flip_expected_high=np.nan)
+    ax = rb.plots.reversal_controls(table)
+    assert ax.containers[0].lines[0].get_xdata().tolist() == [50.0]
+
+
+def test_rounding_names_each_measure_at_its_end():
+    table = pd.DataFrame({"sd": [0.5, 1.0], "flips": [0.4, 0.2], "tau": [0.7, 0.9]})
+    ax = rb.plots.rounding(table)
+    np.testing.assert_allclose([line.get_ydata() for line in ax.lines], [[0.4, 0.2], [0.7, 0.9]])
+    assert {t.get_text() for t in ax.texts} == {"flips", "tau"}
