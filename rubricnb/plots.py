@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 _QUIET = "#595959"
 _INTERVAL = ("estimate", "low", "high")
+_V_TICKS = (0.02, 0.05, 0.1, 0.2)
 
 
 def orderings(orderings: ArrayLike, ax: Axes | None = None) -> Axes:
@@ -791,6 +792,185 @@ def rounding(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def dither(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw the mean of sampled scores against the quality a judge sees, one line per temperature.
+
+    Parameters
+    ----------
+    table
+        ``quality``, ``temperature`` and ``score`` (the mean).
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        Greedy answers are a staircase; sampling rounds its edges.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"quality": [1, 2], "temperature": 0.0, "score": [1.0, 2.0]})
+    >>> ax = dither(table)
+    >>> [t.get_text() for t in ax.texts]
+    ['τ = 0']
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    styles = ("-", "--", "-.", ":")
+    for k, (temperature, part) in enumerate(table.groupby("temperature")):
+        (line,) = ax.plot(part["quality"], part["score"], linestyle=styles[k % len(styles)])
+        place = int((0.3 + 0.15 * k) * (len(part) - 1))
+        ax.annotate(
+            f"τ = {temperature:g}", (part["quality"].iloc[place], part["score"].iloc[place]),
+            (-6, 6), textcoords="offset points", ha="right", color=line.get_color(), size="small",
+        )  # fmt: skip
+    ax.set(xlabel="quality that the judge sees", ylabel="mean of its scores")
+    return ax
+
+
+def temperature_sweep(
+    table: pd.DataFrame, value: str, label: str = "label", ax: Axes | None = None
+) -> Axes:
+    """Draw a statistic against the temperature, one line per judge or strategy.
+
+    Parameters
+    ----------
+    table
+        ``temperature``, the column `value` and, for bars, `value` with ``_low`` and ``_high``.
+    value
+        Which statistic.
+    label
+        The column that names the lines.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        Every line is named at its end.
+
+    Notes
+    -----
+    arXiv:2602.02219v2, Figure 6.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"temperature": [0.0, 1.0], "label": "a", "r": [0.2, 0.3]})
+    >>> ax = temperature_sweep(table, "r")
+    >>> ax.lines[0].get_ydata().tolist(), [t.get_text() for t in ax.texts]
+    ([0.2, 0.3], ['a'])
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    ends = []
+    for k, (name, part) in enumerate(table.groupby(label, sort=False, observed=True)):
+        own = part.sort_values("temperature")
+        middle = own[value].to_numpy(dtype=np.float64)
+        bounds = [own.get(f"{value}{end}", own[value]) for end in ("_low", "_high")]
+        low, high = (bound.to_numpy(dtype=np.float64) for bound in bounds)
+        reach = np.maximum(np.nan_to_num([middle - low, high - middle]), 0)
+        drawn = ax.errorbar(
+            own["temperature"] + 0.008 * k, middle, yerr=reach,
+            marker=_MARKERS[k % len(_MARKERS)], elinewidth=1.1,
+        )  # fmt: skip
+        ends.append((float(middle[-1]), str(name), drawn.lines[0].get_color()))
+    times = sorted(table["temperature"].unique())
+    ax.set_xticks(times, [f"{t:g}" for t in times])
+    ax.set_xlabel("temperature")
+    _end_labels(ax, float(times[-1]) + 0.04, ends)
+    return ax
+
+
+def dispersion(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw within-item standard deviations under repeats and under permutation, a row per judge.
+
+    Parameters
+    ----------
+    table
+        ``label``, ``repeat``, ``permutation`` and ``order`` (what is left of permutation without
+        repeat, as variances).
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+
+    Notes
+    -----
+    arXiv:2602.02219v1, Table 3.
+
+    Examples
+    --------
+    >>> ax = dispersion(pd.DataFrame(
+    ...     {"label": ["a"], "repeat": [0.3], "permutation": [0.5], "order": [0.4]}))
+    >>> [line.get_xdata().tolist() for line in ax.lines]
+    [[0.3], [0.5], [0.4]]
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    rows = np.arange(len(table))
+    ax.hlines(rows, table["repeat"], table["permutation"], color=_QUIET, linewidth=1)
+    names = {"repeat": "repeats", "permutation": "permutation", "order": "order only"}
+    for (column, name), marker in zip(names.items(), _MARKERS, strict=False):
+        ax.plot(table[column], rows, marker, label=name)
+    ax.set_yticks(rows, table["label"])
+    ax.set(xlabel="within-item standard deviation, score points", ylim=(len(table) - 0.4, -0.6))
+    ax.set_xlim(0, None)
+    ax.grid(False, axis="y")
+    ax.grid(True, axis="x")
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=3, borderaxespad=0.2)
+    return ax
+
+
+def effort_chi2(draws: pd.DataFrame, printed: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw how much χ² varies between studies of one judge, and printed values beside it.
+
+    Parameters
+    ----------
+    draws
+        ``judge`` and ``chi2``: one row per simulated study.
+    printed
+        ``name`` and ``chi2``: upright lines.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        A row of dots per judge, with the middle 95 % as a bar.
+
+    Notes
+    -----
+    arXiv:2602.02219v2, Figure 7.
+
+    Examples
+    --------
+    >>> draws = pd.DataFrame({"judge": "a", "chi2": [90.0, 100.0, 110.0]})
+    >>> ax = effort_chi2(draws, pd.DataFrame({"name": ["low"], "chi2": [115.0]}))
+    >>> ax.lines[0].get_xdata().tolist(), [t.get_text() for t in ax.texts]
+    ([90.0, 100.0, 110.0], ['low'])
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    names = list(dict.fromkeys(draws["judge"]))
+    for row, name in enumerate(names):
+        values = draws.loc[draws["judge"] == name, "chi2"].to_numpy(dtype=np.float64)
+        low, high = np.quantile(values, [0.025, 0.975])
+        ax.plot(values, np.full(len(values), row), "|", color=_QUIET, alpha=0.7)
+        ax.hlines(row + 0.22, low, high, linewidth=3, color="#0072B2")
+    for k, (name, value) in enumerate(zip(printed["name"], printed["chi2"], strict=True)):
+        ax.axvline(value, color="#D55E00", linestyle=("-", "--", "-.", ":")[k % 4], linewidth=1.3)
+        ax.annotate(
+            str(name), (value, 1), (0, 3), xycoords=("data", "axes fraction"), ha="center",
+            textcoords="offset points", color="#D55E00", size="small",
+        )  # fmt: skip
+    ax.set_yticks(range(len(names)), names)
+    ax.set(xlabel="χ² of one study", ylim=(len(names) - 0.4, -0.6))
+    ax.grid(False, axis="y")
+    return ax
+
+
 def ordering_costs(costs: pd.DataFrame, label: str = "judge", ax: Axes | None = None) -> Axes:
     """Draw the Bias Cost of orderings, one row per judge, and name the least and the default.
 
@@ -1107,6 +1287,7 @@ def contrast_parts(table: pd.DataFrame, label: str = "judge", ax: Axes | None = 
         right, left = right + np.maximum(value, 0), left + np.minimum(value, 0)
         total += value
     ax.axvline(0, color=_QUIET, linewidth=1)
+    ax.margins(x=0.05)
     ax.plot(
         total, range(len(rows)), "D", color="black", markeredgecolor="white", markersize=6.5,
         label="difference",
@@ -1159,7 +1340,10 @@ def bias_and_gain(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
                 textcoords="offset points", fontsize="small", color=colour,
             )  # fmt: skip
         ax.plot([], [], marker=marker, color=colour, linestyle="", label=str(dataset))
-    ax.margins(x=0.16)
+    ax.set_xscale("log")
+    ax.minorticks_off()
+    ax.set_xticks(_V_TICKS, [f"{v:g}" for v in _V_TICKS])
+    ax.set_xlim(0.9 * table["cramers_v"].min(), 1.4 * table["cramers_v"].max())
     ax.set(xlabel="Cramér's V of the selected positions", ylabel="Δr, BALANCED − FIXED")
     ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, fontsize="small")
     return ax
@@ -1211,7 +1395,7 @@ def budget_curve(curve: pd.DataFrame, label: str = "design", ax: Axes | None = N
         ax.plot(k, part["r_mean"], _MARKERS[i % len(_MARKERS)], color=colour)
         ends.append((float(part["r_mean"].iloc[-1]), str(name), colour))
     last = int(curve["k"].max())
-    ax.set(xlabel="reads averaged, K", ylabel="r with people", xticks=range(1, last + 1))
+    ax.set(xlabel="reads averaged, K", ylabel="r with the ratings", xticks=range(1, last + 1))
     _end_labels(ax, last + 0.25, ends)
     return ax
 
