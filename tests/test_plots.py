@@ -512,3 +512,48 @@ def test_rounding_names_each_measure_at_its_end():
     ax = rb.plots.rounding(table)
     np.testing.assert_allclose([line.get_ydata() for line in ax.lines], [[0.4, 0.2], [0.7, 0.9]])
     assert {t.get_text() for t in ax.texts} == {"flips", "tau"}
+
+
+def test_dither_has_a_line_and_a_name_per_temperature():
+    table = pd.DataFrame({"quality": [1, 2, 1, 2], "temperature": [0.0, 0.0, 1.0, 1.0],
+                          "score": [1.0, 2.0, 1.2, 1.8]})  # fmt: skip
+    ax = rb.plots.dither(table)
+    np.testing.assert_allclose([line.get_ydata() for line in ax.lines], [[1, 2], [1.2, 1.8]])
+    assert [t.get_text() for t in ax.texts] == ["τ = 0", "τ = 1"]
+    assert len({line.get_linestyle() for line in ax.lines}) == 2
+
+
+def test_temperature_sweep_sorts_temperatures_and_draws_given_bounds():
+    table = pd.DataFrame({"temperature": [1.0, 0.0], "label": "a", "r": [0.3, 0.2],
+                          "r_low": [0.1, 0.2], "r_high": [0.5, 0.2]})  # fmt: skip
+    ax = rb.plots.temperature_sweep(table, "r")
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), [0.2, 0.3])
+    bars = ax.containers[0].lines[2][0].get_segments()
+    np.testing.assert_allclose(bars[1][:, 1], [0.1, 0.5])
+    assert [t.get_text() for t in ax.texts] == ["a"]
+
+
+def test_temperature_sweep_of_one_temperature_or_undefined_values_still_draws():
+    table = pd.DataFrame({"temperature": [0.0, 0.0], "label": ["a", "b"], "r": [0.2, np.nan]})
+    assert len(rb.plots.temperature_sweep(table, "r").texts) == 1
+
+
+def test_dispersion_shows_the_published_sds_in_their_rows():
+    table = rb.published("within_item_sd").assign(order=0.1)
+    table["label"] = table["judge"] + table["dataset"]
+    ax = rb.plots.dispersion(table)
+    drawn = {line.get_label(): line.get_xdata() for line in ax.lines}
+    np.testing.assert_allclose(drawn["repeats"], table["repeat"])
+    np.testing.assert_allclose(drawn["permutation"], table["permutation"])
+    assert [t.get_text() for t in ax.get_yticklabels()] == list(table["label"])
+    assert len({line.get_marker() for line in ax.lines}) == 3
+
+
+def test_effort_chi2_has_a_row_per_judge_and_a_line_per_printed_value():
+    draws = pd.DataFrame({"judge": ["a"] * 40 + ["b"] * 40, "chi2": np.arange(80.0)})
+    printed = pd.DataFrame({"name": ["low", "high"], "chi2": [115.0, 55.0]})
+    ax = rb.plots.effort_chi2(draws, printed)
+    np.testing.assert_allclose(ax.lines[1].get_xdata(), np.arange(40, 80))
+    assert [line.get_xdata()[0] for line in ax.lines[2:]] == [115.0, 55.0]
+    bar = ax.collections[0].get_segments()[0]
+    np.testing.assert_allclose(bar[:, 0], np.quantile(np.arange(40), [0.025, 0.975]))

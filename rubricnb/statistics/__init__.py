@@ -9,7 +9,7 @@ from rubricnb.statistics.equivalence import MARGINS, equivalence
 from rubricnb.statistics.families import benjamini_hochberg
 from rubricnb.statistics.floor import cramers_v_floor
 from rubricnb.statistics.missing import missing_reads
-from rubricnb.statistics.options import option_probabilities
+from rubricnb.statistics.options import at_temperature, option_probabilities
 from rubricnb.statistics.position import cramers_v, position_bias, score_position
 from rubricnb.statistics.predecessor import predecessor_effects
 from rubricnb.statistics.ranking import rank_reversal, reversal_controls, reversal_effect
@@ -23,6 +23,7 @@ from rubricnb.statistics.variation import (
 __all__ = [
     "MARGINS",
     "agreement",
+    "at_temperature",
     "benjamini_hochberg",
     "bias_cost",
     "budget_curve",
