@@ -338,6 +338,134 @@ def bias_cost(answer: Any, table: ArrayLike, ordering: Sequence[int]) -> str:
     return _judge(value, expected, slips, "Add |P(p | π_p) - 1/n| over the positions p.")
 
 
+def detection(answer: Any, shares: ArrayLike, questions: int, false_alarms: float = 0.05) -> str:
+    """Check how often questionnaires filled in by a model are found.
+
+    Parameters
+    ----------
+    answer
+        The answer, between 0 and 1: the share found.
+    shares
+        The shares with which the model selects position 1, …, n; they sum to 1.
+    questions
+        Number of questions, each with its options shuffled anew.
+    false_alarms
+        Share of honest questionnaires, whose positions are uniform, that sound the alarm.
+
+    Returns
+    -------
+    str
+        The verdict; the hint names the slip where it can be recognised. The expected share is
+        simulated, so anything within three points is right.
+
+    Examples
+    --------
+    >>> detection(0.05, [0.5, 0.5], 10)
+    'Right.'
+    >>> detection(64, [0.29, 0.20, 0.17, 0.16, 0.18], 40)
+    'Not yet: these are percentages; shares lie between 0 and 1.'
+    """
+    value = _number(answer)
+    if isinstance(value, str):
+        return value
+    if value > 1:
+        return "Not yet: these are percentages; shares lie between 0 and 1."
+    found, no_threshold = _detected(np.asarray(shares, dtype=float), questions, false_alarms)
+    if abs(value - found) <= 0.03:
+        return "Right."
+    if abs(value - false_alarms) <= 0.005:
+        return "Not yet: that is the rate of false alarms. Apply the threshold to the model."
+    if abs(value - (1 - found)) <= 0.03:
+        return "Not yet: that is the share you miss."
+    if abs(value - no_threshold) <= 0.03:
+        return "Not yet: a sum above 0 is not the alarm; honest sums exceed 0 too. Set a threshold."
+    size = "large" if value > found else "small"
+    return f"Not yet: your share is too {size}. Draw honest and model questionnaires of equal size."
+
+
+def effective_reads(answer: Any, single: float, within: float, k: int) -> str:
+    """Check how many independent reads the mean of k repeats of one prompt is worth.
+
+    Parameters
+    ----------
+    answer
+        The answer.
+    single
+        Variance of a single read within an item, over orderings and repeats.
+    within
+        Variance of the repeats of one ordering; at most `single`.
+    k
+        Number of repeats.
+
+    Returns
+    -------
+    str
+        The verdict; the hint names the slip where it can be recognised.
+
+    Examples
+    --------
+    >>> effective_reads(1.0, single=0.3, within=0.0, k=10)
+    'Right.'
+    >>> effective_reads(10, single=0.3, within=0.0, k=10)
+    'Not yet: that is the number of reads. What they have in common does not average out.'
+    """
+    value = _number(answer)
+    if isinstance(value, str):
+        return value
+    expected = single / (single - within + within / k)
+    slips = {
+        "that is the number of reads. What they have in common does not average out.": float(k),
+        "that is the variance of the mean. Compare it with the variance of one read.": single
+        / expected,
+        "that is the ratio upside down.": 1 / expected,
+        "these are standard deviations where variances are asked for.": np.sqrt(single)
+        / (np.sqrt(single) - np.sqrt(within) + np.sqrt(within) / k),
+    }
+    return _judge(
+        value, expected, slips, "A mean of k repeats varies by single - within + within / k."
+    )
+
+
+def averaged_r(answer: Any, r_1: float, phi: float, k: int) -> str:
+    """Check what plain averaging of k reads makes of a correlation.
+
+    Parameters
+    ----------
+    answer
+        The answer.
+    r_1
+        r of a single read.
+    phi
+        φ, noise over signal variance of a single read.
+    k
+        Number of reads averaged.
+
+    Returns
+    -------
+    str
+        The verdict; the hint names the slip where it can be recognised.
+
+    Examples
+    --------
+    >>> averaged_r(0.4, r_1=0.4, phi=1.0, k=1)
+    'Right.'
+    >>> print(averaged_r(0.5657, r_1=0.4, phi=1.0, k=10))
+    Not yet: that is r of infinitely many reads. Divide it by √(1 + φ/K).
+    """
+    value = _number(answer)
+    if isinstance(value, str):
+        return value
+    limit = r_1 * np.sqrt(1 + phi)
+    expected = limit / np.sqrt(1 + phi / k)
+    slips = {
+        "that is r of infinitely many reads. Divide it by √(1 + φ/K).": limit,
+        "the root is missing: noise adds to the variance, not to the sd.": limit / (1 + phi / k),
+        "you started from r of one read; r_∞ is larger by √(1 + φ).": r_1 / np.sqrt(1 + phi / k),
+        "φ is divided by K once, not twice.": limit / np.sqrt(1 + phi / k**2),
+    }
+    return _judge(value, expected, slips, "r_K = r_∞ / √(1 + φ/K), and r_1 is its value at K = 1.")
+
+
 def close(answer: Any, expected: float, hint: str = "", tolerance: float = 0.01) -> str:
     """Check a number against the expected one without showing it.
 
@@ -380,6 +508,23 @@ def close(answer: Any, expected: float, hint: str = "", tolerance: float = 0.01)
             if _near(value, slip, tolerance):
                 return _with(f"Not yet: {text}", hint)
     return _with(f"Not yet: your number is too {'large' if value > expected else 'small'}.", hint)
+
+
+def _detected(
+    shares: NDArray[np.float64], questions: int, false_alarms: float
+) -> tuple[float, float]:
+    """Share of a model's questionnaires above the threshold, and above 0 instead."""
+    rng = np.random.default_rng(0)
+    evidence = np.log(shares.size * np.clip(shares, 1e-3, None))
+    uniform = np.full(shares.size, 1 / shares.size)
+    honest = rng.multinomial(questions, uniform, size=50_000) @ evidence
+    model = rng.multinomial(questions, shares / shares.sum(), size=50_000) @ evidence
+    # The alarm sounds for exactly that share: sums that tie with the threshold are drawn by lot.
+    threshold = np.quantile(honest, 1 - false_alarms)
+    above, at = ((honest > threshold).mean(), np.isclose(honest, threshold).mean())
+    lot = np.clip((false_alarms - above) / at, 0, 1) if at > 0 else 0.0
+    found = (model > threshold).mean() + lot * np.isclose(model, threshold).mean()
+    return float(found), float((model > 0).mean())
 
 
 def _judge(value: float, expected: float, slips: dict[str, float], else_: str) -> str:

@@ -114,13 +114,14 @@ def judges() -> None:
 
 @app.command()
 def study(
-    name: Annotated[str, typer.Argument(help="params/NAME.yml")],
+    name: Annotated[str, typer.Argument(help="params/NAME.yml; or validity: of the statistics.")],
 ) -> None:
-    """Run a study and record its judgments in results/NAME; resumes where it was stopped."""
+    """Run a study and record it in results/NAME; resumes where it was stopped."""
     from rubricnb.judging.study import study as run_study
+    from rubricnb.statistics.validity import record_validity
 
     with _errors():
-        for folder in run_study(name):
+        for folder in [record_validity()] if name == "validity" else run_study(name):
             typer.echo(f"recorded: {folder}")
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from rubricnb import checks
 from rubricnb.permutation import balanced, fixed, shuffled, single, williams
@@ -28,6 +29,9 @@ REST = {
     "chi_square": (COUNTS,),
     "cramers_v": (COUNTS,),
     "bias_cost": (TABLE, [3, 1, 2]),
+    "effective_reads": (0.3, 0.1, 10),
+    "averaged_r": (0.4, 0.6, 5),
+    "detection": ([0.3, 0.2, 0.5], 12),
     "close": (0.25,),
 }
 
@@ -128,6 +132,13 @@ def test_statistics_are_accepted_when_computed_by_hand(counts):
         (checks.bias_cost(100 * _cost(TABLE, [3, 1, 2]), TABLE, [3, 1, 2]), "times 100"),
         (checks.bias_cost(_cost(TABLE.T, [3, 1, 2]), TABLE, [3, 1, 2]), "the other way"),
         (checks.bias_cost(_cost(TABLE, [3, 1, 2]), TABLE, [3, 1, 2]), "Right"),
+        (checks.effective_reads(10, 0.3, 0.1, 10), "number of reads"),
+        (checks.effective_reads(0.21, 0.3, 0.1, 10), "variance of the mean"),
+        (checks.effective_reads(0.7, 0.3, 0.1, 10), "upside down"),
+        (checks.effective_reads(2.08, 0.3, 0.1, 10), "standard deviations"),
+        (checks.averaged_r(0.4 * 1.6**0.5, 0.4, 0.6, 5), "infinitely many"),
+        (checks.averaged_r(0.4 * (1.6**0.5) / 1.12, 0.4, 0.6, 5), "root is missing"),
+        (checks.averaged_r(0.4 / 1.12**0.5, 0.4, 0.6, 5), "started from r of one"),
         (checks.close(-0.25, 0.25), "sign"),
         (checks.close(0.0025, 0.25), "100 times too small"),
         (checks.close(0.005, 0), "Right"),
@@ -152,3 +163,34 @@ def test_a_wrong_answer_is_never_told_the_right_one():
 
 def test_the_notebook_s_hint_is_passed_on():
     assert checks.close(1, 2, "Count the reads.").endswith("Count the reads.")
+
+
+@given(st.integers(2, 20), st.floats(0.05, 2), st.floats(0, 1), st.integers(0, 9))
+def test_effective_reads_against_simulated_variances(k, single, ratio, seed):
+    """Reads share the part `single - within`; their mean keeps it whole."""
+    within = ratio * single
+    covariance = np.full((k, k), single - within) + within * np.eye(k)
+    of_the_mean = covariance.mean()
+    assert checks.effective_reads(single / of_the_mean, single, within, k) == "Right."
+
+
+@given(st.floats(0.05, 0.6), st.floats(0.1, 3), st.integers(2, 20))
+def test_averaged_r_against_the_variances(r_1, phi, k):
+    """Signal of variance 1 and noise φ: r falls with the sd of their sum."""
+    signal = r_1 * np.sqrt(1 + phi)
+    assert checks.averaged_r(signal / np.sqrt(1 + phi / k), r_1, phi, k) == "Right."
+    assert checks.averaged_r(r_1, r_1, phi, 1) == "Right."
+
+
+def test_detection_against_exact_sums_over_all_outcomes():
+    """Two positions: the number of first positions is binomial, and larger ones sound the alarm."""
+    questions, shares = 30, [0.7, 0.3]
+    honest, model = (binom(questions, share) for share in (0.5, shares[0]))
+    least = next(k for k in range(questions + 1) if honest.sf(k) <= 0.05)  # alarm above it
+    lot = (0.05 - honest.sf(least)) / honest.pmf(least)
+    found = model.sf(least) + lot * model.pmf(least)
+    assert checks.detection(found, shares, questions) == "Right."
+    assert "false alarms" in checks.detection(0.05, shares, questions)
+    assert "you miss" in checks.detection(1 - found, shares, questions)
+    assert "percentages" in checks.detection(100 * found, shares, questions)
+    assert "too large" in checks.detection(found + 0.06, shares, questions)

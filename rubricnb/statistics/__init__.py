@@ -7,9 +7,11 @@ from rubricnb.statistics.cost import bias_cost, choose_ordering
 from rubricnb.statistics.criterion import criterion_order
 from rubricnb.statistics.equivalence import MARGINS, equivalence
 from rubricnb.statistics.families import benjamini_hochberg
+from rubricnb.statistics.floor import cramers_v_floor
 from rubricnb.statistics.missing import missing_reads
-from rubricnb.statistics.options import option_probabilities
+from rubricnb.statistics.options import at_temperature, option_probabilities
 from rubricnb.statistics.position import cramers_v, position_bias, score_position
+from rubricnb.statistics.predecessor import predecessor_effects
 from rubricnb.statistics.ranking import rank_reversal, reversal_controls, reversal_effect
 from rubricnb.statistics.variation import (
     order_effect,
@@ -21,11 +23,13 @@ from rubricnb.statistics.variation import (
 __all__ = [
     "MARGINS",
     "agreement",
+    "at_temperature",
     "benjamini_hochberg",
     "bias_cost",
     "budget_curve",
     "choose_ordering",
     "cramers_v",
+    "cramers_v_floor",
     "criterion_order",
     "equivalence",
     "missing_reads",
@@ -33,6 +37,7 @@ __all__ = [
     "order_effect",
     "ordering_rank",
     "position_bias",
+    "predecessor_effects",
     "rank_reversal",
     "reversal_controls",
     "reversal_effect",

@@ -5,7 +5,7 @@ import pytest
 
 import rubricnb as rb
 from rubricnb.permutation import decode
-from rubricnb.statistics import option_probabilities
+from rubricnb.statistics import at_temperature, option_probabilities
 
 
 @pytest.fixture(scope="module")
@@ -55,3 +55,45 @@ def test_another_readout_is_refused_with_the_way_out():
     judgments = rb.simulate(rb.plan(items, rb.balanced(5), readout="score"), items, "unbiased")
     with pytest.raises(ValueError, match="readout='logprobs'"):
         option_probabilities(judgments)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.3, 1.0, 2.5])
+def test_another_temperature_is_what_a_sampler_at_that_temperature_does(judgments, temperature):
+    columns = [f"probability_{p}" for p in range(1, 6)]
+    tempered = at_temperature(judgments, temperature)
+    logits = np.log(judgments[columns].to_numpy(np.float64) + 1e-300)
+    for row in range(len(judgments)):
+        best = logits[row].argmax()
+        expected = np.eye(5)[best]
+        if temperature:
+            weights = np.exp((logits[row] - logits[row][best]) / temperature)
+            expected = weights / weights.sum()
+        np.testing.assert_allclose(tempered[columns].iloc[row], expected, atol=1e-6)
+        scores = np.array(decode(judgments["ordering"].iloc[row]))
+        assert tempered["expected_score"].iloc[row] == pytest.approx(expected @ scores, abs=1e-5)
+        assert scores[tempered["position"].iloc[row] - 1] == tempered["score"].iloc[row]
+    assert (tempered["temperature"] == np.float32(temperature)).all()
+
+
+def test_draws_follow_the_probabilities(judgments):
+    one = judgments.iloc[[0] * 20_000]
+    drawn = at_temperature(one, 0.7, seed=3)
+    share = drawn["position"].value_counts(normalize=True).reindex(range(1, 6), fill_value=0.0)
+    columns = [f"probability_{p}" for p in range(1, 6)]
+    np.testing.assert_allclose(share, drawn[columns].iloc[0].astype(float), atol=0.015)
+
+
+def test_greedy_is_the_recorded_answer_and_lost_reads_stay_lost(judgments):
+    lost = judgments.copy()
+    columns = [f"probability_{p}" for p in range(1, 6)]
+    lost.loc[lost.index[:3], columns] = np.nan
+    greedy = at_temperature(lost, 0.0)
+    assert greedy["score"].isna().sum() == greedy["expected_score"].isna().sum() == 3
+    assert (greedy["score"].iloc[3:] == judgments["score"].iloc[3:]).all()
+
+
+def test_temperatures_that_make_no_sense_are_refused(judgments):
+    with pytest.raises(ValueError, match="negative"):
+        at_temperature(judgments, -1.0)
+    with pytest.raises(ValueError, match="readout='logprobs'"):
+        at_temperature(judgments.drop(columns=[f"probability_{p}" for p in range(1, 6)]), 1.0)

@@ -1,0 +1,488 @@
+"""Do the tests and intervals of this package, and the papers', do what they promise?
+
+Studies without an effect, and with a planted one, are simulated and handed to the very functions
+that the chapters use. How often a test rejects where there is nothing is its size, how often an
+interval holds the planted value is its coverage. The tallies are kept on disk piece by piece, so
+a study that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache, partial
+from pathlib import Path
+from time import process_time
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+import rubricnb
+from rubricnb.permutation import balanced
+
+# The study runs the code it judges, so it goes behind the frames: that makes thousands of
+# replications a matter of minutes.
+from rubricnb.statistics._inference import (
+    correlation,
+    fisher_jackknife_t,
+    moments,
+    percentile_interval,
+)
+from rubricnb.statistics._placement import place
+from rubricnb.statistics._preference import log_preference
+from rubricnb.statistics._reads import FloatArray, IntArray, Reads, by_cluster
+from rubricnb.statistics.agreement import _papers_interval
+from rubricnb.statistics.contrast import _jackknife, paired_bootstrap
+from rubricnb.statistics.criterion import _permutation_test, friedman
+from rubricnb.statistics.position import _cluster_test, _papers_test, _shares
+from rubricnb.statistics.variation import _components
+
+PIECE = 100
+PREFERENCE = (0.231, -0.044, -0.098, -0.098, 0.008)  # of a judge like GPT-OSS-20B in v2
+_R = (0.470, 0.393)  # of two strategies, whose errors correlate by 0.8
+_COMPONENTS = {"item": 0.6, "ordering": 0.1, "item_ordering": 0.3, "reask": 0.2}
+_COLUMNS = ["piece", "kind", "quantity", "method", "truth", "n", "sum", "squares"]
+_KEYS = ["kind", "quantity", "method", "truth"]
+Found = Iterator[tuple[str, str, str, float, float]]  # kind, quantity, method, truth, value
+
+
+def validity(
+    cells: Sequence[str] | None = None,
+    replications: int | None = None,
+    seed: int = 0,
+    folder: str | Path | None = None,
+) -> pd.DataFrame:
+    """Simulate studies and tally how often tests reject and intervals hold the truth.
+
+    Parameters
+    ----------
+    cells
+        Names from `cell_names`; default: all.
+    replications
+        Simulated studies per cell; by default what each cell plans (4,000, fewer where one study
+        is dear). What is dear within a cell (a bootstrap) is done in the first ones only.
+    seed
+        Every replication has a stream of its own, from seed, cell and its number.
+    folder
+        Keep tallies there, one CSV a cell, and do not repeat a piece that is there.
+
+    Returns
+    -------
+    DataFrame
+        One row per quantity and method of a cell:
+
+        * ``cell``; ``kind``: ``size`` (rejections at 5 % without an effect), ``power`` (with
+          one), ``coverage`` (of 95 % intervals) or ``recovery`` (mean estimate);
+        * ``quantity``: what is tested or estimated; ``method``: who does it;
+        * ``truth``: what `rate` should be (.05, .95, the planted value; NaN for power);
+        * ``rate`` with ``low, high``: 95 % interval over the replications, Wilson's for
+          shares, normal for means; ``replications``: those in which it was defined.
+
+    Raises
+    ------
+    ValueError
+        A name that is not a cell's.
+
+    Notes
+    -----
+    The papers' methods: arXiv:2602.02219v2, §4.4.
+
+    Examples
+    --------
+    >>> found = validity(["size/independent/1"], replications=20)
+    >>> found.method.tolist()
+    ['χ² of the papers', 'cluster permutation']
+    >>> found.replications.tolist()
+    [20, 20]
+    """
+    known = _cells()
+    unknown = set(cells or ()) - set(known)
+    if unknown:
+        raise ValueError(f"no cell {min(unknown)!r}; there are: {', '.join(known)}")
+    frames = []
+    for name in cells or known:
+        tally = _tally(name, replications or known[name].replications, seed, folder)
+        frames.append(_rates(tally).assign(cell=name))
+    result = pd.concat(frames, ignore_index=True)
+    return result[["cell", *_KEYS, "rate", "low", "high", "replications"]]
+
+
+def cell_names() -> list[str]:
+    """Return the names of all cells.
+
+    Examples
+    --------
+    >>> cell_names()[0]
+    'size/independent/0.05'
+    """
+    return list(_cells())
+
+
+def record_validity(
+    folder: str | Path | None = None, replications: int | None = None, seed: int = 0
+) -> Path:
+    """Run the whole study and record it: ``validity.csv``, ``run.json`` and the tallies; resumes.
+
+    Parameters
+    ----------
+    folder
+        Default: ``results/validity``.
+    replications, seed
+        As in `validity`.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    ValueError
+        The folder holds the tallies of another seed.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as scratch:
+    ...     found = pd.read_csv(record_validity(scratch, replications=2) / "validity.csv")
+    >>> found.cell.unique().tolist() == cell_names()
+    True
+    """
+    from rubricnb.judging.results import results_folder
+
+    folder = Path(folder) if folder else results_folder() / "validity"
+    path = folder / "run.json"
+    before = json.loads(path.read_text()) if path.exists() else {"seconds": 0.0, "seed": seed}
+    if before["seed"] != seed:
+        raise ValueError(f"{folder} holds tallies of seed {before['seed']}; give another folder")
+    start = process_time()
+    facts: dict[str, Any] = {"study": "validity", "seed": seed, "package": rubricnb.__version__}
+    facts |= {"python": platform.python_version(), "numpy": np.__version__}
+    facts |= {"machine": f"{platform.system()} {platform.machine()}"}
+    frames = []
+    for name, cell in _cells().items():
+        frames.append(validity([name], replications, seed, folder))
+        seconds = round(before["seconds"] + process_time() - start, 1)
+        facts |= {"recorded": datetime.now(UTC).date().isoformat(), "seconds": seconds}
+        facts["replications"] = facts.get("replications", {}) | {
+            name: replications or cell.replications
+        }
+        path.write_text(json.dumps(facts, indent=1) + "\n")
+    table = pd.concat(frames, ignore_index=True)
+    table.to_csv(folder / "validity.csv", index=False, float_format="%.6g", lineterminator="\n")
+    return folder
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """One kind of study: ``simulate(rng, dear)`` yields what one replication found."""
+
+    simulate: Callable[[np.random.Generator, bool], Found]
+    replications: int = 4_000
+    dear: int = 500  # replications that also do what is dear
+
+
+@cache
+def _cells() -> dict[str, _Cell]:
+    """All cells, cheap ones first."""
+    cells = {}
+    for c in (0.05, 0.2, 1.0, 5.0):
+        cells[f"size/independent/{c:g}"] = _Cell(partial(_independent, _Judge(c)))
+    cells["size/shared-noise"] = _Cell(partial(_clustered, _Judge(text_noise=1.0)))
+    cells["size/duplicated"] = _Cell(_duplicated)
+    cells["size/direction"] = _Cell(partial(_clustered, _Judge(reverse_shift=0.5)))
+    for c in (0.2, 1.0):
+        for size in (0.5, 1.0):
+            planted = _Judge(c, tuple(size * g for g in PREFERENCE))
+            cells[f"power/{c:g}/{size:g}"] = _Cell(partial(_independent, planted), 1_000)
+    for n in (10, 20, 40, 96):
+        cells[f"coverage/r/{n}"] = _Cell(partial(_correlations, n))
+    for n in (10, 20, 40, 96):
+        cells[f"coverage/shares/{n}"] = _Cell(partial(_share_intervals, n))
+    cells["criterion/none"] = _Cell(partial(_criterion_position, 0.0))
+    cells["criterion/planted"] = _Cell(partial(_criterion_position, 0.4))
+    cells["recovery/variance"] = _Cell(_variance, 1_000)
+    for c in (0.2, 1.0):
+        cells[f"recovery/preference/{c:g}"] = _Cell(partial(_preference, c), 400)
+    return cells
+
+
+def _tally(name: str, replications: int, seed: int, folder: str | Path | None) -> pd.DataFrame:
+    """Sums over pieces of replications; those on disk are read, new ones appended to them."""
+    cell = _cells()[name]
+    path = Path(folder) / f"{name.replace('/', '-')}.csv" if folder else None
+    kept = pd.read_csv(path) if path and path.exists() else pd.DataFrame(columns=_COLUMNS)
+    pieces = []
+    for start in range(0, replications, PIECE):
+        stop = min(start + PIECE, replications)
+        label = f"{start}-{stop}"
+        part = kept[kept["piece"] == label]
+        if part.empty:
+            part = _piece(name, cell, range(start, stop), seed).assign(piece=label)[_COLUMNS]
+            if path:
+                kept = part if kept.empty else pd.concat([kept, part])
+                _write(kept, path)
+        pieces.append(part)
+    return pd.concat(pieces, ignore_index=True)
+
+
+def _write(table: pd.DataFrame, path: Path) -> None:
+    """Replace the file as a whole: a piece is there or it is not."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial_file = path.with_suffix(".tmp")
+    table.to_csv(partial_file, index=False, lineterminator="\n")
+    partial_file.replace(path)
+
+
+def _piece(name: str, cell: _Cell, numbers: range, seed: int) -> pd.DataFrame:
+    rows = []
+    for number in numbers:
+        rng = np.random.default_rng([seed, crc32(name.encode()), number])
+        rows += list(cell.simulate(rng, number < cell.dear))
+    table = pd.DataFrame(rows, columns=[*_KEYS, "value"]).dropna(subset="value")
+    table["square"] = table["value"] ** 2
+    grouped = table.groupby(_KEYS, sort=False, dropna=False)
+    return grouped.agg(
+        n=("value", "size"), sum=("value", "sum"), squares=("square", "sum")
+    ).reset_index()
+
+
+def _rates(tally: pd.DataFrame) -> pd.DataFrame:
+    total = tally.groupby(_KEYS, sort=False, dropna=False)[["n", "sum", "squares"]].sum()
+    total = total.reset_index()
+    n, rate = total["n"].astype(float), total["sum"] / total["n"]
+    z = stats.norm.ppf(0.975)
+    spread = np.sqrt(np.maximum(total["squares"] / n - rate**2, 0) / np.maximum(n - 1, 1))
+    half = z * np.sqrt(rate * (1 - rate) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
+    middle = (rate + z**2 / (2 * n)) / (1 + z**2 / n)
+    is_mean = total["kind"] == "recovery"
+    total["rate"] = rate
+    total["low"] = np.where(is_mean, rate - z * spread, (middle - half).round(12))
+    total["high"] = np.where(is_mean, rate + z * spread, middle + half)
+    return total.drop(columns=["sum", "squares"]).rename(columns={"n": "replications"})
+
+
+# -- position bias ---------------------------------------------------------------------------------
+
+
+class _Judge(NamedTuple):
+    """P(score | item, ordering) ∝ exp(α + γ[position] + noise), where exp(α) is Dirichlet.
+
+    `text_noise` is the sd of a text × ordering × score effect that the items of a cluster share;
+    `reverse_shift` favours high scores in reverse lists.
+    """
+
+    concentration: float = 1.0
+    gamma: tuple[float, ...] = (0.0,) * 5
+    text_noise: float = 0.0
+    reverse_shift: float = 0.0
+
+
+def _independent(judge: _Judge, rng: np.random.Generator, dear: bool) -> Found:
+    """One item a text."""
+    yield from _tests(_answers(judge, 320, 1, rng), "power" if any(judge.gamma) else "size")
+
+
+def _clustered(judge: _Judge, rng: np.random.Generator, dear: bool) -> Found:
+    """Six items a text, no preference."""
+    reads = _answers(judge, 96, 6, rng)
+    yield from _tests(reads, "size")
+    if dear:
+        yield "size", "position", "item permutation", 0.05, _itemwise(reads)
+    if judge.reverse_shift and dear:
+        # A row that no read used makes the orderings a single block.
+        mixed = replace(reads, orderings=np.vstack([reads.orderings, np.arange(5, 0, -1)]))
+        yield "size", "position", "cluster permutation, unstratified", 0.05, _rejects(mixed)
+
+
+def _duplicated(rng: np.random.Generator, dear: bool) -> Found:
+    """Two scores: 4 reads in 2 distinct orderings, and a greedy judge repeats its answers."""
+    reads = _answers(_Judge(gamma=(0.0, 0.0)), 96, 6, rng)
+    distinct, first, order = np.unique(
+        reads.orderings, axis=0, return_index=True, return_inverse=True
+    )
+    value = reads.value[:, first][:, order]
+    order = np.broadcast_to(order, value.shape)
+    yield from _tests(replace(reads, value=value, order=order, orderings=distinct), "size")
+    if dear:  # each copy is taken for an ordering of its own
+        yield "size", "position", "item permutation", 0.05, _itemwise(replace(reads, value=value))
+
+
+def _tests(reads: Reads, kind: str) -> Found:
+    placement = place(reads)
+    papers = _papers_test(reads, placement, [])["p_chi2"]
+    ours = _cluster_test(placement, int(reads.cluster.max()) + 1, [])["p_within"]
+    yield kind, "position", "χ² of the papers", _nominal(kind), float(papers < 0.05)
+    yield kind, "position", "cluster permutation", _nominal(kind), float(ours < 0.05)
+
+
+def _nominal(kind: str) -> float:
+    return 0.05 if kind == "size" else float("nan")
+
+
+def _rejects(reads: Reads) -> float:
+    return float(_cluster_test(place(reads), int(reads.cluster.max()) + 1, [])["p_within"] < 0.05)
+
+
+def _itemwise(reads: Reads) -> float:
+    """The same test where every item is taken for a cluster of its own."""
+    return _rejects(replace(reads, items=_items(len(reads.items), 1)))
+
+
+@cache
+def _items(n_clusters: int, per_cluster: int) -> pd.DataFrame:
+    return pd.DataFrame({"cluster": np.repeat(np.arange(n_clusters), per_cluster)})
+
+
+def _answers(judge: _Judge, n_clusters: int, per_cluster: int, rng: np.random.Generator) -> Reads:
+    """Sample a study of the balanced design."""
+    utility = _utility(judge, n_clusters, per_cluster, rng)
+    score = (utility + rng.gumbel(size=utility.shape)).argmax(axis=2) + 1
+    orderings, _ = _orderings(len(judge.gamma))
+    order = np.broadcast_to(np.arange(len(orderings)), score.shape)
+    items = _items(n_clusters, per_cluster)
+    return Reads(items, score.astype(np.float64), order, orderings, None, None)
+
+
+def _utility(
+    judge: _Judge, n_clusters: int, per_cluster: int, rng: np.random.Generator
+) -> FloatArray:
+    """Log-probability of each score up to a constant: (items, orderings, n)."""
+    n = len(judge.gamma)
+    orderings, position_of = _orderings(n)
+    dirichlet = rng.dirichlet(np.full(n, judge.concentration), n_clusters * per_cluster)
+    utility = np.log(dirichlet + 1e-12)[:, None, :] + np.asarray(judge.gamma)[position_of]
+    if judge.text_noise:
+        noise = judge.text_noise * rng.standard_normal((n_clusters, len(orderings), n))
+        utility = utility + np.repeat(noise, per_cluster, axis=0)
+    if judge.reverse_shift:
+        utility[:, n:] += judge.reverse_shift * np.linspace(-1, 1, n)
+    return np.asarray(utility)
+
+
+@cache
+def _orderings(n: int) -> tuple[IntArray, IntArray]:
+    """The balanced design, and the position of each score in each of its orderings."""
+    orderings = np.asarray(balanced(n).orderings(), dtype=np.int64)
+    return orderings, np.argsort(orderings, axis=1)
+
+
+# -- intervals -------------------------------------------------------------------------------------
+
+
+_PREFERRING = _Judge(1.0, PREFERENCE, text_noise=1.0)
+
+
+def _share_intervals(n_clusters: int, rng: np.random.Generator, dear: bool) -> Found:
+    """Shares of the first and last position, with a planted preference, 6 items a cluster."""
+    reads = _answers(_PREFERRING, n_clusters, 6, rng)
+    placement, truth = place(reads), _true_shares()
+    found = _shares(placement, reads, n_clusters)
+    for p in (1, 5):
+        low, high = found[f"share_{p}_low"], found[f"share_{p}_high"]
+        yield _covers(f"share {p}", "cluster t", low, high, truth[p - 1])
+    if dear:
+        share = placement.count / placement.reads[:, None]
+        drawn = rng.multinomial(len(share), np.full(len(share), 1 / len(share)), 1_000)
+        draws = drawn @ share / len(share)
+        for p in (1, 5):
+            low, high = percentile_interval(draws[:, p - 1])
+            yield _covers(f"share {p}", "item bootstrap", low, high, truth[p - 1])
+
+
+@cache
+def _true_shares() -> FloatArray:
+    """Expected shares under the planted preference, from 120,000 independent texts."""
+    orderings, _ = _orderings(5)
+    total = np.zeros(5)
+    for part in range(60):
+        rng = np.random.default_rng([1, part])
+        u = _utility(_PREFERRING, 2_000, 1, rng)
+        p = np.exp(u - u.max(axis=2, keepdims=True))
+        p /= p.sum(axis=2, keepdims=True)
+        total += np.take_along_axis(p, orderings[None] - 1, axis=2).mean(axis=(0, 1))
+    return total / 60
+
+
+def _covers(
+    quantity: str, method: str, low: float, high: float, truth: float
+) -> tuple[str, str, str, float, float]:
+    defined = np.isfinite(low) and np.isfinite(high)
+    return "coverage", quantity, method, 0.95, float(low <= truth <= high) if defined else np.nan
+
+
+def _correlations(n_clusters: int, rng: np.random.Generator, dear: bool) -> Found:
+    """r and Δr; 6 items a text, which carries half of the variance of quality and of error."""
+    cluster = np.repeat(np.arange(n_clusters), 6)
+
+    def draw() -> FloatArray:
+        own, text = rng.standard_normal(len(cluster)), rng.standard_normal(n_clusters)
+        return np.asarray(np.sqrt(0.5) * (own + text[cluster]))
+
+    human, error, other = draw(), draw(), draw()
+    errors = error, 0.8 * error + 0.6 * other
+    a, b = (human + np.sqrt(1 / r**2 - 1) * e for r, e in zip(_R, errors, strict=True))
+    parts = np.stack([moments(side, human) for side in (a, b)], axis=1)
+    sums = by_cluster(parts, cluster)
+    r = correlation(sums.sum(axis=0))
+    left = correlation(sums.sum(axis=0) - sums)
+    low, high, _, _ = fisher_jackknife_t(float(r[0]), left[:, 0])
+    yield _covers("r", "cluster jackknife-t", low, high, _R[0])
+    low, high, _, _ = _jackknife(float(r[0] - r[1]), parts, cluster, lambda r: r[:, 0] - r[:, 1])
+    yield _covers("Δr", "cluster jackknife-t", low, high, _R[0] - _R[1])
+    if dear:
+        seed = int(rng.integers(2**31))
+        paper = _papers_interval(a, human, seed)
+        yield _covers("r", "item bootstrap", paper["r_paper_low"], paper["r_paper_high"], _R[0])
+        low, high, _ = paired_bootstrap(a, b, human, seed=seed)
+        yield _covers("Δr", "item bootstrap", low, high, _R[0] - _R[1])
+
+
+# -- what was planted comes back -------------------------------------------------------------------
+
+
+def _criterion_position(gap: float, rng: np.random.Generator, dear: bool) -> Found:
+    """Six criterion positions, 96 texts of 4 responses that share a text × position effect."""
+    effect = gap * np.linspace(0.5, -0.5, 6)
+    shared = np.repeat(0.3 * rng.standard_normal((96, 6)), 4, axis=0)
+    cells = 3 + shared + effect + 0.42 * rng.standard_normal((384, 6))
+    sums = by_cluster(cells, np.repeat(np.arange(96), 4))
+    kind = "power" if gap else "size"
+    theirs, ours = friedman(cells)[1], _permutation_test(sums)[1]
+    yield kind, "criterion position", "Friedman of the papers", _nominal(kind), float(theirs < 0.05)
+    yield kind, "criterion position", "cluster permutation", _nominal(kind), float(ours < 0.05)
+    if dear:
+        mean = cells.mean(axis=0)
+        yield "recovery", "ΔPos", "largest − smallest (the papers)", gap, float(np.ptp(mean))
+        yield "recovery", "ΔPos", "first − last, named beforehand", gap, float(mean[0] - mean[-1])
+
+
+def _variance(rng: np.random.Generator, dear: bool) -> Found:
+    """Variance components of 60 items × 10 orderings × 2 re-asks."""
+    sd = {name: np.sqrt(v) for name, v in _COMPONENTS.items()}
+    shape = (60, 10)
+    value = 3 + sd["item"] * rng.standard_normal((60, 1)) + sd["ordering"] * rng.standard_normal(10)
+    value = value + sd["item_ordering"] * rng.standard_normal(shape)
+    value = np.concatenate([value + sd["reask"] * rng.standard_normal(shape) for _ in "12"], axis=1)
+    order = np.broadcast_to(np.tile(np.arange(10), 2), value.shape)
+    found = _components(Reads(_items(60, 1), value, order, _orderings(5)[0], None, None))
+    for name, truth in _COMPONENTS.items():
+        yield "recovery", f"variance {name}", "components", truth, found[f"variance_{name}"]
+
+
+def _preference(concentration: float, rng: np.random.Generator, dear: bool) -> Found:
+    """Log-preference of the first position in a study of 320 independent items."""
+    truth = np.array(PREFERENCE) - np.mean(PREFERENCE)
+    reads = _answers(_Judge(concentration, PREFERENCE), 320, 1, rng)
+    found = log_preference(reads, 320, [])
+    yield "recovery", "γ1", "conditional logit", truth[0], found["log_preference_1"]
+    low, high = found["log_preference_1_low"], found["log_preference_1_high"]
+    yield _covers("γ1", "conditional logit, jackknife-t", low, high, truth[0])
+    share = np.log(place(reads).count.sum(axis=0))
+    yield "recovery", "γ1", "log of the shares", truth[0], float(share[0] - share.mean())

@@ -1,0 +1,147 @@
+"""The study of the statistics: small pieces of it live, and what is recorded of it."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from rubricnb.judging.results import results_folder
+from rubricnb.statistics import validity as module
+from rubricnb.statistics.validity import cell_names, validity
+
+OURS = {"cluster permutation", "cluster jackknife-t", "cluster t"}
+FOLDER = results_folder() / "validity"
+
+
+@pytest.fixture(scope="module")
+def recorded():
+    return pd.read_csv(FOLDER / "validity.csv")
+
+
+def rows(frame, **wanted):
+    for column, value in wanted.items():
+        frame = frame[frame[column] == value]
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("cell", "method", "rate"),
+    [
+        ("size/independent/0.2", "cluster permutation", 0.05),
+        ("size/duplicated", "cluster permutation", 0.05),
+        ("coverage/r/20", "cluster jackknife-t", 0.95),
+    ],
+)
+def test_what_we_use_keeps_its_promise_in_400_studies(cell, method, rate):
+    found = rows(validity([cell], 400, seed=7), method=method)
+    low, high = stats.binom.interval(0.999, 400, rate)
+    assert len(found)
+    assert found.rate.mul(400).between(low, high).all()
+
+
+def test_the_band_notices_a_test_that_does_not_hold():
+    found = validity(["size/independent/0.2", "size/duplicated"], 400, seed=7)
+    low, high = stats.binom.interval(0.999, 400, 0.05)
+    for method in ("χ² of the papers", "item permutation"):
+        assert not rows(found, method=method).rate.mul(400).between(low, high).all()
+
+
+def test_a_stopped_study_goes_on_where_it_was(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PIECE", 10)
+    cell = "criterion/none"
+    whole = validity([cell], 40, seed=2)
+    asked = []
+    piece = module._piece
+
+    def counted(name, what, numbers, seed):
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        asked.append(numbers)
+        return piece(name, what, numbers, seed)
+
+    monkeypatch.setattr(module, "_piece", counted)
+    with pytest.raises(KeyboardInterrupt):
+        validity([cell], 40, seed=2, folder=tmp_path)
+    asked.clear()
+    monkeypatch.setattr(module, "_piece", lambda *a: asked.append(a[2]) or piece(*a))
+    resumed = validity([cell], 40, seed=2, folder=tmp_path)
+    assert asked == [range(20, 30), range(30, 40)]
+    pd.testing.assert_frame_equal(resumed, whole)
+    asked.clear()
+    pd.testing.assert_frame_equal(validity([cell], 40, seed=2, folder=tmp_path), whole)
+    assert asked == []
+
+
+def test_a_replication_does_not_depend_on_how_many_there_are():
+    few = validity(["criterion/planted"], 5, seed=1)
+    assert not few.equals(validity(["criterion/planted"], 5, seed=2))
+    pd.testing.assert_frame_equal(few, validity(["criterion/planted"], 5, seed=1))
+
+
+def test_rates_have_wilson_intervals():
+    found = rows(validity(["criterion/none"], 30), kind="size")
+    for row in found.itertuples():
+        expected = stats.binomtest(round(row.rate * 30), 30).proportion_ci(method="wilson")
+        assert (row.low, row.high) == pytest.approx(tuple(expected))
+
+
+def test_an_unknown_cell_is_named():
+    with pytest.raises(ValueError, match="no cell 'size/none'; there are: size/independent"):
+        validity(["size/none"])
+
+
+def test_a_folder_of_another_seed_is_refused(tmp_path):
+    (tmp_path / "run.json").write_text(json.dumps({"seconds": 1.0, "seed": 3}))
+    with pytest.raises(ValueError, match="tallies of seed 3"):
+        module.record_validity(tmp_path, seed=0)
+
+
+def test_every_cell_is_recorded_with_what_it_planned(recorded):
+    assert recorded.cell.unique().tolist() == cell_names()
+    planned = json.loads((FOLDER / "run.json").read_text())["replications"]
+    for name in cell_names():
+        assert recorded[recorded.cell == name].replications.max() == planned[name]
+    for name in cell_names():
+        if name.startswith(("size", "coverage")):
+            assert planned[name] == 4_000
+
+
+def test_the_recorded_frame_is_what_the_tallies_say(recorded):
+    again = validity(["size/duplicated"], folder=FOLDER)
+    kept = recorded[recorded.cell == "size/duplicated"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(again, kept, rtol=1e-5)
+
+
+def test_recorded_sizes_of_the_cluster_test_are_in_their_band(recorded):
+    ours = rows(recorded, kind="size", method="cluster permutation")
+    named = [f"size/independent/{c}" for c in ("0.05", "0.2", "1", "5")]
+    named += ["size/shared-noise", "size/duplicated", "size/direction"]
+    assert set(named) <= set(ours.cell)
+    assert ours.rate.between(0.04, 0.06).all()
+
+
+def test_recorded_coverage_of_our_intervals_is_in_its_band(recorded):
+    ours = rows(recorded, kind="coverage")
+    ours = ours[ours.method.isin(OURS)]
+    named = {f"coverage/{q}/{n}" for q in ("r", "shares") for n in (10, 20, 40, 96)}
+    assert set(ours.cell) == named
+    assert len(ours) == 2 * len(named)
+    assert ours.rate.between(0.93, 0.97).all()
+
+
+def test_recorded_papers_methods_are_outside(recorded):
+    chi2 = rows(recorded, kind="size", method="χ² of the papers").set_index("cell")
+    assert chi2.high["size/independent/0.05"] < 0.04
+    assert chi2.high["size/independent/1"] < 0.04
+    bootstrap = rows(recorded, method="item bootstrap")
+    assert (bootstrap[bootstrap.cell.str.startswith("coverage/r/")].high < 0.93).all()
+
+
+def test_recorded_recoveries_hold_what_was_planted(recorded):
+    means = rows(recorded, kind="recovery")
+    valid = means[means.method.isin(["components", "conditional logit"])]
+    assert len(valid) == 6
+    assert (np.abs(valid.rate - valid.truth) <= 2 * (valid.high - valid.low)).all()
+    assert (np.abs(valid.rate - valid.truth) <= 0.05 * valid.truth).all()
