@@ -54,8 +54,8 @@ def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame
     Returns
     -------
     DataFrame
-        Text only: where, statement (with judge and dataset), paper says, we find (with the
-        interval), verdict.
+        Text only: ``statement`` (where it stands and what it says, with judge and dataset),
+        ``paper says``, ``we find`` (with the interval) and ``verdict``.
 
     Examples
     --------
@@ -63,18 +63,18 @@ def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame
     >>> from rubricnb.data import verdicts
     >>> found = pd.DataFrame({"claim_id": ["v2/table-1/hanna"], "value": [576]})
     >>> says_finds(verdicts(rb.claims("03"), found)).iloc[0].tolist()
-    ['position bias v2, Table 1', 'items (hanna)', '= 576', '576', 'replicates']
+    ['position bias v2, Table 1: items (hanna)', '= 576', '576', 'replicates']
     """
     rows = verdicts if unmeasured else verdicts[verdicts["value"].notna()]
+    where = rows["paper"] + ", " + rows["section"] + ": "
     return pd.DataFrame(
         {
-            "where": rows["paper"] + ", " + rows["section"],
-            "statement": [_statement(row) for row in rows.itertuples()],
+            "statement": [w + _statement(r) for w, r in zip(where, rows.itertuples(), strict=True)],
             "paper says": [_said(row) for row in rows.itertuples()],
             "we find": [_found(row) for row in rows.itertuples()],
-            "verdict": rows["verdict"],
+            "verdict": rows["verdict"].to_numpy(),
         }
-    ).reset_index(drop=True)
+    )
 
 
 def _statement(row: Any) -> str:

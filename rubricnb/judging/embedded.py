@@ -10,6 +10,7 @@ import hashlib
 import importlib.util
 import os
 import secrets
+import urllib.request
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -138,15 +139,28 @@ def _start(weights: Path, context: int, threads: int, slots: int) -> _Engine:
     params.port = 0
     params.api_keys = [key]
     params.ui = False
+    params.endpoint_slots = True
     params.warmup = False
     params.verbosity = -1
     try:
-        return _Engine(xllamacpp.Server(params), key)
+        engine = _Engine(xllamacpp.Server(params), key)
     except RuntimeError:
         raise ValueError(
             f"llama.cpp cannot load {weights}: the file is damaged or its architecture is newer "
             f"than xllamacpp {version('xllamacpp')}; download it again, or update xllamacpp"
         ) from None
+    _wait_for_loop(engine)
+    return engine
+
+
+def _wait_for_loop(engine: _Engine) -> None:
+    """Return once llama.cpp works off its queue: stopped before that, it would never stop."""
+    request = urllib.request.Request(
+        f"{engine.address}/slots", headers={"Authorization": f"Bearer {engine.key}"}
+    )
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with direct.open(request, timeout=60) as answer:  # answered by a task in that queue
+        answer.read()
 
 
 def _threads() -> int:

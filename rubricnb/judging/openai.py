@@ -12,6 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 from rubricnb.judging.contract import Finish, Readout, Reply, Request
 from rubricnb.judging.readout import answer_text
@@ -142,12 +143,16 @@ class OpenAIJudge:
 
     def _start(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
-            from openai import AsyncOpenAI
+            from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
+            options = dict(self._client_options)
+            if urlsplit(self.base_url).hostname in ("127.0.0.1", "localhost", "::1"):
+                # A proxy that the environment names for the internet does not know this machine.
+                options["http_client"] = DefaultAsyncHttpxClient(trust_env=False)
             loop = asyncio.new_event_loop()
             name = f"judge {self.slug}"
             threading.Thread(target=loop.run_forever, daemon=True, name=name).start()
-            self._client = AsyncOpenAI(**self._client_options)
+            self._client = AsyncOpenAI(**options)
             self._loop = loop
         return self._loop
 

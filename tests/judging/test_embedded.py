@@ -1,5 +1,7 @@
 """The default judge, for real: llama.cpp with SmolLM2 in this process."""
 
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 
@@ -133,6 +135,24 @@ def test_identity_names_weights_and_engine_but_no_port_key_or_machine(judge):
     port = judge.base_url.rsplit(":", 1)[1].split("/")[0]
     for private in (port, judge._engine.key, str(default_weights().parent)):
         assert private not in judge.identity
+
+
+def test_a_judge_that_is_closed_at_once_closes():
+    """The engine's thread must be at work before it can be told to stop."""
+    program = (
+        "from rubricnb.judging.embedded import EmbeddedJudge\n"
+        "for _ in range(8): EmbeddedJudge(context=512, threads=1).close()"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+
+
+def test_a_proxy_for_the_internet_is_not_asked_about_this_machine(monkeypatch):
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    judge = EmbeddedJudge(context=1024, threads=1)
+    (reply,) = judge.answer([request((1, 2, 3), "logprobs")])
+    judge.close()
+    assert reply.finish == "stop"
 
 
 def test_weights_that_are_no_gguf_or_missing_are_named(tmp_path):
