@@ -24,7 +24,9 @@ def test_table_of_contents_lists_exactly_the_pages_there_are():
 
 def test_chapters_stand_in_the_order_of_their_numbers():
     numbers = [int(stem.split("_")[0]) for stem in book.notebooks(ROOT)]
-    assert numbers == list(range(1, len(numbers) + 1))
+    # 19 asks whether the test of 05 is valid, so it stands behind it.
+    assert numbers[5] == 19
+    assert numbers[:5] + numbers[6:] == list(range(1, len(numbers)))
 
 
 def test_twins_are_in_step():
