@@ -43,6 +43,7 @@ _PUBLIC = {
         "choose_ordering",
         "missing_reads",
         "agreement",
+        "at_temperature",
         "strategy_contrast",
         "budget_curve",
         "within_item_sd",
