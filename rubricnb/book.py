@@ -712,7 +712,7 @@ def _render(root: Path, stage: Path) -> None:
 def _digest_toolchain(root: Path) -> str:
     """Hash what changes how every page is rendered and Sphinx does not notice."""
     digest = hashlib.sha256()
-    for path in _glob(root, ("_config.yml", "_ext/*.py")):
+    for path in _glob(root, ("_config.yml", "_toc.yml", "_ext/*.py")):
         digest.update(path.read_bytes())
     digest.update(_versions().encode())
     return digest.hexdigest()
