@@ -297,7 +297,7 @@ def execute(
             executed = papermill.execute_notebook(
                 notebook,
                 target,
-                parameters=values,
+                parameters=_from_here(values),
                 kernel_name="python3",
                 progress_bar=False,
                 cwd=folder,
@@ -463,6 +463,16 @@ def _fits(value: Any, annotation: str) -> bool:
     kinds = {kind.split("[")[0].strip() for kind in re.sub(r"\[.*\]", "", annotation).split("|")}
     name = type(value).__name__.replace("NoneType", "None")
     return name in kinds or "Any" in kinds or (name == "int" and "float" in kinds)
+
+
+def _from_here(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Own data is named from the folder one stands in, but the notebook runs in another."""
+    return {
+        name: str(Path(value).resolve())
+        if name in ("path", "rubric") and value and Path(value).exists()
+        else value
+        for name, value in values.items()
+    }
 
 
 def _known(what: str, given: Mapping[str, Any], known: Any, where: object) -> None:

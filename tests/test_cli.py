@@ -1,8 +1,10 @@
 """The command line as a user types it."""
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -64,3 +66,20 @@ def test_help_lists_every_command():
     out = rubricnb("--help").stdout
     for command in ("check", "data", "judges", "execute", "book", "notebooks", "study"):
         assert command in out
+
+
+def test_a_notebook_runs_on_own_data_named_from_the_folder_one_stands_in(tmp_path):
+    own = Path(__file__).parents[1] / "examples" / "own-data"
+    for name in ("my_data.csv", "my_rubric.yml"):
+        shutil.copy(own / name, tmp_path)
+    arguments = {
+        "dataset": "csv", "path": "my_data.csv", "rubric": "my_rubric.yml",
+        "judge": "simulated:first-biased", "n_copies": "2",
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "rubricnb", "execute", "05", "--output", "out.ipynb",
+         *(word for name, value in arguments.items() for word in ("-p", name, value))],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "my_data" in (tmp_path / "out.ipynb").read_text()
