@@ -16,7 +16,7 @@ endif
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL = book
-.PHONY: book test test-book env lint notebooks clean help
+.PHONY: book test test-book bench env lint notebooks clean help
 
 book: env  ## execute the notebooks that changed, build the book, print the path to open
 	$(PY) -m rubricnb book
@@ -27,6 +27,9 @@ test: env  ## run the tests: package, doctests, every notebook with small parame
 test-book: book $(VENV)/browser  ## run the built book's notebooks again and read every page in Chromium
 	$(if $(wildcard notebooks/*.md),MATPLOTLIBRC=$(CURDIR)/matplotlibrc $(PY) -m pytest -n 2 --dist loadfile --nbval-lax --nbval-current-env _build/stage/notebooks)
 	CHROMIUM='$(CHROMIUM)' $(PY) -m pytest -n 2 tests/book
+
+bench: env  ## measure what the package promises about time and memory
+	$(PY) -m benchmarks
 
 env: $(STAMP)  ## install everything into .venv
 

@@ -1,30 +1,29 @@
 """The whole study of arXiv:2602.02219v2, simulated: count it, answer it, compute its tables.
 
-    python benchmarks/paper_study.py [--json FILE]
-
 Every condition of ``params/paper_study.yml`` is planned, answered by the judge's fitted profiles
 and handed to the statistics of the paper's tables, two judges at a time. The items are stand-ins
-without texts, so no dataset is needed. Budget: 120 s and 3 GB on two cores.
+without texts, so no dataset is needed.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import resource
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+import rubricnb as rb
+from benchmarks import row
 from rubricnb.frames import Items, Requests
-from rubricnb.judging.fitting import stand_in
+from rubricnb.judging.fitting import DATASETS, stand_in
 from rubricnb.judging.profiles import profiles
 from rubricnb.judging.simulated import simulate
 from rubricnb.judging.study import plans_for, read_study, requests_of
@@ -39,21 +38,11 @@ from rubricnb.statistics import (
 )
 
 PAPER_CALLS = 2_100_000  # "roughly 2.1M judge calls", appendix F
-SECONDS, GIGABYTES, WORKERS = 120, 3.0, 2
+WORKERS = 2
 
 
-def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--json", type=Path, help="also write the figures here")
-    figures = measure()
-    report(figures)
-    if path := options.parse_args().json:
-        path.write_text(json.dumps(figures, indent=1))
-    return 0 if figures["seconds"] <= SECONDS and figures["gigabytes"] <= GIGABYTES else 1
-
-
-def measure() -> dict[str, Any]:
-    """Run the study; returns counts, seconds, memory and the size of each table."""
+def measure() -> Iterator[dict[str, Any]]:
+    """Run the study once: its size, seconds and memory, and how near its Table 2 is to print."""
     started = time.perf_counter()
     study = read_study("paper_study")
     tables: dict[str, list[pd.DataFrame]] = defaultdict(list)
@@ -69,17 +58,17 @@ def measure() -> dict[str, Any]:
                 counts[name] += count
             for name, spent in own_seconds.items():
                 seconds[name] += spent
-    joined = {name: pd.concat(frames, ignore_index=True) for name, frames in tables.items()}
-    return {
-        "judge_calls": counts["requests"],
-        "paper_judge_calls": PAPER_CALLS,
-        "judgments": counts["judgments"],
-        "seconds": round(time.perf_counter() - started, 1),
-        "gigabytes": round(peak_gigabytes(), 2),
-        "cpu_seconds": {name: round(spent, 1) for name, spent in seconds.items()},
-        "rows": {name: len(table) for name, table in joined.items()},
-        "checks": agreement_with_print(joined["table_2"]),
-    }
+    yield row("the paper's judge calls, roughly", PAPER_CALLS)
+    yield row("judge calls", counts["requests"])
+    yield row("judgments", counts["judgments"])
+    yield row("rows of all tables", sum(len(t) for frames in tables.values() for t in frames))
+    yield row("two processes", time.perf_counter() - started, "s", "<= 120")
+    for name, spent in seconds.items():
+        yield row(f"processor time: {name}", spent, "s")
+    yield row("memory", peak_gigabytes(), "GB", "<= 3")
+    shares, chi2 = distance_from_print(pd.concat(tables["table_2"]))
+    yield row("Table 2: farthest share", shares, "points", "<= 1")
+    yield row("Table 2: farthest χ²", chi2, "%", "<= 15")
 
 
 def judge_all(
@@ -159,23 +148,18 @@ def profile_of(judge: dict[str, Any], dataset: str) -> str:
     return name
 
 
-def agreement_with_print(table: pd.DataFrame) -> dict[str, float]:
-    """How far the simulated Table 2 is from the printed one: largest differences."""
-    import rubricnb as rb
-    from rubricnb.judging.fitting import DATASETS
-
+def distance_from_print(table: pd.DataFrame) -> tuple[float, float]:
+    """Largest differences of the simulated Table 2 from the printed one, in points and per cent."""
     cell = table["judge"].astype(str).str.extract(r"v2/(?P<judge>.+)/(?P<dataset>.+)")
     printed = rb.published("position_bias")
     keys = list(zip(printed["judge"].str.lower(), printed["dataset"], strict=True))
     own = table.set_index([cell["judge"], cell["dataset"].map(DATASETS)]).loc[keys]
-    pos1 = (100 * own["share_1"].to_numpy() - printed["pos1_pct"].to_numpy()).astype(float)
-    pos5 = (100 * own["share_5"].to_numpy() - printed["pos5_pct"].to_numpy()).astype(float)
+    shares = [
+        abs(100 * own[f"share_{p}"].to_numpy() - printed[f"pos{p}_pct"].to_numpy()).max()
+        for p in (1, 5)
+    ]
     chi2 = own["chi2"].to_numpy() / printed["chi2"].to_numpy() - 1
-    return {
-        "cells": len(printed),
-        "largest_share_difference_points": round(float(max(abs(pos1).max(), abs(pos5).max())), 2),
-        "largest_chi2_difference_percent": round(float(100 * abs(chi2).max()), 1),
-    }
+    return float(max(shares)), float(100 * abs(chi2).max())
 
 
 def peak_gigabytes() -> float:
@@ -186,17 +170,3 @@ def peak_gigabytes() -> float:
         for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
     )
     return own + WORKERS * child
-
-
-def report(figures: dict[str, Any]) -> None:
-    print(f"judge calls  {figures['judge_calls']:>12,}   (the paper: roughly {PAPER_CALLS:,})")
-    print(f"judgments    {figures['judgments']:>12,}   (a call of Setting 2 gives several)")
-    print(f"seconds      {figures['seconds']:>12}   (budget {SECONDS}, {WORKERS} processes)")
-    print(f"gigabytes    {figures['gigabytes']:>12}   (budget {GIGABYTES:g})")
-    print("CPU seconds  ", ", ".join(f"{k} {v}" for k, v in figures["cpu_seconds"].items()))
-    print("rows         ", ", ".join(f"{k} {v}" for k, v in figures["rows"].items()))
-    print("Table 2      ", ", ".join(f"{k} {v}" for k, v in figures["checks"].items()))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,52 @@
+"""What the package promises about time, memory and growth, measured.
+
+    python -m benchmarks [NAME …] [--json FILE]
+
+A benchmark is a module of this folder whose ``measure()`` yields rows made by `row`. It runs in a
+process of its own. Times are medians over repeats by `timed`; calls that are compared take turns
+in one run, so that a busy machine slows both alike.
+"""
+
+from __future__ import annotations
+
+import operator
+import time
+from collections.abc import Callable
+from importlib import import_module
+from statistics import median
+from typing import Any, NamedTuple
+
+_HOLDS = {"<": operator.lt, "<=": operator.le, ">=": operator.ge, ">": operator.gt}
+
+
+def row(what: str, value: Any, unit: str = "", limit: str = "") -> dict[str, Any]:
+    """One figure. `met`: whether it keeps its limit, such as "<= 120"; None without a limit."""
+    met = None
+    if limit:
+        sign, bound = limit.split()
+        met = bool(_HOLDS[sign](value, float(bound)))
+    return {"what": what, "value": value, "unit": unit, "limit": limit, "met": met}
+
+
+def rows_of(name: str) -> list[dict[str, Any]]:
+    """All rows of one benchmark."""
+    return list(import_module(f"{__name__}.{name}").measure())
+
+
+class Seconds(NamedTuple):
+    """Medians over the repeats of a call: on the clock, and of the processor."""
+
+    wall: float
+    cpu: float
+
+
+def timed(*calls: Callable[[], object], repeats: int = 9) -> list[Seconds]:
+    """Time some calls, which take turns; a first turn only warms up."""
+    found: list[list[Seconds]] = [[] for _ in calls]
+    for turn in range(repeats + 1):
+        for call, times in zip(calls, found, strict=True):
+            wall, cpu = time.perf_counter(), time.process_time()
+            call()
+            if turn:
+                times.append(Seconds(time.perf_counter() - wall, time.process_time() - cpu))
+    return [Seconds(*map(median, zip(*times, strict=True))) for times in found]

@@ -1,0 +1,63 @@
+"""Run the benchmarks: a table on the screen, JSON in a file, 1 as status if a limit is missed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from os import cpu_count
+from pathlib import Path
+from typing import Any
+
+from benchmarks import rows_of
+
+HERE = Path(__file__).parent
+WRITTEN = HERE.parent / "_build" / "benchmarks.json"
+
+
+def main() -> int:
+    known = sorted(path.stem for path in HERE.glob("[!_]*.py"))
+    options = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    options.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(known)}")
+    options.add_argument("--json", type=Path, default=WRITTEN, help="default: %(default)s")
+    chosen = options.parse_args()
+    if unknown := set(chosen.names) - set(known):
+        options.error(f"no benchmark {min(unknown)!r}; there are: {', '.join(known)}")
+    rows = []
+    print(f"{'':36} {'':>12} {'':10} {'limit':10} met")
+    for name in chosen.names or known:
+        print(f"\n{name}")
+        for row in apart(name):
+            rows.append({"benchmark": name, **row})
+            print(line(row), flush=True)
+    write(rows, chosen.json)
+    missed = [f"{row['benchmark']}: {row['what']}" for row in rows if row["met"] is False]
+    print(f"\nmissed: {'; '.join(missed)}" if missed else "\nevery limit is kept")
+    return 1 if missed else 0
+
+
+def apart(name: str) -> list[dict[str, Any]]:
+    """Measure in a fresh process: neither memory nor caches of other benchmarks count."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(rows_of, name).result()
+
+
+def line(row: dict[str, Any]) -> str:
+    value = row["value"]
+    shown = f"{value:,.4g}" if isinstance(value, float) else f"{value:,}"
+    met = {None: "", True: "yes", False: "NO"}[row["met"]]
+    return f"  {row['what']:34} {shown:>12} {row['unit']:10} {row['limit']:10} {met}"
+
+
+def write(rows: list[dict[str, Any]], path: Path) -> None:
+    machine = f"{platform.system()} {platform.machine()}, {cpu_count()} cores"
+    facts = {"machine": machine, "python": platform.python_version(), "rows": rows}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(facts, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
