@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-Readout = Literal["feedback", "score", "logprobs"]
+Readout = Literal["feedback", "score", "logprobs", "json"]
 PromptFormat = Literal["chat", "plain"]
 Finish = Literal["stop", "length", "refusal", "error"]
 
@@ -40,7 +40,10 @@ class Request:
         The label of the option at position 1, 2, …; a slot is followed by a space and one of them.
     readout
         ``feedback``: free text. ``score``: every slot filled with one of the choices and nothing
-        else. ``logprobs``: the probability of every choice at every slot.
+        else. ``logprobs``: the probability of every choice at every slot. ``json``: a document
+        that conforms to `schema`; it has no slots and no choices.
+    schema
+        JSON Schema of a ``json`` answer, as text; the order of its properties is the answer's.
     prompt_format, temperature, effort, thinking, seed, max_tokens
         As in the requests frame; ``max_tokens`` is resolved, ``seed`` differs by replicate.
     item_id, criterion, ordering, replicate, quality
@@ -78,6 +81,7 @@ class Request:
     qualities: tuple[float | None, ...] = ()
     wording: int = 0
     group: str = ""
+    schema: str = ""
 
 
 @dataclass(frozen=True, slots=True)

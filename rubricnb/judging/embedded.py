@@ -57,7 +57,7 @@ class EmbeddedJudge(OpenAIJudge):
     """
 
     # A small model's free text rarely ends in a score, so its probabilities are what can be read.
-    readouts: tuple[Readout, ...] = ("logprobs", "score", "feedback")
+    readouts: tuple[Readout, ...] = ("logprobs", "score", "feedback", "json")
 
     def __init__(
         self,

@@ -69,7 +69,7 @@ class OpenAIJudge:
     """
 
     source: Literal["live"] = "live"
-    readouts: tuple[Readout, ...] = ("feedback", "score", "logprobs")
+    readouts: tuple[Readout, ...] = ("feedback", "score", "logprobs", "json")
 
     def __init__(
         self,
@@ -186,6 +186,8 @@ class OpenAIJudge:
                 text, finish = await call.feedback()
             elif request.readout == "score":
                 text, finish = await call.score()
+            elif request.readout == "json":
+                text, finish = await call.document()
             else:
                 text, finish, probabilities = await call.label_probabilities()
         except (APIError, ValueError, TypeError, KeyError, IndexError) as problem:
@@ -245,6 +247,14 @@ class _Call:
             text += " " + label.strip()
         return text, "stop"
 
+    async def document(self) -> tuple[str, Finish]:
+        text, finish, _ = await self._send(
+            "",
+            max_tokens=self._max_tokens(),
+            response_format=_conforming("answer", json.loads(self.request.schema)),
+        )
+        return text, finish
+
     async def label_probabilities(
         self,
     ) -> tuple[str, Finish, tuple[tuple[float, ...], ...] | None]:
@@ -291,10 +301,7 @@ class _Call:
         text, finish, _ = await self._send(
             "",
             max_tokens=self._max_tokens(64),
-            response_format={
-                "type": "json_schema",
-                "json_schema": {"name": "scores", "strict": True, "schema": schema},
-            },
+            response_format=_conforming("scores", schema),
         )
         if finish != "stop":
             return text, finish
@@ -540,6 +547,13 @@ def _constrained(server: Server, choices: list[str]) -> dict[str, Any]:
         return {"structured_outputs": {"choice": choices}}
     quoted = " | ".join(json.dumps(c) for c in choices)
     return {"grammar": f"root ::= {quoted}"}
+
+
+def _conforming(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": name, "strict": True, "schema": schema},
+    }
 
 
 def _key(base_url: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -109,9 +109,12 @@ def run(
                 stack.callback(judge.close)
             if not isinstance(store, Store):
                 store = stack.enter_context(Store(store))
-            asked = _Run(to_ask, judge, store, fresh, force_replicates, max_calls)
+            asked = _Asking(
+                lambda: rendered(to_ask, judge, force_replicates),
+                len(to_ask), judge, store, fresh, max_calls,
+            )  # fmt: skip
             asked.fill()
-            live = asked.collect() if collect else pd.DataFrame()
+            live = _judgments(to_ask, judge, asked.replies()) if collect else pd.DataFrame()
     else:
         live = pd.DataFrame()
     return _join(requests, known, live) if collect else pd.DataFrame()
@@ -142,28 +145,85 @@ def rendered(requests: Requests, judge: Judge, force_replicates: bool = False) -
     (True, ('1', '2', '3', '4', '5'))
     """
     source = _Source(requests)
-    copies = judge.deterministic and not force_replicates
     for row in requests.itertuples(index=False):
         request = source.request(row)
-        greedy = request.temperature == 0 or request.readout == "logprobs"
-        replicate = 0 if copies and greedy else request.replicate
+        replicate = request.replicate if force_replicates else _replicate(request, judge)
         yield replace(request, key=_key(request, judge, replicate))
 
 
-class _Run:
-    """One call of `run`, from rendering to the frame."""
+def ask(
+    requests: Sequence[Request],
+    judge: Judge,
+    store: Store | str | Path | None = None,
+    fresh: bool = False,
+    max_calls: int | None = None,
+) -> list[Reply]:
+    """Ask a judge requests that one has written oneself, through the store.
+
+    For whatever does not come from `plan`: a rubric to be compiled, a reference to be written, a
+    checklist to be filled in. As in `run`, an answer in the store is never asked again.
+
+    Parameters
+    ----------
+    requests
+        Their ``request_id`` and ``key`` are ignored. Those that differ only in `replicate` are
+        answered separately, except greedy ones by a deterministic judge.
+    judge
+        From `open_judge`.
+    store, fresh, max_calls
+        As in `run`.
+
+    Returns
+    -------
+    list of Reply
+        In the order of the requests. A failed one has ``finish="error"``.
+
+    Raises
+    ------
+    ValueError
+        The judge has not the readout of a request.
+    RunInterrupted, JudgeError, StoreError
+        As in `run`.
+
+    Examples
+    --------
+    >>> from rubricnb.judging.contract import Message
+    >>> from rubricnb.judging.registry import open_judge
+    >>> request = Request(0, "", (Message("user", "…"),), ("[RESULT]",), ("1", "2"), "score",
+    ...                   ordering=(1, 2))
+    >>> ask([request], open_judge("simulated:unbiased"), ":memory:")[0].text in (
+    ...     "[RESULT] 1", "[RESULT] 2")  # doctest: +ELLIPSIS
+    simulated:unbiased: 1 of 1 in ... s
+    True
+    """
+    for request in requests:
+        _check_readout(judge.slug, judge.readouts, request.readout)
+    keyed = [
+        replace(r, request_id=i, key=_key(r, judge, _replicate(r, judge)))
+        for i, r in enumerate(requests, 1)
+    ]
+    with ExitStack() as stack:
+        if not isinstance(store, Store):
+            store = stack.enter_context(Store(store))
+        asked = _Asking(lambda: iter(keyed), len(keyed), judge, store, fresh, max_calls)
+        asked.fill()
+        return [replace(reply, request_id=r.request_id) for r, reply in asked.replies()]
+
+
+class _Asking:
+    """Rendered requests on their way: what is stored, what is asked, what came back."""
 
     def __init__(
         self,
-        requests: Requests,
+        requests: Callable[[], Iterator[Request]],
+        count: int,
         judge: Judge,
         store: Store,
         fresh: bool,
-        force_replicates: bool,
         max_calls: int | None,
     ) -> None:
-        self.requests, self.judge, self.store = requests, judge, store
-        self.force, self.max_calls = force_replicates, max_calls
+        self.requests, self.count, self.judge, self.store = requests, count, judge, store
+        self.max_calls = max_calls
         self.started = time.time()
         self.since = self.started if fresh else 0.0
         self.under_way: dict[int, str] = {}  # request_id → key of what the judge is answering
@@ -174,7 +234,7 @@ class _Run:
         """First pass: a stored reply for every request."""
         tokens = _Tokens()
         try:
-            with Progress(len(self.requests), self.judge.slug) as progress:
+            with Progress(self.count, self.judge.slug) as progress:
                 for reply in self.judge.answer(self._missing(progress)):
                     self.store.put(self.under_way.pop(reply.request_id), self.judge.slug, reply)
                     progress.step(tokens.add(reply))
@@ -185,22 +245,17 @@ class _Run:
         if self.out_of_budget:
             raise RunInterrupted(self._how_far(f"stopped after {self.max_calls:,} calls"))
 
-    def collect(self) -> pd.DataFrame:
-        """Second pass: read the replies."""
-        rows = _Rows(self.requests, self.judge)
-        for block in _blocks(self._rendered()):
+    def replies(self) -> Iterator[tuple[Request, Reply]]:
+        """Second pass: every request with its stored reply."""
+        for block in _blocks(self.requests()):
             replies = self.store.get(list({r.key for r in block}))
             for request in block:
-                rows.add(request, replies[request.key])
-        return rows.frame()
-
-    def _rendered(self) -> Iterator[Request]:
-        return rendered(self.requests, self.judge, self.force)
+                yield request, replies[request.key]
 
     def _missing(self, progress: Progress) -> Iterator[Request]:
         """Requests without a stored reply, each key once; what another run asks comes last."""
         others: list[Request] = []
-        for block in _blocks(self._rendered()):
+        for block in _blocks(self.requests()):
             keys = [r.key for r in block]
             seen = self.store.answered(keys, self.since, self.started)
             seen |= set(self.under_way.values())
@@ -401,6 +456,15 @@ class _Source:
         }
 
 
+def _judgments(
+    requests: Requests, judge: Judge, replies: Iterable[tuple[Request, Reply]]
+) -> pd.DataFrame:
+    rows = _Rows(requests, judge)
+    for request, reply in replies:
+        rows.add(request, reply)
+    return rows.frame()
+
+
 class _Rows:
     """Columns of the judgments, filled reply by reply."""
 
@@ -492,11 +556,13 @@ def with_readout(requests: Requests, judge: Judge | str) -> Requests:
         requests["readout"] = readout.where(readout != "auto", readouts[0]).astype("category")
         requests["request_id"] = request_ids(requests)
     for readout in requests["readout"].unique():
-        if readout not in readouts:
-            raise ValueError(
-                f"{name} has no readout {readout!r}: choose from {', '.join(readouts)}"
-            )
+        _check_readout(name, readouts, readout)
     return requests
+
+
+def _check_readout(name: str, readouts: Sequence[Readout], readout: str) -> None:
+    if readout not in readouts:
+        raise ValueError(f"{name} has no readout {readout!r}: choose from {', '.join(readouts)}")
 
 
 def _offered(judge: Judge | str) -> tuple[str, tuple[Readout, ...]]:
@@ -530,13 +596,19 @@ def _typed(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[[*ordered, *rest]].astype(dtypes)
 
 
+def _replicate(request: Request, judge: Judge) -> int:
+    """The replicate an answer belongs to; 0 where every replicate has the same answer."""
+    greedy = request.temperature == 0 or request.readout == "logprobs"
+    return 0 if judge.deterministic and greedy else request.replicate
+
+
 def _key(request: Request, judge: Judge, replicate: int) -> str:
     """SHA-256 of everything that changes the answer, and of nothing else."""
     what: list[Any] = [
         judge.identity,
         [(m.role, m.content) for m in request.messages],
-        request.slots if request.readout != "feedback" else (),
-        request.choices if request.readout != "feedback" else (),
+        request.slots if request.readout in ("score", "logprobs") else (),
+        request.choices if request.readout in ("score", "logprobs") else (),
         request.readout,
         request.prompt_format,
         request.effort,
@@ -544,6 +616,8 @@ def _key(request: Request, judge: Judge, replicate: int) -> str:
         request.max_tokens,
         replicate,
     ]
+    if request.readout == "json":
+        what.append(request.schema)
     if replicate:  # otherwise greedy, or a probability that is read and not sampled
         what += [request.temperature, request.seed if request.temperature > 0 else 0]
     if judge.source == "simulated":  # it looks at what the request is about, not at the prompt

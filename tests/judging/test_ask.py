@@ -1,0 +1,98 @@
+"""Requests that no plan has made: asked through the store, answered under a schema."""
+
+import json
+
+import pytest
+
+from rubricnb.judging.contract import Message, Reply, Request
+from rubricnb.judging.registry import open_judge
+from rubricnb.judging.run import RunInterrupted, ask
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "decision": {"type": "integer", "enum": [0, 1, 2]},
+        "quote": {"type": "string", "maxLength": 20},
+    },
+    "required": ["decision", "quote"],
+    "additionalProperties": False,
+}
+
+
+def written(text, readout="feedback", **facts):
+    return Request(0, "", (Message("user", text),), (), (), readout, **facts)
+
+
+class Echo:
+    """Answers with the prompt, and counts."""
+
+    slug, source, identity, deterministic = "echo", "live", "echo 1", True
+    readouts, concurrency = ("feedback", "json"), 1
+
+    def __init__(self):
+        self.seen = []
+
+    def answer(self, requests):
+        for request in requests:
+            self.seen.append(request.messages[0].content)
+            yield Reply(request.request_id, request.messages[0].content)
+
+
+def test_answers_come_in_the_order_of_the_requests_and_once_each(tmp_path, capsys):
+    judge, path = Echo(), tmp_path / "s.sqlite"
+    texts = ["b", "a", "b", "c"]
+    replies = ask([written(t) for t in texts], judge, path)
+    assert [r.text for r in replies] == texts
+    assert sorted(judge.seen) == ["a", "b", "c"]
+    ask([written(t) for t in texts], judge, path)
+    assert len(judge.seen) == 3  # nothing is asked again
+    ask([written("a")], judge, path, fresh=True)
+    assert judge.seen[3:] == ["a"]
+
+
+def test_a_schema_is_part_of_what_was_asked(tmp_path, capsys):
+    judge, path = Echo(), tmp_path / "s.sqlite"
+    for schema in ("{}", '{"type": "object"}', "{}"):
+        ask([written("x", "json", schema=schema)], judge, path)
+    assert len(judge.seen) == 2
+
+
+def test_a_sampled_replicate_is_asked_by_itself_and_a_greedy_one_is_not(tmp_path, capsys):
+    for temperature, calls in ((0.7, 3), (0.0, 1)):
+        judge = Echo()
+        ask(
+            [written("x", temperature=temperature, replicate=k) for k in (1, 2, 3)],
+            judge, tmp_path / f"{temperature}.sqlite",
+        )  # fmt: skip
+        assert len(judge.seen) == calls
+
+
+def test_a_budget_stops_and_the_next_call_goes_on(tmp_path, capsys):
+    judge, path = Echo(), tmp_path / "s.sqlite"
+    requests = [written(str(i)) for i in range(5)]
+    with pytest.raises(RunInterrupted, match="after 2 calls"):
+        ask(requests, judge, path, max_calls=2)
+    assert len(ask(requests, judge, path)) == 5
+    assert len(judge.seen) == 5
+
+
+def test_a_readout_that_the_judge_lacks_is_refused_before_anything_is_asked():
+    with pytest.raises(ValueError, match="no readout 'logprobs'"):
+        ask([written("x", "logprobs")], Echo(), ":memory:")
+
+
+def test_a_real_model_answers_under_a_schema(tmp_path, capsys):
+    pytest.importorskip("xllamacpp")
+    judge = open_judge("embedded", threads=1)
+    try:
+        request = written(
+            "The story is short. Does it end? Quote it.",
+            "json", schema=json.dumps(SCHEMA), max_tokens=60,
+        )  # fmt: skip
+        (reply,) = ask([request], judge, tmp_path / "s.sqlite")
+    finally:
+        judge.close()
+    answer = json.loads(reply.text)
+    assert list(answer) == ["decision", "quote"]
+    assert answer["decision"] in (0, 1, 2)
+    assert reply.finish == "stop"
