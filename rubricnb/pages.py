@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -74,6 +76,37 @@ def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame
             "we find": [_found(row) for row in rows.itertuples()],
             "verdict": rows["verdict"].to_numpy(),
         }
+    )
+
+
+def explorable(name: str, data: dict[str, Any], fallback: str) -> Any:
+    """Put a small experiment on the page, with the data it needs.
+
+    Its code stands in ``_static/explorables.js``, one function for each name.
+
+    Parameters
+    ----------
+    name
+        ``winner``, ``subsets`` or ``cost``.
+    data
+        What that function reads: lists, numbers and text.
+    fallback
+        A sentence for readers without scripts, and for the notebook outside the book.
+
+    Examples
+    --------
+    >>> html = explorable("winner", {"note": "<b>"}, "In the built book this moves.").data
+    >>> "<b>" in html, "In the built book" in html
+    (False, True)
+    """
+    from IPython.display import HTML
+
+    carried = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    html: Any = HTML
+    return html(
+        f'<div class="explorable" data-name="{escape(name)}">'
+        f'<script type="application/json">{carried}</script>'
+        f'<p class="fallback">{escape(fallback)}</p></div>'
     )
 
 

@@ -1,0 +1,270 @@
+/* Explorables: small experiments inside a page, on the data that the page carries with it.
+
+   `rubricnb.pages.explorable` writes <div class="explorable" data-name="…"> with the data as JSON
+   and a sentence for readers without scripts; the function of that name below takes its place.
+   Every control is a native one, so the keyboard works; what changed is said in an <output>. */
+(() => {
+  "use strict";
+
+  const SVG = "http://www.w3.org/2000/svg";
+  const experiments = { winner, subsets, cost };
+
+  const start = () => {
+    for (const root of document.querySelectorAll(".explorable")) {
+      const data = JSON.parse(root.querySelector("script").textContent);
+      root.querySelector(".fallback").remove();
+      experiments[root.dataset.name](root, data);
+    }
+  };
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
+  else start();
+
+  /* Five candidates, one judge with a planted preference: who wins? */
+  function winner(root, { candidates, orderings, sharpness }) {
+    const n = orderings[0].length;
+    let own = [];
+    const draw = () => { own = candidates.map(() => orderings[Math.floor(Math.random() * orderings.length)]); };
+    draw();
+    const preference = slider("Preference of the judge", { min: -4, max: 4, step: 0.1, value: 0 },
+      (v) => (+v === 0 ? "none" : `${Math.abs(v).toFixed(1)} for the ${v < 0 ? "first" : "last"} option`), update);
+    const order = choice("Each candidate is read under", {
+      same: "the same order, 1 to n", own: "an order of its own", all: "all orders of BALANCED" }, update);
+    const score = choice("Its score is", {
+      expected: "the expected score", argmax: "the most probable score" }, update);
+    const again = button("Draw the orders again", () => { draw(); update(); });
+    const plot = figure("The true quality of each candidate and the score the judge gives it", 640, 210);
+    const said = output();
+    const key = element("p", {}, "Hollow: the true quality. Filled: the judge's score.");
+    root.append(group(preference.node, order.node, score.node, again), key, plot, said);
+    update();
+
+    function probabilities(quality, ordering) {
+      const weights = ordering.map((s, p) =>
+        Math.exp(-0.5 * sharpness * (s - quality) ** 2 + preference.value() * p / (n - 1)));
+      const total = sum(weights);
+      return weights.map((w) => w / total);
+    }
+
+    function read(quality, ordering) {
+      const shares = probabilities(quality, ordering);
+      if (score.value() === "expected") return sum(shares.map((q, p) => q * ordering[p]));
+      return ordering[shares.indexOf(Math.max(...shares))];
+    }
+
+    function update() {
+      const under = { same: () => [orderings[0]], own: (i) => [own[i]], all: () => orderings }[order.value()];
+      const scores = candidates.map((c, i) => mean(under(i).map((o) => read(c.quality, o))));
+      again.disabled = order.value() !== "own";
+      const x = scale(1, n, 40, 620);
+      const rows = candidates.map((c, i) => {
+        const y = 26 + i * 34;
+        return [
+          svg("text", { x: 0, y: y + 5 }, c.name),
+          svg("line", { x1: x(1), x2: x(n), y1: y, y2: y, class: "rule" }),
+          svg("line", { x1: x(c.quality), x2: x(scores[i]), y1: y, y2: y, class: "shift" }),
+          svg("circle", { cx: x(c.quality), cy: y, r: 6, class: "truth" }),
+          svg("circle", { cx: x(scores[i]), cy: y, r: 6, class: "mark" }),
+        ];
+      });
+      const ticks = range(n).map((s) => svg("text", { x: x(s + 1), y: 206, "text-anchor": "middle" }, s + 1));
+      plot.replaceChildren(...rows.flat(), ...ticks);
+      const names = (values) => {
+        const best = Math.max(...values);
+        return candidates.filter((_, i) => values[i] > best - 1e-9).map((c) => c.name).join(" and ");
+      };
+      const truth = candidates.map((c) => c.quality);
+      const pairs = range(candidates.length).flatMap((i) => range(i).map((j) => [i, j]));
+      const against = pairs.filter(([i, j]) => (truth[i] - truth[j]) * (scores[i] - scores[j]) < -1e-9).length;
+      const tied = pairs.filter(([i, j]) => Math.abs(scores[i] - scores[j]) <= 1e-9).length;
+      said.textContent = `The judge's winner: ${names(scores)}; the best candidate: ${names(truth)}. ` +
+        `Of ${pairs.length} pairs ${against} ${against === 1 ? "is" : "are"} the wrong way round and ${tied} tied.`;
+    }
+  }
+
+  /* K of the orderings, drawn at random: how well does their mean agree with people? */
+  function subsets(root, { reads, human, what }) {
+    const count = reads[0].length;
+    const all = range(2 ** count - 1).map((i) => range(count).filter((k) => ((i + 1) >> k) & 1));
+    if (!Number.isFinite(agreement(range(count)))) {
+      root.append("There is nothing to correlate: all scores, or all ratings, are equal.");
+      return;
+    }
+    const bySize = range(count).map((k) => all.filter((chosen) => chosen.length === k + 1)
+      .map((chosen) => ({ chosen, r: agreement(chosen) })).filter((d) => Number.isFinite(d.r)));
+    let drawn;
+    const size = slider("Orderings averaged, K", { min: 1, max: count, step: 1, value: 1 }, (v) => v, () => draw());
+    const again = button("Draw other orderings", () => draw());
+    const plot = figure("Agreement with the human scores against the number of orderings averaged", 640, 260);
+    const said = output();
+    root.append(group(size.node, again), plot, said);
+    draw();
+
+    function agreement(chosen) {
+      const score = reads.map((row) => mean(chosen.map((k) => row[k])));
+      return correlation(score, human);
+    }
+
+    function draw() {
+      const cell = bySize[size.value() - 1];
+      drawn = cell[Math.floor(Math.random() * cell.length)];
+      const every = bySize.flat().map((d) => d.r);
+      const x = scale(1, count, 60, 610);
+      const y = scale(Math.min(...every), Math.max(...every), 215, 20);
+      const low = bySize.map((c) => Math.min(...c.map((d) => d.r)));
+      const high = bySize.map((c) => Math.max(...c.map((d) => d.r)));
+      const middle = bySize.map((c) => mean(c.map((d) => d.r)));
+      const line = (values) => values.map((v, k) => `${x(k + 1)},${y(v)}`).join(" ");
+      plot.replaceChildren(
+        svg("polygon", { points: `${line(low)} ${line([...high]).split(" ").reverse().join(" ")}`, class: "band" }),
+        svg("polyline", { points: line(middle), class: "curve" }),
+        svg("circle", { cx: x(size.value()), cy: y(drawn.r), r: 7, class: "mark" }),
+        ...range(count).map((k) => svg("text", { x: x(k + 1), y: 238, "text-anchor": "middle" }, k + 1)),
+        ...[Math.min(...every), Math.max(...every)].map((v) => svg("text", { x: 0, y: y(v) + 5 }, number(v))),
+        svg("text", { x: 335, y: 256, "text-anchor": "middle" }, "orderings averaged, K"));
+      const k = size.value();
+      said.textContent = `Orderings ${drawn.chosen.map((i) => i + 1).join(", ")}: r with ${what} = ${number(drawn.r)}. ` +
+        `Over all ${cell.length} ways to choose ${k} of ${count}: ${number(low[k - 1])} to ${number(high[k - 1])}, ` +
+        `on average ${number(middle[k - 1])}.`;
+    }
+  }
+
+  /* The options of a rubric in an order of one's own, and the Bias Cost of it. */
+  function cost(root, { tables }) {
+    let table = tables[0];
+    const n = table.shares.length;
+    const every = permutations(range(n));
+    let ordering = range(n);
+    const judge = select("Judge", tables.map((t) => t.judge), (i) => { table = tables[i]; update(); });
+    const list = element("ol", { class: "options" });
+    const to = (text, pick) => button(text, () => { ordering = [...pick()]; update(); });
+    const ranked = () => [...every].sort((a, b) => costOf(a) - costOf(b));
+    const plot = figure("Bias Cost of every ordering of the options, and of the chosen one", 640, 90);
+    const said = output();
+    root.append(group(judge, to("Cheapest", () => ranked()[0]), to("Dearest", () => ranked().at(-1)),
+      to("1 to n", () => range(n))), list, plot, said);
+    update();
+
+    function costOf(order) {
+      return 100 * sum(order.map((s, p) => Math.abs(table.shares[s][p] - 1 / n)));
+    }
+
+    function move(position, by) {
+      const [option] = ordering.splice(position, 1);
+      ordering.splice(position + by, 0, option);
+      update();
+      const buttons = list.children[position + by].querySelectorAll("button");
+      const same = buttons[by < 0 ? 0 : 1];
+      (same.disabled ? buttons[by < 0 ? 1 : 0] : same).focus();
+    }
+
+    function update() {
+      list.replaceChildren(...ordering.map((s, p) => {
+        const up = button("↑", () => move(p, -1), `Move score ${s + 1} up`);
+        const down = button("↓", () => move(p, 1), `Move score ${s + 1} down`);
+        up.disabled = p === 0;
+        down.disabled = p === n - 1;
+        const share = (100 * table.shares[s][p]).toFixed(1);
+        return element("li", {}, `Score ${s + 1}`, up, down,
+          element("span", {}, `of its choices ${share} % fall on position ${p + 1}`));
+      }));
+      const costs = every.map(costOf);
+      const now = costOf(ordering);
+      const x = scale(0, Math.max(...costs), 30, 610);
+      plot.replaceChildren(
+        svg("line", { x1: x(0), x2: x(Math.max(...costs)), y1: 50, y2: 50, class: "rule" }),
+        ...costs.map((c) => svg("line", { x1: x(c), x2: x(c), y1: 38, y2: 62, class: "hair" })),
+        svg("circle", { cx: x(now), cy: 50, r: 7, class: "mark" }),
+        svg("text", { x: x(0), y: 86, "text-anchor": "middle" }, "0"),
+        svg("text", { x: x(Math.max(...costs)), y: 86, "text-anchor": "middle" }, Math.max(...costs).toFixed(1)));
+      const rank = 1 + costs.filter((c) => c < now - 1e-9).length;
+      said.textContent = `${ordering.map((s) => s + 1).join("-")}: Bias Cost ${now.toFixed(1)}, ` +
+        `place ${rank} of ${every.length} (cheapest ${Math.min(...costs).toFixed(1)}, dearest ${Math.max(...costs).toFixed(1)}).`;
+    }
+  }
+
+  /* Controls and drawing ------------------------------------------------------------------------ */
+
+  function element(tag, attributes = {}, ...children) {
+    const node = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+    node.append(...children);
+    return node;
+  }
+
+  function svg(tag, attributes, ...children) {
+    const node = document.createElementNS(SVG, tag);
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+    node.append(...children);
+    return node;
+  }
+
+  function figure(title, width, height) {
+    return svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": title });
+  }
+
+  function group(...children) {
+    return element("div", { class: "controls" }, ...children);
+  }
+
+  function output() {
+    return element("output", { "aria-live": "polite" });
+  }
+
+  function button(text, act, label) {
+    const node = element("button", { type: "button", ...(label && { "aria-label": label }) }, text);
+    node.addEventListener("click", act);
+    return node;
+  }
+
+  function slider(text, range, format, act) {
+    const input = element("input", { type: "range", ...range });
+    const shown = element("span", { class: "value" });
+    const show = () => {
+      shown.textContent = format(input.value);
+      input.setAttribute("aria-valuetext", shown.textContent);
+    };
+    input.addEventListener("input", () => { show(); act(); });
+    show();
+    return { node: element("label", {}, `${text}: `, shown, input), value: () => +input.value };
+  }
+
+  let groups = 0;
+  function choice(text, options, act) {
+    const name = `explorable-${(groups += 1)}`;
+    const inputs = Object.entries(options).map(([value, label], i) => {
+      const input = element("input", { type: "radio", name, value, ...(i === 0 && { checked: "" }) });
+      input.addEventListener("change", act);
+      return element("label", {}, input, ` ${label}`);
+    });
+    const node = element("fieldset", {}, element("legend", {}, text), ...inputs);
+    return { node, value: () => node.querySelector(":checked").value };
+  }
+
+  function select(text, options, act) {
+    const node = element("select", {}, ...options.map((o, i) => element("option", { value: i }, o)));
+    node.addEventListener("change", () => act(+node.value));
+    return element("label", {}, `${text} `, node);
+  }
+
+  /* Arithmetic ---------------------------------------------------------------------------------- */
+
+  function range(n) { return [...Array(n).keys()]; }
+  function sum(values) { return values.reduce((a, b) => a + b, 0); }
+  function mean(values) { return sum(values) / values.length; }
+  function number(value) { return value.toFixed(3).replace("-", "−").replace("0.", "."); }
+  function scale(from, to, start, end) {
+    return (v) => start + ((v - from) / (to - from || 1)) * (end - start);
+  }
+
+  function correlation(x, y) {
+    const [mx, my] = [mean(x), mean(y)];
+    const dot = (a, ma, b, mb) => sum(a.map((v, i) => (v - ma) * (b[i] - mb)));
+    return dot(x, mx, y, my) / Math.sqrt(dot(x, mx, x, mx) * dot(y, my, y, my));
+  }
+
+  function permutations(values) {
+    if (values.length < 2) return [values];
+    return values.flatMap((v, i) =>
+      permutations([...values.slice(0, i), ...values.slice(i + 1)]).map((rest) => [v, ...rest]));
+  }
+})();
