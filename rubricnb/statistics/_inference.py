@@ -121,39 +121,47 @@ def correlation(sums: FloatArray) -> FloatArray:
 
 
 def leave_out_spearman(x: FloatArray, y: FloatArray, cluster: IntArray) -> FloatArray:
-    """Spearman's ρ without each cluster in turn, ranked anew each time: shape (clusters,)."""
+    """Spearman's ρ without each cluster in turn, ranked anew each time: shape (clusters,).
+
+    Items with the same x and y are counted, not listed: there are few distinct pairs of scores.
+    """
+    levels = [np.unique(v, return_inverse=True)[1] for v in (x, y)]
+    pair = levels[0] * (levels[1].max(initial=0) + 1) + levels[1]
+    _, first, pair = np.unique(pair, return_index=True, return_inverse=True)
     n_clusters = int(cluster.max()) + 1
-    step = max(1, 500_000 // max(len(x), 1))
+    step = max(1, 500_000 // max(len(first), 1))
     parts = []
     for start in range(0, n_clusters, step):
         chosen = np.arange(start, min(start + step, n_clusters))
-        kept = cluster != chosen[:, None]
+        kept = _counts_without(pair, cluster, chosen)
         middle = (kept.sum(axis=1, keepdims=True) + 1) / 2  # the mean of mid-ranks, always
-        a, b = ((_ranks_without(v, cluster, chosen) - middle) * kept for v in (x, y))
-        aa, bb, ab = (np.einsum("gi,gi->g", *pair) for pair in ((a, a), (b, b), (a, b)))
+        ranks = (_mid_ranks(_counts_without(v, cluster, chosen))[:, v[first]] for v in levels)
+        a, b = (r - middle for r in ranks)
+        aa, bb, ab = (np.einsum("gp,gp,gp->g", kept, *two) for two in ((a, a), (b, b), (a, b)))
         defined = (aa > 0) & (bb > 0)
         rho = ab / np.sqrt(np.where(defined, aa * bb, 1.0))
         parts.append(np.where(defined, np.clip(rho, -1.0, 1.0), np.nan))
     return np.concatenate(parts)
 
 
-def _ranks_without(values: FloatArray, cluster: IntArray, chosen: IntArray) -> FloatArray:
-    """Mid-ranks of all items among those outside each chosen cluster: (chosen, items)."""
-    levels, level = np.unique(values, return_inverse=True)
-    counts = np.zeros((len(chosen), len(levels)))
-    place = np.full(int(cluster.max()) + 1, -1)
-    place[chosen] = np.arange(len(chosen))
-    inside = place[cluster] >= 0
-    np.subtract.at(counts, (place[cluster[inside]], level[inside]), 1.0)
-    counts += np.bincount(level, minlength=len(levels))
-    below = np.cumsum(counts, axis=1) - counts
-    return np.asarray((below + (counts + 1) / 2)[:, level])
+def _counts_without(code: IntArray, cluster: IntArray, chosen: IntArray) -> FloatArray:
+    """Count each code among the items outside each chosen cluster: (chosen, codes)."""
+    total = np.bincount(code).astype(np.float64)
+    counts = np.tile(total, (len(chosen), 1))
+    inside = (cluster >= chosen[0]) & (cluster <= chosen[-1])
+    np.subtract.at(counts, (cluster[inside] - chosen[0], code[inside]), 1.0)
+    return counts
 
 
-def bootstrap_weights(
-    n: int, resamples: int, rng: np.random.Generator, chunk: int = 50
-) -> Iterator[FloatArray]:
-    """Yield resamples of n units as counts, `chunk` rows at a time: shape (rows, n)."""
+def _mid_ranks(counts: FloatArray) -> FloatArray:
+    """Mid-rank of each level, from how often each occurs: along the last axis."""
+    return np.asarray(np.cumsum(counts, axis=-1) - (counts - 1) / 2)
+
+
+def bootstrap_weights(n: int, resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+    """Yield resamples of n units as counts, some at a time: shape (rows, n)."""
+    # Products of larger blocks would go to several threads, which then wait for one another.
+    chunk = max(1, min(50, 100_000 // n))
     for start in range(0, resamples, chunk):
         rows = min(chunk, resamples - start)
         drawn = rng.integers(0, n, size=(rows, n))
