@@ -3,8 +3,8 @@
     python -m benchmarks [NAME …] [--json FILE]
 
 A benchmark is a module of this folder whose ``measure()`` yields rows made by `row`. It runs in a
-process of its own. Times are medians over repeats by `timed`; calls that are compared take turns
-in one run, so that a busy machine slows both alike.
+process of its own. Calls are timed by `timed`; those that are compared take turns in one run, so
+that a busy machine slows both alike.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def rows_of(name: str) -> list[dict[str, Any]]:
 
 
 class Seconds(NamedTuple):
-    """Medians over the repeats of a call: on the clock, and of the processor."""
+    """On the clock, the least of the repeats: what a quiet machine needs. Of the processor, the
+    median: ratios are made of these."""
 
     wall: float
     cpu: float
@@ -42,11 +43,12 @@ class Seconds(NamedTuple):
 
 def timed(*calls: Callable[[], object], repeats: int = 9) -> list[Seconds]:
     """Time some calls, which take turns; a first turn only warms up."""
-    found: list[list[Seconds]] = [[] for _ in calls]
+    found: list[list[tuple[float, float]]] = [[] for _ in calls]
     for turn in range(repeats + 1):
         for call, times in zip(calls, found, strict=True):
             wall, cpu = time.perf_counter(), time.process_time()
             call()
             if turn:
-                times.append(Seconds(time.perf_counter() - wall, time.process_time() - cpu))
-    return [Seconds(*map(median, zip(*times, strict=True))) for times in found]
+                times.append((time.perf_counter() - wall, time.process_time() - cpu))
+    both = (zip(*times, strict=True) for times in found)
+    return [Seconds(min(wall), median(cpu)) for wall, cpu in both]
