@@ -20,13 +20,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, requires, version
+from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -386,6 +387,44 @@ def twins(check: bool = False, *, root: Path | None = None) -> list[Path]:
     return [*changed, *left_over]
 
 
+def student(folder: Path | None = None, *, root: Path | None = None) -> list[Path]:
+    """Write every notebook without its solutions, for a class.
+
+    The exercises keep their cells and the hints of `rubricnb.checks`; the solutions are nowhere in
+    the files, so they cannot be unfolded.
+
+    Parameters
+    ----------
+    folder
+        Where to; default: ``_build/student`` of the clone.
+    root
+        The clone; see `notebooks`.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The notebooks written, in the order of the book.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     written = student(Path(folder))
+    ...     texts = [path.read_text("utf-8") for path in written]
+    >>> written[0].name, any("solution-start" in text for text in texts)
+    ('01_paradigms.ipynb', False)
+    """
+    root = root or find_root()
+    folder = folder or root / "_build" / "student"
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for stem in notebooks(root):
+        path = folder / f"{stem}.ipynb"
+        path.write_text(_twin(stem, root, _without_solutions), "utf-8")
+        written.append(path)
+    return written
+
+
 # Reading -----------------------------------------------------------------------------------------
 
 
@@ -402,12 +441,12 @@ def _files(node: Any) -> Iterator[str]:
             yield from _files(value)
 
 
-def _read(stem: str, root: Path) -> Any:
+def _read(stem: str, root: Path, edit: Callable[[str], str] = str) -> Any:
     """Read a notebook's text; its metadata keep only what every Jupyter front end knows."""
     import jupytext
 
     path = find_notebook(stem, root)
-    notebook = jupytext.read(path, fmt="md:myst")
+    notebook = jupytext.reads(edit(path.read_text("utf-8")), fmt="md:myst")
     notebook.metadata = type(notebook.metadata)(
         kernelspec={"display_name": "Python 3", "language": "python", "name": "python3"},
         rubricnb={"stem": path.stem},
@@ -728,11 +767,11 @@ def _digest_toolchain(root: Path) -> str:
     return digest.hexdigest()
 
 
-def _twin(stem: str, root: Path) -> str:
+def _twin(stem: str, root: Path, edit: Callable[[str], str] = str) -> str:
     """The twin's text: the notebook, and a first cell that fetches the rest where it is missing."""
     import nbformat
 
-    notebook = _read(stem, root)
+    notebook = _read(stem, root, edit)
     del notebook.metadata["rubricnb"]
     config = yaml.safe_load((root / "_config.yml").read_text("utf-8"))
     setup = nbformat.v4.new_code_cell(_SETUP.format(url=config["repository"]["url"]))
@@ -741,6 +780,19 @@ def _twin(stem: str, root: Path) -> str:
     return str(nbformat.writes(notebook)) + "\n"
 
 
+def _without_solutions(text: str) -> str:
+    """A notebook's text without solutions; exercises become headings that any front end shows."""
+    number = count(1)
+
+    def heading(fence: re.Match[str]) -> str:
+        return f"### Exercise {next(number)}{fence[1] and ': '}{fence[1]}\n"
+
+    return _EXERCISE_END.sub("", _EXERCISE.sub(heading, _SOLUTION.sub("", text)))
+
+
+_SOLUTION = re.compile(r"^```\{solution-start\}.*?^```\{solution-end\}\n```\n", re.M | re.S)
+_EXERCISE = re.compile(r"^```\{exercise-start\} *(.*)\n(?::.*\n)*```\n", re.M)
+_EXERCISE_END = re.compile(r"^```\{exercise-end\}\n```\n", re.M)
 _SETUP = """\
 # Opened elsewhere than in a clone (on Colab, say)? This fetches one. In a clone it does nothing.
 import importlib.util

@@ -63,6 +63,18 @@ def notebooks(
 
 
 @app.command()
+def student(
+    folder: Annotated[Path | None, typer.Argument(help="Default: _build/student.")] = None,
+) -> None:
+    """Write the notebooks without their solutions, for a class."""
+    from rubricnb.book import student as write
+
+    with _errors():
+        written = write(folder)
+        typer.echo(f"{len(written)} notebooks without solutions in {written[0].parent}")
+
+
+@app.command()
 def check(
     store: Annotated[bool, typer.Option(help="Also open the store of replies.")] = True,
 ) -> None:

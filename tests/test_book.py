@@ -1,5 +1,6 @@
 """Executing, staging and building, on a book of one page and one notebook."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -259,3 +260,16 @@ def test_a_bare_jupyter_book_build_says_what_to_run(small):
     )
     assert done.returncode != 0
     assert "make book" in done.stderr + done.stdout
+
+
+def test_a_class_gets_the_exercises_and_no_solutions(tmp_path):
+    written = book.student(tmp_path)
+    assert [path.stem for path in written] == book.notebooks()
+    for path in written:
+        source = (book.find_root() / "notebooks" / f"{path.stem}.md").read_text("utf-8")
+        cells = nbformat.read(path, 4).cells
+        text = "\n".join(cell.source for cell in cells)
+        assert "{solution-" not in text and "{exercise-" not in text
+        assert text.count("### Exercise ") == source.count("{exercise-start}") > 0
+        for solution in re.findall(r"\{solution-start\}.*?\n```\n(.*?)```\{sol", source, re.S):
+            assert solution.strip() not in text
