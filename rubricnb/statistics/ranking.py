@@ -27,11 +27,13 @@ from rubricnb.statistics._sides import shared_items, sides, take
 from rubricnb.statistics.equivalence import MARGINS, equivalence
 
 _MEASURES = ("kendall_tau", "flip_first", "flip_strict", "flip_expected", "discordant", "tied_once")
+_FLIPS = ("flip_strict", "flip_expected", "flip_first", "discordant")
 _CONTROLS = (
     ("re-ask", "fixed/half-1", "fixed/half-2"),
     ("forward against reverse", "balanced/forward", "balanced/reverse"),
     ("halves of shuffled", "shuffled/half-1", "shuffled/half-2"),
-    ("placebo against placebo", "placebo/half-1", "placebo/half-2"),
+    ("placebo against placebo", "placebo/half-2", "placebo/half-1"),
+    ("fixed against placebo", "fixed/half-1", "placebo/half-1"),
     ("forward against placebo", "balanced/forward", "placebo/half-1"),
     ("reverse against placebo", "balanced/reverse", "placebo/half-1"),
 )
@@ -124,8 +126,8 @@ def reversal_controls(
     DataFrame
         One row a group and comparison that its designs allow: ``comparison`` and the columns of
         `rank_reversal`. The comparisons are re-ask (two halves of fixed), forward against reverse
-        rotations, halves of shuffled, placebo against placebo, and each block of rotations against
-        a placebo half.
+        rotations, halves of shuffled, placebo against placebo, and a half of fixed and each block
+        of rotations against a placebo half.
 
     Examples
     --------
@@ -150,44 +152,50 @@ def reversal_controls(
 
 
 def reversal_effect(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
-    """Measure how many more winners flip under reordering than under a placebo, budget matched.
+    """Measure how many more winners flip when the ordering changes than when it does not.
 
-    The flips between a block of n rotations and a placebo half, minus those between the two placebo
-    halves, paired by prompt and averaged over the forward and the reverse block.
+    Flips between a block of n rotations and a placebo half, minus the control's flips against that
+    half, paired by prompt and averaged over the forward and the reverse block.
 
     Parameters
     ----------
     judgments, value
-        As in `rank_reversal`, with the designs balanced and placebo (of 2n reads).
+        As in `rank_reversal`, with the designs balanced, placebo and fixed (of 2n reads each).
     by
         Columns to group by; by default every condition column but the design.
 
     Returns
     -------
     DataFrame
-        One row a group and measure (``flip_first, flip_strict, flip_expected, discordant``):
-        ``measure, effect`` with a 95 % cluster t interval ``low, high``, ``p``, ``p_equivalent``
-        (TOST, ±0.05), ``mde`` (80 % power), ``reordered`` and ``placebo`` (the two terms),
-        ``n_prompts, n_clusters``, ``reason``.
+        One row a group, control and measure:
+
+        * ``control``: ``fixed``, a half of fixed reads, which like a block of rotations repeats one
+          wording: nothing differs but the ordering. ``placebo``, the other placebo half, which
+          averages over n wordings: where wordings matter it is nearer to the first half for that
+          reason alone, and its effect is too large;
+        * ``measure``: ``flip_strict``, ``flip_expected``, ``flip_first``, ``discordant``;
+        * ``effect`` with a 95 % cluster t interval ``low, high``, ``p``, ``p_equivalent`` (TOST,
+          ±0.05), ``mde`` (80 % power), ``reordered`` and ``controlled`` (the two terms),
+          ``n_prompts, n_clusters``, ``reason``.
 
     Raises
     ------
     ValueError
-        A group lacks one of the two designs.
+        A group lacks balanced or placebo. Without fixed that control's rows are NaN.
 
     Examples
     --------
     >>> import pandas as pd
     >>> orders = ["1-2-3", "2-3-1", "3-1-2", "3-2-1", "2-1-3", "1-3-2"]
     >>> judgments = pd.DataFrame({
-    ...     "item_id": (["a"] * 6 + ["b"] * 6) * 2, "cluster_id": "p", "group_id": "p",
-    ...     "candidate": (["x"] * 6 + ["y"] * 6) * 2,
-    ...     "design": ["balanced"] * 12 + ["placebo"] * 12,
-    ...     "ordering_index": [1, 2, 3, 4, 5, 6] * 4, "ordering": orders * 2 + ["1-2-3"] * 12,
-    ...     "score": [3] * 6 + [2] * 6 + [2] * 6 + [3] * 6})
-    >>> reversal_effect(judgments)[["measure", "effect"]].head(1)
-          measure  effect
-    0  flip_first     1.0
+    ...     "item_id": (["a"] * 6 + ["b"] * 6) * 3, "cluster_id": "p", "group_id": "p",
+    ...     "candidate": (["x"] * 6 + ["y"] * 6) * 3,
+    ...     "design": ["balanced"] * 12 + ["placebo"] * 12 + ["fixed"] * 12,
+    ...     "ordering_index": [1, 2, 3, 4, 5, 6] * 6, "ordering": orders * 2 + ["1-2-3"] * 24,
+    ...     "score": [3] * 6 + [2] * 6 + [2] * 6 + [3] * 6 + [2] * 6 + [3] * 6})
+    >>> reversal_effect(judgments)[["control", "measure", "effect"]].head(1)
+      control      measure  effect
+    0   fixed  flip_strict     1.0
     """
     rows = []
     for key, designs in _design_groups(judgments, by, value):
@@ -197,7 +205,7 @@ def reversal_effect(judgments: pd.DataFrame, by: By = None, value: Value = "scor
                 f"no judgments of the design {missing[0]!r}: the order effect on rankings compares "
                 "'balanced' with 'placebo'"
             )
-        rows += [{**key, **row} for row in _reversal_effect(designs)]
+        rows += [key | row for row in _reversal_effect(designs)]
     return pd.DataFrame(rows)
 
 
@@ -223,28 +231,35 @@ def _piece(designs: dict[str, Reads], name: str) -> Reads | None:
 
 
 def _reversal_effect(designs: dict[str, Reads]) -> list[dict[str, Any]]:
-    sides = {name: _piece(designs, name) for _, *pair in _CONTROLS[3:] for name in pair}
-    sides["balanced/forward"] = _piece(designs, "balanced/forward")
-    table = {}
-    for label, a, b in _CONTROLS[3:]:
-        side_a, side_b = sides[a], sides[b]
-        if side_a is None or side_b is None:
-            raise ValueError("a placebo design of one read has no halves; use placebo(n, 2 * n)")
-        measures, cluster, prompt = _compare(side_a, side_b)
-        frame = pd.DataFrame(measures, index=prompt).assign(cluster=cluster)
-        table[label] = frame
-    placebo, forward, reverse = table.values()
-    common = placebo.index.intersection(forward.index).intersection(reverse.index)
-    placebo, forward, reverse = (t.loc[common] for t in (placebo, forward, reverse))
-    cluster = placebo["cluster"].to_numpy()
+    base = _piece(designs, "placebo/half-1")
+    if base is None:
+        raise ValueError("a placebo design of one read has no halves; use placebo(n, 2 * n)")
+    forward, reverse = (
+        _flips(base, _piece(designs, f"balanced/{block}")) for block in ("forward", "reverse")
+    )
     rows = []
-    for name in ("flip_first", "flip_strict", "flip_expected", "discordant"):
-        reordered = (forward[name] + reverse[name]).to_numpy() / 2
-        row = {"measure": name, **_paired(reordered - placebo[name].to_numpy(), cluster)}
-        row |= {"reordered": mean_of(reordered), "placebo": mean_of(placebo[name].to_numpy())}
-        row |= {"n_prompts": len(common), "n_clusters": len(np.unique(cluster))}
-        rows.append(row | {"reason": _reason(len(common), len(np.unique(cluster)))})
+    for control, piece in (("fixed", "fixed/half-1"), ("placebo", "placebo/half-2")):
+        other = _piece(designs, piece)
+        still = _flips(base, other)
+        prompts = still.index.intersection(forward.index).intersection(reverse.index)
+        cluster = still.loc[prompts, "cluster"].to_numpy()
+        counts = {"n_prompts": len(prompts), "n_clusters": len(np.unique(cluster))}
+        reason = _reason(*counts.values()) if other else f"no two halves of {control} reads"
+        for name in _FLIPS:
+            moved = (forward.loc[prompts, name] + reverse.loc[prompts, name]).to_numpy() / 2
+            calm = still.loc[prompts, name].to_numpy()
+            row = {"control": control, "measure": name, **_paired(moved - calm, cluster)}
+            row |= {"reordered": mean_of(moved), "controlled": mean_of(calm)}
+            rows.append(row | counts | {"reason": reason})
     return rows
+
+
+def _flips(a: Reads, b: Reads | None) -> pd.DataFrame:
+    """Measures of each prompt, by its name, with its cluster; no rows without `b`."""
+    if b is None:
+        return pd.DataFrame(columns=["cluster", *_FLIPS], dtype=np.float64)
+    measures, cluster, prompt = _compare(a, b)
+    return pd.DataFrame(measures, index=prompt).assign(cluster=cluster)
 
 
 def _paired(difference: FloatArray, cluster: IntArray) -> dict[str, float]:

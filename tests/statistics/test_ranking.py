@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,8 @@ from planted import FIRST, make_judgments
 from scipy import stats
 
 import rubricnb as rb
+from rubricnb.judging.fitting import stand_in
+from rubricnb.judging.profiles import open_profile
 from rubricnb.permutation import balanced, fixed, placebo, shuffled
 from rubricnb.statistics import rank_reversal, reversal_controls, reversal_effect
 from rubricnb.statistics.ranking import prompt_measures
@@ -133,6 +137,7 @@ def test_controls_without_an_effect_agree_with_one_another():
         "forward against reverse",
         "halves of shuffled",
         "placebo against placebo",
+        "fixed against placebo",
         "forward against placebo",
         "reverse against placebo",
     ]
@@ -145,20 +150,27 @@ def test_only_possible_controls_are_returned():
     assert controls["comparison"].tolist() == ["forward against reverse"]
 
 
-def test_the_order_effect_is_the_mean_of_two_paired_differences():
+def effect_of(judgments, control="fixed", **options):
+    found = reversal_effect(judgments, **options)
+    return found[found["control"] == control].set_index("measure")
+
+
+@pytest.mark.parametrize("control", ["fixed", "placebo"])
+def test_the_order_effect_is_the_mean_of_two_paired_differences(control):
     judgments = all_designs(gamma=np.array(FIRST) * 4, concentration=0.5)
-    effect = reversal_effect(judgments).set_index("measure")
+    effect = effect_of(judgments, control)
     controls = reversal_controls(judgments).set_index("comparison")
     for name in effect.index:
         reordered = controls.loc[["forward against placebo", "reverse against placebo"], name]
-        placebo_flips = controls.loc["placebo against placebo", name]
-        assert effect.loc[name, "effect"] == pytest.approx(reordered.mean() - placebo_flips)
+        still = controls.loc[f"{control} against placebo", name]
+        assert effect.loc[name, "effect"] == pytest.approx(reordered.mean() - still)
         assert effect.loc[name, "reordered"] == pytest.approx(reordered.mean())
+        assert effect.loc[name, "controlled"] == pytest.approx(still)
         assert effect.loc[name, "low"] < effect.loc[name, "effect"] < effect.loc[name, "high"]
 
 
 def test_an_order_effect_is_found_and_its_absence_is_equivalent():
-    none = reversal_effect(all_designs(n_prompts=1500, concentration=2)).set_index("measure")
+    none = effect_of(all_designs(n_prompts=1500, concentration=2))
     assert none.loc["flip_expected", "p_equivalent"] < 0.05
     assert none.loc["flip_expected", "low"] < 0.01
     # Every text reacts in its own way to an ordering; the placebo shows one ordering only.
@@ -167,21 +179,45 @@ def test_an_order_effect_is_found_and_its_absence_is_equivalent():
     moved = texts["design"] == "balanced"
     shift = noise[texts["item_id"].cat.codes, texts["ordering_index"] - 1]
     texts["score"] = (texts["score"] + np.where(moved, shift, 0)).clip(1, 5)
-    found = reversal_effect(texts).set_index("measure")
+    found = effect_of(texts)
     assert found.loc["flip_expected", "p"] < 0.001
     assert found.loc["flip_expected", "effect"] > 0.03
 
 
-def test_the_interval_of_the_order_effect_covers_none():
-    hits = 0
-    for seed in range(60):
-        parts = [
-            competing(d, n_prompts=30, seed=10 * seed + i, quality_seed=seed, concentration=0.5)
-            for i, d in enumerate([balanced(5), placebo(5, 10)])
-        ]
-        row = reversal_effect(pd.concat(parts)).set_index("measure").loc["flip_expected"]
-        hits += row["low"] <= 0 <= row["high"]
-    assert hits >= stats.binom.ppf(0.0005, 60, 0.95)
+def without_order_effect(seed, temperature=1.0):
+    """Answers of a judge that wordings move and orderings do not."""
+    items = stand_in("mt-bench")
+    judge = replace(
+        open_profile("unbiased"), cluster_order_noise=0.0, order_noise=0.0, wording_noise=1.0
+    )
+    designs = [balanced(5), placebo(5, 10), fixed(5, 10)]
+    asked = rb.plan(items, designs, readout="score", temperature=temperature, seed=seed)
+    return rb.simulate(asked, items, judge, seed=seed)
+
+
+def test_the_interval_of_the_order_effect_covers_none_where_wordings_matter():
+    found = [reversal_effect(without_order_effect(seed)) for seed in range(40)]
+    table = pd.concat(found)
+    table["covers"] = (table["low"] <= 0) & (table["high"] >= 0)
+    hits = table.groupby(["control", "measure"])["covers"].sum()
+    assert (hits["fixed"] >= stats.binom.ppf(0.0005, 40, 0.95)).all()
+    # Five wordings against one: the other control sees an effect where there is none.
+    assert (hits["placebo"] < stats.binom.ppf(0.0005, 40, 0.95)).any()
+
+
+def test_a_greedy_judge_that_ignores_the_order_has_no_order_effect_at_all():
+    found = effect_of(without_order_effect(0, temperature=0.0))
+    assert (found[["effect", "low", "high"]] == 0).all(axis=None)
+    assert (found["p_equivalent"] == 0).all()
+    assert (found["controlled"] > 0).any()
+
+
+def test_without_fixed_the_matched_control_is_missing():
+    judgments = all_designs()
+    found = reversal_effect(judgments[judgments["design"] != "fixed"]).set_index("control")
+    assert found.loc["fixed", "effect"].isna().all()
+    assert (found.loc["fixed", "reason"] == "no two halves of fixed reads").all()
+    assert found.loc["placebo", "effect"].notna().all()
 
 
 # --- bad input -----------------------------------------------------------------------------------
