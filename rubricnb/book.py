@@ -35,6 +35,7 @@ from typing import Any
 import yaml
 
 import rubricnb
+from rubricnb.slides import slides
 
 WORKERS = 2  # notebooks executed at a time
 CELL_SECONDS = 900  # a cell of the book that runs longer than this hangs
@@ -345,6 +346,7 @@ def build(params: Path | None = None, *, root: Path | None = None) -> Path:
     stage = root / "_build" / "stage"
     _stage(executed, root, stage)
     _render(root, stage)
+    slides(executed, root, root / "_build" / "html" / "slides")
     page = root / "_build" / "html" / "index.html"
     print(f"the book: {page}")
     return page
