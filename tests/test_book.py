@@ -269,7 +269,8 @@ def test_a_class_gets_the_exercises_and_no_solutions(tmp_path):
         source = (book.find_root() / "notebooks" / f"{path.stem}.md").read_text("utf-8")
         cells = nbformat.read(path, 4).cells
         text = "\n".join(cell.source for cell in cells)
-        assert "{solution-" not in text and "{exercise-" not in text
+        assert "{solution-" not in text
+        assert "{exercise-" not in text
         assert text.count("### Exercise ") == source.count("{exercise-start}") > 0
         for solution in re.findall(r"\{solution-start\}.*?\n```\n(.*?)```\{sol", source, re.S):
             assert solution.strip() not in text
