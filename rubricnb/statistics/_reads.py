@@ -19,7 +19,10 @@ By = str | Sequence[str] | None
 
 GROUPING = ("judge", "dataset", "design", *CONDITIONS)
 _READ_COLUMNS = ("item_id", "cluster_id", "ordering_index", "ordering", "score")
-_OPTIONAL_COLUMNS = ("request_id", "dataset", "criterion", "group_id", "candidate", "design", "key")
+_OPTIONAL_COLUMNS = (
+    *("request_id", "dataset", "criterion", "criterion_ordering", "group_id", "candidate"),
+    *("design", "key"),
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,8 @@ class Reads:
     key
         Shape (items, reads): a code for everything that changes the answer, or None. Reads of an
         item with one key are copies of one answer.
+    criteria
+        Shape (items, reads): a code for the order of the criteria, or None in Setting 1.
     """
 
     items: pd.DataFrame
@@ -50,11 +55,20 @@ class Reads:
     orderings: IntArray
     probability: FloatArray | None
     key: IntArray | None
+    criteria: IntArray | None = None
 
     @property
     def n_options(self) -> int:
         """Number of options shown."""
         return int(self.orderings.shape[1])
+
+    @property
+    def arrangement(self) -> IntArray:
+        """Code of what a read's prompt listed in which order, scores and criteria; -1 not asked."""
+        if self.criteria is None:
+            return self.order
+        both = self.order * (self.criteria.max() + 1) + self.criteria
+        return np.asarray(np.where(self.order < 0, -1, both))
 
     @property
     def cluster(self) -> IntArray:
@@ -151,6 +165,9 @@ def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
     orderings = _decode([levels[u] for u in used])
     if probability is not None:
         probability = widen(probability[:, : orderings.shape[1]], np.nan, np.float64)
+    criteria = None
+    if "criterion_ordering" in part and part["criterion_ordering"].notna().any():
+        criteria = widen(codes_of(part["criterion_ordering"])[0], -1, np.int64)
     key = codes_of(part["key"])[0] if "key" in part else None
     if key is not None and len(key) > 1 and (key == key[0]).all():
         key = None  # not filled in
@@ -161,6 +178,7 @@ def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
         orderings=orderings,
         probability=probability,
         key=None if key is None else widen(key, -1, np.int64),
+        criteria=criteria,
     )
 
 
@@ -227,8 +245,9 @@ def _repeats(reads: Reads, keyed: bool) -> tuple[NDArray[np.bool_], bool]:
     """Find reads that repeat an earlier one's ordering (and key); do any two such differ?"""
     repeat = np.zeros(reads.value.shape, dtype=bool)
     differs = False
+    order = reads.arrangement
     for k in range(1, reads.value.shape[1]):
-        same = (reads.order[:, :k] == reads.order[:, [k]]) & (reads.order[:, [k]] >= 0)
+        same = (order[:, :k] == order[:, [k]]) & (order[:, [k]] >= 0)
         if keyed and reads.key is not None:
             same &= reads.key[:, :k] == reads.key[:, [k]]
         if same.any():

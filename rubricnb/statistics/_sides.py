@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -68,19 +69,17 @@ def take(side: Reads, piece: str | None) -> Reads:
     if piece.startswith("half"):
         first = np.arange(n_reads) < n_reads // 2
         kept = np.broadcast_to(first if piece == "half-1" else ~first, side.value.shape)
+    elif side.criteria is not None:
+        raise ValueError(
+            f"'/{piece}': rotations of the scores; here the criteria are reordered (Setting 2)"
+        )
     else:
         turn = np.r_[directions(side.orderings), 0][side.order]  # -1, never asked, finds the 0
         kept = turn == (1 if piece == "forward" else -1)
         if not kept.any():
             raise ValueError(f"'/{piece}': none of the orderings is a {piece} rotation of 1…n")
-    return Reads(
-        side.items,
-        np.where(kept, side.value, np.nan),
-        np.where(kept, side.order, -1),
-        side.orderings,
-        side.probability,
-        side.key,
-    )
+    value, order = np.where(kept, side.value, np.nan), np.where(kept, side.order, -1)
+    return replace(side, value=value, order=order)
 
 
 def shared_items(a: Reads, b: Reads) -> tuple[IntArray, IntArray]:

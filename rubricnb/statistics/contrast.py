@@ -261,7 +261,8 @@ def effective_reads(a: Reads, b: Reads) -> dict[str, float]:
 
 
 def _shows_orderings(side: Reads) -> bool:
-    order = np.where(side.order < 0, side.order.max(axis=1, keepdims=True), side.order)
+    order = side.arrangement
+    order = np.where(order < 0, order.max(axis=1, keepdims=True), order)
     return bool((order != order[:, :1]).any())
 
 

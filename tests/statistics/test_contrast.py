@@ -137,6 +137,21 @@ def test_effective_reads_of_partly_shared_noise():
     assert row.k_effective_b == pytest.approx(1 / (0.5 + 0.05), rel=0.12)
 
 
+@pytest.mark.parametrize(("temperature", "expected"), [(0.0, 1), (1.0, 6)])
+def test_effective_reads_of_reordered_criteria(temperature, expected):
+    """In Setting 2 every prompt lists the scores 1…n; what differs is the order of the criteria."""
+    items = rb.load("minibench")
+    asked = rb.plan_criteria(
+        items, [balanced(3), fixed(3, 6)], readout="score", temperature=temperature
+    )
+    judgments = rb.simulate(asked, items, "criterion-biased")
+    row = one(judgments, items)
+    assert row.k_effective_a == pytest.approx(6)
+    assert row.k_effective_b == pytest.approx(expected, rel=0.3)
+    with pytest.raises(ValueError, match="criteria are reordered"):
+        strategy_contrast(judgments, items, "balanced/forward", "fixed")
+
+
 def test_swapping_the_sides_turns_the_sign():
     judgments, items = two()
     ab, ba = one(judgments, items), one(judgments, items, a="fixed", b="balanced")
