@@ -30,6 +30,7 @@ LOGGER = logging.getLogger(__name__)
 NUMBER = re.compile(
     r"|[–—-]|nan|NaN|<NA>|[<>≤≥=]?\s*[-+−]?[\d.,]+\s*%?(\s*[\[(].*[\])])?(e[-+]\d+)?"
 )
+SENTENCE = 40  # characters; what is longer may wrap
 SCROLLS = {"class": "table-scroll", "tabindex": "0", "role": "region", "aria-label": "table"}
 
 
@@ -98,6 +99,9 @@ def _journal(html: str) -> str:
             if all(NUMBER.fullmatch(cell.get_text(strip=True)) for cell in column):
                 for cell in (*column, *(row[index] for row in head if index < len(row))):
                     cell["class"] = [*cell.get("class", []), "number"]
+        for cell in table.find_all("td"):
+            if len(cell.get_text(strip=True)) > SENTENCE:
+                cell["class"] = [*cell.get("class", []), "prose"]
         table.wrap(soup.new_tag("div", attrs=SCROLLS))
     return str(soup)
 

@@ -51,7 +51,8 @@ def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame
     verdicts
         What `rubricnb.data.verdicts` returns.
     unmeasured
-        Whether to list statements that were not measured.
+        Whether to list what was not measured about a judge or a dataset too. What was not measured
+        about all of them is always listed, with the reason.
 
     Returns
     -------
@@ -67,7 +68,8 @@ def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame
     >>> says_finds(verdicts(rb.claims("03"), found)).iloc[0].tolist()
     ['position bias v2, Table 1: items (hanna)', '= 576', '576', 'replicates']
     """
-    rows = verdicts if unmeasured else verdicts[verdicts["value"].notna()]
+    general = (verdicts["judge"] == "") & (verdicts["dataset"] == "")
+    rows = verdicts[verdicts["value"].notna() | general | unmeasured]
     where = rows["paper"] + ", " + rows["section"] + ": "
     return pd.DataFrame(
         {
@@ -124,7 +126,7 @@ def _said(row: Any) -> str:
 def _found(row: Any) -> str:
     value, low, high = row.value, row.low, row.high
     if np.isnan(value):
-        return "not measured here"
+        return str(row.reason)
     interval = "" if np.isnan(low) else f" [{low:.3g}, {high:.3g}]"
     return f"{value:.4g}{interval}"
 

@@ -30,13 +30,15 @@ def test_line_lists_every_judge_and_source():
     assert "designed quality" not in line
 
 
-def test_table_leaves_out_what_was_not_measured_unless_asked():
-    found = pd.DataFrame({"claim_id": ["v2/table-1/hanna"], "value": [576]})
-    rows = verdicts(rb.claims("03"), found)
-    assert len(pages.says_finds(rows)) == 1
+def test_table_leaves_out_judges_that_were_not_measured_unless_asked():
+    rows = verdicts(rb.claims("04"), pd.DataFrame({"claim_id": ["v2/4.2/sizes"], "value": [2]}))
+    rows.loc[rows.index[:3], "judge"] = "Gemma-3-27B"
+    assert len(pages.says_finds(rows)) == len(rows) - 3
     everything = pages.says_finds(rows, unmeasured=True)
     assert len(everything) == len(rows)
-    assert (everything["we find"] == "not measured here").sum() == len(rows) - 1
+    finds = everything["we find"]
+    assert finds[everything["statement"].str.contains("H100")].item().startswith("a property")
+    assert (finds == "not measured here").sum() == len(rows) - 2
 
 
 def test_table_prints_interval_and_tolerance():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -67,8 +69,9 @@ def claims(chapter: str | None = None) -> pd.DataFrame:
         compared with what we measure; ``identity``: inside the papers' own tables, recomputed
         from them); chapter; quantity in words; judge, dataset (empty: all of the paper's);
         published, the value; relation (``=``, ``<=`` or ``>=`` published); tolerance, in units of
-        the quantity; recompute, how (for an identity: a function of
-        `rubricnb.data.identities`); source_table, where the value is printed (empty: in the text).
+        the quantity; recompute, how (for an identity: a function of `rubricnb.data.identities`;
+        ``not recomputed:`` and why where no chapter can); source_table, where the value is
+        printed (empty: in the text).
         There is no verdict: `verdicts` computes it.
 
     Raises
@@ -115,7 +118,8 @@ def verdicts(claims: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     -------
     DataFrame
         The claims with value, low, high, verdict (one of ``VERDICTS``) and reason (why we cannot
-        say). A claim without a row in `found` was not measured: we cannot say.
+        say). A claim without a row in `found` was not measured: we cannot say, and the reason is
+        what it needs.
 
     Raises
     ------
@@ -143,10 +147,19 @@ def verdicts(claims: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     out["verdict"] = np.select([inside, outside], VERDICTS[:2], VERDICTS[2])
     out["reason"] = np.select(
         [inside | outside, out["value"].isna()],
-        ["", "not measured here"],
+        ["", [_needs(row) for row in out.to_dict("records")]],
         "the interval reaches over the edge of the tolerance",
     )
     return out
+
+
+def _needs(claim: dict[Hashable, Any]) -> str:
+    """Say why a claim was not measured."""
+    how = str(claim.get("recompute", ""))
+    if how.startswith("not recomputed: "):
+        return how.removeprefix("not recomputed: ")
+    about = [str(claim[name]) for name in ("judge", "dataset") if claim.get(name)]
+    return f"needs {' on '.join(about)}" if about else "not measured here"
 
 
 def _check_found(claims: pd.DataFrame, found: pd.DataFrame) -> None:

@@ -1,13 +1,7 @@
-"""Arithmetic inside the papers: what their tables say about their own statements.
-
-Each function recomputes one kind of statement from `published` tables alone, for the rows of
-``claims.csv`` whose ``kind`` is ``identity`` and whose ``recompute`` names it. It takes the row's
-judge and dataset (empty: all).
-"""
+"""Statements of arXiv:2602.02219, versions 1 and 2, that their own tables decide."""
 
 from __future__ import annotations
 
-import sys
 from fractions import Fraction
 
 import numpy as np
@@ -25,36 +19,6 @@ _ITEMS = {"MT-Bench": 320, "Vicuna": 320, "HANNA": 576, "SummEval": 1600}
 _RATED = ("HANNA", "SummEval")  # the datasets of the 9-option scale
 _THRESHOLD = 9.49  # the paper's 5 % point of χ² with 4 degrees of freedom
 _HALF_DIGIT = 0.05  # selection rates and χ² are printed with one decimal
-
-
-def recompute(claims: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Recompute every identity among the claims.
-
-    Parameters
-    ----------
-    claims
-        Rows of `rubricnb.data.claims`; rows of the kind ``claim`` are left out. Default: all.
-
-    Returns
-    -------
-    DataFrame
-        claim_id and value, as `rubricnb.data.verdicts` takes them.
-
-    Examples
-    --------
-    >>> from rubricnb.data import claims, verdicts
-    >>> identities = claims("05").query("kind == 'identity'")
-    >>> checked = verdicts(identities, recompute(identities)).set_index("claim_id")
-    >>> checked.verdict["v2/ends-imply-chi2"], checked.verdict["v2/direction/gemma-3-12b"]
-    ('replicates', 'does not replicate')
-    """
-    claims = _claims() if claims is None else claims
-    rows = claims[claims["kind"] == "identity"]
-    module = sys.modules[__name__]
-    values = [
-        float(getattr(module, row.recompute)(row.judge, row.dataset)) for row in rows.itertuples()
-    ]
-    return pd.DataFrame({"claim_id": rows["claim_id"].to_numpy(), "value": values})
 
 
 def mean_cramers_v(judge: str, dataset: str) -> float:
@@ -701,9 +665,8 @@ def efforts_with_the_chi2_of_table_2(judge: str, dataset: str) -> int:
     >>> efforts_with_the_chi2_of_table_2("GPT-OSS-20B", "hanna")
     0
     """
-    rows = _claims("11").query("judge == @judge and dataset == @dataset")
-    stated = rows.loc[rows["claim_id"].str.startswith("v2/appendix-c/effort/chi2"), "published"]
-    return int((stated == _position_bias(judge, dataset)["chi2"].round().item()).sum())
+    printed = _position_bias(judge, dataset)["chi2"].round().item()
+    return int((_efforts(judge, dataset) == printed).sum())
 
 
 def turns_of_chi2_over_efforts(judge: str, dataset: str) -> int:
@@ -714,9 +677,7 @@ def turns_of_chi2_over_efforts(judge: str, dataset: str) -> int:
     >>> turns_of_chi2_over_efforts("GPT-OSS-20B", "hanna")
     1
     """
-    rows = _claims("11").set_index("claim_id")["published"]
-    stated = [rows[f"v2/appendix-c/effort/chi2/{effort}"] for effort in ("low", "medium", "high")]
-    steps = np.sign(np.diff(stated))
+    steps = np.sign(np.diff(_efforts(judge, dataset)))
     return int((np.diff(steps) != 0).sum())
 
 
@@ -983,6 +944,337 @@ def criterion_balanced_minus_random(judge: str, dataset: str) -> float:
     """
     table = _criterion_ablation(judge, dataset)
     return float((table["balanced_r"] - table["random_r"]).item())
+
+
+def threshold_of_chi2(judge: str, dataset: str) -> float:
+    """Return the 5 % point of χ² with four degrees of freedom.
+
+    Examples
+    --------
+    >>> round(threshold_of_chi2("", ""), 2)
+    9.49
+    """
+    return float(chi2.isf(0.05, 4))
+
+
+def judges_with_a_significant_cell(judge: str, dataset: str) -> int:
+    """Count judges of v2's Table 2 whose χ² passes the 5 % threshold on some dataset.
+
+    Examples
+    --------
+    >>> judges_with_a_significant_cell("", "")
+    6
+    """
+    cells = _position_bias(judge, dataset)
+    return int(cells.loc[cells["chi2"] > _THRESHOLD, "judge"].nunique())
+
+
+def cells_first_above_uniform(judge: str, dataset: str) -> int:
+    """Count cells of v2's Table 2 in which the first position is chosen more often than 20 %.
+
+    Examples
+    --------
+    >>> cells_first_above_uniform("GPT-OSS-20B", "")
+    4
+    """
+    return int((_position_bias(judge, dataset)["pos1_pct"] > 20).sum())
+
+
+def cells_last_above_uniform(judge: str, dataset: str) -> int:
+    """Count cells of v2's Table 2 in which the last position is chosen more often than 20 %.
+
+    Examples
+    --------
+    >>> cells_last_above_uniform("Gemma-3-27B", "")
+    4
+    """
+    return int((_position_bias(judge, dataset)["pos5_pct"] > 20).sum())
+
+
+def model_families(judge: str, dataset: str) -> int:
+    """Count the model families of v2's judges.
+
+    Examples
+    --------
+    >>> model_families("", "")
+    3
+    """
+    return len(_sizes())
+
+
+def sizes_of_a_family(judge: str, dataset: str) -> int:
+    """Count the sizes in which the family with most of them is judged in v2.
+
+    Examples
+    --------
+    >>> sizes_of_a_family("", "")
+    2
+    """
+    return int(_sizes().max())
+
+
+def calls_of_the_study(judge: str, dataset: str) -> int:
+    """Count the judge calls of v2 as far as its text fixes them.
+
+    Three strategies of ten reads at five options; the rotations at two, three and nine; three
+    strategies over the criteria, one call a text; three more temperatures for the judges with a
+    sweep and three efforts for the others, both taken to be HANNA and SummEval under all three
+    strategies, which the text does not say.
+
+    Examples
+    --------
+    >>> calls_of_the_study("", "")
+    2164224
+    """
+    items = sum(_ITEMS.values())
+    rated = sum(_ITEMS[name] for name in _RATED)
+    options = 3 * _READS_PER_ITEM * items + (4 + 6) * items + 18 * rated
+    texts = {6: _ITEMS["HANNA"] // 6, 4: _ITEMS["SummEval"] // 4}
+    criteria = sum(3 * 2 * n * count for n, count in texts.items())
+    sweep = 3 * 3 * _READS_PER_ITEM * rated
+    return int(_sizes().sum()) * (options + criteria + sweep)
+
+
+def scales_whose_rotations_are_ten_reads(judge: str, dataset: str) -> int:
+    """Count v2's scales at which the balanced design, 2n rotations, is ten reads.
+
+    Examples
+    --------
+    >>> scales_whose_rotations_are_ten_reads("", "")
+    1
+    """
+    scales = published("scales")["n_options"].unique()
+    return sum(len(balanced(int(n)).orderings()) == _READS_PER_ITEM for n in scales)
+
+
+def ratio_of_v_without_a_preference(judge: str, dataset: str) -> float:
+    """Divide V that no preference gives on the smallest dataset by that on the largest.
+
+    Ten independent reads of each item at five options; see `cramers_v_floor`.
+
+    Examples
+    --------
+    >>> round(ratio_of_v_without_a_preference("", ""), 2)
+    2.24
+    """
+    reads = _READS_PER_ITEM * np.array([min(_ITEMS.values()), max(_ITEMS.values())])
+    few, many = cramers_v_floor(reads, 5)
+    return float(few / many)
+
+
+def share_of_the_gain_without_balance(judge: str, dataset: str) -> float:
+    """RANDOM − FIXED over BALANCED − FIXED in v2's Table 3, summed where BALANCED beats FIXED.
+
+    Examples
+    --------
+    >>> round(share_of_the_gain_without_balance("", ""), 2)
+    0.96
+    """
+    cells = published("strategy_ablation").pivot(
+        index=["judge", "dataset"], columns="contrast", values="delta_r"
+    )
+    gain = cells.loc[sorted(_winners())].sum()
+    return float(1 - gain["balanced-random"] / gain["balanced-fixed"])
+
+
+def rank_correlation_of_the_two_axes(judge: str, dataset: str) -> float:
+    """Spearman's ρ over judges of mean V (v2, Table 4, five options) and mean ΔPos (Table 5).
+
+    Examples
+    --------
+    >>> round(rank_correlation_of_the_two_axes("", ""), 2)
+    -0.14
+    """
+    options = _scales()[5]
+    criteria = published("criterion_order").groupby("judge")["mean_delta_pos"].mean()
+    return float(spearmanr(options, criteria[options.index]).statistic)
+
+
+def cells_that_flip_without_a_gain(judge: str, dataset: str) -> int:
+    """Count cells whose interval of BALANCED − FIXED holds 0 and whose winners flip all the same.
+
+    v2's Tables 3 and 7 share SummEval; "flip" is at least the lowest rate of Table 7.
+
+    Examples
+    --------
+    >>> cells_that_flip_without_a_gain("", "")
+    3
+    """
+    cells = _contrasts("balanced-fixed").merge(_rank_reversal(""), on=["judge", "dataset"])
+    same = (cells["ci_low"] <= 0) & (cells["ci_high"] >= 0)
+    return int((same & (cells["top1_flip_pct"] >= lowest_flip_rate("", ""))).sum())
+
+
+def p_of_bias_and_flips(judge: str, dataset: str) -> float:
+    """P value of Spearman's correlation of V (v2, Table 2) with flipped winners (Table 7).
+
+    Examples
+    --------
+    >>> round(p_of_bias_and_flips("", ""), 2)
+    0.15
+    """
+    cells = _rank_reversal("").merge(_position_bias("", ""), on=["judge", "dataset"])
+    v = np.sqrt(cells["chi2"] / cells["dataset"].map(_ITEMS))  # up to a factor
+    return float(spearmanr(v, cells["top1_flip_pct"]).pvalue)
+
+
+def largest_fall_of_chi2_over_efforts(judge: str, dataset: str) -> float:
+    """Largest fall of χ² between two reasoning efforts of v2's appendix C, in %.
+
+    Examples
+    --------
+    >>> round(largest_fall_of_chi2_over_efforts("GPT-OSS-20B", "hanna"))
+    77
+    """
+    stated = _efforts(judge, dataset)
+    return float(100 * (1 - stated.min() / stated.max()))
+
+
+def judges_with_all_gains_positive(judge: str, dataset: str) -> int:
+    """Count judges of the family named all of whose four Δ in v1's Table 2 are positive.
+
+    Examples
+    --------
+    >>> judges_with_all_gains_positive("GPT", "")
+    2
+    """
+    table = published("permutation_vs_repeat")
+    table = table[table["judge"].str.startswith(judge)]
+    return int((table.groupby("judge")["delta"].min() > 0).sum())
+
+
+def rank_of_the_gain_in_rho(judge: str, dataset: str) -> int:
+    """Rank of a judge's Δ of Spearman's ρ among the judges of v1's Table 2; 1 is the largest.
+
+    Examples
+    --------
+    >>> rank_of_the_gain_in_rho("Qwen3-32B-Think", "hanna")
+    2
+    """
+    gains = _gains("spearman_rho", dataset).set_index("judge")["delta"]
+    return int(gains.rank(ascending=False)[judge])
+
+
+def p_of_v1s_bias_and_gain(judge: str, dataset: str) -> float:
+    """One-sided p value of Spearman's correlation of v1's position bias with its mean gain.
+
+    The bias is the mean distance from 20 % in Table 5, the gain the mean Δ in Table 2.
+
+    Examples
+    --------
+    >>> round(p_of_v1s_bias_and_gain("", ""), 2)
+    0.76
+    """
+    bias = _distance_from_uniform()
+    gain = published("permutation_vs_repeat").groupby("judge")["delta"].mean()
+    return float(spearmanr(bias, gain[bias.index], alternative="greater").pvalue)
+
+
+def rank_of_v1s_position_bias(judge: str, dataset: str) -> int:
+    """Rank of a judge by the mean distance from 20 % in v1's Table 5; 1 is the smallest.
+
+    Examples
+    --------
+    >>> rank_of_v1s_position_bias("OSS-120B", "")
+    1
+    """
+    return int(_distance_from_uniform().rank()[judge])
+
+
+def pairs_where_the_smaller_is_more_biased(judge: str, dataset: str) -> int:
+    """Count the pairs of a small and a large model of v1 whose small one is farther from 20 %.
+
+    Examples
+    --------
+    >>> pairs_where_the_smaller_is_more_biased("", "")
+    3
+    """
+    bias = _distance_from_uniform()
+    pairs = (
+        ("GPT-4.1-mini", "GPT-4.1"),
+        ("Qwen3-8B", "Qwen3-32B"),
+        ("Qwen3-8B-Think", "Qwen3-32B-Think"),
+    )
+    return sum(bool(bias[small] > bias[large]) for small, large in pairs)
+
+
+def columns_where_the_least_biased_is_below_gpt(judge: str, dataset: str) -> int:
+    """Count comparisons of v1's Table 2 in which a judge's r or ρ is below a GPT-4.1's.
+
+    Two datasets, two statistics, GPT-4.1 and GPT-4.1-mini: eight comparisons, all under
+    permutation.
+
+    Examples
+    --------
+    >>> columns_where_the_least_biased_is_below_gpt("OSS-120B", "")
+    8
+    """
+    table = published("permutation_vs_repeat")
+    columns = table.pivot(index=["dataset", "statistic"], columns="judge", values="permutation")
+    return int(columns[["GPT-4.1", "GPT-4.1-mini"]].gt(columns[judge], axis=0).to_numpy().sum())
+
+
+def cells_where_permutation_disperses(judge: str, dataset: str) -> int:
+    """Count cells of v1's Table 3 in which reads differ more under permutation than in repeats.
+
+    Examples
+    --------
+    >>> cells_where_permutation_disperses("", "")
+    14
+    """
+    table = published("within_item_sd")
+    return int((table["permutation"] > table["repeat"]).sum())
+
+
+def rows_that_prefer_an_end(judge: str, dataset: str) -> int:
+    """Count rows of v1's Table 5 in which the first or the last position is chosen most often.
+
+    Examples
+    --------
+    >>> rows_that_prefer_an_end("", "")
+    24
+    """
+    return int(_score_position(judge).idxmax(axis=1).isin([1, 5]).sum())
+
+
+def judges_that_choose_the_first_above_uniform(judge: str, dataset: str) -> int:
+    """Count judges of v1's Table 5 whose mean share of the first position is above 20 %.
+
+    Examples
+    --------
+    >>> judges_that_choose_the_first_above_uniform("", "")
+    7
+    """
+    return int((_score_position("").groupby("judge")[1].mean() > 20).sum())
+
+
+def judges_that_choose_the_last_above_uniform(judge: str, dataset: str) -> int:
+    """Count judges of v1's Table 5 whose mean share of the last position is above 20 %.
+
+    Examples
+    --------
+    >>> judges_that_choose_the_last_above_uniform("", "")
+    5
+    """
+    return int((_score_position("").groupby("judge")[5].mean() > 20).sum())
+
+
+def _sizes() -> pd.Series:
+    """Return how many sizes of each model family v2 judges with."""
+    judges = pd.Series(published("scales")["judge"].unique())
+    return judges.groupby(judges.str.rpartition("-")[0]).size()
+
+
+def _efforts(judge: str, dataset: str) -> pd.Series:
+    """Return the χ² that v2's appendix C states: low, medium, high."""
+    rows = _claims("11").query("judge == @judge and dataset == @dataset").set_index("claim_id")
+    names = [f"v2/appendix-c/effort/chi2/{effort}" for effort in ("low", "medium", "high")]
+    return rows.loc[names, "published"]
+
+
+def _distance_from_uniform() -> pd.Series:
+    """Return the mean distance from 20 % in v1's Table 5, by judge."""
+    return (_score_position("") - 20).abs().mean(axis=1).groupby("judge").mean()
 
 
 def _position_bias(judge: str, dataset: str) -> pd.DataFrame:

@@ -1,0 +1,94 @@
+"""The errata page, recomputed while it is rendered: `rubricnb.data.errata` as text.
+
+```{errata-count}
+```
+```{errata-list} contradicted
+```
+```{errata-holds}
+```
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+from docutils import nodes
+from plain_table import plain_table
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+import rubricnb
+from rubricnb.data.errata import CONSEQUENCES, errata
+from rubricnb.pages import says_finds
+
+FOLDER = Path(rubricnb.__file__).parent / "data"
+
+
+class Errata(SphinxDirective):
+    def checked(self) -> pd.DataFrame:
+        for path in (*FOLDER.glob("published/*.csv"), *FOLDER.glob("identities/*.py")):
+            self.env.note_dependency(str(path))
+        return errata()
+
+
+class Count(Errata):
+    """How many statements of each paper were recomputed, and what became of them."""
+
+    def run(self) -> list[nodes.Node]:
+        checked = self.checked()
+        rows = []
+        for paper, group in checked.groupby("paper", sort=False):
+            failing = [int((group["consequence"] == name).sum()) for name in CONSEQUENCES]
+            counts = [len(group), len(group) - sum(failing), *failing]
+            rows.append([str(paper), *(str(count) for count in counts)])
+        rows.sort()
+        header = ["paper", "recomputed", "hold", *CONSEQUENCES]
+        return [plain_table(header, rows, right=range(1, len(header)))]
+
+
+class List(Errata):
+    """The statements that do not hold, of one consequence, each with an anchor of its own."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        name = self.arguments[0]
+        if name not in CONSEQUENCES:
+            raise self.error(f"no consequence {name!r}; there are: {', '.join(CONSEQUENCES)}")
+        checked = self.checked().query("consequence == @name")
+        entries = zip(checked.itertuples(), says_finds(checked).itertuples(), strict=True)
+        return [nodes.definition_list("", *[_entry(*e) for e in entries], classes=["errata"])]
+
+
+class Holds(Errata):
+    """The statements that hold."""
+
+    def run(self) -> list[nodes.Node]:
+        table = says_finds(self.checked().query("verdict == 'holds'"))
+        header = ["statement", "paper says", "we find"]
+        return [plain_table(header, table[header].to_numpy().tolist())]
+
+
+def _entry(row: tuple, line: tuple) -> nodes.definition_list_item:
+    anchor = nodes.make_id(f"erratum-{row.claim_id}")
+    term = nodes.term("", line.statement, ids=[anchor])
+    link = nodes.reference("", "", nodes.literal("", row.claim_id), refid=anchor, internal=True)
+    numbers = nodes.paragraph(
+        "",
+        "",
+        nodes.Text(f"The paper says {line._2}; we find "),
+        nodes.strong("", line._3),
+        nodes.Text(". "),
+        link,
+        classes=["numbers"],
+    )
+    meaning = nodes.paragraph("", row.meaning)
+    return nodes.definition_list_item("", term, nodes.definition("", numbers, meaning))
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_directive("errata-count", Count)
+    app.add_directive("errata-list", List)
+    app.add_directive("errata-holds", Holds)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,166 @@
+"""Statements of the RULERS paper that its own tables decide."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from rubricnb.data.papers import published
+
+_WITHOUT_CALIBRATION = "w/o WGR Calibration"
+
+
+def cells_where_tables_3_and_4_agree(judge: str, dataset: str) -> int:
+    """Count datasets whose QWK of the whole method is the same in Tables 3 and 4 (GPT-4o-mini).
+
+    Examples
+    --------
+    >>> cells_where_tables_3_and_4_agree("", "")
+    3
+    """
+    main = _qwk().xs("GPT-4o-mini", level="backbone")["RULERS"]
+    return int((_ablation()["Full RULERS"] == main).sum())
+
+
+def cells_where_rulers_is_best(judge: str, dataset: str) -> int:
+    """Count the cells of Table 3 (dataset and backbone) in which RULERS has the highest QWK.
+
+    Examples
+    --------
+    >>> cells_where_rulers_is_best("", "")
+    12
+    """
+    return int((_qwk().idxmax(axis=1) == "RULERS").sum())
+
+
+def smallest_lead(judge: str, dataset: str) -> float:
+    """Return the smallest lead of RULERS over the best baseline in Table 3.
+
+    Examples
+    --------
+    >>> round(smallest_lead("", ""), 4)
+    0.0039
+    """
+    table = _qwk()
+    return float((table["RULERS"] - table.drop(columns="RULERS").max(axis=1)).min())
+
+
+def baselines_below_rulers_without_calibration(judge: str, dataset: str) -> int:
+    """Count the nine baselines (Table 3, GPT-4o-mini) that RULERS beats without its calibration.
+
+    Examples
+    --------
+    >>> baselines_below_rulers_without_calibration("", "")
+    4
+    """
+    baselines = _qwk().xs("GPT-4o-mini", level="backbone").drop(columns="RULERS")
+    return int(baselines.lt(_ablation()[_WITHOUT_CALIBRATION], axis=0).to_numpy().sum())
+
+
+def datasets_where_calibration_matters_most(judge: str, dataset: str) -> int:
+    """Count datasets of Table 4 whose QWK is lowest without calibration.
+
+    Examples
+    --------
+    >>> datasets_where_calibration_matters_most("", "")
+    3
+    """
+    return int((_ablation().idxmin(axis=1) == _WITHOUT_CALIBRATION).sum())
+
+
+def datasets_where_locking_matters_more(judge: str, dataset: str) -> int:
+    """Count, of the datasets named, those that lose more without locking than without evidence.
+
+    Examples
+    --------
+    >>> datasets_where_locking_matters_more("", "SummHF")
+    1
+    """
+    table = _ablation().loc[[dataset]]
+    return int((table["w/o Rubric Locking"] < table["w/o Evidence Verify"]).sum())
+
+
+def datasets_where_evidence_matters_more(judge: str, dataset: str) -> int:
+    """Count, of the datasets named, those that lose more without evidence than without locking.
+
+    Examples
+    --------
+    >>> datasets_where_evidence_matters_more("", "DREsS")
+    1
+    """
+    return len([dataset]) - datasets_where_locking_matters_more(judge, dataset)
+
+
+def cells_where_8b_is_worst(judge: str, dataset: str) -> int:
+    """Count the cells of Table 3 (method and dataset) whose QWK is lowest with Llama-3.1-8B.
+
+    Examples
+    --------
+    >>> cells_where_8b_is_worst("", "")
+    10
+    """
+    by_backbone = _qwk().unstack("backbone").stack("method", future_stack=True)
+    return int((by_backbone.idxmin(axis=1) == "Llama-3.1-8B").sum())
+
+
+def datasets_where_rulers_varies_least(judge: str, dataset: str) -> int:
+    """Count datasets of Table 3 on which RULERS' QWK has the smallest range over backbones.
+
+    Examples
+    --------
+    >>> datasets_where_rulers_varies_least("", "")
+    2
+    """
+    by_dataset = _qwk().groupby("dataset")
+    spread = by_dataset.max() - by_dataset.min()
+    return int((spread.idxmin(axis=1) == "RULERS").sum())
+
+
+def datasets_where_the_small_model_suffices(judge: str, dataset: str) -> int:
+    """Count datasets on which RULERS with GPT-4o-mini is above all baselines of larger models.
+
+    Larger: GPT-4o and Llama-3.1-70B.
+
+    Examples
+    --------
+    >>> datasets_where_the_small_model_suffices("", "")
+    2
+    """
+    table = _qwk()
+    small = table.xs("GPT-4o-mini", level="backbone")["RULERS"]
+    larger = table[table.index.isin(["GPT-4o", "Llama-3.1-70B"], level="backbone")]
+    return int((small > larger.drop(columns="RULERS").max(axis=1).groupby("dataset").max()).sum())
+
+
+def methods_with_calibration(judge: str, dataset: str) -> int:
+    """Count the methods of Table 2 that are ticked for calibration.
+
+    Examples
+    --------
+    >>> methods_with_calibration("", "")
+    4
+    """
+    table = published("rulers_capabilities").set_index("feature")
+    return int((table.loc["distributional calibration"] == "yes").sum())
+
+
+def variants_with_levels_in_another_order(judge: str, dataset: str) -> int:
+    """Count variants of Table 6 in which the levels, not the criteria, stand in another order.
+
+    Examples
+    --------
+    >>> variants_with_levels_in_another_order("", "")
+    1
+    """
+    orders = published("rulers_variants").set_index("variant")["level_order"]
+    return int((orders != orders["standard"]).sum())
+
+
+def _qwk() -> pd.DataFrame:
+    """Return Table 3: (dataset, backbone) by method."""
+    table = published("rulers_qwk")
+    return table.pivot(index=["dataset", "backbone"], columns="method", values="qwk")
+
+
+def _ablation() -> pd.DataFrame:
+    """Return Table 4: dataset by setting."""
+    return published("rulers_ablation").pivot(index="dataset", columns="setting", values="qwk")

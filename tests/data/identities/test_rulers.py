@@ -1,0 +1,49 @@
+import pytest
+
+from rubricnb.data import published
+from rubricnb.data.identities import rulers
+
+
+@pytest.fixture(scope="module")
+def qwk():
+    return {(r.method, r.dataset, r.backbone): r.qwk for r in published("rulers_qwk").itertuples()}
+
+
+def test_leads_against_a_loop(qwk):
+    leads = [
+        value - max(qwk[method, dataset, backbone] for method in ("DHS", "MTS", "AutoScore"))
+        for (name, dataset, backbone), value in qwk.items()
+        if name == "RULERS"
+    ]
+    assert rulers.cells_where_rulers_is_best("", "") == sum(lead > 0 for lead in leads)
+    assert rulers.smallest_lead("", "") == pytest.approx(min(leads))
+
+
+def test_worst_backbone_against_a_loop(qwk):
+    backbones = {backbone for *_, backbone in qwk}
+    worst = sum(
+        min(backbones, key=lambda b, m=method, d=dataset: qwk[m, d, b]) == "Llama-3.1-8B"
+        for method, dataset in {(m, d) for m, d, _ in qwk}
+    )
+    assert rulers.cells_where_8b_is_worst("", "") == worst
+
+
+def test_without_calibration_against_a_loop(qwk):
+    left = published("rulers_ablation").query("setting == 'w/o WGR Calibration'")
+    beaten = sum(
+        row.qwk > qwk[method, row.dataset, "GPT-4o-mini"]
+        for row in left.itertuples()
+        for method in ("DHS", "MTS", "AutoScore")
+    )
+    assert rulers.baselines_below_rulers_without_calibration("", "") == beaten
+
+
+def test_range_over_backbones_against_a_loop(qwk):
+    least = 0
+    for dataset in {d for _, d, _ in qwk}:
+        spread = {}
+        for method in {m for m, *_ in qwk}:
+            values = [v for (m, d, _), v in qwk.items() if (m, d) == (method, dataset)]
+            spread[method] = max(values) - min(values)
+        least += min(spread, key=spread.get) == "RULERS"
+    assert rulers.datasets_where_rulers_varies_least("", "") == least

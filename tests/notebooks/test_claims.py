@@ -1,0 +1,67 @@
+"""Every claim has its verdict computed by the chapter it names, and by no other."""
+
+import ast
+import re
+
+import jupytext
+import pytest
+
+from rubricnb import book
+from rubricnb.data import claims
+
+ROOT = book.find_root()
+STEMS = book.notebooks(ROOT)
+# Profiles of simulated judges look alike, but begin with a placeholder or a judge.
+CLAIM_ID = re.compile(r"(v1|v2|scoring|rulers)/[^{]")
+
+
+def code(stem):
+    cells = jupytext.read(ROOT / "notebooks" / f"{stem}.md").cells
+    return "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+
+
+def patterns(stem):
+    """Claim ids in a chapter's code, a placeholder standing for one part of the path."""
+    tree = ast.parse(code(stem))
+    inner = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)
+             for part in ast.walk(node) if part is not node}  # fmt: skip
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            text = "".join(p.value if isinstance(p, ast.Constant) else "{}" for p in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in inner:
+            text = node.value
+        else:
+            continue
+        if CLAIM_ID.match(text):
+            found.add(re.escape(text).replace(r"\{\}", "[^/]+"))
+    return found
+
+
+def of_chapter(stem):
+    rows = claims()
+    return rows[rows.chapter == stem]
+
+
+@pytest.mark.parametrize("stem", [stem for stem in STEMS if len(of_chapter(stem))])
+def test_a_chapter_computes_its_own_claims(stem):
+    rows = of_chapter(stem)
+    by_hand = rows[(rows.kind == "claim") & ~rows.recompute.str.startswith("not recomputed: ")]
+    known = [re.compile(pattern) for pattern in patterns(stem)]
+    missing = [c for c in by_hand.claim_id if not any(p.fullmatch(c) for p in known)]
+    assert missing == []
+    if (rows.kind == "identity").any():
+        assert "identities.recompute(" in code(stem)
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_a_chapter_computes_no_claim_of_another(stem):
+    others = claims().query("chapter != @stem").claim_id
+    known = [re.compile(pattern) for pattern in patterns(stem)]
+    assert [c for c in others if any(p.fullmatch(c) for p in known)] == []
+
+
+def test_a_chapter_that_is_not_there_yet_has_identities_only():
+    # Their verdicts stand on the errata page.
+    rows = claims()
+    assert set(rows.kind[~rows.chapter.isin(STEMS)]) <= {"identity"}
