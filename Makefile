@@ -16,7 +16,7 @@ endif
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL = book
-.PHONY: book test test-book bench env lint notebooks student clean help
+.PHONY: book test test-book bench env lint notebooks pdf student clean help
 
 book: env  ## execute the notebooks that changed, build the book, print the path to open
 	$(PY) -m rubricnb book
@@ -41,6 +41,9 @@ lint: env  ## formatting, style, types, twins in step
 
 notebooks: env  ## write each notebook's .ipynb twin from its text
 	$(PY) -m rubricnb notebooks
+
+pdf: book $(VENV)/browser  ## print the book into one PDF file
+	CHROMIUM='$(CHROMIUM)' $(PY) -m rubricnb pdf
 
 student: env  ## write the notebooks without their solutions into _build/student
 	$(PY) -m rubricnb student

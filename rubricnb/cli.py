@@ -75,6 +75,15 @@ def student(
 
 
 @app.command()
+def pdf() -> None:
+    """Print the built book into one PDF file, with Chromium."""
+    from rubricnb.printing import pdf as print_book
+
+    with _errors():
+        typer.echo(f"the book on paper: {print_book()}")
+
+
+@app.command()
 def check(
     store: Annotated[bool, typer.Option(help="Also open the store of replies.")] = True,
 ) -> None:
