@@ -12,6 +12,8 @@ from rubricnb.judging.contract import Judge
 ENGINES = {
     "embedded": ("embedded:EmbeddedJudge", "[:PATH.gguf]", "llama.cpp in this process; default"),
     "openai": ("openai:OpenAIJudge", ":MODEL[@BASE_URL]", "any OpenAI-compatible endpoint"),
+    "ray": ("ray:RayJudge", ":SPEC", "one of these on every GPU of a Ray cluster"),
+    "vllm": ("vllm:VLLMJudge", ":MODEL", "vLLM in this process: one GPU machine"),
     "simulated": ("simulated:SimulatedJudge", ":PROFILE", "a planted bias, known exactly"),
 }
 
@@ -22,8 +24,8 @@ def open_judge(spec: str, **options: Any) -> Judge:
     Parameters
     ----------
     spec
-        ``embedded``, ``embedded:PATH.gguf``, ``openai:MODEL``, ``openai:MODEL@BASE_URL`` or
-        ``simulated:PROFILE``.
+        ``embedded``, ``embedded:PATH.gguf``, ``openai:MODEL``, ``openai:MODEL@BASE_URL``,
+        ``vllm:MODEL`` or ``simulated:PROFILE``.
     options
         Go to the engine's class: concurrency, timeout, threads, seed, …
 
