@@ -19,6 +19,7 @@ from rubricnb.judging.prices import (
     price_of,
     typical_tokens,
 )
+from rubricnb.judging.registry import inner
 from rubricnb.judging.results import results_folder, slug_of
 from rubricnb.judging.run import rendered, with_readout
 
@@ -61,7 +62,7 @@ def estimate(
     spec = judge if isinstance(judge, str) else judge.slug
     requests = with_readout(requests, judge)
     part, scale = sample(requests)
-    unopened = _Unopened(spec, deterministic=not spec.startswith("openai:"))
+    unopened = _Unopened(spec, deterministic=not inner(spec).startswith("openai:"))
     asked = rendered(part, unopened if isinstance(judge, str) else judge)  # type: ignore[arg-type]
     known, no_price = price_of(judge, price)
     calls = Calls.of(asked, destination(judge)[0]).scaled(scale)

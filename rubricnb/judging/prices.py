@@ -155,11 +155,11 @@ def destination(judge: Judge | str) -> tuple[str, str]:
     (('api.openai.com', 'gpt-4.1'), ('', ''))
     """
     if isinstance(judge, str):
-        if not judge.startswith("openai:"):
-            return "", ""
-        from rubricnb.judging.registry import open_judge
+        from rubricnb.judging.registry import inner, open_judge
 
-        judge = open_judge(judge)  # connects to nobody
+        if not inner(judge).startswith("openai:"):
+            return "", ""
+        judge = open_judge(inner(judge))  # connects to nobody
     return getattr(judge, "host", ""), getattr(judge, "model", "")
 
 

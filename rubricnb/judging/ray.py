@@ -21,7 +21,7 @@ _INSTALL = "python -m pip install 'rubricnb[ray]'"
 _WINDOW = 65_536  # requests in one dataset: bounds the driver's memory and how long keys are leased
 _BLOCKS = 4  # at least so many for each actor, so that none waits long for the last one
 _ATTEMPTS = 4  # a block that ends its actor so often is at fault itself
-_FACTS = ("slug", "source", "identity", "deterministic", "readouts")
+_FACTS = ("slug", "source", "identity", "deterministic", "readouts", "host", "model")
 
 
 class RayJudge:
@@ -47,7 +47,7 @@ class RayJudge:
         together. What an actor that dies had in hand is asked again, and nothing else.
     options
         Go to the judge in each actor. Keys of endpoints do not: they are taken from the
-        environment that Ray was started in.
+        environment that Ray was started in. Limits, such as a rate, hold for each actor.
 
     Raises
     ------
@@ -178,7 +178,7 @@ class _Actor:
 def _facts(spec: str, options: dict[str, Any]) -> dict[str, Any]:
     judge = open_judge(spec, **options)
     try:
-        return {name: getattr(judge, name) for name in _FACTS}
+        return {name: getattr(judge, name) for name in _FACTS if hasattr(judge, name)}
     finally:
         judge.close()
 
