@@ -13,7 +13,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import islice
 from math import nan
@@ -32,6 +32,7 @@ from rubricnb.judging.prices import Budget, price_of
 from rubricnb.judging.progress import Progress
 from rubricnb.judging.readout import Reading, read
 from rubricnb.judging.results import recorded_judgments
+from rubricnb.judging.sharing import IntArray, Limit, walk
 from rubricnb.judging.store import Store
 from rubricnb.permutation import decode
 from rubricnb.prompts import PLACEBO_EDITS, render
@@ -129,7 +130,7 @@ def run(
             budget = _budget(judge, max_calls, max_cost, price)
             rows = _Rows(to_ask, judge) if collect else None
             asking = _Asking(
-                lambda: rendered(to_ask, judge, force_replicates),
+                lambda: rendered(to_ask, judge, force_replicates, walked=True),
                 len(to_ask), judge, store, fresh, budget, rows.add if rows else None,
             )  # fmt: skip
             if getattr(judge, "host", ""):
@@ -147,7 +148,9 @@ def _part(requests: Requests, judge: Judge, force: bool) -> tuple[Iterator[Reque
     return rendered(part, judge, force), scale
 
 
-def rendered(requests: Requests, judge: Judge, force_replicates: bool = False) -> Iterator[Request]:
+def rendered(
+    requests: Requests, judge: Judge, force_replicates: bool = False, walked: bool = False
+) -> Iterator[Request]:
     """Render requests one by one, each with the key of everything that changes its answer.
 
     Parameters
@@ -158,6 +161,8 @@ def rendered(requests: Requests, judge: Judge, force_replicates: bool = False) -
         Gives the identity that goes into the keys.
     force_replicates
         Give every replicate of a greedy request to a deterministic judge a key of its own.
+    walked
+        In the order of `rubricnb.judging.sharing.walk` instead of the plan's.
 
     Yields
     ------
@@ -171,8 +176,9 @@ def rendered(requests: Requests, judge: Judge, force_replicates: bool = False) -
     >>> first.key == again.key, first.choices
     (True, ('1', '2', '3', '4', '5'))
     """
-    source = _Source(requests)
-    for row in _rows(requests):
+    order = walk(requests) if walked else np.arange(len(requests))
+    source = _Source(requests, order)
+    for row in _rows(requests, order):
         request = source.request(row)
         replicate = request.replicate if force_replicates else _replicate(request, judge)
         yield replace(request, key=_key(request, judge, replicate))
@@ -240,7 +246,8 @@ def ask(
         def receive(request: Request, reply: Reply) -> None:
             replies[request.request_id] = replace(reply, request_id=request.request_id)
 
-        asking = _Asking(lambda: iter(keyed), len(keyed), judge, store, fresh, budget, receive)
+        walked = sorted(keyed, key=lambda r: [m.content for m in r.messages])
+        asking = _Asking(lambda: iter(walked), len(keyed), judge, store, fresh, budget, receive)
         if getattr(judge, "host", ""):
             _announce(judge, asking, keyed)
         asking.fill()
@@ -308,8 +315,8 @@ class _Asking:
             elif self.receive is not None:
                 self.receive(request, reply)
 
-        tokens = _Tokens()
-        for reply in self.judge.answer(self._missing(requests, received)):
+        tokens = _Tokens(getattr(self.judge, "tokens", None))
+        for reply in self.judge.answer(map(tokens.ask, self._missing(requests, received))):
             key = self.key_of.pop(reply.request_id)
             self.store.put(key, self.judge.slug, reply)
             self.budget.received(reply)
@@ -373,22 +380,37 @@ class _Asking:
 class _Tokens:
     """Sums for the line behind the progress."""
 
+    tokenise: Callable[[Request], Sequence[int]] | None
+    limit: Limit = field(default_factory=Limit)
     sent: int = 0
     cached: int = 0
     failed: int = 0
 
+    def ask(self, request: Request) -> Request:
+        """Count what this request adds to the least that must be computed."""
+        text = "".join(m.content for m in request.messages)
+        self.limit.add(self.tokenise(request) if self.tokenise else text)
+        return request
+
     def add(self, reply: Reply, budget: Budget) -> str:
+        """Count a reply; returns the line."""
         self.sent += reply.prompt_tokens
         self.cached += reply.cached_tokens
         self.failed += reply.finish == "error"
         parts = []
         if self.sent:
             parts.append(f"{self.cached / self.sent:.0%} of {self.sent:,} tokens from the cache")
+            parts.append(f"{self.sent - self.cached:,} computed, {self._needed()} needed")
         if budget.spent:
             parts.append(f"${budget.spent:.2f}")
         if self.failed:
             parts.append(f"{self.failed:,} failed")
         return ", ".join(parts)
+
+    def _needed(self) -> str:
+        if self.tokenise:
+            return f"{self.limit.distinct:,}"
+        return f"about {self.limit.distinct / self.limit.total * self.sent:,.0f}"
 
 
 def _budget(
@@ -430,12 +452,12 @@ def _announce(
 class _Source:
     """What requests are rendered from: items and rubrics, ready to look up."""
 
-    def __init__(self, requests: Requests) -> None:
+    def __init__(self, requests: Requests, order: IntArray) -> None:
         from rubricnb.judging.simulated import option_quality, wording
 
         items = requests.source
         self.items: Items = items
-        self.wording = iter(wording(requests))
+        self.wording = iter(wording(requests)[order])
         self.records = dict(zip(items["item_id"], items.itertuples(), strict=True))
         self.of_text: dict[str, list[str]] = {}
         for text, item in zip(items["text_id"], items["item_id"], strict=True):
@@ -755,11 +777,11 @@ def _known(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _rows(requests: Requests) -> Iterator[Any]:
+def _rows(requests: Requests, order: IntArray) -> Iterator[Any]:
     """Rows as named tuples; in parts, for ``itertuples`` alone makes a list of every column."""
     frame = pd.DataFrame(requests)
     for start in range(0, len(frame), _ROWS):
-        yield from frame.iloc[start : start + _ROWS].itertuples(index=False)
+        yield from frame.iloc[order[start : start + _ROWS]].itertuples(index=False)
 
 
 def _blocks(requests: Iterable[Request]) -> Iterator[list[Request]]:
