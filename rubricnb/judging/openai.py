@@ -249,11 +249,16 @@ class OpenAIJudge:
         if self._loop is None:
             from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 
+            key = self._key()
+            if not key and self.key_variable and self.host:
+                raise ValueError(
+                    f"no key for {self.base_url}: set the environment variable {self.key_variable}"
+                )
             timeout, retries, _ = self._limits
             loop = asyncio.new_event_loop()
             self._client = AsyncOpenAI(
                 base_url=self.base_url,
-                api_key=self._key() or "none",  # the client insists on one
+                api_key=key or "none",  # the client insists on one
                 timeout=Timeout(timeout, connect=min(timeout, 30)),
                 max_retries=retries,
                 http_client=DefaultAsyncHttpxClient(
@@ -269,12 +274,7 @@ class OpenAIJudge:
 
     def _key(self) -> str | None:
         """The key, kept nowhere but in the client."""
-        key = os.environ.get(self.key_variable) if self.key_variable else None
-        if not key and self.key_variable and self.host:
-            raise ValueError(
-                f"no key for {self.base_url}: set the environment variable {self.key_variable}"
-            )
-        return key
+        return os.environ.get(self.key_variable) if self.key_variable else None
 
     async def _paced(self, http_request: Any) -> None:
         """Wait before every call, retries included."""
@@ -305,13 +305,14 @@ class OpenAIJudge:
         call = _Call(self, request, self._post)
         try:
             reply = await call.reply()
+            reply = replace(reply, text=self._hide(reply.text))
             self._heard, self._quiet_since = True, time.monotonic()
         except JudgeError:
             raise
         except Exception as problem:  # whatever an endpoint sends, the run goes on
             if self._stops(problem):
                 raise JudgeError(self._advice(problem)) from None
-            reply = call.failed(self._hide(f"{type(problem).__name__}: {problem}"))
+            reply = call.failed(f"{type(problem).__name__}: {self._said(problem)}")
         return replace(reply, seconds=time.monotonic() - asked)
 
     async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -338,7 +339,7 @@ class OpenAIJudge:
     def _advice(self, problem: Exception) -> str:
         from openai import APIConnectionError, APIStatusError
 
-        said = self._hide(str(problem))
+        said = self._said(problem)
         quiet = time.monotonic() - self._quiet_since
         if self._heard and quiet > self._limits[-1]:
             minutes = f"{quiet / 60:.0f} min"
@@ -359,13 +360,17 @@ class OpenAIJudge:
                 said += "; plan with temperature=1.0, the only one this model has"
         return f"{self.identity} refused: {said}"
 
+    def _said(self, problem: Exception) -> str:
+        """What an endpoint complains of; it may repeat a part of the key."""
+        return re.sub(r"\bsk-[\w*-]{6,}", "sk-…", self._hide(str(problem)))[:500]
+
     def _hide(self, text: str) -> str:
-        """Keep keys out of messages, even where an endpoint repeats one."""
+        """Take out the key wherever an endpoint repeats it."""
         known = (os.environ.get(name) for name in _KEYS.values())
         for key in (self._key(), *known):
             if key and len(key) > 3:
                 text = text.replace(key, "…")
-        return re.sub(r"\bsk-[\w*-]{6,}", "sk-…", text)[:500]
+        return text
 
 
 class _Unusable(ValueError):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cache
-from itertools import islice
+from itertools import chain, islice
 from math import nan
 from operator import mul
 from pathlib import Path
@@ -316,32 +316,40 @@ class _Asking:
                 self.receive(request, reply)
 
         tokens = _Tokens(getattr(self.judge, "tokens", None))
-        for reply in self.judge.answer(map(tokens.ask, self._missing(requests, received))):
-            key = self.key_of.pop(reply.request_id)
-            self.store.put(key, self.judge.slug, reply)
-            self.budget.received(reply)
-            note = tokens.add(reply, self.budget)
-            for request in self.under_way.pop(key):
-                received(request, reply, note)
+        while True:
+            others: list[Request] = []
+            for reply in self._answers(map(tokens.ask, self._missing(requests, received, others))):
+                key = self.key_of.pop(reply.request_id)
+                self.store.put(key, self.judge.slug, reply)
+                self.budget.received(reply)
+                note = tokens.add(reply, self.budget)
+                for request in self.under_way.pop(key):
+                    received(request, reply, note)
+            if not others or self.budget.exhausted:
+                return
+            time.sleep(_POLL)
+            requests = iter(others)
+
+    def _answers(self, requests: Iterator[Request]) -> Iterator[Reply]:
+        for first in requests:  # a judge is not bothered with nothing
+            yield from self.judge.answer(chain([first], requests))
 
     def _missing(
-        self, requests: Iterator[Request], found: Callable[[Request, Reply], None]
+        self,
+        requests: Iterator[Request],
+        found: Callable[[Request, Reply], None],
+        others: list[Request],
     ) -> Iterator[Request]:
-        """Requests without a stored reply, each key once; what another run asks comes last."""
-        others: list[Request] = []
+        """Requests without a stored reply, each key once.
+
+        What another run is asking goes to `others`. It is never waited for in here, where a judge
+        takes its next request: this run's own answers would wait too, and the other run for them.
+        """
         for block in _blocks(requests):
             for request in self._claimed(block, found, others):
                 if not self.budget.allows(request, self.host):
                     return
                 yield request
-        while others:
-            waiting, others = others, []
-            for request in self._claimed(waiting, found, others):
-                if not self.budget.allows(request, self.host):
-                    return
-                yield request
-            if others:
-                time.sleep(_POLL)
 
     def _claimed(
         self,

@@ -1,11 +1,9 @@
 """The client of every endpoint, against a small server on loopback."""
 
 import asyncio
-import importlib.util
-import sys
-from pathlib import Path
 
 import pytest
+from endpoint import completion, endpoint
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,14 +16,6 @@ from rubricnb.judging.openai import (
     label_probabilities,
     probabilities_at,
 )
-
-_spec = importlib.util.spec_from_file_location(
-    "rubricnb_test_endpoint", Path(__file__).with_name("endpoint.py")
-)
-_module = importlib.util.module_from_spec(_spec)
-sys.modules[_spec.name] = _module
-_spec.loader.exec_module(_module)
-completion, endpoint = _module.completion, _module.endpoint
 
 CHOICES = ("3", "1", "2")
 
