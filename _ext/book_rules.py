@@ -2,6 +2,7 @@
 
 * A glued frame with a caption is numbered as a table, not as a figure (jupyter-book#1585).
 * An image without a description for those who cannot see it is a warning, so the build fails.
+* What a cell shows as HTML is a table and nothing else: a text under judgment cannot act on a page.
 * Vector figures are transparent and follow the dark theme; wide tables scroll by themselves.
 * No script but the theme's and ours: what `_static/vendor` holds is loaded where it is used.
 """
@@ -31,6 +32,12 @@ NUMBER = re.compile(
     r"|[–—-]|nan|NaN|<NA>|[<>≤≥=]?\s*[-+−]?[\d.,]+\s*%?(\s*[\[(].*[\])])?(e[-+]\d+)?"
 )
 SENTENCE = 40  # characters; what is longer may wrap
+# All that a frame's HTML is made of. pandas' Styler does not escape what stands in its cells.
+TABLE_TAGS = {
+    "br", "caption", "col", "colgroup", "div", "p", "style", "table", "tbody", "td", "tfoot", "th",
+    "thead", "tr",
+}  # fmt: skip
+TABLE_ATTRIBUTES = {"class", "colspan", "halign", "id", "rowspan", "scope", "style", "valign"}
 SCROLLS = {"class": "table-scroll", "tabindex": "0", "role": "region", "aria-label": "table"}
 
 
@@ -81,13 +88,27 @@ class JournalTables(SphinxPostTransform):
 
     def run(self) -> None:
         for raw in list(self.document.findall(nodes.raw)):
-            if "html" in raw.get("format", "") and "<table" in raw.astext():
-                html = _journal(raw.astext())
+            shown = "<table" in raw.astext() or _is_output(raw)
+            if shown and "html" in raw.get("format", ""):
+                html = journal(raw.astext())
                 raw.replace_self(nodes.raw("", html, format="html"))
 
 
-def _journal(html: str) -> str:
+def _is_output(node: nodes.Node) -> bool:
+    while node := node.parent:
+        if "cell_output" in getattr(node, "attributes", {}).get("classes", ()):
+            return True
+    return False
+
+
+def journal(html: str) -> str:
+    """Lay out the tables in what a cell shows as HTML; show every other tag as text."""
     soup = BeautifulSoup(html, "html.parser")
+    first = next((tag for tag in soup.find_all(True) if tag.name != "div"), None)
+    for tag in soup.find_all(True):
+        if tag.name not in TABLE_TAGS or (tag.name == "style" and tag is not first):
+            tag.replace_with(str(tag))
+        tag.attrs = {k: v for k, v in tag.attrs.items() if k in TABLE_ATTRIBUTES}
     for style in soup.find_all("style"):
         if not style.string or "scoped" in style.attrs or not style.string.strip():
             style.decompose()  # pandas' own; a Styler's rules stay

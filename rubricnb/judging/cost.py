@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
-from importlib.resources import files
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from rubricnb.frames import Requests
-from rubricnb.judging.contract import Judge
+from rubricnb.judging.contract import Judge, Request
+from rubricnb.judging.prices import (
+    CHARACTERS_PER_TOKEN,
+    Price,
+    destination,
+    price_of,
+    typical_tokens,
+)
+from rubricnb.judging.registry import inner
 from rubricnb.judging.results import results_folder, slug_of
 from rubricnb.judging.run import rendered, with_readout
 
-_CHARACTERS_PER_TOKEN = 4.0  # English prose with every tokeniser in use, within about 15 %
-_FEEDBACK_TOKENS = 200  # a typical feedback
 _SAMPLE = 4000  # requests rendered; a larger plan is scaled up from whole items
 
 
@@ -55,23 +61,81 @@ def estimate(
     """
     spec = judge if isinstance(judge, str) else judge.slug
     requests = with_readout(requests, judge)
-    sample, scale = _sample(requests)
-    unopened = _Unopened(spec, deterministic=not spec.startswith("openai:"))
-    calls, prompt, shared = _count(sample, judge if not isinstance(judge, str) else unopened)
-    completion = calls * _completion_tokens(requests)
+    part, scale = sample(requests)
+    unopened = _Unopened(spec, deterministic=not inner(spec).startswith("openai:"))
+    asked = rendered(part, unopened if isinstance(judge, str) else judge)  # type: ignore[arg-type]
+    known, no_price = price_of(judge, price)
+    calls = Calls.of(asked, destination(judge)[0]).scaled(scale)
     row: dict[str, Any] = {
         "judge": spec,
         "readout": ", ".join(map(str, requests["readout"].unique())),
         "requests": len(requests),
-        "calls": round(calls * scale),
-        "prompt_tokens": round(prompt * scale),
-        "shared_tokens": round(shared * scale),
-        "completion_tokens": round(completion * scale),
+        "calls": calls.number,
+        "prompt_tokens": calls.prompt_tokens,
+        "shared_tokens": calls.shared_tokens,
+        "completion_tokens": calls.completion_tokens,
     }
     row["hours"], no_hours = _hours(spec, row)
-    row["price"], no_price = _price(spec, row, price)
-    row["reason"] = "; ".join(filter(None, (no_hours, no_price)))
+    row["price"] = calls.cost(known) if known else np.nan
+    row["reason"] = "; ".join(filter(None, (no_hours, no_price and f"price: {no_price}")))
     return pd.DataFrame([row])
+
+
+class Calls(NamedTuple):
+    """Distinct prompts and their tokens; of these, so many are shared with the prompt before."""
+
+    number: int
+    prompt_tokens: int
+    shared_tokens: int
+    completion_tokens: int
+
+    @classmethod
+    def of(cls, requests: Iterable[Request], host: str) -> Calls:
+        """Count; `host` as in `rubricnb.judging.prices.typical_tokens`."""
+        seen: set[str] = set()
+        prompt = completion = 0.0
+        shared = 0
+        before = ""
+        for request in requests:
+            if request.key in seen:
+                continue
+            seen.add(request.key)
+            sent, received = typical_tokens(request, host)
+            prompt += sent
+            completion += received
+            text = request.messages[0].content
+            shared += _common_prefix(before, text)
+            before = text
+        return cls(
+            len(seen), round(prompt), round(shared / CHARACTERS_PER_TOKEN), round(completion)
+        )
+
+    def scaled(self, scale: float) -> Calls:
+        """Return the counts of a plan so many times larger."""
+        return Calls(*(round(count * scale) for count in self))
+
+    def cost(self, price: Price) -> float:
+        """Return the dollars, if all that is shared comes from the provider's cache."""
+        return price.of(self.prompt_tokens, self.shared_tokens, self.completion_tokens)
+
+
+def sample(requests: Requests) -> tuple[Requests, float]:
+    """Take whole items from a large plan; returns also how many times larger the plan is.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> requests = rb.plan(rb.load("minibench"), rb.shuffled(5, 50))
+    >>> part, scale = sample(requests)
+    >>> len(requests), len(part), scale
+    (9000, 3000, 3.0)
+    """
+    if len(requests) <= _SAMPLE:
+        return requests, 1.0
+    ids = requests["item_id"].unique()
+    step = int(np.ceil(len(requests) / _SAMPLE))
+    part = requests[requests["item_id"].isin(ids[::step])]
+    return part, len(requests) / len(part)
 
 
 @dataclass(frozen=True)
@@ -83,43 +147,12 @@ class _Unopened:
     source: Literal["live"] = "live"
 
 
-def _sample(requests: Requests) -> tuple[Requests, float]:
-    if len(requests) <= _SAMPLE:
-        return requests, 1.0
-    ids = requests["item_id"].unique()
-    step = int(np.ceil(len(requests) / _SAMPLE))
-    part = requests[requests["item_id"].isin(ids[::step])]
-    return part, len(requests) / len(part)
-
-
-def _count(requests: Requests, judge: Any) -> tuple[int, float, float]:
-    """Distinct prompts, their tokens, and the tokens each shares with the prompt before it."""
-    seen: set[str] = set()
-    characters = shared = 0
-    before = ""
-    for request in rendered(requests, judge):
-        if request.key in seen:
-            continue
-        seen.add(request.key)
-        text = request.messages[0].content
-        characters += len(text)
-        shared += _common_prefix(before, text)
-        before = text
-    return len(seen), characters / _CHARACTERS_PER_TOKEN, shared / _CHARACTERS_PER_TOKEN
-
-
 def _common_prefix(a: str, b: str) -> int:
     low, high = 0, min(len(a), len(b))
     while low < high:  # slices compare in C: a binary search beats a loop over characters
         middle = (low + high + 1) // 2
         low, high = (middle, high) if a[:middle] == b[:middle] else (low, middle - 1)
     return low
-
-
-def _completion_tokens(requests: Requests) -> float:
-    """Tokens of a typical answer, averaged over the plan."""
-    feedback = (requests["readout"] == "feedback").mean()
-    return float(feedback * _FEEDBACK_TOKENS + (1 - feedback) * 3)
 
 
 def _hours(spec: str, row: dict[str, Any]) -> tuple[float, str]:
@@ -133,21 +166,3 @@ def _hours(spec: str, row: dict[str, Any]) -> tuple[float, str]:
     if not tokens:
         return np.nan, "hours: no recorded run of this judge; try rubricnb.run(…, max_calls=20)"
     return seconds / tokens * (row["prompt_tokens"] - row["shared_tokens"]) / 3600, ""
-
-
-def _price(
-    spec: str, row: dict[str, Any], price: tuple[float, float, float] | None
-) -> tuple[float, str]:
-    engine, _, model = spec.partition(":")
-    if engine != "openai" or "@" in model:
-        if price is None:
-            return 0.0, ""
-    elif price is None:
-        table = pd.read_csv(str(files("rubricnb.judging") / "prices.csv")).set_index("model")
-        if model not in table.index:
-            return np.nan, f"price: not known for {model!r}; pass price=(input, cached, output)"
-        price = tuple(table.loc[model, ["input", "cached", "output"]])
-    assert price is not None
-    fresh = row["prompt_tokens"] - row["shared_tokens"]
-    tokens = np.array([fresh, row["shared_tokens"], row["completion_tokens"]])
-    return float(tokens @ np.array(price) / 1e6), ""

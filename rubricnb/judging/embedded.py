@@ -77,12 +77,14 @@ class EmbeddedJudge(OpenAIJudge):
             concurrency=concurrency,
             timeout=600,
             retries=1,
-            api_key=self._engine.key,
         )
         self.slug = f"{slug(_base_name(weights))}-embedded"
         self.identity = (
             f"llama.cpp (xllamacpp {version('xllamacpp')}) weights sha256:{sha256(weights)}"
         )
+
+    def _key(self) -> str:
+        return self._engine.key
 
     def close(self) -> None:
         """Stop the engine and free its memory."""

@@ -9,20 +9,32 @@ import os
 import re
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from ipaddress import ip_address
+from queue import SimpleQueue
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from rubricnb.judging.contract import Finish, Readout, Reply, Request
+from rubricnb.judging.prices import CHARACTERS_PER_TOKEN
 from rubricnb.judging.readout import answer_text
 
-Server = Literal["openai", "llama.cpp", "vllm"]
+Server = Literal["openai", "openrouter", "vllm", "llama.cpp", "other"]
 
 _OPENAI = "https://api.openai.com/v1"
+_HOSTED: dict[str, Server] = {"api.openai.com": "openai", "openrouter.ai": "openrouter"}
+_KEYS = {"api.openai.com": "OPENAI_API_KEY", "openrouter.ai": "OPENROUTER_API_KEY"}
+_CONTINUES = ("vllm", "llama.cpp")  # servers that go on from a given beginning of the answer
 _FEEDBACK_TOKENS = 1024
+_REASONING_TOKENS = 16_384  # room to think before the answer
+_REASONS = re.compile(r"^(o\d|gpt-5(?!.*chat)|gpt-oss)|reason|think")
 _LABEL_TOKENS = 4
+_TOP = 20  # alternatives per token: as many as OpenAI and vLLM give
 _NEGLIGIBLE = 1e-4  # a label prefix less probable than this is not followed further
+
+Post = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
 class Step(NamedTuple):
@@ -32,8 +44,16 @@ class Step(NamedTuple):
     alternatives: dict[str, float]
 
 
+class JudgeError(RuntimeError):
+    """The judge cannot go on: a wrong key, an unknown model, no such readout, nobody there."""
+
+
 class OpenAIJudge:
     """A judge behind an OpenAI-compatible endpoint.
+
+    Nothing is sent before the first request. A failed call is sent again with growing pauses, or
+    after as long as the endpoint asks for (``Retry-After``); what fails for good is one reply with
+    its error, and what would fail for every request stops the run with a `JudgeError`.
 
     Parameters
     ----------
@@ -42,23 +62,30 @@ class OpenAIJudge:
     base_url
         The endpoint, ending in ``/v1``; default: OpenAI's.
     server
-        What answers there: ``openai`` (also OpenRouter and everything unknown), ``llama.cpp`` or
-        ``vllm``. Default: the endpoint is asked. The last two can continue a given beginning of
-        the answer, so for them ``logprobs`` needs one or two tokens; the first writes its feedback
-        and the probabilities are read where the score stands in it.
+        What answers there: ``openai``, ``openrouter``, ``vllm``, ``llama.cpp`` or ``other``.
+        Default: the endpoint is asked. ``vllm`` and ``llama.cpp`` can continue a given beginning of
+        the answer, so for them ``logprobs`` needs one or two tokens; with the others the judge
+        writes its feedback and the probabilities are read where the score stands in it.
     concurrency
         Requests in flight at once.
+    requests_per_minute, tokens_per_minute
+        Limits to keep, retries included; tokens sent and received.
     timeout
-        Seconds until a request is given up and retried.
+        Seconds until a call is given up and sent again.
     retries
-        How often a failed request is sent again (with the client's back-off, heeding Retry-After).
-    api_key
-        Default: ``$OPENAI_API_KEY`` (for OpenRouter ``$OPENROUTER_API_KEY``). Kept nowhere else.
-
-    Raises
-    ------
-    ValueError
-        No key for an endpoint that needs one.
+        How often a failed call is sent again.
+    patience
+        Seconds without any answer after which the run stops.
+    key_variable
+        Name of the environment variable that holds the key. Default: ``OPENAI_API_KEY`` for OpenAI
+        and for this machine, ``OPENROUTER_API_KEY`` for OpenRouter; any other host is sent a key
+        only if this names one. The key itself is in no parameter and is written nowhere.
+    check_model
+        Whether an answer by another model than the one asked for is an error. False for a
+        deployment that goes by another name than its model.
+    extra
+        More parameters for the body of every call, such as OpenRouter's ``{"provider": …}``; part
+        of the judge's identity.
 
     Examples
     --------
@@ -78,61 +105,120 @@ class OpenAIJudge:
         *,
         server: Server | None = None,
         concurrency: int = 16,
-        timeout: float = 180,
+        requests_per_minute: float | None = None,
+        tokens_per_minute: float | None = None,
+        timeout: float = 600,
         retries: int = 6,
-        api_key: str | None = None,
+        patience: float = 1800,
+        key_variable: str | None = None,
+        check_model: bool = True,
+        extra: dict[str, Any] | None = None,
     ) -> None:
         self.model = model
         self.base_url = (base_url or _OPENAI).rstrip("/")
+        self.host = _host(self.base_url)
         self.slug = slug(model)
-        self.identity = f"{self.base_url} {model}"
+        self.extra = extra or {}
+        more = f" {json.dumps(self.extra, sort_keys=True)}" if extra else ""
+        self.identity = f"{self.base_url} {model}{more}"
         self.concurrency = concurrency
-        self._client_options: dict[str, Any] = {
-            "base_url": self.base_url,
-            "api_key": api_key or _key(self.base_url),
-            "timeout": timeout,
-            "max_retries": retries,
-        }
+        self.check_model = check_model
+        self.key_variable = key_variable or _KEYS.get(self.host or "api.openai.com")
+        self._limits = timeout, retries, patience
+        self._requests = _Pace(requests_per_minute)
+        self._tokens = _Pace(tokens_per_minute)
+        self._server = server or _HOSTED.get(self.host)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._client: Any = None
-        self._server = server
+        self._heard = False  # whether there was ever a good answer
+        self._quiet_since = 0.0  # the last good answer, or the beginning
 
     @property
     def server(self) -> Server:
         """What answers at the endpoint."""
         if self._server is None:
-            hosted = any(h in self.base_url for h in ("api.openai.com", "openrouter.ai"))
-            self._server = "openai" if hosted else self._ask_server()
+            self._server = self._ask_server()
         return self._server
 
     @property
     def deterministic(self) -> bool:
         """Whether greedy answers repeat: a hosted endpoint's do not, a server of one's own's do."""
-        return self.server != "openai"
+        return self.server in _CONTINUES
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
-        """Answer requests, `concurrency` at a time, as answers come."""
-        loop = self._start()
-        _ = self.server  # asked once, before the first request
-        pending: set[Future[Reply]] = set()
+        """Answer requests, `concurrency` at a time, as answers come.
+
+        When the judge cannot go on, what is under way is still waited for: it may be paid already.
+        """
         source = iter(requests)
-        exhausted = False
+        replies: SimpleQueue[Reply | BaseException] = SimpleQueue()
+        under_way: set[Future[None]] = set()
+        trouble: BaseException | None = None
+        count = 0
+        self._quiet_since = time.monotonic()
         try:
-            while not exhausted or pending:
-                while not exhausted and len(pending) < self.concurrency:
+            while True:
+                while trouble is None and count < self.concurrency:
                     request = next(source, None)
                     if request is None:
-                        exhausted = True
                         break
-                    pending.add(asyncio.run_coroutine_threadsafe(self._answer(request), loop))
-                if not pending:
+                    self._begin(request, replies, under_way)
+                    count += 1
+                if not count:
                     break
-                done, pending = wait(pending, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield future.result()
+                reply = replies.get()
+                count -= 1
+                if isinstance(reply, Reply):
+                    yield reply
+                else:
+                    trouble = trouble or reply
         finally:
-            for future in pending:
-                future.cancel()
+            for call in list(under_way):
+                call.cancel()
+        if trouble is not None:
+            raise trouble
+
+    def first_call(self, request: Request) -> tuple[str, dict[str, Any]]:
+        """Return path and body of the call that a request begins with: a line of a batch file.
+
+        Examples
+        --------
+        >>> from rubricnb.judging.contract import Message
+        >>> ask = Request(1, "", (Message("user", "…"),), ("[RESULT]",), ("1", "2"), "feedback")
+        >>> path, body = OpenAIJudge("gpt-4.1").first_call(ask)
+        >>> path, body["max_completion_tokens"]
+        ('/chat/completions', 1024)
+        """
+
+        async def capture(path: str, body: dict[str, Any]) -> dict[str, Any]:
+            raise _Captured(path, body)
+
+        try:
+            _at_once(_Call(self, request, capture).reply())
+        except _Captured as captured:
+            path, body = captured.args
+            return path, body
+        raise AssertionError("a request without a call")
+
+    def read(self, request: Request, response: dict[str, Any]) -> Reply | None:
+        """Read the response to `first_call`; None if the request takes a further call.
+
+        Raises
+        ------
+        JudgeError, ValueError
+            The response is unusable.
+        """
+        responses = [response]
+
+        async def replay(path: str, body: dict[str, Any]) -> dict[str, Any]:
+            if not responses:
+                raise _Captured(path, body)
+            return responses.pop()
+
+        try:
+            return _at_once(_Call(self, request, replay).reply())
+        except _Captured:
+            return None
 
     def close(self) -> None:
         """Close the connections."""
@@ -141,20 +227,60 @@ class OpenAIJudge:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._loop = None
 
+    def _begin(
+        self,
+        request: Request,
+        replies: SimpleQueue[Reply | BaseException],
+        under_way: set[Future[None]],
+    ) -> None:
+        async def deliver() -> None:
+            try:
+                replies.put(await self._answer(request))
+            except Exception as problem:
+                replies.put(problem)
+
+        loop = self._start()
+        _ = self.server  # asked once, before the first request
+        call = asyncio.run_coroutine_threadsafe(deliver(), loop)
+        under_way.add(call)
+        call.add_done_callback(under_way.discard)
+
     def _start(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
-            from openai import AsyncOpenAI, DefaultAsyncHttpxClient
+            from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
 
-            options = dict(self._client_options)
-            if urlsplit(self.base_url).hostname in ("127.0.0.1", "localhost", "::1"):
-                # A proxy that the environment names for the internet does not know this machine.
-                options["http_client"] = DefaultAsyncHttpxClient(trust_env=False)
+            key = self._key()
+            if not key and self.key_variable and self.host:
+                raise ValueError(
+                    f"no key for {self.base_url}: set the environment variable {self.key_variable}"
+                )
+            timeout, retries, _ = self._limits
             loop = asyncio.new_event_loop()
+            self._client = AsyncOpenAI(
+                base_url=self.base_url,
+                api_key=key or "none",  # the client insists on one
+                timeout=Timeout(timeout, connect=min(timeout, 30)),
+                max_retries=retries,
+                http_client=DefaultAsyncHttpxClient(
+                    # A proxy for the internet does not know this machine.
+                    trust_env=bool(self.host),
+                    event_hooks={"request": [self._paced]},
+                ),
+            )
             name = f"judge {self.slug}"
             threading.Thread(target=loop.run_forever, daemon=True, name=name).start()
-            self._client = AsyncOpenAI(**options)
             self._loop = loop
         return self._loop
+
+    def _key(self) -> str | None:
+        """The key, kept nowhere but in the client."""
+        return os.environ.get(self.key_variable) if self.key_variable else None
+
+    async def _paced(self, http_request: Any) -> None:
+        """Wait before every call, retries included."""
+        await self._requests.take(1)
+        size = int(http_request.headers.get("content-length", 0))
+        await self._tokens.take(size / CHARACTERS_PER_TOKEN)
 
     def _ask_server(self) -> Server:
         from openai import APIConnectionError, APIStatusError
@@ -163,78 +289,141 @@ class OpenAIJudge:
             models = await self._client.models.list()
             return {str(getattr(m, "owned_by", "")).lower() for m in models.data}
 
+        loop = self._start()
         try:
-            owned_by = asyncio.run_coroutine_threadsafe(owners(), self._start()).result()
+            owned_by = asyncio.run_coroutine_threadsafe(owners(), loop).result()
         except APIConnectionError as problem:
-            raise JudgeError(_advice(self, problem)) from None
-        except APIStatusError:
-            return "openai"  # no list of models: the smallest common ground
+            raise JudgeError(self._advice(problem)) from None
+        except (APIStatusError, ValueError, TypeError):
+            return "other"  # no list of models: the smallest common ground
         if "llamacpp" in owned_by:
             return "llama.cpp"
-        return "vllm" if "vllm" in owned_by else "openai"
+        return "vllm" if "vllm" in owned_by else "other"
 
     async def _answer(self, request: Request) -> Reply:
-        from openai import APIError
-
         asked = time.monotonic()
-        call = _Call(self, request)
-        finish: Finish = "stop"
-        error = None
-        text, probabilities = "", None
+        call = _Call(self, request, self._post)
         try:
-            if request.readout == "feedback":
-                text, finish = await call.feedback()
-            elif request.readout == "score":
-                text, finish = await call.score()
-            elif request.readout == "json":
-                text, finish = await call.document()
-            else:
-                text, finish, probabilities = await call.label_probabilities()
-        except (APIError, ValueError, TypeError, KeyError, IndexError) as problem:
-            if _fatal(problem):
-                raise JudgeError(_advice(self, problem)) from None
-            finish, error = "error", _hide(f"{type(problem).__name__}: {problem}")
-        return Reply(
-            request.request_id,
-            text,
-            finish,
-            probabilities,
-            call.prompt_tokens,
-            call.cached_tokens,
-            call.completion_tokens,
-            time.monotonic() - asked,
-            error,
-        )
+            reply = await call.reply()
+            reply = replace(reply, text=self._hide(reply.text))
+            self._heard, self._quiet_since = True, time.monotonic()
+        except JudgeError:
+            raise
+        except Exception as problem:  # whatever an endpoint sends, the run goes on
+            if self._stops(problem):
+                raise JudgeError(self._advice(problem)) from None
+            reply = call.failed(f"{type(problem).__name__}: {self._said(problem)}")
+        return replace(reply, seconds=time.monotonic() - asked)
+
+    async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        response = await self._client.post(path, cast_to=object, body=body)
+        if not isinstance(response, dict):
+            raise ValueError(f"the endpoint sent no JSON object: {str(response)[:200]}")
+        self._tokens.owe(_count(_part(response, "usage"), "completion_tokens"))
+        return response
+
+    def _stops(self, problem: Exception) -> bool:
+        """Whether asking on is useless: every request would fail, or nobody has answered long."""
+        from openai import APIConnectionError, APIStatusError, APITimeoutError
+
+        if time.monotonic() - self._quiet_since > self._limits[-1]:
+            return True
+        if isinstance(problem, APIStatusError):
+            code = problem.code or ""
+            if problem.status_code in (401, 402) or code in _HOPELESS:
+                return True
+            return problem.status_code in (403, 404) and not self._heard
+        unreachable = isinstance(problem, APIConnectionError | _Unusable)
+        return unreachable and not isinstance(problem, APITimeoutError) and not self._heard
+
+    def _advice(self, problem: Exception) -> str:
+        from openai import APIConnectionError, APIStatusError
+
+        said = self._said(problem)
+        quiet = time.monotonic() - self._quiet_since
+        if self._heard and quiet > self._limits[-1]:
+            minutes = f"{quiet / 60:.0f} min"
+            return f"{self.identity} has not answered for {minutes}; the last try: {said}"
+        if isinstance(problem, APIConnectionError):
+            return (
+                f"nobody answers at {self.base_url}: start the server, or give another address "
+                f"(openai:{self.model}@BASE_URL)"
+            )
+        if isinstance(problem, APIStatusError):
+            if problem.status_code == 401:
+                said += (
+                    f"; the key is taken from {self.key_variable}"
+                    if self.key_variable
+                    else "; key_variable= names the environment variable that holds its key"
+                )
+            if (problem.param or "") == "temperature":
+                said += "; plan with temperature=1.0, the only one this model has"
+        return f"{self.identity} refused: {said}"
+
+    def _said(self, problem: Exception) -> str:
+        """What an endpoint complains of; it may repeat a part of the key."""
+        return re.sub(r"\bsk-[\w*-]{6,}", "sk-…", self._hide(str(problem)))[:500]
+
+    def _hide(self, text: str) -> str:
+        """Take out the key wherever an endpoint repeats it."""
+        known = (os.environ.get(name) for name in _KEYS.values())
+        for key in (self._key(), *known):
+            if key and len(key) > 3:
+                text = text.replace(key, "…")
+        return text
 
 
-class JudgeError(RuntimeError):
-    """The judge cannot go on: a wrong key, an unknown model, no such readout, nobody there."""
+class _Unusable(ValueError):
+    """An answer that this endpoint will probably give to every request."""
 
 
-def slug(model: str) -> str:
-    """Turn a model's name into one fit for a file.
-
-    Examples
-    --------
-    >>> slug("google/gemma-3-27b-it")
-    'gemma-3-27b-it'
-    """
-    return re.sub(r"[^a-z0-9.]+", "-", model.rsplit("/", 1)[-1].lower()).strip("-.")
+class _Captured(Exception):
+    """A call that is not sent: its path and body."""
 
 
 class _Call:
-    """One request on its way: builds the payloads and sums up the tokens of all calls it takes."""
+    """One request on its way: builds the bodies and sums up the tokens of all calls it takes."""
 
-    def __init__(self, judge: OpenAIJudge, request: Request) -> None:
-        self.judge, self.request = judge, request
+    def __init__(self, judge: OpenAIJudge, request: Request, post: Post) -> None:
+        self.judge, self.request, self.post = judge, request, post
         self.prompt_tokens = self.cached_tokens = self.completion_tokens = 0
 
-    async def feedback(self) -> tuple[str, Finish]:
-        text, finish, _ = await self._send("", max_tokens=self._max_tokens())
-        return text, finish
+    async def reply(self) -> Reply:
+        probabilities = None
+        match self.request.readout:
+            case "feedback":
+                text, finish, _ = await self._send("", max_tokens=self._max_tokens())
+            case "score":
+                text, finish = await self._score()
+            case "json":
+                text, finish = await self._document()
+            case "logprobs":
+                text, finish, probabilities = await self._label_probabilities()
+        return self._reply(text, finish, probabilities)
 
-    async def score(self) -> tuple[str, Finish]:
-        if self.judge.server == "openai":
+    def failed(self, error: str) -> Reply:
+        return self._reply("", "error", None, error)
+
+    def _reply(
+        self,
+        text: str,
+        finish: Finish,
+        probabilities: tuple[tuple[float, ...], ...] | None,
+        error: str | None = None,
+    ) -> Reply:
+        return Reply(
+            self.request.request_id,
+            text,
+            finish,
+            probabilities,
+            self.prompt_tokens,
+            self.cached_tokens,
+            self.completion_tokens,
+            error=error,
+        )
+
+    async def _score(self) -> tuple[str, Finish]:
+        if self.judge.server not in _CONTINUES:
             return await self._structured()
         text = ""
         for slot in self.request.slots:
@@ -247,7 +436,7 @@ class _Call:
             text += " " + label.strip()
         return text, "stop"
 
-    async def document(self) -> tuple[str, Finish]:
+    async def _document(self) -> tuple[str, Finish]:
         text, finish, _ = await self._send(
             "",
             max_tokens=self._max_tokens(),
@@ -255,11 +444,32 @@ class _Call:
         )
         return text, finish
 
-    async def label_probabilities(
+    async def _structured(self) -> tuple[str, Finish]:
+        names = [slot.strip().strip("[]") for slot in self.request.slots]
+        choices = self.request.choices
+        schema = {
+            "type": "object",
+            "properties": {n: {"type": "string", "enum": list(choices)} for n in names},
+            "required": names,
+            "additionalProperties": False,
+        }
+        text, finish, _ = await self._send(
+            "", max_tokens=self._max_tokens(64), response_format=_conforming("scores", schema)
+        )
+        if finish != "stop":
+            return text, finish
+        try:
+            answer = json.loads(text)
+            chosen = [choices.index(answer[n]) + 1 for n in names]
+        except (ValueError, KeyError, TypeError):
+            raise ValueError(f"the endpoint did not keep to the schema: {text[:200]!r}") from None
+        return answer_text(self.request, chosen), "stop"
+
+    async def _label_probabilities(
         self,
     ) -> tuple[str, Finish, tuple[tuple[float, ...], ...] | None]:
         server = self.judge.server
-        if server == "openai":
+        if server not in _CONTINUES:
             return await self._label_in_feedback()
         filled: list[int] = []
         slots: list[tuple[float, ...]] = []
@@ -267,19 +477,17 @@ class _Call:
         text = ""
         for slot in self.request.slots:
             text += slot
-
-            probabilities = await self._label_probabilities(text, targets, _top(server))
+            top = 64 if server == "llama.cpp" else _TOP
+            probabilities = await self._at_slot(text, targets, top)
             if 0 in probabilities and server == "llama.cpp":  # a label below the first 64 tokens
-                probabilities = await self._label_probabilities(text, targets, 8192)
+                probabilities = await self._at_slot(text, targets, 8192)
             slots.append(probabilities)
             best = max(range(len(targets)), key=probabilities.__getitem__)
             filled.append(best + 1)
             text += targets[best]
         return answer_text(self.request, filled), "stop", tuple(slots)
 
-    async def _label_probabilities(
-        self, text: str, targets: list[str], top: int
-    ) -> tuple[float, ...]:
+    async def _at_slot(self, text: str, targets: list[str], top: int) -> tuple[float, ...]:
         async def ask(prefix: str, rest: list[str]) -> list[Step]:
             _, _, steps = await self._send(
                 text + prefix, constraint=rest, max_tokens=_LABEL_TOKENS, top_logprobs=top
@@ -288,34 +496,17 @@ class _Call:
 
         return await label_probabilities(ask, targets)
 
-    async def _structured(self) -> tuple[str, Finish]:
-        names = [slot.strip().strip("[]") for slot in self.request.slots]
-        schema = {
-            "type": "object",
-            "properties": {
-                n: {"type": "string", "enum": list(self.request.choices)} for n in names
-            },
-            "required": names,
-            "additionalProperties": False,
-        }
-        text, finish, _ = await self._send(
-            "",
-            max_tokens=self._max_tokens(64),
-            response_format=_conforming("scores", schema),
-        )
-        if finish != "stop":
-            return text, finish
-        chosen = [self.request.choices.index(json.loads(text)[n]) + 1 for n in names]
-        return answer_text(self.request, chosen), "stop"
-
     async def _label_in_feedback(
         self,
     ) -> tuple[str, Finish, tuple[tuple[float, ...], ...] | None]:
-        text, finish, steps = await self._send("", max_tokens=self._max_tokens(), top_logprobs=True)
+        plain = self.request.prompt_format == "plain"
+        text, finish, steps = await self._send(
+            "", max_tokens=self._max_tokens(), top_logprobs=5 if plain else _TOP
+        )
         if finish == "stop" and not steps:
-            raise JudgeError(
-                f"{self.judge.identity} gave no log-probabilities: choose readout 'score' or "
-                "'feedback', or a model that has them"
+            raise _Unusable(
+                "it gave no log-probabilities: choose readout 'score' or 'feedback', or a model "
+                "that has them"
             )
         slots = tuple(
             probabilities_at(steps, slot.strip(), self.request.choices)
@@ -326,7 +517,12 @@ class _Call:
         return text, finish, slots
 
     def _max_tokens(self, default: int = _FEEDBACK_TOKENS) -> int:
-        return self.request.max_tokens or default
+        if self.request.max_tokens:
+            return self.request.max_tokens
+        thinks = self.request.effort != "default" or self.request.thinking == "on"
+        if thinks or _REASONS.search(self.judge.slug):
+            return default + _REASONING_TOKENS
+        return default
 
     async def _send(
         self,
@@ -335,65 +531,74 @@ class _Call:
         max_tokens: int,
         constraint: list[str] | None = None,
         top_logprobs: int = 0,
-        **payload: Any,
+        **body: Any,
     ) -> tuple[str, Finish, list[Step]]:
         request, server = self.request, self.judge.server
-        extra: dict[str, Any] = {}
         messages = [{"role": m.role, "content": m.content} for m in request.messages]
-        payload |= {"model": self.judge.model, "temperature": request.temperature}
+        body |= {"model": self.judge.model, "temperature": request.temperature}
         if request.temperature > 0:
-            payload["seed"] = request.seed
+            body["seed"] = request.seed
         if constraint is not None:
-            extra |= _constrained(server, constraint)
-        if server == "llama.cpp":
-            extra["cache_prompt"] = True
-        if request.thinking != "default" and server != "openai":
-            extra["chat_template_kwargs"] = {"enable_thinking": request.thinking == "on"}
-        if request.effort != "default":
-            payload["reasoning_effort"] = request.effort
+            body |= _constrained(server, constraint)
+        body |= _reasoning(server, request) | _ROUTING.get(server, {})
         if request.prompt_format == "plain":
+            path = "/completions"
             prompt = "\n\n".join(m["content"] for m in messages)
             if prefill:
                 prompt += "\n" + prefill if not prefill.startswith("\n") else prefill
-            payload |= {"prompt": prompt, "max_tokens": max_tokens}
+            body |= {"prompt": prompt, "max_tokens": max_tokens}
             if top_logprobs:
-                payload["logprobs"] = top_logprobs
-            response = await self.judge._client.completions.create(**payload, extra_body=extra)
+                body["logprobs"] = top_logprobs
         else:
+            path = "/chat/completions"
             if prefill:
                 messages.append({"role": "assistant", "content": prefill})
                 if server == "vllm":
-                    extra |= {"continue_final_message": True, "add_generation_prompt": False}
-            new_name = server == "openai"
-            payload["max_completion_tokens" if new_name else "max_tokens"] = max_tokens
+                    body |= {"continue_final_message": True, "add_generation_prompt": False}
+            body["messages"] = messages
+            body["max_completion_tokens" if server == "openai" else "max_tokens"] = max_tokens
             if top_logprobs:
-                payload |= {"logprobs": True, "top_logprobs": top_logprobs}
-            response = await self.judge._client.chat.completions.create(
-                messages=messages, **payload, extra_body=extra
-            )
+                body |= {"logprobs": True, "top_logprobs": top_logprobs}
+        response = await self.post(path, body | self.judge.extra)
         return self._received(response, prefill)
 
-    def _received(self, response: Any, prefill: str) -> tuple[str, Finish, list[Step]]:
-        if not getattr(response, "choices", None):
-            raise ValueError(f"the endpoint sent no choices: {str(response)[:200]}")
-        choice = response.choices[0]
-        if usage := getattr(response, "usage", None):
-            self.prompt_tokens += usage.prompt_tokens or 0
-            self.completion_tokens += usage.completion_tokens or 0
-            details = getattr(usage, "prompt_tokens_details", None)
-            self.cached_tokens += getattr(details, "cached_tokens", 0) or 0
-        message = getattr(choice, "message", None)
-        text = (message.content if message is not None else choice.text) or ""
+    def _received(self, response: dict[str, Any], prefill: str) -> tuple[str, Finish, list[Step]]:
+        usage = _part(response, "usage")
+        self.prompt_tokens += _count(usage, "prompt_tokens")
+        self.completion_tokens += _count(usage, "completion_tokens")
+        self.cached_tokens += _count(_part(usage, "prompt_tokens_details"), "cached_tokens")
+        choices = response.get("choices")
+        if not isinstance(choices, list) or len(choices) != 1:
+            number = len(choices) if isinstance(choices, list) else "no"
+            raise ValueError(
+                f"the endpoint sent {number} choices instead of one: {str(response)[:200]}"
+            )
+        self._check_model(response)
+        message = _part(choices[0], "message")
+        if isinstance(message.get("refusal"), str) and message["refusal"]:
+            return message["refusal"], "refusal", []
+        finish = _FINISH.get(choices[0].get("finish_reason"), "stop")
+        text = (message or choices[0]).get("content" if message else "text") or ""
+        if not isinstance(text, str):
+            raise ValueError(f"the endpoint sent no text but {str(text)[:200]}")
+        if not text and finish == "stop" and not self.judge.deterministic:
+            raise ValueError("the endpoint sent an empty answer")  # asked again, it may not
         if prefill and text.startswith(prefill):
             text = text[len(prefill) :]  # llama.cpp repeats the given beginning
-        if message is not None and getattr(message, "refusal", None):
-            return message.refusal, "refusal", []
-        finish: Finish = "stop"
-        if choice.finish_reason == "length":
-            finish = "length"
-        elif choice.finish_reason == "content_filter":
-            finish = "refusal"
-        return text, finish, _steps(choice.logprobs)
+        return text, finish, _steps(choices[0].get("logprobs"))
+
+    def _check_model(self, response: dict[str, Any]) -> None:
+        """An alias may answer under its dated name, but not as another model."""
+        answered = response.get("model")
+        if not answered or not self.judge.check_model or self.judge.server == "llama.cpp":
+            return  # llama.cpp serves one model under any name
+        asked, given = (str(m).rsplit("/", 1)[-1].split(":")[0].lower()
+                        for m in (self.judge.model, answered))  # fmt: skip
+        if not re.fullmatch(re.escape(asked) + r"([-@]v?\d.*)?", given):
+            raise _Unusable(
+                f"asked for {self.judge.model!r}, the model {str(answered)!r} answered; pass "
+                "check_model=False if that is right"
+            )
 
 
 async def label_probabilities(
@@ -515,31 +720,45 @@ def probabilities_at(steps: Sequence[Step], slot: str, choices: Sequence[str]) -
     return (0.0,) * len(choices)
 
 
-def _steps(logprobs: Any) -> list[Step]:
-    if logprobs is None:
-        return []
-    content = getattr(logprobs, "content", None)
-    if content is not None:  # chat style; llama.cpp uses it for completions too
-        return [
-            Step(
-                _get(t, "token"),
-                {_get(a, "token"): math.exp(_get(a, "logprob")) for a in _get(t, "top_logprobs")},
+def slug(model: str) -> str:
+    """Turn a model's name into one fit for a file.
+
+    Examples
+    --------
+    >>> slug("google/gemma-3-27b-it")
+    'gemma-3-27b-it'
+    """
+    return re.sub(r"[^a-z0-9.]+", "-", model.rsplit("/", 1)[-1].lower()).strip("-.")
+
+
+_FINISH: dict[str | None, Finish] = {"length": "length", "content_filter": "refusal"}
+_HOPELESS = ("insufficient_quota", "unsupported_value", "unsupported_parameter")  # error codes
+# OpenRouter would drop what a provider does not have; this asks for one that has it all.
+_ROUTING: dict[Server, dict[str, Any]] = {
+    "openrouter": {"provider": {"require_parameters": True}},
+    "llama.cpp": {"cache_prompt": True},
+}
+
+
+def _reasoning(server: Server, request: Request) -> dict[str, Any]:
+    """How long to think, in each server's own words."""
+    body: dict[str, Any] = {}
+    if server == "openrouter":
+        if request.thinking != "default":
+            body["enabled"] = request.thinking == "on"
+        if request.effort != "default":
+            body["effort"] = request.effort
+        return {"reasoning": body} if body else {}
+    if request.effort != "default":
+        body["reasoning_effort"] = request.effort
+    if request.thinking != "default":
+        if server not in _CONTINUES:
+            raise JudgeError(
+                f"thinking={request.thinking!r} cannot be asked of this endpoint: plan with "
+                "thinking='default' and an effort, or name its switch in extra="
             )
-            for t in content
-        ]
-    tokens, tops = getattr(logprobs, "tokens", None) or [], logprobs.top_logprobs or []
-    return [
-        Step(token, {t: math.exp(p) for t, p in top.items()})
-        for token, top in zip(tokens, tops, strict=False)
-    ]
-
-
-def _get(entry: Any, name: str) -> Any:
-    return entry[name] if isinstance(entry, dict) else getattr(entry, name)
-
-
-def _top(server: Server) -> int:
-    return 64 if server == "llama.cpp" else 20  # OpenAI's and vLLM's limit is 20
+        body["chat_template_kwargs"] = {"enable_thinking": request.thinking == "on"}
+    return body
 
 
 def _constrained(server: Server, choices: list[str]) -> dict[str, Any]:
@@ -556,40 +775,73 @@ def _conforming(name: str, schema: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _key(base_url: str) -> str:
-    name = "OPENROUTER_API_KEY" if "openrouter.ai" in base_url else "OPENAI_API_KEY"
-    key = os.environ.get(name)
-    if key is None and ("api.openai.com" in base_url or "openrouter.ai" in base_url):
-        raise ValueError(f"no key for {base_url}: set the environment variable {name}")
-    return key or "none"  # a local server asks for none, but the client insists on one
-
-
-def _fatal(problem: Exception) -> bool:
-    """Whether every other request would fail the same way."""
-    from openai import APIConnectionError, APIStatusError, APITimeoutError
-
-    if isinstance(problem, APITimeoutError):
-        return False
-    if isinstance(problem, APIConnectionError):
-        return True
-    return isinstance(problem, APIStatusError) and problem.status_code in (401, 403, 404)
-
-
-def _advice(judge: OpenAIJudge, problem: Exception) -> str:
-    from openai import APIConnectionError
-
-    if isinstance(problem, APIConnectionError):
-        return (
-            f"nobody answers at {judge.base_url}: start the server, or give another address "
-            f"(openai:{judge.model}@BASE_URL)"
+def _steps(logprobs: Any) -> list[Step]:
+    if not isinstance(logprobs, dict):
+        return []
+    if logprobs.get("content") is not None:  # chat style; llama.cpp uses it for completions too
+        return [
+            Step(
+                t["token"], {a["token"]: math.exp(a["logprob"]) for a in t.get("top_logprobs", [])}
+            )
+            for t in logprobs["content"]
+        ]
+    return [
+        Step(token, {t: math.exp(p) for t, p in top.items()})
+        for token, top in zip(
+            logprobs.get("tokens") or [], logprobs.get("top_logprobs") or [], strict=False
         )
-    return f"{judge.identity} refused: {_hide(str(problem))}"
+    ]
 
 
-def _hide(text: str) -> str:
-    """Keep keys out of messages, even where an endpoint repeats one."""
-    for name in ("OPENAI_API_KEY", "OPENROUTER_API_KEY"):
-        key = os.environ.get(name)
-        if key and len(key) > 3:
-            text = text.replace(key, "…")
-    return re.sub(r"\bsk-[\w*-]{6,}", "sk-…", text)[:500]
+def _part(holder: Any, name: str) -> dict[str, Any]:
+    part = holder.get(name) if isinstance(holder, dict) else None
+    return part if isinstance(part, dict) else {}
+
+
+def _count(usage: dict[str, Any], name: str) -> int:
+    count = usage.get(name)
+    return count if isinstance(count, int) and 0 <= count < 2**31 else 0
+
+
+class _Pace:
+    """Spaces units out evenly, so that no minute has more of them than allowed."""
+
+    def __init__(self, per_minute: float | None) -> None:
+        self.seconds = 60 / per_minute if per_minute else 0.0
+        self.free_at = 0.0
+
+    async def take(self, units: float) -> None:
+        if self.seconds:
+            wait = max(0.0, self.free_at - time.monotonic())
+            self.owe(units)
+            await asyncio.sleep(wait)
+
+    def owe(self, units: float) -> None:
+        self.free_at = max(self.free_at, time.monotonic()) + units * self.seconds
+
+
+def _at_once(steps: Coroutine[Any, Any, Reply]) -> Reply:
+    """Run what waits for nobody; where a notebook has a running loop, asyncio.run could not."""
+    try:
+        steps.send(None)
+    except StopIteration as done:
+        reply: Reply = done.value
+        return reply
+    raise AssertionError("a call that waits")
+
+
+def _host(base_url: str) -> str:
+    """The host of an endpoint; empty for this machine."""
+    address = urlsplit(base_url)
+    if address.username or address.password or address.query:
+        raise ValueError(
+            "an endpoint's address holds no key or password: it would be written into results; "
+            "put it into an environment variable and name that by key_variable="
+        )
+    host = address.hostname or ""
+    if host == "localhost":
+        return ""
+    try:
+        return "" if ip_address(host).is_loopback else host
+    except ValueError:
+        return host

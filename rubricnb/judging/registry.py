@@ -12,6 +12,8 @@ from rubricnb.judging.contract import Judge
 ENGINES = {
     "embedded": ("embedded:EmbeddedJudge", "[:PATH.gguf]", "llama.cpp in this process; default"),
     "openai": ("openai:OpenAIJudge", ":MODEL[@BASE_URL]", "any OpenAI-compatible endpoint"),
+    "ray": ("ray:RayJudge", ":SPEC", "one of these on every GPU of a Ray cluster"),
+    "vllm": ("vllm:VLLMJudge", ":MODEL", "vLLM in this process: one GPU machine"),
     "simulated": ("simulated:SimulatedJudge", ":PROFILE", "a planted bias, known exactly"),
 }
 
@@ -22,8 +24,8 @@ def open_judge(spec: str, **options: Any) -> Judge:
     Parameters
     ----------
     spec
-        ``embedded``, ``embedded:PATH.gguf``, ``openai:MODEL``, ``openai:MODEL@BASE_URL`` or
-        ``simulated:PROFILE``.
+        ``embedded``, ``embedded:PATH.gguf``, ``openai:MODEL``, ``openai:MODEL@BASE_URL``,
+        ``vllm:MODEL``, ``simulated:PROFILE``, or ``ray:`` and one of these.
     options
         Go to the engine's class: concurrency, timeout, threads, seed, …
 
@@ -46,7 +48,7 @@ def open_judge(spec: str, **options: Any) -> Judge:
     ...
     ValueError: unknown judge 'opnai:gpt-4.1': did you mean 'openai'? engines: ...
     """
-    engine = judge_class(spec)
+    engine = _engine(spec)
     name, _, rest = spec.partition(":")
     if name == "openai":
         model, _, base_url = rest.partition("@")
@@ -56,14 +58,29 @@ def open_judge(spec: str, **options: Any) -> Judge:
     return engine(rest, **options) if rest else engine(**options)
 
 
-def judge_class(spec: str) -> Any:
-    """Return the class that a spec opens, without opening anything.
+def inner(spec: str) -> str:
+    """Return the spec of the judge that answers: ``ray:`` only says where it runs.
 
     Examples
     --------
-    >>> judge_class("embedded").readouts[0]
-    'logprobs'
+    >>> inner("ray:vllm:google/gemma-3-27b-it"), inner("embedded")
+    ('vllm:google/gemma-3-27b-it', 'embedded')
     """
+    return spec.removeprefix("ray:")
+
+
+def judge_class(spec: str) -> Any:
+    """Return the class of the judge that answers, without opening anything.
+
+    Examples
+    --------
+    >>> judge_class("embedded").readouts[0], judge_class("ray:embedded").readouts[0]
+    ('logprobs', 'logprobs')
+    """
+    return _engine(inner(spec))
+
+
+def _engine(spec: str) -> Any:
     name = spec.partition(":")[0]
     if name not in ENGINES:
         near = get_close_matches(name, ENGINES, n=1, cutoff=0.4)

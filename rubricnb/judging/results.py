@@ -20,6 +20,7 @@ import pandas as pd
 import rubricnb
 from rubricnb.frames import Requests
 from rubricnb.judging.contract import Judge
+from rubricnb.judging.registry import inner
 
 
 def results_folder() -> Path:
@@ -214,11 +215,11 @@ def slug_of(judge: str) -> str:
 
     Examples
     --------
-    >>> slug_of("embedded"), slug_of("openai:gpt-4.1")
+    >>> slug_of("ray:embedded"), slug_of("openai:gpt-4.1")
     ('smollm2-135m-instruct-embedded', 'openai:gpt-4.1')
     """
     table = judges()
-    match = table.loc[table["spec"] == judge, "slug"]
+    match = table.loc[table["spec"] == inner(judge), "slug"]
     return str(match.iloc[0]) if len(match) else judge
 
 

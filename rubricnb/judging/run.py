@@ -1,8 +1,8 @@
 """From requests and a judge to judgments: recorded answers, stored answers, then the judge.
 
-Two passes. The first makes sure that every request has a stored reply: prompts are rendered one by
-one, looked up, and only the missing ones go to the judge. The second reads the replies, so a better
-parser can read old answers again without asking anything.
+Prompts are rendered one by one and looked up; only the missing ones go to the judge, and every
+reply is stored before it is read. So a better parser reads old answers again without asking
+anything, and a plan of millions of requests never holds millions of prompts.
 """
 
 from __future__ import annotations
@@ -10,29 +10,37 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass, field, replace
+from functools import cache
+from itertools import chain, islice
+from math import nan
+from operator import mul
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rubricnb.frames import JUDGMENTS, Items, Requests
+from rubricnb.frames import JUDGMENTS, STATUSES, Items, Requests
 from rubricnb.hashing import hash64, mix64
 from rubricnb.judging.contract import Judge, Message, Readout, Reply, Request
 from rubricnb.judging.plan import request_ids
+from rubricnb.judging.prices import Budget, price_of
 from rubricnb.judging.progress import Progress
 from rubricnb.judging.readout import Reading, read
 from rubricnb.judging.results import recorded_judgments
+from rubricnb.judging.sharing import IntArray, Limit, walk
 from rubricnb.judging.store import Store
 from rubricnb.permutation import decode
 from rubricnb.prompts import PLACEBO_EDITS, render
 
 _BLOCK = 256  # requests rendered and looked up at once
+_ROWS = 4096  # rows of the plan unpacked at once
 _POLL = 0.2  # seconds between looks at what another run is asking
+_UNREAD = Reply(0, "")  # stands for a stored reply that nobody wants to see
 
 
 class RunInterrupted(RuntimeError):
@@ -47,11 +55,15 @@ def run(
     collect: bool = True,
     force_replicates: bool = False,
     max_calls: int | None = None,
+    max_cost: float | None = None,
+    price: tuple[float, float, float] | None = None,
 ) -> pd.DataFrame:
     """Ask a judge, and read its answers.
 
     Answers are looked for in the recorded runs (``results/``), then in the store; only what stands
-    in neither is asked. So a run that was stopped, in whatever way, goes on where it was.
+    in neither is asked. So a run that was stopped, in whatever way, goes on where it was. What
+    failed is asked once more at the end. Before texts leave this machine, a line says where they
+    go, how many, and for how much.
 
     Parameters
     ----------
@@ -67,8 +79,11 @@ def run(
         False: only fill the store, and return an empty frame.
     force_replicates
         Ask a deterministic judge a repeated prompt again instead of copying its answer.
-    max_calls
-        Stop cleanly after this many requests.
+    max_calls, max_cost
+        Stop cleanly after this many requests, or before the next might take what this run has
+        cost beyond so many US dollars.
+    price
+        US dollars per million tokens: input, cached input, output. Default: as in `estimate`.
 
     Returns
     -------
@@ -79,7 +94,9 @@ def run(
     Raises
     ------
     RunInterrupted
-        At `max_calls` or on Ctrl-C; says how far it came. Run the same again to go on.
+        At a limit or on Ctrl-C; says how far it came. Run the same again to go on.
+    ValueError
+        `max_cost` for a judge whose price is not known.
     JudgeError, StoreError
         The judge or the store cannot go on; the message says what to do.
 
@@ -100,6 +117,7 @@ def run(
     to_ask = requests
     if len(known):
         to_ask = requests[~requests["request_id"].isin(known["request_id"].unique())]
+    live = pd.DataFrame()
     if len(to_ask):
         with ExitStack() as stack:
             if isinstance(judge, str):
@@ -109,18 +127,30 @@ def run(
                 stack.callback(judge.close)
             if not isinstance(store, Store):
                 store = stack.enter_context(Store(store))
-            asked = _Asking(
-                lambda: rendered(to_ask, judge, force_replicates),
-                len(to_ask), judge, store, fresh, max_calls,
+            budget = _budget(judge, max_calls, max_cost, price)
+            rows = _Rows(to_ask, judge) if collect else None
+            asking = _Asking(
+                lambda: rendered(to_ask, judge, force_replicates, walked=True),
+                len(to_ask), judge, store, fresh, budget, rows.add if rows else None,
             )  # fmt: skip
-            asked.fill()
-            live = _judgments(to_ask, judge, asked.replies()) if collect else pd.DataFrame()
-    else:
-        live = pd.DataFrame()
-    return _join(requests, known, live) if collect else pd.DataFrame()
+            if getattr(judge, "host", ""):
+                _announce(judge, asking, *_part(to_ask, judge, force_replicates))
+            asking.fill()
+            live = rows.frame() if rows else live
+    return _join(requests, known, live) if collect else live
 
 
-def rendered(requests: Requests, judge: Judge, force_replicates: bool = False) -> Iterator[Request]:
+def _part(requests: Requests, judge: Judge, force: bool) -> tuple[Iterator[Request], float]:
+    """Render a part of a large plan, and say how many times larger that is."""
+    from rubricnb.judging.cost import sample
+
+    part, scale = sample(requests)
+    return rendered(part, judge, force), scale
+
+
+def rendered(
+    requests: Requests, judge: Judge, force_replicates: bool = False, walked: bool = False
+) -> Iterator[Request]:
     """Render requests one by one, each with the key of everything that changes its answer.
 
     Parameters
@@ -131,6 +161,8 @@ def rendered(requests: Requests, judge: Judge, force_replicates: bool = False) -
         Gives the identity that goes into the keys.
     force_replicates
         Give every replicate of a greedy request to a deterministic judge a key of its own.
+    walked
+        In the order of `rubricnb.judging.sharing.walk` instead of the plan's.
 
     Yields
     ------
@@ -144,8 +176,9 @@ def rendered(requests: Requests, judge: Judge, force_replicates: bool = False) -
     >>> first.key == again.key, first.choices
     (True, ('1', '2', '3', '4', '5'))
     """
-    source = _Source(requests)
-    for row in requests.itertuples(index=False):
+    order = walk(requests) if walked else np.arange(len(requests))
+    source = _Source(requests, order)
+    for row in _rows(requests, order):
         request = source.request(row)
         replicate = request.replicate if force_replicates else _replicate(request, judge)
         yield replace(request, key=_key(request, judge, replicate))
@@ -157,6 +190,8 @@ def ask(
     store: Store | str | Path | None = None,
     fresh: bool = False,
     max_calls: int | None = None,
+    max_cost: float | None = None,
+    price: tuple[float, float, float] | None = None,
 ) -> list[Reply]:
     """Ask a judge requests that one has written oneself, through the store.
 
@@ -170,7 +205,7 @@ def ask(
         answered separately, except greedy ones by a deterministic judge.
     judge
         From `open_judge`.
-    store, fresh, max_calls
+    store, fresh, max_calls, max_cost, price
         As in `run`.
 
     Returns
@@ -205,13 +240,25 @@ def ask(
     with ExitStack() as stack:
         if not isinstance(store, Store):
             store = stack.enter_context(Store(store))
-        asked = _Asking(lambda: iter(keyed), len(keyed), judge, store, fresh, max_calls)
-        asked.fill()
-        return [replace(reply, request_id=r.request_id) for r, reply in asked.replies()]
+        budget = _budget(judge, max_calls, max_cost, price)
+        replies: dict[int, Reply] = {}
+
+        def receive(request: Request, reply: Reply) -> None:
+            replies[request.request_id] = replace(reply, request_id=request.request_id)
+
+        walked = sorted(keyed, key=lambda r: [m.content for m in r.messages])
+        asking = _Asking(lambda: iter(walked), len(keyed), judge, store, fresh, budget, receive)
+        if getattr(judge, "host", ""):
+            _announce(judge, asking, keyed)
+        asking.fill()
+        return [replies[r.request_id] for r in keyed]
 
 
 class _Asking:
-    """Rendered requests on their way: what is stored, what is asked, what came back."""
+    """Rendered requests on their way: what is stored, what is asked, what came back.
+
+    `receive` is given every request with its reply; without it the store is only filled.
+    """
 
     def __init__(
         self,
@@ -220,85 +267,115 @@ class _Asking:
         judge: Judge,
         store: Store,
         fresh: bool,
-        max_calls: int | None,
+        budget: Budget,
+        receive: Callable[[Request, Reply], None] | None,
     ) -> None:
         self.requests, self.count, self.judge, self.store = requests, count, judge, store
-        self.max_calls = max_calls
+        self.budget, self.receive = budget, receive
+        self.host: str = getattr(judge, "host", "")
         self.started = time.time()
         self.since = self.started if fresh else 0.0
-        self.under_way: dict[int, str] = {}  # request_id → key of what the judge is answering
-        self.asked = 0
-        self.out_of_budget = False
+        self.retry_errors = self.started
+        self.under_way: dict[str, list[Request]] = {}  # key → requests that wait for its reply
+        self.key_of: dict[int, str] = {}  # of what the judge is answering
+        self.failed: set[int] = set()  # request_ids
 
     def fill(self) -> None:
-        """First pass: a stored reply for every request."""
-        tokens = _Tokens()
+        """Get a stored reply for every request; what failed is asked once more."""
         try:
             with Progress(self.count, self.judge.slug) as progress:
-                for reply in self.judge.answer(self._missing(progress)):
-                    self.store.put(self.under_way.pop(reply.request_id), self.judge.slug, reply)
-                    progress.step(tokens.add(reply))
+                self._ask_all(self.requests(), progress)
+            if self.failed and not self.budget.exhausted:
+                self._ask_failed()
         except KeyboardInterrupt:
             raise RunInterrupted(self._how_far("stopped by Ctrl-C")) from None
         finally:
             self.store.release()
-        if self.out_of_budget:
-            raise RunInterrupted(self._how_far(f"stopped after {self.max_calls:,} calls"))
+        if self.budget.exhausted:
+            raise RunInterrupted(self._how_far(self.budget.exhausted))
 
-    def replies(self) -> Iterator[tuple[Request, Reply]]:
-        """Second pass: every request with its stored reply."""
-        for block in _blocks(self.requests()):
-            replies = self.store.get(list({r.key for r in block}))
-            for request in block:
-                yield request, replies[request.key]
+    def unanswered(self, keys: Sequence[str]) -> set[str]:
+        """Keys that will be asked."""
+        return set(keys) - self.store.answered(keys, self.since, self.retry_errors)
 
-    def _missing(self, progress: Progress) -> Iterator[Request]:
-        """Requests without a stored reply, each key once; what another run asks comes last."""
-        others: list[Request] = []
-        for block in _blocks(self.requests()):
-            keys = [r.key for r in block]
-            seen = self.store.answered(keys, self.since, self.started)
-            seen |= set(self.under_way.values())
-            mine = self.store.claim([k for k in keys if k not in seen])
-            for request in block:
-                if request.key in seen:
-                    progress.step()
-                elif request.key not in mine:
-                    others.append(request)
-                elif not self._affordable():
+    def _ask_failed(self) -> None:
+        """Ask the failed requests again, unless all have failed: then that would help nobody."""
+        failed, self.failed = self.failed, set()
+        if len(failed) < self.budget.asked:
+            self.retry_errors = time.time()
+        with Progress(len(failed), f"{self.judge.slug}, failed ones again") as progress:
+            again = (r for r in self.requests() if r.request_id in failed)
+            self._ask_all(again, progress, last=True)
+
+    def _ask_all(self, requests: Iterator[Request], progress: Progress, last: bool = False) -> None:
+        def received(request: Request, reply: Reply, note: str = "") -> None:
+            progress.step(note)
+            if reply.finish == "error" and not last:
+                self.failed.add(request.request_id)
+            elif self.receive is not None:
+                self.receive(request, reply)
+
+        tokens = _Tokens(getattr(self.judge, "tokens", None))
+        while True:
+            others: list[Request] = []
+            for reply in self._answers(map(tokens.ask, self._missing(requests, received, others))):
+                key = self.key_of.pop(reply.request_id)
+                self.store.put(key, self.judge.slug, reply)
+                self.budget.received(reply)
+                note = tokens.add(reply, self.budget)
+                for request in self.under_way.pop(key):
+                    received(request, reply, note)
+            if not others or self.budget.exhausted:
+                return
+            time.sleep(_POLL)
+            requests = iter(others)
+
+    def _answers(self, requests: Iterator[Request]) -> Iterator[Reply]:
+        for first in requests:  # a judge is not bothered with nothing
+            yield from self.judge.answer(chain([first], requests))
+
+    def _missing(
+        self,
+        requests: Iterator[Request],
+        found: Callable[[Request, Reply], None],
+        others: list[Request],
+    ) -> Iterator[Request]:
+        """Requests without a stored reply, each key once.
+
+        What another run is asking goes to `others`. It is never waited for in here, where a judge
+        takes its next request: this run's own answers would wait too, and the other run for them.
+        """
+        for block in _blocks(requests):
+            for request in self._claimed(block, found, others):
+                if not self.budget.allows(request, self.host):
                     return
-                else:
-                    seen.add(request.key)
-                    yield self._ask(request)
-        yield from self._after_others(others, progress)
+                yield request
 
-    def _after_others(self, waiting: list[Request], progress: Progress) -> Iterator[Request]:
-        """Wait for what another run on this store is asking; ask what it did not finish."""
-        while waiting:
-            keys = [r.key for r in waiting]
-            stored = self.store.answered(keys, self.since, self.started)
-            mine = self.store.claim([k for k in keys if k not in stored])
-            still = []
-            for request in waiting:
-                if request.key in stored:
-                    progress.step()
-                elif request.key not in mine:
-                    still.append(request)
-                elif not self._affordable():
-                    return
-                else:
-                    yield self._ask(request)
-            if waiting := still:
-                time.sleep(_POLL)
-
-    def _affordable(self) -> bool:
-        self.out_of_budget = self.max_calls is not None and self.asked >= self.max_calls
-        return not self.out_of_budget
-
-    def _ask(self, request: Request) -> Request:
-        self.asked += 1
-        self.under_way[request.request_id] = request.key
-        return request
+    def _claimed(
+        self,
+        block: list[Request],
+        found: Callable[[Request, Reply], None],
+        others: list[Request],
+    ) -> Iterator[Request]:
+        """One request for every key that this run must ask; its copies wait for the same reply."""
+        by_key: dict[str, list[Request]] = {}
+        for request in block:
+            if request.key in self.under_way:
+                self.under_way[request.key].append(request)
+            else:
+                by_key.setdefault(request.key, []).append(request)
+        answered, mine = self.store.claim(list(by_key), self.since, self.retry_errors)
+        replies = self.store.get(list(answered)) if self.receive is not None else {}
+        for key, same in by_key.items():
+            if key in answered:
+                for request in same:
+                    found(request, replies.get(key, _UNREAD))
+            elif key in mine:
+                self.under_way[key] = same
+                self.key_of[same[0].request_id] = key
+                yield same[0]
+            else:
+                others += same
 
     def _how_far(self, why: str) -> str:
         return (
@@ -311,31 +388,84 @@ class _Asking:
 class _Tokens:
     """Sums for the line behind the progress."""
 
+    tokenise: Callable[[Request], Sequence[int]] | None
+    limit: Limit = field(default_factory=Limit)
     sent: int = 0
     cached: int = 0
     failed: int = 0
 
-    def add(self, reply: Reply) -> str:
+    def ask(self, request: Request) -> Request:
+        """Count what this request adds to the least that must be computed."""
+        text = "".join(m.content for m in request.messages)
+        self.limit.add(self.tokenise(request) if self.tokenise else text)
+        return request
+
+    def add(self, reply: Reply, budget: Budget) -> str:
+        """Count a reply; returns the line."""
         self.sent += reply.prompt_tokens
         self.cached += reply.cached_tokens
         self.failed += reply.finish == "error"
         parts = []
         if self.sent:
             parts.append(f"{self.cached / self.sent:.0%} of {self.sent:,} tokens from the cache")
+            parts.append(f"{self.sent - self.cached:,} computed, {self._needed()} needed")
+        if budget.spent:
+            parts.append(f"${budget.spent:.2f}")
         if self.failed:
             parts.append(f"{self.failed:,} failed")
         return ", ".join(parts)
+
+    def _needed(self) -> str:
+        if self.tokenise:
+            return f"{self.limit.distinct:,}"
+        return f"about {self.limit.distinct / self.limit.total * self.sent:,.0f}"
+
+
+def _budget(
+    judge: Judge,
+    max_calls: int | None,
+    max_cost: float | None,
+    price: tuple[float, float, float] | None,
+) -> Budget:
+    known, reason = price_of(judge, price)
+    if max_cost is not None and known is None:
+        raise ValueError(f"max_cost needs a price, but that is {reason} in dollars per million")
+    return Budget(known, max_calls, max_cost)
+
+
+def _announce(
+    judge: Judge, asking: _Asking, requests: Iterable[Request], scale: float = 1.0
+) -> None:
+    """Before texts leave this machine, say to whom they go and how much; `scale` a part up."""
+    from rubricnb.judging.cost import Calls
+
+    missing = (
+        request
+        for block in _blocks(requests)
+        for keys in [asking.unanswered([r.key for r in block])]
+        for request in block
+        if request.key in keys
+    )
+    calls = Calls.of(missing, asking.host).scaled(scale)
+    if calls.number:
+        price = asking.budget.price
+        dollars = f"${calls.cost(price):.2f}" if price else "at a price not known here"
+        print(
+            f"{asking.host} is sent the texts of {calls.number:,} requests for {judge.slug}: "
+            f"about {calls.prompt_tokens:,} tokens, {calls.completion_tokens:,} back, {dollars}",
+            flush=True,
+        )
 
 
 class _Source:
     """What requests are rendered from: items and rubrics, ready to look up."""
 
-    def __init__(self, requests: Requests) -> None:
+    def __init__(self, requests: Requests, order: IntArray) -> None:
         from rubricnb.judging.simulated import option_quality, wording
 
         items = requests.source
         self.items: Items = items
-        self.wording = iter(wording(requests))
+        self.wording = iter(wording(requests)[order])
         self.records = dict(zip(items["item_id"], items.itertuples(), strict=True))
         self.of_text: dict[str, list[str]] = {}
         for text, item in zip(items["text_id"], items["item_id"], strict=True):
@@ -456,87 +586,97 @@ class _Source:
         }
 
 
-def _judgments(
-    requests: Requests, judge: Judge, replies: Iterable[tuple[Request, Reply]]
-) -> pd.DataFrame:
-    rows = _Rows(requests, judge)
-    for request, reply in replies:
-        rows.add(request, reply)
-    return rows.frame()
-
-
 class _Rows:
-    """Columns of the judgments, filled reply by reply."""
+    """Columns of the judgments, filled reply by reply in any order; compact: there are millions."""
 
     def __init__(self, requests: Requests, judge: Judge) -> None:
         self.requests, self.judge = requests, judge
-        self.index: list[int] = []  # row of the requests
-        self.columns: dict[str, list[Any]] = {
-            name: []
-            for name in (
-                "key", "criterion", "item", "criterion_position", "status", "score", "position",
-                "expected_score", "label_mass", "prompt_tokens", "cached_tokens",
-                "completion_tokens", "seconds",
-            )
-        }  # fmt: skip
-        self.probabilities: list[tuple[float, ...]] = []
-        self.row = 0
+        self.several = "criterion_ordering" in requests
+        self.width = int(requests["n_options"].max())
+        self.numbers = {name: array(kind) for name, kind in _NUMBERS.items()}
+        self.keys: list[str] = []
+        self.criteria: list[str] = []
+        self.probabilities = array("f")  # empty, or `width` for every row
 
     def add(self, request: Request, reply: Reply) -> None:
         """Read one reply into one judgment per slot."""
         for slot, reading in enumerate(read(request, reply)):
             self._add(request, reply, reading, slot)
-        self.row += 1
 
     def _add(self, request: Request, reply: Reply, reading: Reading, slot: int) -> None:
-        several = bool(request.criteria)
         first = slot == 0  # tokens and seconds belong to the call: counted once
-        scores = np.array(request.ordering)
         shares = reading.probabilities
-        values = {
-            "key": request.key,
-            "criterion": request.criteria[slot] if several else request.criterion,
-            "item": request.item_id,
-            "criterion_position": slot + 1 if several else None,
-            "status": reading.status,
-            "score": int(scores[reading.position - 1]) if reading.position else None,
-            "position": reading.position,
-            "expected_score": np.nan if shares is None else float(scores @ np.array(shares)),
-            "label_mass": np.nan if reading.label_mass is None else reading.label_mass,
-            "prompt_tokens": reply.prompt_tokens if first else 0,
-            "cached_tokens": reply.cached_tokens if first else 0,
-            "completion_tokens": reply.completion_tokens if first else 0,
-            "seconds": reply.seconds if first else 0.0,
-        }
-        for name, value in values.items():
-            self.columns[name].append(value)
-        self.probabilities.append(shares or ())
-        self.index.append(self.row)
+        mass = reading.label_mass
+        row = (
+            request.request_id,
+            slot + 1,
+            STATUSES.index(reading.status),
+            request.ordering[reading.position - 1] if reading.position else 0,
+            reading.position or 0,
+            nan if shares is None else sum(map(mul, request.ordering, shares)),
+            nan if mass is None else mass,
+            reply.prompt_tokens if first else 0,
+            reply.cached_tokens if first else 0,
+            reply.completion_tokens if first else 0,
+            reply.seconds if first else 0.0,
+        )
+        if shares is not None and not self.probabilities:
+            self.probabilities.extend([nan] * self.width * len(self.keys))
+        if shares is not None or self.probabilities:
+            self.probabilities.extend(shares or ())
+            self.probabilities.extend([nan] * (self.width - len(shares or ())))
+        for column, value in zip(self.numbers.values(), row, strict=True):
+            column.append(value)  # type: ignore[arg-type]
+        self.keys.append(request.key)
+        self.criteria.append(request.criteria[slot] if self.several else request.criterion)
 
     def frame(self) -> pd.DataFrame:
         """Put the columns together, in the contract's order and dtypes."""
-        columns = self.columns
-        asked = pd.DataFrame(self.requests).iloc[self.index].reset_index(drop=True)
-        out = asked.assign(**{k: v for k, v in columns.items() if k != "item"})
-        if "criterion_ordering" not in asked:
+        numbers = {name: np.array(column) for name, column in self.numbers.items()}
+        index = pd.Index(self.requests["request_id"]).get_indexer(numbers.pop("request_id"))
+        out = pd.DataFrame(self.requests).iloc[index].reset_index(drop=True)
+        out = out.assign(key=self.keys, criterion=pd.Categorical(self.criteria), **numbers)
+        for name in ("score", "position"):
+            out[name] = out[name].astype("Int8").where(out[name] > 0)
+        status = pd.Categorical.from_codes(out["status"], categories=list(STATUSES))
+        out["status"] = status.remove_unused_categories()
+        if not self.several:
             out = out.drop(columns="criterion_position")
-        items = self.requests.source
-        by = "text_id" if "criterion_ordering" in asked else "item_id"
-        facts = items.drop_duplicates(by).set_index(by)
-        for name in ("dataset", "group_id", "cluster_id", "candidate"):
-            if name in facts:
-                out[name] = facts[name].astype(object).reindex(columns["item"]).to_numpy()
-        if "criterion_ordering" in asked and "group_id" in items:
-            by_criterion = items.set_index(["text_id", "criterion"])["group_id"]
-            pairs = list(zip(columns["item"], columns["criterion"], strict=True))
-            out["group_id"] = by_criterion.reindex(pairs).to_numpy()
-        out["judge"], out["source"] = self.judge.slug, self.judge.source
-        widest = max(map(len, self.probabilities), default=0)
-        for p in range(widest):
-            out[f"probability_{p + 1}"] = [
-                shares[p] if p < len(shares) else np.nan for shares in self.probabilities
-            ]
+        for name, values in self._facts(out).items():
+            out[name] = values
+        for name in ("slug", "source"):
+            constant = pd.Categorical([getattr(self.judge, name)]).repeat(len(out))
+            out["judge" if name == "slug" else name] = constant
+        probabilities = np.array(self.probabilities).reshape(-1, self.width)
+        for p in range(self.width):
+            if not np.isnan(probabilities[:, p]).all():
+                out[f"probability_{p + 1}"] = probabilities[:, p]
         return _typed(out)
+
+    def _facts(self, out: pd.DataFrame) -> dict[str, Any]:
+        """What the items say about the judgments: columns by name."""
+        items = self.requests.source
+        by = "text_id" if self.several else "item_id"
+        shown = out["item_id"].cat
+        facts = items.drop_duplicates(by).set_index(by)
+        row = facts.index.get_indexer(shown.categories)[shown.codes]
+        found = {
+            name: facts[name].astype("category").array.take(row)
+            for name in ("dataset", "group_id", "cluster_id", "candidate")
+            if name in facts
+        }
+        if self.several and "group_id" in items:
+            by_criterion = items.set_index(["text_id", "criterion"])["group_id"]
+            pairs = list(zip(out["item_id"], out["criterion"], strict=True))
+            found["group_id"] = by_criterion.reindex(pairs).astype("category").array
+        return found
+
+
+_NUMBERS = {
+    "request_id": "Q", "criterion_position": "b", "status": "b", "score": "b", "position": "b",
+    "expected_score": "f", "label_mass": "f", "prompt_tokens": "i", "cached_tokens": "i",
+    "completion_tokens": "i", "seconds": "f",
+}  # fmt: skip
 
 
 def with_readout(requests: Requests, judge: Judge | str) -> Requests:
@@ -626,6 +766,7 @@ def _key(request: Request, judge: Judge, replicate: int) -> str:
     return hashlib.sha256(json.dumps(what, ensure_ascii=False).encode()).hexdigest()
 
 
+@cache
 def _seed(seed: int, replicate: int) -> int:
     """A sampling seed for each replicate, in the 31 bits that every engine takes."""
     return int(mix64(hash64([seed]), int(replicate))[0] >> np.uint64(33))
@@ -642,6 +783,13 @@ def _reference(item: Any, reference_score: str) -> tuple[str | None, int | None]
 
 def _known(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
+
+
+def _rows(requests: Requests, order: IntArray) -> Iterator[Any]:
+    """Rows as named tuples; in parts, for ``itertuples`` alone makes a list of every column."""
+    frame = pd.DataFrame(requests)
+    for start in range(0, len(frame), _ROWS):
+        yield from frame.iloc[order[start : start + _ROWS]].itertuples(index=False)
 
 
 def _blocks(requests: Iterable[Request]) -> Iterator[list[Request]]:

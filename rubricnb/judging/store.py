@@ -21,7 +21,8 @@ from types import TracebackType
 from rubricnb.judging.contract import Reply
 
 VERSION = 1
-_LEASE = 600.0  # seconds; a lease whose process has died is void at once
+_LEASE = 600.0  # seconds without a sign of life; a lease whose process has died is void at once
+_RENEWAL = 60.0
 _BLOCK = 500  # keys in one query: old builds of SQLite allow 999 variables
 
 _SCHEMA = """
@@ -33,6 +34,11 @@ CREATE TABLE replies (
 CREATE TABLE leases (
     key TEXT PRIMARY KEY, owner TEXT NOT NULL, expires REAL NOT NULL
 ) WITHOUT ROWID;
+"""
+
+_PER_CONNECTION = """
+CREATE TEMP TRIGGER answered AFTER INSERT ON main.replies
+BEGIN DELETE FROM leases WHERE key = NEW.key; END
 """
 
 
@@ -82,6 +88,7 @@ class Store:
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = Path(path) if path else default_path()
+        self._renewal = time.time() + _RENEWAL
         self._owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex}"
         with self._explained():
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -129,32 +136,48 @@ class Store:
         return found
 
     def put(self, key: str, judge: str, reply: Reply) -> None:
-        """Keep a reply, durably; it replaces an older one under its key."""
+        """Keep a reply, durably; it replaces an older one under its key, and ends its lease."""
         with self._explained():
+            self._renewed(time.time())
             self._db.execute(
                 "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     key,
                     judge,
-                    reply.text.encode("utf-8", "replace").decode(),  # a lone surrogate is no text
+                    _text(reply.text),
                     reply.finish,
                     json.dumps(reply.probabilities) if reply.probabilities is not None else None,
                     reply.prompt_tokens,
                     reply.cached_tokens,
                     reply.completion_tokens,
                     reply.seconds,
-                    reply.error,
+                    None if reply.error is None else _text(reply.error),
                     time.time(),
                 ),
             )
 
-    def claim(self, keys: Sequence[str]) -> set[str]:
-        """Lease those keys that no other living run holds; returns the leased ones."""
-        now = time.time()
+    def claim(
+        self, keys: Sequence[str], since: float = 0.0, retry_errors: float = 0.0
+    ) -> tuple[set[str], set[str]]:
+        """Lease what must be asked, so that no other run on this store asks it too.
+
+        Parameters
+        ----------
+        keys, since, retry_errors
+            As in `answered`.
+
+        Returns
+        -------
+        answered, mine
+            The keys that need not be asked, and those leased until they are `put`. Any other is
+            held by another living run.
+        """
         mine: set[str] = set()
-        with self._explained():
-            self._db.execute("BEGIN IMMEDIATE")
-            for block in _blocks(keys):
+        # Looked up and leased in one transaction: in between, another run could finish.
+        with self._explained(), self._transaction():
+            answered = self.answered(keys, since, retry_errors)
+            now = self._renewed(time.time())
+            for block in _blocks([key for key in keys if key not in answered]):
                 rows = self._db.execute(
                     f"SELECT key, owner, expires FROM leases WHERE key IN ({_marks(block)})", block
                 )
@@ -169,8 +192,7 @@ class Store:
                     [(key, self._owner, now + _LEASE) for key in free],
                 )
                 mine.update(free)
-            self._db.execute("COMMIT")
-        return mine
+        return answered, mine
 
     def release(self) -> None:
         """Give back every lease of this run."""
@@ -203,15 +225,14 @@ class Store:
     def _open(self) -> None:
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
-        self._db.execute("BEGIN IMMEDIATE")  # two runs may open a new store at once
-        version = self._db.execute("PRAGMA user_version").fetchone()[0]
-        tables = self._db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
-        if version == 0 and tables == 0:
-            for statement in filter(str.strip, _SCHEMA.split(";")):
-                self._db.execute(statement)
-            self._db.execute(f"PRAGMA user_version={VERSION}")
-            version = VERSION
-        self._db.execute("COMMIT")
+        with self._transaction():  # two runs may open a new store at once
+            version = self._db.execute("PRAGMA user_version").fetchone()[0]
+            tables = self._db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
+            if version == 0 and tables == 0:
+                for statement in filter(str.strip, _SCHEMA.split(";")):
+                    self._db.execute(statement)
+                self._db.execute(f"PRAGMA user_version={VERSION}")
+                version = VERSION
         if version != VERSION:
             self._db.close()
             age = "a newer" if version > VERSION else "an older"
@@ -219,6 +240,27 @@ class Store:
                 f"the store {self.path} was written by {age} rubricnb (format {version}, this one "
                 f"reads {VERSION}): use that version, or set RUBRICNB_STORE to a new file"
             )
+        self._db.execute(_PER_CONNECTION)
+
+    def _renewed(self, now: float) -> float:
+        """Prolong the leases of a run that takes long."""
+        if now > self._renewal:
+            self._renewal = now + _RENEWAL
+            self._db.execute(
+                "UPDATE leases SET expires = ? WHERE owner = ?", (now + _LEASE, self._owner)
+            )
+        return now
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:  # a full disk has rolled back already
+                self._db.execute("ROLLBACK")
+            raise
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -240,6 +282,10 @@ def _explain(path: Path, error: Exception) -> str:
     if "locked" in reason:
         return f"the store {path} is locked by another program: close it and run again"
     return f"the store {path} cannot be used ({reason}): set RUBRICNB_STORE to a file you can write"
+
+
+def _text(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()  # a lone surrogate is no text
 
 
 def _alive(owner: str) -> bool:

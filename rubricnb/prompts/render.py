@@ -66,7 +66,7 @@ def render(
     Parameters
     ----------
     instruction, response
-        The item. Control tokens in them are made inert.
+        The item. Control tokens and slots in them are made inert.
     definition
         The question in square brackets above the options.
     descriptions
@@ -113,17 +113,22 @@ def render(
     n = len(ordering)
     names = _names(ordering, template, labels)
     text_span, number_span = span(n, labels)
+    slots = _slots(criteria)
+
+    def data(text: str) -> str:
+        return inert(text, slots)
+
     text = _template(template).render(
-        instruction=inert(instruction),
-        response=inert(response),
-        definition=inert(definition),
+        instruction=data(instruction),
+        response=data(response),
+        definition=data(definition),
         options=[
-            {"label": name, "description": inert(descriptions.get(score, ""))}
+            {"label": name, "description": data(descriptions.get(score, ""))}
             for name, score in zip(names, ordering, strict=True)
         ],
-        reference=None if reference is None else inert(reference),
+        reference=None if reference is None else data(reference),
         reference_label=label(reference_score or n, n, labels),
-        criteria=[{"name": inert(c), "definition": inert(d)} for c, d in criteria],
+        criteria=[{"name": inert(c), "definition": data(d)} for c, d in criteria],
         n=n,
         span=text_span,
         span_number=number_span,
@@ -132,7 +137,7 @@ def render(
         layout=layout,
         edits=edits,
     )
-    return Prompt(text, _slots(criteria), names)
+    return Prompt(text, slots, names)
 
 
 def _names(ordering: Sequence[int], template: str, labels: str) -> tuple[str, ...]:

@@ -39,9 +39,21 @@ def completion(text, finish="stop", tops=None, **message):
             "choices": [choice], "usage": usage}  # fmt: skip
 
 
+class Server(ThreadingHTTPServer):
+    request_queue_size = 128
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """A client that was killed hangs up in the middle of an answer: that is the test."""
+
+
 @contextmanager
 def endpoint(answer, owned_by="someone"):
-    """Serve `answer(payload, headers) -> (status, body, headers)`; yields its URL and payloads."""
+    """Serve `answer(payload, headers) -> (status, body, headers)`; yields its URL and payloads.
+
+    The body is JSON or bytes; None cuts the connection. A ``Content-Length`` among the headers may
+    promise more than comes.
+    """
     received = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -59,19 +71,22 @@ def endpoint(answer, owned_by="someone"):
             self._send(*answer(payload, self.headers))
 
         def _send(self, status, body, headers):
+            if body is None:
+                self.close_connection = True
+                return
             data = body if isinstance(body, bytes) else json.dumps(body).encode()
             self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            for name, value in headers.items():
+            sent = {"Content-Type": "application/json", "Content-Length": str(len(data))} | headers
+            for name, value in sent.items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(data)
+            self.close_connection = sent["Content-Length"] != str(len(data))
 
         def log_message(self, *args):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"http://127.0.0.1:{server.server_port}/v1", received

@@ -87,8 +87,11 @@ def test_several_criteria_are_filled_line_by_line(judge):
     assert [line.split()[0] for line in reply.text.splitlines()] == ["[Clarity]", "[Accuracy]"]
 
 
-def test_a_plain_endpoint_of_the_same_engine_reads_probabilities_in_its_feedback(judge):
-    plain = OpenAIJudge("any", judge.base_url, server="openai", api_key=judge._engine.key)
+def test_a_plain_endpoint_of_the_same_engine_reads_probabilities_in_its_feedback(
+    judge, monkeypatch
+):
+    monkeypatch.setenv("OPENAI_API_KEY", judge._engine.key)
+    plain = OpenAIJudge("any", judge.base_url, server="other", check_model=False)
     prompt = "Repeat exactly and stop: [RESULT] 3"
     ask = Request(
         1,

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rubricnb.judging import store as store_module
 from rubricnb.judging.contract import Reply
 from rubricnb.judging.store import VERSION, Store, StoreError
 
@@ -108,9 +109,30 @@ def test_a_lease_keeps_others_away_while_its_process_lives_and_not_longer(path):
     assert subprocess.run([sys.executable, "-c", dies, path], timeout=60).returncode == 9
     with Store(path) as store:
         assert store._db.execute("SELECT COUNT(*) FROM leases").fetchone() == (2,)
-        assert store.claim(["a", "b", "c"]) == {"a", "b", "c"}
+        assert store.claim(["a", "b", "c"]) == (set(), {"a", "b", "c"})
     with Store(path) as mine, Store(path) as other_run:
-        assert mine.claim(["a", "b"]) == {"a", "b"}
-        assert other_run.claim(["b", "c"]) == {"c"}
+        assert mine.claim(["a", "b"]) == (set(), {"a", "b"})
+        assert other_run.claim(["b", "c"]) == (set(), {"c"})
         mine.release()
-        assert other_run.claim(["a", "b"]) == {"a", "b"}
+        assert other_run.claim(["a", "b"]) == (set(), {"a", "b"})
+
+
+def test_a_reply_ends_its_lease_and_is_answered_for_every_run(path):
+    with Store(path) as mine, Store(path) as other_run:
+        mine.claim(["a", "b"])
+        mine.put("a", "judge", Reply(1, "x"))
+        assert other_run.claim(["a", "b"]) == ({"a"}, set())
+        assert other_run._db.execute("SELECT key FROM leases").fetchall() == [("b",)]
+
+
+def test_a_run_that_takes_long_keeps_its_leases(path, monkeypatch):
+    now = [1e9]
+    monkeypatch.setattr(store_module.time, "time", lambda: now[0])
+    with Store(path) as mine, Store(path) as other_run:
+        mine.claim(["slow", "quick"])
+        now[0] += 500
+        mine.put("quick", "judge", Reply(1, "x"))
+        now[0] += 500
+        assert other_run.claim(["slow"]) == (set(), set())
+        now[0] += 601  # no sign of life
+        assert other_run.claim(["slow"]) == (set(), {"slow"})

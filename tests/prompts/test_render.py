@@ -117,7 +117,7 @@ def test_placebo_edits_are_fifteen_different_prompts_with_the_same_words():
 def test_text_from_a_dataset_never_acts_as_a_template(text):
     hostile = "{{ 7 * 7 }}{% for x in y %}{# #}" + text
     prompt = render(hostile, hostile, hostile, {1: hostile, 2: hostile}, (1, 2), reference=hostile)
-    assert prompt.text.count(inert(hostile)) == 6
+    assert prompt.text.count(inert(hostile, prompt.slots)) == 6
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,267 @@
+"""The order of requests: a walk over what their prompts share.
+
+An engine with a prefix cache computes what two prompts begin with once, if the second comes while
+the first is still in the cache. The least that any engine can compute for a set of prompts is the
+number of distinct nodes of the trie of their tokens; a walk that finishes one branch of that trie
+before the next comes to this number with a cache that holds one prompt.
+
+What shares what
+----------------
+``rubric-last``
+    text → reference → criterion → ordering. All criteria of a text share the text, all orderings of
+    an item share text and criterion as well, and orderings with the same first options share these.
+    Texts share the task description only.
+``rubric-first``
+    reference → criterion → ordering → text. The other way round: all texts share a rubric in one
+    ordering (without references), but two orderings of one item share nothing of the item.
+``criteria`` (Setting 2)
+    order of the criteria → text: nothing of a text is shared between two orders.
+``pointwise``, ``pairwise``
+    The text; the two responses of a pair come last, so a swap shares their instruction.
+
+Labels, number of options, presence of a reference and prompt format change the first lines of a
+prompt: requests that differ in one of these share next to nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rubricnb.frames import Items, Requests
+from rubricnb.prompts import PLACEBO_EDITS
+
+IntArray = NDArray[np.int64]
+
+_HEAD = (
+    "template", "layout", "prompt_format", "labels", "n_options", "reference_score", "exemplar",
+    "effort", "thinking",
+)  # fmt: skip
+_TEXT = ("instruction", "response")
+# What a prompt says after its head, in this order: columns of an item (a tuple) or of a request.
+_PREFIX: dict[str, tuple[tuple[str, ...] | str, ...]] = {
+    "rubric-last": (("bare", *_TEXT, "reference"), "definition", "edits", "ordering"),
+    "rubric-first": (("bare", "reference"), "definition", "edits", "ordering", _TEXT),
+    "criteria": (("criteria",), "variant", "criterion_ordering", _TEXT),
+    "pointwise": (_TEXT,),
+    "pairwise": (("response", "instruction"), "definition", "ordering"),
+}
+
+
+def walk(requests: Requests) -> IntArray:
+    """Order requests as a walk over shared prefixes, from their columns: no prompt is rendered.
+
+    Parameters
+    ----------
+    requests
+        From `plan` or `plan_criteria`, in any order.
+
+    Returns
+    -------
+    ndarray of int64, shape (requests,)
+        Row numbers. Between two requests that share a prefix come only others that share it.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> requests = rb.plan(rb.load("minibench", n_items=15), rb.fixed(5, 2)).sample(
+    ...     frac=1, random_state=0)
+    >>> texts = requests.item_id.iloc[walk(requests)].str.rsplit("/", n=1).str[0]
+    >>> int((texts != texts.shift()).sum()) == texts.nunique()
+    True
+    """
+    items = _with_criteria(requests.source)
+    heads = pd.DataFrame(requests)[list(_HEAD)].groupby(list(_HEAD), observed=True, sort=False)
+    order = [np.empty(0, np.int64)]
+    for head, rows in heads.indices.items():
+        condition = dict(zip(_HEAD, head, strict=True))
+        keys = _keys(requests, rows, items, condition)
+        order.append(rows[np.argsort(keys, kind="stable")])
+    return np.concatenate(order)
+
+
+def waves(
+    prompts: Sequence[Sequence[Any]], block: int = 1, capacity: int | None = None
+) -> Iterator[list[int]]:
+    """Split prompts into waves: a leader per shared prefix first, then those that go on from it.
+
+    An engine that is given all prompts at once starts several of one prefix together and computes
+    it several times. Within a wave no two prompts share a cache block that is not computed yet, so
+    a wave can be handed over whole; the next may follow once it is answered.
+
+    Parameters
+    ----------
+    prompts
+        Token ids (or characters) of each prompt, as lists or strings, in any order.
+    block
+        Tokens of one cache block: prefixes are shared in whole blocks only.
+    capacity
+        Tokens the cache holds. Prompts with more distinct tokens are taken a window at a time, each
+        a stretch of the walk over the trie, so that no leader is evicted before its siblings come.
+        Default: the cache holds them all.
+
+    Yields
+    ------
+    list of int
+        Indices of the prompts of one wave; every prompt stands in one wave.
+
+    Examples
+    --------
+    >>> prompts = ["text A, rubric 1-2", "text A, rubric 2-1", "text B, rubric 1-2"]
+    >>> list(waves(prompts, block=4))
+    [[0], [1, 2]]
+    >>> list(waves(prompts, block=4, capacity=20))
+    [[0], [1], [2]]
+    """
+    window: list[list[int]] = []
+    path: list[tuple[int, int]] = []  # where each stretch of the last prompt begins, and its wave
+    held = 0
+    before: Sequence[Any] = ()
+    for i in sorted(range(len(prompts)), key=prompts.__getitem__):  # type: ignore[arg-type]
+        prompt = prompts[i]
+        shared = common_prefix(before, prompt) // block * block
+        if capacity is not None and window and held + len(prompt) - shared > capacity:
+            yield from window
+            window, path, held, shared = [], [], 0, 0
+        while path and path[-1][0] >= shared:
+            path.pop()
+        wave = path[-1][1] + 1 if path else 0
+        path.append((shared, wave))
+        if wave == len(window):
+            window.append([])
+        window[wave].append(i)
+        held += len(prompt) - shared
+        before = prompt
+    yield from window
+
+
+def distinct(prompts: Iterable[Sequence[Any]]) -> int:
+    """Count the distinct nodes of the trie of all prompts: the least any engine can compute.
+
+    Parameters
+    ----------
+    prompts
+        Token ids (or characters) of each prompt, as lists or strings, in any order.
+
+    Returns
+    -------
+    int
+
+    Examples
+    --------
+    >>> distinct(["text A", "text B", "text A"])
+    7
+    """
+    limit = Limit()
+    for prompt in sorted(prompts):  # type: ignore[type-var]
+        limit.add(prompt)
+    return limit.distinct
+
+
+@dataclass
+class Limit:
+    """Counts the distinct nodes of a trie while one walks over it, holding one prompt at a time.
+
+    Attributes
+    ----------
+    total, distinct
+        Tokens of all prompts so far, and the nodes of their trie; exact if the prompts come as a
+        walk (`walk`, or sorted), else too many.
+
+    Examples
+    --------
+    >>> limit = Limit()
+    >>> for prompt in ("text A", "text B"):
+    ...     limit.add(prompt)
+    >>> limit.total, limit.distinct
+    (12, 7)
+    """
+
+    total: int = 0
+    distinct: int = 0
+    _before: Sequence[Any] = ()
+
+    def add(self, prompt: Sequence[Any]) -> None:
+        """Walk on to this prompt."""
+        self.total += len(prompt)
+        self.distinct += len(prompt) - common_prefix(self._before, prompt)
+        self._before = prompt
+
+
+def common_prefix(a: Sequence[Any], b: Sequence[Any]) -> int:
+    """Return how many leading elements two sequences of one type share.
+
+    Examples
+    --------
+    >>> common_prefix("Score 1", "Score 2"), common_prefix((), [1, 2])
+    (6, 0)
+    """
+    low, high = 0, min(len(a), len(b))
+    while low < high:  # slices compare in C: a binary search beats a loop over tokens
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if a[low:middle] == b[low:middle] else (low, middle - 1)
+    return low
+
+
+def _keys(
+    requests: Requests, rows: IntArray, items: pd.DataFrame, condition: dict[str, Any]
+) -> IntArray:
+    """One number per row that sorts requests of one head: a rank for each part of the prompt."""
+    requests = requests.iloc[rows]
+    id_column = "text_id" if condition["template"] == "criteria" else "item_id"
+    items = _with_reference(items, condition["reference_score"]).drop_duplicates(id_column)
+    codes, ids = pd.factorize(requests["item_id"])
+    item = pd.Index(items[id_column]).get_indexer(ids)[codes]
+    keys = np.zeros(len(rows), np.int64)
+    rubric = condition["template"] == "rubric"
+    for part in _PREFIX[condition["layout"] if rubric else condition["template"]]:
+        if isinstance(part, tuple):
+            rank = items.groupby(list(part), dropna=False).ngroup().to_numpy()[item]
+        elif part == "definition":
+            variant, variants = pd.factorize(requests["variant"])
+            rank = _definitions(items, requests.source.rubrics, variants)[item, variant]
+        elif part == "edits":
+            rank = _edits(requests)
+        else:
+            rank = _rank(requests[part])
+        keys = keys * (rank.max() + 1) + rank
+    return keys
+
+
+def _with_criteria(items: Items) -> pd.DataFrame:
+    rubrics = items.groupby("text_id", sort=False)["rubric_id"].agg(lambda ids: "\n".join(ids))
+    return pd.DataFrame(items).assign(criteria=rubrics.reindex(items["text_id"]).to_numpy())
+
+
+def _with_reference(items: pd.DataFrame, score: str) -> pd.DataFrame:
+    column = "reference" if score == "auto" else f"reference_{score}"
+    text = items[column] if column in items else pd.Series(None, items.index, dtype="str")
+    return items.assign(reference=text, bare=text.isna())
+
+
+def _definitions(items: pd.DataFrame, rubrics: pd.DataFrame, variants: Any) -> IntArray:
+    """Rank of every item's definition, one column per variant."""
+    rubrics = rubrics.drop_duplicates(["rubric_id", "variant"])
+    rank = rubrics.groupby(["definition", "rubric_id"], observed=True).ngroup()
+    table = rubrics.assign(rank=rank).pivot(index="rubric_id", columns="variant", values="rank")
+    table = table.reindex(index=items["rubric_id"], columns=variants)
+    return table.fillna(-1).to_numpy(np.int64)
+
+
+def _rank(column: pd.Series) -> IntArray:
+    codes, values = pd.factorize(column)
+    return np.argsort(np.argsort(np.asarray(values, dtype=object)))[codes]
+
+
+def _edits(requests: pd.DataFrame) -> IntArray:
+    """Rank of a placebo edit by where in the prompt it stands; 0 for none."""
+    at = ("blank line", "header", "trailing space", "colon")
+    marks = [tuple(edit in edits for edit in at) for edits in (frozenset(), *PLACEBO_EDITS)]
+    rank = np.argsort(sorted(range(len(marks)), key=marks.__getitem__))
+    placebo = requests["design"] == "placebo"
+    return rank[np.where(placebo, requests["ordering_index"], 0)]

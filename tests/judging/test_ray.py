@@ -1,0 +1,183 @@
+"""A judge in every actor of a Ray cluster: two nodes on this machine, one actor killed."""
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rubricnb as rb
+from rubricnb.judging.contract import Request
+from rubricnb.judging.openai import JudgeError
+from rubricnb.judging.ray import RayJudge, blocks
+from rubricnb.judging.run import RunInterrupted
+from rubricnb.judging.store import Store
+
+pytest.importorskip("ray", reason="Ray is not installed: make env")
+
+_spec = importlib.util.spec_from_file_location(
+    "rubricnb_test_endpoint", Path(__file__).with_name("endpoint.py")
+)
+_module = importlib.util.module_from_spec(_spec)
+sys.modules[_spec.name] = _module
+_spec.loader.exec_module(_module)
+completion, endpoint = _module.completion, _module.endpoint
+
+KEY = "a-key-that-must-be-nowhere"
+
+
+@given(st.lists(st.integers(0, 5), max_size=40), st.integers(1, 12))
+def test_blocks_keep_the_walk_and_never_cut_a_text(texts, size):
+    walk = sorted(texts)
+    asked = [Request(i, "", (), (), (), "score", group=str(g)) for i, g in enumerate(walk)]
+    cut = list(blocks(asked, size))
+    assert [request for block in cut for request in block] == asked
+    owners = Counter(group for block in cut for group in {r.group for r in block})
+    assert all(count == 1 for count in owners.values())
+    assert all(len(block) >= size for block in cut[:-1])
+
+
+class Endpoint:
+    """An endpoint that counts what it is asked, and can hold its answers back."""
+
+    def __init__(self):
+        self.asked = Counter()
+        self.status = 200
+        self.hold_from = None
+        self.held = threading.Semaphore(0)
+        self.go_on = threading.Event()
+
+    def __call__(self, payload, headers):
+        if self.status != 200 or headers["Authorization"] != f"Bearer {KEY}":
+            return 401, {"error": {"message": f"wrong key: {headers['Authorization']}"}}, {}
+        self.asked[payload["messages"][0]["content"]] += 1
+        if self.hold_from is not None and self.asked.total() >= self.hold_from:
+            self.held.release()
+            self.go_on.wait(120)
+        return 200, completion("Fine. [RESULT] 2"), {}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two nodes of one CPU each; their logs must not hold the key that their judges use."""
+    from ray._private import ray_constants
+    from ray.cluster_utils import Cluster
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", KEY)
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        # As on macOS: loopback is not replaced by an address that other machines can reach.
+        patch.setattr(ray_constants, "ENABLE_RAY_CLUSTER", False)
+        node = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "include_dashboard": False}
+        cluster = Cluster(initialize_head=True, head_node_args=node)
+        try:
+            cluster.add_node(**node)
+            yield cluster
+        finally:
+            cluster.shutdown()
+
+
+@pytest.fixture(scope="module")
+def judged(cluster):
+    answer = Endpoint()
+    with endpoint(answer) as (url, _):
+        judge = RayJudge(f"openai:m@{url}", address=cluster.address, block=10, concurrency=1)
+        try:
+            yield judge, answer, url
+        finally:
+            judge.close()
+
+
+def actors():
+    return [p for p in psutil.Process().children(recursive=True) if "MapWorker" in p.name()]
+
+
+def test_a_killed_actor_s_block_is_asked_again_and_nothing_else_is(judged, tmp_path):
+    judge, answer, url = judged
+    requests = rb.plan(rb.load("minibench", n_items=15), rb.balanced(5), readout="feedback")
+    plain = rb.open_judge(f"openai:m@{url}")
+    assert (judge.slug, judge.identity) == (plain.slug, plain.identity)
+    assert (judge.readouts, judge.deterministic) == (plain.readouts, plain.deterministic)
+    with Store(tmp_path / "replies.sqlite") as store:
+        with pytest.raises(RunInterrupted):  # begun without Ray …
+            rb.run(requests, plain, store, max_calls=20)
+        plain.close()
+        answer.hold_from = 60
+        killed = threading.Thread(target=kill_one, args=[answer])
+        killed.start()
+        judgments = rb.run(requests, judge, store)  # … and gone on with on two nodes
+        killed.join()
+        assert len(store) == len(requests) == 150
+    assert judgments.status.eq("ok").all()
+    assert len(answer.asked) == 150
+    twice = {prompt for prompt, times in answer.asked.items() if times > 1}
+    assert twice
+    assert max(answer.asked.values()) == 2
+    # All of them stand in one block: within a text, since a text has thirty requests here.
+    texts = {prompt.split("###Response to evaluate:")[1].split("###")[0] for prompt in twice}
+    assert len(texts) == 1
+
+
+def kill_one(answer):
+    """Kill an actor while both wait for the endpoint, so both are amid a block."""
+    for _ in range(2):
+        answer.held.acquire(timeout=120)
+    actors()[0].send_signal(signal.SIGKILL)
+    answer.go_on.set()
+
+
+def test_what_is_wrong_in_an_actor_is_said_here_without_the_key(judged, capfd):
+    judge, answer, _ = judged
+    answer.status = 401
+    requests = rb.plan(rb.load("minibench", n_items=5), rb.fixed(5, 1), readout="feedback")
+    with pytest.raises(JudgeError, match=r"ray:openai:m.* refused") as caught:
+        rb.run(requests, judge, ":memory:")
+    assert KEY not in str(caught.value)
+    assert "Traceback" not in "".join(capfd.readouterr())
+
+
+def test_no_log_of_the_cluster_holds_the_key(cluster, judged):
+    folder = Path(cluster.head_node.get_session_dir_path())
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert len(files) > 5
+    assert [path.name for path in files if KEY.encode() in path.read_bytes()] == []
+
+
+def test_more_actors_than_fit_are_refused(judged):
+    with pytest.raises(JudgeError, match="3 actors of 0 GPUs do not fit: the cluster has 0 GPUs"):
+        RayJudge("simulated:unbiased", num_actors=3)
+    with pytest.raises(JudgeError, match="1 actors of 2 GPUs do not fit"):
+        RayJudge("simulated:unbiased", num_gpus=2)
+
+
+ALONE = """
+import psutil, rubricnb as rb
+requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="logprobs")
+judge = rb.open_judge("ray:simulated:first-biased", num_actors=1)
+scores = rb.run(requests, judge, ":memory:").score
+judge.close()
+assert scores.equals(rb.run(requests, "simulated:first-biased", ":memory:").score)
+psutil.wait_procs(psutil.Process().children(recursive=True), timeout=20)
+print([p.name() for p in psutil.Process().children(recursive=True)])
+"""
+
+
+def test_without_an_address_ray_starts_here_says_nothing_and_stops(tmp_path):
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("RAY_")}
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=300,
+        env=environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[-1] == "[]"  # no process of Ray is left
+    assert [line for line in lines[:-1] if not line.startswith("simulated:")] == []
+    assert [line for line in done.stderr.splitlines() if "simulated:" not in line] == []

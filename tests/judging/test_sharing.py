@@ -1,0 +1,152 @@
+"""The walk over shared prefixes, leaders before siblings, and the count of the limit."""
+
+import os
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rubricnb as rb
+from rubricnb.judging.run import rendered
+from rubricnb.judging.sharing import Limit, common_prefix, distinct, walk, waves
+
+PROMPTS = st.lists(st.text("ab", max_size=12), max_size=24)
+SINGLE = rb.single([1, 2, 3, 4, 5])
+
+
+@pytest.fixture(scope="module")
+def items():
+    return rb.load("minibench", n_items=45)
+
+
+def prefixes(prompts):
+    return {prompt[:end] for prompt in prompts for end in range(1, len(prompt) + 1)}
+
+
+def walked_over(requests):
+    prompts = prompts_of(requests.iloc[walk(requests)])
+    limit = Limit()
+    for prompt in prompts:
+        limit.add(prompt)
+    assert limit.total == sum(map(len, prompts))
+    return limit.distinct / distinct(prompts)
+
+
+def prompts_of(requests):
+    judge = rb.open_judge("simulated:unbiased")
+    return [r.messages[0].content for r in rendered(requests, judge)]
+
+
+def shuffled(requests):
+    return requests.sample(frac=1, random_state=1)
+
+
+def plans(items):
+    designs = [rb.balanced(5), rb.shuffled(5, 4)]
+    return {
+        "rubric-last": rb.plan(items, designs),
+        "rubric-first": rb.plan(items, designs, layout="rubric-first"),
+        "placebo": rb.plan(items, [rb.placebo(5, 15), SINGLE]),
+        "labels": pd.concat(
+            [rb.plan(items, designs, labels=labels) for labels in ("numeric", "letter")]
+        ),
+        "variants": pd.concat(
+            [rb.plan(items, SINGLE, variant=v) for v in ("standard", "paraphrased")]
+        ),
+        "pointwise": rb.plan(items, SINGLE, template="pointwise"),
+        "criteria": rb.plan_criteria(items, rb.balanced(items.criterion.nunique())),
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["rubric-last", "rubric-first", "placebo", "labels", "variants", "pointwise", "criteria"],
+)
+def test_a_walk_computes_little_more_than_the_trie_whatever_order_the_plan_has(items, name):
+    requests = shuffled(plans(items)[name])
+    assert sorted(walk(requests)) == list(range(len(requests)))
+    assert 1 <= walked_over(requests) <= 1.01
+
+
+def test_items_without_a_reference_are_walked_apart(items):
+    some = items.copy()
+    some["reference"] = [None if i % 3 else f"Reference {i}." for i in range(len(items))]
+    some = type(items)(some)
+    some.rubrics = items.rubrics
+    assert walked_over(shuffled(rb.plan(some, rb.balanced(5)))) <= 1.01
+
+
+def test_no_request_is_a_walk_too(items):
+    requests = rb.plan(items, SINGLE)
+    assert len(walk(requests[requests.item_id == "nobody"])) == 0
+
+
+@given(PROMPTS)
+def test_distinct_counts_every_prefix_once(prompts):
+    assert distinct(prompts) == len(prefixes(prompts))
+
+
+@given(PROMPTS, PROMPTS)
+def test_a_common_prefix_is_common_and_the_longest(left, right):
+    for a, b in zip(left, right, strict=False):
+        n = common_prefix(a, b)
+        assert a[:n] == b[:n]
+        assert n == min(len(a), len(b)) or a[n] != b[n]
+
+
+@given(PROMPTS, st.integers(1, 4))
+def test_waves_compute_every_block_once(prompts, block):
+    cached = set()
+    sent = []
+    for wave in waves(prompts, block):
+        new = [b for i in wave for b in blocks(prompts[i], block) if b not in cached]
+        assert len(new) == len(set(new))
+        cached.update(new)
+        sent += wave
+    assert sorted(sent) == list(range(len(prompts)))
+
+
+@given(PROMPTS, st.integers(1, 40))
+def test_a_wave_is_no_larger_than_the_cache_unless_one_prompt_is(prompts, capacity):
+    for wave in waves(prompts, capacity=capacity):
+        assert len(wave) == 1 or distinct(prompts[i] for i in wave) <= capacity
+
+
+def test_a_cache_too_small_for_all_costs_little_if_it_is_known():
+    texts = [f"{i:02d}" + "t" * 200 for i in range(8)]
+    prompts = [text + ordering for ordering in "abcdefghij" for text in texts]
+    held = 2 * (202 + 10)
+    least = distinct(prompts)
+    assert computed(prompts, waves(prompts, capacity=held), held) <= 1.05 * least
+    assert computed(prompts, waves(prompts), held) > 1.5 * least
+    assert computed(prompts, [range(len(prompts))], held) > 5 * least
+    # Too small for anything: nothing is saved, nothing is lost.
+    assert computed(prompts, waves(prompts, capacity=10), 10) <= sum(map(len, prompts))
+
+
+def blocks(prompt, block):
+    return [prompt[:end] for end in range(block, len(prompt) + 1, block)]
+
+
+def computed(prompts, waves, capacity):
+    """What an engine computes whose cache forgets the least recently used tokens first."""
+    cached = {}
+    work = 0
+    for wave in waves:
+        for i in wave:
+            for node in blocks(prompts[i], 1):
+                work += node not in cached
+                cached[node] = cached.pop(node, None)
+            while len(cached) > capacity:
+                del cached[next(iter(cached))]
+    return work
+
+
+@pytest.mark.parametrize("dataset", ["mt-bench", "hanna"])
+def test_the_walk_of_a_real_dataset_is_as_short_as_its_trie(dataset):
+    if not (os.environ.get("RUBRICNB_MIRROR") or Path("../shared/datasets").exists()):
+        pytest.skip("needs the datasets: set RUBRICNB_MIRROR")
+    requests = shuffled(rb.plan(rb.load(dataset, n_items=60), rb.balanced(5)))
+    assert walked_over(requests) <= 1.002
