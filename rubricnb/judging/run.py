@@ -366,6 +366,7 @@ class _Source:
             layout=row.layout,
             reference=reference,
             reference_score=reference_score,
+            exemplar=_exemplar(item, row.exemplar),
             edits=PLACEBO_EDITS[row.ordering_index - 1] if placebo else frozenset(),
         )
         return self._request(
@@ -638,6 +639,12 @@ def _reference(item: Any, reference_score: str) -> tuple[str | None, int | None]
         text = getattr(item, "reference", None)
         return (text if isinstance(text, str) and text else None), None
     return getattr(item, f"reference_{reference_score}"), int(reference_score)
+
+
+def _exemplar(item: Any, score: str) -> tuple[str, str, int] | None:
+    if score == "none":
+        return None
+    return item.exemplar_instruction, getattr(item, f"exemplar_{score}"), int(score)
 
 
 def _known(value: float) -> float | None:

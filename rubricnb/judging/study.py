@@ -82,11 +82,12 @@ def read_study(name: str) -> dict[str, Any]:
 
 
 _LOAD_KEYS = {"dataset", "n_items", "path", "rubric"}
+_OTHER_KEYS = ("criteria", "setting", "designs")
 _JUDGE_KEYS = {"spec", "model", "licence", "options", "conditions", "simulated"}
 _PLAN_KEYS = {
-    *_LOAD_KEYS, "setting", "models", "designs", "labels", "readout", "n_options", "layout",
-    "reference", "variant", "template", "prompt_format", "temperature", "effort", "thinking",
-    "seed", "max_tokens",
+    *_LOAD_KEYS, "criteria", "setting", "models", "designs", "labels", "readout", "n_options",
+    "layout", "reference", "exemplar", "variant", "template", "prompt_format", "temperature",
+    "effort", "thinking", "seed", "max_tokens",
 }  # fmt: skip
 
 
@@ -110,6 +111,9 @@ def plans_for(judge: dict[str, Any], plans: list[dict[str, Any]]) -> list[dict[s
 def requests_of(part: dict[str, Any], items: Items | None = None) -> Requests:
     """Turn one entry of a study's ``plans`` into requests, about `items` instead of its dataset's.
 
+    ``criteria`` keeps the items of these criteria; everything else is as in `rubricnb.plan`, where
+    settings that are lists are crossed.
+
     Examples
     --------
     >>> part = {"dataset": "minibench", "n_items": 5, "designs": ["balanced(5)", "fixed(5, 2)"]}
@@ -118,12 +122,14 @@ def requests_of(part: dict[str, Any], items: Items | None = None) -> Requests:
     """
     from rubricnb.data import load
 
-    options = {k: v for k, v in part.items() if k not in (*_LOAD_KEYS, "setting", "designs")}
+    options = {k: v for k, v in part.items() if k not in (*_LOAD_KEYS, *_OTHER_KEYS)}
     if items is None:
         items = load(
             part["dataset"], part.get("n_items"), part.get("seed", 0), part.get("path"),
             part.get("rubric"),
         )  # fmt: skip
+    if "criteria" in part:
+        items = items[items["criterion"].isin(part["criteria"])].reset_index(drop=True)
     designs = [design_of(text) for text in part["designs"]]
     if part.get("setting", 1) == 2:
         return plan_criteria(items, designs, **options)

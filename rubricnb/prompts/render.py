@@ -58,6 +58,7 @@ def render(
     layout: str = "rubric-last",
     reference: str | None = None,
     reference_score: int | None = None,
+    exemplar: tuple[str, str, int] | None = None,
     edits: frozenset[str] = frozenset(),
     criteria: Sequence[tuple[str, str]] = (),
 ) -> Prompt:
@@ -81,6 +82,8 @@ def render(
         ``rubric-last`` (arXiv:2602.02219) or ``rubric-first`` (arXiv:2506.22316).
     reference, reference_score
         A reference answer and the score it is said to have (default: the highest).
+    exemplar
+        One in-context example: its instruction, its response and the score that it gets.
     edits
         Placebo edits, one of `PLACEBO_EDITS`.
     criteria
@@ -123,6 +126,8 @@ def render(
         ],
         reference=None if reference is None else inert(reference),
         reference_label=label(reference_score or n, n, labels),
+        exemplar=exemplar
+        and [inert(exemplar[0]), inert(exemplar[1]), label(exemplar[2], n, labels)],
         criteria=[{"name": inert(c), "definition": inert(d)} for c, d in criteria],
         n=n,
         span=text_span,
