@@ -55,10 +55,11 @@ _PUBLIC = {
         "reversal_controls",
         "reversal_effect",
         "equivalence",
+        "quadratic_weighted_kappa",
     ],
 }
 _MODULES = [
-    "checks", "data", "judging", "pages", "permutation", "plots", "prompts", "statistics",
+    "checks", "data", "judging", "pages", "permutation", "plots", "prompts", "rulers", "statistics",
 ]  # fmt: skip
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 

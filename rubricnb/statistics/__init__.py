@@ -8,6 +8,7 @@ from rubricnb.statistics.criterion import criterion_order
 from rubricnb.statistics.equivalence import MARGINS, equivalence
 from rubricnb.statistics.families import benjamini_hochberg
 from rubricnb.statistics.floor import cramers_v_floor
+from rubricnb.statistics.kappa import quadratic_weighted_kappa
 from rubricnb.statistics.missing import missing_reads
 from rubricnb.statistics.options import at_temperature, option_probabilities
 from rubricnb.statistics.position import cramers_v, position_bias, score_position
@@ -38,6 +39,7 @@ __all__ = [
     "ordering_rank",
     "position_bias",
     "predecessor_effects",
+    "quadratic_weighted_kappa",
     "rank_reversal",
     "reversal_controls",
     "reversal_effect",
