@@ -14,6 +14,8 @@ from rubricnb.statistics.options import at_temperature, option_probabilities
 from rubricnb.statistics.position import cramers_v, position_bias, score_position
 from rubricnb.statistics.predecessor import predecessor_effects
 from rubricnb.statistics.ranking import rank_reversal, reversal_controls, reversal_effect
+from rubricnb.statistics.stability import BASELINE, flip_contrast, stability
+from rubricnb.statistics.tendency import gold, reference_pull, score_tendency
 from rubricnb.statistics.variation import (
     order_effect,
     ordering_rank,
@@ -22,6 +24,7 @@ from rubricnb.statistics.variation import (
 )
 
 __all__ = [
+    "BASELINE",
     "MARGINS",
     "agreement",
     "at_temperature",
@@ -33,6 +36,8 @@ __all__ = [
     "cramers_v_floor",
     "criterion_order",
     "equivalence",
+    "flip_contrast",
+    "gold",
     "missing_reads",
     "option_probabilities",
     "order_effect",
@@ -41,9 +46,12 @@ __all__ = [
     "predecessor_effects",
     "quadratic_weighted_kappa",
     "rank_reversal",
+    "reference_pull",
     "reversal_controls",
     "reversal_effect",
     "score_position",
+    "score_tendency",
+    "stability",
     "strategy_contrast",
     "variance_components",
     "within_item_sd",
