@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 Segmentation = Literal["sentences", "naive", "paragraphs", "whole"]
@@ -124,8 +125,8 @@ def verify_quotes(
     >>> verify_quotes([(1, 'said  "it is')], units)[0].text
     'said “it is'
     """
-    folded = [_Folded(unit) for unit in units]
-    joined = _Folded(" ".join(units))
+    folded = [_folded(unit) for unit in units]
+    joined = _folded(" ".join(units))
     return [_look_up(unit, quote, folded, joined, min_characters) for unit, quote in quotes]
 
 
@@ -148,7 +149,7 @@ def fold(text: str) -> str:
     >>> fold("“Don’t”—he\n said… ")
     '"Don\'t"-he said...'
     """
-    return _Folded(text).text
+    return _folded(text).text
 
 
 class _Folded:
@@ -176,6 +177,11 @@ class _Folded:
         if at < 0:
             return None
         return self.original[self.spans[at][0] : self.spans[at + len(quote) - 1][1]]
+
+
+@lru_cache(maxsize=1024)  # the traits of a text, and its reads, look into the same units
+def _folded(text: str) -> _Folded:
+    return _Folded(text)
 
 
 def _look_up(
@@ -226,6 +232,8 @@ def _continues(character: str) -> bool:
 
 
 def _plain(cluster: str) -> str:
+    if cluster.isalnum() and cluster.isascii():
+        return cluster
     # Marks are mapped before NFKC, which turns ´ into a space and an accent.
     mapped = "".join(c for c in cluster.translate(_ALIKE) if ord(c) not in _INVISIBLE)
     plain = unicodedata.normalize("NFKC", mapped).translate(_ALIKE)

@@ -163,6 +163,7 @@ def _cases(
     criteria: dict[tuple[Any, ...], Criteria] = {}
     for text_id, rows in items.groupby("text_id", sort=False, observed=True):
         first, used = rows.iloc[0], tuple(rows["rubric_id"].unique())
+        qualities = _qualities(rows, bundle.levels)
         seen: Counter[tuple[int, ...]] = Counter()
         for index, order in enumerate(_orders(bundle, design, str(text_id), seed), start=1):
             if order not in arranged:
@@ -186,7 +187,7 @@ def _cases(
                         "seed": seed + seen[order] - 1,
                         "group": str(text_id),
                     },
-                    qualities=_qualities(rows, bundle.levels),
+                    qualities=qualities,
                 )
                 yield (
                     case,

@@ -26,7 +26,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.special import ndtri
 
-from rubricnb.hashing import hash64, mix64, uniform
+from rubricnb.hashing import hash64, uniform
 from rubricnb.judging.contract import Readout, Reply, Request
 
 _BANK = "- Sentence Bank (ID -> Text): "
@@ -232,7 +232,7 @@ class SimulatedGrader:
         return self._fixed(*what, again)
 
     def _fixed(self, *what: str) -> float:
-        return float(uniform(mix64(hash64(["\x1f".join(what)]), self.seed))[0])
+        return float(uniform(hash64(["\x1f".join((str(self.seed), *what))]))[0])
 
 
 def _json_after(prompt: str, marker: str) -> Any:

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 
 from rubricnb.prompts import inert
 
@@ -43,7 +43,7 @@ def fill(name: str, **values: Any) -> str:
     'You are a judge scoring one trait of essays.'
     """
     safe = {k: inert(v) if isinstance(v, str) else v for k, v in values.items()}
-    return _environment().from_string(source(name)).render(**safe)
+    return _template(name).render(**safe)
 
 
 def as_json(content: Any) -> str:
@@ -52,10 +52,11 @@ def as_json(content: Any) -> str:
 
 
 @cache
-def _environment() -> Environment:
-    return Environment(
+def _template(name: str) -> Template:
+    environment = Environment(
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         autoescape=False,  # prompts are plain text, not HTML
     )
+    return environment.from_string(source(name))
