@@ -140,6 +140,32 @@ def render(
     return Prompt(text, _slots(criteria), names)
 
 
+def render_writing(
+    instruction: str, definition: str, descriptions: Mapping[int, str], target: int
+) -> str:
+    """Render the request to write a response that deserves a score.
+
+    Parameters
+    ----------
+    instruction, definition, descriptions
+        As in `render`; the levels ascend.
+    target
+        The score to deserve.
+
+    Examples
+    --------
+    >>> text = render_writing("Add 2 and 2.", "Is it right?", {1: "Wrong.", 2: "Right."}, 1)
+    >>> text.splitlines()[-1]
+    '###Response (Score 1):'
+    """
+    return _template("write").render(
+        instruction=inert(instruction),
+        definition=inert(definition),
+        options=[{"label": s, "description": inert(d)} for s, d in sorted(descriptions.items())],
+        target=target,
+    )
+
+
 def _names(ordering: Sequence[int], template: str, labels: str) -> tuple[str, ...]:
     if template == "pairwise":  # the first response shown is A, whichever it is
         return tuple("ABCDEFGHIJ"[: len(ordering)])
@@ -154,7 +180,7 @@ def _slots(criteria: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 @cache
 def _template(name: str) -> Template:
-    if name not in TEMPLATES:
+    if name not in (*TEMPLATES, "write"):
         raise ValueError(f"unknown template {name!r}: choose from {', '.join(TEMPLATES)}")
     environment = Environment(
         loader=PackageLoader("rubricnb.prompts", "templates"),
