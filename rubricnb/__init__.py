@@ -54,11 +54,17 @@ _PUBLIC = {
         "rank_reversal",
         "reversal_controls",
         "reversal_effect",
+        "stability",
+        "flip_contrast",
+        "score_tendency",
+        "reference_pull",
+        "gold",
         "equivalence",
+        "quadratic_weighted_kappa",
     ],
 }
 _MODULES = [
-    "checks", "data", "judging", "pages", "permutation", "plots", "prompts", "statistics",
+    "checks", "data", "judging", "pages", "permutation", "plots", "prompts", "rulers", "statistics",
 ]  # fmt: skip
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 

@@ -338,6 +338,45 @@ def bias_cost(answer: Any, table: ArrayLike, ordering: Sequence[int]) -> str:
     return _judge(value, expected, slips, "Add |P(p | π_p) - 1/n| over the positions p.")
 
 
+def stability(answer: Any, before: ArrayLike, after: ArrayLike) -> str:
+    """Check flip rate, mean absolute deviation and shift of two sets of scores.
+
+    Parameters
+    ----------
+    answer
+        The answer: the three numbers, in this order.
+    before, after
+        The scores of the same items under the baseline and under a perturbation.
+
+    Returns
+    -------
+    str
+        The verdict, with a hint when it is not right.
+
+    Examples
+    --------
+    >>> stability([0.5, 1.0, -1.0], [3, 4], [3, 2])
+    'Right.'
+    >>> stability([0.5, 1.0, 1.0], [3, 4], [3, 2])
+    'Not yet: the shift is perturbed minus baseline; the sign is the other way round.'
+    """
+    values = _numbers(answer)
+    if isinstance(values, str):
+        return values
+    if values.shape != (3,):
+        return f"Not yet: three numbers are asked for, you give {values.size}."
+    moved = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)
+    expected = np.array([(moved != 0).mean(), np.abs(moved).mean(), moved.mean()])
+    if np.allclose(values, expected, atol=5e-3):
+        return "Right."
+    if np.allclose(values[:2], expected[:2], atol=5e-3) and np.isclose(values[2], -expected[2]):
+        return "Not yet: the shift is perturbed minus baseline; the sign is the other way round."
+    if values[1] < values[0]:
+        return "Not yet: a flip is at least one point, so MAD cannot be below FR."
+    wrong = ["FR", "MAD", "shift"][int(np.argmax(~np.isclose(values, expected, atol=5e-3)))]
+    return f"Not yet: look at {wrong} again. All three are means over all items."
+
+
 def detection(answer: Any, shares: ArrayLike, questions: int, false_alarms: float = 0.05) -> str:
     """Check how often questionnaires filled in by a model are found.
 

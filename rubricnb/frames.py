@@ -49,6 +49,8 @@ ITEMS = (
     Column("response", "str", "the text that is judged"),
     _optional("reference", "str", "the dataset's own full-mark answer"),
     _optional("reference_{k}", "str", "an answer that deserves score k"),
+    _optional("exemplar_instruction", "str", "the instruction of the in-context examples"),
+    _optional("exemplar_{k}", "str", "an answer to that instruction that deserves score k"),
     Column("criterion", "category", "what is judged"),
     Column("rubric_id", "category", "key into the rubrics"),
     _optional("human", "float64", "mean human rating (minibench: designed quality)"),

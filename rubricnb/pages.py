@@ -112,6 +112,47 @@ def explorable(name: str, data: dict[str, Any], fallback: str) -> Any:
     )
 
 
+_CHANGES = ("design", "labels", "reference_score", "exemplar", "layout")
+_ORDERS = {"shuffled": "random order"}
+_LABELS = {"letter": "letters", "roman": "Roman numerals"}
+
+
+def condition_names(frame: pd.DataFrame) -> list[str]:
+    """Name the condition of every row by what it changes in the baseline of arXiv:2506.22316.
+
+    Parameters
+    ----------
+    frame
+        Requests, judgments or statistics; the columns design, labels, reference_score, exemplar and
+        layout are read where present.
+
+    Returns
+    -------
+    list of str
+        ``baseline`` for ascending, numeric, without reference and example.
+
+    Examples
+    --------
+    >>> condition_names(pd.DataFrame({"design": ["fixed", "descending"],
+    ...                               "labels": ["numeric", "letter"], "reference_score": "5"}))
+    ['reference 5', 'descending, letters, reference 5']
+    """
+    shown = {name: frame[name].astype(str) for name in _CHANGES if name in frame}
+    rows = zip(*shown.values(), strict=True)
+    return [", ".join(filter(None, map(_changed, shown, row))) or "baseline" for row in rows]
+
+
+def _changed(name: str, value: str) -> str:
+    if value in ("fixed", "numeric", "none", "auto", "rubric-last"):
+        return ""
+    if name == "design":
+        return _ORDERS.get(value, value)
+    if name == "labels":
+        return _LABELS[value]
+    words = {"reference_score": "reference ", "exemplar": "example ", "layout": ""}
+    return (words[name] + value).replace("-", " ")
+
+
 def _statement(row: Any) -> str:
     about = ", ".join(filter(None, (row.judge, row.dataset)))
     return f"{row.quantity} ({about})" if about else str(row.quantity)

@@ -1666,6 +1666,177 @@ def gap_beside_null(
     return ax
 
 
+def score_tendency(table: pd.DataFrame, label: str = "condition", ax: Axes | None = None) -> Axes:
+    """Draw how often every score is given: a row per condition, a column per score, per cent.
+
+    Parameters
+    ----------
+    table
+        From `rubricnb.score_tendency`, with a column `label`. Where it has ``human_1…n``, those of
+        the first row make a row *people* on top.
+    label
+        The column that names the rows.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+
+    Notes
+    -----
+    arXiv:2506.22316, Figure 5.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"condition": ["none"], "share_1": [0.25], "share_2": [0.75],
+    ...                       "human_1": [0.5], "human_2": [0.5]})
+    >>> ax = score_tendency(table)
+    >>> [t.get_text() for t in ax.texts], [t.get_text() for t in ax.get_yticklabels()]
+    (['50', '50', '25', '75'], ['people', 'none'])
+    >>> plt.close(ax.figure)
+    """
+    n = _numbered_columns(table, "share")
+    shares = [table[[f"share_{s}" for s in range(1, n + 1)]].to_numpy(dtype=np.float64)]
+    names = [str(name) for name in table[label]]
+    if "human_1" in table:
+        people = table[[f"human_{s}" for s in range(1, n + 1)]].to_numpy(dtype=np.float64)[:1]
+        shares, names = [people, *shares], ["people", *names]
+    cells = 100 * np.concatenate(shares)
+    ax = _heat(cells, _axes(ax), "score", "", lowest=0, number="{:.0f}")
+    ax.set_yticks(range(1, len(names) + 1), names)
+    return ax
+
+
+def reference_accuracy(table: pd.DataFrame, label: str = "judge", ax: Axes | None = None) -> Axes:
+    """Draw the agreement with people against the score of the reference shown, with intervals.
+
+    Parameters
+    ----------
+    table
+        Columns reference_score (``none`` or a score), `label`, rho, rho_low and rho_high.
+    label
+        The column that tells lines apart.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        Dotted: each line's value without a reference.
+
+    Notes
+    -----
+    arXiv:2506.22316, Figure 6.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"reference_score": ["none", "5"], "judge": "a", "rho": [0.4, 0.5],
+    ...                       "rho_low": [0.3, 0.4], "rho_high": [0.5, 0.6]})
+    >>> ax = reference_accuracy(table)
+    >>> [t.get_text() for t in ax.get_xticklabels()]
+    ['none', '5']
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    names = sorted(map(str, table["reference_score"].unique()), key=lambda n: (n != "none", n))
+    ends = []
+    for k, (name, part) in enumerate(table.groupby(label, observed=True, sort=False)):
+        own = part.set_index(part["reference_score"].astype(str)).reindex(names)
+        middle, low, high = (own[c].to_numpy(np.float64) for c in ("rho", "rho_low", "rho_high"))
+        reach = np.maximum(np.nan_to_num([middle - low, high - middle]), 0)
+        drawn = ax.errorbar(
+            np.arange(len(names)) + 0.06 * k, middle, yerr=reach, elinewidth=1.1,
+            marker=_MARKERS[k % len(_MARKERS)],
+        )  # fmt: skip
+        colour = drawn.lines[0].get_color()
+        ends.append((float(middle[-1]), str(name), colour))
+        if "none" in names:
+            ax.axhline(middle[0], color=colour, linestyle=":", linewidth=1)
+    ax.set_xticks(range(len(names)), names)
+    ax.set(xlabel="score of the reference answer", ylabel="ρ with the ratings")
+    if len(ends) > 1:
+        _end_labels(ax, len(names) - 1 + 0.1 * len(ends), ends)
+    return ax
+
+
+def size_and_flips(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw flip rates against the size of the judge, a line per perturbation.
+
+    Parameters
+    ----------
+    table
+        Columns judge, size (10⁹ parameters; NaN where it is not public: drawn at the right),
+        perturbation and flip_rate (per cent).
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+
+    Notes
+    -----
+    arXiv:2506.22316, §4.3 (1), which has no figure of it.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"judge": ["a", "b", "c"], "size": [8, 32, np.nan],
+    ...                       "perturbation": "letters", "flip_rate": [30.0, 25, 20]})
+    >>> ax = size_and_flips(table)
+    >>> ax.lines[0].get_ydata().tolist()
+    [30.0, 25.0]
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    judges = table[["judge", "size"]].drop_duplicates().sort_values("size")
+    unknown = 4 * float(judges["size"].max())
+    places = judges["size"].fillna(unknown).to_numpy(dtype=np.float64)
+    ends = []
+    for k, (name, part) in enumerate(table.groupby("perturbation", observed=True, sort=False)):
+        heights = part.set_index("judge")["flip_rate"].reindex(judges["judge"])
+        known = judges["size"].notna().to_numpy()
+        marker = _MARKERS[k % len(_MARKERS)]
+        (line,) = ax.plot(places[known], heights[known], marker=marker)
+        ax.plot(places[~known], heights[~known], marker, color=line.get_color())
+        ends.append((float(heights.iloc[-1]), str(name), line.get_color()))
+    ax.set_xscale("log")
+    sizes = [f"{size:g}" if np.isfinite(size) else "not public" for size in judges["size"]]
+    ticks = [f"{name}\n{size}" for name, size in zip(judges["judge"], sizes, strict=True)]
+    ax.set_xticks(places, ticks, fontsize="small")
+    ax.minorticks_off()
+    ax.set(xlabel="judge, and its size in 10⁹ parameters", ylabel="scores flipped, %")
+    ax.set_ylim(0, None)
+    _end_labels(ax, 1.15 * float(places[-1]), ends)
+    return ax
+
+
+def repeats(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw what is left of flips and of the shift when each score is made of k repeats.
+
+    Parameters
+    ----------
+    table
+        One row per number of repeats: k, then a column for each line, as shares.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> ax = repeats(pd.DataFrame({"k": [1, 10], "flips": [0.5, 0.2], "shift": [0.3, 0.3]}))
+    >>> [line.get_ydata()[-1].item() for line in ax.lines]
+    [0.2, 0.3]
+    >>> plt.close(ax.figure)
+    """
+    ax = _sizes(table.set_index("k"), _axes(ax))
+    ax.set(xlabel="repeats of each prompt")
+    return ax
+
+
 def _axes(ax: Axes | None) -> Axes:
     return plt.figure().add_subplot() if ax is None else ax
 

@@ -32,6 +32,7 @@ REST = {
     "effective_reads": (0.3, 0.1, 10),
     "averaged_r": (0.4, 0.6, 5),
     "detection": ([0.3, 0.2, 0.5], 12),
+    "stability": ([4, 3, 5], [3, 3, 4]),
     "close": (0.25,),
 }
 
@@ -194,3 +195,13 @@ def test_detection_against_exact_sums_over_all_outcomes():
     assert "you miss" in checks.detection(1 - found, shares, questions)
     assert "percentages" in checks.detection(100 * found, shares, questions)
     assert "too large" in checks.detection(found + 0.06, shares, questions)
+
+
+def test_stability_tells_a_sign_an_impossible_pair_and_a_wrong_number_apart():
+    before, after = [4, 3, 5, 2, 4], [3, 3, 4, 4, 4]
+    assert checks.stability(..., before, after).startswith("Not answered")
+    assert checks.stability([0.6, 0.8, 0.0], before, after) == "Right."
+    assert "sign" in checks.stability([0.5, 1.0, 1.0], [3, 4], [3, 2])
+    assert "cannot be below" in checks.stability([0.8, 0.6, 0.0], before, after)
+    assert "look at shift" in checks.stability([0.6, 0.8, 0.4], before, after)
+    assert "three numbers" in checks.stability([0.6, 0.8], before, after)

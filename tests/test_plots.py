@@ -557,3 +557,48 @@ def test_effort_chi2_has_a_row_per_judge_and_a_line_per_printed_value():
     assert [line.get_xdata()[0] for line in ax.lines[2:]] == [115.0, 55.0]
     bar = ax.collections[0].get_segments()[0]
     np.testing.assert_allclose(bar[:, 0], np.quantile(np.arange(40), [0.025, 0.975]))
+
+
+def test_score_tendency_puts_people_on_top_and_rows_add_to_a_hundred():
+    items = rb.load("minibench")
+    requests = rb.plan(items, rb.fixed(5, 1), labels=["numeric", "roman"], readout="score")
+    judgments = rb.simulate(requests, items, "unbiased")
+    table = rb.score_tendency(judgments, items)
+    ax = rb.plots.score_tendency(table.assign(condition=rb.pages.condition_names(table)))
+    names = [t.get_text() for t in ax.get_yticklabels()]
+    assert names == ["people", "baseline", "Roman numerals"]
+    cells = np.array([float(t.get_text()) for t in ax.texts]).reshape(3, 5)
+    assert np.abs(cells.sum(axis=1) - 100).max() <= 3  # rounded to whole per cent
+    np.testing.assert_array_equal(cells[0], [20] * 5)
+
+
+def test_reference_accuracy_sorts_references_and_leaves_gaps():
+    table = pd.DataFrame({"reference_score": ["3", "none", "1"], "judge": "a",
+                          "rho": [0.3, 0.1, np.nan], "rho_low": 0.0, "rho_high": 0.5})  # fmt: skip
+    ax = rb.plots.reference_accuracy(table)
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["none", "1", "3"]
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), [0.1, np.nan, 0.3])
+
+
+def test_size_and_flips_puts_a_judge_of_unknown_size_beside_the_line():
+    table = rb.published("scoring_bias_stability").rename(columns={"flip_rate_pct": "flip_rate"})
+    mean = table.groupby(["judge", "perturbation"], as_index=False).flip_rate.mean()
+    mean["size"] = mean.judge.map({"Qwen3-8B": 8, "Qwen3-32B": 32, "DeepSeek-V3-671B": 671})
+    mean = mean[mean.judge != "Mistral-Small-24B-Instruct"]
+    ax = rb.plots.size_and_flips(mean)
+    ticks = [t.get_text().replace("\n", " ") for t in ax.get_xticklabels()]
+    assert ticks == ["Qwen3-8B 8", "Qwen3-32B 32", "DeepSeek-V3-671B 671", "GPT-4o not public"]
+    line, alone = ax.lines[:2]
+    part = mean[mean.perturbation == mean.perturbation.iloc[0]].set_index("judge").flip_rate
+    np.testing.assert_allclose(
+        line.get_ydata(), part[["Qwen3-8B", "Qwen3-32B", "DeepSeek-V3-671B"]]
+    )
+    np.testing.assert_allclose(alone.get_ydata(), [part["GPT-4o"]])
+
+
+def test_repeats_has_a_named_line_per_column():
+    table = pd.DataFrame({"k": [1, 3, 10], "flips": [0.5, 0.3, 0.2], "shift": [1.0, 1.0, 1.0]})
+    ax = rb.plots.repeats(table)
+    assert {t.get_text() for t in ax.texts} == {"flips", "shift"}
+    np.testing.assert_allclose([line.get_ydata() for line in ax.lines],
+                               [[0.5, 0.3, 0.2], [1, 1, 1]])  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rubricnb.data import hanna, minibench, prometheus, summeval
+from rubricnb.data import asap, dress, hanna, minibench, prometheus, summeval, summhf
 from rubricnb.data.fetch import source_url
 from rubricnb.data.own import load_csv
 from rubricnb.data.rubrics import read_rubrics
@@ -32,13 +32,17 @@ class _Dataset:
     source: str
     needs: str
     own_rubric: bool = False
+    own_file: bool = False
     met_real_data: bool = True
 
 
+_HOW = ("loader", "own_rubric", "own_file")  # how a dataset is loaded, not what it is
 _GPT4 = "three scores by GPT-4, shipped with the data, and their majority"
 _OURS = "12 prompts × 5 candidates"
 _EXPERTS = "mean of 3 experts; their ratings apart"
 _ARTICLES = "upstream SummEval MIT; articles are CNN/DailyMail's"
+_RATERS = "two raters; their ratings apart"
+_KAGGLE = "terms of Kaggle's competition asap-aes"
 _DATASETS = {
     "minibench": _Dataset(
         loader=lambda: minibench.load_minibench("minibench"),
@@ -120,6 +124,78 @@ _DATASETS = {
         needs="download, 6.9 MB",
         own_rubric=True,
     ),
+    "asap-2": _Dataset(
+        loader=lambda: asap.load_asap("asap-2"),
+        n_items=1800,
+        composition="1,800 essays, rated as a whole",
+        human=f"the resolved score; {_RATERS}",
+        gold="none",
+        reference="none",
+        licence=_KAGGLE,
+        source=source_url(asap.FOLDER),
+        needs="download, 3.9 MB",
+    ),
+    "asap-7": _Dataset(
+        loader=lambda: asap.load_asap("asap-7"),
+        n_items=6276,
+        composition="1,569 essays × 4 traits",
+        human=f"mean of {_RATERS}",
+        gold="none",
+        reference="none",
+        licence=_KAGGLE,
+        source=source_url(asap.FOLDER),
+        needs="download, 1.4 MB",
+    ),
+    "asap-8": _Dataset(
+        loader=lambda: asap.load_asap("asap-8"),
+        n_items=4338,
+        composition="723 essays × 6 traits",
+        human=f"mean of {_RATERS}",
+        gold="none",
+        reference="none",
+        licence=_KAGGLE,
+        source=source_url(asap.FOLDER),
+        needs="download, 2.3 MB",
+    ),
+    "asap-2.0": _Dataset(
+        loader=asap.load_asap_2_0,
+        n_items=0,
+        composition="one essay per row, rated as a whole",
+        human="the score",
+        gold="none",
+        reference="none",
+        licence="CC BY 4.0",
+        source="https://github.com/scrosseye/ASAP_2.0",
+        needs="path=",
+        own_file=True,
+        met_real_data=False,
+    ),
+    "summhf": _Dataset(
+        loader=summhf.load_summhf,
+        n_items=0,
+        composition="one summary per post and system",
+        human="mean of the workers; their ratings apart",
+        gold="none",
+        reference="none",
+        licence="MIT",
+        source="https://github.com/openai/summarize-from-feedback",
+        needs="path=",
+        own_file=True,
+        met_real_data=False,
+    ),
+    "dress": _Dataset(
+        loader=dress.load_dress,
+        n_items=0,
+        composition="one essay per row × 3 traits",
+        human="the experts' score",
+        gold="none",
+        reference="none",
+        licence="on request from its authors",
+        source="https://haneul-yoo.github.io/dress",
+        needs="path=",
+        own_file=True,
+        met_real_data=False,
+    ),
     "csv": _Dataset(
         loader=load_csv,
         n_items=0,
@@ -153,7 +229,8 @@ def load(
     seed
         Seed of that draw. A larger draw with the same seed contains a smaller one.
     path
-        ``csv``: the file, as `rubricnb.data.own.load_csv` reads it.
+        ``csv``: the file, as `rubricnb.data.own.load_csv` reads it. ``asap-2.0``, ``summhf`` and
+        ``dress``: the file one has got from its authors.
     rubric
         ``csv``: the file of rubrics. For ``hanna`` and ``summeval``: rubrics to use instead of
         ours, for the criteria they name.
@@ -179,7 +256,8 @@ def load(
     Traceback (most recent call last):
     ...
     ValueError: unknown dataset 'mini-bench'; did you mean 'minibench' or 'minibench-7'? \
-There are: minibench, minibench-7, mt-bench, vicuna, hanna, summeval, summeval-all, csv
+There are: minibench, minibench-7, mt-bench, vicuna, hanna, summeval, summeval-all, asap-2, \
+asap-7, asap-8, asap-2.0, summhf, dress, csv
     """
     if name not in _DATASETS:
         raise ValueError(
@@ -205,7 +283,7 @@ def datasets() -> pd.DataFrame:
     >>> datasets().set_index("name").n_items[["mt-bench", "vicuna", "hanna", "summeval"]].tolist()
     [320, 320, 576, 1600]
     """
-    columns = [f for f in _Dataset.__dataclass_fields__ if f not in ("loader", "own_rubric")]
+    columns = [f for f in _Dataset.__dataclass_fields__ if f not in _HOW]
     rows = [
         {"name": name} | {c: getattr(dataset, c) for c in columns}
         for name, dataset in _DATASETS.items()
@@ -221,6 +299,13 @@ def _load(name: str, path: str | Path | None, rubric: str | Path | None) -> Item
                 "own data needs both files: load('csv', path='my_data.csv', rubric='my_rubric.yml')"
             )
         return dataset.loader(path, rubric)
+    if dataset.own_file:
+        if path is None or rubric is not None:
+            raise ValueError(
+                f"{name!r} is read from a file of yours: load({name!r}, path='…'); get it from "
+                f"{dataset.source}"
+            )
+        return dataset.loader(path)
     if path is not None:
         raise ValueError(f"path= is for own data (load('csv', …)); {name!r} knows its own files")
     if rubric is None:

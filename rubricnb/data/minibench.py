@@ -32,9 +32,10 @@ def load_minibench(name: str) -> Items:
         ``human`` is the *designed quality*: each text was written to deserve it; nobody rated.
         It is on the scale of the rubric: of seven levels the designed five are 1, 2.5, 4, 5.5
         and 7. Each text also is the reference of its level (``reference_1`` …); there is no
-        ``reference`` that ``auto`` would show, since the best text would be its own. Cluster:
-        the prompt; group: prompt × criterion. Both sets share text and cluster ids, since they
-        share the texts.
+        ``reference`` that ``auto`` would show, since the best text would be its own. The
+        in-context examples (``exemplar_1`` …) are the answers to the first prompt; for its own
+        texts, those to the second. Cluster: the prompt; group: prompt × criterion. Both sets share
+        text and cluster ids, since they share the texts.
 
     Examples
     --------
@@ -50,7 +51,7 @@ def load_minibench(name: str) -> Items:
     criteria = rubrics[["criterion", "rubric_id"]].astype("str").drop_duplicates()
     prompts = yaml.safe_load(_FILE.read_text(encoding="utf-8"))["prompts"]
     rows = [
-        _item(name, prompt, level, n, criterion, rubric_id)
+        _item(name, prompt, prompts[prompt is prompts[0]], level, n, criterion, rubric_id)
         for prompt in prompts
         for level in sorted(prompt["responses"], key=lambda k: prompt["responses"][k]["candidate"])
         for criterion, rubric_id in criteria.itertuples(index=False)
@@ -59,12 +60,17 @@ def load_minibench(name: str) -> Items:
 
 
 def _item(
-    name: str, prompt: dict[str, Any], level: int, n: int, criterion: str, rubric_id: str
+    name: str,
+    prompt: dict[str, Any],
+    example: dict[str, Any],
+    level: int,
+    n: int,
+    criterion: str,
+    rubric_id: str,
 ) -> dict[str, object]:
     cluster = f"minibench/{prompt['id']}"
     responses = prompt["responses"]
     candidate = responses[level]["candidate"]
-    references = {_on_scale(k, n): responses[k]["text"] for k in responses}
     return {
         "item_id": f"{cluster}/{candidate}/{criterion}",
         "dataset": name,
@@ -75,11 +81,19 @@ def _item(
         "category": prompt["category"],
         "instruction": prompt["instruction"],
         "response": responses[level]["text"],
-        **{f"reference_{k:.0f}": text for k, text in references.items() if k % 1 == 0},
+        **_graded("reference", responses, n),
+        "exemplar_instruction": example["instruction"],
+        **_graded("exemplar", example["responses"], n),
         "criterion": criterion,
         "rubric_id": rubric_id,
         "human": _on_scale(level, n),
     }
+
+
+def _graded(name: str, responses: dict[int, Any], n: int) -> dict[str, object]:
+    """One column for every designed level that is a whole score."""
+    on_scale = {_on_scale(k, n): responses[k]["text"] for k in responses}
+    return {f"{name}_{k:.0f}": text for k, text in on_scale.items() if k % 1 == 0}
 
 
 def _on_scale(level: int, n: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -78,22 +79,64 @@ def load_csv(path: str | Path, rubric: str | Path) -> Items:
     return check_items(_with_ids(items, path.stem, per_criterion), rubrics)
 
 
-def _read(path: Path) -> pd.DataFrame:
+def read_table(path: str | Path, needed: Sequence[str], numbers: Sequence[str]) -> pd.DataFrame:
+    r"""Read a table in a known schema: all as text but its numbers.
+
+    Parameters
+    ----------
+    path
+        A CSV in UTF-8 with a header; tab-separated if its name ends in ``.tsv`` or ``.txt``.
+    needed
+        Columns it must have, without a gap.
+    numbers
+        Those of them that hold numbers.
+
+    Raises
+    ------
+    ValueError
+        Not such a table; the message names row and column. Rows count from 1.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "a.tsv")
+    ...     _ = file.write_text("id\tscore\n007\t3.5\n")
+    ...     read_table(file, ["id", "score"], ["score"]).values.tolist()
+    [['007', 3.5]]
+    """
+    path = Path(path)
+    separator = "\t" if path.suffix in (".tsv", ".txt") else ","
     # All as text: "NA", "None" and "007" are texts someone wrote.
     try:
-        table = pd.read_csv(path, dtype="str", keep_default_na=False, encoding="utf-8-sig")
+        table = pd.read_csv(
+            path, sep=separator, dtype="str", keep_default_na=False, encoding="utf-8-sig"
+        )
     except UnicodeDecodeError as error:
         raise ValueError(f"{path.name} is not in UTF-8 ({error}); save it as CSV UTF-8") from error
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise ValueError(f"{path.name} is not a CSV with a header: {error}") from error
     table.index += 1
-    for column in ("instruction", "response"):
+    for column in needed:
         if column not in table:
             raise ValueError(
                 f"{path.name} lacks the column {column!r}{nearest(column, table.columns)} "
                 f"It has: {', '.join(table.columns)}"
             )
         check_text(table[column], path.name)
+    for column in numbers:
+        values = pd.to_numeric(table[column], errors="coerce")
+        if values.isna().any():
+            row = values.isna().idxmax()
+            raise ValueError(
+                f"{path.name}: row {row}, column {column!r}: {table[column][row]!r} is not a number"
+            )
+        table[column] = values.astype("float64")
+    return table
+
+
+def _read(path: Path) -> pd.DataFrame:
+    table = read_table(path, ["instruction", "response"], [])
     for column in _NAMES:
         if column in table:
             check_text(table[column], path.name)

@@ -53,6 +53,9 @@ class Request:
         More of the same: the ids that share noise; in Setting 2 the code of the criteria's order,
         and criterion and quality by slot; the hash of the prompt's other conditions
         (`rubricnb.judging.simulated.wording`).
+    labels, reference_score
+        What the options are called, and the score of the reference shown (None: none is). Only
+        simulated judges look at these.
     group
         Requests of one group share a long prefix (the same text, layout and template).
     """
@@ -80,6 +83,8 @@ class Request:
     criteria: tuple[str, ...] = ()
     qualities: tuple[float | None, ...] = ()
     wording: int = 0
+    labels: str = "numeric"
+    reference_score: int | None = None
     group: str = ""
     schema: str = ""
 

@@ -14,7 +14,7 @@ serves every n; quality counts in points of a five-level scale.
 
     m_{i\pi w} &= \mu + \lambda\,(h_i - 3) + \sigma_T T_t + \sigma_I I_i
                   + \tfrac12 D\,d(\pi) + \rho(\kappa)
-                  + \sigma_G G_{g\pi} + \sigma_E E_{i\pi} + \sigma_W W_{iw} \\
+                  + \sigma_G G_{g\pi} + \sigma_E E_{i\pi} + \sigma_W W_{iw} + \ell_w \\
     \eta_{i\pi w}(s, p) &= -\tfrac{\beta}{2}\,(y(s) - m_{i\pi w})^2
                   + \alpha(y(s)) + \gamma(x(p)) + \delta(y(s), x(p)) \\
     P(s) &\propto \exp\bigl(\eta_{i\pi w}(s, \pi^{-1}(s)) / \tau\bigr), \qquad
@@ -25,7 +25,9 @@ serves every n; quality counts in points of a five-level scale.
   its variance shared between the criteria of a text.
 * d(π) runs from 1 (the options ascend, cyclically) to −1 (they descend); D is the direction effect.
   ρ shifts a criterion by its place among the criteria. G is the noise that all items of a cluster
-  share under one ordering, E the item's own, W what a change of wording does.
+  share under one ordering, E the item's own, W what a change of wording does; ℓ shifts all items
+  where the scores have other labels. A reference of score k, where one is shown, then moves m a
+  share of the way to y(k).
 * β is sharpness: a decisive judge has a large β. α prefers scores, γ positions, δ positions of
   single scores; they are given at five points and interpolated linearly in between. In Setting 2 no
   options are listed, so γ and δ do not act.
@@ -53,6 +55,7 @@ from scipy.special import ndtri
 from rubricnb.hashing import UInt64Array, hash64, mix64, uniform
 from rubricnb.judging.profiles import Profile
 from rubricnb.permutation import decode
+from rubricnb.prompts.labels import LABELS
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -75,6 +78,8 @@ class Batch:
     place: FloatArray  # of the criterion among the criteria, 0 to 1; NaN in Setting 1
     quality: FloatArray  # human rating on 1..n, or NaN
     wording: UInt64Array
+    labels: IntArray  # row of LABELS
+    reference: FloatArray  # score of the reference shown on 1..n, or NaN
     temperature: NDArray[np.float32]
     replicate: UInt64Array
 
@@ -123,7 +128,8 @@ def answer(
     >>> one = np.zeros(1, np.uint64)
     >>> batch = Batch(
     ...     ("3-1-2",), np.array([0]), np.array([3]), one, one, one, one, np.array([np.nan]),
-    ...     quality=np.ones(1), wording=one, temperature=np.zeros(1, np.float32), replicate=one,
+    ...     quality=np.ones(1), wording=one, labels=np.array([0]), reference=np.array([np.nan]),
+    ...     temperature=np.zeros(1, np.float32), replicate=one,
     ... )
     >>> sure = Profile("sure", human_weight=1, text_error=0, item_error=0, order_noise=0)
     >>> answer(sure, 0, batch, np.array([False])).position  # score 1 stands second
@@ -227,9 +233,11 @@ def _latent(profile: Profile, seed: int, batch: Batch, n: int, tables: Tables) -
     m += profile.order_noise * normal(6, item, order)
     m += profile.wording_noise * normal(7, item, batch.wording)
     place = np.nan_to_num(batch.place)
-    return np.asarray(
-        m + np.where(np.isnan(batch.place), 0.0, _at(profile.criterion_position, place))
-    )
+    m += np.where(np.isnan(batch.place), 0.0, _at(profile.criterion_position, place))
+    shifts = dict(profile.label_shift)
+    m += np.array([shifts.get(name, 0.0) for name in LABELS])[batch.labels]
+    shown = 1 + 4 * (batch.reference - 1) / (n - 1)
+    return np.asarray(m + profile.reference_pull * np.nan_to_num(shown - m))
 
 
 def _choose(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from itertools import product
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -16,27 +17,32 @@ from rubricnb.prompts import LABELS
 from rubricnb.prompts.render import LAYOUTS, TEMPLATES
 
 READOUTS = ("auto", "feedback", "score", "logprobs")
+_T = TypeVar("_T")
+OneOrMore: TypeAlias = _T | Sequence[_T]
 
 
 def plan(
     items: Items,
     designs: Design | Sequence[Design],
     *,
-    labels: str = "numeric",
+    labels: OneOrMore[str] = "numeric",
     readout: str = "auto",
     n_options: int | None = None,
-    layout: str = "rubric-last",
-    reference: str | int = "auto",
-    variant: str = "standard",
+    layout: OneOrMore[str] = "rubric-last",
+    reference: OneOrMore[str | int] = "auto",
+    exemplar: OneOrMore[str | int] = "none",
+    variant: OneOrMore[str] = "standard",
     template: str = "rubric",
     prompt_format: str = "chat",
-    temperature: float = 0.0,
-    effort: str = "default",
-    thinking: str = "default",
+    temperature: OneOrMore[float] = 0.0,
+    effort: OneOrMore[str] = "default",
+    thinking: OneOrMore[str] = "default",
     seed: int = 0,
     max_tokens: int = 0,
 ) -> Requests:
     """Plan Setting 1: every item under every ordering of its rubric's options.
+
+    A setting given as a list is crossed with the others: one call plans a whole grid of conditions.
 
     Parameters
     ----------
@@ -55,7 +61,10 @@ def plan(
         ``rubric-last`` (arXiv:2602.02219) or ``rubric-first`` (arXiv:2506.22316).
     reference
         ``auto``: the dataset's own full-mark reference where it has one; ``none``; or k, the
-        reference answer that deserves score k.
+        reference answer that deserves score k. An item that is itself this answer is left out.
+    exemplar
+        ``none``; or k, one in-context example that deserves score k, an answer to another
+        instruction (arXiv:2506.22316, §1).
     variant
         Wording of the rubric: ``standard`` or ``paraphrased``.
     template
@@ -74,8 +83,8 @@ def plan(
     Raises
     ------
     ValueError
-        A design over another number of options, an unknown setting, or a rubric or reference that
-        the items do not have.
+        A design over another number of options, an unknown setting, or a rubric, reference or
+        example that the items do not have.
 
     Examples
     --------
@@ -83,6 +92,13 @@ def plan(
     >>> requests = rb.plan(rb.load("minibench", n_items=15), [rb.balanced(5), rb.fixed(5, 2)])
     >>> requests.groupby("design", observed=True).size().to_dict()
     {'balanced': 150, 'fixed': 30}
+
+    The label conditions of arXiv:2506.22316 crossed with its rubric orders:
+
+    >>> orders = [rb.fixed(5, 1), rb.descending(5), rb.shuffled(5, 1)]
+    >>> grid = rb.plan(rb.load("minibench", n_items=15), orders, labels=["numeric", "letter"])
+    >>> grid.groupby(["design", "labels"], observed=True).size().tolist()
+    [15, 15, 15, 15, 15, 15]
     """
     designs = _same_size(designs)
     n = n_options or designs[0].n
@@ -93,14 +109,18 @@ def plan(
         )
     if template == "criteria":
         raise ValueError("template 'criteria' scores several criteria at once: use plan_criteria")
-    condition = _condition(
-        labels=labels, readout=readout, n_options=n, layout=layout, reference_score=str(reference),
-        variant=variant, template=template, prompt_format=prompt_format, temperature=temperature,
-        effort=effort, thinking=thinking, seed=seed, max_tokens=max_tokens,
+    conditions = _conditions(
+        labels=labels, readout=readout, n_options=n, layout=layout,
+        reference_score=_texts(reference), exemplar=_texts(exemplar), variant=variant,
+        template=template, prompt_format=prompt_format, temperature=temperature, effort=effort,
+        thinking=thinking, seed=seed, max_tokens=max_tokens,
     )  # fmt: skip
-    _check_rubrics(items, variant, n, template)
-    _check_references(items, reference)
-    return _requests(items, items["item_id"], designs, seed, condition, "ordering")
+    for condition in conditions:
+        _check_rubrics(items, condition["variant"], n, template)
+        _check_shown(items, "reference", condition["reference_score"], template)
+        _check_shown(items, "exemplar", condition["exemplar"], template)
+    requests = _requests(items, items["item_id"], designs, seed, conditions, "ordering")
+    return _without_own_reference(requests, items)
 
 
 def plan_criteria(
@@ -151,14 +171,15 @@ def plan_criteria(
             f"text {text!r} has {sizes[text]} criteria, but the designs order {designs[0].n}: "
             f"use {designs[0].name}({sizes[text]}) or items with all their criteria"
         )
-    condition = _condition(
+    conditions = _conditions(
         labels="numeric", readout=readout, n_options=n_options, layout="rubric-last",
-        reference_score="none", variant=variant, template="criteria", prompt_format=prompt_format,
-        temperature=temperature, effort=effort, thinking=thinking, seed=seed, max_tokens=max_tokens,
+        reference_score="none", exemplar="none", variant=variant, template="criteria",
+        prompt_format=prompt_format, temperature=temperature, effort=effort, thinking=thinking,
+        seed=seed, max_tokens=max_tokens,
     )  # fmt: skip
     _check_rubrics(items, variant, n_options, "criteria")
     texts = items["text_id"].drop_duplicates()
-    return _requests(items, texts, designs, seed, condition, "criterion_ordering")
+    return _requests(items, texts, designs, seed, conditions, "criterion_ordering")
 
 
 def request_ids(requests: pd.DataFrame) -> UInt64Array:
@@ -196,7 +217,20 @@ def _same_size(designs: Design | Sequence[Design]) -> list[Design]:
     return designs
 
 
-def _condition(**values: Any) -> dict[str, Any]:
+def _texts(values: OneOrMore[str | int]) -> str | list[str]:
+    return [str(v) for v in values] if isinstance(values, list | tuple) else str(values)
+
+
+def _conditions(**settings: Any) -> list[dict[str, Any]]:
+    """Cross the settings that are lists; every combination is one condition."""
+    lists = [list(v) if isinstance(v, list | tuple) else [v] for v in settings.values()]
+    for name, values in zip(settings, lists, strict=True):
+        if len(set(values)) < max(len(values), 1):
+            raise ValueError(f"{name} = {values}: every value once, and at least one")
+    return [_checked(dict(zip(settings, values, strict=True))) for values in product(*lists)]
+
+
+def _checked(values: dict[str, Any]) -> dict[str, Any]:
     allowed = {
         "labels": LABELS,
         "readout": READOUTS,
@@ -211,7 +245,7 @@ def _condition(**values: Any) -> dict[str, Any]:
             raise ValueError(f"{name} = {values[name]!r}: choose from {', '.join(choices)}")
     if not 0 <= values["temperature"] <= 2:
         raise ValueError(f"temperature = {values['temperature']}: choose from 0 to 2")
-    return {"exemplar": "none", **values}
+    return values
 
 
 def _check_rubrics(items: Items, variant: str, n: int, template: str) -> None:
@@ -229,17 +263,31 @@ def _check_rubrics(items: Items, variant: str, n: int, template: str) -> None:
         resample(chosen, n)  # raises where n levels cannot be had
 
 
-def _check_references(items: Items, reference: str | int) -> None:
-    if reference in ("auto", "none"):
+def _check_shown(items: Items, what: str, score: str, template: str) -> None:
+    """Check that every item has the reference or exemplar of this score."""
+    words = ("auto", "none") if what == "reference" else ("none",)
+    if score in words:
         return
-    column = f"reference_{reference}"
+    if template != "rubric":
+        raise ValueError(f"{what} = {score!r}: the template {template!r} shows no {what}")
+    column = f"{what}_{score}"
     if column not in items or items[column].isna().any():
         row = items["item_id"].iloc[0] if column not in items else items.loc[
             items[column].isna(), "item_id"].iloc[0]  # fmt: skip
         raise ValueError(
-            f"reference = {reference!r}: item {row!r} has no {column}; "
-            "choose 'auto', 'none' or a score for which every item has a reference answer"
+            f"{what} = {score!r}: item {row!r} has no {column}; choose "
+            f"{', '.join(map(repr, words))} or a score for which every item has a text"
         )
+
+
+def _without_own_reference(requests: Requests, items: Items) -> Requests:
+    """Leave out items that would be compared with themselves."""
+    own = np.zeros(len(requests), dtype=bool)
+    for score in requests["reference_score"].unique():
+        if score not in ("auto", "none"):
+            same = items.loc[items["response"] == items[f"reference_{score}"], "item_id"]
+            own |= ((requests["reference_score"] == score) & requests["item_id"].isin(same)).array
+    return requests[~own].reset_index(drop=True) if own.any() else requests
 
 
 def _requests(
@@ -247,23 +295,28 @@ def _requests(
     ids: pd.Series,
     designs: list[Design],
     seed: int,
-    condition: dict[str, Any],
+    conditions: list[dict[str, Any]],
     permuted: str,
 ) -> Requests:
     blocks = [_orderings(design, ids, seed) for design in designs]
     frame = pd.concat(blocks, ignore_index=True).astype(
         {"design": "category", "ordering": "category"}  # each block had categories of its own
     )
+    which = np.arange(len(conditions)).repeat(len(frame))
+    if len(conditions) > 1:
+        frame = pd.concat([frame] * len(conditions), ignore_index=True)
     # All reads of an item together: its prompts share their longest prefix.
-    frame = frame.sort_values("row", kind="stable", ignore_index=True)
+    order = np.argsort(frame["row"].to_numpy(), kind="stable")
+    frame, which = frame.iloc[order].reset_index(drop=True), which[order]
     frame["item_id"] = pd.Categorical.from_codes(frame.pop("row"), categories=list(ids))
     if permuted == "criterion_ordering":
-        ascending = "-".join(map(str, range(1, condition["n_options"] + 1)))
+        ascending = "-".join(map(str, range(1, conditions[0]["n_options"] + 1)))
         frame = frame.rename(columns={"ordering": "criterion_ordering"})
         frame["ordering"] = pd.Categorical([ascending]).repeat(len(frame))
     dtypes = {c.name: c.dtype for c in CONDITION_COLUMNS}
-    for name, value in condition.items():
-        frame[name] = pd.Series([value], dtype=dtypes[name]).repeat(len(frame)).array
+    for name in conditions[0]:
+        values = pd.Series([c[name] for c in conditions], dtype=dtypes[name])
+        frame[name] = values.array.take(which)
     frame["request_id"] = request_ids(frame)
     out = Requests(frame[[c.name for c in REQUESTS if c.name in frame]])
     out.source = items

@@ -30,6 +30,10 @@ class Profile:
         ρ in score points, at equally spaced points from the first to the last criterion.
     center, human_weight
         μ in score points; λ, what one point of the human rating is worth.
+    label_shift
+        Pairs (labels, score points): what the latent quality gains where the options are called so.
+    reference_pull
+        Share of the way (0 to 1) that the latent quality moves to the score of a reference shown.
     quality_sd, text_share
         Of the quality drawn where no human rated: its standard deviation in score points, and the
         share of its variance (0 to 1) that the criteria of a text have in common.
@@ -58,6 +62,8 @@ class Profile:
     interaction: tuple[tuple[float, ...], ...] = ()
     direction: float = 0.0
     criterion_position: tuple[float, ...] = (0.0,)
+    label_shift: tuple[tuple[str, float], ...] = ()
+    reference_pull: float = 0.0
     center: float = 3.0
     human_weight: float = 0.8
     quality_sd: float = 0.9
@@ -81,6 +87,10 @@ class Profile:
                      "cluster_order_noise", "wording_noise"):  # fmt: skip
             if not getattr(self, name) >= 0:
                 raise ValueError(f"profile {self.name!r}: {name} = {getattr(self, name)}, below 0")
+        if not 0 <= self.reference_pull <= 1:
+            raise ValueError(
+                f"profile {self.name!r}: reference_pull = {self.reference_pull}, not in 0..1"
+            )
         for ordering, rate in self.unparsed:
             if not 0 <= rate <= 1:
                 raise ValueError(f"profile {self.name!r}: rate {rate} of {ordering!r} not in 0..1")
@@ -108,6 +118,16 @@ PLANTED = (
         criterion_position=(0.4, 0.0, -0.4),
         source="planted: scores the criteria asked first higher (Setting 2)",
     ),
+    Profile(
+        "reference-pulled",
+        reference_pull=0.4,
+        source="planted: moves towards the score of a reference answer",
+    ),
+    Profile(
+        "letter-strict",
+        label_shift=(("letter", -0.6),),
+        source="planted: scores lower where the scores are letters",
+    ),
 )
 """The profiles whose biases are planted by hand; `rubricnb.judging.fitting` writes the others."""
 
@@ -121,7 +141,8 @@ def profiles() -> dict[str, Profile]:
     Examples
     --------
     >>> [name for name in profiles() if "/" not in name]
-    ['unbiased', 'first-biased', 'last-biased', 'middle-averse', 'criterion-biased']
+    ['unbiased', 'first-biased', 'last-biased', 'middle-averse', 'criterion-biased', \
+'reference-pulled', 'letter-strict']
     """
     return dict(_profiles())
 

@@ -483,7 +483,7 @@ class _Source:
         item = self.records[row.item_id]
         ordering = decode(row.ordering)
         definition, descriptions = self._rubric(row, item.rubric_id)
-        reference, reference_score = _reference(item, row.reference_score)
+        reference, reference_score = _reference(item, row)
         placebo = row.design == "placebo"
         prompt = render(
             item.instruction,
@@ -496,6 +496,7 @@ class _Source:
             layout=row.layout,
             reference=reference,
             reference_score=reference_score,
+            exemplar=_exemplar(item, row.exemplar),
             edits=PLACEBO_EDITS[row.ordering_index - 1] if placebo else frozenset(),
         )
         return self._request(
@@ -505,6 +506,8 @@ class _Source:
             item_id=row.item_id,
             criterion=item.criterion,
             ordering=ordering,
+            labels=row.labels,
+            reference_score=reference_score,
             quality=_known(self.quality[row.n_options][row.item_id]),
         )
 
@@ -772,13 +775,19 @@ def _seed(seed: int, replicate: int) -> int:
     return int(mix64(hash64([seed]), int(replicate))[0] >> np.uint64(33))
 
 
-def _reference(item: Any, reference_score: str) -> tuple[str | None, int | None]:
-    if reference_score == "none":
+def _reference(item: Any, row: Any) -> tuple[str | None, int | None]:
+    if row.reference_score == "none" or row.template != "rubric":
         return None, None
-    if reference_score == "auto":
+    if row.reference_score == "auto":
         text = getattr(item, "reference", None)
-        return (text if isinstance(text, str) and text else None), None
-    return getattr(item, f"reference_{reference_score}"), int(reference_score)
+        return (text, int(row.n_options)) if isinstance(text, str) and text else (None, None)
+    return getattr(item, f"reference_{row.reference_score}"), int(row.reference_score)
+
+
+def _exemplar(item: Any, score: str) -> tuple[str, str, int] | None:
+    if score == "none":
+        return None
+    return item.exemplar_instruction, getattr(item, f"exemplar_{score}"), int(score)
 
 
 def _known(value: float) -> float | None:

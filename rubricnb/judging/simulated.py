@@ -25,6 +25,7 @@ from rubricnb.judging.profiles import PLANTED, Profile, open_profile, profiles
 from rubricnb.judging.readout import answer_text
 from rubricnb.judging.run import with_readout
 from rubricnb.permutation import decode
+from rubricnb.prompts import LABELS
 
 __all__ = [
     "PLANTED",
@@ -277,10 +278,31 @@ def batch_of(requests: pd.DataFrame, items: pd.DataFrame) -> tuple[Batch, Judged
         place=np.where(n_slots > 0, slot / np.maximum(n_slots - 1, 1), np.nan),
         quality=quality,
         wording=wording(requests)[row],
+        labels=_label_rows(requests["labels"])[row],
+        reference=_references(requests, items, item, row),
         temperature=requests["temperature"].to_numpy(np.float32)[row],
         replicate=requests["replicate"].to_numpy(np.uint64)[row],
     )
     return batch, judged
+
+
+def _label_rows(labels: pd.Series) -> IntArray:
+    codes, names = pd.factorize(labels)
+    return np.array([LABELS.index(name) for name in names], dtype=np.int64)[codes]
+
+
+def _references(
+    requests: pd.DataFrame, items: pd.DataFrame, item: IntArray, row: IntArray
+) -> FloatArray:
+    """Score of the reference that each judgment is shown; NaN for none."""
+    codes, names = pd.factorize(requests["reference_score"])
+    scores = np.array([float(n) if n.isdigit() else np.nan for n in names])[codes][row]
+    if "reference" not in items:
+        return scores
+    full = (items["reference"].fillna("") != "").to_numpy(dtype=bool)
+    automatic = (requests["reference_score"] == "auto") & (requests["template"] == "rubric")
+    automatic = automatic.to_numpy()[row] & full[item]
+    return np.where(automatic, requests["n_options"].to_numpy(np.float64)[row], scores)
 
 
 def _items_of(requests: pd.DataFrame, items: Items | None) -> pd.DataFrame:
@@ -363,6 +385,8 @@ def _batch_of_requests(block: list[Request]) -> Batch:
         place=np.array(place, dtype=np.float64),
         quality=np.array([np.nan if q is None else q for q in quality], dtype=np.float64),
         wording=np.array([r.wording for r, _ in own], dtype=np.uint64),
+        labels=np.array([LABELS.index(r.labels) for r, _ in own]),
+        reference=np.array([r.reference_score or np.nan for r, _ in own], dtype=np.float64),
         temperature=np.array([r.temperature for r, _ in own], dtype=np.float32),
         replicate=np.array([r.replicate for r, _ in own], dtype=np.uint64),
     )

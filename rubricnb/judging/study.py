@@ -10,9 +10,11 @@ import yaml
 
 from rubricnb import permutation
 from rubricnb.frames import Items, Requests
+from rubricnb.judging.contract import Judge
 from rubricnb.judging.plan import plan, plan_criteria
 from rubricnb.judging.registry import open_judge
 from rubricnb.judging.results import record, results_folder
+from rubricnb.judging.review import write_references
 from rubricnb.judging.run import run
 from rubricnb.judging.store import Store
 from rubricnb.permutation import Design
@@ -47,6 +49,8 @@ def study(name: str, store: Store | str | Path | None = None) -> list[Path]:
                 judgments = run(requests_of(part), judge, store)
                 facts = {key: entry[key] for key in ("spec", "model", "licence")}
                 folder = record(judgments, judge, name, **facts)
+            for part in content.get("references", []):
+                _record_references(part, judge, folder, store)
         finally:
             judge.close()
         folders.append(folder)
@@ -68,9 +72,10 @@ def read_study(name: str) -> dict[str, Any]:
         raise ValueError(f"no study {name!r} in {folder}; there are: {', '.join(there) or 'none'}")
     content: dict[str, Any] = yaml.safe_load(path.read_text())
     for where, entries, allowed in (
-        (path.name, [content], {"judges", "plans"}),
+        (path.name, [content], {"judges", "plans", "references"}),
         ("judges", content.get("judges", []), _JUDGE_KEYS),
         ("plans", content.get("plans", []), _PLAN_KEYS),
+        ("references", content.get("references", []), _REFERENCE_KEYS),
     ):
         for entry in entries:
             if unknown := set(entry) - allowed:
@@ -82,11 +87,13 @@ def read_study(name: str) -> dict[str, Any]:
 
 
 _LOAD_KEYS = {"dataset", "n_items", "path", "rubric"}
+_OTHER_KEYS = ("criteria", "setting", "designs")
 _JUDGE_KEYS = {"spec", "model", "licence", "options", "conditions", "simulated"}
+_REFERENCE_KEYS = {*_LOAD_KEYS, "criteria", "targets", "rounds", "temperature", "seed"}
 _PLAN_KEYS = {
-    *_LOAD_KEYS, "setting", "models", "designs", "labels", "readout", "n_options", "layout",
-    "reference", "variant", "template", "prompt_format", "temperature", "effort", "thinking",
-    "seed", "max_tokens",
+    *_LOAD_KEYS, "criteria", "setting", "models", "designs", "labels", "readout", "n_options",
+    "layout", "reference", "exemplar", "variant", "template", "prompt_format", "temperature",
+    "effort", "thinking", "seed", "max_tokens",
 }  # fmt: skip
 
 
@@ -110,24 +117,47 @@ def plans_for(judge: dict[str, Any], plans: list[dict[str, Any]]) -> list[dict[s
 def requests_of(part: dict[str, Any], items: Items | None = None) -> Requests:
     """Turn one entry of a study's ``plans`` into requests, about `items` instead of its dataset's.
 
+    ``criteria`` keeps the items of these criteria; everything else is as in `rubricnb.plan`, where
+    settings that are lists are crossed.
+
     Examples
     --------
     >>> part = {"dataset": "minibench", "n_items": 5, "designs": ["balanced(5)", "fixed(5, 2)"]}
     >>> len(requests_of(part))
     60
     """
+    options = {k: v for k, v in part.items() if k not in (*_LOAD_KEYS, *_OTHER_KEYS)}
+    items = _kept(part, items)
+    designs = [design_of(text) for text in part["designs"]]
+    if part.get("setting", 1) == 2:
+        return plan_criteria(items, designs, **options)
+    return plan(items, designs, **options)
+
+
+def _kept(part: dict[str, Any], items: Items | None = None) -> Items:
+    """Load the items of an entry (unless given), and keep those of its criteria."""
     from rubricnb.data import load
 
-    options = {k: v for k, v in part.items() if k not in (*_LOAD_KEYS, "setting", "designs")}
     if items is None:
         items = load(
             part["dataset"], part.get("n_items"), part.get("seed", 0), part.get("path"),
             part.get("rubric"),
         )  # fmt: skip
-    designs = [design_of(text) for text in part["designs"]]
-    if part.get("setting", 1) == 2:
-        return plan_criteria(items, designs, **options)
-    return plan(items, designs, **options)
+    if "criteria" not in part:
+        return items
+    return items[items["criterion"].isin(part["criteria"])].reset_index(drop=True)
+
+
+def _record_references(
+    part: dict[str, Any], judge: Judge, folder: Path, store: Store | str | Path | None
+) -> None:
+    """Let a judge write and review references, and record the attempts without their texts."""
+    options = {k: v for k, v in part.items() if k not in (*_LOAD_KEYS, "criteria", "seed")}
+    attempts = write_references(
+        _kept(part), (judge, judge), seed=part.get("seed", 0), store=store, **options
+    )
+    attempts = attempts.assign(characters=attempts.pop("text").str.len())
+    attempts.to_csv(folder / f"references-{part['dataset']}.csv", index=False)
 
 
 def design_of(text: str) -> Design:

@@ -58,6 +58,7 @@ def render(
     layout: str = "rubric-last",
     reference: str | None = None,
     reference_score: int | None = None,
+    exemplar: tuple[str, str, int] | None = None,
     edits: frozenset[str] = frozenset(),
     criteria: Sequence[tuple[str, str]] = (),
 ) -> Prompt:
@@ -81,6 +82,8 @@ def render(
         ``rubric-last`` (arXiv:2602.02219) or ``rubric-first`` (arXiv:2506.22316).
     reference, reference_score
         A reference answer and the score it is said to have (default: the highest).
+    exemplar
+        One in-context example: its instruction, its response and the score that it gets.
     edits
         Placebo edits, one of `PLACEBO_EDITS`.
     criteria
@@ -128,6 +131,8 @@ def render(
         ],
         reference=None if reference is None else data(reference),
         reference_label=label(reference_score or n, n, labels),
+        exemplar=exemplar
+        and [data(exemplar[0]), data(exemplar[1]), label(exemplar[2], n, labels)],
         criteria=[{"name": inert(c), "definition": data(d)} for c, d in criteria],
         n=n,
         span=text_span,
@@ -138,6 +143,32 @@ def render(
         edits=edits,
     )
     return Prompt(text, slots, names)
+
+
+def render_writing(
+    instruction: str, definition: str, descriptions: Mapping[int, str], target: int
+) -> str:
+    """Render the request to write a response that deserves a score.
+
+    Parameters
+    ----------
+    instruction, definition, descriptions
+        As in `render`; the levels ascend.
+    target
+        The score to deserve.
+
+    Examples
+    --------
+    >>> text = render_writing("Add 2 and 2.", "Is it right?", {1: "Wrong.", 2: "Right."}, 1)
+    >>> text.splitlines()[-1]
+    '###Response (Score 1):'
+    """
+    return _template("write").render(
+        instruction=inert(instruction),
+        definition=inert(definition),
+        options=[{"label": s, "description": inert(d)} for s, d in sorted(descriptions.items())],
+        target=target,
+    )
 
 
 def _names(ordering: Sequence[int], template: str, labels: str) -> tuple[str, ...]:
@@ -154,7 +185,7 @@ def _slots(criteria: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 @cache
 def _template(name: str) -> Template:
-    if name not in TEMPLATES:
+    if name not in (*TEMPLATES, "write"):
         raise ValueError(f"unknown template {name!r}: choose from {', '.join(TEMPLATES)}")
     environment = Environment(
         loader=PackageLoader("rubricnb.prompts", "templates"),

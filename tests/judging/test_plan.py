@@ -101,3 +101,63 @@ def test_a_million_requests_are_planned_in_little_memory(items):
 def test_what_cannot_be_planned_is_refused_with_the_way_out(items, call, message):
     with pytest.raises(ValueError, match=message):
         call(items)
+
+
+def test_settings_in_lists_are_crossed_and_each_condition_is_the_plan_of_it_alone(items):
+    grid = rb.plan(
+        items,
+        [rb.fixed(5, 1), rb.descending(5)],
+        labels=["numeric", "roman"],
+        reference=["none", 2],
+        layout=["rubric-last", "rubric-first"],
+    )
+    alone = rb.plan(items, rb.descending(5), labels="roman", reference=2, layout="rubric-first")
+    condition = grid[
+        (grid.design == "descending")
+        & (grid.labels == "roman")
+        & (grid.reference_score == "2")
+        & (grid.layout == "rubric-first")
+    ]
+    assert condition["request_id"].tolist() == alone["request_id"].tolist()
+    assert grid["request_id"].is_unique
+    names = ["design", "labels", "reference_score", "layout"]
+    assert len(grid[names].drop_duplicates()) == 16
+    turns = (grid["item_id"].astype(str) != grid["item_id"].astype(str).shift()).sum()
+    assert turns == len(items)  # all reads of an item stand together
+
+
+def test_no_item_is_shown_itself_as_the_reference(items):
+    plan = rb.plan(items, rb.fixed(5, 1), reference=["none", 3])
+    assert (plan["reference_score"] == "none").sum() == len(items)
+    shown = plan[plan["reference_score"] == "3"].merge(items, on="item_id")
+    assert len(shown) == (items["human"] != 3).sum()
+    assert (shown["response"] != shown["reference_3"]).all()
+
+
+def test_an_example_is_an_answer_to_another_instruction(items):
+    assert (items["exemplar_instruction"] != items["instruction"]).all()
+    from rubricnb.judging.run import rendered
+
+    judge = rb.open_judge("simulated:unbiased")
+    prompts = list(rendered(rb.plan(items, rb.fixed(5, 1), readout="score", exemplar=4), judge))
+    text = prompts[0].messages[0].content
+    assert "an example of another response that gets a score of 4, and" in text
+    row = items.iloc[0]
+    example = f"Instruction: {row.exemplar_instruction}\nResponse: {row.exemplar_4}\n"
+    assert f"###Example (Score 4):\n{example}" in text
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"labels": ["numeric", "numeric"]}, "labels .* every value once"),
+        ({"layout": []}, "layout = .* at least one"),
+        ({"labels": ["numeric", "greek"]}, "labels = 'greek'"),
+        ({"exemplar": 9}, "has no exemplar_9"),
+        ({"exemplar": "auto"}, "has no exemplar_auto"),
+        ({"reference": 5, "template": "pointwise"}, "shows no reference"),
+    ],
+)
+def test_a_grid_names_the_setting_that_cannot_be(items, setting, message):
+    with pytest.raises(ValueError, match=message):
+        rb.plan(items, rb.fixed(5, 1), **setting)

@@ -183,3 +183,36 @@ def test_requests_without_their_items_are_refused(items):
 
 def test_no_requests_give_no_judgments(items):
     assert len(simulate(rb.plan(items, rb.balanced(5)).iloc[:0], items, "unbiased")) == 0
+
+
+def test_planted_label_shift_and_reference_pull_are_what_the_frame_and_the_judge_give(items):
+    planted = replace(
+        open_profile("unbiased"), name="planted", wording_noise=0.0, reference_pull=0.5,
+        label_shift=(("letter", -0.7),),
+    )  # fmt: skip
+    how = {"labels": ["numeric", "letter"], "reference": ["none", 1, 5], "readout": "logprobs"}
+    requests = rb.plan(items, rb.fixed(5, 1), **how)
+    frame = simulate(requests, items, planted)
+    asked = rb.run(requests, SimulatedJudge(planted), store=":memory:")
+    assert frame["score"].tolist() == asked["score"].tolist()
+    by = frame.set_index(["item_id", "labels", "reference_score"])["expected_score"].unstack([1, 2])
+    by = by.dropna()
+    inner = by[(by["numeric", "none"] > 2) & (by["numeric", "none"] < 4)]  # away from the ends
+    assert np.allclose(inner["letter", "none"] - inner["numeric", "none"], -0.7, atol=0.15)
+    for k in (1, 5):
+        way = (inner["numeric", str(k)] - inner["numeric", "none"]) / (k - inner["numeric", "none"])
+        assert np.allclose(way, 0.5, atol=0.15)
+
+
+def test_a_full_mark_reference_pulls_only_where_the_dataset_has_one(items):
+    pulled = replace(open_profile("reference-pulled"), wording_noise=0.0)
+    with_one = items.assign(reference=["R"] + [""] * (len(items) - 1))
+    requests = rb.plan(with_one, rb.fixed(5, 1), readout="logprobs")
+    moved = (
+        simulate(requests, with_one, pulled)["expected_score"]
+        - simulate(requests, items, pulled)["expected_score"]
+    )
+    assert moved.iloc[0] > 0.2
+    assert (moved.iloc[1:] == 0).all()
+    asked = rb.run(requests, SimulatedJudge(pulled), store=":memory:")
+    assert asked["score"].tolist() == simulate(requests, with_one, pulled)["score"].tolist()

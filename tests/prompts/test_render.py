@@ -55,6 +55,16 @@ def test_a_reference_is_announced_and_shown_where_the_figure_has_it():
     assert rubric(reference="Hi.", reference_score=2).text.count("Score 2)") == 1
 
 
+def test_an_example_is_announced_and_shown_in_both_layouts():
+    example = ("Say goodbye.", "Bye!", 4)
+    for layout in ("rubric-last", "rubric-first"):
+        text = rubric(exemplar=example, layout=layout, labels="letter").text
+        assert "an example of another response that gets a score of B, and a score" in text
+        shown = "###Example (Score B):\nInstruction: Say goodbye.\nResponse: Bye!\n\n###The ins"
+        assert shown in text
+    assert "xample" not in rubric().text
+
+
 def test_rubric_first_moves_blocks_and_changes_no_word():
     def blocks(text):
         return sorted(re.split(r"(?=###)", text.replace("\n\n", "\n")))

@@ -6,6 +6,9 @@ import pandas as pd
 
 from rubricnb.data.papers import published
 
+_SIZES = {  # 10⁹ parameters, as the judges' names say; GPT-4o's is not public
+    "Qwen3-8B": 8, "Mistral-Small-24B-Instruct": 24, "Qwen3-32B": 32, "DeepSeek-V3-671B": 671,
+}  # fmt: skip
 _ITEMS = {"BiGGen Bench": 2780, "FLASK": 2001, "MT Bench": 320, "Vicuna Bench": 320}
 
 
@@ -179,6 +182,61 @@ def human_correlations_that_perturbations_raise(judge: str, dataset: str) -> int
     return sum(int(_raised(judge, p, "human").sum()) for p in perturbations if p != "Baseline")
 
 
+def pairs_where_the_larger_judge_flips_less(judge: str, dataset: str) -> int:
+    """Count pairs of judges of known size (of 6) whose larger one has the lower mean FR.
+
+    Without *Ref-5*, means over the 16 cells.
+
+    Examples
+    --------
+    >>> pairs_where_the_larger_judge_flips_less("", "")
+    5
+    """
+    return _ordered_pairs(_flip_rates().drop(index="Ref-5").mean())
+
+
+def pairs_where_the_larger_judge_flips_less_by_reference(judge: str, dataset: str) -> int:
+    """The same of *Ref-5*, means over its two datasets.
+
+    Examples
+    --------
+    >>> pairs_where_the_larger_judge_flips_less_by_reference("", "")
+    1
+    """
+    return _ordered_pairs(_flip_rates().loc["Ref-5"].mean())
+
+
+def cells_where_the_reference_moves_most(judge: str, dataset: str) -> int:
+    """Count cells (judge × dataset, of 10) in which *Ref-5* has the highest FR of all.
+
+    Examples
+    --------
+    >>> cells_where_the_reference_moves_most("", "")
+    9
+    """
+    table = _stability()
+    wide = table.pivot(index=["judge", "dataset"], columns="perturbation", values="flip_rate_pct")
+    wide = wide.dropna()
+    return int((wide["Ref-5"] > wide.drop(columns="Ref-5").max(axis=1)).sum())
+
+
+def mean_change_by_the_recommended_formats(judge: str, dataset: str) -> float:
+    """Mean change of Spearman's ρ in Table 4 over judges, datasets and the three named formats.
+
+    Descending order, letters and Roman numerals.
+
+    Examples
+    --------
+    >>> round(mean_change_by_the_recommended_formats("", ""), 4)
+    -0.0081
+    """
+    names = ("Descending-Numeric", "Letter-Grades", "Roman-Numerals")
+    wide = published("scoring_bias_accuracy").pivot(
+        index=["judge", "dataset"], columns="perturbation", values="spearman_rho"
+    )
+    return float(wide[list(names)].sub(wide["Baseline"], axis=0).to_numpy().mean())
+
+
 def _stability() -> pd.DataFrame:
     return published("scoring_bias_stability")
 
@@ -206,3 +264,10 @@ def _raised(judge: str, perturbation: str, gold: str = "") -> pd.DataFrame:
         table = table[table["gold"] == gold]
     both = table.set_index(["perturbation", "dataset"])[["spearman_rho", "pearson_r"]]
     return (both.loc[perturbation] > both.loc["Baseline"]).stack()
+
+
+def _ordered_pairs(mean: pd.Series) -> int:
+    sizes = sorted(_SIZES, key=lambda name: _SIZES[name])
+    return sum(
+        int(mean[large] < mean[small]) for i, small in enumerate(sizes) for large in sizes[i + 1 :]
+    )

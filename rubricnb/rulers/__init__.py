@@ -1,0 +1,40 @@
+"""RULERS: locked rubrics, verified evidence, calibrated scores; and its three baselines."""
+
+from rubricnb.rulers.agreement import (
+    calibrated,
+    features,
+    invariance,
+    label_agreement,
+    verification,
+)
+from rubricnb.rulers.bundle import Bundle, CheckItem, LockError, Trait, load_bundle
+from rubricnb.rulers.calibration import Calibrator, IsotonicCalibrator, best_monotone
+from rubricnb.rulers.compile import compile_rubric
+from rubricnb.rulers.evidence import split_units, verify_quotes
+from rubricnb.rulers.grading import Grades, grade
+from rubricnb.rulers.scoring import gate_threshold, score
+from rubricnb.rulers.simulated import SimulatedGrader
+
+__all__ = [
+    "Bundle",
+    "Calibrator",
+    "CheckItem",
+    "Grades",
+    "IsotonicCalibrator",
+    "LockError",
+    "SimulatedGrader",
+    "Trait",
+    "best_monotone",
+    "calibrated",
+    "compile_rubric",
+    "features",
+    "gate_threshold",
+    "grade",
+    "invariance",
+    "label_agreement",
+    "load_bundle",
+    "score",
+    "split_units",
+    "verification",
+    "verify_quotes",
+]

@@ -1,0 +1,522 @@
+"""The rubric bundle: what a judge executes, as an immutable record that is locked by its hash.
+
+A bundle is a JSON file one can review. Beside it lies its lock, ``NAME.lock.json``: a copy of
+everything that a judge will read or be constrained by, and the SHA-256 of that copy. Loading
+compares the two and refuses a difference by showing it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from difflib import unified_diff
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from jsonschema import Draft202012Validator
+
+from rubricnb.data.validate import nearest
+from rubricnb.rulers.evidence import MIN_CHARACTERS, SEGMENTATIONS
+from rubricnb.rulers.templates import source
+
+PARSER = 1
+"""Version of what turns a reply into scores: the reading of its JSON, verification, the gate."""
+
+VARIANTS = ("standard", "criteria-reversed", "levels-reversed", "paraphrased")
+_BUNDLED = Path(__file__).parent / "bundles"
+_QUOTE_CHARACTERS, _REASON_CHARACTERS = 240, 160
+
+
+class LockError(ValueError):
+    """A bundle is not what was locked; the message shows the difference."""
+
+
+@dataclass(frozen=True)
+class Trait:
+    """One dimension of the rubric.
+
+    Attributes
+    ----------
+    id, name
+        ``T1``, … and what it is called; an item whose criterion has this name gets its score.
+    definition
+        What it asks.
+    levels
+        (score, description) in the order in which the judge reads them; 5 → 1 is the paper's.
+    """
+
+    id: str
+    name: str
+    definition: str
+    levels: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True)
+class CheckItem:
+    """One checklist item: `id` (``C01``, …), the `trait` (its id) it belongs to, and its `text`."""
+
+    id: str
+    trait: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A compiled rubric.
+
+    Attributes
+    ----------
+    name, dataset, input_type
+        What it is called, for which data it was made, and what is judged ("essays").
+    variant
+        ``standard``, ``criteria-reversed``, ``levels-reversed`` or ``paraphrased``.
+    traits, checklist
+        The fixed traits and the items that are decided in {0, 1, 2}.
+    min_evidence, min_characters
+        m, quotes per trait for a score above the middle; the shortest quote that counts.
+    units
+        How a text is split into what can be cited (`split_units`).
+    anchors
+        Scored examples that the judge may see: (text, what it deserves and why).
+
+    Raises
+    ------
+    ValueError
+        A rubric without levels, a trait without items, an id or text that stands twice, …
+
+    Examples
+    --------
+    >>> bundle = load_bundle("minibench")
+    >>> [t.name for t in bundle.traits], len(bundle.checklist), bundle.levels
+    (['accuracy', 'helpfulness', 'clarity'], 12, 5)
+    >>> len(bundle.lock)
+    64
+    """
+
+    name: str
+    dataset: str
+    input_type: str
+    traits: tuple[Trait, ...]
+    checklist: tuple[CheckItem, ...]
+    variant: str = "standard"
+    min_evidence: int = 2
+    min_characters: int = MIN_CHARACTERS
+    units: str = "sentences"
+    anchors: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        _check(self)
+
+    @property
+    def levels(self) -> int:
+        """S, the number of levels."""
+        return len(self.traits[0].levels)
+
+    @cached_property
+    def lock(self) -> str:
+        """SHA-256 of everything a judge will read or be constrained by; 64 hexadecimal digits."""
+        return _sha256(self.locked())
+
+    def locked(self) -> dict[str, Any]:
+        """Return what the lock covers: bundle, template, schema and parser version.
+
+        Examples
+        --------
+        >>> sorted(load_bundle("minibench").locked())
+        ['bundle', 'parser', 'schema', 'template']
+        """
+        return {
+            "bundle": asdict(self),
+            "template": source("rulers_score"),
+            "schema": answer_schema(self),
+            "parser": PARSER,
+        }
+
+    def save(self, path: str | Path) -> Path:
+        """Write the bundle, and lock it: NAME.json and NAME.lock.json.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     file = load_bundle("minibench").save(Path(folder, "mine.json"))
+        ...     load_bundle(file) == load_bundle("minibench")
+        True
+        """
+        path = Path(path)
+        _write(path, _plain(self))
+        _write(_lock_file(path), {"sha256": self.lock} | json.loads(canonical(self.locked())))
+        return path
+
+    def arranged(
+        self, levels: Iterable[int] | None = None, criteria: Iterable[int] | None = None
+    ) -> Bundle:
+        """Return the bundle with its levels or its traits in another order; it has its own lock.
+
+        Parameters
+        ----------
+        levels
+            The score shown first, second, …; default: as they are.
+        criteria
+            The number of the trait that is shown first, second, … Its checklist items go with it.
+
+        Examples
+        --------
+        >>> [t.name for t in load_bundle("minibench").arranged(criteria=[3, 1, 2]).traits]
+        ['clarity', 'accuracy', 'helpfulness']
+        """
+        traits, checklist = self.traits, self.checklist
+        if levels is not None:
+            order = [int(s) for s in levels]
+            traits = tuple(
+                replace(t, levels=tuple((s, dict(t.levels)[s]) for s in order)) for t in traits
+            )
+        if criteria is not None:
+            traits = tuple(traits[int(k) - 1] for k in criteria)
+            place = {t.id: k for k, t in enumerate(traits)}
+            checklist = tuple(sorted(checklist, key=lambda c: place[c.trait]))
+        return replace(self, traits=traits, checklist=checklist)
+
+    def in_variant(self, variant: str) -> Bundle:
+        """Return the bundle as §4.5 and appendix A.3 perturb it.
+
+        Parameters
+        ----------
+        variant
+            ``standard``: itself. ``criteria-reversed``: traits and checklist backwards (§4.5).
+            ``levels-reversed``: the levels of every trait backwards (A.3). ``paraphrased``: the
+            bundle of that name in other words, which must have been written.
+
+        Raises
+        ------
+        ValueError
+            An unknown variant, or nobody has paraphrased this bundle.
+
+        Examples
+        --------
+        >>> bundle = load_bundle("minibench")
+        >>> bundle.in_variant("levels-reversed").traits[0].levels[0][0]
+        1
+        """
+        if variant not in VARIANTS:
+            raise ValueError(f"unknown variant {variant!r}: choose from {', '.join(VARIANTS)}")
+        if variant == self.variant:
+            return self
+        if variant == "paraphrased":
+            return load_bundle(f"{self.name}-paraphrased")
+        if variant == "criteria-reversed":
+            flipped = replace(self, traits=self.traits[::-1], checklist=self.checklist[::-1])
+        else:
+            flipped = self.arranged(levels=[s for s, _ in self.traits[0].levels[::-1]])
+        return replace(flipped, variant=variant)
+
+    def of_trait(self, trait: Trait) -> list[CheckItem]:
+        """Return a trait's checklist items."""
+        return [c for c in self.checklist if c.trait == trait.id]
+
+
+def load_bundle(name: str | Path, locked: bool = True) -> Bundle:
+    """Load a bundle and check its lock.
+
+    Parameters
+    ----------
+    name
+        One of ours (``minibench``, ``hanna``, ``summeval``, ``asap-2``, each also with
+        ``-paraphrased``), or the path of a JSON file.
+    locked
+        False: read a file that has no lock yet, to review and `save` it.
+
+    Returns
+    -------
+    Bundle
+
+    Raises
+    ------
+    LockError
+        The bundle, the template, the schema or the parser is not what was locked; the message
+        shows the difference. Or there is no lock.
+    ValueError
+        The file is no bundle; the message says where.
+
+    Examples
+    --------
+    >>> load_bundle("hanna").traits[0].name
+    'relevance'
+    """
+    path = _path(name)
+    bundle = read_bundle(_json(path), path.name)
+    if locked:
+        _check_lock(bundle, path)
+    return bundle
+
+
+def read_bundle(content: Any, where: str = "the bundle") -> Bundle:
+    """Make a bundle from parsed JSON.
+
+    Parameters
+    ----------
+    content
+        As `Bundle.save` writes it.
+    where
+        Named in messages.
+
+    Raises
+    ------
+    ValueError
+        It is no bundle; the message says which part.
+
+    Examples
+    --------
+    >>> read_bundle({"name": "mine"})
+    Traceback (most recent call last):
+    ...
+    ValueError: the bundle: 'dataset' is a required property
+    """
+    if problem := first_problem(content, _BUNDLE_SCHEMA):
+        raise ValueError(f"{where}: {problem}")
+    fields = dict(content)
+    fields["traits"] = tuple(
+        Trait(**{**t, "levels": tuple((s, d) for s, d in t["levels"])}) for t in fields["traits"]
+    )
+    fields["checklist"] = tuple(CheckItem(**c) for c in fields["checklist"])
+    fields["anchors"] = tuple(map(tuple, fields.get("anchors", ())))
+    return Bundle(**fields)
+
+
+def answer_schema(bundle: Bundle) -> dict[str, Any]:
+    """Return the JSON schema of a judge's answer: it depends on the bundle, not on the text.
+
+    Every checklist item is decided exactly once in {0, 1, 2}; every trait has exactly m quotes
+    with the unit they come from, and says why not one score more and why not one less.
+
+    Examples
+    --------
+    >>> list(answer_schema(load_bundle("minibench"))["properties"])
+    ['checklist', 'evidence', 'boundary']
+    """
+    quote = record({
+        "sent_id": {"type": "integer", "minimum": 1},
+        "quote": {"type": "string", "maxLength": _QUOTE_CHARACTERS},
+    })  # fmt: skip
+    quotes = {
+        "type": "array",
+        "items": quote,
+        "minItems": bundle.min_evidence,
+        "maxItems": bundle.min_evidence,
+    }
+    reason = {"type": "string", "maxLength": _REASON_CHARACTERS}
+    boundary = record({"why_not_higher": reason, "why_not_lower": reason})
+    decision = {"type": "integer", "enum": [0, 1, 2]}
+    return record({
+        "checklist": record({c.id: decision for c in bundle.checklist}),
+        "evidence": record({t.id: quotes for t in bundle.traits}),
+        "boundary": record({t.id: boundary for t in bundle.traits}),
+    })  # fmt: skip
+
+
+def record(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with exactly these properties, in this order.
+
+    Examples
+    --------
+    >>> record({"a": {"type": "string"}})["required"]
+    ['a']
+    """
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def first_problem(content: Any, schema: dict[str, Any]) -> str:
+    """Say where a document breaks a schema; empty if it does not.
+
+    Examples
+    --------
+    >>> first_problem({"C01": 3}, record({"C01": {"type": "integer", "enum": [0, 1, 2]}}))
+    'C01: 3 is not one of [0, 1, 2]'
+    """
+    errors = sorted(Draft202012Validator(schema).iter_errors(content), key=lambda e: list(e.path))
+    if not errors:
+        return ""
+    where = ".".join(map(str, errors[0].path))
+    return f"{where}: {errors[0].message}" if where else str(errors[0].message)
+
+
+def canonical(content: Any) -> str:
+    """Return the one text of a JSON document that is hashed: no spaces, keys in their order.
+
+    The order of keys is kept, since it is the order in which the judge reads them.
+
+    Examples
+    --------
+    >>> canonical({"b": 1, "a": ["é"]})
+    '{"b":1,"a":["é"]}'
+    """
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+_TEXT = {"type": "string", "minLength": 1}
+_BUNDLE_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "name": _TEXT,
+        "dataset": _TEXT,
+        "input_type": _TEXT,
+        "variant": {"enum": list(VARIANTS)},
+        "min_evidence": {"type": "integer", "minimum": 1},
+        "min_characters": {"type": "integer", "minimum": 1},
+        "units": {"enum": list(SEGMENTATIONS)},
+        "traits": {
+            "type": "array",
+            "items": record({
+                "id": _TEXT, "name": _TEXT, "definition": _TEXT,
+                "levels": {"type": "array", "items": {
+                    "type": "array", "prefixItems": [{"type": "integer"}, _TEXT],
+                    "minItems": 2, "maxItems": 2,
+                }},
+            }),
+        },
+        "checklist": {
+            "type": "array",
+            "items": record({"id": _TEXT, "trait": _TEXT, "text": _TEXT}),
+        },
+        "anchors": {"type": "array", "items": {
+            "type": "array", "items": _TEXT, "minItems": 2, "maxItems": 2,
+        }},
+    },
+    "required": ["name", "dataset", "input_type", "traits", "checklist"],
+    "additionalProperties": False,
+}  # fmt: skip
+
+
+def _check(bundle: Bundle) -> None:
+    where = f"bundle {bundle.name!r}"
+    if not bundle.traits:
+        raise ValueError(f"{where} has no traits: a rubric needs at least one")
+    ids = [t.id for t in bundle.traits]
+    for what, values in {
+        "trait id": ids,
+        "trait name": [t.name.casefold() for t in bundle.traits],
+        "checklist id": [c.id for c in bundle.checklist],
+        "checklist text": [c.text.casefold().strip() for c in bundle.checklist],
+    }.items():
+        twice = [value for value, count in Counter(values).items() if count > 1]
+        if twice:
+            raise ValueError(f"{where}: the {what} {twice[0]!r} stands twice")
+    for item in bundle.checklist:
+        if item.trait not in ids:
+            raise ValueError(
+                f"{where}: item {item.id} belongs to {item.trait!r}{nearest(item.trait, ids)} "
+                f"The traits are: {', '.join(ids)}"
+            )
+    for trait in bundle.traits:
+        _check_levels(where, trait, bundle.levels)
+        if not bundle.of_trait(trait):
+            raise ValueError(
+                f"{where}: trait {trait.id} ({trait.name}) has no checklist item, so it has no "
+                "score; add one, or take the trait out"
+            )
+
+
+def _check_levels(where: str, trait: Trait, levels: int) -> None:
+    scores = [s for s, _ in trait.levels]
+    if len(scores) < 2:
+        raise ValueError(
+            f"{where}: trait {trait.id} ({trait.name}) has "
+            f"{'no levels' if not scores else 'one level'}; a rubric needs at least two"
+        )
+    if sorted(scores) != list(range(1, levels + 1)):
+        raise ValueError(
+            f"{where}: trait {trait.id} ({trait.name}) has levels "
+            f"{','.join(map(str, sorted(scores)))}; every trait needs 1..{levels}"
+        )
+
+
+def _check_lock(bundle: Bundle, path: Path) -> None:
+    lock_file = _lock_file(path)
+    if not lock_file.is_file():
+        raise LockError(
+            f"{path.name} has no lock ({lock_file.name} is missing): review the bundle, then lock "
+            f"it: load_bundle({str(path)!r}, locked=False).save({str(path)!r})"
+        )
+    kept = _json(lock_file)
+    sha256 = kept.pop("sha256", None)
+    if sha256 != _sha256(kept):
+        raise LockError(
+            f"{lock_file.name} was edited: its content does not have the SHA-256 it names "
+            f"({sha256}); restore it, or review the bundle and lock it again"
+        )
+    if sha256 != bundle.lock:
+        now = json.loads(canonical(bundle.locked()))
+        changed = [part for part in now if kept.get(part) != now[part]]
+        raise LockError(
+            f"{path.name} is not what was locked: {' and '.join(changed)} changed. Restore it, or "
+            "review the change and lock it again (load_bundle(…, locked=False).save(…)); scores "
+            f"from before are another rubric's.\n{_difference(kept, now, changed)}"
+        )
+
+
+def _difference(kept: dict[str, Any], now: dict[str, Any], parts: list[str]) -> str:
+    lines: list[str] = []
+    for part in parts:
+        before, after = (_lines(side.get(part)) for side in (kept, now))
+        lines += unified_diff(before, after, f"locked {part}", f"{part} now", lineterm="", n=1)
+    return "\n".join(lines)
+
+
+def _lines(content: Any) -> list[str]:
+    text = content if isinstance(content, str) else _pretty(content)
+    return text.splitlines()
+
+
+def _path(name: str | Path) -> Path:
+    path = Path(name)
+    if path.suffix == ".json":
+        if not path.is_file():
+            raise ValueError(f"there is no bundle {path}: give the path of a JSON file")
+        return path
+    ours = sorted(p.stem for p in _BUNDLED.glob("*.json") if not p.stem.endswith(".lock"))
+    if str(name) not in ours:
+        raise ValueError(
+            f"there is no bundle {str(name)!r}{nearest(name, ours)} Ours are: {', '.join(ours)}; "
+            "of your own, give the path of its JSON file"
+        )
+    return _BUNDLED / f"{name}.json"
+
+
+def _lock_file(path: Path) -> Path:
+    return path.with_name(f"{path.stem}.lock.json")
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path.name} is not JSON in UTF-8: {error}") from error
+
+
+def _plain(bundle: Bundle) -> dict[str, Any]:
+    return json.loads(canonical(asdict(bundle)))
+
+
+def _write(path: Path, content: Any) -> None:
+    path.write_text(_pretty(content) + "\n", encoding="utf-8")
+
+
+def _pretty(content: Any) -> str:
+    """Indented, with what holds no other list or object on one line: for review and diffs."""
+    text = json.dumps(content, ensure_ascii=False, indent=1)
+    innermost = re.compile(r"[\[{]\n[^\[\]{}]*[\]}]")
+    return innermost.sub(lambda m: re.sub(r"\n\s*", " ", m[0]), text)
+
+
+def _sha256(content: Any) -> str:
+    return hashlib.sha256(canonical(content).encode()).hexdigest()

@@ -1,0 +1,354 @@
+"""Phase III: from a judge's traits to the labels people use, without leakage and with ties."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.isotonic import IsotonicRegression
+
+from rubricnb.hashing import hash64
+
+FloatArray = NDArray[np.float64]
+MIN_ITEMS = 10
+_ALPHAS = tuple(map(float, np.logspace(-2, 4, 25)))
+
+
+class _LabelMap(BaseEstimator):
+    """What both calibrators share: checks, memory of the calibration items, JSON."""
+
+    def __init__(self, labels: Sequence[float] | None = None) -> None:
+        self.labels = labels
+
+    def fit(self, X: ArrayLike | pd.DataFrame, y: ArrayLike) -> Self:
+        """Fit on calibration items.
+
+        Parameters
+        ----------
+        X
+            Shape (items, features). The index of a frame names the items; rows with a missing
+            feature (the judge gave no score) are left out and counted in ``n_unscored_``.
+        y
+            Their labels by people.
+
+        Raises
+        ------
+        ValueError
+            Fewer than ten items, a missing label, or all labels equal.
+        """
+        x, labels = _matrix(X), np.asarray(y, dtype=np.float64)
+        if len(x) != len(labels):
+            raise ValueError(f"{len(x)} calibration items but {len(labels)} labels")
+        if np.isnan(labels).any():
+            raise ValueError("a calibration label is missing (NaN): rate the item or leave it out")
+        scored = ~np.isnan(x).any(axis=1)
+        x, labels = x[scored], labels[scored]
+        _check_labels(labels)
+        self.n_unscored_ = int((~scored).sum())
+        self.n_features_in_ = x.shape[1]
+        self.items_ = _ids(X)
+        self.labels_, self.counts_ = np.unique(labels, return_counts=True)
+        self._fit(x, labels)
+        return self
+
+    def predict(self, X: ArrayLike | pd.DataFrame) -> FloatArray:
+        """Return a label per item; NaN where a feature is missing.
+
+        Raises
+        ------
+        ValueError
+            An item was used for calibration, or the number of features differs.
+        """
+        x = _matrix(X)
+        if x.shape[1] != self.n_features_in_:
+            raise ValueError(
+                f"{x.shape[1]} features, but the calibration had {self.n_features_in_}: grade both "
+                "sets by bundles with the same number of traits"
+            )
+        used = np.isin(_ids(X), self.items_)
+        if used.any():
+            assert isinstance(X, pd.DataFrame)  # only a frame names its items
+            raise ValueError(
+                f"{used.sum()} test items were used for calibration, the first is "
+                f"{X.index[int(used.argmax())]!r}: an agreement on them would be no evidence"
+            )
+        scored = ~np.isnan(x).any(axis=1)
+        out = np.full(len(x), np.nan)
+        out[scored] = self._predict(x[scored])
+        return out
+
+    @property
+    def missing_labels_(self) -> list[float]:
+        """Labels of the scale that no calibration item has; they cannot be predicted."""
+        return [float(s) for s in self.labels or () if s not in self.labels_]
+
+    @property
+    def note_(self) -> str:
+        """What to say beside the numbers; empty: nothing."""
+        if not self.missing_labels_:
+            return ""
+        named = ", ".join(f"{s:g}" for s in self.missing_labels_)
+        return f"no calibration item has the label {named}, so it is never predicted"
+
+    def save(self, path: str | Path) -> Path:
+        """Write the fitted calibrator as JSON; it names no item and no single rating."""
+        path = Path(path)
+        fitted = {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in vars(self).items()
+            if name.endswith("_")
+        }
+        content = {"class": type(self).__name__, "params": self.get_params(), "fitted": fitted}
+        path.write_text(json.dumps(content, default=float, indent=1) + "\n", encoding="utf-8")
+        return path
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a calibrator that `save` wrote.
+
+        Raises
+        ------
+        ValueError
+            The file holds another kind of calibrator, or none.
+        """
+        path = Path(path)
+        try:
+            content = json.loads(path.read_text(encoding="utf-8"))
+            kind, params, fitted = content["class"], content["params"], content["fitted"]
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise ValueError(f"{path.name} is no saved calibrator: {error!r}") from error
+        if kind != cls.__name__:
+            raise ValueError(f"{path.name} holds a {kind}: load it with {kind}.load")
+        self = cls(**params)
+        for name, value in fitted.items():
+            dtype = np.uint64 if name == "items_" else None
+            setattr(self, name, np.array(value, dtype) if isinstance(value, list) else value)
+        return self
+
+    def _fit(self, x: FloatArray, y: FloatArray) -> None:
+        raise NotImplementedError
+
+    def _predict(self, x: FloatArray) -> FloatArray:
+        raise NotImplementedError
+
+
+class Calibrator(_LabelMap):
+    """RULERS' calibration: ridge regression, then a map of quantiles onto the labels people use.
+
+    The latent score z is a ridge regression of the labels on the standardised features, with α
+    chosen once, by leave-one-out error on all calibration items. F_model is the distribution of
+    the leave-one-out z (closed form), so that it is that of new items. A new z at mid-rank u
+    becomes the smallest label with F_human ≥ u: always a label that was seen.
+
+    Parameters
+    ----------
+    labels
+        The scale, to say which of its labels the calibration lacks.
+    alphas
+        Penalties to choose from.
+
+    Attributes
+    ----------
+    alpha_, coef_, intercept_, mean_, scale_
+        The ridge regression and the standardisation.
+    latents_
+        Sorted leave-one-out z of the calibration items.
+    labels_, counts_
+        Labels seen in calibration, and how often.
+    missing_labels_, note_
+        Labels that cannot be predicted, and a sentence that says so.
+
+    Raises
+    ------
+    ValueError
+        On `fit`: fewer than ten items, equal labels. On `predict`: items of the calibration.
+
+    Notes
+    -----
+    arXiv RULERS, §3.3 and Eq. 5. The paper gives neither α nor how ties and leakage are treated.
+
+    Examples
+    --------
+    >>> traits = np.array([[1, 1], [1, 2], [2, 2], [2, 3], [3, 3], [3, 4], [4, 4]] * 4)
+    >>> people = np.array([1, 1, 2, 3, 3, 4, 4] * 4)
+    >>> Calibrator().fit(traits, people).predict([[1, 1], [4, 4]]).tolist()
+    [1.0, 4.0]
+    """
+
+    def __init__(
+        self, labels: Sequence[float] | None = None, alphas: Sequence[float] = _ALPHAS
+    ) -> None:
+        super().__init__(labels)
+        self.alphas = alphas
+
+    def latent(self, X: ArrayLike | pd.DataFrame) -> FloatArray:
+        """Return z, the continuous score before the map; also of calibration items."""
+        standard = (_matrix(X) - self.mean_) / self.scale_
+        return np.asarray(standard @ self.coef_ + self.intercept_)
+
+    def _fit(self, x: FloatArray, y: FloatArray) -> None:
+        self.mean_, spread = x.mean(axis=0), x.std(axis=0)
+        self.scale_ = np.where(spread > 1e-12, spread, 1.0)
+        standard, centered = (x - self.mean_) / self.scale_, y - y.mean()
+        u, s, vt = np.linalg.svd(standard, full_matrices=False)
+        errors = [((y - _leave_one_out(u, s, y, a)) ** 2).mean() for a in self.alphas]
+        self.alpha_ = float(self.alphas[int(np.argmin(errors))])
+        self.coef_ = vt.T @ (s / (s**2 + self.alpha_) * (u.T @ centered))
+        self.intercept_ = float(y.mean())
+        self.latents_ = np.sort(_leave_one_out(u, s, y, self.alpha_))
+
+    def _predict(self, x: FloatArray) -> FloatArray:
+        z = self.latent(x)
+        below = np.searchsorted(self.latents_, z, side="left")
+        up_to = np.searchsorted(self.latents_, z, side="right")
+        # u = (below + up_to) / 2n and F_human = cumulative count / n, compared as integers.
+        label = np.searchsorted(2 * np.cumsum(self.counts_), below + up_to, side="left")
+        return np.asarray(self.labels_[label])
+
+
+class IsotonicCalibrator(_LabelMap):
+    """The baselines' calibration: isotonic regression of the labels on the mean score, rounded.
+
+    Parameters
+    ----------
+    labels
+        The scale, to say which of its labels the calibration lacks.
+
+    Notes
+    -----
+    arXiv RULERS, §4.2 (MTS). The prediction is the nearest label seen in calibration, the upper one
+    of two equally near.
+
+    Examples
+    --------
+    >>> scores = np.array([[1], [2], [3], [4]] * 5)
+    >>> IsotonicCalibrator().fit(scores, [1, 1, 2, 3] * 5).predict([[1], [4], [9]]).tolist()
+    [1.0, 3.0, 3.0]
+    """
+
+    def _fit(self, x: FloatArray, y: FloatArray) -> None:
+        fitted = IsotonicRegression(out_of_bounds="clip").fit(x.mean(axis=1), y)
+        self.from_, self.to_ = fitted.X_thresholds_, fitted.y_thresholds_
+
+    def _predict(self, x: FloatArray) -> FloatArray:
+        return nearest_label(np.interp(x.mean(axis=1), self.from_, self.to_), self.labels_)
+
+
+def nearest_label(values: ArrayLike, labels: ArrayLike) -> FloatArray:
+    """Return the nearest label to each value, the upper one of two equally near.
+
+    Examples
+    --------
+    >>> nearest_label([1.4, 1.5, 9], [1, 2, 3]).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    scale = np.sort(np.asarray(labels, dtype=np.float64))
+    middles = (scale[:-1] + scale[1:]) / 2
+    return np.asarray(scale[np.searchsorted(middles, np.asarray(values), side="right")])
+
+
+def best_monotone(latent: ArrayLike, labels: ArrayLike) -> FloatArray:
+    """Map a latent score to the labels so that kappa with *these* labels is as large as possible.
+
+    No calibrator can do better with this latent score: the map is fitted on the very labels it is
+    judged by. It is the yardstick of `Calibrator`, not a calibrator.
+
+    Parameters
+    ----------
+    latent
+        A score per item; equal scores get equal labels.
+    labels
+        Labels by people.
+
+    Returns
+    -------
+    ndarray
+        A label per item, never lower for a higher latent score.
+
+    Notes
+    -----
+    QWK = 1 − N/D, both sums over items, so Dinkelbach's method maximises it by solving, for a
+    given λ, min Σ (N_i − λ D_i) over monotone maps: a dynamic programme over the labels.
+
+    Examples
+    --------
+    >>> best_monotone([0.1, 0.2, 0.3, 0.9], [1, 1, 3, 3]).tolist()
+    [1.0, 1.0, 3.0, 3.0]
+    """
+    z, y = np.asarray(latent, dtype=np.float64), np.asarray(labels, dtype=np.float64)
+    scale, groups = np.unique(y), np.unique(z, return_inverse=True)[1]
+    squares = (scale[:, None] - y) ** 2  # N_i for each label given to item i
+    spread = scale[:, None] ** 2 - 2 * scale[:, None] * y.mean() + (y**2).mean()  # D_i
+    spread = np.broadcast_to(spread, squares.shape)
+    ratio, chosen = 1.0, np.zeros(len(y), dtype=np.int64)
+    for _ in range(50):
+        cost = np.zeros((len(scale), groups.max() + 1))
+        np.add.at(cost.T, groups, (squares - ratio * spread).T)
+        chosen = _cheapest_monotone(cost)[groups]
+        items = np.arange(len(y))
+        total = spread[chosen, items].sum()
+        better = squares[chosen, items].sum() / total if total > 0 else ratio
+        if better >= ratio - 1e-12:
+            break
+        ratio = better
+    return scale[chosen]
+
+
+def _cheapest_monotone(cost: FloatArray) -> NDArray[np.int64]:
+    """Rows chosen column by column, never decreasing, at the lowest total cost."""
+    sums = np.concatenate([np.zeros((len(cost), 1)), np.cumsum(cost, axis=1)], axis=1)
+    best, starts = sums[0], []
+    for row in sums[1:]:
+        # best[j] + row[i] - row[j]: columns up to j by the rows before, then this row up to i
+        gain = best - row
+        lowest = np.minimum.accumulate(gain)
+        first = np.where(gain <= lowest, np.arange(len(gain)), 0)
+        starts.append(np.maximum.accumulate(first))
+        best = lowest + row
+    rows = np.empty(cost.shape[1], dtype=np.int64)
+    end = cost.shape[1]
+    for row_number in range(len(cost) - 1, 0, -1):
+        start = starts[row_number - 1][end]
+        rows[start:end] = row_number
+        end = start
+    rows[:end] = 0
+    return rows
+
+
+def _leave_one_out(u: FloatArray, s: FloatArray, y: FloatArray, alpha: float) -> FloatArray:
+    """(z_i − h_ii y_i)/(1 − h_ii): what ridge predicts for each item from all the others."""
+    shrunk = s**2 / (s**2 + alpha)
+    fitted = y.mean() + u @ (shrunk * (u.T @ (y - y.mean())))
+    leverage = 1 / len(y) + (u**2 * shrunk).sum(axis=1)
+    return np.asarray((fitted - leverage * y) / np.maximum(1 - leverage, 1e-9))
+
+
+def _matrix(X: ArrayLike | pd.DataFrame) -> FloatArray:
+    x = np.asarray(X, dtype=np.float64)
+    return x[:, None] if x.ndim == 1 else x
+
+
+def _ids(X: ArrayLike | pd.DataFrame) -> NDArray[np.uint64]:
+    """Hashes of the items' names; none for arrays and frames that merely number their rows."""
+    if isinstance(X, pd.DataFrame) and not isinstance(X.index, pd.RangeIndex):
+        return hash64(X.index)
+    return np.array([], dtype=np.uint64)
+
+
+def _check_labels(y: FloatArray) -> None:
+    if len(y) < MIN_ITEMS:
+        raise ValueError(
+            f"{len(y)} calibration items with a score: the map needs at least {MIN_ITEMS}, and the "
+            "paper takes 200"
+        )
+    if np.ptp(y) == 0:
+        raise ValueError(
+            f"all {len(y)} calibration labels are {y[0]:g}: nothing can be learnt from them; draw "
+            "calibration items of several labels"
+        )

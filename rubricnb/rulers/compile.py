@@ -1,0 +1,294 @@
+"""Phase I: from a natural-language rubric to a bundle, by a judge under a JSON schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from rubricnb.data.validate import check_rubrics
+from rubricnb.judging.contract import Judge, Message, Reply, Request
+from rubricnb.judging.run import ask
+from rubricnb.judging.store import Store
+from rubricnb.rulers.bundle import (
+    Bundle,
+    CheckItem,
+    Trait,
+    canonical,
+    first_problem,
+    record,
+)
+from rubricnb.rulers.evidence import MIN_CHARACTERS
+from rubricnb.rulers.templates import fill
+
+Criteria = dict[str, tuple[str, tuple[tuple[int, str], ...]]]
+"""Criterion → (definition, levels in the order shown): a rubric in natural language."""
+
+_TEXT_CHARACTERS = 160
+_TOKENS_EACH = 80  # of one definition or checklist item; a judge that writes more is cut
+
+
+def compile_rubric(
+    rubric: pd.DataFrame,
+    judge: Judge,
+    *,
+    name: str,
+    dataset: str = "",
+    input_type: str = "texts",
+    traits: Sequence[str] = (),
+    n_items: int = 15,
+    min_evidence: int = 2,
+    anchors: Sequence[tuple[str, str]] = (),
+    variant: str = "standard",
+    temperature: float = 0.0,
+    seed: int = 0,
+    store: Store | str | Path | None = None,
+    fresh: bool = False,
+) -> Bundle:
+    """Let a judge compile a rubric into a bundle.
+
+    The judge writes a definition of every trait and the checklist; the levels are the rubric's own,
+    so that no new scale is invented. `Bundle.save` locks the result.
+
+    Parameters
+    ----------
+    rubric
+        A rubrics frame (``items.rubrics``): one criterion or several.
+    judge
+        From `open_judge`; it must have the readout ``json``.
+    name, dataset, input_type
+        Of the bundle; `dataset` defaults to `name`.
+    traits
+        The fixed list of traits; default: the rubric's criteria. A trait that is no criterion has
+        the levels of the only criterion.
+    n_items
+        M, checklist items in all.
+    min_evidence
+        m, quotes per trait.
+    anchors
+        Scored examples, (text, what it deserves): the judge sees them, and so will the one that
+        scores.
+    variant
+        Wording of the rubric: ``standard`` or ``paraphrased``.
+    temperature, seed
+        Of the sampling; 0 is greedy.
+    store, fresh
+        As in `rubricnb.run`.
+
+    Returns
+    -------
+    Bundle
+
+    Raises
+    ------
+    ValueError
+        A rubric without levels, a trait without a scale, fewer items than traits, or the judge's
+        answer is no bundle: the message says how it breaks the schema.
+
+    Notes
+    -----
+    arXiv RULERS, §3.1 and Figure 4.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> from rubricnb.rulers import SimulatedGrader
+    >>> rubric = rb.load("minibench", n_items=3).rubrics
+    >>> bundle = compile_rubric(rubric, SimulatedGrader(), name="mine", n_items=6, store=":memory:")
+    ... # doctest: +ELLIPSIS
+    simulated:grader: 1 of 1 in ... s
+    >>> [t.name for t in bundle.traits], len(bundle.checklist)
+    (['accuracy', 'helpfulness', 'clarity'], 6)
+    """
+    task = Compilation(
+        criteria_of(rubric, variant), name, dataset or name, input_type, tuple(traits), n_items,
+        min_evidence, tuple(anchors), variant,
+    )  # fmt: skip
+    request = task.request(temperature=temperature, seed=seed)
+    (reply,) = ask([request], judge, store, fresh)
+    return task.read(reply)
+
+
+class Compilation:
+    """One rubric to be compiled: the request to a judge, and how its reply is read."""
+
+    def __init__(
+        self,
+        criteria: Criteria,
+        name: str,
+        dataset: str,
+        input_type: str,
+        traits: tuple[str, ...],
+        n_items: int,
+        min_evidence: int,
+        anchors: tuple[tuple[str, str], ...],
+        variant: str,
+    ) -> None:
+        self.criteria = criteria
+        names = traits or tuple(self.criteria)
+        if n_items < len(names):
+            raise ValueError(f"{n_items} checklist items cannot cover {len(names)} traits")
+        self.traits = [
+            (f"T{k}", trait, self._levels(trait)) for k, trait in enumerate(names, start=1)
+        ]
+        self.items = [f"C{k:02d}" for k in range(1, n_items + 1)]
+        self.name, self.dataset, self.input_type = name, dataset, input_type
+        self.min_evidence, self.anchors, self.variant = min_evidence, anchors, variant
+
+    def request(self, text: str = "", **options: Any) -> Request:
+        """Return the request; `text`: what is to be scored, for a judge that reads both at once."""
+        prompt = fill(
+            "rulers_compile",
+            dataset=self.dataset,
+            input_type=self.input_type,
+            rubric=rubric_text(self.criteria),
+            anchors="; ".join(f"{example} -> {deserves}" for example, deserves in self.anchors),
+            traits=[{"id": i, "name": n} for i, n, _ in self.traits],
+            n_items=len(self.items),
+            min_evidence=self.min_evidence,
+            text=text,
+        )
+        return json_request(
+            prompt, self.schema(), _TOKENS_EACH * (len(self.traits) + len(self.items)), **options
+        )
+
+    def schema(self) -> dict[str, Any]:
+        """Return the schema of the judge's answer: exactly N traits and M checklist items."""
+        text = {"type": "string", "minLength": 1, "maxLength": _TEXT_CHARACTERS}
+        ids = [i for i, _, _ in self.traits]
+        item = record({"trait": {"type": "string", "enum": ids}, "text": text})
+        evidence = {"min_evidence": {"type": "integer", "enum": [self.min_evidence]}}
+        return record({
+            "taxonomy": record({i: record({"definition": text}) for i in ids}),
+            "checklist": record(dict.fromkeys(self.items, item)),
+            "evidence_rules": record(evidence),
+        })  # fmt: skip
+
+    def read(self, reply: Reply) -> Bundle:
+        """Return the bundle that a reply holds."""
+        content, problem = parse(reply, self.schema())
+        if problem:
+            raise ValueError(
+                f"the judge's answer is no bundle of {self.name!r}: {problem}; compile with "
+                "another judge or seed, or write the bundle by hand"
+            )
+        return Bundle(
+            name=self.name,
+            dataset=self.dataset,
+            input_type=self.input_type,
+            variant=self.variant,
+            traits=tuple(
+                Trait(i, n, content["taxonomy"][i]["definition"], levels)
+                for i, n, levels in self.traits
+            ),
+            checklist=tuple(CheckItem(id=i, **content["checklist"][i]) for i in self.items),
+            min_evidence=self.min_evidence,
+            min_characters=MIN_CHARACTERS,
+            anchors=self.anchors,
+        )
+
+    def _levels(self, trait: str) -> tuple[tuple[int, str], ...]:
+        if trait in self.criteria:
+            return self.criteria[trait][1]
+        if len(self.criteria) == 1:
+            return next(iter(self.criteria.values()))[1]
+        raise ValueError(
+            f"the trait {trait!r} is none of the rubric's criteria ({', '.join(self.criteria)}), "
+            "so it has no levels; take one of them, or write the bundle by hand"
+        )
+
+
+def criteria_of(
+    rubric: pd.DataFrame, variant: str = "standard", order: Sequence[int] = ()
+) -> Criteria:
+    """Return criterion → (definition, levels in the order shown; default: the best first).
+
+    Raises
+    ------
+    ValueError
+        A rubric without levels, or without this wording.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> criteria = criteria_of(rb.load("minibench", n_items=3).rubrics)
+    >>> list(criteria), criteria["clarity"][1][0]
+    (['accuracy', 'helpfulness', 'clarity'], (5, 'Clear and definite from start to finish.'))
+    """
+    if not len(rubric):
+        raise ValueError("the rubric has no levels: there is nothing to compile")
+    rubric = check_rubrics(rubric)
+    worded = rubric[rubric["variant"] == variant]
+    if not len(worded):
+        known = ", ".join(rubric["variant"].astype(str).unique())
+        raise ValueError(f"the rubric has no variant {variant!r}; it has: {known}")
+    criteria: Criteria = {}
+    for _, rows in worded.groupby("rubric_id", sort=False, observed=True):
+        levels = dict(zip(rows["score"].astype(int), rows["description"], strict=True))
+        shown = order or sorted(levels, reverse=True)
+        first = rows.iloc[0]
+        criteria[str(first["criterion"])] = (
+            str(first["definition"]),
+            tuple((int(s), str(levels[s])) for s in shown),
+        )
+    return criteria
+
+
+def rubric_text(criteria: Criteria) -> str:
+    """Write out a rubric in natural language.
+
+    Examples
+    --------
+    >>> print(rubric_text({"tone": ("Is it kind?", ((2, "Kind."), (1, "Rude.")))}))
+    [tone] Is it kind?
+    Score 2: Kind.
+    Score 1: Rude.
+    """
+    return "\n\n".join(
+        "\n".join([f"[{name}] {definition}", *(f"Score {s}: {text}" for s, text in levels)])
+        for name, (definition, levels) in criteria.items()
+    )
+
+
+def json_request(prompt: str, schema: dict[str, Any], max_tokens: int, **facts: Any) -> Request:
+    """Return a request for a document that conforms to a schema.
+
+    Examples
+    --------
+    >>> json_request("Score it.", record({"score": {"type": "integer"}}), 20).readout
+    'json'
+    """
+    return Request(
+        request_id=0,
+        key="",
+        messages=(Message("user", prompt),),
+        slots=(),
+        choices=(),
+        readout="json",
+        schema=canonical(schema),
+        max_tokens=max_tokens,
+        **facts,
+    )
+
+
+def parse(reply: Reply, schema: dict[str, Any]) -> tuple[Any, str]:
+    """Return the document of a reply, and what is wrong with it (empty: nothing).
+
+    Examples
+    --------
+    >>> parse(Reply(1, '{"score": 7}'), record({"score": {"type": "integer", "maximum": 5}}))[1]
+    'score: 7 is greater than the maximum of 5'
+    """
+    if reply.finish == "error":
+        return None, f"the request failed ({reply.error})"
+    if reply.finish == "refusal":
+        return None, "the judge refused"
+    try:
+        content = json.loads(reply.text)
+    except json.JSONDecodeError as error:
+        cut = "it was cut at the token limit; " if reply.finish == "length" else ""
+        return None, f"{cut}no JSON document ({error})"
+    return content, first_problem(content, schema)

@@ -1,0 +1,240 @@
+"""Evidence: a text's units, and whether what a judge quotes stands where it says."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+Segmentation = Literal["sentences", "naive", "paragraphs", "whole"]
+Status = Literal["verified", "wrong unit", "not found", "too short"]
+
+SEGMENTATIONS: tuple[Segmentation, ...] = ("sentences", "naive", "paragraphs", "whole")
+STATUSES: tuple[Status, ...] = ("verified", "wrong unit", "not found", "too short")
+MIN_CHARACTERS = 8
+
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
+_INVISIBLE = {0x00AD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF}
+_ALIKE = (
+    {ord(c): "'" for c in "‘’‚‛′‹›`´ʼ"}
+    | {ord(c): '"' for c in "“”„‟″«»"}
+    | {ord(c): "-" for c in "‐‑‒–—―−"}
+)
+
+
+class Quote(NamedTuple):
+    """A quote that was looked up.
+
+    Attributes
+    ----------
+    unit
+        The unit that the judge cites, from 1.
+    status
+        ``verified``, ``wrong unit`` (it stands in the text, but not within the cited unit),
+        ``not found`` or ``too short``.
+    found_in
+        The first unit that holds it; 0 if none does by itself.
+    text
+        The slice of the original text that the quote matches; empty unless it stands there.
+    """
+
+    unit: int
+    status: Status
+    found_in: int
+    text: str
+
+
+def split_units(text: str, into: Segmentation = "sentences") -> tuple[str, ...]:
+    r"""Split a text into the units that can be cited: all of it, nothing changed but outer space.
+
+    Parameters
+    ----------
+    text
+        The text that is judged.
+    into
+        ``sentences``: by nupunkt, within paragraphs. The others show what that choice does:
+        ``naive`` (after every ``.``, ``!`` and ``?``), ``paragraphs`` (at blank lines), ``whole``.
+
+    Returns
+    -------
+    tuple of str
+        At least one unit.
+
+    Raises
+    ------
+    ValueError
+        A blank text, or an unknown segmentation.
+
+    Notes
+    -----
+    The paper's units are "atomic information units", its template's are sentences (arXiv RULERS,
+    §2.1 and Figure 5).
+
+    Examples
+    --------
+    >>> split_units("Dr. Lee scored 3.5, e.g. here. Was it fair? Yes!")
+    ('Dr. Lee scored 3.5, e.g. here.', 'Was it fair?', 'Yes!')
+    >>> split_units("It rose by 3.5.", "naive")
+    ('It rose by 3.', '5.')
+    """
+    if into not in SEGMENTATIONS:
+        raise ValueError(f"unknown segmentation {into!r}: choose from {', '.join(SEGMENTATIONS)}")
+    pieces = (piece.strip() for piece in _pieces(text, into))
+    units = tuple(piece for piece in pieces if piece)
+    if not units:
+        raise ValueError("the text is blank: there is nothing to split or to quote")
+    return units
+
+
+def verify_quotes(
+    quotes: Iterable[tuple[int, str]],
+    units: Sequence[str],
+    min_characters: int = MIN_CHARACTERS,
+) -> list[Quote]:
+    r"""Look up quotes in the units they cite.
+
+    A quote is verified if it is a substring of the cited unit and has `min_characters`, after NFKC
+    and after folding quotation marks, dashes, white space and invisible characters. Letter case
+    counts.
+
+    Parameters
+    ----------
+    quotes
+        (cited unit from 1, quoted text).
+    units
+        From `split_units`.
+    min_characters
+        Shortest quote, after folding.
+
+    Returns
+    -------
+    list of Quote
+
+    Notes
+    -----
+    arXiv RULERS, §3.2: V(q, u), which the paper does not define; this definition is ours.
+
+    Examples
+    --------
+    >>> units = ["She said “it is over”.", "He left."]
+    >>> [q.status for q in verify_quotes(
+    ...     [(1, 'said  "it is'), (2, "it is over"), (1, "it was over"), (2, "He left")], units)]
+    ['verified', 'wrong unit', 'not found', 'too short']
+    >>> verify_quotes([(1, 'said  "it is')], units)[0].text
+    'said “it is'
+    """
+    folded = [_folded(unit) for unit in units]
+    joined = _folded(" ".join(units))
+    return [_look_up(unit, quote, folded, joined, min_characters) for unit, quote in quotes]
+
+
+def count_valid(quotes: Iterable[Quote]) -> int:
+    """Count the evidence: different verified quotes. Evidence is a set, so a repeat adds nothing.
+
+    Examples
+    --------
+    >>> count_valid(verify_quotes([(1, "a long quote")] * 2, ["It is a long quote."]))
+    1
+    """
+    return len({(q.unit, q.text) for q in quotes if q.status == "verified"})
+
+
+def fold(text: str) -> str:
+    r"""Return a text as quotes are compared: NFKC, plain quotes and dashes, single spaces.
+
+    Examples
+    --------
+    >>> fold("“Don’t”—he\n said… ")
+    '"Don\'t"-he said...'
+    """
+    return _folded(text).text
+
+
+class _Folded:
+    """A folded text that knows which slice of the original each character came from."""
+
+    def __init__(self, original: str) -> None:
+        self.original = original
+        characters: list[str] = []
+        self.spans: list[tuple[int, int]] = []
+        for start, end in _clusters(original):
+            for character in _plain(original[start:end]):
+                if character in " -" and characters and characters[-1] == character:
+                    self.spans[-1] = (self.spans[-1][0], end)  # a run counts once
+                    continue
+                characters.append(character)
+                self.spans.append((start, end))
+        first = 1 if characters[:1] == [" "] else 0
+        last = len(characters) - (1 if characters[first:][-1:] == [" "] else 0)
+        self.text = "".join(characters[first:last])
+        self.spans = self.spans[first:last]
+
+    def slice(self, quote: str) -> str | None:
+        """Return the part of the original that matches a folded quote."""
+        at = self.text.find(quote)
+        if at < 0:
+            return None
+        return self.original[self.spans[at][0] : self.spans[at + len(quote) - 1][1]]
+
+
+@lru_cache(maxsize=1024)  # the traits of a text, and its reads, look into the same units
+def _folded(text: str) -> _Folded:
+    return _Folded(text)
+
+
+def _look_up(
+    unit: int, quote: str, units: list[_Folded], joined: _Folded, min_characters: int
+) -> Quote:
+    wanted = fold(quote)
+    if len(wanted) < min_characters:
+        return Quote(unit, "too short", 0, "")
+    if 1 <= unit <= len(units) and (text := units[unit - 1].slice(wanted)) is not None:
+        return Quote(unit, "verified", unit, text)
+    for number, other in enumerate(units, 1):
+        if (text := other.slice(wanted)) is not None:
+            return Quote(unit, "wrong unit", number, text)
+    if (text := joined.slice(wanted)) is not None:  # it spans several units
+        return Quote(unit, "wrong unit", 0, text)
+    return Quote(unit, "not found", 0, "")
+
+
+def _pieces(text: str, into: Segmentation) -> Iterable[str]:
+    if into == "whole":
+        return [text]
+    if into == "naive":
+        return re.split(r"(?<=[.!?])", text)
+    paragraphs = _BLANK_LINE.split(text.replace("\r\n", "\n"))
+    return paragraphs if into == "paragraphs" else _sentences(paragraphs)
+
+
+def _sentences(paragraphs: Iterable[str]) -> Iterator[str]:
+    from nupunkt import sent_spans  # half a second that other chapters need not pay
+
+    for paragraph in paragraphs:
+        for start, end in sent_spans(paragraph):
+            yield paragraph[start:end]
+
+
+def _clusters(text: str) -> Iterator[tuple[int, int]]:
+    """Bounds of each character with the marks that NFKC may merge into it."""
+    start = 0
+    for at in range(1, len(text) + 1):
+        if at == len(text) or not _continues(text[at]):
+            yield start, at
+            start = at
+
+
+def _continues(character: str) -> bool:
+    # Vowels and finals of decomposed Hangul are no combining marks, yet NFKC composes them.
+    return unicodedata.combining(character) > 0 or "\u1160" <= character <= "\u11ff"
+
+
+def _plain(cluster: str) -> str:
+    if cluster.isalnum() and cluster.isascii():
+        return cluster
+    # Marks are mapped before NFKC, which turns ´ into a space and an accent.
+    mapped = "".join(c for c in cluster.translate(_ALIKE) if ord(c) not in _INVISIBLE)
+    plain = unicodedata.normalize("NFKC", mapped).translate(_ALIKE)
+    return "".join(" " if c.isspace() else c for c in plain)

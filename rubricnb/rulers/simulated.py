@@ -1,0 +1,240 @@
+"""A simulated grader: answers every prompt of RULERS and its baselines, with known weaknesses.
+
+It reads what a real judge would read (the sentence bank, the traits, the checklist) and knows the
+human rating, so that everything downstream can be run, and checked, without a model. It says
+nothing about any real judge.
+
+The model
+---------
+Text t has quality q on 0…1 under trait k: the human rating, or a draw where nobody rated. The
+grader sees x = ½ + w (q − ½) + a + σ_T T_t + σ_K K_tk. A checklist item j of difficulty b_j is
+decided round(2x + b_j + σ_J J_tj), within 0…2; b_j hangs on the item's wording alone, so a locked
+checklist has the same difficulties for every text and one that is compiled anew has not. A bare
+score on S levels is round(1 + (S − 1)·(½ + h (x − ½) + r·d + σ_H H)), within 1…S: h < 1 is
+central tendency, and d is 1 where the best level is shown first and −1 where it is last. T, K, J, H
+and b are normal, from hashes, so an answer depends on nothing else that is asked; at a temperature
+above 0 a share of the noise is drawn anew for every replicate.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import ndtri
+
+from rubricnb.hashing import hash64, uniform
+from rubricnb.judging.contract import Readout, Reply, Request
+
+_BANK = "- Sentence Bank (ID -> Text): "
+_CHECKLIST = "- Locked Checklist: "
+_RAW_TEXT = "\nText:\n"
+_INVENTED = "this sentence was written by nobody at all"
+
+
+@dataclass
+class SimulatedGrader:
+    """A simulated judge behind the contract of every judge, for JSON answers.
+
+    Attributes
+    ----------
+    human_weight, severity
+        w, and a on 0…1 (below 0: harsh).
+    text_error, trait_error, item_error, holistic_error
+        σ_T, σ_K (on 0…1), σ_J (in decisions), σ_H (on 0…1).
+    difficulty
+        Standard deviation of b, in decisions.
+    hedging
+        h, how much of the differences a bare score keeps.
+    order_pull
+        r, on 0…1: how far a bare score follows the level that is shown first.
+    invented, misplaced, short
+        Shares of quotes that stand nowhere, cite another unit, or have two characters.
+    seed
+        Another seed is another grader with the same parameters.
+
+    Examples
+    --------
+    >>> SimulatedGrader().slug, SimulatedGrader().readouts
+    ('simulated:grader', ('json',))
+    """
+
+    human_weight: float = 0.8
+    severity: float = -0.1
+    text_error: float = 0.08
+    trait_error: float = 0.08
+    item_error: float = 0.45
+    holistic_error: float = 0.08
+    difficulty: float = 0.35
+    hedging: float = 0.5
+    order_pull: float = 0.06
+    invented: float = 0.08
+    misplaced: float = 0.05
+    short: float = 0.02
+    seed: int = 0
+
+    slug: str = field(default="simulated:grader", init=False)
+    source: Literal["live", "simulated"] = field(default="simulated", init=False)
+    deterministic: bool = field(default=True, init=False)
+    readouts: tuple[Readout, ...] = field(default=("json",), init=False)
+    concurrency: int = field(default=256, init=False)
+
+    @property
+    def identity(self) -> str:
+        """Everything about the grader that changes an answer."""
+        return json.dumps({"grader": 1, **asdict(self)})
+
+    def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
+        """Answer requests one by one."""
+        for request in requests:
+            document = self._document(request, json.loads(request.schema)["properties"])
+            yield Reply(request.request_id, json.dumps(document, ensure_ascii=False))
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    def quality(self, request: Request, trait: int) -> float:
+        """Return x, the quality the grader sees in the trait of this number (from 0).
+
+        Examples
+        --------
+        >>> exact = SimulatedGrader(human_weight=1, severity=0, text_error=0, trait_error=0)
+        >>> from rubricnb.rulers.compile import json_request
+        >>> exact.quality(json_request("", {}, 9, criteria=("ideas",), qualities=(0.25,)), 0)
+        0.25
+        """
+        name = request.criteria[trait]
+        known = request.qualities[trait] if trait < len(request.qualities) else None
+        own = self._normal(request, "quality", request.text_id, name, still=True)
+        q = 0.5 + 0.25 * own if known is None else known
+        x = 0.5 + self.human_weight * (q - 0.5) + self.severity
+        x += self.text_error * self._normal(request, "text", request.text_id)
+        return x + self.trait_error * self._normal(request, "trait", request.text_id, name)
+
+    def _document(self, request: Request, asked: dict[str, Any]) -> dict[str, Any]:
+        if "taxonomy" in asked:
+            return self._compiled(request, asked)
+        if "checklist" in asked:
+            return self._filled_in(request, asked)
+        if "segments" in asked:
+            return {"segments": {name: self._segments(request) for name in request.criteria}}
+        document: dict[str, Any] = {}
+        if "rationale" in asked:
+            document["rationale"] = "A simulated grader gives no reasons."
+        if "score" in asked:
+            return document | {"score": self._bare(request, 0, asked["score"]["enum"])}
+        scores = asked["scores"]["properties"]
+        return document | {
+            "scores": {
+                name: self._bare(request, request.criteria.index(name), scores[name]["enum"])
+                for name in scores
+            }
+        }
+
+    def _bare(self, request: Request, trait: int, levels: Sequence[int]) -> int:
+        """A score without a checklist: hedged, and pulled to the level shown first."""
+        order = request.ordering
+        first = 2 * (order[0] - 1) / (len(order) - 1) - 1 if len(order) > 1 else 0.0
+        hedged = 0.5 + self.hedging * (self.quality(request, trait) - 0.5)
+        noise = self._normal(request, "bare", request.text_id, request.criteria[trait])
+        value = hedged + self.order_pull * first + self.holistic_error * noise
+        return int(np.clip(np.floor(1 + (len(levels) - 1) * value + 0.5), 1, len(levels)))
+
+    def _filled_in(self, request: Request, asked: dict[str, Any]) -> dict[str, Any]:
+        prompt = request.messages[0].content
+        units = _json_after(prompt, _BANK)
+        checklist = {c["id"]: c for c in _json_after(prompt, _CHECKLIST)}
+        evidence = asked["evidence"]["properties"]
+        numbers = {trait: k for k, trait in enumerate(evidence)}
+        decisions = {
+            name: self._decision(
+                request, numbers[checklist[name]["trait"]], checklist[name]["text"]
+            )
+            for name in asked["checklist"]["properties"]
+        }
+        reasons = {"why_not_higher": "Something is missing.", "why_not_lower": "Much is there."}
+        return {
+            "checklist": decisions,
+            "evidence": {
+                trait: [
+                    self._quote(request, units, trait, k)
+                    for k in range(evidence[trait]["minItems"])
+                ]
+                for trait in evidence
+            },
+            "boundary": dict.fromkeys(evidence, reasons),
+        }
+
+    def _decision(self, request: Request, trait: int, text: str) -> int:
+        difficulty = self._normal(request, "difficulty", text, still=True)
+        noise = self._normal(request, "item", request.text_id, text)
+        value = 2 * self.quality(request, trait)
+        value += self.difficulty * difficulty + self.item_error * noise
+        return int(np.clip(np.floor(value + 0.5), 0, 2))
+
+    def _quote(
+        self, request: Request, units: dict[str, str], trait: str, number: int
+    ) -> dict[str, Any]:
+        draws = [
+            self._uniform(request, what, request.text_id, trait, str(number))
+            for what in ("unit", "start", "fault")
+        ]
+        names = list(units)
+        name = names[int(draws[0] * len(names))]
+        words = units[name].split()
+        start = int(draws[1] * max(1, len(words) - 5))
+        quote, cited = " ".join(words[start : start + 6]), int(name)
+        if draws[2] < self.invented:
+            quote = _INVENTED
+        elif draws[2] < self.invented + self.misplaced:
+            cited = cited % len(names) + 1 if len(names) > 1 else len(names) + 1
+        elif draws[2] < self.invented + self.misplaced + self.short:
+            quote = quote[:2]
+        return {"sent_id": cited, "quote": quote}
+
+    def _segments(self, request: Request) -> list[str]:
+        words = request.messages[0].content.rpartition(_RAW_TEXT)[2].split()
+        return [" ".join(words[:12])]
+
+    def _compiled(self, request: Request, asked: dict[str, Any]) -> dict[str, Any]:
+        traits = list(asked["taxonomy"]["properties"])
+        # Another wording for every prompt: what is compiled anew is another checklist.
+        wording = int(hash64([request.messages[0].content])[0]) % 10**6
+        items = asked["checklist"]["properties"]
+        return {
+            "taxonomy": {t: {"definition": f"What is meant by {t}."} for t in traits},
+            "checklist": {
+                name: {
+                    "trait": traits[k % len(traits)],
+                    "text": f"Point {name} in wording {wording} is there.",
+                }
+                for k, name in enumerate(items)
+            },
+            "evidence_rules": {
+                "min_evidence": asked["evidence_rules"]["properties"]["min_evidence"]["enum"][0]
+            },
+        }
+
+    def _normal(self, request: Request, *what: str, still: bool = False) -> float:
+        """A standard normal draw; of what is not `still`, a hot judge draws a share anew."""
+        fixed = float(ndtri(self._fixed(*what)))
+        if still or request.temperature == 0:
+            return fixed
+        share = min(1.0, 0.5 * request.temperature)
+        again = float(ndtri(self._fixed(*what, f"replicate {request.replicate} {request.seed}")))
+        return float(np.sqrt(1 - share) * fixed + np.sqrt(share) * again)
+
+    def _uniform(self, request: Request, *what: str) -> float:
+        again = "" if request.temperature == 0 else f"{request.replicate} {request.seed}"
+        return self._fixed(*what, again)
+
+    def _fixed(self, *what: str) -> float:
+        return float(uniform(hash64(["\x1f".join((str(self.seed), *what))]))[0])
+
+
+def _json_after(prompt: str, marker: str) -> Any:
+    start = prompt.index(marker) + len(marker)
+    return json.JSONDecoder().raw_decode(prompt, start)[0]

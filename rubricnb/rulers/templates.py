@@ -1,0 +1,62 @@
+"""The prompts of RULERS and of its baselines: templates under ``prompts/templates/rulers_*``."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined, Template
+
+from rubricnb.prompts import inert
+
+TEMPLATES = (
+    "rulers_compile",
+    "rulers_score",
+    "rulers_holistic",
+    "rulers_trait",
+    "rulers_extract",
+    "rulers_from_evidence",
+)
+
+
+@cache
+def source(name: str) -> str:
+    """Return a template's text: part of what a lock covers.
+
+    Examples
+    --------
+    >>> "LOCKED BUNDLE HASH" in source("rulers_score")
+    True
+    """
+    return (files("rubricnb.prompts") / "templates" / f"{name}.jinja").read_text(encoding="utf-8")
+
+
+def fill(name: str, **values: Any) -> str:
+    """Render a template; control tokens in texts are made inert, numbers and lists are not texts.
+
+    Examples
+    --------
+    >>> fill("rulers_trait", input_type="essays", instruction="Why?", text="Because.",
+    ...      rubric="…", trait="ideas", definition="Are there any?", levels=6).splitlines()[0]
+    'You are a judge scoring one trait of essays.'
+    """
+    safe = {k: inert(v) if isinstance(v, str) else v for k, v in values.items()}
+    return _template(name).render(**safe)
+
+
+def as_json(content: Any) -> str:
+    """Return a document as a judge reads it: indented, keys in their order."""
+    return json.dumps(content, ensure_ascii=False, indent=1)
+
+
+@cache
+def _template(name: str) -> Template:
+    environment = Environment(
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # prompts are plain text, not HTML
+    )
+    return environment.from_string(source(name))

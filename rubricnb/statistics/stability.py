@@ -1,0 +1,308 @@
+"""Does a score survive a change of the prompt that should not matter (arXiv:2506.22316)?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from rubricnb.statistics._inference import mean_of, mean_t
+from rubricnb.statistics._reads import (
+    By,
+    FloatArray,
+    IntArray,
+    Reads,
+    Value,
+    grouping,
+    groups,
+    read_columns,
+    reads,
+    require,
+    same_answer,
+)
+from rubricnb.statistics._sides import shared_items
+from rubricnb.statistics.families import benjamini_hochberg
+
+BASELINE = {
+    "design": "fixed", "labels": "numeric", "reference_score": "none", "exemplar": "none",
+}  # fmt: skip
+"""The paper's unperturbed prompt (§4.1): options ascend, are numbered, and no answer is shown."""
+
+_MEASURES = ("flip_rate", "mad", "shift")
+Condition = Mapping[str, Any]
+
+
+def stability(
+    judgments: pd.DataFrame,
+    baseline: Condition = BASELINE,
+    by: By = None,
+    value: Value = "score",
+) -> pd.DataFrame:
+    """Compare the scores under every condition with those under a baseline, item by item.
+
+    Parameters
+    ----------
+    judgments
+        Judgments of the baseline and of other conditions, from `plan` with settings in lists.
+    baseline
+        Column → value. These columns may differ between a condition and its baseline; every other
+        condition column (judge, dataset, layout, temperature, …) must be equal.
+    by
+        Columns that tell conditions apart; by default every condition column present.
+    value
+        ``score``; or ``expected_score``, for which there is no flip rate: such scores never tie.
+
+    Returns
+    -------
+    DataFrame
+        One row per condition other than the baseline: its columns, ``n_items`` (parsed under
+        both), ``n_clusters``, ``n_reads``, and, s being the score and s⁰ the baseline's,
+
+        * ``flip_rate``, mean of 1[s ≠ s⁰]; ``mad``, mean of the absolute difference (on whole
+          scores never below the flip rate); ``shift``, mean of s − s⁰, in score points. Means over
+          all pairs of a read and a baseline read of an item, then over items, with 95 % cluster t
+          intervals ``_low, _high``;
+        * ``flip_rate_placebo`` …: the same of the meaning-free edits (design ``placebo`` under the
+          baseline's other settings), ``flip_rate_reask`` …: of two baseline reads. A judge that
+          was asked once for a repeated prompt has re-ask values of 0;
+        * ``flip_rate_excess`` …: value minus placebo, item by item, with ``_low, _high, _p``;
+        * ``shift_p`` (shift against 0) and ``shift_p_adjusted`` (Benjamini–Hochberg over the rows);
+        * ``reason``.
+
+    Raises
+    ------
+    ValueError
+        A column of `baseline` is missing, or no judgment has its values.
+
+    Notes
+    -----
+    arXiv:2506.22316, Equation 3 (printed as FP in places) and Table 3. The shift and the controls
+    are ours: a flip rate has no sign, and rewording the prompt flips scores too.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> judgments = pd.DataFrame({
+    ...     "item_id": list("abcd" "abcd"), "cluster_id": list("ppqq" "ppqq"),
+    ...     "labels": ["numeric"] * 4 + ["letter"] * 4, "ordering_index": 1,
+    ...     "ordering": "1-2-3-4-5", "score": [1, 2, 3, 4, 1, 1, 3, 2]})
+    >>> stability(judgments, {"labels": "numeric"})[["labels", "flip_rate", "mad", "shift"]]
+       labels  flip_rate   mad  shift
+    0  letter        0.5  0.75  -0.75
+    """
+    rows = []
+    for key, base, others in strata(judgments, baseline, by, value):
+        distances = {name: _distances(side, base, value) for name, side in others.items()}
+        placebo = distances.get(placebo_of(baseline))
+        again = _again(base, value)
+        for name, distance in distances.items():
+            row = {**key, **dict(zip(baseline, name, strict=True))}
+            rows.append(row | _summary(distance, placebo, again, base, others[name]))
+    result = pd.DataFrame(rows)
+    if "shift_p" in result:
+        place = result.columns.get_loc("shift_p") + 1
+        result.insert(place, "shift_p_adjusted", benjamini_hochberg(result["shift_p"]))
+    return result
+
+
+def flip_contrast(
+    judgments: pd.DataFrame,
+    a: Condition,
+    b: Condition,
+    baseline: Condition = BASELINE,
+    by: By = None,
+) -> pd.DataFrame:
+    """Compare the flip rates of two perturbations on the same items.
+
+    Parameters
+    ----------
+    judgments, baseline, by
+        As in `stability`.
+    a, b
+        What each perturbation changes in the baseline, such as ``{"labels": "letter"}``.
+
+    Returns
+    -------
+    DataFrame
+        One row a group: its columns, ``n_items`` (parsed under all three), ``n_clusters``,
+        ``flip_rate_a, flip_rate_b``, their ``difference`` with a 95 % cluster t interval
+        ``low, high`` and ``p``; ``only_a, only_b`` (items whose first read flips under one only)
+        and ``p_mcnemar``, exact, which takes the items for independent; ``reason``.
+
+    Raises
+    ------
+    ValueError
+        A perturbation that was not judged.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> judgments = pd.DataFrame({
+    ...     "item_id": list("abcd") * 3, "cluster_id": list("abcd") * 3,
+    ...     "labels": ["numeric"] * 4 + ["letter"] * 4 + ["roman"] * 4, "ordering_index": 1,
+    ...     "ordering": "1-2-3-4-5", "score": [1, 2, 3, 4, 1, 1, 3, 2, 2, 2, 2, 5]})
+    >>> found = flip_contrast(judgments, {"labels": "letter"}, {"labels": "roman"},
+    ...                       {"labels": "numeric"})
+    >>> found[["flip_rate_a", "flip_rate_b", "only_a", "only_b", "p_mcnemar"]]
+       flip_rate_a  flip_rate_b  only_a  only_b  p_mcnemar
+    0          0.5         0.75       1       2        1.0
+    """
+    names = [tuple({**baseline, **changed}.values()) for changed in (a, b)]
+    rows = []
+    for key, base, others in strata(judgments, baseline, by, "score"):
+        for name in names:
+            if name not in others:
+                known = ", ".join(map(str, others)) or "none"
+                raise ValueError(
+                    f"no judgments of {name} ({', '.join(baseline)}); there are: {known}"
+                )
+        sides = [others[name] for name in names]
+        flips = np.stack([_distances(side, base, "score")[0] for side in sides])
+        first = [Reads(s.items, s.value[:, :1], s.order[:, :1], s.orderings, None, None)
+                 for s in (base, *sides)]  # fmt: skip
+        single = np.stack([_distances(side, first[0], "score")[0] for side in first[1:]])
+        rows.append(key | _flip_contrast(flips, single, base.cluster))
+    return pd.DataFrame(rows)
+
+
+def _flip_contrast(flips: FloatArray, single: FloatArray, cluster: IntArray) -> dict[str, Any]:
+    used = ~np.isnan(flips).any(axis=0)
+    difference = flips[0, used] - flips[1, used]
+    low, high, p, _ = mean_t(difference, cluster[used])
+    once = single[:, ~np.isnan(single).any(axis=0)] == 1
+    only_a, only_b = int((once[0] & ~once[1]).sum()), int((~once[0] & once[1]).sum())
+    discordant = only_a + only_b
+    return {
+        "n_items": int(used.sum()),
+        "n_clusters": len(np.unique(cluster[used])),
+        "flip_rate_a": mean_of(flips[0, used]),
+        "flip_rate_b": mean_of(flips[1, used]),
+        "difference": mean_of(difference),
+        "low": low,
+        "high": high,
+        "p": p,
+        "only_a": only_a,
+        "only_b": only_b,
+        "p_mcnemar": float(stats.binomtest(only_a, discordant).pvalue) if discordant else 1.0,
+        "reason": why_no_interval(used, cluster),
+    }
+
+
+def strata(
+    judgments: pd.DataFrame, baseline: Condition, by: By, value: Value
+) -> Iterator[tuple[dict[str, Any], Reads, dict[tuple[Any, ...], Reads]]]:
+    """Yield, where all but the baseline's columns is equal, its reads and those of the others."""
+    require(judgments, baseline, "judgments")
+    outside = grouping(judgments, by, without=baseline)
+    slim = judgments[list(dict.fromkeys([*outside, *baseline, *read_columns(judgments, value)]))]
+    wanted = tuple(baseline.values())
+    found = False
+    for key, stratum in groups(slim, outside):
+        sides = {
+            tuple(name.values()): reads(part, value)
+            for name, part in groups(stratum, list(baseline))
+        }
+        base = sides.pop(wanted, None)
+        if base is not None:
+            found = True
+            yield key, base, sides
+    if not found:
+        said = ", ".join(f"{name} = {value!r}" for name, value in baseline.items())
+        raise ValueError(f"no judgments of the baseline ({said}); pass baseline= or plan it")
+
+
+def _distances(side: Reads, base: Reads, value: Value) -> FloatArray:
+    """Flip rate, MAD and shift of each item of `base`: shape (3, items), NaN where not in both."""
+    out = np.full((3, len(base.items)), np.nan)
+    rows_base, rows = shared_items(base, side)
+    difference = distinct(side)[rows][:, :, None] - distinct(base)[rows_base][:, None, :]
+    out[:, rows_base] = _means(difference.reshape(len(rows), -1), value)
+    return out
+
+
+def _again(base: Reads, value: Value) -> FloatArray:
+    """The same between two reads of the baseline; 0 if the second is a copy of the first."""
+    if base.value.shape[1] < 2:
+        return np.full((3, len(base.items)), np.nan)
+    own = distinct(base)
+    first, second = np.triu_indices(own.shape[1], 1)
+    out = _means(own[:, first] - own[:, second], value)
+    out[2] = 0.0  # neither read is the perturbed one
+    copied = base.parsed.any(axis=1) & ((~np.isnan(own)).sum(axis=1) < 2)
+    out[:, copied] = 0.0
+    return out
+
+
+def distinct(side: Reads) -> FloatArray:
+    """The values of reads that do not copy another one."""
+    return np.where(same_answer(side), np.nan, side.value)
+
+
+def _means(difference: FloatArray, value: Value) -> FloatArray:
+    known = ~np.isnan(difference)
+    count = known.sum(axis=1)
+    filled = np.where(known, difference, 0.0)
+    summed = np.stack([(filled != 0).sum(axis=1), np.abs(filled).sum(axis=1), filled.sum(axis=1)])
+    means = np.where(count > 0, summed / np.maximum(count, 1), np.nan)
+    if value == "expected_score":
+        means[0] = np.nan
+    return means
+
+
+def placebo_of(baseline: Condition) -> tuple[Any, ...]:
+    """Name the placebo of a baseline, as `strata` names conditions."""
+    return tuple("placebo" if name == "design" else v for name, v in baseline.items())
+
+
+def _summary(
+    distance: FloatArray, placebo: FloatArray | None, again: FloatArray, base: Reads, side: Reads
+) -> dict[str, Any]:
+    used = ~np.isnan(distance[2])
+    row: dict[str, Any] = {
+        "n_items": int(used.sum()),
+        "n_clusters": len(np.unique(base.cluster[used])),
+        "n_reads": int(side.parsed.sum()),
+    }
+    for m, name in enumerate(_MEASURES):
+        low, high, p, _ = mean_t(distance[m, used], base.cluster[used])
+        row |= {name: mean_of(distance[m, used]), f"{name}_low": low, f"{name}_high": high}
+        if name == "shift":
+            row["shift_p"] = p
+    for m, name in enumerate(_MEASURES):
+        row[f"{name}_reask"] = _mean_known(again[m])
+        control = np.full(len(used), np.nan) if placebo is None else placebo[m]
+        row[f"{name}_placebo"] = _mean_known(control)
+        excess = distance[m] - control
+        both = ~np.isnan(excess) & (distance is not placebo)
+        low, high, p, _ = mean_t(excess[both], base.cluster[both])
+        row |= {f"{name}_excess": mean_of(excess[both]), f"{name}_excess_low": low,
+                f"{name}_excess_high": high, f"{name}_excess_p": p}  # fmt: skip
+    row["reason"] = "; ".join(_reasons(used, base, placebo, distance))
+    return row
+
+
+def _mean_known(values: FloatArray) -> float:
+    return mean_of(values[~np.isnan(values)])
+
+
+def _reasons(
+    used: Any, base: Reads, placebo: FloatArray | None, distance: FloatArray
+) -> Iterator[str]:
+    if why := why_no_interval(used, base.cluster):
+        yield why
+    if placebo is None:
+        yield "no placebo reads to compare with"
+    elif distance is placebo:
+        yield "this is the placebo"
+    if used.any() and np.isnan(distance[0, used]).all():
+        yield "expected scores never tie: no flip rate"
+
+
+def why_no_interval(used: Any, cluster: IntArray) -> str:
+    """Say why the `used` items have no cluster interval; empty if they have one."""
+    if not used.any():
+        return "no item was parsed under both"
+    return "one cluster: intervals need two" if len(np.unique(cluster[used])) < 2 else ""

@@ -1,0 +1,306 @@
+"""Which scores does a judge like, and where do reference answers pull them (arXiv:2506.22316)?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from rubricnb.statistics._inference import UNDEFINED, jackknife_t, mean_of, mean_t
+from rubricnb.statistics._reads import (
+    By,
+    FloatArray,
+    Reads,
+    Value,
+    by_cluster,
+    floats,
+    item_means,
+    read_groups,
+    same_answer,
+)
+from rubricnb.statistics._sides import shared_items
+from rubricnb.statistics.agreement import column_of
+from rubricnb.statistics.stability import (
+    BASELINE,
+    Condition,
+    distinct,
+    placebo_of,
+    strata,
+    why_no_interval,
+)
+
+
+def score_tendency(
+    judgments: pd.DataFrame,
+    items: pd.DataFrame | None = None,
+    by: By = None,
+    value: Value = "score",
+    human: str = "human",
+) -> pd.DataFrame:
+    """Say how often a judge gives each score, and how far that is from people.
+
+    Parameters
+    ----------
+    judgments
+        Judgments under any conditions.
+    items
+        Items with the column `human`, on the scale of the options. Default: no comparison.
+    by
+        Columns to group by; by default judge, dataset, design and every condition column present.
+    value
+        ``score``; or ``expected_score``: the mean probability of every score instead of counts.
+    human
+        Which ratings: ``human`` or ``gold``.
+
+    Returns
+    -------
+    DataFrame
+        One row a group: its columns, ``n_items, n_clusters, n_reads``, ``share_1…n`` (they sum to
+        1), ``human_1…n`` (ratings rounded half up, of the same items), ``wasserstein``, the
+        distance of the two distributions in score points (0: the same; single scores may still
+        all differ), with a 95 % cluster jackknife-t interval ``_low, _high``, and ``reason``.
+
+    Notes
+    -----
+    arXiv:2506.22316, Equation 4 and Figure 5, which prints counts. An estimated distance cannot be
+    0: read it beside that of the baseline.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> items = pd.DataFrame({"item_id": list("abcd"), "human": [1.0, 2, 2, 3]})
+    >>> judgments = pd.DataFrame({
+    ...     "item_id": list("abcd"), "cluster_id": list("abcd"), "ordering_index": 1,
+    ...     "ordering": "1-2-3", "score": [2, 3, 3, 3]})
+    >>> score_tendency(judgments, items)[["share_2", "share_3", "human_2", "wasserstein"]]
+       share_2  share_3  human_2  wasserstein
+    0     0.25     0.75      0.5         0.75
+    """
+    rows = []
+    for key, part in read_groups(judgments, by, value):
+        row = {**key, **_tendency(part, None if items is None else _ratings(part, items, human))}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def reference_pull(
+    judgments: pd.DataFrame, baseline: Condition = BASELINE, by: By = None
+) -> pd.DataFrame:
+    """Measure how far a reference answer of score k draws scores to k.
+
+    Parameters
+    ----------
+    judgments
+        Judgments of the baseline and of conditions that differ from it in ``reference_score``.
+    baseline, by
+        As in `rubricnb.statistics.stability`.
+
+    Returns
+    -------
+    DataFrame
+        One row a reference score: the condition's columns, ``k`` (``reference_score``),
+        ``n_items, n_clusters``, and, over the items parsed under both,
+
+        * ``share, share_baseline`` of scores equal to k, and their difference ``pull``;
+        * ``pull_placebo``: the same difference of the meaning-free edits;
+        * ``approach``: score points by which scores come nearer to k (negative: they move away).
+
+        ``pull`` and ``approach`` have 95 % cluster t intervals ``_low, _high`` and ``_p``.
+        ``reason``.
+
+    Notes
+    -----
+    arXiv:2506.22316, §4.3 (3), which shows the pull as a heat map. `plan` shows no item itself as
+    its reference, so the items differ between k: compare rows by ``pull``, not by ``share``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> judgments = pd.DataFrame({
+    ...     "item_id": list("abcd" "abcd"), "cluster_id": list("abcd" "abcd"),
+    ...     "reference_score": ["none"] * 4 + ["2"] * 4, "ordering_index": 1,
+    ...     "ordering": "1-2-3-4-5", "score": [1, 2, 4, 5, 2, 2, 2, 4]})
+    >>> reference_pull(judgments, {"reference_score": "none"})[["k", "share", "pull", "approach"]]
+       k  share  pull  approach
+    0  2   0.75   0.5       1.0
+    """
+    place = list(baseline).index("reference_score")
+    rows = []
+    for key, base, others in strata(judgments, baseline, by, "score"):
+        for name, side in sorted(others.items(), key=lambda other: str(other[0][place])):
+            rest = [v for i, v in enumerate(name) if i != place]
+            if rest == [v for i, v in enumerate(baseline.values()) if i != place]:
+                row = {**key, **dict(zip(baseline, name, strict=True))}
+                if str(name[place]).isdigit():
+                    k = int(name[place])
+                    rows.append(row | _pull(k, side, base, others.get(placebo_of(baseline))))
+    return pd.DataFrame(rows)
+
+
+def gold(judgments: pd.DataFrame) -> pd.DataFrame:
+    """Make gold scores of the reads of a stronger judge: their majority.
+
+    Parameters
+    ----------
+    judgments
+        Reads of one judge under one condition; the paper takes three of GPT-4.1 with the full-mark
+        reference: ``plan(items, fixed(5, 3), reference="auto")``.
+
+    Returns
+    -------
+    DataFrame
+        One row an item: ``item_id``, ``criterion`` where judgments have it, ``gold`` (the most
+        frequent score; the median if several are), ``gold_ratings`` (the parsed reads),
+        ``n_asked`` (reads that do not copy another one: three reads of a greedy judge are one),
+        ``n_distinct`` (different scores) and ``reason``.
+
+    Raises
+    ------
+    ValueError
+        The reads are of several judges or conditions.
+
+    Notes
+    -----
+    arXiv:2506.22316, §3.3. To take them as truth: ``items.assign(human=…)``, joined by item_id.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> reads = pd.DataFrame({
+    ...     "item_id": list("aaabbb"), "cluster_id": list("aaabbb"), "design": "fixed",
+    ...     "ordering_index": [1, 2, 3] * 2, "ordering": "1-2-3-4-5", "score": [4, 4, 5, 1, 5, 3]})
+    >>> gold(reads)[["item_id", "gold", "gold_ratings", "n_distinct"]]
+      item_id  gold gold_ratings  n_distinct
+    0       a   4.0    (4, 4, 5)           2
+    1       b   3.0    (1, 5, 3)           3
+    """
+    found = list(read_groups(judgments, None, "score"))
+    if len(found) > 1:
+        keys = pd.DataFrame([key for key, _ in found])
+        several = [name for name in keys if keys[name].nunique() > 1]
+        raise ValueError(
+            f"gold scores are made of one judge's reads under one condition, but judgments have "
+            f"several values of {', '.join(several)}: filter them first"
+        )
+    side = found[0][1]
+    columns = [c for c in ("item_id", "dataset", "criterion") if c in side.items]
+    asked = (side.parsed & ~same_answer(side)).sum(axis=1)
+    rows = [_majority(row[~np.isnan(row)]) for row in side.value]
+    return side.items[columns].assign(
+        **{name: [row[name] for row in rows] for name in ("gold", "gold_ratings")},
+        n_asked=asked,
+        n_distinct=[len(set(row["gold_ratings"])) for row in rows],
+        reason=["" if row["gold_ratings"] else "no read was parsed" for row in rows],
+    )
+
+
+def _majority(scores: FloatArray) -> dict[str, Any]:
+    values, counts = np.unique(scores, return_counts=True)
+    most = values[counts == counts.max()] if len(values) else values
+    gold = most[0] if len(most) == 1 else np.median(scores) if len(scores) else np.nan
+    return {"gold": float(gold), "gold_ratings": tuple(int(s) for s in scores)}
+
+
+def _ratings(side: Reads, items: pd.DataFrame, human: str) -> FloatArray | str:
+    """The rating of each judged item, or why there is none to compare with."""
+    if human not in items:
+        return f"items have no {human!r} ratings"
+    rubrics = getattr(items, "rubrics", None)
+    if rubrics is not None:
+        used = rubrics["rubric_id"].isin(items["rubric_id"].unique())
+        levels = rubrics.loc[used, "score"].max()
+        if levels != side.n_options:
+            return f"ratings are on 1..{levels}, the options on 1..{side.n_options}"
+    return floats(column_of(side, items, human))
+
+
+def _tendency(side: Reads, ratings: FloatArray | str | None) -> dict[str, Any]:
+    counts = _score_counts(side)
+    row: dict[str, Any] = {
+        "n_items": int((counts.sum(axis=1) > 0).sum()),
+        "n_clusters": len(np.unique(side.cluster[counts.sum(axis=1) > 0])),
+        "n_reads": int(side.parsed.sum()),
+    }
+    reads, scores = counts.sum(), np.arange(1, side.n_options + 1)
+    shares = counts.sum(axis=0) / reads if reads else np.full(len(scores), np.nan)
+    row |= {f"share_{s}": float(share) for s, share in zip(scores, shares, strict=True)}
+    if ratings is None:
+        return row | {"reason": "" if reads else "no read was parsed"}
+    known = np.zeros(len(counts), bool)
+    if not isinstance(ratings, str):
+        known = ~np.isnan(ratings) & (counts.sum(axis=1) > 0)
+        rounded = np.floor(ratings[known] + 0.5)
+        row |= {f"human_{s}": mean_of((rounded == s).astype(float)) for s in scores}
+    if isinstance(ratings, str) or not known.any():
+        why = ratings if isinstance(ratings, str) else "no item has both a score and a rating"
+        names = ("wasserstein", "wasserstein_low", "wasserstein_high")
+        return row | dict.fromkeys(names, np.nan) | {"reason": why}
+    cluster = np.unique(side.cluster[known], return_inverse=True)[1]
+    distance, interval = _distance_to(ratings[known], counts[known], cluster)
+    row |= {"wasserstein": distance, "wasserstein_low": max(interval[0], 0.0)
+            if not np.isnan(interval[0]) else np.nan, "wasserstein_high": interval[1]}  # fmt: skip
+    return row | {"reason": why_no_interval(known, side.cluster)}
+
+
+def _score_counts(side: Reads) -> FloatArray:
+    """Reads of each item by score, or their summed probabilities: shape (items, n)."""
+    n = side.n_options
+    if side.probability is None:
+        return np.stack([(side.value == s).sum(axis=1) for s in range(1, n + 1)], axis=1) * 1.0
+    shown = side.orderings[np.maximum(side.order, 0)]
+    p = np.where(side.parsed[..., None], side.probability, 0.0)
+    return np.stack([np.where(shown == s, p, 0).sum(axis=(1, 2)) for s in range(1, n + 1)], axis=1)
+
+
+def _distance_to(
+    ratings: FloatArray, counts: FloatArray, cluster: Any
+) -> tuple[float, tuple[float, ...]]:
+    scores = np.arange(1, counts.shape[1] + 1)
+    total, own = counts.sum(axis=0), by_cluster(counts, cluster)
+    distance = float(stats.wasserstein_distance(scores, ratings, total))
+    if len(own) < 2:
+        return distance, UNDEFINED
+    left = [
+        stats.wasserstein_distance(scores, ratings[cluster != g], total - own[g])
+        for g in range(len(own))
+    ]
+    return distance, jackknife_t(distance, np.array(left))
+
+
+def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> dict[str, Any]:
+    share, share_base, nearer, used = _towards(k, side, base)
+    cluster = base.cluster[used]
+    row: dict[str, Any] = {
+        "k": k,
+        "n_items": int(used.sum()),
+        "n_clusters": len(np.unique(cluster)),
+        "share": mean_of(share[used]),
+        "share_baseline": mean_of(share_base[used]),
+    }
+    for name, values in (("pull", share - share_base), ("approach", nearer)):
+        low, high, p, _ = mean_t(values[used], cluster)
+        row |= {name: mean_of(values[used]), f"{name}_low": low, f"{name}_high": high,
+                f"{name}_p": p}  # fmt: skip
+    row["pull_placebo"] = np.nan
+    if placebo is not None:
+        edited, plain, _, both = _towards(k, placebo, base)
+        row["pull_placebo"] = mean_of((edited - plain)[both & used])
+    return row | {"reason": why_no_interval(used, base.cluster)}
+
+
+def _towards(k: int, side: Reads, base: Reads) -> Sequence[Any]:
+    """Per item of `base`: share of k on both sides, points nearer to k, whether in both."""
+    rows_base, rows = shared_items(base, side)
+    out = np.full((3, len(base.items)), np.nan)
+    here, before = distinct(side)[rows], distinct(base)[rows_base]
+    out[0, rows_base] = _share(here, k)
+    out[1, rows_base] = _share(before, k)
+    out[2, rows_base] = item_means(np.abs(before - k)) - item_means(np.abs(here - k))
+    return [*out, ~np.isnan(out).any(axis=0)]
+
+
+def _share(values: FloatArray, k: int) -> FloatArray:
+    return item_means(np.where(np.isnan(values), np.nan, values == k))

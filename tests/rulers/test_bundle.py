@@ -1,0 +1,212 @@
+"""The lock: what it covers, and that nothing it covers can change unseen."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+import rubricnb.rulers.bundle as module
+from rubricnb.rulers import CheckItem, LockError, load_bundle
+from rubricnb.rulers.bundle import answer_schema, first_problem, read_bundle
+
+OURS = ["minibench", "hanna", "summeval", "asap-2"]
+
+
+@pytest.fixture
+def bundle():
+    return load_bundle("minibench")
+
+
+@pytest.fixture
+def file(bundle, tmp_path):
+    return bundle.save(tmp_path / "mine.json")
+
+
+def edit(file, old, new):
+    text = file.read_text("utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new, 1), "utf-8")
+
+
+@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("variant", ["", "-paraphrased"])
+def test_our_bundles_are_locked_and_complete(name, variant):
+    bundle = load_bundle(name + variant)
+    assert all(len(bundle.of_trait(t)) >= 3 for t in bundle.traits)
+    assert bundle.anchors == ()
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_paraphrase_says_the_same_in_other_words(name):
+    one, other = load_bundle(name), load_bundle(name).in_variant("paraphrased")
+    assert [(c.id, c.trait) for c in one.checklist] == [(c.id, c.trait) for c in other.checklist]
+    assert [t.name for t in one.traits] == [t.name for t in other.traits]
+    assert not {c.text for c in one.checklist} & {c.text for c in other.checklist}
+    assert one.lock != other.lock
+
+
+@pytest.mark.parametrize("name", ["minibench", "hanna", "summeval"])
+def test_the_levels_are_those_of_the_rubric(name):
+    from rubricnb.data.rubrics import bundled_rubrics
+
+    rubrics = bundled_rubrics(name)
+    for variant in ("standard", "paraphrased"):
+        for trait in load_bundle(name).in_variant(variant).traits:
+            own = rubrics[(rubrics.criterion == trait.name) & (rubrics.variant == variant)]
+            assert dict(trait.levels) == dict(zip(own.score, own.description, strict=True))
+            assert [s for s, _ in trait.levels] == [5, 4, 3, 2, 1]  # A.3: descending is standard
+
+
+def test_the_lock_is_the_same_tomorrow_and_after_a_round_trip(bundle, file):
+    again = load_bundle(file)
+    assert again == bundle
+    assert again.lock == bundle.lock
+    assert file.with_name("mine.lock.json").read_text("utf-8") == (
+        bundle.save(file.with_name("other.json")).with_name("other.lock.json").read_text("utf-8")
+    )
+
+
+def test_an_edited_bundle_is_refused_with_the_difference(file):
+    edit(file, "States the main point correctly.", "States the main point nicely.")
+    with pytest.raises(LockError, match="bundle changed") as refused:
+        load_bundle(file)
+    assert "-" in str(refused.value)
+    assert "States the main point correctly." in str(refused.value)
+    assert "States the main point nicely." in str(refused.value)
+
+
+def test_a_changed_template_is_refused_with_the_difference(file, monkeypatch):
+    template = module.source("rulers_score")
+    monkeypatch.setattr(
+        module, "source", lambda name: template.replace("VERBATIM substrings", "substrings")
+    )
+    with pytest.raises(LockError, match="template changed") as refused:
+        load_bundle(file)
+    assert "VERBATIM substrings" in str(refused.value)
+
+
+def test_a_changed_parser_or_schema_is_refused(file, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "PARSER", module.PARSER + 1)
+        with pytest.raises(LockError, match="parser changed"):
+            load_bundle(file)
+    monkeypatch.setattr(module, "_QUOTE_CHARACTERS", 99)
+    with pytest.raises(LockError, match="schema changed"):
+        load_bundle(file)
+
+
+def test_an_edited_lock_is_refused(file):
+    edit(file.with_name("mine.lock.json"), "EXACTLY", "ABOUT")
+    with pytest.raises(LockError, match=r"mine\.lock\.json was edited"):
+        load_bundle(file)
+
+
+def test_a_bundle_without_a_lock_is_refused_until_it_is_reviewed(file):
+    file.with_name("mine.lock.json").unlink()
+    with pytest.raises(LockError, match=r"has no lock .*review"):
+        load_bundle(file)
+    load_bundle(file, locked=False).save(file)
+    assert load_bundle(file).name == "minibench"
+
+
+def test_everything_that_the_judge_reads_is_in_the_lock(bundle):
+    """Each change of what a judge sees or may answer gives another lock."""
+    changed = [
+        replace(bundle, input_type="essays"),
+        replace(bundle, min_evidence=3),
+        replace(bundle, min_characters=9),
+        replace(bundle, units="naive"),
+        replace(bundle, anchors=(("A text.", "5"),)),
+        replace(bundle, checklist=bundle.checklist[::-1]),
+        bundle.in_variant("levels-reversed"),
+        bundle.in_variant("criteria-reversed"),
+        bundle.arranged(criteria=[2, 1, 3]),
+    ]
+    locks = {bundle.lock, *(other.lock for other in changed)}
+    assert len(locks) == len(changed) + 1
+
+
+def test_variants_change_the_order_and_nothing_else(bundle):
+    levels = bundle.in_variant("levels-reversed")
+    criteria = bundle.in_variant("criteria-reversed")
+    for t, flipped in zip(bundle.traits, levels.traits, strict=True):
+        assert flipped.levels == t.levels[::-1]
+    assert criteria.traits == bundle.traits[::-1]
+    assert criteria.checklist == bundle.checklist[::-1]
+    assert levels.checklist == bundle.checklist
+    with pytest.raises(ValueError, match="unknown variant 'shuffled'"):
+        bundle.in_variant("shuffled")
+
+
+def test_items_go_with_their_trait(bundle):
+    moved = bundle.arranged(criteria=[3, 1, 2])
+    assert [t.id for t in moved.traits] == ["T3", "T1", "T2"]
+    assert [c.trait for c in moved.checklist] == ["T3"] * 4 + ["T1"] * 4 + ["T2"] * 4
+    assert moved.of_trait(moved.traits[0]) == bundle.of_trait(bundle.traits[2])
+
+
+def answer(bundle):
+    reason = {"why_not_higher": "a", "why_not_lower": "b"}
+    return {
+        "checklist": {c.id: 1 for c in bundle.checklist},
+        "evidence": {
+            t.id: [{"sent_id": 1, "quote": "a quote"}] * bundle.min_evidence for t in bundle.traits
+        },
+        "boundary": {t.id: reason for t in bundle.traits},
+    }
+
+
+def test_the_schema_wants_every_item_once_and_m_quotes(bundle):
+    schema = answer_schema(bundle)
+    assert first_problem(answer(bundle), schema) == ""
+    for broken, problem in (
+        (lambda a: a["checklist"].pop("C01"), "'C01' is a required property"),
+        (lambda a: a["checklist"].update(C99=1), "C99"),
+        (lambda a: a["checklist"].update(C01=3), "3 is not one of"),
+        (lambda a: a["evidence"]["T1"].pop(), "too short"),
+        (lambda a: a["evidence"].pop("T2"), "'T2' is a required property"),
+        (lambda a: a.pop("boundary"), "'boundary' is a required property"),
+    ):
+        document = json.loads(json.dumps(answer(bundle)))
+        broken(document)
+        assert problem in first_problem(document, schema)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda b: b["traits"][0].update(levels=[]), "T1 .accuracy. has no levels"),
+        (lambda b: b["traits"][0].update(levels=[[1, "Bad."]]), "has one level; .* at least two"),
+        (lambda b: b["traits"][1]["levels"].pop(), r"has levels 2,3,4,5; every trait needs 1\.\.5"),
+        (lambda b: b.update(traits=[]), "has no traits"),
+        (lambda b: b["checklist"][0].update(trait="T9"), "item C01 belongs to 'T9'"),
+        (lambda b: b["checklist"][0].update(id="C02"), "the checklist id 'C02' stands twice"),
+        (lambda b: b["checklist"].__delitem__(slice(0, 4)), "T1 .accuracy. has no checklist item"),
+        (lambda b: b["checklist"][0].update(text=""), "checklist.0.text: '' "),
+        (lambda b: b.pop("name"), "'name' is a required property"),
+        (lambda b: b.update(colour="red"), "'colour' was unexpected"),
+        (lambda b: b.update(min_evidence=0), "min_evidence: 0 is less than the minimum"),
+    ],
+)
+def test_what_is_no_bundle_is_named(file, change, message):
+    content = json.loads(file.read_text("utf-8"))
+    change(content)
+    with pytest.raises(ValueError, match=message):
+        read_bundle(content, "mine.json")
+
+
+def test_the_same_text_under_two_ids_is_refused(bundle):
+    twin = CheckItem("C99", "T1", bundle.checklist[0].text.upper())
+    with pytest.raises(ValueError, match=r"the checklist text .* stands twice"):
+        replace(bundle, checklist=(*bundle.checklist, twin))
+
+
+def test_an_unknown_name_and_a_broken_file_are_named(tmp_path):
+    with pytest.raises(ValueError, match="no bundle 'hana'; did you mean 'hanna"):
+        load_bundle("hana")
+    with pytest.raises(ValueError, match="there is no bundle"):
+        load_bundle(tmp_path / "none.json")
+    broken = tmp_path / "broken.json"
+    broken.write_text("{")
+    with pytest.raises(ValueError, match=r"broken\.json is not JSON"):
+        load_bundle(broken)

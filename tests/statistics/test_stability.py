@@ -1,0 +1,175 @@
+"""Stability under perturbed prompts: against loops, libraries and planted judges."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar
+
+import rubricnb as rb
+from rubricnb.judging.profiles import open_profile
+from rubricnb.statistics import BASELINE, flip_contrast, stability
+
+LABELS = {"labels": "numeric"}
+SCORES = st.lists(
+    st.tuples(*[st.one_of(st.none(), st.integers(1, 5))] * 3), min_size=1, max_size=12
+)
+
+
+def judged(columns, cluster=None):
+    """One read per item and label condition; None is a read that was not parsed."""
+    names = [f"i{j}" for j in range(len(columns))]
+    return pd.concat(
+        [
+            pd.DataFrame(
+                {
+                    "item_id": names,
+                    "cluster_id": names if cluster is None else cluster,
+                    "labels": label,
+                    "ordering_index": 1,
+                    "ordering": "1-2-3-4-5",
+                    "score": pd.array([row[c] for row in columns], dtype="Int8"),
+                }
+            )
+            for c, label in enumerate(("numeric", "letter", "roman"))
+        ],
+        ignore_index=True,
+    )
+
+
+@given(SCORES)
+@settings(max_examples=60, deadline=None)
+def test_a_flip_rate_never_exceeds_the_mean_absolute_deviation(rows):
+    found = stability(judged(rows), LABELS).set_index("labels")
+    for c, label in ((1, "letter"), (2, "roman")):
+        pairs = [(row[0], row[c]) for row in rows if None not in (row[0], row[c])]
+        assert found.n_items[label] == len(pairs)
+        if not pairs:
+            assert found.loc[label, ["flip_rate", "mad", "shift"]].isna().all()
+            assert found.reason[label].startswith("no item was parsed under both")
+            continue
+        a, b = np.array(pairs).T
+        assert found.flip_rate[label] == pytest.approx((a != b).mean())
+        assert found.mad[label] == pytest.approx(np.abs(a - b).mean())
+        assert found["shift"][label] == pytest.approx((b - a).mean())
+        assert found.flip_rate[label] <= found.mad[label] + 1e-12
+
+
+def test_intervals_are_t_intervals_on_cluster_means():
+    rng = np.random.default_rng(1)
+    rows = rng.integers(1, 6, size=(40, 3)).tolist()
+    cluster = [f"c{j // 4}" for j in range(40)]
+    found = stability(judged(rows, cluster), LABELS).set_index("labels").loc["letter"]
+    moved = np.array([r[1] - r[0] for r in rows]).reshape(10, 4).mean(axis=1)
+    oracle = stats.ttest_1samp(moved, 0)
+    low, high = oracle.confidence_interval(0.95)
+    assert (found.shift_low, found.shift_high) == pytest.approx((low, high))
+    assert found.shift_p == pytest.approx(oracle.pvalue)
+
+
+@given(SCORES)
+@settings(max_examples=40, deadline=None)
+def test_mcnemar_is_the_exact_test_of_statsmodels(rows):
+    found = flip_contrast(judged(rows), {"labels": "letter"}, {"labels": "roman"}, LABELS).iloc[0]
+    flips = np.array([[r[1] != r[0], r[2] != r[0]] for r in rows if None not in r]).reshape(-1, 2)
+    table = [[((flips[:, 0] == a) & (flips[:, 1] == b)).sum() for b in (1, 0)] for a in (1, 0)]
+    assert (found.only_a, found.only_b) == (table[0][1], table[1][0])
+    if found.only_a + found.only_b:
+        assert found.p_mcnemar == pytest.approx(mcnemar(table, exact=True).pvalue)
+    if len(flips):
+        assert found.difference == pytest.approx(flips[:, 0].mean() - flips[:, 1].mean())
+
+
+def test_a_contrast_names_a_perturbation_that_was_not_judged():
+    with pytest.raises(ValueError, match=r"no judgments of .*greek.*letter"):
+        flip_contrast(judged([(1, 2, 3)]), {"labels": "greek"}, {"labels": "roman"}, LABELS)
+
+
+@pytest.fixture(scope="module")
+def items():
+    return rb.load("minibench")
+
+
+def perturbed(items, profile, seed=0, **how):
+    plans = [
+        rb.plan(items, [rb.fixed(5, 1), rb.descending(5), rb.shuffled(5, 1), rb.placebo(5, 5)],
+                reference="none", **how),
+        rb.plan(items, rb.fixed(5, 1), reference="none", labels=["letter", "roman"], **how),
+    ]  # fmt: skip
+    return rb.simulate(pd.concat(plans, ignore_index=True), items, profile, seed)
+
+
+def test_planted_label_shift_is_found_beyond_placebo_and_nothing_else_is(items):
+    judgments = perturbed(items, open_profile("letter-strict"), readout="logprobs")
+    found = stability(judgments, value="expected_score").set_index(["design", "labels"])
+    assert found.shift_excess["fixed", "letter"] == pytest.approx(-0.6, abs=0.1)
+    assert found.shift_excess_high["fixed", "letter"] < -0.4
+    assert found.shift_excess_low["fixed", "roman"] < 0 < found.shift_excess_high["fixed", "roman"]
+    assert found.flip_rate.isna().all()
+    assert "no flip rate" in found.reason.iloc[0]
+    assert "this is the placebo" in found.reason["placebo", "numeric"]
+
+
+def test_flips_without_any_bias_are_those_of_the_placebo(items):
+    """Wording noise alone flips scores; the excess over the placebo says that nothing is biased."""
+    noisy = replace(open_profile("unbiased"), wording_noise=0.4, order_noise=0.0,
+                    cluster_order_noise=0.0)  # fmt: skip
+    covered = []
+    for seed in range(40):
+        judgments = perturbed(items, noisy, seed, readout="score")
+        row = stability(judgments).set_index(["design", "labels"]).loc[("fixed", "letter")]
+        assert row.flip_rate > 0.1
+        covered.append(row.flip_rate_excess_low <= 0 <= row.flip_rate_excess_high)
+    assert sum(covered) >= stats.binom.ppf(0.0005, 40, 0.95)
+
+
+def test_reask_is_zero_for_copies_and_measured_for_a_sampling_judge(items):
+    requests = rb.plan(items, [rb.fixed(5, 4), rb.descending(5)], reference="none", readout="score")
+    greedy = stability(rb.run(requests, "simulated:unbiased", store=":memory:"))
+    assert greedy.flip_rate_reask.item() == 0
+    hot = rb.plan(items, [rb.fixed(5, 4), rb.descending(5)], reference="none", readout="score",
+                  temperature=1.0)  # fmt: skip
+    judgments = rb.simulate(hot, items, "unbiased")
+    found = stability(judgments).iloc[0]
+    wide = judgments[judgments.design == "fixed"].pivot(
+        index="item_id", columns="ordering_index", values="score"
+    )
+    pairs = [(i, j) for i in range(4) for j in range(i)]
+    flips = np.mean([(wide.iloc[:, i] != wide.iloc[:, j]).mean() for i, j in pairs])
+    assert found.flip_rate_reask == pytest.approx(flips)
+    assert found.shift_reask == 0
+    once = stability(judgments[judgments.ordering_index == 1])
+    assert once.flip_rate_reask.isna().all()
+
+
+def test_every_other_condition_has_a_baseline_of_its_own(items):
+    both = perturbed(items, "unbiased", readout="score", layout=["rubric-last", "rubric-first"])
+    apart = stability(both)
+    assert apart.groupby("layout", observed=True).size().to_dict() == {
+        "rubric-last": 5, "rubric-first": 5,
+    }  # fmt: skip
+    own = stability(both[both.layout == "rubric-first"])
+    pd.testing.assert_series_equal(
+        apart.flip_rate[apart.layout == "rubric-first"].reset_index(drop=True), own.flip_rate
+    )
+    across = stability(both, {**BASELINE, "layout": "rubric-last"})
+    assert len(across) == 11
+
+
+def test_degenerate_frames_say_why(items):
+    judgments = perturbed(items, "unbiased", readout="score")
+    one = judgments[judgments.cluster_id == judgments.cluster_id.iloc[0]]
+    found = stability(one)
+    assert found.shift_low.isna().all()
+    assert found.reason.str.contains("one cluster").all()
+    no_placebo = stability(judgments[judgments.design != "placebo"])
+    assert no_placebo.flip_rate_excess.isna().all()
+    assert no_placebo.reason.str.contains("no placebo").all()
+    with pytest.raises(ValueError, match=r"no judgments of the baseline \(design = 'fixed'"):
+        stability(judgments[judgments.design != "fixed"])
+    with pytest.raises(ValueError, match="lack the column 'exemplar'"):
+        stability(judgments.drop(columns="exemplar"))

@@ -1,0 +1,132 @@
+"""Score tendency, the pull of references, gold scores: against loops, scipy and planted judges."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+import rubricnb as rb
+from rubricnb.judging.profiles import open_profile
+from rubricnb.statistics import gold, reference_pull, score_tendency
+
+
+@pytest.fixture(scope="module")
+def items():
+    return rb.load("minibench")
+
+
+@pytest.fixture(scope="module")
+def judgments(items):
+    how = {"reference": ["none", 1, 5], "labels": ["numeric", "roman"], "readout": "logprobs"}
+    return rb.simulate(rb.plan(items, rb.fixed(5, 1), **how), items, "unbiased")
+
+
+def test_shares_and_distance_are_those_of_scipy(items, judgments):
+    found = score_tendency(judgments, items).set_index(["labels", "reference_score"])
+    for (label, reference), part in judgments.groupby(["labels", "reference_score"], observed=True):
+        row = found.loc[(label, reference)]
+        human = items.set_index("item_id").human.reindex(part.item_id.astype(str))
+        assert [row[f"share_{s}"] for s in range(1, 6)] == pytest.approx(
+            [(part.score == s).mean() for s in range(1, 6)]
+        )
+        assert row.wasserstein == pytest.approx(
+            stats.wasserstein_distance(part.score.astype(float), human)
+        )
+        assert row.wasserstein_low <= row.wasserstein <= row.wasserstein_high
+        assert sum(row[f"human_{s}"] for s in range(1, 6)) == pytest.approx(1)
+
+
+def test_expected_shares_are_mean_probabilities_by_score_not_by_position(items):
+    requests = rb.plan(items, rb.descending(5), readout="logprobs")
+    judgments = rb.simulate(requests, items, "unbiased")
+    row = score_tendency(judgments, items, value="expected_score").iloc[0]
+    assert row.share_5 == pytest.approx(judgments.probability_1.mean(), rel=1e-5)
+    mean = sum(s * row[f"share_{s}"] for s in range(1, 6))
+    assert mean == pytest.approx(judgments.expected_score.mean(), rel=1e-5)
+
+
+def test_what_cannot_be_compared_says_why(items, judgments):
+    bare = score_tendency(judgments)
+    assert "wasserstein" not in bare
+    unrated = score_tendency(judgments, items.drop(columns="human"))
+    assert unrated.wasserstein.isna().all()
+    assert unrated.reason.str.contains("no 'human' ratings").all()
+    requests = rb.plan(items, rb.fixed(3, 1), readout="score")
+    three = score_tendency(rb.simulate(requests, items, "unbiased"), items)
+    assert three.reason.item() == "ratings are on 1..5, the options on 1..3"
+    lost = judgments.assign(score=pd.array([None] * len(judgments), dtype="Int8"))
+    nothing = score_tendency(lost, items)
+    assert nothing.share_1.isna().all()
+    assert nothing.reason.eq("no item has both a score and a rating").all()
+
+
+def test_a_planted_pull_is_found_and_an_unbiased_judge_has_none(items):
+    requests = pd.concat(
+        [
+            rb.plan(items, rb.fixed(5, 1), reference=["none", 1, 2, 3, 4, 5], readout="score"),
+            rb.plan(items, rb.placebo(5, 5), reference="none", readout="score"),
+        ],
+        ignore_index=True,
+    )
+    pulled = reference_pull(rb.simulate(requests, items, "reference-pulled"))
+    assert pulled.k.tolist() == [1, 2, 3, 4, 5]
+    assert (pulled.approach_low > 0).all()
+    assert pulled.pull[pulled.k.isin([2, 3, 4])].min() > 0.05
+    still = replace(open_profile("unbiased"), wording_noise=0.0)
+    none = reference_pull(rb.simulate(requests, items, still))
+    assert (none.pull == 0).all()
+    assert (none.approach == 0).all()
+    assert (none.pull_placebo == 0).all()
+    assert none.n_items.tolist() == [144] * 5  # no item is its own reference
+
+
+def test_pull_is_a_difference_of_shares_over_shared_items(items, judgments):
+    found = reference_pull(judgments[judgments.labels == "numeric"]).set_index("k").loc[5]
+    wide = judgments[judgments.labels == "numeric"].pivot(
+        index="item_id", columns="reference_score", values="score"
+    )[["none", "5"]].dropna().astype(int)  # fmt: skip
+    assert found.n_items == len(wide)
+    assert found.pull == pytest.approx((wide["5"] == 5).mean() - (wide["none"] == 5).mean())
+    nearer = (wide["none"] - 5).abs() - (wide["5"] - 5).abs()
+    assert found.approach == pytest.approx(nearer.mean())
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=5))
+def test_gold_is_the_mode_where_there_is_one_else_the_median(scores):
+    reads = pd.DataFrame(
+        {"item_id": "a", "cluster_id": "a", "design": "fixed", "score": scores,
+         "ordering_index": range(1, len(scores) + 1), "ordering": "1-2-3-4-5"}
+    )  # fmt: skip
+    row = gold(reads).iloc[0]
+    modes = pd.Series(scores).mode()
+    assert row.gold == (modes[0] if len(modes) == 1 else np.median(scores))
+    assert row.gold_ratings == tuple(scores)
+    assert row.n_distinct == len(set(scores))
+
+
+def test_three_reads_of_a_greedy_judge_are_one(items):
+    greedy = rb.plan(items, rb.fixed(5, 3), readout="score")
+    found = gold(rb.run(greedy, "simulated:unbiased", store=":memory:"))
+    assert (found.n_asked == 1).all()
+    hot = rb.plan(items, rb.fixed(5, 3), readout="score", temperature=1.0)
+    found = gold(rb.run(hot, "simulated:unbiased", store=":memory:"))
+    assert (found.n_asked == 3).all()
+    assert found.n_distinct.max() > 1
+
+
+def test_gold_of_several_conditions_is_refused(judgments):
+    with pytest.raises(ValueError, match="several values of labels, reference_score"):
+        gold(judgments)
+
+
+def test_an_item_without_a_parsed_read_has_no_gold(items):
+    reads = rb.simulate(rb.plan(items, rb.fixed(5, 1), readout="score"), items, "unbiased")
+    reads.loc[0, "score"] = pd.NA
+    found = gold(reads)
+    assert np.isnan(found.gold[0])
+    assert found.reason[0] == "no read was parsed"
+    assert found.gold[1:].notna().all()
