@@ -14,7 +14,7 @@ import os
 import re
 from pathlib import Path
 
-from bs4 import BeautifulSoup
+from bs4 import BeautifulSoup, Tag
 from docutils import nodes
 from plain_table import code, plain, plain_table
 from sphinx.application import Sphinx
@@ -123,8 +123,23 @@ def journal(html: str) -> str:
         for cell in table.find_all("td"):
             if len(cell.get_text(strip=True)) > SENTENCE:
                 cell["class"] = [*cell.get("class", []), "prose"]
+        names = [cell.get_text(strip=True) for cell in head[-1]] if head else []
+        if "paper says" in names:
+            _stackable(table, names)
         table.wrap(soup.new_tag("div", attrs=SCROLLS))
     return str(soup)
+
+
+def _stackable(table: Tag, names: list[str]) -> None:
+    """Let a phone show a row as a block: cells carry their column's name and keep their role."""
+    table["class"] = [*table.get("class", []), "stacks"]
+    table["role"] = "table"
+    for row in table.find_all("tr"):
+        row["role"] = "row"
+        cells = row.find_all(["th", "td"])
+        for cell, name in zip(cells, names, strict=True):
+            cell["data-column"] = name
+            cell["role"] = "columnheader" if row.parent.name == "thead" else "cell"
 
 
 class ExecutionRecord(SphinxDirective):

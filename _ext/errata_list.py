@@ -20,8 +20,11 @@ from sphinx.util.docutils import SphinxDirective
 
 import rubricnb
 from rubricnb.data.errata import CONSEQUENCES, errata
+from rubricnb.data.identities import MODULES
 from rubricnb.pages import says_finds
 
+# Before the value that a statement asks for: the paper's own, or what our reading of it amounts to.
+_EXPECTED = {"contradicted": "It says", "reading": "So it would be", "slip": "It says"}
 FOLDER = Path(rubricnb.__file__).parent / "data"
 
 
@@ -38,11 +41,11 @@ class Count(Errata):
     def run(self) -> list[nodes.Node]:
         checked = self.checked()
         rows = []
-        for paper, group in checked.groupby("paper", sort=False):
+        for paper in MODULES:
+            group = checked[checked["paper"] == paper]
             failing = [int((group["consequence"] == name).sum()) for name in CONSEQUENCES]
             counts = [len(group), len(group) - sum(failing), *failing]
-            rows.append([str(paper), *(str(count) for count in counts)])
-        rows.sort()
+            rows.append([paper, *map(str, counts)])
         header = ["paper", "recomputed", "hold", *CONSEQUENCES]
         return [plain_table(header, rows, right=range(1, len(header)))]
 
@@ -74,10 +77,11 @@ def _entry(row: tuple, line: tuple) -> nodes.definition_list_item:
     anchor = nodes.make_id(f"erratum-{row.claim_id}")
     term = nodes.term("", line.statement, ids=[anchor])
     link = nodes.reference("", "", nodes.literal("", row.claim_id), refid=anchor, internal=True)
+    asked = line._2.removeprefix("= ").replace(" ± ", ", give or take ")
     numbers = nodes.paragraph(
         "",
         "",
-        nodes.Text(f"The paper says {line._2}; we find "),
+        nodes.Text(f"{_EXPECTED[row.consequence]} {asked}; the tables give "),
         nodes.strong("", line._3),
         nodes.Text(". "),
         link,

@@ -43,6 +43,45 @@ def numbers_of(judgments: pd.DataFrame) -> str:
     )
 
 
+def estimate(
+    row: pd.Series, name: str, digits: str = ".2f", scale: float = 1, unit: str = ""
+) -> str:
+    """Write an estimate with its interval for a sentence or a table; what is not known says why.
+
+    Parameters
+    ----------
+    row
+        A row of what a statistic returns.
+    name
+        Column of the estimate; the interval is in ``{name}_low``, ``{name}_high``, or in ``low``
+        and ``high``.
+    digits
+        Format of the three numbers.
+    scale, unit
+        What the numbers are multiplied with, and what follows the estimate: 100 and " %".
+
+    Returns
+    -------
+    str
+        The estimate and [low, high]; in place of what is NaN the row's ``reason``, in brackets.
+
+    Examples
+    --------
+    >>> estimate(pd.Series({"r": 0.93, "r_low": 0.72, "r_high": 0.98, "reason": ""}), "r")
+    '0.93 [0.72, 0.98]'
+    >>> row = pd.Series({"delta_r": 0.1, "low": None, "reason": "one cluster: intervals need two"})
+    >>> estimate(row, "delta_r", "+.3f")
+    '+0.100 (one cluster: intervals need two)'
+    """
+    ends = [row.get(f"{name}_{end}", row.get(end)) for end in ("low", "high")]
+    shown = "" if pd.isna(row[name]) else f"{scale * row[name]:{digits}}{unit}"
+    if shown and not any(map(pd.isna, ends)):
+        plain = digits.lstrip("+")
+        return f"{shown} [{scale * ends[0]:{plain}}, {scale * ends[1]:{plain}}]"
+    why = f"({row.get('reason') or 'not known'})"
+    return f"{shown} {why}" if shown else why
+
+
 def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame:
     """Lay out verdicts as the table "paper says / we find".
 

@@ -15,6 +15,21 @@ def test_line_says_simulated_and_calls_minibench_designed():
     assert "minibench (designed quality)" in line
 
 
+def test_an_estimate_that_is_not_known_says_why():
+    items = rb.load("minibench")
+    judgments = rb.simulate(rb.plan(items, rb.balanced(5)), items, "unbiased")
+    known = rb.agreement(judgments, items).iloc[0]
+    assert pages.estimate(known, "r", ".3f") == (
+        f"{known.r:.3f} [{known.r_low:.3f}, {known.r_high:.3f}]"
+    )
+    one_text = judgments[judgments["cluster_id"] == judgments["cluster_id"].iloc[0]]
+    row = rb.agreement(one_text, items).iloc[0]
+    assert pages.estimate(row, "r") == f"{row.r:.2f} (one cluster: intervals need two)"
+    row = rb.agreement(judgments, items.assign(human=3.0)).iloc[0]
+    assert pages.estimate(row, "r") == f"({row.reason})"
+    assert "nan" not in pages.estimate(row, "rho", scale=100, unit=" %")
+
+
 def test_line_lists_every_judge_and_source():
     judgments = pd.DataFrame(
         {

@@ -21,10 +21,10 @@ def errata() -> pd.DataFrame:
     DataFrame
         The identities of `rubricnb.data.claims` with value, verdict (``holds`` or ``does not
         hold``) and, for those that do not hold, consequence and meaning. These come first, in the
-        order of their weight for a reader. Consequence is ``contradicted`` (a table of the paper
-        says otherwise), ``reading`` (true of the numbers, not of what they are taken to show:
-        without a correction, like for like, or with a word such as "substantial" given a number)
-        or ``slip`` (a count, a label or a last digit).
+        order of their weight for a reader. Consequence is ``contradicted`` (a table of the paper,
+        or arithmetic, says otherwise), ``reading`` (the numbers do not carry what is said: without
+        a correction, like for like, or with a word such as "substantial" given a number) or
+        ``slip`` (a count, a label or a last digit).
 
     Raises
     ------

@@ -32,6 +32,11 @@ def t_p_value(statistic: float, n_clusters: int) -> float:
     return float(2 * special.stdtr(n_clusters - 1, -abs(statistic)))
 
 
+def few_clusters(n_clusters: int) -> str:
+    """Why clusters are too few for an interval; empty if they are not."""
+    return "" if n_clusters > 1 else "one cluster: intervals need two"
+
+
 def mean_of(values: FloatArray) -> float:
     """Mean; NaN of nothing (never a warning)."""
     return float(values.mean()) if len(values) else float("nan")

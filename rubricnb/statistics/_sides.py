@@ -71,13 +71,17 @@ def take(side: Reads, piece: str | None) -> Reads:
         kept = np.broadcast_to(first if piece == "half-1" else ~first, side.value.shape)
     elif side.criteria is not None:
         raise ValueError(
-            f"'/{piece}': rotations of the scores; here the criteria are reordered (Setting 2)"
+            f"'/{piece}': means rotations of the scores, and here the criteria are reordered; "
+            "use /half-1 and /half-2"
         )
     else:
         turn = np.r_[directions(side.orderings), 0][side.order]  # -1, never asked, finds the 0
         kept = turn == (1 if piece == "forward" else -1)
         if not kept.any():
-            raise ValueError(f"'/{piece}': none of the orderings is a {piece} rotation of 1…n")
+            raise ValueError(
+                f"'/{piece}': none of the orderings is a {piece} rotation of 1…n; "
+                "use a design that has them, such as 'balanced'"
+            )
     value, order = np.where(kept, side.value, np.nan), np.where(kept, side.order, -1)
     return replace(side, value=value, order=order)
 

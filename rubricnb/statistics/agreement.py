@@ -12,6 +12,7 @@ from rubricnb.statistics._inference import (
     UNDEFINED,
     bootstrap_weights,
     correlation,
+    few_clusters,
     fisher_jackknife_t,
     leave_out_spearman,
     moments,
@@ -200,13 +201,15 @@ def _pooled(
     elif np.isnan(r):
         reasons.append(_why_undefined(x, y))
     elif cluster.max() == 0:
-        reasons.append("one cluster: intervals need two")
+        reasons.append(few_clusters(1))
     else:
         by = by_cluster(parts, cluster)
         of_r = fisher_jackknife_t(r, correlation(by.sum(axis=0) - by))
         of_rho = fisher_jackknife_t(rho, leave_out_spearman(x, y, cluster))
         if np.isnan(of_r[0]):
             reasons.append(_why_no_interval(r))
+        elif np.isnan(of_rho[2]):
+            reasons.append("rho: without an interval or a p, for so few clusters")
     out = {"r": r, "r_low": of_r[0], "r_high": of_r[1], "p": of_r[2]}
     return out | {"rho": rho, "rho_low": of_rho[0], "rho_high": of_rho[1], "rho_p": of_rho[2]}
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.statistics._inference import UNDEFINED, correlation, fisher_jackknife_t
+from rubricnb.statistics._inference import UNDEFINED, correlation, few_clusters, fisher_jackknife_t
 from rubricnb.statistics._placement import blocks
 from rubricnb.statistics._reads import (
     By,
@@ -107,13 +107,20 @@ def _curve(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
         "r_expected": _expected(reads, used, r_mean[-1]),
         "gain": (r_mean - r_mean[0]) / rise if abs(rise) > 1e-12 else np.full(n_reads, np.nan),
     }
-    return out | {"n_clusters": len(gram)} | numbers | {"reason": _reason(r_mean, len(gram))}
+    return out | {"n_clusters": len(gram)} | numbers | {"reason": _reason(numbers, len(gram))}
 
 
-def _reason(r_mean: FloatArray, n_clusters: int) -> str:
-    if np.isnan(r_mean).any():
+def _reason(numbers: dict[str, FloatArray], n_clusters: int) -> str:
+    if np.isnan(numbers["r_mean"]).any():
         return "for some reads r is undefined: their scores, or the ratings, are all equal"
-    return "one cluster: intervals need two" if n_clusters < 2 else ""
+    reasons = [few_clusters(n_clusters)]
+    if n_clusters > 1 and np.isnan(numbers["low"]).any():
+        reasons.append("without some cluster r is undefined or ±1, so there is no interval")
+    if np.isnan(numbers["r_expected"]).any():
+        reasons.append("r_expected: needs two reads of three items that differ")
+    if np.isnan(numbers["gain"]).any():
+        reasons.append("gain: r does not change with K")
+    return "; ".join(filter(None, reasons))
 
 
 def subsets(n_reads: int, seed: int = 0) -> tuple[FloatArray, IntArray]:

@@ -12,6 +12,7 @@ from rubricnb.statistics._inference import (
     Interval,
     bootstrap_weights,
     correlation,
+    few_clusters,
     jackknife_t,
     leave_out_spearman,
     moments,
@@ -136,7 +137,7 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame, seed: int) -> dict[str, A
     row |= _named("delta_rho", *_delta_rho(x, y, cluster))
     row |= _named("delta_r_macro", *_delta_macro(x, y, cluster, criterion))
     row |= _single_reads(value_a[used], value_b[used], y, cluster)
-    row |= effective_reads(a, b)
+    row |= effective_reads(a, b, reasons)
     return row | {"reason": "; ".join(reasons)}
 
 
@@ -150,7 +151,7 @@ def _delta_r(
     if np.isnan(delta):
         reasons.append("r is undefined: the ratings or a side's scores are all equal")
     elif n_clusters < 2:
-        reasons.append("one cluster: intervals need two")
+        reasons.append(few_clusters(n_clusters))
     elif np.isnan(se):
         reasons.append("r is undefined without some cluster, so the jackknife has no interval")
     elif se == 0:
@@ -243,7 +244,7 @@ def mean_defined(r: FloatArray) -> FloatArray:
     return item_means(r)
 
 
-def effective_reads(a: Reads, b: Reads) -> dict[str, float]:
+def effective_reads(a: Reads, b: Reads, reasons: list[str]) -> dict[str, float]:
     """Reads that each side's mean is worth.
 
     A read varies within an item by σ²₁. Repeats of one ordering vary less among themselves, by w;
@@ -257,6 +258,10 @@ def effective_reads(a: Reads, b: Reads) -> dict[str, float]:
         own = single if _shows_orderings(side) else within
         mean_variance = shared + own / k if k else np.nan
         out[name] = float(single / mean_variance) if mean_variance > 0 else float("nan")
+    if np.isnan(single):
+        reasons.append("k_effective: neither side shows several orderings")
+    elif np.isnan(list(out.values())).any():
+        reasons.append("k_effective: no item's reads differ")
     return out
 
 

@@ -22,7 +22,7 @@ from rubricnb.statistics._reads import (
     require,
 )
 
-_TABLE_COLUMNS = ("score", "position", "share", "n", "share_null", "share_null_sd")
+_TABLE_COLUMNS = ("score", "position", "share", "n", "share_null", "share_null_sd", "reason")
 
 
 def bias_cost(table: pd.DataFrame, orderings: ArrayLike | None = None) -> pd.DataFrame:
@@ -44,7 +44,8 @@ def bias_cost(table: pd.DataFrame, orderings: ArrayLike | None = None) -> pd.Dat
     DataFrame
         One row a group and ordering: ``ordering`` (its code), ``cost`` (the paper prints ×100),
         ``cost_null`` (its mean for a judge without any preference: the noise floor), ``n_least``
-        (reads of the score with the fewest; the floor is 0.16 at 100, 0.05 at 1,000 for n = 5).
+        (reads of the score with the fewest; the floor is 0.16 at 100, 0.05 at 1,000 for n = 5),
+        ``reason``.
         The floor follows from the permutation distribution where the table has it, else from the
         multinomial, which is an upper figure when reads share an item.
 
@@ -83,6 +84,7 @@ def bias_cost(table: pd.DataFrame, orderings: ArrayLike | None = None) -> pd.Dat
                 "cost": _costs(np.abs(share - 1 / len(share)), shown),
                 "cost_null": _costs(null, shown),
                 "n_least": fewest,
+                "reason": _why_unknown(share, null),
             }
         )
         rows.append(result.assign(**key))
@@ -210,6 +212,13 @@ def _mean_deviation(part: pd.DataFrame, n: int) -> FloatArray:
     ratio = off / np.where(sd > 0, sd, 1.0)
     folded = sd * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2) + off * special.erf(ratio / 2**0.5)
     return np.asarray(np.where(sd > 0, folded, np.abs(off)))
+
+
+def _why_unknown(share: FloatArray, null: FloatArray) -> str:
+    missing = np.flatnonzero(np.isnan(share).any(axis=1)) + 1
+    if len(missing):
+        return f"score {', '.join(map(str, missing))} was never given"
+    return "cost_null: the table says nothing of its counts" if np.isnan(null).any() else ""
 
 
 def _square(part: pd.DataFrame, column: str) -> FloatArray:

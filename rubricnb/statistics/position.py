@@ -101,8 +101,8 @@ def score_position(judgments: pd.DataFrame, by: By = None, value: Value = "score
     DataFrame
         One row a group, score and position: ``score, position, share`` (among reads with this
         score), ``n`` (those reads; expected ones for probabilities), ``share_null`` (its
-        permutation mean) and ``share_null_sd`` (its permutation standard deviation). Shares of a
-        score that was never given are NaN.
+        permutation mean), ``share_null_sd`` (its permutation standard deviation) and ``reason``:
+        shares of a score that was never given are NaN.
 
     Notes
     -----
@@ -313,5 +313,6 @@ def _score_position(reads: Reads) -> pd.DataFrame:
             "n": np.repeat(given, n),
             "share_null": (null / size[:, None]).ravel(),
             "share_null_sd": (np.sqrt(np.maximum(variance, 0)) / size[:, None]).ravel(),
+            "reason": np.repeat(np.where(given > 0, "", "this score was never given"), n),
         }
     )

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from rubricnb.statistics._inference import jackknife_se, t_p_value, t_quantile
+from rubricnb.statistics._inference import few_clusters, jackknife_se, t_p_value, t_quantile
 from rubricnb.statistics._reads import (
     By,
     FloatArray,
@@ -154,11 +154,16 @@ def _fit(
     expand = np.kron(np.eye(2), np.vstack([np.eye(n - 1), -np.ones(n - 1)]))
     reason = ""
     if len(products) < 2:
-        reason = "one cluster: intervals need two"
+        reason = few_clusters(1)
     elif np.isnan(left).any():
         reason = "without some cluster the effects cannot be told apart, so there is no interval"
     joint = [_hotelling(beta[part], left[:, part]) for part in np.split(np.arange(k), 2)]
-    return np.asarray(expand @ beta), jackknife_se(left @ expand.T), joint, reason
+    se = jackknife_se(left @ expand.T)
+    if not reason and (se == 0).any():
+        reason = "no score changes with the order"
+    elif not reason and np.isnan(joint).any():
+        reason = "p_joint: needs more clusters than an effect has levels"
+    return np.asarray(expand @ beta), se, joint, reason
 
 
 def _leave_out(products: FloatArray, k: int) -> FloatArray:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.statistics._inference import cluster_mean, mean_of, mean_t, t_quantile
+from rubricnb.statistics._inference import cluster_mean, few_clusters, mean_of, mean_t, t_quantile
 from rubricnb.statistics._reads import (
     By,
     FloatArray,
@@ -148,6 +148,11 @@ def reversal_controls(
                 continue
             row = {**key, "comparison": label, "a": a, "b": b}
             rows.append(row | _summary(*_compare(pair[0], pair[1])))
+    if not rows:
+        raise ValueError(
+            "no two halves to compare: pass judgments of 'balanced', 'placebo', 'shuffled' or "
+            "'fixed' with two or more reads per item"
+        )
     return pd.DataFrame(rows)
 
 
@@ -248,9 +253,11 @@ def _reversal_effect(designs: dict[str, Reads]) -> list[dict[str, Any]]:
         for name in _FLIPS:
             moved = (forward.loc[prompts, name] + reverse.loc[prompts, name]).to_numpy() / 2
             calm = still.loc[prompts, name].to_numpy()
-            row = {"control": control, "measure": name, **_paired(moved - calm, cluster)}
-            row |= {"reordered": mean_of(moved), "controlled": mean_of(calm)}
-            rows.append(row | counts | {"reason": reason})
+            row = _paired(moved - calm, cluster)
+            alike = "the same difference in every cluster" if np.isnan(row["p"]) else ""
+            row |= {"reordered": mean_of(moved), "controlled": mean_of(calm), **counts}
+            which = {"control": control, "measure": name}
+            rows.append(which | row | {"reason": reason or alike})
     return rows
 
 
@@ -353,10 +360,13 @@ def _summary(measures: dict[str, FloatArray], cluster: IntArray, _: pd.Index) ->
         row |= {name: mean, f"{name}_low": float(low), f"{name}_high": float(high)}
     row["n_undefined"] = int(np.isnan(measures["kendall_tau"]).sum())
     row |= {"n_prompts": len(cluster), "n_clusters": len(np.unique(cluster))}
-    return row | {"reason": _reason(len(cluster), len(np.unique(cluster)))}
+    reason = _reason(len(cluster), len(np.unique(cluster)))
+    if len(cluster) and row["n_undefined"] == len(cluster):
+        reason = "; ".join(filter(None, [reason, "kendall_tau: in every prompt a side ties all"]))
+    return row | {"reason": reason}
 
 
 def _reason(n_prompts: int, n_clusters: int) -> str:
     if n_prompts == 0:
         return "no prompt has two candidates scored on both sides"
-    return "one cluster: intervals need two" if n_clusters < 2 else ""
+    return few_clusters(n_clusters)

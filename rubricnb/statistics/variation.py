@@ -12,6 +12,7 @@ from rubricnb.permutation import decode
 from rubricnb.statistics._inference import (
     bootstrap_weights,
     correlation,
+    few_clusters,
     mean_of,
     mean_t,
     percentile_interval,
@@ -73,6 +74,7 @@ def within_item_sd(judgments: pd.DataFrame, by: By = None, value: Value = "score
         count = reads.parsed.sum(axis=1)[used]
         sd = np.sqrt(variance[used] * (count - 1) / count)
         low, high, *_ = mean_t(sd, reads.cluster[used])
+        n_clusters = len(np.unique(reads.cluster[used]))
         row = {
             "sd": mean_of(sd),
             "sd_low": low,
@@ -80,8 +82,8 @@ def within_item_sd(judgments: pd.DataFrame, by: By = None, value: Value = "score
             "variance": mean_of(variance[used]),
             "k": mean_of(count.astype(np.float64)),
             "n_items": int(used.sum()),
-            "n_clusters": len(np.unique(reads.cluster[used])),
-            "reason": "" if used.any() else "no item has two parsed reads",
+            "n_clusters": n_clusters,
+            "reason": few_clusters(n_clusters) if used.any() else "no item has two parsed reads",
         }
         rows.append({**key, **row})
     return pd.DataFrame(rows)
@@ -272,21 +274,29 @@ def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
     x = mean[complete]
     cluster = np.unique(reads.cluster[complete], return_inverse=True)[1]
     turn = directions(reads.orderings)
+    reasons: list[str] = []
     row |= _spread(x, cluster, turn, seed)
     up = np.flatnonzero((np.diff(reads.orderings, axis=1) == 1).all(axis=1))
     down = np.flatnonzero((np.diff(reads.orderings, axis=1) == -1).all(axis=1))
     if len(up) and len(down):
         row |= {"ascending": x[:, up[0]].mean(), "descending": x[:, down[0]].mean()}
         row |= _paired("ascending_minus_descending", x[:, up[0]] - x[:, down[0]], cluster)
+    else:
+        reasons.append("ascending and descending were not both shown")
     if (turn == 1).any() and (turn == -1).any():
         difference = x[:, turn == 1].mean(axis=1) - x[:, turn == -1].mean(axis=1)
         row |= _paired("forward_minus_reverse", difference, cluster)
+    else:
+        reasons.append("no forward and reverse rotations were both shown")
     middle = (1 + reads.n_options) / 2
     row["deviation"] = float(np.abs(x - x.mean(axis=1, keepdims=True)).mean())
     row["crossing"] = float(((x > middle).any(axis=1) & (x < middle).any(axis=1)).mean())
     n_clusters = int(cluster.max()) + 1
-    reason = "" if n_clusters > 1 else "one cluster: intervals need two"
-    return row | {"n_items": n_items, "n_clusters": n_clusters, "reason": reason}
+    if n_clusters < 2:
+        reasons.append(few_clusters(n_clusters))
+    elif not reasons and np.isnan(list(row.values())).any():
+        reasons.append("a contrast is the same in every cluster: there is no p")
+    return row | {"n_items": n_items, "n_clusters": n_clusters, "reason": "; ".join(reasons)}
 
 
 def _spread(x: FloatArray, cluster: IntArray, turn: IntArray, seed: int) -> dict[str, float]:
@@ -343,7 +353,7 @@ def _ordering_rank(
     row |= {"r": r[found[0]], "r_mean": r.mean(), "rank": int(_rank(r)[found[0]])}
     row["best"] = codes[int(r.argmax())]
     if len(sums) < 2:
-        return row | {"reason": "one cluster: the interval needs two"}
+        return row | {"reason": few_clusters(1)}
     weights = bootstrap_weights(len(sums), RESAMPLES, np.random.default_rng(seed))
     draws = np.concatenate([np.tensordot(w, sums, axes=1) for w in weights])
     ranks = _rank(correlation(draws))[:, found[0]]
@@ -386,6 +396,8 @@ def _components(reads: Reads) -> dict[str, Any]:
     if item > 0:
         row["reliability"] = item / (item + noise)
         row["dependability"] = item / (item + noise + max(ordering, 0.0) / n_orderings)
+    else:
+        reasons.append("reliability: the items do not differ beyond noise")
     return row | {"reason": "; ".join(reasons)}
 
 

@@ -1,0 +1,221 @@
+"""Every public statistic on data that it cannot, or not wholly, use.
+
+What comes out is an error that says what to do, or numbers: then a NaN has its reason beside it,
+nothing is infinite, and nothing warns.
+"""
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from planted import make_criterion_judgments, make_judgments
+
+import rubricnb as rb
+from rubricnb.permutation import balanced, fixed, placebo, shuffled, williams
+from rubricnb.statistics import missing_reads, predecessor_effects
+
+
+@cache
+def study():
+    """Twelve prompts of four candidates under four designs, with ratings."""
+    quality = np.random.default_rng(0).uniform(1, 5, 48)
+    designs = [balanced(5), fixed(5, 10), placebo(5, 10), shuffled(5, 10)]
+    parts = [
+        make_judgments(12, 4, d, quality=quality, concentration=0.5, readout="logprobs", seed=i)
+        for i, d in enumerate(designs)
+    ]
+    judgments = pd.concat(parts, ignore_index=True)
+    for name in ("item_id", "design", "ordering", "cluster_id"):
+        judgments[name] = judgments[name].astype("category")
+    number = judgments["item_id"].cat.codes.to_numpy()
+    judgments["group_id"] = judgments["cluster_id"].astype(str)
+    judgments["candidate"] = pd.Categorical(np.array(list("abcd"))[number % 4])
+    human = np.round(2 * quality) / 2
+    return judgments, pd.DataFrame({"item_id": judgments["item_id"].cat.categories, "human": human})
+
+
+@cache
+def criteria():
+    """Texts scored on three criteria in all orders."""
+    judgments = make_criterion_judgments(12, 2, williams(3), effect=(0.5, 0.0, -0.5))
+    judgments["request_id"] = judgments["item_id"].astype(str) + judgments["ordering_index"].map(
+        str
+    )
+    return judgments, pd.DataFrame({"item_id": [], "human": []})
+
+
+def balanced_only(judgments):
+    return judgments[judgments["design"] == "balanced"]
+
+
+STATISTICS = {
+    "position_bias": lambda j, i, v: rb.position_bias(balanced_only(j), value=v),
+    "score_position": lambda j, i, v: rb.score_position(balanced_only(j), value=v),
+    "bias_cost": lambda j, i, v: rb.bias_cost(
+        rb.score_position(balanced_only(j), value=v), balanced(5).orderings()
+    ),
+    "choose_ordering": lambda j, i, v: rb.choose_ordering(balanced_only(j), value=v),
+    "missing_reads": lambda j, i, v: missing_reads(j, value=v),
+    "agreement": lambda j, i, v: rb.agreement(j, i, value=v),
+    "strategy_contrast": lambda j, i, v: rb.strategy_contrast(j, i, value=v),
+    "budget_curve": lambda j, i, v: rb.budget_curve(j, i, value=v),
+    "within_item_sd": lambda j, i, v: rb.within_item_sd(j, value=v),
+    "order_effect": lambda j, i, v: rb.order_effect(balanced_only(j), value=v),
+    "ordering_rank": lambda j, i, v: rb.ordering_rank(balanced_only(j), i, value=v),
+    "variance_components": lambda j, i, v: rb.variance_components(j, value=v),
+    "rank_reversal": lambda j, i, v: rb.rank_reversal(j, value=v),
+    "reversal_controls": lambda j, i, v: rb.reversal_controls(j, value=v),
+    "reversal_effect": lambda j, i, v: rb.reversal_effect(j, value=v),
+}
+OF_CRITERIA = {
+    "criterion_order": lambda j, i, v: rb.criterion_order(j),
+    "predecessor_effects": lambda j, i, v: predecessor_effects(j),
+}
+
+
+def constant_scores(judgments, items):
+    return judgments.assign(score=3, expected_score=3.0), items
+
+
+def constant_ratings(judgments, items):
+    return judgments, items.assign(human=3.0)
+
+
+def no_ratings(judgments, items):
+    return judgments, items.assign(human=np.nan)
+
+
+def one_item(judgments, items):
+    return judgments[judgments["item_id"] == judgments["item_id"].iloc[0]], items
+
+
+def one_cluster(judgments, items):
+    return judgments[judgments["cluster_id"] == judgments["cluster_id"].iloc[0]], items
+
+
+def two_clusters(judgments, items):
+    return judgments[judgments["cluster_id"].isin(judgments["cluster_id"].unique()[:2])], items
+
+
+def missing_cells(judgments, items):
+    return judgments[np.random.default_rng(0).random(len(judgments)) < 0.8], items
+
+
+def unequal_reads(judgments, items):
+    first = judgments["item_id"].isin(judgments["item_id"].unique()[::2])
+    return judgments[first | (judgments["ordering_index"] <= 2)], items
+
+
+def lost(judgments, gone):
+    judgments = judgments.copy()
+    numbers = [c for c in judgments if c.startswith(("score", "expected", "position", "probab"))]
+    for name in numbers:
+        judgments[name] = judgments[name].mask(gone)
+    return judgments
+
+
+def all_unparsed(judgments, items):
+    return lost(judgments, np.ones(len(judgments), bool)), items
+
+
+def an_item_unparsed(judgments, items):
+    return lost(judgments, (judgments["item_id"] == judgments["item_id"].iloc[0]).to_numpy()), items
+
+
+def an_ordering_unparsed(judgments, items):
+    return lost(judgments, (judgments["ordering_index"] == 3).to_numpy()), items
+
+
+def one_read_each(judgments, items):
+    return judgments[judgments["ordering_index"] == 1], items
+
+
+BAD = [
+    constant_scores, constant_ratings, no_ratings, one_item, one_cluster, two_clusters,
+    missing_cells, unequal_reads, all_unparsed, an_item_unparsed, an_ordering_unparsed,
+    one_read_each,
+]  # fmt: skip
+
+
+def check(table):
+    """A NaN has a reason, and nothing is infinite."""
+    assert len(table)
+    # The ceiling needs ratings of several people; its docstring says so.
+    numbers = table.select_dtypes("number").drop(columns="ceiling", errors="ignore")
+    assert not np.isinf(numbers.to_numpy(dtype=float, na_value=np.nan)).any()
+    unknown = numbers.isna().any(axis=1)
+    assert "reason" in table or not unknown.any(), numbers.isna().any()
+    silent = table[unknown & (table.get("reason", "") == "")]
+    assert silent.empty, list(numbers.columns[numbers.loc[silent.index].isna().any()])
+
+
+@pytest.mark.parametrize("spoil", BAD, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("value", ["score", "expected_score"])
+@pytest.mark.parametrize("name", STATISTICS)
+def test_named_nan_or_a_clear_error(name, value, spoil):
+    judgments, items = spoil(*study())
+    run(STATISTICS[name], judgments, items, value)
+
+
+@pytest.mark.parametrize("spoil", BAD, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("name", OF_CRITERIA)
+def test_named_nan_or_a_clear_error_of_criteria(name, spoil):
+    judgments, items = spoil(*criteria())
+    run(OF_CRITERIA[name], judgments, items, "score")
+
+
+def run(statistic, *args):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            table, refused = statistic(*args), ""
+        except ValueError as error:
+            table, refused = None, str(error)
+    if table is None:
+        assert any(way_out in refused for way_out in ("pass ", "use ", "add ", "needs ")), refused
+    else:
+        check(table)
+
+
+# --- designs that a statistic cannot use ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["position_bias", "order_effect"])
+@pytest.mark.parametrize("design", [fixed(5, 10), placebo(5, 10)], ids=lambda d: d.name)
+def test_one_ordering_is_refused_where_orderings_are_compared(name, design):
+    with pytest.raises(ValueError, match="several orderings"):
+        getattr(rb, name)(make_judgments(8, 2, design))
+
+
+def test_an_unbalanced_design_has_no_chi2_of_the_papers_but_our_test():
+    judgments = make_judgments(40, 2, shuffled(5, 7))
+    row = rb.position_bias(judgments).iloc[0]
+    assert np.isnan([row.chi2, row.p_chi2, row.cramers_v]).all()
+    assert "equally often" in row.reason
+    assert 0 <= row.p_within <= 1
+
+
+def test_orderings_drawn_per_item_have_no_ranks_and_no_components():
+    judgments, items = study()
+    drawn = judgments[judgments["design"] == "shuffled"]
+    with pytest.raises(ValueError, match="balanced"):
+        rb.ordering_rank(drawn, items)
+    assert "every ordering" in rb.order_effect(drawn).iloc[0].reason
+    assert "every ordering" in rb.variance_components(drawn, by="design").iloc[0].reason
+
+
+def test_a_criterion_that_never_moves_is_refused():
+    judgments, _ = criteria()
+    still = judgments[judgments["ordering_index"] == 1]
+    with pytest.raises(ValueError, match="always stands at position"):
+        rb.criterion_order(still)
+    assert "tell position and predecessor apart" in predecessor_effects(still).iloc[0].reason
+
+
+@pytest.mark.parametrize("name", STATISTICS)
+def test_nothing_at_all_is_an_error(name):
+    judgments, items = study()
+    with pytest.raises(ValueError, match=r"empty|no column of the judgments holds"):
+        STATISTICS[name](judgments.iloc[:0], items, "score")
