@@ -161,20 +161,20 @@ def of_study(name: str, spec: str = "", server: str | None = None) -> tuple[Judg
     entries = [e for e in entries if e["spec"].startswith("openai:")]
     if not spec and len(entries) != 1:
         raise ValueError(f"study {name!r} has {len(entries)} endpoints: name one with --judge")
-    entry = entries[0] if entries else {"spec": spec, "model": spec}
+    entry: dict[str, Any] = entries[0] if entries else {"spec": spec, "model": spec}
     options = entry.get("options", {}) | ({"server": server} if server else {})
     judge = open_judge(entry["spec"], **options)
     return judge, [requests_of(part) for part in plans_for(entry, content["plans"])]
 
 
-def _endpoint(judge: Judge | str) -> OpenAIJudge:
-    endpoint = open_judge(judge) if isinstance(judge, str) else judge
+def _endpoint(judge: Judge | str) -> Any:
+    endpoint: Any = open_judge(judge) if isinstance(judge, str) else judge
     if type(endpoint) is not OpenAIJudge:
         raise ValueError(f"{endpoint.slug} is no endpoint: a batch is for openai:MODEL[@BASE_URL]")
     return endpoint
 
 
-def _requests(requests: Requests | Sequence[Requests], judge: OpenAIJudge) -> Iterator[Request]:
+def _requests(requests: Requests | Sequence[Requests], judge: Any) -> Iterator[Request]:
     for part in [requests] if isinstance(requests, Requests) else requests:
         yield from rendered(with_readout(part, judge), judge)
 
@@ -189,7 +189,7 @@ def _unanswered(requests: Iterable[Request], store: Store) -> Iterator[Request]:
                 yield request
 
 
-def _line(judge: OpenAIJudge, request: Request) -> dict[str, Any]:
+def _line(judge: Any, request: Request) -> dict[str, Any]:
     constrained = judge.deterministic and request.readout in ("score", "logprobs")
     if constrained and len(request.slots) > 1:
         raise ValueError(
@@ -232,7 +232,7 @@ def _key(path: Path, start: int, line: bytes) -> str:
         ) from None
 
 
-def _take(request: Request, judge: OpenAIJudge, line: tuple[Path, int] | None, store: Store) -> str:
+def _take(request: Request, judge: Any, line: tuple[Path, int] | None, store: Store) -> str:
     """Store one answer; says what became of it."""
     if store.answered([request.key], retry_errors=float("inf")):
         return "known"
@@ -248,11 +248,12 @@ def _take(request: Request, judge: OpenAIJudge, line: tuple[Path, int] | None, s
     return "failed" if reply.finish == "error" else "answered"
 
 
-def _reply(request: Request, judge: OpenAIJudge, line: dict[str, Any]) -> Reply | None:
+def _reply(request: Request, judge: Any, line: dict[str, Any]) -> Reply | None:
     response = line.get("response")
     response = response if isinstance(response, dict) else {}
     body = response.get("body")
     if response.get("status_code") == 200 and isinstance(body, dict):
-        return judge.read(request, body)
+        reply: Reply | None = judge.read(request, body)
+        return reply
     said = line.get("error") or (body or {}).get("error") or response
     return Reply(request.request_id, "", "error", error=f"in the batch: {said}"[:500])
