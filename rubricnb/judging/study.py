@@ -82,7 +82,7 @@ def read_study(name: str) -> dict[str, Any]:
 
 
 _LOAD_KEYS = {"dataset", "n_items", "path", "rubric"}
-_JUDGE_KEYS = {"spec", "model", "licence", "options", "conditions", "simulated"}
+_JUDGE_KEYS = {"spec", "model", "licence", "options", "conditions", "simulated", "size"}
 _PLAN_KEYS = {
     *_LOAD_KEYS, "setting", "models", "designs", "labels", "readout", "n_options", "layout",
     "reference", "variant", "template", "prompt_format", "temperature", "effort", "thinking",
