@@ -35,7 +35,17 @@ _PUBLIC = {
         "position_counts",
         "neighbour_counts",
     ],
-    "judging": ["plan", "plan_criteria", "estimate", "open_judge", "run", "recorded", "simulate"],
+    "judging": [
+        "plan",
+        "plan_criteria",
+        "estimate",
+        "open_judge",
+        "run",
+        "export_batch",
+        "import_batch",
+        "recorded",
+        "simulate",
+    ],
     "statistics": [
         "position_bias",
         "score_position",

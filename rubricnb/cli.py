@@ -146,6 +146,51 @@ def study(
             typer.echo(f"recorded: {folder}")
 
 
+batch = typer.Typer(no_args_is_help=True, help="Batch files: OpenAI's Batch API, vllm run-batch.")
+app.add_typer(batch, name="batch")
+_Study = Annotated[str, typer.Argument(help="params/NAME.yml.")]
+_Judge = Annotated[str, typer.Option(help="openai:MODEL[@BASE_URL]; default: the study's.")]
+_Server = Annotated[
+    str, typer.Option(help="What will run the batch, if not the judge's address tells: vllm.")
+]
+
+
+@batch.command("export")
+def export_batch(
+    study: _Study,
+    path: Annotated[Path, typer.Argument(help="The file to write.")],
+    judge: _Judge = "",
+    server: _Server = "",
+) -> None:
+    """Write the requests of a study that no answer is stored for; nothing is sent."""
+    from rubricnb.judging.batch import export_batch, of_study
+
+    with _errors():
+        endpoint, plans = of_study(study, judge, server or None)
+        files = export_batch(plans, endpoint, path)
+        for file in files:
+            with file.open("rb") as lines:
+                typer.echo(f"{file}: {sum(1 for _ in lines):,} requests")
+        if not files:
+            typer.echo("nothing to ask: every answer is stored")
+
+
+@batch.command("import")
+def import_batch(
+    study: _Study,
+    paths: Annotated[list[Path], typer.Argument(help="Output and error files.")],
+    judge: _Judge = "",
+    server: _Server = "",
+) -> None:
+    """Put the answers of a batch into the store, where run and study find them."""
+    from rubricnb.judging.batch import import_batch, of_study
+
+    with _errors():
+        endpoint, plans = of_study(study, judge, server or None)
+        counts = import_batch(plans, endpoint, paths)
+        typer.echo(", ".join(f"{number:,} {what}" for what, number in counts.items() if number))
+
+
 @contextmanager
 def _errors() -> Iterator[None]:
     """Show what the user can mend as one message, without a traceback of ours."""

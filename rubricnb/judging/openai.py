@@ -201,13 +201,7 @@ class OpenAIJudge:
         raise AssertionError("a request without a call")
 
     def read(self, request: Request, response: dict[str, Any]) -> Reply | None:
-        """Read the response to `first_call`; None if the request takes a further call.
-
-        Raises
-        ------
-        JudgeError, ValueError
-            The response is unusable.
-        """
+        """Read the response to `first_call`; None if the request takes a further call."""
         responses = [response]
 
         async def replay(path: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -215,10 +209,13 @@ class OpenAIJudge:
                 raise _Captured(path, body)
             return responses.pop()
 
+        call = _Call(self, request, replay)
         try:
-            return _at_once(_Call(self, request, replay).reply())
+            return _at_once(call.reply())
         except _Captured:
             return None
+        except Exception as problem:  # whatever an endpoint sends
+            return call.failed(f"{type(problem).__name__}: {self._said(problem)}")
 
     def close(self) -> None:
         """Close the connections."""

@@ -88,7 +88,7 @@ def read_study(name: str) -> dict[str, Any]:
 
 _LOAD_KEYS = {"dataset", "n_items", "path", "rubric"}
 _OTHER_KEYS = ("criteria", "setting", "designs")
-_JUDGE_KEYS = {"spec", "model", "licence", "options", "conditions", "simulated"}
+_JUDGE_KEYS = {"spec", "model", "licence", "options", "conditions", "simulated", "size"}
 _REFERENCE_KEYS = {*_LOAD_KEYS, "criteria", "targets", "rounds", "temperature", "seed"}
 _PLAN_KEYS = {
     *_LOAD_KEYS, "criteria", "setting", "models", "designs", "labels", "readout", "n_options",

@@ -1,5 +1,6 @@
 """The default judge, for real: llama.cpp with SmolLM2 in this process."""
 
+import re
 import subprocess
 import sys
 import urllib.error
@@ -58,6 +59,27 @@ def test_the_same_question_gets_the_same_answer_and_its_prefix_from_the_cache(ju
     assert difference <= 0.02
     (other,) = judge.answer([request((3, 2, 1), "logprobs")])
     assert other.cached_tokens > other.prompt_tokens / 2
+
+
+@pytest.mark.parametrize("prompt_format", ["chat", "plain"])
+@pytest.mark.parametrize("readout", ["logprobs", "score", "feedback"])
+def test_the_tokens_of_a_request_are_those_that_are_sent(judge, readout, prompt_format):
+    ask = request((2, 3, 1), readout, prompt_format=prompt_format)
+    (reply,) = judge.answer([ask])
+    assert len(judge.tokens(ask)) == reply.prompt_tokens
+
+
+def test_a_run_computes_what_it_needs_and_says_so(judge, capsys):
+    items = rb.load("minibench", n_items=10)
+    two = items[items["text_id"].isin(items["text_id"].unique()[:2])]
+    requests = rb.plan(two, rb.shuffled(5, 4), readout="logprobs").sample(frac=1, random_state=1)
+    rb.run(requests, judge, store=":memory:", fresh=True)
+    (line,) = capsys.readouterr().out.splitlines()[-1:]
+    numbers = re.search(
+        r"of ([\d,]+) tokens from the cache, ([\d,]+) computed, ([\d,]+) needed", line
+    )
+    sent, computed, needed = (int(n.replace(",", "")) for n in numbers.groups())
+    assert computed <= 1.04 * needed < sent
 
 
 def test_the_order_of_the_options_reaches_the_model(judge):

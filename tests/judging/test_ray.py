@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -160,11 +161,9 @@ def test_more_actors_than_fit_are_refused(judged):
 
 ALONE = """
 import psutil, rubricnb as rb
-requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="logprobs")
-judge = rb.open_judge("ray:simulated:first-biased", num_actors=1)
-scores = rb.run(requests, judge, ":memory:").score
-judge.close()
-assert scores.equals(rb.run(requests, "simulated:first-biased", ":memory:").score)
+items = rb.load("minibench", n_items=5)
+{page}
+assert judgments.score.equals(rb.run(requests, "simulated:first-biased", ":memory:").score)
 psutil.wait_procs(psutil.Process().children(recursive=True), timeout=20)
 print([p.name() for p in psutil.Process().children(recursive=True)])
 """
@@ -172,10 +171,16 @@ print([p.name() for p in psutil.Process().children(recursive=True)])
 
 def test_without_an_address_ray_starts_here_says_nothing_and_stops(tmp_path):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("RAY_")}
+    environment["RUBRICNB_STORE"] = str(tmp_path / "replies.sqlite")
+    text = (Path(__file__).parents[2] / "book/running-a-study.md").read_text("utf-8")
+    (page,) = re.findall(r"```python\n((?:(?!```).)*ray:simulated.*?)```", text, re.S)
     done = subprocess.run(
-        [sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=300,
+        [sys.executable, "-c", ALONE.format(page=page)],
+        capture_output=True,
+        text=True,
+        timeout=300,
         env=environment,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[-1] == "[]"  # no process of Ray is left

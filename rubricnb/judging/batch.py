@@ -1,0 +1,259 @@
+"""Batch files: half the price at OpenAI, and no connection to hold; also for ``vllm run-batch``.
+
+One line per distinct request, named by its key. What comes back goes into the store, so that `run`
+finds every answer there and asks only for what is missing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any
+
+from rubricnb.frames import Requests
+from rubricnb.judging.contract import Judge, Reply, Request
+from rubricnb.judging.openai import OpenAIJudge
+from rubricnb.judging.registry import open_judge
+from rubricnb.judging.run import rendered, with_readout
+from rubricnb.judging.store import Store
+
+MAX_REQUESTS, MAX_BYTES = 50_000, 200_000_000
+"""What the OpenAI Batch API takes in one file."""
+
+
+def export_batch(
+    requests: Requests | Sequence[Requests],
+    judge: Judge | str,
+    path: str | Path,
+    store: Store | str | Path | None = None,
+) -> list[Path]:
+    """Write a plan's requests as batch files; what the store answers is left out.
+
+    Parameters
+    ----------
+    requests
+        From `plan` or `plan_criteria`; several plans go into the same files.
+    judge
+        An endpoint (``openai:MODEL[@BASE_URL]``); nothing is sent to it. For ``vllm run-batch``
+        open it with ``server="vllm"``, so that no server needs to run.
+    path
+        The file; ``NAME-2.jsonl``, … beside it take what is above the API's limits.
+    store
+        As in `run`.
+
+    Returns
+    -------
+    list of Path
+        The files; none if everything is answered.
+
+    Raises
+    ------
+    ValueError
+        The judge is no endpoint, or a request cannot be put into one call.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import rubricnb as rb
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> tmp = Path(folder.name)
+    >>> requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback")
+    >>> [file] = export_batch(requests, "openai:gpt-4.1", tmp / "batch.jsonl", tmp / "s.sqlite")
+    >>> line = json.loads(file.read_text().splitlines()[0])
+    >>> sorted(line), line["url"], line["body"]["model"]
+    (['body', 'custom_id', 'method', 'url'], '/v1/chat/completions', 'gpt-4.1')
+    >>> folder.cleanup()
+    """
+    endpoint = _endpoint(judge)
+    written: list[Path] = []
+    with ExitStack() as stack:
+        if not isinstance(store, Store):
+            store = stack.enter_context(Store(store))
+        count = size = 0
+        file: IO[bytes] | None = None
+        for request in _unanswered(_requests(requests, endpoint), store):
+            line = json.dumps(_line(endpoint, request)).encode() + b"\n"
+            if file is None or count == MAX_REQUESTS or size + len(line) > MAX_BYTES:
+                written.append(_numbered(Path(path), len(written) + 1))
+                file = stack.enter_context(written[-1].open("wb"))
+                count = size = 0
+            file.write(line)
+            count, size = count + 1, size + len(line)
+    return written
+
+
+def import_batch(
+    requests: Requests | Sequence[Requests],
+    judge: Judge | str,
+    paths: str | Path | Sequence[str | Path],
+    store: Store | str | Path | None = None,
+) -> dict[str, int]:
+    """Read the output and error files of a batch into the store; `run` then finds the answers.
+
+    Files may be partial, come in any order and be read again. A failed request is kept as one and
+    asked by the next `run`.
+
+    Parameters
+    ----------
+    requests, judge, store
+        As they were exported.
+    paths
+        Output and error files; a last line that is cut off is ignored.
+
+    Returns
+    -------
+    dict of str to int
+        ``answered``; ``failed``; ``unfinished`` (a label of several tokens takes another call);
+        ``known`` (answered before, and left as it was); ``missing`` (in none of the files).
+
+    Raises
+    ------
+    ValueError
+        A line that is no answer to a request of this plan by this judge. Nothing is stored then.
+    """
+    endpoint = _endpoint(judge)
+    lines = _index([paths] if isinstance(paths, str | Path) else paths)
+    counts = Counter(dict.fromkeys(("answered", "failed", "unfinished", "known", "missing"), 0))
+    keys = {request.key for request in _requests(requests, endpoint)}
+    if strangers := lines.keys() - keys:
+        path, start = lines[min(strangers)]
+        raise ValueError(
+            f"{path}, byte {start}: {min(strangers)[:80]!r} is no request of this plan by "
+            f"{endpoint.identity}: give the plan, judge and version that were exported"
+        )
+    with ExitStack() as stack:
+        if not isinstance(store, Store):
+            store = stack.enter_context(Store(store))
+        seen: set[str] = set()
+        for request in _requests(requests, endpoint):
+            if request.key not in seen:
+                seen.add(request.key)
+                counts[_take(request, endpoint, lines.get(request.key), store)] += 1
+    return dict(counts)
+
+
+def of_study(name: str, spec: str = "", server: str | None = None) -> tuple[Judge, list[Requests]]:
+    """Return a judge and the plans that a study has for it.
+
+    Parameters
+    ----------
+    name
+        Of ``params/NAME.yml``.
+    spec
+        The judge; default: the study's only endpoint. One that the study does not name is given
+        the plans of all.
+    server
+        What runs the batch, as for `rubricnb.judging.openai.OpenAIJudge`.
+
+    Examples
+    --------
+    >>> judge, plans = of_study("minibench", "openai:gpt-4.1")
+    >>> judge.slug, len(plans) > 1
+    ('gpt-4.1', True)
+    """
+    from rubricnb.judging.study import plans_for, read_study, requests_of
+
+    content = read_study(name)
+    entries = [e for e in content["judges"] if e["spec"] == spec or not spec]
+    entries = [e for e in entries if e["spec"].startswith("openai:")]
+    if not spec and len(entries) != 1:
+        raise ValueError(f"study {name!r} has {len(entries)} endpoints: name one with --judge")
+    entry: dict[str, Any] = entries[0] if entries else {"spec": spec, "model": spec}
+    options = entry.get("options", {}) | ({"server": server} if server else {})
+    judge = open_judge(entry["spec"], **options)
+    return judge, [requests_of(part) for part in plans_for(entry, content["plans"])]
+
+
+def _endpoint(judge: Judge | str) -> Any:
+    endpoint: Any = open_judge(judge) if isinstance(judge, str) else judge
+    if type(endpoint) is not OpenAIJudge:
+        raise ValueError(f"{endpoint.slug} is no endpoint: a batch is for openai:MODEL[@BASE_URL]")
+    return endpoint
+
+
+def _requests(requests: Requests | Sequence[Requests], judge: Any) -> Iterator[Request]:
+    for part in [requests] if isinstance(requests, Requests) else requests:
+        yield from rendered(with_readout(part, judge), judge)
+
+
+def _unanswered(requests: Iterable[Request], store: Store) -> Iterator[Request]:
+    """One request for every key without an answer."""
+    seen: set[str] = set()
+    for request in requests:
+        if request.key not in seen:
+            seen.add(request.key)
+            if not store.answered([request.key], retry_errors=float("inf")):
+                yield request
+
+
+def _line(judge: Any, request: Request) -> dict[str, Any]:
+    constrained = judge.deterministic and request.readout in ("score", "logprobs")
+    if constrained and len(request.slots) > 1:
+        raise ValueError(
+            f"{len(request.slots)} criteria with readout {request.readout!r} take a call each on "
+            f"{judge.server}: ask a running server with rubricnb.run, or choose 'feedback'"
+        )
+    path, body = judge.first_call(request)
+    if judge.server == "vllm" and path != "/chat/completions":
+        raise ValueError(
+            "vllm run-batch knows no plain prompts: ask a running server with rubricnb.run"
+        )
+    return {"custom_id": request.key, "method": "POST", "url": f"/v1{path}", "body": body}
+
+
+def _numbered(path: Path, number: int) -> Path:
+    return path if number == 1 else path.with_stem(f"{path.stem}-{number}")
+
+
+def _index(paths: Sequence[str | Path]) -> dict[str, tuple[Path, int]]:
+    """Where each key's line begins; texts stay in the files."""
+    found: dict[str, tuple[Path, int]] = {}
+    for path in map(Path, paths):
+        start = 0
+        with path.open("rb") as file:
+            for line in file:
+                if key := _key(path, start, line):
+                    found[key] = path, start
+                start += len(line)
+    return found
+
+
+def _key(path: Path, start: int, line: bytes) -> str:
+    try:
+        return str(json.loads(line)["custom_id"]) if line.strip() else ""
+    except (ValueError, KeyError, TypeError):
+        if not line.endswith(b"\n"):
+            return ""  # the download was cut: this request counts as missing
+        raise ValueError(
+            f"{path}, byte {start}: no line of a batch's output, but {line[:60]!r}"
+        ) from None
+
+
+def _take(request: Request, judge: Any, line: tuple[Path, int] | None, store: Store) -> str:
+    """Store one answer; says what became of it."""
+    if store.answered([request.key], retry_errors=float("inf")):
+        return "known"
+    if line is None:
+        return "missing"
+    path, start = line
+    with path.open("rb") as file:
+        file.seek(start)
+        reply = _reply(request, judge, json.loads(file.readline()))
+    if reply is None:
+        return "unfinished"
+    store.put(request.key, judge.slug, reply)
+    return "failed" if reply.finish == "error" else "answered"
+
+
+def _reply(request: Request, judge: Any, line: dict[str, Any]) -> Reply | None:
+    response = line.get("response")
+    response = response if isinstance(response, dict) else {}
+    body = response.get("body")
+    if response.get("status_code") == 200 and isinstance(body, dict):
+        reply: Reply | None = judge.read(request, body)
+        return reply
+    said = line.get("error") or (body or {}).get("error") or response
+    return Reply(request.request_id, "", "error", error=f"in the batch: {said}"[:500])

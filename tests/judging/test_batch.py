@@ -1,0 +1,177 @@
+"""Batch files there and back, against a server that answers every line."""
+
+import json
+import urllib.request
+
+import pytest
+from endpoint import completion, endpoint
+from typer.testing import CliRunner
+
+import rubricnb as rb
+from rubricnb.cli import app
+from rubricnb.judging import batch
+from rubricnb.judging.store import Store
+
+LABEL = [(" 2", {" 2": 0.6, " 1": 0.2, " 3": 0.1, " 4": 0.05, " 5": 0.01})]
+
+
+@pytest.fixture(scope="module")
+def items():
+    return rb.load("minibench", n_items=5)
+
+
+@pytest.fixture
+def plan(items):
+    return rb.plan(items, [rb.balanced(5), rb.fixed(5, 3)], readout="feedback")
+
+
+def sent(file, url, fail=()):
+    """What a provider does with a batch: sends every line's body, and writes two files."""
+    outputs = {200: [], 400: []}
+    for line in map(json.loads, file.read_text().splitlines()):
+        status, body = 200, {"error": {"message": "too long"}}
+        if line["custom_id"] in fail:
+            status = 400
+        else:
+            ask = urllib.request.Request(
+                url.removesuffix("/v1") + line["url"],
+                json.dumps(line["body"]).encode(),
+                {"Content-Type": "application/json"},
+                method=line["method"],
+            )
+            with urllib.request.urlopen(ask) as answer:
+                body = json.load(answer)
+        response = {"status_code": status, "request_id": "r", "body": body}
+        outputs[status].append(
+            {"id": "b", "custom_id": line["custom_id"], "response": response, "error": None}
+        )
+    for status, name in ((200, "output"), (400, "error")):
+        text = "".join(json.dumps(o) + "\n" for o in reversed(outputs[status]))  # in any order
+        file.with_name(f"{name}.jsonl").write_text(text)
+    return file.with_name("output.jsonl"), file.with_name("error.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("readout", "answer", "owner"),
+    [
+        ("feedback", completion("Fine. [RESULT] 2"), "someone"),
+        ("score", completion('{"RESULT": "2"}'), "someone"),
+        ("logprobs", completion("[RESULT] 2", tops=[("[RESULT]", {}), *LABEL]), "someone"),
+        ("score", completion(" 2"), "vllm"),
+        ("logprobs", completion(" 2", tops=LABEL), "vllm"),
+    ],
+)
+def test_after_a_round_trip_the_run_asks_nothing(items, tmp_path, readout, answer, owner):
+    plan = rb.plan(items, [rb.balanced(5), rb.fixed(5, 3)], readout=readout)
+    with endpoint(lambda payload, headers: (200, answer, {}), owner) as (url, received):
+        spec = f"openai:m@{url}"
+        asked = rb.run(plan, spec, store=":memory:")
+        [file] = rb.export_batch(plan, spec, tmp_path / "b.jsonl")
+        lines = file.read_text().splitlines()
+        assert len({json.loads(line)["custom_id"] for line in lines}) == len(lines)
+        assert len(lines) == asked["key"].nunique()
+        files = sent(file, url)
+        counts = rb.import_batch(plan, spec, files)
+        before = len(received)
+        judgments = rb.run(plan, spec)
+        assert len(received) == before
+        assert rb.export_batch(plan, spec, tmp_path / "again.jsonl") == []
+    assert counts["answered"] == len(lines)
+    assert sum(counts.values()) == len(lines)
+    assert judgments.drop(columns="seconds").equals(asked.drop(columns="seconds"))
+
+
+def test_partial_files_and_failed_lines_leave_the_rest_to_the_run(plan, tmp_path):
+    good = completion("Fine. [RESULT] 2")
+    with endpoint(lambda payload, headers: (200, good, {})) as (url, received):
+        spec = f"openai:m@{url}"
+        [file] = rb.export_batch(plan, spec, tmp_path / "b.jsonl")
+        keys = [json.loads(line)["custom_id"] for line in file.read_text().splitlines()]
+        output, error = sent(file, url, fail=keys[:3])
+        whole = output.read_bytes()
+        cut = whole.splitlines(keepends=True)[20]
+        output.write_bytes(whole[: whole.index(cut) + 100])  # the download broke off
+        counts = rb.import_batch(plan, spec, [error, output])
+        n = len(keys)
+        assert {k: v for k, v in counts.items() if v} == {
+            "answered": 20, "failed": 3, "missing": n - 23,
+        }  # fmt: skip
+        output.write_bytes(whole)
+        again = rb.import_batch(plan, spec, output)
+        assert (again["known"], again["answered"], again["missing"]) == (20, n - 23, 3)
+        before = len(received)
+        assert (rb.run(plan, spec)["status"] == "ok").all()
+        assert len(received) - before == 3
+
+
+def test_lines_of_another_study_are_refused_and_nothing_of_the_file_is_kept(items, plan, tmp_path):
+    good = completion("Fine. [RESULT] 2")
+    with endpoint(lambda payload, headers: (200, good, {})) as (url, _):
+        spec = f"openai:m@{url}"
+        other = rb.plan(items, rb.balanced(5), readout="feedback", temperature=1.0)
+        output, _ = sent(rb.export_batch([plan, other], spec, tmp_path / "b.jsonl")[0], url)
+        with pytest.raises(ValueError, match=r"is no request of this plan by http.* m"):
+            rb.import_batch(plan, spec, output)
+        with Store() as store:
+            assert len(store) == 0
+        assert rb.import_batch([plan, other], spec, output)["answered"] > len(items) * 10
+        output.write_text('{"this": "is no answer"}\n')
+        with pytest.raises(ValueError, match=r"output\.jsonl, byte 0: no line of a batch"):
+            rb.import_batch(plan, spec, output)
+
+
+def test_files_are_split_at_the_limits_of_the_api(plan, tmp_path, monkeypatch):
+    monkeypatch.setattr(batch, "MAX_REQUESTS", 20)
+    files = rb.export_batch(plan, "openai:gpt-4.1", tmp_path / "b.jsonl")
+    assert [f.name for f in files] == ["b.jsonl", "b-2.jsonl", "b-3.jsonl"]
+    sizes = [f.stat().st_size for f in files]
+    lines = [line for f in files for line in f.read_text().splitlines()]
+    assert len(lines) == 60
+    monkeypatch.setattr(batch, "MAX_REQUESTS", 50_000)
+    monkeypatch.setattr(batch, "MAX_BYTES", max(sizes))
+    files = rb.export_batch(plan, "openai:gpt-4.1", tmp_path / "c.jsonl")
+    assert all(f.stat().st_size <= max(sizes) for f in files)
+    assert [line for f in files for line in f.read_text().splitlines()] == lines
+
+
+def test_what_one_call_cannot_ask_is_said_before_anything_is_written(items, tmp_path):
+    vllm = rb.open_judge("openai:m@http://127.0.0.1:9/v1", server="vllm")
+    several = rb.plan_criteria(rb.load("minibench", n_items=15), rb.balanced(3), readout="logprobs")
+    plain = rb.plan(items, rb.balanced(5), readout="score", prompt_format="plain")
+    for plan, why in ((several, "take a call each"), (plain, "no plain prompts")):
+        with pytest.raises(ValueError, match=why):
+            rb.export_batch(plan, vllm, tmp_path / "b.jsonl")
+    with pytest.raises(ValueError, match="simulated:unbiased is no endpoint"):
+        rb.export_batch(several, "simulated:unbiased", tmp_path / "b.jsonl")
+    assert not (tmp_path / "b.jsonl").exists()
+
+
+def test_a_label_of_several_tokens_is_left_to_the_run(items, tmp_path):
+    plan = rb.plan(items, rb.single(range(1, 6)), readout="logprobs", labels="roman")
+    answer = completion(" i", tops=[(" i", {" i": 0.9, " v": 0.1})])
+    with endpoint(lambda payload, headers: (200, answer, {}), "vllm") as (url, _):
+        spec = f"openai:m@{url}"
+        output, _ = sent(rb.export_batch(plan, spec, tmp_path / "b.jsonl")[0], url)
+        assert rb.import_batch(plan, spec, output)["unfinished"] == 5
+
+
+def test_the_command_line_goes_there_and_back(tmp_path):
+    good = completion('{"RESULT": "2"}')
+    study = tmp_path / "params/mine.yml"
+    study.parent.mkdir()
+    with endpoint(lambda payload, headers: (200, good, {})) as (url, _):
+        study.write_text(
+            f"judges: [{{spec: 'openai:m@{url}', model: m, licence: none}}]\n"
+            "plans: [{dataset: minibench, n_items: 5, designs: ['balanced(5)'], readout: score}]\n"
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("RUBRICNB_RESULTS", str(tmp_path / "results"))
+            run = CliRunner()
+            exported = run.invoke(app, ["batch", "export", "mine", str(tmp_path / "b.jsonl")])
+            assert exported.output.endswith("b.jsonl: 50 requests\n")
+            output, error = map(str, sent(tmp_path / "b.jsonl", url))
+            assert run.invoke(app, ["batch", "import", "mine", output, error]).output == (
+                "50 answered\n"
+            )
+            again = run.invoke(app, ["batch", "export", "mine", str(tmp_path / "c.jsonl")])
+            assert again.output == "nothing to ask: every answer is stored\n"
