@@ -29,7 +29,7 @@ PARSER = 1
 
 VARIANTS = ("standard", "criteria-reversed", "levels-reversed", "paraphrased")
 _BUNDLED = Path(__file__).parent / "bundles"
-_QUOTE_CHARACTERS, _REASON_CHARACTERS = 160, 120  # a small judge would not find an end
+_QUOTE_CHARACTERS, _REASON_CHARACTERS = 120, 100  # a small judge would not find an end
 
 
 class LockError(ValueError):
@@ -320,16 +320,17 @@ def answer_schema(bundle: Bundle) -> dict[str, Any]:
 
 
 def answer_tokens(bundle: Bundle) -> int:
-    """Return how many tokens an answer may have: what the schema allows, at two characters each.
+    """Return how many tokens an answer may have: what the schema allows, at one character each.
 
     Examples
     --------
     >>> answer_tokens(load_bundle("minibench"))
-    1244
+    1825
     """
-    quotes = bundle.min_evidence * (_QUOTE_CHARACTERS // 2 + 20)
-    reasons = 2 * (_REASON_CHARACTERS // 2 + 20)
-    return 12 * len(bundle.checklist) + len(bundle.traits) * (quotes + reasons) + 20
+    keys = 25  # tokens around a string: its name, quotation marks, brackets, white space
+    quotes = bundle.min_evidence * (_QUOTE_CHARACTERS + keys)
+    reasons = 2 * (_REASON_CHARACTERS + keys)
+    return 15 * len(bundle.checklist) + len(bundle.traits) * (quotes + reasons) + keys
 
 
 def record(properties: Mapping[str, Any]) -> dict[str, Any]:
