@@ -35,6 +35,8 @@ _PUBLIC = {
         "position_counts",
         "neighbour_counts",
     ],
+    "judging.review": ["write_references", "with_references"],
+    "auditing": ["audit"],
     "judging": ["plan", "plan_criteria", "estimate", "open_judge", "run", "recorded", "simulate"],
     "statistics": [
         "position_bias",
