@@ -46,6 +46,8 @@ _PUBLIC = {
         "recorded",
         "simulate",
     ],
+    "judging.review": ["write_references", "with_references"],
+    "auditing": ["audit"],
     "statistics": [
         "position_bias",
         "score_position",

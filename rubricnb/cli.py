@@ -191,6 +191,33 @@ def import_batch(
         typer.echo(", ".join(f"{number:,} {what}" for what, number in counts.items() if number))
 
 
+@app.command()
+def audit(
+    judge: Annotated[str, typer.Option(help="Whom to audit: embedded, openai:MODEL, …")],
+    data: Annotated[str, typer.Option(help="A dataset, or csv.")] = "minibench",
+    path: Annotated[Path | None, typer.Option(help="csv: your file of items.")] = None,
+    rubric: Annotated[Path | None, typer.Option(help="csv: your file of rubrics.")] = None,
+    n_items: Annotated[int | None, typer.Option(help="Draw so many items; default: all.")] = None,
+    readout: Annotated[str, typer.Option(help="auto, feedback, score or logprobs.")] = "auto",
+    temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Of the draw and of the sampling.")] = 0,
+    output: Annotated[Path, typer.Option(help="The page to write.")] = Path("audit.html"),
+    cost: Annotated[bool, typer.Option("--cost", help="Only say what it would cost.")] = False,
+) -> None:
+    """Audit a judge: one page on what moves its scores that should not. Resumes when stopped."""
+    import rubricnb as rb
+    from rubricnb.auditing import audit_cost
+
+    with _errors():
+        items = rb.load(data, n_items, seed, path, rubric)
+        typer.echo(_cost_line(audit_cost(judge, items, readout)))
+        if cost:
+            return
+        found = rb.audit(judge, items, output, readout=readout, temperature=temperature, seed=seed)
+        typer.echo("\n".join(found["sentence"]))
+        typer.echo(f"written: {output}")
+
+
 @contextmanager
 def _errors() -> Iterator[None]:
     """Show what the user can mend as one message, without a traceback of ours."""
@@ -199,6 +226,17 @@ def _errors() -> Iterator[None]:
     except (ValueError, OSError, RuntimeError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from None
+
+
+def _cost_line(cost: Any) -> str:
+    sums = cost[["calls", "prompt_tokens", "completion_tokens"]].sum()
+    known = [
+        f"about {value:,.{digits}f} {unit}"
+        for name, unit, digits in (("hours", "hours", 1), ("price", "US dollars", 2))
+        if (value := cost[name].sum(skipna=False)) > 0
+    ]
+    tokens = f"about {sums.prompt_tokens:,} tokens in and {sums.completion_tokens:,} out"
+    return f"{sums.calls:,} calls, {', '.join([tokens, *known])}"
 
 
 def _table(frame: Any) -> str:

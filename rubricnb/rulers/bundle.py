@@ -29,7 +29,7 @@ PARSER = 1
 
 VARIANTS = ("standard", "criteria-reversed", "levels-reversed", "paraphrased")
 _BUNDLED = Path(__file__).parent / "bundles"
-_QUOTE_CHARACTERS, _REASON_CHARACTERS = 240, 160
+_QUOTE_CHARACTERS, _REASON_CHARACTERS = 120, 100  # a small judge would not find an end
 
 
 class LockError(ValueError):
@@ -300,7 +300,7 @@ def answer_schema(bundle: Bundle) -> dict[str, Any]:
     ['checklist', 'evidence', 'boundary']
     """
     quote = record({
-        "sent_id": {"type": "integer", "minimum": 1},
+        "sent_id": {"type": "integer", "minimum": 1, "maximum": 999},
         "quote": {"type": "string", "maxLength": _QUOTE_CHARACTERS},
     })  # fmt: skip
     quotes = {
@@ -317,6 +317,20 @@ def answer_schema(bundle: Bundle) -> dict[str, Any]:
         "evidence": record({t.id: quotes for t in bundle.traits}),
         "boundary": record({t.id: boundary for t in bundle.traits}),
     })  # fmt: skip
+
+
+def answer_tokens(bundle: Bundle) -> int:
+    """Return how many tokens an answer may have: what the schema allows, at one character each.
+
+    Examples
+    --------
+    >>> answer_tokens(load_bundle("minibench"))
+    1825
+    """
+    keys = 25  # tokens around a string: its name, quotation marks, brackets, white space
+    quotes = bundle.min_evidence * (_QUOTE_CHARACTERS + keys)
+    reasons = 2 * (_REASON_CHARACTERS + keys)
+    return 15 * len(bundle.checklist) + len(bundle.traits) * (quotes + reasons) + keys
 
 
 def record(properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from rubricnb.judging.contract import Reply, Request
-from rubricnb.rulers.bundle import Bundle, answer_schema, record
+from rubricnb.rulers.bundle import Bundle, answer_schema, answer_tokens, record
 from rubricnb.rulers.compile import Compilation, Criteria, json_request, parse, rubric_text
 from rubricnb.rulers.evidence import Quote, count_valid, split_units, verify_quotes
 from rubricnb.rulers.scoring import is_tie, score
@@ -193,8 +193,8 @@ def _score_request(case: Case) -> Request:
         n_items=len(bundle.checklist),
         min_evidence=bundle.min_evidence,
     )  # fmt: skip
-    tokens = 12 * len(bundle.checklist) + len(bundle.traits) * (120 * bundle.min_evidence + 160)
-    return case.request(prompt, answer_schema(bundle), tokens, [t.name for t in bundle.traits])
+    about = [t.name for t in bundle.traits]
+    return case.request(prompt, answer_schema(bundle), answer_tokens(bundle), about)
 
 
 def _read_score(case: Case, reply: Reply) -> Outcome:

@@ -125,21 +125,21 @@ class SimulatedGrader:
         if "rationale" in asked:
             document["rationale"] = "A simulated grader gives no reasons."
         if "score" in asked:
-            return document | {"score": self._bare(request, 0, asked["score"]["enum"])}
-        scores = asked["scores"]["properties"]
+            return document | {"score": self._bare(request, 0, asked["score"]["enum"], "trait")}
+        scores, seen = asked["scores"]["properties"], "text" if document else "evidence"
         return document | {
             "scores": {
-                name: self._bare(request, request.criteria.index(name), scores[name]["enum"])
+                name: self._bare(request, request.criteria.index(name), scores[name]["enum"], seen)
                 for name in scores
             }
         }
 
-    def _bare(self, request: Request, trait: int, levels: Sequence[int]) -> int:
+    def _bare(self, request: Request, trait: int, levels: Sequence[int], seen: str) -> int:
         """A score without a checklist: hedged, and pulled to the level shown first."""
         order = request.ordering
         first = 2 * (order[0] - 1) / (len(order) - 1) - 1 if len(order) > 1 else 0.0
         hedged = 0.5 + self.hedging * (self.quality(request, trait) - 0.5)
-        noise = self._normal(request, "bare", request.text_id, request.criteria[trait])
+        noise = self._normal(request, seen, request.text_id, request.criteria[trait], "bare")
         value = hedged + self.order_pull * first + self.holistic_error * noise
         return int(np.clip(np.floor(1 + (len(levels) - 1) * value + 0.5), 1, len(levels)))
 

@@ -1,0 +1,198 @@
+"""What graded scores say, against sklearn, loops and planted truths."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rubricnb as rb
+from rubricnb.rulers import (
+    Calibrator,
+    SimulatedGrader,
+    calibrated,
+    features,
+    grade,
+    invariance,
+    label_agreement,
+    load_bundle,
+    verification,
+)
+
+
+def essays(n=600, seed=0, hedging=1.0, prefix="e", n_traits=4):
+    """Scores and items of simulated essays on six levels, in the columns of `grade`."""
+    rng = np.random.default_rng(seed)
+    quality = rng.standard_normal(n)
+    label = np.clip(np.round(3.5 + 1.1 * quality + 0.3 * rng.standard_normal(n)), 1, 6)
+    traits = 3 + hedging * (quality[:, None] + 0.6 * rng.standard_normal((n, n_traits)))
+    traits = np.clip(np.round(traits), 1, 6)
+    scores = pd.DataFrame({
+        "item_id": [f"{prefix}{k}" for k in range(n)],
+        "cluster_id": [f"{prefix}{k}" for k in range(n)],
+        "text_id": [f"{prefix}{k}" for k in range(n)],
+        "judge": "simulated", "method": "rulers", "criterion": "holistic", "ordering": "6-1",
+        "n_options": 6,
+        "score": traits.mean(axis=1), "score_ungated": traits.mean(axis=1),
+        **{f"trait_{k + 1}": traits[:, k] for k in range(n_traits)},
+        **{f"ungated_{k + 1}": traits[:, k] for k in range(n_traits)},
+        **{f"invalid_{k + 1}": rng.binomial(2, 0.1, n) / 2 for k in range(n_traits)},
+    })  # fmt: skip
+    return scores, pd.DataFrame({"item_id": scores.item_id, "human": label})
+
+
+def test_kappa_is_that_of_the_labels_that_a_draw_predicts():
+    scores, items = essays()
+    labels = calibrated(scores, items, seed=3)
+    table = label_agreement(scores, items, n_draws=1, seed=3)
+    assert len(labels) == 400
+    expected = rb.quadratic_weighted_kappa(labels.label, labels.human)
+    assert table.qwk[0] == pytest.approx(expected)
+    assert table.mae[0] == pytest.approx((labels.label - labels.human).abs().mean())
+
+
+def test_the_calibrator_in_between_is_ours():
+    scores, items = essays()
+    labels = calibrated(scores, items, seed=3)
+    phi = features(scores)
+    train = ~phi.index.isin(labels.item_id)
+    own = Calibrator().fit(phi[train], items.human.to_numpy()[train])
+    np.testing.assert_array_equal(own.predict(phi[~train]), labels.label)
+
+
+def test_a_draw_is_stratified_and_leaves_no_cluster_on_both_sides():
+    scores, items = essays()
+    scores["cluster_id"] = [f"c{k // 3}" for k in range(600)]
+    labels = calibrated(scores, items, n_calibration=150)
+    test = set(labels.cluster_id)
+    train = scores[~scores.item_id.isin(labels.item_id)]
+    assert not test & set(train.cluster_id)
+    assert len(train) == 150
+    drawn = items.set_index("item_id").human[train.item_id]
+    assert abs(drawn.mean() - items.human.mean()) < 0.1
+
+
+def test_the_interval_covers_what_other_essays_and_draws_would_say():
+    covered = []
+    truth = np.mean([
+        label_agreement(*essays(2_000, seed), n_draws=3, n_calibration=100).qwk[0]
+        for seed in range(1_000, 1_010)
+    ])  # fmt: skip
+    for seed in range(60):
+        table = label_agreement(*essays(400, seed), n_draws=8, n_calibration=100)
+        covered.append(table.qwk_low[0] <= truth <= table.qwk_high[0])
+    assert np.mean(covered) >= 0.85
+    assert (table.qwk_sd_draws > 0).all()
+
+
+def test_central_tendency_is_seen_and_the_map_undoes_it():
+    table = label_agreement(
+        *essays(hedging=0.3), ["none", "isotonic", "quantile"], n_draws=10
+    ).set_index("calibration")
+    assert table.sd_ratio["none"] < 0.6
+    assert table.middle["none"] > table.middle_human["none"]
+    assert abs(table.sd_ratio["quantile"] - 1) < 0.1
+    assert table.wasserstein["quantile"] < 0.2 < table.wasserstein["none"]
+    assert table.qwk["quantile"] > table.qwk["none"]
+
+
+def test_measures_of_uncalibrated_labels_match_scipy():
+    from scipy import stats
+
+    scores, items = essays(300)
+    row = label_agreement(scores, items, "none").iloc[0]
+    label = np.clip(np.floor(scores.score + 0.5), 1, 6)
+    assert row.n_calibration == row.n_draws == 0
+    assert row.qwk == pytest.approx(rb.quadratic_weighted_kappa(label, items.human))
+    assert row.rho == pytest.approx(stats.spearmanr(label, items.human).statistic)
+    assert row.wasserstein == pytest.approx(stats.wasserstein_distance(label, items.human))
+    assert row.sd_ratio == pytest.approx(label.std(ddof=0) / items.human.std(ddof=0))
+    assert row.middle == pytest.approx(label.isin([3, 4]).mean())
+
+
+def test_a_calibration_is_carried_to_another_set_and_scale():
+    scores, items = essays(500, 1)
+    other, rated = essays(500, 2, prefix="f", n_traits=2)
+    carried = label_agreement(scores, items, trained_on=(other, rated), n_draws=10)
+    at_home = label_agreement(scores, items, n_draws=10)
+    assert carried.n_items[0] == 500
+    assert 0.4 < carried.qwk[0] <= at_home.qwk[0] + 0.02
+    five = other.assign(n_options=5), rated.assign(human=1 + (rated.human - 1) * 4 / 5)
+    shrunk = label_agreement(scores, items, trained_on=five, n_draws=10)
+    assert shrunk.qwk[0] == pytest.approx(carried.qwk[0], abs=0.02)
+
+
+def test_without_verification_the_gate_and_the_quotes_count_for_nothing():
+    scores, items = essays()
+    gated = scores.assign(
+        **{f"trait_{k}": scores[f"trait_{k}"].clip(upper=3) for k in (1, 2, 3, 4)}
+    )
+    gated["score"] = gated[["trait_1", "trait_2", "trait_3", "trait_4"]].mean(axis=1)
+    assert set(features(gated, verified=False)) == {f"ungated_{k}" for k in (1, 2, 3, 4)}
+    with_gate, without = (
+        label_agreement(gated, items, n_draws=5, verified=v).qwk[0] for v in (True, False)
+    )
+    assert without > with_gate
+    averaged = features(gated, mean=True)
+    assert list(averaged) == ["trait", "invalid"]
+
+
+def test_too_few_items_are_nan_with_a_reason():
+    scores, items = essays(15)
+    row = label_agreement(scores, items).iloc[0]
+    assert np.isnan(row.qwk)
+    assert "15 items leave 7 for calibration" in row.reason
+    constant = label_agreement(*essays(60)[:1], essays(60)[1].assign(human=3.0)).iloc[0]
+    assert np.isnan(constant.qwk)
+    assert "labels are 3" in constant.reason
+
+
+def test_what_the_judge_left_unscored_is_counted():
+    scores, items = essays(300)
+    lost = scores.item_id.isin([f"e{k}" for k in range(20)])
+    columns = [c for c in scores if c.startswith(("score", "trait", "ungated", "invalid"))]
+    scores.loc[lost, columns] = np.nan
+    row = label_agreement(scores, items, n_draws=3).iloc[0]
+    assert row.n_unscored == 20
+    assert 0.3 < row.qwk < 1
+
+
+def test_bad_arguments_are_named():
+    scores, items = essays(60)
+    with pytest.raises(ValueError, match="unknown calibration 'platt'"):
+        label_agreement(scores, items, "platt")
+    with pytest.raises(ValueError, match="items lack the column 'human'"):
+        label_agreement(scores, items[["item_id"]])
+    with pytest.raises(ValueError, match="scores lack the columns trait_1"):
+        features(items)
+
+
+def test_invariance_is_the_mean_variance_within_items():
+    rng = np.random.default_rng(0)
+    n, reads = 400, 4
+    scores = pd.DataFrame({
+        "item_id": np.repeat([f"i{k}" for k in range(n)], reads),
+        "cluster_id": np.repeat([f"i{k}" for k in range(n)], reads),
+        "ordering": "5-1",
+        "score": np.repeat(rng.normal(3, 1, n), reads) + rng.normal(0, 0.5, n * reads),
+    })  # fmt: skip
+    row = invariance(scores, by=[]).iloc[0]
+    loop = np.mean([g.score.var(ddof=1) for _, g in scores.groupby("item_id")])
+    assert row.variance == pytest.approx(loop)
+    assert row.variance_low < 0.25 < row.variance_high
+    assert row.sd == pytest.approx(np.sqrt(loop))
+    once = invariance(scores.drop_duplicates("item_id"), by=[]).iloc[0]
+    assert np.isnan(once.variance)
+    assert "asked" not in once.reason
+    assert "read once" in once.reason
+
+
+def test_verification_rates_recover_what_was_planted():
+    items = rb.load("minibench")
+    judge = SimulatedGrader(invented=0.2, misplaced=0.1, short=0.05)
+    found = grade(items, load_bundle("minibench"), judge, store=":memory:")
+    table = verification(found.evidence, by=[]).set_index("status")
+    planted = {"not found": 0.2, "wrong unit": 0.1, "too short": 0.05, "verified": 0.65}
+    for status, share in planted.items():
+        assert abs(table.share[status] - share) < 4 * np.sqrt(share * (1 - share) / 360), status
+        assert table.share_low[status] <= table.share[status] <= table.share_high[status]
+    assert table.share.sum() == pytest.approx(1)
+    assert table.n_texts.iloc[0] == 60

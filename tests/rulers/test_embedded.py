@@ -1,0 +1,52 @@
+"""RULERS on the default judge, for real: two short texts, a bundle of six items."""
+
+from dataclasses import replace
+
+import pytest
+
+import rubricnb as rb
+from rubricnb.judging.embedded import EmbeddedJudge
+from rubricnb.rulers import grade, load_bundle, score
+
+BUNDLE = load_bundle("minibench")
+SIX = replace(
+    BUNDLE,
+    name="six",
+    traits=BUNDLE.traits[:2],
+    checklist=tuple(c for t in BUNDLE.traits[:2] for c in BUNDLE.of_trait(t)[:3]),
+)
+
+
+@pytest.fixture(scope="module")
+def grades():
+    items = rb.load("minibench", n_items=6)
+    judge = EmbeddedJudge(context=4096, threads=1)
+    try:
+        return grade(items, SIX, judge, store=":memory:")
+    finally:
+        judge.close()
+
+
+def test_every_item_is_decided_and_every_trait_has_its_quotes(grades):
+    assert len(SIX.checklist) == 6
+    assert (grades.scores.status == "ok").all(), grades.scores.reason.unique()
+    assert len(grades.scores) == 6
+    assert len(grades.decisions) == 2 * 6
+    assert set(grades.decisions.decision) <= {0, 1, 2}
+    assert len(grades.evidence) == 2 * 2 * 2
+
+
+def test_the_scores_follow_from_the_decisions(grades):
+    for (text_id, trait), rows in grades.decisions.groupby(["text_id", "trait"], observed=True):
+        row = grades.scores.set_index(["text_id", "criterion"]).loc[(text_id, trait)]
+        assert row.score_ungated == score(rows.decision.tolist(), 5)
+        assert row.score <= row.score_ungated
+
+
+def test_what_is_verified_stands_in_the_text(grades):
+    texts = rb.load("minibench", n_items=6).set_index("text_id").response
+    for quote in grades.evidence.itertuples():
+        if quote.status == "verified":
+            assert quote.text in texts[quote.text_id].iloc[0]
+        if quote.status == "not found":
+            assert quote.text == ""

@@ -1,0 +1,69 @@
+"""The simulated grader: every weakness it is given is there, and nothing else."""
+
+import numpy as np
+import pytest
+
+import rubricnb as rb
+from rubricnb.rulers import SimulatedGrader, grade, load_bundle
+
+ITEMS = rb.load("minibench")
+BUNDLE = load_bundle("minibench")
+EXACT = {
+    "human_weight": 1, "severity": 0, "text_error": 0, "trait_error": 0, "item_error": 0,
+    "holistic_error": 0, "difficulty": 0, "hedging": 1, "order_pull": 0, "invented": 0,
+    "misplaced": 0, "short": 0,
+}  # fmt: skip
+
+
+def graded(methods, n_items=60, **parameters):
+    items = rb.load("minibench", n_items=n_items)
+    judge = SimulatedGrader(**EXACT | parameters)
+    return grade(items, BUNDLE, judge, methods, store=":memory:"), items
+
+
+def test_without_weaknesses_bare_scores_are_peoples():
+    found, items = graded(["dhs", "mts", "autoscore"])
+    human = items.set_index("item_id").human
+    assert (found.scores.score.to_numpy() == human[found.scores.item_id].to_numpy()).all()
+
+
+def test_without_weaknesses_decisions_round_the_quality_and_quotes_hold():
+    found, items = graded("rulers")
+    human = items.set_index(["text_id", "criterion"]).human
+    for row in found.decisions.itertuples():
+        quality = (human[(row.text_id, row.trait)] - 1) / 4
+        assert row.decision == min(2, np.floor(2 * quality + 0.5))
+    assert (found.evidence.status == "verified").all()
+
+
+def test_hedging_shrinks_bare_scores_and_spares_the_checklist():
+    plain, _ = graded(["dhs", "rulers"])
+    hedged, _ = graded(["dhs", "rulers"], hedging=0.5)
+    sd = [f.scores.groupby("method", observed=True).score.std() for f in (plain, hedged)]
+    assert sd[1]["dhs"] < 0.65 * sd[0]["dhs"]
+    assert sd[1]["rulers"] == sd[0]["rulers"]
+
+
+def test_a_checklist_of_ones_own_adds_noise_only_if_wordings_differ_in_difficulty():
+    for difficulty, same in ((0.0, True), (0.8, False)):
+        found, _ = graded(["rulers", "rulers-unlocked"], difficulty=difficulty)
+        by_method = found.scores.pivot(index="item_id", columns="method", values="score_ungated")
+        assert (by_method["rulers"] == by_method["rulers-unlocked"]).all() == same
+
+
+@pytest.mark.parametrize("n_items", [15, 30])
+def test_an_answer_hangs_on_nothing_else_that_is_asked(n_items):
+    judge = SimulatedGrader()
+    few = rb.load("minibench", n_items=15)
+    alone = grade(few, BUNDLE, judge, store=":memory:").scores
+    among = grade(rb.load("minibench", n_items=n_items), BUNDLE, judge, store=":memory:").scores
+    merged = alone.merge(among, on="item_id", suffixes=("", "_among"))
+    assert len(merged) == 15
+    assert (merged.score == merged.score_among).all()
+
+
+def test_another_seed_is_another_judge_of_another_identity():
+    one, other = SimulatedGrader(), SimulatedGrader(seed=1)
+    assert one.identity != other.identity
+    scores = [grade(ITEMS[:30], BUNDLE, j, store=":memory:").scores.score for j in (one, other)]
+    assert (scores[0] != scores[1]).any()
