@@ -34,7 +34,7 @@ def sides(
     """
     (value_a, part_a), (value_b, part_b) = _split(a), _split(b)
     column = compared_column(judgments, value_a, value_b)
-    names = [name for name in grouping(judgments, by) if name != column]
+    names = grouping(judgments, by, without=[column])
     slim = judgments[list(dict.fromkeys([*names, column, *read_columns(judgments, value)]))]
     for key, part in groups(slim, names):
         label = part[column].to_numpy()

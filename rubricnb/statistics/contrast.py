@@ -25,6 +25,7 @@ from rubricnb.statistics._reads import (
     Reads,
     Value,
     by_cluster,
+    combine,
     copies,
     item_means,
     require,
@@ -71,7 +72,10 @@ def strategy_contrast(
           ``p_equivalent`` (TOST, ±0.02);
         * ``paper_low, paper_high``: the paper's paired item percentile bootstrap (2,000 resamples;
           ``n_undefined`` dropped). It is too narrow where items share a text;
-        * ``delta_rho`` and ``delta_r_macro`` (mean over criteria) with ``_low, _high, _p``;
+        * ``delta_rho`` and ``delta_r_macro`` (mean over criteria) with ``_low, _high, _p``; in
+          Setting 2 also ``paper_macro_low, paper_macro_high``: the paper's paired percentile
+          bootstrap of the latter over texts (2,000 resamples), too narrow where texts share a
+          cluster;
         * ``r_single_a, r_single_b``: r of one read, averaged over the strategy's reads, and
           ``delta_single`` with ``_low, _high, _p``: like for like, without averaging;
         * ``k_effective_a, k_effective_b``: variance of one read over variance of the mean, within
@@ -85,9 +89,9 @@ def strategy_contrast(
 
     Notes
     -----
-    arXiv:2602.02219v2, §4.4, §5.2, Table 3. ``k_effective`` takes the variance of one read from the
-    side that shows several orderings, since repeats of one ordering cannot show it. Near 1 it is
-    firm; a value near the number of reads needs some hundred items.
+    arXiv:2602.02219v2, §4.4, §5.2, §5.5, Tables 3 and 6. ``k_effective`` takes the variance of one
+    read from the side that shows several orderings, since repeats of one ordering cannot show it.
+    Near 1 it is firm; a value near the number of reads needs some hundred items.
 
     Examples
     --------
@@ -136,6 +140,11 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame, seed: int) -> dict[str, A
     row |= {"paper_low": paper_low, "paper_high": paper_high, "n_undefined": undefined}
     row |= _named("delta_rho", *_delta_rho(x, y, cluster))
     row |= _named("delta_r_macro", *_delta_macro(x, y, cluster, criterion))
+    if a.criteria is not None:
+        text = combine(
+            a.items[c].iloc[rows_a][used] for c in ("dataset", "item_id") if c in a.items
+        )
+        row |= _papers_macro(x, y, text, criterion, seed)
     row |= _single_reads(value_a[used], value_b[used], y, cluster)
     row |= effective_reads(a, b, reasons)
     return row | {"reason": "; ".join(reasons)}
@@ -213,6 +222,17 @@ def _delta_macro(
         return delta, UNDEFINED
     left = correlation(total - parts).mean(axis=2)
     return delta, jackknife_t(delta, left[:, 0] - left[:, 1])
+
+
+def _papers_macro(
+    x: FloatArray, y: FloatArray, text: IntArray, criterion: IntArray, seed: int
+) -> dict[str, float]:
+    """Interval of the macro difference (v2, Table 6): texts drawn once for all correlations."""
+    parts = np.stack([per_criterion(side, y, text, criterion)[0] for side in x], axis=1)
+    weights = bootstrap_weights(len(parts), PAPER_RESAMPLES, np.random.default_rng(seed))
+    r = np.concatenate([correlation(np.tensordot(w, parts, axes=1)) for w in weights])
+    low, high = percentile_interval((r[:, 0] - r[:, 1]).mean(axis=1))
+    return {"paper_macro_low": low, "paper_macro_high": high}
 
 
 def _single_reads(

@@ -90,7 +90,7 @@ def criterion_order(
     """
     needed = ["item_id", "cluster_id", "criterion", "criterion_position", value]
     require(judgments, needed, "judgments")
-    names = [name for name in grouping(judgments, by) if name != "criterion"]
+    names = grouping(judgments, by, without=["criterion"])
     extra = ["dataset"] if "dataset" in judgments else []
     slim = judgments[list(dict.fromkeys([*names, *extra, *needed]))]
     rows = []

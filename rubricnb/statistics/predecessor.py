@@ -73,7 +73,7 @@ def predecessor_effects(
         "request_id", "item_id", "cluster_id", "criterion", "criterion_position", value,
     ]  # fmt: skip
     require(judgments, needed, "judgments")
-    names = [name for name in grouping(judgments, by) if name != "criterion"]
+    names = grouping(judgments, by, without=["criterion"])
     extra = ["dataset"] if "dataset" in judgments else []
     slim = judgments[list(dict.fromkeys([*names, *extra, *needed]))]
     rows = []

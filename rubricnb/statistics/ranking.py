@@ -219,7 +219,7 @@ def _design_groups(
 ) -> Iterator[tuple[dict[str, Any], dict[str, Reads]]]:
     require(judgments, ["group_id", "design"], "judgments")
     # A placebo is an edit of the prompt: what differs with the design is not a condition here.
-    names = [name for name in grouping(judgments, by) if name != "design"]
+    names = grouping(judgments, by, without=["design"])
     slim = judgments[list(dict.fromkeys([*names, *read_columns(judgments, value)]))]
     for key, part in groups(slim, names):
         designs = part["design"].astype(object).to_numpy()

@@ -156,6 +156,35 @@ def test_effective_reads_of_reordered_criteria(temperature):
         strategy_contrast(judgments, items, "balanced/forward", "fixed")
 
 
+def test_the_papers_interval_of_the_macro_difference_draws_texts():
+    items = rb.load("minibench")
+    asked = rb.plan_criteria(items, [balanced(3), fixed(3, 6)], readout="score")
+    judgments = rb.simulate(asked, items, "criterion-biased")
+    row = one(judgments, items)
+    keys = ["item_id", "criterion"]
+    means = judgments.astype({"score": float}).groupby([*keys, "design"], observed=True)
+    table = means["score"].mean().unstack("design")
+    rated = items.set_index(["text_id", "criterion"])["human"]
+    table["human"] = rated.reindex(table.index.set_names(["text_id", "criterion"])).to_numpy()
+    cube = table.to_numpy().reshape(-1, 3, 3)  # text × criterion × (balanced, fixed, human)
+    rng = np.random.default_rng(0)
+    draws = []
+    for _ in range(500):
+        drawn = cube[rng.integers(0, len(cube), len(cube))]
+        r = [[pearson_of(drawn[:, c, s], drawn[:, c, 2]) for s in (0, 1)] for c in range(3)]
+        draws.append(np.mean([a - b for a, b in r]))
+    low, high = np.quantile(draws, [0.025, 0.975])
+    assert table.columns.tolist() == ["balanced", "fixed", "human"]
+    assert (row.paper_macro_low, row.paper_macro_high) == pytest.approx(
+        (low, high), abs=0.2 * (high - low)
+    )
+    assert "paper_macro_low" not in one(*two())
+
+
+def pearson_of(x, y):
+    return np.corrcoef(x, y)[0, 1]
+
+
 def test_swapping_the_sides_turns_the_sign():
     judgments, items = two()
     ab, ba = one(judgments, items), one(judgments, items, a="fixed", b="balanced")
