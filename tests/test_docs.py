@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import yaml
 
 import rubricnb as rb
 from rubricnb import book, cli, frames
+from rubricnb.judging import registry, study
 
 ROOT = Path(__file__).parents[1]
 DOCS = [
@@ -147,6 +149,60 @@ def test_the_parameter_file_on_the_study_page_is_accepted(tmp_path):
     (tmp_path / "mine.yml").write_text(text)
     plan = book.parameter_file(tmp_path / "mine.yml")
     assert plan["05_position_bias"]["n_items"] == 60
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_studies_on_the_gpu_page_are_accepted(number, tmp_path, monkeypatch):
+    text = blocks(ROOT / "book/gpu-cluster.md", "yaml")[number][1]
+    (tmp_path / "params").mkdir()
+    (tmp_path / "params/mine.yml").write_text(text)
+    monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path / "results"))
+    content = study.read_study("mine")
+    assert registry.judge_class(content["judges"][0]["spec"]).__name__ == "VLLMJudge"
+    assert [study.design_of(d).name for d in content["plans"][0]["designs"]] == [
+        "balanced", "fixed",
+    ]  # fmt: skip
+
+
+def test_ray_knows_every_command_on_the_gpu_page():
+    pytest.importorskip("ray", reason="Ray is not installed: make env")
+    text = (ROOT / "book/gpu-cluster.md").read_text("utf-8")
+    asked = set(re.findall(r"ray (start|get-auth-token)((?: --[\w=:-]+)+)", text))
+    assert {name for name, _ in asked} == {"start", "get-auth-token"}
+    for name, options in asked:
+        known = subprocess.run(
+            [Path(sys.executable).with_name("ray"), name, "--help"], capture_output=True, text=True
+        ).stdout
+        assert [o for o in re.findall(r"--[a-z-]+", options) if o not in known] == []
+
+
+def test_the_slurm_job_keeps_the_store_when_it_is_told_to_stop(tmp_path):
+    job = blocks(ROOT / "book/gpu-cluster.md", "bash")[-1][1]
+    (tmp_path / "bin").mkdir()
+    fake = tmp_path / "bin/python"  # a study that writes its store and goes on for long
+    fake.write_text('#!/bin/sh\necho "$@" >>"$RUBRICNB_STORE"\nexec sleep 60\n')
+    fake.chmod(0o755)
+    environment = {
+        "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "SCRATCH": str(tmp_path / "shared"), "SLURM_TMPDIR": str(tmp_path), "SLURM_JOB_ID": "7",
+    }  # fmt: skip
+    kept = tmp_path / "shared/rubricnb-store/replies.sqlite"
+    for times in (1, 2):  # the second job goes on with what the first has kept
+        running = subprocess.Popen(["bash", "-c", job], env=environment)
+        local = tmp_path / "rubricnb-7/replies.sqlite"
+        wait_for(lambda: local.exists() and local.read_text().count("study mine") == times)  # noqa: B023
+        running.terminate()
+        assert running.wait(timeout=30) == 143
+        assert kept.read_text().splitlines() == ["-m rubricnb study mine"] * times
+        local.unlink()
+
+
+def wait_for(condition, seconds=30):
+    for _ in range(10 * seconds):
+        if condition():
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"not within {seconds} s")
 
 
 def test_the_rubric_on_the_own_data_page_is_the_one_to_copy():

@@ -40,6 +40,7 @@ from rubricnb.prompts import PLACEBO_EDITS, render
 _BLOCK = 256  # requests rendered and looked up at once
 _ROWS = 4096  # rows of the plan unpacked at once
 _POLL = 0.2  # seconds between looks at what another run is asking
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 _UNREAD = Reply(0, "")  # stands for a stored reply that nobody wants to see
 
 
@@ -181,7 +182,9 @@ def rendered(
     for row in _rows(requests, order):
         request = source.request(row)
         replicate = request.replicate if force_replicates else _replicate(request, judge)
-        yield replace(request, key=_key(request, judge, replicate))
+        # Nobody else has it yet, and a copy of all its fields would take as long as rendering it.
+        object.__setattr__(request, "key", _key(request, judge, replicate))
+        yield request
 
 
 def ask(
@@ -766,7 +769,7 @@ def _key(request: Request, judge: Judge, replicate: int) -> str:
     if judge.source == "simulated":  # it looks at what the request is about, not at the prompt
         what += [request.item_id, request.criteria, request.ordering, request.criterion_ordering]
         what += [request.quality, request.qualities, request.cluster_id, request.wording]
-    return hashlib.sha256(json.dumps(what, ensure_ascii=False).encode()).hexdigest()
+    return hashlib.sha256(_ENCODER.encode(what).encode()).hexdigest()
 
 
 @cache

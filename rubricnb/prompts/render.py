@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
@@ -119,14 +119,14 @@ def render(
     slots = _slots(criteria)
 
     def data(text: str) -> str:
-        return inert(text, slots)
+        return _inert(text, slots)
 
     text = _template(template).render(
         instruction=data(instruction),
         response=data(response),
         definition=data(definition),
         options=[
-            {"label": name, "description": data(descriptions.get(score, ""))}
+            (name, data(descriptions.get(score, "")))
             for name, score in zip(names, ordering, strict=True)
         ],
         reference=None if reference is None else data(reference),
@@ -183,6 +183,11 @@ def _slots(criteria: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     return tuple(("\n" if j else "") + f"[{inert(c)}]" for j, (c, _) in enumerate(criteria))
 
 
+@lru_cache(maxsize=1024)  # the texts of an item stand in all its prompts
+def _inert(text: str, slots: tuple[str, ...]) -> str:
+    return inert(text, slots)
+
+
 @cache
 def _template(name: str) -> Template:
     if name not in (*TEMPLATES, "write"):
@@ -194,4 +199,5 @@ def _template(name: str) -> Template:
         lstrip_blocks=True,
         autoescape=False,  # prompts are plain text, not HTML
     )
+    environment.globals.clear()  # unused here, and copied for every prompt
     return environment.get_template(f"{name}.jinja")
