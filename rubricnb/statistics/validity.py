@@ -21,7 +21,7 @@ from zlib import crc32
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import optimize, special, stats
 
 import rubricnb
 from rubricnb.permutation import balanced
@@ -40,7 +40,12 @@ from rubricnb.statistics._reads import FloatArray, IntArray, Reads, by_cluster
 from rubricnb.statistics.agreement import _papers_interval
 from rubricnb.statistics.contrast import _jackknife, paired_bootstrap
 from rubricnb.statistics.criterion import _permutation_test, friedman
-from rubricnb.statistics.position import _cluster_test, _papers_test, _shares
+from rubricnb.statistics.position import (
+    _cluster_test,
+    _papers_test,
+    _shares,
+    minimum_detectable_v,
+)
 from rubricnb.statistics.variation import _components
 
 PIECE = 100
@@ -201,6 +206,8 @@ def _cells() -> dict[str, _Cell]:
         for size in (0.5, 1.0):
             planted = _Judge(c, tuple(size * g for g in PREFERENCE))
             cells[f"power/{c:g}/{size:g}"] = _Cell(partial(_independent, planted), 1_000)
+    for c in (0.2, 1.0):
+        cells[f"power/{c:g}/mde"] = _Cell(partial(_detectable, c))
     for n in (10, 20, 40, 96):
         cells[f"coverage/r/{n}"] = _Cell(partial(_correlations, n))
     for n in (10, 20, 40, 96):
@@ -287,6 +294,32 @@ class _Judge(NamedTuple):
 def _independent(judge: _Judge, rng: np.random.Generator, dear: bool) -> Found:
     """One item a text."""
     yield from _tests(_answers(judge, 320, 1, rng), "power" if any(judge.gamma) else "size")
+
+
+def _detectable(concentration: float, rng: np.random.Generator, dear: bool) -> Found:
+    """A preference as large as what `position_bias` calls detectable: 80 % should be found.
+
+    V has no direction, but power has: every replication gives the preference to other positions.
+    """
+    gamma = rng.permutation(_just_detectable(concentration))
+    yield from _tests(_answers(_Judge(concentration, tuple(gamma)), 320, 1, rng), "power")
+
+
+@cache
+def _just_detectable(concentration: float) -> tuple[float, ...]:
+    """The preference, scaled until its V is what 320 independent texts can detect."""
+    rng = np.random.default_rng(3)
+    studies = [place(_answers(_Judge(concentration), 320, 1, rng)) for _ in range(50)]
+    detectable = np.mean([minimum_detectable_v(study, 5) for study in studies])
+
+    def scaled(size: float) -> tuple[float, ...]:
+        return tuple(size * g for g in PREFERENCE)
+
+    def excess(size: float) -> float:
+        u = _utility(_Judge(concentration, scaled(size)), 5_000, 1, np.random.default_rng(4))
+        return float(np.sqrt(5 / 4 * ((_mean_shares(u) - 1 / 5) ** 2).sum()) - detectable)
+
+    return scaled(float(optimize.brentq(excess, 0.01, 10, xtol=1e-4)))
 
 
 def _clustered(judge: _Judge, rng: np.random.Generator, dear: bool) -> Found:
@@ -399,15 +432,18 @@ def _share_intervals(n_clusters: int, rng: np.random.Generator, dear: bool) -> F
 @cache
 def _true_shares() -> FloatArray:
     """Expected shares under the planted preference, from 120,000 independent texts."""
-    orderings, _ = _orderings(5)
     total = np.zeros(5)
     for part in range(60):
         rng = np.random.default_rng([1, part])
-        u = _utility(_PREFERRING, 2_000, 1, rng)
-        p = np.exp(u - u.max(axis=2, keepdims=True))
-        p /= p.sum(axis=2, keepdims=True)
-        total += np.take_along_axis(p, orderings[None] - 1, axis=2).mean(axis=(0, 1))
+        total += _mean_shares(_utility(_PREFERRING, 2_000, 1, rng))
     return total / 60
+
+
+def _mean_shares(utility: FloatArray) -> FloatArray:
+    """Expected position shares of the balanced design, from each score's log-probability."""
+    p = special.softmax(utility, axis=2)
+    orderings, _ = _orderings(p.shape[2])
+    return np.asarray(np.take_along_axis(p, orderings[None] - 1, axis=2).mean(axis=(0, 1)))
 
 
 def _covers(

@@ -122,6 +122,13 @@ def test_recorded_sizes_of_the_cluster_test_are_in_their_band(recorded):
     assert ours.rate.between(0.04, 0.06).all()
 
 
+def test_the_minimum_detectable_effect_is_found_in_80_percent(recorded):
+    planted = recorded[recorded.cell.str.endswith("/mde")]
+    ours = rows(planted, kind="power", method="cluster permutation")
+    assert len(ours) == 2
+    assert ours.rate.between(0.78, 0.82).all()
+
+
 def test_recorded_coverage_of_our_intervals_is_in_its_band(recorded):
     ours = rows(recorded, kind="coverage")
     ours = ours[ours.method.isin(OURS)]
