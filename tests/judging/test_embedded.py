@@ -5,10 +5,13 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from contextlib import closing
 
+import psutil
 import pytest
 
 import rubricnb as rb
+from rubricnb.judging import embedded
 from rubricnb.judging.contract import Message, Request
 from rubricnb.judging.embedded import EmbeddedJudge, default_weights
 from rubricnb.judging.openai import OpenAIJudge
@@ -153,6 +156,27 @@ def test_the_server_listens_on_loopback_and_wants_its_key(judge):
             )
         )
     assert refused.value.code == 401
+    listening = {
+        c.laddr.ip for c in psutil.Process().net_connections("tcp")
+        if c.status == psutil.CONN_LISTEN and f":{c.laddr.port}/" in judge.base_url
+    }  # fmt: skip
+    assert listening == {"127.0.0.1"}
+
+
+def test_every_server_has_a_key_of_its_own(judge):
+    with closing(EmbeddedJudge(context=512, threads=1)) as other:
+        assert len({judge._key(), other._key()}) == 2
+        assert len(judge._key()) >= 32
+
+
+def test_default_weights_that_were_changed_are_not_used(tmp_path, monkeypatch):
+    content = bytearray(embedded.default_weights().read_bytes())
+    content[-1] ^= 1
+    changed = tmp_path / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    changed.write_bytes(content)
+    monkeypatch.setattr(embedded, "default_weights", lambda: changed)
+    with pytest.raises(ValueError, match=r"has SHA-256 .* expected b179c95.* install it again"):
+        EmbeddedJudge()
 
 
 def test_identity_names_weights_and_engine_but_no_port_key_or_machine(judge):
