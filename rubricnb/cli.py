@@ -139,10 +139,12 @@ def study(
 ) -> None:
     """Run a study and record it in results/NAME; resumes where it was stopped."""
     from rubricnb.judging.study import study as run_study
+    from rubricnb.rulers import record_gradings
     from rubricnb.statistics.validity import record_validity
 
+    own = {"validity": lambda: [record_validity()], "rulers": record_gradings}
     with _errors():
-        for folder in [record_validity()] if name == "validity" else run_study(name):
+        for folder in own.get(name, lambda: run_study(name))():
             typer.echo(f"recorded: {folder}")
 
 

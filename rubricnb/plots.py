@@ -1666,16 +1666,20 @@ def gap_beside_null(
     return ax
 
 
-def score_tendency(table: pd.DataFrame, label: str = "condition", ax: Axes | None = None) -> Axes:
+def score_tendency(
+    table: pd.DataFrame, label: str = "condition", people: str = "people", ax: Axes | None = None
+) -> Axes:
     """Draw how often every score is given: a row per condition, a column per score, per cent.
 
     Parameters
     ----------
     table
         From `rubricnb.score_tendency`, with a column `label`. Where it has ``human_1…n``, those of
-        the first row make a row *people* on top.
+        the first row make a row on top.
     label
         The column that names the rows.
+    people
+        The name of the row on top.
     ax
         Where to draw; default: new axes.
 
@@ -1700,8 +1704,8 @@ def score_tendency(table: pd.DataFrame, label: str = "condition", ax: Axes | Non
     shares = [table[[f"share_{s}" for s in range(1, n + 1)]].to_numpy(dtype=np.float64)]
     names = [str(name) for name in table[label]]
     if "human_1" in table:
-        people = table[[f"human_{s}" for s in range(1, n + 1)]].to_numpy(dtype=np.float64)[:1]
-        shares, names = [people, *shares], ["people", *names]
+        rated = table[[f"human_{s}" for s in range(1, n + 1)]].to_numpy(dtype=np.float64)[:1]
+        shares, names = [rated, *shares], [people, *names]
     cells = 100 * np.concatenate(shares)
     ax = _heat(cells, _axes(ax), "score", "", lowest=0, number="{:.0f}")
     ax.set_yticks(range(1, len(names) + 1), names)
@@ -1766,8 +1770,8 @@ def size_and_flips(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     table
-        Columns judge, size (10⁹ parameters; NaN where it is not public: drawn at the right),
-        perturbation and flip_rate (per cent).
+        Columns judge, size (10⁹ parameters; NaN where it is not public: drawn apart, at the
+        right), perturbation and flip_rate (per cent). Judges stand in the order of their sizes.
     ax
         Where to draw; default: new axes.
 
@@ -1790,8 +1794,7 @@ def size_and_flips(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """
     ax = _axes(ax)
     judges = table[["judge", "size"]].drop_duplicates().sort_values("size")
-    unknown = 4 * float(judges["size"].max())
-    places = judges["size"].fillna(unknown).to_numpy(dtype=np.float64)
+    places = np.arange(len(judges))
     ends = []
     for k, (name, part) in enumerate(table.groupby("perturbation", observed=True, sort=False)):
         heights = part.set_index("judge")["flip_rate"].reindex(judges["judge"])
@@ -1800,14 +1803,12 @@ def size_and_flips(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
         (line,) = ax.plot(places[known], heights[known], marker=marker)
         ax.plot(places[~known], heights[~known], marker, color=line.get_color())
         ends.append((float(heights.iloc[-1]), str(name), line.get_color()))
-    ax.set_xscale("log")
     sizes = [f"{size:g}" if np.isfinite(size) else "not public" for size in judges["size"]]
     ticks = [f"{name}\n{size}" for name, size in zip(judges["judge"], sizes, strict=True)]
     ax.set_xticks(places, ticks, fontsize="small")
-    ax.minorticks_off()
     ax.set(xlabel="judge, and its size in 10⁹ parameters", ylabel="scores flipped, %")
     ax.set_ylim(0, None)
-    _end_labels(ax, 1.15 * float(places[-1]), ends)
+    _end_labels(ax, places[-1] + 0.1, ends)
     return ax
 
 

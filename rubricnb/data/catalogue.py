@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rubricnb.data import asap, dress, hanna, minibench, prometheus, summeval, summhf
+from rubricnb.data import asap, biggen, dress, flask, hanna, minibench, prometheus, summeval, summhf
 from rubricnb.data.fetch import source_url
 from rubricnb.data.own import load_csv
 from rubricnb.data.rubrics import read_rubrics
@@ -196,6 +196,32 @@ _DATASETS = {
         own_file=True,
         met_real_data=False,
     ),
+    "biggen": _Dataset(
+        loader=biggen.load_biggen,
+        n_items=0,
+        composition="4 candidates per instance, a rubric for each instance",
+        human="one rating per response",
+        gold="none",
+        reference="full mark",
+        licence="CC BY-SA 4.0",
+        source="https://huggingface.co/datasets/prometheus-eval/BiGGen-Bench-Results",
+        needs="path=",
+        own_file=True,
+        met_real_data=False,
+    ),
+    "flask": _Dataset(
+        loader=flask.load_flask,
+        n_items=0,
+        composition="200 prompts, several candidates and skills each",
+        human="mean of the raters; their ratings apart",
+        gold="scores by GPT-4, shipped with the data, and their median",
+        reference="full mark",
+        licence="Apache-2.0",
+        source="https://github.com/prometheus-eval/prometheus-eval (flask_eval.json)",
+        needs="path=",
+        own_file=True,
+        met_real_data=False,
+    ),
     "csv": _Dataset(
         loader=load_csv,
         n_items=0,
@@ -257,7 +283,7 @@ def load(
     ...
     ValueError: unknown dataset 'mini-bench'; did you mean 'minibench' or 'minibench-7'? \
 There are: minibench, minibench-7, mt-bench, vicuna, hanna, summeval, summeval-all, asap-2, \
-asap-7, asap-8, asap-2.0, summhf, dress, csv
+asap-7, asap-8, asap-2.0, summhf, dress, biggen, flask, csv
     """
     if name not in _DATASETS:
         raise ValueError(

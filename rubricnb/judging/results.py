@@ -155,6 +155,12 @@ def record(
         frame = frame.assign(source="recorded").astype({"source": "category"})
         frame.to_parquet(path, index=False, compression="zstd")
     _describe(folder, judge)
+    register(judge, spec=spec, model=model, licence=licence)
+    return folder
+
+
+def register(judge: Judge, *, spec: str, model: str, licence: str) -> None:
+    """Write what ``results/judges.csv`` says of a judge."""
     known = judges()
     entry = pd.DataFrame(
         [{"slug": judge.slug, "spec": spec, "model": model, "licence": licence,
@@ -162,7 +168,6 @@ def record(
     )  # fmt: skip
     out = pd.concat([known[known["slug"] != judge.slug], entry]).sort_values("slug")
     out.to_csv(results_folder() / "judges.csv", index=False)
-    return folder
 
 
 def run_card(judge: str, study: str) -> dict[str, Any]:

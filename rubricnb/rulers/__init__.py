@@ -12,6 +12,7 @@ from rubricnb.rulers.calibration import Calibrator, IsotonicCalibrator, best_mon
 from rubricnb.rulers.compile import compile_rubric
 from rubricnb.rulers.evidence import split_units, verify_quotes
 from rubricnb.rulers.grading import Grades, grade
+from rubricnb.rulers.recording import record_gradings, recorded_grades
 from rubricnb.rulers.scoring import gate_threshold, score
 from rubricnb.rulers.simulated import SimulatedGrader
 
@@ -33,6 +34,8 @@ __all__ = [
     "invariance",
     "label_agreement",
     "load_bundle",
+    "record_gradings",
+    "recorded_grades",
     "score",
     "split_units",
     "verification",

@@ -31,7 +31,7 @@ from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 Calibration = Literal["quantile", "isotonic", "none"]
 CALIBRATIONS: tuple[Calibration, ...] = ("quantile", "isotonic", "none")
 GROUPING = (
-    "judge", "dataset", "method", "criterion", "variant", "design", "temperature",
+    "judge", "dataset", "method", "criterion", "variant", "units", "design", "temperature",
 )  # fmt: skip
 _N_CALIBRATION, _N_DRAWS = 200, 50
 

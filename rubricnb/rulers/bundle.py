@@ -30,6 +30,7 @@ PARSER = 1
 VARIANTS = ("standard", "criteria-reversed", "levels-reversed", "paraphrased")
 _BUNDLED = Path(__file__).parent / "bundles"
 _QUOTE_CHARACTERS, _REASON_CHARACTERS = 120, 100  # a small judge would not find an end
+_MESSAGE_CHARACTERS = 90
 
 
 class LockError(ValueError):
@@ -360,8 +361,12 @@ def first_problem(content: Any, schema: dict[str, Any]) -> str:
     errors = sorted(Draft202012Validator(schema).iter_errors(content), key=lambda e: list(e.path))
     if not errors:
         return ""
-    where = ".".join(map(str, errors[0].path))
-    return f"{where}: {errors[0].message}" if where else str(errors[0].message)
+    first = errors[0]
+    message = str(first.message)
+    if len(message) > _MESSAGE_CHARACTERS:  # it repeats the document, and with it a judged text
+        message = f"breaks {first.validator!r} of the schema"
+    where = ".".join(map(str, first.path))
+    return f"{where}: {message}" if where else message
 
 
 def canonical(content: Any) -> str:

@@ -23,7 +23,7 @@ from rubricnb.rulers.methods import METHODS, Case, Outcome
 
 _REPEATED = (
     "dataset", "candidate", "criterion", "judge", "source", "method", "lock", "design", "ordering",
-    "variant", "status", "trait", "item",
+    "variant", "units", "status", "trait", "item",
 )  # fmt: skip
 _FACTS = ("dataset", "text_id", "group_id", "cluster_id", "candidate", "criterion")
 
@@ -36,12 +36,16 @@ class Grades(NamedTuple):
     scores
         One row per item, method, ordering and replicate. The item's columns; judge, source,
         method, lock (first digits), design, ordering_index, ordering (of the levels), variant,
-        replicate, temperature; ``status`` and ``reason``; ``score`` before calibration (of the
-        trait that is called like the criterion, else the mean of the traits), ``score_ungated``;
-        ``trait_1…K`` and ``invalid_1…K``, the traits' scores and shares of quotes that are not
-        verified (the features of `Calibrator`); ``ungated_1…K``; ``n_options``, ``n_units``,
-        ``n_quotes``, ``n_verified``, ``ties`` (traits whose score was rounded up from a half),
-        ``unsupported`` (decisions 2 of traits without any verified quote); tokens and seconds.
+        units, replicate, temperature; ``status`` and ``reason``.
+
+        ``score`` before calibration (of the trait that is called like the criterion, else the mean
+        of the traits) and ``score_ungated``; ``trait_1…K`` and ``invalid_1…K``, the traits' scores
+        and shares of quotes that are not verified (the features of `Calibrator`);
+        ``ungated_1…K``.
+
+        ``n_options``, ``n_units``, ``n_quotes``, ``n_verified``, ``ties`` (traits whose score was
+        rounded up from a half), ``unsupported`` (decisions 2 of traits without any verified
+        quote); tokens and seconds.
     decisions
         One row per text and checklist item: trait, item, decision.
     evidence
@@ -196,6 +200,7 @@ def _cases(
                         "ordering_index": index,
                         "ordering": "-".join(map(str, order)),
                         "variant": bundle.variant,
+                        "units": bundle.units,
                         "replicate": seen[order],
                         "temperature": temperature,
                     },

@@ -268,6 +268,17 @@ def test_a_judge_that_breaks_the_schema_has_no_score_and_a_reason(write, status,
     assert not len(found.decisions)
 
 
+def test_a_reason_never_repeats_the_text():
+    def write(document, request):
+        document["evidence"]["T1"][0]["quote"] = ITEMS.response.iloc[0] + " and more" * 20
+        return document
+
+    found = grade(ITEMS.iloc[:3], BUNDLE, Scripted(write), store=":memory:").scores
+    assert found.reason.unique().tolist() == [
+        "evidence.T1.0.quote: breaks 'maxLength' of the schema"
+    ]
+
+
 @pytest.mark.parametrize("method", sorted(METHODS))
 def test_no_method_takes_a_broken_answer(method):
     found = grade(ITEMS.iloc[:3], BUNDLE, Scripted(lambda d, r: "{}"), method, store=":memory:")

@@ -1,0 +1,127 @@
+"""BiGGen Bench: a rubric for every instance, ratings by people; from a file of one's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from rubricnb.data.validate import check_items, nearest
+from rubricnb.frames import Items
+
+_NEEDED = (
+    "capability", "task", "instance_idx", "input", "reference_answer", "score_rubric", "model_name",
+    "response", "human_score",
+)  # fmt: skip
+_LEVELS = range(1, 6)
+_RUBRIC = ("criteria", *(f"score{k}_description" for k in _LEVELS))
+
+
+def load_biggen(path: str | Path) -> Items:
+    """Load BiGGen Bench's human evaluation. Not yet met real data: written from its description.
+
+    Parameters
+    ----------
+    path
+        The split ``human_eval`` of the dataset BiGGen-Bench-Results, as ``.parquet`` or JSON lines.
+        Columns: capability, task, instance_idx, system_prompt (may be missing), input,
+        reference_answer, score_rubric (criteria, score1_description … score5_description),
+        model_name, response, human_score.
+
+    Returns
+    -------
+    Items
+        One item per response. An instance is a cluster with a rubric of its own, and its responses
+        compete; ``reference`` is its full-mark answer. A system prompt stands before the input.
+
+    Raises
+    ------
+    ValueError
+        A column is missing, a rubric lacks a level, or a rating is out of range.
+
+    Notes
+    -----
+    Kim et al. 2024, *The BiGGen Bench*; arXiv:2506.22316, Table 1: 2,780 responses to 695
+    instances.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> rubric = {"criteria": "Right?"} | {f"score{k}_description": f"L{k}" for k in range(1, 6)}
+    >>> row = {"capability": "planning", "task": "travel", "instance_idx": 0, "input": "Plan it.",
+    ...        "reference_answer": "A plan.", "score_rubric": rubric, "model_name": "m",
+    ...        "response": "No.", "human_score": 2}
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "human_eval.jsonl")
+    ...     _ = file.write_text(json.dumps(row))
+    ...     load_biggen(file)[["text_id", "human"]]
+                          text_id  human
+    0  biggen/planning/travel/0/m    2.0
+    """
+    path = Path(path)
+    table = _read(path)
+    for column in _NEEDED:
+        if column not in table:
+            raise ValueError(
+                f"{path.name} lacks the column {column!r}{nearest(column, table.columns)} "
+                f"It has: {', '.join(map(str, table.columns))}"
+            )
+    rows = table.to_dict("records")
+    rubrics = {_instance(row): _levels(row, path.name) for row in rows}
+    items = pd.DataFrame([_item(row) for row in rows])
+    return check_items(items, pd.concat(rubrics.values(), ignore_index=True), allow_unrated=True)
+
+
+def _read(path: Path) -> pd.DataFrame:
+    if path.suffix == ".parquet":
+        return pd.read_parquet(path)
+    lines = path.read_text(encoding="utf-8").split("\n")
+    try:
+        return pd.DataFrame([json.loads(line) for line in lines if line.strip()])
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path.name} is neither a .parquet file nor JSON lines: {error}") from (
+            error
+        )
+
+
+def _instance(row: dict[str, Any]) -> str:
+    return f"biggen/{row['capability']}/{row['task']}/{row['instance_idx']}"
+
+
+def _item(row: dict[str, Any]) -> dict[str, object]:
+    instance = _instance(row)
+    system = row.get("system_prompt") or ""
+    return {
+        "item_id": f"{instance}/{row['model_name']}",
+        "dataset": "biggen",
+        "text_id": f"{instance}/{row['model_name']}",
+        "group_id": instance,
+        "cluster_id": instance,
+        "candidate": str(row["model_name"]),
+        "category": str(row["capability"]),
+        "instruction": f"{system}\n\n{row['input']}".strip(),
+        "response": row["response"],
+        "reference": row["reference_answer"],
+        "criterion": "overall",
+        "rubric_id": instance,
+        "human": float(row["human_score"]),
+    }
+
+
+def _levels(row: dict[str, Any], file: str) -> pd.DataFrame:
+    rubric = row["score_rubric"]
+    missing = [n for n in _RUBRIC if not isinstance(rubric, dict) or not rubric.get(n)]
+    if missing:
+        raise ValueError(f"{file}: score_rubric of {_instance(row)!r} lacks {missing[0]!r}")
+    return pd.DataFrame(
+        {
+            "rubric_id": _instance(row),
+            "variant": "standard",
+            "score": list(_LEVELS),
+            "criterion": "overall",
+            "definition": rubric["criteria"],
+            "description": [rubric[f"score{k}_description"] for k in _LEVELS],
+        }
+    )

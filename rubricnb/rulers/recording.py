@@ -1,0 +1,175 @@
+"""Recorded gradings: what is committed under ``results/rulers``, without any text."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+import rubricnb
+from rubricnb.judging.contract import Judge
+from rubricnb.judging.registry import open_judge
+from rubricnb.judging.results import register, results_folder, slug_of
+from rubricnb.judging.store import Store
+from rubricnb.judging.study import design_of
+from rubricnb.rulers.bundle import load_bundle
+from rubricnb.rulers.grading import Grades, grade
+
+STUDY = "rulers"
+_KEYS = {
+    "dataset", "n_items", "bundle", "methods", "variants", "units", "design", "replicates",
+    "temperature", "seed",
+}  # fmt: skip
+
+
+def recorded_grades(judge: str, dataset: str) -> Grades:
+    """Read the recorded gradings of a judge on a dataset.
+
+    Parameters
+    ----------
+    judge
+        Slug or spec (``results/judges.csv`` maps them).
+    dataset
+        Name of the dataset.
+
+    Returns
+    -------
+    Grades
+        As from `grade`, with every method, variant, segmentation and replicate that was recorded;
+        ``source`` is ``recorded``. Evidence has no slices of the texts.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such recording; names those there are.
+
+    Examples
+    --------
+    >>> recorded_grades("nobody", "minibench")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: no recorded grading of 'nobody' on 'minibench'; there are: ...
+    """
+    folder = results_folder() / STUDY
+    paths = [folder / slug_of(judge) / f"{dataset}-{part}.parquet" for part in Grades._fields]
+    if not all(path.exists() for path in paths):
+        there = sorted(
+            f"{p.parent.name} on {p.name.removesuffix('-scores.parquet')}"
+            for p in folder.glob("*/*-scores.parquet")
+        )
+        raise FileNotFoundError(
+            f"no recorded grading of {judge!r} on {dataset!r}; there are: "
+            f"{', '.join(there) or 'none'}; grade it with rubricnb.rulers.grade"
+        )
+    return Grades(*map(pd.read_parquet, paths))
+
+
+def record_gradings(name: str = STUDY, store: Store | str | Path | None = None) -> list[Path]:
+    """Run the gradings of ``params/NAME.yml`` and record them in ``results/rulers``; resumes.
+
+    Parameters
+    ----------
+    name
+        A file with ``judges`` (spec, model, licence, options) and ``gradings``: each a dataset
+        with methods, variants, units, design, replicates and temperature as `grade` takes them.
+    store
+        As in `rubricnb.run`.
+
+    Returns
+    -------
+    list of Path
+        The folders written to, one per judge.
+
+    Raises
+    ------
+    ValueError
+        The file has an unknown entry.
+    """
+    path = results_folder().parent / "params" / f"{name}.yml"
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for part in content["gradings"]:
+        if unknown := set(part) - _KEYS:
+            raise ValueError(
+                f"{path.name}: gradings has an unknown entry {min(unknown)!r}; "
+                f"known: {', '.join(sorted(_KEYS))}"
+            )
+    folders = []
+    for entry in content["judges"]:
+        judge = open_judge(entry["spec"], **entry.get("options", {}))
+        try:
+            found: dict[str, list[Grades]] = {}
+            for part in content["gradings"]:
+                found.setdefault(part["dataset"], []).extend(_graded(part, judge, store))
+            folders.append(_record(found, judge))
+            register(judge, **{key: entry[key] for key in ("spec", "model", "licence")})
+        finally:
+            judge.close()
+    return folders
+
+
+def _graded(
+    part: dict[str, Any], judge: Judge, store: Store | str | Path | None
+) -> Iterator[Grades]:
+    items = rubricnb.load(part["dataset"], part.get("n_items"), part.get("seed", 0))
+    bundle = load_bundle(part.get("bundle", part["dataset"]))
+    options: dict[str, Any] = {
+        k: part[k] for k in ("replicates", "temperature", "seed") if k in part
+    }
+    if "design" in part:
+        options["design"] = design_of(part["design"])
+    for variant in part.get("variants", ["standard"]):
+        for units in part.get("units", [bundle.units]):
+            own = replace(bundle.in_variant(variant), units=units)
+            yield grade(items, own, judge, part.get("methods", "rulers"), store=store, **options)
+
+
+def _record(found: dict[str, list[Grades]], judge: Judge) -> Path:
+    folder = results_folder() / STUDY / judge.slug
+    folder.mkdir(parents=True, exist_ok=True)
+    counts = {}
+    for dataset, several in found.items():
+        for part, frames in zip(Grades._fields, zip(*several, strict=True), strict=True):
+            frame = pd.concat([f for f in frames if len(f)], ignore_index=True)
+            frame = frame.drop(columns="text", errors="ignore").assign(source="recorded")
+            repeated = {c: "category" for c in frame if frame[c].dtype in (object, "str")}
+            key = {"item_id", "text_id", "group_id", "cluster_id", "reason"}
+            frame = frame.astype({c: t for c, t in repeated.items() if c not in key})
+            frame = frame.drop_duplicates(ignore_index=True)
+            frame.to_parquet(folder / f"{dataset}-{part}.parquet", index=False, compression="zstd")
+            if part == "scores":
+                counts[dataset] = _counts(frame)
+    card = {
+        "judge": judge.slug,
+        "identity": judge.identity,
+        "package": rubricnb.__version__,
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "recorded": datetime.now(UTC).date().isoformat(),
+        "datasets": counts,
+    }
+    (folder / "run.json").write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+    return folder
+
+
+def _counts(scores: pd.DataFrame) -> dict[str, Any]:
+    asked = ["text_id", "method", "variant", "units", "ordering", "replicate", "temperature"]
+    once = scores.drop_duplicates(asked)
+    return {
+        "scores": len(scores),
+        "texts": int(scores["text_id"].nunique()),
+        "methods": scores["method"].value_counts().to_dict(),
+        "variants": scores["variant"].value_counts().to_dict(),
+        "locks": sorted(scores.loc[scores["method"] == "rulers", "lock"].astype(str).unique()),
+        "status": scores["status"].value_counts().to_dict(),
+        "prompt_tokens": int(once["prompt_tokens"].sum()),
+        "completion_tokens": int(once["completion_tokens"].sum()),
+        "seconds": round(float(once["seconds"].sum()), 1),
+    }

@@ -1,0 +1,80 @@
+"""BiGGen Bench in its documented schema: parquet and JSON lines, and what a file may lack."""
+
+import json
+
+import pandas as pd
+import pytest
+
+import rubricnb as rb
+from rubricnb.data.biggen import load_biggen
+
+RUBRIC = {"criteria": "Is it right?"} | {
+    f"score{k}_description": f"Level {k}." for k in range(1, 6)
+}
+
+
+def rows():
+    return [
+        {
+            "capability": "planning", "task": "travel", "instance_idx": i, "input": f"Plan {i}.",
+            "system_prompt": "Be brief." if i else "", "reference_answer": "The plan.",
+            "score_rubric": RUBRIC, "model_name": model, "response": f"{model} plans {i}.",
+            "human_score": score,
+        }
+        for i in range(2) for model, score in (("a", 2), ("b", 5))
+    ]  # fmt: skip
+
+
+def test_parquet_and_json_lines_give_the_same_items(tmp_path):
+    pd.DataFrame(rows()).to_parquet(tmp_path / "h.parquet")
+    (tmp_path / "h.jsonl").write_text("\n".join(map(json.dumps, rows())))
+    items = load_biggen(tmp_path / "h.parquet")
+    assert items.equals(load_biggen(tmp_path / "h.jsonl"))
+    assert items.cluster_id.nunique() == items.rubrics.rubric_id.nunique() == 2
+    assert items.groupby("group_id").candidate.apply(list).tolist() == [["a", "b"]] * 2
+    assert items.human.tolist() == [2, 5, 2, 5]
+    assert items.instruction.tolist()[1:3] == ["Plan 0.", "Be brief.\n\nPlan 1."]
+
+
+def test_its_reference_is_a_full_mark_and_reaches_the_prompt(tmp_path, capsys):
+    pd.DataFrame(rows()).to_parquet(tmp_path / "h.parquet")
+    items = rb.load("biggen", path=tmp_path / "h.parquet")
+    plan = rb.plan(items, rb.fixed(5, 1), reference=["none", "auto"], readout="score")
+    from rubricnb.judging.run import rendered
+
+    texts = [r.messages[0].content for r in rendered(plan, rb.open_judge("simulated:unbiased"))]
+    assert sum("###Reference Answer (Score 5):\nThe plan." in t for t in texts) == len(items)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"human_score": 7}, "7.0 is outside 1..5"),
+        ({"score_rubric": {"criteria": "x"}}, "lacks 'score1_description'"),
+        ({"response": ""}, "column 'response' is empty"),
+    ],
+)
+def test_a_bad_row_is_named(tmp_path, change, message):
+    bad = rows()
+    bad[1] |= change
+    (tmp_path / "h.jsonl").write_text("\n".join(map(json.dumps, bad)))
+    with pytest.raises(ValueError, match=message):
+        load_biggen(tmp_path / "h.jsonl")
+
+
+def test_a_missing_column_and_another_format_are_named(tmp_path):
+    (tmp_path / "h.jsonl").write_text(json.dumps(rows()[0] | {"human_score": 3}))
+    assert len(load_biggen(tmp_path / "h.jsonl")) == 1
+    (tmp_path / "h.jsonl").write_text(json.dumps({"input": "x"}))
+    with pytest.raises(ValueError, match="lacks the column 'capability'"):
+        load_biggen(tmp_path / "h.jsonl")
+    (tmp_path / "h.jsonl").write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match=r"neither a .parquet file nor JSON lines"):
+        load_biggen(tmp_path / "h.jsonl")
+
+
+def test_an_unrated_response_stays_without_a_rating(tmp_path):
+    some = rows()
+    some[0]["human_score"] = None
+    pd.DataFrame(some).to_parquet(tmp_path / "h.parquet")
+    assert load_biggen(tmp_path / "h.parquet").human.isna().tolist() == [True, False, False, False]

@@ -1,0 +1,63 @@
+"""FLASK in the Prometheus schema: several raters and skills, and what a file may lack."""
+
+import json
+
+import pytest
+
+import rubricnb as rb
+from rubricnb.data.flask import load_flask
+from rubricnb.data.prometheus import render_prompt
+
+
+def row(idx=1, source="m", skill="Factuality", human=(4, 5, 4), gpt4=(5, 5, 4), wording=""):
+    parts = {"task": "T", "instruction": f"Ask {idx}.", "response": f"{source} answers.",
+             "reference": "Best.", "definition": f"Is it {skill}?{wording}"}  # fmt: skip
+    prompt = render_prompt(parts | {f"level_{k}": f"{skill} {k}" for k in range(1, 6)})
+    return {"idx": idx, "response_source": source, "criteria": skill, "instruction": prompt,
+            "human_score": human, "gpt4_score": gpt4}  # fmt: skip
+
+
+def load(tmp_path, rows):
+    (tmp_path / "flask_eval.json").write_text(json.dumps(rows))
+    return load_flask(tmp_path / "flask_eval.json")
+
+
+def test_a_response_is_one_text_under_several_skills(tmp_path):
+    rows = [
+        row(i, s, k) for i in (1, 2) for s in ("m", "n") for k in ("Factuality", "Harmlessness")
+    ]
+    items = load(tmp_path, rows)
+    assert items.text_id.nunique() == 4
+    assert items.cluster_id.nunique() == 2
+    assert sorted(items.rubrics.rubric_id.unique()) == ["flask-factuality", "flask-harmlessness"]
+    assert items.human.round(3).unique().tolist() == [4.333]
+    assert items.gold.unique().tolist() == [5]
+    assert items.human_ratings.iloc[0] == (4, 5, 4)
+    assert (items.groupby("group_id").candidate.nunique() == 2).all()
+    assert rb.datasets().set_index("name").met_real_data[["flask", "biggen"]].eq(False).all()
+
+
+def test_a_skill_that_is_worded_twice_has_two_rubrics(tmp_path):
+    items = load(tmp_path, [row(1), row(2, wording=" Really?"), row(3)])
+    assert items.rubric_id.tolist() == ["flask-factuality", "flask-factuality-2",
+                                        "flask-factuality"]  # fmt: skip
+
+
+def test_one_number_or_none_instead_of_a_list(tmp_path):
+    items = load(tmp_path, [row(1, human=3, gpt4=None), row(2, human=[None, 4], gpt4=[])])
+    assert items.human.tolist() == [3, 4]
+    assert items.gold.isna().all()
+
+
+def test_bad_files_are_named(tmp_path):
+    with pytest.raises(ValueError, match="record 1 lacks 'criteria'"):
+        load(tmp_path, [{k: v for k, v in row().items() if k != "criteria"}])
+    with pytest.raises(ValueError, match="holds no list of records but a dict"):
+        load(tmp_path, {"rows": []})
+    with pytest.raises(ValueError, match="outside"):
+        load(tmp_path, [row(human=(9,))])
+    with pytest.raises(ValueError, match="Prometheus format"):
+        load(tmp_path, [row() | {"instruction": "Rate this."}])
+    (tmp_path / "x.json").write_text("no")
+    with pytest.raises(ValueError, match=r"x.json is no JSON"):
+        load_flask(tmp_path / "x.json")
