@@ -131,8 +131,7 @@ def render(
         ],
         reference=None if reference is None else data(reference),
         reference_label=label(reference_score or n, n, labels),
-        exemplar=exemplar
-        and [data(exemplar[0]), data(exemplar[1]), label(exemplar[2], n, labels)],
+        exemplar=exemplar and [data(exemplar[0]), data(exemplar[1]), label(exemplar[2], n, labels)],
         criteria=[{"name": inert(c), "definition": data(d)} for c, d in criteria],
         n=n,
         span=text_span,
