@@ -173,7 +173,9 @@ def label_agreement(
 
         * ``qwk``, ``mae``, each a mean over draws with ``_low, _high``: 95 %, from the cluster
           jackknife's variance and the variance between draws together (a bootstrap of the test
-          set alone ignores the draw); ``qwk_sd_draws``; ``rho`` (Spearman);
+          set alone ignores the draw). That is the interval of *one* calibration; for the mean over
+          draws it is too wide rather than too narrow (simulated: it covers 99.5 %).
+          ``qwk_sd_draws``; ``rho`` (Spearman);
         * central tendency: ``sd_ratio`` (labels to people's), ``middle`` and ``middle_human``
           (shares in the middle third of the scale), ``wasserstein`` (in score points);
         * ``reason``: what could not be computed and why.
