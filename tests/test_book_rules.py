@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 from hypothesis import given
 from hypothesis import strategies as st
+
+from rubricnb import book
 
 EXTENSIONS = Path(__file__).parents[1] / "_ext"
 ATTACKS = [
@@ -36,7 +39,7 @@ def acts(html):
     """Tags that a frame does not need, and attributes that run something."""
     soup = BeautifulSoup(html, "html.parser")
     tags = {t.name for t in soup.find_all(["script", "img", "iframe", "h1", "a", "b", "svg"])}
-    rules = {s.string for s in soup.find_all("style") if "body" in str(s.string)}
+    rules = {s.string for s in soup.find_all("style") if "body{" in str(s.string)}
     return tags | rules | {k for t in soup.find_all(True) for k in t.attrs if k.startswith("on")}
 
 
@@ -73,3 +76,31 @@ def test_html_that_is_no_table_is_shown_as_text(journal):
     soup = BeautifulSoup(journal("judge <script>alert(1)</script>, 5 reads"), "html.parser")
     assert soup.find("script") is None
     assert soup.get_text() == "judge <script>alert(1)</script>, 5 reads"
+
+
+@pytest.mark.parametrize("stem", ["03_datasets", "04_judges_and_prompts"])
+def test_own_data_that_is_html_does_not_act_in_a_chapter_that_shows_texts(stem, tmp_path, journal):
+    attack = "".join(ATTACKS)
+    rows = [
+        {"item_id": f"{i}{attack}", "group_id": f"g{attack}", "candidate": f"c{i}{attack}",
+         "instruction": attack, "response": f"{attack} {i}", "human": 1 + i % 5}
+        for i in range(10)
+    ]  # fmt: skip
+    pd.DataFrame(rows).to_csv(tmp_path / "hostile.csv", index=False)
+    levels = {level: f"Level {level}. {attack}" for level in range(1, 6)}
+    rubric = {"rubric_id": "r", "criterion": f"c{attack}", "definition": attack, "levels": levels}
+    (tmp_path / "hostile.yml").write_text(yaml.safe_dump([rubric]))
+    files = {"path": str(tmp_path / "hostile.csv"), "rubric": str(tmp_path / "hostile.yml")}
+    parameters = {"dataset": "csv", "judge": "simulated:unbiased", **files}
+    known = {p.name for p in book.parameters(stem)}
+    done = book.execute(stem, {k: v for k, v in parameters.items() if k in known})
+    shown = [
+        html
+        for cell in done.cells
+        for output in cell.get("outputs", ())
+        for kind, html in output.get("data", {}).items()
+        if kind.endswith("text/html")  # glued ones have a prefix
+    ]
+    assert shown
+    for html in map("".join, shown):
+        assert acts(journal(html)) == set()

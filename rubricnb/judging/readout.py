@@ -92,7 +92,7 @@ def _last_label(text: str, slot: str, choices: tuple[str, ...], prompt: str) -> 
     for found in reversed(list(re.finditer(re.escape(slot), text, re.IGNORECASE))):
         label = on_scale.match(text, found.end()) or off_scale.match(text, found.end())
         end = label.end() if label else found.end() + 2
-        if _quoted(text, found.start(), end, prompt):
+        if _quoted(text, found.start(), end, prompt, slot):
             continue
         if label is None:
             return Reading("unparsed")
@@ -120,10 +120,15 @@ def _labels(choices: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]
     return pattern(options), pattern(kind)
 
 
-def _quoted(text: str, start: int, end: int, prompt: str) -> bool:
+def _quoted(text: str, start: int, end: int, prompt: str, slot: str) -> bool:
     """Whether the judge repeats the prompt here: its format line, or a text that stands in it."""
-    context = text[max(0, start - _ECHO_CONTEXT) : end]
-    return start >= _ECHO_CONTEXT and context in prompt
+    if start < _ECHO_CONTEXT:
+        return False
+    # What `rubricnb.prompts.inert` put apart in a text, a judge may quote put together.
+    apart = re.escape(f"{slot[0]} {slot[1:]}")
+    mended = re.sub(apart, lambda m: m[0][0] + m[0][2:], prompt, flags=re.IGNORECASE)
+    context = text[start - _ECHO_CONTEXT : end]
+    return context in prompt or context in mended
 
 
 def answer_text(request: Request, positions: Sequence[int]) -> str:

@@ -17,7 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import count, islice
 from pathlib import Path
 from types import coroutine
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -67,6 +67,7 @@ class VLLMJudge:
     source: Literal["live"] = "live"
     readouts: tuple[Readout, ...] = ("feedback", "score", "logprobs", "json")
     deterministic = True
+    _open: ClassVar[list[VLLMJudge]] = []
 
     def __init__(
         self,
@@ -90,6 +91,8 @@ class VLLMJudge:
         )  # fmt: skip
         self.concurrency = concurrency
         self._llm: Any = llm
+        self._closed = False
+        self._open.append(self)
         self._tokenizer = llm.get_tokenizer()
         self._vocabulary: dict[str, int] = self._tokenizer.get_vocab()
         self._parser = _parser(reasoning_parser, self._tokenizer)
@@ -97,7 +100,7 @@ class VLLMJudge:
         # Half of the cache is for prefixes; the rest holds what is still being answered.
         self._capacity = (config.cache_config.num_gpu_blocks or 0) * self._block // 2
         self._names = map(str, count())
-        self._tokens: dict[str, int | None] = {}
+        self._spelt: dict[str, int | None] = {}
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
         """Answer requests, leaders before siblings, as answers are finished."""
@@ -130,10 +133,19 @@ class VLLMJudge:
             engine.abort_request(list(running))
 
     def close(self) -> None:
-        """Shut the engine down and free its memory."""
-        if self._llm is not None:
-            self._llm.llm_engine.engine_core.shutdown()
-            self._llm = None
+        """Shut the engine down. Engines within one process share its state: with the last one."""
+        self._closed = True
+        own_process = not hasattr(self._llm.llm_engine.engine_core, "engine_core")
+        together = [self] if own_process else list(self._open)
+        if all(judge._closed for judge in together):
+            for judge in together:
+                judge._llm.llm_engine.engine_core.shutdown()
+                self._open.remove(judge)
+
+    def tokens(self, request: Request) -> list[int]:
+        """Return the tokens of a request's first prompt: what sharing is counted by."""
+        forced = request.readout in ("score", "logprobs")
+        return self.prompt(request, request.slots[0] if forced else "")
 
     def prompt(self, request: Request, beginning: str = "") -> list[int]:
         """Return the tokens of a prompt, followed by the beginning of its answer."""
@@ -171,14 +183,14 @@ class VLLMJudge:
 
     def token(self, text: str) -> int | None:
         """Return the token that is written exactly so, in the middle of a text."""
-        if text not in self._tokens:
+        if text not in self._spelt:
             spelt = {text, text.replace(" ", "Ġ"), text.replace(" ", "▁")}
             ids = [self._vocabulary[s] for s in spelt if s in self._vocabulary]
             before = self._tokenizer.encode("]", add_special_tokens=False)
-            self._tokens[text] = next(
+            self._spelt[text] = next(
                 (i for i in ids if self._tokenizer.decode([*before, i]) == f"]{text}"), None
             )
-        return self._tokens[text]
+        return self._spelt[text]
 
     def _chat(self, request: Request, conditions: dict[str, Any]) -> str:
         messages = [{"role": m.role, "content": m.content} for m in request.messages]
@@ -201,11 +213,13 @@ class VLLMJudge:
         """Hand the next prompt of a request to the engine, which may refuse it."""
         if asked.reply:
             return set()
+        from vllm.exceptions import VLLMClientError
+
         name = next(self._names)
         try:
             (prompt,) = self._llm.renderer.render_cmpl([{"prompt_token_ids": asked.prompt}])
             self._llm.llm_engine.add_request(name, prompt, asked.sampling)
-        except ValueError as problem:
+        except (VLLMClientError, ValueError) as problem:
             asked.fail(problem)
             return set()
         running[name] = asked

@@ -1,0 +1,331 @@
+"""vLLM's engine for real: probabilities against two oracles, sharing against its limit."""
+
+import copy
+import itertools
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+import rubricnb as rb
+from rubricnb.judging.contract import Message, Request
+from rubricnb.judging.openai import JudgeError
+from rubricnb.judging.readout import read
+from rubricnb.judging.run import rendered
+from rubricnb.judging.sharing import common_prefix
+from rubricnb.prompts import render
+
+LEVELS = {1: "Wrong.", 2: "Half right.", 3: "Right."}
+# On a processor one engine after the other must fit; a GPU is told how much of it to take.
+ENGINE = {"max_model_len": 4096} | (
+    {"gpu_memory_utilization": 0.4} if torch.cuda.is_available() else {}
+)
+
+
+@pytest.fixture(scope="module")
+def judge(smollm2):
+    judge = rb.open_judge(f"vllm:{smollm2}", **ENGINE)
+    yield judge
+    judge.close()
+
+
+@pytest.fixture(scope="module")
+def base_judge(gemma):
+    # In float32: bfloat16 moves the shares of its improbable labels by more than the tolerance.
+    judge = rb.open_judge(f"vllm:{gemma}", dtype="float32", **ENGINE)
+    yield judge
+    judge.close()
+
+
+@pytest.fixture(scope="module")
+def forward(smollm2):
+    return Forward(smollm2)
+
+
+def request(ordering, readout, labels="numeric", number=1, response="It is 4.", **options):
+    levels = LEVELS if len(ordering) == 3 else {s: f"Level {s}." for s in ordering}
+    prompt = render("What is 2 + 2?", response, "Is it right?", levels, ordering, labels=labels)
+    return Request(number, "k", (Message("user", prompt.text),), prompt.slots, prompt.choices,
+                   readout, ordering=tuple(ordering), **{"max_tokens": 24} | options)  # fmt: skip
+
+
+def minibench(judge, n_items=3, **options):
+    items = rb.load("minibench", n_items=n_items)
+    return list(rendered(rb.plan(items, rb.shuffled(5, 1), readout="logprobs", **options), judge))
+
+
+class Forward:
+    """Label probabilities by plain forward passes of the same checkpoint, in float32."""
+
+    def __init__(self, folder):
+        self.tokenizer = AutoTokenizer.from_pretrained(folder)
+        self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+        spelt = {t.replace("Ġ", " ").replace("▁", " "): i
+                 for t, i in self.tokenizer.get_vocab().items()}  # fmt: skip
+        self.spelt = {
+            text: i for text, i in spelt.items() if text.strip(" ").isalnum() or text == " "
+        }
+
+    def __call__(self, ask):
+        plain = ask.prompt_format == "plain"
+        text = "\n\n".join(m.content for m in ask.messages) + "\n"
+        if not plain:
+            messages = [{"role": m.role, "content": m.content} for m in ask.messages]
+            text = self.tokenizer.apply_chat_template(
+                messages, tokenize=False, add_generation_prompt=True
+            )
+        tokens = self.tokenizer.encode(text + ask.slots[0], add_special_tokens=plain)
+        self.targets = [f" {c}" for c in ask.choices]
+        after = self.next(tokens, None)
+        return [self.probability(target, "", *after) for target in self.targets]
+
+    def next(self, tokens, cache):
+        """Probabilities of the token that follows."""
+        with torch.no_grad():
+            out = self.model(
+                torch.tensor([tokens]), past_key_values=copy.deepcopy(cache), use_cache=True
+            )
+        return out.logits[0, -1].softmax(-1), out.past_key_values
+
+    def probability(self, target, written, following, cache):
+        """Probability that exactly the target is written, in whatever tokens."""
+        total = 0.0
+        for end in range(len(written) + 1, len(target) + 1):
+            token = self.spelt.get(target[len(written) : end])
+            if token is None or following[token] < 1e-5:
+                continue
+            if end < len(target):
+                rest = self.probability(target, target[:end], *self.next([token], cache))
+            elif longer := [t for t in self.targets if t.startswith(target) and t != target]:
+                more = self.next([token], cache)[0]
+                starts = {t[len(target) : n] for t in longer for n in range(end + 1, len(t) + 1)}
+                rest = 1 - sum(float(more[self.spelt[s]]) for s in starts if s in self.spelt)
+            else:
+                rest = 1.0
+            total += float(following[token]) * rest
+        return total
+
+
+def shares(probabilities):
+    return np.array(probabilities) / sum(probabilities)
+
+
+def assert_alike(found, expected, tolerance=0.02):
+    """Judgments agree: each label's share, and the choice where it is clear."""
+    assert np.abs(found - expected).max() <= tolerance
+    assert sum(found) == pytest.approx(1)
+    first, second = np.sort(expected)[[-1, -2]]
+    assert first - second <= 0.05 or found.argmax() == expected.argmax()
+
+
+@pytest.mark.parametrize(
+    ("prompt_format", "labels"),
+    [("chat", "numeric"), ("chat", "roman"), ("plain", "numeric"), ("plain", "letter")],
+)
+def test_probabilities_are_those_of_a_plain_forward_pass(judge, forward, prompt_format, labels):
+    asked = minibench(judge, prompt_format=prompt_format, labels=labels)
+    replies = {r.request_id: r for r in judge.answer(asked)}
+    for ask in asked:
+        (found,) = replies[ask.request_id].probabilities
+        expected = forward(ask)
+        assert np.abs(np.subtract(found, expected)).max() <= 0.02
+        assert_alike(shares(found), shares(expected), tolerance=0.03)  # bfloat16 against float32
+
+
+def test_probabilities_are_those_of_the_embedded_engine(judge, smollm2_gguf):
+    embedded = rb.open_judge(f"embedded:{smollm2_gguf}", threads=1, context=2048)
+    asked = minibench(judge)
+    theirs = {r.request_id: r for r in embedded.answer(asked)}
+    embedded.close()
+    for reply in judge.answer(asked):
+        (expected,) = theirs[reply.request_id].probabilities
+        # llama.cpp rounds what goes into each product to 8 bits as well.
+        assert_alike(shares(reply.probabilities[0]), shares(expected), tolerance=0.05)
+
+
+def test_ten_is_told_from_one_on_a_ten_point_scale(judge, forward):
+    ask = request(tuple(range(1, 11)), "logprobs")
+    (reply,) = judge.answer([ask])
+    assert np.abs(np.subtract(reply.probabilities[0], forward(ask))).max() <= 0.02
+    assert 0 < reply.probabilities[0][9] < 1
+
+
+def test_several_criteria_are_filled_line_by_line(judge):
+    criteria = [("Clarity", "Is it clear?"), ("Accuracy", "Is it right?")]
+    prompt = render("I", "R", "", {}, (1, 2, 3), template="criteria", criteria=criteria)
+    ask = Request(1, "k", (Message("user", prompt.text),), prompt.slots, prompt.choices, "logprobs")
+    (reply,) = judge.answer([ask])
+    assert [reading.status for reading in read(ask, reply)] == ["ok", "ok"]
+    assert [line.split()[0] for line in reply.text.splitlines()] == ["[Clarity]", "[Accuracy]"]
+
+
+def test_a_score_is_the_most_probable_label_or_drawn_by_the_seed(judge):
+    probable, greedy, *drawn, again = judge_in_order(judge, [
+        request((2, 3, 1), "logprobs", number=0),
+        request((2, 3, 1), "score", number=1),
+        *(request((2, 3, 1), "score", number=2 + s, temperature=2.0, seed=s) for s in range(12)),
+        request((2, 3, 1), "score", number=20, temperature=2.0, seed=0),
+    ])  # fmt: skip
+    assert greedy.text == probable.text
+    assert greedy.probabilities is None
+    assert len({r.text for r in drawn}) > 1
+    assert again.text == drawn[0].text
+
+
+def test_feedback_is_free_text_that_a_seed_repeats(judge):
+    asked = [
+        request((1, 2, 3), "feedback", number=1),
+        request((1, 2, 3), "feedback", number=2, temperature=1.0, seed=7),
+        request((1, 2, 3), "feedback", number=3, temperature=1.0, seed=7),
+        request((1, 2, 3), "feedback", number=4, temperature=1.0, seed=8),
+        request((1, 2, 3), "feedback", number=5, prompt_format="plain", max_tokens=8),
+    ]
+    greedy, one, same, other, plain = judge_in_order(judge, asked)
+    assert one.text == same.text
+    assert len({greedy.text, one.text, other.text}) == 3
+    assert (plain.finish, plain.completion_tokens) == ("length", 8)
+    assert greedy.text.isprintable() or "\n" in greedy.text
+
+
+def test_a_document_conforms_to_its_schema(judge):
+    schema = {
+        "type": "object",
+        "properties": {
+            "reason": {"type": "string", "maxLength": 40},
+            "score": {"type": "integer", "enum": [1, 2, 3]},
+        },
+        "required": ["reason", "score"],
+        "additionalProperties": False,
+    }
+    ask = Request(1, "k", request((1, 2, 3), "json").messages, (), (), "json",
+                  schema=json.dumps(schema), max_tokens=96)  # fmt: skip
+    (reply,) = judge.answer([ask])
+    document = json.loads(reply.text)
+    assert list(document) == ["reason", "score"]
+    assert document["score"] in (1, 2, 3)
+
+
+def test_a_prompt_that_is_too_long_fails_alone(judge):
+    long = request((1, 2, 3), "logprobs", number=1, response="word " * 5000)
+    fits = request((1, 2, 3), "logprobs", number=2)
+    failed, answered = judge_in_order(judge, [long, fits])
+    assert (failed.finish, answered.finish) == ("error", "stop")
+    assert "4096" in failed.error
+
+
+def test_thinking_is_cut_off_and_closed_before_a_label(judge, smollm2, monkeypatch):
+    from vllm.reasoning import ReasoningParserManager
+
+    parser = ReasoningParserManager.get_reasoning_parser("qwen3")
+    tokenizer = AutoTokenizer.from_pretrained(smollm2)
+    tokenizer.add_tokens(["<think>", "</think>"])
+    tokenizer.chat_template = "{{ messages[0].content }}<|im_start|>assistant\n<think>\n"
+    monkeypatch.setattr(judge, "_tokenizer", tokenizer)
+    monkeypatch.setattr(judge, "_parser", parser(tokenizer))
+    assert judge.without_thinking("<think>2 + 2 = 4.</think>[RESULT] 3", "stop") == "[RESULT] 3"
+    assert judge.without_thinking("<think>It goes on and on", "length") == ""
+    prompt = tokenizer.decode(judge.tokens(request((1, 2, 3), "logprobs")))
+    assert prompt.endswith("</think>\n\n[RESULT]")
+    free = tokenizer.decode(judge.tokens(request((1, 2, 3), "feedback")))
+    assert free.endswith("<think>")
+
+
+def test_a_base_model_judges_plain_prompts_only(base_judge, gemma):
+    forward = Forward(gemma)
+    asked = minibench(base_judge, n_items=2, prompt_format="plain")
+    replies = {r.request_id: r for r in base_judge.answer(asked)}
+    for ask in asked:
+        (found,) = replies[ask.request_id].probabilities
+        assert_alike(shares(found), shares(forward(ask)))
+    with pytest.raises(JudgeError, match="prompt_format='plain'"):
+        list(base_judge.answer([request((1, 2, 3), "logprobs")]))
+
+
+@pytest.mark.parametrize(
+    ("dataset", "n_items", "at_most"), [("mt-bench", 8, 1.04), ("hanna", 12, 1.08)]
+)
+def test_what_is_computed_beyond_the_trie_is_parts_of_blocks(judge, dataset, n_items, at_most):
+    if not (os.environ.get("RUBRICNB_MIRROR") or Path("../shared/datasets").exists()):
+        pytest.skip("needs the datasets: set RUBRICNB_MIRROR")
+    items = rb.load(dataset, n_items=n_items)
+    plan = rb.plan(items, rb.balanced(5), readout="logprobs")
+    asked = list(rendered(plan, judge, walked=True))
+    replies = list(judge.answer(asked))
+    assert {r.finish for r in replies} == {"stop"}
+    computed = sum(r.prompt_tokens - r.cached_tokens for r in replies)
+    prompts = sorted(map(judge.tokens, asked))
+    shared = [common_prefix(a, b) for a, b in itertools.pairwise(prompts)]
+    limit = sum(map(len, prompts)) - sum(shared)
+    in_blocks = sum(map(len, prompts)) - sum(n // judge._block * judge._block for n in shared)
+    print(
+        f"{dataset}: {len(asked)} prompts, {computed:,} computed, limit {limit:,} ({in_blocks:,})"
+    )
+    assert limit <= computed <= in_blocks
+    assert computed <= at_most * limit
+
+
+def test_a_cache_too_small_for_two_prompts_slows_a_run_and_nothing_else(judge, smollm2):
+    small = {"max_model_len": 1024, "num_gpu_blocks_override": 72}
+    tight = rb.open_judge(f"vllm:{smollm2}", **ENGINE | small)
+    asked = minibench(judge, n_items=6)
+    found = {r.request_id: r for r in tight.answer(asked)}
+    tight.close()
+    for reply in judge.answer(asked):
+        expected = shares(reply.probabilities[0])
+        assert_alike(shares(found[reply.request_id].probabilities[0]), expected)
+
+
+KILLED = """
+import sys, rubricnb as rb
+judge = rb.open_judge("vllm:" + sys.argv[1], max_model_len=4096, concurrency=8)
+rb.run(rb.plan(rb.load("minibench", n_items=15), rb.shuffled(5, 4), readout="logprobs"), judge)
+"""
+
+
+def test_a_killed_run_goes_on_where_it_was(judge, smollm2, tmp_path):
+    path = tmp_path / "killed.sqlite"
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, smollm2], env=os.environ | {"RUBRICNB_STORE": str(path)}
+    )
+    while process.poll() is None and len(stored(path)) < 12:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    before = stored(path)
+    plan = rb.plan(rb.load("minibench", n_items=15), rb.shuffled(5, 4), readout="logprobs")
+    judgments = rb.run(plan, judge, path)
+    after = stored(path)
+    assert 12 <= len(before) < len(after) == judgments.key.nunique()
+    assert before.items() <= after.items()  # none of them was asked again
+    assert set(judgments.status) == {"ok"}
+
+
+def test_identity_names_weights_and_engine_but_no_path(judge, smollm2):
+    assert judge.slug == "smollm2-135m-instruct-vllm"
+    assert judge.identity.startswith("vllm ")
+    assert "sha256:" in judge.identity
+    assert str(smollm2.parent) not in judge.identity
+
+
+def judge_in_order(judge, asked):
+    replies = {r.request_id: r for r in judge.answer(asked)}
+    return [replies[a.request_id] for a in asked]
+
+
+def stored(path):
+    if not path.exists():
+        return {}
+    with sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=60) as db:
+        try:
+            return dict(db.execute("SELECT key, time FROM replies"))
+        except sqlite3.OperationalError:  # the table is not there yet
+            return {}
