@@ -5,7 +5,9 @@ import pytest
 from rubricnb.data import claims, identities, verdicts
 
 
-@pytest.mark.parametrize("module", set(identities.MODULES.values()), ids=lambda m: m.__name__)
+@pytest.mark.parametrize(
+    "module", dict.fromkeys(identities.MODULES.values()), ids=lambda m: m.__name__
+)
 def test_every_identity_names_a_function_and_every_function_is_named(module):
     rows = claims().query("kind == 'identity'")
     named = set(rows[rows.paper.map(identities.MODULES) == module].recompute)
