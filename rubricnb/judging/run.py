@@ -178,9 +178,9 @@ def rendered(
     (True, ('1', '2', '3', '4', '5'))
     """
     order = walk(requests) if walked else np.arange(len(requests))
-    source = _Source(requests, order)
-    for row in _rows(requests, order):
-        request = source.request(row)
+    source = _Source(requests)
+    for row, wording in _rows(requests, order):
+        request = source.request(row, wording)
         replicate = request.replicate if force_replicates else _replicate(request, judge)
         # Nobody else has it yet, and a copy of all its fields would take as long as rendering it.
         object.__setattr__(request, "key", _key(request, judge, replicate))
@@ -463,12 +463,11 @@ def _announce(
 class _Source:
     """What requests are rendered from: items and rubrics, ready to look up."""
 
-    def __init__(self, requests: Requests, order: IntArray) -> None:
-        from rubricnb.judging.simulated import option_quality, wording
+    def __init__(self, requests: Requests) -> None:
+        from rubricnb.judging.simulated import option_quality
 
         items = requests.source
         self.items: Items = items
-        self.wording = iter(wording(requests)[order])
         self.records = dict(zip(items["item_id"], items.itertuples(), strict=True))
         self.of_text: dict[str, list[str]] = {}
         for text, item in zip(items["text_id"], items["item_id"], strict=True):
@@ -479,10 +478,10 @@ class _Source:
         }
         self.rubrics: dict[tuple[str, int], dict[str, tuple[str, dict[int, str]]]] = {}
 
-    def request(self, row: Any) -> Request:
+    def request(self, row: Any, wording: int) -> Request:
         """Render one row of the plan; its key is still empty."""
         if row.template == "criteria":
-            return self._criteria(row)
+            return self._criteria(row, wording)
         item = self.records[row.item_id]
         ordering = decode(row.ordering)
         definition, descriptions = self._rubric(row, item.rubric_id)
@@ -506,6 +505,7 @@ class _Source:
             row,
             prompt,
             item,
+            wording=wording,
             item_id=row.item_id,
             criterion=item.criterion,
             ordering=ordering,
@@ -514,7 +514,7 @@ class _Source:
             quality=_known(self.quality[row.n_options][row.item_id]),
         )
 
-    def _criteria(self, row: Any) -> Request:
+    def _criteria(self, row: Any, wording: int) -> Request:
         ids = self.of_text[row.item_id]
         order = decode(row.criterion_ordering)
         if len(ids) != len(order):
@@ -537,6 +537,7 @@ class _Source:
             row,
             prompt,
             shown[0],
+            wording=wording,
             item_id=row.item_id,
             ordering=decode(row.ordering),
             criterion_ordering=row.criterion_ordering,
@@ -561,7 +562,6 @@ class _Source:
             replicate=int(row.replicate),
             text_id=item.text_id,
             cluster_id=item.cluster_id,
-            wording=int(next(self.wording)),
             group=item.text_id,
             **facts,
         )
@@ -797,11 +797,14 @@ def _known(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 
-def _rows(requests: Requests, order: IntArray) -> Iterator[Any]:
-    """Rows as named tuples; in parts, for ``itertuples`` alone makes a list of every column."""
+def _rows(requests: Requests, order: IntArray) -> Iterator[tuple[Any, int]]:
+    """Rows as named tuples, and the hashes of their wording; in parts, for there are millions."""
+    from rubricnb.judging.simulated import wording
+
     frame = pd.DataFrame(requests)
     for start in range(0, len(frame), _ROWS):
-        yield from frame.iloc[order[start : start + _ROWS]].itertuples(index=False)
+        part = frame.iloc[order[start : start + _ROWS]]
+        yield from zip(part.itertuples(index=False), wording(part).tolist(), strict=True)
 
 
 def _blocks(requests: Iterable[Request]) -> Iterator[list[Request]]:

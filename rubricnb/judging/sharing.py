@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from rubricnb.frames import Items, Requests
 from rubricnb.prompts import PLACEBO_EDITS
 
-IntArray = NDArray[np.int64]
+IntArray = NDArray[np.signedinteger[Any]]
 
 _HEAD = (
     "template", "layout", "prompt_format", "labels", "n_options", "reference_score", "exemplar",
@@ -76,13 +76,11 @@ def walk(requests: Requests) -> IntArray:
     True
     """
     items = _with_criteria(requests.source)
-    heads = pd.DataFrame(requests)[list(_HEAD)].groupby(list(_HEAD), observed=True, sort=False)
-    order = [np.empty(0, np.int64)]
-    for head, rows in heads.indices.items():
-        condition = dict(zip(_HEAD, head, strict=True))
-        keys = _keys(requests, rows, items, condition)
-        order.append(rows[np.argsort(keys, kind="stable")])
-    return np.concatenate(order)
+    varying = [name for name in _HEAD if requests[name].nunique() > 1]
+    if not varying:  # as in most plans; grouping would take ten times their memory
+        return _order(requests, items)
+    heads = pd.DataFrame(requests).groupby(varying, observed=True, sort=False).indices.values()
+    return np.concatenate([rows[_order(requests.iloc[rows], items)] for rows in heads])
 
 
 def waves(
@@ -208,29 +206,31 @@ def common_prefix(a: Sequence[Any], b: Sequence[Any]) -> int:
     return low
 
 
-def _keys(
-    requests: Requests, rows: IntArray, items: pd.DataFrame, condition: dict[str, Any]
-) -> IntArray:
-    """One number per row that sorts requests of one head: a rank for each part of the prompt."""
-    requests = requests.iloc[rows]
+def _order(requests: Requests, items: pd.DataFrame) -> IntArray:
+    """Order requests of one head by a rank for each part of the prompt."""
+    if not len(requests):
+        return np.empty(0, np.int64)
+    condition = {name: requests[name].iloc[0] for name in _HEAD}
     id_column = "text_id" if condition["template"] == "criteria" else "item_id"
     items = _with_reference(items, condition["reference_score"]).drop_duplicates(id_column)
-    codes, ids = pd.factorize(requests["item_id"])
-    item = pd.Index(items[id_column]).get_indexer(ids)[codes]
-    keys = np.zeros(len(rows), np.int64)
+    ids = requests["item_id"].astype("category").cat
+    item = pd.Index(items[id_column]).get_indexer(ids.categories).astype(np.int32)[ids.codes]
+    keys = np.zeros(len(requests), np.int64)
     rubric = condition["template"] == "rubric"
     for part in _PREFIX[condition["layout"] if rubric else condition["template"]]:
         if isinstance(part, tuple):
-            rank = items.groupby(list(part), dropna=False).ngroup().to_numpy()[item]
+            rank = items.groupby(list(part), dropna=False).ngroup().to_numpy(np.int32)[item]
         elif part == "definition":
-            variant, variants = pd.factorize(requests["variant"])
-            rank = _definitions(items, requests.source.rubrics, variants)[item, variant]
+            variant = requests["variant"].astype("category").cat
+            ranks = _definitions(items, requests.source.rubrics, variant.categories)
+            rank = ranks[item, variant.codes]
         elif part == "edits":
             rank = _edits(requests)
         else:
             rank = _rank(requests[part])
-        keys = keys * (rank.max() + 1) + rank
-    return keys
+        keys *= int(rank.max()) + 1
+        keys += rank
+    return np.argsort(keys, kind="stable")
 
 
 def _with_criteria(items: Items) -> pd.DataFrame:
@@ -250,18 +250,21 @@ def _definitions(items: pd.DataFrame, rubrics: pd.DataFrame, variants: Any) -> I
     rank = rubrics.groupby(["definition", "rubric_id"], observed=True).ngroup()
     table = rubrics.assign(rank=rank).pivot(index="rubric_id", columns="variant", values="rank")
     table = table.reindex(index=items["rubric_id"], columns=variants)
-    return table.fillna(-1).to_numpy(np.int64)
+    return table.fillna(-1).to_numpy(np.int32)
 
 
 def _rank(column: pd.Series) -> IntArray:
-    codes, values = pd.factorize(column)
-    return np.argsort(np.argsort(np.asarray(values, dtype=object)))[codes]
+    values = column.astype("category").cat
+    rank = np.argsort(np.argsort(np.asarray(values.categories, dtype=object)))
+    return rank.astype(np.int32)[values.codes]
 
 
 def _edits(requests: pd.DataFrame) -> IntArray:
     """Rank of a placebo edit by where in the prompt it stands; 0 for none."""
+    placebo = requests["design"] == "placebo"
+    if not placebo.any():
+        return np.zeros(1, np.int32)
     at = ("blank line", "header", "trailing space", "colon")
     marks = [tuple(edit in edits for edit in at) for edits in (frozenset(), *PLACEBO_EDITS)]
     rank = np.argsort(sorted(range(len(marks)), key=marks.__getitem__))
-    placebo = requests["design"] == "placebo"
     return rank[np.where(placebo, requests["ordering_index"], 0)]
