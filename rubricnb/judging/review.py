@@ -145,8 +145,8 @@ def acceptance(attempts: pd.DataFrame, by: str | Sequence[str] = ("target",)) ->
             | {
                 "attempts": len(part),
                 "rate": float(part["accepted"].mean()),
-                "low": low,
-                "high": high,
+                "low": float(np.maximum(low, 0.0)),
+                "high": float(np.minimum(high, 1.0)),
                 "answers": len(answers),
                 "found": len(done) / len(answers),
                 "rounds": float(done["round"].mean()) if len(done) else np.nan,
