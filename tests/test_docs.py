@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from endpoint import completion, endpoint, sent
+from typer.testing import CliRunner
 
 import rubricnb as rb
 from rubricnb import book, cli, frames
@@ -74,6 +76,61 @@ def test_what_the_study_page_plans_can_be_estimated_without_asking_anyone(clone)
     _, text = blocks(ROOT / "book/running-a-study.md", "python")[0]
     exec(compile(text, "running-a-study", "exec"), scope)
     assert len(scope["requests"]) == 15 * (10 + 5)
+
+
+def section(page, title):
+    """Return the python, yaml and bash blocks of one section."""
+    text = page.read_text("utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0]
+    return {
+        kind: [block for _, found, block in FENCE.findall(text) if found == kind]
+        for kind in ("python", "yaml", "bash")
+    }
+
+
+@pytest.fixture
+def hosted(monkeypatch):
+    """OpenAI, as far as this machine is concerned."""
+
+    def answer(payload, headers):
+        assert payload["messages"]
+        return 200, completion("Fine. [RESULT] 2") | {"model": payload["model"]}, {}
+
+    with endpoint(answer) as (url, received):
+        monkeypatch.setattr("rubricnb.judging.openai._OPENAI", url)
+        yield url, received
+
+
+def test_what_the_study_page_does_with_endpoints_runs(clone, hosted):
+    page = ROOT / "book/running-a-study.md"
+    scope = {}
+    for title in ("From items to judgments", "Endpoints", "Cost and limits"):
+        for text in section(page, title)["python"]:
+            if "embedded" not in text:
+                exec(compile(text, title, "exec"), scope)
+    _, received = hosted
+    assert (scope["judgments"]["status"] == "ok").all()
+    assert len(received) == scope["judgments"]["key"].nunique() == 15 * (10 + 5)
+
+
+def test_what_the_study_page_does_with_batches_runs(clone, hosted, monkeypatch):
+    url, received = hosted
+    monkeypatch.setenv("RUBRICNB_RESULTS", str(clone / "own/results"))
+    blocks = section(ROOT / "book/running-a-study.md", "Batch files")
+    (clone / "own/params").mkdir(parents=True)
+    (clone / "own/results").mkdir()
+    (clone / "own/params/mine.yml").write_text(blocks["yaml"][0])
+    for line in "".join(blocks["bash"]).splitlines():
+        command = shlex.split(line)
+        if command[:2] == ["vllm", "run-batch"]:  # for real in tests/vllm
+            assert Path(command[command.index("-i") + 1]).exists()
+            continue
+        done = CliRunner().invoke(cli.app, command[3:])
+        assert done.exit_code == 0, done.output
+        if command[3:5] == ["batch", "export"]:
+            sent(clone / "batch.jsonl", url)
+            before = len(received)
+    assert len(received) == before  # the runs after it asked for nothing
+    assert list((clone / "own/results/mine").rglob("minibench.parquet"))
 
 
 @pytest.mark.parametrize("text", names(DOCS))
@@ -145,7 +202,7 @@ def test_every_parameter_given_to_a_notebook_is_one_it_declares():
 
 
 def test_the_parameter_file_on_the_study_page_is_accepted(tmp_path):
-    (_, text), *_ = blocks(ROOT / "book/running-a-study.md", "yaml")
+    [text] = [t for _, t in blocks(ROOT / "book/running-a-study.md", "yaml") if "defaults:" in t]
     (tmp_path / "mine.yml").write_text(text)
     plan = book.parameter_file(tmp_path / "mine.yml")
     assert plan["05_position_bias"]["n_items"] == 60

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import yaml
 
@@ -108,9 +109,22 @@ def resample(rubrics: pd.DataFrame, n: int) -> pd.DataFrame:
     >>> resample(five, 9).description.iloc[1]
     'Between score 1 and score 3: better than score 1, not as good as score 3.'
     """
-    groups = rubrics.groupby(["rubric_id", "variant"], sort=False, observed=True)
-    scales = [_rescaled(rubric.sort_values("score"), n) for _, rubric in groups]
-    return check_rubrics(pd.concat(scales, ignore_index=True))
+    scale = rubrics.groupby(["rubric_id", "variant"], sort=False, observed=True).ngroup()
+    ordered = rubrics.iloc[np.lexsort((rubrics["score"], scale))]
+    sizes = np.bincount(scale)
+    first = np.cumsum(sizes) - sizes
+    kept = _KEPT.get(n)
+    for start, levels in zip(first, sizes, strict=True):
+        if levels != n and (levels != 5 or kept is None):
+            raise ValueError(_no_scale(ordered["rubric_id"].iloc[start], levels, n))
+    whole = np.arange(n)
+    shown = np.where((sizes == n)[:, None], whole, whole if kept is None else kept)
+    out = ordered.iloc[(first[:, None] + shown).ravel()].reset_index(drop=True)
+    out["score"] = np.tile(whole + 1, len(sizes))
+    if n == 9:
+        between = np.repeat(sizes == 5, n) & (out["score"] % 2 == 0)
+        out.loc[between, "description"] = [_between(s) for s in out.loc[between, "score"]]
+    return check_rubrics(out)
 
 
 def rated_criteria(
@@ -139,27 +153,23 @@ def rated_criteria(
     return [(str(c), str(r)) for c, r in pairs.itertuples(index=False)]
 
 
-def _rescaled(rubric: pd.DataFrame, n: int) -> pd.DataFrame:
-    levels = len(rubric)
-    if levels == n:
-        return rubric
-    kept = {2: [1, 5], 3: [1, 3, 5], 9: [1, 1, 2, 2, 3, 3, 4, 4, 5]}.get(n)
-    if levels != 5 or kept is None:
-        scales = "2, 3, 5 or 9" if levels == 5 else f"{levels}"
-        raise ValueError(
-            f"rubric {rubric.rubric_id.iloc[0]!r} has {levels} levels and cannot be shown on "
-            f"{n}; choose n_options {scales}"
-        )
-    out = rubric.iloc[[level - 1 for level in kept]].reset_index(drop=True)
-    out["score"] = range(1, n + 1)
-    if n == 9:
-        between = out["score"] % 2 == 0
-        out.loc[between, "description"] = [
-            f"Between score {s - 1} and score {s + 1}: better than score {s - 1}, "
-            f"not as good as score {s + 1}."
-            for s in out.loc[between, "score"]
-        ]
-    return out
+# Which of five levels, from 0, stands at each of n.
+_KEPT = {2: np.array([0, 4]), 3: np.array([0, 2, 4]), 9: np.array([0, 0, 1, 1, 2, 2, 3, 3, 4])}
+
+
+def _no_scale(rubric_id: str, levels: int, n: int) -> str:
+    scales = "2, 3, 5 or 9" if levels == 5 else f"{levels}"
+    return (
+        f"rubric {rubric_id!r} has {levels} levels and cannot be shown on {n}; "
+        f"choose n_options {scales}"
+    )
+
+
+def _between(score: int) -> str:
+    return (
+        f"Between score {score - 1} and score {score + 1}: better than score {score - 1}, "
+        f"not as good as score {score + 1}."
+    )
 
 
 def _rows(rubric: Any, file: str, k: int) -> Iterator[dict[str, object]]:

@@ -39,10 +39,16 @@ class EmbeddedJudge(OpenAIJudge):
     context
         Longest prompt plus answer, in tokens.
     threads
-        Default: half the processors. llama.cpp's threads wait for one another in a loop, so with
-        more of them than free cores a run is many times slower, not faster.
+        Default: half the processors.
     concurrency
         Requests in flight at once. One keeps the longest prefix cached.
+    flash_attention
+        llama.cpp's own choice, and what is recorded. With it a probability depends on the number of
+        threads and on how much of the prompt is cached, by up to 0.05; without it answers are the
+        same to the last digit, some per cent slower, and those of another judge.
+    requantise
+        A type such as ``Q8_0``: judge with a copy of the weights in it, made by `requantised`.
+        Faster, and another judge.
 
     Raises
     ------
@@ -69,10 +75,15 @@ class EmbeddedJudge(OpenAIJudge):
         context: int = 8192,
         threads: int | None = None,
         concurrency: int = 1,
+        flash_attention: bool = True,
+        requantise: str | None = None,
     ) -> None:
         weights = Path(path).expanduser() if path else _whole(default_weights())
         _check_gguf(weights)
-        self._engine = _start(weights, context, threads or _threads(), concurrency)
+        if requantise:
+            weights = requantised(weights, requantise)
+        params = _params(weights, context, threads or _threads(), concurrency, flash_attention)
+        self._engine = _start(params)
         super().__init__(
             model=weights.stem,
             base_url=f"{self._engine.address}/v1",
@@ -81,9 +92,12 @@ class EmbeddedJudge(OpenAIJudge):
             timeout=600,
             retries=1,
         )
-        self.slug = f"{slug(_base_name(weights))}-embedded"
+        # Recorded answers are found by the slug: what changes answers needs one of its own.
+        name = weights.stem if path or requantise else _base_name(weights)
+        exact = "" if flash_attention else "-exact"
+        self.slug = f"{slug(name)}-embedded{exact}"
         self.identity = (
-            f"llama.cpp (xllamacpp {version('xllamacpp')}) weights sha256:{sha256(weights)}"
+            f"llama.cpp (xllamacpp {version('xllamacpp')}) weights sha256:{sha256(weights)}{exact}"
         )
 
     def _key(self) -> str:
@@ -136,6 +150,80 @@ def default_weights() -> Path:
     raise ImportError(f"the default judge's weights are not installed: {_INSTALL}")
 
 
+def requantised(weights: Path, kind: str) -> Path:
+    """Copy GGUF weights with their quantised matrices in another type; made once, then kept.
+
+    What is stored as ``Q8_0``, ``F16`` or ``F32`` stays as it is.
+
+    Parameters
+    ----------
+    weights
+        A GGUF file.
+    kind
+        A type that the package ``gguf`` can write: ``Q8_0``, ``Q4_0``, ``F16`` and others.
+
+    Returns
+    -------
+    Path
+        The copy, in the user's cache folder.
+
+    Raises
+    ------
+    ValueError
+        No such type.
+    ImportError
+        The package ``gguf`` is not installed.
+
+    Examples
+    --------
+    >>> requantised(default_weights(), "Q9")
+    Traceback (most recent call last):
+    ...
+    ValueError: 'Q9' is not a type of GGUF weights: choose Q8_0, Q4_0, F16 or F32
+    """
+    import pooch
+
+    try:
+        import gguf
+    except ImportError:
+        raise ImportError(
+            "re-quantised weights need the package gguf: python -m pip install gguf"
+        ) from None
+    types = {t.name: t for t in gguf.GGMLQuantizationType}
+    if kind not in types:
+        raise ValueError(f"{kind!r} is not a type of GGUF weights: choose Q8_0, Q4_0, F16 or F32")
+    folder = Path(pooch.os_cache("rubricnb")) / "weights" / sha256(weights)[:16]
+    copy = folder / f"{_base_name(weights)}.{kind}.gguf"
+    if not copy.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        part = copy.with_suffix(f".{os.getpid()}.part")
+        _requantise(weights, part, types[kind])
+        part.replace(copy)
+    return copy
+
+
+def _requantise(weights: Path, copy: Path, kind: Any) -> None:
+    import gguf
+
+    reader = gguf.GGUFReader(weights)
+    writer = gguf.GGUFWriter(copy, str(reader.fields["general.architecture"].contents()))
+    for name, field in reader.fields.items():
+        if name.startswith("GGUF.") or name in ("general.architecture", "general.file_type"):
+            continue
+        of = field.types[-1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
+        writer.add_key_value(name, field.contents(), field.types[0], sub_type=of)
+    for tensor in reader.tensors:
+        data, there = tensor.data, tensor.tensor_type
+        if there.name not in ("F32", "F16", "BF16", "Q8_0"):
+            data = gguf.quants.quantize(gguf.quants.dequantize(data, there), kind)
+            there = kind
+        writer.add_tensor(tensor.name, data, raw_dtype=there)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 class _Engine:
     """A running llama.cpp server, its address and its key."""
 
@@ -157,12 +245,14 @@ class _Engine:
         self._server = None  # its destructor stops the loop and frees the weights
 
 
-def _start(weights: Path, context: int, threads: int, slots: int) -> _Engine:
+def _params(weights: Path, context: int, threads: int, slots: int, flash_attention: bool) -> Any:
+    # Threads that wait in a loop would take the cores from those they wait for, and on a busy
+    # machine be many times slower than one; OpenMP reads this when llama.cpp is imported.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         import xllamacpp
     except ImportError:
         raise ImportError(f"llama.cpp is not installed: {_INSTALL}") from None
-    key = secrets.token_hex(16)
     params = xllamacpp.CommonParams()
     params.model.path = str(weights)
     params.n_ctx = context * slots
@@ -170,19 +260,28 @@ def _start(weights: Path, context: int, threads: int, slots: int) -> _Engine:
     params.cpuparams.n_threads = threads
     params.cpuparams_batch.n_threads = threads
     params.n_batch = params.n_ubatch = 512
+    if not flash_attention:
+        params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.hostnames = ["127.0.0.1"]
     params.port = 0
-    params.api_keys = [key]
+    params.api_keys = [secrets.token_hex(16)]
     params.ui = False
     params.endpoint_slots = True
     params.warmup = False
     params.verbosity = -1
+    return params
+
+
+def _start(params: Any) -> _Engine:
+    import xllamacpp
+
     try:
-        engine = _Engine(xllamacpp.Server(params), key)
+        engine = _Engine(xllamacpp.Server(params), params.api_keys[0])
     except RuntimeError:
         raise ValueError(
-            f"llama.cpp cannot load {weights}: the file is damaged or its architecture is newer "
-            f"than xllamacpp {version('xllamacpp')}; download it again, or update xllamacpp"
+            f"llama.cpp cannot load {params.model.path}: the file is damaged or its architecture "
+            f"is newer than xllamacpp {version('xllamacpp')}; download it again, or update "
+            "xllamacpp"
         ) from None
     engine.send("/slots")  # answered from llama.cpp's queue: stopped before that, it never would be
     return engine

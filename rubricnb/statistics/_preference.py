@@ -57,12 +57,14 @@ def log_preference(reads: Reads, n_clusters: int, reasons: list[str]) -> dict[st
 class _Pattern:
     """Rows whose scores repeat alike, say (3, 2): one score thrice, another twice.
 
-    ``position[k, d, r]``: where the d-th score of row r stood under its k-th ordering.
+    ``position[k, d, c]``: where the d-th score of case c stood under its k-th ordering. Rows whose
+    scores stood alike, in whatever order of reads or scores, are one case: ``case`` of each row.
     """
 
     counts: tuple[int, ...]
     rows: IntArray
     position: IntArray
+    case: IntArray
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,9 @@ class _Likelihood:
         log_z = self.observed @ gamma  # a row with one score only is certain
         expected = self.observed.copy()
         for pattern in self.patterns:
-            z, expected[pattern.rows] = _permanent(pattern, weight)
-            log_z[pattern.rows] = np.log(z)
+            z, chosen = _permanent(pattern, weight)
+            log_z[pattern.rows] = np.log(z)[pattern.case]
+            expected[pattern.rows] = chosen[pattern.case]
         value = self.observed @ gamma - log_z
         return float(self.times @ value), self.observed - expected
 
@@ -133,10 +136,17 @@ def _likelihood(rows: IntArray, inverse: IntArray, orderings: IntArray) -> _Like
         k = sum(counts)
         scores = by_frequency[members, : len(counts)]
         position = position_of[order[members, :k, None], scores[:, None, :]]
-        patterns.append(
-            _Pattern(counts, members, np.ascontiguousarray(position.transpose(1, 2, 0)))
-        )
+        patterns.append(_Pattern(counts, members, *_cases(position, n)))
     return _Likelihood(n, observed.reshape(-1, n).astype(np.float64), patterns, inverse)
+
+
+def _cases(position: IntArray, n: int) -> tuple[IntArray, IntArray]:
+    """Distinct cases (k, d, cases) of positions (rows, k, d), and the case of each row."""
+    base = n ** np.arange(position.shape[2])
+    codes = np.sort(position @ base, axis=1)  # the order of the reads does not matter
+    distinct, case = np.unique(codes, axis=0, return_inverse=True)
+    decoded = distinct[..., None] // base % n
+    return np.ascontiguousarray(decoded.transpose(1, 2, 0)), case.ravel()
 
 
 def _alike(shape: IntArray) -> list[tuple[tuple[int, ...], IntArray]]:
@@ -149,39 +159,41 @@ def _alike(shape: IntArray) -> list[tuple[tuple[int, ...], IntArray]]:
 
 def _permanent(pattern: _Pattern, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Sum over assignments of scores to orderings, and the expected position counts."""
-    w = weight[pattern.position]  # (k, d, rows)
-    n_rows, n = w.shape[2], len(weight)
-    steps, n_states = _steps(pattern.counts)
-    forward, backward = np.zeros((n_states, n_rows)), np.zeros((n_states, n_rows))
-    forward[0] = 1.0
-    backward[-1] = 1.0
-    for k, d, before, after in steps:
-        forward[after] += forward[before] * w[k, d]
-    for k, d, before, after in reversed(steps):
-        backward[before] += backward[after] * w[k, d]
-    z = forward[-1]
-    chosen = np.zeros_like(w)
-    for k, d, before, after in steps:
-        chosen[k, d] = (forward[before] * backward[after]).sum(axis=0)
+    w = weight[pattern.position]  # (k, d, cases)
+    n_cases, n = w.shape[2], len(weight)
+    layers, before, after, n_states = _states(pattern.counts)
+    # One state more than there are: where nobody comes from and nobody gets to.
+    forward, backward = np.zeros((n_states + 1, n_cases)), np.zeros((n_states + 1, n_cases))
+    forward[0] = backward[n_states - 1] = 1.0
+    for k, states in enumerate(layers[1:]):
+        forward[states] = (forward[before[states]] * w[k]).sum(axis=1)
+    for k, states in reversed(list(enumerate(layers[:-1]))):
+        backward[states] = (backward[after[states]] * w[k]).sum(axis=1)
+    z = forward[n_states - 1]
+    chosen = np.stack(
+        [(forward[states, None] * backward[after[states]]).sum(axis=0) for states in layers[:-1]]
+    )
     chosen *= w / z
-    cell = pattern.position + n * np.arange(n_rows)
-    expected = np.bincount(cell.ravel(), weights=chosen.ravel(), minlength=n_rows * n)
-    return np.asarray(z), np.asarray(expected.reshape(n_rows, n))
+    cell = pattern.position + n * np.arange(n_cases)
+    expected = np.bincount(cell.ravel(), weights=chosen.ravel(), minlength=n_cases * n)
+    return np.asarray(z), np.asarray(expected.reshape(n_cases, n))
 
 
 @cache
-def _steps(counts: tuple[int, ...]) -> tuple[list[tuple[int, int, IntArray, IntArray]], int]:
-    """Transitions of the dynamic programme: read k takes the d-th score; states before, after."""
+def _states(counts: tuple[int, ...]) -> tuple[list[IntArray], IntArray, IntArray, int]:
+    """States of the dynamic programme (how often each score is used up), by number of reads.
+
+    With them, for every state and score, the state before and after one more read of that score.
+    """
     shape = tuple(c + 1 for c in counts)
-    used = np.indices(shape).reshape(len(shape), -1)
-    stride = [int(np.prod(shape[d + 1 :])) for d in range(len(shape))]
-    steps = []
-    for k in range(sum(counts)):
-        for d, most in enumerate(counts):
-            before = np.flatnonzero((used.sum(axis=0) == k) & (used[d] < most))
-            if len(before):
-                steps.append((k, d, before, before + stride[d]))
-    return steps, used.shape[1]
+    used = np.indices(shape).reshape(len(shape), -1).T
+    n_states = len(used)
+    stride = np.array([prod(shape[d + 1 :]) for d in range(len(shape))])
+    states = np.arange(n_states)[:, None]
+    before = np.where(used == 0, n_states, states - stride)
+    after = np.where(used == counts, n_states, states + stride)
+    reads = used.sum(axis=1)
+    return [np.flatnonzero(reads == k) for k in range(sum(counts) + 1)], before, after, n_states
 
 
 def _fit_conditional(likelihood: _Likelihood, contrasts: FloatArray) -> Any:

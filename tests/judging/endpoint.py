@@ -3,6 +3,7 @@
 import json
 import math
 import threading
+import urllib.request
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -93,3 +94,29 @@ def endpoint(answer, owned_by="someone"):
     finally:
         server.shutdown()
         server.server_close()
+
+
+def sent(file, url, fail=()):
+    """What a provider does with a batch: sends every line's body, and writes two files."""
+    outputs = {200: [], 400: []}
+    for line in map(json.loads, file.read_text().splitlines()):
+        status, body = 200, {"error": {"message": "too long"}}
+        if line["custom_id"] in fail:
+            status = 400
+        else:
+            ask = urllib.request.Request(
+                url.removesuffix("/v1") + line["url"],
+                json.dumps(line["body"]).encode(),
+                {"Content-Type": "application/json"},
+                method=line["method"],
+            )
+            with urllib.request.urlopen(ask) as answer:
+                body = json.load(answer)
+        response = {"status_code": status, "request_id": "r", "body": body}
+        outputs[status].append(
+            {"id": "b", "custom_id": line["custom_id"], "response": response, "error": None}
+        )
+    for status, name in ((200, "output"), (400, "error")):
+        text = "".join(json.dumps(o) + "\n" for o in reversed(outputs[status]))  # in any order
+        file.with_name(f"{name}.jsonl").write_text(text)
+    return file.with_name("output.jsonl"), file.with_name("error.jsonl")

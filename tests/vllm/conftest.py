@@ -1,5 +1,6 @@
 """Real weights for the tests of vLLM: GGUF files of packages, turned into checkpoints once."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,10 @@ import pytest
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 KEPT = Path(sys.prefix) / "checkpoints"
-TOOL = ROOT.parent / "shared" / "tools" / "get_weights.py"
+SHARED = ROOT.parent / "shared"
+if (SHARED / "datasets").exists():
+    os.environ.setdefault("RUBRICNB_MIRROR", str(SHARED / "datasets"))
+TOOL = SHARED / "tools" / "get_weights.py"
 
 
 @pytest.fixture(scope="session")
