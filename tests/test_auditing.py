@@ -135,7 +135,7 @@ def test_an_audit_resumes_and_says_its_cost_beforehand(items, tmp_path, capsys):
         return 200, _module.completion(f"Fine. [RESULT] {label}"), {}
 
     with _module.endpoint(answer) as (url, received):
-        judge = rb.open_judge(f"openai:m@{url}", api_key="x")
+        judge = rb.open_judge(f"openai:m@{url}")
         cost = audit_cost(judge, few, readout="feedback")
         assert len(received) == 0
         store = tmp_path / "s.sqlite"
