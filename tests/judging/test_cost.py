@@ -23,8 +23,8 @@ def test_copies_of_a_greedy_read_cost_nothing_with_a_judge_that_repeats_itself(i
 def test_tokens_are_near_those_the_engine_counted(items):
     row = estimate(items, "embedded", readout="logprobs").iloc[0]
     recorded = rb.recorded("embedded", "minibench")
-    asked = recorded.design.eq("balanced") & recorded.n_options.eq(5) & recorded.template.eq("rubric")
-    sent = recorded.loc[asked, "prompt_tokens"].sum()
+    asked = recorded.query("design == 'balanced' and n_options == 5 and template == 'rubric'")
+    sent = asked["prompt_tokens"].sum()
     assert row["prompt_tokens"] == pytest.approx(sent, rel=0.2)
     assert 0.4 < row["shared_tokens"] / row["prompt_tokens"] < 0.9
     assert 0.01 < row["hours"] < 5

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -66,6 +67,14 @@ class Endpoint:
         return 200, completion("Fine. [RESULT] 2"), {}
 
 
+def patiently(start, attempts=3):
+    """Start a node; Ray gives it 30 s, which a busy machine may need twice."""
+    for _ in range(attempts - 1):
+        with suppress(Exception):
+            return start()
+    return start()
+
+
 @pytest.fixture(scope="module")
 def cluster():
     """Two nodes of one CPU each; their logs must not hold the key that their judges use."""
@@ -78,9 +87,9 @@ def cluster():
         # As on macOS: loopback is not replaced by an address that other machines can reach.
         patch.setattr(ray_constants, "ENABLE_RAY_CLUSTER", False)
         node = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "include_dashboard": False}
-        cluster = Cluster(initialize_head=True, head_node_args=node)
+        cluster = patiently(lambda: Cluster(initialize_head=True, head_node_args=node))
         try:
-            cluster.add_node(**node)
+            patiently(lambda: cluster.add_node(**node))
             yield cluster
         finally:
             cluster.shutdown()
