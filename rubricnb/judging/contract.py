@@ -137,6 +137,11 @@ class Judge(Protocol):
         What it can do; the first is what ``auto`` means.
     concurrency
         Requests in flight at once; at most as many are repeated after a kill.
+
+    Notes
+    -----
+    A judge with a tokeniser at hand has ``tokens(request)`` too, the token ids of what it sends;
+    where there is none, the least that a run must compute is estimated.
     """
 
     slug: str

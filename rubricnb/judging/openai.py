@@ -127,6 +127,7 @@ class OpenAIJudge:
         self._limits = timeout, retries, patience
         self._requests = _Pace(requests_per_minute)
         self._tokens = _Pace(tokens_per_minute)
+        self._typical = 200.0  # tokens of an answer, as far as is known
         self._server = server or _HOSTED.get(self.host)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._client: Any = None
@@ -277,7 +278,7 @@ class OpenAIJudge:
         """Wait before every call, retries included."""
         await self._requests.take(1)
         size = int(http_request.headers.get("content-length", 0))
-        await self._tokens.take(size / CHARACTERS_PER_TOKEN)
+        await self._tokens.take(size / CHARACTERS_PER_TOKEN + self._typical)
 
     def _ask_server(self) -> Server:
         from openai import APIConnectionError, APIStatusError
@@ -316,7 +317,9 @@ class OpenAIJudge:
         response = await self._client.post(path, cast_to=object, body=body)
         if not isinstance(response, dict):
             raise ValueError(f"the endpoint sent no JSON object: {str(response)[:200]}")
-        self._tokens.owe(_count(_part(response, "usage"), "completion_tokens"))
+        unexpected = _count(_part(response, "usage"), "completion_tokens") - self._typical
+        self._tokens.owe(unexpected)
+        self._typical += unexpected / 10
         return response
 
     def _stops(self, problem: Exception) -> bool:

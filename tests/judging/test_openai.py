@@ -1,6 +1,7 @@
 """The client of every endpoint, against a small server on loopback."""
 
 import asyncio
+import json
 
 import pytest
 from endpoint import completion, endpoint
@@ -178,6 +179,102 @@ def test_a_hosted_endpoint_without_a_key_says_which_variable_to_set(monkeypatch,
     judge = rb.open_judge(spec)  # what is stored already needs no key
     with pytest.raises(ValueError, match=f"set the environment variable {variable}"):
         list(judge.answer([request("feedback")]))
+
+
+def test_a_key_goes_to_its_own_host_and_to_this_machine_only(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "of-openai")
+    monkeypatch.setenv("MY_KEY", "of-mine")
+    own = {
+        "openai:m": "of-openai",
+        "openai:m@http://localhost:1/v1": "of-openai",
+        "openai:m@https://example.org/v1": None,
+        "openai:m@https://api.openai.com.example.org/v1": None,
+    }
+    assert {spec: rb.open_judge(spec)._key() for spec in own} == own
+    other = rb.open_judge("openai:m@https://example.org/v1", key_variable="MY_KEY")
+    assert other._key() == "of-mine"
+
+
+@pytest.mark.parametrize("url", ["http://me:secret@host/v1", "https://host/v1?key=secret"])
+def test_an_address_with_a_key_in_it_is_refused_without_repeating_it(url):
+    with pytest.raises(ValueError, match="key_variable=") as caught:
+        rb.open_judge(f"openai:m@{url}")
+    assert "secret" not in str(caught.value)
+
+
+def body(server, readout="feedback", model="m", extra=None, **options):
+    judge = OpenAIJudge(model, "http://localhost:1/v1", server=server, extra=extra)
+    return judge.first_call(request(readout, **{"max_tokens": 0} | options))[1]
+
+
+def test_each_server_is_asked_in_its_own_words():
+    assert "max_completion_tokens" in body("openai")
+    assert "max_tokens" in body("other")
+    assert body("openai", effort="high")["reasoning_effort"] == "high"
+    sent = body("openrouter", effort="low", thinking="on")
+    assert sent["reasoning"] == {"effort": "low", "enabled": True}
+    assert sent["provider"] == {"require_parameters": True}
+    assert body("vllm", thinking="off")["chat_template_kwargs"] == {"enable_thinking": False}
+    assert body("llama.cpp", "score")["grammar"] == 'root ::= " 3" | " 1" | " 2"'
+    assert body("openai", "logprobs")["top_logprobs"] == 20
+    with pytest.raises(JudgeError, match="thinking='on' cannot be asked of this endpoint"):
+        body("openai", thinking="on")
+
+
+def test_who_thinks_is_given_room_for_it():
+    short = body("openai")["max_completion_tokens"]
+    for options in ({"effort": "low"}, {"model": "o4-mini"}, {"model": "gpt-5-mini"}):
+        assert body("openai", **options)["max_completion_tokens"] >= short + 8000
+    assert body("openai", model="gpt-4o")["max_completion_tokens"] == short
+    assert body("openai", effort="high", max_tokens=99)["max_completion_tokens"] == 99
+
+
+def test_parameters_of_an_endpoint_s_own_are_sent_and_change_who_answers():
+    extra = {"provider": {"order": ["a"]}}
+    assert body("openrouter", extra=extra)["provider"] == {"order": ["a"]}
+    judges = [OpenAIJudge("m", extra=e) for e in (None, extra, {"provider": {"order": ["b"]}})]
+    assert len({judge.identity for judge in judges}) == 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "same"),
+    [
+        ("gpt-4.1", "gpt-4.1-2025-04-14", True),
+        ("gpt-4", "gpt-4-0613", True),
+        ("gpt-4o", "gpt-4o-mini", False),
+        ("gpt-4.1-mini", "gpt-4.1", False),
+        ("openai/gpt-4.1", "openai/gpt-4.1", True),
+        ("deepseek/deepseek-chat:free", "deepseek/deepseek-chat-v3-0324:free", True),
+        ("/models/Qwen3-8B", "Qwen3-8B", True),
+    ],
+)
+def test_an_alias_may_answer_under_its_dated_name_but_not_as_another_model(asked, answered, same):
+    judge = OpenAIJudge(asked, "http://localhost:1/v1", server="other")
+    reply = judge.read(request("feedback"), completion("[RESULT] 1") | {"model": answered})
+    assert (reply.finish == "stop") == same
+    assert same or repr(answered) in reply.error
+
+
+@pytest.mark.parametrize(
+    ("limit", "units"), [("requests_per_minute", 1), ("tokens_per_minute", 10)]
+)
+def test_the_limits_of_an_account_are_kept(limit, units):
+    """Ten requests a second; and a hundred tokens, of which every call has more than ten."""
+    import time
+
+    times = []
+
+    def answer(payload, headers):
+        times.append(time.monotonic())
+        return 200, completion("[RESULT] 1"), {}
+
+    with endpoint(answer) as (url, received):
+        options = {limit: 600 * units, "concurrency": 1}
+        assert len(ask(url, *(request("feedback", i) for i in range(8)), **options)) == 8
+    tokens = len(json.dumps(received[0])) / 4 + 7
+    assert tokens > 20
+    least = 0.09 if units == 1 else 0.009 * tokens  # the client writes JSON without spaces
+    assert times[-1] - times[0] >= 7 * least
 
 
 def test_no_more_requests_than_allowed_are_in_flight():

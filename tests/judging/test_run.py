@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -132,6 +133,75 @@ def test_max_calls_stops_cleanly_and_the_next_run_goes_on(plan):
     rb.run(plan, rest)
     assert len(rest.asked) == 250
     assert not judge.asked.keys() & rest.asked.keys()
+
+
+class Abroad(Counting):
+    """A judge on another machine, whose answers have tokens."""
+
+    host, model = "judge.example.org", "m"
+
+    def answer(self, requests):
+        for reply in super().answer(requests):
+            yield replace(reply, prompt_tokens=1000, completion_tokens=100)
+
+
+def test_max_cost_stops_before_it_is_passed_and_the_next_run_goes_on(plan):
+    judge = Abroad()
+    with pytest.raises(RunInterrupted, match=r"stopped at \$1\.0.*max_cost=\$1\.10 allows.*again"):
+        rb.run(plan, judge, max_cost=1.10, price=(10, 1, 100))  # a call is two cents
+    assert 45 <= len(judge.asked) <= 55
+    with pytest.raises(RunInterrupted, match="stopped at"):
+        rb.run(plan, judge, max_cost=1.10, price=(10, 1, 100))
+    assert set(judge.asked.values()) == {1}
+    rb.run(plan, judge, max_cost=100, price=(10, 1, 100))
+    assert len(judge.asked) == 300
+
+
+def test_max_cost_for_a_judge_of_unknown_price_names_the_option_and_sends_nothing(plan):
+    judge = Abroad()
+    with pytest.raises(ValueError, match=r"needs a price.*'m' at judge.*pass price=\("):
+        rb.run(plan, judge, max_cost=5)
+    assert not judge.asked
+
+
+def test_before_texts_leave_the_machine_one_is_told_to_whom_and_how_many(plan, capsys):
+    judge = Abroad()
+    told = []
+    answer = judge.answer
+
+    def listening(requests):
+        told.append(capsys.readouterr().out)
+        yield from answer(requests)
+
+    judge.answer = listening
+    with pytest.raises(RunInterrupted):
+        rb.run(plan, judge, max_calls=100, price=(1, 1, 1))
+    assert told[0].startswith("judge.example.org is sent the texts of 300 requests for ")
+    assert "$0." in told[0]
+    rb.run(plan, judge)
+    assert "texts of 200 requests" in told[1]
+    assert "at a price not known here" in told[1]
+    capsys.readouterr()
+    rb.run(plan, judge)  # everything is stored
+    rb.run(plan, Counting(), store=":memory:")  # and this judge is here
+    assert "is sent" not in capsys.readouterr().out
+
+
+def test_what_failed_is_asked_once_more_at_the_end(plan):
+    class Shaky(Counting):
+        def answer(self, requests):
+            for request in requests:
+                self.fail = {request.request_id} - set(self.seen)
+                self.fail &= shaky
+                self.seen.append(request.request_id)
+                yield from super().answer([request])
+
+    shaky = set(plan["request_id"].iloc[[3, 70]])
+    judge = Shaky()
+    judge.seen = []
+    judgments = rb.run(plan, judge)
+    assert (judgments["status"] == "ok").all()
+    assert sorted(judge.asked.values())[-3:] == [1, 2, 2]
 
 
 def test_ctrl_c_leaves_a_store_that_can_be_resumed_and_says_so(plan):

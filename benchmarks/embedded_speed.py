@@ -1,0 +1,70 @@
+"""What makes the embedded judge faster, and what it does to its answers.
+
+The same requests about minibench, by each way of running the engine: processor time, time on the
+clock, and how far the probabilities are from the recorded ones. A way keeps the answers if none
+differs by more than 0.02 and the argmax is another only where the two best are within 0.05.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import rubricnb as rb
+from benchmarks import row
+from rubricnb.judging.contract import Judge, Request
+from rubricnb.judging.run import rendered
+from rubricnb.judging.sharing import distinct
+
+N_ITEMS = 3  # under ten orderings each
+WAYS: dict[str, dict[str, Any]] = {
+    "as recorded (Q4_1, one thread)": {},
+    "two threads": {"threads": 2},
+    "no flash attention": {"flash_attention": False},
+    "no flash attention, two threads": {"flash_attention": False, "threads": 2},
+    "Q8_0": {"requantise": "Q8_0"},
+    "Q4_0": {"requantise": "Q4_0"},
+    "two slots": {"concurrency": 2},
+}
+
+
+def measure() -> Iterator[dict[str, Any]]:
+    recorded = rb.recorded("embedded", "minibench")
+    columns = [f"probability_{k}" for k in range(1, 6)]
+    known = recorded.drop_duplicates("request_id").set_index("request_id")[columns]
+    requests = rb.plan(rb.load("minibench", n_items=N_ITEMS), rb.balanced(5), readout="logprobs")
+    requests = requests[requests["item_id"].isin(requests["item_id"].unique()[:N_ITEMS])]
+    for name, options in WAYS.items():
+        judge = rb.open_judge("embedded", **{"threads": 1, **options})
+        asked = list(rendered(requests, judge, walked=True))
+        there = known.loc[[r.request_id for r in asked]].to_numpy(float)
+        yield from _way(name, judge, asked, there)
+        judge.close()
+
+
+def _way(
+    name: str, judge: Judge, asked: list[Request], there: np.ndarray[Any, Any]
+) -> Iterator[dict[str, Any]]:
+    least = distinct(judge.tokens(r) for r in asked)
+    wall, cpu = time.perf_counter(), time.process_time()
+    replies = {r.request_id: r for r in judge.answer(asked)}
+    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    computed = sum(r.prompt_tokens - r.cached_tokens for r in replies.values())
+    found = np.array([replies[r.request_id].probabilities[0] for r in asked])
+    found /= found.sum(axis=1, keepdims=True)
+    best_two = np.sort(there, axis=1)[:, -2:]
+    clear = best_two[:, 1] - best_two[:, 0] > 0.05
+    changed = found.argmax(axis=1) != there.argmax(axis=1)
+    yield row(f"{name}: processor time per token", round(1e3 * cpu / computed, 2), "ms")
+    yield row(f"{name}: answers per second", round(len(asked) / wall, 2), "1/s")
+    yield row(f"{name}: tokens computed ÷ limit", round(computed / least, 3))
+    limit = "<= 0.02" if name.startswith("as recorded") else ""
+    yield row(
+        f"{name}: largest change of a probability", round(abs(found - there).max(), 4), "", limit
+    )
+    yield row(
+        f"{name}: clear argmax changed", int((changed & clear).sum()), f"of {clear.sum()}", "<= 0"
+    )
