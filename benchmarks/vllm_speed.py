@@ -51,9 +51,11 @@ def measure() -> Iterator[dict[str, Any]]:
         command = [PYTHON, "-c", "import benchmarks.vllm_speed as b; b.main()"]
         yield from json.loads(subprocess.check_output(command, cwd=ROOT).splitlines()[-1])
         return
-    arms = list(_arms())
-    yield from (row(f"{arm.name}: judgments", arm.speed, "/s") for arm in arms)
-    yield from (row(f"{arm.name}: computed", arm.computed, "tokens each") for arm in arms)
+    arms = []
+    for arm in _arms():
+        arms.append(arm)
+        yield row(f"{arm.name}: judgments", arm.speed, "/s")
+        yield row(f"{arm.name}: computed", arm.computed, "tokens each")
     ours, alone, together = (arm.speed for arm in arms[:3])
     yield row("rubricnb / feedback loop, one by one", ours / alone, "x", ">= 5")
     yield row(f"rubricnb / feedback loop, {CONCURRENCY} at once", ours / together, "x", ">= 2.5")

@@ -32,6 +32,7 @@ _REASONING_TOKENS = 16_384  # room to think before the answer
 _REASONS = re.compile(r"^(o\d|gpt-5(?!.*chat)|gpt-oss)|reason|think")
 _LABEL_TOKENS = 4
 _TOP = 20  # alternatives per token: as many as OpenAI and vLLM give
+_SECRET = 8  # characters; what is shorter is a word that stands for no key, such as EMPTY
 _NEGLIGIBLE = 1e-4  # a label prefix less probable than this is not followed further
 
 Post = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
@@ -368,7 +369,7 @@ class OpenAIJudge:
         """Take out the key wherever an endpoint repeats it."""
         known = (os.environ.get(name) for name in _KEYS.values())
         for key in (self._key(), *known):
-            if key and len(key) > 3:
+            if key and len(key) >= _SECRET:
                 text = text.replace(key, "…")
         return text
 

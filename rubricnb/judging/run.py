@@ -282,6 +282,7 @@ class _Asking:
         self.under_way: dict[str, list[Request]] = {}  # key → requests that wait for its reply
         self.key_of: dict[int, str] = {}  # of what the judge is answering
         self.failed: set[int] = set()  # request_ids
+        self.works = False  # whether the judge has answered anything
 
     def fill(self) -> None:
         """Get a stored reply for every request; what failed is asked once more."""
@@ -304,11 +305,12 @@ class _Asking:
     def _ask_failed(self) -> None:
         """Ask the failed requests again, unless all have failed: then that would help nobody."""
         failed, self.failed = self.failed, set()
-        if len(failed) < self.budget.asked:
+        if self.works:
             self.retry_errors = time.time()
-        with Progress(len(failed), f"{self.judge.slug}, failed ones again") as progress:
-            again = (r for r in self.requests() if r.request_id in failed)
-            self._ask_all(again, progress, last=True)
+        again = " again" if self.works else ""
+        with Progress(len(failed), f"{self.judge.slug}, failed ones{again}") as progress:
+            requests = (r for r in self.requests() if r.request_id in failed)
+            self._ask_all(requests, progress, last=True)
 
     def _ask_all(self, requests: Iterator[Request], progress: Progress, last: bool = False) -> None:
         def received(request: Request, reply: Reply, note: str = "") -> None:
@@ -325,6 +327,7 @@ class _Asking:
                 key = self.key_of.pop(reply.request_id)
                 self.store.put(key, self.judge.slug, reply)
                 self.budget.received(reply)
+                self.works |= reply.finish != "error"
                 note = tokens.add(reply, self.budget)
                 for request in self.under_way.pop(key):
                     received(request, reply, note)

@@ -195,6 +195,13 @@ def test_a_key_goes_to_its_own_host_and_to_this_machine_only(monkeypatch):
     assert other._key() == "of-mine"
 
 
+def test_a_placeholder_for_a_key_is_not_taken_out_of_answers(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "EMPTY")
+    with endpoint(always(completion("The page is EMPTY. [RESULT] 1"))) as (url, _):
+        (reply,) = ask(url, request("feedback"))
+    assert reply.text == "The page is EMPTY. [RESULT] 1"
+
+
 @pytest.mark.parametrize("url", ["http://me:secret@host/v1", "https://host/v1?key=secret"])
 def test_an_address_with_a_key_in_it_is_refused_without_repeating_it(url):
     with pytest.raises(ValueError, match="key_variable=") as caught:

@@ -204,6 +204,15 @@ def test_what_failed_is_asked_once_more_at_the_end(plan):
     assert sorted(judge.asked.values())[-3:] == [1, 2, 2]
 
 
+def test_copies_of_a_failed_read_do_not_keep_it_from_being_asked_again(items):
+    plan = rb.plan(items.head(2), rb.fixed(5, 4), readout="feedback")
+    first = set(plan["request_id"][plan["item_id"] == plan["item_id"].iloc[0]])
+    judge = Counting(fail=first)
+    judgments = rb.run(plan, judge)
+    assert judgments["status"].value_counts().to_dict() == {"ok": 4, "error": 4}
+    assert sorted(judge.asked.values()) == [1, 2]
+
+
 def test_ctrl_c_leaves_a_store_that_can_be_resumed_and_says_so(plan):
     judge = Counting(stop_after=40)
     with pytest.raises(RunInterrupted, match=r"Ctrl-C.*replies\.sqlite.*run the same again"):
