@@ -187,11 +187,13 @@ def only_staged(app: Sphinx, config: Config) -> None:
 
 
 def drop_vendored(app: Sphinx, config: Config) -> None:
-    """Jupyter Book puts every file below _static into every page; vendored ones load on demand."""
+    """Jupyter Book puts every file below _static into every page; these load where they are used."""
     for name in ("html_js_files", "html_css_files"):
         files = getattr(config, name)
         files[:] = [
-            f for f in files if not str(f[0] if isinstance(f, tuple) else f).startswith("vendor/")
+            f
+            for f in files
+            if not str(f[0] if isinstance(f, tuple) else f).startswith(("vendor/", "slides/"))
         ]
 
 

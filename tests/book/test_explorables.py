@@ -1,0 +1,87 @@
+"""The experiments inside the pages: they answer the keyboard, and what they say is right."""
+
+import re
+
+import numpy as np
+import pytest
+
+from rubricnb import book
+
+HTML = book.find_root() / "_build" / "html" / "notebooks"
+PAGES = sorted(p.stem for p in HTML.glob("*.html") if 'class="explorable"' in p.read_text("utf-8"))
+
+
+@pytest.fixture(params=[("desktop", "light"), ("phone", "dark")], ids="-".join)
+def open_page(readers, request):
+    reader = readers[request.param]
+
+    def at(stem):
+        page = reader.open((HTML / f"{stem}.html").as_uri())
+        return page, page.locator(".explorable").first
+
+    return at
+
+
+def test_there_are_explorables():
+    assert {"07_how_many_orderings", "10_rank_reversal", "12_bias_cost"} <= set(PAGES)
+
+
+@pytest.mark.parametrize("stem", PAGES)
+def test_every_control_is_reached_and_worked_by_keyboard(open_page, stem):
+    _, box = open_page(stem)
+    assert box.locator(".fallback").count() == 0
+    said = box.locator("output").inner_text()
+    changed = []
+    for control in box.locator("input, button:enabled, select").all():
+        control.focus()
+        assert control.evaluate("e => e === document.activeElement")
+        kind = control.evaluate("e => e.type")
+        control.press({"range": "ArrowRight", "radio": "Space"}.get(kind, "Enter"))
+        changed.append(box.locator("output").inner_text() != said)
+    assert any(changed)
+
+
+def test_same_order_for_all_never_changes_the_ranking_and_own_orders_do(open_page):
+    _, box = open_page("10_rank_reversal")
+    slider = box.locator("input[type=range]")
+    wrong = lambda: int(re.search(r"pairs (\d+)", box.locator("output").inner_text())[1])  # noqa: E731
+    for value in ("-4", "0", "4"):
+        slider.fill(value)
+        assert wrong() == 0
+    box.locator("input[value=own]").check()
+    found = []
+    for _ in range(20):
+        box.get_by_role("button").click()
+        found.append(wrong())
+    assert max(found) > 0
+    box.locator("input[value=all]").check()
+    assert wrong() == 0
+
+
+def test_correlation_shown_is_the_one_of_the_data(open_page):
+    page, box = open_page("07_how_many_orderings")
+    data = page.evaluate(
+        "() => JSON.parse(document.querySelector('.explorable script').textContent)"
+    )
+    box.locator("input[type=range]").fill("3")
+    said = box.locator("output").inner_text().replace("−", "-")
+    chosen = [int(k) - 1 for k in re.search(r"Orderings ([\d, ]+):", said)[1].split(", ")]
+    shown = float(re.search(r"= (-?\.\d+)\.", said)[1])
+    mean = np.array(data["reads"])[:, chosen].mean(axis=1)
+    assert shown == pytest.approx(np.corrcoef(mean, data["human"])[0, 1], abs=6e-4)
+    assert "ways to choose 3 of 10" in said
+
+
+def test_cost_shown_is_the_one_of_the_ordering(open_page):
+    page, box = open_page("12_bias_cost")
+    tables = page.evaluate(
+        "() => JSON.parse(document.querySelector('.explorable script').textContent).tables"
+    )
+    box.get_by_label("Move score 1 down").press("Enter")
+    said = box.locator("output").inner_text()
+    assert said.startswith("2-1-3-4-5")
+    table = np.array(tables[0]["shares"])
+    cost = 100 * np.abs(table[[1, 0, 2, 3, 4], range(5)] - 0.2).sum()
+    assert float(re.search(r"Bias Cost ([\d.]+)", said)[1]) == pytest.approx(cost, abs=0.051)
+    box.get_by_role("button", name="Cheapest").press("Enter")
+    assert "place 1 of 120" in box.locator("output").inner_text()
