@@ -187,7 +187,7 @@ def only_staged(app: Sphinx, config: Config) -> None:
 
 
 def drop_vendored(app: Sphinx, config: Config) -> None:
-    """Jupyter Book puts every file below _static into every page; these load where they are used."""
+    """Jupyter Book adds all that is below _static to every page; these load where needed."""
     for name in ("html_js_files", "html_css_files"):
         files = getattr(config, name)
         files[:] = [
