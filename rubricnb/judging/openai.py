@@ -780,18 +780,23 @@ def _steps(logprobs: Any) -> list[Step]:
     if not isinstance(logprobs, dict):
         return []
     if logprobs.get("content") is not None:  # chat style; llama.cpp uses it for completions too
-        return [
-            Step(
-                t["token"], {a["token"]: math.exp(a["logprob"]) for a in t.get("top_logprobs", [])}
-            )
-            for t in logprobs["content"]
-        ]
+        return [Step(t["token"], _chances(t.get("top_logprobs", []))) for t in logprobs["content"]]
     return [
         Step(token, {t: math.exp(p) for t, p in top.items()})
         for token, top in zip(
             logprobs.get("tokens") or [], logprobs.get("top_logprobs") or [], strict=False
         )
     ]
+
+
+def _chances(alternatives: list[dict[str, Any]]) -> dict[str, float]:
+    """Probability by text; a token that is part of a character is shown as another one's text."""
+    chances: dict[str, float] = {}
+    for one in alternatives:
+        text, spelt = one["token"], one.get("bytes")
+        if spelt is None or bytes(spelt) == text.encode():
+            chances[text] = chances.get(text, 0.0) + math.exp(one["logprob"])
+    return chances
 
 
 def _part(holder: Any, name: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 
 import pytest
 from endpoint import completion, endpoint
@@ -14,6 +15,7 @@ from rubricnb.judging.openai import (
     JudgeError,
     OpenAIJudge,
     Step,
+    _steps,
     label_probabilities,
     probabilities_at,
 )
@@ -353,6 +355,13 @@ def test_label_probabilities_equal_those_of_the_model_however_it_spells(n, rng, 
     found = asyncio.run(label_probabilities(continue_, targets))
     assert found == pytest.approx(enumerated(model, targets), abs=1e-3)
     assert sum(found) <= 1 + 1e-9
+
+
+def test_part_of_a_character_is_not_taken_for_the_text_it_is_shown_as():
+    space, part = {"token": " ", "logprob": -1.0}, {"token": " ", "logprob": -9.0}
+    shown = [space | {"bytes": [32]}, part | {"bytes": [32, 195]}]
+    content = [{"token": " ", "top_logprobs": order} for order in (shown, shown[::-1])]
+    assert [step.alternatives for step in _steps({"content": content})] == [{" ": math.exp(-1)}] * 2
 
 
 def test_probabilities_at_takes_the_last_slot_and_zero_where_there_is_none():
