@@ -43,9 +43,9 @@ class EmbeddedJudge(OpenAIJudge):
     concurrency
         Requests in flight at once. One keeps the longest prefix cached.
     flash_attention
-        llama.cpp's own choice, some per cent faster, and another judge: with it a probability
-        depends on the number of threads and on how much of the prompt is cached, by up to 0.05.
-        Without it answers are the same to the last digit.
+        llama.cpp's own choice, and what is recorded. With it a probability depends on the number of
+        threads and on how much of the prompt is cached, by up to 0.05; without it answers are the
+        same to the last digit, some per cent slower, and those of another judge.
     requantise
         A type such as ``Q8_0``: judge with a copy of the weights in it, made by `requantised`.
         Faster, and another judge.
@@ -75,7 +75,7 @@ class EmbeddedJudge(OpenAIJudge):
         context: int = 8192,
         threads: int | None = None,
         concurrency: int = 1,
-        flash_attention: bool = False,
+        flash_attention: bool = True,
         requantise: str | None = None,
     ) -> None:
         weights = Path(path).expanduser() if path else _whole(default_weights())
@@ -94,10 +94,10 @@ class EmbeddedJudge(OpenAIJudge):
         )
         # Recorded answers are found by the slug: what changes answers needs one of its own.
         name = weights.stem if path or requantise else _base_name(weights)
-        self.slug = f"{slug(name)}-embedded{'-flash' if flash_attention else ''}"
+        exact = "" if flash_attention else "-exact"
+        self.slug = f"{slug(name)}-embedded{exact}"
         self.identity = (
-            f"llama.cpp (xllamacpp {version('xllamacpp')}) weights sha256:{sha256(weights)}, "
-            f"flash attention {'on' if flash_attention else 'off'}"
+            f"llama.cpp (xllamacpp {version('xllamacpp')}) weights sha256:{sha256(weights)}{exact}"
         )
 
     def _key(self) -> str:
