@@ -76,7 +76,8 @@ _PUBLIC = {
     ],
 }
 _MODULES = [
-    "checks", "data", "judging", "pages", "permutation", "plots", "prompts", "rulers", "statistics",
+    "checks", "data", "judging", "pages", "permutation", "plots", "prompts", "replication",
+    "rulers", "statistics",
 ]  # fmt: skip
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 

@@ -220,6 +220,15 @@ def audit(
         typer.echo(f"written: {output}")
 
 
+@app.command()
+def replication() -> None:
+    """Hold every recorded judge against the papers' findings: results/replication.csv."""
+    from rubricnb.replication import record_replication
+
+    with _errors():
+        typer.echo(f"written: {record_replication()}")
+
+
 @contextmanager
 def _errors() -> Iterator[None]:
     """Show what the user can mend as one message, without a traceback of ours."""

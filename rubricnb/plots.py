@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 _QUIET = "#595959"
 _INTERVAL = ("estimate", "low", "high")
+_VERDICTS = {"replicates": ("+", "C0"), "does not": ("−", "C1"), "cannot say": ("?", "C7")}
 _V_TICKS = (0.02, 0.05, 0.1, 0.2)
 
 
@@ -102,6 +103,46 @@ def neighbour_counts(orderings: ArrayLike, ax: Axes | None = None) -> Axes:
     counts = permutation.neighbour_counts(orderings).astype(np.float64)
     np.fill_diagonal(counts, np.nan)
     return _heat(counts, _axes(ax), "stands directly after", "score", lowest=0)
+
+
+def replication(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw which findings hold for which judge on which dataset, a sign in each cell.
+
+    Parameters
+    ----------
+    table
+        From `rubricnb.replication.replication`, rows of several judges and datasets together:
+        finding, judge, dataset, verdict.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        ``+`` replicates, ``−`` does not, ``?`` cannot say.
+
+    Examples
+    --------
+    >>> cell = {"finding": "first", "judge": "m", "dataset": "d", "verdict": "replicates"}
+    >>> ax = replication(pd.DataFrame([cell, cell | {"dataset": "e", "verdict": "does not"}]))
+    >>> [t.get_text() for t in ax.texts]
+    ['+', '−']
+    >>> plt.close(ax.figure)
+    """
+    table = table.assign(cell=table["judge"].astype(str) + "\n" + table["dataset"].astype(str))
+    names, cells = table["finding"].unique(), table["cell"].unique()
+    if ax is None:
+        ax = plt.figure(figsize=(2 + 0.95 * len(cells), 1.2 + 0.42 * len(names))).gca()
+    for row in table.itertuples():
+        at = list(cells).index(row.cell), list(names).index(row.finding)
+        sign, colour = _VERDICTS[str(row.verdict)]
+        ax.scatter(*at, s=330, marker="s", color=colour, alpha=0.25, linewidths=0)
+        ax.text(*at, sign, ha="center", va="center", fontsize=13)
+    ax.set_xticks(range(len(cells)), cells, rotation=35, ha="right")
+    ax.set_yticks(range(len(names)), names)
+    ax.set(xlim=(-0.6, len(cells) - 0.4), ylim=(len(names) - 0.4, -0.6))
+    ax.grid(visible=False)
+    return ax
 
 
 def option_probabilities(

@@ -63,7 +63,9 @@ def clone(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("page", ["README.md", "book/quickstart.md", "book/own-data.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "book/quickstart.md", "book/own-data.md", "book/guide.md"]
+)
 def test_python_on_the_page_runs(page, clone, capsys):
     scope = {}
     for _, text in blocks(ROOT / page, "python"):

@@ -1,0 +1,256 @@
+"""Do the papers' findings hold for another judge? One row per judge, dataset and finding.
+
+A judge of another size cannot repeat a number of the papers, but it can have the same sign. So each
+finding is put as a quantity that the papers find to be above zero, estimated with an interval that
+respects that items share prompts, and the verdict is read off that interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from rubricnb.data import load
+from rubricnb.judging.results import judges, recorded, results_folder
+from rubricnb.statistics import (
+    criterion_order,
+    order_effect,
+    position_bias,
+    reversal_effect,
+    strategy_contrast,
+)
+from rubricnb.statistics._inference import t_p_value, t_quantile
+from rubricnb.statistics._reads import Value
+from rubricnb.statistics.families import benjamini_hochberg
+
+ALPHA = 0.05
+REPLICATES, FAILS, UNCLEAR = "replicates", "does not", "cannot say"
+DESIGNS = ("balanced", "fixed", "placebo")  # what the findings are computed from
+COLUMNS = [
+    "finding", "judge", "dataset", "estimate", "low", "high", "unit", "p", "p_adjusted", "verdict",
+    "n_items", "n_clusters", "reason",
+]  # fmt: skip
+
+
+class Finding(NamedTuple):
+    """What a paper says of all or most of its judges, and the quantity that is then above zero."""
+
+    source: str
+    says: str
+    quantity: str
+
+
+FINDINGS = {
+    "position": Finding(
+        "arXiv:2602.02219v2, Table 2",
+        "Where a score stands in the rubric changes how often it is chosen.",
+        "Cramér's V of position and choice, corrected for its bias; permutation test",
+    ),
+    "first": Finding(
+        "arXiv:2602.02219v1, Figure 5",
+        "The first position is preferred.",
+        "share of choices at the first position, above an even share",
+    ),
+    "descending": Finding(
+        "arXiv:2506.22316, section 4.2",
+        "Ascending and descending scores get different marks.",
+        "mean score under 1 to n minus under n to 1, its size",
+    ),
+    "agreement": Finding(
+        "arXiv:2602.02219v2, Table 3",
+        "Ten balanced orderings agree better with people than ten reads of one.",
+        "r with people under BALANCED minus under FIXED",
+    ),
+    "reversal": Finding(
+        "arXiv:2602.02219v2, Table 7",
+        "Reordering the scores reverses who is better.",
+        "share of pairs reversed between halves of the orderings, above the matched control",
+    ),
+    "criteria": Finding(
+        "arXiv:2602.02219v2, Table 5",
+        "Where a criterion stands among the criteria changes its score.",
+        "largest gap between positions above that of permuted ones, over criteria",
+    ),
+}
+
+
+def replication(
+    judgments: pd.DataFrame, items: pd.DataFrame, value: Value = "score"
+) -> pd.DataFrame:
+    """Hold one judge's judgments of one dataset against the papers' findings.
+
+    Parameters
+    ----------
+    judgments
+        Of both settings, as `recorded` or `run` return them: BALANCED, beside it FIXED for
+        agreement, and FIXED and placebo for reversals. Five levels with numeric labels are used.
+    items
+        Their items, with ``human``.
+    value
+        ``score`` (the label, as in the papers) or ``expected_score``.
+
+    Returns
+    -------
+    DataFrame
+        One row per finding of `FINDINGS`: ``estimate, low, high`` (95 %, by cluster) in ``unit``,
+        ``p``, ``n_items, n_clusters``, ``reason``, and ``verdict``: ``replicates`` (above zero at
+        5 %), ``does not`` (below zero, or shown to be negligible), else ``cannot say``.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> items = rb.load("minibench")
+    >>> requests = rb.plan(items, [rb.balanced(5), rb.fixed(5, 10)], readout="score")
+    >>> found = replication(rb.simulate(requests, items, "first-biased"), items)
+    >>> found.set_index("finding").verdict[["first", "criteria"]].tolist()
+    ['replicates', 'cannot say']
+    """
+    rubric, criteria = _settings(judgments)
+    balanced = rubric[rubric["design"] == "balanced"]
+    moved = criteria[criteria["design"] == "balanced"]
+    measures: dict[str, Callable[[], dict[str, Any]]] = {
+        "position": lambda: _position(balanced),
+        "first": lambda: _first(balanced),
+        "descending": lambda: _descending(balanced, value),
+        "agreement": lambda: _agreement(rubric, items, value),
+        "reversal": lambda: _reversal(rubric, value),
+        "criteria": lambda: _criteria(moved, value),
+    }
+    who = {name: _only(judgments, name) for name in ("judge", "dataset")}
+    rows = []
+    for finding, measure in measures.items():
+        try:
+            rows.append({"finding": finding, **who, **measure()})
+        except ValueError as error:  # a design or a setting that this run does not have
+            rows.append({"finding": finding, **who, "reason": str(error)})
+    table = pd.DataFrame(rows).reindex(columns=[*COLUMNS, "p_equivalent"])
+    return judged(table.assign(reason=table.apply(_why, axis=1)))
+
+
+def judged(table: pd.DataFrame) -> pd.DataFrame:
+    """Adjust each finding's p-values over its judges and datasets, and give the verdicts.
+
+    Examples
+    --------
+    >>> one = {"finding": "first", "estimate": 2.0, "p": 0.01, "p_equivalent": 0.9}
+    >>> judged(pd.DataFrame([one, one | {"estimate": -2.0}, one | {"p": 0.3}])).verdict.tolist()
+    ['replicates', 'does not', 'cannot say']
+    """
+    adjusted = table.groupby("finding")["p"].transform(
+        lambda p: pd.Series(benjamini_hochberg(p), p.index)
+    )
+    clear = adjusted < ALPHA
+    against = (clear & (table["estimate"] < 0)) | (~clear & (table["p_equivalent"] < ALPHA))
+    verdict = np.select([clear & (table["estimate"] > 0), against], [REPLICATES, FAILS], UNCLEAR)
+    return table.assign(p_adjusted=adjusted, verdict=verdict)
+
+
+def record_replication() -> Path:
+    """Write ``results/replication.csv``: every recorded real judge on every dataset it judged.
+
+    The human ratings are needed to compute agreement and are fetched; none is written.
+    """
+    tables = [replication(recorded(judge, dataset), load(dataset)) for judge, dataset in _runs()]
+    path = results_folder() / "replication.csv"
+    table = judged(pd.concat(tables, ignore_index=True))
+    table[COLUMNS].to_csv(path, index=False, float_format="%.6g")
+    return path
+
+
+def _runs() -> Iterator[tuple[str, str]]:
+    known = judges()
+    real = known.loc[~known["spec"].str.startswith("simulated"), "slug"]
+    for slug in sorted(real):
+        for dataset in sorted({p.stem for p in results_folder().glob(f"*/{slug}/*.parquet")}):
+            if not dataset.endswith(("-scores", "-decisions", "-evidence", "-references")):
+                yield slug, dataset
+
+
+def _settings(judgments: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    plain = judgments.query("n_options == 5 and labels == 'numeric' and exemplar == 'none'")
+    plain = plain[plain["design"].isin(DESIGNS)]
+    rubric = plain[plain["template"] == "rubric"]
+    if rubric["reference_score"].nunique() > 1:  # the papers' own condition, where there are more
+        rubric = rubric[rubric["reference_score"] == "auto"]
+    return rubric, plain[plain["template"] == "criteria"]
+
+
+def _only(frame: pd.DataFrame, column: str) -> str:
+    names = frame[column].unique()
+    if len(names) != 1:
+        raise ValueError(f"one {column} at a time, not {', '.join(map(str, names)) or 'none'}")
+    return str(names[0])
+
+
+def _position(balanced: pd.DataFrame) -> dict[str, Any]:
+    row = position_bias(balanced).iloc[0]
+    return _counts(row) | {
+        "estimate": np.sqrt(max(row.v2_unbiased, 0)), "unit": "V", "p": row.p_within,
+        "p_equivalent": row.p_equivalent,
+    }  # fmt: skip
+
+
+def _first(balanced: pd.DataFrame) -> dict[str, Any]:
+    row, even = position_bias(balanced).iloc[0], 1 / int(balanced["n_options"].iloc[0])
+    estimate, low, high = (100 * (row[f"share_1{end}"] - even) for end in ("", "_low", "_high"))
+    standard_error = (high - low) / 2 / t_quantile(row.n_clusters)
+    p = t_p_value(estimate / standard_error, row.n_clusters) if standard_error else float("nan")
+    return _counts(row) | {
+        "estimate": estimate, "low": low, "high": high, "unit": "percentage points", "p": p
+    }  # fmt: skip
+
+
+def _descending(balanced: pd.DataFrame, value: Value) -> dict[str, Any]:
+    row = order_effect(balanced, value=value).iloc[0]
+    name = "ascending_minus_descending"
+    ends = row[f"{name}_low"], row[f"{name}_high"]
+    low, high = ends if row[name] >= 0 else (-ends[1], -ends[0])
+    return _counts(row) | {
+        "estimate": abs(row[name]), "low": low, "high": high, "unit": "score points",
+        "p": row[f"{name}_p"],
+    }  # fmt: skip
+
+
+def _agreement(judgments: pd.DataFrame, items: pd.DataFrame, value: Value) -> dict[str, Any]:
+    row = strategy_contrast(judgments, items, "balanced", "fixed", value=value).iloc[0]
+    return _counts(row) | {
+        "estimate": row.delta_r, "low": row.low, "high": row.high, "unit": "r", "p": row.p,
+        "p_equivalent": row.p_equivalent,
+    }  # fmt: skip
+
+
+def _reversal(judgments: pd.DataFrame, value: Value) -> dict[str, Any]:
+    effects = reversal_effect(judgments, value=value)
+    row = effects[(effects["measure"] == "flip_strict") & (effects["control"] == "fixed")].iloc[0]
+    return {
+        "estimate": 100 * row.effect, "low": 100 * row.low, "high": 100 * row.high,
+        "unit": "percentage points", "p": row.p, "p_equivalent": row.p_equivalent,
+        "n_items": row.n_prompts, "n_clusters": row.n_clusters, "reason": row.reason,
+    }  # fmt: skip
+
+
+def _criteria(balanced: pd.DataFrame, value: Value) -> dict[str, Any]:
+    rows = criterion_order(balanced, value=value)
+    p = rows["p_within_adjusted"].min()  # Simes: some criterion is moved
+    if pd.isna(p):
+        return {"reason": str(rows["reason"].iloc[0])}
+    row = rows.loc[rows["p_within_adjusted"].idxmin()]
+    return {
+        "estimate": row.delta_pos - row.delta_pos_null, "unit": "score points", "p": p,
+        "p_equivalent": rows["p_equivalent"].max(), "n_items": row.n_blocks,
+        "n_clusters": row.n_clusters, "reason": f"the largest: {row.criterion}",
+    }  # fmt: skip
+
+
+def _counts(row: pd.Series) -> dict[str, Any]:
+    return {"n_items": row.n_items, "n_clusters": row.n_clusters, "reason": row.reason}
+
+
+def _why(row: pd.Series) -> str:
+    """A reason stands beside what is not known; of the criteria it names the one."""
+    known = pd.notna(row["p"]) and row["finding"] != "criteria"
+    return "" if known else str(row["reason"])

@@ -1,0 +1,69 @@
+"""Verdicts on the papers' findings: planted ones are found, absent ones are not."""
+
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rubricnb as rb
+from rubricnb.judging.results import results_folder
+from rubricnb.replication import COLUMNS, FINDINGS, judged, record_replication, replication
+
+
+def answers(profile, designs=None, items=None):
+    items = rb.load("minibench") if items is None else items
+    designs = designs or [rb.balanced(5), rb.fixed(5, 10)]
+    requests = rb.plan(items, designs, readout="score")
+    return rb.simulate(requests, items, profile), items
+
+
+def test_a_planted_preference_for_the_first_position_is_found():
+    found = replication(*answers("first-biased")).set_index("finding")
+    assert list(found.index) == list(FINDINGS)
+    assert found.verdict[["position", "first"]].tolist() == ["replicates"] * 2
+    assert found.low["first"] > 0
+    assert found.reason["criteria"]  # no reads of Setting 2
+
+
+def test_a_preference_for_the_last_position_speaks_against_the_first():
+    found = replication(*answers("last-biased")).set_index("finding")
+    assert found.verdict[["position", "first"]].tolist() == ["replicates", "does not"]
+
+
+def test_without_any_preference_nothing_replicates():
+    found = replication(*answers("unbiased"))
+    assert "replicates" not in found.loc[found.finding != "agreement", "verdict"].tolist()
+
+
+def test_a_run_without_fixed_reads_says_so():
+    found = replication(*answers("first-biased", [rb.balanced(5)])).set_index("finding")
+    for finding in ("agreement", "reversal"):
+        assert found.verdict[finding] == "cannot say"
+        assert np.isnan(found.estimate[finding])
+        assert found.reason[finding]
+
+
+def test_two_judges_at_a_time_are_refused():
+    one, items = answers("first-biased", items=rb.load("minibench", n_items=15))
+    two = pd.concat([one, one.assign(judge="another")])
+    with pytest.raises(ValueError, match="one judge at a time"):
+        replication(two, items)
+
+
+def test_many_cells_are_adjusted_within_a_finding_only():
+    rows = [{"finding": f, "estimate": 1.0, "p": 0.03, "p_equivalent": np.nan} for f in "aaab"]
+    rows[1]["p"] = rows[2]["p"] = 0.9
+    assert judged(pd.DataFrame(rows)).verdict.tolist() == ["cannot say"] * 3 + ["replicates"]
+
+
+@pytest.mark.skipif(not os.environ.get("RUBRICNB_MIRROR"), reason="needs the public datasets")
+def test_the_recorded_verdicts_are_those_of_the_recorded_judgments(tmp_path, monkeypatch):
+    kept = pd.read_csv(results_folder() / "replication.csv")
+    for entry in results_folder().iterdir():
+        (tmp_path / entry.name).symlink_to(entry)
+    (tmp_path / "replication.csv").unlink()
+    monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path))
+    again = pd.read_csv(record_replication())
+    assert list(again) == COLUMNS
+    pd.testing.assert_frame_equal(again, kept, rtol=1e-4)
