@@ -11,8 +11,9 @@ from rubricnb.rulers.bundle import Bundle, CheckItem, LockError, Trait, load_bun
 from rubricnb.rulers.calibration import Calibrator, IsotonicCalibrator, best_monotone
 from rubricnb.rulers.compile import compile_rubric
 from rubricnb.rulers.evidence import split_units, verify_quotes
-from rubricnb.rulers.grading import Grades, grade
-from rubricnb.rulers.recording import record_gradings, recorded_grades
+from rubricnb.rulers.grades import Grades, recorded_grades
+from rubricnb.rulers.grading import grade
+from rubricnb.rulers.recording import record_gradings
 from rubricnb.rulers.scoring import gate_threshold, score
 from rubricnb.rulers.simulated import SimulatedGrader
 
