@@ -5,7 +5,9 @@ from rubricnb.rulers.agreement import (
     features,
     invariance,
     label_agreement,
+    label_contrast,
     verification,
+    whole_texts,
 )
 from rubricnb.rulers.bundle import Bundle, CheckItem, LockError, Trait, load_bundle
 from rubricnb.rulers.calibration import Calibrator, IsotonicCalibrator, best_monotone
@@ -34,6 +36,7 @@ __all__ = [
     "grade",
     "invariance",
     "label_agreement",
+    "label_contrast",
     "load_bundle",
     "record_gradings",
     "recorded_grades",
@@ -41,4 +44,5 @@ __all__ = [
     "split_units",
     "verification",
     "verify_quotes",
+    "whole_texts",
 ]
