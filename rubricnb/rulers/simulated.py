@@ -204,7 +204,8 @@ class SimulatedGrader:
     def _compiled(self, request: Request, asked: dict[str, Any]) -> dict[str, Any]:
         traits = list(asked["taxonomy"]["properties"])
         # Another wording for every prompt: what is compiled anew is another checklist.
-        wording = int(hash64([request.messages[0].content])[0]) % 10**6
+        drawn = self._uniform(request, "wording", request.messages[0].content)
+        wording = int(drawn * 10**6)
         items = asked["checklist"]["properties"]
         return {
             "taxonomy": {t: {"definition": f"What is meant by {t}."} for t in traits},

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import rubricnb as rb
-from rubricnb.rulers import SimulatedGrader, grade, load_bundle
+from rubricnb.rulers import SimulatedGrader, compile_rubric, grade, load_bundle
 
 ITEMS = rb.load("minibench")
 BUNDLE = load_bundle("minibench")
@@ -80,3 +80,14 @@ def test_a_checklist_follows_the_level_shown_first_only_if_it_is_told_to():
         means[pull] = by_first["5"] - by_first["1"]
     assert means[0.0] == 0
     assert means[0.5] > 0.3
+
+
+def test_a_hot_compiler_words_a_checklist_anew_for_every_seed():
+    def lock(temperature, seed):
+        return compile_rubric(
+            ITEMS.rubrics, SimulatedGrader(), name="mine", n_items=6, temperature=temperature,
+            seed=seed, store=":memory:",
+        ).lock  # fmt: skip
+
+    assert len({lock(1.0, seed) for seed in range(4)}) == 4
+    assert len({lock(0.0, seed) for seed in range(4)}) == 1
