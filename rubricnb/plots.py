@@ -1896,7 +1896,7 @@ def kappa_curves(table: pd.DataFrame, log: bool = False, ax: Axes | None = None)
     --------
     >>> table = pd.DataFrame({"told": [0.8, 0.6], "true": [0.4, 0.55]}, index=[15, 200])
     >>> ax = kappa_curves(table.rename_axis("calibration items"), log=True)
-    >>> ax.get_xlabel(), [t.get_text() for t in ax.texts]
+    >>> ax.get_xlabel(), sorted(t.get_text() for t in ax.texts)
     ('calibration items', ['told', 'true'])
     >>> plt.close(ax.figure)
     """
