@@ -39,8 +39,9 @@ class Grades(NamedTuple):
     decisions
         One row per text and checklist item: trait, item, decision.
     evidence
-        One row per quote: trait, number (from 1 within the text), unit, found_in, status,
-        characters, and the slice of the text (``text``), which goes into no file that is committed.
+        One row per quote: trait, number (from 1 within the text), unit, found_in, status, whether
+        it is ``valid`` evidence (verified, and not a repeat), characters, and the slice of the text
+        (``text``), which goes into no file that is committed.
     """
 
     scores: pd.DataFrame

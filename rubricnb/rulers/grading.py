@@ -273,10 +273,12 @@ class _Table:
             key | {"trait": trait, "item": item, "decision": decision}
             for trait, item, decision in outcome.decisions
         ]
-        self.evidence += [
-            key | {"trait": trait, "number": k, "characters": len(quote.text), **quote._asdict()}
-            for k, (trait, quote) in enumerate(outcome.quotes, start=1)
-        ]
+        counted = set()
+        for number, (trait, quote) in enumerate(outcome.quotes, start=1):
+            valid = quote.status == "verified" and (trait, quote.unit, quote.text) not in counted
+            counted.add((trait, quote.unit, quote.text))
+            facts = {"trait": trait, "number": number, "valid": valid}
+            self.evidence.append(key | facts | {"characters": len(quote.text)} | quote._asdict())
 
     def grades(self) -> Grades:
         """Return the frames."""
