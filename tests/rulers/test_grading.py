@@ -121,7 +121,7 @@ def test_everything_invented_caps_every_score():
 def test_a_repeated_quote_is_valid_once_and_recorded_twice():
     def repeat(document, request):
         for quotes in document["evidence"].values():
-            quotes[:] = [{"sent_id": 1, "quote": "word " * 30}] * 2
+            quotes[:] = [{"sent_id": 1, "quote": "word " * 10}] * 2
         return document
 
     text = ITEMS.iloc[:3].assign(response="word " * 40)
