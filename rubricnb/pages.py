@@ -130,7 +130,7 @@ def explorable(name: str, data: dict[str, Any], fallback: str) -> Any:
     Parameters
     ----------
     name
-        ``winner``, ``subsets`` or ``cost``.
+        ``winner``, ``subsets``, ``cost`` or ``cuts``.
     data
         What that function reads: lists, numbers and text.
     fallback
