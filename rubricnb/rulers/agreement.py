@@ -312,7 +312,7 @@ def label_contrast(
     common = one.phi.index.intersection(other.phi.index, sort=False)
     sides = [(_of_items(data, common), kind) for data, kind in sides]
     found, reason = [], ""
-    for draw in range(n_draws):
+    for draw in range(n_draws if any(kind != "none" for _, kind in sides) else 1):
         try:
             found.append(_difference(sides, n_calibration, seed + draw))
         except ValueError as problem:
