@@ -657,8 +657,9 @@ def test_locking_has_a_named_line_per_method():
 
 
 def test_verification_fills_every_bar_and_numbers_what_can_be_read():
-    table = pd.DataFrame({"units": ["naive"] * 3 + ["whole"], "share": [0.5, 0.48, 0.02, 1.0],
-                          "status": ["verified", "not found", "too short", "verified"]})  # fmt: skip
+    status = ["verified", "not found", "too short", "verified"]
+    units = ["naive"] * 3 + ["whole"]
+    table = pd.DataFrame({"units": units, "status": status, "share": [0.5, 0.48, 0.02, 1.0]})
     ax = rb.plots.verification(table)
     assert [t.get_text() for t in ax.get_yticklabels()] == ["naive", "whole"]
     assert {t.get_text() for t in ax.texts} == {"50 %", "48 %", "100 %"}
