@@ -186,6 +186,7 @@
   function cuts(root, { latent, people, labels, maps }) {
     const [least, most] = [Math.min(...latent), Math.max(...latent)];
     const step = (most - least) / 200;
+    let at = maps[0].cuts; // exact: sliders stand at the nearest step
     const sliders = labels.slice(1).map((label, k) => slider(`${label} begins at z`,
       { min: least, max: most + step, step, value: maps[0].cuts[k] }, (v) => (+v).toFixed(2), () => push(k)));
     const presets = maps.map((map) => button(map.name, () => set(map.cuts)));
@@ -197,18 +198,18 @@
     update();
 
     function set(values) {
-      sliders.forEach((s, k) => s.set(values[k]));
+      at = values;
+      sliders.forEach((s, k) => s.set(at[k]));
       update();
     }
 
     /* A cut that is moved past its neighbours takes them along. */
     function push(moved) {
-      const at = sliders[moved].value();
-      set(sliders.map((s, k) => (k < moved ? Math.min(s.value(), at) : Math.max(s.value(), at))));
+      const to = sliders[moved].value();
+      set(at.map((cut, k) => (k < moved ? Math.min(cut, to) : k > moved ? Math.max(cut, to) : to)));
     }
 
     function update() {
-      const at = sliders.map((s) => s.value());
       const given = latent.map((z) => labels[at.filter((cut) => z >= cut).length]);
       const x = scale(least, most, 24, 440);
       const y = (label) => 20 + 34 * (labels.length - 1 - labels.indexOf(label));
