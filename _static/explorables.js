@@ -7,7 +7,7 @@
   "use strict";
 
   const SVG = "http://www.w3.org/2000/svg";
-  const experiments = { winner, subsets, cost };
+  const experiments = { winner, subsets, cost, cuts };
 
   const start = () => {
     for (const root of document.querySelectorAll(".explorable")) {
@@ -182,6 +182,56 @@
     }
   }
 
+  /* Where a latent score becomes the next label: kappa and mean error of every choice. */
+  function cuts(root, { latent, people, labels, maps }) {
+    const [least, most] = [Math.min(...latent), Math.max(...latent)];
+    const step = (most - least) / 200;
+    let at = maps[0].cuts; // exact: sliders stand at the nearest step
+    const sliders = labels.slice(1).map((label, k) => slider(`${label} begins at z`,
+      { min: least, max: most + step, step, value: maps[0].cuts[k] }, (v) => (+v).toFixed(2), () => push(k)));
+    const presets = maps.map((map) => button(map.name, () => set(map.cuts)));
+    const plot = figure("Latent scores of the texts by the label people gave, the cuts, and how often each label is given", 640, 60 + 34 * labels.length);
+    const said = output();
+    root.append(group(...presets), group(...sliders.map((s) => s.node)),
+      element("p", {}, "Left: every text at its latent score, in the row of the label that people gave it; lines are the cuts. Right: how often people (hollow) and the map (filled) give each label."),
+      plot, said);
+    update();
+
+    function set(values) {
+      at = values;
+      sliders.forEach((s, k) => s.set(at[k]));
+      update();
+    }
+
+    /* A cut that is moved past its neighbours takes them along. */
+    function push(moved) {
+      const to = sliders[moved].value();
+      set(at.map((cut, k) => (k < moved ? Math.min(cut, to) : k > moved ? Math.max(cut, to) : to)));
+    }
+
+    function update() {
+      const given = latent.map((z) => labels[at.filter((cut) => z >= cut).length]);
+      const x = scale(least, most, 24, 440);
+      const y = (label) => 20 + 34 * (labels.length - 1 - labels.indexOf(label));
+      const share = (list, label) => list.filter((v) => v === label).length / list.length;
+      const widest = Math.max(...labels.flatMap((l) => [share(people, l), share(given, l)]));
+      const bar = scale(0, widest, 0, 170);
+      plot.replaceChildren(
+        ...latent.map((z, i) => svg("line", { x1: x(z), x2: x(z), y1: y(people[i]) - 8, y2: y(people[i]) + 8, class: "hair" })),
+        ...at.map((cut) => svg("line", { x1: x(Math.min(cut, most)), x2: x(Math.min(cut, most)), y1: 6, y2: 34 * labels.length, class: "shift" })),
+        ...labels.flatMap((label) => [
+          svg("text", { x: 0, y: y(label) + 5 }, label),
+          svg("circle", { cx: 455 + bar(share(people, label)), cy: y(label) - 6, r: 6, class: "truth" }),
+          svg("circle", { cx: 455 + bar(share(given, label)), cy: y(label) + 6, r: 6, class: "mark" }),
+        ]),
+        svg("text", { x: 232, y: 34 * labels.length + 34, "text-anchor": "middle" }, "latent score z"),
+        svg("text", { x: 540, y: 34 * labels.length + 34, "text-anchor": "middle" }, "share of the texts"));
+      const off = mean(given.map((v, i) => Math.abs(v - people[i])));
+      said.textContent = `QWK ${number(kappa(given, people))}, mean error ${off.toFixed(3)}, ` +
+        `right ${(100 * mean(given.map((v, i) => +(v === people[i])))).toFixed(0)} % of ${given.length} texts.`;
+    }
+  }
+
   /* Controls and drawing ------------------------------------------------------------------------ */
 
   function element(tag, attributes = {}, ...children) {
@@ -225,7 +275,8 @@
     };
     input.addEventListener("input", () => { show(); act(); });
     show();
-    return { node: element("label", {}, `${text}: `, shown, input), value: () => +input.value };
+    const set = (value) => { input.value = value; show(); };
+    return { node: element("label", {}, `${text}: `, shown, input), value: () => +input.value, set };
   }
 
   let groups = 0;
@@ -260,6 +311,12 @@
     const [mx, my] = [mean(x), mean(y)];
     const dot = (a, ma, b, mb) => sum(a.map((v, i) => (v - ma) * (b[i] - mb)));
     return dot(x, mx, y, my) / Math.sqrt(dot(x, mx, x, mx) * dot(y, my, y, my));
+  }
+
+  function kappa(x, y) {
+    const [mx, my] = [mean(x), mean(y)];
+    const dot = (a, ma, b, mb) => mean(a.map((v, i) => (v - ma) * (b[i] - mb)));
+    return 2 * dot(x, mx, y, my) / (dot(x, mx, x, mx) + dot(y, my, y, my) + (mx - my) ** 2);
   }
 
   function permutations(values) {

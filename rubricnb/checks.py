@@ -505,6 +505,48 @@ def averaged_r(answer: Any, r_1: float, phi: float, k: int) -> str:
     return _judge(value, expected, slips, "r_K = r_∞ / √(1 + φ/K), and r_1 is its value at K = 1.")
 
 
+def kappa(answer: Any, judge: ArrayLike, people: ArrayLike) -> str:
+    """Check the quadratic weighted kappa of two raters.
+
+    Parameters
+    ----------
+    answer
+        The answer.
+    judge, people
+        Labels of the same items.
+
+    Returns
+    -------
+    str
+        The verdict, with a hint when another agreement was computed.
+
+    Examples
+    --------
+    >>> kappa(0.7, [1, 2, 3, 3], [1, 2, 2, 3])
+    'Not yet: your number is too small. QWK = 2 cov / (var + var + squared difference of means).'
+    >>> kappa(0.8, [1, 2, 3, 3], [1, 2, 2, 3])
+    'Right.'
+    """
+    value = _number(answer)
+    if isinstance(value, str):
+        return value
+    x, y = np.asarray(judge, dtype=np.float64), np.asarray(people, dtype=np.float64)
+    covariance = ((x - x.mean()) * (y - y.mean())).mean()
+    spread, apart = x.var() + y.var(), (x.mean() - y.mean()) ** 2
+    slips = {
+        "that is Pearson's r: it does not see that one rater is harsher.": (
+            covariance / np.sqrt(x.var() * y.var()) if x.var() * y.var() else np.nan
+        ),
+        "the squared difference of the means is missing.": 2 * covariance / spread,
+        "that is the share of equal labels.": float((x == y).mean()),
+        "take moments with n in the denominator, not n − 1.": (
+            2 * covariance / (spread + apart * (1 - 1 / len(x)))
+        ),
+    }
+    hint = "QWK = 2 cov / (var + var + squared difference of means)."
+    return _judge(value, 2 * covariance / (spread + apart), slips, hint)
+
+
 def close(answer: Any, expected: float, hint: str = "", tolerance: float = 0.01) -> str:
     """Check a number against the expected one without showing it.
 

@@ -16,7 +16,7 @@ def numbers_of(judgments: pd.DataFrame) -> str:
     Parameters
     ----------
     judgments
-        What `rubricnb.run` or `rubricnb.simulate` returned.
+        What `rubricnb.run` or `rubricnb.simulate` returned, or the scores of `rubricnb.rulers`.
 
     Returns
     -------
@@ -36,10 +36,12 @@ def numbers_of(judgments: pd.DataFrame) -> str:
         f"{name} (designed quality)" if str(name).startswith("minibench") else str(name)
         for name in judgments["dataset"].unique()
     ]
+    graded = "method" in judgments
+    what = "method" if graded else "readout"
     return (
         f"Numbers on this page: {_listed(judgments['source'])}, judge "
-        f"{_listed(judgments['judge'])}, {' and '.join(datasets)}, {len(judgments):,} judgments, "
-        f"readout {_listed(judgments['readout'])}"
+        f"{_listed(judgments['judge'])}, {' and '.join(datasets)}, {len(judgments):,} "
+        f"{'scores' if graded else 'judgments'}, {what} {_listed(judgments[what])}"
     )
 
 
@@ -128,7 +130,7 @@ def explorable(name: str, data: dict[str, Any], fallback: str) -> Any:
     Parameters
     ----------
     name
-        ``winner``, ``subsets`` or ``cost``.
+        ``winner``, ``subsets``, ``cost`` or ``cuts``.
     data
         What that function reads: lists, numbers and text.
     fallback

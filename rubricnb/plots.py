@@ -1879,6 +1879,284 @@ def repeats(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return ax
 
 
+def label_maps(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw maps from a latent score to labels as steps, each named where it ends.
+
+    Parameters
+    ----------
+    table
+        Columns latent, map (its name) and label; sorted by latent within each map.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+
+    Notes
+    -----
+    arXiv RULERS, Eq. 5, which has no figure.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"latent": [1.0, 2, 3], "map": "rounded", "label": [1, 2, 2]})
+    >>> ax = label_maps(table)
+    >>> ax.lines[0].get_ydata().tolist()
+    [1, 2, 2]
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    styles = ("-", "--", ":", "-.")
+    for k, (name, part) in enumerate(table.groupby("map", observed=True, sort=False)):
+        ax.step(part["latent"], part["label"], styles[k % 4], where="mid", label=str(name))
+    labels = np.unique(table["label"])
+    if len(labels) < 12:
+        ax.set_yticks(labels)
+    ax.set(xlabel="latent score z", ylabel="label")
+    ax.legend(loc="upper left", fontsize="small")
+    return ax
+
+
+def kappa_curves(table: pd.DataFrame, log: bool = False, ax: Axes | None = None) -> Axes:
+    """Draw quadratic weighted kappas against what was varied, one line per column.
+
+    Parameters
+    ----------
+    table
+        The index is what was varied (its name labels the axis); each column is a line.
+    log
+        Whether that axis is logarithmic: for sizes.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"told": [0.8, 0.6], "true": [0.4, 0.55]}, index=[15, 200])
+    >>> ax = kappa_curves(table.rename_axis("calibration items"), log=True)
+    >>> ax.get_xlabel(), sorted(t.get_text() for t in ax.texts)
+    ('calibration items', ['told', 'true'])
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    if log:
+        _sizes(table, ax)
+    else:
+        ends = []
+        for k, name in enumerate(table.columns):
+            (line,) = ax.plot(table.index, table[name], marker=_MARKERS[k % len(_MARKERS)])
+            ends.append((float(table[name].iloc[-1]), str(name), line.get_color()))
+        _end_labels(ax, float(table.index[-1]) + 0.03 * float(np.ptp(table.index)), ends)
+    ax.set(xlabel=str(table.index.name or ""), ylabel="QWK")
+    return ax
+
+
+def kappa_gaps(gaps: ArrayLike, margin: float, ax: Axes | None = None) -> Axes:
+    """Draw how far a calibration's kappas are from the best there are, over simulated studies.
+
+    Parameters
+    ----------
+    gaps
+        Kappa of the calibration minus that of the best monotone map, one per study.
+    margin
+        Where a dashed line marks what the mean must not fall below.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> ax = kappa_gaps([-0.02, -0.03, -0.01], margin=-0.03)
+    >>> [t.get_text() for t in ax.texts]
+    ['mean −0.020', 'margin −0.03']
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    values = np.asarray(gaps, dtype=np.float64)
+    mean = float(values.mean())
+    ax.hist(values, bins=25, color="C0", alpha=0.55)
+    top = ax.get_ylim()[1]
+    for at, style, text, digits in ((mean, "-", "mean", 3), (margin, "--", "margin", 2)):
+        ax.axvline(at, color=_QUIET, linestyle=style)
+        said = f"{text} {at:.{digits}f}".replace("-", "−")
+        height, side = (1.02, "left") if at == max(mean, margin) else (1.02, "right")
+        ax.text(at, height * top, said, ha=side, va="bottom", fontsize="small")
+    ax.set(xlabel="QWK minus that of the best monotone map", ylabel="simulated studies")
+    return ax
+
+
+def scores_by_first_level(
+    table: pd.DataFrame, label: str = "method", ax: Axes | None = None
+) -> Axes:
+    """Draw the mean score against the level that the rubric shows first, with intervals.
+
+    Parameters
+    ----------
+    table
+        Columns first (the level), `label`, estimate, low and high.
+    label
+        The column that tells lines apart.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"first": [1, 5], "method": "dhs", "estimate": [2.8, 3.2],
+    ...                       "low": 2.5, "high": 3.5})
+    >>> ax = scores_by_first_level(table)
+    >>> ax.lines[0].get_ydata().tolist()
+    [2.8, 3.2]
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    levels, ends = np.sort(table["first"].unique()), []
+    for k, (name, part) in enumerate(table.groupby(label, observed=True, sort=False)):
+        own = part.set_index("first").reindex(levels)
+        middle, low, high = (own[c].to_numpy(np.float64) for c in _INTERVAL)
+        reach = np.maximum(np.nan_to_num([middle - low, high - middle]), 0)
+        drawn = ax.errorbar(
+            levels + 0.06 * k,
+            middle,
+            yerr=reach,
+            elinewidth=1.1,
+            marker=_MARKERS[k % len(_MARKERS)],
+        )
+        ends.append((float(middle[-1]), str(name), drawn.lines[0].get_color()))
+    ax.set_xticks(levels)
+    ax.set(xlabel="level shown first", ylabel="mean score")
+    _end_labels(ax, float(levels[-1]) + 0.1 * len(ends), ends)
+    return ax
+
+
+def locking(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
+    """Draw the agreement of a locked and a re-compiled checklist by how much wordings differ.
+
+    Parameters
+    ----------
+    table
+        Columns difficulty (standard deviation between wordings, in decisions), method and qwk.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        A line with its own marker per method, named at its end.
+
+    Examples
+    --------
+    >>> ax = locking(pd.DataFrame({"difficulty": [0, 1], "method": "locked", "qwk": [0.8, 0.7]}))
+    >>> [t.get_text() for t in ax.texts]
+    ['locked']
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    ends = []
+    for k, (name, part) in enumerate(table.groupby("method", observed=True, sort=False)):
+        x, y = (part[column].to_numpy(dtype=np.float64) for column in ("difficulty", "qwk"))
+        (line,) = ax.plot(x, y, marker=_MARKERS[k])
+        ends.append((float(y[-1]), str(name), line.get_color()))
+    ax.set(xlabel="sd of the difficulty between wordings, in decisions", ylabel="QWK")
+    _end_labels(ax, float(table["difficulty"].max()), ends)
+    return ax
+
+
+def verification(table: pd.DataFrame, label: str = "units", ax: Axes | None = None) -> Axes:
+    """Draw what became of the quotes: a bar of shares per row, each part with its number.
+
+    Parameters
+    ----------
+    table
+        From `rubricnb.rulers.verification`: `label`, status and share.
+    label
+        The column that names the bars; the first one stands on top.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        Parts are told apart by hatches as well as colours; parts below 4 % have no number.
+
+    Examples
+    --------
+    >>> ax = verification(pd.DataFrame({"units": "sentences", "status": ["verified", "not found"],
+    ...                                 "share": [0.75, 0.25]}))
+    >>> [t.get_text() for t in ax.texts]
+    ['75 %', '25 %']
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    wide = table.pivot_table("share", label, "status", observed=True, sort=False)
+    wide = wide.loc[table[label].drop_duplicates().dropna()]
+    y, left = np.arange(len(wide)), np.zeros(len(wide))
+    for k, status in enumerate(wide.columns):
+        share = wide[status].fillna(0).to_numpy(dtype=np.float64)
+        hatch = ("", "//", "xx", "..")[k % 4]
+        ax.barh(y, share, 0.6, left, color=f"C{k}", alpha=0.55, hatch=hatch, label=str(status))
+        for at in np.flatnonzero(share >= 0.04):
+            ax.text(
+                left[at] + share[at] / 2, y[at], f"{100 * share[at]:.0f} %", ha="center",
+                va="center", fontsize="small",
+                bbox={"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 1},
+            )  # fmt: skip
+        left += share
+    ax.set_yticks(y, [str(name) for name in wide.index])
+    ax.set(xlim=(0, 1), ylim=(len(wide) - 0.5, -0.5), xlabel="share of the quotes")
+    ax.grid(False)
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=4, fontsize="small")
+    return ax
+
+
+def gate(table: pd.DataFrame, tau: int, ax: Axes | None = None) -> Axes:
+    """Draw how many scores stand at each number of valid quotes, and which the gate refuses.
+
+    Parameters
+    ----------
+    table
+        Counts: a row per number of valid quotes (the index), a column per score (1…S).
+    tau
+        The lowest score that needs as many valid quotes as the last row has.
+    ax
+        Where to draw; default: new axes.
+
+    Returns
+    -------
+    Axes
+        Numbers of the cells that are refused stand in brackets, behind a dashed line.
+
+    Examples
+    --------
+    >>> ax = gate(pd.DataFrame([[0, 3], [1, 2]], index=[0, 1], columns=[1, 2]), tau=2)
+    >>> [t.get_text() for t in ax.texts]
+    ['0', '(3)', '1', '2']
+    >>> plt.close(ax.figure)
+    """
+    ax = _heat(table.to_numpy(), _axes(ax), "score before the gate", "valid quotes", lowest=0)
+    columns, rows = list(table.columns), len(table)
+    refused = columns.index(tau) + 1 if tau in columns else len(columns) + 1
+    for text in ax.texts:
+        column, row = text.get_position()
+        if column >= refused and row < rows:
+            text.set_text(f"({text.get_text()})")
+    if rows > 1:
+        edge = refused - 0.5
+        ax.plot([edge, edge, len(columns) + 0.5], [0.5, rows - 0.5, rows - 0.5], "--", color="C1")
+    ax.set_xticks(range(1, len(columns) + 1), [str(c) for c in columns])
+    ax.set_yticks(range(1, rows + 1), [str(i) for i in table.index])
+    return ax
+
+
 def _axes(ax: Axes | None) -> Axes:
     return plt.figure().add_subplot() if ax is None else ax
 

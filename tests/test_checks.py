@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
+from sklearn.metrics import cohen_kappa_score
 
 from rubricnb import checks
 from rubricnb.permutation import balanced, fixed, shuffled, single, williams
@@ -32,6 +33,7 @@ REST = {
     "effective_reads": (0.3, 0.1, 10),
     "averaged_r": (0.4, 0.6, 5),
     "detection": ([0.3, 0.2, 0.5], 12),
+    "kappa": ([1, 2, 3, 3], [1, 2, 2, 3]),
     "stability": ([4, 3, 5], [3, 3, 4]),
     "close": (0.25,),
 }
@@ -205,3 +207,13 @@ def test_stability_tells_a_sign_an_impossible_pair_and_a_wrong_number_apart():
     assert "cannot be below" in checks.stability([0.8, 0.6, 0.0], before, after)
     assert "look at shift" in checks.stability([0.6, 0.8, 0.4], before, after)
     assert "three numbers" in checks.stability([0.6, 0.8], before, after)
+
+
+def test_kappa_tells_correlation_and_equal_labels_from_kappa():
+    judge, people = [1, 2, 2, 3, 4, 4], [2, 3, 3, 4, 5, 4]
+    kappa = cohen_kappa_score(judge, people, weights="quadratic", labels=range(1, 6))
+    assert checks.kappa(..., judge, people).startswith("Not answered")
+    assert checks.kappa(kappa, judge, people) == "Right."
+    assert "Pearson" in checks.kappa(np.corrcoef(judge, people)[0, 1], judge, people)
+    assert "share of equal" in checks.kappa(1 / 6, judge, people)
+    assert "one number" in checks.kappa([1, 2], judge, people)

@@ -64,3 +64,14 @@ def test_table_prints_interval_and_tolerance():
     row = pages.says_finds(verdicts(said, found)).iloc[0]
     assert row["paper says"] == "= 29.3 ± 2"
     assert row["we find"] == "29 [28, 30]"
+
+
+def test_grades_name_their_methods():
+    items = rb.load("minibench", n_items=6)
+    found = rb.rulers.grade(
+        items, rb.rulers.load_bundle("minibench"), "simulated:grader", ["rulers", "dhs"],
+        store=":memory:", fresh=True,
+    )  # fmt: skip
+    line = pages.numbers_of(found.scores)
+    assert "simulated, judge simulated:grader" in line
+    assert line.endswith("12 scores, method rulers and dhs")

@@ -10,11 +10,12 @@ from rubricnb.judging.contract import Judge
 
 # engine → module and class, what stands behind the colon, and what it is for
 ENGINES = {
-    "embedded": ("embedded:EmbeddedJudge", "[:PATH.gguf]", "llama.cpp in this process; default"),
-    "openai": ("openai:OpenAIJudge", ":MODEL[@BASE_URL]", "any OpenAI-compatible endpoint"),
-    "ray": ("ray:RayJudge", ":SPEC", "one of these on every GPU of a Ray cluster"),
-    "vllm": ("vllm:VLLMJudge", ":MODEL", "vLLM in this process: one GPU machine"),
-    "simulated": ("simulated:SimulatedJudge", ":PROFILE", "a planted bias, known exactly"),
+    "embedded": ("judging.embedded:EmbeddedJudge", "[:PATH.gguf]", "llama.cpp; the default"),
+    "openai": ("judging.openai:OpenAIJudge", ":MODEL[@BASE_URL]", "any OpenAI-compatible endpoint"),
+    "ray": ("judging.ray:RayJudge", ":SPEC", "one of these on every GPU of a Ray cluster"),
+    "vllm": ("judging.vllm:VLLMJudge", ":MODEL", "vLLM in this process: one GPU machine"),
+    "simulated": ("judging.simulated:SimulatedJudge", ":PROFILE", "a planted bias, known exactly"),
+    "simulated:grader": ("rulers.simulated:SimulatedGrader", "", "fills in RULERS' checklists"),
 }
 
 
@@ -25,7 +26,8 @@ def open_judge(spec: str, **options: Any) -> Judge:
     ----------
     spec
         ``embedded``, ``embedded:PATH.gguf``, ``openai:MODEL``, ``openai:MODEL@BASE_URL``,
-        ``vllm:MODEL``, ``simulated:PROFILE``, or ``ray:`` and one of these.
+        ``vllm:MODEL``, ``simulated:PROFILE``, ``simulated:grader`` (for `rubricnb.rulers`), or
+        ``ray:`` and one of these.
     options
         Go to the engine's class: concurrency, timeout, threads, seed, …
 
@@ -43,13 +45,15 @@ def open_judge(spec: str, **options: Any) -> Judge:
     --------
     >>> open_judge("simulated:unbiased").slug
     'simulated:unbiased'
+    >>> open_judge("simulated:grader", hedging=0.3).readouts
+    ('json',)
     >>> open_judge("opnai:gpt-4.1")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
     ValueError: unknown judge 'opnai:gpt-4.1': did you mean 'openai'? engines: ...
     """
-    engine = _engine(spec)
-    name, _, rest = spec.partition(":")
+    engine, name = _engine(spec), _name(spec)
+    rest = spec.removeprefix(name).removeprefix(":")
     if name == "openai":
         model, _, base_url = rest.partition("@")
         if not model:
@@ -81,11 +85,15 @@ def judge_class(spec: str) -> Any:
 
 
 def _engine(spec: str) -> Any:
-    name = spec.partition(":")[0]
+    name = _name(spec)
     if name not in ENGINES:
         near = get_close_matches(name, ENGINES, n=1, cutoff=0.4)
         hint = f"did you mean {near[0]!r}? " if near else ""
         forms = ", ".join(engine + form for engine, (_, form, _) in ENGINES.items())
         raise ValueError(f"unknown judge {spec!r}: {hint}engines: {forms}")
     module, _, cls = ENGINES[name][0].partition(":")
-    return getattr(import_module(f"rubricnb.judging.{module}"), cls)
+    return getattr(import_module(f"rubricnb.{module}"), cls)
+
+
+def _name(spec: str) -> str:
+    return spec if spec in ENGINES else spec.partition(":")[0]

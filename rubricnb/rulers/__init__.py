@@ -5,14 +5,17 @@ from rubricnb.rulers.agreement import (
     features,
     invariance,
     label_agreement,
+    label_contrast,
     verification,
+    whole_texts,
 )
 from rubricnb.rulers.bundle import Bundle, CheckItem, LockError, Trait, load_bundle
 from rubricnb.rulers.calibration import Calibrator, IsotonicCalibrator, best_monotone
 from rubricnb.rulers.compile import compile_rubric
 from rubricnb.rulers.evidence import split_units, verify_quotes
-from rubricnb.rulers.grading import Grades, grade
-from rubricnb.rulers.recording import record_gradings, recorded_grades
+from rubricnb.rulers.grades import Grades, recorded_grades
+from rubricnb.rulers.grading import grade
+from rubricnb.rulers.recording import record_gradings
 from rubricnb.rulers.scoring import gate_threshold, score
 from rubricnb.rulers.simulated import SimulatedGrader
 
@@ -33,6 +36,7 @@ __all__ = [
     "grade",
     "invariance",
     "label_agreement",
+    "label_contrast",
     "load_bundle",
     "record_gradings",
     "recorded_grades",
@@ -40,4 +44,5 @@ __all__ = [
     "split_units",
     "verification",
     "verify_quotes",
+    "whole_texts",
 ]

@@ -217,6 +217,119 @@ def label_agreement(
     return pd.DataFrame(rows)
 
 
+def whole_texts(scores: pd.DataFrame, items: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Score and rate texts as wholes: one row per text and read instead of one per criterion.
+
+    Parameters
+    ----------
+    scores, items
+        From `grade`, and the items with ``human``.
+
+    Returns
+    -------
+    tuple of DataFrame
+        The scores, each the mean of the text's traits, and the items, each ``human`` the mean over
+        its criteria. ``item_id`` is the text_id, ``criterion`` is ``whole``.
+
+    Notes
+    -----
+    arXiv RULERS, §4.2: the holistic score aggregates the traits'.
+
+    Examples
+    --------
+    >>> scores = pd.DataFrame({"text_id": "a", "method": "dhs", "criterion": ["x", "y"],
+    ...                        "trait_1": 2, "trait_2": 3, "ungated_1": 2, "ungated_2": 3})
+    >>> items = pd.DataFrame({"text_id": "a", "criterion": ["x", "y"], "human": [2.0, 3.0]})
+    >>> scored, rated = whole_texts(scores, items)
+    >>> scored[["item_id", "score"]].values.tolist(), rated["human"].tolist()
+    ([['a', 2.5]], [2.5])
+    """
+    reads = [c for c in (*GROUPING, "ordering_index", "replicate") if c in scores]
+    names = ["text_id", *(c for c in reads if c != "criterion")]
+    scored = scores.drop_duplicates(names)
+    means = {
+        column: scored.filter(regex=rf"^{family}_\d").mean(axis=1)
+        for column, family in (("score", "trait"), ("score_ungated", "ungated"))
+    }
+    human = items.groupby("text_id", observed=True)["human"].mean()
+    rated = items.drop_duplicates("text_id")
+    return (
+        scored.assign(item_id=scored["text_id"], criterion="whole", **means),
+        rated.assign(
+            item_id=rated["text_id"],
+            criterion="whole",
+            human=human.reindex(rated["text_id"]).to_numpy(),
+        ),
+    )
+
+
+def label_contrast(
+    scores: pd.DataFrame,
+    items: pd.DataFrame,
+    a: dict[str, Any],
+    b: dict[str, Any],
+    n_calibration: int = _N_CALIBRATION,
+    n_draws: int = _N_DRAWS,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Compare two methods, variants or calibrations by their kappa on the same test items.
+
+    Parameters
+    ----------
+    scores, items, n_calibration, n_draws, seed
+        As in `label_agreement`.
+    a, b
+        Which scores, by column (``{"method": "dhs", "variant": "standard"}``), and how they are
+        read: ``calibration`` (default ``quantile``) and ``verified`` (default True).
+
+    Returns
+    -------
+    dict
+        ``qwk_a, qwk_b``, ``difference`` (a − b) with ``low, high``: 95 %, from the cluster
+        jackknife of the difference and its variance between draws; ``n_items, n_clusters``;
+        ``reason``. Both sides have the same calibration items in every draw.
+
+    Raises
+    ------
+    ValueError
+        No score fits `a` or `b`.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> from rubricnb.rulers import SimulatedGrader, grade, load_bundle
+    >>> items = rb.load("minibench")
+    >>> grades = grade(items, load_bundle("minibench"), SimulatedGrader(), store=":memory:")
+    ... # doctest: +ELLIPSIS
+    simulated:grader: 60 of 60 in ... s
+    >>> same = {"method": "rulers"}
+    >>> found = label_contrast(*whole_texts(grades.scores, items), same, same)
+    >>> found["difference"], found["n_items"]
+    (0.0, 60)
+    """
+    sides = [_side(scores, items, dict(wanted)) for wanted in (a, b)]
+    (one, _), (other, _) = sides
+    common = one.phi.index.intersection(other.phi.index, sort=False)
+    sides = [(_of_items(data, common), kind) for data, kind in sides]
+    found, reason = [], ""
+    for draw in range(n_draws if any(kind != "none" for _, kind in sides) else 1):
+        try:
+            found.append(_difference(sides, n_calibration, seed + draw))
+        except ValueError as problem:
+            reason = str(problem)
+            break
+    row: dict[str, Any] = {"n_items": len(common), "n_clusters": len(set(sides[0][0].cluster_id))}
+    names = ("qwk_a", "qwk_b", "difference")
+    if not found:
+        return row | dict.fromkeys((*names, "low", "high"), float("nan")) | {"reason": reason}
+    table = np.array(found)
+    means = dict(zip(names, map(float, table[:, :3].mean(axis=0)), strict=True))
+    between = float(table[:, 2].var(ddof=1)) if len(found) > 1 else 0.0
+    half = t_quantile(int(table[0, 4])) * np.sqrt(table[:, 3].mean() + between)
+    bounds = {"low": means["difference"] - half, "high": means["difference"] + half}
+    return row | means | {name: float(bound) for name, bound in bounds.items()} | {"reason": reason}
+
+
 def invariance(scores: pd.DataFrame, by: str | Sequence[str] | None = None) -> pd.DataFrame:
     """Stochastic invariance: how much a score varies when the same question is asked again.
 
@@ -449,6 +562,52 @@ def _one_draw(
         label = nearest_label(calibrator.predict(_calibrator(data, kind)[1]), np.unique(data.human))
         test, size = everything, int(train.sum())
     return label, test & ~np.isnan(label), size
+
+
+def _side(
+    scores: pd.DataFrame, items: pd.DataFrame, wanted: dict[str, Any]
+) -> tuple[_Set, Calibration]:
+    kind, verified = wanted.pop("calibration", "quantile"), wanted.pop("verified", True)
+    chosen = np.ones(len(scores), bool)
+    for column, value in wanted.items():
+        chosen &= (scores[column] == value).to_numpy()
+    if not chosen.any():
+        named = ", ".join(f"{column} {value!r}" for column, value in wanted.items())
+        raise ValueError(f"no score has {named}: grade it first")
+    ((_, data),) = _sets(scores[chosen], items, [], verified)
+    return data, kind
+
+
+def _of_items(data: _Set, ids: pd.Index) -> _Set:
+    rows = data.phi.index.get_indexer(ids)
+    cluster_id = data.cluster_id[rows]
+    return _Set(
+        data.phi.iloc[rows],
+        data.score[rows],
+        data.human[rows],
+        cluster_id,
+        np.asarray(pd.factorize(cluster_id)[0], dtype=np.int64),
+        data.levels,
+    )
+
+
+def _difference(sides: list[tuple[_Set, Calibration]], n: int, seed: int) -> list[float]:
+    """Both kappas, their difference, its squared standard error, and the number of clusters."""
+    first = sides[0][0]
+    if all(kind == "none" for _, kind in sides):
+        train = np.zeros(len(first.human), bool)
+    elif (train := _drawn(first, n, seed)).sum() < MIN_ITEMS:
+        raise ValueError(
+            f"{len(train)} items leave {train.sum()} for calibration: the map needs {MIN_ITEMS}"
+        )
+    labels = [_predict(data, None if kind == "none" else train, kind) for data, kind in sides]
+    test = ~train & ~np.isnan(labels).any(axis=0)
+    cluster = np.unique(first.cluster[test], return_inverse=True)[1]
+    parts = [by_cluster(kappa_sums(label[test], first.human[test]), cluster) for label in labels]
+    a, b = (float(kappa_of_sums(part.sum(axis=0))) for part in parts)
+    left_out = [kappa_of_sums(part.sum(axis=0) - part) for part in parts]
+    error = jackknife_se(left_out[0] - left_out[1])
+    return [a, b, a - b, float(error**2), float(len(parts[0]))]
 
 
 def _rescaled(labels: FloatArray, from_levels: int, to_levels: int) -> FloatArray:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,55 +14,23 @@ import pandas as pd
 from rubricnb.data.validate import nearest
 from rubricnb.frames import Items
 from rubricnb.judging.contract import Judge, Reply, Request
+from rubricnb.judging.registry import open_judge
 from rubricnb.judging.run import ask
 from rubricnb.judging.store import Store
 from rubricnb.permutation import Design
 from rubricnb.prompts import inert
 from rubricnb.rulers.bundle import Bundle
 from rubricnb.rulers.compile import Criteria, criteria_of
+from rubricnb.rulers.grades import Grades, joined, recorded_part, with_categories
 from rubricnb.rulers.methods import METHODS, Case, Outcome
 
-_REPEATED = (
-    "dataset", "candidate", "criterion", "judge", "source", "method", "lock", "design", "ordering",
-    "variant", "units", "status", "trait", "item",
-)  # fmt: skip
 _FACTS = ("dataset", "text_id", "group_id", "cluster_id", "candidate", "criterion")
-
-
-class Grades(NamedTuple):
-    """What a grading found.
-
-    Attributes
-    ----------
-    scores
-        One row per item, method, ordering and replicate. The item's columns; judge, source,
-        method, lock (first digits), design, ordering_index, ordering (of the levels), variant,
-        units, replicate, temperature; ``status`` and ``reason``.
-
-        ``score`` before calibration (of the trait that is called like the criterion, else the mean
-        of the traits) and ``score_ungated``; ``trait_1…K`` and ``invalid_1…K``, the traits' scores
-        and shares of quotes that are not verified (the features of `Calibrator`);
-        ``ungated_1…K``.
-
-        ``n_options``, ``n_units``, ``n_quotes``, ``n_verified``, ``ties`` (traits whose score was
-        rounded up from a half), ``unsupported`` (decisions 2 of traits without any verified
-        quote); tokens and seconds.
-    decisions
-        One row per text and checklist item: trait, item, decision.
-    evidence
-        One row per quote: trait, unit, found_in, status, characters, and the slice of the text
-        (``text``), which goes into no file that is committed.
-    """
-
-    scores: pd.DataFrame
-    decisions: pd.DataFrame
-    evidence: pd.DataFrame
 
 
 def grade(
     items: Items,
     bundle: Bundle,
-    judge: Judge,
+    judge: Judge | str,
     methods: str | Sequence[str] = "rulers",
     *,
     design: Design | None = None,
@@ -71,7 +40,7 @@ def grade(
     store: Store | str | Path | None = None,
     fresh: bool = False,
 ) -> Grades:
-    """Score texts against a rubric by one or more methods.
+    """Score texts against a rubric by one or more methods; what is recorded is not asked again.
 
     Parameters
     ----------
@@ -80,7 +49,8 @@ def grade(
     bundle
         The rubric. Its variant and its order of levels and traits are those of every method.
     judge
-        From `open_judge`; it must have the readout ``json``.
+        A spec: texts that are recorded whole (`recorded_grades`) come from there, the others are
+        asked. Or a judge from `open_judge`, which is asked. It must have the readout ``json``.
     methods
         ``rulers``; ``rulers-unlocked`` (the checklist compiled anew for every text); and the
         baselines ``dhs``, ``mts`` and ``autoscore``. Without verification: ``score_ungated``.
@@ -129,11 +99,52 @@ def grade(
             f"balanced({bundle.levels}) or another over {bundle.levels}"
         )
 
+    case: dict[str, Any] = {
+        "design": design,
+        "replicates": replicates,
+        "temperature": temperature,
+    }
+    asking: dict[str, Any] = {**case, "seed": seed, "store": store, "fresh": fresh}
+    if not isinstance(judge, str):
+        return _asked(items, bundle, judge, names, **asking)
+    of_another_seed = seed != 0 and temperature > 0
+    parts: list[Grades] = []
+    missing: dict[str, Items] = {}
+    for name in names:
+        known = None
+        if not (fresh or of_another_seed):
+            known = recorded_part(items, bundle, judge, name, **case)
+        missing[name] = items
+        if known is not None:
+            parts.append(known)
+            missing[name] = items[~items["text_id"].isin(known.scores["text_id"])]
+    missing = {name: rest for name, rest in missing.items() if len(rest)}
+    if missing:
+        with closing(open_judge(judge)) as opened:
+            parts += [
+                _asked(rest, bundle, opened, [name], **asking) for name, rest in missing.items()
+            ]
+    return joined(parts)
+
+
+def _asked(
+    items: Items,
+    bundle: Bundle,
+    judge: Judge,
+    methods: Sequence[str],
+    *,
+    design: Design | None,
+    replicates: int,
+    temperature: float,
+    seed: int,
+    store: Store | str | Path | None,
+    fresh: bool,
+) -> Grades:
     def put(requests: Sequence[Request]) -> list[Reply]:
         return ask(requests, judge, store, fresh) if requests else []
 
     table = _Table(judge, items)
-    for name in names:
+    for name in methods:
         cases = list(_cases(items, bundle, design, replicates, temperature, seed))
         outcomes = METHODS[name]([case for case, _ in cases], put)
         for (case, condition), outcome in zip(cases, outcomes, strict=True):
@@ -262,14 +273,17 @@ class _Table:
             key | {"trait": trait, "item": item, "decision": decision}
             for trait, item, decision in outcome.decisions
         ]
-        self.evidence += [
-            key | {"trait": trait, "characters": len(quote.text), **quote._asdict()}
-            for trait, quote in outcome.quotes
-        ]
+        counted = set()
+        for number, (trait, quote) in enumerate(outcome.quotes, start=1):
+            valid = quote.status == "verified" and (trait, quote.unit, quote.text) not in counted
+            counted.add((trait, quote.unit, quote.text))
+            facts = {"trait": trait, "number": number, "valid": valid}
+            self.evidence.append(key | facts | {"characters": len(quote.text)} | quote._asdict())
 
     def grades(self) -> Grades:
         """Return the frames."""
-        return Grades(_frame(self.scores), _frame(self.decisions), _frame(self.evidence))
+        rows = (self.scores, self.decisions, self.evidence)
+        return Grades(*(with_categories(pd.DataFrame(own)) for own in rows))
 
 
 def _measures(case: Case, outcome: Outcome) -> dict[str, Any]:
@@ -312,9 +326,3 @@ def _of(scores: Mapping[str, int], criterion: str) -> float:
     if criterion in scores:
         return float(scores[criterion])
     return sum(scores.values()) / len(scores)
-
-
-def _frame(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    frame = pd.DataFrame(rows)
-    repeated = {column: "category" for column in _REPEATED if column in frame}
-    return frame.astype(repeated)

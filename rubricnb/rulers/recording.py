@@ -17,59 +17,17 @@ import yaml
 import rubricnb
 from rubricnb.judging.contract import Judge
 from rubricnb.judging.registry import open_judge
-from rubricnb.judging.results import register, results_folder, slug_of
+from rubricnb.judging.results import register, results_folder
 from rubricnb.judging.store import Store
 from rubricnb.judging.study import design_of
 from rubricnb.rulers.bundle import load_bundle
-from rubricnb.rulers.grading import Grades, grade
+from rubricnb.rulers.grades import STUDY, Grades
+from rubricnb.rulers.grading import grade
 
-STUDY = "rulers"
 _KEYS = {
     "dataset", "n_items", "bundle", "methods", "variants", "units", "design", "replicates",
     "temperature", "seed",
 }  # fmt: skip
-
-
-def recorded_grades(judge: str, dataset: str) -> Grades:
-    """Read the recorded gradings of a judge on a dataset.
-
-    Parameters
-    ----------
-    judge
-        Slug or spec (``results/judges.csv`` maps them).
-    dataset
-        Name of the dataset.
-
-    Returns
-    -------
-    Grades
-        As from `grade`, with every method, variant, segmentation and replicate that was recorded;
-        ``source`` is ``recorded``. Evidence has no slices of the texts.
-
-    Raises
-    ------
-    FileNotFoundError
-        There is no such recording; names those there are.
-
-    Examples
-    --------
-    >>> recorded_grades("nobody", "minibench")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    FileNotFoundError: no recorded grading of 'nobody' on 'minibench'; there are: ...
-    """
-    folder = results_folder() / STUDY
-    paths = [folder / slug_of(judge) / f"{dataset}-{part}.parquet" for part in Grades._fields]
-    if not all(path.exists() for path in paths):
-        there = sorted(
-            f"{p.parent.name} on {p.name.removesuffix('-scores.parquet')}"
-            for p in folder.glob("*/*-scores.parquet")
-        )
-        raise FileNotFoundError(
-            f"no recorded grading of {judge!r} on {dataset!r}; there are: "
-            f"{', '.join(there) or 'none'}; grade it with rubricnb.rulers.grade"
-        )
-    return Grades(*map(pd.read_parquet, paths))
 
 
 def record_gradings(name: str = STUDY, store: Store | str | Path | None = None) -> list[Path]:

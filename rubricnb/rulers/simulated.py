@@ -8,9 +8,9 @@ The model
 ---------
 Text t has quality q on 0…1 under trait k: the human rating, or a draw where nobody rated. The
 grader sees x = ½ + w (q − ½) + a + σ_T T_t + σ_K K_tk. A checklist item j of difficulty b_j is
-decided round(2x + b_j + σ_J J_tj), within 0…2; b_j hangs on the item's wording alone, so a locked
-checklist has the same difficulties for every text and one that is compiled anew has not. A bare
-score on S levels is round(1 + (S − 1)·(½ + h (x − ½) + r·d + σ_H H)), within 1…S: h < 1 is
+decided round(2x + b_j + p·d + σ_J J_tj), within 0…2; b_j hangs on the item's wording alone, so a
+locked checklist has the same difficulties for every text and one that is compiled anew has not. A
+bare score on S levels is round(1 + (S − 1)·(½ + h (x − ½) + r·d + σ_H H)), within 1…S: h < 1 is
 central tendency, and d is 1 where the best level is shown first and −1 where it is last. T, K, J, H
 and b are normal, from hashes, so an answer depends on nothing else that is asked; at a temperature
 above 0 a share of the noise is drawn anew for every replicate.
@@ -51,6 +51,8 @@ class SimulatedGrader:
         h, how much of the differences a bare score keeps.
     order_pull
         r, on 0…1: how far a bare score follows the level that is shown first.
+    checklist_pull
+        How far a decision does, in decisions; 0: a checklist is decided without the levels.
     invented, misplaced, short
         Shares of quotes that stand nowhere, cite another unit, or have two characters.
     seed
@@ -71,6 +73,7 @@ class SimulatedGrader:
     difficulty: float = 0.35
     hedging: float = 0.5
     order_pull: float = 0.06
+    checklist_pull: float = 0.0
     invented: float = 0.08
     misplaced: float = 0.05
     short: float = 0.02
@@ -136,11 +139,9 @@ class SimulatedGrader:
 
     def _bare(self, request: Request, trait: int, levels: Sequence[int], seen: str) -> int:
         """A score without a checklist: hedged, and pulled to the level shown first."""
-        order = request.ordering
-        first = 2 * (order[0] - 1) / (len(order) - 1) - 1 if len(order) > 1 else 0.0
         hedged = 0.5 + self.hedging * (self.quality(request, trait) - 0.5)
         noise = self._normal(request, seen, request.text_id, request.criteria[trait], "bare")
-        value = hedged + self.order_pull * first + self.holistic_error * noise
+        value = hedged + self.order_pull * _shown_first(request) + self.holistic_error * noise
         return int(np.clip(np.floor(1 + (len(levels) - 1) * value + 0.5), 1, len(levels)))
 
     def _filled_in(self, request: Request, asked: dict[str, Any]) -> dict[str, Any]:
@@ -173,6 +174,7 @@ class SimulatedGrader:
         noise = self._normal(request, "item", request.text_id, text)
         value = 2 * self.quality(request, trait)
         value += self.difficulty * difficulty + self.item_error * noise
+        value += self.checklist_pull * _shown_first(request)
         return int(np.clip(np.floor(value + 0.5), 0, 2))
 
     def _quote(
@@ -202,7 +204,8 @@ class SimulatedGrader:
     def _compiled(self, request: Request, asked: dict[str, Any]) -> dict[str, Any]:
         traits = list(asked["taxonomy"]["properties"])
         # Another wording for every prompt: what is compiled anew is another checklist.
-        wording = int(hash64([request.messages[0].content])[0]) % 10**6
+        drawn = self._uniform(request, "wording", request.messages[0].content)
+        wording = int(drawn * 10**6)
         items = asked["checklist"]["properties"]
         return {
             "taxonomy": {t: {"definition": f"What is meant by {t}."} for t in traits},
@@ -233,6 +236,12 @@ class SimulatedGrader:
 
     def _fixed(self, *what: str) -> float:
         return float(uniform(hash64(["\x1f".join((str(self.seed), *what))]))[0])
+
+
+def _shown_first(request: Request) -> float:
+    """d: the level that is shown first, from −1 (the worst) to 1 (the best)."""
+    order = request.ordering
+    return 2 * (order[0] - 1) / (len(order) - 1) - 1 if len(order) > 1 else 0.0
 
 
 def _json_after(prompt: str, marker: str) -> Any:

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+import rubricnb as rb
 from rubricnb import book
 
 HTML = book.find_root() / "_build" / "html" / "notebooks"
@@ -23,7 +24,10 @@ def open_page(readers, request):
 
 
 def test_there_are_explorables():
-    assert {"07_how_many_orderings", "10_rank_reversal", "12_bias_cost"} <= set(PAGES)
+    expected = {
+        "07_how_many_orderings", "10_rank_reversal", "12_bias_cost", "17_calibration",
+    }  # fmt: skip
+    assert expected <= set(PAGES)
 
 
 @pytest.mark.parametrize("stem", PAGES)
@@ -85,3 +89,33 @@ def test_cost_shown_is_the_one_of_the_ordering(open_page):
     assert float(re.search(r"Bias Cost ([\d.]+)", said)[1]) == pytest.approx(cost, abs=0.051)
     box.get_by_role("button", name="Cheapest").press("Enter")
     assert "place 1 of 120" in box.locator("output").inner_text()
+
+
+def test_kappa_and_error_shown_are_those_of_the_cuts(open_page):
+    page, box = open_page("17_calibration")
+    data = page.evaluate(
+        "() => JSON.parse(document.querySelector('.explorable script').textContent)"
+    )
+    z, people = np.array(data["latent"]), np.array(data["people"])
+    kappas = []
+    for k, map_ in enumerate(data["maps"]):
+        box.get_by_role("button").nth(k).press("Enter")
+        said = box.locator("output").inner_text().replace("−", "-")
+        at = [float(s.input_value()) for s in box.locator("input[type=range]").all()]
+        np.testing.assert_allclose(at, map_["cuts"], atol=np.ptp(z) / 200)
+        given = np.array(data["labels"])[(z[:, None] >= map_["cuts"]).sum(axis=1)]
+        kappas.append(rb.quadratic_weighted_kappa(given, people))
+        assert float(re.search(r"QWK (-?\.\d+)", said)[1]) == pytest.approx(kappas[-1], abs=6e-4)
+        error = float(re.search(r"mean error ([\d.]+)", said)[1])
+        assert error == pytest.approx(np.abs(given - people).mean(), abs=6e-4)
+    assert max(kappas) == kappas[-1]  # the last button is the best map there is
+
+
+def test_a_cut_takes_its_neighbours_along(open_page):
+    _, box = open_page("17_calibration")
+    sliders = box.locator("input[type=range]")
+    sliders.first.press("End")
+    at = [float(s.input_value()) for s in sliders.all()]
+    assert at == sorted(at)
+    assert at[0] == at[-1]
+    assert "QWK .000" in box.locator("output").inner_text()

@@ -13,8 +13,10 @@ from rubricnb.rulers import (
     grade,
     invariance,
     label_agreement,
+    label_contrast,
     load_bundle,
     verification,
+    whole_texts,
 )
 
 
@@ -196,3 +198,58 @@ def test_verification_rates_recover_what_was_planted():
         assert table.share_low[status] <= table.share[status] <= table.share_high[status]
     assert table.share.sum() == pytest.approx(1)
     assert table.n_texts.iloc[0] == 60
+
+
+def two_methods():
+    a, items = essays(n=300, seed=1)
+    b, _ = essays(n=300, seed=2)
+    b = b.assign(method="dhs", item_id=a.item_id, cluster_id=a.cluster_id)
+    return pd.concat([a, b], ignore_index=True), items
+
+
+def test_a_contrast_is_the_difference_of_the_two_kappas_on_the_same_draws():
+    scores, items = two_methods()
+    sides = {"method": "rulers"}, {"method": "dhs", "calibration": "isotonic"}
+    found = label_contrast(scores, items, *sides, n_draws=5)
+    kinds = ["quantile", "isotonic"]
+    alone = label_agreement(scores, items, kinds, n_draws=5, by="method")
+    kappa = alone.set_index(["method", "calibration"]).qwk
+    assert found["qwk_a"] == pytest.approx(kappa["rulers", "quantile"])
+    assert found["qwk_b"] == pytest.approx(kappa["dhs", "isotonic"])
+    assert found["low"] < found["difference"] < found["high"]
+    turned = label_contrast(scores, items, *sides[::-1], n_draws=5)
+    assert turned["difference"] == pytest.approx(-found["difference"])
+    assert turned["low"] == pytest.approx(-found["high"])
+
+
+def test_a_contrast_knows_the_raw_scores_and_those_without_the_gate():
+    scores, items = two_methods()
+    raw = {"method": "rulers", "calibration": "none"}
+    found = label_contrast(scores, items, raw, raw | {"verified": False})
+    labels = calibrated(scores[scores.method == "rulers"], items, "none")
+    assert found["qwk_a"] == pytest.approx(rb.quadratic_weighted_kappa(labels.label, labels.human))
+    assert (found["difference"], found["low"], found["high"]) == (0, 0, 0)
+
+
+def test_a_contrast_of_nothing_or_of_too_little_says_so():
+    scores, items = two_methods()
+    with pytest.raises(ValueError, match="no score has method 'mts': grade it first"):
+        label_contrast(scores, items, {"method": "mts"}, {"method": "dhs"})
+    few = scores[scores.item_id.isin(items.item_id[:12])]
+    found = label_contrast(few, items, {"method": "rulers"}, {"method": "dhs"})
+    assert np.isnan(found["difference"])
+    assert "12 items leave 6 for calibration" in found["reason"]
+
+
+def test_whole_texts_average_traits_and_ratings():
+    items = rb.load("minibench", n_items=30)
+    items["human"] = np.arange(30.0) % 5 + 1
+    grades = grade(items, load_bundle("minibench"), SimulatedGrader(), ["rulers", "dhs"],
+                   design=rb.descending(5), store=":memory:")  # fmt: skip
+    scored, rated = whole_texts(grades.scores, items)
+    assert len(scored) == 2 * len(rated) == 2 * items.text_id.nunique()
+    for row in rated.itertuples():
+        assert row.human == items.human[items.text_id == row.text_id].mean()
+    for row in scored.itertuples():
+        own = grades.scores.query("text_id == @row.text_id and method == @row.method")
+        assert row.score == pytest.approx(own.score.mean())

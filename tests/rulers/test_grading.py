@@ -73,6 +73,8 @@ def test_scores_are_recomputed_from_decisions_and_quotes(grades):
     for (text_id, trait), rows in decisions.groupby(["text_id", "trait"], observed=True):
         row = one.loc[(text_id, trait)]
         n_valid, needed = valid.get((text_id, trait), 0), min(2, row.n_units)
+        own = (evidence.text_id == text_id) & (evidence.trait == trait)
+        assert evidence.valid[own].sum() == n_valid
         assert row.score == score(rows.decision.tolist(), 5, n_valid, needed)
         assert row.score_ungated == score(rows.decision.tolist(), 5)
 
@@ -114,6 +116,19 @@ def test_everything_invented_caps_every_score():
     assert found.scores[["invalid_1", "invalid_2", "invalid_3"]].eq(1).all(axis=None)
     assert found.scores.unsupported.max() > 0
     assert (found.evidence.text == "").all()
+
+
+def test_a_repeated_quote_is_valid_once_and_recorded_twice():
+    def repeat(document, request):
+        for quotes in document["evidence"].values():
+            quotes[:] = [{"sent_id": 1, "quote": "word " * 10}] * 2
+        return document
+
+    text = ITEMS.iloc[:3].assign(response="word " * 40)
+    found = grade(text, BUNDLE, Scripted(repeat), store=":memory:").evidence
+    assert found.status.eq("verified").all()
+    assert found.groupby("trait", observed=True).valid.sum().tolist() == [1, 1, 1]
+    assert found.number.tolist() == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_text_of_one_sentence_needs_one_quote():

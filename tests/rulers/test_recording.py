@@ -6,7 +6,7 @@ import pytest
 import rubricnb as rb
 import rubricnb.rulers.recording as module
 from rubricnb.judging.results import judges
-from rubricnb.rulers import SimulatedGrader, record_gradings, recorded_grades
+from rubricnb.rulers import record_gradings, recorded_grades
 
 STUDY = """
 judges: [{spec: "simulated:grader", model: a simulated grader, licence: none}]
@@ -20,7 +20,6 @@ gradings:
 @pytest.fixture
 def clone(tmp_path, monkeypatch):
     monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path / "results"))
-    monkeypatch.setattr(module, "open_judge", lambda spec: SimulatedGrader())
     (tmp_path / "params").mkdir()
     (tmp_path / "results").mkdir()
     (tmp_path / "params" / "rulers.yml").write_text(STUDY)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import rubricnb as rb
-from rubricnb.rulers import SimulatedGrader, grade, load_bundle
+from rubricnb.rulers import SimulatedGrader, compile_rubric, grade, load_bundle
 
 ITEMS = rb.load("minibench")
 BUNDLE = load_bundle("minibench")
@@ -67,3 +67,27 @@ def test_another_seed_is_another_judge_of_another_identity():
     assert one.identity != other.identity
     scores = [grade(ITEMS[:30], BUNDLE, j, store=":memory:").scores.score for j in (one, other)]
     assert (scores[0] != scores[1]).any()
+
+
+def test_a_checklist_follows_the_level_shown_first_only_if_it_is_told_to():
+    means = {}
+    for pull in (0.0, 0.5):
+        items = rb.load("minibench", n_items=60)
+        judge = SimulatedGrader(checklist_pull=pull)
+        found = grade(items, BUNDLE, judge, design=rb.balanced(5), store=":memory:").scores
+        ordering = found.ordering.astype(str)
+        by_first = found.score_ungated.groupby(ordering.str[0]).mean()
+        means[pull] = by_first["5"] - by_first["1"]
+    assert means[0.0] == 0
+    assert means[0.5] > 0.3
+
+
+def test_a_hot_compiler_words_a_checklist_anew_for_every_seed():
+    def lock(temperature, seed):
+        return compile_rubric(
+            ITEMS.rubrics, SimulatedGrader(), name="mine", n_items=6, temperature=temperature,
+            seed=seed, store=":memory:",
+        ).lock  # fmt: skip
+
+    assert len({lock(1.0, seed) for seed in range(4)}) == 4
+    assert len({lock(0.0, seed) for seed in range(4)}) == 1

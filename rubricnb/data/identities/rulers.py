@@ -155,6 +155,106 @@ def variants_with_levels_in_another_order(judge: str, dataset: str) -> int:
     return int((orders != orders["standard"]).sum())
 
 
+def parts_that_help(judge: str, dataset: str) -> int:
+    """Count the cells of Table 4 (part left out, dataset) whose QWK is below the whole method's.
+
+    Examples
+    --------
+    >>> parts_that_help("", "")
+    9
+    """
+    table = _ablation()
+    whole = table["Full RULERS"]
+    return int(table.drop(columns="Full RULERS").lt(whole, axis=0).to_numpy().sum())
+
+
+def leads_beyond_sampling_error(judge: str, dataset: str) -> int:
+    """Count the cells of Table 3 in which RULERS leads by more than half a 95 % interval.
+
+    Of one QWK at Table 5's number of texts: 1.96 (1 − QWK²)/√n, as for a correlation.
+
+    Examples
+    --------
+    >>> leads_beyond_sampling_error("", "")
+    8
+    """
+    table = _qwk()
+    best = table.drop(columns="RULERS").max(axis=1)
+    size = published("rulers_datasets").set_index("dataset")["test_size"]
+    n = table.index.get_level_values("dataset").map(size).to_numpy(dtype=float)
+    return int((table["RULERS"] - best > 1.96 * (1 - table["RULERS"] ** 2) / n**0.5).sum())
+
+
+def cells_where_traits_beat_holistic(judge: str, dataset: str) -> int:
+    """Count the cells of Table 3 (dataset and backbone) in which MTS has a higher QWK than DHS.
+
+    Examples
+    --------
+    >>> cells_where_traits_beat_holistic("", "")
+    8
+    """
+    table = _qwk()
+    return int((table["MTS"] > table["DHS"]).sum())
+
+
+def larger_models_that_are_worse(judge: str, dataset: str) -> int:
+    """Count baselines and datasets of Table 3 that are worse with the larger model of a family.
+
+    GPT-4o against GPT-4o-mini, and Llama-3.1-70B against Llama-3.1-8B: 18 comparisons.
+
+    Examples
+    --------
+    >>> larger_models_that_are_worse("", "")
+    3
+    """
+    table = _qwk().drop(columns="RULERS").unstack("backbone").stack("method", future_stack=True)
+    pairs = [("GPT-4o", "GPT-4o-mini"), ("Llama-3.1-70B", "Llama-3.1-8B")]
+    return int(sum((table[large] < table[small]).sum() for large, small in pairs))
+
+
+def relative_spread(judge: str, dataset: str) -> float:
+    """Return the labels' standard deviation over the range of their scale, by that of ASAP 2.0.
+
+    Examples
+    --------
+    >>> round(relative_spread("", "SummHF"), 2), round(relative_spread("", "DREsS"), 2)
+    (1.44, 1.04)
+    """
+    table = published("rulers_datasets").set_index("dataset")
+    ends = table["score_range"].str.split("–", expand=True).astype(float)
+    spread = table["label_sd"] / (ends[1] - ends[0])
+    return float(spread[dataset] / spread["ASAP 2.0"])
+
+
+def methods_with_every_feature(judge: str, dataset: str) -> int:
+    """Count the methods of Table 2 that have all its features.
+
+    Examples
+    --------
+    >>> methods_with_every_feature("", "")
+    1
+    """
+    table = published("rulers_capabilities").set_index("feature")
+    return int((table == "yes").all().sum())
+
+
+def reordered_variants_in_the_same_words(judge: str, dataset: str) -> int:
+    """Count variants of Table 6 with the standard's words and another order.
+
+    Examples
+    --------
+    >>> reordered_variants_in_the_same_words("", "")
+    1
+    """
+    table = published("rulers_variants").set_index("variant")
+    standard = table.loc["standard"]
+    same, turned = (
+        table["wording"] == standard["wording"],
+        table["level_order"] != standard["level_order"],
+    )
+    return int((same & turned).sum())
+
+
 def _qwk() -> pd.DataFrame:
     """Return Table 3: (dataset, backbone) by method."""
     table = published("rulers_qwk")

@@ -47,3 +47,32 @@ def test_range_over_backbones_against_a_loop(qwk):
             spread[method] = max(values) - min(values)
         least += min(spread, key=spread.get) == "RULERS"
     assert rulers.datasets_where_rulers_varies_least("", "") == least
+
+
+def test_leads_and_sampling_errors_against_a_loop(qwk):
+    size = published("rulers_datasets").set_index("dataset").test_size
+    clear = 0
+    for (name, dataset, backbone), value in qwk.items():
+        if name == "RULERS":
+            best = max(qwk[m, dataset, backbone] for m in ("DHS", "MTS", "AutoScore"))
+            clear += value - best > 1.96 * (1 - value**2) / size[dataset] ** 0.5
+    assert rulers.leads_beyond_sampling_error("", "") == clear
+
+
+def test_traits_and_model_size_against_loops(qwk):
+    cells = {(d, b) for _, d, b in qwk}
+    assert rulers.cells_where_traits_beat_holistic("", "") == sum(
+        qwk["MTS", d, b] > qwk["DHS", d, b] for d, b in cells
+    )
+    worse = sum(
+        qwk[m, d, large] < qwk[m, d, small]
+        for m in ("DHS", "MTS", "AutoScore")
+        for d in {d for d, _ in cells}
+        for large, small in (("GPT-4o", "GPT-4o-mini"), ("Llama-3.1-70B", "Llama-3.1-8B"))
+    )
+    assert rulers.larger_models_that_are_worse("", "") == worse
+
+
+def test_relative_spread_is_one_for_the_dataset_it_is_relative_to():
+    assert rulers.relative_spread("", "ASAP 2.0") == 1
+    assert rulers.relative_spread("", "DREsS") == pytest.approx((2.51 / 12) / (1.01 / 5))

@@ -1,0 +1,90 @@
+"""What is recorded is taken, and nothing else: text by text, under the lock it was made with."""
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+import rubricnb as rb
+from rubricnb.rulers import SimulatedGrader, grade, load_bundle, record_gradings
+
+STUDY = """
+judges: [{spec: "simulated:grader", model: a simulated grader, licence: none}]
+gradings:
+  - {dataset: minibench, n_items: 15, methods: [rulers, dhs]}
+  - {dataset: minibench, n_items: 6, methods: [rulers], replicates: 3, temperature: 1.0}
+  - {dataset: minibench, n_items: 6, methods: [dhs], design: "balanced(5)"}
+"""
+BUNDLE = load_bundle("minibench")
+FEW = rb.load("minibench", n_items=15)
+SPEC = "simulated:grader"
+
+
+@pytest.fixture
+def recorded(tmp_path, monkeypatch):
+    monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path / "results"))
+    (tmp_path / "params").mkdir()
+    (tmp_path / "results").mkdir()
+    (tmp_path / "params" / "rulers.yml").write_text(STUDY)
+    record_gradings(store=":memory:")
+
+
+def sources(grades):
+    return set(grades.scores.source.astype(str))
+
+
+def graded(items=FEW, bundle=BUNDLE, methods="rulers", **options):
+    return grade(items, bundle, SPEC, methods, store=":memory:", **options)
+
+
+def test_without_a_recording_the_judge_is_asked():
+    found = graded(methods=["rulers", "dhs"])
+    asked = grade(FEW, BUNDLE, SimulatedGrader(), ["rulers", "dhs"], store=":memory:")
+    assert sources(found) == {"simulated"}
+    pd.testing.assert_frame_equal(found.scores.drop(columns="seconds"),
+                                  asked.scores.drop(columns="seconds"))  # fmt: skip
+
+
+def test_what_is_recorded_is_what_would_be_answered(recorded):
+    found = graded(methods=["rulers", "dhs"])
+    again = graded(methods=["rulers", "dhs"], fresh=True)
+    assert (sources(found), sources(again)) == ({"recorded"}, {"simulated"})
+    key = ["method", "item_id"]
+    for part in ("score", "score_ungated", "n_verified"):
+        both = found.scores[[*key, part]].merge(again.scores[[*key, part]], on=key)
+        assert len(both) == 30
+        assert both[f"{part}_x"].equals(both[f"{part}_y"])
+    assert len(found.decisions) == 5 * 12
+    assert len(found.evidence) == 5 * 6
+
+
+def test_texts_that_are_not_recorded_are_asked(recorded):
+    found = graded(rb.load("minibench", n_items=24)).scores
+    by_text = found.groupby("text_id", observed=True).source.unique().map(list)
+    assert found.source.value_counts().to_dict() == {"recorded": 15, "simulated": 9}
+    assert by_text.map(len).eq(1).all()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"bundle": replace(BUNDLE, min_evidence=1)},
+        {"bundle": BUNDLE.in_variant("levels-reversed")},
+        {"methods": "mts"},
+        {"temperature": 0.5},
+        {"temperature": 1.0, "seed": 7, "replicates": 3, "items": FEW.iloc[:6]},
+        {"replicates": 2},
+    ],
+)
+def test_another_condition_is_not_what_was_recorded(recorded, options):
+    assert sources(graded(**options)) == {"simulated"}
+
+
+def test_replicates_and_designs_come_back_whole(recorded):
+    six = rb.load("minibench", n_items=6)
+    again = graded(six, temperature=1.0, replicates=3)
+    fewer = graded(six, temperature=1.0, replicates=2)
+    turned = graded(six, methods="dhs", design=rb.balanced(5))
+    assert [sources(g) for g in (again, fewer, turned)] == [{"recorded"}] * 3
+    assert [len(g.scores) for g in (again, fewer, turned)] == [18, 12, 60]
+    assert set(fewer.scores.replicate) == {1, 2}
