@@ -141,7 +141,8 @@ class Judge(Protocol):
     Notes
     -----
     A judge with a tokeniser at hand has ``tokens(request)`` too, the token ids of what it sends;
-    where there is none, the least that a run must compute is estimated.
+    where there is none, the least that a run must compute is estimated. One whose cache is shared
+    in blocks of several tokens has ``cache_block``, their number.
     """
 
     slug: str

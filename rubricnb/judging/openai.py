@@ -438,10 +438,11 @@ class _Call:
         return text, "stop"
 
     async def _document(self) -> tuple[str, Finish]:
+        schema = json.loads(self.request.schema)
+        if self.judge.server in _HOSTED.values():
+            schema = _strict(schema)
         text, finish, _ = await self._send(
-            "",
-            max_tokens=self._max_tokens(),
-            response_format=_conforming("answer", json.loads(self.request.schema)),
+            "", max_tokens=self._max_tokens(), response_format=_conforming("answer", schema)
         )
         return text, finish
 
@@ -734,6 +735,11 @@ def slug(model: str) -> str:
 
 _FINISH: dict[str | None, Finish] = {"length": "length", "content_filter": "refusal"}
 _HOPELESS = ("insufficient_quota", "unsupported_value", "unsupported_parameter")  # error codes
+_STRICT = frozenset({  # without minLength and maxLength
+    "type", "enum", "const", "required", "additionalProperties", "description", "title", "$ref",
+    "pattern", "format", "multipleOf", "minimum", "maximum", "exclusiveMinimum",
+    "exclusiveMaximum", "minItems", "maxItems",
+})  # fmt: skip
 # OpenRouter would drop what a provider does not have; this asks for one that has it all.
 _ROUTING: dict[Server, dict[str, Any]] = {
     "openrouter": {"provider": {"require_parameters": True}},
@@ -774,6 +780,25 @@ def _conforming(name: str, schema: dict[str, Any]) -> dict[str, Any]:
         "type": "json_schema",
         "json_schema": {"name": name, "strict": True, "schema": schema},
     }
+
+
+def _strict(schema: dict[str, Any]) -> dict[str, Any]:
+    """Keep of a schema what OpenAI's strict mode knows: with more it refuses the request.
+
+    Whoever reads the answer checks it against all of the schema. The list is that of
+    https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
+    """
+    kept: dict[str, Any] = {}
+    for keyword, value in schema.items():
+        if keyword in ("properties", "$defs"):
+            kept[keyword] = {name: _strict(part) for name, part in value.items()}
+        elif keyword == "anyOf":
+            kept[keyword] = [_strict(part) for part in value]
+        elif keyword == "items":
+            kept[keyword] = _strict(value)
+        elif keyword in _STRICT:
+            kept[keyword] = value
+    return kept
 
 
 def _steps(logprobs: Any) -> list[Step]:

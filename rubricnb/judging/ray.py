@@ -7,13 +7,15 @@ import math
 import os
 import pickle
 import sys
-import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache, partial
 from itertools import groupby, islice
 from typing import Any
 
-from rubricnb.judging.contract import Judge, Reply, Request
+import pyarrow
+
+from rubricnb.judging.contract import Reply, Request
 from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.registry import open_judge
 
@@ -21,6 +23,7 @@ _INSTALL = "python -m pip install 'rubricnb[ray]'"
 _WINDOW = 65_536  # requests in one dataset: bounds the driver's memory and how long keys are leased
 _BLOCKS = 4  # at least so many for each actor, so that none waits long for the last one
 _ATTEMPTS = 4  # a block that ends its actor so often is at fault itself
+_PROBLEMS = (JudgeError, ValueError, ImportError, OSError)
 _FACTS = ("slug", "source", "identity", "deterministic", "readouts", "host", "model")
 
 
@@ -28,8 +31,8 @@ class RayJudge:
     """Another judge, many times over, on the machines of a Ray cluster.
 
     The answers are those of that judge, and so are its slug and its identity: a run that was begun
-    with ``vllm:MODEL`` goes on with ``ray:vllm:MODEL``. Every run opens the judge anew in each
-    actor, so give it much to do at once.
+    with ``vllm:MODEL`` goes on with ``ray:vllm:MODEL``. Each actor opens the judge at its first
+    block and keeps it, from one run to the next, until `close`.
 
     Parameters
     ----------
@@ -74,6 +77,7 @@ class RayJudge:
         **options: Any,
     ) -> None:
         self.spec, self.options, self.block = spec, options, block
+        self._actors: list[Any] = []
         self._started = _connect(address)
         try:
             self.num_gpus, self.num_actors = _places(num_gpus, num_actors)
@@ -92,52 +96,65 @@ class RayJudge:
             yield from self._answer(blocks(window, min(self.block, even)))
 
     def close(self) -> None:
-        """Stop Ray if it was started here."""
+        """End the actors, and Ray if it was started here."""
         import ray
 
+        self._end()
         if self._started:
             ray.shutdown()
             self._started = False
 
     def _facts(self) -> dict[str, Any]:
-        """What the judge says of itself; it is opened where the actors will run."""
+        """What the judge says of itself, in the actor where it will run."""
         import ray
 
-        places = {"num_cpus": 1, "num_gpus": self.num_gpus}
-        try:
-            return ray.get(ray.remote(_facts).options(**places).remote(self.spec, self.options))
-        except ray.exceptions.RayTaskError as problem:
-            raise JudgeError(f"ray:{self.spec}: {problem.cause}") from None
+        self._start()
+        facts, problem = ray.get(self._actors[0].facts.remote())
+        if problem:
+            raise JudgeError(f"ray:{self.spec}: {problem}")
+        return dict(facts)
 
     def _answer(self, blocks: Iterable[list[Request]]) -> Iterator[Reply]:
         import ray.data
+        from ray.util import ActorPool
 
         rows = [{"requests": pickle.dumps(block)} for block in blocks]
-        asked = ray.data.from_items(rows, override_num_blocks=len(rows))
-        asked.context.enable_progress_bars = False
-        with warnings.catch_warnings():  # without a limit such a block would be tried for ever
-            warnings.simplefilter("ignore", ray.util.annotations.RayDeprecationWarning)
-            answered = asked.map(
-                _Actor,  # type: ignore[arg-type]  # its annotation forgets classes
-                fn_constructor_args=(self.spec, self.options),
-                compute=ray.data.ActorPoolStrategy(
-                    size=min(self.num_actors, len(rows)), max_tasks_in_flight_per_actor=1
-                ),
-                num_cpus=1,
-                num_gpus=self.num_gpus or None,
-                max_task_retries=_ATTEMPTS - 1,
-            )
+        asked = ray.data.from_items(rows, override_num_blocks=len(rows)).to_arrow_refs()
+        self._start()
+        pool = ActorPool(self._actors)
         try:
-            for batch in answered.iter_batches(batch_size=None, prefetch_batches=0):
-                for problem in filter(None, batch["problem"]):
+            answered = pool.map_unordered(lambda actor, block: actor.answer.remote(block), asked)
+            for replies, problem in answered:
+                if problem:
                     raise JudgeError(f"ray:{self.spec}: {problem}")
-                for replies in batch["replies"]:
-                    yield from pickle.loads(replies)
-        except ray.exceptions.RayActorError as problem:
-            raise JudgeError(
-                f"ray:{self.spec}: an actor died {_ATTEMPTS} times over one block, perhaps for "
-                f"want of memory ({str(problem).splitlines()[0]}); Ray's logs say more"
-            ) from None
+                yield from pickle.loads(replies)
+        except BaseException as problem:  # nobody wants the answers that are under way
+            self._end()
+            if isinstance(problem, ray.exceptions.RayActorError):
+                raise JudgeError(
+                    f"ray:{self.spec}: an actor died {_ATTEMPTS} times over one block, perhaps for "
+                    f"want of memory ({str(problem).splitlines()[0]}); Ray's logs say more"
+                ) from None
+            raise
+
+    def _start(self) -> None:
+        """Start the actors, unless they run; one that dies is started again."""
+        import ray
+
+        if not self._actors:
+            places = {"num_cpus": 1, "num_gpus": self.num_gpus}
+            actor = ray.remote(_Actor).options(
+                max_restarts=-1, max_task_retries=_ATTEMPTS - 1, **places
+            )
+            self._actors = [actor.remote(self.spec, self.options) for _ in range(self.num_actors)]
+
+    def _end(self) -> None:
+        import ray
+
+        if ray.is_initialized():
+            for actor in self._actors:
+                ray.kill(actor)
+        self._actors = []
 
 
 def blocks(requests: Iterable[Request], size: int) -> Iterator[list[Request]]:
@@ -160,27 +177,25 @@ def blocks(requests: Iterable[Request], size: int) -> Iterator[list[Request]]:
 
 
 class _Actor:
-    """A judge, opened at the first block; its messages travel as text, not as tracebacks."""
+    """A judge, opened when it is first needed; its complaints travel as text, not as tracebacks."""
 
     def __init__(self, spec: str, options: dict[str, Any]) -> None:
-        self.spec, self.options = spec, options
-        self.judge: Judge | None = None
+        self.open = cache(partial(open_judge, spec, **options))
 
-    def __call__(self, row: dict[str, Any]) -> dict[str, Any]:
+    def facts(self) -> tuple[dict[str, Any], str]:
         try:
-            self.judge = self.judge or open_judge(self.spec, **self.options)
-            replies = list(self.judge.answer(pickle.loads(row["requests"])))
-        except (JudgeError, ValueError, ImportError, OSError) as problem:
-            return {"replies": b"", "problem": str(problem)}
-        return {"replies": pickle.dumps(replies), "problem": ""}
+            judge = self.open()
+        except _PROBLEMS as problem:
+            return {}, str(problem)
+        return {name: getattr(judge, name) for name in _FACTS if hasattr(judge, name)}, ""
 
-
-def _facts(spec: str, options: dict[str, Any]) -> dict[str, Any]:
-    judge = open_judge(spec, **options)
-    try:
-        return {name: getattr(judge, name) for name in _FACTS if hasattr(judge, name)}
-    finally:
-        judge.close()
+    def answer(self, block: pyarrow.Table) -> tuple[bytes, str]:
+        """Return the pickled replies to a block of the dataset."""
+        [requests] = block["requests"].to_pylist()
+        try:
+            return pickle.dumps(list(self.open().answer(pickle.loads(requests)))), ""
+        except _PROBLEMS as problem:
+            return b"", str(problem)
 
 
 def _connect(address: str | None) -> bool:

@@ -10,6 +10,8 @@ import hashlib
 import json
 import os
 import platform
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -128,6 +130,8 @@ def record(
 ) -> Path:
     """Write judgments of one judge into ``results/``, added to what is recorded already.
 
+    Several processes may record into one folder at once.
+
     Parameters
     ----------
     judgments
@@ -145,29 +149,24 @@ def record(
         The folder written to.
     """
     folder = results_folder() / study / judge.slug
-    folder.mkdir(parents=True, exist_ok=True)
-    for dataset, frame in judgments.groupby("dataset", observed=True):
-        path = folder / f"{dataset}.parquet"
-        if path.exists():
-            old = _read(path, path.stat().st_mtime_ns)
-            old = old[~old["request_id"].isin(frame["request_id"])]
-            frame = pd.concat([old, frame], ignore_index=True)
-        frame = frame.assign(source="recorded").astype({"source": "category"})
-        frame.to_parquet(path, index=False, compression="zstd")
-    _describe(folder, judge)
+    with _alone(folder):
+        for dataset, frame in judgments.groupby("dataset", observed=True):
+            _add(frame, folder / f"{dataset}.parquet")
+        _describe(folder, judge)
     register(judge, spec=spec, model=model, licence=licence)
     return folder
 
 
 def register(judge: Judge, *, spec: str, model: str, licence: str) -> None:
     """Write what ``results/judges.csv`` says of a judge."""
-    known = judges()
     entry = pd.DataFrame(
         [{"slug": judge.slug, "spec": spec, "model": model, "licence": licence,
           "identity": judge.identity}]
     )  # fmt: skip
-    out = pd.concat([known[known["slug"] != judge.slug], entry]).sort_values("slug")
-    out.to_csv(results_folder() / "judges.csv", index=False)
+    with _alone(results_folder()):
+        known = judges()
+        out = pd.concat([known[known["slug"] != judge.slug], entry]).sort_values("slug")
+        _write(results_folder() / "judges.csv", lambda path: out.to_csv(path, index=False))
 
 
 def run_card(judge: str, study: str) -> dict[str, Any]:
@@ -183,6 +182,33 @@ def run_card(judge: str, study: str) -> dict[str, Any]:
     return card
 
 
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other processes out of a folder while files in it are read, added to and written."""
+    from filelock import FileLock
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / ".lock"):
+        yield
+
+
+def _write(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file of which nobody ever sees a part."""
+    part = path.with_name(f".{path.name}")
+    write(part)
+    part.replace(path)
+
+
+def _add(judgments: pd.DataFrame, path: Path) -> None:
+    """Add judgments to a file, in place of what it has of the same requests."""
+    if path.exists():
+        old = pd.read_parquet(path)
+        old = old[~old["request_id"].isin(judgments["request_id"])]
+        judgments = pd.concat([old, judgments], ignore_index=True)
+    judgments = judgments.assign(source="recorded").astype({"source": "category"})
+    _write(path, lambda p: judgments.to_parquet(p, index=False, compression="zstd"))
+
+
 def _describe(folder: Path, judge: Judge) -> None:
     sets = {p.stem: pd.read_parquet(p) for p in sorted(folder.glob("*.parquet"))}
     card = {
@@ -194,7 +220,8 @@ def _describe(folder: Path, judge: Judge) -> None:
         "recorded": datetime.now(UTC).date().isoformat(),
         "datasets": {name: _counts(frame) for name, frame in sets.items()},
     }
-    (folder / "run.json").write_text(json.dumps(card, indent=1) + "\n")
+    text = json.dumps(card, indent=1) + "\n"
+    _write(folder / "run.json", lambda path: path.write_text(text))
 
 
 def _counts(frame: pd.DataFrame) -> dict[str, Any]:

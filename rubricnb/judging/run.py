@@ -13,7 +13,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, islice
 from math import nan
@@ -320,7 +320,7 @@ class _Asking:
             elif self.receive is not None:
                 self.receive(request, reply)
 
-        tokens = _Tokens(getattr(self.judge, "tokens", None))
+        tokens = _Tokens.of(self.judge)
         while True:
             others: list[Request] = []
             for reply in self._answers(map(tokens.ask, self._missing(requests, received, others))):
@@ -395,10 +395,15 @@ class _Tokens:
     """Sums for the line behind the progress."""
 
     tokenise: Callable[[Request], Sequence[int]] | None
-    limit: Limit = field(default_factory=Limit)
+    limit: Limit
     sent: int = 0
     cached: int = 0
     failed: int = 0
+
+    @classmethod
+    def of(cls, judge: Judge) -> _Tokens:
+        limit = Limit(block=getattr(judge, "cache_block", 1))
+        return cls(getattr(judge, "tokens", None), limit)
 
     def ask(self, request: Request) -> Request:
         """Count what this request adds to the least that must be computed."""
@@ -415,6 +420,8 @@ class _Tokens:
         if self.sent:
             parts.append(f"{self.cached / self.sent:.0%} of {self.sent:,} tokens from the cache")
             parts.append(f"{self.sent - self.cached:,} computed, {self._needed()} needed")
+        if self.sent and self.limit.in_parts:
+            parts.append(f"{self.limit.in_parts:,} shared in parts of cache blocks")
         if budget.spent:
             parts.append(f"${budget.spent:.2f}")
         if self.failed:

@@ -170,6 +170,9 @@ class Limit:
     total, distinct
         Tokens of all prompts so far, and the nodes of their trie; exact if the prompts come as a
         walk (`walk`, or sorted), else too many.
+    block, in_parts
+        Tokens of one cache block, and how many a cache of such blocks computes beyond `distinct`:
+        where a prompt branches off within a block, what it shares of that block.
 
     Examples
     --------
@@ -182,12 +185,16 @@ class Limit:
 
     total: int = 0
     distinct: int = 0
+    block: int = 1
+    in_parts: int = 0
     _before: Sequence[Any] = ()
 
     def add(self, prompt: Sequence[Any]) -> None:
         """Walk on to this prompt."""
+        shared = common_prefix(self._before, prompt)
         self.total += len(prompt)
-        self.distinct += len(prompt) - common_prefix(self._before, prompt)
+        self.distinct += len(prompt) - shared
+        self.in_parts += shared % self.block
         self._before = prompt
 
 

@@ -96,9 +96,9 @@ class VLLMJudge:
         self._tokenizer = llm.get_tokenizer()
         self._vocabulary: dict[str, int] = self._tokenizer.get_vocab()
         self._parser = _parser(reasoning_parser, self._tokenizer)
-        self._block: int = config.cache_config.block_size
+        self.cache_block: int = config.cache_config.block_size
         # Half of the cache is for prefixes; the rest holds what is still being answered.
-        self._capacity = (config.cache_config.num_gpu_blocks or 0) * self._block // 2
+        self._capacity = (config.cache_config.num_gpu_blocks or 0) * self.cache_block // 2
         self._names = map(str, count())
         self._spelt: dict[str, int | None] = {}
 
@@ -206,7 +206,7 @@ class VLLMJudge:
 
     def _waves(self, window: list[_Asked]) -> deque[list[_Asked]]:
         prompts = [asked.prompt for asked in window]
-        ordered = waves(prompts, self._block, self._capacity)
+        ordered = waves(prompts, self.cache_block, self._capacity)
         return deque([window[i] for i in wave] for wave in ordered)
 
     def _add(self, asked: _Asked, running: dict[str, _Asked]) -> set[str]:

@@ -5,6 +5,7 @@ Every fault is met alone (the endpoint does nothing else), mixed with good answe
 """
 
 import hashlib
+import json
 import sqlite3
 import threading
 import time
@@ -14,7 +15,9 @@ import pytest
 from endpoint import completion, endpoint
 
 import rubricnb as rb
+from rubricnb.judging.contract import Message, Request
 from rubricnb.judging.openai import JudgeError
+from rubricnb.judging.run import ask
 
 GOOD = completion("Fine. [RESULT] 2", tops=[("[RESULT]", {}), (" 2", {" 2": 0.7, " 1": 0.2})])
 ODD = "\ud83e\udd80\u0000\u202e \ud800 é́ [RESULT] 2"
@@ -250,6 +253,63 @@ def test_what_no_request_will_survive_stops_the_run_with_what_to_do(
     ):
         asking(url, plan, tmp_path, concurrency=4, retries=0)
     assert len(received) <= 4
+
+
+# What OpenAI's guide to structured outputs lists; a schema may name its properties as it likes.
+STRICT = {
+    "type", "enum", "const", "anyOf", "properties", "required", "additionalProperties", "items",
+    "$ref", "$defs", "description", "title", "pattern", "format", "multipleOf", "minimum",
+    "maximum", "exclusiveMinimum", "exclusiveMaximum", "minItems", "maxItems",
+}  # fmt: skip
+
+
+def strictly(payload, headers):
+    """Refuse, as OpenAI does, a schema with a keyword that strict mode does not know."""
+
+    def check(schema):
+        for keyword, value in schema.items():
+            if keyword not in STRICT:
+                raise ValueError(f"'{keyword}' is not permitted")
+            inner = value.values() if keyword in ("properties", "$defs") else ()
+            inner = value if keyword == "anyOf" else [value] if keyword == "items" else inner
+            for part in inner:
+                check(part)
+
+    try:
+        check(payload["response_format"]["json_schema"]["schema"])
+    except ValueError as problem:
+        return fault(400, {"error": {"message": f"Invalid schema: {problem}"}})
+    return fault(200, completion('{"maxLength": ["yes"]}'))
+
+
+@pytest.mark.parametrize(
+    ("server", "finish"), [("openai", "stop"), ("openrouter", "stop"), ("vllm", "error")]
+)
+def test_a_schema_is_sent_without_what_strict_mode_refuses(server, finish, tmp_path):
+    text = {"type": "string", "minLength": 1, "maxLength": 400}
+    schema = {
+        "type": "object",
+        "properties": {
+            "maxLength": {"type": "array", "items": text, "minItems": 1, "maxItems": 2},
+            "score": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]},
+            "why": text | {"enum": ["maxLength"]},
+        },
+        "required": ["maxLength", "score", "why"],
+        "additionalProperties": False,
+    }
+    request = Request(1, "", (Message("user", "Judge."),), (), (), "json",
+                      schema=json.dumps(schema))  # fmt: skip
+    with endpoint(strictly) as (url, received):
+        judge = rb.open_judge(f"openai:m@{url}", server=server, retries=0)
+        [reply] = ask([request], judge, store=tmp_path / "replies.sqlite")
+        judge.close()
+    assert reply.finish == finish
+    sent = received[0]["response_format"]["json_schema"]["schema"]
+    if finish == "stop":
+        bare = {"type": "string"}
+        schema["properties"]["maxLength"]["items"] = bare
+        schema["properties"]["why"] = bare | {"enum": ["maxLength"]}
+    assert sent == schema
 
 
 def test_what_is_under_way_when_the_run_must_stop_is_kept(plan, tmp_path):

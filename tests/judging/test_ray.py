@@ -86,7 +86,8 @@ def cluster():
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         # As on macOS: loopback is not replaced by an address that other machines can reach.
         patch.setattr(ray_constants, "ENABLE_RAY_CLUSTER", False)
-        node = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "include_dashboard": False}
+        node = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "include_dashboard": False,
+                "no_monitor": True, "include_log_monitor": False}  # fmt: skip
         cluster = patiently(lambda: Cluster(initialize_head=True, head_node_args=node))
         try:
             patiently(lambda: cluster.add_node(**node))
@@ -107,7 +108,7 @@ def judged(cluster):
 
 
 def actors():
-    return [p for p in psutil.Process().children(recursive=True) if "MapWorker" in p.name()]
+    return [p for p in psutil.Process().children(recursive=True) if "_Actor" in p.name()]
 
 
 def test_a_killed_actor_s_block_is_asked_again_and_nothing_else_is(judged, tmp_path):
@@ -144,6 +145,16 @@ def kill_one(answer):
     answer.go_on.set()
 
 
+def test_the_next_run_finds_the_judges_open(judged):
+    judge, _, _ = judged
+    before = {actor.pid for actor in actors()}
+    requests = rb.plan(rb.load("minibench", n_items=5), rb.fixed(5, 1), readout="feedback")
+    for _ in range(2):
+        assert rb.run(requests, judge, ":memory:", fresh=True).status.eq("ok").all()
+    assert {actor.pid for actor in actors()} == before
+    assert len(before) == 2
+
+
 def test_what_is_wrong_in_an_actor_is_said_here_without_the_key(judged, capfd):
     judge, answer, _ = judged
     answer.status = 401
@@ -173,7 +184,7 @@ import psutil, rubricnb as rb
 items = rb.load("minibench", n_items=5)
 {page}
 assert judgments.score.equals(rb.run(requests, "simulated:first-biased", ":memory:").score)
-psutil.wait_procs(psutil.Process().children(recursive=True), timeout=20)
+psutil.wait_procs(psutil.Process().children(recursive=True), timeout=60)
 print([p.name() for p in psutil.Process().children(recursive=True)])
 """
 

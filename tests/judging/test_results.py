@@ -1,4 +1,7 @@
 import json
+import os
+import subprocess
+import sys
 
 import pandas as pd
 import pytest
@@ -87,6 +90,43 @@ def test_recording_adds_to_what_is_there_and_replaces_the_same_requests(folder, 
     assert card["datasets"]["minibench"]["status"] == {"ok": len(judgments)}
     assert judges()["spec"].tolist() == ["simulated:first-biased"]
     assert path.name == "simulated:first-biased"
+
+
+RECORD = """
+import sys, time
+from pathlib import Path
+import pandas as pd
+from rubricnb.judging.results import record, register
+from rubricnb.judging.simulated import SimulatedJudge
+folder, own, other = Path(sys.argv[1]), *sys.argv[2:]
+judgments = pd.read_parquet(folder / own)
+judge = SimulatedJudge("first-biased")
+facts = {"model": "planted", "licence": "none", "spec": "simulated:first-biased"}
+(folder / f"{own} is ready").touch()
+while not (folder / f"{other} is ready").exists():
+    time.sleep(0.001)
+for n in range(0, len(judgments), 5):
+    judge.slug = "shared"
+    record(judgments.iloc[n : n + 5], judge, "study", **facts)
+    judge.slug = f"{own}-{n}"
+    register(judge, **facts)
+"""
+
+
+def test_two_processes_record_into_one_folder_and_neither_loses_a_row(folder, judgments, tmp_path):
+    judgments.iloc[::2].to_parquet(tmp_path / "even")
+    judgments.iloc[1::2].to_parquet(tmp_path / "odd")
+    both = [
+        subprocess.Popen([sys.executable, "-c", RECORD, tmp_path, *names], env=os.environ)
+        for names in (("even", "odd"), ("odd", "even"))
+    ]
+    assert [process.wait(timeout=300) for process in both] == [0, 0]
+    frame = rb.recorded("shared", "minibench", study="study")
+    assert sorted(frame["request_id"]) == sorted(judgments["request_id"])
+    card = json.loads((folder / "study/shared/run.json").read_text())
+    assert card["datasets"]["minibench"]["judgments"] == len(judgments)
+    slugs = [f"{own}-{n}" for own in ("even", "odd") for n in range(0, len(judgments) // 2, 5)]
+    assert judges()["slug"].tolist() == sorted([*slugs, "shared"])
 
 
 def test_what_is_not_recorded_is_said_with_what_is(folder):

@@ -108,6 +108,17 @@ def test_waves_compute_every_block_once(prompts, block):
     assert sorted(sent) == list(range(len(prompts)))
 
 
+@given(PROMPTS, st.integers(1, 5))
+def test_a_cache_of_blocks_computes_the_limit_and_parts_of_blocks(prompts, block):
+    limit = Limit(block=block)
+    cached, work = set(), 0
+    for prompt in sorted(prompts):
+        limit.add(prompt)
+        work += len(prompt) - max((len(b) for b in blocks(prompt, block) if b in cached), default=0)
+        cached.update(blocks(prompt, block))
+    assert work == limit.distinct + limit.in_parts
+
+
 @given(PROMPTS, st.integers(1, 40))
 def test_a_wave_is_no_larger_than_the_cache_unless_one_prompt_is(prompts, capacity):
     for wave in waves(prompts, capacity=capacity):
