@@ -324,6 +324,8 @@ def label_contrast(
         return row | dict.fromkeys((*names, "low", "high"), float("nan")) | {"reason": reason}
     table = np.array(found)
     means = dict(zip(names, map(float, table[:, :3].mean(axis=0)), strict=True))
+    if np.isnan(means["difference"]):
+        reason = "a kappa is not defined: no test item has both labels, or all are equal"
     between = float(table[:, 2].var(ddof=1)) if len(found) > 1 else 0.0
     half = t_quantile(int(table[0, 4])) * np.sqrt(table[:, 3].mean() + between)
     bounds = {"low": means["difference"] - half, "high": means["difference"] + half}

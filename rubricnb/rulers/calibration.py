@@ -43,6 +43,8 @@ class _LabelMap(BaseEstimator):
             Fewer than ten items, a missing label, or all labels equal.
         """
         x, labels = _matrix(X), np.asarray(y, dtype=np.float64)
+        if x.shape[1] == 0:
+            raise ValueError("no calibration item has a score: there is nothing to learn from")
         if len(x) != len(labels):
             raise ValueError(f"{len(x)} calibration items but {len(labels)} labels")
         if np.isnan(labels).any():

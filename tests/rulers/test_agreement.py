@@ -253,3 +253,17 @@ def test_whole_texts_average_traits_and_ratings():
     for row in scored.itertuples():
         own = grades.scores.query("text_id == @row.text_id and method == @row.method")
         assert row.score == pytest.approx(own.score.mean())
+
+
+def test_a_method_that_scored_nothing_has_no_kappa_and_says_why():
+    scores, items = two_methods()
+    own = [c for c in scores if c.startswith(("score", "trait_", "ungated_", "invalid_"))]
+    scores.loc[scores.method == "dhs", own] = np.nan
+    for kind, why in {"quantile": "no calibration item has a score", "none": "not defined"}.items():
+        a, b = ({"method": m, "calibration": kind} for m in ("rulers", "dhs"))
+        found = label_contrast(scores, items, a, b, n_draws=2)
+        assert np.isnan(found["difference"])
+        assert why in found["reason"]
+    table = label_agreement(scores, items, n_draws=2, by="method").set_index("method")
+    assert np.isnan(table.qwk["dhs"])
+    assert "no calibration item has a score" in table.reason["dhs"]
