@@ -110,15 +110,20 @@ def replication(
     ['replicates', 'cannot say']
     """
     rubric, criteria = _settings(judgments)
-    balanced = rubric[rubric["design"] == "balanced"]
-    moved = criteria[criteria["design"] == "balanced"]
+
+    def balanced(part: pd.DataFrame) -> pd.DataFrame:
+        if (reads := part[part["design"] == "balanced"]).empty:
+            several = "several criteria at once" if part is criteria else "one criterion at a time"
+            raise ValueError(f"no balanced reads of {several}")
+        return reads
+
     measures: dict[str, Callable[[], dict[str, Any]]] = {
-        "position": lambda: _position(balanced),
-        "first": lambda: _first(balanced),
-        "descending": lambda: _descending(balanced, value),
+        "position": lambda: _position(balanced(rubric)),
+        "first": lambda: _first(balanced(rubric)),
+        "descending": lambda: _descending(balanced(rubric), value),
         "agreement": lambda: _agreement(rubric, items, value),
         "reversal": lambda: _reversal(rubric, value),
-        "criteria": lambda: _criteria(moved, value),
+        "criteria": lambda: _criteria(balanced(criteria), value),
     }
     who = {name: _only(judgments, name) for name in ("judge", "dataset")}
     rows = []
