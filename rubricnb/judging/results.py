@@ -152,7 +152,8 @@ def record(
     with _alone(folder):
         for dataset, frame in judgments.groupby("dataset", observed=True):
             _add(frame, folder / f"{dataset}.parquet")
-        _describe(folder, judge)
+        sets = {p.stem: pd.read_parquet(p) for p in sorted(folder.glob("*.parquet"))}
+        write_card(folder, judge, {name: _counts(frame) for name, frame in sets.items()})
     register(judge, spec=spec, model=model, licence=licence)
     return folder
 
@@ -167,6 +168,21 @@ def register(judge: Judge, *, spec: str, model: str, licence: str) -> None:
         known = judges()
         out = pd.concat([known[known["slug"] != judge.slug], entry]).sort_values("slug")
         _write(results_folder() / "judges.csv", lambda path: out.to_csv(path, index=False))
+
+
+def write_card(folder: Path, judge: Judge, datasets: dict[str, Any]) -> None:
+    """Write ``run.json``: when and with what the files of a folder came about, and their counts."""
+    card = {
+        "judge": judge.slug,
+        "identity": judge.identity,
+        "package": rubricnb.__version__,
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "recorded": datetime.now(UTC).date().isoformat(),
+        "datasets": datasets,
+    }
+    text = json.dumps(card, indent=1) + "\n"
+    _write(folder / "run.json", lambda path: path.write_text(text, encoding="utf-8"))
 
 
 def run_card(judge: str, study: str) -> dict[str, Any]:
@@ -207,21 +223,6 @@ def _add(judgments: pd.DataFrame, path: Path) -> None:
         judgments = pd.concat([old, judgments], ignore_index=True)
     judgments = judgments.assign(source="recorded").astype({"source": "category"})
     _write(path, lambda p: judgments.to_parquet(p, index=False, compression="zstd"))
-
-
-def _describe(folder: Path, judge: Judge) -> None:
-    sets = {p.stem: pd.read_parquet(p) for p in sorted(folder.glob("*.parquet"))}
-    card = {
-        "judge": judge.slug,
-        "identity": judge.identity,
-        "package": rubricnb.__version__,
-        "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "recorded": datetime.now(UTC).date().isoformat(),
-        "datasets": {name: _counts(frame) for name, frame in sets.items()},
-    }
-    text = json.dumps(card, indent=1) + "\n"
-    _write(folder / "run.json", lambda path: path.write_text(text))
 
 
 def _counts(frame: pd.DataFrame) -> dict[str, Any]:

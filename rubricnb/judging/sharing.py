@@ -78,9 +78,11 @@ def walk(requests: Requests) -> IntArray:
     items = _with_criteria(requests.source)
     varying = [name for name in _HEAD if requests[name].nunique() > 1]
     if not varying:  # as in most plans; grouping would take ten times their memory
-        return _order(requests, items)
+        return np.argsort(_keys(requests, items), kind="stable")
     heads = pd.DataFrame(requests).groupby(varying, observed=True, sort=False).indices.values()
-    return np.concatenate([rows[_order(requests.iloc[rows], items)] for rows in heads])
+    return np.concatenate(
+        [rows[np.argsort(_keys(requests.iloc[rows], items), kind="stable")] for rows in heads]
+    )
 
 
 def waves(
@@ -213,8 +215,8 @@ def common_prefix(a: Sequence[Any], b: Sequence[Any]) -> int:
     return low
 
 
-def _order(requests: Requests, items: pd.DataFrame) -> IntArray:
-    """Order requests of one head by a rank for each part of the prompt."""
+def _keys(requests: Requests, items: pd.DataFrame) -> IntArray:
+    """A number to sort requests of one head by: a rank for each part of the prompt."""
     if not len(requests):
         return np.empty(0, np.int64)
     condition = {name: requests[name].iloc[0] for name in _HEAD}
@@ -237,7 +239,7 @@ def _order(requests: Requests, items: pd.DataFrame) -> IntArray:
             rank = _rank(requests[part])
         keys *= int(rank.max()) + 1
         keys += rank
-    return np.argsort(keys, kind="stable")
+    return keys
 
 
 def _with_criteria(items: Items) -> pd.DataFrame:

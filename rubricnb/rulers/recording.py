@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
-import platform
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +13,7 @@ import yaml
 import rubricnb
 from rubricnb.judging.contract import Judge
 from rubricnb.judging.registry import open_judge
-from rubricnb.judging.results import register, results_folder
+from rubricnb.judging.results import register, results_folder, write_card
 from rubricnb.judging.store import Store
 from rubricnb.judging.study import design_of
 from rubricnb.rulers.bundle import load_bundle
@@ -104,16 +100,7 @@ def _record(found: dict[str, list[Grades]], judge: Judge) -> Path:
             frame.to_parquet(folder / f"{dataset}-{part}.parquet", index=False, compression="zstd")
             if part == "scores":
                 counts[dataset] = _counts(frame)
-    card = {
-        "judge": judge.slug,
-        "identity": judge.identity,
-        "package": rubricnb.__version__,
-        "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-        "recorded": datetime.now(UTC).date().isoformat(),
-        "datasets": counts,
-    }
-    (folder / "run.json").write_text(json.dumps(card, indent=1) + "\n", encoding="utf-8")
+    write_card(folder, judge, counts)
     return folder
 
 
