@@ -13,7 +13,9 @@ from rubricnb.judging.results import judges, record, results_folder, run_card
 from rubricnb.judging.run import rendered
 from rubricnb.judging.simulated import SimulatedJudge
 
-FILES = sorted(results_folder().glob("*/*/*.parquet"))
+EVERY = sorted(results_folder().glob("*/*/*.parquet"))
+GRADES = [p for p in EVERY if p.parent.parent.name == "rulers"]  # frames of their own
+FILES = [p for p in EVERY if p not in GRADES]
 
 
 @pytest.fixture
@@ -42,6 +44,14 @@ def test_every_recorded_file_conforms_and_holds_no_text_and_no_rating(path):
     card = json.loads((path.parent / "run.json").read_text())
     assert card["datasets"][path.stem]["judgments"] == len(frame)
     assert card["judge"] == path.parent.name == frame["judge"].unique().item()
+
+
+@pytest.mark.parametrize("path", GRADES, ids=lambda p: f"{p.parent.name}/{p.stem}")
+def test_recorded_grades_hold_no_text_and_no_rating(path):
+    frame = pd.read_parquet(path)
+    assert len(frame) > 0
+    assert not {"text", "response", "instruction", "human", "human_ratings"} & set(frame)
+    assert path.stat().st_size < 10_000_000
 
 
 def test_the_embedded_judges_recorded_keys_are_those_of_todays_prompts():
