@@ -66,7 +66,9 @@ class Forward:
 
     def __init__(self, folder):
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
-        self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+        self.model = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=torch.float32, attn_implementation="eager"
+        )
         spelt = {t.replace("Ġ", " ").replace("▁", " "): i
                  for t, i in self.tokenizer.get_vocab().items()}  # fmt: skip
         self.spelt = {
@@ -106,7 +108,7 @@ class Forward:
         total = 0.0
         for end in range(len(written) + 1, len(target) + 1):
             token = self.spelt.get(target[len(written) : end])
-            if token is None or self.following(path)[token] < 1e-5:
+            if token is None or self.following(path)[token] < 1e-9:
                 continue
             longer = [t for t in self.targets if t.startswith(target) and t != target]
             if end < len(target):
@@ -257,7 +259,7 @@ def test_a_base_model_judges_plain_prompts_only(base_judge, gemma):
 
 
 @pytest.mark.parametrize(
-    ("dataset", "n_items", "at_most"), [("mt-bench", 4, 1.04), ("hanna", 6, 1.08)]
+    ("dataset", "n_items", "at_most"), [("mt-bench", 8, 1.04), ("hanna", 6, 1.08)]
 )
 def test_what_is_computed_beyond_the_limit_is_parts_of_blocks(
     judge, dataset, n_items, at_most, capsys
