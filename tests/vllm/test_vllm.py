@@ -69,8 +69,10 @@ class Forward:
         self.model = AutoModelForCausalLM.from_pretrained(
             folder, dtype=torch.float32, attn_implementation="eager"
         )
-        spelt = {t.replace("Ġ", " ").replace("▁", " "): i
-                 for t, i in self.tokenizer.get_vocab().items()}  # fmt: skip
+        vocabulary = self.tokenizer.get_vocab()
+        # Each tokenizer writes the space as one of these; the other may be a letter of its own.
+        space = max("Ġ▁", key=lambda mark: sum(t.startswith(mark) for t in vocabulary))
+        spelt = {t.replace(space, " "): i for t, i in vocabulary.items()}
         self.spelt = {
             text: i for text, i in spelt.items() if text.strip(" ").isalnum() or text == " "
         }
@@ -135,7 +137,6 @@ def assert_alike(found, expected, tolerance=0.02):
     assert first - second <= 0.05 or found.argmax() == expected.argmax()
 
 
-# First, while no other engine has run here: after them the oracle's own passes came out as zeros.
 def test_a_base_model_judges_plain_prompts_only(base_judge, gemma):
     forward = Forward(gemma)
     asked = minibench(base_judge, prompt_format="plain")
