@@ -102,7 +102,8 @@ def test_kappa_and_error_shown_are_those_of_the_cuts(open_page):
         box.get_by_role("button").nth(k).press("Enter")
         said = box.locator("output").inner_text().replace("−", "-")
         at = [float(s.input_value()) for s in box.locator("input[type=range]").all()]
-        np.testing.assert_allclose(at, map_["cuts"], atol=np.ptp(z) / 200)
+        shown = np.minimum(map_["cuts"], z.max())  # a label that nobody gets begins above them all
+        np.testing.assert_allclose(at, shown, atol=np.ptp(z) / 100)
         given = np.array(data["labels"])[(z[:, None] >= map_["cuts"]).sum(axis=1)]
         kappas.append(rb.quadratic_weighted_kappa(given, people))
         assert float(re.search(r"QWK (-?\.\d+)", said)[1]) == pytest.approx(kappas[-1], abs=6e-4)
