@@ -1,6 +1,10 @@
 """An audit names what was planted, and nothing else; its page needs nothing and trusts no text."""
 
+import os
 import re
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.util import module_from_spec, spec_from_file_location
@@ -151,6 +155,32 @@ def test_an_audit_resumes_and_says_its_cost_beforehand(items, tmp_path, capsys):
     assert rows.effect["Roman numerals"] == 0
     assert (rows.verdict.drop("letters") != "found").all()
     assert not (rows.section == "criteria").any()  # one criterion has no order
+
+
+def test_from_nothing_to_a_page_about_an_endpoint(tmp_path):
+    """As a new user: an empty folder, an empty store, one command, ten minutes at most."""
+
+    def answer(payload, headers):
+        time.sleep(0.05)
+        prompt = payload["messages"][0]["content"]
+        first = re.search(r"\nScore (\w+):", prompt)  # it takes whatever stands first
+        chosen = first[1] if first else "3"
+        return 200, _module.completion(f"Well done. [RESULT] {chosen}"), {}
+
+    with _module.endpoint(answer) as (url, received):
+        done = subprocess.run(
+            [sys.executable, "-m", "rubricnb", "audit", "--judge", f"openai:m@{url}",
+             "--readout", "feedback", "--n-items", "60"],
+            cwd=tmp_path, capture_output=True, text=True, timeout=600,
+            env=os.environ | {"RUBRICNB_STORE": str(tmp_path / "s.sqlite")},
+        )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    calls = int(re.match(r"([\d,]+) calls", done.stdout)[1].replace(",", ""))
+    assert len(received) == calls
+    page = re.sub(r"<[^>]+>", " ", (tmp_path / "audit.html").read_text("utf-8"))
+    planted = "The judge likes or avoids what stands at position 1: +80.00 percentage points"
+    assert planted in done.stdout
+    assert planted in page
 
 
 def test_what_cannot_be_said_says_why(items, tmp_path, capsys):
