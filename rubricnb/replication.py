@@ -8,6 +8,7 @@ respects that items share prompts, and the verdict is read off that interval.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ import pandas as pd
 
 from rubricnb.data import load
 from rubricnb.judging.results import judges, recorded, results_folder
+from rubricnb.rulers import label_contrast, recorded_grades, recorded_gradings, whole_texts
 from rubricnb.statistics import (
     criterion_order,
     order_effect,
@@ -34,6 +36,8 @@ COLUMNS = [
     "finding", "judge", "dataset", "estimate", "low", "high", "unit", "p", "p_adjusted", "verdict",
     "n_items", "n_clusters", "reason",
 ]  # fmt: skip
+
+_METHODS = {"rulers": "RULERS", "rulers-unlocked": "RULERS without its lock", "dhs": "DHS"}
 
 
 class Finding(NamedTuple):
@@ -75,6 +79,32 @@ FINDINGS = {
         "Where a criterion stands among the criteria changes its score.",
         "largest gap between positions above that of permuted ones, over criteria",
     ),
+    "rulers": Finding(
+        "RULERS, Table 3",
+        "RULERS agrees better with people than a score for the whole (DHS).",
+        "QWK of RULERS minus DHS, each with the paper's calibration for it",
+    ),
+    "locking": Finding(
+        "RULERS, Table 4",
+        "A locked rubric agrees better than one compiled anew for every text.",
+        "QWK with the lock minus without, same calibration",
+    ),
+    "evidence": Finding(
+        "RULERS, Table 4",
+        "Quotes that are looked up make RULERS agree better.",
+        "QWK with verification minus without, same calibration",
+    ),
+    "calibration": Finding(
+        "RULERS, Table 4",
+        "Most of RULERS' agreement is its calibration.",
+        "QWK with the map of quantiles minus without any",
+    ),
+}
+_SIDES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "rulers": ({"method": "rulers"}, {"method": "dhs", "calibration": "isotonic"}),
+    "locking": ({"method": "rulers"}, {"method": "rulers-unlocked"}),
+    "evidence": ({"method": "rulers"}, {"method": "rulers", "verified": False}),
+    "calibration": ({"method": "rulers"}, {"method": "rulers", "calibration": "none"}),
 }
 
 
@@ -125,12 +155,54 @@ def replication(
         "reversal": lambda: _reversal(rubric, value),
         "criteria": lambda: _criteria(balanced(criteria), value),
     }
-    who = {name: _only(judgments, name) for name in ("judge", "dataset")}
+    return _table(measures, judgments)
+
+
+def grading_replication(scores: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
+    """Hold one judge's gradings of one dataset against what RULERS' paper finds.
+
+    Parameters
+    ----------
+    scores
+        Of `rubricnb.rulers.grade` or `recorded_grades`: RULERS, and beside it DHS and RULERS
+        without its lock. The standard variant at temperature 0 is used.
+    items
+        Their items, with ``human``.
+
+    Returns
+    -------
+    DataFrame
+        As of `replication`, text by text; the interval is over clusters and calibration draws.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> from rubricnb.rulers import grade, load_bundle
+    >>> items, bundle = rb.load("minibench"), load_bundle("minibench")
+    >>> grades = grade(items, bundle, rb.open_judge("simulated:grader"), store=":memory:")
+    ... # doctest: +ELLIPSIS
+    simulated:grader: 60 of 60 in ... s
+    >>> grading_replication(grades.scores, items).reason.tolist()[:2]
+    ['no score of DHS', 'no score of RULERS without its lock']
+    """
+    standard = scores.query("variant == 'standard' and temperature == 0 and design == 'single'")
+    standard = standard[(standard["units"] == "sentences") & (standard["replicate"] == 1)]
+    whole, rated = whole_texts(standard, items)
+    return _table(
+        {finding: partial(_kappas, whole, rated, *sides) for finding, sides in _SIDES.items()},
+        scores,
+    )
+
+
+def _table(
+    measures: dict[str, Callable[[], dict[str, Any]]], answers: pd.DataFrame
+) -> pd.DataFrame:
+    who = {name: _only(answers, name) for name in ("judge", "dataset")}
     rows = []
     for finding, measure in measures.items():
         try:
             rows.append({"finding": finding, **who, **measure()})
-        except ValueError as error:  # a design or a setting that this run does not have
+        except ValueError as error:  # a design, a setting or a method that this run does not have
             rows.append({"finding": finding, **who, "reason": str(error)})
     table = pd.DataFrame(rows).reindex(columns=[*COLUMNS, "p_equivalent"])
     return judged(table.assign(reason=table.apply(_why, axis=1)))
@@ -160,6 +232,10 @@ def record_replication() -> Path:
     The human ratings are needed to compute agreement and are fetched; none is written.
     """
     tables = [replication(recorded(judge, dataset), load(dataset)) for judge, dataset in _runs()]
+    tables += [
+        grading_replication(recorded_grades(judge, dataset).scores, load(dataset))
+        for judge, dataset in recorded_gradings()
+    ]
     path = results_folder() / "replication.csv"
     table = judged(pd.concat(tables, ignore_index=True))
     table[COLUMNS].to_csv(path, index=False, float_format="%.6g")
@@ -248,6 +324,22 @@ def _criteria(balanced: pd.DataFrame, value: Value) -> dict[str, Any]:
         "estimate": row.delta_pos - row.delta_pos_null, "unit": "score points", "p": p,
         "p_equivalent": rows["p_equivalent"].max(), "n_items": row.n_blocks,
         "n_clusters": row.n_clusters, "reason": f"the largest: {row.criterion}",
+    }  # fmt: skip
+
+
+def _kappas(
+    scores: pd.DataFrame, items: pd.DataFrame, a: dict[str, Any], b: dict[str, Any]
+) -> dict[str, Any]:
+    for side in (a, b):
+        if not (scores.loc[scores["method"] == side["method"], "status"] == "ok").any():
+            raise ValueError(f"no score of {_METHODS[side['method']]}")
+    row = label_contrast(scores, items, a, b)
+    standard_error = (row["high"] - row["low"]) / 2 / t_quantile(row["n_clusters"])
+    statistic = row["difference"] / standard_error if standard_error else float("nan")
+    return {
+        "estimate": row["difference"], "low": row["low"], "high": row["high"], "unit": "QWK",
+        "p": t_p_value(statistic, row["n_clusters"]), "n_items": row["n_items"],
+        "n_clusters": row["n_clusters"], "reason": row["reason"],
     }  # fmt: skip
 
 

@@ -7,8 +7,16 @@ import pandas as pd
 import pytest
 
 import rubricnb as rb
+from rubricnb import rulers
 from rubricnb.judging.results import results_folder
-from rubricnb.replication import COLUMNS, FINDINGS, judged, record_replication, replication
+from rubricnb.replication import (
+    COLUMNS,
+    FINDINGS,
+    grading_replication,
+    judged,
+    record_replication,
+    replication,
+)
 
 
 def answers(profile, designs=None, items=None):
@@ -20,7 +28,7 @@ def answers(profile, designs=None, items=None):
 
 def test_a_planted_preference_for_the_first_position_is_found():
     found = replication(*answers("first-biased")).set_index("finding")
-    assert list(found.index) == list(FINDINGS)
+    assert list(found.index) == list(FINDINGS)[:6]
     assert found.verdict[["position", "first"]].tolist() == ["replicates"] * 2
     assert found.low["first"] > 0
     assert found.reason["criteria"]  # no reads of Setting 2
@@ -42,6 +50,25 @@ def test_a_run_without_fixed_reads_says_so():
         assert found.verdict[finding] == "cannot say"
         assert np.isnan(found.estimate[finding])
         assert found.reason[finding]
+
+
+def test_a_grading_is_held_against_what_rulers_finds(capsys):
+    """The simulated grader is severe and hedges: its calibration is worth much, its lock little."""
+    items = rb.load("minibench")
+    methods = ["rulers", "rulers-unlocked", "dhs"]
+    grades = rulers.grade(
+        items, rulers.load_bundle("minibench"), rb.open_judge("simulated:grader"), methods,
+        store=":memory:",
+    )  # fmt: skip
+    found = grading_replication(grades.scores, items).set_index("finding")
+    assert list(found.index) == list(FINDINGS)[6:]
+    assert (found.reason == "").all()
+    whole = rulers.whole_texts(grades.scores, items)
+    sides = {"method": "rulers"}, {"method": "rulers", "calibration": "none"}
+    by_hand = rulers.label_contrast(*whole, *sides)
+    assert found.estimate["calibration"] == by_hand["difference"]
+    excludes = (found.low > 0) | (found.high < 0)
+    assert ((found.p < 0.05) == excludes).all()  # test and interval say the same
 
 
 def test_two_judges_at_a_time_are_refused():

@@ -13,7 +13,7 @@ from rubricnb.rulers.bundle import Bundle, CheckItem, LockError, Trait, load_bun
 from rubricnb.rulers.calibration import Calibrator, IsotonicCalibrator, best_monotone
 from rubricnb.rulers.compile import compile_rubric
 from rubricnb.rulers.evidence import split_units, verify_quotes
-from rubricnb.rulers.grades import Grades, recorded_grades
+from rubricnb.rulers.grades import Grades, recorded_grades, recorded_gradings
 from rubricnb.rulers.grading import grade
 from rubricnb.rulers.recording import record_gradings
 from rubricnb.rulers.scoring import gate_threshold, score
@@ -40,6 +40,7 @@ __all__ = [
     "load_bundle",
     "record_gradings",
     "recorded_grades",
+    "recorded_gradings",
     "score",
     "split_units",
     "verification",

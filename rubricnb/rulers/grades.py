@@ -77,18 +77,28 @@ def recorded_grades(judge: str, dataset: str) -> Grades:
     ...
     FileNotFoundError: no recorded grading of 'nobody' on 'minibench'; there are: ...
     """
-    folder = results_folder() / STUDY
-    paths = [folder / slug_of(judge) / f"{dataset}-{part}.parquet" for part in Grades._fields]
+    folder = results_folder() / STUDY / slug_of(judge)
+    paths = [folder / f"{dataset}-{part}.parquet" for part in Grades._fields]
     if not all(path.exists() for path in paths):
-        there = sorted(
-            f"{p.parent.name} on {p.name.removesuffix('-scores.parquet')}"
-            for p in folder.glob("*/*-scores.parquet")
-        )
+        there = [f"{slug} on {name}" for slug, name in recorded_gradings()]
         raise FileNotFoundError(
             f"no recorded grading of {judge!r} on {dataset!r}; there are: "
             f"{', '.join(there) or 'none'}; grade it with rubricnb.rulers.grade"
         )
     return Grades(*map(pd.read_parquet, paths))
+
+
+def recorded_gradings() -> list[tuple[str, str]]:
+    """List the judges and datasets of which gradings are recorded: slug, dataset.
+
+    Examples
+    --------
+    >>> ("smollm2-135m-instruct-embedded", "minibench") in recorded_gradings()
+    True
+    """
+    end = "-scores.parquet"
+    paths = sorted((results_folder() / STUDY).glob(f"*/*{end}"))
+    return [(path.parent.name, path.name.removesuffix(end)) for path in paths]
 
 
 def recorded_part(
