@@ -222,11 +222,12 @@ def audit(
 
 @app.command()
 def replication() -> None:
-    """Hold every recorded judge against the papers' findings: results/replication.csv."""
+    """Hold every recorded judge against the papers' findings; writes results/replication.csv."""
     from rubricnb.replication import record_replication
 
     with _errors():
-        typer.echo(f"written: {record_replication()}")
+        for path in record_replication():
+            typer.echo(f"written: {path}")
 
 
 @contextmanager

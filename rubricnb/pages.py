@@ -122,6 +122,50 @@ def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame
     )
 
 
+def replicated(table: pd.DataFrame) -> pd.DataFrame:
+    """Lay out verdicts on the papers' findings, a row for each judge and dataset.
+
+    Parameters
+    ----------
+    table
+        What `rubricnb.replication.recorded_replication` or `replication` returns.
+
+    Returns
+    -------
+    DataFrame
+        finding, judge, dataset, the estimate with its interval and unit, p adjusted, items
+        (clusters), verdict, note; all text.
+
+    Examples
+    --------
+    >>> row = {"finding": "first", "judge": "m", "dataset": "hanna", "estimate": 12.3, "low": 4.56,
+    ...        "high": 20.0, "unit": "percentage points", "p_adjusted": 0.002, "n_items": 576,
+    ...        "n_clusters": 96, "verdict": "replicates", "reason": ""}
+    >>> replicated(pd.DataFrame([row])).iloc[0].tolist()[3:6]
+    ['12.30 [4.56, 20.00] percentage points', '0.002', '576 (96)']
+    """
+
+    def estimated(row: pd.Series) -> str:
+        if pd.isna(row["estimate"]):
+            return "not known"
+        ends = "" if pd.isna(row["low"]) else f" [{row['low']:.2f}, {row['high']:.2f}]"
+        return f"{row['estimate']:.2f}{ends} {row['unit']}"
+
+    def counted(row: pd.Series) -> str:
+        return "" if pd.isna(row["n_items"]) else f"{row['n_items']:.0f} ({row['n_clusters']:.0f})"
+
+    return pd.DataFrame({
+        "finding": table["finding"],
+        "judge": table["judge"],
+        "dataset": table["dataset"],
+        "estimate [95 %]": table.apply(estimated, axis=1),
+        "p, adjusted": table["p_adjusted"].map(lambda p: "" if pd.isna(p) else f"{p:.2g}"),
+        "items (clusters)": table.apply(counted, axis=1),
+        "verdict": table["verdict"],
+        "note": table["reason"],
+    })  # fmt: skip
+
+
 def explorable(name: str, data: dict[str, Any], fallback: str) -> Any:
     """Put a small experiment on the page, with the data it needs.
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 _QUIET = "#595959"
 _INTERVAL = ("estimate", "low", "high")
-_VERDICTS = {"replicates": ("+", "C0"), "does not": ("−", "C1"), "cannot say": ("?", "C7")}
+_VERDICTS = {"replicates": ("+", "C0"), "does not": ("−", "C1"), "cannot say": ("?", _QUIET)}
 _V_TICKS = (0.02, 0.05, 0.1, 0.2)
 
 

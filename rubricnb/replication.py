@@ -226,20 +226,57 @@ def judged(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(p_adjusted=adjusted, verdict=verdict)
 
 
-def record_replication() -> Path:
-    """Write ``results/replication.csv``: every recorded real judge on every dataset it judged.
+def recorded_replication(*findings: str) -> pd.DataFrame:
+    """Read the recorded verdicts: what `replication` and `grading_replication` say of each judge.
 
-    The human ratings are needed to compute agreement and are fetched; none is written.
+    Parameters
+    ----------
+    findings
+        Names in `FINDINGS`; default: all.
+
+    Returns
+    -------
+    DataFrame
+        The rows of ``results/replication.csv``; p-values adjusted over all judges and datasets.
+
+    Examples
+    --------
+    >>> recorded_replication("first").verdict.isin(["replicates", "does not", "cannot say"]).all()
+    np.True_
     """
-    tables = [replication(recorded(judge, dataset), load(dataset)) for judge, dataset in _runs()]
-    tables += [
-        grading_replication(recorded_grades(judge, dataset).scores, load(dataset))
-        for judge, dataset in recorded_gradings()
-    ]
     path = results_folder() / "replication.csv"
-    table = judged(pd.concat(tables, ignore_index=True))
-    table[COLUMNS].to_csv(path, index=False, float_format="%.6g")
-    return path
+    table = pd.read_csv(path, keep_default_na=False, na_values=[""]).fillna({"reason": ""})
+    return table[table["finding"].isin(findings or FINDINGS)].reset_index(drop=True)
+
+
+def record_replication() -> list[Path]:
+    """Hold every recorded real judge against the findings, on every dataset that it judged.
+
+    Writes ``results/replication.csv`` and, with what `position_bias` says of each of them and the
+    score it gives most often (``commonest``, ``commonest_share``), ``results/position.csv``. The
+    human ratings are needed to compute agreement and are fetched; none is written.
+    """
+    verdicts, bias = [], []
+    for judge, dataset in _runs():
+        judgments = recorded(judge, dataset)
+        verdicts.append(replication(judgments, load(dataset)))
+        rubric, _ = _settings(judgments)
+        reads = rubric[rubric["design"] == "balanced"]
+        given = reads["score"].value_counts(normalize=True)
+        commonest = {"commonest": given.index[0], "commonest_share": given.iloc[0]}
+        bias.append(position_bias(reads).assign(**commonest))
+    for judge, dataset in recorded_gradings():
+        scores = recorded_grades(judge, dataset).scores
+        verdicts.append(grading_replication(scores, load(dataset)))
+    written = {
+        "replication": judged(pd.concat(verdicts, ignore_index=True))[COLUMNS],
+        "position": pd.concat(bias, ignore_index=True),
+    }
+    paths = []
+    for name, table in written.items():
+        paths.append(results_folder() / f"{name}.csv")
+        table.to_csv(paths[-1], index=False, float_format="%.6g")
+    return paths
 
 
 def _runs() -> Iterator[tuple[str, str]]:
@@ -297,6 +334,8 @@ def _descending(balanced: pd.DataFrame, value: Value) -> dict[str, Any]:
 
 
 def _agreement(judgments: pd.DataFrame, items: pd.DataFrame, value: Value) -> dict[str, Any]:
+    if "human" not in items:
+        raise ValueError("people have not rated these items")
     row = strategy_contrast(judgments, items, "balanced", "fixed", value=value).iloc[0]
     return _counts(row) | {
         "estimate": row.delta_r, "low": row.low, "high": row.high, "unit": "r", "p": row.p,

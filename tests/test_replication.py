@@ -15,6 +15,7 @@ from rubricnb.replication import (
     grading_replication,
     judged,
     record_replication,
+    recorded_replication,
     replication,
 )
 
@@ -86,11 +87,20 @@ def test_many_cells_are_adjusted_within_a_finding_only():
 
 @pytest.mark.skipif(not os.environ.get("RUBRICNB_MIRROR"), reason="needs the public datasets")
 def test_the_recorded_verdicts_are_those_of_the_recorded_judgments(tmp_path, monkeypatch):
-    kept = pd.read_csv(results_folder() / "replication.csv")
+    names = ["replication.csv", "position.csv"]
+    kept = [pd.read_csv(results_folder() / name) for name in names]
     for entry in results_folder().iterdir():
-        (tmp_path / entry.name).symlink_to(entry)
-    (tmp_path / "replication.csv").unlink()
+        if entry.name not in names:
+            (tmp_path / entry.name).symlink_to(entry)
     monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path))
-    again = pd.read_csv(record_replication())
-    assert list(again) == COLUMNS
-    pd.testing.assert_frame_equal(again, kept, rtol=1e-4)
+    paths = record_replication()
+    assert paths == [tmp_path / name for name in names]
+    for path, before in zip(paths, kept, strict=True):
+        pd.testing.assert_frame_equal(pd.read_csv(path), before, rtol=1e-4)
+    assert list(kept[0]) == COLUMNS
+
+
+def test_recorded_verdicts_are_read_by_finding():
+    assert set(recorded_replication("first", "rulers").finding) == {"first", "rulers"}
+    assert recorded_replication().finding.unique().tolist() == list(FINDINGS)
+    assert recorded_replication().reason.map(type).eq(str).all()
