@@ -1,3 +1,6 @@
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -12,3 +15,12 @@ settings.load_profile("rubricnb")
 def own_store(tmp_path_factory, monkeypatch):
     """Every test has a store of its own: none reads or fills the user's."""
     monkeypatch.setenv("RUBRICNB_STORE", str(tmp_path_factory.mktemp("store") / "replies.sqlite"))
+
+
+@pytest.fixture
+def mirror(monkeypatch):
+    """The public datasets, from a folder that mirrors them: no test needs a network."""
+    folder = os.environ.get("RUBRICNB_MIRROR") or Path(__file__).parents[2] / "shared" / "datasets"
+    if not Path(folder, "github").is_dir():
+        pytest.skip("needs the datasets: set RUBRICNB_MIRROR to a folder that mirrors them")
+    monkeypatch.setenv("RUBRICNB_MIRROR", str(folder))

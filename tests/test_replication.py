@@ -1,7 +1,5 @@
 """Verdicts on the papers' findings: planted ones are found, absent ones are not."""
 
-import os
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -85,8 +83,7 @@ def test_many_cells_are_adjusted_within_a_finding_only():
     assert judged(pd.DataFrame(rows)).verdict.tolist() == ["cannot say"] * 3 + ["replicates"]
 
 
-@pytest.mark.skipif(not os.environ.get("RUBRICNB_MIRROR"), reason="needs the public datasets")
-def test_the_recorded_verdicts_are_those_of_the_recorded_judgments(tmp_path, monkeypatch):
+def test_the_recorded_verdicts_are_those_of_the_recorded_judgments(tmp_path, monkeypatch, mirror):
     names = ["replication.csv", "position.csv"]
     kept = [pd.read_csv(results_folder() / name) for name in names]
     for entry in results_folder().iterdir():

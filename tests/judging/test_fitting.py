@@ -1,8 +1,6 @@
 """Profiles fitted to the papers come within the tolerances, at the papers' own item counts."""
 
-import os
 from importlib.resources import files
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,18 +22,14 @@ from rubricnb.judging.simulated import simulate
 
 V2 = [name for name in profiles() if name.startswith("v2/")]
 V1 = [name for name in profiles() if name.startswith("v1/")]
-_BESIDE = Path(__file__).parents[3] / "shared" / "datasets"
 
 
 @pytest.fixture(params=["stand-in", "dataset"])
-def load(request, monkeypatch):
+def load(request):
     """How items are loaded: as stand-ins, or the datasets themselves where they are at hand."""
     if request.param == "stand-in":
         return stand_in
-    named = os.environ.get("RUBRICNB_MIRROR") or str(_BESIDE)
-    if not Path(named, "github").is_dir():
-        pytest.skip("needs the datasets: set RUBRICNB_MIRROR to a folder that mirrors them")
-    monkeypatch.setenv("RUBRICNB_MIRROR", named)
+    request.getfixturevalue("mirror")
     return rb.load
 
 

@@ -1,8 +1,5 @@
 """The walk over shared prefixes, leaders before siblings, and the count of the limit."""
 
-import os
-from pathlib import Path
-
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -156,8 +153,6 @@ def computed(prompts, waves, capacity):
 
 
 @pytest.mark.parametrize("dataset", ["mt-bench", "hanna"])
-def test_the_walk_of_a_real_dataset_is_as_short_as_its_trie(dataset):
-    if not (os.environ.get("RUBRICNB_MIRROR") or Path("../shared/datasets").exists()):
-        pytest.skip("needs the datasets: set RUBRICNB_MIRROR")
+def test_the_walk_of_a_real_dataset_is_as_short_as_its_trie(dataset, mirror):
     requests = shuffled(rb.plan(rb.load(dataset, n_items=60), rb.balanced(5)))
     assert walked_over(requests) <= 1.002
