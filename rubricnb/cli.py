@@ -138,13 +138,17 @@ def study(
     name: Annotated[str, typer.Argument(help="params/NAME.yml; or validity: of the statistics.")],
 ) -> None:
     """Run a study and record it in results/NAME; resumes where it was stopped."""
+    from rubricnb.judging.study import read_study
     from rubricnb.judging.study import study as run_study
     from rubricnb.rulers import record_gradings
     from rubricnb.statistics.validity import record_validity
 
-    own = {"validity": lambda: [record_validity()], "rulers": record_gradings}
     with _errors():
-        for folder in own.get(name, lambda: run_study(name))():
+        if name == "validity":
+            folders = [record_validity()]
+        else:
+            folders = (record_gradings if "gradings" in read_study(name) else run_study)(name)
+        for folder in folders:
             typer.echo(f"recorded: {folder}")
 
 

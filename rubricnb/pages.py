@@ -142,7 +142,7 @@ def replicated(table: pd.DataFrame) -> pd.DataFrame:
     ...        "high": 20.0, "unit": "percentage points", "p_adjusted": 0.002, "n_items": 576,
     ...        "n_clusters": 96, "verdict": "replicates", "reason": ""}
     >>> replicated(pd.DataFrame([row])).iloc[0].tolist()[3:6]
-    ['12.30 [4.56, 20.00] percentage points', '0.002', '576 (96)']
+    ['12.30 [4.56, 20.00] percentage points', '0.0020', '576 (96)']
     """
 
     def estimated(row: pd.Series) -> str:
@@ -150,6 +150,11 @@ def replicated(table: pd.DataFrame) -> pd.DataFrame:
             return "not known"
         ends = "" if pd.isna(row["low"]) else f" [{row['low']:.2f}, {row['high']:.2f}]"
         return f"{row['estimate']:.2f}{ends} {row['unit']}"
+
+    def tested(p: float) -> str:
+        if pd.isna(p):
+            return ""
+        return "< .0001" if p < 1e-4 else f"{p:.4f}"
 
     def counted(row: pd.Series) -> str:
         return "" if pd.isna(row["n_items"]) else f"{row['n_items']:.0f} ({row['n_clusters']:.0f})"
@@ -159,7 +164,7 @@ def replicated(table: pd.DataFrame) -> pd.DataFrame:
         "judge": table["judge"],
         "dataset": table["dataset"],
         "estimate [95 %]": table.apply(estimated, axis=1),
-        "p, adjusted": table["p_adjusted"].map(lambda p: "" if pd.isna(p) else f"{p:.2g}"),
+        "p, adjusted": table["p_adjusted"].map(tested),
         "items (clusters)": table.apply(counted, axis=1),
         "verdict": table["verdict"],
         "note": table["reason"],

@@ -58,7 +58,7 @@ def study(name: str, store: Store | str | Path | None = None) -> list[Path]:
 
 
 def read_study(name: str) -> dict[str, Any]:
-    """Read and check the file of a study.
+    """Read and check the file of a study; `rubricnb.rulers.record_gradings` checks its gradings.
 
     Examples
     --------
@@ -72,7 +72,7 @@ def read_study(name: str) -> dict[str, Any]:
         raise ValueError(f"no study {name!r} in {folder}; there are: {', '.join(there) or 'none'}")
     content: dict[str, Any] = yaml.safe_load(path.read_text())
     for where, entries, allowed in (
-        (path.name, [content], {"judges", "plans", "references"}),
+        (path.name, [content], {"judges", "plans", "references", "gradings"}),
         ("judges", content.get("judges", []), _JUDGE_KEYS),
         ("plans", content.get("plans", []), _PLAN_KEYS),
         ("references", content.get("references", []), _REFERENCE_KEYS),

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
 
 import rubricnb
 from rubricnb.judging.contract import Judge
 from rubricnb.judging.registry import open_judge
 from rubricnb.judging.results import register, results_folder, write_card
 from rubricnb.judging.store import Store
-from rubricnb.judging.study import design_of
+from rubricnb.judging.study import design_of, read_study
 from rubricnb.rulers.bundle import load_bundle
 from rubricnb.rulers.grades import STUDY, Grades
 from rubricnb.rulers.grading import grade
@@ -45,14 +44,13 @@ def record_gradings(name: str = STUDY, store: Store | str | Path | None = None) 
     Raises
     ------
     ValueError
-        The file has an unknown entry.
+        No such file, or it has an unknown entry.
     """
-    path = results_folder().parent / "params" / f"{name}.yml"
-    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    content = read_study(name)
     for part in content["gradings"]:
         if unknown := set(part) - _KEYS:
             raise ValueError(
-                f"{path.name}: gradings has an unknown entry {min(unknown)!r}; "
+                f"{name}.yml: gradings has an unknown entry {min(unknown)!r}; "
                 f"known: {', '.join(sorted(_KEYS))}"
             )
     folders = []
