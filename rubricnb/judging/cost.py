@@ -159,10 +159,12 @@ def _hours(spec: str, row: dict[str, Any]) -> tuple[float, str]:
     if spec.startswith("simulated:"):
         return 0.0, ""
     seconds = tokens = 0.0
-    for path in results_folder().glob(f"*/{slug_of(spec)}/run.json"):
+    one_at_a_time = inner(spec).startswith("embedded")  # elsewhere the seconds of calls overlap
+    for path in results_folder().glob(f"*/{slug_of(spec)}/run.json") if one_at_a_time else ():
         for counts in json.loads(path.read_text())["datasets"].values():
-            seconds += counts["seconds"]
-            tokens += counts["prompt_tokens"] - counts["cached_tokens"]
+            if "judgments" in counts:  # not gradings, which write long answers
+                seconds += counts["seconds"]
+                tokens += counts["prompt_tokens"] - counts["cached_tokens"]
     if not tokens:
-        return np.nan, "hours: no recorded run of this judge; try rubricnb.run(…, max_calls=20)"
+        return np.nan, "hours: the speed is not recorded; try rubricnb.run(…, max_calls=20)"
     return seconds / tokens * (row["prompt_tokens"] - row["shared_tokens"]) / 3600, ""

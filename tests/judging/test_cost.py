@@ -3,6 +3,7 @@ import pytest
 
 import rubricnb as rb
 from rubricnb.judging import cost
+from rubricnb.judging.results import judges
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +44,14 @@ def test_what_is_not_known_is_nan_with_its_reason(items):
     assert np.isnan(row["hours"])
     assert "price: not known for 'no-such-model'" in row["reason"]
     assert estimate(items, "openai:m@http://localhost:1/v1")["price"].item() == 0
+
+
+def test_hours_are_not_summed_from_answers_that_overlapped(items):
+    spec = "vllm:checkpoints/smollm2-135m-instruct"
+    assert spec in set(judges().spec)  # recorded, many answers at a time
+    row = estimate(items, spec, readout="logprobs").iloc[0]
+    assert np.isnan(row["hours"])
+    assert "hours: the speed is not recorded" in row["reason"]
 
 
 def test_a_large_plan_is_estimated_from_a_part(items, monkeypatch):
