@@ -133,23 +133,24 @@ def replicated(table: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        finding, judge, dataset, the estimate with its interval and unit, p adjusted, items
-        (clusters), verdict, note; all text.
+        finding, judge, dataset, verdict, the estimate with its interval and unit, p adjusted,
+        items (clusters), note; all text. Without the finding if there is one only, and without
+        notes if there are none.
 
     Examples
     --------
     >>> row = {"finding": "first", "judge": "m", "dataset": "hanna", "estimate": 12.3, "low": 4.56,
     ...        "high": 20.0, "unit": "percentage points", "p_adjusted": 0.002, "n_items": 576,
     ...        "n_clusters": 96, "verdict": "replicates", "reason": ""}
-    >>> replicated(pd.DataFrame([row])).iloc[0].tolist()[3:6]
-    ['12.30 [4.56, 20.00] percentage points', '0.0020', '576 (96)']
+    >>> replicated(pd.DataFrame([row])).iloc[0].tolist()[2:]
+    ['replicates', '12.30 [4.56, 20.00] pp', '0.0020', '576 (96)']
     """
 
     def estimated(row: pd.Series) -> str:
         if pd.isna(row["estimate"]):
             return "not known"
         ends = "" if pd.isna(row["low"]) else f" [{row['low']:.2f}, {row['high']:.2f}]"
-        return f"{row['estimate']:.2f}{ends} {row['unit']}"
+        return f"{row['estimate']:.2f}{ends} {row['unit'].replace('percentage points', 'pp')}"
 
     def tested(p: float) -> str:
         if pd.isna(p):
@@ -159,16 +160,18 @@ def replicated(table: pd.DataFrame) -> pd.DataFrame:
     def counted(row: pd.Series) -> str:
         return "" if pd.isna(row["n_items"]) else f"{row['n_items']:.0f} ({row['n_clusters']:.0f})"
 
-    return pd.DataFrame({
+    shown = pd.DataFrame({
         "finding": table["finding"],
         "judge": table["judge"],
         "dataset": table["dataset"],
+        "verdict": table["verdict"],
         "estimate [95 %]": table.apply(estimated, axis=1),
         "p, adjusted": table["p_adjusted"].map(tested),
         "items (clusters)": table.apply(counted, axis=1),
-        "verdict": table["verdict"],
         "note": table["reason"],
     })  # fmt: skip
+    idle = {"finding": table["finding"].nunique() == 1, "note": (table["reason"] == "").all()}
+    return shown.drop(columns=[name for name, alone in idle.items() if alone])
 
 
 def explorable(name: str, data: dict[str, Any], fallback: str) -> Any:
