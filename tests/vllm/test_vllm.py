@@ -264,13 +264,11 @@ def test_thinking_is_cut_off_and_closed_before_a_label(judge, smollm2, monkeypat
     ("dataset", "n_items", "at_most"), [("mt-bench", 8, 1.04), ("hanna", 6, 1.08)]
 )
 def test_what_is_computed_beyond_the_limit_is_parts_of_blocks(
-    judge, dataset, n_items, at_most, capsys
+    judge, dataset, n_items, at_most, capsys, mirror
 ):
-    if not os.environ.get("RUBRICNB_MIRROR"):
-        pytest.skip("needs the datasets: set RUBRICNB_MIRROR")
     plan = rb.plan(rb.load(dataset, n_items=n_items), rb.balanced(5), readout="logprobs")
     judge._llm.reset_prefix_cache()
-    judgments = rb.run(plan, judge)
+    judgments = rb.run(plan, judge, fresh=True)  # this judge is recorded on both
     assert set(judgments["status"]) == {"ok"}
     line = capsys.readouterr().out.splitlines()[-1]
     numbers = re.search(r"([\d,]+) computed, ([\d,]+) needed, ([\d,]+) shared in parts of", line)
