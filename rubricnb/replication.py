@@ -96,7 +96,7 @@ FINDINGS = {
     ),
     "calibration": Finding(
         "RULERS, Table 4",
-        "Most of RULERS' agreement is its calibration.",
+        "Its calibration makes RULERS agree better.",
         "QWK with the map of quantiles minus without any",
     ),
 }
