@@ -549,6 +549,8 @@ def _scratch(root: Path) -> Iterator[Path]:
             "IPYTHONDIR": str(profile.parent),
             "MATPLOTLIBRC": str(root / "matplotlibrc"),
             "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+            # As many notebooks run as there are cores: threads of their own only wait for theirs.
+            "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
         }
         mirror = os.environ.get("RUBRICNB_MIRROR", "")
         if mirror and "://" not in mirror:

@@ -9,14 +9,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+_ONE_CLUSTER = (
+    ". All texts belong to one cluster, which tells nothing of how others vary: where this page "
+    "has NaN there would be an interval or a test, and it takes more items"
+)
 
-def numbers_of(judgments: pd.DataFrame) -> str:
+
+def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
     """Say whose numbers a page shows: source, judge, dataset, readout, and what `human` is.
 
     Parameters
     ----------
     judgments
         What `rubricnb.run` or `rubricnb.simulate` returned, or the scores of `rubricnb.rulers`.
+    intervals
+        Whether the page has intervals and tests; then it is said if all texts belong to one
+        cluster, for which none is defined.
 
     Returns
     -------
@@ -26,11 +34,11 @@ def numbers_of(judgments: pd.DataFrame) -> str:
     Examples
     --------
     >>> import rubricnb as rb
-    >>> items = rb.load("minibench", n_items=15)
+    >>> items = rb.load("minibench", n_items=30)
     >>> judgments = rb.simulate(rb.plan(items, rb.balanced(5)), items, "unbiased")
     >>> print(numbers_of(judgments))
     Numbers on this page: simulated, judge simulated:unbiased, minibench (designed quality), \
-150 judgments, readout logprobs
+300 judgments, readout logprobs
     """
     datasets = [
         f"{name} (designed quality)" if str(name).startswith("minibench") else str(name)
@@ -38,11 +46,14 @@ def numbers_of(judgments: pd.DataFrame) -> str:
     ]
     graded = "method" in judgments
     what = "method" if graded else "readout"
+    alone = (
+        intervals and judgments.groupby("dataset", observed=True)["cluster_id"].nunique().min() < 2
+    )
     return (
         f"Numbers on this page: {_listed(judgments['source'])}, judge "
         f"{_listed(judgments['judge'])}, {' and '.join(datasets)}, {len(judgments):,} "
         f"{'scores' if graded else 'judgments'}, {what} {_listed(judgments[what])}"
-    )
+    ) + (_ONE_CLUSTER if alone else "")
 
 
 def estimate(

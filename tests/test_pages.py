@@ -37,12 +37,15 @@ def test_line_lists_every_judge_and_source():
             "judge": ["a", "b"],
             "dataset": ["hanna", "hanna"],
             "readout": ["score", "score"],
+            "cluster_id": ["1", "2"],
         }
     )
     line = pages.numbers_of(judgments)
     assert "recorded and live" in line
     assert "a and b" in line
     assert "designed quality" not in line
+    assert "NaN" not in line
+    assert "All texts belong to one cluster" in pages.numbers_of(judgments.assign(cluster_id="1"))
 
 
 def test_table_leaves_out_judges_that_were_not_measured_unless_asked():
@@ -67,11 +70,11 @@ def test_table_prints_interval_and_tolerance():
 
 
 def test_grades_name_their_methods():
-    items = rb.load("minibench", n_items=6)
+    items = rb.load("minibench", n_items=30)
     found = rb.rulers.grade(
         items, rb.rulers.load_bundle("minibench"), "simulated:grader", ["rulers", "dhs"],
         store=":memory:", fresh=True,
     )  # fmt: skip
     line = pages.numbers_of(found.scores)
     assert "simulated, judge simulated:grader" in line
-    assert line.endswith("12 scores, method rulers and dhs")
+    assert line.endswith("60 scores, method rulers and dhs")

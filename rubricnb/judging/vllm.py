@@ -34,6 +34,8 @@ _ON_CPU: dict[str, Any] = {
     "max_num_seqs": 64,
     "kv_cache_memory_bytes": 2 << 30,
 }
+# JSON without white space between its parts: where it may stand, small models write it on and on.
+_COMPACT_JSON = {"backend": "xgrammar", "disable_any_whitespace": True}
 
 
 class VLLMJudge:
@@ -387,8 +389,12 @@ def _open(weights: Path, options: dict[str, Any], on_cpu: bool) -> Any:
         _allow_small_blocks()
     from vllm import LLM
 
-    options = {"enable_prefix_caching": True, "use_tqdm_on_load": False} | options
-    return LLM(str(weights), **options)
+    common = {
+        "enable_prefix_caching": True,
+        "use_tqdm_on_load": False,
+        "structured_outputs_config": _COMPACT_JSON,
+    }
+    return LLM(str(weights), **common | options)
 
 
 def _allow_small_blocks() -> None:

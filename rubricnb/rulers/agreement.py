@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -444,6 +445,11 @@ class _Set:
     cluster: IntArray
     levels: int
 
+    @cached_property
+    def raw(self) -> pd.DataFrame:
+        """The raw score as the only feature."""
+        return pd.DataFrame({"score": self.score}, index=self.phi.index)
+
 
 def _names(frame: pd.DataFrame, by: str | Sequence[str] | None) -> list[str]:
     return [c for c in GROUPING if c in frame] if by is None else as_list(by)
@@ -514,7 +520,7 @@ def _calibrator(
 ) -> tuple[Calibrator | IsotonicCalibrator, pd.DataFrame]:
     labels = list(range(1, data.levels + 1))
     if kind == "isotonic":
-        return IsotonicCalibrator(labels), data.phi.assign(score=data.score)[["score"]]
+        return IsotonicCalibrator(labels), data.raw
     return Calibrator(labels), data.phi
 
 

@@ -109,21 +109,21 @@ def grade(
         return _asked(items, bundle, judge, names, **asking)
     of_another_seed = seed != 0 and temperature > 0
     parts: list[Grades] = []
-    missing: dict[str, Items] = {}
+    missing: dict[frozenset[Any], list[str]] = {}  # texts → the methods that lack them
     for name in names:
-        known = None
+        rest = frozenset(items["text_id"])
         if not (fresh or of_another_seed):
             known = recorded_part(items, bundle, judge, name, **case)
-        missing[name] = items
-        if known is not None:
-            parts.append(known)
-            missing[name] = items[~items["text_id"].isin(known.scores["text_id"])]
-    missing = {name: rest for name, rest in missing.items() if len(rest)}
+            if known is not None:
+                parts.append(known)
+                rest -= set(known.scores["text_id"])
+        if rest:
+            missing.setdefault(rest, []).append(name)
     if missing:
         with closing(open_judge(judge)) as opened:
-            parts += [
-                _asked(rest, bundle, opened, [name], **asking) for name, rest in missing.items()
-            ]
+            for rest, lacking in missing.items():
+                some = items[items["text_id"].isin(rest)]
+                parts.append(_asked(some, bundle, opened, lacking, **asking))
     return joined(parts)
 
 
@@ -144,8 +144,8 @@ def _asked(
         return ask(requests, judge, store, fresh) if requests else []
 
     table = _Table(judge, items)
+    cases = list(_cases(items, bundle, design, replicates, temperature, seed))
     for name in methods:
-        cases = list(_cases(items, bundle, design, replicates, temperature, seed))
         outcomes = METHODS[name]([case for case, _ in cases], put)
         for (case, condition), outcome in zip(cases, outcomes, strict=True):
             table.add(case, {"method": name, **condition}, outcome)

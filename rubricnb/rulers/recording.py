@@ -60,8 +60,9 @@ def record_gradings(name: str = STUDY, store: Store | str | Path | None = None) 
             found: dict[str, list[Grades]] = {}
             for part in content["gradings"]:
                 found.setdefault(part["dataset"], []).extend(_graded(part, judge, store))
-            folders.append(_record(found, judge))
-            register(judge, **{key: entry[key] for key in ("spec", "model", "licence")})
+                _record(found, judge)  # what is finished stands, should the rest be interrupted
+                register(judge, **{key: entry[key] for key in ("spec", "model", "licence")})
+            folders.append(results_folder() / STUDY / judge.slug)
         finally:
             judge.close()
     return folders
@@ -83,7 +84,7 @@ def _graded(
             yield grade(items, own, judge, part.get("methods", "rulers"), store=store, **options)
 
 
-def _record(found: dict[str, list[Grades]], judge: Judge) -> Path:
+def _record(found: dict[str, list[Grades]], judge: Judge) -> None:
     folder = results_folder() / STUDY / judge.slug
     folder.mkdir(parents=True, exist_ok=True)
     counts = {}
@@ -99,7 +100,6 @@ def _record(found: dict[str, list[Grades]], judge: Judge) -> Path:
             if part == "scores":
                 counts[dataset] = _counts(frame)
     write_card(folder, judge, counts)
-    return folder
 
 
 def _counts(scores: pd.DataFrame) -> dict[str, Any]:

@@ -233,6 +233,8 @@ def test_a_document_conforms_to_its_schema(judge):
     document = json.loads(reply.text)
     assert list(document) == ["reason", "score"]
     assert document["score"] in (1, 2, 3)
+    # No white space between the parts: a small model goes on with it until it is cut.
+    assert reply.text == json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
 def test_a_prompt_that_is_too_long_fails_alone(judge):
