@@ -12,7 +12,7 @@ import math
 import os
 import time
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count, islice
 from pathlib import Path
@@ -23,7 +23,7 @@ import numpy as np
 
 from rubricnb.judging.contract import Finish, Readout, Reply, Request
 from rubricnb.judging.openai import JudgeError, Step, label_probabilities, slug
-from rubricnb.judging.sharing import waves
+from rubricnb.judging.sharing import common_prefix, waves
 
 _FEEDBACK_TOKENS = 1024
 _FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
@@ -118,7 +118,7 @@ class VLLMJudge:
                     waiting = self._waves([_Asked(self, r) for r in islice(source, window)])
                     if not waiting and not running:
                         break
-                if waiting and not leading:
+                if waiting and not leading and self._fits(waiting[0], running):
                     for asked in waiting.popleft():
                         leading |= self._add(asked, running)
                         if asked.reply:
@@ -209,7 +209,15 @@ class VLLMJudge:
     def _waves(self, window: list[_Asked]) -> deque[list[_Asked]]:
         prompts = [asked.prompt for asked in window]
         ordered = waves(prompts, self.cache_block, self._capacity)
+        before: Sequence[int] = ()
+        for asked in sorted(window, key=lambda asked: asked.prompt):
+            asked.own = len(asked.prompt) - common_prefix(before, asked.prompt)
+            before = asked.prompt
         return deque([window[i] for i in wave] for wave in ordered)
+
+    def _fits(self, wave: Iterable[_Asked], running: Mapping[str, _Asked]) -> bool:
+        """Whether the cache holds a wave beside the requests that have slots still to come."""
+        return not running or sum(a.own for a in (*wave, *running.values())) <= self._capacity
 
     def _add(self, asked: _Asked, running: dict[str, _Asked]) -> set[str]:
         """Hand the next prompt of a request to the engine, which may refuse it."""
@@ -236,7 +244,8 @@ class _Asked:
         self.prompt: list[int] = []
         self.sampling: Any = None
         self.reply: Reply | None = None
-        self.tokens = np.zeros(3, int)  # of the prompt, of these cached, and completed
+        self.own = 0  # tokens of its first prompt that it does not share with its neighbour
+        self.tokens = np.zeros(3, int)  # of the prompts, of these cached, and completed
         self.started = time.monotonic()
         self._answering = self._answer()
         self.resume(None)

@@ -291,6 +291,20 @@ def test_a_cache_too_small_for_two_prompts_slows_a_run_and_nothing_else(judge, s
         assert_alike(shares(found[reply.request_id].probabilities[0]), expected)
 
 
+def test_several_criteria_share_their_beginnings_in_a_small_cache_as_well(judge, smollm2, mirror):
+    items = rb.load("hanna", n_items=6)  # one story
+    plan = rb.plan_criteria(items, rb.balanced(6), readout="logprobs")
+    small = {"max_model_len": 1536, "num_gpu_blocks_override": 150}  # half of what they need
+    tight = rb.open_judge(f"vllm:{smollm2}", **ENGINE | small)
+    computed = {}
+    for name, asked in (("ample", judge), ("small", tight)):
+        asked._llm.reset_prefix_cache()
+        replies = asked.answer(list(rendered(plan, asked)))
+        computed[name] = sum(r.prompt_tokens - r.cached_tokens for r in replies)
+    tight.close()
+    assert computed["small"] <= 1.2 * computed["ample"]
+
+
 KILLED = """
 import sys, rubricnb as rb
 judge = rb.open_judge("vllm:" + sys.argv[1], max_model_len=4096, concurrency=8)
