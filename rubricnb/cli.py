@@ -226,11 +226,12 @@ def audit(
 
 @app.command()
 def replication() -> None:
-    """Hold every recorded judge against the papers' findings; writes results/replication.csv."""
+    """Hold every recorded judge against the papers' findings; writes the tables of results/."""
     from rubricnb.replication import record_replication
+    from rubricnb.summary import record_summaries
 
     with _errors():
-        for path in record_replication():
+        for path in [record_replication(), *record_summaries()]:
             typer.echo(f"written: {path}")
 
 

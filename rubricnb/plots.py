@@ -129,18 +129,19 @@ def replication(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ['+', '−']
     >>> plt.close(ax.figure)
     """
-    table = table.assign(cell=table["judge"].astype(str) + "\n" + table["dataset"].astype(str))
-    names, cells = table["finding"].unique(), table["cell"].unique()
+    table = table.assign(cell=table["judge"].astype(str) + ", " + table["dataset"].astype(str))
+    names, cells = list(table["finding"].unique()), sorted(table["cell"].unique())
     if ax is None:
-        ax = plt.figure(figsize=(2 + 0.95 * len(cells), 1.2 + 0.42 * len(names))).gca()
+        ax = plt.figure(figsize=(3.6 + 0.5 * len(names), 1.1 + 0.36 * len(cells))).gca()
     for row in table.itertuples():
-        at = list(cells).index(row.cell), list(names).index(row.finding)
+        at = names.index(str(row.finding)), cells.index(str(row.cell))
         sign, colour = _VERDICTS[str(row.verdict)]
         ax.scatter(*at, s=330, marker="s", color=colour, alpha=0.25, linewidths=0)
         ax.text(*at, sign, ha="center", va="center", fontsize=13)
-    ax.set_xticks(range(len(cells)), cells, rotation=35, ha="right")
-    ax.set_yticks(range(len(names)), names)
-    ax.set(xlim=(-0.6, len(cells) - 0.4), ylim=(len(names) - 0.4, -0.6))
+    ax.set_xticks(range(len(names)), names, rotation=35, ha="left")
+    ax.xaxis.tick_top()
+    ax.set_yticks(range(len(cells)), cells)
+    ax.set(xlim=(-0.6, len(names) - 0.4), ylim=(len(cells) - 0.4, -0.6))
     ax.grid(visible=False)
     return ax
 

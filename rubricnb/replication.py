@@ -7,7 +7,7 @@ respects that items share prompts, and the verdict is read off that interval.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,10 +16,12 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.data import load
-from rubricnb.judging.results import judges, recorded, results_folder
+from rubricnb.judging.results import recorded, results_folder
 from rubricnb.rulers import label_contrast, recorded_grades, recorded_gradings, whole_texts
 from rubricnb.statistics import (
+    MARGINS,
     criterion_order,
+    equivalence,
     order_effect,
     position_bias,
     reversal_effect,
@@ -28,10 +30,10 @@ from rubricnb.statistics import (
 from rubricnb.statistics._inference import t_p_value, t_quantile
 from rubricnb.statistics._reads import Value
 from rubricnb.statistics.families import benjamini_hochberg
+from rubricnb.summary import real_judgments, settings
 
 ALPHA = 0.05
 REPLICATES, FAILS, UNCLEAR = "replicates", "does not", "cannot say"
-DESIGNS = ("balanced", "fixed", "placebo")  # what the findings are computed from
 COLUMNS = [
     "finding", "judge", "dataset", "estimate", "low", "high", "unit", "p", "p_adjusted", "verdict",
     "n_items", "n_clusters", "reason",
@@ -72,7 +74,8 @@ FINDINGS = {
     "reversal": Finding(
         "arXiv:2602.02219v2, Table 7",
         "Reordering the scores reverses who is better.",
-        "share of pairs reversed between halves of the orderings, above the matched control",
+        "share of prompts without a common winner between five rotations and five placebo reads, "
+        "above that between five reads of one ordering and these",
     ),
     "criteria": Finding(
         "arXiv:2602.02219v2, Table 5",
@@ -128,7 +131,8 @@ def replication(
     DataFrame
         One row per finding of `FINDINGS`: ``estimate, low, high`` (95 %, by cluster) in ``unit``,
         ``p``, ``n_items, n_clusters``, ``reason``, and ``verdict``: ``replicates`` (above zero at
-        5 %), ``does not`` (below zero, or shown to be negligible), else ``cannot say``.
+        5 %, however small), ``does not`` (below zero, or shown to be negligible; the preference for
+        the first position has no such test), else ``cannot say``.
 
     Examples
     --------
@@ -139,7 +143,7 @@ def replication(
     >>> found.set_index("finding").verdict[["first", "criteria"]].tolist()
     ['replicates', 'cannot say']
     """
-    rubric, criteria = _settings(judgments)
+    rubric, criteria = settings(judgments)
 
     def balanced(part: pd.DataFrame) -> pd.DataFrame:
         if (reads := part[part["design"] == "balanced"]).empty:
@@ -249,52 +253,22 @@ def recorded_replication(*findings: str) -> pd.DataFrame:
     return table[table["finding"].isin(findings or FINDINGS)].reset_index(drop=True)
 
 
-def record_replication() -> list[Path]:
+def record_replication() -> Path:
     """Hold every recorded real judge against the findings, on every dataset that it judged.
 
-    Writes ``results/replication.csv`` and, with what `position_bias` says of each of them and the
-    score it gives most often (``commonest``, ``commonest_share``), ``results/position.csv``. The
-    human ratings are needed to compute agreement and are fetched; none is written.
+    Writes ``results/replication.csv``. The human ratings are needed to compute agreement and are
+    fetched; none is written.
     """
-    verdicts, bias = [], []
-    for judge, dataset in _runs():
-        judgments = recorded(judge, dataset)
-        verdicts.append(replication(judgments, load(dataset)))
-        rubric, _ = _settings(judgments)
-        reads = rubric[rubric["design"] == "balanced"]
-        given = reads["score"].value_counts(normalize=True)
-        commonest = {"commonest": given.index[0], "commonest_share": given.iloc[0]}
-        bias.append(position_bias(reads).assign(**commonest))
+    verdicts = [
+        replication(recorded(judge, dataset), load(dataset)) for judge, dataset in real_judgments()
+    ]
     for judge, dataset in recorded_gradings():
         scores = recorded_grades(judge, dataset).scores
         verdicts.append(grading_replication(scores, load(dataset)))
-    written = {
-        "replication": judged(pd.concat(verdicts, ignore_index=True))[COLUMNS],
-        "position": pd.concat(bias, ignore_index=True),
-    }
-    paths = []
-    for name, table in written.items():
-        paths.append(results_folder() / f"{name}.csv")
-        table.to_csv(paths[-1], index=False, float_format="%.6g")
-    return paths
-
-
-def _runs() -> Iterator[tuple[str, str]]:
-    known = judges()
-    real = known.loc[~known["spec"].str.startswith("simulated"), "slug"]
-    for slug in sorted(real):
-        for dataset in sorted({p.stem for p in results_folder().glob(f"*/{slug}/*.parquet")}):
-            if not dataset.endswith(("-scores", "-decisions", "-evidence", "-references")):
-                yield slug, dataset
-
-
-def _settings(judgments: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    plain = judgments.query("n_options == 5 and labels == 'numeric' and exemplar == 'none'")
-    plain = plain[plain["design"].isin(DESIGNS)]
-    rubric = plain[plain["template"] == "rubric"]
-    if rubric["reference_score"].nunique() > 1:  # the papers' own condition, where there are more
-        rubric = rubric[rubric["reference_score"] == "auto"]
-    return rubric, plain[plain["template"] == "criteria"]
+    path = results_folder() / "replication.csv"
+    table = judged(pd.concat(verdicts, ignore_index=True))[COLUMNS]
+    table.to_csv(path, index=False, float_format="%.6g")
+    return path
 
 
 def _only(frame: pd.DataFrame, column: str) -> str:
@@ -327,9 +301,11 @@ def _descending(balanced: pd.DataFrame, value: Value) -> dict[str, Any]:
     name = "ascending_minus_descending"
     ends = row[f"{name}_low"], row[f"{name}_high"]
     low, high = ends if row[name] >= 0 else (-ends[1], -ends[0])
+    standard_error = (high - low) / 2 / t_quantile(row.n_clusters)
+    equal = equivalence(row[name], standard_error, row.n_clusters, MARGINS["delta_pos"])
     return _counts(row) | {
         "estimate": abs(row[name]), "low": low, "high": high, "unit": "score points",
-        "p": row[f"{name}_p"],
+        "p": row[f"{name}_p"], "p_equivalent": equal,
     }  # fmt: skip
 
 
@@ -358,9 +334,10 @@ def _criteria(balanced: pd.DataFrame, value: Value) -> dict[str, Any]:
     p = rows["p_within_adjusted"].min()  # Simes: some criterion is moved
     if pd.isna(p):
         return {"reason": str(rows["reason"].iloc[0])}
-    row = rows.loc[rows["p_within_adjusted"].idxmin()]
+    above = rows["delta_pos"] - rows["delta_pos_null"]
+    row = rows.loc[above.idxmax()]
     return {
-        "estimate": row.delta_pos - row.delta_pos_null, "unit": "score points", "p": p,
+        "estimate": above.max(), "unit": "score points", "p": p,
         "p_equivalent": rows["p_equivalent"].max(), "n_items": row.n_blocks,
         "n_clusters": row.n_clusters, "reason": f"the largest: {row.criterion}",
     }  # fmt: skip

@@ -16,6 +16,8 @@ from rubricnb.replication import (
     recorded_replication,
     replication,
 )
+from rubricnb.statistics import criterion_order
+from rubricnb.summary import SUMMARIES, real_judgments, record_summaries, recorded_summary
 
 
 def answers(profile, designs=None, items=None):
@@ -84,17 +86,61 @@ def test_many_cells_are_adjusted_within_a_finding_only():
 
 
 def test_the_recorded_verdicts_are_those_of_the_recorded_judgments(tmp_path, monkeypatch, mirror):
-    names = ["replication.csv", "position.csv"]
+    names = ["replication.csv", *(f"{name}.csv" for name in SUMMARIES)]
     kept = [pd.read_csv(results_folder() / name) for name in names]
     for entry in results_folder().iterdir():
         if entry.name not in names:
             (tmp_path / entry.name).symlink_to(entry)
     monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path))
-    paths = record_replication()
+    paths = [record_replication(), *record_summaries()]
     assert paths == [tmp_path / name for name in names]
     for path, before in zip(paths, kept, strict=True):
         pd.testing.assert_frame_equal(pd.read_csv(path), before, rtol=1e-4)
     assert list(kept[0]) == COLUMNS
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_a_summary_has_rows_of_every_judge_that_could_be_asked(name):
+    table = recorded_summary(name)
+    cells = set(zip(table["judge"], table["dataset"], strict=True))
+    assert cells <= set(real_judgments())
+    assert ("smollm2-135m-instruct-embedded", "minibench") in cells
+    wanted = {"position": 1, "components": 1, "criteria": 3, "cost": 10, "temperature": 8}
+    rows = table.groupby(["judge", "dataset"]).size()
+    assert rows.min() >= wanted.get(name, 1)
+
+
+def test_an_unknown_summary_is_refused_by_name():
+    with pytest.raises(ValueError, match="no table 'bias'; there are: position"):
+        recorded_summary("bias")
+
+
+def test_the_largest_criterion_is_the_one_with_the_largest_gap():
+    """A small sure gap has the smaller p; the estimate is of the larger, noisy one."""
+    items = rb.load("minibench")
+    requests = rb.plan_criteria(items, rb.balanced(3), readout="score")
+    answers = rb.simulate(requests, items, "first-biased")
+    last = answers["criterion_position"].eq(3)
+    rng = np.random.default_rng(0)
+    noise = rng.choice([-2.0, 2.0], len(answers)) * answers["criterion"].eq("accuracy")
+    gap = np.where(last, -1.5, 0.0) * answers["criterion"].eq("accuracy")
+    sure = np.where(last, -0.5, 0.0) * answers["criterion"].eq("helpfulness")
+    answers["expected_score"] = 3 + noise + gap + sure
+    found = replication(answers, items, "expected_score").set_index("finding")
+    rows = criterion_order(answers, value="expected_score").set_index("criterion")
+    assert rows.p_within.idxmin() == "helpfulness"
+    assert found.reason["criteria"] == "the largest: accuracy"
+    above = rows.delta_pos - rows.delta_pos_null
+    assert found.estimate["criteria"] == above["accuracy"] == above.max()
+
+
+def test_an_order_that_moves_nothing_is_shown_to_move_nothing():
+    found = replication(*answers("unbiased", items=rb.load("minibench"))).set_index("finding")
+    assert found.estimate["descending"] < 0.1
+    assert found.p_equivalent["descending"] > 0.05  # twelve prompts cannot show it
+    one, items = answers("unbiased")
+    still = one.assign(score=3)
+    assert replication(still, items).set_index("finding").verdict["descending"] == "does not"
 
 
 def test_recorded_verdicts_are_read_by_finding():
