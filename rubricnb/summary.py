@@ -149,7 +149,11 @@ def _ranking(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
 
 
 def _criteria(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    return criterion_order(_balanced(reads), _CELL)
+    """Add the share of reads whose score is the number of the place: the mark of counting along."""
+    asked = _balanced(reads).query("criterion_position <= n_options")
+    counted = asked.assign(as_place=asked["score"] == asked["criterion_position"])
+    share = counted.groupby([*_CELL, "criterion"], observed=True)["as_place"].mean().reset_index()
+    return criterion_order(_balanced(reads), _CELL).merge(share, how="left")
 
 
 def _cost(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
