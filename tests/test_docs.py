@@ -327,3 +327,10 @@ def test_the_version_is_the_same_everywhere():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     assert citation["version"] == rb.__version__
     assert f'version = "{rb.__version__}"' in (ROOT / "pyproject.toml").read_text("utf-8")
+
+
+def test_every_piece_of_advice_names_a_chapter():
+    page = (ROOT / "book/guide.md").read_text("utf-8")
+    advice = re.findall(r"^(?:\d\. |\* |\| (?!report |---)).+", page, re.M)
+    assert len(advice) > 20
+    assert [line for line in advice if "{doc}`../notebooks/" not in line] == []
