@@ -41,7 +41,8 @@ def small(tmp_path):
     (tmp_path / "notebooks" / "05_doubling.md").write_text(NOTEBOOK)
     (tmp_path / "book").mkdir()
     (tmp_path / "book" / "index.md").write_text(
-        "# Home\n\nOne page, $x^2$.\n\n```{execution-record}\n```\n"
+        "# Home\n\nOne page, $x^2$.\n\n```{execution-record}\n```\n\n"
+        "```{execution-record}\n:only: 05\n```\n"
     )
     (tmp_path / "book" / "references.bib").write_text("")
     (tmp_path / "_toc.yml").write_text(
@@ -53,6 +54,10 @@ def small(tmp_path):
 def change(root, old, new):
     path = root / "notebooks" / "05_doubling.md"
     path.write_text(path.read_text().replace(old, new))
+
+
+def soup_of(page):
+    return BeautifulSoup(page.read_text(), "html.parser")
 
 
 def printed(notebook):
@@ -201,7 +206,13 @@ def test_build_executes_what_changed_and_nothing_else(small, capsys):
     built = small / "_build" / "html" / "notebooks" / "05_doubling.html"
     assert "Executed on" in built.read_text()
     record = small / "_build" / "html" / "book" / "index.html"
-    assert "05_doubling" in record.read_text()
+    rows = [row.get_text("|", strip=True) for row in soup_of(record).select("tr")]
+    assert [row.split("|") for row in rows[::2]] == [
+        ["notebook", "executed on", "seconds", "memory, MB", "parameters"],
+        ["notebook", "seconds", "memory, MB"],
+    ]
+    assert re.fullmatch(r"05_doubling\|\d+\.\d\|\d+", rows[3])
+    assert 20 < int(rows[3].split("|")[-1]) < 1000  # a kernel that has imported nothing
     assert not list((small / "_build" / "stage" / "notebooks").glob("*.md"))
     capsys.readouterr()
 
@@ -255,8 +266,7 @@ def test_glued_frames_are_tables_with_a_number_and_a_file(small):
     page = small / "_build" / "html" / "notebooks" / "05_doubling.html"
     assert 'std-numref">Table 2' in page.read_text()
     assert "Fig. " not in page.read_text()
-    soup = BeautifulSoup(page.read_text(), "html.parser")
-    links = {f["id"]: f.figcaption.select("a.download") for f in soup.select("figure")}
+    links = {f["id"]: f.figcaption.select("a.download") for f in soup_of(page).select("figure")}
     assert [a.get_text() for found in links.values() for a in found] == [
         "CSV of Table 1", "CSV of Table 2", "CSV",
     ]  # fmt: skip
