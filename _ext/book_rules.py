@@ -12,10 +12,12 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from bs4 import BeautifulSoup, Tag
 from docutils import nodes
+from docutils.parsers.rst import directives
 from plain_table import code, plain, plain_table
 from sphinx.application import Sphinx
 from sphinx.config import Config
@@ -144,18 +146,26 @@ def _stackable(table: Tag, names: list[str]) -> None:
 
 
 class ExecutionRecord(SphinxDirective):
-    """The table of what was executed: notebook, day, seconds, parameters."""
+    """The table of what was executed: notebook, day, seconds, memory, parameters.
+
+    With ``:only: 01 05`` what these notebooks asked of the machine, for someone who plans a class.
+    """
+
+    option_spec = {"only": directives.unchanged_required}  # noqa: RUF012
 
     def run(self) -> list[nodes.Node]:
         path = Path(self.env.srcdir) / "execution.json"
         self.env.note_dependency(str(path))
         runs = json.loads(path.read_text("utf-8"))
-        rows = [
-            (run["stem"], run["executed"], f"{run['seconds']:.1f}", _parameters(run))
-            for run in runs
-        ]
-        header = ["notebook", "executed on", "seconds", "parameters"]
-        table = plain_table(header, rows, [code, plain, plain, plain], right=[2])
+        only = self.options.get("only", "").split()
+        if unknown := set(only) - {run["stem"][:2] for run in runs}:
+            raise self.error(f"no notebook was executed with number {', '.join(sorted(unknown))}")
+        runs = sorted((run for run in runs if not only or run["stem"][:2] in only), key=_in(only))
+        columns = _COLUMNS if not only else {k: _COLUMNS[k] for k in ("notebook", *_NUMBERS)}
+        rows = [[show(run) for show in columns.values()] for run in runs]
+        right = [i for i, name in enumerate(columns) if name in _NUMBERS]
+        cells = [code, *[plain] * (len(columns) - 1)]
+        table = plain_table(list(columns), rows, cells, right=right)
         machines = sorted({f"Python {run['python']}, {run['platform']}" for run in runs})
         versions = sorted({run["version"] for run in runs})
         text = f"rubricnb {', '.join(versions)}; {'; '.join(machines)}."
@@ -163,9 +173,27 @@ class ExecutionRecord(SphinxDirective):
         return [table, nodes.paragraph("", total)]
 
 
+def _in(order: list[str]) -> Callable[[dict], int]:
+    return lambda run: order.index(run["stem"][:2]) if order else 0
+
+
+def _memory(run: dict) -> str:
+    return f"{run['peak_mb']:,}" if run.get("peak_mb") else "–"
+
+
 def _parameters(run: dict) -> str:
     given = ", ".join(f"{name} = {value!r}" for name, value in run["parameters"].items())
     return given or "defaults"
+
+
+_NUMBERS = ("seconds", "memory, MB")
+_COLUMNS: dict[str, Callable[[dict], str]] = {
+    "notebook": lambda run: run["stem"],
+    "executed on": lambda run: run["executed"],
+    "seconds": lambda run: f"{run['seconds']:.1f}",
+    "memory, MB": _memory,
+    "parameters": _parameters,
+}
 
 
 def plain_citations(

@@ -39,6 +39,7 @@ from rubricnb.slides import slides
 
 WORKERS = 2  # notebooks executed at a time
 CELL_SECONDS = 900  # a cell of the book that runs longer than this hangs
+_PEAK = "peak"  # file of a notebook's working folder: the kernel's memory
 _NOTEBOOK = re.compile(r"^notebooks/(\w+)$")
 # What the staged tree holds beside the executed notebooks: the pages and what they link to.
 _STAGED = (
@@ -307,7 +308,8 @@ def execute(
             )
         except papermill.PapermillExecutionError as error:
             raise BookError(f"notebook {stem} failed\n{_plain(str(error))}") from None
-    executed.metadata["rubricnb"] = _record(stem, values, time.perf_counter() - start)
+        peak = _peak_mb(folder)
+    executed.metadata["rubricnb"] = _record(stem, values, time.perf_counter() - start, peak)
     _forget_machine(executed)
     if target is not None:
         nbformat.write(executed, target)
@@ -544,6 +546,9 @@ def _scratch(root: Path) -> Iterator[Path]:
             "{'bbox_inches': 'tight', 'metadata': {'Date': None, 'Creator': None}}\n"
             "c.HistoryManager.enabled = False\n"
             "c.IPKernelApp.log_level = 50\n"  # it warns of its unencrypted loopback port
+            "import atexit, resource\n"  # this file is executed in the kernel's process
+            f"atexit.register(lambda: open({str(Path(name) / _PEAK)!r}, 'w').write("
+            "str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)))\n"
         )
         wanted = {
             "IPYTHONDIR": str(profile.parent),
@@ -650,12 +655,22 @@ def _digest_sources(root: Path) -> bytes:
     return digest.digest()
 
 
-def _record(stem: str, values: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+def _peak_mb(folder: Path) -> int | None:
+    """Most memory that the kernel has held; None where it had to be killed."""
+    path = folder / _PEAK
+    unit = 1e6 if sys.platform == "darwin" else 1e3  # bytes there, kilobytes elsewhere
+    return round(int(path.read_text()) / unit) if path.is_file() else None
+
+
+def _record(
+    stem: str, values: Mapping[str, Any], seconds: float, peak_mb: int | None
+) -> dict[str, Any]:
     """What the execution record and the line under a page's title say about a run."""
     return {
         "stem": stem,
         "executed": date.today().isoformat(),
         "seconds": round(seconds, 1),
+        "peak_mb": peak_mb,
         "parameters": dict(values),
         "version": rubricnb.__version__,
         "python": platform.python_version(),

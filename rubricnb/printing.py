@@ -18,8 +18,7 @@ body { background: #fff; }
 main.print { max-width: 46rem; margin: 0 auto; }
 article.bd-article { break-after: page; }
 .bd-article :is(figure, table, pre, .admonition, .explorable) { break-inside: avoid; }
-.bd-article details.hide, .headerlink, button.copybtn { display: none; }
-.bd-article .explorable { display: none; }
+.bd-article :is(details.hide, .table-file), .headerlink, button.copybtn { display: none; }
 """
 _FOOTER = """<div style="width: 100%; font-size: 8px; text-align: center; color: #58616b;">
 <span class="pageNumber"></span></div>"""
@@ -28,8 +27,8 @@ _FOOTER = """<div style="width: 100%; font-size: 8px; text-align: center; color:
 def pdf(root: Path | None = None) -> Path:
     """Print the built book, in the order of its table of contents, into ``_build/rubricnb.pdf``.
 
-    Code that the pages fold away and the experiments that need a reader's hand are left out;
-    links between chapters lead to places within the file.
+    Code that the pages fold away is left out, and an experiment prints what stands in its place
+    without JavaScript; links between chapters lead to places within the file.
 
     Raises
     ------

@@ -8,6 +8,7 @@ import sys
 import nbformat
 import pytest
 import yaml
+from bs4 import BeautifulSoup
 
 from rubricnb import book
 
@@ -40,7 +41,8 @@ def small(tmp_path):
     (tmp_path / "notebooks" / "05_doubling.md").write_text(NOTEBOOK)
     (tmp_path / "book").mkdir()
     (tmp_path / "book" / "index.md").write_text(
-        "# Home\n\nOne page, $x^2$.\n\n```{execution-record}\n```\n"
+        "# Home\n\nOne page, $x^2$.\n\n```{execution-record}\n```\n\n"
+        "```{execution-record}\n:only: 05\n```\n"
     )
     (tmp_path / "book" / "references.bib").write_text("")
     (tmp_path / "_toc.yml").write_text(
@@ -52,6 +54,10 @@ def small(tmp_path):
 def change(root, old, new):
     path = root / "notebooks" / "05_doubling.md"
     path.write_text(path.read_text().replace(old, new))
+
+
+def soup_of(page):
+    return BeautifulSoup(page.read_text(), "html.parser")
 
 
 def printed(notebook):
@@ -200,7 +206,13 @@ def test_build_executes_what_changed_and_nothing_else(small, capsys):
     built = small / "_build" / "html" / "notebooks" / "05_doubling.html"
     assert "Executed on" in built.read_text()
     record = small / "_build" / "html" / "book" / "index.html"
-    assert "05_doubling" in record.read_text()
+    rows = [row.get_text("|", strip=True) for row in soup_of(record).select("tr")]
+    assert [row.split("|") for row in rows[::2]] == [
+        ["notebook", "executed on", "seconds", "memory, MB", "parameters"],
+        ["notebook", "seconds", "memory, MB"],
+    ]
+    assert re.fullmatch(r"05_doubling\|\d+\.\d\|\d+", rows[3])
+    assert 20 < int(rows[3].split("|")[-1]) < 1000  # a kernel that has imported nothing
     assert not list((small / "_build" / "stage" / "notebooks").glob("*.md"))
     capsys.readouterr()
 
@@ -235,19 +247,33 @@ def test_build_fails_on_what_a_page_must_not_show(small):
         assert "has no :alt: text" in str(failure.value)
 
 
-def test_glued_frame_is_numbered_as_a_table(small):
+def test_glued_frames_are_tables_with_a_number_and_a_file(small):
+    (small / "book" / "behind.csv").write_text("n\n1\n")
     change(
         small,
         "print(n_items * 2)\n```",
         "import pandas as pd\nfrom myst_nb import glue\n"
-        "glue('frame', pd.DataFrame({'n': [1, 2]}), display=False)\n```\n\n"
-        "See {numref}`tab-doubling`.\n\n"
-        "```{glue:figure} frame\n:name: tab-doubling\n\nDoubled.\n```",
+        "one = pd.DataFrame([['1,234', '.5'], ['a, \u2212b', '\u22122.0']], columns=['n', 'r'])\n"
+        "two = one.set_axis(pd.MultiIndex.from_product([['fixed'], ['r', 'r']]), axis=1)\n"
+        "glue('one', one, display=False)\nglue('two', two, display=False)\n```\n\n"
+        "See {numref}`tab-two`.\n\n"
+        "```{glue:figure} one\n:name: tab-one\n\nOne.\n```\n\n"
+        "```{glue:figure} two\n:name: tab-two\n\nTwo, $r$.\n```\n\n"
+        "```{glue:figure} two\n:name: tab-three\n\n"
+        "Three ({download}`CSV <../book/behind.csv>`).\n```",
     )
     book.build(root=small)
-    text = (small / "_build" / "html" / "notebooks" / "05_doubling.html").read_text()
-    assert 'std-numref">Table 1' in text
-    assert "Fig. 1" not in text
+    page = small / "_build" / "html" / "notebooks" / "05_doubling.html"
+    assert 'std-numref">Table 2' in page.read_text()
+    assert "Fig. " not in page.read_text()
+    links = {f["id"]: f.figcaption.select("a.download") for f in soup_of(page).select("figure")}
+    assert [a.get_text() for found in links.values() for a in found] == [
+        "CSV of Table 1", "CSV of Table 2", "CSV",
+    ]  # fmt: skip
+    files = [page.parent / a["href"] for found in links.values() for a in found]
+    assert files[0].read_text() == 'row,n,r\n0,1234,.5\n1,"a, −b",-2.0\n'
+    assert files[1].read_text().splitlines()[0] == "row,fixed r,fixed r 2"
+    assert files[2].read_text() == "n\n1\n"  # what its caption links, and no other
 
 
 def test_a_bare_jupyter_book_build_says_what_to_run(small):

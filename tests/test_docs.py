@@ -147,30 +147,59 @@ def test_every_name_of_the_package_in_a_python_block_exists(text):
     assert [name for name in used if not hasattr(rb, name)] == []
 
 
-RUNNABLE = [
-    pytest.param(line, id=line)
+SHELL = [
+    (line, marked)
     for name in ("README.md", "book/quickstart.md")
     for marked, text in blocks(ROOT / name, "bash")
-    if marked
     for line in text.splitlines()
 ]
+RUNNABLE = [line for line, marked in SHELL if marked]
+ENDPOINT = [line for line, marked in SHELL if "openai:" in line]
+NOT_RUN = {
+    "make book": "by a workflow",
+    "make test": "by a workflow; this is a part of it",
+    ". .venv/bin/activate": "these tests run in an environment of that kind",
+    "export OPENAI_API_KEY=...": "the dots stand for a key",
+}
 
 
-@pytest.mark.parametrize("line", RUNNABLE)
-def test_command_marked_runnable_runs(line, clone):
-    environment = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-    }
+def do(line, folder):
+    """Run a shell line of a page as it stands there."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        shlex.split(line), cwd=clone, env=environment, capture_output=True, text=True, timeout=300
-    )
+        shlex.split(line), cwd=folder, env={**os.environ, "PATH": path}, capture_output=True,
+        text=True, timeout=900,
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 
-def test_the_quick_start_has_commands_that_are_run():
-    assert any("papermill" in p.id for p in RUNNABLE)
-    assert any("rubricnb check" in p.id for p in RUNNABLE)
+@pytest.mark.parametrize("line", RUNNABLE, ids=str)
+def test_command_marked_runnable_runs(line, clone):
+    do(line, clone)
+
+
+@pytest.mark.parametrize("line", ENDPOINT, ids=str)
+def test_command_with_an_endpoint_runs_with_one_on_this_machine(line, clone):
+    def answer(payload, headers):
+        score = str(1 + len(str(payload["messages"])) % 5)
+        said = completion(f"Fine. [RESULT] {score}")
+        if payload.get("logprobs"):
+            said = completion(score, tops=[(score, {score: 0.9})])
+        return 200, said | {"model": payload["model"]}, {}
+
+    model = re.search(r"openai:([\w.-]+)", line)[1]
+    with endpoint(answer) as (url, received):
+        do(re.sub(r"(openai:[\w.-]+)(@\S+)?", rf"\1@{url}", line), clone)
+    assert {payload["model"] for payload in received} == {model}
+
+
+def test_every_command_is_run_or_says_why_not():
+    assert {line for line, _ in SHELL} == {*RUNNABLE, *ENDPOINT, *NOT_RUN}
+    assert any("papermill" in line for line in RUNNABLE)
+    workflow = (ROOT / ".github/workflows/test.yml").read_text("utf-8")
+    for line, reason in NOT_RUN.items():
+        if "by a workflow" in reason:
+            assert f"run: {line}\n" in workflow
 
 
 def test_every_make_target_that_is_mentioned_exists():
@@ -327,3 +356,10 @@ def test_the_version_is_the_same_everywhere():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
     assert citation["version"] == rb.__version__
     assert f'version = "{rb.__version__}"' in (ROOT / "pyproject.toml").read_text("utf-8")
+
+
+def test_every_piece_of_advice_names_a_chapter():
+    page = (ROOT / "book/guide.md").read_text("utf-8")
+    advice = re.findall(r"^(?:\d\. |\* |\| (?!report |---)).+", page, re.M)
+    assert len(advice) > 20
+    assert [line for line in advice if "{doc}`../notebooks/" not in line] == []

@@ -16,6 +16,7 @@ HTML = ROOT / "_build" / "html"
 STAGE = ROOT / "_build" / "stage"
 WIDTHS = {"desktop": 1280, "phone": 390}
 THEMES = ("light", "dark")
+PATIENCE = 120_000  # milliseconds; a busy machine is no error of the book
 # As root in a container, and silent: no update checks, no first-run pages.
 FLAGS = [
     "--no-sandbox",
@@ -79,6 +80,7 @@ class Reader:
         size = {"width": WIDTHS[width], "height": 900}
         self.context = browser.new_context(viewport=size, color_scheme=theme)
         self.context.route("**/*", self._local_only)
+        self.context.set_default_timeout(PATIENCE)
         self.page = self.context.new_page()
         self.page.on("console", self._console)
         self.page.on("pageerror", lambda error: self.trouble.append(f"exception: {error}"))

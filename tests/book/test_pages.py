@@ -97,6 +97,19 @@ def test_chapter_says_when_and_with_what_it_ran(chapter):
     assert run["version"] in line
 
 
+def test_every_captioned_table_has_a_file(chapter):
+    page = HTML / "notebooks" / f"{chapter}.html"
+    soup = BeautifulSoup(page.read_text("utf-8"), "html.parser")
+    tables = [figure for figure in soup.select(".bd-article figure") if figure.find("table")]
+    assert tables
+    for table in tables:
+        links = [
+            page.parent / unquote(a["href"]) for a in table.select('figcaption a[href$=".csv"]')
+        ]
+        assert links, f"{table['id']} has no link to a CSV file"
+        assert [link for link in links if not link.is_file()] == []
+
+
 def test_chapter_shows_only_figures_of_its_run_or_of_the_records(chapter):
     soup = BeautifulSoup((HTML / "notebooks" / f"{chapter}.html").read_text("utf-8"), "html.parser")
     figures = {Path(image["src"]).stem for image in soup.select(".bd-article img")}

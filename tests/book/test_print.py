@@ -1,13 +1,17 @@
-"""The book as one page to print: nothing is lost, and its links stay inside."""
+"""The book as one page to print: nothing is lost, and its links stay inside; a part as PDF."""
 
 import re
+import subprocess
+import sys
 
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 
 from rubricnb import book, printing
 
 HTML = book.find_root() / "_build" / "html"
+PART = ["notebooks/10_rank_reversal", "notebooks/12_bias_cost"]  # each with an experiment
 
 
 @pytest.fixture(scope="module")
@@ -29,3 +33,35 @@ def test_links_within_the_book_lead_to_places_in_the_file(whole):
     assert {place: places.count(place) for place in inner if places.count(place) != 1} == {}
     outer = {link["href"] for link in whole.select("article a[href]:not([href^='#'])")}
     assert [link for link in outer if not re.match(r"https?://|mailto:", link)] == []
+
+
+@pytest.fixture(scope="module")
+def part(tmp_path_factory):
+    """A book of three of the pages; printing all of them takes minutes on a small machine."""
+    root = tmp_path_factory.mktemp("part")
+    first = book.pages()[0]
+    toc = {"format": "jb-book", "root": first, "chapters": [{"file": page} for page in PART]}
+    (root / "_toc.yml").write_text(yaml.safe_dump(toc))
+    (root / "_config.yml").symlink_to(book.find_root() / "_config.yml")
+    (root / "_build" / "html").mkdir(parents=True)
+    for entry in HTML.iterdir():
+        if entry.name != "print":
+            (root / "_build" / "html" / entry.name).symlink_to(entry)
+    subprocess.run([sys.executable, "-m", "rubricnb", "pdf"], cwd=root, check=True)
+    return root / "_build"
+
+
+def test_chromium_prints_it_into_one_file(part):
+    printed = (part / "rubricnb.pdf").read_bytes()
+    assert printed.startswith(b"%PDF")
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) > 1 + len(PART)
+
+
+def test_an_experiment_is_printed_as_what_it_would_show(part, readers):
+    page = readers["desktop", "light"].open((part / "html" / "print" / "book.html").as_uri())
+    page.emulate_media(media="print")
+    told = page.locator(".explorable .fallback").all()
+    assert len(told) == len(PART)
+    assert all(sentence.is_visible() for sentence in told)
+    assert page.locator(".explorable input").count() == 0
+    page.emulate_media(media="screen")

@@ -3,11 +3,13 @@
 from pathlib import Path
 
 import axe_playwright_python
+import nbformat
 import pytest
 
 from rubricnb import book
 
 HTML = book.find_root() / "_build" / "html"
+STAGE = book.find_root() / "_build" / "stage"
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text("utf-8")
 VIEWS = [(width, theme) for width in ("desktop", "phone") for theme in ("light", "dark")]
 # What the theme's own parts break and cannot be mended from here: (rule, exact element): cause.
@@ -70,11 +72,17 @@ def test_theme_follows_the_reader(readers):
 
 def test_code_and_solutions_unfold(readers, chapter):
     page = readers["desktop", "light"].open(address(f"notebooks/{chapter}.html"))
-    for summary in page.query_selector_all(".bd-article details > summary"):
+    cells = nbformat.read(STAGE / "notebooks" / f"{chapter}.ipynb", 4).cells
+    tags = [tag for cell in cells for tag in cell.metadata.get("tags", [])]
+    summaries = page.query_selector_all(".bd-article details > summary")
+    assert len(summaries) == sum(tag.startswith("hide-") for tag in tags) > 0
+    solutions = page.query_selector_all(".bd-article .solution.dropdown")
+    assert len(solutions) == sum(cell.source.count("{solution-start}") for cell in cells) > 0
+    for summary in summaries:
         before = summary.evaluate("e => e.parentElement.open")
         summary.click()
         assert summary.evaluate("e => e.parentElement.open") is not before
-    for solution in page.query_selector_all(".bd-article .solution.dropdown"):
+    for solution in solutions:
         body = solution.query_selector(
             ".toggle-details__container, section, .solution-content, p:last-child"
         )

@@ -1,0 +1,121 @@
+"""Every captioned table of a chapter as a CSV file, and a link to it in the caption.
+
+The file is made from the table as it is printed, so that what is downloaded is what is read. A
+caption that links a CSV of its own keeps that one: the data behind the table, not the table.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+from book_rules import captioned_table
+from bs4 import BeautifulSoup, Tag
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.transforms.post_transforms import SphinxPostTransform
+
+FOLDER = "tables"  # below _downloads
+NUMBER = re.compile(r"[-+−]?(\d{1,3}(,\d{3})+|\d*)(\.\d+|(?<=\d))(e[-+−]?\d+)?")
+
+
+class TableFiles(SphinxPostTransform):
+    """Write the files while the pages are written; link them."""
+
+    default_priority = 905  # the formats of a cell's output are chosen before
+    formats = ("html",)
+
+    def run(self) -> None:
+        for figure in self.document.findall(captioned_table):
+            caption = next(iter(figure.findall(nodes.caption)), None)
+            table = _table(figure)
+            if caption is None or table is None or _links_csv(caption):
+                continue
+            name = f"{FOLDER}/{figure['ids'][0]}.csv"
+            _write(Path(self.app.outdir) / "_downloads" / name, table)
+            caption += self._link(figure, name)
+
+    def _link(self, figure: nodes.Element, name: str) -> nodes.inline:
+        numbers = self.env.toc_fignumbers.get(self.env.docname, {}).get("table", {})
+        number = ".".join(map(str, numbers.get(figure["ids"][0], ())))
+        which = nodes.inline("", f" of Table {number}".rstrip(), classes=["visually-hidden"])
+        link = addnodes.download_reference(
+            "", "", nodes.Text("CSV"), which, filename=name, reftarget=name
+        )
+        return nodes.inline("", "", nodes.Text(" ("), link, nodes.Text(")"), classes=["table-file"])
+
+
+def _table(figure: nodes.Element) -> Tag | None:
+    for raw in figure.findall(nodes.raw):
+        if "html" in raw.get("format", "") and "<table" in raw.astext():
+            return BeautifulSoup(raw.astext(), "html.parser").find("table")
+    return None
+
+
+def _links_csv(caption: nodes.Element) -> bool:
+    links = caption.findall(nodes.Element)
+    return any((a.get("reftarget") or a.get("refuri") or "").endswith(".csv") for a in links)
+
+
+def _write(path: Path, table: Tag) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(records(table))
+
+
+def records(table: Tag) -> list[list[str]]:
+    """Return the header and the rows of an HTML table, as a program wants to read them.
+
+    Columns have one name each, spanned cells are repeated, numbers have a plain minus and no
+    separators of thousands.
+
+    >>> html = "<table><thead><tr><th></th><th>r</th></tr></thead><tr><td>a</td><td>−.5</td></tr>"
+    >>> records(BeautifulSoup(html, "html.parser").table)
+    [['row', 'r'], ['a', '-.5']]
+    """
+    rows = _grid(table)
+    heads = len(table.select("thead tr"))
+    levels = zip(*rows[:heads], strict=True)
+    names = (" ".join(dict.fromkeys(filter(None, parts))) for parts in levels)
+    return [_unique(names), *([_plain(cell) for cell in row] for row in rows[heads:])]
+
+
+def _grid(table: Tag) -> list[list[str]]:
+    """Lay the cells out; one that spans several places stands in each of them."""
+    filled: dict[tuple[int, int], str] = {}
+    lines = table.find_all("tr")
+    for y, line in enumerate(lines):
+        for cell in line.find_all(["th", "td"]):
+            x = next(x for x in count() if (y, x) not in filled)
+            for place in _places(cell, y, x):
+                filled[place] = " ".join(cell.get_text().split())
+    width = 1 + max(x for _, x in filled)
+    return [[filled.get((y, x), "") for x in range(width)] for y in range(len(lines))]
+
+
+def _places(cell: Tag, y: int, x: int) -> Iterator[tuple[int, int]]:
+    for down in range(int(cell.get("rowspan", 1))):
+        for right in range(int(cell.get("colspan", 1))):
+            yield y + down, x + right
+
+
+def _unique(names: Iterator[str]) -> list[str]:
+    """Name the columns that have no name, and number those that share one."""
+    found: list[str] = []
+    for name in (name or "row" for name in names):
+        taken = (f"{name} {k}" if k > 1 else name for k in count(1))
+        found.append(next(n for n in taken if n not in found))
+    return found
+
+
+def _plain(text: str) -> str:
+    return text.replace("−", "-").replace(",", "") if NUMBER.fullmatch(text) else text
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_post_transform(TableFiles)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
