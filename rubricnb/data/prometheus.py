@@ -76,8 +76,8 @@ def load_prometheus(name: str) -> Items:
         of its own, whose ``definition`` is the question in its square brackets, and a full-mark
         ``reference``, which is ``reference_5`` too. There are no human ratings: ``gold_ratings``
         are the three scores by GPT-4 that come with the data and ``gold`` is their majority (their
-        median if all differ). In MT-Bench the instruction holds the earlier turns, so it differs between the candidates of
-        a prompt: group by ``group_id``, never by the text.
+        median if all differ). In MT-Bench the instruction holds the earlier turns, so it differs
+        between the candidates of a prompt: group by ``group_id``, never by the text.
 
     Raises
     ------
