@@ -68,7 +68,8 @@ def claims(chapter: str | None = None) -> pd.DataFrame:
     DataFrame
         One row per statement: claim_id; paper; section; kind (``claim``: about judges, compared
         with an estimate of ours; ``fact``: about data, designs, prompts or code, in which we
-        count; ``identity``: inside the papers' own tables, recomputed from them); chapter; quantity in words; judge, dataset (empty: all of the paper's);
+        count; ``identity``: inside the papers' own tables, recomputed from them); chapter;
+        quantity in words; judge, dataset (empty: all of the paper's);
         published, the value; relation (``=``, ``<=`` or ``>=`` published); tolerance, in units of
         the quantity; recompute, how (for an identity: a function of `rubricnb.data.identities`;
         ``not recomputed:`` and why where no chapter can); source_table, where the value is
