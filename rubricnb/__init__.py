@@ -69,6 +69,7 @@ _PUBLIC = {
         "stability",
         "flip_contrast",
         "score_tendency",
+        "tendency_shift",
         "reference_pull",
         "gold",
         "equivalence",

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rubricnb.data.papers import NO_INTERVAL
+
 _ONE_CLUSTER = (
     ". All texts belong to one cluster, which tells nothing of how others vary: where this page "
     "has NaN there would be an interval or a test, and it takes more items"
@@ -272,6 +274,8 @@ def _found(row: Any) -> str:
     value, low, high = row.value, row.low, row.high
     if np.isnan(value):
         return str(row.reason)
+    if row.reason == NO_INTERVAL:
+        return f"{value:.4g} ({NO_INTERVAL})"
     interval = "" if np.isnan(low) else f" [{low:.3g}, {high:.3g}]"
     return f"{value:.4g}{interval}"
 

@@ -34,7 +34,8 @@ def load_biggen(path: str | Path) -> Items:
     -------
     Items
         One item per response. An instance is a cluster with a rubric of its own, and its responses
-        compete; ``reference`` is its full-mark answer. A system prompt stands before the input.
+        compete; ``reference``, and ``reference_5``, is its full-mark answer. A system prompt stands
+        before the input.
 
     Raises
     ------
@@ -104,6 +105,7 @@ def _item(row: dict[str, Any]) -> dict[str, object]:
         "instruction": f"{system}\n\n{row['input']}".strip(),
         "response": row["response"],
         "reference": row["reference_answer"],
+        "reference_5": row["reference_answer"],
         "criterion": "overall",
         "rubric_id": instance,
         "human": float(row["human_score"]),

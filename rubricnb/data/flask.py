@@ -32,7 +32,8 @@ def load_flask(path: str | Path) -> Items:
     Items
         One item per response and skill. A prompt is a cluster; the responses to it compete within
         a skill. ``human`` is the mean of ``human_ratings``; ``gold_ratings`` are GPT-4's scores
-        that come with the data, and ``gold`` their median. A skill is a rubric.
+        that come with the data, and ``gold`` their median. A skill is a rubric; ``reference``, and
+        ``reference_5``, the full-mark answer in the prompt.
 
     Raises
     ------
@@ -117,6 +118,7 @@ def _item(
         "instruction": parts["instruction"],
         "response": parts["response"],
         "reference": parts["reference"],
+        "reference_5": parts["reference"],
         "criterion": skill,
         "rubric_id": rubric_id,
         "human": sum(human) / len(human) if human else float("nan"),

@@ -15,6 +15,7 @@ _FOLDER = Path(__file__).parent / "published"
 _CLAIMS = _FOLDER / "claims.csv"
 _INDEX = _FOLDER / "index.csv"
 VERDICTS = ("replicates", "does not replicate", "cannot say")
+NO_INTERVAL = "no interval"
 
 
 def published(table: str | None = None) -> pd.DataFrame:
@@ -65,9 +66,10 @@ def claims(chapter: str | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per statement: claim_id; paper; section; kind (``claim``: about judges or data,
-        compared with what we measure; ``identity``: inside the papers' own tables, recomputed
-        from them); chapter; quantity in words; judge, dataset (empty: all of the paper's);
+        One row per statement: claim_id; paper; section; kind (``claim``: about judges, compared
+        with an estimate of ours; ``fact``: about data, designs, prompts or code, in which we
+        count; ``identity``: inside the papers' own tables, recomputed from them); chapter;
+        quantity in words; judge, dataset (empty: all of the paper's);
         published, the value; relation (``=``, ``<=`` or ``>=`` published); tolerance, in units of
         the quantity; recompute, how (for an identity: a function of `rubricnb.data.identities`;
         ``not recomputed:`` and why where no chapter can); source_table, where the value is
@@ -104,15 +106,16 @@ def verdicts(claims: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
 
     A statement is a band: its published value plus and minus its tolerance (open on one side for
     ``<=`` and ``>=``). It *replicates* if the whole interval found lies inside the band, it
-    *does not replicate* if the whole interval lies outside, and otherwise we *cannot say*.
+    *does not replicate* if the whole interval lies outside, and otherwise we *cannot say*. So we
+    cannot say of a claim about judges for which there is a number, but no interval; facts and
+    identities are exact.
 
     Parameters
     ----------
     claims
         Rows of `claims`.
     found
-        claim_id and value, with low and high where it is an estimate. Without them, or where they
-        are missing, the value is taken as exact.
+        claim_id and value, with low and high where it is an estimate.
 
     Returns
     -------
@@ -138,7 +141,10 @@ def verdicts(claims: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     out = claims.merge(found, on="claim_id", how="left", validate="1:1")
     for bound in ("value", "low", "high"):
         out[bound] = out[bound].astype("float64")
-    low, high = out["low"].fillna(out["value"]), out["high"].fillna(out["value"])
+    exact = out["kind"] != "claim"
+    guessed = out["value"].notna() & ~exact & out[["low", "high"]].isna().any(axis=1)
+    low = out["low"].fillna(out["value"].where(exact))
+    high = out["high"].fillna(out["value"].where(exact))
     # Printed values are decimals: 0.3 - 0.1 must not fall outside 0.2.
     slack = 1e-9 * (1 + out["published"].abs())
     bottom = (out["published"] - out["tolerance"] - slack).where(out["relation"] != "<=", -np.inf)
@@ -146,8 +152,8 @@ def verdicts(claims: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     inside, outside = (low >= bottom) & (high <= top), (high < bottom) | (low > top)
     out["verdict"] = np.select([inside, outside], VERDICTS[:2], VERDICTS[2])
     out["reason"] = np.select(
-        [inside | outside, out["value"].isna()],
-        ["", [_needs(row) for row in out.to_dict("records")]],
+        [inside | outside, guessed, out["value"].isna()],
+        ["", NO_INTERVAL, [_needs(row) for row in out.to_dict("records")]],
         "the interval reaches over the edge of the tolerance",
     )
     return out

@@ -74,10 +74,10 @@ def load_prometheus(name: str) -> Items:
     Items
         320 items: 80 prompts × 4 candidates, one criterion, ``overall``. Every prompt has a rubric
         of its own, whose ``definition`` is the question in its square brackets, and a full-mark
-        ``reference``. There are no human ratings: ``gold_ratings`` are the three scores by GPT-4
-        that come with the data and ``gold`` is their majority (their median if all differ). In
-        MT-Bench the instruction holds the earlier turns, so it differs between the candidates of
-        a prompt: group by ``group_id``, never by the text.
+        ``reference``, which is ``reference_5`` too. There are no human ratings: ``gold_ratings``
+        are the three scores by GPT-4 that come with the data and ``gold`` is their majority (their
+        median if all differ). In MT-Bench the instruction holds the earlier turns, so it differs
+        between the candidates of a prompt: group by ``group_id``, never by the text.
 
     Raises
     ------
@@ -172,6 +172,7 @@ def _item(name: str, row: dict[str, Any], parts: dict[str, str]) -> dict[str, ob
         "instruction": parts["instruction"],
         "response": parts["response"],
         "reference": parts["reference"],
+        "reference_5": parts["reference"],
         "criterion": "overall",
         "rubric_id": prompt,
         # Of three scores the median is the majority wherever two agree.

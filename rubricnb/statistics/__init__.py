@@ -15,7 +15,7 @@ from rubricnb.statistics.position import cramers_v, position_bias, score_positio
 from rubricnb.statistics.predecessor import predecessor_effects
 from rubricnb.statistics.ranking import rank_reversal, reversal_controls, reversal_effect
 from rubricnb.statistics.stability import BASELINE, flip_contrast, stability
-from rubricnb.statistics.tendency import gold, reference_pull, score_tendency
+from rubricnb.statistics.tendency import gold, reference_pull, score_tendency, tendency_shift
 from rubricnb.statistics.variation import (
     order_effect,
     ordering_rank,
@@ -53,6 +53,7 @@ __all__ = [
     "score_tendency",
     "stability",
     "strategy_contrast",
+    "tendency_shift",
     "variance_components",
     "within_item_sd",
 ]

@@ -69,6 +69,7 @@ def stability(
           baseline's other settings), ``flip_rate_reask`` …: of two baseline reads. A judge that
           was asked once for a repeated prompt has re-ask values of 0;
         * ``flip_rate_excess`` …: value minus placebo, item by item, with ``_low, _high, _p``;
+          ``flip_rate_excess_reask`` …: the same minus re-ask, and ``reask_reason``, why not;
         * ``shift_p`` (shift against 0) and ``shift_p_adjusted`` (Benjamini–Hochberg over the rows);
         * ``reason``.
 
@@ -275,13 +276,20 @@ def _summary(
         row[f"{name}_reask"] = _mean_known(again[m])
         control = np.full(len(used), np.nan) if placebo is None else placebo[m]
         row[f"{name}_placebo"] = _mean_known(control)
-        excess = distance[m] - control
-        both = ~np.isnan(excess) & (distance is not placebo)
-        low, high, p, _ = mean_t(excess[both], base.cluster[both])
-        row |= {f"{name}_excess": mean_of(excess[both]), f"{name}_excess_low": low,
-                f"{name}_excess_high": high, f"{name}_excess_p": p}  # fmt: skip
+        # The placebo minus itself is no measurement.
+        beyond = np.full(len(used), np.nan) if distance is placebo else distance[m] - control
+        row |= _excess(f"{name}_excess", beyond, base.cluster)
+        row |= _excess(f"{name}_excess_reask", distance[m] - again[m], base.cluster)
+    row["reask_reason"] = "" if base.value.shape[1] > 1 else "the baseline was asked once"
     row["reason"] = "; ".join(_reasons(used, base, placebo, distance))
     return row
+
+
+def _excess(name: str, values: FloatArray, cluster: IntArray) -> dict[str, float]:
+    """Mean of the items that have both, with its interval and p."""
+    both = ~np.isnan(values)
+    low, high, p, _ = mean_t(values[both], cluster[both])
+    return {name: mean_of(values[both]), f"{name}_low": low, f"{name}_high": high, f"{name}_p": p}
 
 
 def _mean_known(values: FloatArray) -> float:

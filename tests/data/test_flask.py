@@ -37,6 +37,10 @@ def test_a_response_is_one_text_under_several_skills(tmp_path):
     assert rb.datasets().set_index("name").met_real_data[["flask", "biggen"]].eq(False).all()
 
 
+def test_its_reference_is_a_full_mark(tmp_path):
+    assert load(tmp_path, [row()]).reference_5.tolist() == ["Best."]
+
+
 def test_a_skill_that_is_worded_twice_has_two_rubrics(tmp_path):
     items = load(tmp_path, [row(1), row(2, wording=" Really?"), row(3)])
     assert items.rubric_id.tolist() == ["flask-factuality", "flask-factuality-2",

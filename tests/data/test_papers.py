@@ -33,7 +33,7 @@ def test_a_unique_beginning_is_enough():
 def test_claims_are_complete_and_unique():
     rows = claims()
     assert rows.claim_id.is_unique
-    assert set(rows.kind) == {"claim", "identity"}
+    assert set(rows.kind) == {"claim", "fact", "identity"}
     assert set(rows.relation) <= {"=", "<=", ">="}
     assert (rows.tolerance >= 0).all()
     needed = ["paper", "section", "chapter", "quantity", "recompute", "published"]
@@ -59,10 +59,10 @@ def test_chapters_can_be_named_by_stem_or_number():
         claims("3_datasets")
 
 
-def one(published=10.0, tolerance=1.0, relation="="):
+def one(published=10.0, tolerance=1.0, relation="=", kind="claim"):
     return pd.DataFrame(
         {"claim_id": ["c"], "published": [published], "tolerance": [tolerance],
-         "relation": [relation]}
+         "relation": [relation], "kind": [kind]}
     )  # fmt: skip
 
 
@@ -101,9 +101,44 @@ def test_a_narrower_interval_never_turns_one_verdict_into_its_opposite(p, tolera
 
 
 def test_an_exact_value_at_the_printed_edge_counts():
-    assert verdict(one(0.3, 0.1), 0.1 + 0.1) == "replicates"
-    assert verdict(one(9.8, 0.1), 9.9) == "replicates"
-    assert verdict(one(320, 0), 318) == "does not replicate"
+    assert verdict(one(0.3, 0.1, kind="fact"), 0.1 + 0.1) == "replicates"
+    assert verdict(one(9.8, 0.1, kind="identity"), 9.9) == "replicates"
+    assert verdict(one(320, 0, kind="fact"), 318) == "does not replicate"
+
+
+@pytest.mark.parametrize("ends", [(np.nan, np.nan), (9.9, np.nan), (np.nan, 10.1)])
+def test_an_estimate_without_an_interval_decides_nothing(ends):
+    found = pd.DataFrame({"claim_id": ["c"], "value": [10.0], "low": ends[:1], "high": ends[1:]})
+    out = verdicts(one(), found).iloc[0]
+    assert (out.verdict, out.reason) == ("cannot say", "no interval")
+
+
+def test_what_is_counted_is_a_fact_and_what_a_judge_does_is_a_claim():
+    rows = claims()
+    # One cell of a judge may be exact by accident, a statement about judges never is.
+    assert set(rows.kind[rows.judge != ""]) <= {"claim", "identity"}
+    assert set(rows.kind[rows.chapter.str[:2].isin(["01", "02", "03", "04"])]) <= {
+        "fact", "identity",
+    }  # fmt: skip
+    facts = rows[rows.kind == "fact"].set_index("claim_id")
+    assert {"v2/table-1/hanna", "scoring/table-1/biggen/size", "rulers/3.2/gate"} <= set(
+        facts.index
+    )
+
+
+def test_table_1_and_section_3_3_are_claimed_for_all_four_datasets_of_2506_22316():
+    rows = claims().set_index("claim_id").published
+    table = published("datasets_2506").set_index("dataset")["size"]
+    names = {"BiGGen Bench": "biggen", "FLASK": "flask", "MT Bench": "mt-bench",
+             "Vicuna Bench": "vicuna"}  # fmt: skip
+    assert set(table.index) == set(names)
+    for printed, name in names.items():
+        assert rows[f"scoring/table-1/{name}/size"] == table[printed]
+        assert f"scoring/table-1/{name}/human" in rows
+        assert f"scoring/table-1/{name}/reference" in rows
+    assert rows["scoring/3.3/biggen/prompts"] == 695
+    assert rows["scoring/3.3/flask/prompts"] == 200
+    assert rows["scoring/3.3/flask/rubrics"] == 12
 
 
 def test_what_was_not_measured_cannot_be_said():

@@ -68,6 +68,7 @@ def test_on_mt_bench_the_text_does_not_give_the_prompt(mirror):
 def test_all_carry_a_reference_and_three_scores_by_gpt4(mirror, name):
     items = load(name)
     assert items.reference.notna().all()
+    assert items.reference_5.equals(items.reference)  # it is headed "Score 5"
     assert "human" not in items
     for scores, gold in zip(items.gold_ratings, items.gold, strict=True):
         assert len(scores) == 3

@@ -46,7 +46,7 @@ def of_chapter(stem):
 @pytest.mark.parametrize("stem", [stem for stem in STEMS if len(of_chapter(stem))])
 def test_a_chapter_computes_its_own_claims(stem):
     rows = of_chapter(stem)
-    by_hand = rows[(rows.kind == "claim") & ~rows.recompute.str.startswith("not recomputed: ")]
+    by_hand = rows[(rows.kind != "identity") & ~rows.recompute.str.startswith("not recomputed: ")]
     known = [re.compile(pattern) for pattern in patterns(stem)]
     missing = [c for c in by_hand.claim_id if not any(p.fullmatch(c) for p in known)]
     assert missing == []

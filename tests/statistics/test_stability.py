@@ -144,6 +144,44 @@ def test_reask_is_zero_for_copies_and_measured_for_a_sampling_judge(items):
     assert found.shift_reask == 0
     once = stability(judgments[judgments.ordering_index == 1])
     assert once.flip_rate_reask.isna().all()
+    assert once.flip_rate_excess_reask.isna().all()
+    assert once.reask_reason.tolist() == ["the baseline was asked once"]
+
+
+def test_excess_over_the_re_ask_is_a_paired_difference_with_its_interval(items):
+    hot = rb.plan(items, [rb.fixed(5, 2), rb.descending(5)], reference="none", readout="score",
+                  temperature=1.0)  # fmt: skip
+    judgments = rb.simulate(hot, items, "unbiased")
+    found = stability(judgments).iloc[0]
+    assert found.reask_reason == ""
+    wide = judgments.pivot(
+        index="item_id", columns=["design", "ordering_index"], values="score"
+    ).astype(int)
+    a, b, s = (wide[c] for c in (("fixed", 1), ("fixed", 2), ("descending", 1)))
+    cluster = items.set_index("item_id").cluster_id.reindex(wide.index)
+    for name, distance in (
+        ("flip_rate", lambda x, y: 1.0 * (x != y)), ("mad", lambda x, y: 1.0 * (x - y).abs()),
+    ):  # fmt: skip
+        excess = (distance(s, a) + distance(s, b)) / 2 - distance(a, b)
+        means = excess.groupby(cluster).mean()
+        oracle = stats.ttest_1samp(means, 0)
+        low, high = oracle.confidence_interval(0.95)
+        assert found[f"{name}_excess_reask"] == pytest.approx(excess.mean())
+        assert found[f"{name}_excess_reask_low"] == pytest.approx(low)
+        assert found[f"{name}_excess_reask_high"] == pytest.approx(high)
+        assert found[f"{name}_excess_reask_p"] == pytest.approx(oracle.pvalue)
+
+
+def test_a_judge_that_samples_and_has_no_bias_has_no_excess_over_its_re_ask(items):
+    still = replace(open_profile("unbiased"), wording_noise=0.0, order_noise=0.0,
+                    cluster_order_noise=0.0)  # fmt: skip
+    hot = rb.plan(items, [rb.fixed(5, 2), rb.descending(5)], reference="none", readout="score",
+                  temperature=1.0)  # fmt: skip
+    rows = [stability(rb.simulate(hot, items, still, seed)).iloc[0] for seed in range(40)]
+    assert np.mean([row.flip_rate for row in rows]) > 0.1
+    covered = [row.flip_rate_excess_reask_low <= 0 <= row.flip_rate_excess_reask_high
+               for row in rows]  # fmt: skip
+    assert sum(covered) >= stats.binom.ppf(0.0005, 40, 0.95)
 
 
 def test_every_other_condition_has_a_baseline_of_its_own(items):

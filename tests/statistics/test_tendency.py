@@ -11,7 +11,7 @@ from scipy import stats
 
 import rubricnb as rb
 from rubricnb.judging.profiles import open_profile
-from rubricnb.statistics import gold, reference_pull, score_tendency
+from rubricnb.statistics import gold, reference_pull, score_tendency, tendency_shift
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +47,76 @@ def test_expected_shares_are_mean_probabilities_by_score_not_by_position(items):
     assert row.share_5 == pytest.approx(judgments.probability_1.mean(), rel=1e-5)
     mean = sum(s * row[f"share_{s}"] for s in range(1, 6))
     assert mean == pytest.approx(judgments.expected_score.mean(), rel=1e-5)
+
+
+@pytest.fixture(scope="module")
+def perturbed(items):
+    how = {"reference": "none", "readout": "logprobs"}
+    plans = [
+        rb.plan(items, [rb.fixed(5, 1), rb.descending(5), rb.placebo(5, 3)], **how),
+        rb.plan(items, rb.fixed(5, 1), labels="letter", **how),
+    ]
+    return pd.concat(plans, ignore_index=True).pipe(rb.simulate, items, "letter-strict")
+
+
+def test_shift_of_the_tendency_is_the_distance_of_scipy_and_its_interval_a_jackknife(perturbed):
+    found = tendency_shift(perturbed).set_index(["design", "labels"])
+    base = perturbed[(perturbed.design == "fixed") & (perturbed.labels == "numeric")]
+
+    def distance(part, without=None):
+        kept = [f[f.cluster_id.astype(str) != without] for f in (part, base)]
+        return np.mean([
+            stats.wasserstein_distance(read.score.astype(int), kept[1].score.astype(int))
+            for _, read in kept[0].groupby("ordering_index")
+        ])  # fmt: skip
+
+    sides = dict(list(perturbed.groupby(["design", "labels"], observed=True)))
+    placebo, letters = sides["placebo", "numeric"], sides["fixed", "letter"]
+    for name in (("descending", "numeric"), ("placebo", "numeric"), ("fixed", "letter")):
+        assert found.moved[name] == pytest.approx(distance(sides[name]))
+        assert found.moved_placebo[name] == pytest.approx(distance(placebo))
+    row = found.loc[("fixed", "letter")]
+    clusters = base.cluster_id.astype(str).unique()
+    left = np.array([distance(letters, c) - distance(placebo, c) for c in clusters])
+    n = len(left)
+    half = stats.t.isf(0.025, n - 1) * np.sqrt((n - 1) * left.var())
+    whole = distance(letters) - distance(placebo)
+    assert row.moved_excess == pytest.approx(whole)
+    assert (row.moved_excess_low, row.moved_excess_high) == pytest.approx(
+        (whole - half, whole + half)
+    )
+    assert row.moved_excess_low > 0.2  # 0.6 points are planted
+    wide = tendency_shift(perturbed, level=0.99).set_index(["design", "labels"])
+    assert wide.moved_excess_high["fixed", "letter"] > row.moved_excess_high
+    assert np.isnan(found.moved_excess["placebo", "numeric"])
+    assert found.reason["placebo", "numeric"] == "this is the placebo"
+
+
+def test_expected_scores_move_by_their_mean_probabilities(perturbed):
+    found = tendency_shift(perturbed, value="expected_score").set_index(["design", "labels"])
+    parts = {
+        name: part[[f"probability_{p}" for p in (1, 2, 3, 4, 5)]].mean().to_numpy()
+        for name, part in perturbed.groupby(["design", "labels"], observed=True)
+    }
+    before, after = parts["fixed", "numeric"], parts["descending", "numeric"][::-1]
+    distance = stats.wasserstein_distance(range(5), range(5), after, before)
+    assert found.moved["descending", "numeric"] == pytest.approx(distance, abs=1e-6)
+
+
+def test_a_shift_that_cannot_be_measured_says_why(perturbed):
+    bare = tendency_shift(perturbed[perturbed.design != "placebo"])
+    assert bare.moved.notna().all()
+    assert bare.moved_excess.isna().all()
+    assert bare.reason.eq("no placebo reads to compare with").all()
+    one = tendency_shift(perturbed[perturbed.cluster_id == perturbed.cluster_id.iloc[0]])
+    assert one.moved_low.isna().all()
+    assert one.reason.str.contains("one cluster").all()
+    lost = perturbed.design == "descending"
+    gone = perturbed.assign(score=perturbed.score.where(~lost), status=perturbed.status.astype(str))
+    row = tendency_shift(gone).set_index("design").loc["descending"]
+    assert row.n_items == 0
+    assert np.isnan(row.moved)
+    assert row.reason == "no item was parsed under both"
 
 
 def test_what_cannot_be_compared_says_why(items, judgments):

@@ -1,0 +1,109 @@
+"""Chapters 13 and 14 in the paper's own protocol, on a file like those it used."""
+
+import re
+
+import pandas as pd
+import pytest
+from endpoint import completion, endpoint
+
+from rubricnb import book
+
+ROOT = book.find_root()
+RUBRIC = {"criteria": "Is it right?"} | {
+    f"score{k}_description": f"Level {k}." for k in range(1, 6)
+}
+SCORES = {"numeric": "12345", "letter": "EDCBA", "roman": ("i", "ii", "iii", "iv", "v")}
+
+
+def rows():
+    return [
+        {
+            "capability": "planning", "task": "travel", "instance_idx": i, "input": f"Plan {i}.",
+            "reference_answer": f"The plan {i}.", "score_rubric": RUBRIC, "model_name": model,
+            "response": f"{model} plans {i}.", "human_score": score,
+        }
+        for i in range(4) for model, score in (("a", 1 + i), ("b", 5))
+    ]  # fmt: skip
+
+
+def judged(payload, headers):
+    """Any judge that reads: its score follows from the prompt, in the prompt's own labels."""
+    prompt = payload["messages"][-1]["content"]
+    labels = "letter" if "letter" in prompt else "roman" if "Roman" in prompt else "numeric"
+    score = SCORES[labels][sum(map(ord, prompt)) % 5]
+    return 200, completion(f"Feedback: so so [RESULT] {score}"), {}
+
+
+@pytest.fixture
+def replication(tmp_path):
+    """Execute a chapter as a replication; returns its glued tables as text, and the prompts."""
+
+    def execute(stem, **more):
+        file = tmp_path / "human_eval.parquet"
+        pd.DataFrame(rows()).to_parquet(file)
+        with endpoint(judged) as (url, received):
+            values = {"dataset": "biggen", "path": str(file), "criterion": "",
+                      "readout": "feedback", "judge": f"openai:m@{url}",
+                      "paper_judge": "GPT-4o"}  # fmt: skip
+            done = book.execute(stem, values | more, root=ROOT, cell_seconds=300)
+        outputs = [o for cell in done.cells for o in cell.get("outputs", [])]
+        assert not any("Warning" in o.text for o in outputs if o.get("name") == "stderr")
+        html = "application/papermill.record/text/html"
+        glued = {
+            o.metadata["scrapbook"]["name"]: re.sub("<.*?>", " ", "".join(o.data[html]))
+            for o in outputs
+            if html in o.get("data", {})
+        }
+        return glued, [payload["messages"][-1]["content"] for payload in received]
+
+    return execute
+
+
+def rubric_first(prompt):
+    return prompt.index("###Score Rubrics:") < prompt.index("###The instruction to evaluate:")
+
+
+def test_tables_3_and_4_are_filled_from_the_papers_own_prompt(replication):
+    glued, prompts = replication("13_score_ids_and_rubric_order")
+    for sentence in ("a letter between", "a Roman numeral between"):
+        asked = [rubric_first(prompt) for prompt in prompts if sentence in prompt]
+        assert len(asked) == 3 * len(rows())  # three orders
+        assert all(asked)
+    found = glued["tab-verdicts"]
+    for cell in ("scores that Letter-Grades flips, %  (GPT-4o, biggen)",
+                 "ρ with people, Roman-Numerals (GPT-4o, biggen)",
+                 "next most frequent score"):  # fmt: skip
+        assert " ".join(cell.split()) in " ".join(found.split())
+    # A hosted judge is really asked again, and that is a column with an interval.
+    assert "minus re-ask" in glued["tab-stability"]
+    assert "a copy" not in glued["tab-stability"]
+
+
+def test_chapter_14_runs_on_a_full_mark_reference_alone(replication):
+    glued, prompts = replication("14_reference_answers")
+    shown = [prompt for prompt in prompts if "###Reference Answer (Score " in prompt]
+    assert len(shown) == 4 * len(rows())  # ascending and descending, numbers and letters
+    assert all(map(rubric_first, shown))
+    found = " ".join(glued["tab-verdicts"].split())
+    assert "scores that Ref-5 flips, % (GPT-4o, biggen)" in found
+    assert "mean absolute deviation under Ref-5 (GPT-4o, biggen)" in found
+
+
+def test_chapter_14_takes_references_that_were_written(replication, tmp_path):
+    first = [f"biggen/planning/travel/{i}/a" for i in range(4)]
+    attempts = pd.DataFrame(
+        [
+            {"item_id": item, "target": k, "text": f"An answer of {k}.", "accepted": True}
+            for item in first for k in (1, 2, 3, 4) if (item, k) != (first[3], 2)
+        ]
+        + [{"item_id": first[3], "target": 2, "text": "No.", "accepted": False}]
+    )  # fmt: skip
+    attempts.to_csv(tmp_path / "references.csv", index=False)
+    glued, prompts = replication(
+        "14_reference_answers", references=str(tmp_path / "references.csv")
+    )
+    # Of the fourth instance the answer of score 2 was not found, so it is left out.
+    assert not any("Plan 3." in prompt for prompt in prompts)
+    assert sum("###Reference Answer (Score 2):" in prompt for prompt in prompts) == 6
+    assert re.findall(r"\b[1-5]\b", glued["tab-pull"])[:1] == ["1"]
+    assert "share of scores 2 with a reference of score 2" in glued["tab-verdicts"]
