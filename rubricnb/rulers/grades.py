@@ -42,9 +42,9 @@ class Grades(NamedTuple):
     decisions
         One row per text and checklist item: trait, item, decision.
     evidence
-        One row per quote: trait, number (from 1 within the text), unit, found_in, status, whether
-        it is ``valid`` evidence (verified, and not a repeat), characters, and the slice of the text
-        (``text``), which goes into no file that is committed.
+        One row per quote: text_id, cluster_id, trait, number (from 1 within the text), unit,
+        found_in, status, whether it is ``valid`` evidence (verified, and not a repeat), characters,
+        and the slice of the text (``text``), which goes into no file that is committed.
     """
 
     scores: pd.DataFrame
@@ -88,7 +88,12 @@ def recorded_grades(judge: str, dataset: str) -> Grades:
             f"no recorded grading of {judge!r} on {dataset!r}; there are: "
             f"{', '.join(there) or 'none'}; grade it with rubricnb.rulers.grade"
         )
-    return Grades(*map(pd.read_parquet, paths))
+    grades = Grades(*map(pd.read_parquet, paths))
+    if "cluster_id" in grades.evidence:
+        return grades
+    clusters = grades.scores.drop_duplicates("text_id").set_index("text_id")["cluster_id"]
+    own = grades.evidence["text_id"].map(clusters)
+    return grades._replace(evidence=grades.evidence.assign(cluster_id=own))
 
 
 def recorded_gradings() -> list[tuple[str, str]]:

@@ -265,6 +265,7 @@ class _Table:
             }
             self.scores.append(item | shared | own)
         key = {"text_id": text_id, **about}
+        cluster = {"cluster_id": case.facts["cluster_id"]}
         self.decisions += [
             key | {"trait": trait, "item": item, "decision": decision}
             for trait, item, decision in outcome.decisions
@@ -274,7 +275,9 @@ class _Table:
             valid = quote.status == "verified" and (trait, quote.unit, quote.text) not in counted
             counted.add((trait, quote.unit, quote.text))
             facts = {"trait": trait, "number": number, "valid": valid}
-            self.evidence.append(key | facts | {"characters": len(quote.text)} | quote._asdict())
+            self.evidence.append(
+                key | cluster | facts | {"characters": len(quote.text)} | quote._asdict()
+            )
 
     def grades(self) -> Grades:
         """Return the frames."""
