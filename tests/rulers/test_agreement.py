@@ -108,7 +108,8 @@ def test_the_interval_of_a_contrast_covers_what_other_essays_and_draws_would_say
     one = [contrast(study, n_draws=1, seed=99) for study in range(100)]
     for prefix in ("", "mae_", "rho_"):
         name = f"{prefix}difference"
-        half = [(c[f"{prefix}high"] - c[f"{prefix}low"]) / 2 for c in studies]
+        ends = [f"{prefix and name + '_'}{end}" for end in ("low", "high")]
+        half = [(c[ends[1]] - c[ends[0]]) / 2 for c in studies]
         truth = np.mean([c[name] for c in studies])
         assert 0.87 <= covered(half, [c[name] for c in one], truth) <= 0.99, name
 
@@ -278,7 +279,8 @@ def test_a_contrast_is_the_difference_of_the_two_kappas_on_the_same_draws():
         expected = own["rulers", "quantile"] - own["dhs", "isotonic"]
         assert found[f"{name}_difference"] == pytest.approx(expected)
         assert found[f"{name}_a"] - found[f"{name}_b"] == pytest.approx(expected)
-        assert found[f"{name}_low"] < found[f"{name}_difference"] < found[f"{name}_high"]
+        low, high = (found[f"{name}_difference_{end}"] for end in ("low", "high"))
+        assert low < found[f"{name}_difference"] < high
     turned = label_contrast(scores, items, *sides[::-1], n_draws=5)
     assert turned["difference"] == pytest.approx(-found["difference"])
     assert turned["low"] == pytest.approx(-found["high"])
