@@ -23,6 +23,7 @@ from rubricnb.rulers.calibration import (
 from rubricnb.statistics._inference import (
     cluster_mean,
     jackknife_se,
+    leave_out_spearman,
     mean_t,
     t_quantile,
 )
@@ -35,6 +36,15 @@ GROUPING = (
     "judge", "dataset", "method", "criterion", "variant", "units", "design", "temperature",
 )  # fmt: skip
 _N_CALIBRATION, _N_DRAWS = 200, 50
+_SUMMED = "dress"  # the dataset whose whole score is a sum
+_MEASURES = (
+    "qwk", "mae", "rho", "sd_ratio", "middle", "middle_human", "middle_excess", "wasserstein",
+)  # fmt: skip
+_CONTRASTED = ("qwk", "mae", "rho", "wasserstein")
+_BOUNDS = {  # those with an interval, and what they can be at the least and at the most
+    "qwk": (-1, 1), "mae": (0, np.inf), "rho": (-1, 1), "sd_ratio": (0, np.inf),
+    "middle_excess": (-1, 1), "wasserstein": (0, np.inf),
+}  # fmt: skip
 
 
 def features(scores: pd.DataFrame, verified: bool = True, mean: bool = False) -> pd.DataFrame:
@@ -172,13 +182,15 @@ def label_agreement(
         One row per group and calibration: ``n_items, n_clusters, n_unscored, n_calibration,
         n_draws``;
 
-        * ``qwk``, ``mae``, each a mean over draws with ``_low, _high``: 95 %, from the cluster
-          jackknife's variance and the variance between draws together (a bootstrap of the test
-          set alone ignores the draw). That is the interval of *one* calibration; for the mean over
-          draws it is too wide rather than too narrow (simulated: it covers 99.5 %).
-          ``qwk_sd_draws``; ``rho`` (Spearman);
+        * ``qwk``, ``mae``, ``rho`` (Spearman), each a mean over draws with ``_low, _high``: 95 %,
+          from the cluster jackknife's variance (of ρ on Fisher's z) and the variance between draws
+          together (a bootstrap of the test set alone ignores the draw). That is the interval of
+          *one* calibration; for the mean over draws it is too wide rather than too narrow
+          (simulated: it covers 99.5 %). ``qwk_sd_draws``;
         * central tendency: ``sd_ratio`` (labels to people's), ``middle`` and ``middle_human``
-          (shares in the middle third of the scale), ``wasserstein`` (in score points);
+          (shares in the middle third of the scale), ``middle_excess``, their difference, and
+          ``wasserstein`` (in score points); but for the two shares with such intervals, which for
+          a distance near 0 are rough;
         * ``reason``: what could not be computed and why.
 
     Raises
@@ -230,16 +242,19 @@ def whole_texts(scores: pd.DataFrame, items: pd.DataFrame) -> tuple[pd.DataFrame
     -------
     tuple of DataFrame
         The scores, each the mean of the text's traits, and the items, each ``human`` the mean over
-        its criteria. ``item_id`` is the text_id, ``criterion`` is ``whole``.
+        its criteria; for DREsS, whose scale is 3 to 15, both times the number of criteria, that
+        is their sums. ``item_id`` is the text_id, ``criterion`` is ``whole``; ``lowest``,
+        ``highest`` and ``step`` of the scores are the scale of the labels.
 
     Notes
     -----
-    arXiv RULERS, §4.2: the holistic score aggregates the traits'.
+    arXiv RULERS, §4.2: the holistic score aggregates the traits'; Table 5 has the scales.
 
     Examples
     --------
     >>> scores = pd.DataFrame({"text_id": "a", "method": "dhs", "criterion": ["x", "y"],
-    ...                        "trait_1": 2, "trait_2": 3, "ungated_1": 2, "ungated_2": 3})
+    ...                        "n_options": 5, "trait_1": 2, "trait_2": 3, "ungated_1": 2,
+    ...                        "ungated_2": 3})
     >>> items = pd.DataFrame({"text_id": "a", "criterion": ["x", "y"], "human": [2.0, 3.0]})
     >>> scored, rated = whole_texts(scores, items)
     >>> scored[["item_id", "score"]].values.tolist(), rated["human"].tolist()
@@ -247,20 +262,24 @@ def whole_texts(scores: pd.DataFrame, items: pd.DataFrame) -> tuple[pd.DataFrame
     """
     reads = [c for c in (*GROUPING, "ordering_index", "replicate") if c in scores]
     names = ["text_id", *(c for c in reads if c != "criterion")]
-    scored = scores.drop_duplicates(names)
+    scored, rated = scores.drop_duplicates(names), items.drop_duplicates("text_id")
+    times, summed = _criteria_summed(scored, items), _criteria_summed(rated, items)
     means = {
-        column: scored.filter(regex=rf"^{family}_\d").mean(axis=1)
+        column: scored.filter(regex=rf"^{family}_\d").mean(axis=1) * times
         for column, family in (("score", "trait"), ("score_ungated", "ungated"))
     }
-    human = items.groupby("text_id", observed=True)["human"].mean()
-    rated = items.drop_duplicates("text_id")
+    scale = {
+        "lowest": times,
+        "highest": times * scored["n_options"],
+        "step": np.where(times > 1, 0.5, 1.0),
+    }
+    by_text = items.groupby("text_id", observed=True)["human"]
+    human = by_text.mean().reindex(rated["text_id"]).to_numpy() * summed
+    rated_whole = (by_text.size() == by_text.count()).reindex(rated["text_id"]).to_numpy()
+    human[(summed > 1) & ~rated_whole] = np.nan  # a sum that lacks something is another number
     return (
-        scored.assign(item_id=scored["text_id"], criterion="whole", **means),
-        rated.assign(
-            item_id=rated["text_id"],
-            criterion="whole",
-            human=human.reindex(rated["text_id"]).to_numpy(),
-        ),
+        scored.assign(item_id=scored["text_id"], criterion="whole", **means, **scale),
+        rated.assign(item_id=rated["text_id"], criterion="whole", human=human),
     )
 
 
@@ -287,8 +306,11 @@ def label_contrast(
     -------
     dict
         ``qwk_a, qwk_b``, ``difference`` (a − b) with ``low, high``: 95 %, from the cluster
-        jackknife of the difference and its variance between draws; ``n_items, n_clusters``;
-        ``reason``. Both sides have the same calibration items in every draw.
+        jackknife of the difference and its variance between draws; the same for ``mae``, ``rho``
+        and ``wasserstein``, as ``mae_a``, ``mae_b``, ``mae_difference``,
+        ``mae_difference_low``, …;
+        ``n_items, n_clusters``; ``reason``. Both sides have the same calibration items in every
+        draw.
 
     Raises
     ------
@@ -312,7 +334,8 @@ def label_contrast(
     (one, _), (other, _) = sides
     common = one.phi.index.intersection(other.phi.index, sort=False)
     sides = [(_of_items(data, common), kind) for data, kind in sides]
-    found, reason = [], ""
+    found: list[dict[str, list[FloatArray]]] = []
+    reason = ""
     for draw in range(n_draws if any(kind != "none" for _, kind in sides) else 1):
         try:
             found.append(_difference(sides, n_calibration, seed + draw))
@@ -320,17 +343,11 @@ def label_contrast(
             reason = str(problem)
             break
     row: dict[str, Any] = {"n_items": len(common), "n_clusters": len(set(sides[0][0].cluster_id))}
-    names = ("qwk_a", "qwk_b", "difference")
-    if not found:
-        return row | dict.fromkeys((*names, "low", "high"), float("nan")) | {"reason": reason}
-    table = np.array(found)
-    means = dict(zip(names, map(float, table[:, :3].mean(axis=0)), strict=True))
-    if np.isnan(means["difference"]):
+    for name in _CONTRASTED:
+        row |= _contrasted(name, [draw[name] for draw in found])
+    if found and np.isnan(row["difference"]):
         reason = "a kappa is not defined: no test item has both labels, or all are equal"
-    between = float(table[:, 2].var(ddof=1)) if len(found) > 1 else 0.0
-    half = t_quantile(int(table[0, 4])) * np.sqrt(table[:, 3].mean() + between)
-    bounds = {"low": means["difference"] - half, "high": means["difference"] + half}
-    return row | means | {name: float(bound) for name, bound in bounds.items()} | {"reason": reason}
+    return row | {"reason": reason}
 
 
 def invariance(scores: pd.DataFrame, by: str | Sequence[str] | None = None) -> pd.DataFrame:
@@ -392,7 +409,7 @@ def invariance(scores: pd.DataFrame, by: str | Sequence[str] | None = None) -> p
 
 
 def verification(evidence: pd.DataFrame, by: str | Sequence[str] | None = None) -> pd.DataFrame:
-    """Share of quotes by what became of them, with intervals over texts.
+    """Share of quotes by what became of them, with intervals over clusters.
 
     Parameters
     ----------
@@ -404,24 +421,25 @@ def verification(evidence: pd.DataFrame, by: str | Sequence[str] | None = None) 
     Returns
     -------
     DataFrame
-        One row per group and status: ``status, share, share_low, share_high, n_quotes, n_texts``.
+        One row per group and status: ``status, share, share_low, share_high, n_quotes, n_texts,
+        n_clusters``.
 
     Examples
     --------
-    >>> evidence = pd.DataFrame({"text_id": ["a", "a", "b", "b"],
+    >>> evidence = pd.DataFrame({"text_id": ["a", "a", "b", "b"], "cluster_id": list("aabb"),
     ...                          "status": ["verified", "not found", "verified", "verified"]})
     >>> verification(evidence, by=[])[["status", "share"]].values.tolist()[0]
     ['verified', 0.75]
     """
     from rubricnb.rulers.evidence import STATUSES
 
-    require(evidence, ["text_id", "status"], "evidence")
+    require(evidence, ["text_id", "cluster_id", "status"], "evidence")
     rows = []
     for key, part in groups(evidence, _names(evidence, by)):
-        text = pd.factorize(part["text_id"])[0]
+        cluster = pd.factorize(part["cluster_id"])[0]
         for status in STATUSES:
             hit = (part["status"] == status).to_numpy(dtype=np.float64)
-            low, high, _, _ = mean_t(hit, text)
+            low, high, _, _ = mean_t(hit, cluster)
             rows.append({
                 **key,
                 "status": status,
@@ -429,7 +447,8 @@ def verification(evidence: pd.DataFrame, by: str | Sequence[str] | None = None) 
                 "share_low": float(np.clip(low, 0, 1)),
                 "share_high": float(np.clip(high, 0, 1)),
                 "n_quotes": len(hit),
-                "n_texts": len(np.unique(text)),
+                "n_texts": part["text_id"].nunique(),
+                "n_clusters": len(np.unique(cluster)),
             })  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -443,7 +462,7 @@ class _Set:
     human: FloatArray
     cluster_id: NDArray[Any]
     cluster: IntArray
-    levels: int
+    scale: FloatArray  # the labels there are, from the lowest to the highest
 
     @cached_property
     def raw(self) -> pd.DataFrame:
@@ -481,9 +500,28 @@ def _sets(
                 rated[keep],
                 cluster_id[keep],
                 np.asarray(pd.factorize(cluster_id[keep])[0], dtype=np.int64),
-                int(part["n_options"].iloc[0]),
+                _scale(part.iloc[0]),
             ),
         )
+
+
+def _scale(row: pd.Series) -> FloatArray:
+    """Labels of a row's scale: its levels, or what `whole_texts` made of them."""
+    lowest, highest, step = (
+        float(row.get(name, default))
+        for name, default in (("lowest", 1), ("highest", row["n_options"]), ("step", 1))
+    )
+    return np.arange(lowest, highest + step / 2, step)
+
+
+def _criteria_summed(rows: pd.DataFrame, items: pd.DataFrame) -> NDArray[np.int64]:
+    """Per row, how many criteria make up a whole score: those of DREsS, else 1 (a mean)."""
+    summed = np.ones(len(rows), dtype=np.int64)
+    if "dataset" in rows:
+        named = (rows["dataset"] == _SUMMED).to_numpy()
+        own = items.loc[items["text_id"].isin(rows.loc[named, "text_id"]), "criterion"]
+        summed[named] = own.nunique()
+    return summed
 
 
 def _drawn(data: _Set, n: int, seed: int) -> NDArray[np.bool_]:
@@ -503,11 +541,10 @@ def _drawn(data: _Set, n: int, seed: int) -> NDArray[np.bool_]:
 
 def _predict(data: _Set, train: NDArray[np.bool_] | None, kind: Calibration) -> FloatArray:
     """A label per item; NaN for calibration items and where there is no score."""
-    levels = np.arange(1, data.levels + 1)
     if train is None:
         out = np.full(len(data.score), np.nan)
         scored = ~np.isnan(data.score)
-        out[scored] = nearest_label(data.score[scored], levels)
+        out[scored] = nearest_label(data.score[scored], data.scale)
         return out
     calibrator, x = _calibrator(data, kind)
     out = np.full(len(data.score), np.nan)
@@ -518,7 +555,7 @@ def _predict(data: _Set, train: NDArray[np.bool_] | None, kind: Calibration) -> 
 def _calibrator(
     data: _Set, kind: Calibration
 ) -> tuple[Calibrator | IsotonicCalibrator, pd.DataFrame]:
-    labels = list(range(1, data.levels + 1))
+    labels = data.scale.tolist()
     if kind == "isotonic":
         return IsotonicCalibrator(labels), data.raw
     return Calibrator(labels), data.phi
@@ -537,7 +574,7 @@ def _agreement(
             reason = str(problem)
             break
         sizes.append(size)
-        found.append(_measured(label[test], data.human[test], data.cluster[test], data.levels))
+        found.append(_measured(label[test], data.human[test], data.cluster[test], data.scale))
     row: dict[str, Any] = {
         "n_items": len(data.human),
         "n_clusters": len(np.unique(data.cluster)),
@@ -566,7 +603,7 @@ def _one_draw(
     else:
         train = _drawn(other, n, seed)
         calibrator, x = _calibrator(other, kind)
-        calibrator.fit(x[train], _rescaled(other.human[train], other.levels, data.levels))
+        calibrator.fit(x[train], _rescaled(other.human[train], other.scale, data.scale))
         label = nearest_label(calibrator.predict(_calibrator(data, kind)[1]), np.unique(data.human))
         test, size = everything, int(train.sum())
     return label, test & ~np.isnan(label), size
@@ -595,12 +632,14 @@ def _of_items(data: _Set, ids: pd.Index) -> _Set:
         data.human[rows],
         cluster_id,
         np.asarray(pd.factorize(cluster_id)[0], dtype=np.int64),
-        data.levels,
+        data.scale,
     )
 
 
-def _difference(sides: list[tuple[_Set, Calibration]], n: int, seed: int) -> list[float]:
-    """Both kappas, their difference, its squared standard error, and the number of clusters."""
+def _difference(
+    sides: list[tuple[_Set, Calibration]], n: int, seed: int
+) -> dict[str, list[FloatArray]]:
+    """Each measure of both sides on the test items of one draw, as `_measured` gives it."""
     first = sides[0][0]
     if all(kind == "none" for _, kind in sides):
         train = np.zeros(len(first.human), bool)
@@ -610,69 +649,104 @@ def _difference(sides: list[tuple[_Set, Calibration]], n: int, seed: int) -> lis
         )
     labels = [_predict(data, None if kind == "none" else train, kind) for data, kind in sides]
     test = ~train & ~np.isnan(labels).any(axis=0)
-    cluster = np.unique(first.cluster[test], return_inverse=True)[1]
-    parts = [by_cluster(kappa_sums(label[test], first.human[test]), cluster) for label in labels]
-    a, b = (float(kappa_of_sums(part.sum(axis=0))) for part in parts)
-    left_out = [kappa_of_sums(part.sum(axis=0) - part) for part in parts]
-    error = jackknife_se(left_out[0] - left_out[1])
-    return [a, b, a - b, float(error**2), float(len(parts[0]))]
+    human, cluster = first.human[test], first.cluster[test]
+    both = [_measured(label[test], human, cluster, first.scale) for label in labels]
+    return {name: [measured[name] for measured in both] for name in _CONTRASTED}
 
 
-def _rescaled(labels: FloatArray, from_levels: int, to_levels: int) -> FloatArray:
-    return 1 + (labels - 1) * (to_levels - 1) / (from_levels - 1)
+def _contrasted(name: str, draws: list[list[FloatArray]]) -> dict[str, float]:
+    """A measure of both sides and its difference with an interval, over draws."""
+    ends = ("difference", "low", "high")
+    if name != "qwk":
+        ends = (f"{name}_difference", f"{name}_difference_low", f"{name}_difference_high")
+    keys = (f"{name}_a", f"{name}_b", *ends)
+    if not draws:
+        return dict.fromkeys(keys, float("nan"))
+    a, b = (float(np.mean([draw[side][0] for draw in draws])) for side in (0, 1))
+    half = _half_width([one - other for one, other in draws])
+    values = (a, b, a - b, a - b - half, a - b + half)
+    return dict(zip(keys, map(float, values), strict=True))
 
 
-_MEASURES = ("qwk", "mae", "rho", "sd_ratio", "middle", "middle_human", "wasserstein")
+def _half_width(draws: list[FloatArray]) -> float:
+    """Half a 95 % interval of one calibration: the variance over clusters and that of draws."""
+    within = float(np.mean([float(jackknife_se(draw[1:])) ** 2 for draw in draws]))
+    between = float(np.var([draw[0] for draw in draws], ddof=1)) if len(draws) > 1 else 0.0
+    return float(t_quantile(len(draws[0]) - 1) * np.sqrt(within + between))
+
+
+def _rescaled(labels: FloatArray, old: FloatArray, new: FloatArray) -> FloatArray:
+    return new[0] + (labels - old[0]) * (new[-1] - new[0]) / (old[-1] - old[0])
 
 
 def _measured(
-    label: FloatArray, human: FloatArray, cluster: IntArray, levels: int
-) -> dict[str, float]:
-    """Every measure on one test set, and the squared standard errors over clusters."""
+    label: FloatArray, human: FloatArray, cluster: IntArray, scale: FloatArray
+) -> dict[str, FloatArray]:
+    """Every measure on one test set, then without each of its clusters: shape (1 + clusters,)."""
+    if not len(label):
+        return dict.fromkeys(_MEASURES, np.full(1, np.nan))
     cluster = np.asarray(np.unique(cluster, return_inverse=True)[1])
-    parts = by_cluster(kappa_sums(label, human), cluster)
+    values = np.unique(np.concatenate([label, human]))
+    given, rated = (side[:, None] == values for side in (label, human))
+    central = _middle(values, scale)
+    columns = (kappa_sums(label, human), np.abs(label - human)[:, None], given, rated)
+    parts = by_cluster(np.concatenate(columns, axis=1, dtype=np.float64), cluster)
     total = parts.sum(axis=0)
-    error = np.abs(label - human)
-    spread = [float(v.std()) if len(v) else float("nan") for v in (label, human)]
-    varied = len(label) > 1 and min(spread) > 0
+    rest = np.concatenate([total[None], total - parts])
+    sums, error, given, rated = np.split(rest, [6, 7, 7 + len(values)], axis=1)
+    n, x, y, xx, yy, _ = sums.T
+    n = np.where(n > 0, n, np.nan)
+    spread = [np.maximum(ss / n - (s / n) ** 2, 0.0) for s, ss in ((x, xx), (y, yy))]
+    known = spread[1] > 1e-12
+    middle, middle_human = ((side[:, central].sum(axis=1)) / n for side in (given, rated))
+    apart = np.abs(np.cumsum(given - rated, axis=1)[:, :-1]) @ np.diff(values) / n
     return {
-        "qwk": float(kappa_of_sums(total)),
-        "qwk_variance": float(jackknife_se(kappa_of_sums(total - parts)) ** 2),
-        "mae": float(error.mean()) if len(error) else float("nan"),
-        "mae_variance": float(cluster_mean(error, cluster)[1] ** 2),
-        "rho": float(stats.spearmanr(label, human).statistic) if varied else float("nan"),
-        "sd_ratio": spread[0] / spread[1] if spread[1] > 0 else float("nan"),
-        "middle": _middle(label, levels),
-        "middle_human": _middle(human, levels),
-        "wasserstein": (
-            float(stats.wasserstein_distance(label, human)) if len(label) else float("nan")
-        ),
-        "n_clusters": len(parts),
+        "qwk": kappa_of_sums(sums),
+        "mae": error[:, 0] / n,
+        "rho": _spearman(label, human, cluster, min(s[0] for s in spread) > 1e-12),
+        "sd_ratio": np.where(known, np.sqrt(spread[0] / np.where(known, spread[1], 1)), np.nan),
+        "middle": middle,
+        "middle_human": middle_human,
+        "middle_excess": middle - middle_human,
+        "wasserstein": apart,
     }
 
 
-def _middle(labels: FloatArray, levels: int) -> float:
-    """Share of the labels in the middle third of the scale."""
-    place = (labels - 1) / (levels - 1)
-    return float((np.abs(place - 0.5) <= 1 / 6 + 1e-9).mean()) if len(labels) else float("nan")
+def _spearman(label: FloatArray, human: FloatArray, cluster: IntArray, varied: bool) -> FloatArray:
+    if not varied:
+        return np.full(int(cluster.max()) + 2, np.nan)
+    rho = np.corrcoef(stats.rankdata(label), stats.rankdata(human))[0, 1]  # spearmanr is slow
+    return np.concatenate([[rho], leave_out_spearman(label, human, cluster)])
 
 
-def _over_draws(found: list[dict[str, float]]) -> dict[str, float]:
+def _middle(labels: FloatArray, scale: FloatArray) -> NDArray[np.bool_]:
+    """Which labels lie in the middle third of the scale."""
+    place = (labels - scale[0]) / (scale[-1] - scale[0])
+    return np.asarray(np.abs(place - 0.5) <= 1 / 6 + 1e-9)
+
+
+def _over_draws(found: list[dict[str, FloatArray]]) -> dict[str, float]:
+    ends = [f"{name}_{end}" for name in _BOUNDS for end in ("low", "high")]
     if not found:
-        empty = dict.fromkeys(_MEASURES, float("nan"))
-        bounds = ("qwk_low", "qwk_high", "qwk_sd_draws", "mae_low", "mae_high")
-        return empty | dict.fromkeys(bounds, float("nan"))
-    mean = {name: float(np.mean([f[name] for f in found])) for name in _MEASURES}
-    half = {}
-    for name in ("qwk", "mae"):
-        within = float(np.mean([f[f"{name}_variance"] for f in found]))
-        between = float(np.var([f[name] for f in found], ddof=1)) if len(found) > 1 else 0.0
-        half[name] = t_quantile(int(found[0]["n_clusters"])) * np.sqrt(within + between)
-        half[f"{name}_sd"] = np.sqrt(between)
-    return mean | {
-        "qwk_low": mean["qwk"] - half["qwk"],
-        "qwk_high": min(mean["qwk"] + half["qwk"], 1.0),
-        "qwk_sd_draws": float(half["qwk_sd"]),
-        "mae_low": max(mean["mae"] - half["mae"], 0.0),
-        "mae_high": mean["mae"] + half["mae"],
-    }
+        return dict.fromkeys((*_MEASURES, *ends, "qwk_sd_draws"), float("nan"))
+    row = {name: float(np.mean([f[name][0] for f in found])) for name in _MEASURES}
+    for name, (least, most) in _BOUNDS.items():
+        draws = [f[name] for f in found]
+        middle = row[name]
+        if name == "rho":
+            draws, middle = [_fisher(draw) for draw in draws], float(_fisher(np.array(middle)))
+        half = _half_width(draws)
+        low, high = middle - half, middle + half
+        if name == "rho":
+            low, high = np.tanh(low), np.tanh(high)
+        row[f"{name}_low"], row[f"{name}_high"] = (
+            float(np.clip(end, least, most)) for end in (low, high)
+        )
+    spread = np.std([f["qwk"][0] for f in found], ddof=1) if len(found) > 1 else 0.0
+    return row | {"qwk_sd_draws": float(spread)}
+
+
+def _fisher(rho: FloatArray) -> FloatArray:
+    """Fisher's z; NaN where it is infinite."""
+    inside = np.abs(rho) < 1
+    return np.where(inside, np.arctanh(np.where(inside, rho, 0.0)), np.nan)

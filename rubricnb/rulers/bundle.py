@@ -29,6 +29,7 @@ PARSER = 1
 
 VARIANTS = ("standard", "criteria-reversed", "levels-reversed", "paraphrased")
 _BUNDLED = Path(__file__).parent / "bundles"
+_SHARED = {"asap-2.0": "asap-2"}  # dataset → the bundle of another that grades it too
 _QUOTE_CHARACTERS, _REASON_CHARACTERS = 120, 100  # a small judge would not find an end
 _MESSAGE_CHARACTERS = 90
 
@@ -228,7 +229,8 @@ def load_bundle(name: str | Path, locked: bool = True) -> Bundle:
     ----------
     name
         One of ours (``minibench``, ``hanna``, ``summeval``, ``asap-2``, each also with
-        ``-paraphrased``), or the path of a JSON file.
+        ``-paraphrased``; ``asap-7``, ``asap-8``), or the path of a JSON file. ``asap-2.0`` is
+        graded by ``asap-2``: the same scale, and a rubric of the same kind.
     locked
         False: read a file that has no lock yet, to review and `save` it.
 
@@ -502,6 +504,7 @@ def _path(name: str | Path) -> Path:
         if not path.is_file():
             raise ValueError(f"there is no bundle {path}: give the path of a JSON file")
         return path
+    name = _SHARED.get(str(name), name)
     ours = sorted(p.stem for p in _BUNDLED.glob("*.json") if not p.stem.endswith(".lock"))
     if str(name) not in ours:
         raise ValueError(

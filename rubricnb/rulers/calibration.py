@@ -88,7 +88,8 @@ class _LabelMap(BaseEstimator):
     @property
     def missing_labels_(self) -> list[float]:
         """Labels of the scale that no calibration item has; they cannot be predicted."""
-        return [float(s) for s in self.labels or () if s not in self.labels_]
+        scale = () if self.labels is None else self.labels
+        return [float(s) for s in scale if s not in self.labels_]
 
     @property
     def note_(self) -> str:
@@ -106,7 +107,12 @@ class _LabelMap(BaseEstimator):
             for name, value in vars(self).items()
             if name.endswith("_")
         }
-        content = {"class": type(self).__name__, "params": self.get_params(), "fitted": fitted}
+        # Ranges and arrays are sequences too, but not to JSON.
+        params = {
+            name: None if value is None else np.asarray(value).tolist()
+            for name, value in self.get_params().items()
+        }
+        content = {"class": type(self).__name__, "params": params, "fitted": fitted}
         path.write_text(json.dumps(content, default=float, indent=1) + "\n", encoding="utf-8")
         return path
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from rubricnb.judging.results import results_folder, slug_of
@@ -16,6 +18,7 @@ _REPEATED = (
     "dataset", "candidate", "criterion", "judge", "source", "method", "lock", "design", "ordering",
     "variant", "units", "status", "trait", "item",
 )  # fmt: skip
+_READ = ("text_id", "ordering_index", "ordering", "replicate")
 
 
 class Grades(NamedTuple):
@@ -39,9 +42,9 @@ class Grades(NamedTuple):
     decisions
         One row per text and checklist item: trait, item, decision.
     evidence
-        One row per quote: trait, number (from 1 within the text), unit, found_in, status, whether
-        it is ``valid`` evidence (verified, and not a repeat), characters, and the slice of the text
-        (``text``), which goes into no file that is committed.
+        One row per quote: text_id, cluster_id, trait, number (from 1 within the text), unit,
+        found_in, status, whether it is ``valid`` evidence (verified, and not a repeat), characters,
+        and the slice of the text (``text``), which goes into no file that is committed.
     """
 
     scores: pd.DataFrame
@@ -85,7 +88,12 @@ def recorded_grades(judge: str, dataset: str) -> Grades:
             f"no recorded grading of {judge!r} on {dataset!r}; there are: "
             f"{', '.join(there) or 'none'}; grade it with rubricnb.rulers.grade"
         )
-    return Grades(*map(pd.read_parquet, paths))
+    grades = Grades(*map(pd.read_parquet, paths))
+    if "cluster_id" in grades.evidence:
+        return grades
+    clusters = grades.scores.drop_duplicates("text_id").set_index("text_id")["cluster_id"]
+    own = grades.evidence["text_id"].map(clusters)
+    return grades._replace(evidence=grades.evidence.assign(cluster_id=own))
 
 
 def recorded_gradings() -> list[tuple[str, str]]:
@@ -101,6 +109,38 @@ def recorded_gradings() -> list[tuple[str, str]]:
     return [(path.parent.name, path.name.removesuffix(end)) for path in paths]
 
 
+def reads_of(
+    bundle: Bundle, design: Design | None, text_id: str, seed: int, replicates: int
+) -> Iterator[tuple[int, tuple[int, ...], int]]:
+    """Yield how a text is read: the number of an ordering, the levels in it, the replicate.
+
+    Examples
+    --------
+    >>> from rubricnb.rulers import load_bundle
+    >>> list(reads_of(load_bundle("minibench"), None, "any", seed=0, replicates=2))
+    [(1, (5, 4, 3, 2, 1), 1), (1, (5, 4, 3, 2, 1), 2)]
+    """
+    own = tuple(score for score, _ in bundle.traits[0].levels)
+    rows = [own] if design is None else design.orderings(text_id, seed)
+    seen: Counter[tuple[int, ...]] = Counter()
+    for index, row in enumerate(rows, start=1):
+        order = tuple(map(int, row))
+        for _ in range(replicates):
+            seen[order] += 1
+            yield index, order, seen[order]
+
+
+def as_text(order: Sequence[int]) -> str:
+    """Write an ordering as the column ``ordering`` does.
+
+    Examples
+    --------
+    >>> as_text((5, 4, 3, 2, 1))
+    '5-4-3-2-1'
+    """
+    return "-".join(map(str, order))
+
+
 def recorded_part(
     items: pd.DataFrame,
     bundle: Bundle,
@@ -109,14 +149,17 @@ def recorded_part(
     design: Design | None = None,
     replicates: int = 1,
     temperature: float = 0.0,
+    seed: int = 0,
 ) -> Grades | None:
     """Return what is recorded of a grading: the texts that are recorded whole. None: nothing is.
 
-    A recording counts if it was made with this very bundle, which its lock tells.
+    A read counts if it was made under the same ordering of the levels and with this very bundle.
+    RULERS' scores carry its lock. Those of other methods do not: they count if all of RULERS'
+    recorded scores of the same variant and units have locks of this bundle.
 
     Parameters
     ----------
-    items, bundle, judge, method, design, replicates, temperature
+    items, bundle, judge, method, design, replicates, temperature, seed
         As in `grade`; one method.
 
     Examples
@@ -134,16 +177,24 @@ def recorded_part(
         "units": bundle.units,
         "temperature": temperature,
     }
-    reads = replicates * (design.k if design else 1)
+    reads = pd.DataFrame(
+        [
+            (text_id, index, as_text(order), replicate)
+            for text_id in items["text_id"].astype(str).unique()
+            for index, order, replicate in reads_of(bundle, design, text_id, seed, replicates)
+        ],
+        columns=list(_READ),
+    )
     found = []
     for dataset in items["dataset"].unique():
         try:
             grades = recorded_grades(judge, str(dataset))
         except FileNotFoundError:
             continue
-        locks = grades.scores.loc[grades.scores["method"] == "rulers", "lock"]
-        if bundle.lock[:12] in set(locks.astype(str)):
-            found.append(_of_condition(grades, items, condition, replicates, reads))
+        others = _texts_of_others(grades.scores, bundle, method)
+        if others is not None:
+            asked = reads[~reads["text_id"].isin(others)]
+            found.append(_of_condition(grades, items, condition, asked))
     return joined(found) if any(len(grades.scores) for grades in found) else None
 
 
@@ -175,19 +226,40 @@ def _under_each_other(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     return with_categories(pd.concat(filled, ignore_index=True))
 
 
+def _texts_of_others(scores: pd.DataFrame, bundle: Bundle, method: str) -> set[str] | None:
+    """Texts whose recorded scores are another bundle's; None: it cannot be told, or all may be."""
+    same = (scores["variant"] == bundle.variant) & (scores["units"] == bundle.units)
+    locked = scores[same & (scores["method"] == "rulers")].astype({"ordering": str, "lock": str})
+    own = {ordering: _lock_in(bundle, ordering) for ordering in locked["ordering"].unique()}
+    differs = locked["lock"] != locked["ordering"].map(own)
+    if not len(locked) or (method != "rulers" and differs.any()):
+        return None
+    return set(locked.loc[differs, "text_id"])
+
+
+def _lock_in(bundle: Bundle, ordering: str) -> str:
+    """The bundle's lock with its levels in this ordering; empty: it has other levels."""
+    order = [int(score) for score in ordering.split("-")]
+    if sorted(order) != list(range(1, bundle.levels + 1)):
+        return ""
+    return bundle.arranged(levels=order).lock[:12]
+
+
 def _of_condition(
-    grades: Grades, items: pd.DataFrame, condition: dict[str, Any], replicates: int, reads: int
+    grades: Grades, items: pd.DataFrame, condition: dict[str, Any], reads: pd.DataFrame
 ) -> Grades:
-    scores, decisions, evidence = (_rows(frame, condition, replicates) for frame in grades)
+    scores, decisions, evidence = (_rows(frame, condition, reads) for frame in grades)
     scores = scores[scores["item_id"].isin(items["item_id"])]
-    counts = scores.groupby("item_id", observed=True).size().reindex(items["item_id"])
-    short = items.loc[(counts != reads).to_numpy(), "text_id"]
+    counts = scores.groupby("item_id", observed=True).size().reindex(items["item_id"], fill_value=0)
+    wanted = items["text_id"].astype(str).map(reads["text_id"].value_counts()).fillna(-1)
+    short = items.loc[(counts.to_numpy() != wanted.to_numpy()), "text_id"]
     texts = set(items["text_id"]) - set(short)
     return Grades(*(f[f["text_id"].isin(texts)] for f in (scores, decisions, evidence)))
 
 
-def _rows(frame: pd.DataFrame, condition: dict[str, Any], replicates: int) -> pd.DataFrame:
-    rows = frame["replicate"] <= replicates
+def _rows(frame: pd.DataFrame, condition: dict[str, Any], reads: pd.DataFrame) -> pd.DataFrame:
+    rows = np.ones(len(frame), bool)
     for column, value in condition.items():
-        rows &= frame[column] == value
-    return frame[rows]
+        rows &= (frame[column] == value).to_numpy()
+    of_reads = [frame[c].astype(reads[c].dtype) for c in _READ]
+    return frame[rows & pd.MultiIndex.from_arrays(of_reads).isin(pd.MultiIndex.from_frame(reads))]

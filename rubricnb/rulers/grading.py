@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -21,7 +20,14 @@ from rubricnb.permutation import Design
 from rubricnb.prompts import inert
 from rubricnb.rulers.bundle import Bundle
 from rubricnb.rulers.compile import Criteria, criteria_of
-from rubricnb.rulers.grades import Grades, joined, recorded_part, with_categories
+from rubricnb.rulers.grades import (
+    Grades,
+    as_text,
+    joined,
+    reads_of,
+    recorded_part,
+    with_categories,
+)
 from rubricnb.rulers.methods import METHODS, Case, Outcome
 
 _FACTS = ("dataset", "text_id", "group_id", "cluster_id", "candidate", "criterion")
@@ -113,7 +119,7 @@ def grade(
     for name in names:
         rest = frozenset(items["text_id"])
         if not (fresh or of_another_seed):
-            known = recorded_part(items, bundle, judge, name, **case)
+            known = recorded_part(items, bundle, judge, name, **case, seed=seed)
             if known is not None:
                 parts.append(known)
                 rest -= set(known.scores["text_id"])
@@ -179,51 +185,41 @@ def _cases(
     for text_id, rows in items.groupby("text_id", sort=False, observed=True):
         first, used = rows.iloc[0], tuple(rows["rubric_id"].unique())
         qualities = _qualities(rows, bundle.levels)
-        seen: Counter[tuple[int, ...]] = Counter()
-        for index, order in enumerate(_orders(bundle, design, str(text_id), seed), start=1):
+        reads = reads_of(bundle, design, str(text_id), seed, replicates)
+        for index, order, replicate in reads:
             if order not in arranged:
                 arranged[order] = bundle.arranged(levels=order)
             if (used, order) not in criteria:
                 own = items.rubrics[items.rubrics["rubric_id"].isin(used)]
                 criteria[used, order] = _criteria(own, arranged[order])
-            for _ in range(replicates):
-                seen[order] += 1
-                case = Case(
-                    arranged[order],
-                    criteria[used, order],
-                    inert(first.instruction),
-                    inert(first.response),
-                    facts={
-                        "item_id": str(text_id),
-                        "text_id": str(text_id),
-                        "cluster_id": str(first.cluster_id),
-                        "replicate": seen[order],
-                        "temperature": temperature,
-                        "seed": seed + seen[order] - 1,
-                        "group": str(text_id),
-                    },
-                    qualities=qualities,
-                )
-                yield (
-                    case,
-                    {
-                        "design": design.name if design else "single",
-                        "ordering_index": index,
-                        "ordering": "-".join(map(str, order)),
-                        "variant": bundle.variant,
-                        "units": bundle.units,
-                        "replicate": seen[order],
-                        "temperature": temperature,
-                    },
-                )
-
-
-def _orders(
-    bundle: Bundle, design: Design | None, text_id: str, seed: int
-) -> list[tuple[int, ...]]:
-    if design is None:
-        return [tuple(s for s, _ in bundle.traits[0].levels)]
-    return [tuple(map(int, row)) for row in design.orderings(text_id, seed)]
+            case = Case(
+                arranged[order],
+                criteria[used, order],
+                inert(first.instruction),
+                inert(first.response),
+                facts={
+                    "item_id": str(text_id),
+                    "text_id": str(text_id),
+                    "cluster_id": str(first.cluster_id),
+                    "replicate": replicate,
+                    "temperature": temperature,
+                    "seed": seed + replicate - 1,
+                    "group": str(text_id),
+                },
+                qualities=qualities,
+            )
+            yield (
+                case,
+                {
+                    "design": design.name if design else "single",
+                    "ordering_index": index,
+                    "ordering": as_text(order),
+                    "variant": bundle.variant,
+                    "units": bundle.units,
+                    "replicate": replicate,
+                    "temperature": temperature,
+                },
+            )
 
 
 def _criteria(rubrics: pd.DataFrame, bundle: Bundle) -> Criteria:
@@ -269,6 +265,7 @@ class _Table:
             }
             self.scores.append(item | shared | own)
         key = {"text_id": text_id, **about}
+        cluster = {"cluster_id": case.facts["cluster_id"]}
         self.decisions += [
             key | {"trait": trait, "item": item, "decision": decision}
             for trait, item, decision in outcome.decisions
@@ -278,7 +275,9 @@ class _Table:
             valid = quote.status == "verified" and (trait, quote.unit, quote.text) not in counted
             counted.add((trait, quote.unit, quote.text))
             facts = {"trait": trait, "number": number, "valid": valid}
-            self.evidence.append(key | facts | {"characters": len(quote.text)} | quote._asdict())
+            self.evidence.append(
+                key | cluster | facts | {"characters": len(quote.text)} | quote._asdict()
+            )
 
     def grades(self) -> Grades:
         """Return the frames."""

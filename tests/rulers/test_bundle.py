@@ -2,12 +2,15 @@
 
 import json
 from dataclasses import replace
+from hashlib import sha256
 
 import pytest
 
 import rubricnb.rulers.bundle as module
+from rubricnb.data.rubrics import bundled_rubrics
 from rubricnb.rulers import CheckItem, LockError, load_bundle
 from rubricnb.rulers.bundle import answer_schema, first_problem, read_bundle
+from rubricnb.rulers.methods import Case, _score_request
 
 OURS = ["minibench", "hanna", "summeval", "asap-2"]
 
@@ -45,10 +48,27 @@ def test_a_paraphrase_says_the_same_in_other_words(name):
     assert one.lock != other.lock
 
 
+@pytest.mark.parametrize("name", ["asap-7", "asap-8"])
+def test_the_bundles_of_stories_are_locked_and_in_the_rubrics_words(name):
+    rubrics = bundled_rubrics("asap")
+    bundle = load_bundle(name)
+    own = rubrics[rubrics.rubric_id.astype(str).str.startswith(f"{name}-")]
+    assert [t.name for t in bundle.traits] == list(own.criterion.unique())
+    for trait in bundle.traits:
+        levels = own[own.criterion == trait.name].sort_values("score", ascending=False)
+        assert trait.definition == levels.definition.iloc[0]
+        assert list(trait.levels) == list(zip(levels.score, levels.description, strict=True))
+        assert len(bundle.of_trait(trait)) >= 3
+    with pytest.raises(ValueError, match=r"no bundle 'asap-[78]-paraphrased'"):
+        bundle.in_variant("paraphrased")
+
+
+def test_essays_of_the_second_release_are_graded_by_the_bundle_of_the_first():
+    assert load_bundle("asap-2.0") == load_bundle("asap-2")
+
+
 @pytest.mark.parametrize("name", ["minibench", "hanna", "summeval"])
 def test_the_levels_are_those_of_the_rubric(name):
-    from rubricnb.data.rubrics import bundled_rubrics
-
     rubrics = bundled_rubrics(name)
     for variant in ("standard", "paraphrased"):
         for trait in load_bundle(name).in_variant(variant).traits:
@@ -124,6 +144,27 @@ def test_everything_that_the_judge_reads_is_in_the_lock(bundle):
     ]
     locks = {bundle.lock, *(other.lock for other in changed)}
     assert len(locks) == len(changed) + 1
+
+
+PROMPTS = {
+    "f0e581569a47": "128ee8d4a49f",
+    "05eb7917777a": "4fd1c2500598",
+}
+"""First digits of a lock → those of the SHA-256 of the prompt that a probe text gets under it."""
+
+
+@pytest.mark.parametrize("name", ["minibench", "asap-2"])
+def test_a_lock_stands_for_one_prompt(name):
+    """How the parts are laid out in the prompt is no part of the lock: a change is seen here.
+
+    Should this fail, recorded scores belong to another prompt under the same lock. Raise PARSER,
+    which changes every lock, or take the change back.
+    """
+    bundle = load_bundle(name)
+    case = Case(bundle, {}, "What is asked?", "A probe “text”. It has two sentences.")
+    (message,) = _score_request(case).messages
+    digits = sha256(message.content.encode()).hexdigest()[:12]
+    assert PROMPTS[bundle.lock[:12]] == digits
 
 
 def test_variants_change_the_order_and_nothing_else(bundle):

@@ -143,14 +143,15 @@ def test_items_of_the_calibration_are_refused_also_after_loading(tmp_path):
     assert "essay" not in (tmp_path / "map.json").read_text()
 
 
+@pytest.mark.parametrize("labels", [list(range(1, 7)), range(1, 7), SCALE, None])
 @pytest.mark.parametrize("kind", [Calibrator, IsotonicCalibrator])
-def test_a_saved_calibrator_predicts_the_same(tmp_path, kind):
+def test_a_saved_calibrator_predicts_the_same(tmp_path, kind, labels):
     x, y = essays(np.random.default_rng(0), 90)
-    calibrator = kind(labels=SCALE.tolist()).fit(x[:60], y[:60])
+    calibrator = kind(labels=labels).fit(x[:60], y[:60])
     again = kind.load(calibrator.save(tmp_path / "map.json"))
     np.testing.assert_array_equal(calibrator.predict(x[60:]), again.predict(x[60:]))
-    assert {k: list(v) for k, v in again.get_params().items()} == {
-        k: list(v) for k, v in calibrator.get_params().items()
+    assert {k: v and list(v) for k, v in again.get_params().items()} == {
+        k: None if v is None else list(v) for k, v in calibrator.get_params().items()
     }
     assert again.note_ == calibrator.note_
     other = IsotonicCalibrator if kind is Calibrator else Calibrator

@@ -7,6 +7,7 @@ import pytest
 
 import rubricnb as rb
 from rubricnb.rulers import SimulatedGrader, grade, load_bundle, record_gradings
+from rubricnb.rulers.grades import recorded_part
 
 STUDY = """
 judges: [{spec: "simulated:grader", model: a simulated grader, licence: none}]
@@ -88,3 +89,55 @@ def test_replicates_and_designs_come_back_whole(recorded):
     assert [sources(g) for g in (again, fewer, turned)] == [{"recorded"}] * 3
     assert [len(g.scores) for g in (again, fewer, turned)] == [18, 12, 60]
     assert set(fewer.scores.replicate) == {1, 2}
+
+
+ORDERS = """
+judges: [{spec: "simulated:grader", model: a simulated grader, licence: none}]
+gradings:
+  - {dataset: minibench, n_items: 6, methods: [rulers, dhs]}
+  - {dataset: minibench, n_items: 6, methods: [rulers, dhs], design: "balanced(5)"}
+  - {dataset: minibench, n_items: 6, methods: [rulers], design: "shuffled(5, 4)"}
+  - {dataset: minibench, n_items: 6, methods: [dhs], design: "fixed(5, 3)"}
+"""
+
+
+@pytest.fixture
+def recorded_orders(recorded, tmp_path):
+    (tmp_path / "params" / "rulers.yml").write_text(ORDERS)
+    record_gradings(store=":memory:")
+
+
+SIX = rb.load("minibench", n_items=6)
+
+
+@pytest.mark.parametrize("method", ["rulers", "dhs"])
+def test_an_order_that_was_not_recorded_by_itself_is_asked(recorded_orders, method):
+    """The lock of 1→5 stands among those of the design; the single reads were made under 5→1."""
+    turned = BUNDLE.arranged(levels=[1, 2, 3, 4, 5])
+    found = graded(SIX, turned, method)
+    assert sources(found) == {"simulated"}
+    assert set(found.scores.ordering) == {"1-2-3-4-5"}
+    assert sources(graded(SIX, BUNDLE, method)) == {"recorded"}
+
+
+def test_shuffled_orders_of_another_seed_are_asked(recorded_orders):
+    design = rb.shuffled(5, 4)
+    same, other = (graded(SIX, design=design, seed=seed) for seed in (0, 7))
+    assert [sources(g) for g in (same, other)] == [{"recorded"}, {"simulated"}]
+    for text, rows in other.scores.groupby("text_id", observed=True):
+        drawn = ["-".join(map(str, order)) for order in design.orderings(text, 7)]
+        assert rows.drop_duplicates("ordering_index").ordering.tolist() == drawn
+
+
+def test_an_order_that_a_design_repeats_comes_back_with_all_its_replicates(recorded_orders):
+    found = graded(SIX, methods="dhs", design=rb.fixed(5, 3))
+    assert sources(found) == {"recorded"}
+    assert sorted(found.scores.replicate.unique()) == [1, 2, 3]
+
+
+def test_baselines_beside_another_bundle_are_asked(recorded_orders):
+    """They carry no lock of their own, so what they were graded with must be beyond doubt."""
+    other = BUNDLE.arranged(criteria=[3, 1, 2])
+    assert sources(graded(SIX, other, "dhs")) == {"simulated"}
+    six_levels = load_bundle("asap-2")
+    assert recorded_part(SIX, six_levels, SPEC, "dhs") is None

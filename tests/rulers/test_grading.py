@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rubricnb as rb
+from rubricnb.data.rubrics import bundled_rubrics
 from rubricnb.judging.contract import Reply
 from rubricnb.rulers import SimulatedGrader, gate_threshold, grade, load_bundle, score
 from rubricnb.rulers.methods import METHODS
@@ -323,6 +324,25 @@ def test_a_holistic_criterion_gets_the_mean_of_the_traits():
         traits = rows[[f"trait_{k}" for k in (1, 2, 3, 4)]]
         expected = traits.iloc[:, 0] if method == "dhs" else traits.mean(axis=1)
         pd.testing.assert_series_equal(rows.score, expected, check_names=False, check_dtype=False)
+
+
+@pytest.mark.parametrize(("name", "n_traits", "levels"), [("asap-7", 4, 4), ("asap-8", 6, 6)])
+def test_essays_that_are_rated_by_traits_are_graded_by_traits(name, n_traits, levels):
+    rubrics = bundled_rubrics("asap")
+    rubrics = rubrics[rubrics.rubric_id.astype(str).str.startswith(f"{name}-")]
+    ids = rubrics.drop_duplicates("criterion")
+    texts = ITEMS.drop_duplicates("text_id").head(3)
+    texts = texts.assign(human=texts.human.clip(upper=levels))
+    rows = [
+        texts.assign(criterion=c, rubric_id=i, item_id=[f"{t}/{c}" for t in texts.text_id])
+        for c, i in zip(ids.criterion.astype(str), ids.rubric_id.astype(str), strict=True)
+    ]
+    items = rb.data.check_items(pd.DataFrame(pd.concat(rows, ignore_index=True)), rubrics)
+    scores = grade(items, load_bundle(name), SimulatedGrader(), ["rulers", "dhs", "mts"],
+                   store=":memory:").scores  # fmt: skip
+    assert len(scores) == 3 * 3 * n_traits
+    assert scores.score.between(1, levels).all()
+    assert (scores.status == "ok").all()
 
 
 def test_bad_arguments_are_named():

@@ -38,6 +38,8 @@ def test_what_is_recorded_comes_back_without_any_text(clone):
     }
     assert set(found.scores.source) == {"recorded"}
     assert "text" not in found.evidence
+    clusters = found.scores.groupby("text_id").cluster_id.first()
+    assert (found.evidence.cluster_id == found.evidence.text_id.map(clusters)).all()
     texts = rb.load("minibench", n_items=30).response
     for path in folder.glob("*.parquet"):
         written = pd.read_parquet(path).astype(str)
@@ -52,6 +54,12 @@ def test_a_recording_is_no_run_of_judgments(clone):
     record_gradings(store=clone / "store.sqlite")
     with pytest.raises(FileNotFoundError, match="no recorded run"):
         rb.recorded("simulated:grader", "minibench")
+
+
+def test_quotes_recorded_without_their_cluster_get_that_of_their_text():
+    found = recorded_grades("smollm2-135m-instruct-embedded", "minibench")
+    clusters = found.scores.groupby("text_id").cluster_id.first()
+    assert (found.evidence.cluster_id == found.evidence.text_id.map(clusters)).all()
 
 
 def test_an_unknown_entry_is_named(clone):
