@@ -18,7 +18,7 @@ from endpoint import completion, endpoint
 import rubricnb as rb
 from rubricnb.judging.contract import Message, Request
 from rubricnb.judging.openai import JudgeError, _retry_after
-from rubricnb.judging.run import ask
+from rubricnb.judging.run import RunInterrupted, ask
 
 GOOD = completion("Fine. [RESULT] 2", tops=[("[RESULT]", {}), (" 2", {" 2": 0.7, " 1": 0.2})])
 ODD = "\ud83e\udd80\u0000\u202e \ud800 é́ [RESULT] 2"
@@ -423,6 +423,17 @@ def test_a_schema_is_sent_without_what_strict_mode_refuses(server, finish, tmp_p
         schema["properties"]["maxLength"]["items"] = bare
         schema["properties"]["why"] = bare | {"enum": ["maxLength"]}
     assert sent == schema
+
+
+@pytest.mark.parametrize("concurrency", [1, 64])
+def test_max_cost_holds_for_long_thoughts_and_many_calls_at_once(concurrency, plan, tmp_path):
+    long = GOOD | {"usage": {"prompt_tokens": 1000, "completion_tokens": 8000}}
+    with endpoint(lambda p, h: fault(200, long)) as (url, received):
+        judge = rb.open_judge(f"openai:gpt-5@{url}", concurrency=concurrency, check_model=False)
+        with pytest.raises(RunInterrupted, match=r"stopped at \$1\.9.* max_cost=\$2\.00 allows"):
+            rb.run(plan, judge, tmp_path / "s.sqlite", max_cost=2, price=(1.25, 0.125, 10))
+        judge.close()
+    assert len(received) == 24  # of 8.1 cents
 
 
 def test_what_is_under_way_when_the_run_must_stop_is_kept(plan, tmp_path):
