@@ -58,6 +58,7 @@ def run(
     max_calls: int | None = None,
     max_cost: float | None = None,
     price: tuple[float, float, float] | None = None,
+    budget: Budget | None = None,
 ) -> pd.DataFrame:
     """Ask a judge, and read its answers.
 
@@ -85,6 +86,9 @@ def run(
         cost beyond so many US dollars.
     price
         US dollars per million tokens: input, cached input, output. Default: as in `estimate`.
+    budget
+        An allowance for several runs together, instead of the three before; it knows the judge
+        (`Budget.turn_to`).
 
     Returns
     -------
@@ -128,7 +132,7 @@ def run(
                 stack.callback(judge.close)
             if not isinstance(store, Store):
                 store = stack.enter_context(Store(store))
-            budget = _budget(judge, max_calls, max_cost, price)
+            budget = budget or _budget(judge, max_calls, max_cost, price)
             rows = _Rows(to_ask, judge) if collect else None
             asking = _Asking(
                 lambda: rendered(to_ask, judge, force_replicates, walked=True),
@@ -195,6 +199,7 @@ def ask(
     max_calls: int | None = None,
     max_cost: float | None = None,
     price: tuple[float, float, float] | None = None,
+    budget: Budget | None = None,
 ) -> list[Reply]:
     """Ask a judge requests that one has written oneself, through the store.
 
@@ -208,7 +213,7 @@ def ask(
         answered separately, except greedy ones by a deterministic judge.
     judge
         From `open_judge`.
-    store, fresh, max_calls, max_cost, price
+    store, fresh, max_calls, max_cost, price, budget
         As in `run`.
 
     Returns
@@ -243,7 +248,7 @@ def ask(
     with ExitStack() as stack:
         if not isinstance(store, Store):
             store = stack.enter_context(Store(store))
-        budget = _budget(judge, max_calls, max_cost, price)
+        budget = budget or _budget(judge, max_calls, max_cost, price)
         replies: dict[int, Reply] = {}
 
         def receive(request: Request, reply: Reply) -> None:
