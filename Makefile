@@ -10,6 +10,7 @@ PY      = $(VENV)/bin/python
 STAMP   = $(VENV)/installed
 VLLM    = .venv-vllm
 VLLM_PY = $(VLLM)/bin/python
+SMOLLM2 = $(VLLM)/checkpoints/smollm2-135m-instruct
 
 # A relative folder of datasets is meant from here, wherever a notebook runs.
 ifdef RUBRICNB_MIRROR
@@ -34,7 +35,7 @@ test-book: book $(VENV)/browser  ## run the built book's notebooks again and rea
 test-vllm: $(VLLM)/installed  ## judge with vLLM on the processor, in an environment of its own (.venv-vllm)
 	HF_HUB_OFFLINE=1 $(VLLM_PY) -m pytest -rs tests/vllm
 
-bench: env  ## measure what the package promises about time and memory
+bench: env $(SMOLLM2)  ## measure what the package promises about time and memory
 	$(PY) -m benchmarks
 
 env: $(STAMP)  ## install everything into .venv
@@ -82,11 +83,16 @@ $(STAMP): pyproject.toml constraints.txt
 $(VLLM)/installed: pyproject.toml constraints-vllm.txt
 	@test -x $(VLLM_PY) || $(PYTHON) -m venv $(VLLM)
 	@$(VLLM_PY) -m pip install -q 'torch==$(TORCH)' || \
-	  { echo "make test-vllm needs PyTorch $(TORCH) from PyTorch's own package index: name it in PIP_EXTRA_INDEX_URL."; \
+	  { echo "vLLM needs PyTorch $(TORCH) from PyTorch's own package index: name it in PIP_EXTRA_INDEX_URL."; \
 	    echo "(With a GPU: environment-gpu.yml and 'python -m pytest tests/vllm'.)"; exit 1; }
 	@$(call installer,$(VLLM_PY)); set -ex; \
 	  $$install --no-deps -r constraints-vllm.txt; $$install --no-deps -e .
 	@touch $@
+
+# The default judge's weights as vLLM reads them; the tests of vLLM make the same folder.
+$(SMOLLM2): | $(VLLM)/installed
+	@mkdir -p $(@D)
+	$(VLLM_PY) tests/vllm/checkpoint.py "$$($(VLLM_PY) -c 'from rubricnb.judging.embedded import default_weights; print(default_weights())')" $@
 
 $(VENV)/browser:
 	@for name in chromium chromium-browser google-chrome; do command -v $$name >/dev/null && found=1; done; \

@@ -27,6 +27,7 @@ HEADER = {
     "hours_unshared": "hours, prompts unshared",
     "hours_shared": "hours, prompts shared",
     "hours_writing": "hours, answers",
+    "hours": "hours, shared and answers",
 }
 
 

@@ -34,8 +34,7 @@ def rows_of(name: str) -> list[dict[str, Any]]:
 
 
 class Seconds(NamedTuple):
-    """On the clock, the least of the repeats: what a quiet machine needs. Of the processor, the
-    median: ratios are made of these."""
+    """Medians of the repeats: on the clock, and of the processor."""
 
     wall: float
     cpu: float
@@ -51,4 +50,4 @@ def timed(*calls: Callable[[], object], repeats: int = 9) -> list[Seconds]:
             if turn:
                 times.append((time.perf_counter() - wall, time.process_time() - cpu))
     both = (zip(*times, strict=True) for times in found)
-    return [Seconds(min(wall), median(cpu)) for wall, cpu in both]
+    return [Seconds(median(wall), median(cpu)) for wall, cpu in both]

@@ -33,7 +33,7 @@ def main() -> int:
         for row in apart(name):
             rows.append({"benchmark": name, **row})
             print(line(row), flush=True)
-    write(rows, chosen.json)
+        write(rows, chosen.json)  # at once: a later one may fail
     missed = [f"{row['benchmark']}: {row['what']}" for row in rows if row["met"] is False]
     print(f"\nmissed: {'; '.join(missed)}" if missed else "\nevery limit is kept")
     return 1 if missed else 0

@@ -136,9 +136,16 @@ def judges() -> None:
 @app.command()
 def study(
     name: Annotated[str, typer.Argument(help="params/NAME.yml; or validity: of the statistics.")],
+    cost: Annotated[bool, typer.Option("--cost", help="Only say what it would cost.")] = False,
+    max_cost: Annotated[
+        float | None, typer.Option(help="US dollars that all judges and plans may cost.")
+    ] = None,
+    max_calls: Annotated[
+        int | None, typer.Option(help="Requests that all of them may send.")
+    ] = None,
 ) -> None:
     """Run a study and record it in results/NAME; resumes where it was stopped."""
-    from rubricnb.judging.study import read_study
+    from rubricnb.judging.study import read_study, study_cost
     from rubricnb.judging.study import study as run_study
     from rubricnb.rulers import record_gradings
     from rubricnb.statistics.validity import record_validity
@@ -146,8 +153,17 @@ def study(
     with _errors():
         if name == "validity":
             folders = [record_validity()]
+        elif cost:
+            typer.echo(_cost_lines(study_cost(name)))
+            return
         else:
-            folders = (record_gradings if "gradings" in read_study(name) else run_study)(name)
+            content = read_study(name)
+            graded = "gradings" in content
+            if not graded and any(_leaves(entry["spec"]) for entry in content["judges"]):
+                typer.echo(_cost_lines(study_cost(name)))
+            folders = (record_gradings if graded else run_study)(
+                name, max_calls=max_calls, max_cost=max_cost
+            )
         for folder in folders:
             typer.echo(f"recorded: {folder}")
 
@@ -243,6 +259,22 @@ def _errors() -> Iterator[None]:
     except (ValueError, OSError, RuntimeError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from None
+
+
+def _leaves(spec: str) -> bool:
+    """Whether texts leave this machine."""
+    from rubricnb.judging.prices import destination
+
+    return bool(destination(spec)[0])
+
+
+def _cost_lines(cost: Any) -> str:
+    """One line per judge of a study, what is not known of it, and the sum."""
+    lines = []
+    for model, own in cost.groupby("model", sort=False):
+        lines.append(f"{model}: {_cost_line(own)}")
+        lines += [f"  {reason}" for reason in own["reason"].unique() if "price" in reason]
+    return "\n".join([*lines, f"all together: {_cost_line(cost)}"])
 
 
 def _cost_line(cost: Any) -> str:

@@ -80,9 +80,13 @@ def test_what_the_study_page_plans_can_be_estimated_without_asking_anyone(clone)
     assert len(scope["requests"]) == 15 * (10 + 5)
 
 
+def section_text(page, title):
+    return page.read_text("utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
 def section(page, title):
     """Return the python, yaml and bash blocks of one section."""
-    text = page.read_text("utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0]
+    text = section_text(page, title)
     return {
         kind: [block for _, found, block in FENCE.findall(text) if found == kind]
         for kind in ("python", "yaml", "bash")
@@ -107,8 +111,7 @@ def test_what_the_study_page_does_with_endpoints_runs(clone, hosted):
     scope = {}
     for title in ("From items to judgments", "Endpoints", "Cost and limits"):
         for text in section(page, title)["python"]:
-            if "embedded" not in text:
-                exec(compile(text, title, "exec"), scope)
+            exec(compile(text, title, "exec"), scope)  # the embedded judge's answers are recorded
     _, received = hosted
     assert (scope["judgments"]["status"] == "ok").all()
     assert len(received) == scope["judgments"]["key"].nunique() == 15 * (10 + 5)
@@ -117,11 +120,14 @@ def test_what_the_study_page_does_with_endpoints_runs(clone, hosted):
 def test_what_the_study_page_does_with_batches_runs(clone, hosted, monkeypatch):
     url, received = hosted
     monkeypatch.setenv("RUBRICNB_RESULTS", str(clone / "own/results"))
-    blocks = section(ROOT / "book/running-a-study.md", "Batch files")
+    page = ROOT / "book/running-a-study.md"
+    blocks = section(page, "Batch files")
     (clone / "own/params").mkdir(parents=True)
     (clone / "own/results").mkdir()
-    (clone / "own/params/mine.yml").write_text(blocks["yaml"][0])
-    for line in "".join(blocks["bash"]).splitlines():
+    for name, text in zip(("mine", "mine-vllm"), blocks["yaml"], strict=True):
+        (clone / f"own/params/{name}.yml").write_text(text)
+    limits = section(page, "Cost and limits")["bash"]
+    for line in "".join([*blocks["bash"], *limits]).splitlines():
         command = shlex.split(line)
         if command[:2] == ["vllm", "run-batch"]:  # for real in tests/vllm
             assert Path(command[command.index("-i") + 1]).exists()
@@ -129,10 +135,46 @@ def test_what_the_study_page_does_with_batches_runs(clone, hosted, monkeypatch):
         done = CliRunner().invoke(cli.app, command[3:])
         assert done.exit_code == 0, done.output
         if command[3:5] == ["batch", "export"]:
-            sent(clone / "batch.jsonl", url)
             before = len(received)
-    assert len(received) == before  # the runs after it asked for nothing
-    assert list((clone / "own/results/mine").rglob("minibench.parquet"))
+            sent(clone / "batch.jsonl", url)
+            assert len(received) > before
+            before = len(received)
+        assert len(received) == before  # only the batch itself asks
+    for name in ("mine", "mine-vllm"):
+        assert list((clone / f"own/results/{name}").rglob("minibench.parquet"))
+
+
+RUN_ELSEWHERE = {  # beginning of a command on the study page → why it is not run from there
+    "vllm serve": "needs a GPU",
+    "vllm run-batch": "in tests/vllm/test_batch.py, with the engine",
+    "python -m rubricnb execute": "takes minutes with a judge; in tests/test_cli.py with another",
+    "python -m rubricnb book": "`make book` takes minutes; its parameter file is read below",
+}
+
+
+def test_every_command_on_the_study_page_is_run_or_has_a_reason_not_to_be():
+    page = ROOT / "book/running-a-study.md"
+    run = "".join(
+        "".join(section(page, title)["bash"]) for title in ("Batch files", "Cost and limits")
+    )
+    lines = "".join(text for _, text in blocks(page, "bash")).splitlines()
+    assert [x for x in lines if x not in run and not x.startswith(tuple(RUN_ELSEWHERE))] == []
+    assert [c for c in RUN_ELSEWHERE if not any(x.startswith(c) for x in lines)] == []
+
+
+def test_what_the_troubleshooting_list_quotes_is_said_by_the_package():
+    said = "\n".join(p.read_text("utf-8") for p in (ROOT / "rubricnb").rglob("*.py"))
+    said = re.sub(r'"\s*\n\s*f?"', "", said)
+    said = re.sub(r"\{[^{}]*\}", "", said) + "Error code:"  # that is the client's
+    text = section_text(ROOT / "book/running-a-study.md", "Troubleshooting")
+    quoted = [
+        piece.strip()
+        for cell in re.findall(r"^\| (.+?) \|", text, re.M)
+        for code in re.findall(r"[`\"]([^`\"]+)[`\"]", cell)
+        for piece in re.split(r"…|\d+|https?://\S+|(?<=refused:) ", code)
+    ]
+    assert len(quoted) > 25
+    assert [piece for piece in quoted if len(piece) > 5 and piece not in said] == []
 
 
 @pytest.mark.parametrize("text", names(DOCS))

@@ -46,3 +46,11 @@ def test_sweeps_are_asked_of_the_families_that_the_paper_names(study):
         reasons = judge["model"].startswith("GPT-OSS")
         assert efforts == ({"low", "medium", "high"} if reasons else set())
         assert sampled == (set() if reasons else {0.3, 0.6, 1.0})
+
+
+def test_judges_that_think_have_a_parser_and_a_context_with_room_for_it(study):
+    for judge in study["judges"]:
+        options = judge["options"]
+        thinks = judge["model"].startswith("GPT-OSS")
+        assert ("reasoning_parser" in options) == thinks
+        assert options["max_model_len"] > 4096 + thinks * (1024 + 16_384)

@@ -23,6 +23,7 @@ from rubricnb.judging.registry import inner
 from rubricnb.judging.results import results_folder, slug_of
 from rubricnb.judging.run import rendered, with_readout
 
+_CACHED_FROM = 1024  # tokens of a prefix; OpenAI keeps no shorter one
 _SAMPLE = 4000  # requests rendered; a larger plan is scaled up from whole items
 
 
@@ -48,8 +49,10 @@ def estimate(
     DataFrame
         One row: ``judge``, ``readout``, ``requests``, ``calls`` (distinct prompts; copies of a
         greedy read are not sent), ``prompt_tokens`` (four characters are one), ``shared_tokens``
-        (at most so many of these can come from a prefix cache), ``completion_tokens``, ``hours``
-        (from recorded runs of this judge), ``price`` in US dollars, and ``reason`` for what is NaN.
+        (at most so many of these can come from a prefix cache), ``completion_tokens`` (a guess;
+        a model that thinks is taken to do so with medium effort, unless the plan says how long),
+        ``hours`` (from recorded runs of this judge), ``price`` in US dollars (shared tokens are
+        cheaper where a hosted endpoint keeps them: from 1024 on), and ``reason`` for what is NaN.
 
     Examples
     --------
@@ -65,7 +68,7 @@ def estimate(
     unopened = _Unopened(spec, deterministic=not inner(spec).startswith("openai:"))
     asked = rendered(part, unopened if isinstance(judge, str) else judge)  # type: ignore[arg-type]
     known, no_price = price_of(judge, price)
-    calls = Calls.of(asked, destination(judge)[0]).scaled(scale)
+    calls = Calls.of(asked, *destination(judge)).scaled(scale)
     row: dict[str, Any] = {
         "judge": spec,
         "readout": ", ".join(map(str, requests["readout"].unique())),
@@ -82,41 +85,44 @@ def estimate(
 
 
 class Calls(NamedTuple):
-    """Distinct prompts and their tokens; of these, so many are shared with the prompt before."""
+    """Distinct prompts and their tokens; of these, so many are shared with the prompt before.
+
+    Of the shared ones, so many may come cheaper: a hosted endpoint keeps only long prefixes.
+    """
 
     number: int
     prompt_tokens: int
     shared_tokens: int
+    cached_tokens: int
     completion_tokens: int
 
     @classmethod
-    def of(cls, requests: Iterable[Request], host: str) -> Calls:
-        """Count; `host` as in `rubricnb.judging.prices.typical_tokens`."""
+    def of(cls, requests: Iterable[Request], host: str, model: str = "") -> Calls:
+        """Count; `host` and `model` as in `rubricnb.judging.prices.typical_tokens`."""
         seen: set[str] = set()
-        prompt = completion = 0.0
-        shared = 0
+        prompt = completion = shared = cached = 0.0
         before = ""
         for request in requests:
             if request.key in seen:
                 continue
             seen.add(request.key)
-            sent, received = typical_tokens(request, host)
+            sent, received = typical_tokens(request, host, model)
             prompt += sent
             completion += received
             text = request.messages[0].content
-            shared += _common_prefix(before, text)
+            common = _common_prefix(before, text) / CHARACTERS_PER_TOKEN
+            shared += common
+            cached += common if not host or common >= _CACHED_FROM else 0
             before = text
-        return cls(
-            len(seen), round(prompt), round(shared / CHARACTERS_PER_TOKEN), round(completion)
-        )
+        return cls(len(seen), *map(round, (prompt, shared, cached, completion)))
 
     def scaled(self, scale: float) -> Calls:
         """Return the counts of a plan so many times larger."""
         return Calls(*(round(count * scale) for count in self))
 
     def cost(self, price: Price) -> float:
-        """Return the dollars, if all that is shared comes from the provider's cache."""
-        return price.of(self.prompt_tokens, self.shared_tokens, self.completion_tokens)
+        """Return the dollars, if all that may come from the provider's cache does."""
+        return price.of(self.prompt_tokens, self.cached_tokens, self.completion_tokens)
 
 
 def sample(requests: Requests) -> tuple[Requests, float]:

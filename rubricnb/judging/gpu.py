@@ -52,8 +52,9 @@ def gpu_hours(
         One row per judge and one for ``all``: ``requests`` of the plans; ``calls`` (a greedy
         prompt is asked once); ``sent`` (prompt tokens of all requests), ``computed`` (the least
         that calls with a prefix cache have to compute) and ``answered`` (tokens of the answers of
-        all calls), in millions; hours to compute the prompts without and with sharing and to write
-        the answers: ``hours_unshared``, ``hours_shared``, ``hours_writing``.
+        all calls, thoughts included), in millions; hours to compute the prompts without and with
+        sharing and to write the answers: ``hours_unshared``, ``hours_shared``, ``hours_writing``;
+        ``hours``, the sum of the last two.
 
     Raises
     ------
@@ -72,7 +73,7 @@ def gpu_hours(
     for judge in content["judges"]:
         row = dict.fromkeys(("requests", "calls", "sent", "computed", "answered"), 0.0)
         for part in plans_for(judge, content["plans"]):
-            for name, value in _tokens(part, measured).items():
+            for name, value in _tokens(part, measured, judge["model"]).items():
                 row[name] += value
         rows.append({"judge": judge["model"], **row, **judge["size"]})
     table = pd.DataFrame(rows)
@@ -81,6 +82,7 @@ def gpu_hours(
     table["hours_unshared"] = table["sent"] * compute / 3600
     table["hours_shared"] = table["computed"] * compute / 3600
     table["hours_writing"] = table["answered"] * compute.clip(lower=read) / 3600
+    table["hours"] = table["hours_shared"] + table["hours_writing"]
     table[["sent", "computed", "answered"]] /= 1e6
     table["calls"] = table["calls"].round()
     table.loc[len(table)] = {**table.sum(numeric_only=True), "judge": "all"}
@@ -143,7 +145,7 @@ def _measure(part: dict[str, Any], judge: Any) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _tokens(part: dict[str, Any], measured: pd.DataFrame) -> dict[str, float]:
+def _tokens(part: dict[str, Any], measured: pd.DataFrame, model: str) -> dict[str, float]:
     """Requests, calls and tokens of one plan on all items of its dataset."""
     requests, labels = _planned(*_kind(part))
     sample = measured.loc[_kind(part)]
@@ -151,9 +153,10 @@ def _tokens(part: dict[str, Any], measured: pd.DataFrame) -> dict[str, float]:
     calls = requests if part.get("temperature") else sample["prompts"] * scale
     effort = part.get("effort", "default")
     ask = Request(0, "", (), ("",) * labels, (), part["readout"], effort=effort)
+    answer = typical_tokens(ask, model=model)[1]
     return {
         "requests": requests, "calls": calls, "sent": sample["sent"] * scale,
-        "computed": sample["computed"] * scale, "answered": calls * typical_tokens(ask)[1],
+        "computed": sample["computed"] * scale, "answered": calls * answer,
     }  # fmt: skip
 
 

@@ -6,20 +6,32 @@ import asyncio
 import json
 import math
 import os
+import random
 import re
 import threading
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import Future
 from dataclasses import replace
+from email.utils import mktime_tz, parsedate_tz
 from ipaddress import ip_address
-from queue import SimpleQueue
-from typing import Any, Literal, NamedTuple
+from itertools import count
+from queue import Empty, SimpleQueue
+from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from rubricnb.judging.contract import Finish, Readout, Reply, Request
 from rubricnb.judging.prices import CHARACTERS_PER_TOKEN
 from rubricnb.judging.readout import answer_text
+from rubricnb.judging.thinking import most_tokens
 
 Server = Literal["openai", "openrouter", "vllm", "llama.cpp", "other"]
 
@@ -27,14 +39,12 @@ _OPENAI = "https://api.openai.com/v1"
 _HOSTED: dict[str, Server] = {"api.openai.com": "openai", "openrouter.ai": "openrouter"}
 _KEYS = {"api.openai.com": "OPENAI_API_KEY", "openrouter.ai": "OPENROUTER_API_KEY"}
 _CONTINUES = ("vllm", "llama.cpp")  # servers that go on from a given beginning of the answer
-_FEEDBACK_TOKENS = 1024
-_REASONING_TOKENS = 16_384  # room to think before the answer
-_REASONS = re.compile(r"^(o\d|gpt-5(?!.*chat)|gpt-oss)|reason|think")
 _LABEL_TOKENS = 4
 _TOP = 20  # alternatives per token: as many as OpenAI and vLLM give
 _SECRET = 8  # characters; what is shorter is a word that stands for no key, such as EMPTY
 _NEGLIGIBLE = 1e-4  # a label prefix less probable than this is not followed further
 
+_T = TypeVar("_T")
 Post = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
@@ -45,6 +55,14 @@ class Step(NamedTuple):
     alternatives: dict[str, float]
 
 
+class _Limits(NamedTuple):
+    """How long one waits for an endpoint, in seconds, and how often a call is sent again."""
+
+    timeout: float
+    retries: int
+    patience: float
+
+
 class JudgeError(RuntimeError):
     """The judge cannot go on: a wrong key, an unknown model, no such readout, nobody there."""
 
@@ -53,8 +71,9 @@ class OpenAIJudge:
     """A judge behind an OpenAI-compatible endpoint.
 
     Nothing is sent before the first request. A failed call is sent again with growing pauses, or
-    after as long as the endpoint asks for (``Retry-After``); what fails for good is one reply with
-    its error, and what would fail for every request stops the run with a `JudgeError`.
+    after as long as the endpoint asks for (``Retry-After``, up to `patience`); what fails for good
+    is one reply with its error, and what would fail for every request, or an endpoint that has
+    answered nothing for `patience`, stops the run with a `JudgeError`.
 
     Parameters
     ----------
@@ -72,11 +91,12 @@ class OpenAIJudge:
     requests_per_minute, tokens_per_minute
         Limits to keep, retries included; tokens sent and received.
     timeout
-        Seconds until a call is given up and sent again.
+        Seconds within which a call must be answered to the last byte; then it is given up and sent
+        again.
     retries
         How often a failed call is sent again.
     patience
-        Seconds without any answer after which the run stops.
+        Seconds without any good answer after which the run stops, whatever is still under way.
     key_variable
         Name of the environment variable that holds the key. Default: ``OPENAI_API_KEY`` for OpenAI
         and for this machine, ``OPENROUTER_API_KEY`` for OpenRouter; any other host is sent a key
@@ -125,7 +145,7 @@ class OpenAIJudge:
         self.concurrency = concurrency
         self.check_model = check_model
         self.key_variable = key_variable or _KEYS.get(self.host or "api.openai.com")
-        self._limits = timeout, retries, patience
+        self._limits = _Limits(timeout, retries, patience)
         self._requests = _Pace(requests_per_minute)
         self._tokens = _Pace(tokens_per_minute)
         self._typical = 200.0  # tokens of an answer, as far as is known
@@ -133,7 +153,8 @@ class OpenAIJudge:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._client: Any = None
         self._heard = False  # whether there was ever a good answer
-        self._quiet_since = 0.0  # the last good answer, or the beginning
+        self._quiet_since = self._looked = 0.0  # the last good answer, the last look for one
+        self._last_trouble = ""
 
     @property
     def server(self) -> Server:
@@ -151,25 +172,26 @@ class OpenAIJudge:
         """Answer requests, `concurrency` at a time, as answers come.
 
         When the judge cannot go on, what is under way is still waited for: it may be paid already.
+        Nothing is waited for longer than `patience` after the last good answer.
         """
         source = iter(requests)
         replies: SimpleQueue[Reply | BaseException] = SimpleQueue()
         under_way: set[Future[None]] = set()
         trouble: BaseException | None = None
-        count = 0
-        self._quiet_since = time.monotonic()
+        waiting = 0
+        self._quiet_since = self._looked = time.monotonic()
         try:
             while True:
-                while trouble is None and count < self.concurrency:
+                while trouble is None and waiting < self.concurrency:
                     request = next(source, None)
                     if request is None:
                         break
                     self._begin(request, replies, under_way)
-                    count += 1
-                if not count:
+                    waiting += 1
+                if not waiting:
                     break
-                reply = replies.get()
-                count -= 1
+                reply = self._next(replies, trouble)
+                waiting -= 1
                 if isinstance(reply, Reply):
                     yield reply
                 else:
@@ -226,6 +248,23 @@ class OpenAIJudge:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._loop = None
 
+    def _next(
+        self, replies: SimpleQueue[Reply | BaseException], trouble: BaseException | None
+    ) -> Reply | BaseException:
+        """Wait for the next reply, as long as patience lasts."""
+        now = time.monotonic()  # the time since the last reply was taken is nobody's silence
+        self._quiet_since = min(now, self._quiet_since + now - self._looked)
+        try:
+            while True:
+                left = self._quiet_since + self._limits.patience - time.monotonic()
+                try:
+                    return replies.get(timeout=max(left, 0.0))
+                except Empty:
+                    if time.monotonic() - self._quiet_since >= self._limits.patience:
+                        raise trouble or JudgeError(self._silence()) from None
+        finally:
+            self._looked = time.monotonic()
+
     def _begin(
         self,
         request: Request,
@@ -253,18 +292,14 @@ class OpenAIJudge:
                 raise ValueError(
                     f"no key for {self.base_url}: set the environment variable {self.key_variable}"
                 )
-            timeout, retries, _ = self._limits
             loop = asyncio.new_event_loop()
             self._client = AsyncOpenAI(
                 base_url=self.base_url,
                 api_key=key or "none",  # the client insists on one
-                timeout=Timeout(timeout, connect=min(timeout, 30)),
-                max_retries=retries,
-                http_client=DefaultAsyncHttpxClient(
-                    # A proxy for the internet does not know this machine.
-                    trust_env=bool(self.host),
-                    event_hooks={"request": [self._paced]},
-                ),
+                timeout=Timeout(None, connect=min(self._limits.timeout, 30)),
+                max_retries=0,  # deadlines and pauses are kept by `_persist`
+                # A proxy for the internet does not know this machine.
+                http_client=DefaultAsyncHttpxClient(trust_env=bool(self.host)),
             )
             name = f"judge {self.slug}"
             threading.Thread(target=loop.run_forever, daemon=True, name=name).start()
@@ -275,25 +310,51 @@ class OpenAIJudge:
         """The key, kept nowhere but in the client."""
         return os.environ.get(self.key_variable) if self.key_variable else None
 
-    async def _paced(self, http_request: Any) -> None:
-        """Wait before every call, retries included."""
-        await self._requests.take(1)
-        size = int(http_request.headers.get("content-length", 0))
-        await self._tokens.take(size / CHARACTERS_PER_TOKEN + self._typical)
+    async def _persist(self, call: Callable[[], Awaitable[_T]], size: float = 0) -> _T:
+        """Await a call, and call again after a failure that may pass; `size` in tokens."""
+        for tries in count():
+            await self._requests.take(1)
+            await self._tokens.take(size + self._typical)
+            try:
+                return await self._in_time(call())
+            except Exception as problem:
+                self._last_trouble = self._said(problem)
+                pause = _pause(problem, tries)
+                if pause is None or tries >= self._limits.retries:
+                    raise
+            await asyncio.sleep(min(pause, self._limits.patience))
+        raise AssertionError("a count that ends")
+
+    async def _in_time(self, call: Awaitable[_T]) -> _T:
+        """Await one try; a limit on every read alone would let an endless trickle go on."""
+        seconds = self._limits.timeout
+        try:
+            async with asyncio.timeout(seconds) as deadline:
+                return await call
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            raise TimeoutError(f"no whole answer within {seconds:g} s") from None
 
     def _ask_server(self) -> Server:
-        from openai import APIConnectionError, APIStatusError
+        from openai import APIConnectionError, APIError, APIStatusError
 
         async def owners() -> set[str]:
             models = await self._client.models.list()
             return {str(getattr(m, "owned_by", "")).lower() for m in models.data}
 
-        loop = self._start()
+        asking = asyncio.run_coroutine_threadsafe(self._persist(owners), self._start())
         try:
-            owned_by = asyncio.run_coroutine_threadsafe(owners(), loop).result()
-        except APIConnectionError as problem:
+            owned_by = asking.result(self._limits.patience)
+        except (APIConnectionError, TimeoutError) as problem:
+            asking.cancel()
             raise JudgeError(self._advice(problem)) from None
-        except (APIStatusError, ValueError, TypeError):
+        except (APIError, ValueError, TypeError, AttributeError) as problem:
+            if isinstance(problem, APIStatusError) and problem.status_code not in _NO_LIST:
+                raise JudgeError(
+                    f"{self.base_url} does not say what it is: {self._said(problem)}; try again "
+                    "when it does, or name what answers there by server="
+                ) from None
             return "other"  # no list of models: the smallest common ground
         if "llamacpp" in owned_by:
             return "llama.cpp"
@@ -315,7 +376,10 @@ class OpenAIJudge:
         return replace(reply, seconds=time.monotonic() - asked)
 
     async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        response = await self._client.post(path, cast_to=object, body=body)
+        size = len(json.dumps(body)) / CHARACTERS_PER_TOKEN if self._tokens.seconds else 0.0
+        response = await self._persist(
+            lambda: self._client.post(path, cast_to=object, body=body), size
+        )
         if not isinstance(response, dict):
             raise ValueError(f"the endpoint sent no JSON object: {str(response)[:200]}")
         unexpected = _count(_part(response, "usage"), "completion_tokens") - self._typical
@@ -327,7 +391,7 @@ class OpenAIJudge:
         """Whether asking on is useless: every request would fail, or nobody has answered long."""
         from openai import APIConnectionError, APIStatusError, APITimeoutError
 
-        if time.monotonic() - self._quiet_since > self._limits[-1]:
+        if time.monotonic() - self._quiet_since > self._limits.patience:
             return True
         if isinstance(problem, APIStatusError):
             code = problem.code or ""
@@ -341,11 +405,9 @@ class OpenAIJudge:
         from openai import APIConnectionError, APIStatusError
 
         said = self._said(problem)
-        quiet = time.monotonic() - self._quiet_since
-        if self._heard and quiet > self._limits[-1]:
-            minutes = f"{quiet / 60:.0f} min"
-            return f"{self.identity} has not answered for {minutes}; the last try: {said}"
-        if isinstance(problem, APIConnectionError):
+        if self._heard and time.monotonic() - self._quiet_since > self._limits.patience:
+            return self._silence()
+        if isinstance(problem, APIConnectionError | TimeoutError):
             return (
                 f"nobody answers at {self.base_url}: start the server, or give another address "
                 f"(openai:{self.model}@BASE_URL)"
@@ -360,6 +422,11 @@ class OpenAIJudge:
             if (problem.param or "") == "temperature":
                 said += "; plan with temperature=1.0, the only one this model has"
         return f"{self.identity} refused: {said}"
+
+    def _silence(self) -> str:
+        minutes = f"{(time.monotonic() - self._quiet_since) / 60:.0f} min"
+        last = f"; the last try: {self._last_trouble}" if self._last_trouble else ""
+        return f"{self.identity} has not answered for {minutes}{last}"
 
     def _said(self, problem: Exception) -> str:
         """What an endpoint complains of; it may repeat a part of the key."""
@@ -518,13 +585,8 @@ class _Call:
             return text, finish, None  # no score was written: the text says why
         return text, finish, slots
 
-    def _max_tokens(self, default: int = _FEEDBACK_TOKENS) -> int:
-        if self.request.max_tokens:
-            return self.request.max_tokens
-        thinks = self.request.effort != "default" or self.request.thinking == "on"
-        if thinks or _REASONS.search(self.judge.slug):
-            return default + _REASONING_TOKENS
-        return default
+    def _max_tokens(self, *answer: int) -> int:
+        return most_tokens(self.request, self.judge.slug, *answer)
 
     async def _send(
         self,
@@ -735,6 +797,9 @@ def slug(model: str) -> str:
 
 _FINISH: dict[str | None, Finish] = {"length": "length", "content_filter": "refusal"}
 _HOPELESS = ("insufficient_quota", "unsupported_value", "unsupported_parameter")  # error codes
+_PASSING = (408, 409, 429)  # statuses that may be gone when a call is sent again; and from 500 on
+_NO_LIST = (401, 403, 404, 405, 501)  # statuses of an endpoint that shows nobody its models
+_PAUSES = (0.5, 8.0)  # seconds before a call is sent again: the first pause, and the longest
 _STRICT = frozenset({  # without minLength and maxLength
     "type", "enum", "const", "required", "additionalProperties", "description", "title", "$ref",
     "pattern", "format", "multipleOf", "minimum", "maximum", "exclusiveMinimum",
@@ -822,6 +887,36 @@ def _chances(alternatives: list[dict[str, Any]]) -> dict[str, float]:
         if spelt is None or bytes(spelt) == text.encode():
             chances[text] = chances.get(text, 0.0) + math.exp(one["logprob"])
     return chances
+
+
+def _pause(problem: Exception, tries: int) -> float | None:
+    """Seconds until a failed call may be sent again; None: it would fail again."""
+    from openai import APIConnectionError, APIStatusError
+
+    first, longest = _PAUSES
+    growing = min(first * 2.0 ** min(tries, 10), longest) * random.uniform(0.75, 1)
+    if isinstance(problem, APIStatusError):
+        headers = problem.response.headers
+        passing = problem.status_code in _PASSING or problem.status_code >= 500
+        passing = {"true": True, "false": False}.get(headers.get("x-should-retry", ""), passing)
+        if not passing or problem.code in _HOPELESS:
+            return None
+        return _retry_after(headers) or growing
+    return growing if isinstance(problem, APIConnectionError | TimeoutError) else None
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds for which an endpoint asks to be left alone: a number, or a date."""
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        value = headers.get(name, "")
+        try:
+            seconds = float(value) / unit
+        except ValueError:
+            parsed = parsedate_tz(value)
+            seconds = mktime_tz(parsed) - time.time() if parsed else 0.0
+        if seconds > 0:  # not for NaN
+            return seconds
+    return None
 
 
 def _part(holder: Any, name: str) -> dict[str, Any]:

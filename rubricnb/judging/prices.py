@@ -11,6 +11,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from rubricnb.judging.contract import Judge, Reply, Request
+from rubricnb.judging.thinking import most_tokens, thinks
 
 CHARACTERS_PER_TOKEN = 4.0
 """English prose with every tokeniser in use, within about 15 %."""
@@ -72,78 +73,135 @@ def price_of(
     return (price, "") if price else (None, reason)
 
 
-def typical_tokens(request: Request, host: str = "") -> tuple[float, float]:
+def typical_tokens(request: Request, host: str = "", model: str = "") -> tuple[float, float]:
     """Return about how many tokens a request sends, and how many its answer has.
 
     Where an endpoint cannot be made to begin with the score (`host`), its probabilities are read
-    at the end of a feedback.
+    at the end of a feedback. A `model` that thinks, and is not told how long, is taken to think
+    with medium effort; it does not where a label is forced upon it.
 
     Examples
     --------
     >>> from rubricnb.judging.contract import Message
     >>> ask = Request(1, "", (Message("user", "x" * 4000),), ("[RESULT]",), ("1", "2"), "feedback")
-    >>> typical_tokens(ask)
-    (1000.0, 200)
+    >>> typical_tokens(ask), typical_tokens(ask, "api.openai.com", "gpt-5")
+    ((1000.0, 200), (1000.0, 1200))
     """
-    prompt = sum(len(m.content) for m in request.messages) / CHARACTERS_PER_TOKEN
-    short = request.readout == "score" or (request.readout == "logprobs" and not host)
+    forced = request.readout in ("score", "logprobs") and not host
+    short = forced or request.readout == "score"
     answer = _LABEL_TOKENS * len(request.slots) if short else _FEEDBACK_TOKENS
-    return prompt, answer + _REASONING_TOKENS.get(request.effort, 0)
+    if thinks(request, model) and not forced:
+        answer += _REASONING_TOKENS.get(request.effort, _REASONING_TOKENS["medium"])
+    return _prompt_tokens(request), answer
 
 
 @dataclass
 class Budget:
-    """How much one run may still ask.
+    """How much one or several runs may still ask.
 
-    A call under way is reckoned at the mean of those answered, or at what is typical if that is
-    more, so a run ends below `max_cost` unless its last answers are longer than usual.
+    Whether a call is affordable depends on what those under way will cost. They are reckoned at
+    their token limit until as many calls have been answered as are under way, then at the longest
+    answer seen. So spending ends below `max_cost`, unless the last answers are longer than any
+    before.
 
     Attributes
     ----------
+    price
+        Of the judge that is asked; None if it is not known.
     max_calls, max_cost
         The limits: requests, and US dollars; None is no limit.
+    model
+        The name of the judge's model.
     asked, answered, spent
         Requests sent, those answered, and the dollars these cost.
     exhausted
         Why nothing more is asked; empty as long as something may be.
+
+    Examples
+    --------
+    >>> from rubricnb.judging.contract import Message
+    >>> ask = Request(1, "", (Message("user", "…"),), ("[RESULT]",), ("1", "2"), "feedback")
+    >>> budget = Budget(Price(2, 0.5, 8), max_cost=0.02)  # an answer may cost $0.0082
+    >>> [budget.allows(ask) for _ in range(3)], budget.exhausted
+    ([True, True, False], '')
+    >>> budget.received(Reply(1, "Fine. [RESULT] 2", completion_tokens=10))
+    >>> budget.allows(ask)  # now there is room for another
+    True
     """
 
     price: Price | None = None
     max_calls: int | None = None
     max_cost: float | None = None
+    model: str = ""
     asked: int = 0
     answered: int = 0
     spent: float = 0.0
     exhausted: str = ""
+    _measured: int = 0  # good answers of this judge
+    _longest: int = 0  # tokens of the longest of these
+    _paid: float = 0.0  # dollars of the dearest
+    _dearest: float = 0.0  # dollars that a call may cost at its limit, at most
 
-    def allows(self, request: Request, host: str = "") -> bool:
-        """Say whether this request may be sent, and count it if so."""
+    def turn_to(self, judge: Judge, price: tuple[float, float, float] | None = None) -> None:
+        """Go on with a judge, perhaps another one: what remains is spent at its price.
+
+        Raises
+        ------
+        ValueError
+            There is a limit of dollars, and its price is not known.
+        """
+        self.price, reason = price_of(judge, price)
+        if self.max_cost is not None and self.price is None:
+            raise ValueError(f"max_cost needs a price, but that is {reason} in dollars per million")
+        self.model = destination(judge)[1]
+        self._measured = self._longest = 0
+        self._paid = self._dearest = 0.0
+
+    def allows(self, request: Request) -> bool:
+        """Say whether this request may be sent now, and count it if so.
+
+        If not, it may be when the calls under way are answered, unless `exhausted` says why not.
+        """
+        under_way = self.asked - self.answered
         if self.max_calls is not None and self.asked >= self.max_calls:
             self.exhausted = f"stopped after {self.max_calls:,} calls"
-        elif self.max_cost is not None and self._reckoned(request, host) > self.max_cost:
+        elif self.max_cost is not None and self._reckoned(request, under_way) > self.max_cost:
+            if under_way:
+                return False
             self.exhausted = (
                 f"stopped at ${self.spent:.2f} for {self.answered:,} calls: another might cost "
                 f"more than max_cost=${self.max_cost:.2f} allows"
             )
-        else:
-            self.asked += 1
-        return not self.exhausted
+        if self.exhausted:
+            return False
+        self.asked += 1
+        return True
 
     def received(self, reply: Reply) -> None:
         """Count what came back."""
         self.answered += 1
         if self.price is not None:
-            self.spent += self.price.of(
-                reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens
-            )
+            sent = reply.prompt_tokens, reply.cached_tokens
+            paid = self.price.of(*sent, reply.completion_tokens)
+            self.spent += paid
+            self._paid = max(self._paid, paid)
+        if reply.completion_tokens:
+            self._measured += 1
+            self._longest = max(self._longest, reply.completion_tokens)
 
-    def _reckoned(self, request: Request, host: str) -> float:
+    def _reckoned(self, request: Request, under_way: int) -> float:
         """Dollars spent once all calls under way and this one are answered."""
         assert self.price is not None
-        prompt, answer = typical_tokens(request, host)
-        mean = self.spent / self.answered if self.answered else 0.0
-        one = max(mean, self.price.of(prompt, 0, answer))
-        return self.spent + (self.asked - self.answered + 1) * one
+        sent = _prompt_tokens(request)
+        self._dearest = max(self._dearest, self.price.of(sent, 0, most_tokens(request, self.model)))
+        one = self._dearest
+        if self._measured > under_way:
+            one = max(self._paid, self.price.of(sent, 0, self._longest))
+        return self.spent + (under_way + 1) * one
+
+
+def _prompt_tokens(request: Request) -> float:
+    return sum(len(m.content) for m in request.messages) / CHARACTERS_PER_TOKEN
 
 
 def destination(judge: Judge | str) -> tuple[str, str]:
@@ -157,8 +215,9 @@ def destination(judge: Judge | str) -> tuple[str, str]:
     if isinstance(judge, str):
         from rubricnb.judging.registry import inner, open_judge
 
-        if not inner(judge).startswith("openai:"):
-            return "", ""
+        engine, _, model = inner(judge).partition(":")
+        if engine != "openai":
+            return "", model if engine == "vllm" else ""
         judge = open_judge(inner(judge))  # connects to nobody
     return getattr(judge, "host", ""), getattr(judge, "model", "")
 

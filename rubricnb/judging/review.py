@@ -16,6 +16,7 @@ import pandas as pd
 
 from rubricnb.frames import Items
 from rubricnb.judging.contract import Judge, Message, Reply, Request
+from rubricnb.judging.prices import Budget
 from rubricnb.judging.readout import read
 from rubricnb.judging.run import ask
 from rubricnb.judging.store import Store
@@ -34,6 +35,7 @@ def write_references(
     temperature: float = 1.0,
     seed: int = 0,
     store: Store | str | Path | None = None,
+    budget: Budget | None = None,
 ) -> pd.DataFrame:
     """Write reference answers for every score, until a review gives the wanted one.
 
@@ -55,6 +57,8 @@ def write_references(
         Of the sampling.
     store
         As in `rubricnb.run`: a pipeline that was stopped goes on where it was.
+    budget
+        An allowance for all calls together; both judges are then the same.
 
     Returns
     -------
@@ -91,10 +95,10 @@ def write_references(
                 break
             writer, reviewer = judges[:: 1 if number % 2 else -1]
             asked = [prompts.writing(*cell, number, temperature, seed) for cell in open_]
-            texts = [reply.text.strip() for reply in ask(asked, writer, kept)]
+            texts = [reply.text.strip() for reply in ask(asked, writer, kept, budget=budget)]
             written = [(cell, text) for cell, text in zip(open_, texts, strict=True) if text]
             reviews = [prompts.review(*cell, number, text, reviewer) for cell, text in written]
-            replies = ask(reviews, reviewer, kept)
+            replies = ask(reviews, reviewer, kept, budget=budget)
             found = map(_score, reviews, replies)
             scores = {cell: score for (cell, _), score in zip(written, found, strict=True)}
             part = prompts.attempts(open_, texts, scores)

@@ -28,7 +28,7 @@ from rubricnb.frames import JUDGMENTS, STATUSES, Items, Requests
 from rubricnb.hashing import hash64, mix64
 from rubricnb.judging.contract import Judge, Message, Readout, Reply, Request
 from rubricnb.judging.plan import request_ids
-from rubricnb.judging.prices import Budget, price_of
+from rubricnb.judging.prices import Budget
 from rubricnb.judging.progress import Progress
 from rubricnb.judging.readout import Reading, read
 from rubricnb.judging.results import recorded_judgments
@@ -58,6 +58,7 @@ def run(
     max_calls: int | None = None,
     max_cost: float | None = None,
     price: tuple[float, float, float] | None = None,
+    budget: Budget | None = None,
 ) -> pd.DataFrame:
     """Ask a judge, and read its answers.
 
@@ -85,6 +86,9 @@ def run(
         cost beyond so many US dollars.
     price
         US dollars per million tokens: input, cached input, output. Default: as in `estimate`.
+    budget
+        An allowance for several runs together, instead of the three before; it knows the judge
+        (`Budget.turn_to`).
 
     Returns
     -------
@@ -128,7 +132,7 @@ def run(
                 stack.callback(judge.close)
             if not isinstance(store, Store):
                 store = stack.enter_context(Store(store))
-            budget = _budget(judge, max_calls, max_cost, price)
+            budget = budget or _budget(judge, max_calls, max_cost, price)
             rows = _Rows(to_ask, judge) if collect else None
             asking = _Asking(
                 lambda: rendered(to_ask, judge, force_replicates, walked=True),
@@ -195,6 +199,7 @@ def ask(
     max_calls: int | None = None,
     max_cost: float | None = None,
     price: tuple[float, float, float] | None = None,
+    budget: Budget | None = None,
 ) -> list[Reply]:
     """Ask a judge requests that one has written oneself, through the store.
 
@@ -208,7 +213,7 @@ def ask(
         answered separately, except greedy ones by a deterministic judge.
     judge
         From `open_judge`.
-    store, fresh, max_calls, max_cost, price
+    store, fresh, max_calls, max_cost, price, budget
         As in `run`.
 
     Returns
@@ -243,7 +248,7 @@ def ask(
     with ExitStack() as stack:
         if not isinstance(store, Store):
             store = stack.enter_context(Store(store))
-        budget = _budget(judge, max_calls, max_cost, price)
+        budget = budget or _budget(judge, max_calls, max_cost, price)
         replies: dict[int, Reply] = {}
 
         def receive(request: Request, reply: Reply) -> None:
@@ -323,7 +328,8 @@ class _Asking:
         tokens = _Tokens.of(self.judge)
         while True:
             others: list[Request] = []
-            for reply in self._answers(map(tokens.ask, self._missing(requests, received, others))):
+            missing = self._missing(requests, received, others)
+            for reply in self._affordable_answers(map(tokens.ask, missing)):
                 key = self.key_of.pop(reply.request_id)
                 self.store.put(key, self.judge.slug, reply)
                 self.budget.received(reply)
@@ -335,6 +341,26 @@ class _Asking:
                 return
             time.sleep(_POLL)
             requests = iter(others)
+
+    def _affordable_answers(self, requests: Iterator[Request]) -> Iterator[Reply]:
+        """Ask what the budget allows, and go on when that is answered, as long as it allows more.
+
+        What is under way may cost up to its token limit; when it is answered, one knows.
+        """
+        held: list[Request] = []
+
+        def allowed() -> Iterator[Request]:
+            for request in chain([held.pop()] if held else [], requests):
+                if not self.budget.allows(request):
+                    held.append(request)
+                    return
+                yield request
+
+        while True:
+            yield from self._answers(allowed())
+            self.budget.answered = self.budget.asked  # what was lost on the way is not waited for
+            if not held or self.budget.exhausted:
+                return
 
     def _answers(self, requests: Iterator[Request]) -> Iterator[Reply]:
         for first in requests:  # a judge is not bothered with nothing
@@ -352,10 +378,7 @@ class _Asking:
         takes its next request: this run's own answers would wait too, and the other run for them.
         """
         for block in _blocks(requests):
-            for request in self._claimed(block, found, others):
-                if not self.budget.allows(request, self.host):
-                    return
-                yield request
+            yield from self._claimed(block, found, others)
 
     def _claimed(
         self,
@@ -440,10 +463,9 @@ def _budget(
     max_cost: float | None,
     price: tuple[float, float, float] | None,
 ) -> Budget:
-    known, reason = price_of(judge, price)
-    if max_cost is not None and known is None:
-        raise ValueError(f"max_cost needs a price, but that is {reason} in dollars per million")
-    return Budget(known, max_calls, max_cost)
+    budget = Budget(None, max_calls, max_cost)
+    budget.turn_to(judge, price)
+    return budget
 
 
 def _announce(
@@ -459,7 +481,7 @@ def _announce(
         for request in block
         if request.key in keys
     )
-    calls = Calls.of(missing, asking.host).scaled(scale)
+    calls = Calls.of(missing, asking.host, asking.budget.model).scaled(scale)
     if calls.number:
         price = asking.budget.price
         dollars = f"${calls.cost(price):.2f}" if price else "at a price not known here"

@@ -6,12 +6,15 @@ import ast
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import yaml
 
 from rubricnb import permutation
 from rubricnb.frames import Items, Requests
 from rubricnb.judging.contract import Judge
+from rubricnb.judging.cost import estimate
 from rubricnb.judging.plan import plan, plan_criteria
+from rubricnb.judging.prices import Budget
 from rubricnb.judging.registry import open_judge
 from rubricnb.judging.results import record, results_folder
 from rubricnb.judging.review import write_references
@@ -20,7 +23,12 @@ from rubricnb.judging.store import Store
 from rubricnb.permutation import Design
 
 
-def study(name: str, store: Store | str | Path | None = None) -> list[Path]:
+def study(
+    name: str,
+    store: Store | str | Path | None = None,
+    max_calls: int | None = None,
+    max_cost: float | None = None,
+) -> list[Path]:
     """Run ``params/NAME.yml`` and record the judgments in ``results/NAME/``; resumes.
 
     Parameters
@@ -29,6 +37,9 @@ def study(name: str, store: Store | str | Path | None = None) -> list[Path]:
         Name of the study.
     store
         As in `run`.
+    max_calls, max_cost
+        As in `run`, for all judges and plans together. A judge whose price is not known has it in
+        the file: ``price: [input, cached, output]`` in US dollars per million tokens.
 
     Returns
     -------
@@ -39,22 +50,67 @@ def study(name: str, store: Store | str | Path | None = None) -> list[Path]:
     ------
     ValueError
         No such study, or its file has an unknown entry.
+    RunInterrupted
+        At a limit or on Ctrl-C. Plans that are finished are recorded.
     """
     content = read_study(name)
     folders = []
+    budget = Budget(None, max_calls, max_cost)
     for entry in content["judges"]:
         judge = open_judge(entry["spec"], **entry.get("options", {}))
         try:
+            budget.turn_to(judge, entry.get("price"))
             for part in plans_for(entry, content["plans"]):
-                judgments = run(requests_of(part), judge, store)
+                judgments = run(requests_of(part), judge, store, budget=budget)
                 facts = {key: entry[key] for key in ("spec", "model", "licence")}
                 folder = record(judgments, judge, name, **facts)
             for part in content.get("references", []):
-                _record_references(part, judge, folder, store)
+                _record_references(part, judge, folder, store, budget)
         finally:
             judge.close()
         folders.append(folder)
     return folders
+
+
+def study_cost(name: str) -> pd.DataFrame:
+    """Estimate what all plans of a study would cost, as `rubricnb.estimate`; nothing is sent.
+
+    What is recorded or stored already is counted too. References are not: how many are written
+    depends on the reviews.
+
+    Parameters
+    ----------
+    name
+        Name of the study.
+
+    Returns
+    -------
+    DataFrame
+        One row per judge and plan; beside the estimate its ``model`` and ``dataset``.
+
+    Raises
+    ------
+    ValueError
+        A study of gradings: their calls depend on answers.
+
+    Examples
+    --------
+    >>> cost = study_cost("minibench")
+    >>> int(cost.calls.sum()) > 1000, cost.price.sum().item()
+    (True, 0.0)
+    """
+    content = read_study(name)
+    if "plans" not in content:
+        raise ValueError(
+            f"{name}.yml has gradings, whose calls depend on answers: limit them by max_calls or "
+            "max_cost"
+        )
+    rows = []
+    for entry in content["judges"]:
+        for part in plans_for(entry, content["plans"]):
+            row = estimate(requests_of(part), entry["spec"], entry.get("price"))
+            rows.append(row.assign(model=entry["model"], dataset=part["dataset"]))
+    return pd.concat(rows, ignore_index=True)
 
 
 def read_study(name: str) -> dict[str, Any]:
@@ -88,7 +144,9 @@ def read_study(name: str) -> dict[str, Any]:
 
 _LOAD_KEYS = {"dataset", "n_items", "path", "rubric"}
 _OTHER_KEYS = ("criteria", "setting", "designs")
-_JUDGE_KEYS = {"spec", "model", "licence", "options", "conditions", "simulated", "size"}
+_JUDGE_KEYS = {
+    "spec", "model", "licence", "options", "conditions", "simulated", "size", "price",
+}  # fmt: skip
 _REFERENCE_KEYS = {*_LOAD_KEYS, "criteria", "targets", "rounds", "temperature", "seed"}
 _PLAN_KEYS = {
     *_LOAD_KEYS, "criteria", "setting", "models", "designs", "labels", "readout", "n_options",
@@ -149,12 +207,21 @@ def _kept(part: dict[str, Any], items: Items | None = None) -> Items:
 
 
 def _record_references(
-    part: dict[str, Any], judge: Judge, folder: Path, store: Store | str | Path | None
+    part: dict[str, Any],
+    judge: Judge,
+    folder: Path,
+    store: Store | str | Path | None,
+    budget: Budget,
 ) -> None:
     """Let a judge write and review references, and record the attempts without their texts."""
     options = {k: v for k, v in part.items() if k not in (*_LOAD_KEYS, "criteria", "seed")}
     attempts = write_references(
-        _kept(part), (judge, judge), seed=part.get("seed", 0), store=store, **options
+        _kept(part),
+        (judge, judge),
+        seed=part.get("seed", 0),
+        store=store,
+        budget=budget,
+        **options,
     )
     attempts = attempts.assign(characters=attempts.pop("text").str.len())
     attempts.to_csv(folder / f"references-{part['dataset']}.csv", index=False)

@@ -10,9 +10,11 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import re
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count, islice
 from pathlib import Path
@@ -24,8 +26,8 @@ import numpy as np
 from rubricnb.judging.contract import Finish, Readout, Reply, Request
 from rubricnb.judging.openai import JudgeError, Step, label_probabilities, slug
 from rubricnb.judging.sharing import common_prefix, waves
+from rubricnb.judging.thinking import most_tokens
 
-_FEEDBACK_TOKENS = 1024
 _FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
 _ON_CPU: dict[str, Any] = {
     "dtype": "bfloat16",
@@ -48,8 +50,9 @@ class VLLMJudge:
     concurrency
         Requests in the engine at once, counting those that wait there for their turn.
     reasoning_parser
-        vLLM's name for the way in which the model marks its thinking, such as ``qwen3``; the
-        thinking is then cut off its answers.
+        vLLM's name for the way in which the model marks its thinking, such as ``qwen3`` or
+        ``openai_gptoss``; the thinking is then cut off its answers, and has room unless the plan
+        gives ``max_tokens``.
     engine
         Options of ``vllm.LLM``: tensor_parallel_size, max_model_len, quantization, revision, …
 
@@ -123,7 +126,7 @@ class VLLMJudge:
                         leading |= self._add(asked, running)
                         if asked.reply:
                             yield asked.reply
-                for output in engine.step() if running else ():
+                for output in _step(engine) if running else ():
                     leading.discard(output.request_id)
                     if output.finished:
                         asked = running.pop(output.request_id)
@@ -162,14 +165,20 @@ class VLLMJudge:
         if request.effort != "default":
             conditions["reasoning_effort"] = request.effort
         text = self._chat(request, conditions)
-        if beginning and self._parser and text.rstrip().endswith(self._parser.reasoning_start_str):
-            text += f"\n{self._parser.reasoning_end_str}\n\n"  # the template has opened it
+        if beginning:
+            text += before_answer(text, self._parser)
         return self._tokenizer.encode(text + beginning, add_special_tokens=False)
 
     @property
     def thinks(self) -> bool:
         """Whether thinking is cut off its answers."""
         return self._parser is not None
+
+    def room(self, request: Request) -> int:
+        """Return how many tokens an answer may take; whoever names a parser expects thinking."""
+        if self.thinks and request.thinking == "default":
+            request = replace(request, thinking="on")
+        return most_tokens(request, self.slug)
 
     def without_thinking(self, text: str, finish: Finish) -> str:
         """Return the answer that follows the thinking; empty where the limit cut the thinking."""
@@ -178,7 +187,10 @@ class VLLMJudge:
         from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
 
         asked = ChatCompletionRequest(messages=[], model=self.slug)
-        thinking, answer = self._parser.extract_reasoning(text, asked)
+        try:
+            thinking, answer = self._parser.extract_reasoning(text, asked)
+        except NotImplementedError:  # vLLM reads this form elsewhere
+            return final_channel(text)
         if answer is None and finish == "stop":
             return str(thinking or "")  # it did not think
         return str(answer or "")
@@ -232,6 +244,8 @@ class VLLMJudge:
         except (VLLMClientError, ValueError) as problem:
             asked.fail(problem)
             return set()
+        except Exception as problem:
+            raise _ended(problem) from problem
         running[name] = asked
         return {name}
 
@@ -300,7 +314,7 @@ class _Asked:
             options["structured_outputs"] = StructuredOutputsParams(json=request.schema)
         output = await _generate(
             judge.prompt(request),
-            max_tokens=request.max_tokens or _FEEDBACK_TOKENS,
+            max_tokens=judge.room(request),
             temperature=request.temperature,
             seed=request.seed if request.temperature > 0 else None,
             skip_special_tokens=not judge.thinks,  # they are what its thinking is told by
@@ -345,6 +359,54 @@ class _Asked:
             return int(shares.argmax())
         shares = (shares / shares.max()) ** (1 / request.temperature)
         return int(np.random.default_rng(request.seed).choice(len(shares), p=shares / shares.sum()))
+
+
+def before_answer(prompt: str, parser: Any) -> str:
+    """Return what ends the thinking, where the beginning of an answer is to follow a prompt.
+
+    Examples
+    --------
+    >>> before_answer("<|start|>assistant", None), before_answer("Assistant:", None)
+    ('<|channel|>final<|message|>', '')
+    """
+    if prompt.endswith("<|start|>assistant"):  # GPT-OSS opens a channel for every part
+        return "<|channel|>final<|message|>"
+    start = getattr(parser, "reasoning_start_str", None)
+    if start and prompt.rstrip().endswith(start):  # the template has opened it
+        return f"\n{parser.reasoning_end_str}\n\n"
+    return ""
+
+
+def final_channel(text: str) -> str:
+    """Return the answer of a model that writes in channels, as GPT-OSS; empty if it is cut before.
+
+    Examples
+    --------
+    >>> thought = "<|channel|>analysis<|message|>Good. [RESULT] 5?<|end|>"
+    >>> final_channel(thought + "<|start|>assistant<|channel|>final<|message|>[RESULT] 4<|return|>")
+    '[RESULT] 4'
+    >>> final_channel(thought), final_channel("[RESULT] 4")
+    ('', '[RESULT] 4')
+    """
+    if "<|channel|>" not in text:
+        return text
+    parts = re.findall(r"<\|channel\|>(\w+).*?<\|message\|>(.*?)(?=<\|\w+\|>|\Z)", text, re.S)
+    return next((part for channel, part in reversed(parts) if channel == "final"), "")
+
+
+def _step(engine: Any) -> Any:
+    """Let the engine take a step; what goes wrong in one is its end, not that of a request."""
+    try:
+        return engine.step()
+    except Exception as problem:
+        raise _ended(problem) from problem
+
+
+def _ended(problem: Exception) -> JudgeError:
+    return JudgeError(
+        f"vLLM's engine has ended ({type(problem).__name__}: {str(problem)[:300]}); the reason "
+        "stands in its messages above. What is answered is kept: run the same again"
+    )
 
 
 @coroutine

@@ -13,6 +13,7 @@ import pandas as pd
 from rubricnb.data.validate import nearest
 from rubricnb.frames import Items
 from rubricnb.judging.contract import Judge, Reply, Request
+from rubricnb.judging.prices import Budget
 from rubricnb.judging.registry import open_judge
 from rubricnb.judging.run import ask
 from rubricnb.judging.store import Store
@@ -45,6 +46,7 @@ def grade(
     seed: int = 0,
     store: Store | str | Path | None = None,
     fresh: bool = False,
+    budget: Budget | None = None,
 ) -> Grades:
     """Score texts against a rubric by one or more methods; what is recorded is not asked again.
 
@@ -64,7 +66,7 @@ def grade(
         Orderings of the levels, one case each; default: the bundle's own.
     replicates, temperature, seed
         How often each case is asked, and the sampling.
-    store, fresh
+    store, fresh, budget
         As in `rubricnb.run`.
 
     Returns
@@ -110,7 +112,9 @@ def grade(
         "replicates": replicates,
         "temperature": temperature,
     }
-    asking: dict[str, Any] = {**case, "seed": seed, "store": store, "fresh": fresh}
+    asking: dict[str, Any] = {
+        **case, "seed": seed, "store": store, "fresh": fresh, "budget": budget,
+    }  # fmt: skip
     if not isinstance(judge, str):
         return _asked(items, bundle, judge, names, **asking)
     of_another_seed = seed != 0 and temperature > 0
@@ -145,9 +149,10 @@ def _asked(
     seed: int,
     store: Store | str | Path | None,
     fresh: bool,
+    budget: Budget | None,
 ) -> Grades:
     def put(requests: Sequence[Request]) -> list[Reply]:
-        return ask(requests, judge, store, fresh) if requests else []
+        return ask(requests, judge, store, fresh, budget=budget) if requests else []
 
     table = _Table(judge, items)
     cases = list(_cases(items, bundle, design, replicates, temperature, seed))

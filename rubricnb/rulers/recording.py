@@ -11,6 +11,7 @@ import pandas as pd
 
 import rubricnb
 from rubricnb.judging.contract import Judge
+from rubricnb.judging.prices import Budget
 from rubricnb.judging.registry import open_judge
 from rubricnb.judging.results import register, results_folder, write_card
 from rubricnb.judging.store import Store
@@ -25,7 +26,12 @@ _KEYS = {
 }  # fmt: skip
 
 
-def record_gradings(name: str = STUDY, store: Store | str | Path | None = None) -> list[Path]:
+def record_gradings(
+    name: str = STUDY,
+    store: Store | str | Path | None = None,
+    max_calls: int | None = None,
+    max_cost: float | None = None,
+) -> list[Path]:
     """Run the gradings of ``params/NAME.yml`` and record them in ``results/rulers``; resumes.
 
     Parameters
@@ -35,6 +41,8 @@ def record_gradings(name: str = STUDY, store: Store | str | Path | None = None) 
         with methods, variants, units, design, replicates and temperature as `grade` takes them.
     store
         As in `rubricnb.run`.
+    max_calls, max_cost
+        As in `rubricnb.judging.study.study`.
 
     Returns
     -------
@@ -54,12 +62,14 @@ def record_gradings(name: str = STUDY, store: Store | str | Path | None = None) 
                 f"known: {', '.join(sorted(_KEYS))}"
             )
     folders = []
+    budget = Budget(None, max_calls, max_cost)
     for entry in content["judges"]:
         judge = open_judge(entry["spec"], **entry.get("options", {}))
         try:
+            budget.turn_to(judge, entry.get("price"))
             found: dict[str, list[Grades]] = {}
             for part in content["gradings"]:
-                found.setdefault(part["dataset"], []).extend(_graded(part, judge, store))
+                found.setdefault(part["dataset"], []).extend(_graded(part, judge, store, budget))
                 _record(found, judge)  # what is finished stands, should the rest be interrupted
                 register(judge, **{key: entry[key] for key in ("spec", "model", "licence")})
             folders.append(results_folder() / STUDY / judge.slug)
@@ -69,11 +79,11 @@ def record_gradings(name: str = STUDY, store: Store | str | Path | None = None) 
 
 
 def _graded(
-    part: dict[str, Any], judge: Judge, store: Store | str | Path | None
+    part: dict[str, Any], judge: Judge, store: Store | str | Path | None, budget: Budget
 ) -> Iterator[Grades]:
     items = rubricnb.load(part["dataset"], part.get("n_items"), part.get("seed", 0))
     bundle = load_bundle(part.get("bundle", part["dataset"]))
-    options: dict[str, Any] = {
+    options: dict[str, Any] = {"store": store, "budget": budget} | {
         k: part[k] for k in ("replicates", "temperature", "seed") if k in part
     }
     if "design" in part:
@@ -81,7 +91,7 @@ def _graded(
     for variant in part.get("variants", ["standard"]):
         for units in part.get("units", [bundle.units]):
             own = replace(bundle.in_variant(variant), units=units)
-            yield grade(items, own, judge, part.get("methods", "rulers"), store=store, **options)
+            yield grade(items, own, judge, part.get("methods", "rulers"), **options)
 
 
 def _record(found: dict[str, list[Grades]], judge: Judge) -> None:

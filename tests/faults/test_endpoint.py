@@ -10,14 +10,15 @@ import sqlite3
 import threading
 import time
 from collections import Counter
+from email.utils import formatdate
 
 import pytest
 from endpoint import completion, endpoint
 
 import rubricnb as rb
 from rubricnb.judging.contract import Message, Request
-from rubricnb.judging.openai import JudgeError
-from rubricnb.judging.run import ask
+from rubricnb.judging.openai import JudgeError, _retry_after
+from rubricnb.judging.run import RunInterrupted, ask
 
 GOOD = completion("Fine. [RESULT] 2", tops=[("[RESULT]", {}), (" 2", {" 2": 0.7, " 1": 0.2})])
 ODD = "\ud83e\udd80\u0000\u202e \ud800 é́ [RESULT] 2"
@@ -182,10 +183,121 @@ def test_an_answer_that_takes_too_long_is_given_up_and_asked_again(plan, tmp_pat
     with endpoint(answer) as (url, _):
         judgments = asking(url, plan.head(4), tmp_path, timeout=0.5)
         assert judgments["status"].tolist() == ["error", "ok", "ok", "ok"]
-        assert "APITimeoutError" in errors(tmp_path)[0]
+        assert "TimeoutError: no whole answer within 0.5 s" in errors(tmp_path)[0]
         hangs[0] = False
         done.set()
         assert (asking(url, plan.head(4), tmp_path)["status"] == "ok").all()
+
+
+def drip():
+    """An answer that never ends, and never pauses for long."""
+    while True:
+        yield b" "
+        time.sleep(0.05)
+
+
+DRIPPING = fault(200, drip, Content_Length="500")
+
+
+def test_an_answer_that_only_drips_is_given_up_as_one_that_does_not_come(plan, tmp_path):
+    seen = []
+
+    def answer(payload, headers):
+        seen.append(1)
+        return DRIPPING if len(seen) == 2 else fault()
+
+    with endpoint(answer) as (url, _):
+        started = time.monotonic()
+        judgments = asking(url, plan.head(3), tmp_path, timeout=1, retries=1, concurrency=1)
+        assert time.monotonic() - started < 20  # the whole of it would take 25 s
+    assert (judgments["status"] == "ok").all()
+    assert len(seen) == 4
+
+
+def test_patience_ends_while_a_call_is_still_under_way(plan, tmp_path):
+    def answer(payload, headers):
+        answered.append(1)
+        return fault() if len(answered) == 1 else DRIPPING
+
+    answered = []
+    with endpoint(answer) as (url, _):
+        started = time.monotonic()
+        with pytest.raises(JudgeError, match="has not answered for 0 min"):
+            asking(url, plan.head(4), tmp_path, timeout=60, patience=1)
+        assert time.monotonic() - started < 20
+
+
+def test_an_endpoint_that_asks_for_more_than_patience_is_not_asked_in_the_meantime(plan, tmp_path):
+    """The client itself would not send it again at all."""
+    seen = []
+
+    def answer(payload, headers):
+        seen.append(1)
+        return FAULTS["429 for an hour"]
+
+    with (
+        endpoint(answer) as (url, _),
+        pytest.raises(JudgeError, match=r"has not answered for .*; the last try: .*slow down"),
+    ):
+        asking(url, plan.head(4), tmp_path, retries=6, concurrency=2, patience=2)
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [("300", 300), ("0.5", 0.5), ("soon", None), ("-1", None), ("nan", None), ("", None)],
+)
+def test_the_pause_that_an_endpoint_asks_for_is_read(value, seconds):
+    assert _retry_after({"retry-after": value}) == seconds
+
+
+def test_a_pause_may_be_a_date_or_in_milliseconds():
+    at = formatdate(time.time() + 100, usegmt=True)
+    assert 90 < _retry_after({"retry-after": at}) <= 100
+    assert _retry_after({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_list_of_models_that_is_only_late_does_not_change_what_the_server_is(
+    status, plan, tmp_path
+):
+    def listing():
+        asked.append(1)
+        models = {"object": "list", "data": [{"id": "m", "object": "model", "owned_by": "vllm"}]}
+        return (
+            fault(status, {"error": {"message": "loading"}})
+            if len(asked) == 1
+            else fault(200, models)
+        )
+
+    asked = []
+    with endpoint(lambda p, h: fault(), listing=listing) as (url, _):
+        judge = rb.open_judge(f"openai:m@{url}", retries=1)
+        assert judge.server == "vllm"
+        judge.close()
+        asked.clear()
+        judge = rb.open_judge(f"openai:m@{url}", retries=0)
+        with pytest.raises(JudgeError, match=r"does not say what it is: .*loading.*server="):
+            _ = judge.server
+        judge.close()
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 405, 501])
+def test_an_endpoint_without_a_list_of_models_is_some_other(status):
+    def listing():
+        return fault(status, {"error": {"message": "no"}})
+
+    with endpoint(lambda p, h: fault(), listing=listing) as (url, _):
+        judge = rb.open_judge(f"openai:m@{url}", retries=0)
+        assert judge.server == "other"
+        judge.close()
+
+
+def test_a_list_of_models_that_cannot_be_read_is_no_list():
+    with endpoint(lambda p, h: fault(), listing=lambda: FAULTS["a page"]) as (url, _):
+        judge = rb.open_judge(f"openai:m@{url}", retries=0)
+        assert judge.server == "other"
+        judge.close()
 
 
 def test_missing_log_probabilities_stop_the_run_at_first_contact_and_fail_alone_later(
@@ -214,6 +326,7 @@ def test_an_endpoint_that_falls_silent_stops_the_run(plan, tmp_path):
 
     def answer(payload, headers):
         seen.append(1)
+        time.sleep(0.05)
         return fault() if len(seen) <= 10 else FAULTS["500"]
 
     with (
@@ -310,6 +423,17 @@ def test_a_schema_is_sent_without_what_strict_mode_refuses(server, finish, tmp_p
         schema["properties"]["maxLength"]["items"] = bare
         schema["properties"]["why"] = bare | {"enum": ["maxLength"]}
     assert sent == schema
+
+
+@pytest.mark.parametrize("concurrency", [1, 64])
+def test_max_cost_holds_for_long_thoughts_and_many_calls_at_once(concurrency, plan, tmp_path):
+    long = GOOD | {"usage": {"prompt_tokens": 1000, "completion_tokens": 8000}}
+    with endpoint(lambda p, h: fault(200, long)) as (url, received):
+        judge = rb.open_judge(f"openai:gpt-5@{url}", concurrency=concurrency, check_model=False)
+        with pytest.raises(RunInterrupted, match=r"stopped at \$1\.9.* max_cost=\$2\.00 allows"):
+            rb.run(plan, judge, tmp_path / "s.sqlite", max_cost=2, price=(1.25, 0.125, 10))
+        judge.close()
+    assert len(received) == 24  # of 8.1 cents
 
 
 def test_what_is_under_way_when_the_run_must_stop_is_kept(plan, tmp_path):

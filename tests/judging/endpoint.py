@@ -49,11 +49,12 @@ class Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def endpoint(answer, owned_by="someone"):
+def endpoint(answer, owned_by="someone", listing=None):
     """Serve `answer(payload, headers) -> (status, body, headers)`; yields its URL and payloads.
 
-    The body is JSON or bytes; None cuts the connection. A ``Content-Length`` among the headers may
-    promise more than comes.
+    The body is JSON or bytes; None cuts the connection; a function is called for pieces to send one
+    by one. A ``Content-Length`` among the headers may promise more than comes. `listing` answers
+    for the list of models where that is not simply there.
     """
     received = []
 
@@ -63,7 +64,7 @@ def endpoint(answer, owned_by="someone"):
         def do_GET(self):
             models = {"object": "list", "data": [{"id": "m", "object": "model", "created": 0,
                                                    "owned_by": owned_by}]}  # fmt: skip
-            self._send(200, models, {})
+            self._send(*(listing() if listing else (200, models, {})))
 
         def do_POST(self):
             body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -75,14 +76,19 @@ def endpoint(answer, owned_by="someone"):
             if body is None:
                 self.close_connection = True
                 return
-            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+            if callable(body):
+                pieces = body()
+            else:
+                pieces = [body if isinstance(body, bytes) else json.dumps(body).encode()]
             self.send_response(status)
-            sent = {"Content-Type": "application/json", "Content-Length": str(len(data))} | headers
+            length = str(sum(map(len, pieces))) if isinstance(pieces, list) else ""
+            sent = {"Content-Type": "application/json", "Content-Length": length} | headers
             for name, value in sent.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(data)
-            self.close_connection = sent["Content-Length"] != str(len(data))
+            for piece in pieces:
+                self.wfile.write(piece)
+            self.close_connection = sent["Content-Length"] != length
 
         def log_message(self, *args):
             pass

@@ -33,9 +33,23 @@ def test_tokens_are_near_those_the_engine_counted(items):
 
 def test_the_price_is_tokens_times_list_price_and_can_be_given(items):
     row = estimate(items, "openai:any", price=(1, 0.5, 10)).iloc[0]
-    fresh = row["prompt_tokens"] - row["shared_tokens"]
-    wanted = (fresh + 0.5 * row["shared_tokens"] + 10 * row["completion_tokens"]) / 1e6
+    wanted = (row["prompt_tokens"] + 10 * row["completion_tokens"]) / 1e6
+    assert row["shared_tokens"] > 0  # but no prefix is as long as a hosted endpoint keeps it
     assert row["price"] == pytest.approx(wanted)
+
+
+def test_only_prefixes_that_a_hosted_endpoint_keeps_are_cheaper(items):
+    long = items.assign(instruction="Think of all that was said. " * 200 + items["instruction"])
+    long.attrs = items.attrs
+    row = estimate(long, "openai:any", price=(1, 0.5, 0)).iloc[0]
+    assert 0.5 * row["prompt_tokens"] < row["price"] * 1e6 < 0.8 * row["prompt_tokens"]
+
+
+def test_a_model_that_thinks_costs_its_thoughts(items):
+    known = estimate(items, "openai:gpt-5")
+    told = rb.estimate(rb.plan(items, rb.balanced(5), readout="feedback", effort="medium"),
+                       "openai:gpt-5")  # fmt: skip
+    assert known["completion_tokens"].item() == told["completion_tokens"].item()
 
 
 def test_what_is_not_known_is_nan_with_its_reason(items):

@@ -1,5 +1,7 @@
 """What calls cost, and where a run's allowance ends."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,30 +51,80 @@ def test_an_answer_is_longer_where_it_must_be_written_out():
     assert [answer for _, answer in efforts] == sorted({answer for _, answer in efforts})
 
 
+def test_a_model_that_thinks_is_taken_to_do_so_unless_a_label_is_forced_upon_it():
+    score = replace(ASK, readout="score")
+    host = "api.openai.com"
+    assert typical_tokens(ASK, host, "gpt-5") == typical_tokens(replace(ASK, effort="medium"), host)
+    assert typical_tokens(ASK, "", "openai/gpt-oss-20b")[1] > 1000
+    assert typical_tokens(score, host, "gpt-5-mini")[1] > 1000
+    assert typical_tokens(score, "", "openai/gpt-oss-20b")[1] < 10
+    assert typical_tokens(ASK, host, "gpt-4.1")[1] == typical_tokens(ASK, host, "gpt-5-chat")[1]
+
+
+def spend(budget, lengths, concurrency):
+    """Ask one after another as `run` does: what is held waits for all that is under way."""
+    under_way, left = [], list(lengths)
+    while left and not budget.exhausted:
+        while left and len(under_way) < concurrency and budget.allows(ASK):
+            under_way.append(left.pop(0))
+        refused = left and len(under_way) < concurrency
+        while under_way:
+            budget.received(Reply(1, "", prompt_tokens=1000, completion_tokens=under_way.pop(0)))
+            if not refused:
+                break  # a full house: the next takes the place of the first
+    while under_way:
+        budget.received(Reply(1, "", prompt_tokens=1000, completion_tokens=under_way.pop()))
+
+
 @given(
-    max_cost=st.floats(0.001, 5),
-    lengths=st.lists(st.integers(1, 400), min_size=1, max_size=60),
-    concurrency=st.integers(1, 8),
+    max_cost=st.floats(0.01, 20),
+    lengths=st.lists(st.integers(1, 1024), min_size=1, max_size=60),
+    concurrency=st.integers(1, 64),
 )
 def test_a_run_spends_what_it_may_and_not_more(max_cost, lengths, concurrency):
-    """However many calls are under way, as long as answers are no longer than is typical twice."""
+    """However many calls are under way, unless the last answers are longer than any before."""
     price = Price(1000, 500, 2000)
     budget = Budget(price, max_cost=max_cost)
-    under_way, left = [], list(lengths)
-    while left or under_way:
-        while left and len(under_way) < concurrency and budget.allows(ASK):
-            under_way.append(left.pop())
-        if budget.exhausted:
-            left.clear()
-        if under_way:
-            budget.received(Reply(1, "", prompt_tokens=1000, completion_tokens=under_way.pop()))
-    typical = price.of(*[typical_tokens(ASK)[0], 0, typical_tokens(ASK)[1]])
-    assert budget.spent <= max_cost + concurrency * typical
+    spend(budget, sorted(lengths, reverse=True), concurrency)
+    assert budget.spent <= max_cost + 1e-9
     if budget.exhausted:
-        dearest = price.of(1000, 0, max(*lengths, 200))
-        assert budget.spent > max_cost - (concurrency + 1) * dearest
+        assert budget.spent > max_cost - price.of(1000, 0, 1024) - 1e-9
     else:
         assert budget.answered == len(lengths)
+
+
+@pytest.mark.parametrize("concurrency", [1, 16, 64])
+def test_long_thoughts_of_many_calls_at_once_do_not_pass_the_limit(concurrency):
+    thinking = Budget(Price(1.25, 0.125, 10), max_cost=2, model="gpt-5")
+    ask = replace(ASK, max_tokens=0)
+    under_way = 0
+    while not thinking.exhausted:
+        if under_way < concurrency and thinking.allows(ask):
+            under_way += 1
+        else:
+            for _ in range(under_way):
+                thinking.received(Reply(1, "", prompt_tokens=1000, completion_tokens=8000))
+            under_way = 0
+    assert 1.8 < thinking.spent <= 2
+
+
+def test_growing_answers_pass_the_limit_by_less_than_what_is_under_way_may_cost():
+    budget = Budget(Price(0, 0, 1000), max_cost=20)
+    spend(budget, [10 * n for n in range(1, 103)], 8)
+    assert 18 < budget.spent <= 20 + 8 * 0.2
+
+
+def test_a_budget_goes_on_with_another_judge_at_its_price():
+    budget = Budget(max_cost=1)
+    budget.turn_to(rb.open_judge("openai:gpt-4.1"))
+    assert (budget.price.output, budget.model) == (8, "gpt-4.1")
+    assert budget.allows(ASK)
+    budget.received(Reply(1, "", completion_tokens=100_000))
+    budget.turn_to("simulated:unbiased")
+    assert budget.allows(ASK)
+    assert budget.spent == pytest.approx(0.8)
+    with pytest.raises(ValueError, match="max_cost needs a price"):
+        budget.turn_to("openai:no-such-model")
 
 
 def test_calls_are_counted_to_the_last():

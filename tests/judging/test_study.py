@@ -1,8 +1,14 @@
 import pytest
 import yaml
+from endpoint import completion, endpoint
+from typer.testing import CliRunner
 
 import rubricnb as rb
-from rubricnb.judging.study import design_of, read_study, requests_of, study
+from rubricnb import cli
+from rubricnb.judging.results import results_folder
+from rubricnb.judging.run import RunInterrupted
+from rubricnb.judging.study import design_of, read_study, requests_of, study, study_cost
+from rubricnb.rulers import record_gradings
 
 PLANS = [
     {"dataset": "minibench", "n_items": 15, "designs": ["balanced(5)", "shuffled(5, 2)"]},
@@ -63,3 +69,55 @@ def test_only_designs_are_read(text):
 def test_designs_are_read_as_written(design):
     text = {"balanced": "balanced(5)", "fixed": "fixed(3, 4)", "single": "single([2, 1])"}
     assert design_of(text[design.name]) == design
+
+
+@pytest.fixture
+def hosted():
+    """A judge behind an endpoint, at a cent a call: it answers with 1000 tokens."""
+    answer = completion("Fine. [RESULT] 2")
+    answer["usage"] = {"prompt_tokens": 0, "completion_tokens": 1000}
+    with endpoint(lambda payload, headers: (200, answer, {})) as (url, received):
+        entry = {"spec": f"openai:m@{url}", "licence": "none", "price": [0, 0, 10]}
+        yield entry | {"model": "one"}, received
+
+
+def test_one_allowance_holds_for_all_plans_of_a_study(write, hosted, tmp_path):
+    judge, received = hosted
+    plans = [part | {"readout": "feedback"} for part in PLANS[:1] + PLANS[:1]]
+    plans[1]["designs"] = ["balanced(3)"]
+    write(judges=[judge | {"options": {"concurrency": 4}}], plans=plans)
+    store = tmp_path / "s.sqlite"
+    with pytest.raises(RunInterrupted, match=r"max_cost=\$2\.00 allows"):
+        study("mine", store, max_cost=2.0)  # the first plan costs $1.80, the second $0.90
+    assert 190 <= len(received) <= 200
+    assert (results_folder() / "mine").exists()  # the first plan is recorded
+    with pytest.raises(RunInterrupted, match="stopped after 30 calls"):
+        study("mine", store, max_calls=30)
+    study("mine", store, max_cost=1.0)
+    assert len(received) == 177 + 90
+
+
+def test_the_cost_of_a_study_is_summed_before_anything_is_sent(write, hosted, tmp_path):
+    judge, received = hosted
+    write(judges=[judge, judge | {"model": "two"}], plans=[PLANS[0] | {"readout": "feedback"}])
+    cost = study_cost("mine")
+    assert cost["calls"].tolist() == [177, 177]  # three shuffles are among the balanced orderings
+    assert cost["price"].sum() == pytest.approx(2 * 177 * 200 * 10 / 1e6)
+    shown = CliRunner().invoke(cli.app, ["study", "mine", "--cost"])
+    assert "one: 177 calls" in shown.output
+    assert "all together: 354 calls" in shown.output
+    assert "about 0.71 US dollars" in shown.output
+    assert not received
+    stopped = CliRunner().invoke(cli.app, ["study", "mine", "--max-calls", "7"])
+    assert stopped.exit_code == 1
+    assert "stopped after 7 calls" in stopped.output
+    assert len(received) == 7
+
+
+def test_gradings_keep_to_an_allowance_too(write, tmp_path):
+    judge = {"spec": "simulated:grader", "model": "planted", "licence": "none"}
+    write(judges=[judge], gradings=[{"dataset": "minibench", "n_items": 15}])
+    with pytest.raises(RunInterrupted, match="stopped after 3 calls"):
+        record_gradings("mine", tmp_path / "s.sqlite", max_calls=3)
+    with pytest.raises(ValueError, match=r"gradings, whose calls depend on answers"):
+        study_cost("mine")

@@ -1,11 +1,15 @@
 """What the vLLM judge says before there is an engine; tests/vllm has the engine itself."""
 
 import importlib.util
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 import rubricnb as rb
 from rubricnb.judging import vllm
+from rubricnb.judging.contract import Message, Request
+from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.registry import judge_class
 
 
@@ -37,3 +41,59 @@ def test_a_checkpoint_is_hashed_by_the_files_that_change_answers(tmp_path):
     assert vllm._sha256(tmp_path) == digest
     (tmp_path / "chat_template.jinja").write_text("{{ messages }}")
     assert vllm._sha256(tmp_path) != digest
+
+
+@pytest.fixture
+def bare():
+    """A judge without its engine: what it makes of a request and of a text."""
+    judge = object.__new__(vllm.VLLMJudge)
+    judge.slug, judge._parser = "any-vllm", None
+    return judge
+
+
+ASK = Request(1, "", (Message("user", "…"),), ("[RESULT]",), ("1", "2"), "feedback", max_tokens=0)
+
+
+def test_only_a_model_that_thinks_has_room_for_it(bare):
+    assert bare.room(ASK) == 1024
+    for slug in ("smollm2-135m-instruct-vllm", "gemma-3-270m-vllm", "qwen2.5-coder-0.5b-vllm"):
+        bare.slug = slug  # what is recorded was asked so
+        assert bare.room(ASK) == 1024
+    bare.slug = "gpt-oss-20b-vllm"
+    assert bare.room(ASK) == 1024 + 16_384
+    assert bare.room(replace(ASK, max_tokens=300)) == 300
+
+
+def test_whoever_names_a_parser_gives_room_unless_thinking_is_off(bare):
+    bare._parser = SimpleNamespace(reasoning_start_str="<think>", reasoning_end_str="</think>")
+    assert bare.room(ASK) == 1024 + 16_384
+    assert bare.room(replace(ASK, thinking="off")) == 1024
+
+
+def test_a_parser_that_only_finds_the_end_leaves_the_channels_to_be_read_here():
+    thought = "<|channel|>analysis<|message|>Perhaps [RESULT] 5.<|end|>"
+    final = "<|start|>assistant<|channel|>final<|message|>Fine. [RESULT] 4"
+    document = "<|start|>assistant<|channel|>final <|constrain|>json<|message|>{}<|return|>"
+    assert vllm.final_channel(thought + final) == "Fine. [RESULT] 4"
+    assert vllm.final_channel(thought + document) == "{}"
+    assert vllm.final_channel(thought) == ""
+
+
+@pytest.mark.parametrize("start", [None, "<think>"])
+def test_a_forced_beginning_follows_the_end_of_the_thinking(start):
+    parser = SimpleNamespace(reasoning_start_str=start, reasoning_end_str="</think>")
+    assert vllm.before_answer("<|im_start|>assistant\n", parser) == ""
+    opened = vllm.before_answer("<|im_start|>assistant\n<think>\n", parser)
+    assert opened == ("\n</think>\n\n" if start else "")
+    assert vllm.before_answer("<|start|>assistant", parser).endswith("final<|message|>")
+
+
+def test_an_engine_that_ends_is_one_clear_line():
+    class EngineDeadError(Exception):
+        """As vLLM's, which is no RuntimeError."""
+
+    def step():
+        raise EngineDeadError("EngineCore encountered an issue.")
+
+    with pytest.raises(JudgeError, match=r"engine has ended \(EngineDeadError: EngineCore enc"):
+        vllm._step(SimpleNamespace(step=step))
