@@ -114,10 +114,7 @@ def run(
     if getattr(requests, "source", None) is None:
         raise ValueError("these requests carry no items: take them from rubricnb.plan")
     requests = with_readout(requests, judge)
-    known = pd.DataFrame() if fresh else recorded_judgments(judge, requests)
-    to_ask = requests
-    if len(known):
-        to_ask = requests[~requests["request_id"].isin(known["request_id"].unique())]
+    known, to_ask = _recorded(judge, requests, fresh, force_replicates)
     live = pd.DataFrame()
     if len(to_ask):
         with ExitStack() as stack:
@@ -126,6 +123,8 @@ def run(
 
                 judge = open_judge(judge)
                 stack.callback(judge.close)
+                if len(known):  # now it can be seen whether these are this judge's answers
+                    known, to_ask = _recorded(judge, requests, fresh, force_replicates)
             if not isinstance(store, Store):
                 store = stack.enter_context(Store(store))
             budget = _budget(judge, max_calls, max_cost, price)
@@ -139,6 +138,16 @@ def run(
             asking.fill()
             live = rows.frame() if rows else live
     return _join(requests, known, live) if collect else live
+
+
+def _recorded(
+    judge: Judge | str, requests: Requests, fresh: bool | float, force_replicates: bool
+) -> tuple[pd.DataFrame, Requests]:
+    """Return the recorded answers, and the requests that have none."""
+    known = pd.DataFrame() if fresh else recorded_judgments(judge, requests, force_replicates)
+    if known.empty:
+        return known, requests
+    return known, requests[~requests["request_id"].isin(known["request_id"].unique())]
 
 
 def _part(requests: Requests, judge: Judge, force: bool) -> tuple[Iterator[Request], float]:
