@@ -52,7 +52,7 @@ def run(
     requests: Requests,
     judge: Judge | str,
     store: Store | str | Path | None = None,
-    fresh: bool = False,
+    fresh: bool | float = False,
     collect: bool = True,
     force_replicates: bool = False,
     max_calls: int | None = None,
@@ -75,7 +75,8 @@ def run(
     store
         A `Store` or the path of one. Default: ``$RUBRICNB_STORE``, else the user's cache folder.
     fresh
-        Ask everything again; neither recorded nor stored answers are used.
+        Ask everything again; neither recorded nor stored answers are used. A time (seconds since
+        the epoch) goes on with what was begun then: a run that is stopped names it.
     collect
         False: only fill the store, and return an empty frame.
     force_replicates
@@ -95,9 +96,9 @@ def run(
     Raises
     ------
     RunInterrupted
-        At a limit or on Ctrl-C; says how far it came. Run the same again to go on.
+        At a limit or on Ctrl-C; says how to go on.
     ValueError
-        `max_cost` for a judge whose price is not known.
+        A request stands in the plan twice, or `max_cost` for a judge whose price is not known.
     JudgeError, StoreError
         The judge or the store cannot go on; the message says what to do.
 
@@ -114,6 +115,11 @@ def run(
     if getattr(requests, "source", None) is None:
         raise ValueError("these requests carry no items: take them from rubricnb.plan")
     requests = with_readout(requests, judge)
+    if twice := int(requests["request_id"].duplicated().sum()):
+        raise ValueError(
+            f"{twice:,} requests stand in the plan twice: give run requests.drop_duplicates("
+            "'request_id'), or repeat reads with rubricnb.fixed(n, k)"
+        )
     known, to_ask = _recorded(judge, requests, fresh, force_replicates)
     live = pd.DataFrame()
     if len(to_ask):
@@ -200,7 +206,7 @@ def ask(
     requests: Sequence[Request],
     judge: Judge,
     store: Store | str | Path | None = None,
-    fresh: bool = False,
+    fresh: bool | float = False,
     max_calls: int | None = None,
     max_cost: float | None = None,
     price: tuple[float, float, float] | None = None,
@@ -278,7 +284,7 @@ class _Asking:
         count: int,
         judge: Judge,
         store: Store,
-        fresh: bool,
+        fresh: bool | float,
         budget: Budget,
         receive: Callable[[Request, Reply], None] | None,
     ) -> None:
@@ -286,7 +292,7 @@ class _Asking:
         self.budget, self.receive = budget, receive
         self.host: str = getattr(judge, "host", "")
         self.started = time.time()
-        self.since = self.started if fresh else 0.0
+        self.since = self.started if fresh == 1 else float(fresh)  # True is 1 and False is 0
         self.retry_errors = self.started
         self.under_way: dict[str, list[Request]] = {}  # key → requests that wait for its reply
         self.key_of: dict[int, str] = {}  # of what the judge is answering
@@ -393,9 +399,10 @@ class _Asking:
                 others += same
 
     def _how_far(self, why: str) -> str:
+        again = f" with fresh={self.since!r}" if self.since else ""
         return (
             f"{why}: every answer so far is kept in {self.store.path}; "
-            "run the same again to go on from here"
+            f"run the same again{again} to go on from here"
         )
 
 

@@ -46,6 +46,8 @@ def test_every_recorded_file_conforms_and_holds_no_text_and_no_rating(path):
     card = json.loads((path.parent / "run.json").read_text())
     assert card["datasets"][path.stem]["judgments"] == len(frame)
     assert card["judge"] == path.parent.name == frame["judge"].unique().item()
+    # A spec that is not opened stands for what judges.csv says.
+    assert card["identity"] == judges().set_index("slug")["identity"][card["judge"]]
 
 
 @pytest.mark.parametrize("path", GRADES, ids=lambda p: f"{p.parent.name}/{p.stem}")
