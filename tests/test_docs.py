@@ -306,25 +306,50 @@ def test_ray_knows_every_command_on_the_gpu_page():
         assert [o for o in re.findall(r"--[a-z-]+", options) if o not in known] == []
 
 
-def test_the_slurm_job_keeps_the_store_when_it_is_told_to_stop(tmp_path):
+STUDY = """
+import sys, time
+from pathlib import Path
+from rubricnb.judging.contract import Reply
+from rubricnb.judging.store import Store
+with Store() as store:
+    for n in range(len(store), int(sys.argv[1])):
+        store.put(f"k{n}", "judge", Reply(n, "Fine. [RESULT] 2" * 20))
+    Path(sys.argv[2]).write_text(str(len(store)))
+    time.sleep(float(sys.argv[3]))
+"""
+
+
+def test_the_slurm_job_keeps_every_reply_however_its_studies_end(tmp_path):
+    """Job 1 is told to stop, 2 ends by itself, 3 opens what they have kept."""
     job = blocks(ROOT / "book/gpu-cluster.md", "bash")[-1][1]
     (tmp_path / "bin").mkdir()
-    fake = tmp_path / "bin/python"  # a study that writes its store and goes on for long
-    fake.write_text('#!/bin/sh\necho "$@" >>"$RUBRICNB_STORE"\nexec sleep 60\n')
-    fake.chmod(0o755)
-    environment = {
-        "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}",
-        "SCRATCH": str(tmp_path / "shared"), "SLURM_TMPDIR": str(tmp_path), "SLURM_JOB_ID": "7",
-    }  # fmt: skip
-    kept = tmp_path / "shared/rubricnb-store/replies.sqlite"
-    for times in (1, 2):  # the second job goes on with what the first has kept
+    (tmp_path / "study.py").write_text(STUDY)
+    python = tmp_path / "bin/python"  # the study is ours, everything else is the real Python
+    python.write_text(
+        f'#!/bin/sh\nif [ "$1" = -c ]; then exec {sys.executable} "$@"; fi\n'
+        f"exec {sys.executable} {tmp_path}/study.py $REPLIES {tmp_path}/stored $SECONDS_MORE\n"
+    )
+    python.chmod(0o755)
+    local = tmp_path / "rubricnb-7"
+    for replies, seconds, status in ((200, 60, 143), (1000, 0, 0), (0, 0, 0)):
+        environment = os.environ | {
+            "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            "SCRATCH": str(tmp_path / "shared"), "SLURM_TMPDIR": str(tmp_path),
+            "SLURM_JOB_ID": "7", "REPLIES": str(replies), "SECONDS_MORE": str(seconds),
+        }  # fmt: skip
+        (tmp_path / "stored").unlink(missing_ok=True)
         running = subprocess.Popen(["bash", "-c", job], env=environment)
-        local = tmp_path / "rubricnb-7/replies.sqlite"
-        wait_for(lambda: local.exists() and local.read_text().count("study mine") == times)  # noqa: B023
-        running.terminate()
-        assert running.wait(timeout=30) == 143
-        assert kept.read_text().splitlines() == ["-m rubricnb study mine"] * times
-        local.unlink()
+        wait_for((tmp_path / "stored").exists)
+        if seconds:
+            journal = (local / "replies.sqlite-wal").read_bytes()
+            running.terminate()
+        assert running.wait(timeout=30) == status
+        # Queued again on this machine, the next job finds what an earlier one has left.
+        (local / "replies.sqlite-wal").write_bytes(journal)
+    assert (tmp_path / "stored").read_text() == "1000"
+    assert [path.name for path in (tmp_path / "shared/rubricnb-store").iterdir()] == [
+        "replies.sqlite"
+    ]
 
 
 def wait_for(condition, seconds=30):

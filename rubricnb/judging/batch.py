@@ -17,6 +17,7 @@ from rubricnb.frames import Requests
 from rubricnb.judging.contract import Judge, Reply, Request
 from rubricnb.judging.openai import OpenAIJudge
 from rubricnb.judging.registry import open_judge
+from rubricnb.judging.results import recorded_judgments
 from rubricnb.judging.run import rendered, with_readout
 from rubricnb.judging.store import Store
 
@@ -30,7 +31,7 @@ def export_batch(
     path: str | Path,
     store: Store | str | Path | None = None,
 ) -> list[Path]:
-    """Write a plan's requests as batch files; what the store answers is left out.
+    """Write a plan's requests as batch files; what is recorded or stored is left out, as in `run`.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ def export_batch(
             store = stack.enter_context(Store(store))
         count = size = 0
         file: IO[bytes] | None = None
-        for request in _unanswered(_requests(requests, endpoint), store):
+        for request in _unanswered(_requests(requests, endpoint, recorded=False), store):
             line = json.dumps(_line(endpoint, request)).encode() + b"\n"
             if file is None or count == MAX_REQUESTS or size + len(line) > MAX_BYTES:
                 written.append(_numbered(Path(path), len(written) + 1))
@@ -174,9 +175,15 @@ def _endpoint(judge: Judge | str) -> Any:
     return endpoint
 
 
-def _requests(requests: Requests | Sequence[Requests], judge: Any) -> Iterator[Request]:
+def _requests(
+    requests: Requests | Sequence[Requests], judge: Any, recorded: bool = True
+) -> Iterator[Request]:
+    """Render the plans, with or without those of their requests whose answers are recorded."""
     for part in [requests] if isinstance(requests, Requests) else requests:
-        yield from rendered(with_readout(part, judge), judge)
+        part = with_readout(part, judge)
+        if not recorded and len(known := recorded_judgments(judge, part)):
+            part = part[~part["request_id"].isin(known["request_id"])]
+        yield from rendered(part, judge)
 
 
 def _unanswered(requests: Iterable[Request], store: Store) -> Iterator[Request]:
@@ -209,24 +216,31 @@ def _numbered(path: Path, number: int) -> Path:
 
 
 def _index(paths: Sequence[str | Path]) -> dict[str, tuple[Path, int]]:
-    """Where each key's line begins; texts stay in the files."""
+    """Where each key's line begins, that of an answer if it has one; texts stay in the files."""
     found: dict[str, tuple[Path, int]] = {}
+    answered: set[str] = set()
     for path in map(Path, paths):
         start = 0
         with path.open("rb") as file:
             for line in file:
-                if key := _key(path, start, line):
+                key, good = _key(path, start, line)
+                if key and (good or key not in answered):
                     found[key] = path, start
+                    answered |= {key} if good else set()
                 start += len(line)
     return found
 
 
-def _key(path: Path, start: int, line: bytes) -> str:
+def _key(path: Path, start: int, line: bytes) -> tuple[str, bool]:
+    """Return whose line it is, and whether it has an answer."""
+    if not line.strip():
+        return "", False
     try:
-        return str(json.loads(line)["custom_id"]) if line.strip() else ""
+        content = json.loads(line)
+        return str(content["custom_id"]), _body(content) is not None
     except (ValueError, KeyError, TypeError):
         if not line.endswith(b"\n"):
-            return ""  # the download was cut: this request counts as missing
+            return "", False  # the download was cut: this request counts as missing
         raise ValueError(
             f"{path}, byte {start}: no line of a batch's output, but {line[:60]!r}"
         ) from None
@@ -249,11 +263,22 @@ def _take(request: Request, judge: Any, line: tuple[Path, int] | None, store: St
 
 
 def _reply(request: Request, judge: Any, line: dict[str, Any]) -> Reply | None:
-    response = line.get("response")
-    response = response if isinstance(response, dict) else {}
-    body = response.get("body")
-    if response.get("status_code") == 200 and isinstance(body, dict):
+    body = _body(line)
+    if body is not None:
         reply: Reply | None = judge.read(request, body)
         return reply
-    said = line.get("error") or (body or {}).get("error") or response
+    said = line.get("error") or _response(line).get("body") or _response(line)
+    if isinstance(said, dict):
+        said = said.get("error") or said
     return Reply(request.request_id, "", "error", error=f"in the batch: {said}"[:500])
+
+
+def _response(line: dict[str, Any]) -> dict[str, Any]:
+    response = line.get("response")
+    return response if isinstance(response, dict) else {}
+
+
+def _body(line: dict[str, Any]) -> dict[str, Any] | None:
+    """The endpoint's answer, if the line has one."""
+    body = _response(line).get("body")
+    return body if _response(line).get("status_code") == 200 and isinstance(body, dict) else None

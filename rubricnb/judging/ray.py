@@ -23,7 +23,8 @@ _INSTALL = "python -m pip install 'rubricnb[ray]'"
 _WINDOW = 65_536  # requests in one dataset: bounds the driver's memory and how long keys are leased
 _BLOCKS = 4  # at least so many for each actor, so that none waits long for the last one
 _ATTEMPTS = 4  # a block that ends its actor so often is at fault itself
-_PROBLEMS = (JudgeError, ValueError, ImportError, OSError)
+_EXPLAINED = (JudgeError, ValueError, ImportError, OSError)
+_NONE = pickle.dumps([])
 _FACTS = ("slug", "source", "identity", "deterministic", "readouts", "host", "model")
 
 
@@ -121,21 +122,38 @@ class RayJudge:
         rows = [{"requests": pickle.dumps(block)} for block in blocks]
         asked = ray.data.from_items(rows, override_num_blocks=len(rows)).to_arrow_refs()
         self._start()
-        pool = ActorPool(self._actors)
         try:
-            answered = pool.map_unordered(lambda actor, block: actor.answer.remote(block), asked)
-            for replies, problem in answered:
-                if problem:
-                    raise JudgeError(f"ray:{self.spec}: {problem}")
-                yield from pickle.loads(replies)
-        except BaseException as problem:  # nobody wants the answers that are under way
+            yield from self._answers(ActorPool(self._actors), iter(asked))
+        except BaseException:  # an engine may be dead, and nobody wants what is under way
             self._end()
-            if isinstance(problem, ray.exceptions.RayActorError):
-                raise JudgeError(
-                    f"ray:{self.spec}: an actor died {_ATTEMPTS} times over one block, perhaps for "
-                    f"want of memory ({str(problem).splitlines()[0]}); Ray's logs say more"
-                ) from None
             raise
+
+    def _answers(self, pool: Any, asked: Iterator[Any]) -> Iterator[Reply]:
+        """Answer block after block; after a problem no other is begun, but those begun are ended.
+
+        What was answered before a problem is paid for, in its block and in the others.
+        """
+        import ray
+
+        problem = ""
+        while True:
+            while not problem and pool.has_free() and (block := next(asked, None)) is not None:
+                pool.submit(lambda actor, block: actor.answer.remote(block), block)
+            if not pool.has_next():
+                break
+            try:
+                replies, said = pool.get_next_unordered()
+            except ray.exceptions.RayActorError as died:
+                why = str(died).splitlines()[0]
+                replies = _NONE
+                said = (
+                    f"an actor died {_ATTEMPTS} times over one block, perhaps for want of memory "
+                    f"({why}); Ray's logs say more"
+                )
+            yield from pickle.loads(replies)
+            problem = problem or said
+        if problem:
+            raise JudgeError(f"ray:{self.spec}: {problem}")
 
     def _start(self) -> None:
         """Start the actors, unless they run; one that dies is started again."""
@@ -185,17 +203,26 @@ class _Actor:
     def facts(self) -> tuple[dict[str, Any], str]:
         try:
             judge = self.open()
-        except _PROBLEMS as problem:
-            return {}, str(problem)
+        except Exception as problem:
+            return {}, _said(problem)
         return {name: getattr(judge, name) for name in _FACTS if hasattr(judge, name)}, ""
 
     def answer(self, block: pyarrow.Table) -> tuple[bytes, str]:
-        """Return the pickled replies to a block of the dataset."""
+        """Return the pickled replies to a block, all those before a problem, and the problem."""
         [requests] = block["requests"].to_pylist()
+        replies: list[Reply] = []
         try:
-            return pickle.dumps(list(self.open().answer(pickle.loads(requests)))), ""
-        except _PROBLEMS as problem:
-            return b"", str(problem)
+            replies.extend(self.open().answer(pickle.loads(requests)))
+        except Exception as problem:
+            return pickle.dumps(replies), _said(problem)
+        return pickle.dumps(replies), ""
+
+
+def _said(problem: Exception) -> str:
+    """What a problem says; one that nobody has written for a reader is named with its type."""
+    return (
+        str(problem) if isinstance(problem, _EXPLAINED) else f"{type(problem).__name__}: {problem}"
+    )
 
 
 def _connect(address: str | None) -> bool:

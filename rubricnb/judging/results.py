@@ -12,17 +12,18 @@ import os
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 
 import rubricnb
 from rubricnb.frames import Requests
 from rubricnb.judging.contract import Judge
-from rubricnb.judging.registry import inner
+from rubricnb.judging.registry import inner, judge_class
 
 
 def results_folder() -> Path:
@@ -77,6 +78,8 @@ def recorded(judge: str, dataset: str, study: str | None = None) -> pd.DataFrame
     ------
     FileNotFoundError
         There is no such run; names those there are.
+    ValueError
+        The studies were recorded with different weights, versions or endpoints: name one.
 
     Examples
     --------
@@ -85,7 +88,7 @@ def recorded(judge: str, dataset: str, study: str | None = None) -> pd.DataFrame
     ['ok']
     """
     slug = slug_of(judge)
-    paths = sorted(results_folder().glob(f"{study or '*'}/{slug}/{dataset}.parquet"))
+    paths = _paths(slug, dataset, study)
     if not paths:
         there = sorted(
             f"{p.parent.name} on {p.stem} ({p.parent.parent.name})"
@@ -95,12 +98,33 @@ def recorded(judge: str, dataset: str, study: str | None = None) -> pd.DataFrame
             f"no recorded run of {judge!r} on {dataset!r}; there are: "
             f"{', '.join(there) or 'none'}; ask the judge with rubricnb.run"
         )
+    if len({_identity(path.parent) for path in paths}) > 1:
+        studies = ", ".join(path.parent.parent.name for path in paths)
+        raise ValueError(
+            f"{judge!r} stands for different judges in these studies ({studies}; see their "
+            "run.json): name one of them with study="
+        )
     frames = [_read(path, path.stat().st_mtime_ns) for path in paths]
     return frames[0].copy() if len(frames) == 1 else pd.concat(frames, ignore_index=True)
 
 
-def recorded_judgments(judge: Judge | str, requests: Requests) -> pd.DataFrame:
-    """Return what is recorded of these requests; an empty frame if nothing is.
+def recorded_judgments(
+    judge: Judge | str, requests: Requests, force_replicates: bool = False
+) -> pd.DataFrame:
+    """Return the recorded answers to these requests; an empty frame if there are none.
+
+    An answer counts only if its key is that of today's prompt to this judge: not one about another
+    text, and not one by other weights or another endpoint of the same name. A spec stands for the
+    identity in ``results/judges.csv``. Failed requests have no answer.
+
+    Parameters
+    ----------
+    judge
+        A judge or its spec, which is not opened.
+    requests
+        Their readout is resolved (`rubricnb.judging.run.with_readout`).
+    force_replicates
+        As in `run`: the answer to a repeated prompt must be one of its own.
 
     Examples
     --------
@@ -109,20 +133,53 @@ def recorded_judgments(judge: Judge | str, requests: Requests) -> pd.DataFrame:
     >>> len(recorded_judgments("embedded", requests)), len(recorded_judgments("openai:x", requests))
     (50, 0)
     """
-    spec = judge if isinstance(judge, str) else judge.slug
+    slug = slug_of(judge) if isinstance(judge, str) else judge.slug
     found = []
     for dataset in requests.source["dataset"].unique():
-        try:
-            frame = recorded(spec, dataset)
-        except FileNotFoundError:
-            continue
-        found.append(frame[frame["request_id"].isin(requests["request_id"])])
+        for path in _paths(slug, dataset):
+            frame = _read(path, path.stat().st_mtime_ns)
+            asked = frame["request_id"].isin(requests["request_id"])
+            found.append(frame[asked & (frame["status"] != "error")])
     found = [f for f in found if len(f)]
     if not found:
         return pd.DataFrame()
     out = found[0] if len(found) == 1 else pd.concat(found, ignore_index=True)
-    keys = ["request_id", "criterion"]
-    return out.drop_duplicates(keys, ignore_index=True)
+    out = out[_same_keys(out, _asked_then(judge), requests, force_replicates)]
+    return out.drop_duplicates(["request_id", "criterion"], ignore_index=True)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """As much of a judge as a key needs; to ask an endpoint what it is would need the network."""
+
+    identity: str
+    source: Literal["live", "simulated"]
+    deterministic: bool = True
+
+
+def _asked_then(judge: Judge | str) -> _Asked:
+    if not isinstance(judge, str):
+        return _Asked(judge.identity, judge.source)
+    table = judges().set_index("slug")["identity"]
+    return _Asked(table.get(slug_of(judge), ""), judge_class(judge).source)
+
+
+def _same_keys(
+    found: pd.DataFrame, judge: _Asked, requests: Requests, force_replicates: bool
+) -> pd.Series:
+    """Say which recorded answers are to the very prompts that would be sent today."""
+    from rubricnb.judging.run import rendered
+
+    same = pd.Series(False, index=found.index)
+    # A copy of the first read, or a read of its own: both answer the request.
+    for own in dict.fromkeys((force_replicates, True)):
+        open_ids = found.loc[~same, "request_id"]
+        asked = requests[requests["request_id"].isin(open_ids)]
+        keys = {r.request_id: r.key for r in rendered(asked, judge, own)}  # type: ignore[arg-type]
+        same |= found["request_id"].map(keys) == found["key"]
+        if same.all():
+            break
+    return same
 
 
 def record(
@@ -147,9 +204,21 @@ def record(
     -------
     Path
         The folder written to.
+
+    Raises
+    ------
+    ValueError
+        The folder has judgments by another judge of this name (other weights, engine or endpoint).
     """
     folder = results_folder() / study / judge.slug
     with _alone(folder):
+        other = _identity(folder)
+        if other not in ("", judge.identity):
+            raise ValueError(
+                f"{folder} has judgments by {other!r}, and this judge is {judge.identity!r}: they "
+                "must not mix. The new answers are kept in the store. Record them under another "
+                "study's name, or remove that folder, and run the same again"
+            )
         for dataset, frame in judgments.groupby("dataset", observed=True):
             _add(frame, folder / f"{dataset}.parquet")
         sets = {p.stem: pd.read_parquet(p) for p in sorted(folder.glob("*.parquet"))}
@@ -196,6 +265,16 @@ def run_card(judge: str, study: str) -> dict[str, Any]:
     path = results_folder() / study / slug_of(judge) / "run.json"
     card: dict[str, Any] = json.loads(path.read_text())
     return card
+
+
+def _paths(slug: str, dataset: str, study: str | None = None) -> list[Path]:
+    return sorted(results_folder().glob(f"{study or '*'}/{slug}/{dataset}.parquet"))
+
+
+def _identity(folder: Path) -> str:
+    """Who judged what is in a folder of judgments; empty if nothing is."""
+    path = folder / "run.json"
+    return str(json.loads(path.read_text())["identity"]) if path.exists() else ""
 
 
 @contextmanager

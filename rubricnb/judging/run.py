@@ -52,7 +52,7 @@ def run(
     requests: Requests,
     judge: Judge | str,
     store: Store | str | Path | None = None,
-    fresh: bool = False,
+    fresh: bool | float = False,
     collect: bool = True,
     force_replicates: bool = False,
     max_calls: int | None = None,
@@ -76,7 +76,8 @@ def run(
     store
         A `Store` or the path of one. Default: ``$RUBRICNB_STORE``, else the user's cache folder.
     fresh
-        Ask everything again; neither recorded nor stored answers are used.
+        Ask everything again; neither recorded nor stored answers are used. A time (seconds since
+        the epoch) goes on with what was begun then: a run that is stopped names it.
     collect
         False: only fill the store, and return an empty frame.
     force_replicates
@@ -99,9 +100,9 @@ def run(
     Raises
     ------
     RunInterrupted
-        At a limit or on Ctrl-C; says how far it came. Run the same again to go on.
+        At a limit or on Ctrl-C; says how to go on.
     ValueError
-        `max_cost` for a judge whose price is not known.
+        A request stands in the plan twice, or `max_cost` for a judge whose price is not known.
     JudgeError, StoreError
         The judge or the store cannot go on; the message says what to do.
 
@@ -118,10 +119,12 @@ def run(
     if getattr(requests, "source", None) is None:
         raise ValueError("these requests carry no items: take them from rubricnb.plan")
     requests = with_readout(requests, judge)
-    known = pd.DataFrame() if fresh else recorded_judgments(judge, requests)
-    to_ask = requests
-    if len(known):
-        to_ask = requests[~requests["request_id"].isin(known["request_id"].unique())]
+    if twice := int(requests["request_id"].duplicated().sum()):
+        raise ValueError(
+            f"{twice:,} requests stand in the plan twice: give run requests.drop_duplicates("
+            "'request_id'), or repeat reads with rubricnb.fixed(n, k)"
+        )
+    known, to_ask = _recorded(judge, requests, fresh, force_replicates)
     live = pd.DataFrame()
     if len(to_ask):
         with ExitStack() as stack:
@@ -130,6 +133,8 @@ def run(
 
                 judge = open_judge(judge)
                 stack.callback(judge.close)
+                if len(known):  # now it can be seen whether these are this judge's answers
+                    known, to_ask = _recorded(judge, requests, fresh, force_replicates)
             if not isinstance(store, Store):
                 store = stack.enter_context(Store(store))
             budget = budget or _budget(judge, max_calls, max_cost, price)
@@ -143,6 +148,16 @@ def run(
             asking.fill()
             live = rows.frame() if rows else live
     return _join(requests, known, live) if collect else live
+
+
+def _recorded(
+    judge: Judge | str, requests: Requests, fresh: bool | float, force_replicates: bool
+) -> tuple[pd.DataFrame, Requests]:
+    """Return the recorded answers, and the requests that have none."""
+    known = pd.DataFrame() if fresh else recorded_judgments(judge, requests, force_replicates)
+    if known.empty:
+        return known, requests
+    return known, requests[~requests["request_id"].isin(known["request_id"].unique())]
 
 
 def _part(requests: Requests, judge: Judge, force: bool) -> tuple[Iterator[Request], float]:
@@ -195,7 +210,7 @@ def ask(
     requests: Sequence[Request],
     judge: Judge,
     store: Store | str | Path | None = None,
-    fresh: bool = False,
+    fresh: bool | float = False,
     max_calls: int | None = None,
     max_cost: float | None = None,
     price: tuple[float, float, float] | None = None,
@@ -274,7 +289,7 @@ class _Asking:
         count: int,
         judge: Judge,
         store: Store,
-        fresh: bool,
+        fresh: bool | float,
         budget: Budget,
         receive: Callable[[Request, Reply], None] | None,
     ) -> None:
@@ -282,7 +297,7 @@ class _Asking:
         self.budget, self.receive = budget, receive
         self.host: str = getattr(judge, "host", "")
         self.started = time.time()
-        self.since = self.started if fresh else 0.0
+        self.since = self.started if fresh == 1 else float(fresh)  # True is 1 and False is 0
         self.retry_errors = self.started
         self.under_way: dict[str, list[Request]] = {}  # key → requests that wait for its reply
         self.key_of: dict[int, str] = {}  # of what the judge is answering
@@ -407,9 +422,10 @@ class _Asking:
                 others += same
 
     def _how_far(self, why: str) -> str:
+        again = f" with fresh={self.since!r}" if self.since else ""
         return (
             f"{why}: every answer so far is kept in {self.store.path}; "
-            "run the same again to go on from here"
+            f"run the same again{again} to go on from here"
         )
 
 

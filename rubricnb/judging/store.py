@@ -11,17 +11,19 @@ import json
 import os
 import socket
 import sqlite3
+import subprocess
 import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 
 from rubricnb.judging.contract import Reply
 
 VERSION = 1
-_LEASE = 600.0  # seconds without a sign of life; a lease whose process has died is void at once
+_LEASE = 600.0  # seconds without a sign of life, for owners on machines whose processes are unseen
 _RENEWAL = 60.0
 _BLOCK = 500  # keys in one query: old builds of SQLite allow 999 variables
 
@@ -89,7 +91,8 @@ class Store:
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = Path(path) if path else default_path()
         self._renewal = time.time() + _RENEWAL
-        self._owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex}"
+        pid = os.getpid()
+        self._owner = f"{socket.gethostname()}:{pid}:{_begun(pid)}/{uuid.uuid4().hex}"
         with self._explained():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None)
@@ -170,13 +173,15 @@ class Store:
         -------
         answered, mine
             The keys that need not be asked, and those leased until they are `put`. Any other is
-            held by another living run.
+            held by another living run: a process of this machine, however long it is silent, or one
+            elsewhere that gave a sign of life within ten minutes.
         """
         mine: set[str] = set()
         # Looked up and leased in one transaction: in between, another run could finish.
         with self._explained(), self._transaction():
             answered = self.answered(keys, since, retry_errors)
             now = self._renewed(time.time())
+            alive = cache(_alive)  # asks the machine once for every owner
             for block in _blocks([key for key in keys if key not in answered]):
                 rows = self._db.execute(
                     f"SELECT key, owner, expires FROM leases WHERE key IN ({_marks(block)})", block
@@ -184,7 +189,7 @@ class Store:
                 held = {
                     key
                     for key, owner, expires in rows
-                    if owner != self._owner and expires > now and _alive(owner)
+                    if owner != self._owner and alive(owner, expires > now)
                 }
                 free = [key for key in block if key not in held]
                 self._db.executemany(
@@ -288,17 +293,49 @@ def _text(text: str) -> str:
     return text.encode("utf-8", "replace").decode()  # a lone surrogate is no text
 
 
-def _alive(owner: str) -> bool:
-    host, pid, _ = owner.rsplit(":", 2)
+def _alive(owner: str, heard: bool) -> bool:
+    """Say whether a run still works; of one on another machine it is known only when it was heard.
+
+    Examples
+    --------
+    >>> _alive("elsewhere:1:/x", True), _alive("elsewhere:1:/x", False)
+    (True, False)
+    """
+    host, pid, run = owner.rsplit(":", 2)
     if host != socket.gethostname():
-        return True  # cannot tell: its lease runs out by itself
+        return heard
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:
         return False
     except PermissionError:
         pass
-    return True
+    begun, _, _ = run.rpartition("/")
+    now = _begun(int(pid))
+    if not (begun and now):  # not to be seen: the number may be another process's by now
+        return heard
+    return begun == now
+
+
+def _begun(pid: int) -> str:
+    """When a process began, so that another one with its number is not taken for it; or nothing."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+    except OSError:
+        return _told(pid)
+    state, *facts = stat.rpartition(")")[2].split()
+    return "ended" if state == "Z" else facts[18]  # clock ticks since the machine was started
+
+
+def _told(pid: int) -> str:
+    """The same where there is no /proc."""
+    command = ["ps", "-o", "lstart=", "-p", str(pid)]
+    alike = os.environ | {"LC_ALL": "C", "TZ": "UTC"}
+    try:
+        ps = subprocess.run(command, capture_output=True, text=True, timeout=10, env=alike)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return "-".join(ps.stdout.replace(":", ".").split())
 
 
 def _thaw(probabilities: str | None) -> tuple[tuple[float, ...], ...] | None:

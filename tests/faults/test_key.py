@@ -5,8 +5,10 @@ import subprocess
 import sys
 
 import nbformat
+import pandas as pd
 import pytest
 from endpoint import completion, endpoint
+from pyarrow import parquet
 
 KEY = "sk-proj-0123456789-abcdef"
 ANY_KEY = "correct horse battery staple"  # nothing gives it away
@@ -83,7 +85,23 @@ def home(tmp_path, monkeypatch):
 
 
 def written(folder):
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {path: content(path) for path in folder.rglob("*") if path.is_file()}
+
+
+def content(path):
+    """What stands in a file; columns are compressed, so they are read."""
+    if path.suffix != ".parquet":
+        return path.read_bytes()
+    table = parquet.read_table(path)
+    return repr((table.schema.metadata, table.to_pydict())).encode()
+
+
+def test_a_key_in_a_column_would_be_found(tmp_path):
+    texts = [f"m{n} {ANY_KEY} {n * n}" for n in range(1000)]
+    frame = pd.DataFrame({"key": ["a", *texts, "z"]})  # first and last stand in plain bytes
+    frame.to_parquet(tmp_path / "x.parquet", compression="zstd")
+    assert ANY_KEY.encode() not in (tmp_path / "x.parquet").read_bytes()
+    assert ANY_KEY.encode() in written(tmp_path)[tmp_path / "x.parquet"]
 
 
 def test_a_notebook_that_fails_in_every_way_writes_the_key_nowhere(home, monkeypatch):

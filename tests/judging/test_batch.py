@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 import rubricnb as rb
 from rubricnb.cli import app
 from rubricnb.judging import batch
+from rubricnb.judging.results import record
 from rubricnb.judging.store import Store
 
 LABEL = [(" 2", {" 2": 0.6, " 1": 0.2, " 3": 0.1, " 4": 0.05, " 5": 0.01})]
@@ -75,6 +76,44 @@ def test_partial_files_and_failed_lines_leave_the_rest_to_the_run(plan, tmp_path
         before = len(received)
         assert (rb.run(plan, spec)["status"] == "ok").all()
         assert len(received) - before == 3
+
+
+def test_a_failed_line_replaces_no_answer_whatever_the_order_of_the_files(plan, tmp_path):
+    good = completion("Fine. [RESULT] 2")
+    with endpoint(lambda payload, headers: (200, good, {})) as (url, _):
+        spec = f"openai:m@{url}"
+        [file] = rb.export_batch(plan, spec, tmp_path / "b.jsonl")
+        output, _ = sent(file, url)
+        lines = [json.loads(line) for line in output.read_text().splitlines()]
+        failed = [
+            # what gateways put in place of an endpoint's own error
+            {**line, "response": {"status_code": 502, "body": "<html>bad gateway</html>"}}
+            for line in lines
+        ]
+        earlier = tmp_path / "earlier.jsonl"
+        earlier.write_text("".join(json.dumps(line) + "\n" for line in failed))
+        for files in ([earlier, output], [output, earlier]):
+            counts = rb.import_batch(plan, spec, files, tmp_path / f"{files[0].stem}.sqlite")
+            assert counts["answered"] == len(lines)
+        with Store(tmp_path / "failed.sqlite") as store:
+            assert rb.import_batch(plan, spec, earlier, store)["failed"] == len(lines)
+            key = lines[0]["custom_id"]
+            assert store.get([key])[key].error == "in the batch: <html>bad gateway</html>"
+
+
+def test_what_is_recorded_is_not_exported(plan, tmp_path, monkeypatch):
+    monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path / "results"))
+    good = completion("Fine. [RESULT] 2")
+    with endpoint(lambda payload, headers: (200, good, {})) as (url, received):
+        judge = rb.open_judge(f"openai:m@{url}")
+        part = plan[plan["ordering_index"] <= 2]
+        facts = {"model": "m", "licence": "none", "spec": f"openai:m@{url}"}
+        record(rb.run(part, judge, store=":memory:"), judge, "study", **facts)
+        [file] = rb.export_batch(plan, judge, tmp_path / "b.jsonl")
+        received.clear()
+        rb.run(plan, judge, store=":memory:")
+        assert len(file.read_text().splitlines()) == len(received) < len(plan)
+        assert rb.export_batch(part, judge, tmp_path / "c.jsonl") == []
 
 
 def test_lines_of_another_study_are_refused_and_nothing_of_the_file_is_kept(items, plan, tmp_path):

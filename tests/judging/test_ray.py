@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import pickle
 import re
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
+import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,8 +21,8 @@ from hypothesis import strategies as st
 import rubricnb as rb
 from rubricnb.judging.contract import Request
 from rubricnb.judging.openai import JudgeError
-from rubricnb.judging.ray import RayJudge, blocks
-from rubricnb.judging.run import RunInterrupted
+from rubricnb.judging.ray import RayJudge, _Actor, blocks
+from rubricnb.judging.run import RunInterrupted, rendered
 from rubricnb.judging.store import Store
 
 pytest.importorskip("ray", reason="Ray is not installed: make env")
@@ -53,18 +55,35 @@ class Endpoint:
     def __init__(self):
         self.asked = Counter()
         self.status = 200
-        self.hold_from = None
+        self.refuse_from = self.hold_from = None
         self.held = threading.Semaphore(0)
         self.go_on = threading.Event()
 
     def __call__(self, payload, headers):
-        if self.status != 200 or headers["Authorization"] != f"Bearer {KEY}":
+        refused = self.refuse_from is not None and self.asked.total() >= self.refuse_from
+        if refused or self.status != 200 or headers["Authorization"] != f"Bearer {KEY}":
             return 401, {"error": {"message": f"wrong key: {headers['Authorization']}"}}, {}
         self.asked[payload["messages"][0]["content"]] += 1
         if self.hold_from is not None and self.asked.total() >= self.hold_from:
             self.held.release()
             self.go_on.wait(120)
         return 200, completion("Fine. [RESULT] 2"), {}
+
+
+def test_an_actor_returns_what_was_answered_before_a_problem(monkeypatch):
+    """The actor itself, without a cluster: the ninth answer is its last."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    answer = Endpoint()
+    answer.refuse_from = 9
+    requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback")
+    with endpoint(answer) as (url, _):
+        spec = f"openai:m@{url}"
+        asked = list(rendered(requests.head(12), rb.open_judge(spec)))
+        block = pyarrow.table({"requests": [pickle.dumps(asked)]})
+        replies, problem = _Actor(spec, {"concurrency": 1}).answer(block)
+    assert [r.request_id for r in pickle.loads(replies)] == [r.request_id for r in asked[:9]]
+    assert "refused" in problem
+    assert _Actor("simulated:unbiased", {"speed": 3}).facts()[1].startswith("TypeError: ")
 
 
 def patiently(start, attempts=3):
@@ -153,6 +172,26 @@ def test_the_next_run_finds_the_judges_open(judged):
         assert rb.run(requests, judge, ":memory:", fresh=True).status.eq("ok").all()
     assert {actor.pid for actor in actors()} == before
     assert len(before) == 2
+
+
+def test_what_was_answered_before_an_endpoint_refuses_is_kept(judged, tmp_path):
+    judge, answer, _ = judged
+    requests = rb.plan(rb.load("minibench", n_items=30), rb.balanced(5), readout="feedback")
+    answer.asked.clear()
+    answer.refuse_from = 45  # amid the first blocks of both actors: a text has thirty requests
+    with Store(tmp_path / "replies.sqlite") as store:
+        with pytest.raises(JudgeError, match=r"ray:openai:m.* refused"):
+            rb.run(requests, judge, store)
+        answer.refuse_from = None
+        assert len(store) >= 43
+        assert rb.run(requests, judge, store).status.eq("ok").all()
+    assert len(answer.asked) == len(requests)
+    assert answer.asked.total() - len(requests) <= 2  # what was under way
+
+
+def test_a_failure_that_no_judge_explains_arrives_as_one_sentence(judged):
+    with pytest.raises(JudgeError, match=r"ray:simulated:unbiased: TypeError: .*'speed'"):
+        RayJudge("simulated:unbiased", num_actors=1, speed=3)
 
 
 def test_what_is_wrong_in_an_actor_is_said_here_without_the_key(judged, capfd):

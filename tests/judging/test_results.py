@@ -1,10 +1,12 @@
 import json
 import os
+import shutil
 import subprocess
 import sys
 
 import pandas as pd
 import pytest
+from endpoint import completion, endpoint
 
 import rubricnb as rb
 from rubricnb.frames import conform
@@ -44,6 +46,8 @@ def test_every_recorded_file_conforms_and_holds_no_text_and_no_rating(path):
     card = json.loads((path.parent / "run.json").read_text())
     assert card["datasets"][path.stem]["judgments"] == len(frame)
     assert card["judge"] == path.parent.name == frame["judge"].unique().item()
+    # A spec that is not opened stands for what judges.csv says.
+    assert card["identity"] == judges().set_index("slug")["identity"][card["judge"]]
 
 
 @pytest.mark.parametrize("path", GRADES, ids=lambda p: f"{p.parent.name}/{p.stem}")
@@ -75,6 +79,88 @@ def test_recorded_answers_are_used_before_anything_is_asked(folder, judgments):
     assert again[same].equals(judgments[same])
     fresh = rb.run(plan, "simulated:first-biased", fresh=True)
     assert (fresh["source"] == "simulated").all()
+
+
+@pytest.fixture
+def served():
+    """An endpoint with a plan's answers, all of them recorded."""
+    items = rb.load("minibench", n_items=15)
+    plan = rb.plan(items, rb.balanced(5), readout="feedback")
+    status = [200]
+    with endpoint(lambda *_: (status[0], completion("Fine. [RESULT] 2"), {})) as (url, received):
+        spec = f"openai:m@{url}"
+        judge = rb.open_judge(spec, retries=0)
+        record(rb.run(plan, judge), judge, "study", **FACTS | {"spec": spec})
+        received.clear()
+        yield plan, url, received, status
+
+
+def test_answers_of_another_judge_of_the_same_name_are_not_taken(folder, served):
+    plan, url, received, _ = served
+    for other in (
+        rb.open_judge(f"openai:m@{url}"),  # the one that was recorded
+        rb.open_judge(f"openai:m@{url}", extra={"top_k": 1}),
+        rb.open_judge(f"openai:m@{url}/".replace("127.0.0.1", "localhost")),
+    ):
+        received.clear()
+        judgments = rb.run(plan, other, store=":memory:")
+        same = other.identity == f"{url} m"
+        assert judgments["source"].unique().tolist() == ["recorded" if same else "live"]
+        assert len(received) == (0 if same else len(plan))
+        if not same:
+            with pytest.raises(ValueError, match=r"has judgments by .*must not mix.*in the store"):
+                record(judgments, other, "study", **FACTS)
+            assert len(pd.read_parquet(folder / "study/m/minibench.parquet")) == len(plan)
+            record(judgments, other, "another", **FACTS)
+            record(judgments, other, "another", **FACTS)  # its own folder is added to
+            with pytest.raises(ValueError, match=r"different judges .*\(another, study; .*study="):
+                rb.recorded("m", "minibench")
+            assert len(rb.recorded("m", "minibench", study="study")) == len(plan)
+            shutil.rmtree(folder / "another")
+
+
+def test_answers_about_other_texts_are_not_taken(folder, served):
+    plan, url, received, _ = served
+    edited = rb.load("minibench", n_items=15)
+    text = edited["text_id"].iloc[0]
+    edited.loc[edited["text_id"] == text, "response"] = "Something else altogether."
+    again = rb.plan(edited, rb.balanced(5), readout="feedback")
+    assert again["request_id"].tolist() == plan["request_id"].tolist()
+    for judge in (f"openai:m@{url}", rb.open_judge(f"openai:m@{url}")):
+        received.clear()
+        judgments = rb.run(again, judge, store=":memory:")
+        of_text = again["item_id"].isin(edited.loc[edited["text_id"] == text, "item_id"])
+        assert 0 < of_text.sum() == len(received)
+        assert (judgments["source"] == "live").tolist() == of_text.tolist()
+
+
+def test_what_failed_when_it_was_recorded_is_asked_again(folder, served):
+    plan, url, received, status = served
+    judge = rb.open_judge(f"openai:m@{url}", retries=0)
+    rb.run(plan.tail(1), judge, fresh=True, store=":memory:")
+    status[0] = 400
+    failed = rb.run(plan.head(3), judge, fresh=True, store=":memory:")
+    assert failed["status"].tolist() == ["error"] * 3
+    record(failed, judge, "study", **FACTS | {"spec": f"openai:m@{url}"})
+    status[0] = 200
+    for again in (f"openai:m@{url}", judge):
+        received.clear()
+        judgments = rb.run(plan, again, store=":memory:")
+        assert len(received) == 3
+        assert (judgments["status"] == "ok").all()
+        assert judgments["source"].tolist() == ["live"] * 3 + ["recorded"] * (len(plan) - 3)
+
+
+def test_a_read_of_its_own_is_not_a_copy_of_the_first(folder, judgments):
+    plan = rb.plan(rb.load("minibench", n_items=15), rb.fixed(5, 3), readout="logprobs")
+    judge = SimulatedJudge("first-biased")
+    record(rb.run(plan, judge, store=":memory:"), judge, "study", **FACTS)
+    assert (rb.run(plan, judge)["source"] == "recorded").all()
+    own = rb.run(plan, judge, store=":memory:", force_replicates=True)
+    assert (own["source"] == "simulated").all()
+    record(own, judge, "study", **FACTS)
+    assert rb.run(plan, judge)["source"].eq("recorded").all()
+    assert rb.run(plan, judge, force_replicates=True)["source"].eq("recorded").all()
 
 
 def test_a_plan_that_is_recorded_in_part_asks_for_the_rest(folder, judgments):

@@ -2,6 +2,7 @@
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 import rubricnb as rb
 from rubricnb.frames import conform
 from rubricnb.judging.contract import Reply
-from rubricnb.judging.run import RunInterrupted, rendered
+from rubricnb.judging.run import RunInterrupted, ask, rendered
 from rubricnb.judging.simulated import SimulatedJudge
 from rubricnb.judging.store import Store
 
@@ -85,6 +86,38 @@ def test_fresh_asks_everything_once_more(plan):
     rb.run(plan, judge, fresh=True)
     assert set(judge.asked.values()) == {1}
     assert len(judge.asked) == 300
+
+
+def test_a_fresh_run_that_is_stopped_goes_on_when_it_is_given_its_beginning(plan):
+    rb.run(plan, Counting())
+    judge, fresh = Counting(), True
+    for stop in (100, 200):
+        with pytest.raises(RunInterrupted, match=r"run the same again with fresh=\d+") as stopped:
+            rb.run(plan, judge, fresh=fresh, max_calls=100)
+        assert len(judge.asked) == stop
+        fresh = float(re.search(r"fresh=([\d.]+)", str(stopped.value))[1])
+    assert (rb.run(plan, judge, fresh=fresh)["status"] == "ok").all()
+    assert set(judge.asked.values()) == {1}
+    assert len(judge.asked) == 300
+
+
+def test_what_is_asked_by_itself_goes_on_with_a_fresh_start_too(plan):
+    requests = list(rendered(plan.head(20), Counting()))
+    judge = Counting()
+    with pytest.raises(RunInterrupted) as stopped:
+        ask(requests, judge, fresh=True, max_calls=5)
+    fresh = float(re.search(r"fresh=([\d.]+)", str(stopped.value))[1])
+    assert len(ask(requests, judge, fresh=fresh)) == 20
+    assert set(judge.asked.values()) == {1}
+
+
+def test_a_request_that_stands_twice_is_refused_before_anything_is_asked(plan):
+    judge = Counting()
+    twice = pd.concat([plan.head(20), plan.head(3)], ignore_index=True)
+    with pytest.raises(ValueError, match=r"3 requests stand in the plan twice.*drop_duplicates"):
+        rb.run(twice, judge)
+    assert not judge.asked
+    assert len(rb.run(twice.drop_duplicates("request_id"), judge)) == 20
 
 
 def test_the_same_prompt_in_any_plan_is_the_same_call(items):

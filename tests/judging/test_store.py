@@ -1,9 +1,12 @@
 """The store under real faults: other versions, a full disk, other processes, odd text."""
 
 import os
+import re
+import socket
 import sqlite3
 import subprocess
 import sys
+import time
 
 import pytest
 from hypothesis import given
@@ -125,14 +128,55 @@ def test_a_reply_ends_its_lease_and_is_answered_for_every_run(path):
         assert other_run._db.execute("SELECT key FROM leases").fetchall() == [("b",)]
 
 
-def test_a_run_that_takes_long_keeps_its_leases(path, monkeypatch):
+def test_a_run_elsewhere_keeps_its_leases_as_long_as_it_is_heard(path, monkeypatch):
     now = [1e9]
     monkeypatch.setattr(store_module.time, "time", lambda: now[0])
-    with Store(path) as mine, Store(path) as other_run:
-        mine.claim(["slow", "quick"])
+    with Store(path) as far, Store(path) as other_run:
+        far._owner = "another-machine:1:x"
+        far.claim(["slow", "quick"])
         now[0] += 500
-        mine.put("quick", "judge", Reply(1, "x"))
+        far.put("quick", "judge", Reply(1, "x"))
         now[0] += 500
         assert other_run.claim(["slow"]) == (set(), set())
         now[0] += 601  # no sign of life
         assert other_run.claim(["slow"]) == (set(), {"slow"})
+
+
+LIVES = """
+import sys
+from rubricnb.judging.store import Store
+with Store(sys.argv[1]) as store:
+    store.claim(["slow"])
+    print("claimed", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_a_run_here_keeps_its_leases_while_it_lives_however_long_it_is_silent(path, monkeypatch):
+    command = [sys.executable, "-c", LIVES, path]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as slow:
+        slow.stdout.readline()
+        later = time.time() + 7 * 24 * 3600
+        monkeypatch.setattr(store_module.time, "time", lambda: later)
+        with Store(path) as store:
+            assert store.claim(["slow"]) == (set(), set())
+            slow.kill()
+            os.waitid(os.P_PID, slow.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie now
+            assert store.claim(["slow"]) == (set(), {"slow"})
+
+
+def test_a_process_with_the_number_of_a_dead_one_keeps_none_of_its_leases(path):
+    with Store(path) as dead, Store(path) as store:
+        pid = os.getpid()
+        assert dead._owner.split(":")[-1].startswith(store_module._begun(pid) + "/")
+        dead._owner = f"{socket.gethostname()}:{pid}:12345/x"  # begun at another time
+        dead.claim(["a"])
+        assert store.claim(["a"]) == (set(), {"a"})
+
+
+def test_when_a_process_began_is_seen_without_proc_too():
+    here = store_module._told(os.getpid())
+    assert here == store_module._told(os.getpid())
+    assert re.search(r"\d+\.\d+\.\d+", here)
+    assert ":" not in here
+    assert store_module._told(2**22 + 1) == ""
