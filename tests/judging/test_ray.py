@@ -189,11 +189,6 @@ def test_what_was_answered_before_an_endpoint_refuses_is_kept(judged, tmp_path):
     assert answer.asked.total() - len(requests) <= 2  # what was under way
 
 
-def test_a_failure_that_no_judge_explains_arrives_as_one_sentence(judged):
-    with pytest.raises(JudgeError, match=r"ray:simulated:unbiased: TypeError: .*'speed'"):
-        RayJudge("simulated:unbiased", num_actors=1, speed=3)
-
-
 def test_what_is_wrong_in_an_actor_is_said_here_without_the_key(judged, capfd):
     judge, answer, _ = judged
     answer.status = 401
