@@ -34,6 +34,7 @@ NUMBER = re.compile(
     r"|[–—-]|nan|NaN|<NA>|[<>≤≥=]?\s*[-+−]?[\d.,]+\s*%?(\s*[\[(].*[\])])?(e[-+]\d+)?"
 )
 SENTENCE = 40  # characters; what is longer may wrap
+LONG_NAME = re.compile(r"[^\s,]*-[^\s,]*(?<=[^\s,]{20})(,|$)")  # a judge's, say; it may wrap too
 # All that a frame's HTML is made of. pandas' Styler does not escape what stands in its cells.
 TABLE_TAGS = {
     "br", "caption", "col", "colgroup", "div", "p", "style", "table", "tbody", "td", "tfoot", "th",
@@ -124,8 +125,11 @@ def journal(html: str) -> str:
                 for cell in (*column, *(row[index] for row in head if index < len(row))):
                     cell["class"] = [*cell.get("class", []), "number"]
         for cell in table.find_all("td"):
-            if len(cell.get_text(strip=True)) > SENTENCE:
+            text = cell.get_text(strip=True)
+            if len(text) > SENTENCE:
                 cell["class"] = [*cell.get("class", []), "prose"]
+            elif LONG_NAME.match(text):
+                cell["class"] = [*cell.get("class", []), "name"]
         names = [cell.get_text(strip=True) for cell in head[-1]] if head else []
         if "paper says" in names:
             _stackable(table, names)
