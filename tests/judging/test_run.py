@@ -342,7 +342,7 @@ def killed_and_resumed(tmp_path, kills, longest, **what):
 
 def test_killed_ten_times_a_simulated_run_ends_bit_equal(tmp_path):
     what = {"n_items": 180, "reads": 10, "judge": "simulated:first-biased", "extra": ""}
-    judgments, hit = killed_and_resumed(tmp_path, 10, 0.8, **what)
+    judgments, hit = killed_and_resumed(tmp_path, 10, 0.4, **what)
     assert hit >= 5
     requests = rb.plan(rb.load("minibench"), rb.balanced(5), readout="logprobs")
     undisturbed = rb.run(requests, "simulated:first-biased", store=":memory:")

@@ -47,7 +47,7 @@ def replication(tmp_path):
                       "paper_judge": "GPT-4o"}  # fmt: skip
             done = book.execute(stem, values | more, root=ROOT, cell_seconds=300)
         outputs = [o for cell in done.cells for o in cell.get("outputs", [])]
-        assert not any("Warning" in o.text for o in outputs if o.get("name") == "stderr")
+        assert [o.text for o in outputs if "Warning" in o.get("text", "") and o.name == "stderr"] == []
         html = "application/papermill.record/text/html"
         glued = {
             o.metadata["scrapbook"]["name"]: re.sub("<.*?>", " ", "".join(o.data[html]))
