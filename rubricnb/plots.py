@@ -1801,6 +1801,7 @@ def reference_accuracy(table: pd.DataFrame, label: str = "judge", ax: Axes | Non
             ax.axhline(middle[0], color=colour, linestyle=":", linewidth=1)
     ax.set_xticks(range(len(names)), names)
     ax.set(xlabel="score of the reference answer", ylabel="ρ with the ratings")
+    ax.set_xlim(-0.4, len(names) - 0.6 + 0.1 * len(ends))  # room for the names, also of one score
     if len(ends) > 1:
         _end_labels(ax, len(names) - 1 + 0.1 * len(ends), ends)
     return ax
