@@ -225,6 +225,16 @@ def audit(
     seed: Annotated[int, typer.Option(help="Of the draw and of the sampling.")] = 0,
     output: Annotated[Path, typer.Option(help="The page to write.")] = Path("audit.html"),
     cost: Annotated[bool, typer.Option("--cost", help="Only say what it would cost.")] = False,
+    max_cost: Annotated[
+        float | None, typer.Option(help="US dollars that all questions may cost.")
+    ] = None,
+    max_calls: Annotated[
+        int | None, typer.Option(help="Requests that all of them may send.")
+    ] = None,
+    price: Annotated[
+        tuple[float, float, float] | None,
+        typer.Option(help="US dollars per million tokens: input, cached, output."),
+    ] = None,
 ) -> None:
     """Audit a judge: one page on what moves its scores that should not. Resumes when stopped."""
     import rubricnb as rb
@@ -232,10 +242,13 @@ def audit(
 
     with _errors():
         items = rb.load(data, n_items, seed, path, rubric)
-        typer.echo(_cost_line(audit_cost(judge, items, readout)))
+        typer.echo(_cost_line(audit_cost(judge, items, readout, price)))
         if cost:
             return
-        found = rb.audit(judge, items, output, readout=readout, temperature=temperature, seed=seed)
+        found = rb.audit(
+            judge, items, output, readout=readout, temperature=temperature, seed=seed,
+            max_calls=max_calls, max_cost=max_cost, price=price,
+        )  # fmt: skip
         typer.echo("\n".join(found["sentence"]))
         typer.echo(f"written: {output}")
 
@@ -256,7 +269,7 @@ def _errors() -> Iterator[None]:
     """Show what the user can mend as one message, without a traceback of ours."""
     try:
         yield
-    except (ValueError, OSError, RuntimeError) as error:
+    except (ValueError, OSError, RuntimeError, ImportError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from None
 

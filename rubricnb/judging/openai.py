@@ -17,7 +17,6 @@ from collections.abc import (
     Iterable,
     Iterator,
     Mapping,
-    Sequence,
 )
 from concurrent.futures import Future
 from dataclasses import replace
@@ -29,6 +28,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from rubricnb.judging.contract import Finish, Readout, Reply, Request
+from rubricnb.judging.label_probabilities import Step, label_probabilities, probabilities_at
 from rubricnb.judging.prices import CHARACTERS_PER_TOKEN
 from rubricnb.judging.readout import answer_text
 from rubricnb.judging.thinking import most_tokens
@@ -42,17 +42,9 @@ _CONTINUES = ("vllm", "llama.cpp")  # servers that go on from a given beginning 
 _LABEL_TOKENS = 4
 _TOP = 20  # alternatives per token: as many as OpenAI and vLLM give
 _SECRET = 8  # characters; what is shorter is a word that stands for no key, such as EMPTY
-_NEGLIGIBLE = 1e-4  # a label prefix less probable than this is not followed further
 
 _T = TypeVar("_T")
 Post = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
-
-
-class Step(NamedTuple):
-    """One generated token, and the probabilities of what could have stood there."""
-
-    token: str
-    alternatives: dict[str, float]
 
 
 class _Limits(NamedTuple):
@@ -108,6 +100,12 @@ class OpenAIJudge:
         More parameters for the body of every call, such as OpenRouter's ``{"provider": …}``; part
         of the judge's identity.
 
+    Attributes
+    ----------
+    answered_before
+        Whether answers of an earlier run show that this judge works. What it then refuses first is
+        one request of many, and no reason to stop.
+
     Examples
     --------
     >>> judge = OpenAIJudge("qwen", "http://localhost:8000/v1", server="vllm")
@@ -152,6 +150,7 @@ class OpenAIJudge:
         self._server = server or _HOSTED.get(self.host)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._client: Any = None
+        self.answered_before = False
         self._heard = False  # whether there was ever a good answer
         self._quiet_since = self._looked = 0.0  # the last good answer, the last look for one
         self._last_trouble = ""
@@ -301,6 +300,9 @@ class OpenAIJudge:
                 # A proxy for the internet does not know this machine.
                 http_client=DefaultAsyncHttpxClient(trust_env=bool(self.host)),
             )
+            if self.key_variable != _KEYS["api.openai.com"]:  # OPENAI_* is not meant for them
+                self._client.organization = self._client.project = None
+                self._client._custom_headers = {}
             name = f"judge {self.slug}"
             threading.Thread(target=loop.run_forever, daemon=True, name=name).start()
             self._loop = loop
@@ -376,13 +378,18 @@ class OpenAIJudge:
         return replace(reply, seconds=time.monotonic() - asked)
 
     async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        async def send() -> Any:
+            response = await self._client.post(path, cast_to=object, body=body)
+            error = _part(response, "error")
+            if _passes(error.get("code")) and not response.get("choices"):
+                raise _Passing(self._shown(error))
+            return response
+
         size = len(json.dumps(body)) / CHARACTERS_PER_TOKEN if self._tokens.seconds else 0.0
-        response = await self._persist(
-            lambda: self._client.post(path, cast_to=object, body=body), size
-        )
+        response = await self._persist(send, size)
         if not isinstance(response, dict):
-            raise ValueError(f"the endpoint sent no JSON object: {str(response)[:200]}")
-        unexpected = _count(_part(response, "usage"), "completion_tokens") - self._typical
+            raise ValueError(f"the endpoint sent no JSON object: {self._shown(response)}")
+        unexpected = _written(_part(response, "usage")) - self._typical
         self._tokens.owe(unexpected)
         self._typical += unexpected / 10
         return response
@@ -393,12 +400,15 @@ class OpenAIJudge:
 
         if time.monotonic() - self._quiet_since > self._limits.patience:
             return True
+        works = self._heard or self.answered_before
         if isinstance(problem, APIStatusError):
-            code = problem.code or ""
-            if problem.status_code in (401, 402) or code in _HOPELESS:
+            if problem.status_code in (401, 402) or (problem.code or "") in _HOPELESS:
                 return True
-            return problem.status_code in (403, 404) and not self._heard
-        unreachable = isinstance(problem, APIConnectionError | _Unusable)
+            forbidden = problem.status_code == 403 and not works  # else perhaps one text's content
+            return forbidden or (problem.status_code == 404 and not self._heard)
+        if isinstance(problem, _Unusable):
+            return not works
+        unreachable = isinstance(problem, APIConnectionError)
         return unreachable and not isinstance(problem, APITimeoutError) and not self._heard
 
     def _advice(self, problem: Exception) -> str:
@@ -421,6 +431,8 @@ class OpenAIJudge:
                 )
             if (problem.param or "") == "temperature":
                 said += "; plan with temperature=1.0, the only one this model has"
+            if (problem.param or "") == "max_tokens":
+                said += '; open the judge with server="openai", if OpenAI\'s own stands behind it'
         return f"{self.identity} refused: {said}"
 
     def _silence(self) -> str:
@@ -431,6 +443,10 @@ class OpenAIJudge:
     def _said(self, problem: Exception) -> str:
         """What an endpoint complains of; it may repeat a part of the key."""
         return re.sub(r"\bsk-[\w*-]{6,}", "sk-…", self._hide(str(problem)))[:500]
+
+    def _shown(self, sent: Any) -> str:
+        """Return the beginning of what an endpoint sent, and no part of the key with it."""
+        return self._hide(str(sent))[:200]
 
     def _hide(self, text: str) -> str:
         """Take out the key wherever an endpoint repeats it."""
@@ -443,6 +459,10 @@ class OpenAIJudge:
 
 class _Unusable(ValueError):
     """An answer that this endpoint will probably give to every request."""
+
+
+class _Passing(ValueError):
+    """A failure that may be gone when the call is sent again, though its status is 200."""
 
 
 class _Captured(Exception):
@@ -531,7 +551,8 @@ class _Call:
             answer = json.loads(text)
             chosen = [choices.index(answer[n]) + 1 for n in names]
         except (ValueError, KeyError, TypeError):
-            raise ValueError(f"the endpoint did not keep to the schema: {text[:200]!r}") from None
+            said = self.judge._shown(text)
+            raise ValueError(f"the endpoint did not keep to the schema: {said!r}") from None
         return answer_text(self.request, chosen), "stop"
 
     async def _label_probabilities(
@@ -623,28 +644,34 @@ class _Call:
             body["max_completion_tokens" if server == "openai" else "max_tokens"] = max_tokens
             if top_logprobs:
                 body |= {"logprobs": True, "top_logprobs": top_logprobs}
-        response = await self.post(path, body | self.judge.extra)
+        extra = self.judge.extra
+        if "provider" in body and "provider" in extra:  # OpenRouter's: the one adds to the other
+            extra = extra | {"provider": body["provider"] | extra["provider"]}
+        response = await self.post(path, body | extra)
         return self._received(response, prefill)
 
     def _received(self, response: dict[str, Any], prefill: str) -> tuple[str, Finish, list[Step]]:
         usage = _part(response, "usage")
         self.prompt_tokens += _count(usage, "prompt_tokens")
-        self.completion_tokens += _count(usage, "completion_tokens")
+        self.completion_tokens += _written(usage)
         self.cached_tokens += _count(_part(usage, "prompt_tokens_details"), "cached_tokens")
         choices = response.get("choices")
         if not isinstance(choices, list) or len(choices) != 1:
             number = len(choices) if isinstance(choices, list) else "no"
             raise ValueError(
-                f"the endpoint sent {number} choices instead of one: {str(response)[:200]}"
+                f"the endpoint sent {number} choices instead of one: {self.judge._shown(response)}"
             )
         self._check_model(response)
         message = _part(choices[0], "message")
         if isinstance(message.get("refusal"), str) and message["refusal"]:
             return message["refusal"], "refusal", []
-        finish = _FINISH.get(choices[0].get("finish_reason"), "stop")
+        ended, problem = choices[0].get("finish_reason"), choices[0].get("error")
+        if problem or ended in _BROKEN_OFF:  # under status 200; a part of the answer may be there
+            raise ValueError(f"the answer broke off: {self.judge._shown(problem or ended)}")
+        finish = _FINISH.get(ended, "stop")
         text = (message or choices[0]).get("content" if message else "text") or ""
         if not isinstance(text, str):
-            raise ValueError(f"the endpoint sent no text but {str(text)[:200]}")
+            raise ValueError(f"the endpoint sent no text but {self.judge._shown(text)}")
         if not text and finish == "stop" and not self.judge.deterministic:
             raise ValueError("the endpoint sent an empty answer")  # asked again, it may not
         if prefill and text.startswith(prefill):
@@ -665,125 +692,6 @@ class _Call:
             )
 
 
-async def label_probabilities(
-    ask: Callable[[str, list[str]], Awaitable[list[Step]]], targets: Sequence[str]
-) -> tuple[float, ...]:
-    """Probability of every whole label directly after a slot.
-
-    A label may be several tokens ("10" begins like "1"; the space before it may be a token of its
-    own), so its probability is the product over its tokens, summed over the ways to spell it;
-    where one label begins another, it counts only if the longer one does *not* follow.
-
-    Parameters
-    ----------
-    ask
-        ``ask(prefix, rest)`` continues the answer after `prefix` by one of `rest` and returns the
-        generated tokens, each with the probabilities of all that could have stood there.
-    targets
-        The labels as they would follow the slot: ``" 1"``, ``" 2"``, …
-
-    Returns
-    -------
-    tuple of float
-        One per target; their sum is the label mass (at most 1).
-
-    Examples
-    --------
-    >>> async def ask(prefix, rest):
-    ...     table = {"": {" 1": 0.6, " 2": 0.3}, " 1": {"0": 0.5, ".": 0.5}}
-    ...     best = max(table[prefix], key=table[prefix].get)
-    ...     return [Step(best, table[prefix])]
-    >>> asyncio.run(label_probabilities(ask, [" 1", " 2", " 10"]))
-    (0.3, 0.3, 0.3)
-    """
-    seen: dict[str, dict[str, float]] = {}
-    weights = {"": 1.0}
-    while open_ends := [
-        p for p, w in weights.items() if p not in seen and (p == "" or w >= _NEGLIGIBLE)
-    ]:
-        prefix = open_ends[0]
-        rest = [t[len(prefix) :] for t in targets if t.startswith(prefix) and t != prefix]
-        for token, alternatives in await ask(prefix, rest):
-            seen[prefix] = alternatives
-            for other, probability in alternatives.items():
-                if other and any(t.startswith(prefix + other) and t != prefix + other
-                                 for t in targets):  # fmt: skip
-                    longer = prefix + other
-                    weights[longer] = weights.get(longer, 0.0) + weights[prefix] * probability
-            prefix += token
-            if prefix not in weights or prefix in seen:
-                break
-        else:
-            if open_ends[0] not in seen:
-                raise ValueError("the endpoint gave no log-probabilities")
-    return tuple(_probability(target, "", seen, targets) for target in targets)
-
-
-def _probability(
-    target: str, prefix: str, seen: dict[str, dict[str, float]], targets: Sequence[str]
-) -> float:
-    """Probability that the answer after `prefix` goes on to be exactly `target`."""
-    total = 0.0
-    for token, probability in seen.get(prefix, {}).items():
-        reached = prefix + token
-        if reached == target:
-            total += probability * (1 - _goes_on(target, seen, targets))
-        elif token and target.startswith(reached):
-            total += probability * _probability(target, reached, seen, targets)
-    return total
-
-
-def _goes_on(label: str, seen: dict[str, dict[str, float]], targets: Sequence[str]) -> float:
-    longer = [t for t in targets if t.startswith(label) and t != label]
-    return sum(
-        probability
-        for token, probability in seen.get(label, {}).items()
-        if token and any(t.startswith(label + token) for t in longer)
-    )
-
-
-def probabilities_at(steps: Sequence[Step], slot: str, choices: Sequence[str]) -> tuple[float, ...]:
-    """Probabilities of the labels at the token where free text writes its score.
-
-    Parameters
-    ----------
-    steps
-        The generated tokens with their alternatives.
-    slot
-        ``[RESULT]``; its last occurrence counts.
-    choices
-        The labels. One that begins another is told apart only by the token's own text.
-
-    Returns
-    -------
-    tuple of float
-        One per label; zeros where the slot was not written.
-
-    Examples
-    --------
-    >>> steps = [Step("[RESULT]", {}), Step(" ", {" ": 1.0}), Step("4", {"4": 0.7, "5": 0.2})]
-    >>> probabilities_at(steps, "[RESULT]", ["4", "5"])
-    (0.7, 0.2)
-    """
-    text = ""
-    starts = []
-    for step in steps:
-        starts.append(len(text))
-        text += step.token
-    end = text.rfind(slot)
-    if end < 0:
-        return (0.0,) * len(choices)
-    end += len(slot)
-    for start, step in zip(starts, steps, strict=True):
-        if text[max(start, end) : start + len(step.token)].strip(" :*_\n"):
-            folded: dict[str, float] = {}
-            for token, probability in step.alternatives.items():
-                name = token.strip(" :*_\n")
-                folded[name] = folded.get(name, 0.0) + probability
-            return tuple(folded.get(c, 0.0) for c in choices)
-    return (0.0,) * len(choices)
-
-
 def slug(model: str) -> str:
     """Turn a model's name into one fit for a file.
 
@@ -796,7 +704,11 @@ def slug(model: str) -> str:
 
 
 _FINISH: dict[str | None, Finish] = {"length": "length", "content_filter": "refusal"}
-_HOPELESS = ("insufficient_quota", "unsupported_value", "unsupported_parameter")  # error codes
+_BROKEN_OFF = ("error", "abort")  # what OpenRouter and vLLM call an end that is none
+_HOPELESS = (  # error codes
+    "insufficient_quota", "billing_hard_limit_reached", "billing_not_active",
+    "unsupported_value", "unsupported_parameter",
+)  # fmt: skip
 _PASSING = (408, 409, 429)  # statuses that may be gone when a call is sent again; and from 500 on
 _NO_LIST = (401, 403, 404, 405, 501)  # statuses of an endpoint that shows nobody its models
 _PAUSES = (0.5, 8.0)  # seconds before a call is sent again: the first pause, and the longest
@@ -897,12 +809,18 @@ def _pause(problem: Exception, tries: int) -> float | None:
     growing = min(first * 2.0 ** min(tries, 10), longest) * random.uniform(0.75, 1)
     if isinstance(problem, APIStatusError):
         headers = problem.response.headers
-        passing = problem.status_code in _PASSING or problem.status_code >= 500
+        passing = _passes(problem.status_code)
+        # OpenRouter's 402 says when where it is not credit that lacks, but an answer under way.
+        passing |= problem.status_code == 402 and _retry_after(headers) is not None
         passing = {"true": True, "false": False}.get(headers.get("x-should-retry", ""), passing)
         if not passing or problem.code in _HOPELESS:
             return None
         return _retry_after(headers) or growing
-    return growing if isinstance(problem, APIConnectionError | TimeoutError) else None
+    return growing if isinstance(problem, APIConnectionError | TimeoutError | _Passing) else None
+
+
+def _passes(status: Any) -> bool:
+    return isinstance(status, int) and (status in _PASSING or status >= 500)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
@@ -927,6 +845,12 @@ def _part(holder: Any, name: str) -> dict[str, Any]:
 def _count(usage: dict[str, Any], name: str) -> int:
     count = usage.get(name)
     return count if isinstance(count, int) and 0 <= count < 2**31 else 0
+
+
+def _written(usage: dict[str, Any]) -> int:
+    """Tokens of an answer, all that are paid: xAI and Google count thoughts in the total only."""
+    beside = _count(usage, "total_tokens") - _count(usage, "prompt_tokens")
+    return max(_count(usage, "completion_tokens"), beside)
 
 
 class _Pace:

@@ -83,8 +83,8 @@ def plan(
     Raises
     ------
     ValueError
-        A design over another number of options, an unknown setting, or a rubric, reference or
-        example that the items do not have.
+        A design over another number of options, an unknown setting, a placebo of a template without
+        meaning-free edits, or a rubric, reference or example that the items do not have.
 
     Examples
     --------
@@ -119,6 +119,8 @@ def plan(
         _check_rubrics(items, condition["variant"], n, template)
         _check_shown(items, "reference", condition["reference_score"], template)
         _check_shown(items, "exemplar", condition["exemplar"], template)
+    if template != "rubric" and any(design.name == "placebo" for design in designs):
+        raise ValueError(f"placebo: the template {template!r} has no meaning-free edits")
     requests = _requests(items, items["item_id"], designs, seed, conditions, "ordering")
     return _without_own_reference(requests, items)
 

@@ -102,7 +102,7 @@ class Budget:
     Whether a call is affordable depends on what those under way will cost. They are reckoned at
     their token limit until as many calls have been answered as are under way, then at the longest
     answer seen. So spending ends below `max_cost`, unless the last answers are longer than any
-    before.
+    before. An answer whose endpoint says no tokens is counted at the limit.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ class Budget:
     _paid: float = 0.0  # dollars of the dearest
     _dearest: float = 0.0  # dollars that a call may cost at its limit, at most
 
-    def turn_to(self, judge: Judge, price: tuple[float, float, float] | None = None) -> None:
+    def turn_to(self, judge: Judge | str, price: tuple[float, float, float] | None = None) -> None:
         """Go on with a judge, perhaps another one: what remains is spent at its price.
 
         Raises
@@ -183,6 +183,8 @@ class Budget:
         if self.price is not None:
             sent = reply.prompt_tokens, reply.cached_tokens
             paid = self.price.of(*sent, reply.completion_tokens)
+            if reply.finish != "error" and not (reply.prompt_tokens or reply.completion_tokens):
+                paid = self._dearest  # the endpoint does not say what it has counted
             self.spent += paid
             self._paid = max(self._paid, paid)
         if reply.completion_tokens:

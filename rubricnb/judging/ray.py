@@ -23,6 +23,7 @@ _INSTALL = "python -m pip install 'rubricnb[ray]'"
 _WINDOW = 65_536  # requests in one dataset: bounds the driver's memory and how long keys are leased
 _BLOCKS = 4  # at least so many for each actor, so that none waits long for the last one
 _ATTEMPTS = 4  # a block that ends its actor so often is at fault itself
+_AT_ONCE = 30  # seconds in which a cluster with room starts its actors; each opens its judge later
 _EXPLAINED = (JudgeError, ValueError, ImportError, OSError)
 _NONE = pickle.dumps([])
 _FACTS = ("slug", "source", "identity", "deterministic", "readouts", "host", "model")
@@ -60,12 +61,20 @@ class RayJudge:
     JudgeError
         There is no such cluster, it lacks the GPUs, or the judge cannot be opened there.
 
+    Attributes
+    ----------
+    answered_before
+        Whether answers show that this judge works, those of an earlier run or of another actor;
+        every actor's judge is told.
+
     Examples
     --------
     >>> judge = RayJudge("simulated:unbiased", num_actors=1)  # doctest: +SKIP
     >>> judge.slug  # doctest: +SKIP
     'simulated:unbiased'
     """
+
+    answered_before = False
 
     def __init__(
         self,
@@ -138,19 +147,22 @@ class RayJudge:
         problem = ""
         while True:
             while not problem and pool.has_free() and (block := next(asked, None)) is not None:
-                pool.submit(lambda actor, block: actor.answer.remote(block), block)
+                what = block, self.answered_before
+                pool.submit(lambda actor, what: actor.answer.remote(*what), what)
             if not pool.has_next():
                 break
             try:
                 replies, said = pool.get_next_unordered()
-            except ray.exceptions.RayActorError as died:
-                why = str(died).splitlines()[0]
+            except ray.exceptions.RayError as died:  # OutOfMemoryError is no RayActorError
+                why = (str(died).strip() or type(died).__name__).splitlines()[0]
                 replies = _NONE
                 said = (
                     f"an actor died {_ATTEMPTS} times over one block, perhaps for want of memory "
                     f"({why}); Ray's logs say more"
                 )
-            yield from pickle.loads(replies)
+            for reply in pickle.loads(replies):
+                self.answered_before |= reply.finish != "error"
+                yield reply
             problem = problem or said
         if problem:
             raise JudgeError(f"ray:{self.spec}: {problem}")
@@ -165,6 +177,23 @@ class RayJudge:
                 max_restarts=-1, max_task_retries=_ATTEMPTS - 1, **places
             )
             self._actors = [actor.remote(self.spec, self.options) for _ in range(self.num_actors)]
+            ready = [actor.__ray_ready__.remote() for actor in self._actors]
+            _, waiting = ray.wait(ready, num_returns=len(ready), timeout=_AT_ONCE)
+            if waiting:
+                self._say_who_waits(len(waiting))
+
+    def _say_who_waits(self, waiting: int) -> None:
+        """Say that the cluster is busy; the run would stand still without a word."""
+        import ray
+
+        what = "GPU" if self.num_gpus else "CPU"
+        free, there = ray.available_resources().get(what, 0), ray.cluster_resources().get(what, 0)
+        print(
+            f"ray:{self.spec}: {waiting} of {self.num_actors} actors wait for a place: {free:g} of "
+            f"{there:g} {what}s are free, each needs {self.num_gpus or 1:g} ('ray status' says "
+            "what has the others); their share of the requests waits with them",
+            flush=True,
+        )
 
     def _end(self) -> None:
         import ray
@@ -207,12 +236,15 @@ class _Actor:
             return {}, _said(problem)
         return {name: getattr(judge, name) for name in _FACTS if hasattr(judge, name)}, ""
 
-    def answer(self, block: pyarrow.Table) -> tuple[bytes, str]:
+    def answer(self, block: pyarrow.Table, answered_before: bool = False) -> tuple[bytes, str]:
         """Return the pickled replies to a block, all those before a problem, and the problem."""
         [requests] = block["requests"].to_pylist()
         replies: list[Reply] = []
         try:
-            replies.extend(self.open().answer(pickle.loads(requests)))
+            judge = self.open()
+            if answered_before and hasattr(judge, "answered_before"):
+                judge.answered_before = True
+            replies.extend(judge.answer(pickle.loads(requests)))
         except Exception as problem:
             return pickle.dumps(replies), _said(problem)
         return pickle.dumps(replies), ""

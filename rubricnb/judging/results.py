@@ -212,19 +212,31 @@ def record(
     """
     folder = results_folder() / study / judge.slug
     with _alone(folder):
-        other = _identity(folder)
-        if other not in ("", judge.identity):
-            raise ValueError(
-                f"{folder} has judgments by {other!r}, and this judge is {judge.identity!r}: they "
-                "must not mix. The new answers are kept in the store. Record them under another "
-                "study's name, or remove that folder, and run the same again"
-            )
+        refuse_another(judge, study)
         for dataset, frame in judgments.groupby("dataset", observed=True):
             _add(frame, folder / f"{dataset}.parquet")
         sets = {p.stem: pd.read_parquet(p) for p in sorted(folder.glob("*.parquet"))}
         write_card(folder, judge, {name: _counts(frame) for name, frame in sets.items()})
     register(judge, spec=spec, model=model, licence=licence)
     return folder
+
+
+def refuse_another(judge: Judge, study: str) -> None:
+    """Refuse a judge whose judgments would mix with another's; before asking, this costs nothing.
+
+    Raises
+    ------
+    ValueError
+        As `record`.
+    """
+    folder = results_folder() / study / judge.slug
+    other = _identity(folder)
+    if other not in ("", judge.identity):
+        raise ValueError(
+            f"{folder} has judgments by {other!r}, and this judge is {judge.identity!r}: they must "
+            "not mix. Answers given so far are kept in the store. Record them under another "
+            "study's name, or remove that folder, and run the same again"
+        )
 
 
 def register(judge: Judge, *, spec: str, model: str, licence: str) -> None:

@@ -21,7 +21,7 @@ from rubricnb.judging.readout import read
 from rubricnb.judging.run import ask
 from rubricnb.judging.store import Store
 from rubricnb.prompts.render import render, render_writing
-from rubricnb.statistics._inference import mean_t
+from rubricnb.statistics._inference import few_clusters, mean_t
 
 _WRITING_TOKENS = 300
 _REVIEW_TOKENS = 1024
@@ -68,6 +68,11 @@ def write_references(
         empty, or what `rubricnb.run` says of an unread review), ``score`` of the review and
         ``accepted``, whether it is the target.
 
+    Raises
+    ------
+    ValueError
+        No round, or a target that a rubric does not have.
+
     Notes
     -----
     The reviewer scores the text under the whole rubric and is not told the target. The paper asks
@@ -87,6 +92,7 @@ def write_references(
     if rounds < 1:
         raise ValueError(f"rounds = {rounds}: at least one attempt")
     prompts = _Prompts(items)
+    prompts.check(targets)
     open_ = [(item, k) for item in prompts.ids for k in targets]
     parts: list[pd.DataFrame] = []
     with store if isinstance(store, Store) else Store(store) as kept:
@@ -124,8 +130,9 @@ def acceptance(attempts: pd.DataFrame, by: str | Sequence[str] = ("target",)) ->
     -------
     DataFrame
         ``attempts``; ``rate`` of them accepted, with a 95 % cluster t interval ``low, high``;
-        ``answers`` wanted; ``found``, the share of them for which some attempt was accepted; and
-        ``rounds``, the mean round of those.
+        ``answers`` wanted; ``found``, the share of them for which some attempt was accepted;
+        ``rounds``, the mean round of those; and ``reason``, why there is no interval (where all
+        attempts or none were accepted, their spread says nothing).
 
     Examples
     --------
@@ -139,9 +146,13 @@ def acceptance(attempts: pd.DataFrame, by: str | Sequence[str] = ("target",)) ->
     by = [by] if isinstance(by, str) else list(by)
     rows = []
     for key, part in attempts.groupby(by) if by else [((), attempts)]:
-        low, high, _, _ = mean_t(
-            part["accepted"].to_numpy(np.float64), pd.factorize(part["cluster_id"])[0]
-        )
+        accepted = part["accepted"].to_numpy(np.float64)
+        cluster = pd.factorize(part["cluster_id"])[0]
+        low, high, _, error = mean_t(accepted, cluster)
+        reason = few_clusters(cluster.max() + 1)
+        if error == 0:
+            low = high = np.nan
+            reason = "every cluster has the same rate: no t interval"
         done = part[part["accepted"]]
         answers = part[["item_id", "target"]].drop_duplicates()
         rows.append(
@@ -154,6 +165,7 @@ def acceptance(attempts: pd.DataFrame, by: str | Sequence[str] = ("target",)) ->
                 "answers": len(answers),
                 "found": len(done) / len(answers),
                 "rounds": float(done["round"].mean()) if len(done) else np.nan,
+                "reason": reason,
             }
         )
     return pd.DataFrame(rows)
@@ -208,6 +220,12 @@ class _Prompts:
             )
             for name, levels in standard.groupby("rubric_id", observed=True)
         }
+
+    def check(self, targets: Sequence[int]) -> None:
+        """Refuse targets that no review can give."""
+        for name in dict.fromkeys(row.rubric_id for row in self.rows.values()):
+            if missing := sorted(set(targets) - set(self.rubrics[name][1])):
+                raise ValueError(f"targets: the rubric {name!r} has no level {missing[0]}")
 
     def writing(
         self, item_id: str, target: int, number: int, temperature: float, seed: int

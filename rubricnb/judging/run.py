@@ -40,6 +40,7 @@ from rubricnb.prompts import PLACEBO_EDITS, render
 _BLOCK = 256  # requests rendered and looked up at once
 _ROWS = 4096  # rows of the plan unpacked at once
 _POLL = 0.2  # seconds between looks at what another run is asking
+_SILENT_POLLS = 150  # looks in a row that find nothing new; then it is said who is waited for
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 _UNREAD = Reply(0, "")  # stands for a stored reply that nobody wants to see
 
@@ -143,6 +144,8 @@ def run(
                 lambda: rendered(to_ask, judge, force_replicates, walked=True),
                 len(to_ask), judge, store, fresh, budget, rows.add if rows else None,
             )  # fmt: skip
+            if len(known):
+                asking.vouch()
             if getattr(judge, "host", ""):
                 _announce(judge, asking, *_part(to_ask, judge, force_replicates))
             asking.fill()
@@ -313,10 +316,19 @@ class _Asking:
                 self._ask_failed()
         except KeyboardInterrupt:
             raise RunInterrupted(self._how_far("stopped by Ctrl-C")) from None
+        except Exception as problem:
+            if self.since:
+                problem.add_note(self._how_far("the run has ended early"))
+            raise
         finally:
             self.store.release()
         if self.budget.exhausted:
             raise RunInterrupted(self._how_far(self.budget.exhausted))
+
+    def vouch(self) -> None:
+        """Tell a judge that would ask that it has answered such requests before."""
+        if hasattr(self.judge, "answered_before"):
+            self.judge.answered_before = True
 
     def unanswered(self, keys: Sequence[str]) -> set[str]:
         """Keys that will be asked."""
@@ -341,8 +353,10 @@ class _Asking:
                 self.receive(request, reply)
 
         tokens = _Tokens.of(self.judge)
+        others: list[Request] = []
+        polls = 0
         while True:
-            others: list[Request] = []
+            waiting, others = len(others), []
             missing = self._missing(requests, received, others)
             for reply in self._affordable_answers(map(tokens.ask, missing)):
                 key = self.key_of.pop(reply.request_id)
@@ -354,6 +368,9 @@ class _Asking:
                     received(request, reply, note)
             if not others or self.budget.exhausted:
                 return
+            polls = polls + 1 if len(others) == waiting else 0
+            if polls == _SILENT_POLLS:
+                self._say_who_asks(others)
             time.sleep(_POLL)
             requests = iter(others)
 
@@ -409,6 +426,8 @@ class _Asking:
             else:
                 by_key.setdefault(request.key, []).append(request)
         answered, mine = self.store.claim(list(by_key), self.since, self.retry_errors)
+        if answered:
+            self.vouch()
         replies = self.store.get(list(answered)) if self.receive is not None else {}
         for key, same in by_key.items():
             if key in answered:
@@ -420,6 +439,14 @@ class _Asking:
                 yield same[0]
             else:
                 others += same
+
+    def _say_who_asks(self, others: Sequence[Request]) -> None:
+        if who := self.store.holder(others[0].key):
+            print(
+                f"{self.judge.slug}: {len(others):,} requests are being asked by another run on "
+                f"{self.store.path} ({who}); this one waits for its answers, or for its end",
+                flush=True,
+            )
 
     def _how_far(self, why: str) -> str:
         again = f" with fresh={self.since!r}" if self.since else ""
@@ -437,6 +464,7 @@ class _Tokens:
     limit: Limit
     sent: int = 0
     cached: int = 0
+    cut: int = 0
     failed: int = 0
 
     @classmethod
@@ -454,6 +482,7 @@ class _Tokens:
         """Count a reply; returns the line."""
         self.sent += reply.prompt_tokens
         self.cached += reply.cached_tokens
+        self.cut += reply.finish == "length"
         self.failed += reply.finish == "error"
         parts = []
         if self.sent:
@@ -463,6 +492,8 @@ class _Tokens:
             parts.append(f"{self.limit.in_parts:,} shared in parts of cache blocks")
         if budget.spent:
             parts.append(f"${budget.spent:.2f}")
+        if self.cut:
+            parts.append(f"{self.cut:,} cut at their token limit")
         if self.failed:
             parts.append(f"{self.failed:,} failed")
         return ", ".join(parts)
@@ -534,7 +565,6 @@ class _Source:
         ordering = decode(row.ordering)
         definition, descriptions = self._rubric(row, item.rubric_id)
         reference, reference_score = _reference(item, row)
-        placebo = row.design == "placebo"
         prompt = render(
             item.instruction,
             item.response,
@@ -547,7 +577,7 @@ class _Source:
             reference=reference,
             reference_score=reference_score,
             exemplar=_exemplar(item, row.exemplar),
-            edits=PLACEBO_EDITS[row.ordering_index - 1] if placebo else frozenset(),
+            edits=_edits(row),
         )
         return self._request(
             row,
@@ -578,6 +608,7 @@ class _Source:
             {},
             decode(row.ordering),
             template="criteria",
+            edits=_edits(row),
             criteria=[(s.criterion.capitalize(), self._rubric(row, s.rubric_id)[0]) for s in shown],
         )
         qualities = self.quality[row.n_options]
@@ -833,6 +864,11 @@ def _reference(item: Any, row: Any) -> tuple[str | None, int | None]:
         text = getattr(item, "reference", None)
         return (text, int(row.n_options)) if isinstance(text, str) and text else (None, None)
     return getattr(item, f"reference_{row.reference_score}"), int(row.reference_score)
+
+
+def _edits(row: Any) -> frozenset[str]:
+    """Return the edits of a placebo read; none of any other."""
+    return PLACEBO_EDITS[row.ordering_index - 1] if row.design == "placebo" else frozenset()
 
 
 def _exemplar(item: Any, score: str) -> tuple[str, str, int] | None:

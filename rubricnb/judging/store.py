@@ -199,6 +199,15 @@ class Store:
                 mine.update(free)
         return answered, mine
 
+    def holder(self, key: str) -> str:
+        """Say who leases a key, such as ``process 4711 on this-machine``; empty if nobody does."""
+        with self._explained():
+            row = self._db.execute("SELECT owner FROM leases WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            return ""
+        host, pid, _ = row[0].rsplit(":", 2)
+        return f"process {pid} on {host}"
+
     def release(self) -> None:
         """Give back every lease of this run."""
         with self._explained():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,11 @@ from rubricnb import permutation
 from rubricnb.frames import Items, Requests
 from rubricnb.judging.contract import Judge
 from rubricnb.judging.cost import estimate
+from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.plan import plan, plan_criteria
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.registry import open_judge
-from rubricnb.judging.results import record, results_folder
+from rubricnb.judging.results import record, refuse_another, results_folder
 from rubricnb.judging.review import write_references
 from rubricnb.judging.run import run
 from rubricnb.judging.store import Store
@@ -49,27 +52,89 @@ def study(
     Raises
     ------
     ValueError
-        No such study, or its file has an unknown entry.
+        No such study, or its file has an unknown entry. Or a judge's results are another judge's
+        (`rubricnb.judging.results.record`): it has not been asked then.
     RunInterrupted
         At a limit or on Ctrl-C. Plans that are finished are recorded.
+    JudgeError
+        A judge cannot go on. The judges after it have been asked all the same.
     """
     content = read_study(name)
-    folders = []
     budget = Budget(None, max_calls, max_cost)
-    for entry in content["judges"]:
-        judge = open_judge(entry["spec"], **entry.get("options", {}))
+    return ask_judges(
+        content["judges"], budget, lambda entry: _of_judge(entry, content, name, store, budget)
+    )
+
+
+def ask_judges(
+    entries: list[dict[str, Any]], budget: Budget, ask: Callable[[dict[str, Any]], Path]
+) -> list[Path]:
+    """Ask the judges of a study one after the other; one that cannot go on stops no other.
+
+    Parameters
+    ----------
+    entries
+        The study's ``judges``.
+    budget
+        Of all judges together; a price that it lacks is said before anything is asked.
+    ask
+        Asks the judge of one entry everything, records it, and says where.
+
+    Returns
+    -------
+    list of Path
+        What `ask` has returned.
+
+    Raises
+    ------
+    JudgeError
+        Some judges could not go on; of a single judge, its own exception.
+
+    Examples
+    --------
+    >>> entries = [{"spec": "embedded", "model": "a"}, {"spec": "simulated:unbiased", "model": "b"}]
+    >>> folders = ask_judges(entries, Budget(), lambda entry: Path("results", entry["model"]))
+    >>> [folder.name for folder in folders]
+    ['a', 'b']
+    """
+    for entry in entries:
+        budget.turn_to(entry["spec"], entry.get("price"))
+    folders = []
+    problems: list[Exception] = []
+    for entry in entries:
         try:
-            budget.turn_to(judge, entry.get("price"))
-            for part in plans_for(entry, content["plans"]):
-                judgments = run(requests_of(part), judge, store, budget=budget)
-                facts = {key: entry[key] for key in ("spec", "model", "licence")}
-                folder = record(judgments, judge, name, **facts)
-            for part in content.get("references", []):
-                _record_references(part, judge, folder, store, budget)
-        finally:
-            judge.close()
-        folders.append(folder)
+            folders.append(ask(entry))
+        except (JudgeError, ValueError, ImportError) as problem:  # of this judge: others are asked
+            if len(entries) == 1:
+                raise
+            print(f"{entry['model']}: {problem}", flush=True)
+            problems.append(problem)
+    if problems:
+        raise JudgeError(
+            f"{len(problems)} of {len(entries)} judges were not asked to the end; the "
+            f"others are recorded. Run the same again. {'; '.join(map(str, problems))}"
+        )
     return folders
+
+
+def _of_judge(
+    entry: dict[str, Any],
+    content: dict[str, Any],
+    name: str,
+    store: Store | str | Path | None,
+    budget: Budget,
+) -> Path:
+    """Ask one judge of a study everything, and record it."""
+    with closing(open_judge(entry["spec"], **entry.get("options", {}))) as judge:
+        refuse_another(judge, name)
+        budget.turn_to(judge, entry.get("price"))
+        for part in plans_for(entry, content["plans"]):
+            judgments = run(requests_of(part), judge, store, budget=budget)
+            facts = {key: entry[key] for key in ("spec", "model", "licence")}
+            folder = record(judgments, judge, name, **facts)
+        for part in content.get("references", []):
+            _record_references(part, judge, folder, store, budget)
+    return folder
 
 
 def study_cost(name: str) -> pd.DataFrame:
@@ -127,11 +192,11 @@ def read_study(name: str) -> dict[str, Any]:
         there = sorted(p.stem for p in folder.glob("*.yml") if "judges:" in p.read_text())
         raise ValueError(f"no study {name!r} in {folder}; there are: {', '.join(there) or 'none'}")
     content: dict[str, Any] = yaml.safe_load(path.read_text())
-    for where, entries, allowed in (
-        (path.name, [content], {"judges", "plans", "references", "gradings"}),
-        ("judges", content.get("judges", []), _JUDGE_KEYS),
-        ("plans", content.get("plans", []), _PLAN_KEYS),
-        ("references", content.get("references", []), _REFERENCE_KEYS),
+    for where, entries, allowed, needed in (
+        (path.name, [content], {"judges", "plans", "references", "gradings"}, {"judges"}),
+        ("judges", content.get("judges", []), _JUDGE_KEYS, {"spec", "model", "licence"}),
+        ("plans", content.get("plans", []), _PLAN_KEYS, {"dataset", "designs"}),
+        ("references", content.get("references", []), _REFERENCE_KEYS, {"dataset"}),
     ):
         for entry in entries:
             if unknown := set(entry) - allowed:
@@ -139,7 +204,22 @@ def read_study(name: str) -> dict[str, Any]:
                     f"{path.name}: {where} has an unknown entry {min(unknown)!r}; "
                     f"known: {', '.join(sorted(allowed))}"
                 )
+            if missing := needed - set(entry):
+                raise ValueError(
+                    f"{path.name}: an entry of {where} lacks {min(missing)!r}: {str(entry)[:80]}"
+                )
+    _check_plans(path.name, content)
     return content
+
+
+def _check_plans(name: str, content: dict[str, Any]) -> None:
+    """Find before anything is asked what would stop a study at its last plan."""
+    for part in content.get("plans", []):
+        for text in part["designs"]:
+            design_of(text)
+    for judge in content["judges"] if "plans" in content else ():
+        if not plans_for(judge, content["plans"]):
+            raise ValueError(f"{name}: no plan is for the judge {judge['model']!r}")
 
 
 _LOAD_KEYS = {"dataset", "n_items", "path", "rubric"}

@@ -8,7 +8,10 @@ from rubricnb.judging.contract import Request
 
 _ANSWER_TOKENS = 1024
 _THINKING_TOKENS = 16_384  # room to think before the answer
-_REASONS = re.compile(r"^(o\d|gpt-5(?!.*chat)|gpt-oss)|reason|think")
+_REASONS = re.compile(
+    r"^(o\d|gpt-5(?!.*chat)|gpt-oss|deepseek-r1|qwq|magistral|grok-(3-mini|4)"
+    r"|gemini-(2\.5|3)[\d.]*-pro)|reason|think"
+)
 
 
 def thinks(request: Request, model: str) -> bool:

@@ -24,7 +24,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from rubricnb.judging.contract import Finish, Readout, Reply, Request
-from rubricnb.judging.openai import JudgeError, Step, label_probabilities, slug
+from rubricnb.judging.label_probabilities import Step, label_probabilities
+from rubricnb.judging.openai import JudgeError, slug
 from rubricnb.judging.sharing import common_prefix, waves
 from rubricnb.judging.thinking import most_tokens
 
@@ -35,6 +36,9 @@ _ON_CPU: dict[str, Any] = {
     "block_size": 16,  # prefixes are shared in whole blocks; on a GPU this is vLLM's own default
     "max_num_seqs": 64,
     "kv_cache_memory_bytes": 2 << 30,
+    # A prompt computed in parts ends the engine if its answer is drawn by a seed: vLLM then turns
+    # the random generator back, which the processor's cannot be.
+    "enable_chunked_prefill": False,
 }
 # JSON without white space between its parts: where it may stand, small models write it on and on.
 _COMPACT_JSON = {"backend": "xgrammar", "disable_any_whitespace": True}

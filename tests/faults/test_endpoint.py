@@ -14,10 +14,13 @@ from email.utils import formatdate
 
 import pytest
 from endpoint import completion, endpoint
+from typer.testing import CliRunner
 
 import rubricnb as rb
+from rubricnb.cli import app
 from rubricnb.judging.contract import Message, Request
 from rubricnb.judging.openai import JudgeError, _retry_after
+from rubricnb.judging.results import record
 from rubricnb.judging.run import RunInterrupted, ask
 
 GOOD = completion("Fine. [RESULT] 2", tops=[("[RESULT]", {}), (" 2", {" 2": 0.7, " 1": 0.2})])
@@ -48,6 +51,16 @@ FAULTS = {
     "no text": fault(200, completion(["Fine."])),
     "an empty answer": fault(200, completion("")),
     "another model": fault(200, GOOD | {"model": "some-other"}),
+    "an answer that broke off": fault(200, completion("Fine. [RES", finish="error")),
+    "an answer of an engine that stopped": fault(200, completion("Fine", finish="abort")),
+    "a choice with an error": fault(
+        200, GOOD | {"choices": [GOOD["choices"][0] | {"error": {"code": 502, "message": "gone"}}]}
+    ),
+}
+# What may be gone when the call is sent again, beside some of these.
+PASSING = {
+    "a provider's error under 200": fault(200, {"error": {"code": 502, "message": "down"}}),
+    "402 that says when": fault(402, {"error": {"message": "in flight"}}, Retry_After="0.05"),
 }
 # The statuses after a run; all others are errors that are asked again.
 HARMLESS = {
@@ -66,7 +79,7 @@ def plan():
 
 
 def asking(url, requests, tmp_path, **options):
-    judge = rb.open_judge(f"openai:m@{url}", **{"retries": 0, "timeout": 5} | options)
+    judge = rb.open_judge(f"openai:m@{url}", **{"retries": 0, "timeout": 60} | options)
     try:
         return rb.run(requests, judge, store=tmp_path / "replies.sqlite")
     finally:
@@ -139,15 +152,16 @@ def test_all_faults_at_once_hit_only_their_own_requests(plan, tmp_path):
 
 
 def test_faults_that_pass_leave_no_trace(plan, tmp_path):
-    passing = ["429 that says when", "500", "a dead connection", "a cut body"]
+    passing = [FAULTS[n] for n in ("429 that says when", "500", "a dead connection", "a cut body")]
+    passing += PASSING.values()
     calls, lock = Counter(), threading.Lock()
 
     def answer(payload, headers):
         with lock:
             calls[prompt_of(payload)] += 1
             first = calls[prompt_of(payload)] == 1
-            name = passing[len(calls) % len(passing)]
-        return FAULTS[name] if first and len(calls) > 1 else fault()
+            failed = passing[len(calls) % len(passing)]
+        return failed if first and len(calls) > 1 else fault()
 
     with endpoint(answer) as (url, _):
         judgments = asking(url, plan.head(9), tmp_path, retries=2)
@@ -174,16 +188,16 @@ def test_an_answer_that_takes_too_long_is_given_up_and_asked_again(plan, tmp_pat
 
     def answer(payload, headers):
         if hangs[0] and prompt_of(payload) == slow[0]:
-            done.wait(20)
+            done.wait(60)
         return fault()
 
     slow = []
     with endpoint(lambda p, h: slow.append(prompt_of(p)) or fault()) as (url, _):
         asking(url, plan.head(1), tmp_path / "probe")
     with endpoint(answer) as (url, _):
-        judgments = asking(url, plan.head(4), tmp_path, timeout=0.5)
+        judgments = asking(url, plan.head(4), tmp_path, timeout=2)
         assert judgments["status"].tolist() == ["error", "ok", "ok", "ok"]
-        assert "TimeoutError: no whole answer within 0.5 s" in errors(tmp_path)[0]
+        assert "TimeoutError: no whole answer within 2 s" in errors(tmp_path)[0]
         hangs[0] = False
         done.set()
         assert (asking(url, plan.head(4), tmp_path)["status"] == "ok").all()
@@ -196,7 +210,7 @@ def drip():
         time.sleep(0.05)
 
 
-DRIPPING = fault(200, drip, Content_Length="500")
+DRIPPING = fault(200, drip, Content_Length="5000")  # the whole of it would take 250 s
 
 
 def test_an_answer_that_only_drips_is_given_up_as_one_that_does_not_come(plan, tmp_path):
@@ -208,8 +222,8 @@ def test_an_answer_that_only_drips_is_given_up_as_one_that_does_not_come(plan, t
 
     with endpoint(answer) as (url, _):
         started = time.monotonic()
-        judgments = asking(url, plan.head(3), tmp_path, timeout=1, retries=1, concurrency=1)
-        assert time.monotonic() - started < 20  # the whole of it would take 25 s
+        judgments = asking(url, plan.head(3), tmp_path, timeout=3, retries=1, concurrency=1)
+        assert time.monotonic() - started < 120
     assert (judgments["status"] == "ok").all()
     assert len(seen) == 4
 
@@ -224,7 +238,7 @@ def test_patience_ends_while_a_call_is_still_under_way(plan, tmp_path):
         started = time.monotonic()
         with pytest.raises(JudgeError, match="has not answered for 0 min"):
             asking(url, plan.head(4), tmp_path, timeout=60, patience=1)
-        assert time.monotonic() - started < 20
+        assert time.monotonic() - started < 50
 
 
 def test_an_endpoint_that_asks_for_more_than_patience_is_not_asked_in_the_meantime(plan, tmp_path):
@@ -233,6 +247,7 @@ def test_an_endpoint_that_asks_for_more_than_patience_is_not_asked_in_the_meanti
 
     def answer(payload, headers):
         seen.append(1)
+        time.sleep(0.5)  # so patience, which began before it, ends well before a pause as long
         return FAULTS["429 for an hour"]
 
     with (
@@ -321,19 +336,57 @@ def test_missing_log_probabilities_stop_the_run_at_first_contact_and_fail_alone_
     assert len(seen) == 6
 
 
+@pytest.mark.parametrize(
+    ("readout", "refusal"),
+    [
+        ("feedback", fault(403, {"error": {"message": "flagged by moderation"}})),
+        ("feedback", fault(200, GOOD | {"model": "some-other"})),
+        ("logprobs", fault(200, completion("[RESULT] 2"))),  # without log-probabilities
+    ],
+)
+@pytest.mark.parametrize("kept", ["in the store", "recorded"])
+def test_when_only_what_is_refused_is_left_the_run_still_ends(
+    readout, refusal, kept, plan, tmp_path, monkeypatch
+):
+    """A later run asks nothing but what the first was refused: no reason to stop it."""
+    monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path / "results"))
+    requests = rb.plan(plan.source, rb.balanced(5), readout=readout).head(5)
+    seen, flagged = [], []
+
+    def answer(payload, headers):
+        seen.append(prompt_of(payload))
+        if len(seen) == 3:
+            flagged.append(seen[2])
+        return refusal if seen[-1] in flagged else fault()
+
+    with endpoint(answer) as (url, _):
+        first = asking(url, requests, tmp_path, concurrency=1)
+        assert sorted(first["status"]) == ["error", *["ok"] * 4]
+        if kept == "recorded":
+            judge = rb.open_judge(f"openai:m@{url}")
+            record(first, judge, "study", model="m", licence="none", spec=f"openai:m@{url}")
+            (tmp_path / "replies.sqlite").unlink()
+        seen[3:] = []
+        second = asking(url, requests, tmp_path, concurrency=1)
+        assert seen[3:] == flagged
+    assert second["status"].tolist() == first["status"].tolist()
+
+
 def test_an_endpoint_that_falls_silent_stops_the_run(plan, tmp_path):
     seen = []
 
     def answer(payload, headers):
         seen.append(1)
-        time.sleep(0.05)
-        return fault() if len(seen) <= 10 else FAULTS["500"]
+        if len(seen) <= 10:
+            return fault()
+        time.sleep(0.2)  # so the forty are not through before patience ends
+        return FAULTS["500"]
 
     with (
         endpoint(answer) as (url, _),
         pytest.raises(JudgeError, match=r"has not answered for .* min; the last try: .*boom"),
     ):
-        asking(url, plan.head(40), tmp_path, concurrency=1, patience=0.2)
+        asking(url, plan.head(40), tmp_path, concurrency=1, patience=2)
     with endpoint(lambda p, h: fault()) as (url2, received):
         judge = rb.open_judge(f"openai:m@{url2}")
         judge.identity = f"{url} m"  # the same endpoint, up again
@@ -355,6 +408,12 @@ def test_an_endpoint_that_falls_silent_stops_the_run(plan, tmp_path):
             {"message": "no", "code": "unsupported_value", "param": "temperature"},
             r"plan with temperature=1\.0",
         ),
+        (
+            400,
+            {"message": "no", "code": "unsupported_parameter", "param": "max_tokens"},
+            'with server="openai"',
+        ),
+        (429, {"message": "no more this month", "code": "billing_hard_limit_reached"}, "no more"),
     ],
 )
 def test_what_no_request_will_survive_stops_the_run_with_what_to_do(
@@ -438,15 +497,17 @@ def test_max_cost_holds_for_long_thoughts_and_many_calls_at_once(concurrency, pl
 
 def test_what_is_under_way_when_the_run_must_stop_is_kept(plan, tmp_path):
     """A call that is paid is stored, though another one has just shown that the key is void."""
-    started, lock = [], threading.Lock()
+    started, lock, void = [], threading.Lock(), threading.Event()
 
     def answer(payload, headers):
         with lock:
             started.append(prompt_of(payload))
             place = len(started)
         if place == 4:
+            void.set()
             return fault(401, {"error": {"message": "the key has run out"}})
-        time.sleep(0.5)
+        assert void.wait(60)
+        time.sleep(1)  # by then the run has been told
         return fault()
 
     with endpoint(answer) as (url, _):
@@ -455,3 +516,34 @@ def test_what_is_under_way_when_the_run_must_stop_is_kept(plan, tmp_path):
         assert len(started) == 4
         with sqlite3.connect(tmp_path / "replies.sqlite") as db:
             assert db.execute("SELECT COUNT(*) FROM replies").fetchone() == (3,)
+
+
+def test_an_audit_keeps_to_its_allowance_and_goes_on_from_there(tmp_path, monkeypatch):
+    """As a user types it, to an endpoint that is busy every seventh time."""
+    monkeypatch.setenv("RUBRICNB_STORE", str(tmp_path / "s.sqlite"))
+    seen, answered = [], Counter()
+
+    def answer(payload, headers):
+        seen.append(1)
+        if len(seen) % 7 == 0:
+            return FAULTS["429 that says when"]
+        answered[prompt_of(payload)] += 1
+        return fault()
+
+    with endpoint(answer) as (url, _):
+        command = ["audit", "--judge", f"openai:m@{url}", "--n-items", "15", "--readout",
+                   "feedback", "--output", str(tmp_path / "a.html")]  # fmt: skip
+        calls = CliRunner().invoke(app, [*command, "--max-calls", "30"])
+        assert (calls.exit_code, answered.total()) == (1, 30)
+        assert "stopped after 30 calls: every answer so far is kept in" in calls.output
+        assert "run the same again to go on from here" in calls.output
+        # Seven tokens an answer: $0.00007, once it is seen that no answer takes more.
+        dollars = CliRunner().invoke(app, [*command, "--max-cost", "0.0125", "--price", *"009"])
+        assert dollars.exit_code == 1
+        assert "another might cost more than max_cost=$0.01 allows" in dollars.output
+        spent = answered.total()
+        assert not (tmp_path / "a.html").exists()
+        done = CliRunner().invoke(app, command)
+    assert (done.exit_code, (tmp_path / "a.html").exists()) == (0, True)
+    assert done.output.startswith(f"{answered.total()} calls, ")  # none of them twice
+    assert 30 < spent < answered.total()

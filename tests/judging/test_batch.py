@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import yaml
 from endpoint import completion, endpoint, sent
 from typer.testing import CliRunner
 
@@ -165,6 +166,44 @@ def test_a_label_of_several_tokens_is_left_to_the_run(items, tmp_path):
         spec = f"openai:m@{url}"
         output, _ = sent(rb.export_batch(plan, spec, tmp_path / "b.jsonl")[0], url)
         assert rb.import_batch(plan, spec, output)["unfinished"] == 5
+
+
+@pytest.fixture
+def study(tmp_path, monkeypatch):
+    monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path / "results"))
+    (tmp_path / "params").mkdir()
+
+    def write(*judges, **content):
+        judges = [{"licence": "none"} | judge for judge in judges]
+        plan = {"dataset": "minibench", "n_items": 5, "designs": ["single([1, 2, 3, 4, 5])"]}
+        content = content or {"plans": [plan | {"readout": "score"}]}
+        file = tmp_path / "params/mine.yml"
+        file.write_text(yaml.safe_dump({"judges": judges} | content))
+
+    return write
+
+
+def test_a_batch_has_the_plans_of_all_entries_of_a_judge(study):
+    low, high = (
+        {"spec": "openai:m", "model": effort, "conditions": {"effort": effort}}
+        for effort in ("low", "high")
+    )
+    study(low, high)
+    _, plans = batch.of_study("mine")
+    assert [str(plan["effort"].iloc[0]) for plan in plans] == ["low", "high"]
+    study(low, high | {"options": {"extra": {"top_p": 1}}})
+    with pytest.raises(ValueError, match="openai:m with several options"):
+        batch.of_study("mine")
+
+
+def test_what_is_no_batch_is_said_without_opening_a_judge(study):
+    study({"spec": "vllm:somewhere", "model": "m"})
+    for spec, why in (("", "0 endpoints"), ("vllm:somewhere", "vllm:somewhere is no endpoint")):
+        with pytest.raises(ValueError, match=why):
+            batch.of_study("mine", spec)
+    study({"spec": "openai:m", "model": "m"}, gradings=[{"dataset": "minibench"}])
+    with pytest.raises(ValueError, match="gradings, whose calls depend on answers"):
+        batch.of_study("mine")
 
 
 def test_the_command_line_goes_there_and_back(tmp_path):

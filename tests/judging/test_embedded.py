@@ -220,12 +220,13 @@ def test_a_judge_that_is_closed_at_once_closes():
         "from rubricnb.judging.embedded import EmbeddedJudge\n"
         "for _ in range(8): EmbeddedJudge(context=512, threads=1).close()"
     )
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=600)
 
 
-def test_a_proxy_for_the_internet_is_not_asked_about_this_machine(monkeypatch):
+def test_a_proxy_and_headers_for_the_internet_are_not_for_this_machine(monkeypatch):
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer a-gateway-s")
     judge = EmbeddedJudge(context=1024, threads=1)
     (reply,) = judge.answer([request((1, 2, 3), "logprobs")])
     judge.close()

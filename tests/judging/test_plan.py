@@ -5,6 +5,7 @@ import pytest
 import rubricnb as rb
 from rubricnb.frames import REQUESTS
 from rubricnb.judging.plan import request_ids
+from rubricnb.judging.run import rendered
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +43,21 @@ def test_replicates_count_repeats_of_an_ordering_but_every_placebo_is_a_prompt_o
     assert rb.plan(one, rb.fixed(5, 3))["replicate"].tolist() == [1, 2, 3]
     assert rb.plan(one, rb.balanced(2))["replicate"].tolist() == [1, 1, 2, 2]
     assert rb.plan(one, rb.placebo(5, 3))["replicate"].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("template", ["pointwise", "pairwise"])
+def test_a_placebo_needs_a_template_that_has_edits(items, template):
+    with pytest.raises(ValueError, match=f"placebo: the template '{template}' has no meaning-free"):
+        rb.plan(items, rb.placebo(2, 3), template=template)
+
+
+def test_a_placebo_of_several_criteria_asks_prompts_that_differ(items):
+    whole = items[items.text_id == items.text_id.iloc[0]]
+    judge = rb.open_judge("simulated:unbiased")
+    plans = [rb.plan_criteria(whole, design(3, 4)) for design in (rb.fixed, rb.placebo)]
+    copies, edited = ({r.messages[0].content for r in rendered(p, judge)} for p in plans)
+    assert len(copies) == 1
+    assert len(edited | copies) == 5
 
 
 def test_ids_are_distinct_and_depend_on_every_setting_but_not_on_other_rows(items):

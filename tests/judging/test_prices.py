@@ -108,6 +108,19 @@ def test_long_thoughts_of_many_calls_at_once_do_not_pass_the_limit(concurrency):
     assert 1.8 < thinking.spent <= 2
 
 
+def test_where_an_endpoint_counts_no_tokens_the_limit_holds_all_the_same():
+    budget = Budget(Price(1, 1, 10), max_cost=1)
+    asked = replace(ASK, max_tokens=10_000)  # may cost 10.1 cents
+    for _ in range(20):
+        if budget.allows(asked):
+            budget.received(Reply(1, "Fine. [RESULT] 2"))
+    assert budget.answered == 9
+    failed = Budget(Price(1, 1, 10), max_cost=1)
+    for _ in range(50):
+        assert failed.allows(asked)
+        failed.received(Reply(1, "", "error", error="429"))  # is paid by nobody
+
+
 def test_growing_answers_pass_the_limit_by_less_than_what_is_under_way_may_cost():
     budget = Budget(Price(0, 0, 1000), max_cost=20)
     spend(budget, [10 * n for n in range(1, 103)], 8)

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rubricnb as rb
-from rubricnb.judging.contract import Request
+from rubricnb.judging.contract import Reply, Request
 from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.ray import RayJudge, _Actor, blocks
 from rubricnb.judging.run import RunInterrupted, rendered
@@ -55,6 +55,7 @@ class Endpoint:
     def __init__(self):
         self.asked = Counter()
         self.status = 200
+        self.flagged = ""
         self.refuse_from = self.hold_from = None
         self.held = threading.Semaphore(0)
         self.go_on = threading.Event()
@@ -63,7 +64,10 @@ class Endpoint:
         refused = self.refuse_from is not None and self.asked.total() >= self.refuse_from
         if refused or self.status != 200 or headers["Authorization"] != f"Bearer {KEY}":
             return 401, {"error": {"message": f"wrong key: {headers['Authorization']}"}}, {}
-        self.asked[payload["messages"][0]["content"]] += 1
+        prompt = payload["messages"][0]["content"]
+        if prompt == self.flagged:
+            return 403, {"error": {"message": "flagged by moderation"}}, {}
+        self.asked[prompt] += 1
         if self.hold_from is not None and self.asked.total() >= self.hold_from:
             self.held.release()
             self.go_on.wait(120)
@@ -84,6 +88,73 @@ def test_an_actor_returns_what_was_answered_before_a_problem(monkeypatch):
     assert [r.request_id for r in pickle.loads(replies)] == [r.request_id for r in asked[:9]]
     assert "refused" in problem
     assert _Actor("simulated:unbiased", {"speed": 3}).facts()[1].startswith("TypeError: ")
+
+
+def test_an_actor_without_memory_is_one_sentence_and_the_other_blocks_are_kept():
+    """Ray's monitor ends an actor by another error than that of a crash."""
+    from ray.exceptions import ActorDiedError, OutOfMemoryError
+
+    class Pool:
+        """Two actors amid their blocks: one is ended, the other answers."""
+
+        def __init__(self, problem):
+            self.results = [problem, (pickle.dumps([Reply(7, "[RESULT] 2")]), "")]
+
+        def has_free(self):
+            return False
+
+        def has_next(self):
+            return bool(self.results)
+
+        def get_next_unordered(self):
+            result = self.results.pop(0)
+            if isinstance(result, Exception):
+                raise result
+            return result
+
+    judge = object.__new__(RayJudge)
+    judge.spec = "vllm:m"
+    for problem in (ActorDiedError(), OutOfMemoryError("Task was killed: 3 GB of 4 GB\nin use")):
+        kept = []
+        with pytest.raises(JudgeError, match=r"ray:vllm:m: an actor died .* want of memory"):
+            kept.extend(judge._answers(Pool(problem), iter([])))
+        assert [reply.request_id for reply in kept] == [7]
+
+
+def test_actors_are_told_what_others_have_heard():
+    """The first block is refused, the second is answered: whoever has the third knows of that."""
+
+    class Pool:
+        """One actor, which is its own remote method."""
+
+        def __init__(self):
+            self.told, self.results, self.answer = [], [], self
+
+        def has_free(self):
+            return not self.results
+
+        def has_next(self):
+            return bool(self.results)
+
+        def submit(self, ask, what):
+            self.results.append(ask(self, what))
+
+        def remote(self, finish, answered_before):
+            self.told.append(answered_before)
+            return pickle.dumps([Reply(1, "", finish)]), ""
+
+        def get_next_unordered(self):
+            return self.results.pop()
+
+    judge, pool = object.__new__(RayJudge), Pool()
+    judge.spec = "openai:m"
+    assert len(list(judge._answers(pool, iter(["error", "stop", "error"])))) == 3
+    assert pool.told == [False, False, True]
+
+
+def test_a_host_is_known_where_the_actors_are_started():
+    facts, _ = _Actor("openai:m@http://judge.example.org/v1", {"server": "vllm"}).facts()
+    assert (facts["host"], facts["model"]) == ("judge.example.org", "m")
 
 
 def patiently(start, attempts=3):
@@ -127,7 +198,12 @@ def judged(cluster):
 
 
 def actors():
-    return [p for p in psutil.Process().children(recursive=True) if "_Actor" in p.name()]
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # others come and go
+            if "_Actor" in process.name():
+                found.append(process)
+    return found
 
 
 def test_a_killed_actor_s_block_is_asked_again_and_nothing_else_is(judged, tmp_path):
@@ -189,6 +265,29 @@ def test_what_was_answered_before_an_endpoint_refuses_is_kept(judged, tmp_path):
     assert answer.asked.total() - len(requests) <= 2  # what was under way
 
 
+def test_when_only_a_refused_text_is_left_the_run_ends_and_says_once_where_it_goes(
+    judged, tmp_path, monkeypatch, capsys
+):
+    """As with the judge alone: stored answers show that it works."""
+    judge, answer, url = judged
+    requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback").head(5)
+    plain = rb.open_judge(f"openai:m@{url}", concurrency=1)
+    answer.refuse_from = None
+    answer.flagged = list(rendered(requests, plain))[2].messages[0].content
+    judge._end()  # an actor that has heard a good answer needs not be told
+    judge.answered_before = False
+    monkeypatch.setattr(judge, "host", "judge.example.org")
+    with Store(tmp_path / "replies.sqlite") as store:
+        first = rb.run(requests, plain, store)
+        assert sorted(first.status) == ["error", *["ok"] * 4]
+        capsys.readouterr()
+        assert rb.run(requests, judge, store).status.tolist() == first.status.tolist()
+    plain.close()
+    answer.flagged = ""
+    said = capsys.readouterr().out.splitlines()
+    assert [line for line in said if "is sent the texts of 1 requests" in line] == said[:1]
+
+
 def test_what_is_wrong_in_an_actor_is_said_here_without_the_key(judged, capfd):
     judge, answer, _ = judged
     answer.status = 401
@@ -223,18 +322,45 @@ print([p.name() for p in psutil.Process().children(recursive=True)])
 """
 
 
+def test_actors_without_a_place_are_not_waited_for_in_silence(judged, monkeypatch, capsys):
+    judge, _, _ = judged
+    judge._start()  # has both processors
+    say = RayJudge._say_who_waits
+
+    def say_and_make_room(waiter, waiting):
+        say(waiter, waiting)
+        judge._end()
+
+    monkeypatch.setattr("rubricnb.judging.ray._AT_ONCE", 1)
+    monkeypatch.setattr(RayJudge, "_say_who_waits", say_and_make_room)
+    never_said = threading.Timer(120, judge._end)
+    never_said.start()
+    waiter = RayJudge("simulated:unbiased", num_actors=2)
+    never_said.cancel()
+    said = capsys.readouterr().out
+    waiter.close()
+    assert said.startswith("ray:simulated:unbiased: 2 of 2 actors wait for a place: 0 of 2 CPUs")
+
+
 def test_without_an_address_ray_starts_here_says_nothing_and_stops(tmp_path):
     environment = {k: v for k, v in os.environ.items() if not k.startswith("RAY_")}
     environment["RUBRICNB_STORE"] = str(tmp_path / "replies.sqlite")
     text = (Path(__file__).parents[2] / "book/running-a-study.md").read_text("utf-8")
     (page,) = re.findall(r"```python\n((?:(?!```).)*ray:simulated.*?)```", text, re.S)
-    done = subprocess.run(
-        [sys.executable, "-c", ALONE.format(page=page)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        env=environment,
-    )
+
+    def start():
+        done = subprocess.run(
+            [sys.executable, "-c", ALONE.format(page=page)],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            env=environment,
+        )
+        if "timed out during startup" in done.stderr:
+            raise TimeoutError(done.stderr)
+        return done
+
+    done = patiently(start)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[-1] == "[]"  # no process of Ray is left

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import binom, norm
 
@@ -117,3 +118,24 @@ def test_one_answer_serves_all_candidates_of_an_instruction(items, tmp_path, cap
 def test_no_round_is_an_error(items):
     with pytest.raises(ValueError, match="rounds = 0"):
         write_references(items, (None, None), rounds=0)
+
+
+def test_a_target_that_no_review_can_give_is_named(items):
+    with pytest.raises(ValueError, match="targets: the rubric 'minibench-accuracy' has no level 6"):
+        write_references(items, (None, None), targets=(2, 6))
+
+
+def test_a_rate_of_none_or_all_has_no_interval_and_says_why():
+    attempts = pd.DataFrame({
+        "item_id": list("aabbccaabbcc"), "cluster_id": list("aabbccaabbcc"), "round": 1,
+        "target": [1] * 6 + [2] * 6, "accepted": [False] * 6 + [True, False] + [True] * 4,
+    })  # fmt: skip
+    never, often = acceptance(attempts).to_dict("records")
+    assert never["rate"] == 0
+    assert np.isnan([never["low"], never["high"]]).all()
+    assert never["reason"] == "every cluster has the same rate: no t interval"
+    assert 0 <= often["low"] < often["rate"] < often["high"] <= 1
+    assert often["reason"] == ""
+    one = acceptance(attempts[attempts.cluster_id == "a"], []).iloc[0]
+    assert np.isnan(one.low)
+    assert one.reason == "one cluster: intervals need two"

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from dataclasses import replace
@@ -99,6 +100,28 @@ def test_a_fresh_run_that_is_stopped_goes_on_when_it_is_given_its_beginning(plan
     assert (rb.run(plan, judge, fresh=fresh)["status"] == "ok").all()
     assert set(judge.asked.values()) == {1}
     assert len(judge.asked) == 300
+
+
+def test_a_fresh_run_that_its_judge_stops_goes_on_when_it_is_given_its_beginning(plan):
+    class Ending(Counting):
+        def answer(self, requests):
+            for request in requests:
+                if self.asked.total() == 100:
+                    raise RuntimeError("nobody answers")
+                yield from super().answer([request])
+
+    rb.run(plan, Counting())
+    judge = Ending()
+    with pytest.raises(RuntimeError) as stopped:
+        rb.run(plan, judge, fresh=True)
+    assert "\n".join(stopped.value.__notes__).count("run the same again with fresh=") == 1
+    fresh = float(re.search(r"fresh=([\d.]+)", stopped.value.__notes__[0])[1])
+    rest = Counting()
+    rb.run(plan, rest, fresh=fresh)
+    assert (len(judge.asked), len(rest.asked)) == (100, 200)
+    with pytest.raises(RuntimeError) as stopped:
+        rb.run(plan, judge, store=":memory:")
+    assert not hasattr(stopped.value, "__notes__")
 
 
 def test_what_is_asked_by_itself_goes_on_with_a_fresh_start_too(plan):
@@ -199,6 +222,18 @@ def test_max_cost_for_a_judge_of_unknown_price_names_the_option_and_sends_nothin
     assert not judge.asked
 
 
+def test_a_run_counts_the_answers_that_were_cut(plan, capsys):
+    class Short(Counting):
+        def answer(self, requests):
+            for reply in super().answer(requests):
+                yield replace(reply, text="Well", finish="length", prompt_tokens=9)
+
+    judgments = rb.run(plan.head(20), Short())
+    calls = judgments["key"].nunique()
+    assert judgments["status"].eq("truncated").all()
+    assert f", {calls} cut at their token limit" in capsys.readouterr().out.splitlines()[-1]
+
+
 def test_before_texts_leave_the_machine_one_is_told_to_whom_and_how_many(plan, capsys):
     judge = Abroad()
     told = []
@@ -269,8 +304,6 @@ def test_two_runs_on_one_store_share_the_work(plan, tmp_path):
             def answer(self, requests):
                 yield from judge.answer(requests)
 
-        import threading
-
         def other_run():
             time.sleep(0.5)
             with Store(tmp_path / "s.sqlite") as other:
@@ -284,6 +317,35 @@ def test_two_runs_on_one_store_share_the_work(plan, tmp_path):
         thread.join()
     assert (judgments["status"] == "ok").all()
     assert not judge.asked.keys() & answering.asked.keys()
+
+
+def test_a_run_that_another_keeps_waiting_says_who_it_is(plan, tmp_path, monkeypatch, capsys):
+    module = sys.modules["rubricnb.judging.run"]
+    leased, ended = threading.Event(), threading.Event()
+    say = module._Asking._say_who_asks
+
+    def say_and_end(asking, others):
+        say(asking, others)
+        ended.set()
+
+    monkeypatch.setattr(module, "_SILENT_POLLS", 3)
+    monkeypatch.setattr(module._Asking, "_say_who_asks", say_and_end)
+    held = [request.key for request in rendered(plan.head(7), Counting())]
+
+    def other_run():
+        with Store(tmp_path / "s.sqlite") as store:
+            store.claim(held)
+            leased.set()
+            ended.wait(60)
+
+    other = threading.Thread(target=other_run)
+    other.start()
+    leased.wait()
+    rb.run(plan.head(20), Counting(), store=tmp_path / "s.sqlite")
+    other.join()
+    said = capsys.readouterr().out
+    assert said.count(" requests are being asked by another run") == 1
+    assert f"(process {os.getpid()} on " in said
 
 
 def test_a_readout_the_judge_does_not_have_is_an_error(plan):
@@ -335,7 +397,9 @@ def killed_and_resumed(tmp_path, kills, longest, **what):
             process.stdout.readline()  # the judge is open, the run begins
             time.sleep(random.uniform(0, longest))
             process.send_signal(signal.SIGKILL)
-            hit += process.wait() == -signal.SIGKILL
+            killed = process.wait() == -signal.SIGKILL
+        hit += killed
+        longest /= 1 if killed else 2  # the faster the machine, the sooner it must be killed
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment, timeout=300)
     return pd.read_parquet(tmp_path / "out.parquet"), hit
 

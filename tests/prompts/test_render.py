@@ -123,6 +123,21 @@ def test_placebo_edits_are_fifteen_different_prompts_with_the_same_words():
     assert {words(t) for t in texts} == {words(rubric().text)}
 
 
+def test_placebo_edits_of_the_criteria_prompt_are_fifteen_too():
+    def criteria(**options):
+        shown = [("Fluency", "Is it fluent?"), ("Coherence", "Does it hold?")]
+        levels = (1, 2, 3, 4, 5)
+        return render("I", "R", "", {}, levels, template="criteria", criteria=shown, **options)
+
+    def words(text):
+        return re.sub(r"[\s:]+", " ", text.replace("(score in", "(evaluate in"))
+
+    texts = [criteria(edits=edits).text for edits in PLACEBO_EDITS]
+    assert len({*texts, criteria().text}) == 16
+    assert {words(t) for t in texts} == {words(criteria().text)}
+    assert {criteria(edits=edits).slots for edits in PLACEBO_EDITS} == {criteria().slots}
+
+
 @given(st.text())
 def test_text_from_a_dataset_never_acts_as_a_template(text):
     hostile = "{{ 7 * 7 }}{% for x in y %}{# #}" + text

@@ -217,6 +217,20 @@ def test_feedback_is_free_text_that_a_seed_repeats(judge):
     assert greedy.text.isprintable() or "\n" in greedy.text
 
 
+def test_answers_are_drawn_by_seeds_where_prompts_fill_a_step(judge):
+    """More prompt tokens at once than one step takes: the rest of a prompt must not be cut off."""
+    step = judge._llm.llm_engine.vllm_config.scheduler_config.max_num_batched_tokens
+    texts = [f"{k} " + "It is four, as two and two are. " * 30 for k in range(24)]
+    asked = [
+        request((1, 2, 3), "feedback", number=k, response=text, temperature=1.0, seed=k)
+        for k, text in enumerate(texts)
+    ]
+    assert sum(len(judge.tokens(ask)) for ask in asked) > 1.2 * step
+    replies = list(judge.answer(asked))
+    assert [reply.error for reply in replies] == [None] * len(asked)
+    assert len({reply.text for reply in replies}) == len(asked)
+
+
 def test_a_document_conforms_to_its_schema(judge):
     schema = {
         "type": "object",

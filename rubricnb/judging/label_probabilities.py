@@ -1,0 +1,135 @@
+"""The probability of every label at the place of the score, from those of the tokens there."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple
+
+_NEGLIGIBLE = 1e-4  # a label prefix less probable than this is not followed further
+
+
+class Step(NamedTuple):
+    """One generated token, and the probabilities of what could have stood there."""
+
+    token: str
+    alternatives: dict[str, float]
+
+
+async def label_probabilities(
+    ask: Callable[[str, list[str]], Awaitable[list[Step]]], targets: Sequence[str]
+) -> tuple[float, ...]:
+    """Probability of every whole label directly after a slot.
+
+    A label may be several tokens ("10" begins like "1"; the space before it may be a token of its
+    own), so its probability is the product over its tokens, summed over the ways to spell it;
+    where one label begins another, it counts only if the longer one does *not* follow.
+
+    Parameters
+    ----------
+    ask
+        ``ask(prefix, rest)`` continues the answer after `prefix` by one of `rest` and returns the
+        generated tokens, each with the probabilities of all that could have stood there.
+    targets
+        The labels as they would follow the slot: ``" 1"``, ``" 2"``, …
+
+    Returns
+    -------
+    tuple of float
+        One per target; their sum is the label mass (at most 1).
+
+    Examples
+    --------
+    >>> import asyncio
+    >>> async def ask(prefix, rest):
+    ...     table = {"": {" 1": 0.6, " 2": 0.3}, " 1": {"0": 0.5, ".": 0.5}}
+    ...     best = max(table[prefix], key=table[prefix].get)
+    ...     return [Step(best, table[prefix])]
+    >>> asyncio.run(label_probabilities(ask, [" 1", " 2", " 10"]))
+    (0.3, 0.3, 0.3)
+    """
+    seen: dict[str, dict[str, float]] = {}
+    weights = {"": 1.0}
+    while open_ends := [
+        p for p, w in weights.items() if p not in seen and (p == "" or w >= _NEGLIGIBLE)
+    ]:
+        prefix = open_ends[0]
+        rest = [t[len(prefix) :] for t in targets if t.startswith(prefix) and t != prefix]
+        for token, alternatives in await ask(prefix, rest):
+            seen[prefix] = alternatives
+            for other, probability in alternatives.items():
+                if other and any(t.startswith(prefix + other) and t != prefix + other
+                                 for t in targets):  # fmt: skip
+                    longer = prefix + other
+                    weights[longer] = weights.get(longer, 0.0) + weights[prefix] * probability
+            prefix += token
+            if prefix not in weights or prefix in seen:
+                break
+        else:
+            if open_ends[0] not in seen:
+                raise ValueError("the endpoint gave no log-probabilities")
+    return tuple(_probability(target, "", seen, targets) for target in targets)
+
+
+def _probability(
+    target: str, prefix: str, seen: dict[str, dict[str, float]], targets: Sequence[str]
+) -> float:
+    """Probability that the answer after `prefix` goes on to be exactly `target`."""
+    total = 0.0
+    for token, probability in seen.get(prefix, {}).items():
+        reached = prefix + token
+        if reached == target:
+            total += probability * (1 - _goes_on(target, seen, targets))
+        elif token and target.startswith(reached):
+            total += probability * _probability(target, reached, seen, targets)
+    return total
+
+
+def _goes_on(label: str, seen: dict[str, dict[str, float]], targets: Sequence[str]) -> float:
+    longer = [t for t in targets if t.startswith(label) and t != label]
+    return sum(
+        probability
+        for token, probability in seen.get(label, {}).items()
+        if token and any(t.startswith(label + token) for t in longer)
+    )
+
+
+def probabilities_at(steps: Sequence[Step], slot: str, choices: Sequence[str]) -> tuple[float, ...]:
+    """Probabilities of the labels at the token where free text writes its score.
+
+    Parameters
+    ----------
+    steps
+        The generated tokens with their alternatives.
+    slot
+        ``[RESULT]``; its last occurrence counts.
+    choices
+        The labels. One that begins another is told apart only by the token's own text.
+
+    Returns
+    -------
+    tuple of float
+        One per label; zeros where the slot was not written.
+
+    Examples
+    --------
+    >>> steps = [Step("[RESULT]", {}), Step(" ", {" ": 1.0}), Step("4", {"4": 0.7, "5": 0.2})]
+    >>> probabilities_at(steps, "[RESULT]", ["4", "5"])
+    (0.7, 0.2)
+    """
+    text = ""
+    starts = []
+    for step in steps:
+        starts.append(len(text))
+        text += step.token
+    end = text.rfind(slot)
+    if end < 0:
+        return (0.0,) * len(choices)
+    end += len(slot)
+    for start, step in zip(starts, steps, strict=True):
+        if text[max(start, end) : start + len(step.token)].strip(" :*_\n"):
+            folded: dict[str, float] = {}
+            for token, probability in step.alternatives.items():
+                name = token.strip(" :*_\n")
+                folded[name] = folded.get(name, 0.0) + probability
+            return tuple(folded.get(c, 0.0) for c in choices)
+    return (0.0,) * len(choices)
