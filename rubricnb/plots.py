@@ -1247,8 +1247,8 @@ def forest(
     Returns
     -------
     Axes
-        Markers are filled where the interval excludes `reference`, else open; without a reference
-        all are filled.
+        Markers are filled where the interval excludes `reference`, else open (also without an
+        interval); without a reference all are filled.
 
     Notes
     -----
@@ -1276,7 +1276,7 @@ def forest(
         empty = (
             np.zeros(len(y), bool)
             if reference is None
-            else (low <= reference) & (high >= reference)
+            else ~((low > reference) | (high < reference))
         )
         for own, fill in ((~empty, colour), (empty, "none")):
             ax.plot(middle[own], y[own], marker, markersize=6, color=colour, markerfacecolor=fill)

@@ -280,8 +280,11 @@ def _only(frame: pd.DataFrame, column: str) -> str:
 
 def _position(balanced: pd.DataFrame) -> dict[str, Any]:
     row = position_bias(balanced).iloc[0]
+    estimate, low, high = (
+        np.sqrt(np.maximum(row[f"v2_unbiased{end}"], 0)) for end in ("", "_low", "_high")
+    )
     return _counts(row) | {
-        "estimate": np.sqrt(max(row.v2_unbiased, 0)), "unit": "V", "p": row.p_within,
+        "estimate": estimate, "low": low, "high": high, "unit": "V", "p": row.p_within,
         "p_equivalent": row.p_equivalent,
     }  # fmt: skip
 

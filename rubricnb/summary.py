@@ -17,6 +17,7 @@ from rubricnb.statistics import (
     agreement,
     at_temperature,
     bias_cost,
+    counting_along,
     criterion_order,
     position_bias,
     rank_reversal,
@@ -28,6 +29,7 @@ from rubricnb.statistics import (
 TEMPERATURES = (0.0, 0.3, 0.6, 1.0)  # arXiv:2602.02219v2, Figure 6
 DRAWS = 5  # of scores, at a temperature above 0
 _CELL = ["judge", "dataset"]
+_SIZES = ["cramers_v", "v2_unbiased", "v2_unbiased_low", "v2_unbiased_high"]
 
 
 def settings(judgments: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -74,7 +76,7 @@ def recorded_summary(name: str) -> pd.DataFrame:
     ----------
     name
         In `SUMMARIES`: ``position``, ``agreement``, ``components``, ``ranking``, ``criteria``,
-        ``cost`` or ``temperature``.
+        ``counting``, ``cost`` or ``temperature``.
 
     Returns
     -------
@@ -149,11 +151,11 @@ def _ranking(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
 
 
 def _criteria(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """Add the share of reads whose score is the number of the place: the mark of counting along."""
-    asked = _balanced(reads).query("criterion_position <= n_options")
-    counted = asked.assign(as_place=asked["score"] == asked["criterion_position"])
-    share = counted.groupby([*_CELL, "criterion"], observed=True)["as_place"].mean().reset_index()
-    return criterion_order(_balanced(reads), _CELL).merge(share, how="left")
+    return criterion_order(_balanced(reads), _CELL)
+
+
+def _counting(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
+    return counting_along(_balanced(reads), _CELL)
 
 
 def _cost(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
@@ -161,17 +163,20 @@ def _cost(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
 
 
 def _temperature(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """V under BALANCED and the spread within items at several temperatures, means over draws."""
+    """V under BALANCED and the spread within items at several temperatures, means over draws.
+
+    The intervals are means too, so they are those of one draw: a little too wide for the mean.
+    """
     if "probability_1" not in reads:
         return pd.DataFrame()
     rows = []
     for temperature in TEMPERATURES:
         for seed in range(DRAWS if temperature else 1):
             drawn = at_temperature(reads[reads["design"] != "placebo"], temperature, seed)
-            sizes = within_item_sd(drawn, [*_CELL, "design"])[[*_CELL, "design", "sd"]]
-            bias = position_bias(_balanced(drawn), [*_CELL, "design"])
-            sizes = sizes.merge(bias[[*_CELL, "design", "cramers_v"]], how="left")
-            rows.append(sizes.assign(temperature=temperature))
+            by = [*_CELL, "design"]
+            sizes = within_item_sd(drawn, by)[[*by, "sd", "sd_low", "sd_high"]]
+            bias = position_bias(_balanced(drawn), by)[[*by, *_SIZES]]
+            rows.append(sizes.merge(bias, how="left").assign(temperature=temperature))
     return pd.concat(rows).groupby([*_CELL, "design", "temperature"], as_index=False).mean()
 
 
@@ -181,6 +186,7 @@ SUMMARIES: dict[str, tuple[Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame],
     "components": (_components, False),
     "ranking": (_ranking, False),
     "criteria": (_criteria, True),
+    "counting": (_counting, True),
     "cost": (_cost, False),
     "temperature": (_temperature, False),
 }

@@ -315,6 +315,15 @@ def test_forest_fills_a_marker_only_where_the_interval_excludes_the_reference(se
     assert ax.yaxis_inverted()
 
 
+def test_a_marker_without_an_interval_is_open():
+    """It excludes nothing."""
+    table = pd.DataFrame({"estimate": [0.2], "low": np.nan, "high": np.nan, "judge": "a",
+                          "strategy": "x"})  # fmt: skip
+    ax = rb.plots.forest(table, reference=0)
+    (drawn,) = [line for line in ax.lines if list(line.get_xdata()) == [0.2]]
+    assert drawn.get_markerfacecolor() == "none"
+
+
 def test_parts_of_a_contrast_touch_without_overlap_and_sum_to_the_diamond():
     values = {"a": (0.06, -0.05, -0.03), "b": (0.04, 0.02, 0.0)}
     table = pd.DataFrame(

@@ -4,7 +4,7 @@ from rubricnb.statistics.agreement import agreement
 from rubricnb.statistics.budget import budget_curve
 from rubricnb.statistics.contrast import strategy_contrast
 from rubricnb.statistics.cost import bias_cost, choose_ordering
-from rubricnb.statistics.criterion import criterion_order
+from rubricnb.statistics.criterion import counting_along, criterion_order
 from rubricnb.statistics.equivalence import MARGINS, equivalence
 from rubricnb.statistics.families import benjamini_hochberg
 from rubricnb.statistics.floor import cramers_v_floor
@@ -32,6 +32,7 @@ __all__ = [
     "bias_cost",
     "budget_curve",
     "choose_ordering",
+    "counting_along",
     "cramers_v",
     "cramers_v_floor",
     "criterion_order",

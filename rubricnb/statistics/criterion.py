@@ -8,7 +8,13 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
-from rubricnb.statistics._inference import jackknife_se, noncentrality
+from rubricnb.statistics._inference import (
+    few_clusters,
+    jackknife_se,
+    mean_of,
+    mean_t,
+    noncentrality,
+)
 from rubricnb.statistics._reads import (
     By,
     FloatArray,
@@ -100,6 +106,89 @@ def criterion_order(
     for column, at in (("p", "p_adjusted"), ("p_within", "p_within_adjusted")):
         result.insert(result.columns.get_loc(column) + 1, at, benjamini_hochberg(result[column]))
     return result
+
+
+def counting_along(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
+    """Count how often a score is the number of the criterion's place: 1 for the first, 2 for …
+
+    A judge that does not read may count along. Some scores equal their place by chance.
+
+    Parameters
+    ----------
+    judgments
+        As in `criterion_order`. Places beyond the highest score are left out.
+    by
+        Columns to group by; by default every condition column. Criteria are taken together.
+
+    Returns
+    -------
+    DataFrame
+        One row a group: ``share`` of the reads whose score is the number of the place, with a 95 %
+        cluster t interval ``share_low, share_high``; ``chance``, the mean of that share when the
+        places of each text and criterion are permuted (exact, nothing is drawn: each read's score
+        is replaced by the scores that the text got at all places); ``excess``, share minus chance,
+        with ``excess_low, excess_high`` and ``p`` (against 0); ``n_reads, n_clusters``, ``reason``.
+
+    Raises
+    ------
+    ValueError
+        Every criterion stood at one place only (a fixed order).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> judgments = pd.DataFrame({
+    ...     "item_id": list("aabbcc"), "cluster_id": list("aabbcc"), "design": "balanced",
+    ...     "criterion": "coherence", "criterion_position": [1, 2] * 3, "n_options": 5,
+    ...     "score": [1, 2, 1, 2, 1, 1]})
+    >>> counting_along(judgments)[["share", "chance", "excess"]].round(2)
+       share  chance  excess
+    0   0.83     0.5    0.33
+    """
+    needed = ["item_id", "cluster_id", "criterion", "criterion_position", "n_options", "score"]
+    require(judgments, needed, "judgments")
+    names = grouping(judgments, by, without=["criterion"])
+    extra = ["dataset"] if "dataset" in judgments else []
+    slim = judgments[list(dict.fromkeys([*names, *extra, *needed]))]
+    return pd.DataFrame([_counting_along(key, part) for key, part in groups(slim, names)])
+
+
+def _counting_along(key: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
+    block = combine(part[c] for c in ("dataset", "item_id", "criterion") if c in part)
+    cluster = combine(part[c] for c in ("dataset", "cluster_id") if c in part)
+    place, score = floats(part["criterion_position"]), floats(part["score"])
+    first, last = np.full(block.max() + 1, np.inf), np.full(block.max() + 1, -np.inf)
+    np.fmin.at(first, block, place)
+    np.fmax.at(last, block, place)
+    if not (first < last).any():
+        raise ValueError(
+            "every criterion always stands at one place, so a score that equals it may be chance; "
+            "pass judgments of a design that moves the criteria"
+        )
+    highest = int(part["n_options"].max())
+    known = ~np.isnan(score) & ~np.isnan(place)
+    given = np.zeros((len(first), highest))
+    np.add.at(given, (block[known], score[known].astype(np.int64) - 1), 1.0)
+    kept = known & (place <= highest)
+    block, cluster, place, score = block[kept], cluster[kept], place[kept], score[kept]
+    equal = (score == place).astype(np.float64)
+    chance = given[block, place.astype(np.int64) - 1] / given.sum(axis=1)[block]
+    n_clusters = len(np.unique(cluster))
+    low, high, *_ = mean_t(equal, cluster)
+    excess_low, excess_high, p, _ = mean_t(equal - chance, cluster)
+    return key | {
+        "n_reads": len(equal),
+        "n_clusters": n_clusters,
+        "share": mean_of(equal),
+        "share_low": float(np.maximum(low, 0.0)),
+        "share_high": float(np.minimum(high, 1.0)),
+        "chance": mean_of(chance),
+        "excess": mean_of(equal - chance),
+        "excess_low": excess_low,
+        "excess_high": excess_high,
+        "p": p,
+        "reason": few_clusters(n_clusters) if len(equal) else "no read was parsed",
+    }
 
 
 def _criterion(key: dict[str, Any], part: pd.DataFrame, value: Value, seed: int) -> dict[str, Any]:

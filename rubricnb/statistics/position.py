@@ -16,6 +16,11 @@ from rubricnb.statistics._reads import By, FloatArray, Reads, Value, by_cluster,
 from rubricnb.statistics.equivalence import MARGINS, equivalence
 from rubricnb.statistics.families import benjamini_hochberg
 
+_PAPERS = (
+    *("chi2", "chi2_low", "chi2_high", "p_chi2"),
+    *("cramers_v", "cramers_v_low", "cramers_v_high"),
+)
+
 
 def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
     """Test and measure whether a judge selects some positions more than others.
@@ -42,11 +47,14 @@ def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score"
         * ``n_items, n_clusters, n_reads`` (parsed reads);
         * ``chi2, p_chi2, cramers_v``: the papers'; V = sqrt(χ² / (reads (n - 1))) in 0…1. The
           size of this test is not its level: reads of an item share its quality;
+          ``chi2_low, chi2_high, cramers_v_low, cramers_v_high``: the mean that they have in
+          studies of this size, 95 % intervals from that of ``v2_unbiased``, raised by the floor;
         * ``q, df, p_within``: within-cluster permutation test in closed form. Its null is that
           order sensitivity is not aligned with position. p is 1 where no answer ever changes.
           ``p_within_adjusted``: Benjamini–Hochberg over the returned rows;
         * ``v2_unbiased``: V² from pairs of items of different clusters; unbiased, so it can be
-          negative. Average it over groups before taking a root;
+          negative. Average it over groups before taking a root. ``v2_unbiased_low, _high``: 95 %
+          score interval with t quantiles and the covariance of the shares over clusters;
         * ``share_1…n`` with ``_low, _high``: share of reads per position, centred at what the
           parsed reads would give by chance, with 95 % t intervals over clusters;
         * ``share_1_least, share_1_most`` …: raw shares if no lost read, and if every lost read, had
@@ -187,6 +195,7 @@ def _bias(reads: Reads) -> dict[str, Any]:
     row |= _papers_test(reads, placement, reasons)
     row |= _cluster_test(placement, n_clusters, reasons)
     row |= _shares(placement, reads, n_clusters)
+    row |= _papers_intervals(row, n)
     row |= log_preference(reads, n_clusters, reasons)
     row["mde"] = minimum_detectable_v(placement, n) if n_clusters > 1 else np.nan
     row["reason"] = "; ".join(reasons)
@@ -194,7 +203,7 @@ def _bias(reads: Reads) -> dict[str, Any]:
 
 
 def _papers_test(reads: Reads, placement: Placement, reasons: list[str]) -> dict[str, float]:
-    undefined = {"chi2": np.nan, "p_chi2": np.nan, "cramers_v": np.nan}
+    undefined = dict.fromkeys(_PAPERS, np.nan)
     if reads.probability is not None:
         reasons.append("chi2 needs counts, not probabilities")
         return undefined
@@ -206,7 +215,17 @@ def _papers_test(reads: Reads, placement: Placement, reasons: list[str]) -> dict
         return undefined
     chi2, p = stats.chisquare(count)
     v = float(cramers_v(chi2, count.sum(), reads.n_options))
-    return {"chi2": float(chi2), "p_chi2": float(p), "cramers_v": v}
+    return undefined | {"chi2": float(chi2), "p_chi2": float(p), "cramers_v": v}
+
+
+def _papers_intervals(row: dict[str, Any], n: int) -> dict[str, float]:
+    """The interval of V²_U, raised by what V² is above V²_U: the floor of a study of this size."""
+    floor = row["cramers_v"] ** 2 - row["v2_unbiased"]
+    out: dict[str, float] = {}
+    for end in ("low", "high"):
+        v2 = float(np.maximum(row[f"v2_unbiased_{end}"] + floor, 0.0))
+        out |= {f"chi2_{end}": row["n_reads"] * (n - 1) * v2, f"cramers_v_{end}": v2**0.5}
+    return out
 
 
 def _is_balanced(reads: Reads) -> bool:
@@ -222,7 +241,7 @@ def _cluster_test(placement: Placement, n_clusters: int, reasons: list[str]) -> 
     if n_clusters < 2:
         if n_clusters == 1:
             reasons.append("one cluster: the test and intervals need two")
-        return {"q": np.nan, "df": 0, "p_within": np.nan, "v2_unbiased": np.nan}
+        return {"q": np.nan, "df": 0, "p_within": np.nan}
     d = placement.deviation.sum(axis=0)
     q, df = quadratic_form(d, placement.variance)
     if df == 0:
@@ -245,7 +264,7 @@ def _shares(placement: Placement, reads: Reads, n_clusters: int) -> dict[str, fl
     seen = placement.reads > 0
     cluster = reads.cluster[seen]
     deviation, size = placement.deviation[seen], placement.reads[seen]
-    out = {"v2_unbiased": _v2_unbiased(deviation / size[:, None], cluster)}
+    out = _v2_unbiased(deviation / size[:, None], cluster)
     share, half = np.full(n, np.nan), np.full(n, np.nan)
     if len(size):
         total = size.sum()
@@ -274,14 +293,38 @@ def _worst_case(count: FloatArray, n_asked: int) -> dict[str, float]:
     return out
 
 
-def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> float:
-    """n/(n-1) times the mean of d_i·d_j over pairs of items of different clusters."""
-    n_pairs = float(len(d)) ** 2 - float((np.bincount(cluster) ** 2).sum()) if len(d) else 0.0
+def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, float]:
+    """n/(n-1) times the mean of d_i·d_j over pairs of items of different clusters; its interval."""
+    undefined = dict.fromkeys(("v2_unbiased", "v2_unbiased_low", "v2_unbiased_high"), np.nan)
+    cluster = np.unique(cluster, return_inverse=True)[1]
+    size = np.bincount(cluster).astype(np.float64)
+    n_pairs = size.sum() ** 2 - (size**2).sum()
     if n_pairs == 0:
-        return float("nan")
-    products = (d.sum(axis=0) ** 2).sum() - (by_cluster(d, cluster) ** 2).sum()
-    n = d.shape[1]
-    return float(n / (n - 1) * products / n_pairs)
+        return undefined
+    sums, scale = by_cluster(d, cluster), d.shape[1] / (d.shape[1] - 1)
+    v2 = scale * ((sums.sum(axis=0) ** 2).sum() - (sums**2).sum()) / n_pairs
+    mean = d.mean(axis=0)
+    rest = sums - size[:, None] * mean
+    covariance = scale * len(size) / (len(size) - 1) * rest.T @ rest / len(d) ** 2
+    low, high = _score_interval(v2, mean, covariance, t_quantile(len(size)))
+    return {"v2_unbiased": float(v2), "v2_unbiased_low": low, "v2_unbiased_high": high}
+
+
+def _score_interval(
+    v2: float, mean: FloatArray, covariance: FloatArray, t: float
+) -> tuple[float, float]:
+    """All x that are at most t standard errors from v2, whose variance is 4 a x + b at V² = x.
+
+    (Below 0 it is b.) A standard error at the estimate would be too small where the estimate is.
+    """
+    length = float((mean**2).sum())
+    a = float(mean @ covariance @ mean) / length if length > 0 else 0.0
+    at_0 = t * float(np.sqrt(2 * (covariance**2).sum()))
+    middle = v2 + 2 * a * t**2
+    reach = float(np.sqrt(np.maximum(middle**2 - v2**2 + at_0**2, 0.0)))
+    low = middle - reach if v2 > at_0 else v2 - at_0
+    high = middle + reach if v2 >= -at_0 else v2 + at_0
+    return float(low), float(high)
 
 
 def minimum_detectable_v(placement: Placement, n: int) -> float:

@@ -278,15 +278,15 @@ def _summary(
         row[f"{name}_placebo"] = _mean_known(control)
         # The placebo minus itself is no measurement.
         beyond = np.full(len(used), np.nan) if distance is placebo else distance[m] - control
-        row |= _excess(f"{name}_excess", beyond, base.cluster)
-        row |= _excess(f"{name}_excess_reask", distance[m] - again[m], base.cluster)
+        row |= with_interval(f"{name}_excess", beyond, base.cluster)
+        row |= with_interval(f"{name}_excess_reask", distance[m] - again[m], base.cluster)
     row["reask_reason"] = "" if base.value.shape[1] > 1 else "the baseline was asked once"
     row["reason"] = "; ".join(_reasons(used, base, placebo, distance))
     return row
 
 
-def _excess(name: str, values: FloatArray, cluster: IntArray) -> dict[str, float]:
-    """Mean of the items that have both, with its interval and p."""
+def with_interval(name: str, values: FloatArray, cluster: IntArray) -> dict[str, float]:
+    """Name the mean of the items that are known, its 95 % cluster t interval and its p."""
     both = ~np.isnan(values)
     low, high, p, _ = mean_t(values[both], cluster[both])
     return {name: mean_of(values[both]), f"{name}_low": low, f"{name}_high": high, f"{name}_p": p}

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from rubricnb.statistics._inference import LEVEL, UNDEFINED, jackknife_t, mean_of, mean_t
+from rubricnb.statistics._inference import LEVEL, UNDEFINED, jackknife_t, mean_of
 from rubricnb.statistics._reads import (
     By,
     FloatArray,
@@ -31,6 +31,7 @@ from rubricnb.statistics.stability import (
     placebo_of,
     strata,
     why_no_interval,
+    with_interval,
 )
 
 
@@ -160,11 +161,13 @@ def reference_pull(
         ``n_items, n_clusters``, and, over the items parsed under both,
 
         * ``share, share_baseline`` of scores equal to k, and their difference ``pull``;
-        * ``pull_placebo``: the same difference of the meaning-free edits;
-        * ``approach``: score points by which scores come nearer to k (negative: they move away).
+        * ``approach``: score points by which scores come nearer to k (negative: they move away);
+        * ``pull_placebo, approach_placebo``: the same of the meaning-free edits;
+        * ``pull_excess, approach_excess``: value minus placebo, item by item.
 
-        ``pull`` and ``approach`` have 95 % cluster t intervals ``_low, _high`` and ``_p``.
-        ``reason``.
+        ``pull``, ``approach`` and their excesses have 95 % cluster t intervals ``_low, _high`` and
+        ``_p``. Two reads of one prompt have a pull and an approach of 0 on average, so there is no
+        re-ask to take off. ``reason``.
 
     Notes
     -----
@@ -389,23 +392,27 @@ def _distance_to(
 
 def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> dict[str, Any]:
     share, share_base, nearer, used = _towards(k, side, base)
-    cluster = base.cluster[used]
     row: dict[str, Any] = {
         "k": k,
         "n_items": int(used.sum()),
-        "n_clusters": len(np.unique(cluster)),
+        "n_clusters": len(np.unique(base.cluster[used])),
         "share": mean_of(share[used]),
         "share_baseline": mean_of(share_base[used]),
     }
-    for name, values in (("pull", share - share_base), ("approach", nearer)):
-        low, high, p, _ = mean_t(values[used], cluster)
-        row |= {name: mean_of(values[used]), f"{name}_low": low, f"{name}_high": high,
-                f"{name}_p": p}  # fmt: skip
-    row["pull_placebo"] = np.nan
-    if placebo is not None:
-        edited, plain, _, both = _towards(k, placebo, base)
-        row["pull_placebo"] = mean_of((edited - plain)[both & used])
-    return row | {"reason": why_no_interval(used, base.cluster)}
+    control = np.full((2, len(used)), np.nan)
+    why = [why_no_interval(used, base.cluster)]
+    if placebo is None:
+        why.append("no placebo reads to compare with")
+    else:
+        edited, plain, edited_nearer, _ = _towards(k, placebo, base)
+        control = np.where(used, [edited - plain, edited_nearer], np.nan)
+    for name, values, other in zip(
+        ("pull", "approach"), (share - share_base, nearer), control, strict=True
+    ):
+        row |= with_interval(name, values, base.cluster)
+        row[f"{name}_placebo"] = mean_of(other[~np.isnan(other)])
+        row |= with_interval(f"{name}_excess", values - other, base.cluster)
+    return row | {"reason": "; ".join(filter(None, why))}
 
 
 def _towards(k: int, side: Reads, base: Reads) -> Sequence[Any]:

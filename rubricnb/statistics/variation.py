@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from rubricnb.statistics._inference import (
     bootstrap_weights,
     correlation,
     few_clusters,
+    jackknife_t,
     mean_of,
     mean_t,
     percentile_interval,
@@ -34,6 +36,15 @@ from rubricnb.statistics.contrast import item_variance, read_moments
 
 RESAMPLES = 1_000
 PERMUTATIONS = 500
+_COMPONENTS = (
+    *("variance_item", "variance_ordering", "variance_item_ordering", "variance_reask"),
+    *("reliability", "dependability"),
+    *(
+        f"{name}{end}"
+        for name in ("phi", "phi_own", "share_ordering")
+        for end in ("", "_low", "_high")
+    ),
+)
 _CROSSED = ("balanced", "williams", "fixed", "single", "descending")
 
 
@@ -214,13 +225,19 @@ def variance_components(
         One row a group: ``variance_item, variance_ordering, variance_item_ordering,
         variance_reask`` (score points², untruncated: an estimate of a small component can be
         negative); ``reliability`` of the mean over the orderings shown (1 = order-free ranking),
-        ``dependability`` (the same for absolute scores), ``n_items, n_orderings``, ``reason``.
+        ``dependability`` (the same for absolute scores); ``phi`` (noise of one read over
+        ``variance_item``, all items read under the same orderings), ``phi_own`` (each under its
+        own: the ordering's variance counts as noise), ``share_ordering`` (of the variance of a
+        read, components below 0 taken as 0), all three with 95 % cluster jackknife-t intervals
+        ``_low, _high``, over texts like these and these very orderings; ``n_items, n_clusters,
+        n_orderings``, ``reason``.
         Without repeats ``variance_reask`` is NaN and ``variance_item_ordering`` contains it.
 
     Notes
     -----
     Two-way random-effects analysis of variance (generalisability theory, Cronbach et al. 1972) of
-    the cells' means, over items that have every cell.
+    the cells' means, over items that have every cell. K reads reach a share c of what endless
+    averaging gives from K = phi / (1 / c² - 1) on.
 
     Examples
     --------
@@ -372,47 +389,94 @@ def _components(reads: Reads) -> dict[str, Any]:
     mean = ordering_means(reads)
     used = np.asarray(~np.isnan(mean).any(axis=1))
     n_items, n_orderings = int(used.sum()), mean.shape[1]
-    names = ("item", "ordering", "item_ordering", "reask")
-    row: dict[str, Any] = {f"variance_{name}": np.nan for name in names}
-    row |= {"reliability": np.nan, "dependability": np.nan}
-    row |= {"n_items": n_items, "n_orderings": n_orderings}
+    cluster = np.unique(reads.cluster[used], return_inverse=True)[1]
+    n_clusters = len(np.unique(cluster))
+    row: dict[str, Any] = dict.fromkeys(_COMPONENTS, np.nan)
+    row |= {"n_items": n_items, "n_clusters": n_clusters, "n_orderings": n_orderings}
     if n_orderings < 2:
         return row | {"reason": "one ordering: nothing is crossed with the items"}
     if n_items < 2:
         return row | {"reason": "fewer than two items have a read under every ordering"}
-    reask, per_cell, reasons = _reask(reads, used)
-    x = mean[used]
-    by_item, by_ordering, grand = x.mean(axis=1), x.mean(axis=0), x.mean()
-    rest = x - by_item[:, None] - by_ordering + grand
-    ms_rest = (rest**2).sum() / ((n_items - 1) * (n_orderings - 1))
-    item = by_item.var(ddof=1) - ms_rest / n_orderings
-    ordering = by_ordering.var(ddof=1) - ms_rest / n_items
+    sums = by_cluster(_summands(mean[used], _reask(reads, used)), cluster)
+    found = _estimates(sums.sum(axis=0))
+    row |= {name: float(value) for name, value in found.items() if name in row}
+    row |= _ratio_intervals(found, _estimates(sums.sum(axis=0) - sums))
+    return row | {"reason": "; ".join(_why_unknown(row))}
+
+
+def _summands(x: FloatArray, again: FloatArray) -> FloatArray:
+    """Per item what the mean squares need, of which sums over any set of items will do.
+
+    Columns: 1, the item's mean, its square, the sum of squares, the three of `again`, the cells.
+    """
+    x = x - x.mean()
+    mean = x.mean(axis=1)
+    return np.column_stack([np.ones(len(x)), mean, mean**2, (x**2).sum(axis=1), again, x])
+
+
+def _estimates(sums: FloatArray) -> dict[str, FloatArray]:
+    """Variance components and their ratios, from summed `_summands` (…, 7 + orderings)."""
+    n, grand, squared, every, between, freedom, inverse = np.moveaxis(sums[..., :7], -1, 0)
+    k = sums.shape[-1] - 7
+    count, free = np.maximum(n, 1), np.where(n > 1, n - 1, np.nan)
+    by_ordering, grand = sums[..., 7:] / count[..., None], grand / count
+    ms_rest = every - k * squared - n * (by_ordering**2).sum(axis=-1) + k * n * grand**2
+    # Differences of sums leave rounding errors of about 1e-16 of the raw second moment.
+    tiny = 1e-12 * every
+    ms_rest = np.where(ms_rest > tiny, ms_rest, 0.0) / (free * (k - 1))
+    item = (squared - n * grand**2) / free - ms_rest / k
+    item = np.where(np.abs(item) > tiny / (count * k), item, 0.0 * item)
+    ordering = by_ordering.var(axis=-1, ddof=1) - ms_rest / count
+    reask = np.where(freedom > 0, between / np.maximum(freedom, 1), np.nan)
     # A cell is the mean of its repeats: it carries its share of the re-ask variance.
-    crossed = ms_rest - (0.0 if np.isnan(reask) else reask * per_cell)
-    row |= dict(
-        zip((f"variance_{n}" for n in names), (item, ordering, crossed, reask), strict=True)
-    )
-    noise = max(ms_rest, 0.0) / n_orderings
-    if item > 0:
-        row["reliability"] = item / (item + noise)
-        row["dependability"] = item / (item + noise + max(ordering, 0.0) / n_orderings)
-    else:
-        reasons.append("reliability: the items do not differ beyond noise")
-    return row | {"reason": "; ".join(reasons)}
+    crossed = ms_rest - np.where(freedom > 0, between / np.maximum(freedom, 1), 0) * inverse / count
+    noise = crossed + np.where(freedom > 0, reask, 0.0)
+    some = np.where(item > 0, item, np.nan)
+    parts = np.maximum(item, 0.0) + np.maximum(ordering, 0.0) + np.maximum(noise, 0.0)
+    return {
+        "variance_item": item,
+        "variance_ordering": ordering,
+        "variance_item_ordering": crossed,
+        "variance_reask": reask,
+        "reliability": some / (some + ms_rest / k),
+        "dependability": some / (some + (ms_rest + np.maximum(ordering, 0.0)) / k),
+        "phi": noise / some,
+        "phi_own": (noise + ordering) / some,
+        "share_ordering": np.maximum(ordering, 0.0) / np.where(parts > 0, parts, np.nan),
+    }
 
 
-def _reask(reads: Reads, used: np.ndarray[Any, Any]) -> tuple[float, float, list[str]]:
-    """Variance between repeats of an ordering, and the mean of 1 / repeats over cells."""
+def _ratio_intervals(found: dict[str, FloatArray], left: dict[str, FloatArray]) -> dict[str, float]:
+    """Cluster jackknife-t of the ratios. As they are: on the log scale it covers too little."""
+    out: dict[str, float] = {}
+    for name, most in (("phi", np.inf), ("phi_own", np.inf), ("share_ordering", 1.0)):
+        low, high, *_ = jackknife_t(float(found[name]), left[name])
+        out[f"{name}_low"] = float(np.maximum(low, 0.0))
+        out[f"{name}_high"] = float(np.minimum(high, most))
+    return out
+
+
+def _why_unknown(row: dict[str, Any]) -> Iterator[str]:
+    if np.isnan(row["variance_reask"]):
+        yield "no independent repeats: item × ordering contains re-ask"
+    if np.isnan(row["phi"]):
+        yield "reliability, phi: the items do not differ beyond noise"
+    if row["n_clusters"] < 2:
+        yield few_clusters(row["n_clusters"])
+    elif not np.isnan(row["phi"]) and np.isnan(row["phi_low"]):
+        yield "phi: no interval, without some cluster the items do not differ beyond noise"
+
+
+def _reask(reads: Reads, used: np.ndarray[Any, Any]) -> FloatArray:
+    """Per item, of repeats of an ordering: sum of squares, freedom, mean of 1 / repeats."""
     value = np.where(same_answer(reads), np.nan, reads.value)[used]
     order = reads.order[used]
-    squares = freedom = 0.0
-    inverse = []
+    out = np.zeros((len(value), 3))
     for o in range(len(reads.orderings)):
         cell = np.where(order == o, value, np.nan)
         count = (~np.isnan(cell)).sum(axis=1)
-        squares += float(np.nansum(item_variance(cell) * np.maximum(count - 1, 0)))
-        freedom += float(np.maximum(count - 1, 0).sum())
-        inverse.append((1 / np.maximum(count, 1)).mean())
-    if freedom == 0:
-        return float("nan"), 1.0, ["no independent repeats: item × ordering contains re-ask"]
-    return squares / freedom, float(np.mean(inverse)), []
+        freedom = np.maximum(count - 1, 0)
+        out[:, 0] += np.nan_to_num(item_variance(cell)) * freedom
+        out[:, 1] += freedom
+        out[:, 2] += 1 / np.maximum(count, 1) / len(reads.orderings)
+    return out

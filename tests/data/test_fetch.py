@@ -24,8 +24,8 @@ def tree(tmp_path):
 def nobody():
     """A URL on which nothing listens."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"http://127.0.0.1:{probe.getsockname()[1]}"
+        probe.bind(("127.0.0.1", 0))  # kept, so that no other test gets it meanwhile
+        yield f"http://127.0.0.1:{probe.getsockname()[1]}"
 
 
 def kept(cache):

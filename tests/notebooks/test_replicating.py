@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from endpoint import completion, endpoint
 
+import rubricnb as rb
 from rubricnb import book
 
 ROOT = book.find_root()
@@ -77,16 +78,23 @@ def test_tables_3_and_4_are_filled_from_the_papers_own_prompt(replication):
     # A hosted judge is really asked again, and that is a column with an interval.
     assert "minus re-ask" in glued["tab-stability"]
     assert "a copy" not in glued["tab-stability"]
+    # Its ρ stands beside that of edits and of asking again, each by single reads.
+    assert "placebo" in glued["tab-accuracy"]
+    assert "asked again" in glued["tab-accuracy"]
+    assert "k_effective" not in glued["tab-accuracy"]
 
 
 def test_chapter_14_runs_on_a_full_mark_reference_alone(replication):
     glued, prompts = replication("14_reference_answers")
     shown = [prompt for prompt in prompts if "###Reference Answer (Score " in prompt]
-    assert len(shown) == 4 * len(rows())  # ascending and descending, numbers and letters
+    # Ascending and descending, numbers and letters; and three reads for the gold scores of Table 2.
+    assert len(shown) == (4 + 2) * len(rows())
     assert all(map(rubric_first, shown))
     found = " ".join(glued["tab-verdicts"].split())
     assert "scores that Ref-5 flips, % (GPT-4o, biggen)" in found
     assert "mean absolute deviation under Ref-5 (GPT-4o, biggen)" in found
+    assert "ρ of gold scores with people (GPT-4o, biggen)" in found
+    assert "r of gold scores with people (GPT-4o, biggen)" in found
 
 
 def test_chapter_14_takes_references_that_were_written(replication, tmp_path):
@@ -107,3 +115,22 @@ def test_chapter_14_takes_references_that_were_written(replication, tmp_path):
     assert sum("###Reference Answer (Score 2):" in prompt for prompt in prompts) == 6
     assert re.findall(r"\b[1-5]\b", glued["tab-pull"])[:1] == ["1"]
     assert "share of scores 2 with a reference of score 2" in glued["tab-verdicts"]
+
+
+def test_the_cells_of_table_4_are_compared_with_the_papers_gold_or_not_at_all(
+    replication, tmp_path, mirror
+):
+    """Vicuna comes with scores by GPT-4; the paper's gold is GPT-4.1's."""
+    items = rb.load("vicuna", n_items=8)
+    cell = "ρ with GPT-4.1, Baseline (GPT-4o, vicuna)"
+    some = {"dataset": "vicuna", "path": "", "n_items": 8}
+    glued, _ = replication("13_score_ids_and_rubric_order", **some)
+    found = " ".join(glued["tab-verdicts"].split())
+    assert "scores that Letter-Grades flips, % (GPT-4o, vicuna)" in found
+    assert cell not in found
+    made = pd.DataFrame({"item_id": items.item_id, "gold": [1 + i % 5 for i in range(len(items))]})
+    made.to_csv(tmp_path / "gold.csv", index=False)
+    glued, _ = replication(
+        "13_score_ids_and_rubric_order", **some, gold=str(tmp_path / "gold.csv")
+    )
+    assert cell in " ".join(glued["tab-verdicts"].split())

@@ -6,7 +6,7 @@ from scipy import stats
 
 import rubricnb as rb
 from rubricnb.permutation import balanced, fixed, shuffled, williams
-from rubricnb.statistics import criterion_order
+from rubricnb.statistics import counting_along, criterion_order
 
 FOUR = ("plot", "style", "wit", "depth")
 
@@ -175,3 +175,53 @@ def test_one_cluster_is_named():
 
 def test_public_name():
     assert rb.statistics.criterion_order is criterion_order
+
+
+# --- counting along ------------------------------------------------------------------------------
+
+
+def test_chance_is_the_mean_of_permuted_places():
+    judgments = make_criterion_judgments(12, 2, effect=[-1.0, 0.0, 1.0]).assign(n_options=2)
+    judgments["score"] = judgments["score"].clip(1, 2)
+    row = counting_along(judgments).iloc[0]
+    kept = judgments[judgments["criterion_position"] <= 2]
+    assert row.share == pytest.approx((kept["score"] == kept["criterion_position"]).mean())
+    rng = np.random.default_rng(0)
+    draws = []
+    for _ in range(300):
+        # The scores of each text and criterion are dealt to its places anew.
+        mixed = judgments.iloc[rng.permutation(len(judgments))]
+        dealt = mixed.sort_values(["item_id", "criterion"], kind="stable")["score"].to_numpy()
+        ordered = judgments.sort_values(["item_id", "criterion"], kind="stable")
+        kept = ordered.assign(score=dealt).query("criterion_position <= 2")
+        draws.append((kept["score"] == kept["criterion_position"]).mean())
+    assert row.chance == pytest.approx(np.mean(draws), abs=4 * np.std(draws) / np.sqrt(300))
+    assert row.excess == pytest.approx(row.share - row.chance)
+    # Texts of one cluster are one observation.
+    equal = (kept_of(judgments)["score"] == kept_of(judgments)["criterion_position"]).astype(float)
+    means = equal.groupby(kept_of(judgments)["cluster_id"], observed=True).mean()
+    expected = stats.t.interval(0.95, 11, means.mean(), stats.sem(means))
+    assert (row.share_low, row.share_high) == pytest.approx(expected)
+
+
+def kept_of(judgments):
+    return judgments[judgments["criterion_position"] <= judgments["n_options"]]
+
+
+def test_a_judge_that_counts_along_is_found_and_one_that_does_not_is_not():
+    judgments = make_criterion_judgments(30).assign(n_options=5)
+    judgments["score"] = judgments["score"].clip(1, 5)
+    assert counting_along(judgments).iloc[0].p > 0.01
+    counts = judgments.assign(score=judgments["criterion_position"].astype(float))
+    row = counting_along(counts).iloc[0]
+    assert row.share == 1
+    assert row.chance == pytest.approx(1 / 3)
+    # A judge that gives one score to everything hits one place in three, and it is all chance.
+    row = counting_along(judgments.assign(score=2.0)).iloc[0]
+    assert row.share == pytest.approx(row.chance) == pytest.approx(1 / 3)
+
+
+def test_counting_along_in_a_fixed_order_cannot_be_told():
+    judgments = make_criterion_judgments(5, design=fixed(3, 2)).assign(n_options=5)
+    with pytest.raises(ValueError, match="always stands at one place"):
+        counting_along(judgments)

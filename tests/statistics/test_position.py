@@ -11,7 +11,7 @@ from statsmodels.stats.gof import chisquare_effectsize
 import rubricnb as rb
 from rubricnb.permutation import balanced, decode, fixed, placebo, shuffled, single, williams
 from rubricnb.statistics import cramers_v
-from rubricnb.statistics._inference import noncentrality
+from rubricnb.statistics._inference import jackknife_se, noncentrality
 from rubricnb.statistics._placement import place
 from rubricnb.statistics._reads import read_groups, reads
 from rubricnb.statistics.position import _shares, quadratic_form
@@ -239,6 +239,60 @@ def test_v2_is_unbiased():
     ]
     assert abs(np.mean(null)) < 4 * np.std(null) / np.sqrt(200)
     assert min(null) < 0
+
+
+def test_the_ends_of_v2s_interval_are_t_standard_errors_away():
+    judgments = make_judgments(8, 3, gamma=FIRST)
+    row = one(judgments)
+    position = pd.get_dummies(judgments["position"].astype(int)).astype(float)
+    means = position.groupby(judgments["cluster_id"], observed=True).mean() - 0.2
+    covariance = 5 / 4 * np.cov(means.T) / 8
+    m = means.mean().to_numpy()
+    a, b = m @ covariance @ m / (m @ m), 2 * np.trace(covariance @ covariance)
+    for end in (row.v2_unbiased_low, row.v2_unbiased_high):
+        squared = (row.v2_unbiased - end) ** 2 / (4 * a * end + b)
+        assert np.sqrt(squared) == pytest.approx(stats.t.isf(0.025, 7))
+    assert 0 < row.v2_unbiased_low < row.v2_unbiased < row.v2_unbiased_high
+    # The papers' V and χ² have a floor, and so have their intervals.
+    floor = row.cramers_v**2 - row.v2_unbiased
+    ends = np.sqrt(np.maximum([row.v2_unbiased_low + floor, row.v2_unbiased_high + floor], 0))
+    assert [row.cramers_v_low, row.cramers_v_high] == pytest.approx(ends)
+    assert [row.chi2_low, row.chi2_high] == pytest.approx(row.n_reads * 4 * ends**2)
+
+
+def test_the_interval_of_v_holds_it_also_where_v2_is_below_0():
+    rows = pd.concat(rb.position_bias(make_judgments(10, seed=s)) for s in range(20))
+    assert (rows.v2_unbiased < 0).any()
+    assert rows.cramers_v.between(rows.cramers_v_low, rows.cramers_v_high).all()
+
+
+def test_far_from_0_the_interval_of_v_is_the_jackknifes():
+    judgments = make_judgments(300, gamma=4 * np.array(FIRST))
+    row = one(judgments)
+    position = pd.get_dummies(judgments["position"].astype(int)).to_numpy(float)
+    d = position.reshape(300, 10, 5).mean(axis=1) - 0.2
+    left = np.sqrt(5 / 4 * (((d.sum(axis=0) - d) / 299) ** 2).sum(axis=1))
+    half = stats.t.isf(0.025, 299) * jackknife_se(left)
+    assert row.cramers_v_high - row.cramers_v_low == pytest.approx(2 * half, rel=0.02)
+
+
+@pytest.mark.parametrize("size", [0.0, 0.5, 1.0, 3.0])
+@pytest.mark.parametrize("n_clusters", [12, 40])
+def test_v2_intervals_cover(size, n_clusters):
+    planted = {"gamma": tuple(size * g for g in FIRST), "per_cluster": 3, "text_noise": 0.5}
+    truth = one(make_judgments(2000, **planted)).v2_unbiased
+    hits, replications = 0, 200
+    for _, wide in _data_sets(replications, n_clusters=n_clusters, seed=1, **planted):
+        row = _shares(place(wide), wide, n_clusters)
+        hits += row["v2_unbiased_low"] <= truth <= row["v2_unbiased_high"]
+    low, high = stats.binom.interval(0.999, replications, 0.95)
+    assert low <= hits <= high
+
+
+def test_a_judge_that_never_changes_its_score_has_a_v_of_0_for_sure():
+    row = one(make_judgments(10).assign(score=3))
+    assert (row.v2_unbiased_low, row.v2_unbiased, row.v2_unbiased_high) == (0, 0, 0)
+    assert (row.cramers_v_low, row.chi2_high) == (0, 0)
 
 
 def test_share_intervals_are_t_intervals_on_cluster_means():

@@ -150,8 +150,44 @@ def test_a_planted_pull_is_found_and_an_unbiased_judge_has_none(items):
     none = reference_pull(rb.simulate(requests, items, still))
     assert (none.pull == 0).all()
     assert (none.approach == 0).all()
-    assert (none.pull_placebo == 0).all()
+    unmoved = ["pull_placebo", "approach_placebo", "pull_excess", "approach_excess"]
+    assert (none[unmoved] == 0).to_numpy().all()
     assert none.n_items.tolist() == [144] * 5  # no item is its own reference
+
+
+def test_pull_and_approach_beyond_the_placebo_are_paired_by_item(items):
+    plans = [
+        rb.plan(items, rb.fixed(5, 1), reference=["none", 3], readout="score"),
+        rb.plan(items, rb.placebo(5, 2), reference="none", readout="score"),
+    ]
+    noisy = replace(open_profile("reference-pulled"), wording_noise=0.4)
+    judgments = rb.simulate(pd.concat(plans, ignore_index=True), items, noisy)
+    found = reference_pull(judgments).iloc[0]
+    wide = judgments.pivot(
+        index="item_id", columns=["design", "reference_score", "ordering_index"], values="score"
+    ).dropna().astype(int).sort_index(axis=1)  # fmt: skip
+    s, s0 = wide["fixed", "3", 1], wide["fixed", "none", 1]
+    edits = wide["placebo", "none"]
+    nearer = (s0 - 3).abs() - (s - 3).abs()
+    control = (s0 - 3).abs() - (edits - 3).abs().mean(axis=1)
+    cluster = items.set_index("item_id").cluster_id.reindex(wide.index)
+    size = cluster.map(cluster.value_counts())
+    assert size.nunique() == 1  # so the oracle is a t test of cluster means
+    for name, own, other in (
+        ("pull", 1.0 * (s == 3) - (s0 == 3), (edits == 3).mean(axis=1) - (s0 == 3)),
+        ("approach", nearer, control),
+    ):  # fmt: skip
+        assert found[name] == pytest.approx(own.mean())
+        assert found[f"{name}_placebo"] == pytest.approx(other.mean())
+        oracle = stats.ttest_1samp((own - other).groupby(cluster).mean(), 0)
+        low, high = oracle.confidence_interval(0.95)
+        assert found[f"{name}_excess"] == pytest.approx((own - other).mean())
+        assert found[f"{name}_excess_low"] == pytest.approx(low)
+        assert found[f"{name}_excess_high"] == pytest.approx(high)
+        assert found[f"{name}_excess_p"] == pytest.approx(oracle.pvalue)
+    bare = reference_pull(judgments[judgments.design != "placebo"]).iloc[0]
+    assert np.isnan(bare.pull_excess)
+    assert bare.reason == "no placebo reads to compare with"
 
 
 def test_pull_is_a_difference_of_shares_over_shared_items(items, judgments):

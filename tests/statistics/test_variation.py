@@ -240,3 +240,101 @@ def test_components_of_uncrossed_data_are_named(judgments, reason):
     row = variance_components(judgments).iloc[0]
     assert np.isnan(row.variance_item)
     assert reason in row.reason
+
+
+def clustered(n_clusters, per_cluster=6, seed=0):
+    """Items of which half the variance, and half of their noise, is shared within a cluster."""
+    rng = np.random.default_rng(seed)
+    cluster = np.repeat(np.arange(n_clusters), per_cluster)
+
+    def shared(*shape):
+        own = rng.normal(size=(len(cluster), *shape))
+        return np.sqrt(0.5) * (own + rng.normal(size=(n_clusters, *shape))[cluster])
+
+    shifts = np.linspace(-0.5, 0.5, 10)
+    score = shared()[:, None] + shifts + np.sqrt(0.6) * shared(10)
+    item, ordering = (a.ravel() for a in np.indices(score.shape))
+    codes = np.array(["-".join(map(str, o)) for o in balanced(5).orderings()])
+    judgments = pd.DataFrame({
+        "item_id": item.astype(str), "cluster_id": cluster[item], "design": "balanced",
+        "ordering_index": ordering + 1, "ordering": codes[ordering], "score": score.ravel(),
+    })  # fmt: skip
+    return judgments, {"phi": 0.6, "phi_own": 0.6 + shifts.var(ddof=1)}
+
+
+def test_phi_and_its_interval_equal_a_loop():
+    judgments, _ = clustered(9, 2)
+    row = variance_components(judgments).iloc[0]
+    assert row.phi == pytest.approx(row.variance_item_ordering / row.variance_item)
+    own = (row.variance_item_ordering + row.variance_ordering) / row.variance_item
+    assert row.phi_own == pytest.approx(own)
+    assert row.share_ordering == pytest.approx(
+        row.variance_ordering
+        / row[["variance_item", "variance_ordering", "variance_item_ordering"]].sum()
+    )
+    left = pd.concat(
+        variance_components(judgments[judgments["cluster_id"] != c])
+        for c in judgments["cluster_id"].unique()
+    )
+    for name in ("phi", "phi_own"):
+        half = stats.t.isf(0.025, 8) * np.sqrt(
+            8 / 9 * ((left[name] - left[name].mean()) ** 2).sum()
+        )
+        expected = np.maximum(row[name] + np.array([-half, half]), 0)
+        assert [row[f"{name}_low"], row[f"{name}_high"]] == pytest.approx(expected)
+    share = left["share_ordering"]
+    half = stats.t.isf(0.025, 8) * np.sqrt(8 / 9 * ((share - share.mean()) ** 2).sum())
+    expected = np.clip(row.share_ordering + np.array([-half, half]), 0, 1)
+    assert [row.share_ordering_low, row.share_ordering_high] == pytest.approx(expected)
+
+
+def test_phi_counts_re_asks_as_noise_of_a_read():
+    judgments, _ = crossed()
+    row = variance_components(judgments).iloc[0]
+    noise = row.variance_item_ordering + row.variance_reask
+    assert row.phi == pytest.approx(noise / row.variance_item)
+    assert row.phi_low < 0.74 < row.phi_high
+
+
+@pytest.mark.parametrize("n_clusters", [12, 40, 96])
+def test_phi_intervals_cover_where_items_share_a_text(n_clusters):
+    hits, replications = {"phi": 0, "phi_own": 0}, 200
+    for seed in range(replications):
+        judgments, truth = clustered(n_clusters, seed=seed)
+        row = variance_components(judgments).iloc[0]
+        for name, value in truth.items():
+            hits[name] += row[f"{name}_low"] <= value <= row[f"{name}_high"]
+    low, high = stats.binom.interval(0.999, replications, 0.95)
+    assert all(low <= h <= high for h in hits.values()), hits
+
+
+def test_a_judge_of_one_score_has_no_phi():
+    judgments, _ = clustered(9, 2)
+    row = variance_components(judgments.assign(score=3.0)).iloc[0]
+    assert row.variance_item == row.variance_ordering == row.variance_item_ordering == 0
+    assert np.isnan(row[["phi", "phi_low", "reliability", "share_ordering"]].astype(float)).all()
+    assert "do not differ beyond noise" in row.reason
+
+
+def test_a_judge_that_never_heeds_the_ordering_has_a_phi_of_0():
+    judgments, _ = clustered(9, 2)
+    judgments["score"] = judgments.groupby("item_id")["score"].transform("first")
+    row = variance_components(judgments).iloc[0]
+    assert [row.phi, row.phi_low, row.phi_high] == pytest.approx([0, 0, 0], abs=1e-9)
+
+
+def test_items_that_differ_in_one_cluster_only_give_phi_no_interval():
+    judgments, _ = clustered(9, 2)
+    own = (judgments["cluster_id"] == 0) * judgments["item_id"].astype(int)
+    row = variance_components(judgments.assign(score=3.0 + own)).iloc[0]
+    assert row.phi == 0
+    assert np.isnan(row.phi_low)
+    assert "no interval" in row.reason
+
+
+def test_one_cluster_of_components_is_named():
+    judgments, _ = clustered(9, 2)
+    row = variance_components(judgments.assign(cluster_id="c")).iloc[0]
+    assert row.phi > 0
+    assert np.isnan(row.phi_high)
+    assert "one cluster" in row.reason
