@@ -2,6 +2,7 @@
 
 from rubricnb.rulers.agreement import (
     calibrated,
+    extreme,
     features,
     invariance,
     label_agreement,
@@ -31,6 +32,7 @@ __all__ = [
     "best_monotone",
     "calibrated",
     "compile_rubric",
+    "extreme",
     "features",
     "gate_threshold",
     "grade",

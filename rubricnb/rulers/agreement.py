@@ -21,6 +21,7 @@ from rubricnb.rulers.calibration import (
     nearest_label,
 )
 from rubricnb.statistics._inference import (
+    LEVEL,
     cluster_mean,
     jackknife_se,
     leave_out_spearman,
@@ -35,6 +36,7 @@ CALIBRATIONS: tuple[Calibration, ...] = ("quantile", "isotonic", "none")
 GROUPING = (
     "judge", "dataset", "method", "criterion", "variant", "units", "design", "temperature",
 )  # fmt: skip
+_CONDITIONS = tuple(column for column in GROUPING if column not in ("dataset", "criterion"))
 _N_CALIBRATION, _N_DRAWS = 200, 50
 _SUMMED = "dress"  # the dataset whose whole score is a sum
 _MEASURES = (
@@ -173,8 +175,9 @@ def label_agreement(
     n_draws
         Calibration draws; each predicts the items that it leaves.
     trained_on
-        (scores, items) of another set: calibrate there and predict here (transfer). Labels are
-        carried over by their place on the scale; features are averaged over traits.
+        (scores, items) of another set, of one method and condition: calibrate there and predict
+        here (transfer). To another scale labels are carried over by their place, and what is
+        predicted is its nearest level; features are averaged over traits.
 
     Returns
     -------
@@ -221,6 +224,7 @@ def label_agreement(
             raise ValueError(f"unknown calibration {kind!r}: choose from {', '.join(CALIBRATIONS)}")
     other = None
     if trained_on is not None:
+        _check_one_condition(trained_on[0], "trained_on")
         ((_, other),) = _sets(*trained_on, [], verified, mean=True)
     rows = []
     for key, data in _sets(scores, items, by, verified, mean=other is not None):
@@ -242,9 +246,10 @@ def whole_texts(scores: pd.DataFrame, items: pd.DataFrame) -> tuple[pd.DataFrame
     -------
     tuple of DataFrame
         The scores, each the mean of the text's traits, and the items, each ``human`` the mean over
-        its criteria; for DREsS, whose scale is 3 to 15, both times the number of criteria, that
-        is their sums. ``item_id`` is the text_id, ``criterion`` is ``whole``; ``lowest``,
-        ``highest`` and ``step`` of the scores are the scale of the labels.
+        its criteria, and ``human_ratings`` likewise, rater by rater (none if the criteria do not
+        have as many raters each); for DREsS, whose scale is 3 to 15, all times the number of
+        criteria, that is their sums. ``item_id`` is the text_id, ``criterion`` is ``whole``;
+        ``lowest``, ``highest`` and ``step`` of the scores are the scale of the labels.
 
     Notes
     -----
@@ -277,10 +282,13 @@ def whole_texts(scores: pd.DataFrame, items: pd.DataFrame) -> tuple[pd.DataFrame
     human = by_text.mean().reindex(rated["text_id"]).to_numpy() * summed
     rated_whole = (by_text.size() == by_text.count()).reindex(rated["text_id"]).to_numpy()
     human[(summed > 1) & ~rated_whole] = np.nan  # a sum that lacks something is another number
-    return (
-        scored.assign(item_id=scored["text_id"], criterion="whole", **means, **scale),
-        rated.assign(item_id=rated["text_id"], criterion="whole", human=human),
-    )
+    rated = rated.assign(item_id=rated["text_id"], criterion="whole", human=human)
+    if "human_ratings" in items:
+        of_text = dict(list(items.groupby("text_id", observed=True)["human_ratings"]))
+        pairs = zip(rated["text_id"], summed, strict=True)
+        ratings = [_rater_by_rater(of_text[text], times) for text, times in pairs]
+        rated["human_ratings"] = pd.Series(ratings, rated.index, dtype=object)
+    return scored.assign(item_id=scored["text_id"], criterion="whole", **means, **scale), rated
 
 
 def label_contrast(
@@ -309,13 +317,13 @@ def label_contrast(
         jackknife of the difference and its variance between draws; the same for ``mae``, ``rho``
         and ``wasserstein``, as ``mae_a``, ``mae_b``, ``mae_difference``,
         ``mae_difference_low``, …;
-        ``n_items, n_clusters``; ``reason``. Both sides have the same calibration items in every
-        draw.
+        ``n_items, n_clusters``, of the items that both sides have scored; ``reason``. Both sides
+        have the same calibration items in every draw.
 
     Raises
     ------
     ValueError
-        No score fits `a` or `b`.
+        No score fits `a` or `b`, or scores of several conditions do.
 
     Examples
     --------
@@ -331,14 +339,18 @@ def label_contrast(
     (0.0, 60)
     """
     sides = [_side(scores, items, dict(wanted)) for wanted in (a, b)]
-    (one, _), (other, _) = sides
-    common = one.phi.index.intersection(other.phi.index, sort=False)
+    scored = [data.phi.index[~np.isnan(data.score)] for data, _ in sides]
+    common = scored[0].intersection(scored[1], sort=False)
     sides = [(_of_items(data, common), kind) for data, kind in sides]
     found: list[dict[str, list[FloatArray]]] = []
     reason = ""
-    for draw in range(n_draws if any(kind != "none" for _, kind in sides) else 1):
+    if not len(common):
+        reason, n_draws = "no item has a score from both", 0
+    elif all(kind == "none" for _, kind in sides):
+        n_draws = 1
+    for draw in range(n_draws):
         try:
-            found.append(_difference(sides, n_calibration, seed + draw))
+            found.append(_difference(sides, n_calibration, seed, draw))
         except ValueError as problem:
             reason = str(problem)
             break
@@ -348,6 +360,50 @@ def label_contrast(
     if found and np.isnan(row["difference"]):
         reason = "a kappa is not defined: no test item has both labels, or all are equal"
     return row | {"reason": reason}
+
+
+def extreme(table: pd.DataFrame, name: str, largest: bool = False) -> tuple[float, float, float]:
+    """Return the smallest (largest) of several estimates, with an interval for a claim about all.
+
+    The row with the smallest estimate would not do: another one may reach lower. "All are at least
+    x" holds if the lower end of each does, so the lower end is the lowest of theirs. It fails if
+    the upper end of one lies below x, and of several one does by chance; so the upper end is the
+    lowest of the upper ends that hold for all of them together (Bonferroni).
+
+    Parameters
+    ----------
+    table
+        Rows of `label_agreement`, or of what `label_contrast` returns: the column `name` with
+        ``{name}_low, {name}_high``, else ``low, high``; and ``n_clusters``.
+    name
+        Of the estimate.
+    largest
+        The other way round, for "all are at most x".
+
+    Returns
+    -------
+    tuple of float
+        Value, low and high (95 %); NaN if one of the estimates or of their ends is.
+
+    Examples
+    --------
+    >>> leads = pd.DataFrame({"difference": [0.05, 0.06], "low": [0.01, -0.03],
+    ...                       "high": [0.09, 0.15], "n_clusters": 60})
+    >>> [round(float(x), 3) for x in extreme(leads, "difference")]
+    [0.05, -0.03, 0.096]
+    """
+    ends = (f"{name}_low", f"{name}_high") if f"{name}_low" in table else ("low", "high")
+    require(table, [name, *ends, "n_clusters"], "table")
+    value, low, high = table[[name, *ends]].to_numpy(dtype=np.float64).T
+    if largest:
+        value, low, high = -value, -high, -low
+    together = 1 - (1 - LEVEL) / len(table)
+    wider = [t_quantile(n, together) / t_quantile(n) for n in table["n_clusters"]]
+    found = np.array([np.min(value), np.min(low), np.min(value + (high - value) * wider)])
+    if np.isnan(found).any():
+        return float("nan"), float("nan"), float("nan")
+    smallest, near, far = map(float, 0.0 - found if largest else found)
+    return (smallest, far, near) if largest else (smallest, near, far)
 
 
 def invariance(scores: pd.DataFrame, by: str | Sequence[str] | None = None) -> pd.DataFrame:
@@ -403,7 +459,8 @@ def invariance(scores: pd.DataFrame, by: str | Sequence[str] | None = None) -> p
             "variance_high": high,
             "sd": float(np.sqrt(mean)),
             "unchanged": float((variance == 0).mean()) if len(variance) else float("nan"),
-            "reason": "" if len(variance) else "every item was read once: ask for replicates",
+            "reason": "every item was read once: ask for replicates" if not len(variance)
+            else "one cluster: no interval" if np.isnan(low) else "",
         })  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -524,17 +581,25 @@ def _criteria_summed(rows: pd.DataFrame, items: pd.DataFrame) -> NDArray[np.int6
     return summed
 
 
-def _drawn(data: _Set, n: int, seed: int) -> NDArray[np.bool_]:
+def _rater_by_rater(ratings: pd.Series, times: int) -> tuple[float, ...]:
+    """Each rater's mean over the criteria of a text; empty if they are not the same number."""
+    own = [tuple(r) if isinstance(r, tuple | list | np.ndarray) else () for r in ratings]
+    if len(set(map(len, own))) > 1:
+        return ()
+    return tuple(float(times * mean) for mean in np.mean(own, axis=0))
+
+
+def _drawn(data: _Set, n: int, seed: int, draw: int = 0) -> NDArray[np.bool_]:
     """Calibration items: whole clusters, every k-th along their mean label, a random start."""
     wanted = min(n, len(data.human) // 2)
     n_clusters = int(data.cluster.max()) + 1
     size = np.bincount(data.cluster, minlength=n_clusters)
     label = np.bincount(data.cluster, data.human, minlength=n_clusters) / size
     names = data.cluster_id[np.unique(data.cluster, return_index=True)[1]]
-    shuffled = mix64(hash64(names), seed)
+    shuffled = mix64(hash64(names), seed, draw)
     order = np.lexsort((shuffled, label))
     n_drawn = max(1, round(wanted / size.mean()))
-    start = float(np.random.default_rng(seed).random())
+    start = float(np.random.default_rng((seed, draw)).random())
     at = ((np.arange(n_drawn) + start) * n_clusters / n_drawn).astype(np.int64)
     return np.isin(data.cluster, order[at])
 
@@ -546,7 +611,8 @@ def _predict(data: _Set, train: NDArray[np.bool_] | None, kind: Calibration) -> 
         scored = ~np.isnan(data.score)
         out[scored] = nearest_label(data.score[scored], data.scale)
         return out
-    calibrator, x = _calibrator(data, kind)
+    calibrator, table = _calibrator(data, kind)
+    x = table.to_numpy(dtype=np.float64)  # without their names, which cannot be on both sides here
     out = np.full(len(data.score), np.nan)
     out[~train] = calibrator.fit(x[train], data.human[train]).predict(x[~train])
     return out
@@ -569,7 +635,7 @@ def _agreement(
     reason = ""
     for draw in range(draws):
         try:
-            label, test, size = _one_draw(data, kind, n, seed + draw, other)
+            label, test, size = _one_draw(data, kind, n, seed, draw, other)
         except ValueError as problem:
             reason = str(problem)
             break
@@ -586,14 +652,14 @@ def _agreement(
 
 
 def _one_draw(
-    data: _Set, kind: Calibration, n: int, seed: int, other: _Set | None
+    data: _Set, kind: Calibration, n: int, seed: int, draw: int, other: _Set | None
 ) -> tuple[FloatArray, NDArray[np.bool_], int]:
     """Labels, which of them are tests, and the number of calibration items."""
     everything = np.ones(len(data.human), bool)
     if kind == "none":
         label, test, size = _predict(data, None, kind), everything, 0
     elif other is None:
-        train = _drawn(data, n, seed)
+        train = _drawn(data, n, seed, draw)
         if train.sum() < MIN_ITEMS:
             raise ValueError(
                 f"{len(data.human)} items leave {train.sum()} for calibration: the map needs "
@@ -601,10 +667,12 @@ def _one_draw(
             )
         label, test, size = _predict(data, train, kind), ~train, int(train.sum())
     else:
-        train = _drawn(other, n, seed)
+        train = _drawn(other, n, seed, draw)
         calibrator, x = _calibrator(other, kind)
         calibrator.fit(x[train], _rescaled(other.human[train], other.scale, data.scale))
-        label = nearest_label(calibrator.predict(_calibrator(data, kind)[1]), np.unique(data.human))
+        label = calibrator.predict(_calibrator(data, kind)[1])
+        if not np.array_equal(other.scale, data.scale):
+            label[~np.isnan(label)] = nearest_label(label[~np.isnan(label)], data.scale)
         test, size = everything, int(train.sum())
     return label, test & ~np.isnan(label), size
 
@@ -619,8 +687,18 @@ def _side(
     if not chosen.any():
         named = ", ".join(f"{column} {value!r}" for column, value in wanted.items())
         raise ValueError(f"no score has {named}: grade it first")
+    _check_one_condition(scores[chosen], "one side")
     ((_, data),) = _sets(scores[chosen], items, [], verified)
     return data, kind
+
+
+def _check_one_condition(scores: pd.DataFrame, what: str) -> None:
+    """Conditions never mix silently: the reads of an item would be averaged over them."""
+    for column in _CONDITIONS:
+        if column in scores and len(names := scores[column].unique()) > 1:
+            raise ValueError(
+                f"{what} has several values of {column!r} ({', '.join(map(str, names))}): name one"
+            )
 
 
 def _of_items(data: _Set, ids: pd.Index) -> _Set:
@@ -637,13 +715,13 @@ def _of_items(data: _Set, ids: pd.Index) -> _Set:
 
 
 def _difference(
-    sides: list[tuple[_Set, Calibration]], n: int, seed: int
+    sides: list[tuple[_Set, Calibration]], n: int, seed: int, draw: int
 ) -> dict[str, list[FloatArray]]:
     """Each measure of both sides on the test items of one draw, as `_measured` gives it."""
     first = sides[0][0]
     if all(kind == "none" for _, kind in sides):
         train = np.zeros(len(first.human), bool)
-    elif (train := _drawn(first, n, seed)).sum() < MIN_ITEMS:
+    elif (train := _drawn(first, n, seed, draw)).sum() < MIN_ITEMS:
         raise ValueError(
             f"{len(train)} items leave {train.sum()} for calibration: the map needs {MIN_ITEMS}"
         )

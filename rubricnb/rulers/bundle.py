@@ -28,6 +28,10 @@ PARSER = 1
 """Version of what turns a reply into scores: the reading of its JSON, verification, the gate."""
 
 VARIANTS = ("standard", "criteria-reversed", "levels-reversed", "paraphrased")
+PLACEBOS = tuple(f"placebo-{j}" for j in range(1, 8))
+"""Variants that say the same in other writing: the control for the order of the levels."""
+
+Levels = tuple[tuple[int, str], ...]
 _BUNDLED = Path(__file__).parent / "bundles"
 _SHARED = {"asap-2.0": "asap-2"}  # dataset → the bundle of another that grades it too
 _QUOTE_CHARACTERS, _REASON_CHARACTERS = 120, 100  # a small judge would not find an end
@@ -55,7 +59,7 @@ class Trait:
     id: str
     name: str
     definition: str
-    levels: tuple[tuple[int, str], ...]
+    levels: Levels
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,8 @@ class Bundle:
     name, dataset, input_type
         What it is called, for which data it was made, and what is judged ("essays").
     variant
-        ``standard``, ``criteria-reversed``, ``levels-reversed`` or ``paraphrased``.
+        ``standard``, ``criteria-reversed``, ``levels-reversed``, ``paraphrased`` or one of
+        `PLACEBOS`.
     traits, checklist
         The fixed traits and the items that are decided in {0, 1, 2}.
     min_evidence, min_characters
@@ -192,7 +197,8 @@ class Bundle:
         variant
             ``standard``: itself. ``criteria-reversed``: traits and checklist backwards (§4.5).
             ``levels-reversed``: the levels of every trait backwards (A.3). ``paraphrased``: the
-            bundle of that name in other words, which must have been written.
+            bundle of that name in other words, which must have been written. ``placebo-1`` to
+            ``placebo-7``: the levels `rewritten`, which means nothing (ours).
 
         Raises
         ------
@@ -205,21 +211,44 @@ class Bundle:
         >>> bundle.in_variant("levels-reversed").traits[0].levels[0][0]
         1
         """
-        if variant not in VARIANTS:
-            raise ValueError(f"unknown variant {variant!r}: choose from {', '.join(VARIANTS)}")
+        if variant not in (known := VARIANTS + PLACEBOS):
+            raise ValueError(f"unknown variant {variant!r}: choose from {', '.join(known)}")
         if variant == self.variant:
             return self
         if variant == "paraphrased":
             return load_bundle(f"{self.name}-paraphrased")
         if variant == "criteria-reversed":
             flipped = replace(self, traits=self.traits[::-1], checklist=self.checklist[::-1])
-        else:
+        elif variant == "levels-reversed":
             flipped = self.arranged(levels=[s for s, _ in self.traits[0].levels[::-1]])
+        else:
+            traits = (replace(t, levels=rewritten(t.levels, variant)) for t in self.traits)
+            flipped = replace(self, traits=tuple(traits))
         return replace(flipped, variant=variant)
 
     def of_trait(self, trait: Trait) -> list[CheckItem]:
         """Return a trait's checklist items."""
         return [c for c in self.checklist if c.trait == trait.id]
+
+
+def rewritten(levels: Levels, variant: str) -> Levels:
+    """Write levels as a placebo variant does: other white space and full stops, the same words.
+
+    Examples
+    --------
+    >>> rewritten(((2, "Kind."), (1, "Rude.")), "placebo-5")
+    ((2, 'Kind '), (1, 'Rude '))
+    >>> rewritten(((2, "Kind."), (1, "Rude.")), "standard")
+    ((2, 'Kind.'), (1, 'Rude.'))
+    """
+    j = 1 + PLACEBOS.index(variant) if variant in PLACEBOS else 0
+    before, after = " " * (j >> 1 & 1), " " * (j & 1)
+
+    def once(text: str) -> str:
+        stopped = text.removesuffix(".") + "." * (not text.endswith(".")) if j & 4 else text
+        return f"{before}{stopped}{after}"
+
+    return tuple((score, once(text)) for score, text in levels)
 
 
 def load_bundle(name: str | Path, locked: bool = True) -> Bundle:
@@ -391,7 +420,7 @@ _BUNDLE_SCHEMA: dict[str, Any] = {
         "name": _TEXT,
         "dataset": _TEXT,
         "input_type": _TEXT,
-        "variant": {"enum": list(VARIANTS)},
+        "variant": {"enum": [*VARIANTS, *PLACEBOS]},
         "min_evidence": {"type": "integer", "minimum": 1},
         "min_characters": {"type": "integer", "minimum": 1},
         "units": {"enum": list(SEGMENTATIONS)},

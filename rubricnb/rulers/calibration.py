@@ -205,11 +205,13 @@ class Calibrator(_LabelMap):
         self.scale_ = np.where(spread > 1e-12, spread, 1.0)
         standard, centered = (x - self.mean_) / self.scale_, y - y.mean()
         u, s, vt = np.linalg.svd(standard, full_matrices=False)
-        errors = [((y - _leave_one_out(u, s, y, a)) ** 2).mean() for a in self.alphas]
-        self.alpha_ = float(self.alphas[int(np.argmin(errors))])
+        alphas = np.asarray(self.alphas, dtype=np.float64)
+        latents = _leave_one_out(u, s, y, alphas)
+        best = int(np.argmin(((y - latents) ** 2).mean(axis=1)))
+        self.alpha_ = float(alphas[best])
         self.coef_ = vt.T @ (s / (s**2 + self.alpha_) * (u.T @ centered))
         self.intercept_ = float(y.mean())
-        self.latents_ = np.sort(_leave_one_out(u, s, y, self.alpha_))
+        self.latents_ = np.sort(latents[best])
 
     def _predict(self, x: FloatArray) -> FloatArray:
         z = self.latent(x)
@@ -329,11 +331,14 @@ def _cheapest_monotone(cost: FloatArray) -> NDArray[np.int64]:
     return rows
 
 
-def _leave_one_out(u: FloatArray, s: FloatArray, y: FloatArray, alpha: float) -> FloatArray:
-    """(z_i − h_ii y_i)/(1 − h_ii): what ridge predicts for each item from all the others."""
-    shrunk = s**2 / (s**2 + alpha)
-    fitted = y.mean() + u @ (shrunk * (u.T @ (y - y.mean())))
-    leverage = 1 / len(y) + (u**2 * shrunk).sum(axis=1)
+def _leave_one_out(u: FloatArray, s: FloatArray, y: FloatArray, alphas: FloatArray) -> FloatArray:
+    """(z_i − h_ii y_i)/(1 − h_ii): what ridge predicts for each item from all the others.
+
+    Shape (penalties, items).
+    """
+    shrunk = s**2 / (s**2 + alphas[:, None])
+    fitted = y.mean() + (shrunk * (u.T @ (y - y.mean()))) @ u.T
+    leverage = 1 / len(y) + shrunk @ (u**2).T
     return np.asarray((fitted - leverage * y) / np.maximum(1 - leverage, 1e-9))
 
 

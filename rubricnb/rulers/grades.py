@@ -52,7 +52,7 @@ class Grades(NamedTuple):
     evidence: pd.DataFrame
 
 
-def recorded_grades(judge: str, dataset: str) -> Grades:
+def recorded_grades(judge: str, dataset: str, design: str | None = None) -> Grades:
     """Read the recorded gradings of a judge on a dataset.
 
     Parameters
@@ -61,6 +61,8 @@ def recorded_grades(judge: str, dataset: str) -> Grades:
         Slug or spec (``results/judges.csv`` maps them).
     dataset
         Name of the dataset.
+    design
+        Only what was graded under this design; ``single`` is the bundle's own order of levels.
 
     Returns
     -------
@@ -79,6 +81,8 @@ def recorded_grades(judge: str, dataset: str) -> Grades:
     Traceback (most recent call last):
     ...
     FileNotFoundError: no recorded grading of 'nobody' on 'minibench'; there are: ...
+    >>> len(recorded_grades("embedded", "minibench", design="balanced").scores)
+    0
     """
     folder = results_folder() / STUDY / slug_of(judge)
     paths = [folder / f"{dataset}-{part}.parquet" for part in Grades._fields]
@@ -89,6 +93,8 @@ def recorded_grades(judge: str, dataset: str) -> Grades:
             f"{', '.join(there) or 'none'}; grade it with rubricnb.rulers.grade"
         )
     grades = Grades(*map(pd.read_parquet, paths))
+    if design is not None:
+        grades = Grades(*(frame[frame["design"] == design] for frame in grades))
     if "cluster_id" in grades.evidence:
         return grades
     clusters = grades.scores.drop_duplicates("text_id").set_index("text_id")["cluster_id"]

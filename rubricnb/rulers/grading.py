@@ -19,7 +19,7 @@ from rubricnb.judging.run import ask
 from rubricnb.judging.store import Store
 from rubricnb.permutation import Design
 from rubricnb.prompts import inert
-from rubricnb.rulers.bundle import Bundle
+from rubricnb.rulers.bundle import Bundle, rewritten
 from rubricnb.rulers.compile import Criteria, criteria_of
 from rubricnb.rulers.grades import (
     Grades,
@@ -230,10 +230,14 @@ def _cases(
 def _criteria(rubrics: pd.DataFrame, bundle: Bundle) -> Criteria:
     """The rubric in natural language, worded and ordered like the bundle."""
     wording = "paraphrased" if bundle.variant == "paraphrased" else "standard"
-    criteria = criteria_of(rubrics, wording, [s for s, _ in bundle.traits[0].levels])
+    criteria = {
+        name: (definition, rewritten(levels, bundle.variant))
+        for name, (definition, levels) in criteria_of(
+            rubrics, wording, [s for s, _ in bundle.traits[0].levels]
+        ).items()
+    }
     place = {trait.name: k for k, trait in enumerate(bundle.traits)}
-    names = sorted(criteria, key=lambda name: place.get(name, 0))
-    return {name: criteria[name] for name in names}
+    return dict(sorted(criteria.items(), key=lambda entry: place.get(entry[0], 0)))
 
 
 def _qualities(rows: pd.DataFrame, levels: int) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from rubricnb.judging.prices import Budget
 from rubricnb.judging.registry import open_judge
 from rubricnb.judging.results import register, results_folder, write_card
 from rubricnb.judging.store import Store
-from rubricnb.judging.study import design_of, read_study
+from rubricnb.judging.study import ask_judges, design_of, read_study
 from rubricnb.rulers.bundle import load_bundle
 from rubricnb.rulers.grades import STUDY, Grades
 from rubricnb.rulers.grading import grade
@@ -53,6 +54,10 @@ def record_gradings(
     ------
     ValueError
         No such file, or it has an unknown entry.
+    RunInterrupted
+        At a limit or on Ctrl-C. Gradings that are finished are recorded.
+    JudgeError
+        A judge cannot go on. The judges after it have been asked all the same.
     """
     content = read_study(name)
     for part in content["gradings"]:
@@ -61,21 +66,24 @@ def record_gradings(
                 f"{name}.yml: gradings has an unknown entry {min(unknown)!r}; "
                 f"known: {', '.join(sorted(_KEYS))}"
             )
-    folders = []
     budget = Budget(None, max_calls, max_cost)
-    for entry in content["judges"]:
-        judge = open_judge(entry["spec"], **entry.get("options", {}))
-        try:
-            budget.turn_to(judge, entry.get("price"))
-            found: dict[str, list[Grades]] = {}
-            for part in content["gradings"]:
-                found.setdefault(part["dataset"], []).extend(_graded(part, judge, store, budget))
-                _record(found, judge)  # what is finished stands, should the rest be interrupted
-                register(judge, **{key: entry[key] for key in ("spec", "model", "licence")})
-            folders.append(results_folder() / STUDY / judge.slug)
-        finally:
-            judge.close()
-    return folders
+    return ask_judges(
+        content["judges"], budget, lambda entry: _of_judge(entry, content, store, budget)
+    )
+
+
+def _of_judge(
+    entry: dict[str, Any], content: dict[str, Any], store: Store | str | Path | None, budget: Budget
+) -> Path:
+    """Ask one judge of a study for all its gradings, and record them."""
+    with closing(open_judge(entry["spec"], **entry.get("options", {}))) as judge:
+        budget.turn_to(judge, entry.get("price"))
+        found: dict[str, list[Grades]] = {}
+        for part in content["gradings"]:
+            found.setdefault(part["dataset"], []).extend(_graded(part, judge, store, budget))
+            _record(found, judge)  # what is finished stands, should the rest be interrupted
+            register(judge, **{key: entry[key] for key in ("spec", "model", "licence")})
+        return results_folder() / STUDY / judge.slug
 
 
 def _graded(

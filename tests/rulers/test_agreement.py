@@ -13,6 +13,7 @@ from rubricnb.rulers import (
     SimulatedGrader,
     Trait,
     calibrated,
+    extreme,
     features,
     grade,
     invariance,
@@ -53,6 +54,13 @@ def test_kappa_is_that_of_the_labels_that_a_draw_predicts():
     expected = rb.quadratic_weighted_kappa(labels.label, labels.human)
     assert table.qwk[0] == pytest.approx(expected)
     assert table.mae[0] == pytest.approx((labels.label - labels.human).abs().mean())
+
+
+def test_two_seeds_share_no_draw():
+    scores, items = essays()
+    one, other = (label_agreement(scores, items, n_draws=1, seed=seed).qwk[0] for seed in (3, 4))
+    both = label_agreement(scores, items, n_draws=2, seed=3).qwk[0]
+    assert both != pytest.approx((one + other) / 2)
 
 
 def test_the_calibrator_in_between_is_ours():
@@ -225,6 +233,9 @@ def test_invariance_is_the_mean_variance_within_items():
     assert row.variance == pytest.approx(loop)
     assert row.variance_low < 0.25 < row.variance_high
     assert row.sd == pytest.approx(np.sqrt(loop))
+    (one,) = invariance(scores.assign(cluster_id="a"), by=[]).itertuples()
+    assert (one.reason, np.isnan(one.variance_low)) == ("one cluster: no interval", True)
+    assert one.variance == pytest.approx(loop)
     once = invariance(scores.drop_duplicates("item_id"), by=[]).iloc[0]
     assert np.isnan(once.variance)
     assert "asked" not in once.reason
@@ -259,8 +270,8 @@ def test_the_interval_of_a_rate_is_over_clusters_and_not_over_texts():
 
 def two_methods():
     a, items = essays(n=300, seed=1)
-    b, _ = essays(n=300, seed=2)
-    b = b.assign(method="dhs", item_id=a.item_id, cluster_id=a.cluster_id)
+    noise = np.random.default_rng(2).normal(0, 0.7, 300)
+    b = a.assign(method="dhs", score=a.score + noise, score_ungated=a.score + noise)
     return pd.concat([a, b], ignore_index=True), items
 
 
@@ -303,6 +314,86 @@ def test_a_contrast_of_nothing_or_of_too_little_says_so():
     found = label_contrast(few, items, {"method": "rulers"}, {"method": "dhs"})
     assert np.isnan(found["difference"])
     assert "12 items leave 6 for calibration" in found["reason"]
+
+
+def test_a_contrast_is_about_the_items_that_both_have_scored():
+    """They are counted, and both sides learn from the same of them."""
+    scores, items = two_methods()
+    own = [c for c in scores if c.startswith(("score", "trait_", "ungated_", "invalid_"))]
+    gone = (scores.method == "dhs") & scores.item_id.isin([f"e{k}" for k in range(40)])
+    known = ~scores.item_id.isin([f"e{k}" for k in range(40)])
+    scores.loc[gone, own] = np.nan
+    sides = {"method": "rulers"}, {"method": "dhs"}
+    found = label_contrast(scores, items, *sides, n_draws=3)
+    assert (found["n_items"], found["n_clusters"]) == (260, 260)
+    assert found == label_contrast(scores[known], items, *sides, n_draws=3)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("variant", "paraphrased"), ("temperature", 1.0), ("judge", "other")]
+)
+def test_conditions_never_mix_in_a_contrast_or_a_transfer(column, value):
+    scores, items = two_methods()
+    scores = scores.assign(variant="standard", temperature=0.0)
+    mixed = pd.concat([scores, scores.assign(**{column: value})], ignore_index=True)
+    sides = {"method": "rulers"}, {"method": "dhs"}
+    with pytest.raises(ValueError, match=f"one side has several values of '{column}'"):
+        label_contrast(mixed, items, *sides)
+    named = [side | {column: value} for side in sides]
+    assert label_contrast(mixed, items, *named, n_draws=2)["n_items"] == 300
+    with pytest.raises(ValueError, match="trained_on has several values of 'method'"):
+        label_agreement(*essays(60), trained_on=(scores, items))
+
+
+def planted(estimates, half, n_clusters=400):
+    return pd.DataFrame({
+        "difference": estimates, "low": np.subtract(estimates, half),
+        "high": np.add(estimates, half), "n_clusters": n_clusters,
+    })  # fmt: skip
+
+
+def test_what_is_said_of_all_needs_the_lower_end_of_all():
+    """The smallest lead is clear of zero, another one is not."""
+    leads = planted([0.05, 0.06], [0.04, 0.09])
+    value, low, high = extreme(leads, "difference")
+    assert (value, low) == (0.05, pytest.approx(-0.03))
+    assert high > 0.09
+    turned = leads.assign(difference=-leads.difference, low=-leads.high, high=-leads.low)
+    assert extreme(turned, "difference", largest=True) == pytest.approx((-value, -high, -low))
+    assert extreme(leads[:1], "difference") == pytest.approx((0.05, 0.01, 0.09))
+    assert np.isnan(extreme(leads.assign(high=[0.09, np.nan]), "difference")).all()
+
+
+def test_one_of_many_estimates_below_zero_by_chance_refutes_nothing():
+    """Twelve leads, all truly zero: an upper end below zero in one study of forty."""
+    rng = np.random.default_rng(0)
+    draws = rng.standard_normal((4_000, 12))
+    tables = (planted(z, stats.t.ppf(0.975, 399)) for z in draws)
+    refuted = np.mean([extreme(table, "difference")[2] < 0 for table in tables])
+    assert stats.binom.ppf(0.0005, 4_000, 0.02) / 4_000 <= refuted
+    assert refuted <= stats.binom.ppf(0.9995, 4_000, 0.025) / 4_000
+
+
+def test_a_carried_calibration_does_not_look_at_the_labels_it_is_tested_on():
+    """Which labels occur among the test items changes nothing in what is predicted."""
+    scores, items = essays(300, 1)
+    far = essays(300, 2, prefix="f")
+    few = items.assign(human=items.human.where(items.human.isin([1, 6]), 6.0))
+    middle = [label_agreement(scores, rated, trained_on=far, n_draws=3).middle[0]
+              for rated in (items, few)]  # fmt: skip
+    assert middle[0] == middle[1] > 0.2
+
+
+def test_whole_texts_average_every_rater_over_the_criteria():
+    scores, _ = essays(2, n_traits=2)
+    items = pd.DataFrame({
+        "text_id": ["e0", "e0", "e1", "e1"], "criterion": ["x", "y"] * 2, "human": [2.0] * 4,
+        "human_ratings": [(1, 3), (2, 5), (4, 4), (4, 4, 4)],
+    })  # fmt: skip
+    _, rated = whole_texts(scores, items)
+    assert rated.human_ratings.tolist() == [(1.5, 4.0), ()]
+    missing = items.assign(human_ratings=[None, None, (4, 4), (2, 3)])
+    assert whole_texts(scores, missing)[1].human_ratings.tolist() == [(), (3.0, 3.5)]
 
 
 def test_whole_texts_average_traits_and_ratings():
@@ -372,11 +463,11 @@ def test_a_method_that_scored_nothing_has_no_kappa_and_says_why():
     scores, items = two_methods()
     own = [c for c in scores if c.startswith(("score", "trait_", "ungated_", "invalid_"))]
     scores.loc[scores.method == "dhs", own] = np.nan
-    for kind, why in {"quantile": "no calibration item has a score", "none": "not defined"}.items():
+    for kind in ("quantile", "none"):
         a, b = ({"method": m, "calibration": kind} for m in ("rulers", "dhs"))
         found = label_contrast(scores, items, a, b, n_draws=2)
         assert np.isnan(found["difference"])
-        assert why in found["reason"]
+        assert (found["n_items"], found["reason"]) == (0, "no item has a score from both")
     table = label_agreement(scores, items, n_draws=2, by="method").set_index("method")
     assert np.isnan(table.qwk["dhs"])
     assert "no calibration item has a score" in table.reason["dhs"]

@@ -1,6 +1,7 @@
 """RULERS, its ablations and baselines end to end, on a grader whose answers are known."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import rubricnb as rb
 from rubricnb.data.rubrics import bundled_rubrics
 from rubricnb.judging.contract import Reply
 from rubricnb.rulers import SimulatedGrader, gate_threshold, grade, load_bundle, score
+from rubricnb.rulers.bundle import PLACEBOS
 from rubricnb.rulers.methods import METHODS
 
 ITEMS = rb.load("minibench", n_items=45)  # three prompts, 15 texts, three criteria
@@ -215,6 +217,14 @@ def test_the_rubric_is_shown_in_the_order_and_wording_of_the_bundle():
         assert BUNDLE.in_variant("paraphrased").traits[0].levels[0][1] in paraphrased
     turned = asked_by("dhs", bundle=BUNDLE.in_variant("criteria-reversed"))[0]
     assert turned.index("[clarity]") < turned.index("[accuracy]")
+
+
+def test_a_placebo_changes_the_writing_of_the_levels_and_no_word():
+    for method in METHODS:
+        bundles = [BUNDLE, *(BUNDLE.in_variant(name) for name in PLACEBOS)]
+        prompts = [asked_by(method, bundle=b)[0].replace(b.lock, "") for b in bundles]
+        assert len(set(prompts)) == len({b.lock for b in bundles}) == 8
+        assert len({re.sub(r"[\s.]", "", prompt) for prompt in prompts}) == 1
 
 
 def test_a_design_shows_the_levels_in_each_of_its_orders():

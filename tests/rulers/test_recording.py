@@ -36,6 +36,11 @@ def test_what_is_recorded_comes_back_without_any_text(clone):
         ("rulers", "paraphrased", "whole"): 15,
         ("dhs", "standard", "sentences"): 30 + 150,
     }
+    parts = [recorded_grades("simulated:grader", "minibench", d) for d in ("single", "balanced")]
+    assert [len(part.scores) for part in parts] == [90, 150]
+    assert [len(frame) for frame in found] == [
+        sum(map(len, frames)) for frames in zip(*parts, strict=True)
+    ]
     assert set(found.scores.source) == {"recorded"}
     assert "text" not in found.evidence
     clusters = found.scores.groupby("text_id").cluster_id.first()

@@ -226,6 +226,17 @@ def relative_spread(judge: str, dataset: str) -> float:
     return float(spread[dataset] / spread["ASAP 2.0"])
 
 
+def datasets_calibrated_on_200_texts(judge: str, dataset: str) -> int:
+    """Count the datasets of Table 5 whose calibration has 200 texts.
+
+    Examples
+    --------
+    >>> datasets_calibrated_on_200_texts("", "")
+    3
+    """
+    return int((published("rulers_datasets")["calibration_size"] == 200).sum())
+
+
 def methods_with_every_feature(judge: str, dataset: str) -> int:
     """Count the methods of Table 2 that have all its features.
 
