@@ -63,6 +63,7 @@ _PUBLIC = {
         "ordering_rank",
         "variance_components",
         "criterion_order",
+        "counting_along",
         "rank_reversal",
         "reversal_controls",
         "reversal_effect",

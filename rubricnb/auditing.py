@@ -1,8 +1,9 @@
 """One page about one judge: what moves its scores that should not, and what to do about it.
 
-Four questions, each against the re-ask and the placebo: does it matter where an option stands, what
-the scores are called, which reference is shown, in which order criteria are asked? The questions
-and their tests are fixed before looking; the p-values of a page are one family.
+Four questions: does it matter where an option stands, what the scores are called, which reference
+is shown, in which order criteria are asked? Each has an effect with an interval and a test, and
+says how many scores change, beside those that change under meaning-free edits and when asked again.
+Questions and tests are fixed before looking; the p-values of a page are one family.
 """
 
 from __future__ import annotations
@@ -24,23 +25,25 @@ from rubricnb.frames import Items, Requests
 from rubricnb.judging.contract import Judge
 from rubricnb.judging.cost import estimate
 from rubricnb.judging.plan import plan, plan_criteria
+from rubricnb.judging.prices import Budget
 from rubricnb.judging.registry import open_judge
 from rubricnb.judging.run import run
 from rubricnb.judging.store import Store
-from rubricnb.pages import condition_names
-from rubricnb.permutation import balanced, descending, fixed, placebo
+from rubricnb.pages import condition_names, truth_of
+from rubricnb.permutation import balanced, code, decode, descending, fixed, placebo
 from rubricnb.statistics import criterion_order, position_bias, score_tendency, stability
-from rubricnb.statistics._inference import mean_t, t_quantile
+from rubricnb.statistics._inference import cluster_mean, t_quantile
 from rubricnb.statistics._reads import Value
+from rubricnb.statistics.equivalence import MARGINS as _MARGINS
 from rubricnb.statistics.equivalence import equivalence
 from rubricnb.statistics.families import benjamini_hochberg
 from rubricnb.statistics.stability import BASELINE
 
 ALPHA = 0.05
-MARGINS = {"share": 0.02, "points": 0.1, "following": 0.05}
+MARGINS = {"share": _MARGINS["share"], "points": _MARGINS["delta_pos"], "following": 0.05}
 """Effects that are called nothing: in shares of reads, in score points, in points per point."""
 
-FOUND, ABSENT, UNCLEAR = "found", "not found", "cannot say"
+FOUND, SMALL, ABSENT, UNCLEAR = "found", "negligible", "not found", "cannot say"
 Findings = list[dict[str, Any]]
 
 
@@ -53,6 +56,9 @@ def audit(
     temperature: float = 0.0,
     seed: int = 0,
     store: Store | str | Path | None = None,
+    max_calls: int | None = None,
+    max_cost: float | None = None,
+    price: tuple[float, float, float] | None = None,
 ) -> pd.DataFrame:
     """Audit a judge: ask it the same items in many ways, and say what moves its scores.
 
@@ -62,22 +68,32 @@ def audit(
         From `open_judge`, or a spec.
     items
         What it judges, from `load`. Several criteria per text allow the question about their order;
-        graded answers (``reference_1`` …) the one about references.
+        graded answers (``reference_1`` …) or a full-mark one (``reference``) that about references.
     path
         Where to write the page, one HTML file that needs nothing else; default: no page.
     readout, temperature, seed
         As in `plan`.
     store
         As in `run`: an audit that was stopped goes on where it was.
+    max_calls, max_cost, price
+        As in `run`, for all questions together.
 
     Returns
     -------
     DataFrame
         One row per question: ``section``, ``question``, ``effect`` with a 95 % cluster interval
-        ``low, high`` in ``unit``, ``placebo`` (what meaning-free edits do), ``p``, ``p_adjusted``
-        (Benjamini–Hochberg over the rows), ``p_equivalent`` (TOST against `MARGINS`),
-        ``verdict``: ``found`` (p_adjusted < 0.05), ``not found`` (p_equivalent < 0.05) or
-        ``cannot say``; ``sentence``, ``advice`` and ``reason``.
+        ``low, high`` in ``unit`` (of several places the most extreme, with an interval that holds
+        for all of them); ``placebo``, what meaning-free edits do (of criteria: what chance does);
+        ``flips``, the share of scores that change, ``flips_placebo`` under such edits and
+        ``flips_reask`` when asked again; ``p``, ``p_adjusted`` (Benjamini–Hochberg over the rows),
+        ``p_equivalent`` (TOST against `MARGINS`), ``verdict``: ``found`` (p_adjusted < 0.05),
+        ``not found`` (p_equivalent < 0.05), ``negligible`` (both: there, and too small to matter)
+        or ``cannot say``; ``sentence``, ``advice`` and ``reason``.
+
+    Raises
+    ------
+    RunInterrupted
+        At a limit or on Ctrl-C, before anything is written; says how to go on.
 
     Examples
     --------
@@ -90,8 +106,10 @@ def audit(
     """
     opened = open_judge(judge) if isinstance(judge, str) else judge
     try:
+        budget = Budget(None, max_calls, max_cost)
+        budget.turn_to(opened, price)
         asked = audit_requests(items, readout=readout, temperature=temperature, seed=seed)
-        answers = [run(requests, opened, store) for requests in asked]
+        answers = [run(requests, opened, store, budget=budget) for requests in asked]
     finally:
         if isinstance(judge, str):
             opened.close()
@@ -110,7 +128,7 @@ def audit_requests(
     --------
     >>> import rubricnb as rb
     >>> [len(requests) for requests in audit_requests(rb.load("minibench", n_items=15))]
-    [324, 30]
+    [336, 55]
     """
     levels = items.rubrics.loc[items.rubrics["rubric_id"].isin(items["rubric_id"]), "score"]
     n = int(levels.max())
@@ -122,18 +140,24 @@ def audit_requests(
         plan(items, one, labels=["letter", "roman"], reference="none", **how),
     ]
     if graded := _graded(items, n):
-        parts.append(plan(items, one, reference=list(graded), **how))
+        parts.append(plan(items, one, reference=graded, **how))
     elif "reference" in items:
         parts.append(plan(items, one, reference="auto", **how))
     asked = [pd.concat(parts, ignore_index=True)]
     criteria = items.groupby("text_id", observed=True).size().unique()
     if len(criteria) == 1 and criteria[0] > 1:
-        design = balanced(int(criteria[0]))
-        asked.append(plan_criteria(items, design, n_options=n, **how))
+        k = int(criteria[0])
+        designs = [fixed(k, 2), placebo(k, 3), balanced(k)]
+        asked.append(plan_criteria(items, designs, n_options=n, **how))
     return asked
 
 
-def audit_cost(judge: Judge | str, items: Items, readout: str = "auto") -> pd.DataFrame:
+def audit_cost(
+    judge: Judge | str,
+    items: Items,
+    readout: str = "auto",
+    price: tuple[float, float, float] | None = None,
+) -> pd.DataFrame:
     """Estimate what an audit would cost, as `estimate`, before anything is sent.
 
     Examples
@@ -141,10 +165,10 @@ def audit_cost(judge: Judge | str, items: Items, readout: str = "auto") -> pd.Da
     >>> import rubricnb as rb
     >>> cost = audit_cost("openai:gpt-4.1", rb.load("minibench", n_items=15))
     >>> int(cost.requests.sum())
-    354
+    391
     """
     asked = audit_requests(items, readout=readout)
-    return pd.concat([estimate(requests, judge) for requests in asked], ignore_index=True)
+    return pd.concat([estimate(requests, judge, price) for requests in asked], ignore_index=True)
 
 
 def findings(judgments: pd.DataFrame, criteria: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -160,22 +184,17 @@ def findings(judgments: pd.DataFrame, criteria: pd.DataFrame | None = None) -> p
     DataFrame
         As `audit` returns.
     """
-    value: Value = "expected_score" if "expected_score" in judgments and (
-        judgments["expected_score"].notna().any()) else "score"  # fmt: skip
+    value = _value(judgments)
     rows = [*_order(judgments, value), *_labels(judgments, value), *_reference(judgments, value)]
     if criteria is not None:
         rows += _criteria(criteria, value)
     table = pd.DataFrame(rows)
     table["p_adjusted"] = benjamini_hochberg(table["p"])
-    table["verdict"] = np.select(
-        [table["p_adjusted"] < ALPHA, table["p_equivalent"] < ALPHA], [FOUND, ABSENT], UNCLEAR
-    )
+    there, small = table["p_adjusted"] < ALPHA, table["p_equivalent"] < ALPHA
+    table["verdict"] = np.select([there & small, there, small], [SMALL, FOUND, ABSENT], UNCLEAR)
     table["sentence"] = [_sentence(row) for row in table.to_dict("records")]
-    table["advice"] = [
-        _ADVICE[r.section][r.verdict == FOUND] if r.verdict != UNCLEAR else _MORE
-        for r in table.itertuples()
-    ]
-    return table
+    table["advice"] = [_advice(row) for row in table.to_dict("records")]
+    return table.drop(columns="claim")
 
 
 def page(judge: Judge, items: Items, table: pd.DataFrame, answers: list[pd.DataFrame]) -> str:
@@ -199,6 +218,9 @@ def page(judge: Judge, items: Items, table: pd.DataFrame, answers: list[pd.DataF
     template = environment.from_string(
         (files("rubricnb") / "auditing.jinja").read_text(encoding="utf-8")
     )
+    figures: dict[str, list[tuple[str, str]]] = {}
+    for section, image, description in _figures(items, table, answers):
+        figures.setdefault(section, []).append((image, description))
     both = pd.concat([a[["status", "dataset"]].astype(str) for a in answers])
     return template.render(
         judge=judge,
@@ -213,10 +235,15 @@ def page(judge: Judge, items: Items, table: pd.DataFrame, answers: list[pd.DataF
         date=datetime.now(UTC).date().isoformat(),
         version=rubricnb.__version__,
         rows=table.to_dict("records"),
-        sections=[s for s in _ADVICE if s in set(table["section"])],
+        sections=[s for s in _TITLES if s in set(table["section"])],
         titles=_TITLES,
-        figures=dict(_figures(items, table, answers)),
+        figures=figures,
+        margins=MARGINS,
+        expected=_value(answers[0]) == "expected_score",
         number=_number,
+        percent=_percent,
+        size=_size,
+        p_value=_p,
     )
 
 
@@ -227,11 +254,16 @@ _TITLES = {
     "criteria": "In which order criteria are asked",
 }
 _MORE = "Judge more texts before relying on either answer; until then, keep this fixed."
-_ADVICE = {  # section → advice if nothing was found, and if something was
+_ADVICE = {  # section, or question → advice if nothing was found, and if something was
     "order": (
         "One order of the options will do for mean scores; keep it the same everywhere.",
         "Ask in balanced orders and average (rubricnb.balanced); never compare systems that were "
         "graded under different orders.",
+    ),
+    "position": (
+        "No place among the options has to be avoided.",
+        "Ask in balanced orders and average (rubricnb.balanced): every option stands equally often "
+        "at every place.",
     ),
     "labels": (
         "Choose one kind of label and keep it.",
@@ -241,11 +273,22 @@ _ADVICE = {  # section → advice if nothing was found, and if something was
         "A reference of a wrong score does little harm here; keep the same one for all.",
         "Show a full-mark reference or none, the same kind to all; never one of a middling score.",
     ),
+    "full-mark reference": (
+        "With or without a full-mark reference, the mean score is the same.",
+        "Show it to all texts or to none. A shift can be a lesson as well as a bias: compare the "
+        "agreement with people with it and without.",
+    ),
     "criteria": (
         "Several criteria may share a call; keep their order.",
         "Ask for each criterion in a call of its own, or rotate the criteria and average.",
     ),
 }
+
+
+def _value(judgments: pd.DataFrame) -> Value:
+    """Expected scores where probabilities were read."""
+    read = "expected_score" in judgments and judgments["expected_score"].notna().any()
+    return "expected_score" if read else "score"
 
 
 def _order(judgments: pd.DataFrame, value: Value) -> Findings:
@@ -254,102 +297,171 @@ def _order(judgments: pd.DataFrame, value: Value) -> Findings:
     n = int(found["n_options"])
     shares = np.array([found.get(f"share_{p}", np.nan) for p in range(1, n + 1)], dtype=float)
     most = int(np.nanargmax(np.abs(shares - 1 / n))) + 1 if np.isfinite(shares).any() else 1
-    row = _row("order", f"position {most}", "share of reads above 1/n", found["n_clusters"])
+    share = shares[most - 1]
+    likes = "avoids" if share < 1 / n else "likes"
+    row = _row("order", f"position {most}", "percentage points", found["n_clusters"],
+               f"The judge {likes} what stands at position {most}")  # fmt: skip
+    ends = np.array([found.get(f"share_{most}_{end}", np.nan) for end in ("low", "high")])
+    # The largest of n: an interval for all of them at once. An end may be cut off at 0 or 1.
+    half = np.abs(ends - share).max() * _wider(found["n_clusters"], n)
     row |= {
-        "effect": shares[most - 1] - 1 / n,
-        "low": found.get(f"share_{most}_low", np.nan) - 1 / n,
-        "high": found.get(f"share_{most}_high", np.nan) - 1 / n,
+        "effect": 100 * (share - 1 / n),
+        "low": 100 * (np.maximum(share - half, 0.0) - 1 / n),
+        "high": 100 * (np.minimum(share + half, 1.0) - 1 / n),
         "p": found.get("p_within", np.nan),
         "p_equivalent": found.get("p_equivalent", np.nan),
-        "reason": found["reason"],
+        "reason": _plainly(found["reason"], "chi2", "log preference"),
     }
-    return [row, *_shift(judgments, "order", "descending", {"design": "descending"}, value)]
+    moved = (judgments["design"] == "balanced") & (judgments["ordering"] != _plain(n))
+    return [
+        row | _flips(judgments, moved),
+        *_shift(judgments, "order", "descending", {"design": "descending"}, value,
+                "Showing the options in descending order moves the scores"),
+    ]  # fmt: skip
 
 
 def _labels(judgments: pd.DataFrame, value: Value) -> Findings:
     return [
-        *_shift(judgments, "labels", "letters", {"labels": "letter"}, value),
-        *_shift(judgments, "labels", "Roman numerals", {"labels": "roman"}, value),
+        row
+        for name, labels in (("letters", "letter"), ("Roman numerals", "roman"))
+        for row in _shift(
+            judgments,
+            "labels",
+            name,
+            {"labels": labels},
+            value,
+            f"Calling the scores by {name} moves them",
+        )
     ]
 
 
 def _reference(judgments: pd.DataFrame, value: Value) -> Findings:
     shown = sorted(k for k in judgments["reference_score"].astype(str).unique() if k.isdigit())
-    if len(shown) < 2:
-        changed = {"reference_score": "auto"}
-        return _shift(judgments, "reference", "full-mark reference", changed, value)
-    low, high = shown[0], shown[-1]
+    best = str(judgments["n_options"].max())
+    full = {"reference_score": best if best in shown else "auto"}
+    rows = _shift(judgments, "reference", "full-mark reference", full, value,
+                  "A full-mark reference moves the scores")  # fmt: skip
+    graded = [k for k in shown if k != best]
+    graded = graded if len(graded) > 1 else shown
+    if len(graded) < 2:
+        return rows
+    low, high = graded[0], graded[-1]
     own = judgments[judgments["reference_score"].isin([low, high])]
-    moved = stability(own, {"reference_score": low}, value=value).iloc[0]
+    moved, flips = (stability(own, {"reference_score": low}, value=v).iloc[0]
+                    for v in (value, "score"))  # fmt: skip
     steps = int(high) - int(low)
     row = _row("reference", f"reference {high} against {low}", "points per point",
-               moved["n_clusters"])  # fmt: skip
+               moved["n_clusters"], "The scores follow the score of the reference")  # fmt: skip
     row |= {
         "effect": moved["shift"] / steps,
         "low": moved["shift_low"] / steps,
         "high": moved["shift_high"] / steps,
         "p": moved["shift_p"],
-        "reason": moved["reason"].replace("no placebo reads to compare with", "").strip("; "),
+        "reason": _plainly(moved["reason"], "no placebo reads", "expected scores never tie"),
     }
-    return [_tested(row, MARGINS["following"])]
+    row |= _flips(judgments, judgments["reference_score"] == high) | {"flips": flips["flip_rate"]}
+    return [*rows, _tested(row, MARGINS["following"])]
 
 
 def _criteria(criteria: pd.DataFrame, value: Value) -> Findings:
-    last = int(criteria["criterion_position"].max())
     rows = []
-    for found in criterion_order(criteria, value=value).to_dict("records"):
-        own = criteria[criteria["criterion"] == found["criterion"]]
-        place = own["criterion_position"].map({1: "first", last: "last"})
-        wide = own.pivot_table(
-            value, ["cluster_id", "item_id"], place, observed=True, aggfunc="mean"
-        ).dropna()
-        row = _row("criteria", str(found["criterion"]), "score points, asked first minus last",
-                   found["n_clusters"])  # fmt: skip
-        if {"first", "last"} <= set(wide):
-            gap = (wide["first"] - wide["last"]).to_numpy(np.float64)
-            cluster = pd.factorize(wide.index.get_level_values("cluster_id"))[0]
-            row["low"], row["high"], _, _ = mean_t(gap, cluster)
-            row["effect"] = float(gap.mean()) if len(gap) else np.nan
+    rotated = criteria[criteria["design"] == "balanced"]
+    for found in criterion_order(rotated, value=value).to_dict("records"):
+        name = str(found["criterion"])
+        row = _row("criteria", name, "score points", found["n_clusters"],
+                   f"The place of {name} among the criteria moves its scores")  # fmt: skip
+        row |= _largest_gap(rotated[rotated["criterion"] == name], value)
         row |= {
             "p": found["p_within"],
             "p_equivalent": found["p_equivalent"],
             "placebo": found["delta_pos_null"],
             "reason": found["reason"],
         }
-        rows.append(row)
+        own = criteria[criteria["criterion"] == name]
+        usual = _plain(len(decode(str(own["criterion_ordering"].iloc[0]))))
+        moved = (own["design"] == "balanced") & (own["criterion_ordering"] != usual)
+        rows.append(row | _flips(own, moved))
     return rows
 
 
+def _largest_gap(judgments: pd.DataFrame, value: Value) -> dict[str, float]:
+    """Mean score at a criterion's best place minus that at its worst: ΔPos, with an interval."""
+    by_place = judgments.pivot_table(
+        value, ["cluster_id", "item_id"], "criterion_position", observed=True, aggfunc="mean"
+    ).dropna()
+    if by_place.empty or by_place.shape[1] < 2:
+        return {}
+    cells = by_place.to_numpy(np.float64)
+    means = cells.mean(axis=0)
+    gap = cells[:, means.argmax()] - cells[:, means.argmin()]
+    cluster = pd.factorize(by_place.index.get_level_values("cluster_id"))[0]
+    effect, error, n_clusters = cluster_mean(gap, cluster)
+    places = cells.shape[1]
+    half = error * t_quantile(n_clusters) * _wider(n_clusters, places * (places - 1) // 2)
+    return {"effect": effect, "low": effect - half, "high": effect + half}
+
+
 def _shift(
-    judgments: pd.DataFrame, section: str, question: str, changed: dict[str, str], value: Value
+    judgments: pd.DataFrame,
+    section: str,
+    question: str,
+    changed: dict[str, str],
+    value: Value,
+    claim: str,
 ) -> Findings:
     """How far one changed column moves the scores, beyond the placebo."""
     wanted = {**BASELINE, **changed}
     shown = (judgments[list(wanted)].astype(str) == pd.Series(wanted)).all(axis=1)
     if not shown.any():
         return []
-    controls = (judgments["design"].isin(["fixed", "placebo"]) & (
-        judgments["labels"] == "numeric") & (judgments["reference_score"] == "none"))  # fmt: skip
-    moved = stability(judgments[shown | controls], value=value)
-    moved = moved[(moved[list(wanted)].astype(str) == pd.Series(wanted)).all(axis=1)].iloc[0]
-    row = _row(section, question, "score points", moved["n_clusters"])
+    moved = _against_plain(judgments, shown, value)
+    row = _row(section, question, "score points", moved["n_clusters"], claim)
     row |= {
         "effect": moved["shift_excess"],
         "low": moved["shift_excess_low"],
         "high": moved["shift_excess_high"],
         "p": moved["shift_excess_p"],
         "placebo": moved["shift_placebo"],
-        "reason": moved["reason"]
-        .replace("expected scores never tie: no flip rate", "")
-        .strip("; "),
+        "reason": _plainly(moved["reason"], "expected scores never tie"),
     }
-    return [_tested(row, MARGINS["points"])]
+    return [_tested(row | _flips(judgments, shown), MARGINS["points"])]
 
 
-def _row(section: str, question: str, unit: str, n_clusters: float) -> dict[str, Any]:
-    empty = dict.fromkeys(("effect", "low", "high", "placebo", "p", "p_equivalent"), np.nan)
-    return {"section": section, "question": question, "unit": unit, "reason": ""} | empty | {
-        "n_clusters": int(n_clusters)}  # fmt: skip
+def _against_plain(judgments: pd.DataFrame, shown: pd.Series, value: Value) -> pd.Series:
+    """Compare reads of one condition with the plain prompt's, its placebo and its re-ask."""
+    controls = (judgments["design"].isin(["fixed", "placebo"]) & (
+        judgments["labels"] == "numeric") & (judgments["reference_score"] == "none"))  # fmt: skip
+    moved = stability(judgments[shown | controls], value=value)
+    return moved[moved["design"] != "placebo"].iloc[0]
+
+
+def _flips(judgments: pd.DataFrame, shown: pd.Series) -> dict[str, float]:
+    """Share of scores that these reads change, that edits change, that asking again changes."""
+    found = _against_plain(judgments, shown, "score")
+    return {f"flips{end}": float(found[f"flip_rate{end}"]) for end in ("", "_placebo", "_reask")}
+
+
+def _plain(n: int) -> str:
+    """Code of the order 1, 2, …, n."""
+    return code(np.arange(1, n + 1))[0]
+
+
+def _wider(n_clusters: float, m: int) -> float:
+    """How many times wider an interval is that holds for m estimates at once (Bonferroni)."""
+    n = int(n_clusters)
+    return t_quantile(n, 1 - ALPHA / m) / t_quantile(n)
+
+
+def _plainly(reason: str, *known: str) -> str:
+    """Leave out of a reason what is no matter of the row: parts that begin so."""
+    return "; ".join(part for part in reason.split("; ") if not part.startswith(known))
+
+
+def _row(section: str, question: str, unit: str, n_clusters: float, claim: str) -> dict[str, Any]:
+    unknown = ("effect", "low", "high", "placebo", "flips", "flips_placebo", "flips_reask", "p",
+               "p_equivalent")  # fmt: skip
+    return {"section": section, "question": question, "unit": unit, "reason": "", "claim": claim,
+            "n_clusters": int(n_clusters)} | dict.fromkeys(unknown, np.nan)  # fmt: skip
 
 
 def _tested(row: dict[str, Any], margin: float) -> dict[str, Any]:
@@ -362,44 +474,78 @@ def _tested(row: dict[str, Any], margin: float) -> dict[str, Any]:
 
 
 def _sentence(row: dict[str, Any]) -> str:
-    share = row["unit"].startswith("share")
-    scale, unit = (100, "percentage points") if share else (1, row["unit"])
-    size = f"{_number(scale * row['effect'])} {unit}"
-    if np.isfinite(row["low"]):
-        size += f" [{_number(scale * row['low'])}, {_number(scale * row['high'])}]"
-    claim = {
-        "order": "Showing the options in descending order moves the scores",
-        "labels": f"Calling the scores by {row['question']} moves them",
-        "reference": f"The reference moves the scores ({row['question']})",
-        "criteria": f"The place of {row['question']} among the criteria moves its scores",
-    }[row["section"]]
-    if share:
-        claim = f"The judge likes or avoids what stands at {row['question']}"
+    claim, size, changed = row["claim"], _size(row), _changed(row)
     if row["verdict"] == FOUND:
-        return f"{claim}: {size}."
-    if row["verdict"] == ABSENT:
-        return f"Not found: “{claim}”. The effect is {size}, too small to matter."
-    why = row["reason"] or "the interval allows for nothing and for an effect that matters"
-    return f"Cannot say: “{claim}”. Measured: {size}; {why}."
+        said = f"{claim}: {size}."
+    elif row["verdict"] == SMALL:
+        said = f"{claim}, but too little to matter: {size}."
+    elif row["verdict"] == ABSENT:
+        said = f"Not found: “{claim}”. The effect is {size}, too small to matter."
+    else:
+        said = f"Cannot say: “{claim}”. Measured: {size}; {row['reason'] or _doubt(row)}."
+    return f"{said} {changed}".strip()
 
 
-def _graded(items: Items, n: int) -> tuple[int, int] | None:
-    """Two scores for which every item has a reference answer, away from the ends if possible."""
+def _doubt(row: dict[str, Any]) -> str:
+    """Say why an effect that was measured is neither found nor ruled out."""
+    if row["low"] > 0 or row["high"] < 0:
+        return (
+            "the interval leaves out zero, but the p-value, adjusted for all questions of "
+            f"this page, is {_p(row['p_adjusted'])}"
+        )
+    return "the interval allows for nothing and for an effect that matters"
+
+
+def _size(row: dict[str, Any]) -> str:
+    """An effect with its unit and interval."""
+    interval = (
+        f" [{_number(row['low'])}, {_number(row['high'])}]" if np.isfinite(row["low"]) else ""
+    )
+    return f"{_number(row['effect'])} {row['unit']}{interval}"
+
+
+def _changed(row: dict[str, Any]) -> str:
+    """Say how many scores change, beside both controls; nothing if that is not known."""
+    if np.isnan(row["flips"]):
+        return ""
+    controls = [
+        f"{_percent(row[name])} {words}"
+        for name, words in (("flips_placebo", "under edits that mean nothing"),
+                            ("flips_reask", "when asked again"))
+        if np.isfinite(row[name])
+    ]  # fmt: skip
+    beside = f", against {' and '.join(controls)}" if controls else ""
+    return f"{_percent(row['flips'])} of the scores change{beside}."
+
+
+def _advice(row: dict[str, Any]) -> str:
+    if row["verdict"] == UNCLEAR:
+        return _MORE
+    section, question = row["section"], row["question"]
+    if section == "order" and question != "descending":
+        section = "position"
+    elif section == "reference" and question in _ADVICE:
+        section = question
+    return _ADVICE[section][row["verdict"] == FOUND]
+
+
+def _graded(items: Items, n: int) -> list[int]:
+    """Scores for which every item has a reference: two, away from the ends if possible, and n."""
     there = [
         k for k in range(1, n + 1)
         if f"reference_{k}" in items and items[f"reference_{k}"].notna().all()
     ]  # fmt: skip
     inner = [k for k in there if 1 < k < n]
-    chosen = inner if len(inner) > 1 else there
-    return (chosen[0], chosen[-1]) if len(chosen) > 1 else None
+    two = inner if len(inner) > 1 else there
+    return sorted({*two[:1], *two[-1:], *there[-1:]} if len(two) > 1 else there)
 
 
 def _reask(judge: Judge, judgments: pd.DataFrame) -> str:
     found = stability(judgments, value="score").iloc[0]
-    again = f"changes {100 * found['flip_rate_reask']:.0f} % of its scores when asked again"
+    again = f"changes {_percent(found['flip_rate_reask'])} of its scores when asked again"
     if judge.deterministic and (judgments["temperature"] == 0).all():
         again = "repeats itself when asked the same prompt again (it is asked once)"
-    edited = f"{100 * found['flip_rate_placebo']:.0f} % of its scores under edits that mean nothing"
+    edited = f"{_percent(found['flip_rate_placebo'])} of its scores under edits that mean nothing"
     return f"{again}, and changes {edited}"
 
 
@@ -409,34 +555,58 @@ def _number(value: float) -> str:
     return f"{value:+.2f}".replace("-", "−")
 
 
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if np.isfinite(share) else "–"
+
+
+def _p(value: float) -> str:
+    if np.isnan(value):
+        return "–"
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
 def _figures(
     items: Items, table: pd.DataFrame, answers: list[pd.DataFrame]
-) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield, for each section, an image as a data address and its description."""
+) -> Iterator[tuple[str, str, str]]:
+    """Yield a section, an image as a data address and its description, one figure at a time."""
     from rubricnb import plots
 
+    rotated = answers[0][answers[0]["design"] == "balanced"]
+    rotated = position_bias(rotated, value=_value(answers[0]))
+    ax = plots.position_selection(rotated)
+    shares = _listed(
+        "Share of reads by the position chosen, from the top:", rotated.iloc[0], "share"
+    )
+    yield "order", _image(ax.figure, 3.4), shares
     for section, part in table.groupby("section", sort=False):
-        drawn = part[part["unit"] != "share of reads above 1/n"]
-        drawn = drawn.rename(columns={"effect": "estimate"})
-        if section == "order":
-            rotated = answers[0][answers[0]["design"] == "balanced"]
-            shares = position_bias(rotated, value="score").assign(value="share of reads")
-            ax = plots.position_selection(rotated)
-            alt = "Share of reads by the position of the chosen option: " + ", ".join(
-                f"{p}: {100 * shares[f'share_{p}'].iloc[0]:.0f} %"
-                for p in range(1, int(shares["n_options"].iloc[0]) + 1)
-            )
-        else:
-            ax = plots.forest(drawn, label="question", series="unit", reference=0)
-            ax.set(xlabel=str(drawn["unit"].iloc[0]))
-            alt = "Effects with intervals: " + "; ".join(
-                f"{r.question}: {_number(r.estimate)}" for r in drawn.itertuples()
-            )
-        yield str(section), (_image(ax.figure, 3.4 if section == "order" else 2.6), alt)
+        drawn = part[(section != "order") | (part["question"] == "descending")]
+        units = " or ".join(drawn["unit"].unique())
+        ax = plots.forest(
+            drawn.rename(columns={"effect": "estimate"}), label="question", series="unit",
+            reference=0,
+        )  # fmt: skip
+        ax.set(xlabel=units)
+        effects = "; ".join(f"{r.question}: {_number(r.effect)}" for r in drawn.itertuples())
+        alt = f"Effects with intervals, in {units}: {effects}"
+        yield str(section), _image(ax.figure, 1.3 + 0.45 * len(drawn)), alt
     tendency = score_tendency(answers[0][answers[0]["design"] != "balanced"], items)
     tendency["condition"] = condition_names(tendency)
-    ax = plots.score_tendency(tendency)
-    yield "tendency", (_image(ax.figure, 4.2), "Per cent of each score under every condition")
+    people = truth_of(items)
+    ax = plots.score_tendency(tendency, people=people)
+    given = [_listed(row["condition"], row, "share") for _, row in tendency.iterrows()]
+    if "human_1" in tendency:
+        given.insert(0, _listed(people, tendency.iloc[0], "human"))
+    yield (
+        "tendency",
+        _image(ax.figure, 4.2),
+        f"Share of each score, from the lowest: {'; '.join(given)}",
+    )
+
+
+def _listed(name: str, row: pd.Series, stem: str) -> str:
+    """Write the shares of a row of `score_tendency` as text."""
+    shares = row.filter(regex=rf"^{stem}_\d+$")
+    return f"{name} {', '.join(map(_percent, shares))}"
 
 
 def _image(figure: Any, height: float) -> str:

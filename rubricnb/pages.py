@@ -97,6 +97,33 @@ def estimate(
     return f"{shown} {why}" if shown else why
 
 
+def unbiased_v(table: pd.DataFrame, digits: str = ".2f") -> list[str]:
+    """Write the root of V²_U with its interval, for every row of what `position_bias` returns.
+
+    Parameters
+    ----------
+    table
+        ``v2_unbiased``, ``v2_unbiased_low``, ``v2_unbiased_high`` and, for what is NaN, ``reason``.
+    digits
+        Format of the three numbers.
+
+    Returns
+    -------
+    list of str
+        As `estimate` writes it. The roots are taken last; that of a negative square is 0.
+
+    Examples
+    --------
+    >>> row = {"v2_unbiased": 0.04, "v2_unbiased_low": -0.01, "v2_unbiased_high": 0.09}
+    >>> unbiased_v(pd.DataFrame([row]))
+    ['0.20 [0.00, 0.30]']
+    """
+    names = [f"v2_unbiased{end}" for end in ("", "_low", "_high")]
+    roots = table[names].clip(lower=0) ** 0.5
+    rows = roots.assign(reason=table.get("reason", "")).iterrows()
+    return [estimate(row, "v2_unbiased", digits) for _, row in rows]
+
+
 def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame:
     """Lay out verdicts as the table "paper says / we find".
 
@@ -187,6 +214,31 @@ def replicated(table: pd.DataFrame) -> pd.DataFrame:
     return shown.drop(columns=[name for name, alone in idle.items() if alone])
 
 
+def truth_of(items: pd.DataFrame) -> str:
+    """Name what items are compared with, for the head of a row or a legend.
+
+    Parameters
+    ----------
+    items
+        From `rubricnb.load`.
+
+    Returns
+    -------
+    str
+        ``designed`` (minibench: nobody rated), ``people``, ``gold`` (scores of a stronger judge) or
+        ``nothing``.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> truth_of(rb.load("minibench"))
+    'designed'
+    """
+    if items["dataset"].astype(str).str.startswith("minibench").all():
+        return "designed"
+    return next((name for column, name in _TRUTHS.items() if column in items), "nothing")
+
+
 def explorable(name: str, data: dict[str, Any], fallback: str) -> Any:
     """Put a small experiment on the page, with the data it needs.
 
@@ -218,6 +270,7 @@ def explorable(name: str, data: dict[str, Any], fallback: str) -> Any:
     )
 
 
+_TRUTHS = {"human": "people", "gold": "gold"}
 _CHANGES = ("design", "labels", "reference_score", "exemplar", "layout")
 _ORDERS = {"shuffled": "random order"}
 _LABELS = {"letter": "letters", "roman": "Roman numerals"}

@@ -11,8 +11,9 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, t
 
 import rubricnb as rb
 from rubricnb.auditing import audit_cost, audit_requests, findings
@@ -30,7 +31,7 @@ SEEDS = 12
 PLANTED = {
     "first-biased": {"position 1", "descending"},  # what stands first pulls a direction with it
     "letter-strict": {"letters"},
-    "reference-pulled": {"reference 4 against 2"},
+    "reference-pulled": {"reference 4 against 2", "full-mark reference"},
     "criterion-biased": {"accuracy", "helpfulness", "clarity"},
     "unbiased": set(),
 }
@@ -102,8 +103,9 @@ def test_the_page_is_whole_and_loads_nothing(items, tmp_path, capsys):
     read = Tags(text)
     assert all(address.startswith("data:image/png;base64,") for address in read.loads)
     assert not re.search(r"@import|url\(|<script|http", text)
-    assert read.tags.count("img") == 5
+    assert read.tags.count("img") == 6
     assert all(read.alts)
+    assert read.alts[-1].startswith("Share of each score, from the lowest: designed 20 %, 20 %")
     plain = re.sub(r"<[^>]+>", " ", text)
     assert "What should change in what you do" in plain
     for sentence in table.sentence:
@@ -111,6 +113,9 @@ def test_the_page_is_whole_and_loads_nothing(items, tmp_path, capsys):
     first, second = plain.index("What should change"), plain.index("Where an option stands", 2)
     assert first < second  # the verdicts stand on top
     assert table[table.verdict == "found"].question.tolist().count("letters") == 1
+    assert "Effects are those of expected scores" in plain
+    rb.audit("simulated:letter-strict", items, path, readout="score", store=":memory:")
+    assert "Effects are those of expected scores" not in path.read_text("utf-8")
 
 
 def test_texts_of_judge_and_data_are_escaped(items, tmp_path, capsys):
@@ -178,7 +183,7 @@ def test_from_nothing_to_a_page_about_an_endpoint(tmp_path):
     calls = int(re.match(r"([\d,]+) calls", done.stdout)[1].replace(",", ""))
     assert len(received) == calls
     page = re.sub(r"<[^>]+>", " ", (tmp_path / "audit.html").read_text("utf-8"))
-    planted = "The judge likes or avoids what stands at position 1: +80.00 percentage points"
+    planted = "The judge likes what stands at position 1: +80.00 percentage points"
     assert planted in done.stdout
     assert planted in page
 
@@ -189,8 +194,84 @@ def test_what_cannot_be_said_says_why(items, tmp_path, capsys):
     assert (table.verdict == "cannot say").all()
     assert table.sentence.str.startswith("Cannot say").all()
     assert table.reason.str.contains("cluster").any()
-    assert "nan" not in re.sub(r"base64,[^\"]+", "", (tmp_path / "a.html").read_text()).split(
-        "<tbody>")[1].split("</tbody>")[0]  # fmt: skip
+    page = re.sub(r"base64,[^\"]+", "", (tmp_path / "a.html").read_text("utf-8"))
+    assert not re.search(r"\bnan\b", page)
+
+
+def test_every_question_stands_beside_the_placebo_and_the_re_ask(items):
+    """Scores that change, for each kind of question; a loop is the oracle of two of them."""
+    parts = audit_requests(items, readout="score", temperature=1.0)
+    answers = [rb.simulate(part, items, "unbiased") for part in parts]
+    table = findings(*answers).set_index("question")
+    assert {"order", "labels", "reference", "criteria"} == set(table.section)
+    assert table[["flips", "flips_placebo", "flips_reask"]].notna().all().all()
+    wide = answers[0].pivot(
+        index="item_id", columns=["design", "labels", "reference_score", "ordering_index"],
+        values="score",
+    ).astype("Int64")  # fmt: skip
+    one, two = (wide["fixed", "numeric", "none", k] for k in (1, 2))
+    letters = wide["fixed", "letter", "none", 1]
+    assert table.flips_reask["letters"] == pytest.approx((one != two).mean())
+    assert table.flips["letters"] == pytest.approx(
+        ((letters != one).mean() + (letters != two).mean()) / 2
+    )
+    own = answers[1][answers[1].criterion == "clarity"]
+    wide = own.pivot(index="item_id", columns=["design", "ordering_index"], values="score")
+    base = [wide["fixed", k].astype(int) for k in (1, 2)]
+    edited = [wide["placebo", k].astype(int) for k in (1, 2, 3)]
+    turned = [wide["balanced", k].astype(int) for k in (2, 3, 4, 5, 6)]
+    assert table.flips_reask["clarity"] == pytest.approx((base[0] != base[1]).mean())
+    for name, others in (("flips_placebo", edited), ("flips", turned)):
+        rates = [(a != b).mean() for a in others for b in base]
+        assert table[name]["clarity"] == pytest.approx(np.mean(rates))
+    row = table.loc["letters"]
+    assert f"{100 * row.flips:.0f} % of the scores change, against" in row.sentence
+    assert row.sentence.endswith(f"and {100 * row.flips_reask:.0f} % when asked again.")
+
+
+def test_a_criterion_is_measured_by_what_is_tested(items):
+    """Its effect is the gap between places that the test, the control and the margin are about."""
+    middle = replace(open_profile("unbiased"), criterion_position=(0.0, 0.4, 0.0))
+    answers = [rb.simulate(part, items, middle) for part in audit_requests(items)]
+    table = findings(*answers).set_index("question")
+    rotated = answers[1][answers[1].design == "balanced"]
+    for row in rb.criterion_order(rotated, value="expected_score").itertuples():
+        found = table.loc[row.criterion]
+        assert found.effect == pytest.approx(row.delta_pos)
+        assert (found.p, found.placebo) == (row.p_within, row.delta_pos_null)
+        assert found.low < found.effect < found.high
+
+
+def test_the_interval_of_the_most_extreme_position_holds_for_all(items):
+    answers = [rb.simulate(part, items, "first-biased") for part in audit_requests(items)]
+    row = findings(*answers).set_index("question").loc["position 1"]
+    single = rb.position_bias(
+        answers[0][answers[0].design == "balanced"], value="expected_score"
+    ).iloc[0]
+    n = int(single.n_clusters)
+    wider = t.isf(0.005, n - 1) / t.isf(0.025, n - 1)
+    half = (single.share_1_high - single.share_1_low) / 2
+    assert row.effect == pytest.approx(100 * (single.share_1 - 0.2))
+    assert row.high - row.effect == pytest.approx(100 * wider * half)
+    assert row.sentence.startswith("The judge likes what stands at position 1: +")
+
+
+def test_a_sentence_gives_no_reason_that_is_no_matter_of_it(items):
+    few = items[items.cluster_id.isin(items.cluster_id.unique()[:3])].reset_index(drop=True)
+    answers = [rb.simulate(part, few, "unbiased") for part in audit_requests(few)]
+    table = findings(*answers)
+    assert (table.verdict == "cannot say").any()
+    assert not table.sentence.str.contains("chi2|never tie|no placebo").any()
+
+
+def test_an_effect_that_is_there_and_too_small_to_matter_is_called_negligible(items):
+    faint = replace(open_profile("unbiased"), label_shift=(("letter", -0.03),), wording_noise=0.0)
+    answers = [rb.simulate(part, items, faint) for part in audit_requests(items)]
+    row = findings(*answers).set_index("question").loc["letters"]
+    assert row.p_adjusted < 0.05
+    assert row.verdict == "negligible"
+    assert "but too little to matter" in row.sentence
+    assert row.advice == "Choose one kind of label and keep it."
 
 
 def test_without_graded_answers_the_full_mark_is_asked_about(items):
@@ -217,3 +298,20 @@ def test_the_command_writes_the_page(tmp_path):
     priced = CliRunner().invoke(app, ["audit", "--judge", "openai:gpt-4.1", "--cost"])
     assert "US dollars" in priced.output
     assert CliRunner().invoke(app, ["audit", "--judge", "opnai:x"]).exit_code == 1
+
+
+def test_a_doubt_does_not_deny_its_own_interval(items):
+    """Some intervals leave out zero, and yet p is not small beside the page's other questions."""
+    doubts = []
+    for seed in range(12):
+        answers = [rb.simulate(part, items, "unbiased", seed) for part in audit_requests(items)]
+        table = findings(*answers)
+        doubts.append(table[(table.verdict == "cannot say") & (table.reason == "")])
+    table = pd.concat(doubts)
+    outside = (table.low > 0) | (table.high < 0)
+    assert outside.any()
+    assert outside.sum() < len(table)
+    assert (
+        table.sentence.str.contains("the interval leaves out zero, but the p-value") == outside
+    ).all()
+    assert (table.sentence.str.contains("allows for nothing") == ~outside).all()
