@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import jupytext
 import nbformat
+import pandas as pd
 import papermill
 import pytest
 
+import rubricnb as rb
 from rubricnb import book
 
 ROOT = book.find_root()
@@ -63,3 +66,22 @@ def test_runs_with_small_parameters(stem):
         if output.get("name") == "stderr"
     ]
     assert printed == []
+
+
+def test_the_cost_of_a_judge_has_a_dash_where_it_is_not_known():
+    """Chapter 04's own cells, for a hosted judge without a list price."""
+    items = rb.load("minibench", n_items=5)
+    requests = rb.plan(items, rb.balanced(5), readout="feedback")
+    shown = {}
+    scope = {"rb": rb, "pd": pd, "items": items, "requests": requests,
+             "judge": "openai:m@https://example.org/v1",
+             "glue": lambda name, value, display: shown.update({name: value})}  # fmt: skip
+    chapter = jupytext.read(ROOT / "notebooks" / "04_judges_and_prompts.md")
+    cells = [c.source for c in chapter.cells if c.cell_type == "code" and "cost" in c.source]
+    start = next(k for k, source in enumerate(cells) if source.startswith("cost = "))
+    for source in cells[start : start + 2]:
+        exec(source, scope)
+    table = shown["tab-cost"]
+    assert table.loc[["hours", "US dollars"]].iloc[:, 0].tolist() == ["–", "–"]
+    assert table.loc["US dollars"].iloc[1] != "–"
+    assert not table.isin(["nan"]).any(axis=None)

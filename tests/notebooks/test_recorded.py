@@ -1,0 +1,53 @@
+"""RULERS' chapters about a real judge: from its recorded gradings alone, to the verdicts."""
+
+import re
+
+import pytest
+
+from rubricnb import book
+
+ROOT = book.find_root()
+SMALL = {"n_draws": 3}  # calibration draws; the rest is what was recorded of the embedded judge
+RECORDED = {
+    "15_locking_rubrics": (
+        {"n_items": 30, "n_variants": 30, "n_again": 15, "methods_again": "rulers dhs"},
+        r"rubrics that all texts together are judged by [^|]*\| = 1 \| 1 \| replicates",
+    ),
+    "16_evidence": (
+        {"n_units": 30, "live_judge": "simulated:grader"},
+        r"share of quotes that are verified [^|]*\| = 1 ± 0.02 \| 0\.\d+ \[[^]]*\] \| does not replicate",
+    ),
+    "17_calibration": (
+        {"methods": "rulers dhs mts autoscore"},
+        r"smallest lead of RULERS [^|]*as in the paper \| ≥ 0 \| -?0(\.\d+)? \[[^]]*\] \| cannot say",
+    ),
+    "18_rubric_sensitivity": (
+        {"n_items": 30, "n_reasked": 15, "n_ordered": 15},
+        r"that change when the levels are reversed [^|]*\| ≤ 0.05 \| 0\.\d+ \[[^]]*\] \| cannot say",
+    ),
+}
+
+
+def written(executed):
+    """The outputs of a notebook as text, cells of tables apart by a bar; what was an error."""
+    text, errors = [], []
+    for cell in executed.cells:
+        for output in cell.get("outputs", []):
+            if output.get("name") == "stderr":
+                errors.append(output.text)
+            for kind, data in output.get("data", {}).items():
+                if kind.endswith(("text/html", "text/markdown")):
+                    parted = re.sub(r"</t[dh]>\s*<t[dh]", " | <", "".join(data))
+                    text.append(" ".join(re.sub("<[^>]*>", " ", parted).split()))
+    return "\n".join(text), errors
+
+
+@pytest.mark.parametrize("stem", RECORDED)
+def test_a_recorded_judge_has_its_numbers_and_its_verdicts(stem):
+    values, verdict = RECORDED[stem]
+    done = book.execute(stem, {"judge": "embedded", **SMALL, **values}, root=ROOT, cell_seconds=300)
+    text, errors = written(done)
+    assert errors == []
+    # Had a text been asked, it would say "recorded and live".
+    assert "Numbers on this page: recorded, judge smollm2-135m-instruct-embedded, minibench" in text
+    assert re.search(verdict, text)
