@@ -106,7 +106,9 @@
 
     function draw() {
       const cell = bySize[size.value() - 1];
-      drawn = cell[Math.floor(Math.random() * cell.length)];
+      again.disabled = cell.length === 1;
+      const others = cell.length === 1 ? cell : cell.filter((d) => d !== drawn);
+      drawn = others[Math.floor(Math.random() * others.length)];
       const every = bySize.flat().map((d) => d.r);
       const x = scale(1, count, 60, 610);
       const y = scale(Math.min(...every), Math.max(...every), 215, 20);

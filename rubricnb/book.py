@@ -39,6 +39,8 @@ from rubricnb.slides import slides
 
 WORKERS = 2  # notebooks executed at a time
 CELL_SECONDS = 900  # a cell of the book that runs longer than this hangs
+_START_SECONDS = 300  # a kernel that has not started by then hangs; a busy machine needs a minute
+_STARTS = 3  # of a kernel: its ports are chosen first and taken later, by then perhaps by others
 _PEAK = "peak"  # file of a notebook's working folder: the kernel's memory
 _NOTEBOOK = re.compile(r"^notebooks/(\w+)$")
 # What the staged tree holds beside the executed notebooks: the pages and what they link to.
@@ -297,14 +299,17 @@ def execute(
     start = time.perf_counter()
     with _scratch(root) as folder:
         try:
-            executed = papermill.execute_notebook(
-                notebook,
-                target,
-                parameters=_from_here(values),
-                kernel_name="python3",
-                progress_bar=False,
-                cwd=folder,
-                execution_timeout=cell_seconds,
+            executed = _started(
+                lambda: papermill.execute_notebook(
+                    notebook,
+                    target,
+                    parameters=_from_here(values),
+                    kernel_name="python3",
+                    progress_bar=False,
+                    cwd=folder,
+                    start_timeout=_START_SECONDS,
+                    execution_timeout=cell_seconds,
+                )
             )
         except papermill.PapermillExecutionError as error:
             raise BookError(f"notebook {stem} failed\n{_plain(str(error))}") from None
@@ -553,6 +558,8 @@ def _scratch(root: Path) -> Iterator[Path]:
         wanted = {
             "IPYTHONDIR": str(profile.parent),
             "MATPLOTLIBRC": str(root / "matplotlibrc"),
+            # Figures as vectors, whatever backend the user's own scripts draw with.
+            "MPLBACKEND": "module://matplotlib_inline.backend_inline",
             "PYDEVD_DISABLE_FILE_VALIDATION": "1",
             # As many notebooks run as there are cores: threads of their own only wait for theirs.
             "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
@@ -570,6 +577,17 @@ def _scratch(root: Path) -> Iterator[Path]:
                     del os.environ[key]
                 else:
                     os.environ[key] = value
+
+
+def _started(run: Callable[[], Any]) -> Any:
+    """Run a notebook; again if its kernel has died before it could execute anything."""
+    for _ in range(_STARTS - 1):
+        try:
+            return run()
+        except RuntimeError as problem:
+            if "died before replying" not in str(problem):
+                raise
+    return run()
 
 
 def _execute_all(

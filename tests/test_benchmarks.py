@@ -10,9 +10,9 @@ from benchmarks import timed
 
 
 def test_times_are_medians():
-    naps = iter([0, 0.06, 0.0, 0.03])  # the first turn warms up
+    naps = iter([0, 3, 0, 0.2])  # the first turn warms up
     (spent,) = timed(lambda: time.sleep(next(naps)), repeats=3)
-    assert 0.03 <= spent.wall < 0.06
+    assert 0.2 <= spent.wall < 1  # their mean is more than one
 
 
 def test_what_is_measured_is_kept_when_a_later_benchmark_fails(tmp_path, monkeypatch):

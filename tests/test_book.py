@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import socket
 import subprocess
 import sys
 
@@ -103,6 +104,28 @@ def test_parameters_cell_that_breaks_the_contract_is_named(small, line, message)
     change(small, "n_items: int = 3  # how many items", line)
     with pytest.raises(ValueError, match=message):
         book.parameters("05_doubling", small)
+
+
+def test_a_kernel_whose_port_another_process_has_taken_is_started_again(small, monkeypatch):
+    from jupyter_client.connect import LocalPortCache
+
+    free = LocalPortCache.find_available_port
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = [other.getsockname()[1]]
+        monkeypatch.setattr(
+            LocalPortCache,
+            "find_available_port",
+            lambda cache, ip: taken.pop() if taken else free(cache, ip),
+        )
+        assert printed(book.execute("05", root=small)) == ["6"]
+    assert not taken
+
+
+def test_figures_are_vectors_whatever_backend_the_user_has_set(small, monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    change(small, "print(n_items * 2)", "import matplotlib.pyplot as plt\nplt.plot([1, 2]);")
+    outputs = [o for cell in book.execute("05", root=small).cells for o in cell.get("outputs", [])]
+    assert ["image/svg+xml" in output.get("data", {}) for output in outputs] == [True]
 
 
 def test_two_parameters_cells_are_an_error(small):

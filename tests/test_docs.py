@@ -343,7 +343,7 @@ def test_the_slurm_job_keeps_every_reply_however_its_studies_end(tmp_path):
         if seconds:
             journal = (local / "replies.sqlite-wal").read_bytes()
             running.terminate()
-        assert running.wait(timeout=30) == status
+        assert running.wait(timeout=300) == status
         # Queued again on this machine, the next job finds what an earlier one has left.
         (local / "replies.sqlite-wal").write_bytes(journal)
     assert (tmp_path / "stored").read_text() == "1000"
@@ -352,7 +352,7 @@ def test_the_slurm_job_keeps_every_reply_however_its_studies_end(tmp_path):
     ]
 
 
-def wait_for(condition, seconds=30):
+def wait_for(condition, seconds=300):
     for _ in range(10 * seconds):
         if condition():
             return

@@ -127,6 +127,20 @@ def test_correlation_shown_is_the_one_of_the_data(open_page):
     assert "ways to choose 3 of 10" in said
 
 
+def test_a_new_draw_is_another_one_and_only_offered_where_there_is_one(open_page):
+    _, box = open_page("07_how_many_orderings")
+    button = box.get_by_role("button")
+    for _ in range(60):  # one in ten were the same before, with one ordering
+        before = shown(box)
+        button.click()
+        assert shown(box) != before
+    slider = box.locator("input[type=range]")
+    slider.fill(slider.get_attribute("max"))
+    assert button.is_disabled()
+    slider.fill("1")
+    assert button.is_enabled()
+
+
 def test_cost_shown_is_the_one_of_the_ordering(open_page):
     page, box = open_page("12_bias_cost")
     tables = page.evaluate(

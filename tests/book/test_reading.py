@@ -91,8 +91,7 @@ def test_code_and_solutions_unfold(readers, chapter):
         )
         assert not body.is_visible()
         solution.query_selector("button.toggle-button, summary").click()
-        page.wait_for_timeout(400)
-        assert body.is_visible()
+        body.wait_for_element_state("visible")
 
 
 @pytest.mark.parametrize("source", ["file", "server"])
@@ -100,9 +99,7 @@ def test_search_finds_pages(readers, server, source):
     root = server if source == "server" else HTML.as_uri()
     reader = readers["desktop", "light"]
     page = reader.open(f"{root}/search.html?q=record")
-    page.wait_for_selector("#search-results li a", timeout=20_000)
-    links = page.eval_on_selector_all("#search-results li a", "all => all.map(a => a.href)")
-    assert any("book/execution.html" in link for link in links)
+    page.wait_for_selector('#search-results li a[href*="book/execution.html"]')  # one by one
     assert reader.trouble == []
 
 
@@ -111,7 +108,7 @@ def test_search_box_answers_the_keyboard(readers):
     page.keyboard.press("Control+k")
     page.keyboard.type("record")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#search-results li a", timeout=20_000)
+    page.wait_for_selector("#search-results li a")
     assert "q=record" in page.url
 
 
