@@ -551,9 +551,8 @@ def _scratch(root: Path) -> Iterator[Path]:
             "{'bbox_inches': 'tight', 'metadata': {'Date': None, 'Creator': None}}\n"
             "c.HistoryManager.enabled = False\n"
             "c.IPKernelApp.log_level = 50\n"  # it warns of its unencrypted loopback port
-            "import atexit, resource\n"  # this file is executed in the kernel's process
-            f"atexit.register(lambda: open({str(Path(name) / _PEAK)!r}, 'w').write("
-            "str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)))\n"
+            # After every cell, not at the kernel's exit: a kernel that exits slowly is killed.
+            f"""c.InteractiveShellApp.exec_lines = [{_after_every_cell(Path(name) / _PEAK)!r}]\n"""
         )
         wanted = {
             "IPYTHONDIR": str(profile.parent),
@@ -577,6 +576,15 @@ def _scratch(root: Path) -> Iterator[Path]:
                     del os.environ[key]
                 else:
                     os.environ[key] = value
+
+
+def _after_every_cell(path: Path) -> str:
+    """What a kernel executes first, to keep the most memory that it has held in a file."""
+    peak = "str(__import__('resource').getrusage(0).ru_maxrss)"
+    return (
+        "get_ipython().events.register('post_run_cell', "
+        f"lambda _: __import__('pathlib').Path({str(path)!r}).write_text({peak}))"
+    )
 
 
 def _started(run: Callable[[], Any]) -> Any:
@@ -673,16 +681,13 @@ def _digest_sources(root: Path) -> bytes:
     return digest.digest()
 
 
-def _peak_mb(folder: Path) -> int | None:
-    """Most memory that the kernel has held; None where it had to be killed."""
-    path = folder / _PEAK
+def _peak_mb(folder: Path) -> int:
+    """Most memory that the kernel has held by the end of its last cell."""
     unit = 1e6 if sys.platform == "darwin" else 1e3  # bytes there, kilobytes elsewhere
-    return round(int(path.read_text()) / unit) if path.is_file() else None
+    return round(int((folder / _PEAK).read_text()) / unit)
 
 
-def _record(
-    stem: str, values: Mapping[str, Any], seconds: float, peak_mb: int | None
-) -> dict[str, Any]:
+def _record(stem: str, values: Mapping[str, Any], seconds: float, peak_mb: int) -> dict[str, Any]:
     """What the execution record and the line under a page's title say about a run."""
     return {
         "stem": stem,

@@ -121,6 +121,15 @@ def test_a_kernel_whose_port_another_process_has_taken_is_started_again(small, m
     assert not taken
 
 
+def test_memory_is_known_of_a_kernel_that_has_to_be_killed(small):
+    change(
+        small,
+        "print(n_items * 2)",
+        "bytearray(300_000_000)\nimport atexit, time\natexit.register(time.sleep, 60)",
+    )
+    assert 300 < book.execute("05", root=small).metadata["rubricnb"]["peak_mb"] < 1000
+
+
 def test_figures_are_vectors_whatever_backend_the_user_has_set(small, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "agg")
     change(small, "print(n_items * 2)", "import matplotlib.pyplot as plt\nplt.plot([1, 2]);")
