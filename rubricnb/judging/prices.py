@@ -58,8 +58,8 @@ def price_of(
     --------
     >>> price_of("openai:gpt-4.1-2025-04-14")
     (Price(input=2.0, cached=0.5, output=8.0), '')
-    >>> price_of("openai:my-model@https://example.org/v1")[1]
-    "not known for 'my-model' at example.org; pass price=(input, cached, output)"
+    >>> price_of("openai:my-model@https://example.org/v1")[1]  # doctest: +ELLIPSIS
+    "not known for 'my-model' at example.org; give `price`: ..."
     """
     if given is not None:
         return Price(*given), ""
@@ -69,7 +69,8 @@ def price_of(
     known = _listed() if host == "api.openai.com" else {}
     price = known.get(re.sub(r"-\d{4}-\d\d-\d\d$", "", model))
     where = "" if host == "api.openai.com" else f" at {host}"
-    reason = f"not known for {model!r}{where}; pass price=(input, cached, output)"
+    way_out = "give `price`: (input, cached, output), $ per million tokens"
+    reason = f"not known for {model!r}{where}; {way_out}"
     return (price, "") if price else (None, reason)
 
 

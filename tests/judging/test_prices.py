@@ -37,7 +37,7 @@ def test_a_price_is_listed_given_or_not_known():
     for spec in ("openai:gpt-99", "openai:gpt-4.1@https://example.org/v1"):
         price, reason = price_of(spec)
         assert price is None
-        assert "pass price=(input, cached, output)" in reason
+        assert "give `price`: (input, cached, output), $ per million tokens" in reason
         assert price_of(spec, (1, 2, 3)) == ((1, 2, 3), "")
 
 

@@ -217,7 +217,7 @@ def test_max_cost_stops_before_it_is_passed_and_the_next_run_goes_on(plan):
 
 def test_max_cost_for_a_judge_of_unknown_price_names_the_option_and_sends_nothing(plan):
     judge = Abroad()
-    with pytest.raises(ValueError, match=r"needs a price.*'m' at judge.*pass price=\("):
+    with pytest.raises(ValueError, match=r"needs a price.*'m' at judge.*give `price`"):
         rb.run(plan, judge, max_cost=5)
     assert not judge.asked
 
