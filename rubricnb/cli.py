@@ -194,7 +194,7 @@ def export_batch(
             with file.open("rb") as lines:
                 typer.echo(f"{file}: {sum(1 for _ in lines):,} requests")
         if not files:
-            typer.echo("nothing to ask: every answer is stored")
+            typer.echo("nothing to ask: every answer is stored, or on its way")
 
 
 @batch.command("import")

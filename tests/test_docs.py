@@ -136,7 +136,7 @@ def test_what_the_study_page_does_with_batches_runs(clone, hosted, monkeypatch):
         assert done.exit_code == 0, done.output
         if command[3:5] == ["batch", "export"]:
             before = len(received)
-            sent(clone / "batch.jsonl", url)
+            sent(clone / command[-1], url)
             assert len(received) > before
             before = len(received)
         assert len(received) == before  # only the batch itself asks

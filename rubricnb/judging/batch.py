@@ -33,6 +33,9 @@ def export_batch(
 ) -> list[Path]:
     """Write a plan's requests as batch files; what is recorded or stored is left out, as in `run`.
 
+    Until answers are imported, no run and no other export on this store asks what a file asks, as
+    long as the file exists.
+
     Parameters
     ----------
     requests
@@ -48,12 +51,14 @@ def export_batch(
     Returns
     -------
     list of Path
-        The files; none if everything is answered.
+        The files; none if everything is answered, or asked by another run or file.
 
     Raises
     ------
     ValueError
         The judge is no endpoint, or a request cannot be put into one call.
+    FileExistsError
+        A file of that name may be of a batch that is under way.
 
     Examples
     --------
@@ -70,19 +75,30 @@ def export_batch(
     """
     endpoint = _endpoint(judge)
     written: list[Path] = []
-    with ExitStack() as stack:
-        if not isinstance(store, Store):
-            store = stack.enter_context(Store(store))
-        count = size = 0
-        file: IO[bytes] | None = None
-        for request in _unanswered(_requests(requests, endpoint, recorded=False), store):
-            line = json.dumps(_line(endpoint, request)).encode() + b"\n"
-            if file is None or count == MAX_REQUESTS or size + len(line) > MAX_BYTES:
-                written.append(_numbered(Path(path), len(written) + 1))
-                file = stack.enter_context(written[-1].open("wb"))
-                count = size = 0
-            file.write(line)
-            count, size = count + 1, size + len(line)
+    others: list[str] = []
+    try:
+        with ExitStack() as stack:
+            if not isinstance(store, Store):
+                store = stack.enter_context(Store(store))
+            count = size = 0
+            file: IO[bytes] | None = None
+            for request in _unasked(_requests(requests, endpoint, recorded=False), store, others):
+                line = json.dumps(_line(endpoint, request)).encode() + b"\n"
+                if file is None or count == MAX_REQUESTS or size + len(line) > MAX_BYTES:
+                    name = _numbered(Path(path), len(written) + 1)
+                    file = stack.enter_context(_new(name))
+                    written.append(name)
+                    store.end_batch(name)  # an earlier one of this name was deleted
+                    count = size = 0
+                file.write(line)
+                store.hand_over(request.key, written[-1])
+                count, size = count + 1, size + len(line)
+            if others:
+                print(f"left out: {len(others):,} requests, asked by {store.holder(others[0])}")
+    except BaseException:
+        for name in written:
+            name.unlink()  # half a batch is none
+        raise
     return written
 
 
@@ -95,7 +111,7 @@ def import_batch(
     """Read the output and error files of a batch into the store; `run` then finds the answers.
 
     Files may be partial, come in any order and be read again. A failed request is kept as one and
-    asked by the next `run`.
+    asked by the next `run`, as is what an exported file asked and none of `paths` has.
 
     Parameters
     ----------
@@ -128,11 +144,14 @@ def import_batch(
     with ExitStack() as stack:
         if not isinstance(store, Store):
             store = stack.enter_context(Store(store))
+        batches = set(store.in_batches(list(lines)).values())
         seen: set[str] = set()
         for request in _requests(requests, endpoint):
             if request.key not in seen:
                 seen.add(request.key)
                 counts[_take(request, endpoint, lines.get(request.key), store)] += 1
+        for batch in batches:
+            store.end_batch(batch)
     return dict(counts)
 
 
@@ -200,14 +219,27 @@ def _requests(
         yield from rendered(part, judge)
 
 
-def _unanswered(requests: Iterable[Request], store: Store) -> Iterator[Request]:
-    """One request for every key without an answer."""
+def _unasked(requests: Iterable[Request], store: Store, others: list[str]) -> Iterator[Request]:
+    """One request for every key without an answer; keys that are being asked go to `others`."""
     seen: set[str] = set()
     for request in requests:
         if request.key not in seen:
             seen.add(request.key)
-            if not store.answered([request.key], retry_errors=float("inf")):
+            answered, mine = store.claim([request.key], retry_errors=float("inf"))
+            if mine:
                 yield request
+            elif not answered:
+                others.append(request.key)
+
+
+def _new(path: Path) -> IO[bytes]:
+    try:
+        return path.open("xb")
+    except FileExistsError:
+        raise FileExistsError(
+            f"{path} exists: its batch may be under way. Name another file, or delete it if it was "
+            "never sent"
+        ) from None
 
 
 def _line(judge: Any, request: Request) -> dict[str, Any]:

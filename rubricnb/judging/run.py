@@ -306,6 +306,7 @@ class _Asking:
         self.key_of: dict[int, str] = {}  # of what the judge is answering
         self.failed: set[int] = set()  # request_ids
         self.works = False  # whether the judge has answered anything
+        self.batched = ""  # what is left to batches
 
     def fill(self) -> None:
         """Get a stored reply for every request; what failed is asked once more."""
@@ -322,8 +323,8 @@ class _Asking:
             raise
         finally:
             self.store.release()
-        if self.budget.exhausted:
-            raise RunInterrupted(self._how_far(self.budget.exhausted))
+        if why := self.budget.exhausted or self.batched:
+            raise RunInterrupted(self._how_far(why))
 
     def vouch(self) -> None:
         """Tell a judge that would ask that it has answered such requests before."""
@@ -332,7 +333,8 @@ class _Asking:
 
     def unanswered(self, keys: Sequence[str]) -> set[str]:
         """Keys that will be asked."""
-        return set(keys) - self.store.answered(keys, self.since, self.retry_errors)
+        answered = self.store.answered(keys, self.since, self.retry_errors)
+        return set(keys) - answered - self.store.in_batches(keys).keys()
 
     def _ask_failed(self) -> None:
         """Ask the failed requests again, unless all have failed: then that would help nobody."""
@@ -366,7 +368,7 @@ class _Asking:
                 note = tokens.add(reply, self.budget)
                 for request in self.under_way.pop(key):
                     received(request, reply, note)
-            if not others or self.budget.exhausted:
+            if not others or self.budget.exhausted or self._all_batched(others):
                 return
             polls = polls + 1 if len(others) == waiting else 0
             if polls == _SILENT_POLLS:
@@ -439,6 +441,19 @@ class _Asking:
                 yield same[0]
             else:
                 others += same
+
+    def _all_batched(self, others: Sequence[Request]) -> bool:
+        """Whether nobody but batches asks what is left; they may take a day."""
+        keys = {request.key for request in others}
+        batched = self.store.in_batches(list(keys))
+        if len(batched) < len(keys):
+            return False
+        files = ", ".join(sorted(map(str, set(batched.values()))))
+        self.batched = (
+            f"{len(keys):,} requests are in {files}: import the answers of the batch first "
+            "('python -m rubricnb batch import'), or delete the file if it was never sent"
+        )
+        return True
 
     def _say_who_asks(self, others: Sequence[Request]) -> None:
         if who := self.store.holder(others[0].key):

@@ -25,6 +25,7 @@ from rubricnb.judging.contract import Reply
 VERSION = 1
 _LEASE = 600.0  # seconds without a sign of life, for owners on machines whose processes are unseen
 _RENEWAL = 60.0
+_BATCH = "batch file "  # owner of what a batch asks, before the file's path; no host has a space
 _BLOCK = 500  # keys in one query: old builds of SQLite allow 999 variables
 
 _SCHEMA = """
@@ -174,7 +175,7 @@ class Store:
         answered, mine
             The keys that need not be asked, and those leased until they are `put`. Any other is
             held by another living run: a process of this machine, however long it is silent, or one
-            elsewhere that gave a sign of life within ten minutes.
+            elsewhere that gave a sign of life within ten minutes; or by a batch whose file exists.
         """
         mine: set[str] = set()
         # Looked up and leased in one transaction: in between, another run could finish.
@@ -205,8 +206,37 @@ class Store:
             row = self._db.execute("SELECT owner FROM leases WHERE key = ?", (key,)).fetchone()
         if row is None:
             return ""
+        if row[0].startswith(_BATCH):
+            return str(row[0])
         host, pid, _ = row[0].rsplit(":", 2)
         return f"process {pid} on {host}"
+
+    def hand_over(self, key: str, file: Path) -> None:
+        """Lease a key to a batch file, until its answer is `put` or the file is gone."""
+        with self._explained():
+            self._db.execute(
+                "INSERT OR REPLACE INTO leases VALUES (?, ?, ?)",
+                (key, f"{_BATCH}{file.resolve()}", float("inf")),
+            )
+
+    def in_batches(self, keys: Sequence[str]) -> dict[str, Path]:
+        """Return those of `keys` whose answers a batch is to bring, each with the batch's file."""
+        found: dict[str, Path] = {}
+        alive = cache(_alive)
+        with self._explained():
+            for block in _blocks(keys):
+                rows = self._db.execute(
+                    f"SELECT key, owner FROM leases WHERE key IN ({_marks(block)})", block
+                )
+                for key, owner in rows:
+                    if owner.startswith(_BATCH) and alive(owner, True):
+                        found[key] = Path(owner.removeprefix(_BATCH))
+        return found
+
+    def end_batch(self, file: Path) -> None:
+        """Give back what a batch file was to answer and did not."""
+        with self._explained():
+            self._db.execute("DELETE FROM leases WHERE owner = ?", (f"{_BATCH}{file.resolve()}",))
 
     def release(self) -> None:
         """Give back every lease of this run."""
@@ -310,6 +340,8 @@ def _alive(owner: str, heard: bool) -> bool:
     >>> _alive("elsewhere:1:/x", True), _alive("elsewhere:1:/x", False)
     (True, False)
     """
+    if owner.startswith(_BATCH):
+        return Path(owner.removeprefix(_BATCH)).exists()
     host, pid, run = owner.rsplit(":", 2)
     if host != socket.gethostname():
         return heard

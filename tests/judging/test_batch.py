@@ -1,6 +1,7 @@
 """Batch files there and back, against a server that answers every line."""
 
 import json
+from pathlib import Path
 
 import pytest
 import yaml
@@ -11,6 +12,7 @@ import rubricnb as rb
 from rubricnb.cli import app
 from rubricnb.judging import batch
 from rubricnb.judging.results import record
+from rubricnb.judging.run import RunInterrupted
 from rubricnb.judging.store import Store
 
 LABEL = [(" 2", {" 2": 0.6, " 1": 0.2, " 3": 0.1, " 4": 0.05, " 5": 0.01})]
@@ -79,6 +81,60 @@ def test_partial_files_and_failed_lines_leave_the_rest_to_the_run(plan, tmp_path
         assert len(received) - before == 3
 
 
+def test_nobody_else_asks_what_a_batch_asks(plan, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+    good = completion("Fine. [RESULT] 2")
+    part = plan[plan["ordering_index"] <= 2]
+    with endpoint(lambda payload, headers: (200, good, {})) as (url, received):
+        spec = f"openai:m@{url}"
+        [file] = rb.export_batch(part, spec, tmp_path / "part.jsonl")
+        n = len(file.read_text().splitlines())
+        [other] = rb.export_batch(plan, spec, tmp_path / "rest.jsonl")
+        assert f"left out: {n} requests, asked by batch file {file}" in capsys.readouterr().out
+        rest = len(other.read_text().splitlines())
+        other.unlink()  # never sent: a run may ask it
+        received.clear()
+        judge = rb.open_judge(spec)
+        judge.host = "judge.example.org"  # so that the run says what leaves this machine
+        with pytest.raises(RunInterrupted, match=rf"^{n} requests are in {file}: import the answ"):
+            rb.run(plan, judge)
+        assert f"is sent the texts of {rest} requests" in capsys.readouterr().out
+        assert len(received) == rest
+        with pytest.raises(RunInterrupted):  # nor does it ask failed or stored ones again
+            rb.run(plan, spec)
+        assert len(received) == rest
+        output, _ = sent(file, url)
+        lines = output.read_bytes().splitlines(keepends=True)
+        output.write_bytes(b"".join(lines[3:]))  # three never came back
+        assert rb.import_batch(plan, spec, output)["answered"] == n - 3
+        received.clear()
+        assert (rb.run(plan, spec)["status"] == "ok").all()
+        assert len(received) == 3
+
+
+def test_a_batch_is_written_whole_and_over_no_other(plan, tmp_path, monkeypatch):
+    judge = rb.open_judge("openai:m@http://127.0.0.1:9/v1", server="vllm")
+    path = tmp_path / "b.jsonl"
+    [file] = rb.export_batch(plan[plan["ordering_index"] <= 2], judge, path)
+    before = file.read_bytes()
+    with pytest.raises(FileExistsError, match=r"b\.jsonl exists: its batch may be under way"):
+        rb.export_batch(plan, judge, path)
+    assert file.read_bytes() == before
+    monkeypatch.setattr(batch, "MAX_REQUESTS", 10)
+    (tmp_path / "c-2.jsonl").write_text("another's\n")
+    with pytest.raises(FileExistsError):
+        rb.export_batch(plan, judge, tmp_path / "c.jsonl")
+    assert sorted(p.name for p in tmp_path.glob("*.jsonl")) == ["b.jsonl", "c-2.jsonl"]
+    files = rb.export_batch(plan, judge, tmp_path / "d.jsonl")  # nobody holds c's requests
+    assert len(files[0].read_bytes().splitlines()) == 10
+    monkeypatch.setattr(batch, "MAX_REQUESTS", 1000)
+    for deleted in (path, *files):
+        deleted.unlink()
+    [file] = rb.export_batch(plan[plan["ordering_index"] > 4], judge, path)
+    again = rb.export_batch(plan[plan["ordering_index"] <= 2], judge, tmp_path / "e.jsonl")
+    assert b"".join(map(Path.read_bytes, again)) == before  # the old b's requests are not the new's
+
+
 def test_a_failed_line_replaces_no_answer_whatever_the_order_of_the_files(plan, tmp_path):
     good = completion("Fine. [RESULT] 2")
     with endpoint(lambda payload, headers: (200, good, {})) as (url, _):
@@ -140,6 +196,8 @@ def test_files_are_split_at_the_limits_of_the_api(plan, tmp_path, monkeypatch):
     sizes = [f.stat().st_size for f in files]
     lines = [line for f in files for line in f.read_text().splitlines()]
     assert len(lines) == 60
+    for file in files:
+        file.unlink()
     monkeypatch.setattr(batch, "MAX_REQUESTS", 50_000)
     monkeypatch.setattr(batch, "MAX_BYTES", max(sizes))
     files = rb.export_batch(plan, "openai:gpt-4.1", tmp_path / "c.jsonl")
@@ -225,4 +283,4 @@ def test_the_command_line_goes_there_and_back(tmp_path):
                 "50 answered\n"
             )
             again = run.invoke(app, ["batch", "export", "mine", str(tmp_path / "c.jsonl")])
-            assert again.output == "nothing to ask: every answer is stored\n"
+            assert again.output == "nothing to ask: every answer is stored, or on its way\n"
