@@ -18,6 +18,9 @@ override RUBRICNB_MIRROR := $(if $(findstring ://,$(RUBRICNB_MIRROR)),$(RUBRICNB
 export RUBRICNB_MIRROR
 endif
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# Kernels, servers and browsers can stall on a shared machine: what fails is run once more, and the
+# closing line counts it.
+ONCE_MORE = --reruns 1 --rerun-show-tracebacks
 
 .DEFAULT_GOAL = book
 .PHONY: book test test-book test-vllm bench env lint notebooks pdf student clean help
@@ -26,14 +29,14 @@ book: env  ## execute the notebooks that changed, build the book, print the path
 	$(PY) -m rubricnb book
 
 test: env  ## run the tests: package, doctests, every notebook with small parameters
-	$(PY) -m pytest -n 2 --dist worksteal
+	$(PY) -m pytest $(ONCE_MORE) -n 2 --dist worksteal
 
 test-book: book $(VENV)/browser  ## run the built book's notebooks again and read every page in Chromium
 	$(if $(wildcard notebooks/*.md),MATPLOTLIBRC=$(CURDIR)/matplotlibrc $(PY) -m pytest -n 2 --dist loadfile --nbval-lax --nbval-current-env _build/stage/notebooks)
-	CHROMIUM='$(CHROMIUM)' $(PY) -m pytest -n 2 tests/book
+	CHROMIUM='$(CHROMIUM)' $(PY) -m pytest $(ONCE_MORE) -n 2 tests/book
 
 test-vllm: $(VLLM)/installed  ## judge with vLLM on the processor, in an environment of its own (.venv-vllm)
-	HF_HUB_OFFLINE=1 $(VLLM_PY) -m pytest -rs tests/vllm
+	HF_HUB_OFFLINE=1 $(VLLM_PY) -m pytest $(ONCE_MORE) -rs tests/vllm
 
 bench: env $(SMOLLM2)  ## measure what the package promises about time and memory
 	$(PY) -m benchmarks
