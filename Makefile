@@ -21,6 +21,9 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Kernels, servers and browsers can stall on a shared machine: what fails is run once more, and the
 # closing line counts it.
 ONCE_MORE = --reruns 1 --rerun-show-tracebacks
+# A notebook cannot be run again from its middle: --last-failed starts its kernel anew.
+NBVAL = MATPLOTLIBRC=$(CURDIR)/matplotlibrc $(PY) -m pytest -n 2 --dist loadfile \
+  --nbval-lax --nbval-current-env _build/stage/notebooks
 
 .DEFAULT_GOAL = book
 .PHONY: book test test-book test-vllm bench env lint notebooks pdf student clean help
@@ -32,7 +35,7 @@ test: env  ## run the tests: package, doctests, every notebook with small parame
 	$(PY) -m pytest $(ONCE_MORE) -n 2 --dist worksteal
 
 test-book: book $(VENV)/browser  ## run the built book's notebooks again and read every page in Chromium
-	$(if $(wildcard notebooks/*.md),MATPLOTLIBRC=$(CURDIR)/matplotlibrc $(PY) -m pytest -n 2 --dist loadfile --nbval-lax --nbval-current-env _build/stage/notebooks)
+	$(if $(wildcard notebooks/*.md),$(NBVAL) || $(NBVAL) --last-failed)
 	CHROMIUM='$(CHROMIUM)' $(PY) -m pytest $(ONCE_MORE) -n 2 tests/book
 
 test-vllm: $(VLLM)/installed  ## judge with vLLM on the processor, in an environment of its own (.venv-vllm)
