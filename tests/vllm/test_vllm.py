@@ -25,7 +25,7 @@ from rubricnb.prompts import render
 LEVELS = {1: "Wrong.", 2: "Half right.", 3: "Right."}
 # On a processor one engine after the other must fit; a GPU is told how much of it to take.
 ENGINE = {"max_model_len": 4096} | (
-    {"gpu_memory_utilization": 0.4} if torch.cuda.is_available() else {}
+    {"gpu_memory_utilization": 0.25} if torch.cuda.is_available() else {}
 )
 
 
@@ -36,9 +36,16 @@ def judge(smollm2):
     judge.close()
 
 
+@pytest.fixture(scope="module")
+def exact(smollm2):
+    """In float32, for comparisons: how far bfloat16 moves a share depends on the processor."""
+    judge = rb.open_judge(f"vllm:{smollm2}", dtype="float32", **ENGINE)
+    yield judge
+    judge.close()
+
+
 @pytest.fixture
 def base_judge(gemma):
-    # In float32: bfloat16 moves the shares of its improbable labels by more than the tolerance.
     judge = rb.open_judge(f"vllm:{gemma}", dtype="float32", **ENGINE)
     yield judge
     judge.close()
@@ -129,7 +136,7 @@ def shares(probabilities):
     return np.array(probabilities) / sum(probabilities)
 
 
-def assert_alike(found, expected, tolerance=0.02):
+def assert_alike(found, expected, tolerance=0.002):
     """Judgments agree: each label's share, and the choice where it is clear."""
     assert np.abs(found - expected).max() <= tolerance
     assert sum(found) == pytest.approx(1)
@@ -152,31 +159,38 @@ def test_a_base_model_judges_plain_prompts_only(base_judge, gemma):
     ("prompt_format", "labels"),
     [("chat", "numeric"), ("chat", "roman"), ("plain", "numeric"), ("plain", "letter")],
 )
-def test_probabilities_are_those_of_a_plain_forward_pass(judge, forward, prompt_format, labels):
-    asked = minibench(judge, prompt_format=prompt_format, labels=labels)
-    replies = {r.request_id: r for r in judge.answer(asked)}
+def test_probabilities_are_those_of_a_plain_forward_pass(exact, forward, prompt_format, labels):
+    asked = minibench(exact, prompt_format=prompt_format, labels=labels)
+    replies = {r.request_id: r for r in exact.answer(asked)}
     for ask in asked:
         (found,) = replies[ask.request_id].probabilities
         expected = forward(ask)
-        assert np.abs(np.subtract(found, expected)).max() <= 0.02
-        assert_alike(shares(found), shares(expected), tolerance=0.03)  # bfloat16 against float32
+        assert np.abs(np.subtract(found, expected)).max() <= 0.002
+        assert_alike(shares(found), shares(expected))
 
 
-def test_probabilities_are_those_of_the_embedded_engine(judge, smollm2_gguf):
-    embedded = rb.open_judge(f"embedded:{smollm2_gguf}", threads=1, context=2048)
+def test_half_precision_moves_probabilities_little(judge, forward):
     asked = minibench(judge)
+    replies = {r.request_id: r for r in judge.answer(asked)}
+    moved = [np.subtract(replies[ask.request_id].probabilities[0], forward(ask)) for ask in asked]
+    assert 0 < np.abs(moved).mean() <= 0.02
+
+
+def test_probabilities_are_those_of_the_embedded_engine(exact, smollm2_gguf):
+    embedded = rb.open_judge(f"embedded:{smollm2_gguf}", threads=1, context=2048)
+    asked = minibench(exact)
     theirs = {r.request_id: r for r in embedded.answer(asked)}
     embedded.close()
-    for reply in judge.answer(asked):
+    for reply in exact.answer(asked):
         (expected,) = theirs[reply.request_id].probabilities
-        # llama.cpp rounds what goes into each product to 8 bits as well.
-        assert_alike(shares(reply.probabilities[0]), shares(expected), tolerance=0.05)
+        # llama.cpp rounds what goes into each product to 8 bits, in a way that the processor has.
+        assert_alike(shares(reply.probabilities[0]), shares(expected), tolerance=0.08)
 
 
-def test_ten_is_told_from_one_on_a_ten_point_scale(judge, forward):
+def test_ten_is_told_from_one_on_a_ten_point_scale(exact, forward):
     ask = request(tuple(range(1, 11)), "logprobs")
-    (reply,) = judge.answer([ask])
-    assert np.abs(np.subtract(reply.probabilities[0], forward(ask))).max() <= 0.02
+    (reply,) = exact.answer([ask])
+    assert np.abs(np.subtract(reply.probabilities[0], forward(ask))).max() <= 0.002
     assert 0 < reply.probabilities[0][9] < 1
 
 
@@ -294,13 +308,13 @@ def test_what_is_computed_beyond_the_limit_is_parts_of_blocks(
     assert computed <= at_most * needed
 
 
-def test_a_cache_too_small_for_two_prompts_slows_a_run_and_nothing_else(judge, smollm2):
-    small = {"max_model_len": 1024, "num_gpu_blocks_override": 72}
+def test_a_cache_too_small_for_two_prompts_slows_a_run_and_nothing_else(exact, smollm2):
+    small = {"max_model_len": 1024, "num_gpu_blocks_override": 72, "dtype": "float32"}
     tight = rb.open_judge(f"vllm:{smollm2}", **ENGINE | small)
-    asked = minibench(judge, n_items=6)
+    asked = minibench(exact, n_items=6)
     found = {r.request_id: r for r in tight.answer(asked)}
     tight.close()
-    for reply in judge.answer(asked):
+    for reply in exact.answer(asked):
         expected = shares(reply.probabilities[0])
         assert_alike(shares(found[reply.request_id].probabilities[0]), expected)
 
