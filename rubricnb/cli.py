@@ -310,9 +310,11 @@ def _parameters(arguments: list[str]) -> dict[str, Any]:
 
     >>> _parameters(["-p", "n_items", "4", "-p", "judge", "openai:gpt-4.1"])
     {'n_items': 4, 'judge': 'openai:gpt-4.1'}
+    >>> _parameters(["-p", "criterion", ""])
+    {'criterion': ''}
     """
     triples = [arguments[start : start + 3] for start in range(0, len(arguments), 3)]
     for triple in triples:
         if len(triple) < 3 or triple[0] not in ("-p", "--parameter"):
             raise ValueError(f"{' '.join(triple)!r}: parameters are given as -p NAME VALUE")
-    return {name: yaml.safe_load(value) for _, name, value in triples}
+    return {name: yaml.safe_load(value) if value else "" for _, name, value in triples}

@@ -1,0 +1,30 @@
+"""The chapters on scoring bias and RULERS, on the sets that people rated."""
+
+import pytest
+
+from rubricnb import book
+
+ROOT = book.find_root()
+ANYBODY = {"judge": "simulated:unbiased", "n_items": 20}
+FEW = {"n_items": 60, "n_draws": 3}
+
+
+@pytest.mark.parametrize(
+    ("stem", "values"),
+    [
+        ("13_score_ids_and_rubric_order", {"dataset": "hanna", "criterion": "empathy"} | ANYBODY),
+        ("14_reference_answers", {"dataset": "vicuna", "criterion": ""} | ANYBODY),
+        ("15_locking_rubrics", {"dataset": "hanna"} | FEW),  # 45 items again: half a text too many
+        ("16_evidence", {"dataset": "summeval", "n_items": 60, "live_judge": "simulated:grader"}),
+        ("17_calibration", {"dataset": "asap-2"} | FEW),
+        ("18_rubric_sensitivity", {"dataset": "asap-2"} | FEW),
+    ],
+)
+def test_a_chapter_runs_on_a_real_set(mirror, stem, values):
+    book.execute(stem, values, root=ROOT, cell_seconds=300)
+
+
+@pytest.mark.parametrize("stem", ["13_score_ids_and_rubric_order", "14_reference_answers"])
+def test_a_criterion_that_the_set_lacks_is_named_with_those_it_has(mirror, stem):
+    with pytest.raises(book.BookError, match="hanna has no criterion 'helpfulness', but relevance,"):
+        book.execute(stem, {"dataset": "hanna", "n_items": 20}, root=ROOT)
