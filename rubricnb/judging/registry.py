@@ -10,7 +10,7 @@ from rubricnb.judging.contract import Judge
 
 # engine → module and class, what stands behind the colon, and what it is for
 ENGINES = {
-    "embedded": ("judging.embedded:EmbeddedJudge", "[:PATH.gguf]", "llama.cpp; the default"),
+    "embedded": ("judging.embedded:EmbeddedJudge", "[:NAME|:PATH.gguf]", "llama.cpp; the default"),
     "openai": ("judging.openai:OpenAIJudge", ":MODEL[@BASE_URL]", "any OpenAI-compatible endpoint"),
     "ray": ("judging.ray:RayJudge", ":SPEC", "one of these on every GPU of a Ray cluster"),
     "vllm": ("judging.vllm:VLLMJudge", ":MODEL", "vLLM in this process: one GPU machine"),
@@ -25,7 +25,8 @@ def open_judge(spec: str, **options: Any) -> Judge:
     Parameters
     ----------
     spec
-        ``embedded``, ``embedded:PATH.gguf``, ``openai:MODEL``, ``openai:MODEL@BASE_URL``,
+        ``embedded``, ``embedded:NAME`` (weights that ``python -m rubricnb weights`` lists),
+        ``embedded:PATH.gguf``, ``openai:MODEL``, ``openai:MODEL@BASE_URL``,
         ``vllm:MODEL``, ``simulated:PROFILE``, ``simulated:grader`` (for `rubricnb.rulers`), or
         ``ray:`` and one of these.
     options
