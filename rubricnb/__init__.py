@@ -75,6 +75,12 @@ _PUBLIC = {
         "gold",
         "equivalence",
         "quadratic_weighted_kappa",
+        "mean_with_labels",
+        "systems_with_labels",
+        "labels_needed",
+        "alternative_annotator",
+        "judge_bias",
+        "system_agreement",
     ],
 }
 _MODULES = [

@@ -9,11 +9,13 @@ from rubricnb.statistics.equivalence import MARGINS, equivalence
 from rubricnb.statistics.families import benjamini_hochberg
 from rubricnb.statistics.floor import cramers_v_floor
 from rubricnb.statistics.kappa import quadratic_weighted_kappa
+from rubricnb.statistics.labels import labels_needed, mean_with_labels, systems_with_labels
 from rubricnb.statistics.missing import missing_reads
 from rubricnb.statistics.options import at_temperature, option_probabilities
 from rubricnb.statistics.position import cramers_v, position_bias, score_position
 from rubricnb.statistics.predecessor import predecessor_effects
 from rubricnb.statistics.ranking import rank_reversal, reversal_controls, reversal_effect
+from rubricnb.statistics.raters import alternative_annotator, judge_bias, system_agreement
 from rubricnb.statistics.stability import BASELINE, flip_contrast, stability
 from rubricnb.statistics.tendency import gold, reference_pull, score_tendency, tendency_shift
 from rubricnb.statistics.variation import (
@@ -27,6 +29,7 @@ __all__ = [
     "BASELINE",
     "MARGINS",
     "agreement",
+    "alternative_annotator",
     "at_temperature",
     "benjamini_hochberg",
     "bias_cost",
@@ -39,6 +42,9 @@ __all__ = [
     "equivalence",
     "flip_contrast",
     "gold",
+    "judge_bias",
+    "labels_needed",
+    "mean_with_labels",
     "missing_reads",
     "option_probabilities",
     "order_effect",
@@ -54,6 +60,8 @@ __all__ = [
     "score_tendency",
     "stability",
     "strategy_contrast",
+    "system_agreement",
+    "systems_with_labels",
     "tendency_shift",
     "variance_components",
     "within_item_sd",

@@ -1,0 +1,381 @@
+"""May a judge replace people? The alternative annotator test, bias, and the ranking of systems."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from rubricnb.statistics._inference import (
+    bootstrap_weights,
+    cluster_mean,
+    jackknife_t,
+    mean_t,
+    percentile_interval,
+)
+from rubricnb.statistics._reads import (
+    By,
+    FloatArray,
+    IntArray,
+    Reads,
+    Value,
+    by_cluster,
+    item_means,
+    read_groups,
+    require,
+)
+from rubricnb.statistics.agreement import column_of, human_of
+
+MIN_ITEMS = 30  # of an annotator, to be tested
+FALSE_DISCOVERIES = 0.05
+RESAMPLES = 2_000
+
+
+def alternative_annotator(
+    judgments: pd.DataFrame,
+    items: pd.DataFrame,
+    epsilon: float = 0.2,
+    by: By = None,
+    value: Value = "score",
+) -> pd.DataFrame:
+    """Test whether a judge agrees with the annotators at least as well as one of them does.
+
+    Each annotator is left out in turn: on every item, is the judge or the left-out annotator nearer
+    to the remaining ones? A tie counts for both.
+
+    Parameters
+    ----------
+    judgments
+        Judgments; an item's score is the mean of its parsed reads.
+    items
+        Items with ``human_ratings``: tuples in which an annotator keeps the place (NaN where one
+        did not rate).
+    epsilon
+        What the judge may be worse by, as a share of items, since it is cheaper: 0.2 beside
+        experts, 0.15 beside skilled annotators, 0.1 beside a crowd.
+    by
+        Columns to group by; by default judge, dataset, design and every condition column present.
+    value
+        ``score`` or ``expected_score``.
+
+    Returns
+    -------
+    DataFrame
+        One row a group: its columns, and
+
+        * ``n_items, n_clusters, n_annotators`` (tested: with 30 items or more);
+        * ``winning_rate``: share of the annotators for whom it is shown that the judge is worse by
+          less than epsilon (one-sided t-test over items, Benjamini–Yekutieli at 5 %); ``passes``:
+          whether that is half of them or more;
+        * ``winning_rate_clusters, passes_clusters``: the same with t-tests over clusters, which
+          hold when items share a text;
+        * ``advantage``: share of items on which the judge is as near as the annotator or nearer,
+          mean over annotators, ``advantage_low, _high``: 95 % cluster jackknife-t;
+        * ``reason``.
+
+    Raises
+    ------
+    ValueError
+        `items` lack ``human_ratings``, or `epsilon` is not in [0, 1).
+
+    Notes
+    -----
+    Calderon, Reichart & Dror (2025), arXiv:2501.10970. Nearness to several annotators is minus the
+    root of the mean squared difference.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(1, 6, 60)
+    >>> names = [f"t{i}" for i in range(60)]
+    >>> judgments = pd.DataFrame({
+    ...     "item_id": names, "cluster_id": names, "design": "fixed", "ordering_index": 1,
+    ...     "ordering": "1-2-3-4-5", "score": truth})
+    >>> ratings = truth[:, None] + rng.integers(-1, 2, (60, 3))
+    >>> items = pd.DataFrame({"item_id": names, "human_ratings": [tuple(r) for r in ratings]})
+    >>> alternative_annotator(judgments, items)[["n_annotators", "winning_rate", "passes"]]
+       n_annotators  winning_rate  passes
+    0             3           1.0    True
+    """
+    require(items, ["item_id", "human_ratings"], "items")
+    if not 0 <= epsilon < 1:
+        raise ValueError(f"epsilon is {epsilon}: give a share of items, from 0 to below 1")
+    return pd.DataFrame(
+        {**key, **_alternative(reads, _ratings(reads, items), epsilon)}
+        for key, reads in read_groups(judgments, by, value)
+    )
+
+
+def _ratings(reads: Reads, items: pd.DataFrame) -> FloatArray:
+    """Single ratings of the judged items, (items, annotators); NaN where there are none."""
+    listed = [
+        r if isinstance(r, tuple | list | np.ndarray) else ()
+        for r in column_of(reads, items, "human_ratings")
+    ]
+    out = np.full((len(listed), max(map(len, listed), default=0)), np.nan)
+    for i, ratings in enumerate(listed):
+        out[i, : len(ratings)] = ratings
+    return out
+
+
+def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str, Any]:
+    score = item_means(reads.value)
+    used = ~np.isnan(score) & ((~np.isnan(ratings)).sum(axis=1) >= 2)
+    score, ratings = score[used], ratings[used]
+    cluster = np.unique(reads.cluster[used], return_inverse=True)[1]
+    row: dict[str, Any] = {
+        "n_items": len(score), "n_clusters": len(np.unique(cluster)), "n_annotators": 0,
+        "winning_rate": np.nan, "passes": False, "winning_rate_clusters": np.nan,
+        "passes_clusters": False,
+        **dict.fromkeys(("advantage", "advantage_low", "advantage_high"), np.nan),
+    }  # fmt: skip
+    judge, annotator = _wins(score, ratings)
+    tested = (~np.isnan(judge)).sum(axis=0) >= MIN_ITEMS
+    row["n_annotators"] = int(tested.sum())
+    if not tested.any():
+        return row | {
+            "reason": f"no annotator has {MIN_ITEMS} items on which another one rated too"
+        }
+    lead = (annotator - judge)[:, tested]
+    for suffix, of in (("", np.arange(len(score))), ("_clusters", cluster)):
+        p = [_less(d[~np.isnan(d)], of[~np.isnan(d)], epsilon) for d in lead.T]
+        row[f"winning_rate{suffix}"] = float(_rejected(np.array(p)).mean())
+        row[f"passes{suffix}"] = bool(row[f"winning_rate{suffix}"] >= 0.5)
+    share, leave_out = _mean_over_annotators(judge[:, tested], cluster)
+    row["advantage"] = share
+    row["advantage_low"], row["advantage_high"], _, _ = jackknife_t(share, leave_out)
+    one = "one cluster: no test over clusters" if row["n_clusters"] < 2 else ""
+    return row | {"reason": one}
+
+
+def _wins(score: FloatArray, ratings: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Per item and left-out annotator, 1 where judge and where annotator is at least as near."""
+    judge, annotator = np.full(ratings.shape, np.nan), np.full(ratings.shape, np.nan)
+    for j in range(ratings.shape[1]):
+        others = np.delete(ratings, j, axis=1)
+        own = ~np.isnan(ratings[:, j]) & (~np.isnan(others)).any(axis=1)
+        far = [
+            np.nanmean((x[own, None] - others[own]) ** 2, axis=1) for x in (score, ratings[:, j])
+        ]
+        judge[own, j], annotator[own, j] = far[0] <= far[1], far[1] <= far[0]
+    return judge, annotator
+
+
+def _less(d: FloatArray, cluster: IntArray, epsilon: float) -> float:
+    """One-sided p of "the mean is epsilon or more", by t over clusters."""
+    mean, se, n = cluster_mean(d, cluster)
+    if n < 2:
+        return 1.0
+    if se == 0:
+        return 0.0 if mean < epsilon else 1.0
+    return float(stats.t.cdf((mean - epsilon) / se, n - 1))
+
+
+def _rejected(p: FloatArray) -> Any:
+    return stats.false_discovery_control(p, method="by") <= FALSE_DISCOVERIES
+
+
+def _mean_over_annotators(wins: FloatArray, cluster: IntArray) -> tuple[float, FloatArray]:
+    """Mean over annotators of their share, and that without each cluster."""
+    there = ~np.isnan(wins)
+    won = by_cluster(np.where(there, wins, 0.0), cluster)
+    asked = by_cluster(there.astype(np.float64), cluster)
+    left = asked.sum(axis=0) - asked
+    without = np.where(left > 0, (won.sum(axis=0) - won) / np.where(left > 0, left, 1.0), np.nan)
+    return float((won.sum(axis=0) / asked.sum(axis=0)).mean()), without.mean(axis=1)
+
+
+def judge_bias(
+    judgments: pd.DataFrame, items: pd.DataFrame, by: By = None, value: Value = "score"
+) -> pd.DataFrame:
+    """Measure how far a judge's scores lie above people's, and whether it stretches the scale.
+
+    Parameters
+    ----------
+    judgments
+        Judgments; an item's score is the mean of its parsed reads.
+    items
+        Items with ``human``.
+    by
+        Columns to group by, such as ``["judge", "criterion"]``; by default judge, dataset, design
+        and every condition column present.
+    value
+        ``score`` or ``expected_score``.
+
+    Returns
+    -------
+    DataFrame
+        One row a group: its columns, ``n_items, n_clusters``; ``bias, low, high, p`` (judge minus
+        people, in points; 95 % t over clusters); ``slope, slope_low, slope_high`` (of the judge's
+        score on the mean rating, 95 % cluster jackknife-t; noise in the ratings flattens it);
+        ``apart_low, apart_high`` (Bland–Altman limits: 95 % of the differences lie between them if
+        they are normal); ``reason``.
+
+    Raises
+    ------
+    ValueError
+        `items` lack ``human``, or none of them was judged.
+
+    Notes
+    -----
+    Bland & Altman (1986), Lancet 327, 307–310.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> names = list("abcdef")
+    >>> judgments = pd.DataFrame({
+    ...     "item_id": names, "cluster_id": names, "design": "fixed", "ordering_index": 1,
+    ...     "ordering": "1-2-3-4-5", "score": [2, 3, 3, 5, 5, 5]})
+    >>> items = pd.DataFrame({"item_id": names, "human": [1, 2, 3, 4, 4, 5]})
+    >>> judge_bias(judgments, items)[["bias", "low", "high", "slope"]].round(2)
+       bias   low  high  slope
+    0  0.67  0.12  1.21   0.85
+    """
+    require(items, ["item_id", "human"], "items")
+    return pd.DataFrame(
+        {**key, **_bias(reads, human_of(reads, items))}
+        for key, reads in read_groups(judgments, by, value)
+    )
+
+
+def _bias(reads: Reads, human: FloatArray) -> dict[str, Any]:
+    score = item_means(reads.value)
+    used = ~np.isnan(score) & ~np.isnan(human)
+    x, y = human[used], score[used]
+    cluster = np.unique(reads.cluster[used], return_inverse=True)[1]
+    n_clusters = len(np.unique(cluster))
+    names = ("bias", "low", "high", "p", "slope", "slope_low", "slope_high")
+    row: dict[str, Any] = {"n_items": len(x), "n_clusters": n_clusters}
+    row |= dict.fromkeys((*names, "apart_low", "apart_high"), np.nan)
+    if len(x) == 0:
+        return row | {"reason": "no item has both a score and a human rating"}
+    apart = y - x
+    row["bias"] = float(apart.mean())
+    reasons = []
+    if n_clusters > 1 and np.ptp(apart) > 0:
+        row["low"], row["high"], row["p"], _ = mean_t(apart, cluster)
+        reach = 1.96 * apart.std(ddof=1)
+        row["apart_low"], row["apart_high"] = row["bias"] - reach, row["bias"] + reach
+    else:
+        reasons.append(
+            "one cluster: intervals need two" if n_clusters < 2 else "all differences are equal"
+        )
+    if np.ptp(x) == 0:
+        reasons.append("all human ratings are equal: no slope")
+    else:
+        row |= _slope(x, y, cluster)
+    return row | {"reason": "; ".join(reasons)}
+
+
+def _slope(x: FloatArray, y: FloatArray, cluster: IntArray) -> dict[str, float]:
+    x, y = x - x.mean(), y - y.mean()
+    sums = by_cluster(np.stack([np.ones_like(x), x, y, x * x, x * y], axis=-1), cluster)
+
+    def slope(total: FloatArray) -> FloatArray:
+        n, a, b, aa, ab = np.moveaxis(total, -1, 0)
+        n = np.maximum(n, 1)
+        spread = aa - a * a / n
+        return np.where(spread > 1e-12, (ab - a * b / n) / np.where(spread > 0, spread, 1), np.nan)
+
+    estimate = float(slope(sums.sum(axis=0)))
+    low, high, _, _ = jackknife_t(estimate, slope(sums.sum(axis=0) - sums))
+    return {"slope": estimate, "slope_low": low, "slope_high": high}
+
+
+def system_agreement(
+    judgments: pd.DataFrame,
+    items: pd.DataFrame,
+    by: By = None,
+    value: Value = "score",
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Correlate the ranking of the systems by the judge's means with the ranking by people's.
+
+    Parameters
+    ----------
+    judgments
+        Judgments with ``candidate``; an item's score is the mean of its parsed reads.
+    items
+        Items with ``human``. Only items with both count, on both sides.
+    by, value
+        As in `judge_bias`.
+    seed
+        Of the bootstrap.
+
+    Returns
+    -------
+    DataFrame
+        One row a group: its columns, ``n_systems, n_items, n_clusters``; ``tau`` (Kendall's τ-b of
+        the systems' means) with ``tau_low, tau_high`` (95 % percentile interval of 2,000 resamples
+        of clusters: it says how the ranking of these systems depends on the prompts); ``reason``.
+
+    Raises
+    ------
+    ValueError
+        Judgments lack ``candidate`` or `items` lack ``human``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> names = [f"{s}{p}" for p in "123" for s in "abc"]
+    >>> judgments = pd.DataFrame({
+    ...     "item_id": names, "cluster_id": [n[1] for n in names], "design": "fixed",
+    ...     "candidate": [n[0] for n in names], "ordering_index": 1, "ordering": "1-2-3-4-5",
+    ...     "score": [1, 2, 4, 2, 1, 5, 1, 3, 4]})
+    >>> items = pd.DataFrame({"item_id": names, "human": [1, 2, 3, 1, 3, 5, 2, 2, 4]})
+    >>> system_agreement(judgments, items)[["n_systems", "tau"]]
+       n_systems  tau
+    0          3  1.0
+    """
+    require(judgments, ["candidate"], "judgments")
+    require(items, ["item_id", "human"], "items")
+    return pd.DataFrame(
+        {**key, **_ranking(reads, human_of(reads, items), seed)}
+        for key, reads in read_groups(judgments, by, value)
+    )
+
+
+def _ranking(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
+    score = item_means(reads.value)
+    used = ~np.isnan(score) & ~np.isnan(human)
+    system = pd.factorize(reads.items["candidate"][used])[0]
+    cluster = np.unique(reads.cluster[used], return_inverse=True)[1]
+    n, g = len(np.unique(system)), len(np.unique(cluster))
+    row: dict[str, Any] = {"n_systems": n, "n_items": int(used.sum()), "n_clusters": g}
+    row |= dict.fromkeys(("tau", "tau_low", "tau_high"), np.nan)
+    if n < 3:
+        return row | {"reason": f"{n} systems: a ranking needs three"}
+    cells = np.zeros((g, n, 3))
+    np.add.at(
+        cells, (cluster, system), np.stack([np.ones(len(system)), score[used], human[used]], -1)
+    )
+    row["tau"] = float(_tau(np.ones((1, g)), cells)[0])
+    if np.isnan(row["tau"]):
+        return row | {"reason": "all systems have one mean on a side"}
+    if g < 2:
+        return row | {"reason": "one cluster: intervals need two"}
+    weights = bootstrap_weights(g, RESAMPLES, np.random.default_rng(seed))
+    draws = np.concatenate([_tau(w, cells) for w in weights])
+    row["tau_low"], row["tau_high"] = percentile_interval(draws)
+    return row | {"reason": ""}
+
+
+def _tau(weights: FloatArray, cells: FloatArray) -> FloatArray:
+    """Kendall's τ-b of the systems' means under each row of cluster weights."""
+    count, judge, people = np.moveaxis(np.tensordot(weights, cells, axes=1), -1, 0)
+    seen = count > 0
+    first, second = np.triu_indices(count.shape[1], 1)
+    signs = []
+    for total in (judge, people):
+        mean = np.where(seen, total / np.where(seen, count, 1), np.nan)
+        apart = mean[:, first] - mean[:, second]
+        signs.append(
+            np.where(np.isnan(apart), 0, np.where(np.abs(apart) < 1e-9, 0, np.sign(apart)))
+        )
+    a, b = signs
+    norm = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
+    return np.where(norm > 0, (a * b).sum(axis=1) / np.where(norm > 0, norm, 1), np.nan)

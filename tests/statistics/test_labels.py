@@ -1,0 +1,258 @@
+"""A mean, and the means of systems, from few labels and a judge."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+
+import rubricnb as rb
+
+
+def judged(score, cluster=None, candidate=None, **columns):
+    """Judgments with one read an item."""
+    names = [f"t{i:05d}" for i in range(len(score))]
+    frame = {
+        "item_id": names, "cluster_id": names if cluster is None else cluster, "judge": "j",
+        "design": "fixed", "ordering_index": 1, "ordering": "1-2-3-4-5", "score": score, **columns,
+    }  # fmt: skip
+    if candidate is not None:
+        frame["candidate"] = candidate
+    return pd.DataFrame(frame)
+
+
+def labelled(judgments, human, chosen):
+    human = pd.Series(human)[chosen].to_numpy()
+    return pd.DataFrame({"item_id": judgments["item_id"].to_numpy()[chosen], "human": human})
+
+
+def world(rng, n=400, r=0.6, clusters=None):
+    """Ratings and a biased judge with a correlation of about r."""
+    truth = rng.normal(size=n)
+    if clusters is not None:
+        truth = 0.6 * truth + 0.8 * rng.normal(size=clusters.max() + 1)[clusters]
+    human = np.round(3 + truth + 0.3 * rng.normal(size=n))
+    judge = np.round(4 + r * truth + np.sqrt(1 - r**2) * rng.normal(size=n))
+    return human, judge
+
+
+def test_mean_is_the_prediction_of_a_regression_at_the_judges_mean():
+    """Oracle: the predicted mean of ordinary least squares, and its standard error."""
+    rng = np.random.default_rng(1)
+    human, judge = world(rng, 100_000)
+    judgments, chosen = judged(judge), rng.choice(100_000, 40, replace=False)
+    row = rb.mean_with_labels(judgments, labelled(judgments, human, chosen)).iloc[0]
+    fit = sm.OLS(human[chosen], sm.add_constant(judge[chosen])).fit()
+    wanted = fit.get_prediction([[1, judge.mean()]]).summary_frame(alpha=0.05).iloc[0]
+    assert row["mean"] == pytest.approx(wanted["mean"], rel=1e-9)
+    # All but the share of texts that is labelled, 40 of 100,000.
+    assert row["low"] == pytest.approx(wanted["mean_ci_lower"], abs=2e-4)
+    assert row["high"] == pytest.approx(wanted["mean_ci_upper"], abs=2e-4)
+    assert row["r"] == pytest.approx(np.corrcoef(human[chosen], judge[chosen])[0, 1])
+    assert row["slope"] == pytest.approx(fit.params[1])
+
+
+def test_mean_is_prediction_powered_inference_with_the_slope_of_the_labels():
+    """The point estimate of PPI++, whose lambda is the slope times (N - n) / N."""
+    rng = np.random.default_rng(2)
+    human, judge = world(rng, 300)
+    chosen = rng.choice(300, 30, replace=False)
+    rest = np.setdiff1d(np.arange(300), chosen)
+    judgments = judged(judge)
+    row = rb.mean_with_labels(judgments, labelled(judgments, human, chosen)).iloc[0]
+    tuned = row["slope"] * len(rest) / 300
+    wanted = tuned * judge[rest].mean() + (human[chosen] - tuned * judge[chosen]).mean()
+    assert row["mean"] == pytest.approx(wanted)
+
+
+def test_all_labelled_is_the_mean_itself():
+    human, judge = world(np.random.default_rng(3), 60)
+    judgments = judged(judge)
+    row = rb.mean_with_labels(judgments, labelled(judgments, human, np.arange(60))).iloc[0]
+    assert row["mean"] == row["low"] == row["high"] == pytest.approx(human.mean())
+
+
+@pytest.mark.parametrize("n", [20, 50])
+def test_the_interval_covers_and_the_judge_pays(n):
+    rng = np.random.default_rng(n)
+    human, judge = world(rng, r=0.85)
+    judgments = judged(judge)
+    rows = pd.concat(
+        rb.mean_with_labels(
+            judgments, labelled(judgments, human, rng.choice(400, n, replace=False))
+        )
+        for _ in range(200)
+    )
+    covered = ((rows["low"] <= human.mean()) & (human.mean() <= rows["high"])).sum()
+    assert 178 <= covered <= 199  # 95 % of 200, a 99.9 % band
+    better = rows["labels_only"].sub(human.mean()).pow(2).mean()
+    assert better / rows["mean"].sub(human.mean()).pow(2).mean() > 1.3
+    assert abs(rows["mean"].mean() - human.mean()) < 0.03  # the judge is a point too high
+
+
+def test_labels_of_whole_clusters_are_covered_too():
+    """Summaries of an article share its quality."""
+    rng = np.random.default_rng(5)
+    clusters = np.repeat(np.arange(60), 8)
+    human, judge = world(rng, 480, clusters=clusters)
+    judgments = judged(judge, [f"a{c}" for c in clusters])
+    rows = []
+    for _ in range(150):
+        chosen = np.flatnonzero(np.isin(clusters, rng.choice(60, 12, replace=False)))
+        rows.append(rb.mean_with_labels(judgments, labelled(judgments, human, chosen)))
+    rows = pd.concat(rows)
+    assert set(rows["drawn"]) == {"clusters"}
+    covered = ((rows["low"] <= human.mean()) & (human.mean() <= rows["high"])).mean()
+    assert 0.9 < covered < 0.99
+
+
+def test_one_text_a_prompt_with_the_systems_rotated():
+    rng = np.random.default_rng(6)
+    prompts, systems = 96, 6
+    clusters = np.repeat(np.arange(prompts), systems)
+    system = np.tile(np.arange(systems), prompts)
+    human, judge = world(rng, prompts * systems, clusters=clusters)
+    human = human + 0.5 * system
+    judgments = judged(judge + 0.3 * system, [f"p{c}" for c in clusters], [f"s{s}" for s in system])
+    rows = []
+    for _ in range(150):
+        prompt = rng.choice(prompts, 48, replace=False)
+        chosen = prompt * systems + (np.arange(48) + rng.integers(systems)) % systems
+        rows.append(rb.mean_with_labels(judgments, labelled(judgments, human, np.sort(chosen))))
+    rows = pd.concat(rows)
+    assert set(rows["drawn"]) == {"one per cluster"}
+    covered = ((rows["low"] <= human.mean()) & (human.mean() <= rows["high"])).mean()
+    assert 0.9 < covered < 0.99
+
+
+def test_labels_chosen_by_score_are_noticed():
+    rng = np.random.default_rng(7)
+    human, judge = world(rng)
+    judgments = judged(judge)
+    best = np.argsort(-judge, kind="stable")[:40]
+    row = rb.mean_with_labels(judgments, labelled(judgments, human, best)).iloc[0]
+    assert "look chosen" in row["reason"]
+    fair = rng.choice(400, 40, replace=False)
+    row = rb.mean_with_labels(judgments, labelled(judgments, human, fair)).iloc[0]
+    assert row["reason"] == ""
+
+
+def test_a_judge_without_variance_leaves_the_labels_alone():
+    human, _ = world(np.random.default_rng(8), 50)
+    judgments = judged(np.full(50, 3))
+    row = rb.mean_with_labels(judgments, labelled(judgments, human, np.arange(10))).iloc[0]
+    assert row["mean"] == row["labels_only"] == pytest.approx(human[:10].mean())
+    assert row["gain"] == pytest.approx(1.0)
+    assert "one score" in row["reason"]
+    assert np.isnan(row["r"])
+
+
+@pytest.mark.parametrize(("chosen", "reason"), [([], "no judged item"), ([3], "1 labels: four")])
+def test_too_few_labels_are_named(chosen, reason):
+    human, judge = world(np.random.default_rng(9), 50)
+    judgments = judged(judge)
+    if not chosen:
+        labels = pd.DataFrame({"item_id": judgments["item_id"], "human": np.nan})
+    else:
+        labels = labelled(judgments, human, np.array(chosen))
+    row = rb.mean_with_labels(judgments, labels).iloc[0]
+    assert reason in row["reason"]
+    assert np.isnan(row["mean"])
+
+
+def test_labels_of_other_texts_are_an_error():
+    judgments = judged([1, 2, 3, 4])
+    with pytest.raises(ValueError, match="among the items"):
+        rb.mean_with_labels(judgments, pd.DataFrame({"item_id": ["x"], "human": [1.0]}))
+
+
+def test_equal_labels_have_no_interval():
+    judgments = judged([1, 2, 3, 4, 5, 1, 2, 3])
+    labels = pd.DataFrame({"item_id": judgments["item_id"][:5], "human": 3.0})
+    row = rb.mean_with_labels(judgments, labels).iloc[0]
+    assert np.isnan(row["low"])
+    assert "all labels are equal" in row["reason"]
+
+
+def test_one_labelled_cluster_has_no_interval():
+    judgments = judged([1, 2, 3, 4, 5, 1, 2, 3], list("aaaabbbb"))
+    labels = pd.DataFrame({"item_id": judgments["item_id"][:4], "human": [1, 2, 2, 3.0]})
+    row = rb.mean_with_labels(judgments, labels).iloc[0]
+    assert "whole clusters need three" in row["reason"]
+
+
+def test_labels_needed_gives_the_half_width_it_promises():
+    rng = np.random.default_rng(10)
+    human, judge = world(rng, 2_000, r=0.8)
+    judgments = judged(judge)
+    pilot = labelled(judgments, human, rng.choice(2_000, 400, replace=False))
+    needed = rb.labels_needed(judgments, pilot, 0.15).iloc[0]
+    widths = [
+        rb.mean_with_labels(
+            judgments,
+            labelled(judgments, human, rng.choice(2_000, int(needed["needed"]), replace=False)),
+        ).eval("(high - low) / 2").iloc[0]
+        for _ in range(60)
+    ]  # fmt: skip
+    assert np.mean(widths) == pytest.approx(0.15, rel=0.05)
+    assert needed["needed_low"] <= needed["needed"] <= needed["needed_high"]
+    assert needed["needed"] < needed["needed_alone"]
+
+
+def test_labels_needed_refuses_a_width_of_nothing():
+    judgments = judged([1, 2, 3, 4])
+    labels = pd.DataFrame({"item_id": judgments["item_id"], "human": [1, 2, 2, 3.0]})
+    with pytest.raises(ValueError, match="positive number"):
+        rb.labels_needed(judgments, labels, 0)
+
+
+def systems(rng, spread, s=12, prompts=40):
+    """Systems whose quality the judge ranks well, and their items."""
+    quality = 3 + spread * rng.normal(size=s)
+    system, prompt = np.tile(np.arange(s), prompts), np.repeat(np.arange(prompts), s)
+    text = rng.normal(size=len(system))
+    human = quality[system] + 0.5 * text + 0.5 * rng.normal(size=len(system))
+    judge = 1 + 0.8 * quality[system] + 0.5 * text + 0.6 * rng.normal(size=len(system))
+    names = [f"s{i:02d}" for i in range(s)]
+    return judged(judge, [f"p{p}" for p in prompt], [names[i] for i in system]), human, system
+
+
+def test_systems_gain_and_are_covered():
+    rng = np.random.default_rng(11)
+    errors, alone, covered = [], [], []
+    judgments, human, system = systems(rng, 0.4)
+    truth = np.array([human[system == s].mean() for s in range(12)])
+    for _ in range(100):
+        chosen = [rng.choice(np.flatnonzero(system == s), 4, replace=False) for s in range(12)]
+        found = rb.systems_with_labels(
+            judgments, labelled(judgments, human, np.sort(np.concatenate(chosen)))
+        )
+        assert found["candidate"].tolist() == [f"s{s:02d}" for s in range(12)]
+        errors.append((found["estimate"] - truth) ** 2)
+        alone.append((found["labels_only"] - truth) ** 2)
+        covered.append((found["low"] <= truth) & (truth <= found["high"]))
+    assert np.mean(alone) / np.mean(errors) > 1.4
+    assert 0.93 < np.mean(covered) < 0.995
+
+
+def test_a_judge_that_knows_nothing_does_not_move_the_systems_much():
+    rng = np.random.default_rng(12)
+    judgments, human, system = systems(rng, 1.0)
+    judgments["score"] = rng.normal(size=len(judgments))
+    chosen = np.concatenate([np.flatnonzero(system == s)[:16] for s in range(12)])
+    found = rb.systems_with_labels(judgments, labelled(judgments, human, np.sort(chosen)))
+    assert found["shrinkage"].max() < 0.1
+    assert (found["estimate"] - found["labels_only"]).abs().max() < 0.3
+
+
+def test_every_system_needs_two_labels():
+    judgments, human, system = systems(np.random.default_rng(13), 0.4)
+    chosen = np.concatenate([np.flatnonzero(system == s)[: 1 + (s > 0)] for s in range(12)])
+    found = rb.systems_with_labels(judgments, labelled(judgments, human, np.sort(chosen)))
+    assert found["estimate"].isna().all()
+    assert found["reason"].iloc[0] == "s00 has 1 labels: every system needs two"
+
+
+def test_four_systems_are_too_few():
+    judgments, human, _ = systems(np.random.default_rng(14), 0.4, s=4)
+    found = rb.systems_with_labels(judgments, labelled(judgments, human, np.arange(160)))
+    assert "needs 5" in found["reason"].iloc[0]

@@ -1,0 +1,175 @@
+"""May a judge replace people? Against the test's authors, scipy and planted bias."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import rubricnb as rb
+
+ALT_TEST = "github/nitaytech/AltTest/18428b1f4f34ac61c4978bc180263b90111e7337/data/summeval"
+
+
+def judged(score, cluster=None, candidate=None, judge="j"):
+    names = [f"t{i:05d}" for i in range(len(score))]
+    frame = pd.DataFrame(
+        {"item_id": names, "cluster_id": names if cluster is None else cluster, "judge": judge,
+         "design": "fixed", "ordering_index": 1, "ordering": "1-2-3-4-5", "score": score}
+    )  # fmt: skip
+    return frame if candidate is None else frame.assign(candidate=candidate)
+
+
+def summeval():
+    """Six large judges and three experts on SummEval, as the test's authors published them."""
+    folder = Path(os.environ.get("RUBRICNB_MIRROR", ""), ALT_TEST)
+    if not os.environ.get("RUBRICNB_MIRROR") or not folder.is_dir():
+        pytest.skip("RUBRICNB_MIRROR lacks nitaytech/AltTest")
+    people, judges = (
+        json.loads((folder / f"{name}_annotations.json").read_text()) for name in ("human", "llm")
+    )
+    keys = sorted(people["e0"])
+    parts = pd.DataFrame([k.split("__") for k in keys], columns=["cluster", "system", "criterion"])
+    items = pd.DataFrame(
+        {"item_id": keys, "human_ratings": [tuple(people[e][k] for e in people) for k in keys]}
+    )
+    frames = [
+        judged([scores[k] for k in keys], parts["cluster"], parts["system"], judge).assign(
+            item_id=keys, criterion=parts["criterion"]
+        )
+        for judge, scores in judges.items()
+    ]
+    return pd.concat(frames, ignore_index=True), items
+
+
+def test_the_authors_figures_on_summeval():
+    judgments, items = summeval()
+    whole = rb.alternative_annotator(judgments, items, by="judge").set_index("judge")
+    published = {"gemini_flash": 0.46, "gemini_pro": 0.44, "gpt-4o": 0.48, "llama-31": 0.58,
+                 "gpt-4o-mini": 0.54, "mistral-v03": 0.62}  # fmt: skip
+    assert whole["advantage"].round(2).to_dict() == published
+    assert (whole["winning_rate"] == 0).all()
+    assert whole.loc["gpt-4o", "advantage"] == pytest.approx(0.47573, abs=1e-5)
+    parts = rb.alternative_annotator(judgments, items, by=["criterion", "judge"])
+    parts = parts.set_index(["criterion", "judge"])
+    wanted = {
+        ("coherence", "gpt-4o"): (1, 0.7519), ("coherence", "mistral-v03"): (1 / 3, 0.5763),
+        ("relevance", "gpt-4o-mini"): (1, 0.7650), ("relevance", "mistral-v03"): (1 / 3, 0.5637),
+        ("consistency", "mistral-v03"): (1, 0.8748), ("consistency", "gpt-4o"): (0, 0.4379),
+    }  # fmt: skip
+    for key, (rate, advantage) in wanted.items():
+        assert parts.loc[key, "winning_rate"] == pytest.approx(rate)
+        assert parts.loc[key, "advantage"] == pytest.approx(advantage, abs=5e-5)
+
+
+def naive(score, ratings, epsilon):
+    """The definition, item by item: winning rate and mean advantage."""
+    p, advantage = [], []
+    for j in range(ratings.shape[1]):
+        judge, annotator = [], []
+        for s, row in zip(score, ratings, strict=True):
+            others = np.delete(row, j)
+            others = others[~np.isnan(others)]
+            if np.isnan(row[j]) or len(others) == 0:
+                continue
+            far_judge = np.sqrt(np.mean((s - others) ** 2))
+            far_annotator = np.sqrt(np.mean((row[j] - others) ** 2))
+            judge.append(far_judge <= far_annotator)
+            annotator.append(far_annotator <= far_judge)
+        if len(judge) < 30:
+            continue
+        d = np.array(annotator, float) - np.array(judge, float)
+        p.append(stats.ttest_1samp(d, epsilon, alternative="less").pvalue)
+        advantage.append(np.mean(judge))
+    return np.mean(stats.false_discovery_control(p, method="by") <= 0.05), np.mean(advantage)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_is_the_definition_with_ratings_missing(seed):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(1, 6, 120)
+    ratings = (truth[:, None] + rng.integers(-1, 2, (120, 4))).astype(float)
+    ratings[rng.random(ratings.shape) < 0.3] = np.nan
+    score = truth + rng.integers(-1, 2, 120)
+    items = pd.DataFrame({"item_id": judged(score)["item_id"], "human_ratings": list(ratings)})
+    row = rb.alternative_annotator(judged(score), items, 0.1).iloc[0]
+    kept = (~np.isnan(ratings)).sum(axis=1) >= 2
+    rate, advantage = naive(score[kept], ratings[kept], 0.1)
+    assert row["winning_rate"] == pytest.approx(rate)
+    assert row["advantage"] == pytest.approx(advantage)
+
+
+def test_clusters_take_a_pass_away_that_items_give():
+    """Twelve copies of ten independent items are no 120 items."""
+    rng = np.random.default_rng(4)
+    truth = rng.integers(1, 6, 10)
+    ratings = np.repeat(truth[:, None] + rng.integers(-1, 2, (10, 3)), 12, axis=0)
+    score = np.repeat(truth + rng.integers(-1, 2, 10), 12)
+    items = pd.DataFrame({"item_id": judged(score)["item_id"], "human_ratings": list(ratings)})
+    row = rb.alternative_annotator(judged(score, np.repeat(np.arange(10), 12)), items).iloc[0]
+    assert row["winning_rate_clusters"] <= row["winning_rate"]
+    assert row["n_clusters"] == 10
+
+
+def test_too_few_items_are_named():
+    ratings = [(1.0, 2.0, 3.0)] * 20
+    items = pd.DataFrame({"item_id": judged([2] * 20)["item_id"], "human_ratings": ratings})
+    row = rb.alternative_annotator(judged([2] * 20), items).iloc[0]
+    assert "no annotator has 30 items" in row["reason"]
+    assert np.isnan(row["winning_rate"])
+
+
+@pytest.mark.parametrize("epsilon", [-0.1, 1, 2.5])
+def test_epsilon_is_a_share(epsilon):
+    items = pd.DataFrame({"item_id": ["t00000"], "human_ratings": [(1, 2)]})
+    with pytest.raises(ValueError, match="share of items"):
+        rb.alternative_annotator(judged([1]), items, epsilon)
+
+
+def test_bias_and_slope_as_planted():
+    rng = np.random.default_rng(5)
+    cluster = np.repeat(np.arange(50), 4)
+    human = rng.uniform(1, 5, 200)
+    score = 1.5 + 0.6 * human + 0.3 * rng.normal(size=50)[cluster] + 0.1 * rng.normal(size=200)
+    judgments = judged(score, cluster)
+    items = pd.DataFrame({"item_id": judgments["item_id"], "human": human})
+    row = rb.judge_bias(judgments, items).iloc[0]
+    assert row["bias"] == pytest.approx((score - human).mean())
+    assert row["slope"] == pytest.approx(stats.linregress(human, score).slope)
+    assert row["slope_low"] < 0.6 < row["slope_high"]
+    means = pd.Series(score - human).groupby(cluster).mean()
+    wanted = stats.ttest_1samp(means, 0).confidence_interval()
+    assert row["low"] == pytest.approx(wanted.low)
+    assert row["high"] == pytest.approx(wanted.high)
+
+
+def test_bias_of_a_constant_difference_has_no_interval():
+    judgments = judged([2, 3, 4])
+    items = pd.DataFrame({"item_id": judgments["item_id"], "human": [1, 2, 3]})
+    row = rb.judge_bias(judgments, items).iloc[0]
+    assert row["bias"] == 1
+    assert np.isnan(row["low"])
+    assert "all differences are equal" in row["reason"]
+
+
+def test_tau_is_scipys_on_the_systems_means():
+    rng = np.random.default_rng(6)
+    system, cluster = np.tile(np.arange(8), 30), np.repeat(np.arange(30), 8)
+    human = rng.integers(1, 6, 240) + 0.3 * system
+    score = np.clip(np.round(human + rng.normal(size=240)), 1, 5)
+    judgments = judged(score, cluster, system)
+    items = pd.DataFrame({"item_id": judgments["item_id"], "human": human})
+    row = rb.system_agreement(judgments, items).iloc[0]
+    means = pd.DataFrame({"s": system, "h": human, "j": score}).groupby("s").mean()
+    assert row["tau"] == pytest.approx(stats.kendalltau(means["h"], means["j"]).statistic)
+    assert row["tau_low"] <= row["tau"] <= row["tau_high"]
+    assert row["tau_low"] < row["tau_high"]
+
+
+def test_two_systems_have_no_ranking():
+    judgments = judged([1, 2, 3, 4], list("aabb"), list("xyxy"))
+    items = pd.DataFrame({"item_id": judgments["item_id"], "human": [1, 2, 3, 4]})
+    assert "a ranking needs three" in rb.system_agreement(judgments, items)["reason"].iloc[0]
