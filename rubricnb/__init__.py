@@ -27,6 +27,7 @@ _PUBLIC = {
         "balanced",
         "williams",
         "shuffled",
+        "rotated",
         "fixed",
         "descending",
         "single",
@@ -81,6 +82,10 @@ _PUBLIC = {
         "alternative_annotator",
         "judge_bias",
         "system_agreement",
+        "will_permuting_help",
+        "position_prior",
+        "remove_prior",
+        "geometric_mean",
     ],
 }
 _MODULES = [

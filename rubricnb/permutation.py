@@ -17,7 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from rubricnb.hashing import hash64, mix64
 
 IntArray = NDArray[np.int64]
-DesignName = Literal["balanced", "williams", "shuffled", "fixed", "descending", "single", "placebo"]
+DesignName = Literal[
+    "balanced", "williams", "shuffled", "rotated", "fixed", "descending", "single", "placebo"
+]
 
 
 @dataclass(frozen=True)
@@ -34,12 +36,15 @@ class Design:
         Number of reads per item.
     order
         The one ordering shown, for ``single``; else ``None``.
+    over
+        The column of the items whose values share an ordering, for ``rotated``; else ``None``.
     """
 
     name: DesignName
     n: int
     k: int
     order: tuple[int, ...] | None = None
+    over: str | None = None
 
     @property
     def per_item(self) -> bool:
@@ -64,7 +69,8 @@ class Design:
         Returns
         -------
         ndarray of int, shape (k, n)
-            Row j lists the option at position 1, …, n in read j + 1.
+            Row j lists the option at position 1, …, n in read j + 1. Of ``rotated`` all that are
+            dealt out, shape (2n, n): an item gets one of them.
 
         Raises
         ------
@@ -78,7 +84,7 @@ class Design:
         """
         up = np.arange(1, self.n + 1)
         match self.name:
-            case "balanced":
+            case "balanced" | "rotated":
                 return np.vstack([_rotations(up), _rotations(up[::-1])])
             case "williams":
                 return _williams(self.n)
@@ -157,6 +163,31 @@ def shuffled(n: int, k: int) -> Design:
     10
     """
     return Design("shuffled", _options(n), _reads(k))
+
+
+def rotated(n: int, over: str = "group_id") -> Design:
+    """One read per item, the 2n orderings of `balanced` dealt out over prompts.
+
+    The candidates of a prompt share its ordering, so a preference for places favours none of them,
+    and over all prompts it cancels from the mean of each: the calls of one read, the balance of 2n.
+
+    Parameters
+    ----------
+    n
+        Number of options, 2 or more.
+    over
+        The column of the items to deal over: ``group_id`` (whose candidates compete),
+        ``cluster_id`` or ``item_id``. Its values are shuffled by the seed of the plan, and the g-th
+        gets ordering g mod 2n; so some multiple of 2n prompts is best.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> requests = rb.plan(rb.load("minibench"), rotated(5))
+    >>> len(requests), requests["ordering"].nunique()
+    (180, 10)
+    """
+    return Design("rotated", _options(n), 1, over=over)
 
 
 def fixed(n: int, k: int) -> Design:

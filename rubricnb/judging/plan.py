@@ -300,7 +300,7 @@ def _requests(
     conditions: list[dict[str, Any]],
     permuted: str,
 ) -> Requests:
-    blocks = [_orderings(design, ids, seed) for design in designs]
+    blocks = [_orderings(design, ids, seed, items) for design in designs]
     frame = pd.concat(blocks, ignore_index=True).astype(
         {"design": "category", "ordering": "category"}  # each block had categories of its own
     )
@@ -325,9 +325,11 @@ def _requests(
     return out
 
 
-def _orderings(design: Design, ids: pd.Series, seed: int) -> pd.DataFrame:
+def _orderings(design: Design, ids: pd.Series, seed: int, items: Items) -> pd.DataFrame:
     n_ids, k = len(ids), design.k
-    if design.per_item:
+    if design.over:
+        codes = _dealt(design, ids, seed, items)
+    elif design.per_item:
         codes = [c for i in ids for c in code(design.orderings(i, seed))]
     else:
         codes = code(design.orderings()) * n_ids
@@ -345,3 +347,18 @@ def _orderings(design: Design, ids: pd.Series, seed: int) -> pd.DataFrame:
         groups = frame.groupby(["row", "ordering"], observed=True, sort=False)
         frame["replicate"] = (groups.cumcount() + 1).astype(np.int16)
     return frame
+
+
+def _dealt(design: Design, ids: pd.Series, seed: int, items: Items) -> list[str]:
+    """One of a design's orderings for each item, the same for items of one group."""
+    if design.over not in items or items[design.over].isna().any():
+        raise ValueError(
+            f"rotated: these items have no {design.over!r} (or lack some); deal over another "
+            "column, such as rotated(n, over='cluster_id')"
+        )
+    column = "item_id" if set(ids) <= set(items["item_id"]) else "text_id"
+    group = items.drop_duplicates(column).set_index(column)[design.over].reindex(ids)
+    names = np.sort(group.unique().astype(str))
+    deal = dict(zip(np.random.default_rng(seed).permutation(names), range(len(names)), strict=True))
+    codes = code(design.orderings())
+    return [codes[deal[name] % len(codes)] for name in group.astype(str)]

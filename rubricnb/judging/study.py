@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pandas as pd
 import yaml
@@ -319,7 +319,7 @@ def design_of(text: str) -> Design:
     ...
     ValueError: "open('secret')" is not a design: write balanced(5), shuffled(5, 10), …
     """
-    names = ("balanced", "williams", "shuffled", "fixed", "descending", "single", "placebo")
+    names = get_args(permutation.DesignName)
     try:
         call = ast.parse(text, mode="eval").body
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in names:

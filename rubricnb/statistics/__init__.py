@@ -12,6 +12,12 @@ from rubricnb.statistics.kappa import quadratic_weighted_kappa
 from rubricnb.statistics.labels import labels_needed, mean_with_labels, systems_with_labels
 from rubricnb.statistics.missing import missing_reads
 from rubricnb.statistics.options import at_temperature, option_probabilities
+from rubricnb.statistics.permuting import (
+    geometric_mean,
+    position_prior,
+    remove_prior,
+    will_permuting_help,
+)
 from rubricnb.statistics.position import cramers_v, position_bias, score_position
 from rubricnb.statistics.predecessor import predecessor_effects
 from rubricnb.statistics.ranking import rank_reversal, reversal_controls, reversal_effect
@@ -41,6 +47,7 @@ __all__ = [
     "criterion_order",
     "equivalence",
     "flip_contrast",
+    "geometric_mean",
     "gold",
     "judge_bias",
     "labels_needed",
@@ -50,10 +57,12 @@ __all__ = [
     "order_effect",
     "ordering_rank",
     "position_bias",
+    "position_prior",
     "predecessor_effects",
     "quadratic_weighted_kappa",
     "rank_reversal",
     "reference_pull",
+    "remove_prior",
     "reversal_controls",
     "reversal_effect",
     "score_position",
@@ -64,5 +73,6 @@ __all__ = [
     "systems_with_labels",
     "tendency_shift",
     "variance_components",
+    "will_permuting_help",
     "within_item_sd",
 ]

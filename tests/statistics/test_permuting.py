@@ -1,0 +1,150 @@
+"""Whether asking in several orders pays, and the prior of places that one may take off."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from planted import make_judgments
+
+import rubricnb as rb
+
+GAMMA = np.array([0.9, 0.2, -0.1, -0.4, -0.6])
+
+
+def wavering(n_items, reads, phi, seed):
+    """Judgments whose reads waver about the truth with a variance of phi times its own."""
+    rng = np.random.default_rng(seed)
+    truth = rng.normal(size=n_items)
+    value = truth[:, None] + np.sqrt(phi) * rng.normal(size=(n_items, reads))
+    names = [f"i{i:03d}" for i in range(n_items)]
+    codes = ["-".join(map(str, o)) for o in rb.balanced(5).orderings()][:reads]
+    return pd.DataFrame(
+        {"item_id": np.repeat(names, reads), "cluster_id": np.repeat(names, reads),
+         "design": "balanced", "ordering_index": np.tile(np.arange(1, reads + 1), n_items),
+         "ordering": np.tile(codes, n_items), "score": value.ravel()}
+    ), truth, value  # fmt: skip
+
+
+@pytest.mark.parametrize("phi", [0.2, 0.67, 2.0])
+def test_the_predicted_gain_is_the_true_one(phi):
+    pilot, truth, value = wavering(2_000, 10, phi, 1)
+    row = rb.will_permuting_help(pilot).iloc[0]
+    one = np.mean([np.corrcoef(truth, v)[0, 1] for v in value.T])
+    true = np.corrcoef(truth, value.mean(axis=1))[0, 1] / one
+    assert row["gain"] == pytest.approx(true, rel=0.03)
+    assert row["gain_congeneric"] == pytest.approx(true, rel=0.03)
+    assert row["phi"] == pytest.approx(phi, rel=0.1)
+
+
+def test_twenty_items_hardly_ever_say_the_opposite():
+    """A gain of 2 % is never a clear go, one of 30 % never a stop."""
+    small = [rb.will_permuting_help(wavering(20, 10, 0.04, s)[0])["verdict"][0] for s in range(40)]
+    large = [rb.will_permuting_help(wavering(20, 10, 1.0, s)[0])["verdict"][0] for s in range(40)]
+    assert small.count("go") <= 2
+    assert large.count("stop") == 0
+    assert large.count("go") >= 36
+
+
+def test_order_means_are_no_wavering():
+    """A judge that scores a point higher in every second order repeats itself all the same."""
+    pilot, _, _ = wavering(50, 10, 1e-6, 3)
+    pilot["score"] += pilot["ordering_index"] % 2
+    row = rb.will_permuting_help(pilot).iloc[0]
+    assert row["verdict"] == "stop"
+    assert row["gain"] == pytest.approx(1.0, abs=0.01)
+
+
+def test_a_pilot_that_cannot_tell_says_why():
+    pilot, _, _ = wavering(2, 10, 1.0, 4)
+    assert "three with two are needed" in rb.will_permuting_help(pilot)["reason"][0]
+    pilot, _, _ = wavering(20, 10, 1.0, 4)
+    assert rb.will_permuting_help(pilot.assign(score=3))["reason"][0] == "all reads give one score"
+    with pytest.raises(ValueError, match="two orders or more"):
+        rb.will_permuting_help(pilot, k=1)
+
+
+def test_the_prior_is_the_planted_one():
+    judgments = make_judgments(200, gamma=GAMMA, readout="logprobs", seed=5)
+    prior = rb.position_prior(judgments)
+    wanted = GAMMA - GAMMA.mean()
+    assert prior["log_preference"].to_numpy() == pytest.approx(wanted, abs=0.02)
+    assert prior["log_preference"].sum() == pytest.approx(0, abs=1e-9)
+    share = np.exp(wanted) / np.exp(wanted).sum()
+    assert prior["share"].to_numpy() == pytest.approx(share, abs=0.01)
+
+
+def test_one_read_dealt_over_prompts_finds_it_too():
+    judgments = make_judgments(400, gamma=GAMMA, readout="logprobs", seed=6)
+    deal = judgments["cluster_id"].cat.codes % 10 + 1
+    one = judgments[judgments["ordering_index"] == deal]
+    prior = rb.position_prior(one)
+    inside = (prior["low"] <= GAMMA - GAMMA.mean()) & (GAMMA - GAMMA.mean() <= prior["high"])
+    assert inside.sum() >= 4
+    assert (prior["high"] - prior["low"]).max() < 1.5
+
+
+def test_a_fixed_order_cannot_tell_a_place_from_a_score():
+    judgments = make_judgments(20, design=rb.fixed(5, 2), gamma=GAMMA, readout="logprobs")
+    with pytest.raises(ValueError, match="a score could pass"):
+        rb.position_prior(judgments)
+
+
+def test_without_its_prior_a_judge_scores_as_one_that_has_none():
+    biased = make_judgments(100, gamma=GAMMA, readout="logprobs", seed=7)
+    fair = make_judgments(100, readout="logprobs", seed=7)
+    planted = pd.DataFrame({"position": range(1, 6), "log_preference": GAMMA})
+    mended = rb.remove_prior(biased, planted)
+    assert mended["expected_score"].to_numpy() == pytest.approx(
+        fair["expected_score"].to_numpy(), abs=1e-4
+    )
+    columns = [f"probability_{p}" for p in range(1, 6)]
+    assert mended[columns].sum(axis=1).to_numpy() == pytest.approx(np.ones(len(mended)))
+    assert rb.position_bias(mended, value="expected_score")["v2_unbiased"][0] < 1e-3
+
+
+def test_a_prior_of_another_scale_is_refused():
+    biased = make_judgments(10, readout="logprobs")
+    with pytest.raises(ValueError, match="5 options"):
+        rb.remove_prior(biased, pd.DataFrame({"position": [1, 2], "log_preference": [0.1, -0.1]}))
+
+
+def test_the_geometric_mean_over_balanced_orders_has_no_prior_left():
+    """Its score is that of a judge without a preference; the plain mean's is drawn inwards."""
+    gamma = 4 * GAMMA
+    biased = make_judgments(200, gamma=gamma, readout="logprobs", seed=8, concentration=1.0)
+    fair = make_judgments(200, readout="logprobs", seed=8, concentration=1.0)
+    wanted = rb.geometric_mean(fair)["expected_score"]
+    assert rb.geometric_mean(biased)["expected_score"].to_numpy() == pytest.approx(
+        wanted.to_numpy(), abs=0.02
+    )
+    plain = biased.groupby("item_id", observed=True)["expected_score"].mean()
+    assert np.abs(plain.to_numpy() - wanted.to_numpy()).mean() > 0.2
+
+
+def test_rotated_deals_every_ordering_over_the_prompts():
+    items = rb.load("minibench")
+    requests = rb.plan(items, rb.rotated(5), readout="logprobs", seed=3)
+    assert len(requests) == len(items)
+    of = requests.merge(items[["item_id", "group_id"]], on="item_id")
+    assert (of.groupby("group_id", observed=True)["ordering"].nunique() == 1).all()
+    dealt = of.drop_duplicates("group_id")["ordering"].value_counts()
+    assert len(dealt) == 10
+    assert dealt.max() - dealt.min() <= 1
+    again = rb.plan(items, rb.rotated(5), readout="logprobs", seed=3)
+    assert (again["request_id"] == requests["request_id"]).all()
+
+
+def test_rotated_names_a_column_that_is_not_there():
+    items = rb.load("minibench", n_items=5)
+    with pytest.raises(ValueError, match="have no 'prompt'"):
+        rb.plan(items, rb.rotated(5, over="prompt"))
+
+
+def test_a_preference_for_places_cancels_from_the_systems_means():
+    """One read each, dealt over the prompts, against one order for all."""
+    biased = make_judgments(400, gamma=2 * GAMMA, readout="logprobs", seed=9)
+    fair = make_judgments(400, readout="logprobs", seed=9)
+    truth = rb.geometric_mean(fair)["expected_score"].mean()
+    fixed = biased[biased["ordering_index"] == 1]["expected_score"].mean()
+    deal = biased["cluster_id"].cat.codes % 10 + 1
+    dealt = biased[biased["ordering_index"] == deal]["expected_score"].mean()
+    assert abs(dealt - truth) < abs(fixed - truth) / 3
