@@ -1,4 +1,4 @@
-"""Recorded answers are found by the prompts that are rendered today: a changed prompt loses them."""
+"""Recorded answers are found by the prompts of today: a changed prompt would lose them."""
 
 from pathlib import Path
 

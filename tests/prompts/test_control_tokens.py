@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rubricnb as rb
-from rubricnb.judging.contract import Message, Reply, Request
 from rubricnb.judging import embedded
+from rubricnb.judging.contract import Message, Reply, Request
 from rubricnb.judging.embedded import EmbeddedJudge, default_weights
 from rubricnb.judging.readout import read
 from rubricnb.judging.run import rendered
@@ -33,8 +33,8 @@ FAMILIES = {
     "gpt-oss": "<|start|> <|channel|> <|message|> <|return|> <|call|> <|constrain|>",
     "DeepSeek": "<｜User｜> <｜Assistant｜> <｜begin▁of▁sentence｜> <｜end▁of▁sentence｜> "
     "<｜tool▁calls▁begin｜> <｜fim▁hole｜> ｜DSML｜ <think>",
-    "MiniMax": "]~b] [e~[ ]!d~[ ]!p~[ ]~!b[ ]<]image[>[ ]<]speech[>[ <minimax:tool_call> <add_file> "
-    "<code_interpreter> <function_call> <commit_message> <filepath>",
+    "MiniMax": "]~b] [e~[ ]!d~[ ]!p~[ ]~!b[ ]<]image[>[ ]<]speech[>[ <minimax:tool_call> "
+    "<add_file> <code_interpreter> <function_call> <commit_message> <filepath>",
     "Nemotron": "<SPECIAL_10> <SPECIAL_11> <extra_id_0> <extra_id_1> <AVAILABLE_TOOLS> <TOOLCALL> "
     "</TOOL_RESPONSE> /think /no_think",
     "Cohere": "<BOS_TOKEN> <EOS_TOKEN> <PAD_TOKEN> <EOP_TOKEN> <|START_OF_TURN_TOKEN|> "
@@ -59,7 +59,7 @@ ORDINARY = [
     "a >> b << c, std::vector<int> x; if (a < b && c > d) { y[0] |= 1; }", "1 << 3 >> 2",
     "<b>bold</b> <table><tr><td>1</td></tr></table> <!-- note -->", "#include <unordered_set>",
     "Feedback: it is good. Score: 4 [1] [sic] [citation needed]", "# Feedback\n## Score Rubrics",
-    "### Summary:\n### Response times: 5 s\n### Criteria we used", "and/or, feel/think, a/thinking b",
+    "### Summary:\n### Response times: 5 s\n### Criteria we used", "and/or, feel/think, b/thinking",
     "x = [e for e in y]; d[a]~b", "I asked <name>; see <https://example.org> | (|x| < 3)",
     "List<String> names, Map<K, V>, <T extends Foo>", "Dear @CAPS1, {{ x }} {% y %} ${z} [[w]]",
 ]  # fmt: skip
@@ -174,7 +174,7 @@ def test_the_control_tokens_of_a_file_are_those_that_gguf_reads():
 def test_a_cut_file_is_named(tmp_path):
     part = tmp_path / "cut.gguf"
     part.write_bytes(default_weights().read_bytes()[:100_000])
-    with pytest.raises(ValueError, match="metadata of .*cut.gguf cannot be read"):
+    with pytest.raises(ValueError, match=r"metadata of .*cut\.gguf cannot be read"):
         embedded.control_tokens(part)
 
 
