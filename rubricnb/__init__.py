@@ -100,7 +100,7 @@ def _styled(styler: Any) -> str:
 
 
 # What a text under judgment says is shown as text, in every notebook.
-if "IPython" in sys.modules and (_shell := sys.modules["IPython"].get_ipython()):
+if _shell := getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)():
     _formatter = _shell.display_formatter.formatters["text/html"]
     _formatter.for_type_by_name("pandas.io.formats.style", "Styler", _styled)
 
