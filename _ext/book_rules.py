@@ -2,7 +2,8 @@
 
 * A glued frame with a caption is numbered as a table, not as a figure (jupyter-book#1585).
 * An image without a description for those who cannot see it is a warning, so the build fails.
-* What a cell shows as HTML is a table and nothing else: a text under judgment cannot act on a page.
+* What a cell shows as HTML is a table and nothing else, without styles of its own: a text under
+  judgment cannot act on a page. nh3 has the last word; it reads HTML as browsers do.
 * Vector figures are transparent and follow the dark theme; wide tables scroll by themselves.
 * No script but the theme's and ours: what `_static/vendor` holds is loaded where it is used.
 """
@@ -15,6 +16,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import nh3
 from bs4 import BeautifulSoup, Tag
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -35,13 +37,14 @@ NUMBER = re.compile(
 )
 SENTENCE = 40  # characters; what is longer may wrap
 LONG_NAME = re.compile(r"[^\s,]*-[^\s,]*(?<=[^\s,]{20})(,|$)")  # a judge's, say; it may wrap too
-# All that a frame's HTML is made of. pandas' Styler does not escape what stands in its cells.
+# All that a frame's HTML is made of, and what is added here.
 TABLE_TAGS = {
-    "br", "caption", "col", "colgroup", "div", "p", "style", "table", "tbody", "td", "tfoot", "th",
-    "thead", "tr",
+    "br", "caption", "col", "colgroup", "div", "p", "table", "tbody", "td", "tfoot", "th", "thead",
+    "tr",
 }  # fmt: skip
-TABLE_ATTRIBUTES = {"class", "colspan", "halign", "id", "rowspan", "scope", "style", "valign"}
+TABLE_ATTRIBUTES = {"class", "colspan", "rowspan", "scope"}
 SCROLLS = {"class": "table-scroll", "tabindex": "0", "role": "region", "aria-label": "table"}
+ADDED_ATTRIBUTES = {*SCROLLS, "data-column"}
 
 
 class captioned_table(nodes.figure):
@@ -108,16 +111,13 @@ def _is_output(node: nodes.Node) -> bool:
 def journal(html: str) -> str:
     """Lay out the tables in what a cell shows as HTML; show every other tag as text."""
     soup = BeautifulSoup(html, "html.parser")
-    first = next((tag for tag in soup.find_all(True) if tag.name != "div"), None)
+    if (first := soup.find(lambda tag: tag.name != "div")) and first.name == "style":
+        first.decompose()  # pandas' own
     for tag in soup.find_all(True):
-        if tag.name not in TABLE_TAGS or (tag.name == "style" and tag is not first):
+        if tag.name not in TABLE_TAGS:
             tag.replace_with(str(tag))
         tag.attrs = {k: v for k, v in tag.attrs.items() if k in TABLE_ATTRIBUTES}
-    for style in soup.find_all("style"):
-        if not style.string or "scoped" in style.attrs or not style.string.strip():
-            style.decompose()  # pandas' own; a Styler's rules stay
     for table in soup.find_all("table"):
-        table.attrs.pop("border", None)
         body = [row.find_all(["th", "td"]) for row in table.select("tbody tr")]
         head = [row.find_all(["th", "td"]) for row in table.select("thead tr")]
         for index, column in enumerate(zip(*body, strict=False)):
@@ -134,7 +134,8 @@ def journal(html: str) -> str:
         if "paper says" in names:
             _stackable(table, names)
         table.wrap(soup.new_tag("div", attrs=SCROLLS))
-    return str(soup)
+    allowed = {"*": TABLE_ATTRIBUTES | ADDED_ATTRIBUTES}
+    return nh3.clean(str(soup), tags=TABLE_TAGS, attributes=allowed)
 
 
 def _stackable(table: Tag, names: list[str]) -> None:

@@ -20,6 +20,7 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 FOLDER = "tables"  # below _downloads
+FORMULA = re.compile(r"[=@]|[-+](?=.*[^\W\d_]|.*[|!])", re.S)  # a sign before words or a command
 NUMBER = re.compile(r"[-+−]?(\d{1,3}(,\d{3})+|\d*)(\.\d+|(?<=\d))(e[-+−]?\d+)?")
 
 
@@ -71,17 +72,24 @@ def records(table: Tag) -> list[list[str]]:
     """Return the header and the rows of an HTML table, as a program wants to read them.
 
     Columns have one name each, spanned cells are repeated, numbers have a plain minus and no
-    separators of thousands.
+    separators of thousands. A text that a spreadsheet would run as a formula is led by an
+    apostrophe.
 
     >>> html = "<table><thead><tr><th></th><th>r</th></tr></thead><tr><td>a</td><td>−.5</td></tr>"
     >>> records(BeautifulSoup(html, "html.parser").table)
     [['row', 'r'], ['a', '-.5']]
+    >>> html = "<table><tr><td>=cmd|' /C calc'!A0</td><td>+0.1 [−0.2, 0.4]</td></tr></table>"
+    >>> records(BeautifulSoup(html, "html.parser").table)[-1]
+    ["'=cmd|' /C calc'!A0", '+0.1 [−0.2, 0.4]']
     """
     rows = _grid(table)
     heads = len(table.select("thead tr"))
     levels = zip(*rows[:heads], strict=True)
     names = (" ".join(dict.fromkeys(filter(None, parts))) for parts in levels)
-    return [_unique(names), *([_plain(cell) for cell in row] for row in rows[heads:])]
+    return [
+        [*map(_plain, _unique(names))],
+        *([_plain(cell) for cell in row] for row in rows[heads:]),
+    ]
 
 
 def _grid(table: Tag) -> list[list[str]]:
@@ -113,7 +121,9 @@ def _unique(names: Iterator[str]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    return text.replace("−", "-").replace(",", "") if NUMBER.fullmatch(text) else text
+    if NUMBER.fullmatch(text):
+        return text.replace("−", "-").replace(",", "")
+    return f"'{text}" if FORMULA.match(text) else text
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -10,6 +10,7 @@ Examples
 [[1, 2, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1], [2, 1, 3], [1, 3, 2]]
 """
 
+import sys
 import warnings
 from importlib import import_module
 from typing import Any
@@ -103,6 +104,16 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"rubricnb.{name}")
     raise AttributeError(f"module 'rubricnb' has no attribute {name!r}")
+
+
+def _styled(styler: Any) -> str:
+    return str(import_module("rubricnb.pages").styled(styler))
+
+
+# What a text under judgment says is shown as text, in every notebook.
+if _shell := getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)():
+    _formatter = _shell.display_formatter.formatters["text/html"]
+    _formatter.for_type_by_name("pandas.io.formats.style", "Styler", _styled)
 
 
 def __dir__() -> list[str]:

@@ -747,9 +747,9 @@ def _page(notebook: Any) -> Any:
 
     notebook = deepcopy(notebook)
     run = notebook.metadata.rubricnb
-    used = ", ".join(f"`{name} = {value!r}`" for name, value in run["parameters"].items())
+    used = ", ".join(_code(f"{name} = {value!r}") for name, value in run["parameters"].items())
     if run["parameter_file"]:
-        used = f"{used or 'defaults'} (from `{run['parameter_file']}`)"
+        used = f"{used or 'defaults'} (from {_code(run['parameter_file'])})"
     line = (
         f"Executed on {run['executed']} in {run['seconds']:.0f} s · rubricnb {run['version']}, "
         f"Python {run['python']} · parameters: {used or 'defaults'}"
@@ -761,6 +761,13 @@ def _page(notebook: Any) -> Any:
             cell.source = cell.source[: title.end()] + note + cell.source[title.end() :]
             break
     return notebook
+
+
+def _code(text: str) -> str:
+    """Write Markdown that shows a text as code, whatever is in it."""
+    ticks = max(map(len, re.findall("`+", text)), default=0)
+    fence, space = "`" * (ticks + 1), " " * bool(ticks)
+    return f"{fence}{space}{text}{space}{fence}"
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from copy import copy
 from html import escape
 from typing import Any
 
@@ -31,7 +33,8 @@ def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
     Returns
     -------
     str
-        One line; several judges or datasets are listed.
+        One line of Markdown, in which no name acts as markup; several judges or datasets are
+        listed.
 
     Examples
     --------
@@ -43,8 +46,8 @@ def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
 300 judgments, readout logprobs
     """
     datasets = [
-        f"{name} (designed quality)" if str(name).startswith("minibench") else str(name)
-        for name in judgments["dataset"].unique()
+        f"{name} (designed quality)" if name.startswith("minibench") else name
+        for name in map(_as_markdown, judgments["dataset"].unique())
     ]
     graded = "method" in judgments
     what = "method" if graded else "readout"
@@ -239,6 +242,39 @@ def truth_of(items: pd.DataFrame) -> str:
     return next((name for column, name in _TRUTHS.items() if column in items), "nothing")
 
 
+def styled(styler: Any) -> str:
+    """Return a Styler's HTML with all that stands in its frame as text; pandas escapes none of it.
+
+    ``import rubricnb`` has notebooks show every Styler in this way.
+
+    Parameters
+    ----------
+    styler
+        A ``pandas.io.formats.style.Styler``.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"<i>": ["<script>"]}).style
+    >>> "<script>" in frame.to_html(), "<script>" in styled(frame)
+    (True, False)
+    """
+    shown = copy(styler)
+    frame = styler.data.map(_as_text).rename(_as_text).rename(_as_text, axis="columns")
+    shown.data = frame.rename_axis(index=_as_text, columns=_as_text)
+    shown.index, shown.columns = shown.data.index, shown.data.columns
+    return str(shown.to_html())
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, (list, tuple, dict, set)):
+        value = str(value)
+    return escape(value) if isinstance(value, str) else value
+
+
+def _as_markdown(name: object) -> str:
+    return re.sub(r"([\\`<\[{$&*])", r"\\\1", " ".join(str(name).split()))
+
+
 def explorable(name: str, data: dict[str, Any], fallback: str) -> Any:
     """Put a small experiment on the page, with the data it needs.
 
@@ -334,4 +370,4 @@ def _found(row: Any) -> str:
 
 
 def _listed(column: pd.Series) -> str:
-    return " and ".join(str(value) for value in column.unique())
+    return " and ".join(map(_as_markdown, column.unique()))

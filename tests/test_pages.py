@@ -1,5 +1,8 @@
 """The line about a page's numbers, and the table of verdicts."""
 
+import subprocess
+import sys
+
 import pandas as pd
 
 import rubricnb as rb
@@ -78,3 +81,51 @@ def test_grades_name_their_methods():
     line = pages.numbers_of(found.scores)
     assert "simulated, judge simulated:grader" in line
     assert line.endswith("60 scores, method rulers and dhs")
+
+
+HOSTILE = "<img src=x onerror=alert(1)> & <b>"
+
+
+def test_whatever_stands_in_a_styler_is_shown_as_text():
+    columns = pd.MultiIndex.from_product([[HOSTILE], ["a", HOSTILE]], names=[HOSTILE, None])
+    index = pd.Index(["i", HOSTILE], name=HOSTILE)
+    frame = pd.DataFrame([["x", [HOSTILE]], [HOSTILE, {HOSTILE: 1}]], index, columns)
+    for styler in (frame.style, frame.style.format(na_rep="–"), frame.style.hide(axis="index")):
+        assert "<img" in styler.to_html()
+        assert "<img" not in pages.styled(styler)
+        assert "<b>" not in pages.styled(styler)
+        assert styler.data.equals(frame)
+
+
+def test_a_styler_without_markup_looks_as_it_would():
+    frame = pd.DataFrame({"n": [1, 2], "r": [0.123456, None], "name": ["a", None]}, index=[7, 8])
+    for styler in (
+        frame.style,
+        frame.style.hide(axis="index").format({"r": "{:+.2f}"}, na_rep="NaN"),
+        frame.style.format("{:.0%}", subset=["r"]).format(precision=1, subset=["n"]),
+    ):
+        styler.set_uuid("same")
+        assert pages.styled(styler) == styler.to_html()
+
+
+def test_every_notebook_that_imports_the_package_shows_stylers_as_text():
+    program = f"""
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+import pandas as pd, rubricnb
+shown, _ = shell.display_formatter.format(pd.DataFrame({{"a": [{HOSTILE!r}]}}).style)
+print(shown["text/html"])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert "&lt;img" in done.stdout
+    assert "<img" not in done.stdout
+
+
+def test_a_name_is_no_markup_in_the_line_about_numbers():
+    items = rb.load("minibench", n_items=5)
+    judgments = rb.simulate(rb.plan(items, rb.fixed(5, 1)), items, "unbiased")
+    hostile = judgments.assign(dataset=f"{HOSTILE} [a](b) `c` {{{{d}}}} $e$")
+    line = pages.numbers_of(hostile)
+    assert r"\<img src=x onerror=alert(1)> \& \<b> \[a](b) \`c\` \{\{d}} \$e\$" in line

@@ -142,9 +142,10 @@ class Judge(Protocol):
     -----
     A judge with a tokeniser at hand has ``tokens(request)`` too, the token ids of what it sends;
     where there is none, the least that a run must compute is estimated. One whose cache is shared
-    in blocks of several tokens has ``cache_block``, their number. One that stops a run when its
-    first answer is a refusal has ``answered_before``: a run sets it where stored answers show that
-    the judge works.
+    in blocks of several tokens has ``cache_block``, their number. ``control_tokens`` are those of
+    its vocabulary that `rubricnb.prompts.inert` does not know: they are made inert too. One that
+    stops a run when its first answer is a refusal has ``answered_before``: a run sets it where
+    stored answers show that the judge works.
     """
 
     slug: str

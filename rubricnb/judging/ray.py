@@ -26,7 +26,16 @@ _ATTEMPTS = 4  # a block that ends its actor so often is at fault itself
 _AT_ONCE = 30  # seconds in which a cluster with room starts its actors; each opens its judge later
 _EXPLAINED = (JudgeError, ValueError, ImportError, OSError)
 _NONE = pickle.dumps([])
-_FACTS = ("slug", "source", "identity", "deterministic", "readouts", "host", "model")
+_FACTS = (
+    "slug",
+    "source",
+    "identity",
+    "deterministic",
+    "readouts",
+    "host",
+    "model",
+    "control_tokens",
+)
 
 
 class RayJudge:

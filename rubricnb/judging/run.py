@@ -36,6 +36,7 @@ from rubricnb.judging.sharing import IntArray, Limit, walk
 from rubricnb.judging.store import Store
 from rubricnb.permutation import decode
 from rubricnb.prompts import PLACEBO_EDITS, render
+from rubricnb.prompts.control_tokens import apart
 
 _BLOCK = 256  # requests rendered and looked up at once
 _ROWS = 4096  # rows of the plan unpacked at once
@@ -202,7 +203,7 @@ def rendered(
     order = walk(requests) if walked else np.arange(len(requests))
     source = _Source(requests)
     for row, wording in _rows(requests, order):
-        request = source.request(row, wording)
+        request = _inert(source.request(row, wording), judge)
         replicate = request.replicate if force_replicates else _replicate(request, judge)
         # Nobody else has it yet, and a copy of all its fields would take as long as rendering it.
         object.__setattr__(request, "key", _key(request, judge, replicate))
@@ -261,7 +262,7 @@ def ask(
         _check_readout(judge.slug, judge.readouts, request.readout)
     keyed = [
         replace(r, request_id=i, key=_key(r, judge, _replicate(r, judge)))
-        for i, r in enumerate(requests, 1)
+        for i, r in enumerate((_inert(r, judge) for r in requests), 1)
     ]
     with ExitStack() as stack:
         if not isinstance(store, Store):
@@ -840,6 +841,15 @@ def _replicate(request: Request, judge: Judge) -> int:
     """The replicate an answer belongs to; 0 where every replicate has the same answer."""
     greedy = request.temperature == 0 or request.readout == "logprobs"
     return 0 if judge.deterministic and greedy else request.replicate
+
+
+def _inert(request: Request, judge: Judge) -> Request:
+    """Take their effect from the control tokens that only this judge's tokeniser knows."""
+    tokens = getattr(judge, "control_tokens", ())
+    if not tokens:
+        return request
+    said = tuple(Message(m.role, apart(m.content, tokens)) for m in request.messages)
+    return request if said == request.messages else replace(request, messages=said)
 
 
 def _key(request: Request, judge: Judge, replicate: int) -> str:

@@ -28,6 +28,7 @@ from rubricnb.judging.label_probabilities import Step, label_probabilities
 from rubricnb.judging.openai import JudgeError, slug
 from rubricnb.judging.sharing import common_prefix, waves
 from rubricnb.judging.thinking import most_tokens
+from rubricnb.prompts.control_tokens import unknown
 
 _FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
 _ON_CPU: dict[str, Any] = {
@@ -103,6 +104,9 @@ class VLLMJudge:
         self._closed = False
         self._open.append(self)
         self._tokenizer = llm.get_tokenizer()
+        added = getattr(self._tokenizer, "added_tokens_decoder", {}).values()
+        special = {str(token) for token in added if token.special}
+        self.control_tokens = unknown({*special, *self._tokenizer.all_special_tokens})
         self._vocabulary: dict[str, int] = self._tokenizer.get_vocab()
         self._parser = _parser(reasoning_parser, self._tokenizer)
         self.cache_block: int = config.cache_config.block_size
