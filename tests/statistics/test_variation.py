@@ -232,7 +232,7 @@ def test_re_asks_that_always_agree_are_a_measured_zero():
 @pytest.mark.parametrize(
     ("judgments", "reason"),
     [
-        (make_judgments(10, design=fixed(5, 3)), "one ordering"),
+        (make_judgments(10, design=fixed(5, 1)), "one ordering and no repeats"),
         (make_judgments(1), "fewer than two items"),
     ],
 )
