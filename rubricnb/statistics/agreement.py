@@ -183,13 +183,14 @@ def ratings_of(reads: Reads, items: pd.DataFrame, column: str) -> list[FloatArra
 
 
 def _numbers(ratings: Any) -> FloatArray:
+    parts = ratings
     if isinstance(ratings, str):
         bare = re.sub(r"np\.\w+|[()\[\]]", " ", ratings)
-        ratings = [part for part in re.split(r"[\s,;|]+", bare) if part]
+        parts = [part for part in re.split(r"[\s,;|]+", bare) if part]
     elif not isinstance(ratings, tuple | list | np.ndarray):
         return np.empty(0)
     try:
-        numbers = np.array(ratings, dtype=np.float64)
+        numbers = np.array(parts, dtype=np.float64)
     except ValueError:
         raise ValueError(
             f"the ratings {ratings!r} are not all numbers; use tuples, or text such as '3, 4, 4'"

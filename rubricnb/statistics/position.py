@@ -221,7 +221,7 @@ def _bias(reads: Reads) -> dict[str, Any]:
         reasons.append("no read was parsed")
     row |= _papers_test(reads, placement, reasons)
     seen = placement.comparable if n_reads else n - 1
-    row |= _cluster_test(placement, n_clusters, seen, reasons)
+    row |= _cluster_test(placement, n_clusters, reasons)
     row |= _shares(placement, reads, n_clusters)
     if seen < n - 1:
         reasons.append(_BLIND if seen == 0 else _HALF_BLIND)
@@ -279,12 +279,10 @@ def _is_balanced(reads: Reads) -> bool:
     return bool((counts == counts[0]).all())
 
 
-def _cluster_test(
-    placement: Placement, n_clusters: int, seen: int, reasons: list[str]
-) -> dict[str, Any]:
+def _cluster_test(placement: Placement, n_clusters: int, reasons: list[str]) -> dict[str, Any]:
     if n_clusters == 1:
         reasons.append("one cluster: the test and intervals need two")
-    if n_clusters < 2 or seen == 0:
+    if n_clusters < 2 or placement.comparable == 0:
         return {"q": np.nan, "df": 0, "p_within": np.nan}
     d = placement.deviation.sum(axis=0)
     q, df = quadratic_form(d, placement.variance)

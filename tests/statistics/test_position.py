@@ -212,7 +212,7 @@ def test_positions_that_are_never_exchanged_are_not_measured():
 
 @pytest.mark.parametrize("n_orderings", [2, 3])
 def test_equivalence_is_not_claimed_because_few_orderings_show_little(n_orderings):
-    """Two rotations show a third to nine tenths of a preference, ten drawn orderings nine tenths."""
+    """Two rotations show a third of some preferences, three about seven tenths."""
     whole = make_judgments(1500, gamma=np.array(FIRST) / 2, concentration=5, seed=5)
     few = whole[whole["ordering_index"].isin([1, 2, 3][:n_orderings])]
     full, part = one(whole), one(few)
