@@ -28,7 +28,7 @@ from rubricnb.statistics._inference import (
     mean_t,
     t_quantile,
 )
-from rubricnb.statistics._reads import IntArray, as_list, by_cluster, groups, require
+from rubricnb.statistics._reads import IntArray, as_list, by_cluster, groups, matched, require
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 
 Calibration = Literal["quantile", "isotonic", "none"]
@@ -540,13 +540,14 @@ def _sets(
 ) -> Iterator[tuple[dict[str, Any], _Set]]:
     require(items, ["item_id", "human"], "items")
     require(scores, ["item_id", "cluster_id", "score", "score_ungated", "n_options"], "scores")
-    human = items.set_index(items["item_id"].astype(object))["human"]
     for key, part in groups(scores, _names(scores, by)):
         phi = features(part, verified, mean)
         column = "score" if verified else "score_ungated"
         per_item = part.groupby("item_id", sort=False, observed=True)
         ids = phi.index.astype(object)
-        rated = human.reindex(ids).to_numpy(dtype=np.float64)
+        names = [c for c in ("dataset", "criterion") if c in part]
+        judged = per_item[names].first().reset_index()
+        rated = matched(judged, items, "human").to_numpy(dtype=np.float64)
         cluster_id = per_item["cluster_id"].first().to_numpy()
         keep = ~np.isnan(rated)
         yield (

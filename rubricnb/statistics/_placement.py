@@ -57,12 +57,17 @@ class Placement:
         Shape (n, n): permutation covariance of the counts summed over items.
     strata
         Number of cluster × block strata in which a permutation changes anything.
+    sight
+        Shape (n, n): the deviation per read that the orderings show, per deviation that a balanced
+        design would; of rank n - 1 where every two positions can be compared, and 0 where nothing
+        can be permuted.
     """
 
     count: FloatArray
     expected: FloatArray
     variance: FloatArray
     strata: int
+    sight: FloatArray
 
     @property
     def reads(self) -> FloatArray:
@@ -74,6 +79,22 @@ class Placement:
         """Shape (items, n): observed minus expected counts."""
         return self.count - self.expected
 
+    @property
+    def comparable(self) -> int:
+        """How many independent comparisons of positions the orderings allow: n - 1 is all."""
+        return int((np.linalg.svd(self.sight, compute_uv=False) > 1e-9).sum())
+
+    def as_if_balanced(self) -> Placement:
+        """Give the deviations the size that they would have had under a balanced design.
+
+        The permutation mean of few orderings contains part of a preference, which then shows too
+        small: by a half for two drawn orderings an item, by a tenth for ten. To first order in the
+        preference this undoes it; under a balanced design without losses nothing changes.
+        """
+        widen = np.linalg.pinv(self.sight, rcond=1e-9)
+        deviation, variance = self.deviation @ widen.T, widen @ self.variance @ widen.T
+        return Placement(self.count, self.count - deviation, variance, self.strata, self.sight)
+
 
 def place(reads: Reads, score: int | None = None) -> Placement:
     """Compute the permutation moments of one group's position counts.
@@ -82,7 +103,7 @@ def place(reads: Reads, score: int | None = None) -> Placement:
     """
     n_items, n = len(reads.items), reads.n_options
     count, expected = np.zeros((n_items, n)), np.zeros((n_items, n))
-    variance, strata = np.zeros((n, n)), 0
+    variance, strata, sight = np.zeros((n, n)), 0, np.zeros((n, n))
     for block in blocks(reads, score):
         given = block.count[..., None] * block.profile
         count += _at_positions(given, block.shown).sum(axis=1)
@@ -90,26 +111,30 @@ def place(reads: Reads, score: int | None = None) -> Placement:
         part, informative = _permutation_variance(block, reads.cluster)
         variance += part
         strata += informative
-    return Placement(count, expected, variance, strata)
+        sight += _sight(block)
+    return Placement(count, expected, variance, strata, sight / max(count.sum(), 1.0))
 
 
 def blocks(reads: Reads, score: int | None = None) -> list[Block]:
     """Split the reads into blocks of exchangeable orderings."""
     asked = reads.order >= 0
     n_orderings, n_reads = len(reads.orderings), reads.value.shape[1]
-    if n_orderings > n_reads:  # every item has orderings of its own: its reads are the slots
-        shown = reads.orderings[reads.order]
-        cell = np.where(asked, np.arange(n_reads), -1)
-        return [_block(reads, shown, cell, score)]
     turn = directions(reads.orderings)
-    if n_orderings == n_reads == 1 or 0 in turn or len(set(turn.tolist())) == 1:
+    own = n_orderings > n_reads  # every item has orderings of its own: its reads are the slots
+    if 0 in turn or (own and reads.n_options == 3):  # of three, drawn orderings are rotations too
         turn = np.zeros_like(turn)
     out = []
     for direction in np.unique(turn)[::-1]:
-        slots = np.flatnonzero(turn == direction)
-        number = np.full(n_orderings + 1, -1)
-        number[slots] = np.arange(len(slots))  # the last entry serves reads never asked
-        out.append(_block(reads, reads.orderings[slots][None], number[reads.order], score))
+        if own:
+            shown = reads.orderings[reads.order]
+            cell = np.where(asked & (turn[reads.order] == direction), np.arange(n_reads), -1)
+        else:
+            slots = np.flatnonzero(turn == direction)
+            shown = reads.orderings[slots][None]
+            number = np.full(n_orderings + 1, -1)
+            number[slots] = np.arange(len(slots))  # the last entry serves reads never asked
+            cell = number[reads.order]
+        out.append(_block(reads, shown, cell, score))
     return out
 
 
@@ -164,6 +189,19 @@ def _permutation_mean(block: Block) -> FloatArray:
     spread = _at_positions(np.broadcast_to(total, block.profile.shape), block.shown)
     occupied = np.maximum((block.count > 0).sum(axis=1), 1)
     return np.einsum("ik,ikp->ip", block.count, spread) / occupied[:, None]
+
+
+def _sight(block: Block) -> FloatArray:
+    """What the reads show of a preference: Σ count (1 − P̄′ₖ P̄), P̄ the mean place of the scores."""
+    n = block.shown.shape[2]
+    place_of = (block.shown[..., None] == np.arange(1, n + 1)).astype(np.float64)
+    has = (block.count > 0).astype(np.float64)
+    weights = np.stack([block.count, has / np.maximum(has.sum(axis=1, keepdims=True), 1)])
+    if len(place_of) == 1:
+        own, mean = np.tensordot(weights, place_of[0], axes=1)  # (items, positions, scores)
+    else:
+        own, mean = np.einsum("wik,ikps->wips", weights, place_of)
+    return np.asarray(block.count.sum() * np.eye(n) - np.tensordot(own, mean, ((0, 2), (0, 2))))
 
 
 def _permutation_variance(block: Block, cluster: IntArray) -> tuple[FloatArray, int]:

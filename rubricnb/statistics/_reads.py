@@ -18,10 +18,10 @@ Value = Literal["score", "expected_score"]
 By = str | Sequence[str] | None
 
 GROUPING = ("judge", "dataset", "design", *CONDITIONS)
-_READ_COLUMNS = ("item_id", "cluster_id", "ordering_index", "ordering", "score")
+_READ_COLUMNS = ("item_id", "cluster_id", "score")
 _OPTIONAL_COLUMNS = (
-    *("request_id", "dataset", "criterion", "criterion_ordering", "group_id", "candidate"),
-    *("design", "key"),
+    *("ordering_index", "ordering", "status", "request_id", "dataset", "criterion"),
+    *("criterion_ordering", "group_id", "candidate", "design", "key"),
 )
 
 
@@ -35,11 +35,13 @@ class Reads:
         One row an item (a text under a criterion): item_id, cluster (an integer from 0) and,
         where the judgments have them, dataset, criterion, group_id, candidate.
     value
-        Shape (items, reads): the score or the expected score; NaN where none was parsed.
+        Shape (items, reads): the score or the expected score, whole or not; NaN where none was
+        parsed, whatever the row of a read whose status is not ok holds.
     order
         Shape (items, reads): row of `orderings`; -1 where the read was never asked.
     orderings
-        Shape (orderings, n): the score shown at each position.
+        Shape (orderings, n): the score shown at each position; a row of 0 for reads that name no
+        ordering (n is 0 if none does): repeats of one unknown prompt.
     probability
         Shape (items, reads, n), by position; None unless value is ``expected_score``.
     key
@@ -157,12 +159,10 @@ def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
         wide[unit, column] = values
         return wide
 
-    codes, levels = codes_of(part["ordering"])
-    used, codes = np.unique(codes, return_inverse=True)
+    codes, orderings = _orderings(part)
     probability = None
     if value == "expected_score":
         probability = part[_probability_columns(part)].to_numpy(dtype=np.float64)
-    orderings = _decode([levels[u] for u in used])
     if probability is not None:
         probability = widen(probability[:, : orderings.shape[1]], np.nan, np.float64)
     criteria = None
@@ -173,7 +173,7 @@ def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
         key = None  # not filled in
     return Reads(
         items=_units(part, unit, n_units),
-        value=widen(floats(part[value]), np.nan, np.float64),
+        value=widen(values_of(part, value), np.nan, np.float64),
         order=widen(codes, -1, np.int64),
         orderings=orderings,
         probability=probability,
@@ -206,6 +206,99 @@ def floats(column: pd.Series) -> FloatArray:
     return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
+def values_of(part: pd.DataFrame, value: Value = "score") -> FloatArray:
+    """Return the value of each row; NaN where there is none or the status is not ok."""
+    values = floats(part[value])
+    if "status" in part:
+        status = part["status"]
+        values = np.where(status.isna() | (status == "ok"), values, np.nan)
+    return values
+
+
+def clusters_of(part: pd.DataFrame) -> IntArray:
+    """Number the clusters of the rows; refuse rows that name none.
+
+    Counting them as one cluster, or each as its own, would assume what only the user can know.
+    """
+    lacking = np.flatnonzero(part["cluster_id"].isna())
+    if len(lacking):
+        raise ValueError(
+            f"{len(lacking)} of {len(part)} judgments have no cluster_id (the first: item "
+            f"{part['item_id'].iloc[lacking[0]]!r}); add what their texts share (story, article, "
+            "prompt), or the item_id where nothing is shared"
+        )
+    return combine(part[c] for c in ("dataset", "cluster_id") if c in part)
+
+
+def matched(judged: pd.DataFrame, items: pd.DataFrame, column: str) -> pd.Series:
+    """Return a column of the items for each judged item, by dataset, item_id and criterion.
+
+    Dataset and criterion count where both frames name them. Where no item_id fits, the judged are
+    texts under several criteria (Setting 2) and the items' text_id is matched with the criterion.
+    """
+    both = [c for c in ("dataset", "criterion") if c in judged and c in items]
+    ways = [["item_id", *both]]
+    if "text_id" in items and "criterion" in both:
+        ways.append(["text_id", *both])
+    wanted = _keys(judged, ways[0])
+    for names in ways:
+        known = _keys(items, names)
+        own = known.isin(wanted)
+        if own.any():
+            _refuse_equal_items(known, own, names)
+            values = items[column].set_axis(known)[own]
+            return values.reindex(wanted).reset_index(drop=True)
+    first = ", ".join(f"{name} {judged[name].iloc[0]!r}" for name in ways[0])
+    raise ValueError(
+        f"none of the {len(judged)} judged items (the first: {first}) is among the items, matched "
+        f"by {', '.join(ways[0])}; pass the items that were judged"
+    )
+
+
+def _keys(frame: pd.DataFrame, names: list[str]) -> pd.MultiIndex:
+    return pd.MultiIndex.from_frame(frame[names].astype(object))
+
+
+def _refuse_equal_items(known: pd.MultiIndex, own: NDArray[np.bool_], names: list[str]) -> None:
+    twice = known.duplicated() & own
+    if twice.any():
+        key = known[int(twice.argmax())]
+        rows = [str(row + 1) for row in np.flatnonzero([k == key for k in known])]
+        said = ", ".join(f"{name} {part!r}" for name, part in zip(names, key, strict=True))
+        lacking = [c for c in ("dataset", "criterion") if c not in names]
+        hint = f" (or name the {' and the '.join(lacking)} in both frames)" if lacking else ""
+        raise ValueError(
+            f"items hold {said} {len(rows)} times (rows {', '.join(rows[:5])}), so which one was "
+            f"judged is not known; pass each once{hint}: items.drop_duplicates({names})"
+        )
+
+
+def require_orderings(reads: Reads) -> None:
+    """Refuse reads that do not say in which ordering the options stood."""
+    unknown = (reads.orderings == 0).all(axis=1)[reads.order] & (reads.order >= 0)
+    if unknown.any():
+        raise ValueError(
+            f"{int(unknown.sum())} of {int((reads.order >= 0).sum())} judgments have no ordering; "
+            "pass judgments that say in which order the options stood, such as '1-2-3-4-5'"
+        )
+
+
+def require_options(reads: Reads) -> None:
+    """Refuse scores that stood nowhere: they have no position, and leaving them out is a bias."""
+    require_orderings(reads)
+    if reads.probability is not None:
+        return
+    off = reads.parsed & ~np.isin(reads.value, np.arange(1, reads.n_options + 1))
+    if off.any():
+        item, read = np.argwhere(off)[0]
+        raise ValueError(
+            f"{int(off.sum())} of {int(reads.parsed.sum())} scores are none of the options "
+            f"1…{reads.n_options} (the first: {reads.value[item, read]:g}, item "
+            f"{reads.items['item_id'].iloc[item]!r}), so they have no position; pass judgments "
+            "whose scores were options, or drop these rows and say so"
+        )
+
+
 def item_means(value: FloatArray) -> FloatArray:
     """Mean of each row's numbers; NaN for a row without any (never a warning)."""
     parsed = ~np.isnan(value)
@@ -228,9 +321,15 @@ def copies(reads: Reads) -> NDArray[np.bool_]:
     differently, or if they share a key (a deterministic judge is asked once for a repeated prompt).
     """
     repeat, differs = _repeats(reads, keyed=False)
-    if not differs or reads.key is None:
-        return repeat if not differs else np.zeros_like(repeat)
+    if not differs.any() or reads.key is None:
+        return repeat if not differs.any() else np.zeros_like(repeat)
     return _repeats(reads, keyed=True)[0]
+
+
+def echoes(reads: Reads) -> NDArray[np.bool_]:
+    """Tell which reads add nothing to their item's mean: copies, and repeats that all agree."""
+    repeat, differs = _repeats(reads, keyed=False)
+    return copies(reads) | (repeat & ~differs[:, None])
 
 
 def same_answer(reads: Reads) -> NDArray[np.bool_]:
@@ -241,10 +340,10 @@ def same_answer(reads: Reads) -> NDArray[np.bool_]:
     return copies(reads) if reads.key is None else _repeats(reads, keyed=True)[0]
 
 
-def _repeats(reads: Reads, keyed: bool) -> tuple[NDArray[np.bool_], bool]:
-    """Find reads that repeat an earlier one's ordering (and key); do any two such differ?"""
+def _repeats(reads: Reads, keyed: bool) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Find reads that repeat an earlier one's ordering (and key); items in which two differ."""
     repeat = np.zeros(reads.value.shape, dtype=bool)
-    differs = False
+    differs = np.zeros(len(repeat), dtype=bool)
     order = reads.arrangement
     for k in range(1, reads.value.shape[1]):
         same = (order[:, :k] == order[:, [k]]) & (order[:, [k]] >= 0)
@@ -253,7 +352,7 @@ def _repeats(reads: Reads, keyed: bool) -> tuple[NDArray[np.bool_], bool]:
         if same.any():
             repeat[:, k] = same.any(axis=1)
             unequal = np.abs(reads.value[:, :k] - reads.value[:, [k]]) > 0
-            differs = differs or bool((same & unequal).any())
+            differs |= (same & unequal).any(axis=1)
     return repeat, differs
 
 
@@ -264,16 +363,17 @@ def _units(part: pd.DataFrame, unit: IntArray, n_units: int) -> pd.DataFrame:
         c for c in ("item_id", "dataset", "criterion", "group_id", "candidate") if c in part.columns
     ]
     items = part[names].iloc[first].reset_index(drop=True)
-    cluster = combine(part[c] for c in ("dataset", "cluster_id") if c in part.columns)
+    cluster = clusters_of(part)
     return items.assign(cluster=pd.factorize(cluster[first])[0].astype(np.int64))
 
 
 def _read_column(unit: IntArray, part: pd.DataFrame) -> IntArray:
     """Column of each read: its index in the design, else its rank of appearance in its item."""
-    indices, column = np.unique(part["ordering_index"].to_numpy(), return_inverse=True)
-    cell = unit * len(indices) + column
-    if np.bincount(cell).max() <= 1:
-        return np.asarray(column, dtype=np.int64)
+    if "ordering_index" in part:
+        indices, column = np.unique(part["ordering_index"].to_numpy(), return_inverse=True)
+        cell = unit * len(indices) + column
+        if np.bincount(cell).max() <= 1:
+            return np.asarray(column, dtype=np.int64)
     _refuse_duplicates(unit, part)
     order = np.argsort(unit, kind="stable")
     starts = np.flatnonzero(np.r_[True, np.diff(unit[order]) > 0])
@@ -297,9 +397,23 @@ def _refuse_duplicates(unit: IntArray, part: pd.DataFrame) -> None:
         )
 
 
+def _orderings(part: pd.DataFrame) -> tuple[IntArray, IntArray]:
+    """Return the code of each row's ordering, and the orderings; 0…0 for rows that name none."""
+    if "ordering" not in part:
+        return np.zeros(len(part), np.int64), np.zeros((1, 0), np.int64)
+    codes, levels = codes_of(part["ordering"])
+    used, codes = np.unique(codes, return_inverse=True)
+    shown = _decode([levels[u] for u in used if u >= 0])
+    if used[0] < 0:
+        shown = np.concatenate([np.zeros((1, shown.shape[1]), np.int64), shown])
+    return codes, shown
+
+
 def _decode(codes: Sequence[str]) -> IntArray:
     split = [[int(o) for o in str(code).split("-")] for code in codes]
     sizes = {len(s) for s in split}
+    if not split:
+        return np.zeros((0, 0), np.int64)
     if len(sizes) > 1:
         raise ValueError(
             f"one group holds orderings of {' and '.join(map(str, sorted(sizes)))} options; "

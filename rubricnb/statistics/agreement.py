@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,10 @@ from rubricnb.statistics._reads import (
     Reads,
     Value,
     by_cluster,
-    copies,
+    echoes,
     floats,
     item_means,
+    matched,
     read_groups,
     require,
 )
@@ -49,7 +51,8 @@ def agreement(
     judgments
         Judgments; an item's score is the mean of its parsed reads.
     items
-        Items with the column ``human``.
+        Items with the column ``human``, matched by item_id and, where both frames have them,
+        dataset and criterion (Setting 2: text_id and criterion).
     by
         Columns to group by; by default judge, dataset, design and every condition column present.
     value
@@ -70,15 +73,17 @@ def agreement(
         * ``r_paper_low, r_paper_high``: the papers' interval, an item percentile bootstrap (1,000
           resamples, ``n_undefined`` of them dropped because a side was constant). It is too narrow
           where items share a text: 72–90 % instead of 95 %;
-        * ``k_effective``: reads per item that are not copies of another read;
+        * ``k_effective``: reads per item, copies of an answer left out and repeats of an ordering
+          that all agree counted once: they add nothing to the item's mean;
         * ``ceiling``: √reliability of the mean human rating, the r of a judge that knew every
-          text's true quality; NaN unless items have several ``human_ratings`` each;
+          text's true quality, from the items' single ``human_ratings``: ICC(C, k) if all have as
+          many, else ICC(1, k); ``ceiling_reason``, why there is none;
         * ``reason``: what could not be computed and why.
 
     Raises
     ------
     ValueError
-        `items` lack ``human``, or none of them was judged.
+        `items` lack ``human``, hold a judged item twice, or none of them was judged.
 
     Notes
     -----
@@ -101,8 +106,7 @@ def agreement(
     rows = []
     for key, reads in read_groups(judgments, by, value):
         row = {**key, **_agreement(reads, human_of(reads, items), seed)}
-        row["ceiling"] = _ceiling(reads, items)
-        rows.append(row)
+        rows.append(row | _ceiling(reads, items))
     return pd.DataFrame(rows)
 
 
@@ -112,24 +116,8 @@ def human_of(reads: Reads, items: pd.DataFrame) -> FloatArray:
 
 
 def column_of(reads: Reads, items: pd.DataFrame, column: str) -> pd.Series:
-    """Return a column of the items for each judged item.
-
-    Setting 1 matches on item_id; Setting 2, whose item_id is the text_id, on text and criterion.
-    """
-    judged = reads.items["item_id"].astype(object)
-    wanted, known = pd.Index(judged), pd.Index(items["item_id"].astype(object))
-    if not wanted.isin(known).any() and {"text_id", "criterion"} <= set(items.columns):
-        known = pd.MultiIndex.from_frame(items[["text_id", "criterion"]].astype(object))
-        criterion = reads.items["criterion"].astype(object)
-        wanted = pd.MultiIndex.from_arrays([judged, criterion])
-    found = wanted.isin(known)
-    if not found.any():
-        raise ValueError(
-            f"none of the {len(judged)} judged items (the first: {judged.iloc[0]!r}) is among the "
-            "items; pass the items that were judged"
-        )
-    values = items[column].set_axis(known)
-    return values[~known.duplicated()].reindex(wanted).reset_index(drop=True)
+    """Return a column of the items for each judged item."""
+    return matched(reads.items, items, column)
 
 
 def criterion_of(reads: Reads) -> IntArray:
@@ -161,31 +149,58 @@ def _agreement(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
     return row
 
 
-def _ceiling(reads: Reads, items: pd.DataFrame) -> float:
-    """√ICC(1, k): one-way random effects of the single ratings of the judged items."""
+def _ceiling(reads: Reads, items: pd.DataFrame) -> dict[str, Any]:
+    """√reliability of the mean of the single ratings of the judged items.
+
+    ICC(C, k) where all have as many: what a rater adds to all of them does not matter to r. With
+    raters who differ from item to item it estimates the same as ICC(1, k), which serves for ratings
+    of unequal number.
+    """
     if "human_ratings" not in items:
-        return float("nan")
-    ratings = [r for r in column_of(reads, items, "human_ratings") if _several(r)]
+        return {"ceiling": np.nan, "ceiling_reason": "items have no single ratings"}
+    ratings = [r for r in ratings_of(reads, items, "human_ratings") if len(r) > 1]
     if len(ratings) < 2:
-        return float("nan")
+        return {"ceiling": np.nan, "ceiling_reason": "fewer than two items have several ratings"}
     count = np.array([len(r) for r in ratings])
-    mean = np.array([np.mean(r) for r in ratings])
-    within = sum(((np.asarray(r) - m) ** 2).sum() for r, m in zip(ratings, mean, strict=True))
+    mean = np.array([r.mean() for r in ratings])
+    within = sum(((r - m) ** 2).sum() for r, m in zip(ratings, mean, strict=True))
+    freedom = count.sum() - len(ratings)
     grand = (count * mean).sum() / count.sum()
     between = (count * (mean - grand) ** 2).sum() / (len(ratings) - 1)
+    if (count == count[0]).all():
+        rater = np.stack(ratings).mean(axis=0)
+        within -= len(ratings) * ((rater - grand) ** 2).sum()
+        freedom -= count[0] - 1
     if between <= 0:
-        return float("nan")
-    reliability = 1 - within / (count.sum() - len(ratings)) / between
-    return float(np.sqrt(reliability)) if reliability > 0 else 0.0
+        return {"ceiling": np.nan, "ceiling_reason": "all items are rated alike"}
+    reliability = 1 - within / freedom / between
+    return {"ceiling": float(np.sqrt(max(reliability, 0.0))), "ceiling_reason": ""}
 
 
-def _several(ratings: Any) -> bool:
-    return isinstance(ratings, tuple | list | np.ndarray) and len(ratings) > 1
+def ratings_of(reads: Reads, items: pd.DataFrame, column: str) -> list[FloatArray]:
+    """Return the single ratings of each judged item, from tuples or, in a CSV, from their text."""
+    return [_numbers(r) for r in column_of(reads, items, column)]
+
+
+def _numbers(ratings: Any) -> FloatArray:
+    parts = ratings
+    if isinstance(ratings, str):
+        bare = re.sub(r"np\.\w+|[()\[\]]", " ", ratings)
+        parts = [part for part in re.split(r"[\s,;|]+", bare) if part]
+    elif not isinstance(ratings, tuple | list | np.ndarray):
+        return np.empty(0)
+    try:
+        numbers = np.array(parts, dtype=np.float64)
+    except ValueError:
+        raise ValueError(
+            f"the ratings {ratings!r} are not all numbers; use tuples, or text such as '3, 4, 4'"
+        ) from None
+    return np.asarray(numbers[~np.isnan(numbers)])
 
 
 def effective_count(reads: Reads, used: np.ndarray[Any, Any]) -> float:
     """Mean number of parsed reads per item that do not copy another one."""
-    own = (reads.parsed & ~copies(reads))[used]
+    own = (reads.parsed & ~echoes(reads))[used]
     return float(own.sum(axis=1).mean()) if len(own) else float("nan")
 
 

@@ -20,6 +20,7 @@ from rubricnb.statistics._reads import (
     groups,
     read_groups,
     require,
+    require_options,
 )
 
 _TABLE_COLUMNS = ("score", "position", "share", "n", "share_null", "share_null_sd", "reason")
@@ -139,6 +140,7 @@ def choose_ordering(
     """
     rows = []
     for key, reads in read_groups(judgments, by, value):
+        require_options(reads)
         shown = _checked(orderings, reads.n_options)
         rows.append({**key, **_choose(_cluster_tables(reads), shown, splits, seed)})
     return pd.DataFrame(rows)
@@ -162,7 +164,7 @@ def _choose(tables: FloatArray, shown: IntArray, splits: int, seed: int) -> dict
     costs = _costs(_deviation(pair), shown)
     complete = ~np.isnan(costs).any(axis=(0, 2))
     if not complete.any():
-        return row | {"reason": "some score is missing from every half"}
+        return row | {"reason": "some score is missing from every half, or from some position"}
     costs = costs[:, complete]
     chosen = costs.argmin(axis=2)
     other = costs[::-1]
@@ -178,14 +180,19 @@ def _choose(tables: FloatArray, shown: IntArray, splits: int, seed: int) -> dict
 
 
 def _cluster_tables(reads: Reads) -> FloatArray:
-    """Count answers by cluster, score and position: shape (clusters, n, n)."""
+    """Count answers by cluster, score and position: shape (clusters, n, n).
+
+    NaN at positions where the score never stood.
+    """
     n = reads.n_options
     position = np.argsort(reads.orderings, axis=1)[reads.order]
     cell = (reads.cluster[:, None, None] * n + np.arange(n)) * n + position
     weights = np.where(reads.parsed[..., None], read_profiles(reads), 0.0)
     n_clusters = int(reads.cluster.max()) + 1
     counts = np.bincount(cell.ravel(), weights=weights.ravel(), minlength=n_clusters * n * n)
-    return np.asarray(counts.reshape(n_clusters, n, n))
+    shown = np.zeros((n, n), dtype=bool)
+    shown[reads.orderings[reads.order[reads.parsed]] - 1, np.arange(n)] = True
+    return np.asarray(np.where(shown, counts.reshape(n_clusters, n, n), np.nan))
 
 
 def _deviation(counts: FloatArray) -> FloatArray:
@@ -217,7 +224,7 @@ def _mean_deviation(part: pd.DataFrame, n: int) -> FloatArray:
 def _why_unknown(share: FloatArray, null: FloatArray) -> str:
     missing = np.flatnonzero(np.isnan(share).any(axis=1)) + 1
     if len(missing):
-        return f"score {', '.join(map(str, missing))} was never given"
+        return f"score {', '.join(map(str, missing))}: never given, or not at every position"
     return "cost_null: the table says nothing of its counts" if np.isnan(null).any() else ""
 
 

@@ -21,11 +21,13 @@ from rubricnb.statistics._reads import (
     IntArray,
     Value,
     by_cluster,
+    clusters_of,
     combine,
     floats,
     grouping,
     groups,
     require,
+    values_of,
 )
 from rubricnb.statistics.equivalence import MARGINS, equivalence
 from rubricnb.statistics.families import benjamini_hochberg
@@ -97,7 +99,7 @@ def criterion_order(
     needed = ["item_id", "cluster_id", "criterion", "criterion_position", value]
     require(judgments, needed, "judgments")
     names = grouping(judgments, by, without=["criterion"])
-    extra = ["dataset"] if "dataset" in judgments else []
+    extra = [c for c in ("dataset", "status") if c in judgments]
     slim = judgments[list(dict.fromkeys([*names, *extra, *needed]))]
     rows = []
     for key, part in groups(slim, [*names, "criterion"]):
@@ -148,15 +150,15 @@ def counting_along(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
     needed = ["item_id", "cluster_id", "criterion", "criterion_position", "n_options", "score"]
     require(judgments, needed, "judgments")
     names = grouping(judgments, by, without=["criterion"])
-    extra = ["dataset"] if "dataset" in judgments else []
+    extra = [c for c in ("dataset", "status") if c in judgments]
     slim = judgments[list(dict.fromkeys([*names, *extra, *needed]))]
     return pd.DataFrame([_counting_along(key, part) for key, part in groups(slim, names)])
 
 
 def _counting_along(key: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
     block = combine(part[c] for c in ("dataset", "item_id", "criterion") if c in part)
-    cluster = combine(part[c] for c in ("dataset", "cluster_id") if c in part)
-    place, score = floats(part["criterion_position"]), floats(part["score"])
+    cluster = clusters_of(part)
+    place, score = floats(part["criterion_position"]), values_of(part)
     first, last = np.full(block.max() + 1, np.inf), np.full(block.max() + 1, -np.inf)
     np.fmin.at(first, block, place)
     np.fmax.at(last, block, place)
@@ -167,12 +169,14 @@ def _counting_along(key: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
         )
     highest = int(part["n_options"].max())
     known = ~np.isnan(score) & ~np.isnan(place)
+    reads = np.bincount(block[known], minlength=len(first))
+    counted = known & np.isin(score, np.arange(1, highest + 1))  # others equal no place
     given = np.zeros((len(first), highest))
-    np.add.at(given, (block[known], score[known].astype(np.int64) - 1), 1.0)
+    np.add.at(given, (block[counted], score[counted].astype(np.int64) - 1), 1.0)
     kept = known & (place <= highest)
     block, cluster, place, score = block[kept], cluster[kept], place[kept], score[kept]
     equal = (score == place).astype(np.float64)
-    chance = given[block, place.astype(np.int64) - 1] / given.sum(axis=1)[block]
+    chance = given[block, place.astype(np.int64) - 1] / reads[block]
     n_clusters = len(np.unique(cluster))
     low, high, *_ = mean_t(equal, cluster)
     excess_low, excess_high, p, _ = mean_t(equal - chance, cluster)
@@ -199,10 +203,10 @@ def _criterion(key: dict[str, Any], part: pd.DataFrame, value: Value, seed: int)
             "position has no effect to measure; pass judgments of a design that moves it"
         )
     block = combine(part[c] for c in ("dataset", "item_id") if c in part)
-    scores = floats(part[value])
+    scores = values_of(part, value)
     cells = _cell_means(block, column, scores, len(positions))
     complete = ~np.isnan(cells).any(axis=1)
-    clusters = combine(part[c] for c in ("dataset", "cluster_id") if c in part)
+    clusters = clusters_of(part)
     first = np.unique(block, return_index=True)[1]
     cluster = np.unique(clusters[first][complete], return_inverse=True)[1]
     kept = np.isin(block, np.flatnonzero(complete)) & ~np.isnan(scores)

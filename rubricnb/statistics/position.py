@@ -12,10 +12,27 @@ from scipy import special, stats
 from rubricnb.statistics._inference import noncentrality, t_quantile
 from rubricnb.statistics._placement import Placement, place, read_profiles
 from rubricnb.statistics._preference import log_preference
-from rubricnb.statistics._reads import By, FloatArray, Reads, Value, by_cluster, read_groups
+from rubricnb.statistics._reads import (
+    By,
+    FloatArray,
+    Reads,
+    Value,
+    by_cluster,
+    read_groups,
+    require_options,
+)
 from rubricnb.statistics.equivalence import MARGINS, equivalence
 from rubricnb.statistics.families import benjamini_hochberg
 
+_BLIND = (
+    "the orderings leave nothing to permute (one of each direction): a preference for a position "
+    "cannot be told from one for a direction; ask several rotations (balanced), or compare the "
+    "mean scores (order_effect)"
+)
+_HALF_BLIND = (
+    "these orderings leave some positions uncompared: p_within is about the others, and sizes need "
+    "more orderings (balanced)"
+)
 _PAPERS = (
     *("chi2", "chi2_low", "chi2_high", "p_chi2"),
     *("cramers_v", "cramers_v_low", "cramers_v_high"),
@@ -32,7 +49,7 @@ def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score"
     ----------
     judgments
         Judgments of a design with several orderings per item. The papers' columns need a balanced
-        one (`balanced`, `williams`).
+        one (`balanced`, `williams`); scores are options of their ordering.
     by
         Columns to group by; by default judge, dataset, design and every condition column present.
     value
@@ -50,13 +67,16 @@ def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score"
           ``chi2_low, chi2_high, cramers_v_low, cramers_v_high``: the mean that they have in
           studies of this size, 95 % intervals from that of ``v2_unbiased``, raised by the floor;
         * ``q, df, p_within``: within-cluster permutation test in closed form. Its null is that
-          order sensitivity is not aligned with position. p is 1 where no answer ever changes.
+          order sensitivity is not aligned with position. p is 1 where no answer ever changes, and
+          then the sizes have no intervals, ``p_equivalent`` or ``mde``: nothing varied.
           ``p_within_adjusted``: Benjamini–Hochberg over the returned rows;
         * ``v2_unbiased``: V² from pairs of items of different clusters; unbiased, so it can be
           negative. Average it over groups before taking a root. ``v2_unbiased_low, _high``: 95 %
           score interval with t quantiles and the covariance of the shares over clusters;
         * ``share_1…n`` with ``_low, _high``: share of reads per position, centred at what the
-          parsed reads would give by chance, with 95 % t intervals over clusters;
+          parsed reads would give by chance, with 95 % t intervals over clusters. Where the
+          orderings of an item are not balanced, chance itself holds part of a preference; shares
+          and V² are given the size that they would have under a balanced design;
         * ``share_1_least, share_1_most`` …: raw shares if no lost read, and if every lost read, had
           stood there; ``p_equivalent``: TOST that every share lies within ±0.02 of 1/n;
         * ``log_preference_1…n`` with ``_low, _high``: conditional logit of position given each
@@ -68,11 +88,15 @@ def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score"
     ------
     ValueError
         A group shows every item in one ordering only (``fixed``, ``single``): position and score
-        cannot be told apart.
+        cannot be told apart. A read has no ordering, or its score is none of the options.
 
     Notes
     -----
-    arXiv:2602.02219v2, §3.1, §4.4, Tables 2 and 4. With fewer than two clusters only the papers'
+    arXiv:2602.02219v2, §3.1, §4.4, Tables 2 and 4. Forward and reverse rotations are permuted
+    separately. The ascending and the descending ordering alone leave nothing to permute, and a
+    preference for the first place looks like one for a direction: test, shares, V², log preferences
+    and mde are NaN, and `rubricnb.order_effect` compares the two. Orderings that never exchange
+    some of the positions give ``p_within`` only. With fewer than two clusters only the papers'
     columns and the shares are given.
 
     Examples
@@ -88,6 +112,7 @@ def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score"
     """
     rows = []
     for key, reads in read_groups(judgments, by, value):
+        require_options(reads)
         _check_orderings(key, reads)
         rows.append({**key, **_bias(reads)})
     result = pd.DataFrame(rows)
@@ -110,7 +135,8 @@ def score_position(judgments: pd.DataFrame, by: By = None, value: Value = "score
         One row a group, score and position: ``score, position, share`` (among reads with this
         score), ``n`` (those reads; expected ones for probabilities), ``share_null`` (its
         permutation mean), ``share_null_sd`` (its permutation standard deviation) and ``reason``:
-        shares of a score that was never given are NaN.
+        shares are NaN of a score that was never given, at a position where it never stood, and
+        where the orderings leave nothing to permute (see `position_bias`).
 
     Notes
     -----
@@ -132,6 +158,7 @@ def score_position(judgments: pd.DataFrame, by: By = None, value: Value = "score
     """
     frames = []
     for key, reads in read_groups(judgments, by, value):
+        require_options(reads)
         table = _score_position(reads)
         for position, (name, group_value) in enumerate(key.items()):
             table.insert(position, name, group_value)
@@ -193,13 +220,28 @@ def _bias(reads: Reads) -> dict[str, Any]:
     if n_reads == 0:
         reasons.append("no read was parsed")
     row |= _papers_test(reads, placement, reasons)
+    seen = placement.comparable if n_reads else n - 1
     row |= _cluster_test(placement, n_clusters, reasons)
     row |= _shares(placement, reads, n_clusters)
+    if seen < n - 1:
+        reasons.append(_BLIND if seen == 0 else _HALF_BLIND)
+        row |= dict.fromkeys(_sizes(n), np.nan)
+    elif row["df"] == 0:  # nothing varied: the sizes have no standard error
+        row |= dict.fromkeys([c for c in row if c.endswith(("_low", "_high"))], np.nan)
+        row["p_equivalent"] = np.nan
     row |= _papers_intervals(row, n)
-    row |= log_preference(reads, n_clusters, reasons)
-    row["mde"] = minimum_detectable_v(placement, n) if n_clusters > 1 else np.nan
+    row |= log_preference(reads, n_clusters, reasons if seen else [])
+    able = n_clusters > 1 and seen == n - 1 and row["df"] > 0
+    row["mde"] = minimum_detectable_v(placement.as_if_balanced(), n) if able else np.nan
     row["reason"] = "; ".join(reasons)
     return row
+
+
+def _sizes(n: int) -> list[str]:
+    """Columns of `_shares` that need positions which the orderings let one compare."""
+    ends = ("", "_low", "_high", "_least", "_most")
+    shares = [f"share_{p}{end}" for p in range(1, n + 1) for end in ends]
+    return [*shares, *(f"v2_unbiased{end}" for end in ends[:3]), "p_equivalent"]
 
 
 def _papers_test(reads: Reads, placement: Placement, reasons: list[str]) -> dict[str, float]:
@@ -238,9 +280,9 @@ def _is_balanced(reads: Reads) -> bool:
 
 
 def _cluster_test(placement: Placement, n_clusters: int, reasons: list[str]) -> dict[str, Any]:
-    if n_clusters < 2:
-        if n_clusters == 1:
-            reasons.append("one cluster: the test and intervals need two")
+    if n_clusters == 1:
+        reasons.append("one cluster: the test and intervals need two")
+    if n_clusters < 2 or placement.comparable == 0:
         return {"q": np.nan, "df": 0, "p_within": np.nan}
     d = placement.deviation.sum(axis=0)
     q, df = quadratic_form(d, placement.variance)
@@ -259,8 +301,9 @@ def quadratic_form(d: FloatArray, variance: FloatArray) -> tuple[float, int]:
 
 
 def _shares(placement: Placement, reads: Reads, n_clusters: int) -> dict[str, float]:
-    """V²_U and position shares; both centred at the permutation mean."""
+    """V²_U and position shares; both centred at the permutation mean, as if balanced."""
     n = reads.n_options
+    placement = placement.as_if_balanced()
     seen = placement.reads > 0
     cluster = reads.cluster[seen]
     deviation, size = placement.deviation[seen], placement.reads[seen]
@@ -343,19 +386,27 @@ def _score_position(reads: Reads) -> pd.DataFrame:
     given = answers.sum(axis=0)
     size = np.where(given > 0, given, np.nan)
     count, null, variance = (np.empty((n, n)) for _ in range(3))
+    reason = np.repeat(np.where(given > 0, "", "this score was never given").astype(object), n)
+    shown = np.zeros((n, n), dtype=bool)
+    shown[reads.orderings[reads.order[reads.parsed]] - 1, np.arange(n)] = True
+    reason[(reason == "") & ~shown.ravel()] = "this score never stood at this position"
+    if given.any() and place(reads).comparable == 0:
+        reason[reason == ""] = _BLIND
+    known = (reason == "").reshape(n, n)
     for s in range(n):
         placement = place(reads, score=s + 1)
         count[s] = placement.count.sum(axis=0)
         null[s] = placement.expected.sum(axis=0)
         variance[s] = np.diag(placement.variance)
+    sd = np.sqrt(np.maximum(variance, 0))
     return pd.DataFrame(
         {
             "score": np.repeat(np.arange(1, n + 1), n),
             "position": np.tile(np.arange(1, n + 1), n),
-            "share": (count / size[:, None]).ravel(),
+            "share": np.where(known, count / size[:, None], np.nan).ravel(),
             "n": np.repeat(given, n),
-            "share_null": (null / size[:, None]).ravel(),
-            "share_null_sd": (np.sqrt(np.maximum(variance, 0)) / size[:, None]).ravel(),
-            "reason": np.repeat(np.where(given > 0, "", "this score was never given"), n),
+            "share_null": np.where(known, null / size[:, None], np.nan).ravel(),
+            "share_null_sd": np.where(known, sd / size[:, None], np.nan).ravel(),
+            "reason": reason,
         }
     )

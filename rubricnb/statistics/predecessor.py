@@ -15,11 +15,13 @@ from rubricnb.statistics._reads import (
     IntArray,
     Value,
     by_cluster,
+    clusters_of,
     combine,
     floats,
     grouping,
     groups,
     require,
+    values_of,
 )
 
 
@@ -74,7 +76,7 @@ def predecessor_effects(
     ]  # fmt: skip
     require(judgments, needed, "judgments")
     names = grouping(judgments, by, without=["criterion"])
-    extra = ["dataset"] if "dataset" in judgments else []
+    extra = [c for c in ("dataset", "status") if c in judgments]
     slim = judgments[list(dict.fromkeys([*names, *extra, *needed]))]
     rows = []
     for key, part in groups(slim, names):
@@ -88,10 +90,10 @@ def _effects(part: pd.DataFrame, value: Value) -> list[dict[str, Any]]:
     position = floats(part["criterion_position"]).astype(np.int64)
     own = np.searchsorted(criteria, part["criterion"].astype("str").to_numpy())
     before = _criterion_before(combine([part["request_id"]]), position, own)
-    score = floats(part[value])
+    score = values_of(part, value)
     parsed = ~np.isnan(score)
     unit = combine(part[c] for c in ("dataset", "item_id", "criterion") if c in part)
-    cluster = combine(part[c] for c in ("dataset", "cluster_id") if c in part)
+    cluster = clusters_of(part)
     counts = {
         "n_items": len(np.unique(unit[parsed])),
         "n_clusters": len(np.unique(cluster[parsed])),

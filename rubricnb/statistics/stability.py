@@ -69,7 +69,10 @@ def stability(
           baseline's other settings), ``flip_rate_reask`` …: of two baseline reads. A judge that
           was asked once for a repeated prompt has re-ask values of 0;
         * ``flip_rate_excess`` …: value minus placebo, item by item, with ``_low, _high, _p``;
-          ``flip_rate_excess_reask`` …: the same minus re-ask, and ``reask_reason``, why not;
+          ``flip_rate_excess_reask`` …: value minus the mean of both re-ask rates, the baseline's
+          and the condition's own, and ``reask_reason``, why not. It is 0 where the condition
+          changes no item's distribution of scores and, unlike a difference to one of them, stays
+          near 0 where the condition is merely noisier or calmer than the baseline;
         * ``shift_p`` (shift against 0) and ``shift_p_adjusted`` (Benjamini–Hochberg over the rows);
         * ``reason``.
 
@@ -101,7 +104,8 @@ def stability(
         again = _again(base, value)
         for name, distance in distances.items():
             row = {**key, **dict(zip(baseline, name, strict=True))}
-            rows.append(row | _summary(distance, placebo, again, base, others[name]))
+            own = _own_again(others[name], base, again, value, "placebo" in name)
+            rows.append(row | _summary(distance, placebo, again, own, base, others[name]))
     result = pd.DataFrame(rows)
     if "shift_p" in result:
         place = result.columns.get_loc("shift_p") + 1
@@ -224,16 +228,34 @@ def _distances(side: Reads, base: Reads, value: Value) -> FloatArray:
     return out
 
 
-def _again(base: Reads, value: Value) -> FloatArray:
-    """The same between two reads of the baseline; 0 if the second is a copy of the first."""
-    if base.value.shape[1] < 2:
-        return np.full((3, len(base.items)), np.nan)
-    own = distinct(base)
+def _again(side: Reads, value: Value) -> FloatArray:
+    """The same between two reads of one prompt; 0 if the second is a copy of the first."""
+    if side.value.shape[1] < 2:
+        return np.full((3, len(side.items)), np.nan)
+    own, order = distinct(side), side.arrangement
     first, second = np.triu_indices(own.shape[1], 1)
-    out = _means(own[:, first] - own[:, second], value)
+    difference = own[:, first] - own[:, second]
+    out = _means(np.where(order[:, first] == order[:, second], difference, np.nan), value)
     out[2] = 0.0  # neither read is the perturbed one
-    copied = base.parsed.any(axis=1) & ((~np.isnan(own)).sum(axis=1) < 2)
+    copied = side.parsed.any(axis=1) & ((~np.isnan(own)).sum(axis=1) < 2)
     out[:, copied] = 0.0
+    return out
+
+
+def _own_again(
+    side: Reads, base: Reads, again: FloatArray, value: Value, edited: bool
+) -> FloatArray:
+    """The re-ask rates of a condition, for the items of `base`; NaN where it was asked once.
+
+    A judge that never answered the baseline differently repeats itself under other conditions,
+    too. Edits of a prompt are not one prompt.
+    """
+    out = np.full((3, len(base.items)), np.nan)
+    rows_base, rows = shared_items(base, side)
+    if not np.isnan(again[1]).all() and np.nanmax(again[1]) == 0:
+        out[:, rows_base] = 0.0
+    elif not edited:
+        out[:, rows_base] = _again(side, value)[:, rows]
     return out
 
 
@@ -259,7 +281,12 @@ def placebo_of(baseline: Condition) -> tuple[Any, ...]:
 
 
 def _summary(
-    distance: FloatArray, placebo: FloatArray | None, again: FloatArray, base: Reads, side: Reads
+    distance: FloatArray,
+    placebo: FloatArray | None,
+    again: FloatArray,
+    own: FloatArray,
+    base: Reads,
+    side: Reads,
 ) -> dict[str, Any]:
     used = ~np.isnan(distance[2])
     row: dict[str, Any] = {
@@ -279,8 +306,13 @@ def _summary(
         # The placebo minus itself is no measurement.
         beyond = np.full(len(used), np.nan) if distance is placebo else distance[m] - control
         row |= with_interval(f"{name}_excess", beyond, base.cluster)
-        row |= with_interval(f"{name}_excess_reask", distance[m] - again[m], base.cluster)
-    row["reask_reason"] = "" if base.value.shape[1] > 1 else "the baseline was asked once"
+        beyond = distance[m] - (again[m] + own[m]) / 2
+        row |= with_interval(f"{name}_excess_reask", beyond, base.cluster)
+    row["reask_reason"] = ""
+    if base.value.shape[1] < 2:
+        row["reask_reason"] = "the baseline was asked once"
+    elif np.isnan(own[2]).all():
+        row["reask_reason"] = "no prompt of the condition was asked twice"
     row["reason"] = "; ".join(_reasons(used, base, placebo, distance))
     return row
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from rubricnb.statistics._inference import LEVEL, UNDEFINED, jackknife_t, mean_of
+from rubricnb.statistics._inference import LEVEL, jackknife_t, mean_of
 from rubricnb.statistics._reads import (
     By,
     FloatArray,
@@ -23,7 +23,7 @@ from rubricnb.statistics._reads import (
     same_answer,
 )
 from rubricnb.statistics._sides import shared_items
-from rubricnb.statistics.agreement import column_of
+from rubricnb.statistics.agreement import column_of, ratings_of
 from rubricnb.statistics.stability import (
     BASELINE,
     Condition,
@@ -33,6 +33,8 @@ from rubricnb.statistics.stability import (
     why_no_interval,
     with_interval,
 )
+
+_SIGN_DRAWS = 999
 
 
 def score_tendency(
@@ -49,7 +51,8 @@ def score_tendency(
     judgments
         Judgments under any conditions.
     items
-        Items with the column `human`, on the scale of the options. Default: no comparison.
+        Items with the column `human`, on the scale of the options, and where known the single
+        ratings behind it (``human_ratings``). Default: no comparison.
     by
         Columns to group by; by default judge, dataset, design and every condition column present.
     value
@@ -60,15 +63,24 @@ def score_tendency(
     Returns
     -------
     DataFrame
-        One row a group: its columns, ``n_items, n_clusters, n_reads``, ``share_1…n`` (they sum to
-        1), ``human_1…n`` (ratings rounded half up, of the same items), ``wasserstein``, the
-        distance of the two distributions in score points (0: the same; single scores may still
-        all differ), with a 95 % cluster jackknife-t interval ``_low, _high``, and ``reason``.
+        One row a group: its columns, ``n_items, n_clusters, n_reads``, and, every item counting
+        once whatever the number of its reads and ratings,
+
+        * ``share_1…n`` of the reads and ``human_1…n`` of the ratings of the same items, halves
+          rounded up; without orderings, the scores that occur. Where some lie off the scale,
+          the shares of the others sum to less than 1 and ``reason`` says how many;
+        * ``compares``: ``read with rating`` where single ratings are known (or all ratings are
+          whole), else ``mean with mean``: a mean of raters spreads less than a rating, so that
+          single reads would differ from it without any tendency;
+        * ``wasserstein``: the distance of these two distributions in score points, nothing rounded
+          (0: the same; single scores may still all differ), with a 95 % interval ``_low, _high``:
+          cluster jackknife-t, from 0 on unless sign flips of the clusters refute 0;
+        * ``reason``.
 
     Notes
     -----
-    arXiv:2506.22316, Equation 4 and Figure 5, which prints counts. An estimated distance cannot be
-    0: read it beside that of the baseline.
+    arXiv:2506.22316, Equation 4 and Figure 5, which prints counts. An estimated distance is never
+    0: read it with its interval, beside that of the baseline. Means of more reads spread less, too.
 
     Examples
     --------
@@ -83,8 +95,7 @@ def score_tendency(
     """
     rows = []
     for key, part in read_groups(judgments, by, value):
-        row = {**key, **_tendency(part, None if items is None else _ratings(part, items, human))}
-        rows.append(row)
+        rows.append(key | _tendency(part, items, human))
     return pd.DataFrame(rows)
 
 
@@ -112,14 +123,16 @@ def tendency_shift(
         One row per condition other than the baseline: its columns, ``n_items, n_clusters``, and
         ``moved``, the Wasserstein distance in score points between the distribution of each of its
         reads and the baseline's on the same items, mean over reads; ``moved_placebo``, the same of
-        the meaning-free edits; ``moved_excess``, the difference on the items that both have.
-        ``moved`` and ``moved_excess`` have cluster jackknife-t intervals ``_low, _high``.
-        ``reason``.
+        the meaning-free edits; ``moved_excess``, the distance to the distribution under these
+        edits instead of the baseline's, on the items that both have. ``moved`` and
+        ``moved_excess`` have intervals ``_low, _high``: cluster jackknife-t, from 0 on unless sign
+        flips of the clusters refute 0. ``reason``.
 
     Notes
     -----
     arXiv:2506.22316, §4.2 (3), which compares heat maps by eye. Noise moves a distribution too, so
-    that ``moved`` is never 0: read it beside the placebo's.
+    that ``moved`` is never 0: read it beside the placebo's. Distances do not subtract (where only
+    noise moves the placebo, ``moved - moved_placebo`` is too small), shifts of a distribution do.
 
     Examples
     --------
@@ -259,53 +272,146 @@ def _majority(scores: FloatArray) -> dict[str, Any]:
     values, counts = np.unique(scores, return_counts=True)
     most = values[counts == counts.max()] if len(values) else values
     gold = most[0] if len(most) == 1 else np.median(scores) if len(scores) else np.nan
-    return {"gold": float(gold), "gold_ratings": tuple(int(s) for s in scores)}
+    ratings = tuple(int(s) if s == int(s) else float(s) for s in scores)
+    return {"gold": float(gold), "gold_ratings": ratings}
 
 
-def _ratings(side: Reads, items: pd.DataFrame, human: str) -> FloatArray | str:
-    """The rating of each judged item, or why there is none to compare with."""
-    if human not in items:
-        return f"items have no {human!r} ratings"
-    rubrics = getattr(items, "rubrics", None)
-    if rubrics is not None:
-        used = rubrics["rubric_id"].isin(items["rubric_id"].unique())
-        levels = rubrics.loc[used, "score"].max()
-        if levels != side.n_options:
-            return f"ratings are on 1..{levels}, the options on 1..{side.n_options}"
-    return floats(column_of(side, items, human))
-
-
-def _tendency(side: Reads, ratings: FloatArray | str | None) -> dict[str, Any]:
-    counts = _score_counts(side)
+def _tendency(side: Reads, items: pd.DataFrame | None, human: str) -> dict[str, Any]:
+    values, weights = _spread_of(side)
+    known = weights.sum(axis=1) > 0
     row: dict[str, Any] = {
-        "n_items": int((counts.sum(axis=1) > 0).sum()),
-        "n_clusters": len(np.unique(side.cluster[counts.sum(axis=1) > 0])),
+        "n_items": int(known.sum()),
+        "n_clusters": len(np.unique(side.cluster[known])),
         "n_reads": int(side.parsed.sum()),
     }
-    reads, scores = counts.sum(), np.arange(1, side.n_options + 1)
-    shares = counts.sum(axis=0) / reads if reads else np.full(len(scores), np.nan)
-    row |= {f"share_{s}": float(share) for s, share in zip(scores, shares, strict=True)}
-    if ratings is None:
-        return row | {"reason": "" if reads else "no read was parsed"}
-    known = np.zeros(len(counts), bool)
-    if not isinstance(ratings, str):
-        known = ~np.isnan(ratings) & (counts.sum(axis=1) > 0)
-        rounded = np.floor(ratings[known] + 0.5)
-        row |= {f"human_{s}": mean_of((rounded == s).astype(float)) for s in scores}
-    if isinstance(ratings, str) or not known.any():
-        why = ratings if isinstance(ratings, str) else "no item has both a score and a rating"
-        names = ("wasserstein", "wasserstein_low", "wasserstein_high")
-        return row | dict.fromkeys(names, np.nan) | {"reason": why}
-    cluster = np.unique(side.cluster[known], return_inverse=True)[1]
-    distance, interval = _distance_to(ratings[known], counts[known], cluster)
-    row |= {"wasserstein": distance, "wasserstein_low": max(interval[0], 0.0)
-            if not np.isnan(interval[0]) else np.nan, "wasserstein_high": interval[1]}  # fmt: skip
-    return row | {"reason": why_no_interval(known, side.cluster)}
+    people, why = (None, []) if items is None else _people(side, items, human)
+    rated = np.zeros(len(known), bool) if people is None else people.weights.sum(axis=1) > 0
+    both = known & rated
+    levels = _levels(side, values, people)
+    row |= _shares("share", values, weights[known], levels, why)
+    if people is not None:
+        row |= _shares("human", people.values, people.weights[both], levels, why)
+        row["compares"] = people.compares
+    if items is None:
+        why += [] if known.any() else ["no read was parsed"]
+        return row | {"reason": "; ".join(why)}
+    found = (np.nan,) * 3
+    if people is not None and not both.any():
+        why.append("no item has both a score and a rating")
+    elif people is not None:
+        if people.compares == _MEANS:
+            values, weights = _as_points(item_means(side.value))
+        steps = _cumulated(values, weights, people.values, people.weights)
+        found = _distance(steps[both][:, None], side.cluster[both], LEVEL)
+        why.append(why_no_interval(both, side.cluster))
+    names = ("wasserstein", "wasserstein_low", "wasserstein_high")
+    return row | dict(zip(names, found, strict=True)) | {"reason": "; ".join(filter(None, why))}
 
 
-def _score_counts(side: Reads) -> FloatArray:
-    """Reads of each item by score, or their summed probabilities: shape (items, n)."""
-    return np.asarray(_read_shares(side).sum(axis=1))
+_SINGLE, _MEANS = "read with rating", "mean with mean"
+
+
+@dataclass(frozen=True)
+class _People:
+    """Ratings of the judged items: their values, and the weight of each in an item (sum 1 or 0)."""
+
+    values: FloatArray
+    weights: FloatArray
+    compares: str
+
+
+def _people(side: Reads, items: pd.DataFrame, human: str) -> tuple[_People | None, list[str]]:
+    """What people said of each judged item, and what stands in the way."""
+    if human not in items:
+        return None, [f"items have no {human!r} ratings"]
+    means, why = floats(column_of(side, items, human)), []
+    levels = _rated_on(side, items)
+    other = ~np.isnan(levels) & (levels != side.n_options)
+    if other.any():
+        scales = " and ".join(f"1..{level:.0f}" for level in np.unique(levels[other]))
+        which = "" if other.all() else f" of {int(other.sum())} of {len(other)} items"
+        why = [f"ratings{which} are on {scales}, the options on 1..{side.n_options}"]
+        if other.all():
+            return None, why
+        means = np.where(other, np.nan, means)
+    column, rated = f"{human}_ratings", ~np.isnan(means)
+    if column in items:
+        ratings = ratings_of(side, items, column)
+        if all(len(r) for r, known in zip(ratings, rated, strict=True) if known):
+            wide = np.full((len(means), max(map(len, ratings))), np.nan)
+            for i in np.flatnonzero(rated):
+                wide[i, : len(ratings[i])] = ratings[i]
+            return _People(*_as_points(wide), _SINGLE), why
+    single = (means[rated] == np.round(means[rated])).all()
+    return _People(*_as_points(means), _SINGLE if single else _MEANS), why
+
+
+def _rated_on(side: Reads, items: pd.DataFrame) -> FloatArray:
+    """The number of levels of each judged item's rubric; NaN where it is not known."""
+    rubrics = getattr(items, "rubrics", None)
+    if rubrics is None or "rubric_id" not in items or not side.n_options:
+        return np.full(len(side.items), np.nan)
+    levels = rubrics.assign(rubric_id=rubrics["rubric_id"].astype(object))
+    levels = levels.groupby("rubric_id")["score"].max()
+    return floats(column_of(side, items, "rubric_id").astype(object).map(levels))
+
+
+def _as_points(numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Distinct numbers of items (items,) or (items, several), and each item's shares of them."""
+    wide = numbers.reshape(len(numbers), -1)
+    values = np.unique(wide[~np.isnan(wide)])
+    counts = np.stack([(wide == v).sum(axis=1) for v in values], axis=1) if len(values) else None
+    if counts is None:
+        return values, np.zeros((len(wide), 0))
+    return values, counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
+
+
+def _spread_of(side: Reads) -> tuple[FloatArray, FloatArray]:
+    """Values that an item's reads took, and their shares, or mean probabilities, by item."""
+    if side.probability is None:
+        return _as_points(side.value)
+    shares = _read_shares(side).sum(axis=1)
+    total = shares.sum(axis=1, keepdims=True)
+    return np.arange(1.0, side.n_options + 1), shares / np.where(total > 0, total, 1.0)
+
+
+def _levels(side: Reads, values: FloatArray, people: _People | None) -> IntArray:
+    """The options; without orderings, the whole scores between the least and the greatest."""
+    if side.n_options:
+        return np.arange(1, side.n_options + 1)
+    every = values if people is None else np.concatenate([values, people.values])
+    rounded = np.floor(every + 0.5).astype(np.int64)
+    return np.arange(rounded.min(), rounded.max() + 1) if len(rounded) else np.arange(0)
+
+
+def _shares(
+    name: str, values: FloatArray, weights: FloatArray, levels: IntArray, why: list[str]
+) -> dict[str, float]:
+    """Share of every level, items weighing the same; says in `why` what lies off the scale."""
+    rounded = np.floor(values + 0.5)
+    mean = weights.mean(axis=0) if len(weights) else np.full(len(values), np.nan)
+    off = float(mean[~np.isin(rounded, levels)].sum())
+    if off > 0:
+        what = "scores" if name == "share" else "ratings"
+        why.append(f"{100 * off:.3g} % of the {what} lie off the scale {levels[0]}..{levels[-1]}")
+    if not len(weights):
+        return {f"{name}_{level}": np.nan for level in levels}
+    return {f"{name}_{level}": float(mean[rounded == level].sum()) for level in levels}
+
+
+def _cumulated(
+    a: FloatArray, weights_a: FloatArray, b: FloatArray, weights_b: FloatArray
+) -> FloatArray:
+    """Difference of two cumulated distributions of each item, times the steps of their values.
+
+    The sum of the absolute means over items is the Wasserstein distance.
+    """
+    grid = np.unique(np.concatenate([a, b]))
+    below = [
+        np.cumsum(weights @ (values[:, None] == grid), axis=1)
+        for values, weights in ((a, weights_a), (b, weights_b))
+    ]
+    return np.asarray((below[0] - below[1])[:, :-1] * np.diff(grid))
 
 
 def _read_shares(side: Reads) -> FloatArray:
@@ -340,9 +446,8 @@ def _shifted(
         "n_items": int(used.sum()),
         "n_clusters": len(np.unique(cluster[used])),
     }
-    whole, left = _moved(own[used], cluster[used])
-    low, high, *_ = jackknife_t(whole, left, level)
-    row |= {"moved": whole, "moved_low": float(np.maximum(low, 0.0)), "moved_high": high}
+    whole, low, high = _distance(own[used], cluster[used], level)
+    row |= {"moved": whole, "moved_low": low, "moved_high": high}
     row |= dict.fromkeys(
         ("moved_placebo", "moved_excess", "moved_excess_low", "moved_excess_high"), np.nan
     )
@@ -353,16 +458,20 @@ def _shifted(
         row["moved_placebo"] = whole
         why.append("this is the placebo")
     else:
-        row["moved_placebo"] = _moved(placebo, cluster)[0]
+        row["moved_placebo"] = _distance(placebo, cluster, level)[0]
         both = used & ~np.isnan(placebo).all(axis=(1, 2))
-        (a, left_a), (b, left_b) = (_moved(v[both], cluster[both]) for v in (own, placebo))
-        low, high, *_ = jackknife_t(a - b, left_a - left_b, level)
-        row |= {"moved_excess": a - b, "moved_excess_low": low, "moved_excess_high": high}
+        edited = item_means(np.moveaxis(placebo, 1, -1))[both, None]
+        beyond, low, high = _distance(own[both] - edited, cluster[both], level)
+        row |= {"moved_excess": beyond, "moved_excess_low": low, "moved_excess_high": high}
     return row | {"reason": "; ".join(filter(None, why))}
 
 
-def _moved(steps: FloatArray, cluster: IntArray) -> tuple[float, FloatArray]:
-    """Mean distance over the reads, of all clusters and without each in turn."""
+def _distance(steps: FloatArray, cluster: IntArray, level: float) -> tuple[float, float, float]:
+    """Mean over reads of Σ |mean step|, and its interval, from steps (items, reads, steps).
+
+    A distance estimated from noise is above 0, and its jackknife does not know. So the interval
+    begins at 0 unless the distance is rare among those with each cluster's sign drawn.
+    """
     number = np.unique(cluster, return_inverse=True)[1]
     known = ~np.isnan(steps)
     sums, counts = (by_cluster(v, number) for v in (np.where(known, steps, 0.0), known * 1.0))
@@ -372,22 +481,14 @@ def _moved(steps: FloatArray, cluster: IntArray) -> tuple[float, FloatArray]:
         return item_means(np.abs(means).sum(axis=-1))
 
     total, n = sums.sum(axis=0), counts.sum(axis=0)
-    return float(distance(total, n)), distance(total - sums, n - counts)
-
-
-def _distance_to(
-    ratings: FloatArray, counts: FloatArray, cluster: Any
-) -> tuple[float, tuple[float, ...]]:
-    scores = np.arange(1, counts.shape[1] + 1)
-    total, own = counts.sum(axis=0), by_cluster(counts, cluster)
-    distance = float(stats.wasserstein_distance(scores, ratings, total))
-    if len(own) < 2:
-        return distance, UNDEFINED
-    left = [
-        stats.wasserstein_distance(scores, ratings[cluster != g], total - own[g])
-        for g in range(len(own))
-    ]
-    return distance, jackknife_t(distance, np.array(left))
+    whole = float(distance(total, n))
+    low, high, *_ = jackknife_t(whole, distance(total - sums, n - counts), level)
+    if np.isfinite(low):
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], (_SIGN_DRAWS, len(sums)))
+        drawn = distance(np.tensordot(signs, sums, axes=1), n)
+        p = (1 + (drawn >= whole - 1e-12).sum()) / (1 + _SIGN_DRAWS)
+        low = max(low, 0.0) if p < 1 - level else 0.0
+    return whole, low, high
 
 
 def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from rubricnb.statistics._reads import (
     by_cluster,
     read_groups,
     require,
+    require_orderings,
     same_answer,
 )
 from rubricnb.statistics.agreement import human_of
@@ -119,7 +120,8 @@ def order_effect(
 
         * ``spread``: largest minus smallest mean score over orderings; ``spread_null``: its mean
           when the orderings are permuted within clusters (500 draws, forward and reverse
-          separately); it is never 0. ``spread_p``: share of draws with as large a spread;
+          separately); it is never 0. ``spread_p``: share of draws with as large a spread. NaN for
+          ascending and descending alone: there is nothing to permute;
         * ``ascending, descending``: mean score under 1…n and n…1, and
           ``ascending_minus_descending`` with a 95 % cluster t interval ``_low, _high`` and ``_p``;
         * ``forward_minus_reverse`` with ``_low, _high, _p``: all forward against all reverse
@@ -215,6 +217,7 @@ def variance_components(
     judgments, value
         As in `position_bias`; items × orderings must be crossed (`balanced`, `williams`). Repeats
         of an ordering, in the same design or as `fixed` beside it, give the re-ask component.
+        Repeats of one ordering alone (or of none: plain re-asks) give item and re-ask.
     by
         Columns to group by; by default every condition column but the design, over the designs
         that show all items the same orderings of an unedited prompt.
@@ -271,6 +274,7 @@ def ordering_means(reads: Reads) -> FloatArray:
 
 
 def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
+    require_orderings(reads)
     if len(reads.orderings) < 2:
         raise ValueError(
             "every item was seen in one ordering, so there is no order effect to measure; pass "
@@ -293,6 +297,8 @@ def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
     turn = directions(reads.orderings)
     reasons: list[str] = []
     row |= _spread(x, cluster, turn, seed)
+    if np.isnan(row["spread_null"]):
+        reasons.append("spread_null: one ordering of each direction, nothing can be permuted")
     up = np.flatnonzero((np.diff(reads.orderings, axis=1) == 1).all(axis=1))
     down = np.flatnonzero((np.diff(reads.orderings, axis=1) == -1).all(axis=1))
     if len(up) and len(down):
@@ -323,6 +329,8 @@ def _spread(x: FloatArray, cluster: IntArray, turn: IntArray, seed: int) -> dict
     blocks = [np.flatnonzero(turn == t) for t in np.unique(turn)]
     if (turn == 0).any():
         blocks = [np.arange(len(turn))]
+    if max(map(len, blocks)) < 2:
+        return {"spread": observed, "spread_null": np.nan, "spread_p": np.nan}
     rng = np.random.default_rng(seed)
     draws = np.empty(PERMUTATIONS)
     for i in range(PERMUTATIONS):
@@ -344,6 +352,7 @@ def _contrast_names(name: str) -> list[str]:
 def _ordering_rank(
     reads: Reads, human: FloatArray, ordering: str | None, seed: int
 ) -> dict[str, Any]:
+    require_orderings(reads)
     wanted = decode(ordering) if ordering else tuple(range(1, reads.n_options + 1))
     found = np.flatnonzero((reads.orderings == wanted).all(axis=1))
     if len(found) == 0:
@@ -393,11 +402,11 @@ def _components(reads: Reads) -> dict[str, Any]:
     n_clusters = len(np.unique(cluster))
     row: dict[str, Any] = dict.fromkeys(_COMPONENTS, np.nan)
     row |= {"n_items": n_items, "n_clusters": n_clusters, "n_orderings": n_orderings}
-    if n_orderings < 2:
-        return row | {"reason": "one ordering: nothing is crossed with the items"}
     if n_items < 2:
         return row | {"reason": "fewer than two items have a read under every ordering"}
     sums = by_cluster(_summands(mean[used], _reask(reads, used)), cluster)
+    if n_orderings < 2 and not sums[:, 5].sum():
+        return row | {"reason": "one ordering and no repeats: noise cannot be told from the items"}
     found = _estimates(sums.sum(axis=0))
     row |= {name: float(value) for name, value in found.items() if name in row}
     row |= _ratio_intervals(found, _estimates(sums.sum(axis=0) - sums))
@@ -420,6 +429,9 @@ def _estimates(sums: FloatArray) -> dict[str, FloatArray]:
     k = sums.shape[-1] - 7
     count, free = np.maximum(n, 1), np.where(n > 1, n - 1, np.nan)
     by_ordering, grand = sums[..., 7:] / count[..., None], grand / count
+    reask = np.where(freedom > 0, between / np.maximum(freedom, 1), np.nan)
+    if k == 1:
+        return _reask_only(n, grand, squared, inverse, free, reask)
     ms_rest = every - k * squared - n * (by_ordering**2).sum(axis=-1) + k * n * grand**2
     # Differences of sums leave rounding errors of about 1e-16 of the raw second moment.
     tiny = 1e-12 * every
@@ -427,7 +439,6 @@ def _estimates(sums: FloatArray) -> dict[str, FloatArray]:
     item = (squared - n * grand**2) / free - ms_rest / k
     item = np.where(np.abs(item) > tiny / (count * k), item, 0.0 * item)
     ordering = by_ordering.var(axis=-1, ddof=1) - ms_rest / count
-    reask = np.where(freedom > 0, between / np.maximum(freedom, 1), np.nan)
     # A cell is the mean of its repeats: it carries its share of the re-ask variance.
     crossed = ms_rest - np.where(freedom > 0, between / np.maximum(freedom, 1), 0) * inverse / count
     noise = crossed + np.where(freedom > 0, reask, 0.0)
@@ -446,6 +457,24 @@ def _estimates(sums: FloatArray) -> dict[str, FloatArray]:
     }
 
 
+def _reask_only(
+    n: FloatArray, grand: FloatArray, squared: FloatArray, inverse: FloatArray, free: FloatArray,
+    reask: FloatArray,
+) -> dict[str, FloatArray]:  # fmt: skip
+    """The components of one ordering: items and re-asks, one-way. The others are not known."""
+    noise = reask * inverse / np.maximum(n, 1)
+    item = (squared - n * grand**2) / free - noise
+    item = np.where(np.abs(item) > 1e-12 * squared / np.maximum(n, 1), item, 0.0 * item)
+    some = np.where(item > 0, item, np.nan)
+    known = {
+        "variance_item": item,
+        "variance_reask": reask,
+        "reliability": some / (some + noise),
+        "phi": reask / some,
+    }
+    return {name: known.get(name, np.full(item.shape, np.nan)) for name in _COMPONENTS}
+
+
 def _ratio_intervals(found: dict[str, FloatArray], left: dict[str, FloatArray]) -> dict[str, float]:
     """Cluster jackknife-t of the ratios. As they are: on the log scale it covers too little."""
     out: dict[str, float] = {}
@@ -457,6 +486,8 @@ def _ratio_intervals(found: dict[str, FloatArray], left: dict[str, FloatArray]) 
 
 
 def _why_unknown(row: dict[str, Any]) -> Iterator[str]:
+    if row["n_orderings"] < 2:
+        yield "one ordering: what orderings do is not known"
     if np.isnan(row["variance_reask"]):
         yield "no independent repeats: item × ordering contains re-ask"
     if np.isnan(row["phi"]):

@@ -1,3 +1,5 @@
+import io
+
 import numpy as np
 import pandas as pd
 import pingouin as pg
@@ -143,6 +145,63 @@ def test_unparsed_reads_and_unrated_items_are_left_out():
     assert row.r == pytest.approx(pearson(table))
 
 
+def two_criteria_of_each_text(shuffle=0):
+    """A judge that says exactly what people say; item_id is the text, under two criteria."""
+    rng = np.random.default_rng(0)
+    items = pd.DataFrame(
+        {
+            "item_id": np.repeat([f"t{i}" for i in range(20)], 2),
+            "criterion": ["style", "wit"] * 20,
+            "human": rng.integers(1, 6, 40).astype(float),
+        }
+    )
+    judgments = items.assign(cluster_id=items["item_id"], score=items["human"])
+    return judgments.assign(ordering="1-2-3-4-5", ordering_index=1), items.sample(
+        frac=1, random_state=shuffle
+    )
+
+
+def test_a_text_under_two_criteria_is_matched_with_its_criterion():
+    judgments, items = two_criteria_of_each_text()
+    assert one(judgments, items).r == pytest.approx(1)
+    budget = rb.budget_curve(judgments, items)
+    assert budget.r_mean.item() == pytest.approx(1)
+    tendency = rb.score_tendency(judgments, items).iloc[0]
+    assert tendency.wasserstein == 0
+    both = pd.concat([judgments.assign(design="fixed"), judgments.assign(design="balanced")])
+    contrast = rb.strategy_contrast(both, items).iloc[0]
+    assert (contrast.r_a, contrast.r_b) == pytest.approx((1, 1))
+    ranked = rb.ordering_rank(judgments, items).iloc[0]
+    assert ranked.r == pytest.approx(1)
+
+
+def test_datasets_that_share_names_of_items_do_not_mix():
+    judgments, items = two_criteria_of_each_text()
+    other = judgments.assign(dataset="b", score=6 - judgments["score"])
+    people = items.assign(dataset="b", human=6 - items["human"])
+    judgments = pd.concat([judgments.assign(dataset="a"), other])
+    items = pd.concat([items.assign(dataset="a"), people])
+    found = rb.agreement(judgments, items)
+    assert found.r.tolist() == pytest.approx([1, 1])
+    with pytest.raises(ValueError, match=r"item_id 't\d+', criterion '\w+' 2 times .*dataset"):
+        rb.agreement(judgments.drop(columns="dataset"), items)
+    with pytest.raises(ValueError, match=r"dataset 'c'.* is among the items, matched by item_id"):
+        rb.agreement(judgments.assign(dataset="c"), items)
+
+
+@pytest.mark.parametrize("statistic", [rb.agreement, rb.budget_curve, rb.score_tendency])
+def test_an_item_that_stands_twice_is_an_error_that_names_its_rows(statistic):
+    judgments, items = two_criteria_of_each_text()
+    twice = pd.concat([items, items.iloc[[4]].assign(human=1.0)])
+    with pytest.raises(ValueError, match=r"2 times \(rows 5, 41\).*drop_duplicates"):
+        statistic(judgments, twice)
+    unasked = pd.concat([items, items.iloc[[4, 4]].assign(item_id="never judged")])
+    statistic(judgments, unasked)
+    without = items.drop(columns="criterion")
+    with pytest.raises(ValueError, match="name the dataset and the criterion in both frames"):
+        statistic(judgments, without)
+
+
 def test_setting_2_joins_on_text_and_criterion():
     judgments, items = rated(criteria=["a", "b"])
     text = {f"i{i:04d}": f"t{i // 2}" for i in range(60)}
@@ -172,8 +231,19 @@ def test_effective_reads_of_copies(design, greedy, expected):
 def test_effective_reads_follow_the_keys_where_there_are_keys():
     judgments = make_judgments(20, design=fixed(5, 4))
     items = pd.DataFrame({"item_id": judgments["item_id"].cat.categories, "human": np.arange(20.0)})
+    judgments["score"] = np.tile([1, 2, 3, 4], 20)
     asked_twice = judgments["item_id"].astype(str) + (judgments["ordering_index"] % 2).astype(str)
     assert one(judgments.assign(key=asked_twice), items).k_effective == 2
+
+
+def test_effective_reads_do_not_jump_with_one_read():
+    judgments = make_judgments(144, design=fixed(5, 10), greedy=True)
+    items = pd.DataFrame(
+        {"item_id": judgments["item_id"].cat.categories, "human": np.arange(144.0)}
+    )
+    assert one(judgments, items).k_effective == 1
+    judgments.loc[77, "score"] = judgments.loc[77, "score"] % 5 + 1
+    assert one(judgments, items).k_effective == pytest.approx(1 + 9 / 144)
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")
@@ -189,12 +259,37 @@ def test_the_ceiling_is_the_root_of_pingouins_reliability():
         }
     )
     table = pg.intraclass_corr(long, targets="item", raters="rater", ratings="rating")
-    icc = table.loc[table["Type"].isin(["ICC1k", "ICC(1,k)"]), "ICC"].iloc[0]
+    icc = table.loc[table["Type"].isin(["ICC3k", "ICC(C,k)"]), "ICC"].iloc[0]
     items["human_ratings"] = [tuple(r) for r in raters]
     assert one(judgments, items).ceiling == pytest.approx(np.sqrt(icc))
+    # A rater who is stricter with all texts takes nothing from what a correlation can reach.
+    items["human_ratings"] = [tuple(r) for r in raters + np.array([0, 1, -2])]
+    assert one(judgments, items).ceiling == pytest.approx(np.sqrt(icc))
+    read = pd.read_csv(io.StringIO(items.to_csv(index=False)))
+    assert one(judgments, read).ceiling == pytest.approx(np.sqrt(icc))
+    read["human_ratings"] = [";".join(map(str, r)) for r in raters]
+    assert one(judgments, read).ceiling == pytest.approx(np.sqrt(icc))
+    with pytest.raises(ValueError, match="ratings '3 or 4' are not all numbers"):
+        one(judgments, read.assign(human_ratings="3 or 4"))
     items["human_ratings"] = [(x,) for x in items["human"]]
-    assert np.isnan(one(judgments, items).ceiling)
-    assert np.isnan(one(judgments, items.drop(columns="human_ratings")).ceiling)
+    row = one(judgments, items)
+    assert np.isnan(row.ceiling)
+    assert row.ceiling_reason == "fewer than two items have several ratings"
+    row = one(judgments, items.drop(columns="human_ratings"))
+    assert np.isnan(row.ceiling)
+    assert row.ceiling_reason == "items have no single ratings"
+
+
+def test_the_ceiling_of_unequal_numbers_of_ratings_is_one_way():
+    judgments, items = rated(200, 1)
+    rng = np.random.default_rng(1)
+    quality = items["human"].to_numpy()
+    numbers = rng.integers(2, 6, len(items))
+    items["human_ratings"] = [
+        tuple(q + rng.normal(0, 1, n)) for q, n in zip(quality, numbers, strict=True)
+    ]
+    truth = quality.var() / (quality.var() + np.mean(1 / numbers))
+    assert one(judgments, items).ceiling == pytest.approx(np.sqrt(truth), abs=0.03)
 
 
 def test_a_frame_concatenated_with_itself_is_an_error():

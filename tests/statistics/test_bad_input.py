@@ -179,6 +179,68 @@ def run(statistic, *args):
         check(table)
 
 
+# --- rows that hold what they should not ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["score", "expected_score"])
+@pytest.mark.parametrize("name", STATISTICS)
+def test_a_score_beside_a_status_that_is_not_ok_does_not_count(name, value):
+    judgments, items = study()
+    gone = np.random.default_rng(1).random(len(judgments)) < 0.1
+    status = np.where(gone, "truncated", "ok")
+    blank = lost(judgments, gone).assign(status=status)
+    unread = STATISTICS[name](judgments.assign(status=status), items, value)
+    pd.testing.assert_frame_equal(unread, STATISTICS[name](blank, items, value))
+
+
+@pytest.mark.parametrize("name", OF_CRITERIA)
+def test_such_a_score_of_a_criterion_does_not_count_either(name):
+    judgments, items = criteria()
+    gone = np.random.default_rng(1).random(len(judgments)) < 0.1
+    status = np.where(gone, "refused", "ok")
+    blank = lost(judgments, gone).assign(criterion_position=judgments["criterion_position"])
+    unread = OF_CRITERIA[name](judgments.assign(status=status), items, "score")
+    pd.testing.assert_frame_equal(unread, OF_CRITERIA[name](blank, items, "score"))
+
+
+@pytest.mark.parametrize("name", [*STATISTICS, *OF_CRITERIA])
+def test_a_missing_cluster_is_an_error_that_names_an_item(name):
+    judgments, items = criteria() if name in OF_CRITERIA else study()
+    without = judgments["item_id"] == judgments["item_id"].iloc[0]
+    statistic = (STATISTICS | OF_CRITERIA)[name]
+    with pytest.raises(ValueError, match=r"no cluster_id \(the first: item .*add what"):
+        statistic(
+            judgments.assign(cluster_id=judgments["cluster_id"].mask(without)), items, "score"
+        )
+
+
+def test_a_score_that_is_no_place_is_not_counted_as_another_one():
+    judgments = pd.DataFrame({
+        "item_id": list("aabbccdd"), "cluster_id": list("aabbccdd"), "criterion": "wit",
+        "criterion_position": [1, 2] * 4, "n_options": 3, "score": [0, 2, 1, 2.5, 1, 2, 1, 2],
+    })  # fmt: skip
+    row = rb.counting_along(judgments).iloc[0]
+    assert row.share == 6 / 8
+    assert row.chance == pytest.approx((0 + 1 + 1 + 0 + 4 * 1) / 16)
+
+
+def test_halves_and_a_scale_from_0_are_kept_where_no_place_is_needed():
+    rng = np.random.default_rng(0)
+    score = rng.integers(0, 7, (30, 3)) / 2
+    plain = pd.DataFrame({
+        "item_id": np.repeat(np.arange(30), 3), "cluster_id": np.repeat(np.arange(30), 3),
+        "score": score.ravel()})  # fmt: skip
+    assert rb.within_item_sd(plain).sd.item() == pytest.approx(score.std(axis=1).mean())
+    items = pd.DataFrame({"item_id": np.arange(30), "human": rng.normal(size=30)})
+    oracle = np.corrcoef(score.mean(axis=1), items["human"])[0, 1]
+    for frame in (plain, plain.assign(ordering=np.nan)):
+        assert rb.agreement(frame, items).r.item() == pytest.approx(oracle)
+        assert rb.variance_components(frame).variance_reask.item() == pytest.approx(
+            score.var(axis=1, ddof=1).mean()
+        )
+    assert rb.gold(plain)["gold_ratings"].tolist() == [tuple(row) for row in score.tolist()]
+
+
 # --- designs that a statistic cannot use ---------------------------------------------------------
 
 

@@ -143,6 +143,124 @@ def test_probabilities_that_are_certain_give_the_counts_result():
     assert "probabilities" in by_probability.reason
 
 
+# --- designs that see position in part, or not at all --------------------------------------------
+
+ENDS = ["1-2-3-4-5", "5-4-3-2-1"]
+SIZES = ["share_1", "share_1_low", "share_5_most", "v2_unbiased", "v2_unbiased_high", "cramers_v",
+         "log_preference_1", "log_preference_5_low", "p_equivalent", "mde"]  # fmt: skip
+
+
+def follows_the_first_place(n_items=20):
+    """All items: the judge says whatever stands first."""
+    judgments = make_judgments(n_items, readout="logprobs")
+    first = judgments["ordering"].astype(str).str[0].astype(int)
+    return judgments.assign(score=first, expected_score=first.astype(float))
+
+
+def several_pairs(n_items=40):
+    """Rotations k and n + k, others for every item: hand-made, one of each direction an item."""
+    judgments = make_judgments(n_items, reverse_shift=1.5, concentration=5)
+    number = judgments["item_id"].cat.codes % 5
+    pair = judgments[(judgments["ordering_index"] - 1) % 5 == number]
+    return pair.assign(ordering_index=np.tile([1, 2], len(pair) // 2))
+
+
+@pytest.mark.parametrize("value", ["score", "expected_score"])
+def test_ascending_and_descending_alone_cannot_see_position(value):
+    judgments = follows_the_first_place()
+    assert one(judgments).p_within < 1e-6
+    row = one(judgments[judgments["ordering"].isin(ENDS)], value=value)
+    assert row[["q", "p_within", "p_within_adjusted", *SIZES]].isna().all()
+    assert "cannot be told from one for a direction" in row.reason
+    assert "order_effect" in row.reason
+    assert "no answer changes" not in row.reason
+    where = rb.score_position(judgments[judgments["ordering"].isin(ENDS)], value=value)
+    assert where["share"].isna().all()
+    assert where["reason"].ne("").all()
+
+
+def test_the_spread_of_two_opposite_orderings_has_no_permutation_mean():
+    judgments = follows_the_first_place()
+    row = rb.order_effect(judgments[judgments["ordering"].isin(ENDS)]).iloc[0]
+    assert row.spread == 4
+    assert np.isnan([row.spread_null, row.spread_p]).all()
+    assert "nothing can be permuted" in row.reason
+    assert row.ascending_minus_descending == -4
+
+
+def test_pairs_of_opposite_orderings_do_not_take_a_direction_for_a_place():
+    row = one(several_pairs())  # every score equally often everywhere: the papers' V is defined
+    assert row[["p_within", *SIZES]].drop("cramers_v").isna().all()
+    assert "direction" in row.reason
+
+
+def test_positions_that_are_never_exchanged_are_not_measured():
+    orders = ["1-2-3-4-5", "2-1-3-4-5"]
+    judgments = pd.DataFrame(
+        {
+            "item_id": np.repeat(np.arange(30), 2),
+            "cluster_id": np.repeat(np.arange(30), 2),
+            "ordering": orders * 30,
+            "score": [1, 2] * 20 + [3, 3] * 10,
+        }
+    )
+    row = one(judgments)
+    assert row.p_within < 1e-4  # 20 of 20 items take the first place
+    assert row[SIZES].isna().all()
+    assert "leave some positions uncompared" in row.reason
+
+
+@pytest.mark.parametrize("n_orderings", [2, 3])
+def test_equivalence_is_not_claimed_because_few_orderings_show_little(n_orderings):
+    """Two rotations show a third of some preferences, three about seven tenths."""
+    whole = make_judgments(1500, gamma=np.array(FIRST) / 2, concentration=5, seed=5)
+    few = whole[whole["ordering_index"].isin([1, 2, 3][:n_orderings])]
+    full, part = one(whole), one(few)
+    assert part.share_1_low < full.share_1 < part.share_1_high
+    assert part.p_equivalent > 0.05
+
+
+@pytest.mark.parametrize("design", [shuffled(5, 2), shuffled(5, 10), balanced(5)])
+def test_shares_do_not_depend_on_the_orderings_that_show_them(design):
+    truth = one(make_judgments(3000, gamma=3 * np.array(FIRST), seed=1))
+    lost = (lambda item, *_: np.random.default_rng(0).random(len(item)) < 0.3) if (
+        design.name == "balanced") else None  # fmt: skip
+    row = one(make_judgments(3000, design=design, gamma=3 * np.array(FIRST), seed=2, lost=lost))
+    assert row[SHARES].to_numpy(float) == pytest.approx(truth[SHARES].to_numpy(float), abs=0.025)
+    assert row.v2_unbiased == pytest.approx(truth.v2_unbiased, rel=0.08)
+
+
+def test_size_on_a_slice_of_three_rotations_is_the_level():
+    hits = 0
+    for seed in range(300):
+        judgments = make_judgments(40, 2, text_noise=0.7, reverse_shift=0.7, seed=seed)
+        wide = reads(judgments[judgments["ordering_index"].isin([1, 2, 4, 7, 8, 9])])
+        placement = place(wide)
+        q, df = quadratic_form(placement.deviation.sum(axis=0), placement.variance)
+        hits += stats.chi2.sf(q, df) < 0.05
+    assert hits <= stats.binom.ppf(0.9995, 300, 0.05)
+
+
+@pytest.mark.parametrize("score", [2.5, 0, 6])
+def test_a_score_that_is_no_option_is_refused_where_it_would_need_a_place(score):
+    judgments = make_judgments(10)
+    judgments["score"] = judgments["score"].astype(float)
+    judgments.loc[[3, 8], "score"] = score
+    for statistic in (rb.position_bias, rb.score_position, rb.choose_ordering):
+        with pytest.raises(ValueError, match=rf"2 of 100 scores .* {score:g}, item 'i0000'"):
+            statistic(judgments)
+    assert rb.within_item_sd(judgments).k.item() == 10
+
+
+def test_reads_without_an_ordering_are_refused_where_places_count():
+    judgments = make_judgments(10)
+    judgments["ordering"] = judgments["ordering"].astype(object)
+    judgments.loc[7, "ordering"] = np.nan
+    for statistic in (rb.position_bias, rb.score_position, rb.order_effect, rb.choose_ordering):
+        with pytest.raises(ValueError, match="1 of 100 judgments have no ordering"):
+            statistic(judgments)
+
+
 # --- the traps -----------------------------------------------------------------------------------
 
 
@@ -289,10 +407,12 @@ def test_v2_intervals_cover(size, n_clusters):
     assert low <= hits <= high
 
 
-def test_a_judge_that_never_changes_its_score_has_a_v_of_0_for_sure():
+def test_a_judge_that_never_changes_its_score_is_no_evidence_of_equivalence():
     row = one(make_judgments(10).assign(score=3))
-    assert (row.v2_unbiased_low, row.v2_unbiased, row.v2_unbiased_high) == (0, 0, 0)
-    assert (row.cramers_v_low, row.chi2_high) == (0, 0)
+    assert (row.v2_unbiased, row.cramers_v, row.share_1, row.p_within) == (0, 0, 0.2, 1)
+    names = ["v2_unbiased_low", "cramers_v_high", "share_1_low", "share_5_high"]
+    assert row[[*names, "p_equivalent", "mde"]].isna().all()
+    assert "no answer changes with the ordering" in row.reason
 
 
 def test_share_intervals_are_t_intervals_on_cluster_means():

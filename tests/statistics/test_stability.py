@@ -149,20 +149,21 @@ def test_reask_is_zero_for_copies_and_measured_for_a_sampling_judge(items):
 
 
 def test_excess_over_the_re_ask_is_a_paired_difference_with_its_interval(items):
-    hot = rb.plan(items, [rb.fixed(5, 2), rb.descending(5)], reference="none", readout="score",
-                  temperature=1.0)  # fmt: skip
+    hot = rb.plan(items, rb.fixed(5, 2), reference="none", readout="score", temperature=1.0,
+                  labels=["numeric", "letter"])  # fmt: skip
     judgments = rb.simulate(hot, items, "unbiased")
     found = stability(judgments).iloc[0]
     assert found.reask_reason == ""
     wide = judgments.pivot(
-        index="item_id", columns=["design", "ordering_index"], values="score"
+        index="item_id", columns=["labels", "ordering_index"], values="score"
     ).astype(int)
-    a, b, s = (wide[c] for c in (("fixed", 1), ("fixed", 2), ("descending", 1)))
+    a, b, s, t = (wide[name, k] for name in ("numeric", "letter") for k in (1, 2))
     cluster = items.set_index("item_id").cluster_id.reindex(wide.index)
     for name, distance in (
         ("flip_rate", lambda x, y: 1.0 * (x != y)), ("mad", lambda x, y: 1.0 * (x - y).abs()),
     ):  # fmt: skip
-        excess = (distance(s, a) + distance(s, b)) / 2 - distance(a, b)
+        across = sum(distance(x, y) for x in (s, t) for y in (a, b)) / 4
+        excess = across - (distance(a, b) + distance(s, t)) / 2
         means = excess.groupby(cluster).mean()
         oracle = stats.ttest_1samp(means, 0)
         low, high = oracle.confidence_interval(0.95)
@@ -175,13 +176,44 @@ def test_excess_over_the_re_ask_is_a_paired_difference_with_its_interval(items):
 def test_a_judge_that_samples_and_has_no_bias_has_no_excess_over_its_re_ask(items):
     still = replace(open_profile("unbiased"), wording_noise=0.0, order_noise=0.0,
                     cluster_order_noise=0.0)  # fmt: skip
-    hot = rb.plan(items, [rb.fixed(5, 2), rb.descending(5)], reference="none", readout="score",
-                  temperature=1.0)  # fmt: skip
+    hot = rb.plan(items, rb.fixed(5, 2), labels=["numeric", "letter"], reference="none",
+                  readout="score", temperature=1.0)  # fmt: skip
     rows = [stability(rb.simulate(hot, items, still, seed)).iloc[0] for seed in range(40)]
     assert np.mean([row.flip_rate for row in rows]) > 0.1
     covered = [row.flip_rate_excess_reask_low <= 0 <= row.flip_rate_excess_reask_high
                for row in rows]  # fmt: skip
     assert sum(covered) >= stats.binom.ppf(0.0005, 40, 0.95)
+
+
+@pytest.mark.parametrize(("before", "after"), [(0.05, 0.35), (0.35, 0.05), (0.2, 0.2)])
+def test_a_condition_that_is_only_noisier_or_calmer_has_almost_no_excess(before, after):
+    """Each read of an item is one off with this probability, up or down alike."""
+    rng = np.random.default_rng(3)
+    quality = np.repeat(rng.integers(2, 5, 4000), 2)
+    frames = []
+    for label, rate in (("numeric", before), ("letter", after)):
+        off = (rng.random(8000) < rate) * rng.choice([-1, 1], 8000)
+        frames.append(pd.DataFrame({
+            "item_id": np.repeat(np.arange(4000), 2), "cluster_id": np.repeat(np.arange(4000), 2),
+            "labels": label, "ordering_index": np.tile([1, 2], 4000), "ordering": "1-2-3-4-5",
+            "score": quality + off}))  # fmt: skip
+    found = stability(pd.concat(frames), {"labels": "numeric"}).iloc[0]
+    p, q = (np.array([rate / 2, 1 - rate, rate / 2]) for rate in (before, after))
+    truth = ((p - q) ** 2).sum() / 2
+    assert found.flip_rate_excess_reask_low <= truth <= found.flip_rate_excess_reask_high
+    assert abs(found.flip_rate_excess_reask) < 0.09
+    assert found.shift_p > 0.001
+
+
+def test_what_was_asked_once_has_no_excess_over_a_re_ask_unless_the_judge_repeats_itself(items):
+    how = {"reference": "none", "readout": "score"}
+    once = [rb.fixed(5, 2), rb.descending(5), rb.placebo(5, 3)]
+    hot = stability(rb.simulate(rb.plan(items, once, temperature=1.0, **how), items, "unbiased"))
+    assert hot.flip_rate_excess_reask.isna().all()
+    assert hot.reask_reason.eq("no prompt of the condition was asked twice").all()
+    cold = stability(rb.simulate(rb.plan(items, once, **how), items, "unbiased"))
+    assert cold.flip_rate_excess_reask.tolist() == cold.flip_rate.tolist()
+    assert cold.reask_reason.eq("").all()
 
 
 def test_every_other_condition_has_a_baseline_of_its_own(items):

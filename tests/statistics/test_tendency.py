@@ -77,10 +77,16 @@ def test_shift_of_the_tendency_is_the_distance_of_scipy_and_its_interval_a_jackk
         assert found.moved_placebo[name] == pytest.approx(distance(placebo))
     row = found.loc[("fixed", "letter")]
     clusters = base.cluster_id.astype(str).unique()
-    left = np.array([distance(letters, c) - distance(placebo, c) for c in clusters])
+
+    def beyond(without=None):
+        kept = [f[f.cluster_id.astype(str) != without].score.astype(int)
+                for f in (letters, placebo)]  # fmt: skip
+        return stats.wasserstein_distance(*kept)
+
+    left = np.array([beyond(c) for c in clusters])
     n = len(left)
     half = stats.t.isf(0.025, n - 1) * np.sqrt((n - 1) * left.var())
-    whole = distance(letters) - distance(placebo)
+    whole = beyond()
     assert row.moved_excess == pytest.approx(whole)
     assert (row.moved_excess_low, row.moved_excess_high) == pytest.approx(
         (whole - half, whole + half)
@@ -117,6 +123,134 @@ def test_a_shift_that_cannot_be_measured_says_why(perturbed):
     assert row.n_items == 0
     assert np.isnan(row.moved)
     assert row.reason == "no item was parsed under both"
+
+
+# --- distances: what they compare, and their size ------------------------------------------------
+
+
+def drawn_ratings(n_clusters=60, per_cluster=4, raters=3, shift=0.0, reads=1, seed=0):
+    """Raters and judge draw from each text's own distribution, the judge `shift` points higher."""
+    rng = np.random.default_rng(seed)
+    n = n_clusters * per_cluster
+    quality = rng.normal(3, 0.5, n_clusters).repeat(per_cluster) + rng.normal(0, 0.5, n)
+
+    def score(k, up=0.0):
+        noisy = quality[:, None] + up + rng.normal(0, 0.8, (n, k))
+        return np.clip(np.floor(noisy + rng.random((n, k))), 1, 5)
+
+    ratings, own = score(raters), score(reads, shift)
+    name = np.arange(n)
+    cluster = name // per_cluster
+    items = pd.DataFrame({"item_id": name, "human": ratings.mean(axis=1)})
+    items["human_ratings"] = [tuple(r) for r in ratings]
+    judgments = pd.DataFrame({
+        "item_id": name.repeat(reads), "cluster_id": cluster.repeat(reads),
+        "ordering_index": np.tile(np.arange(1, reads + 1), n), "ordering": "1-2-3-4-5",
+        "score": own.ravel()})  # fmt: skip
+    return judgments, items
+
+
+def test_a_judge_that_is_one_of_the_raters_is_at_no_distance_from_them():
+    found = [score_tendency(*drawn_ratings(seed=seed)).iloc[0] for seed in range(60)]
+    assert {row.compares for row in found} == {"read with rating"}
+    assert np.mean([row.wasserstein for row in found]) < 0.12
+    covered = sum(row.wasserstein_low == 0 for row in found)
+    assert covered >= stats.binom.ppf(0.0005, 60, 0.95)
+    judgments, items = drawn_ratings()
+    means = score_tendency(judgments, items.drop(columns="human_ratings")).iloc[0]
+    assert means.compares == "mean with mean"
+    averages = judgments.groupby("item_id").score.mean()
+    assert means.wasserstein == pytest.approx(stats.wasserstein_distance(averages, items.human))
+
+
+def test_the_distance_to_single_ratings_is_scipys_with_every_item_weighing_the_same():
+    judgments, items = drawn_ratings(20, reads=3, shift=0.4)
+    often = judgments[(judgments["item_id"] % 3 > 0) | (judgments["ordering_index"] == 1)]
+    weights = 1 / often.groupby("item_id").score.transform("size")
+    oracle = stats.wasserstein_distance(
+        often.score, np.concatenate(items.human_ratings.tolist()), weights
+    )
+    row = score_tendency(often, items).iloc[0]
+    assert row.wasserstein == pytest.approx(oracle)
+    assert row.share_1 == pytest.approx(np.average(often.score == 1, weights=weights))
+    as_text = items.assign(human_ratings=items["human_ratings"].astype(str))
+    assert score_tendency(often, as_text).iloc[0].wasserstein == pytest.approx(oracle)
+
+
+@pytest.mark.parametrize("shift", [0.15, 0.5])
+def test_intervals_of_a_planted_distance_cover_it(shift):
+    big = score_tendency(*drawn_ratings(8000, shift=shift, seed=99)).iloc[0].wasserstein
+    rows = [score_tendency(*drawn_ratings(30, shift=shift, seed=s)).iloc[0] for s in range(60)]
+    covered = sum(row.wasserstein_low <= big <= row.wasserstein_high for row in rows)
+    assert covered >= stats.binom.ppf(0.0005, 60, 0.95)
+
+
+def placebo_study(moved, seed, n=80):
+    """A baseline, three edits of it and one condition; noise moves them all."""
+    rng = np.random.default_rng(seed)
+    quality = rng.normal(3, 0.7, n)
+    frames = []
+    conditions = [("fixed", "numeric", 0.0)] * 1 + [("placebo", "numeric", 0.0)] * 3
+    for k, (design, labels, shift) in enumerate([*conditions, ("fixed", "letter", moved)]):
+        score = np.clip(np.floor(quality + shift + rng.normal(0, 0.7, n) + rng.random(n)), 1, 5)
+        frames.append(pd.DataFrame({
+            "item_id": np.arange(n), "cluster_id": np.arange(n) // 4, "design": design,
+            "labels": labels, "ordering_index": max(k, 1) if design == "placebo" else 1,
+            "ordering": "1-2-3-4-5", "score": score}))  # fmt: skip
+    return pd.concat(frames, ignore_index=True)
+
+
+def excess(moved, seed, n=80):
+    found = tendency_shift(placebo_study(moved, seed, n), {"design": "fixed", "labels": "numeric"})
+    return found.set_index("labels").loc["letter"]
+
+
+def test_what_moves_beyond_the_placebo_is_not_a_difference_of_distances():
+    truth = excess(0.35, 7, n=40_000).moved_excess
+    rows = [excess(0.35, seed) for seed in range(40)]
+    assert 0.3 < truth < 0.36
+    assert np.mean([row.moved_excess for row in rows]) == pytest.approx(truth, abs=0.03)
+    covered = sum(row.moved_excess_low <= truth <= row.moved_excess_high for row in rows)
+    assert covered >= stats.binom.ppf(0.0005, 40, 0.95)
+    still = sum(excess(0.0, seed).moved_excess_low > 0 for seed in range(40))
+    assert still <= stats.binom.ppf(0.9995, 40, 0.05)
+
+
+def test_scores_off_the_scale_or_between_its_levels_are_in_the_distance_and_named():
+    items = pd.DataFrame({"item_id": np.arange(8), "human": [1.0, 2, 3, 3, 2, 1, 2, 3]})
+    judgments = pd.DataFrame({
+        "item_id": np.arange(8), "cluster_id": np.arange(8), "ordering_index": 1,
+        "ordering": "1-2-3", "score": [0, 1, 2, 2.5, 3, 3, 1, 2]})  # fmt: skip
+    row = score_tendency(judgments, items).iloc[0]
+    assert row.wasserstein == pytest.approx(
+        stats.wasserstein_distance(judgments.score, items.human)
+    )
+    assert (row.n_reads, row.share_3, row.share_1) == (8, 3 / 8, 2 / 8)
+    assert "12.5 % of the scores lie off the scale 1..3" in row.reason
+    free = score_tendency(judgments.drop(columns=["ordering", "ordering_index"]), items).iloc[0]
+    assert free[["share_0", "share_1", "share_2", "share_3"]].sum() == 1
+    assert free.wasserstein == row.wasserstein
+
+
+def test_criteria_of_different_scales_are_compared_where_the_scale_fits():
+    minibench = rb.load("minibench")
+    assert minibench.rubrics.groupby("rubric_id").score.max().nunique() == 1
+    rubrics = minibench.rubrics
+    extra = rubrics[rubrics.criterion == "clarity"].head(2)
+    rubrics = pd.concat([rubrics, extra.assign(score=[6, 7])], ignore_index=True)
+    items = minibench.copy()
+    items.rubrics = rubrics
+    judgments = rb.simulate(
+        rb.plan(minibench, rb.fixed(5, 1), readout="score"), minibench, "unbiased"
+    )
+    row = score_tendency(judgments, items).iloc[0]
+    clear = (items.criterion == "clarity").sum()
+    assert (
+        f"ratings of {clear} of {len(items)} items are on 1..7, the options on 1..5" in row.reason
+    )
+    others = items[items.criterion != "clarity"]
+    fitting = judgments[judgments.criterion != "clarity"]
+    assert row.wasserstein == pytest.approx(score_tendency(fitting, others).iloc[0].wasserstein)
 
 
 def test_what_cannot_be_compared_says_why(items, judgments):

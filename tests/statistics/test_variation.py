@@ -232,7 +232,7 @@ def test_re_asks_that_always_agree_are_a_measured_zero():
 @pytest.mark.parametrize(
     ("judgments", "reason"),
     [
-        (make_judgments(10, design=fixed(5, 3)), "one ordering"),
+        (make_judgments(10, design=fixed(5, 1)), "one ordering and no repeats"),
         (make_judgments(1), "fewer than two items"),
     ],
 )
@@ -338,3 +338,27 @@ def test_one_cluster_of_components_is_named():
     assert row.phi > 0
     assert np.isnan(row.phi_high)
     assert "one cluster" in row.reason
+
+
+def test_re_asks_of_one_prompt_split_into_items_and_re_asks():
+    rng = np.random.default_rng(4)
+    quality = rng.normal(0, 1.2, 300).repeat(4)
+    judgments = pd.DataFrame(
+        {
+            "item_id": np.arange(300).repeat(4),
+            "cluster_id": np.arange(300).repeat(4),
+            "ordering_index": np.tile([1, 2, 3, 4], 300),
+            "ordering": "1-2-3-4-5",
+            "score": quality + rng.normal(0, 0.6, 1200),
+        }
+    )
+    row = variance_components(judgments).iloc[0]
+    wide = judgments["score"].to_numpy().reshape(300, 4)
+    within = wide.var(axis=1, ddof=1).mean()
+    assert row.variance_reask == pytest.approx(within)
+    assert row.variance_item == pytest.approx(wide.mean(axis=1).var(ddof=1) - within / 4)
+    assert row.phi_low < 0.25 < row.phi_high  # .36 / 1.44
+    assert row.reliability == pytest.approx(1 / (1 + row.phi / 4))
+    names = ["variance_ordering", "variance_item_ordering", "dependability", "phi_own"]
+    assert row[names].isna().all()
+    assert row.reason == "one ordering: what orderings do is not known"
