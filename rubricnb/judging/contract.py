@@ -144,7 +144,8 @@ class Judge(Protocol):
     where there is none, the least that a run must compute is estimated. One whose cache is shared
     in blocks of several tokens has ``cache_block``, their number. One that stops a run when its
     first answer is a refusal has ``answered_before``: a run sets it where stored answers show that
-    the judge works.
+    the judge works. One whose engine cannot hold the strings of a ``json`` answer to their
+    `maxLength` has ``holds_lengths`` False, and the prompt states them.
     """
 
     slug: str

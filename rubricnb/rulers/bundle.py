@@ -34,7 +34,7 @@ PLACEBOS = tuple(f"placebo-{j}" for j in range(1, 8))
 Levels = tuple[tuple[int, str], ...]
 _BUNDLED = Path(__file__).parent / "bundles"
 _SHARED = {"asap-2.0": "asap-2"}  # dataset → the bundle of another that grades it too
-_QUOTE_CHARACTERS, _REASON_CHARACTERS = 120, 100  # a small judge would not find an end
+QUOTE_CHARACTERS, _REASON_CHARACTERS = 120, 100  # a small judge would not find an end
 _MESSAGE_CHARACTERS = 90
 
 
@@ -333,7 +333,7 @@ def answer_schema(bundle: Bundle) -> dict[str, Any]:
     """
     quote = record({
         "sent_id": {"type": "integer", "minimum": 1, "maximum": 999},
-        "quote": {"type": "string", "maxLength": _QUOTE_CHARACTERS},
+        "quote": {"type": "string", "maxLength": QUOTE_CHARACTERS},
     })  # fmt: skip
     quotes = {
         "type": "array",
@@ -360,7 +360,7 @@ def answer_tokens(bundle: Bundle) -> int:
     1825
     """
     keys = 25  # tokens around a string: its name, quotation marks, brackets, white space
-    quotes = bundle.min_evidence * (_QUOTE_CHARACTERS + keys)
+    quotes = bundle.min_evidence * (QUOTE_CHARACTERS + keys)
     reasons = 2 * (_REASON_CHARACTERS + keys)
     return 15 * len(bundle.checklist) + len(bundle.traits) * (quotes + reasons) + keys
 
@@ -384,12 +384,15 @@ def record(properties: Mapping[str, Any]) -> dict[str, Any]:
 def first_problem(content: Any, schema: dict[str, Any]) -> str:
     """Say where a document breaks a schema; empty if it does not.
 
+    `maxLength` is a limit for an engine. A string over it is no reason to lose the document.
+
     Examples
     --------
     >>> first_problem({"C01": 3}, record({"C01": {"type": "integer", "enum": [0, 1, 2]}}))
     'C01: 3 is not one of [0, 1, 2]'
     """
-    errors = sorted(Draft202012Validator(schema).iter_errors(content), key=lambda e: list(e.path))
+    found = Draft202012Validator(schema).iter_errors(content)
+    errors = sorted((e for e in found if e.validator != "maxLength"), key=lambda e: list(e.path))
     if not errors:
         return ""
     first = errors[0]

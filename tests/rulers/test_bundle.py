@@ -110,7 +110,7 @@ def test_a_changed_parser_or_schema_is_refused(file, monkeypatch):
         patch.setattr(module, "PARSER", module.PARSER + 1)
         with pytest.raises(LockError, match="parser changed"):
             load_bundle(file)
-    monkeypatch.setattr(module, "_QUOTE_CHARACTERS", 99)
+    monkeypatch.setattr(module, "QUOTE_CHARACTERS", 99)
     with pytest.raises(LockError, match="schema changed"):
         load_bundle(file)
 
