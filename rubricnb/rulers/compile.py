@@ -131,7 +131,10 @@ class Compilation:
         self.criteria = criteria
         names = traits or tuple(self.criteria)
         if n_items < len(names):
-            raise ValueError(f"{n_items} checklist items cannot cover {len(names)} traits")
+            raise ValueError(
+                f"{n_items} checklist items cannot cover {len(names)} traits: let it write "
+                f"{3 * len(names)}"
+            )
         self.traits = [
             (f"T{k}", trait, self._levels(trait)) for k, trait in enumerate(names, start=1)
         ]
@@ -171,11 +174,17 @@ class Compilation:
     def read(self, reply: Reply) -> Bundle:
         """Return the bundle that a reply holds."""
         content, problem = parse(reply, self.schema())
-        if problem:
-            raise ValueError(
-                f"the judge's answer is no bundle of {self.name!r}: {problem}; compile with "
-                "another judge or seed, or write the bundle by hand"
-            )
+        if not problem:
+            try:
+                return self._bundle(content)
+            except ValueError as incomplete:
+                problem = str(incomplete)
+        raise ValueError(
+            f"the judge's answer is no bundle of {self.name!r}: {problem}; compile with another "
+            "judge, or another seed at a temperature above 0, or write the bundle by hand"
+        )
+
+    def _bundle(self, content: Any) -> Bundle:
         return Bundle(
             name=self.name,
             dataset=self.dataset,
