@@ -159,7 +159,7 @@ def study(
         else:
             content = read_study(name)
             graded = "gradings" in content
-            if not graded and any(_leaves(entry["spec"]) for entry in content["judges"]):
+            if any(_leaves(entry["spec"]) for entry in content["judges"]):
                 typer.echo(_cost_lines(study_cost(name)))
             folders = (record_gradings if graded else run_study)(
                 name, max_calls=max_calls, max_cost=max_cost
@@ -337,7 +337,11 @@ def _cost_lines(cost: Any) -> str:
     lines = []
     for model, own in cost.groupby("model", sort=False):
         lines.append(f"{model}: {_cost_line(own)}")
-        lines += [f"  {reason}" for reason in own["reason"].unique() if "price" in reason]
+        lines += [
+            f"  {reason}"
+            for reason in own["reason"].unique()
+            if "price" in reason or "not counted" in reason
+        ]
     return "\n".join([*lines, f"all together: {_cost_line(cost)}"])
 
 
