@@ -145,11 +145,11 @@ def _of_judge(
 ) -> Path:
     """Ask one judge of a study everything, and record it; `written`: attempts at references."""
     parts = plans_for(entry, content.get("plans", []))
-    shown = [_with_written(_kept(p), p, content.get("references", []), written) for p in parts]
     with closing(open_judge(entry["spec"], **entry.get("options", {}))) as judge:
         refuse_another(judge, name)
-        budget.turn_to(judge, entry.get("price"))
-        for part, items in zip(parts, shown, strict=True):
+        for part in parts:
+            items = _with_written(_kept(part), part, content.get("references", []), written)
+            budget.turn_to(judge, entry.get("price"))
             judgments = run(requests_of(part, items), judge, store, budget=budget)
             facts = {key: entry[key] for key in ("spec", "model", "licence")}
             record(judgments, judge, name, **facts)
@@ -185,23 +185,18 @@ def study_cost(name: str) -> pd.DataFrame:
     rows = []
     for entry in content["judges"]:
         for part in plans_for(entry, content.get("plans", [])):
-            row = (
-                _not_there(part)
-                or estimate(
-                    requests_of(part, _as_if_written(_kept(part), part)),
-                    entry["spec"],
-                    entry.get("price"),
-                )
-                .iloc[0]
-                .to_dict()
-            )
+            row = _uncounted(part)
+            if not row:
+                requests = requests_of(part, _as_if_written(part, content.get("references", [])))
+                row = estimate(requests, entry["spec"], entry.get("price")).iloc[0].to_dict()
             rows.append(row | {"model": entry["model"], "dataset": part["dataset"]})
         for part in gradings_for(entry, content.get("gradings", [])):
-            row = _not_there(part) or grading_cost(part, entry["spec"], entry.get("price"))
+            row = _uncounted(part) or grading_cost(part, entry["spec"], entry.get("price"))
             rows.append(row | {"model": entry["model"], "dataset": part["dataset"]})
     for part in content.get("references", []):
-        what = "references are not counted: their number depends on the reviews"
-        row = _not_there(part) or _nothing(what)
+        row = _uncounted(part) or _nothing(
+            "references are not counted: their number depends on the reviews"
+        )
         rows.append(row | {"model": part["writer"], "dataset": part["dataset"]})
     return pd.DataFrame(rows)
 
@@ -211,16 +206,15 @@ def _nothing(reason: str) -> dict[str, Any]:
     return {**counts, "hours": 0.0, "price": 0.0, "reason": reason}
 
 
-def _not_there(part: dict[str, Any]) -> dict[str, Any]:
-    """A row that counts nothing, where the file of a dataset is missing; else empty."""
-    missing = [part[key] for key in ("path", "rubric") if key in part and not _there(part[key])]
-    return (
-        _nothing(f"{part['dataset']} is not counted: there is no {missing[0]}") if missing else {}
-    )
+def _uncounted(part: dict[str, Any]) -> dict[str, Any]:
+    """A row that counts nothing, where a file is missing; else empty."""
+    path = _missing(part)
+    return _nothing(f"{part['dataset']} is not counted: there is no {path}") if path else {}
 
 
-def _there(path: str) -> bool:
-    return Path(path).is_file()
+def _missing(part: dict[str, Any]) -> str:
+    files = [str(part[key]) for key in ("path", "rubric") if key in part]
+    return next((file for file in files if not Path(file).is_file()), "")
 
 
 def check_files(name: str, parts: Iterable[dict[str, Any]]) -> None:
@@ -228,12 +222,11 @@ def check_files(name: str, parts: Iterable[dict[str, Any]]) -> None:
     from rubricnb.data import datasets
 
     for part in parts:
-        if _not_there(part):
-            known = datasets().set_index("name")["source"]
+        if path := _missing(part):
+            source = datasets().set_index("name")["source"].get(part["dataset"], "")
             raise ValueError(
-                f"{name}.yml: {_not_there(part)['reason'].partition(': ')[2]}; put the file of "
-                f"{part['dataset']!r} there ({known.get(part['dataset'], 'yours')}), or take its "
-                "lines out of the study"
+                f"{name}.yml: there is no {path}; put the file of {part['dataset']!r} there "
+                f"({source}), or take its lines out of the study"
             )
 
 
@@ -319,15 +312,8 @@ _JUDGE_KEYS = {
     "spec", "model", "licence", "options", "conditions", "simulated", "size", "price",
 }  # fmt: skip
 _REFERENCE_KEYS = {
-    *_LOAD_KEYS,
-    "criteria",
-    "targets",
-    "rounds",
-    "temperature",
-    "seed",
-    "writer",
-    "reviewer",
-}
+    *_LOAD_KEYS, "criteria", "targets", "rounds", "temperature", "seed", "writer", "reviewer",
+}  # fmt: skip
 _PLAN_KEYS = {
     *_LOAD_KEYS, "criteria", "setting", "models", "designs", "labels", "readout", "n_options",
     "layout", "reference", "exemplar", "variant", "template", "prompt_format", "temperature",
@@ -412,10 +398,13 @@ def _with_written(
     return items
 
 
-def _as_if_written(items: Items, part: dict[str, Any]) -> Items:
-    """Let the full-mark answer stand for references that are not yet written: about as long."""
-    stand_in = {f"reference_{k}": items["reference"] for k in _lacking(items, part)}
-    return items.assign(**stand_in) if stand_in else items
+def _as_if_written(part: dict[str, Any], references: list[dict[str, Any]]) -> Items:
+    """Let a text of that length stand for references that the study has yet to write."""
+    items = _kept(part)
+    if part["dataset"] not in {entry["dataset"] for entry in references}:
+        return items
+    texts = items["reference"] if "reference" in items else items["response"] + " "
+    return items.assign(**{f"reference_{k}": texts for k in _lacking(items, part)})
 
 
 def _lacking(items: Items, part: dict[str, Any]) -> list[int]:

@@ -340,11 +340,12 @@ def test_without_the_second_judge_all_that_needs_no_references_is_recorded(
         one, two = pair_at(url)
         two["spec"] = "openai:b@http://localhost:9/v1"
         three = one | {"spec": f"openai:c@{url}", "model": "C"}
-        plans = [base | {"models": ["C"]}, base | {"models": ["A"], "reference": [1]}]
+        plans = [base | {"models": ["A", "C"]}, base | {"models": ["A"], "reference": [1]}]
         write(judges=[one, two, three], plans=plans, references=[pair])
         with pytest.raises(JudgeError, match=r"1 of 2 judges .* nobody answers at .*localhost:9"):
             study("mine", tmp_path / "s.sqlite")
-        assert len(rb.recorded(f"openai:c@{url}", "biggen", study="mine")) == 4
+        for name in "ac":
+            assert len(rb.recorded(f"openai:{name}@{url}", "biggen", study="mine")) == 4
 
 
 def test_items_without_a_written_reference_are_left_out_and_all_of_them_is_an_error(
