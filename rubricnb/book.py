@@ -517,7 +517,7 @@ def _from_here(values: Mapping[str, Any]) -> dict[str, Any]:
     """Own data is named from the folder one stands in, but the notebook runs in another."""
     return {
         name: str(Path(value).resolve())
-        if name in ("path", "rubric", "references") and value and Path(value).exists()
+        if name in ("path", "rubric", "bundle", "references") and value and Path(value).exists()
         else value
         for name, value in values.items()
     }

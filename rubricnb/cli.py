@@ -175,7 +175,7 @@ def study(
         else:
             content = read_study(name)
             graded = "gradings" in content
-            if not graded and any(_leaves(entry["spec"]) for entry in content["judges"]):
+            if any(_leaves(entry["spec"]) for entry in content["judges"]):
                 typer.echo(_cost_lines(study_cost(name)))
             folders = (record_gradings if graded else run_study)(
                 name, max_calls=max_calls, max_cost=max_cost
@@ -269,6 +269,57 @@ def audit(
         typer.echo(f"written: {output}")
 
 
+@app.command("compile")
+def compile_bundle(
+    rubric: Annotated[Path, typer.Argument(help="Your file of rubrics, YAML or CSV.")],
+    judge: Annotated[
+        str, typer.Option(help="Who writes the checklist: openai:MODEL, vllm:MODEL, …")
+    ],
+    output: Annotated[Path, typer.Option(help="The bundle to write; its lock beside it.")] = Path(
+        "my_bundle.json"
+    ),
+    n_items: Annotated[int, typer.Option(help="Checklist items in all.")] = 15,
+    min_evidence: Annotated[int, typer.Option(help="Quotes that a trait needs.")] = 2,
+    input_type: Annotated[str, typer.Option(help="What is judged: essays, replies, …")] = "texts",
+    temperature: Annotated[float, typer.Option(help="Of the sampling; 0 is greedy.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Of the sampling.")] = 0,
+) -> None:
+    """Compile a rubric of your own into a locked bundle: parameter bundle of chapters 15 to 18."""
+    from contextlib import closing
+
+    from rubricnb.data import read_rubrics
+    from rubricnb.judging import open_judge
+    from rubricnb.rulers import compile_rubric
+
+    with _errors():
+        if output.suffix != ".json" or output.exists() or not output.parent.is_dir():
+            what = "stands there already" if output.exists() else "is no name for a new JSON file"
+            raise ValueError(f"{output} {what}: give another with --output NAME.json")
+        levels = read_rubrics(rubric)
+        criteria = ", ".join(levels["criterion"].astype(str).unique())
+        with closing(open_judge(judge)) as opened:
+            if "json" not in opened.readouts:
+                raise ValueError(
+                    f"{judge} fills in no documents: compile with openai:MODEL, vllm:MODEL or "
+                    "embedded (or simulated:grader, which writes placeholders)"
+                )
+            typer.echo(
+                f"{opened.slug} is asked once, with the whole of {rubric.name}, for a definition "
+                f"of each trait ({criteria}) and {n_items} checklist items; the levels stay yours"
+            )
+            bundle = compile_rubric(
+                levels, opened, name=output.stem, input_type=input_type, n_items=n_items,
+                min_evidence=min_evidence, temperature=temperature, seed=seed,
+            )  # fmt: skip
+        for trait in bundle.traits:
+            typer.echo(f"{trait.name}: {trait.definition}")
+            typer.echo("\n".join(f"  {c.id} {c.text}" for c in bundle.of_trait(trait)))
+        typer.echo(
+            f"written and locked: {bundle.save(output)} ({bundle.lock[:12]}…). Read it before it "
+            f"grades: -p bundle {output}"
+        )
+
+
 @app.command()
 def replication() -> None:
     """Hold every recorded judge against the papers' findings; writes the tables of results/."""
@@ -302,7 +353,11 @@ def _cost_lines(cost: Any) -> str:
     lines = []
     for model, own in cost.groupby("model", sort=False):
         lines.append(f"{model}: {_cost_line(own)}")
-        lines += [f"  {reason}" for reason in own["reason"].unique() if "price" in reason]
+        lines += [
+            f"  {reason}"
+            for reason in own["reason"].unique()
+            if "price" in reason or "not counted" in reason
+        ]
     return "\n".join([*lines, f"all together: {_cost_line(cost)}"])
 
 

@@ -1,10 +1,12 @@
-"""params/paper_study.yml asks what the paper asked, as far as its text says."""
+"""The studies of the papers in params/ ask what the papers asked, as far as their texts say."""
 
 import pytest
 
+from rubricnb.data import published
 from rubricnb.judging.fitting import stand_in
 from rubricnb.judging.profiles import profiles
-from rubricnb.judging.study import design_of, plans_for, read_study
+from rubricnb.judging.study import design_of, gradings_for, plans_for, read_study
+from rubricnb.rulers import load_bundle
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +56,46 @@ def test_judges_that_think_have_a_parser_and_a_context_with_room_for_it(study):
         thinks = judge["model"].startswith("GPT-OSS")
         assert ("reasoning_parser" in options) == thinks
         assert options["max_model_len"] > 4096 + thinks * (1024 + 16_384)
+
+
+def test_the_scoring_study_shows_each_judge_every_condition_of_the_paper():
+    study = read_study("scoring_study")
+    printed = set(published("scoring_bias_stability").judge)
+    for judge in study["judges"]:
+        own = plans_for(judge, study["plans"])
+        if judge["model"] == "GPT-4.1":
+            assert {part["reference"] for part in own} == {5}
+            continue
+        assert any(name.startswith(judge["model"]) for name in printed)
+        for dataset, references in (
+            ("biggen", {"none", 1, 2, 3, 4, 5}),
+            ("flask", {"none", 1, 2, 3, 4, 5}),
+            ("mt-bench", {"none"}),
+            ("vicuna", {"none"}),
+        ):
+            plans = [p for p in own if p["dataset"] == dataset and p["designs"] != ["fixed(5, 3)"]]
+            as_list = [p["reference"] for p in plans]
+            shown = {k for r in as_list for k in (r if isinstance(r, list) else [r])}
+            assert shown == references
+            assert {d for p in plans for d in p["designs"]} == {
+                "fixed(5, 1)", "descending(5)", "shuffled(5, 1)",
+            }  # fmt: skip
+            assert {i for p in plans for i in p.get("labels", [])} == {"letter", "roman"}
+    assert all(part["writer"] != part["reviewer"] != "itself" for part in study["references"])
+
+
+def test_the_rulers_study_grades_the_papers_sets_by_every_method_and_variant():
+    study = read_study("rulers_study")
+    assert len(study["judges"]) == published("rulers_qwk").backbone.nunique()
+    for judge in study["judges"]:
+        own = gradings_for(judge, study["gradings"])
+        for dataset in ("asap-2.0", "summhf", "dress"):
+            parts = [part for part in own if part["dataset"] == dataset]
+            asked = {
+                (m, v) for p in parts for m in p["methods"] for v in p.get("variants", ["standard"])
+            }
+            methods = {"rulers", "dhs", "mts", "autoscore"}
+            assert {m for m, v in asked if v == "standard"} - {"rulers-unlocked"} == methods
+            if judge["model"] == "GPT-4o-mini":  # Table 4 and Figure 3
+                assert ("rulers-unlocked", "standard") in asked
+                assert {v for _, v in asked} == set(load_bundle(dataset).variants)

@@ -131,7 +131,8 @@ def load_asap_2_0(path: str | Path) -> Items:
     Returns
     -------
     Items
-        One item per essay; the criterion is ``holistic`` and the rubric that of ``asap-2`` (ours).
+        One item per essay; the criterion is ``holistic`` and the rubric ours. The sources that the
+        essays draw on are not in the file; put them into ``assignment`` for a judge to see them.
 
     Raises
     ------
@@ -157,7 +158,7 @@ def load_asap_2_0(path: str | Path) -> Items:
         | {"human": e["score"]}
         for e in table.to_dict("records")
     ]
-    return _checked(rows, "asap-2")
+    return _checked(rows, "asap-2.0")
 
 
 def _item(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +29,15 @@ def load_biggen(path: str | Path) -> Items:
         The split ``human_eval`` of the dataset BiGGen-Bench-Results, as ``.parquet`` or JSON lines.
         Columns: capability, task, instance_idx, system_prompt (may be missing), input,
         reference_answer, score_rubric (criteria, score1_description … score5_description),
-        model_name, response, human_score.
+        model_name, response, human_score and, where present, gpt4_score; a score of −1 is none.
 
     Returns
     -------
     Items
-        One item per response. An instance is a cluster with a rubric of its own, and its responses
-        compete; ``reference``, and ``reference_5``, is its full-mark answer. A system prompt stands
-        before the input.
+        One item per response; ``gold`` is the score by GPT-4 that comes with the data, and the
+        only one of ``gold_ratings``. An instance is a cluster with a rubric of its own, and its
+        responses compete; ``reference``, and ``reference_5``, is its full-mark answer. A system
+        prompt stands before the input.
 
     Raises
     ------
@@ -53,13 +55,13 @@ def load_biggen(path: str | Path) -> Items:
     >>> rubric = {"criteria": "Right?"} | {f"score{k}_description": f"L{k}" for k in range(1, 6)}
     >>> row = {"capability": "planning", "task": "travel", "instance_idx": 0, "input": "Plan it.",
     ...        "reference_answer": "A plan.", "score_rubric": rubric, "model_name": "m",
-    ...        "response": "No.", "human_score": 2}
+    ...        "response": "No.", "human_score": 2, "gpt4_score": 3}
     >>> with TemporaryDirectory() as folder:
     ...     file = Path(folder, "human_eval.jsonl")
     ...     _ = file.write_text(json.dumps(row))
-    ...     load_biggen(file)[["text_id", "human"]]
-                          text_id  human
-    0  biggen/planning/travel/0/m    2.0
+    ...     load_biggen(file)[["text_id", "human", "gold"]]
+                          text_id  human  gold
+    0  biggen/planning/travel/0/m    2.0   3.0
     """
     path = Path(path)
     table = _read(path)
@@ -108,8 +110,14 @@ def _item(row: dict[str, Any]) -> dict[str, object]:
         "reference_5": row["reference_answer"],
         "criterion": "overall",
         "rubric_id": instance,
-        "human": float(row["human_score"]),
+        "human": _score(row["human_score"]),
+        "gold": (gold := _score(row.get("gpt4_score"))),
+        "gold_ratings": None if math.isnan(gold) else (gold,),
     }
+
+
+def _score(value: Any) -> float:
+    return math.nan if value is None or pd.isna(value) or value == -1 else float(value)
 
 
 def _levels(row: dict[str, Any], file: str) -> pd.DataFrame:

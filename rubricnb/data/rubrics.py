@@ -25,7 +25,9 @@ def read_rubrics(path: str | Path) -> pd.DataFrame:
         YAML: a list of mappings (or one mapping) with ``criterion`` (its name), ``definition``
         (what it asks), ``levels`` (1, 2, … → what a response at this level is like, 1 = worst),
         ``rubric_id`` (default: the criterion) and, optionally, ``paraphrased`` (``definition``
-        and ``levels`` in other words).
+        and ``levels`` in other words). Or a CSV with a row for every level: ``criterion``,
+        ``definition``, ``score``, ``description`` and, optionally, ``rubric_id`` and ``variant``
+        (``standard`` or ``paraphrased``).
 
     Returns
     -------
@@ -51,6 +53,8 @@ def read_rubrics(path: str | Path) -> pd.DataFrame:
     1      tone      2       Kind.
     """
     path = Path(path)
+    if path.suffix.lower() in (".csv", ".tsv"):
+        return _of_table(path)
     try:
         content = yaml.load(path.read_text(encoding="utf-8-sig"), Loader=_Loader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -60,6 +64,16 @@ def read_rubrics(path: str | Path) -> pd.DataFrame:
         raise ValueError(f"{path.name} holds {_kind(content)}; {_FORMAT}")
     rows = [row for k, rubric in enumerate(rubrics, 1) for row in _rows(rubric, path.name, k)]
     return check_rubrics(pd.DataFrame(rows))
+
+
+def _of_table(path: Path) -> pd.DataFrame:
+    from rubricnb.data.own import read_table  # which reads rubrics itself
+
+    table = read_table(path, ["criterion", "definition", "score", "description"], ["score"])
+    if not len(table):
+        raise ValueError(f"{path.name} has a header and no levels: write a row for every level")
+    defaults = {"rubric_id": table["criterion"], "variant": "standard"}
+    return check_rubrics(table.assign(**{k: v for k, v in defaults.items() if k not in table}))
 
 
 def bundled_rubrics(name: str) -> pd.DataFrame:

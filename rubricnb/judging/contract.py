@@ -145,7 +145,9 @@ class Judge(Protocol):
     in blocks of several tokens has ``cache_block``, their number. ``control_tokens`` are those of
     its vocabulary that `rubricnb.prompts.inert` does not know: they are made inert too. One that
     stops a run when its first answer is a refusal has ``answered_before``: a run sets it where
-    stored answers show that the judge works.
+    stored answers show that the judge works. One whose
+    engine cannot hold the strings of a ``json`` answer to their `maxLength` has ``holds_lengths``
+    False, and the prompt states them.
     """
 
     slug: str

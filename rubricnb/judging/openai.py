@@ -167,6 +167,11 @@ class OpenAIJudge:
         """Whether greedy answers repeat: a hosted endpoint's do not, a server of one's own's do."""
         return self.server in _CONTINUES
 
+    @property
+    def holds_lengths(self) -> bool:
+        """Whether a ``json`` answer keeps to `maxLength`: hosts' strict schemas do not know it."""
+        return self._server not in _HOSTED.values()
+
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
         """Answer requests, `concurrency` at a time, as answers come.
 
@@ -526,7 +531,7 @@ class _Call:
 
     async def _document(self) -> tuple[str, Finish]:
         schema = json.loads(self.request.schema)
-        if self.judge.server in _HOSTED.values():
+        if not self.judge.holds_lengths:
             schema = _strict(schema)
         text, finish, _ = await self._send(
             "", max_tokens=self._max_tokens(), response_format=_conforming("answer", schema)
@@ -762,7 +767,8 @@ def _conforming(name: str, schema: dict[str, Any]) -> dict[str, Any]:
 def _strict(schema: dict[str, Any]) -> dict[str, Any]:
     """Keep of a schema what OpenAI's strict mode knows: with more it refuses the request.
 
-    Whoever reads the answer checks it against all of the schema. The list is that of
+    Whoever reads the answer checks it against all of the schema, save for lengths, which the
+    prompt states. The list is that of
     https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
     """
     kept: dict[str, Any] = {}

@@ -36,6 +36,7 @@ def write_references(
     seed: int = 0,
     store: Store | str | Path | None = None,
     budget: Budget | None = None,
+    prices: tuple[Any, Any] = (None, None),
 ) -> pd.DataFrame:
     """Write reference answers for every score, until a review gives the wanted one.
 
@@ -58,7 +59,9 @@ def write_references(
     store
         As in `rubricnb.run`: a pipeline that was stopped goes on where it was.
     budget
-        An allowance for all calls together; both judges are then the same.
+        An allowance for all calls together.
+    prices
+        Of the two judges, where the budget does not know them.
 
     Returns
     -------
@@ -99,11 +102,16 @@ def write_references(
         for number in range(1, rounds + 1):
             if not open_:
                 break
-            writer, reviewer = judges[:: 1 if number % 2 else -1]
+            step = 1 if number % 2 else -1
+            writer, reviewer = judges[::step]
             asked = [prompts.writing(*cell, number, temperature, seed) for cell in open_]
+            if budget:
+                budget.turn_to(writer, prices[::step][0])
             texts = [reply.text.strip() for reply in ask(asked, writer, kept, budget=budget)]
             written = [(cell, text) for cell, text in zip(open_, texts, strict=True) if text]
             reviews = [prompts.review(*cell, number, text, reviewer) for cell, text in written]
+            if budget:
+                budget.turn_to(reviewer, prices[::step][1])
             replies = ask(reviews, reviewer, kept, budget=budget)
             found = map(_score, reviews, replies)
             scores = {cell: score for (cell, _), score in zip(written, found, strict=True)}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, closing
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,15 +13,15 @@ import pandas as pd
 import yaml
 
 from rubricnb import permutation
+from rubricnb.data.validate import nearest
 from rubricnb.frames import Items, Requests
-from rubricnb.judging.contract import Judge
 from rubricnb.judging.cost import estimate
 from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.plan import plan, plan_criteria
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.registry import open_judge
 from rubricnb.judging.results import record, refuse_another, results_folder
-from rubricnb.judging.review import write_references
+from rubricnb.judging.review import with_references, write_references
 from rubricnb.judging.run import run
 from rubricnb.judging.store import Store
 from rubricnb.permutation import Design
@@ -52,18 +53,35 @@ def study(
     Raises
     ------
     ValueError
-        No such study, or its file has an unknown entry. Or a judge's results are another judge's
-        (`rubricnb.judging.results.record`): it has not been asked then.
+        No such study, its file has an unknown entry, or a dataset's file is not there. Or a
+        judge's results are another judge's (`rubricnb.judging.results.record`): it has not been
+        asked then.
     RunInterrupted
         At a limit or on Ctrl-C. Plans that are finished are recorded.
     JudgeError
         A judge cannot go on. The judges after it have been asked all the same.
     """
     content = read_study(name)
+    references = content.get("references", [])
+    check_files(name, [*content.get("plans", []), *references])
     budget = Budget(None, max_calls, max_cost)
-    return ask_judges(
-        content["judges"], budget, lambda entry: _of_judge(entry, content, name, store, budget)
+
+    @cache
+    def written(number: int) -> pd.DataFrame:
+        attempts = _written(references[number], content["judges"], store, budget)
+        _record_references(attempts, references[number], name)
+        return attempts
+
+    for entry in content["judges"]:
+        budget.turn_to(entry["spec"], entry.get("price"))
+    folders = ask_judges(
+        [entry for entry in content["judges"] if plans_for(entry, content.get("plans", []))],
+        budget,
+        lambda entry: _of_judge(entry, content, name, store, budget, written),
     )
+    for number in range(len(references)):
+        written(number)
+    return folders
 
 
 def ask_judges(
@@ -123,25 +141,27 @@ def _of_judge(
     name: str,
     store: Store | str | Path | None,
     budget: Budget,
+    written: Callable[[int], pd.DataFrame],
 ) -> Path:
-    """Ask one judge of a study everything, and record it."""
+    """Ask one judge of a study everything, and record it; `written`: attempts at references."""
+    parts = plans_for(entry, content.get("plans", []))
     with closing(open_judge(entry["spec"], **entry.get("options", {}))) as judge:
         refuse_another(judge, name)
-        budget.turn_to(judge, entry.get("price"))
-        for part in plans_for(entry, content["plans"]):
-            judgments = run(requests_of(part), judge, store, budget=budget)
+        for part in parts:
+            items = _with_written(_kept(part), part, content.get("references", []), written)
+            budget.turn_to(judge, entry.get("price"))
+            judgments = run(requests_of(part, items), judge, store, budget=budget)
             facts = {key: entry[key] for key in ("spec", "model", "licence")}
-            folder = record(judgments, judge, name, **facts)
-        for part in content.get("references", []):
-            _record_references(part, judge, folder, store, budget)
-    return folder
+            record(judgments, judge, name, **facts)
+        return results_folder() / name / judge.slug
 
 
 def study_cost(name: str) -> pd.DataFrame:
-    """Estimate what all plans of a study would cost, as `rubricnb.estimate`; nothing is sent.
+    """Estimate what a study would cost, as `rubricnb.estimate`; nothing is sent.
 
-    What is recorded or stored already is counted too. References are not: how many are written
-    depends on the reviews.
+    What is recorded or stored already is counted too. Not counted, and said in ``reason``: what
+    needs a file that is not there, and references, since their number depends on the reviews.
+    Gradings are counted on some of the texts, with answers as long as a simulated grader's.
 
     Parameters
     ----------
@@ -151,12 +171,7 @@ def study_cost(name: str) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row per judge and plan; beside the estimate its ``model`` and ``dataset``.
-
-    Raises
-    ------
-    ValueError
-        A study of gradings: their calls depend on answers.
+        One row per judge and plan or grading; beside the estimate its ``model`` and ``dataset``.
 
     Examples
     --------
@@ -165,17 +180,66 @@ def study_cost(name: str) -> pd.DataFrame:
     (True, 0.0)
     """
     content = read_study(name)
-    if "plans" not in content:
-        raise ValueError(
-            f"{name}.yml has gradings, whose calls depend on answers: limit them by max_calls or "
-            "max_cost"
-        )
+    from rubricnb.rulers.recording import grading_cost  # which reads studies itself
+
     rows = []
     for entry in content["judges"]:
-        for part in plans_for(entry, content["plans"]):
-            row = estimate(requests_of(part), entry["spec"], entry.get("price"))
-            rows.append(row.assign(model=entry["model"], dataset=part["dataset"]))
-    return pd.concat(rows, ignore_index=True)
+        for part in plans_for(entry, content.get("plans", [])):
+            row = _uncounted(part)
+            if not row:
+                requests = requests_of(part, _as_if_written(part, content.get("references", [])))
+                row = estimate(requests, entry["spec"], entry.get("price")).iloc[0].to_dict()
+            rows.append(row | {"model": entry["model"], "dataset": part["dataset"]})
+        for part in gradings_for(entry, content.get("gradings", [])):
+            row = _uncounted(part) or grading_cost(part, entry["spec"], entry.get("price"))
+            rows.append(row | {"model": entry["model"], "dataset": part["dataset"]})
+    for part in content.get("references", []):
+        row = _uncounted(part) or _nothing(
+            "references are not counted: their number depends on the reviews"
+        )
+        rows.append(row | {"model": part["writer"], "dataset": part["dataset"]})
+    return pd.DataFrame(rows)
+
+
+def _nothing(reason: str) -> dict[str, Any]:
+    counts = dict.fromkeys(("requests", "calls", "prompt_tokens", "completion_tokens"), 0)
+    return {**counts, "hours": 0.0, "price": 0.0, "reason": reason}
+
+
+def _uncounted(part: dict[str, Any]) -> dict[str, Any]:
+    """A row that counts nothing, where a file is missing; else empty."""
+    path = _missing(part)
+    return _nothing(f"{part['dataset']} is not counted: there is no {path}") if path else {}
+
+
+def _missing(part: dict[str, Any]) -> str:
+    files = [str(part[key]) for key in ("path", "rubric") if key in part]
+    return next((file for file in files if not Path(file).is_file()), "")
+
+
+def check_files(name: str, parts: Iterable[dict[str, Any]]) -> None:
+    """Refuse a study whose files are not there, before anything is asked."""
+    from rubricnb.data import datasets
+
+    for part in parts:
+        if path := _missing(part):
+            source = datasets().set_index("name")["source"].get(part["dataset"], "")
+            raise ValueError(
+                f"{name}.yml: there is no {path}; put the file of {part['dataset']!r} there "
+                f"({source}), or take its lines out of the study"
+            )
+
+
+def gradings_for(judge: dict[str, Any], gradings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the gradings of one judge of a study: those without ``models``, or that name it.
+
+    Examples
+    --------
+    >>> gradings_for({"model": "N"}, [{"dataset": "a"}, {"dataset": "b", "models": ["M"]}])
+    [{'dataset': 'a'}]
+    """
+    own = [p for p in gradings if judge["model"] in p.get("models", [judge["model"]])]
+    return [{k: v for k, v in p.items() if k != "models"} for p in own]
 
 
 def read_study(name: str) -> dict[str, Any]:
@@ -196,7 +260,7 @@ def read_study(name: str) -> dict[str, Any]:
         (path.name, [content], {"judges", "plans", "references", "gradings"}, {"judges"}),
         ("judges", content.get("judges", []), _JUDGE_KEYS, {"spec", "model", "licence"}),
         ("plans", content.get("plans", []), _PLAN_KEYS, {"dataset", "designs"}),
-        ("references", content.get("references", []), _REFERENCE_KEYS, {"dataset"}),
+        ("references", content.get("references", []), _REFERENCE_KEYS, {"dataset", "writer"}),
     ):
         for entry in entries:
             if unknown := set(entry) - allowed:
@@ -217,9 +281,29 @@ def _check_plans(name: str, content: dict[str, Any]) -> None:
     for part in content.get("plans", []):
         for text in part["designs"]:
             design_of(text)
+    models = [judge["model"] for judge in content["judges"]]
+    for part in content.get("references", []):
+        _check_pair(f"{name}: references of {part['dataset']!r}", part, models)
+    named = {p[role] for p in content.get("references", []) for role in ("writer", "reviewer")}
     for judge in content["judges"] if "plans" in content else ():
-        if not plans_for(judge, content["plans"]):
+        if not plans_for(judge, content["plans"]) and judge["model"] not in named:
             raise ValueError(f"{name}: no plan is for the judge {judge['model']!r}")
+
+
+def _check_pair(where: str, part: dict[str, Any], models: list[str]) -> None:
+    """A judge that reviews itself must be meant to."""
+    writer, reviewer = part["writer"], part.get("reviewer")
+    if reviewer in (None, writer):
+        raise ValueError(
+            f"{where}: {writer!r} would review itself; name another judge as reviewer, or write "
+            "reviewer: itself"
+        )
+    for role, model in (("writer", writer), ("reviewer", reviewer)):
+        if model not in models and (role, model) != ("reviewer", "itself"):
+            raise ValueError(
+                f"{where}: the {role} {model!r} is none of the study's judges"
+                f"{nearest(model, models)} They are: {', '.join(models)}"
+            )
 
 
 _LOAD_KEYS = {"dataset", "n_items", "path", "rubric"}
@@ -227,7 +311,9 @@ _OTHER_KEYS = ("criteria", "setting", "designs")
 _JUDGE_KEYS = {
     "spec", "model", "licence", "options", "conditions", "simulated", "size", "price",
 }  # fmt: skip
-_REFERENCE_KEYS = {*_LOAD_KEYS, "criteria", "targets", "rounds", "temperature", "seed"}
+_REFERENCE_KEYS = {
+    *_LOAD_KEYS, "criteria", "targets", "rounds", "temperature", "seed", "writer", "reviewer",
+}  # fmt: skip
 _PLAN_KEYS = {
     *_LOAD_KEYS, "criteria", "setting", "models", "designs", "labels", "readout", "n_options",
     "layout", "reference", "exemplar", "variant", "template", "prompt_format", "temperature",
@@ -286,24 +372,84 @@ def _kept(part: dict[str, Any], items: Items | None = None) -> Items:
     return items[items["criterion"].isin(part["criteria"])].reset_index(drop=True)
 
 
-def _record_references(
+def _with_written(
+    items: Items,
     part: dict[str, Any],
-    judge: Judge,
-    folder: Path,
+    references: list[dict[str, Any]],
+    written: Callable[[int], pd.DataFrame],
+) -> Items:
+    """Give items the references that a plan shows and their dataset does not have."""
+    scores = _lacking(items, part)
+    for number, entry in enumerate(references):
+        if entry["dataset"] == part["dataset"] and scores:
+            items = with_references(items, written(number))
+            columns = [f"reference_{k}" for k in scores if f"reference_{k}" in items]
+            whole = items[items[columns].notna().all(axis=1)].reset_index(drop=True)
+            print(
+                f"{part['dataset']}: references of {', '.join(map(str, scores))} were found for "
+                f"{len(whole):,} of {len(items):,} items; the others are left out"
+            )
+            if not len(whole):
+                raise ValueError(
+                    f"no item of {part['dataset']!r} has all these references: give them more "
+                    "rounds, and plan and references the same n_items and criteria"
+                )
+            return whole
+    return items
+
+
+def _as_if_written(part: dict[str, Any], references: list[dict[str, Any]]) -> Items:
+    """Let a text of that length stand for references that the study has yet to write."""
+    items = _kept(part)
+    if part["dataset"] not in {entry["dataset"] for entry in references}:
+        return items
+    texts = items["reference"] if "reference" in items else items["response"] + " "
+    return items.assign(**{f"reference_{k}": texts for k in _lacking(items, part)})
+
+
+def _lacking(items: Items, part: dict[str, Any]) -> list[int]:
+    shown = part.get("reference", "auto")
+    scores = shown if isinstance(shown, list) else [shown]
+    return [k for k in scores if isinstance(k, int) and f"reference_{k}" not in items]
+
+
+def _written(
+    part: dict[str, Any],
+    judges: list[dict[str, Any]],
     store: Store | str | Path | None,
     budget: Budget,
-) -> None:
-    """Let a judge write and review references, and record the attempts without their texts."""
-    options = {k: v for k, v in part.items() if k not in (*_LOAD_KEYS, "criteria", "seed")}
-    attempts = write_references(
-        _kept(part),
-        (judge, judge),
-        seed=part.get("seed", 0),
-        store=store,
-        budget=budget,
-        **options,
+) -> pd.DataFrame:
+    """Let the judges of an entry of ``references`` write and review, in turn."""
+    by_model = {entry["model"]: entry for entry in judges}
+    entries = [by_model[part[role]] for role in ("writer", "reviewer") if part[role] != "itself"]
+    print(
+        f"{part['dataset']}: {part['writer']} writes references and reviews itself; no other "
+        "judge sees what it accepts"
+        if len(entries) == 1
+        else f"{part['dataset']}: {part['writer']} and {part['reviewer']} write references and "
+        "review each other's in turn",
+        flush=True,
     )
-    attempts = attempts.assign(characters=attempts.pop("text").str.len())
+    options = {
+        k: v for k, v in part.items() if k not in (*_LOAD_KEYS, "criteria", "writer", "reviewer")
+    }
+    with ExitStack() as stack:
+        opened = [
+            stack.enter_context(closing(open_judge(e["spec"], **e.get("options", {}))))
+            for e in entries
+        ]
+        prices = entries[0].get("price"), entries[-1].get("price")
+        return write_references(
+            _kept(part), (opened[0], opened[-1]), store=store, budget=budget, prices=prices,
+            **options,
+        )  # fmt: skip
+
+
+def _record_references(attempts: pd.DataFrame, part: dict[str, Any], name: str) -> None:
+    """Record attempts, without their texts, beside the results of the judge that began."""
+    folder = results_folder() / name / attempts["writer"].iloc[0]
+    folder.mkdir(parents=True, exist_ok=True)
+    attempts = attempts.assign(characters=attempts["text"].str.len()).drop(columns="text")
     attempts.to_csv(folder / f"references-{part['dataset']}.csv", index=False)
 
 

@@ -12,7 +12,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from difflib import unified_diff
 from functools import cached_property
 from pathlib import Path
@@ -33,8 +33,7 @@ PLACEBOS = tuple(f"placebo-{j}" for j in range(1, 8))
 
 Levels = tuple[tuple[int, str], ...]
 _BUNDLED = Path(__file__).parent / "bundles"
-_SHARED = {"asap-2.0": "asap-2"}  # dataset → the bundle of another that grades it too
-_QUOTE_CHARACTERS, _REASON_CHARACTERS = 120, 100  # a small judge would not find an end
+QUOTE_CHARACTERS, _REASON_CHARACTERS = 120, 100  # a small judge would not find an end
 _MESSAGE_CHARACTERS = 90
 
 
@@ -90,6 +89,8 @@ class Bundle:
         How a text is split into what can be cited (`split_units`).
     anchors
         Scored examples that the judge may see: (text, what it deserves and why).
+    folder
+        Where it was loaded from, and so its paraphrase; no part of the lock.
 
     Raises
     ------
@@ -115,6 +116,7 @@ class Bundle:
     min_characters: int = MIN_CHARACTERS
     units: str = "sentences"
     anchors: tuple[tuple[str, str], ...] = ()
+    folder: Path = field(default=_BUNDLED, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check(self)
@@ -123,6 +125,16 @@ class Bundle:
     def levels(self) -> int:
         """S, the number of levels."""
         return len(self.traits[0].levels)
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Those of `VARIANTS` that can be had: a paraphrase must have been written."""
+        written = self.variant == "paraphrased" or self._paraphrase.is_file()
+        return VARIANTS if written else VARIANTS[:-1]
+
+    @property
+    def _paraphrase(self) -> Path:
+        return self.folder / f"{self.name}-paraphrased.json"
 
     @cached_property
     def lock(self) -> str:
@@ -138,7 +150,7 @@ class Bundle:
         ['bundle', 'parser', 'schema', 'template']
         """
         return {
-            "bundle": asdict(self),
+            "bundle": _content(self),
             "template": source("rulers_score"),
             "schema": answer_schema(self),
             "parser": PARSER,
@@ -197,7 +209,7 @@ class Bundle:
         variant
             ``standard``: itself. ``criteria-reversed``: traits and checklist backwards (§4.5).
             ``levels-reversed``: the levels of every trait backwards (A.3). ``paraphrased``: the
-            bundle of that name in other words, which must have been written. ``placebo-1`` to
+            file NAME-paraphrased.json beside it, which must have been written. ``placebo-1`` to
             ``placebo-7``: the levels `rewritten`, which means nothing (ours).
 
         Raises
@@ -216,7 +228,13 @@ class Bundle:
         if variant == self.variant:
             return self
         if variant == "paraphrased":
-            return load_bundle(f"{self.name}-paraphrased")
+            if not self._paraphrase.is_file():
+                raise ValueError(
+                    f"nobody has paraphrased the bundle {self.name!r}: copy its file to "
+                    f"{self._paraphrase.name}, say the same in other words (variant "
+                    '"paraphrased", the same ids), and lock it'
+                )
+            return load_bundle(self._paraphrase)
         if variant == "criteria-reversed":
             flipped = replace(self, traits=self.traits[::-1], checklist=self.checklist[::-1])
         elif variant == "levels-reversed":
@@ -257,9 +275,10 @@ def load_bundle(name: str | Path, locked: bool = True) -> Bundle:
     Parameters
     ----------
     name
-        One of ours (``minibench``, ``hanna``, ``summeval``, ``asap-2``, each also with
-        ``-paraphrased``; ``asap-7``, ``asap-8``), or the path of a JSON file. ``asap-2.0`` is
-        graded by ``asap-2``: the same scale, and a rubric of the same kind.
+        One of ours (``minibench``, ``hanna``, ``summeval``, ``asap-2``, ``asap-2.0``, ``summhf``,
+        ``dress``, each also with ``-paraphrased``; ``asap-7``, ``asap-8``), or the path of a JSON
+        file. Traits of ``asap-2.0``, ``summhf`` and ``dress``, the numbers of their checklist
+        items and of their quotes are those of the paper's repository; the words are ours.
     locked
         False: read a file that has no lock yet, to review and `save` it.
 
@@ -281,7 +300,7 @@ def load_bundle(name: str | Path, locked: bool = True) -> Bundle:
     'relevance'
     """
     path = _path(name)
-    bundle = read_bundle(_json(path), path.name)
+    bundle = replace(read_bundle(_json(path), path.name), folder=path.parent)
     if locked:
         _check_lock(bundle, path)
     return bundle
@@ -333,7 +352,7 @@ def answer_schema(bundle: Bundle) -> dict[str, Any]:
     """
     quote = record({
         "sent_id": {"type": "integer", "minimum": 1, "maximum": 999},
-        "quote": {"type": "string", "maxLength": _QUOTE_CHARACTERS},
+        "quote": {"type": "string", "maxLength": QUOTE_CHARACTERS},
     })  # fmt: skip
     quotes = {
         "type": "array",
@@ -360,7 +379,7 @@ def answer_tokens(bundle: Bundle) -> int:
     1825
     """
     keys = 25  # tokens around a string: its name, quotation marks, brackets, white space
-    quotes = bundle.min_evidence * (_QUOTE_CHARACTERS + keys)
+    quotes = bundle.min_evidence * (QUOTE_CHARACTERS + keys)
     reasons = 2 * (_REASON_CHARACTERS + keys)
     return 15 * len(bundle.checklist) + len(bundle.traits) * (quotes + reasons) + keys
 
@@ -384,12 +403,15 @@ def record(properties: Mapping[str, Any]) -> dict[str, Any]:
 def first_problem(content: Any, schema: dict[str, Any]) -> str:
     """Say where a document breaks a schema; empty if it does not.
 
+    `maxLength` is a limit for an engine. A string over it is no reason to lose the document.
+
     Examples
     --------
     >>> first_problem({"C01": 3}, record({"C01": {"type": "integer", "enum": [0, 1, 2]}}))
     'C01: 3 is not one of [0, 1, 2]'
     """
-    errors = sorted(Draft202012Validator(schema).iter_errors(content), key=lambda e: list(e.path))
+    found = Draft202012Validator(schema).iter_errors(content)
+    errors = sorted((e for e in found if e.validator != "maxLength"), key=lambda e: list(e.path))
     if not errors:
         return ""
     first = errors[0]
@@ -533,12 +555,12 @@ def _path(name: str | Path) -> Path:
         if not path.is_file():
             raise ValueError(f"there is no bundle {path}: give the path of a JSON file")
         return path
-    name = _SHARED.get(str(name), name)
     ours = sorted(p.stem for p in _BUNDLED.glob("*.json") if not p.stem.endswith(".lock"))
     if str(name) not in ours:
         raise ValueError(
             f"there is no bundle {str(name)!r}{nearest(name, ours)} Ours are: {', '.join(ours)}; "
-            "of your own, give the path of its JSON file"
+            "for a rubric of your own make one (python -m rubricnb compile RUBRIC --judge JUDGE) "
+            "and give its file (bundle my_bundle.json)"
         )
     return _BUNDLED / f"{name}.json"
 
@@ -555,7 +577,13 @@ def _json(path: Path) -> Any:
 
 
 def _plain(bundle: Bundle) -> dict[str, Any]:
-    return json.loads(canonical(asdict(bundle)))
+    return json.loads(canonical(_content(bundle)))
+
+
+def _content(bundle: Bundle) -> dict[str, Any]:
+    content = asdict(bundle)
+    del content["folder"]
+    return content
 
 
 def _write(path: Path, content: Any) -> None:

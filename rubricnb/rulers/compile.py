@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,7 @@ def compile_rubric(
         min_evidence, tuple(anchors), variant,
     )  # fmt: skip
     request = task.request(temperature=temperature, seed=seed)
-    (reply,) = ask([request], judge, store, fresh)
+    (reply,) = ask(stating_lengths([request], judge), judge, store, fresh)
     return task.read(reply)
 
 
@@ -130,7 +131,10 @@ class Compilation:
         self.criteria = criteria
         names = traits or tuple(self.criteria)
         if n_items < len(names):
-            raise ValueError(f"{n_items} checklist items cannot cover {len(names)} traits")
+            raise ValueError(
+                f"{n_items} checklist items cannot cover {len(names)} traits: let it write "
+                f"{3 * len(names)}"
+            )
         self.traits = [
             (f"T{k}", trait, self._levels(trait)) for k, trait in enumerate(names, start=1)
         ]
@@ -170,11 +174,17 @@ class Compilation:
     def read(self, reply: Reply) -> Bundle:
         """Return the bundle that a reply holds."""
         content, problem = parse(reply, self.schema())
-        if problem:
-            raise ValueError(
-                f"the judge's answer is no bundle of {self.name!r}: {problem}; compile with "
-                "another judge or seed, or write the bundle by hand"
-            )
+        if not problem:
+            try:
+                return self._bundle(content)
+            except ValueError as incomplete:
+                problem = str(incomplete)
+        raise ValueError(
+            f"the judge's answer is no bundle of {self.name!r}: {problem}; compile with another "
+            "judge, or another seed at a temperature above 0, or write the bundle by hand"
+        )
+
+    def _bundle(self, content: Any) -> Bundle:
         return Bundle(
             name=self.name,
             dataset=self.dataset,
@@ -272,6 +282,40 @@ def json_request(prompt: str, schema: dict[str, Any], max_tokens: int, **facts: 
         max_tokens=max_tokens,
         **facts,
     )
+
+
+def stating_lengths(requests: Sequence[Request], judge: Judge) -> list[Request]:
+    """State the longest strings of an answer, where a judge's engine cannot hold it to them.
+
+    Examples
+    --------
+    >>> from rubricnb.judging.openai import OpenAIJudge
+    >>> asked = json_request("Why?", record({"reason": {"type": "string", "maxLength": 9}}), 20)
+    >>> stating_lengths([asked], OpenAIJudge("gpt-4.1"))[0].messages[0].content.splitlines()[-1]
+    'Longest strings, in characters: reason 9.'
+    """
+    if getattr(judge, "holds_lengths", True):
+        return list(requests)
+    return [replace(r, messages=(_with_lengths(r),)) for r in requests]
+
+
+def _with_lengths(request: Request) -> Message:
+    (message,) = request.messages
+    longest = ", ".join(f"{name} {n}" for name, n in _lengths(json.loads(request.schema)).items())
+    stated = f"\n\nLongest strings, in characters: {longest}." if longest else ""
+    return Message("user", message.content + stated)
+
+
+def _lengths(schema: dict[str, Any], name: str = "") -> dict[str, int]:
+    """The longest string of each property, by the property's own name."""
+    own = {name: int(schema["maxLength"])} if "maxLength" in schema else {}
+    inner = {
+        **schema.get("properties", {}),
+        **({name: schema["items"]} if "items" in schema else {}),
+    }
+    for part, what in inner.items():
+        own |= _lengths(what, part)
+    return own
 
 
 def parse(reply: Reply, schema: dict[str, Any]) -> tuple[Any, str]:

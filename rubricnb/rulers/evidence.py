@@ -130,6 +130,18 @@ def verify_quotes(
     return [_look_up(unit, quote, folded, joined, min_characters) for unit, quote in quotes]
 
 
+def cut(text: str, most: int) -> str:
+    """Return a text of at most `most` characters; cut between words, where there are any.
+
+    Examples
+    --------
+    >>> cut("one two three", 10), cut("one two three", 13), cut("onetwothree", 5)
+    ('one two', 'one two three', 'onetw')
+    """
+    words = re.match(rf"(?s).{{{most // 2},{most}}}(?!\S)", text)
+    return words[0] if words else text[:most]
+
+
 def count_valid(quotes: Iterable[Quote]) -> int:
     """Count the evidence: different verified quotes. Evidence is a set, so a repeat adds nothing.
 

@@ -20,7 +20,7 @@ from rubricnb.judging.store import Store
 from rubricnb.permutation import Design
 from rubricnb.prompts import inert
 from rubricnb.rulers.bundle import Bundle, rewritten
-from rubricnb.rulers.compile import Criteria, criteria_of
+from rubricnb.rulers.compile import Criteria, criteria_of, stating_lengths
 from rubricnb.rulers.grades import (
     Grades,
     as_text,
@@ -152,7 +152,8 @@ def _asked(
     budget: Budget | None,
 ) -> Grades:
     def put(requests: Sequence[Request]) -> list[Reply]:
-        return ask(requests, judge, store, fresh, budget=budget) if requests else []
+        stated = stating_lengths(requests, judge)
+        return ask(stated, judge, store, fresh, budget=budget) if requests else []
 
     table = _Table(judge, items)
     cases = list(_cases(items, bundle, design, replicates, temperature, seed))

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from rubricnb.judging.contract import Reply, Request
-from rubricnb.rulers.bundle import Bundle, answer_schema, answer_tokens, record
+from rubricnb.rulers.bundle import QUOTE_CHARACTERS, Bundle, answer_schema, answer_tokens, record
 from rubricnb.rulers.compile import Compilation, Criteria, json_request, parse, rubric_text
-from rubricnb.rulers.evidence import Quote, count_valid, split_units, verify_quotes
+from rubricnb.rulers.evidence import Quote, count_valid, cut, split_units, verify_quotes
 from rubricnb.rulers.scoring import is_tie, score
 from rubricnb.rulers.templates import as_json, fill
 
@@ -168,7 +168,11 @@ def autoscore(cases: Sequence[Case], ask: Ask) -> list[Outcome]:
         if problem:
             outcomes[k].status, outcomes[k].problem = _status(reply), problem
         else:
-            seen[k] = _from_evidence_request(case, content["segments"])
+            segments = {
+                name: [cut(text, _SEGMENT_CHARACTERS) for text in texts]
+                for name, texts in content["segments"].items()
+            }
+            seen[k] = _from_evidence_request(case, segments)
     for k, reply in zip(seen, ask(list(seen.values())), strict=True):
         outcomes[k] = _read_scores(record({"scores": _scores(cases[k])}), [found[k], reply])
     return outcomes
@@ -208,7 +212,9 @@ def _read_score(case: Case, reply: Reply) -> Outcome:
     for trait in bundle.traits:
         own = [(c.id, content["checklist"][c.id]) for c in bundle.of_trait(trait)]
         decisions = [decision for _, decision in own]
-        cited = [(q["sent_id"], q["quote"]) for q in content["evidence"][trait.id]]
+        cited = [
+            (q["sent_id"], cut(q["quote"], QUOTE_CHARACTERS)) for q in content["evidence"][trait.id]
+        ]
         quotes = verify_quotes(cited, case.units, bundle.min_characters)
         valid = count_valid(quotes)
         outcome.scores[trait.name] = score(decisions, bundle.levels, valid, needed)

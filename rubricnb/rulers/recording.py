@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, redirect_stdout
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
 
 import rubricnb
-from rubricnb.judging.contract import Judge
-from rubricnb.judging.prices import Budget
+from rubricnb.frames import Items
+from rubricnb.judging.contract import Judge, Reply, Request
+from rubricnb.judging.cost import Calls
+from rubricnb.judging.prices import CHARACTERS_PER_TOKEN, Budget, destination, price_of
 from rubricnb.judging.registry import open_judge
 from rubricnb.judging.results import register, results_folder, write_card
 from rubricnb.judging.store import Store
-from rubricnb.judging.study import ask_judges, design_of, read_study
+from rubricnb.judging.study import ask_judges, check_files, design_of, gradings_for, read_study
 from rubricnb.rulers.bundle import load_bundle
 from rubricnb.rulers.grades import STUDY, Grades
 from rubricnb.rulers.grading import grade
+from rubricnb.rulers.simulated import SimulatedGrader
+
+_SAMPLE = 20  # texts that a grading is costed on
 
 _KEYS = {
-    "dataset", "n_items", "bundle", "methods", "variants", "units", "design", "replicates",
-    "temperature", "seed",
+    "dataset", "n_items", "path", "rubric", "models", "bundle", "methods", "variants", "units",
+    "design", "replicates", "temperature", "seed",
 }  # fmt: skip
 
 
@@ -39,7 +46,8 @@ def record_gradings(
     ----------
     name
         A file with ``judges`` (spec, model, licence, options) and ``gradings``: each a dataset
-        with methods, variants, units, design, replicates and temperature as `grade` takes them.
+        with methods, variants, units, design, replicates and temperature as `grade` takes them,
+        ``path`` of its file where it has one, and ``models``, if it is not for all judges.
     store
         As in `rubricnb.run`.
     max_calls, max_cost
@@ -66,6 +74,7 @@ def record_gradings(
                 f"{name}.yml: gradings has an unknown entry {min(unknown)!r}; "
                 f"known: {', '.join(sorted(_KEYS))}"
             )
+    check_files(name, content["gradings"])
     budget = Budget(None, max_calls, max_cost)
     return ask_judges(
         content["judges"], budget, lambda entry: _of_judge(entry, content, store, budget)
@@ -79,7 +88,7 @@ def _of_judge(
     with closing(open_judge(entry["spec"], **entry.get("options", {}))) as judge:
         budget.turn_to(judge, entry.get("price"))
         found: dict[str, list[Grades]] = {}
-        for part in content["gradings"]:
+        for part in gradings_for(entry, content["gradings"]):
             found.setdefault(part["dataset"], []).extend(_graded(part, judge, store, budget))
             _record(found, judge)  # what is finished stands, should the rest be interrupted
             register(judge, **{key: entry[key] for key in ("spec", "model", "licence")})
@@ -89,7 +98,7 @@ def _of_judge(
 def _graded(
     part: dict[str, Any], judge: Judge, store: Store | str | Path | None, budget: Budget
 ) -> Iterator[Grades]:
-    items = rubricnb.load(part["dataset"], part.get("n_items"), part.get("seed", 0))
+    items = _items(part)
     bundle = load_bundle(part.get("bundle", part["dataset"]))
     options: dict[str, Any] = {"store": store, "budget": budget} | {
         k: part[k] for k in ("replicates", "temperature", "seed") if k in part
@@ -100,6 +109,64 @@ def _graded(
         for units in part.get("units", [bundle.units]):
             own = replace(bundle.in_variant(variant), units=units)
             yield grade(items, own, judge, part.get("methods", "rulers"), **options)
+
+
+def _items(part: dict[str, Any]) -> Items:
+    return rubricnb.load(
+        part["dataset"], part.get("n_items"), part.get("seed", 0), part.get("path"),
+        part.get("rubric"),
+    )  # fmt: skip
+
+
+def grading_cost(
+    part: dict[str, Any], spec: str, price: tuple[float, float, float] | None = None
+) -> dict[str, Any]:
+    """Estimate one entry of ``gradings``: its calls for some texts, answered by a simulated grader.
+
+    Returns
+    -------
+    dict
+        A row as from `rubricnb.estimate`, but for ``judge`` and ``readout``.
+    """
+    texts = _items(part)["text_id"]
+    per_text = len(texts) / texts.nunique()
+    some = part | {"n_items": min(len(texts), round(_SAMPLE * per_text))}
+    scale = texts.nunique() / _items(some)["text_id"].nunique()
+    with TemporaryDirectory() as folder, redirect_stdout(StringIO()):
+        counter: Any = _Counter()
+        for _ in _graded(some, counter, Path(folder, "store.sqlite"), Budget()):
+            pass
+    calls = Calls.of(counter.asked, *destination(spec))
+    answers = round(counter.characters / CHARACTERS_PER_TOKEN)
+    longer = max(calls.completion_tokens, answers)
+    calls = calls._replace(completion_tokens=longer).scaled(scale)
+    known, no_price = price_of(spec, price)
+    return {
+        "requests": calls.number,
+        "calls": calls.number,
+        "prompt_tokens": calls.prompt_tokens,
+        "shared_tokens": calls.shared_tokens,
+        "completion_tokens": calls.completion_tokens,
+        "hours": float("nan"),
+        "price": calls.cost(known) if known else float("nan"),
+        "reason": f"price: {no_price}" if no_price else "",
+    }
+
+
+class _Counter(SimulatedGrader):
+    """A grader that keeps what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[Request] = []
+        self.characters = 0
+
+    def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
+        for request in requests:
+            self.asked.append(request)
+            for reply in super().answer([request]):
+                self.characters += len(reply.text)
+                yield reply
 
 
 def _record(found: dict[str, list[Grades]], judge: Judge) -> None:

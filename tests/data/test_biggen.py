@@ -62,6 +62,25 @@ def test_a_bad_row_is_named(tmp_path, change, message):
         load_biggen(tmp_path / "h.jsonl")
 
 
+def test_the_scores_by_gpt_4_that_come_with_the_data_are_the_gold(tmp_path):
+    some = [
+        row | {"gpt4_score": score} for row, score in zip(rows(), (3, 4, None, -1), strict=True)
+    ]
+    some[3]["human_score"] = -1  # how the file writes that there is none
+    pd.DataFrame(some).to_parquet(tmp_path / "h.parquet")
+    (tmp_path / "h.jsonl").write_text("\n".join(map(json.dumps, some)))
+    for name in ("h.parquet", "h.jsonl"):
+        items = load_biggen(tmp_path / name)
+        assert items.gold.tolist()[:2] == [3, 4]
+        assert items.gold_ratings.tolist() == [(3,), (4,), None, None]
+        assert items.gold.isna().tolist() == [False, False, True, True]
+        assert items.human.isna().tolist() == [False, False, False, True]
+    some[0]["gpt4_score"] = 9
+    pd.DataFrame(some).to_parquet(tmp_path / "h.parquet")
+    with pytest.raises(ValueError, match=r"'gold': 9.0 is outside 1\.\.5"):
+        load_biggen(tmp_path / "h.parquet")
+
+
 def test_a_missing_column_and_another_format_are_named(tmp_path):
     (tmp_path / "h.jsonl").write_text(json.dumps(rows()[0] | {"human_score": 3}))
     assert len(load_biggen(tmp_path / "h.jsonl")) == 1

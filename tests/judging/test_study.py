@@ -1,5 +1,7 @@
+import json
 from importlib.util import find_spec
 
+import pandas as pd
 import pytest
 import yaml
 from endpoint import completion, endpoint
@@ -216,5 +218,175 @@ def test_gradings_keep_to_an_allowance_too(write, tmp_path):
     write(judges=[judge], gradings=[{"dataset": "minibench", "n_items": 15}])
     with pytest.raises(RunInterrupted, match="stopped after 3 calls"):
         record_gradings("mine", tmp_path / "s.sqlite", max_calls=3)
-    with pytest.raises(ValueError, match=r"gradings, whose calls depend on answers"):
-        study_cost("mine")
+
+
+def test_the_cost_of_gradings_counts_every_call_of_every_method(write, hosted):
+    judge, received = hosted
+    gradings = [
+        {"dataset": "minibench", "methods": ["rulers", "dhs", "mts", "autoscore"]},
+        {"dataset": "minibench", "n_items": 30, "methods": ["rulers"], "design": "williams(5)"},
+        {"dataset": "minibench", "models": ["someone else"]},
+    ]
+    write(judges=[judge | {"price": [1, 1, 10]}], gradings=gradings)
+    cost = study_cost("mine")
+    assert cost["calls"].tolist() == [60 * (1 + 1 + 3 + 2), 10 * 10]
+    assert (cost["prompt_tokens"] / cost["calls"]).between(300, 3000).all()
+    assert cost["price"].gt(0).all()
+    assert "one: 520 calls" in CliRunner().invoke(cli.app, ["study", "mine", "--cost"]).output
+    assert not received
+
+
+RUBRIC = {"criteria": "Is it right?"} | {f"score{k}_description": f"L{k}." for k in range(1, 6)}
+
+
+@pytest.fixture
+def instances(tmp_path):
+    """BiGGen's file, with two instances of which nobody has written low answers."""
+    rows = [
+        {"capability": "planning", "task": "travel", "instance_idx": i, "input": f"Plan {i}.",
+         "reference_answer": "The plan.", "score_rubric": RUBRIC, "model_name": model,
+         "response": f"{model} plans {i}.", "human_score": 3}
+        for i in range(2) for model in ("x", "y")
+    ]  # fmt: skip
+    path = tmp_path / "human_eval.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return {"dataset": "biggen", "path": str(path)}
+
+
+def writes_and_reviews(asked):
+    """Two models: what `b` reviews it accepts, what `a` reviews it finds to deserve a 5."""
+
+    def answer(payload, headers):
+        prompt, model = payload["messages"][-1]["content"], payload["model"]
+        asked.append((model, prompt))
+        if "###Response (Score " in prompt:
+            text = f"Deserves {prompt.partition('###Response (Score ')[2][0]}, says {model}."
+        elif "###Response to evaluate:\nDeserves " in prompt:
+            wanted = prompt.partition("###Response to evaluate:\nDeserves ")[2][0]
+            text = f"So so. [RESULT] {wanted if model == 'b' else 5}"
+        else:
+            text = "Fine. [RESULT] 4"
+        return 200, completion(text) | {"model": model}, {}
+
+    return answer
+
+
+def pair_at(url):
+    return [
+        {"spec": f"openai:{name}@{url}", "model": name.upper(), "licence": "none"} for name in "ab"
+    ]
+
+
+def test_two_judges_of_a_file_write_references_and_a_plan_shows_them(write, instances, tmp_path):
+    plan = instances | {"designs": ["fixed(5, 1)"], "readout": "feedback", "models": ["A"]}
+    pair = instances | {"writer": "A", "reviewer": "B", "targets": [1, 2], "rounds": 2}
+    asked = []
+    with endpoint(writes_and_reviews(asked)) as (url, _):
+        write(judges=pair_at(url), plans=[plan | {"reference": [1, 2, 5]}], references=[pair])
+        study("mine", tmp_path / "s.sqlite")
+        attempts = pd.read_csv(results_folder() / "mine" / "a" / "references-biggen.csv")
+        assert attempts[["writer", "reviewer"]].drop_duplicates().to_numpy().tolist() == [
+            ["a", "b"]
+        ]
+        assert attempts.accepted.all()
+        assert "text" not in attempts
+        reads = rb.recorded(f"openai:a@{url}", "biggen", study="mine")
+        assert len(reads) == 4 * 3
+        shown = [prompt for model, prompt in asked if "###Reference Answer" in prompt]
+        assert sum("(Score 2):\nDeserves 2, says a." in prompt for prompt in shown) == 4
+        assert sum("(Score 5):\nThe plan." in prompt for prompt in shown) == 4
+        before = len(asked)
+        study("mine", tmp_path / "s.sqlite")
+        assert len(asked) == before
+
+
+def test_a_judge_that_reviews_itself_is_said(write, instances, tmp_path, capsys):
+    plan = instances | {"designs": ["fixed(5, 1)"], "readout": "feedback"}
+    alone = instances | {"writer": "A", "reviewer": "itself", "targets": [1], "rounds": 2}
+    with endpoint(writes_and_reviews([])) as (url, _):
+        write(judges=pair_at(url)[:1], plans=[plan], references=[alone])
+        study("mine", tmp_path / "s.sqlite")
+    assert "A writes references and reviews itself; no other judge sees" in capsys.readouterr().out
+    attempts = pd.read_csv(results_folder() / "mine" / "a" / "references-biggen.csv")
+    assert (attempts.writer == attempts.reviewer).all()
+    assert not attempts.accepted.any()  # two rounds for each of two instances
+    assert len(attempts) == 4
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        ({"writer": "A"}, "'A' would review itself; name another judge as reviewer, or write"),
+        ({"writer": "A", "reviewer": "A"}, "'A' would review itself"),
+        ({"writer": "A", "reviewer": "C"}, "the reviewer 'C' is none of the study's judges"),
+        ({"writer": "itself", "reviewer": "A"}, "the writer 'itself' is none of"),
+        ({"reviewer": "A"}, "an entry of references lacks 'writer'"),
+        ({"writer": "A", "reviewer": "B", "round": 2}, "unknown entry 'round'"),
+    ],
+)
+def test_a_pair_that_is_none_is_named_before_anything_is_asked(write, instances, pair, message):
+    plan = instances | {"designs": ["fixed(5, 1)"]}
+    write(judges=pair_at("http://localhost:1/v1"), plans=[plan], references=[instances | pair])
+    with pytest.raises(ValueError, match=message):
+        study("mine")
+
+
+def test_without_the_second_judge_all_that_needs_no_references_is_recorded(
+    write, instances, tmp_path, capsys
+):
+    base = instances | {"designs": ["fixed(5, 1)"], "readout": "feedback", "reference": "none"}
+    pair = instances | {"writer": "A", "reviewer": "B", "targets": [1], "rounds": 1}
+    with endpoint(writes_and_reviews([])) as (url, _):
+        one, two = pair_at(url)
+        two["spec"] = "openai:b@http://localhost:9/v1"
+        three = one | {"spec": f"openai:c@{url}", "model": "C"}
+        plans = [base | {"models": ["A", "C"]}, base | {"models": ["A"], "reference": [1]}]
+        write(judges=[one, two, three], plans=plans, references=[pair])
+        with pytest.raises(JudgeError, match=r"1 of 2 judges .* nobody answers at .*localhost:9"):
+            study("mine", tmp_path / "s.sqlite")
+        for name in "ac":
+            assert len(rb.recorded(f"openai:{name}@{url}", "biggen", study="mine")) == 4
+
+
+def test_items_without_a_written_reference_are_left_out_and_all_of_them_is_an_error(
+    write, instances, tmp_path, capsys
+):
+    plan = instances | {"designs": ["fixed(5, 1)"], "readout": "feedback", "reference": [1]}
+    alone = instances | {"writer": "A", "reviewer": "itself", "targets": [1], "rounds": 1}
+    with endpoint(writes_and_reviews([])) as (url, _):
+        write(judges=pair_at(url)[:1], plans=[plan], references=[alone])
+        with pytest.raises(ValueError, match="no item of 'biggen' has all these references"):
+            study("mine", tmp_path / "s.sqlite")
+    assert "found for 0 of 4 items; the others are left out" in capsys.readouterr().out
+
+
+def test_each_of_two_judges_is_paid_its_own_price(write, instances, tmp_path):
+    pair = instances | {"writer": "A", "reviewer": "B", "targets": [1], "rounds": 1}
+    asked = []
+    with endpoint(writes_and_reviews(asked)) as (url, _):
+        one, two = pair_at(url)
+        plan = instances | {"designs": ["fixed(5, 1)"], "readout": "feedback", "models": ["A"]}
+        judges = [one | {"price": [0, 0, 0]}, two | {"price": [0, 0, 1e6]}]  # $7 a review
+        write(judges=judges, plans=[plan], references=[pair])
+        with pytest.raises(RunInterrupted, match=r"max_cost=\$5\.00 allows"):
+            study("mine", tmp_path / "s.sqlite", max_cost=5.0)
+    assert {model for model, _ in asked} == {"a"}
+
+
+def test_a_file_that_is_not_there_stops_the_study_and_not_its_estimate(write, hosted, instances):
+    judge, received = hosted
+    missing = {"dataset": "biggen", "path": "no/such.parquet", "designs": ["fixed(5, 1)"]}
+    known = instances | {"designs": ["fixed(5, 1)"], "readout": "feedback", "reference": [1, 5]}
+    pair = {"writer": "one", "reviewer": "itself", "targets": [1]}
+    write(judges=[judge], plans=[known, missing], references=[instances | pair])
+    with pytest.raises(ValueError, match=r"no no/such\.parquet; put the file of 'biggen' there"):
+        study("mine")
+    shown = CliRunner().invoke(cli.app, ["study", "mine", "--cost"]).output
+    assert "one: 8 calls" in shown
+    assert "US dollars" in shown
+    assert "biggen is not counted: there is no no/such.parquet" in shown
+    assert "references are not counted: their number depends on the reviews" in shown
+    write(judges=[judge], gradings=[{"dataset": "dress", "path": "no/such.tsv"}])
+    with pytest.raises(ValueError, match=r"no/such\.tsv; put the file of 'dress' there"):
+        record_gradings("mine")
+    assert not received

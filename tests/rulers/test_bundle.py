@@ -12,7 +12,7 @@ from rubricnb.rulers import CheckItem, LockError, load_bundle
 from rubricnb.rulers.bundle import answer_schema, first_problem, read_bundle
 from rubricnb.rulers.methods import Case, _score_request
 
-OURS = ["minibench", "hanna", "summeval", "asap-2"]
+OURS = ["minibench", "hanna", "summeval", "asap-2", "asap-2.0", "summhf", "dress"]
 
 
 @pytest.fixture
@@ -59,15 +59,58 @@ def test_the_bundles_of_stories_are_locked_and_in_the_rubrics_words(name):
         assert trait.definition == levels.definition.iloc[0]
         assert list(trait.levels) == list(zip(levels.score, levels.description, strict=True))
         assert len(bundle.of_trait(trait)) >= 3
-    with pytest.raises(ValueError, match=r"no bundle 'asap-[78]-paraphrased'"):
+    assert bundle.variants == ("standard", "criteria-reversed", "levels-reversed")
+    with pytest.raises(ValueError, match=rf"nobody has paraphrased the bundle '{name}': copy its"):
         bundle.in_variant("paraphrased")
 
 
-def test_essays_of_the_second_release_are_graded_by_the_bundle_of_the_first():
-    assert load_bundle("asap-2.0") == load_bundle("asap-2")
+@pytest.mark.parametrize(
+    ("name", "traits", "items", "quotes", "levels"),
+    [
+        ("asap-2.0", ["content", "source evidence", "organization", "language"], 15, 2, 6),
+        ("summhf", ["coherence", "accuracy", "coverage"], 12, 1, 7),
+        ("dress", ["content", "organization", "language"], 18, 2, 5),
+    ],
+)
+def test_the_papers_sets_have_the_traits_and_counts_of_its_repository(
+    name, traits, items, quotes, levels
+):
+    for variant in ("standard", "paraphrased"):
+        bundle = load_bundle(name).in_variant(variant)
+        assert [t.name for t in bundle.traits] == traits
+        assert (len(bundle.checklist), bundle.min_evidence, bundle.levels) == (
+            items,
+            quotes,
+            levels,
+        )
+        assert bundle.dataset == name
 
 
-@pytest.mark.parametrize("name", ["minibench", "hanna", "summeval"])
+def test_the_evidence_of_asap_2_0_is_that_of_the_sources():
+    bundle = load_bundle("asap-2.0")
+    evidence = next(t for t in bundle.traits if t.name == "source evidence")
+    assert all("source" in description for s, description in evidence.levels if s >= 4)
+    assert sum("source" in c.text for c in bundle.of_trait(evidence)) >= 3
+    assert (
+        "sources"
+        in bundled_rubrics("asap").query("rubric_id == 'asap-2.0-holistic'").definition.iloc[0]
+    )
+
+
+def test_a_paraphrase_is_looked_for_beside_the_bundle(bundle, file):
+    mine = replace(bundle, name="mine")
+    mine.save(file)
+    assert load_bundle(file).variants == ("standard", "criteria-reversed", "levels-reversed")
+    with pytest.raises(ValueError, match=r"copy its file to mine-paraphrased\.json"):
+        load_bundle(file).in_variant("paraphrased")
+    other = replace(bundle.in_variant("paraphrased"), name="mine-paraphrased")
+    other.save(file.with_name("mine-paraphrased.json"))
+    found = replace(load_bundle(file), units="whole")
+    assert found.variants[-1] == "paraphrased"
+    assert found.in_variant("paraphrased").lock == other.lock
+
+
+@pytest.mark.parametrize("name", ["minibench", "hanna", "summeval", "dress"])
 def test_the_levels_are_those_of_the_rubric(name):
     rubrics = bundled_rubrics(name)
     for variant in ("standard", "paraphrased"):
@@ -110,7 +153,7 @@ def test_a_changed_parser_or_schema_is_refused(file, monkeypatch):
         patch.setattr(module, "PARSER", module.PARSER + 1)
         with pytest.raises(LockError, match="parser changed"):
             load_bundle(file)
-    monkeypatch.setattr(module, "_QUOTE_CHARACTERS", 99)
+    monkeypatch.setattr(module, "QUOTE_CHARACTERS", 99)
     with pytest.raises(LockError, match="schema changed"):
         load_bundle(file)
 
@@ -245,6 +288,8 @@ def test_the_same_text_under_two_ids_is_refused(bundle):
 def test_an_unknown_name_and_a_broken_file_are_named(tmp_path):
     with pytest.raises(ValueError, match="no bundle 'hana'; did you mean 'hanna"):
         load_bundle("hana")
+    with pytest.raises(ValueError, match=r"no bundle 'csv'.*python -m rubricnb compile RUBRIC"):
+        load_bundle("csv")
     with pytest.raises(ValueError, match="there is no bundle"):
         load_bundle(tmp_path / "none.json")
     broken = tmp_path / "broken.json"

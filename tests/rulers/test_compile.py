@@ -1,10 +1,14 @@
 import json
+from pathlib import Path
 
 import pytest
+from endpoint import completion, endpoint
+from typer.testing import CliRunner
 
 import rubricnb as rb
+from rubricnb.cli import app
 from rubricnb.judging.contract import Reply
-from rubricnb.rulers import SimulatedGrader, compile_rubric, load_bundle
+from rubricnb.rulers import SimulatedGrader, compile_rubric, grade, load_bundle
 
 RUBRIC = rb.load("minibench", n_items=3).rubrics
 
@@ -107,7 +111,7 @@ def test_a_rubric_without_levels_is_refused():
 
 
 def test_bad_arguments_are_named():
-    with pytest.raises(ValueError, match="2 checklist items cannot cover 3 traits"):
+    with pytest.raises(ValueError, match="2 checklist items cannot cover 3 traits: let it write 9"):
         compiled(Writer(), n_items=2)
     with pytest.raises(ValueError, match="the trait 'wit' is none of the rubric's criteria"):
         compiled(Writer(), traits=["wit"])
@@ -122,3 +126,118 @@ def test_traits_of_a_rubric_for_the_whole_share_its_levels():
     )
     assert [t.name for t in bundle.traits] == ["order", "words"]
     assert len({t.levels for t in bundle.traits}) == 1
+
+
+OWN = Path(__file__).parents[2] / "examples" / "own-data" / "my_rubric.yml"
+CSV = "criterion,definition,score,description\n" + "".join(
+    f'{name},"Is it {name}?",{score},"{name} {score}."\n'
+    for name in ("kind", "brief")
+    for score in (1, 2, 3)
+)
+
+
+def command(*arguments):
+    return CliRunner().invoke(app, ["compile", *map(str, arguments)])
+
+
+def written(payload, headers):
+    """A judge that writes what the schema asks for, and no more."""
+    asked = payload["response_format"]["json_schema"]["schema"]["properties"]
+    traits = list(asked["taxonomy"]["properties"])
+    items = asked["checklist"]["properties"]
+    document = {
+        "taxonomy": {t: {"definition": f"What {t} asks."} for t in traits},
+        "checklist": {
+            c: {"trait": traits[k % len(traits)], "text": f"Says {c}."} for k, c in enumerate(items)
+        },
+        "evidence_rules": {"min_evidence": 1},
+    }
+    return 200, completion(json.dumps(document)), {}
+
+
+def test_a_rubric_of_ones_own_becomes_a_locked_file_that_grades(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    (tmp_path / "rubric.csv").write_text(CSV)
+    output = tmp_path / "my_bundle.json"
+    with endpoint(written) as (url, received):
+        done = command(tmp_path / "rubric.csv", "--judge", f"openai:m@{url}", "--output", output,
+                       "--n-items", 6, "--min-evidence", 1, "--input-type", "letters")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert len(received) == 1
+    assert "m is asked once, with the whole of rubric.csv" in done.output
+    assert "kind: What T1 asks." in done.output
+    assert "C06 Says C06." in done.output
+    bundle = load_bundle(output)
+    assert (bundle.name, bundle.input_type, bundle.levels) == ("my_bundle", "letters", 3)
+    assert bundle.traits[1].levels == ((3, "brief 3."), (2, "brief 2."), (1, "brief 1."))
+    (tmp_path / "texts.csv").write_text("instruction,response\nSay no.,No! I will not do that.\n")
+    items = rb.load("csv", path=tmp_path / "texts.csv", rubric=tmp_path / "rubric.csv")
+    scores = grade(items, bundle, SimulatedGrader(), store=":memory:").scores
+    assert scores.score.between(1, 3).all()
+
+
+def test_a_judge_that_leaves_a_trait_out_is_told_with_the_way_out(tmp_path):
+    def broken(payload, headers):
+        status, body, more = written(payload, headers)
+        content = json.loads(body["choices"][0]["message"]["content"])
+        for item in content["checklist"].values():
+            item["trait"] = "T1"
+        return status, completion(json.dumps(content)), more
+
+    (tmp_path / "rubric.csv").write_text(CSV)
+    with endpoint(broken) as (url, _):
+        done = command(tmp_path / "rubric.csv", "--judge", f"openai:m@{url}", "--min-evidence", 1,
+                       "--output", tmp_path / "b.json")  # fmt: skip
+    assert done.exit_code == 1
+    assert "no bundle of 'b'" in done.output
+    assert "trait T2 (brief) has no checklist item" in done.output
+    assert "compile with another judge" in done.output
+    assert not (tmp_path / "b.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        ("criterion: tone\ndefinition: Kind?", (), "(standard) lacks 'levels'"),
+        ("criterion: tone\ndefinition: Kind?\nlevels: {1: Bad.}", (), "level"),
+        (None, ("--judge", "simulated:unbiased"), "fills in no documents: compile with openai:"),
+        (None, ("--judge", "nobody"), "nobody"),
+        (None, ("--n-items", "0"), "0 checklist items cannot cover 1 traits: let it write 3"),
+        (None, ("--output", "no/such/folder/b.json"), "is no name for a new JSON file"),
+        (None, ("--output", "b.txt"), "give another with --output NAME.json"),
+    ],
+)
+def test_what_cannot_be_compiled_is_one_line(tmp_path, text, arguments, message):
+    rubric = tmp_path / "mine.yml"
+    rubric.write_text(text or OWN.read_text())
+    known = ("--judge", "simulated:grader", "--output", tmp_path / "b.json")
+    done = command(rubric, *known, *arguments)
+    assert done.exit_code == 1
+    assert message in done.output
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "b.json").exists()
+
+
+def test_a_bundle_is_not_overwritten(tmp_path):
+    output = tmp_path / "b.json"
+    for expected in (0, 1):
+        done = command(OWN, "--judge", "simulated:grader", "--output", output)
+        assert done.exit_code == expected
+    assert "stands there already" in done.output
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("criterion,definition,score,description\n", "has a header and no levels"),
+        (CSV.replace("kind,", ",", 1), "criterion"),
+        (CSV.replace(",3,", ",4,"), "has levels 1,2,4; a 4-level rubric needs 1..4"),
+        (CSV.replace(",3,", ",three,", 1), "'three' is not a number"),
+        (CSV.replace("score", "level", 1), "lacks the column 'score'"),
+    ],
+)
+def test_a_table_that_is_no_rubric_is_refused(tmp_path, text, message):
+    file = tmp_path / "rubric.csv"
+    file.write_text(text)
+    with pytest.raises(ValueError, match=message.replace(".", r"\.")):
+        rb.data.read_rubrics(file)

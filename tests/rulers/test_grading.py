@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 import rubricnb as rb
 from rubricnb.data.rubrics import bundled_rubrics
 from rubricnb.judging.contract import Reply
-from rubricnb.rulers import SimulatedGrader, gate_threshold, grade, load_bundle, score
+from rubricnb.rulers import (
+    SimulatedGrader,
+    gate_threshold,
+    grade,
+    load_bundle,
+    score,
+    whole_texts,
+)
 from rubricnb.rulers.bundle import PLACEBOS
 from rubricnb.rulers.methods import METHODS
 
@@ -295,12 +302,12 @@ def test_a_judge_that_breaks_the_schema_has_no_score_and_a_reason(write, status,
 
 def test_a_reason_never_repeats_the_text():
     def write(document, request):
-        document["evidence"]["T1"][0]["quote"] = ITEMS.response.iloc[0] + " and more" * 20
+        document["evidence"]["T1"][0][ITEMS.response.iloc[0]] = 1
         return document
 
     found = grade(ITEMS.iloc[:3], BUNDLE, Scripted(write), store=":memory:").scores
     assert found.reason.unique().tolist() == [
-        "evidence.T1.0.quote: breaks 'maxLength' of the schema"
+        "evidence.T1.0: breaks 'additionalProperties' of the schema"
     ]
 
 
@@ -353,6 +360,36 @@ def test_essays_that_are_rated_by_traits_are_graded_by_traits(name, n_traits, le
     assert len(scores) == 3 * 3 * n_traits
     assert scores.score.between(1, levels).all()
     assert (scores.status == "ok").all()
+
+
+FILES = {  # the smallest files of the paper's sets
+    "asap-2.0": "essay_id,full_text,score\n"
+    + "".join(f'a{k},"Cars are useful. The source says so. I agree.",{k}\n' for k in (1, 6)),
+    "dress": "id,prompt,essay,content,organization,language\n"
+    + "".join(f'{k},Is it?,"It is so. I have seen it. It was there.",{k},3.5,3\n' for k in (1, 4)),
+    "summhf": "\n".join(
+        json.dumps({
+            "info": {"id": f"p{k}", "post": "My dog ran away and I want him back."},
+            "summary": {"text": "A dog ran away. Help is wanted.", "axes": {"overall": k}},
+        })
+        for k in (1, 7)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("variant", ["standard", "criteria-reversed", "paraphrased"])
+@pytest.mark.parametrize("dataset", list(FILES))
+def test_the_papers_sets_are_graded_by_every_method(dataset, variant, tmp_path):
+    path = tmp_path / "set.csv"
+    path.write_text(FILES[dataset])
+    items = rb.load(dataset, path=path)
+    bundle = load_bundle(dataset).in_variant(variant)
+    scores = grade(items, bundle, SimulatedGrader(), list(METHODS), store=":memory:").scores
+    assert scores.status.eq("ok").all()
+    assert scores.score.between(1, bundle.levels).all()
+    whole, rated = whole_texts(scores, items)
+    assert whole.highest.eq({"asap-2.0": 6, "dress": 15, "summhf": 7}[dataset]).all()
+    assert len(rated) == 2
 
 
 def test_bad_arguments_are_named():
