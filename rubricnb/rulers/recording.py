@@ -14,7 +14,7 @@ import rubricnb
 from rubricnb.judging.contract import Judge
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.registry import open_judge
-from rubricnb.judging.results import register, results_folder, write_card
+from rubricnb.judging.results import inside, register, write_card
 from rubricnb.judging.store import Store
 from rubricnb.judging.study import ask_judges, design_of, read_study
 from rubricnb.rulers.bundle import load_bundle
@@ -83,7 +83,7 @@ def _of_judge(
             found.setdefault(part["dataset"], []).extend(_graded(part, judge, store, budget))
             _record(found, judge)  # what is finished stands, should the rest be interrupted
             register(judge, **{key: entry[key] for key in ("spec", "model", "licence")})
-        return results_folder() / STUDY / judge.slug
+        return inside(STUDY, judge.slug)
 
 
 def _graded(
@@ -103,7 +103,7 @@ def _graded(
 
 
 def _record(found: dict[str, list[Grades]], judge: Judge) -> None:
-    folder = results_folder() / STUDY / judge.slug
+    folder = inside(STUDY, judge.slug)
     folder.mkdir(parents=True, exist_ok=True)
     counts = {}
     for dataset, several in found.items():

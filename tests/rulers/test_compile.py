@@ -5,6 +5,7 @@ import pytest
 import rubricnb as rb
 from rubricnb.judging.contract import Reply
 from rubricnb.rulers import SimulatedGrader, compile_rubric, load_bundle
+from rubricnb.rulers.compile import parse
 
 RUBRIC = rb.load("minibench", n_items=3).rubrics
 
@@ -122,3 +123,10 @@ def test_traits_of_a_rubric_for_the_whole_share_its_levels():
     )
     assert [t.name for t in bundle.traits] == ["order", "words"]
     assert len({t.levels for t in bundle.traits}) == 1
+
+
+def test_brackets_without_end_are_no_document():
+    schema = {"type": "object"}
+    for depth in (500, 900, 2_000, 200_000):
+        _, why = parse(Reply(1, "[" * depth + "]" * depth), schema)
+        assert why
