@@ -23,6 +23,7 @@ Row = tuple[Any, ...]
 _TYPES = (str, str, str, str, str, int, int, int, float, str, float)  # of a row, without its sum
 _OPTIONAL = (4, 9)
 _KEY = re.compile(rb"\x81\x0d")  # in the header of a row: a text of 64 characters comes first
+_JSON = json.JSONEncoder(default=repr)
 _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 8: 0, 9: 0}  # kind of value → bytes
 
 
@@ -34,7 +35,7 @@ def checksum(*row: Any) -> int:
     >>> checksum("ab12", 0.5, None) == zlib.crc32(b'["ab12", 0.5, null]')
     True
     """
-    return zlib.crc32(json.dumps(row, default=repr).encode())
+    return zlib.crc32(_JSON.encode(row).encode())
 
 
 class _Frame(NamedTuple):

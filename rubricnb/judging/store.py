@@ -37,6 +37,7 @@ _COLUMNS = (
     "key, judge, text, finish, probabilities, prompt_tokens, cached_tokens, completion_tokens, "
     "seconds, error, time"
 )
+_PUT = f"INSERT OR REPLACE INTO replies ({_COLUMNS}, checksum) VALUES ({'?,' * 11} ?)"
 
 _SCHEMA = """
 CREATE TABLE replies (
@@ -394,9 +395,7 @@ class Store:
 
     def _put(self, *row: Any) -> None:
         with self._explained():
-            self._db.execute(
-                f"INSERT OR REPLACE INTO replies VALUES ({_marks(row)}, ?)", [*row, checksum(*row)]
-            )
+            self._db.execute(_PUT, (*row, checksum(*row)))
 
     def _put_newer(self, rows: Iterable[Row]) -> int:
         count = 0
