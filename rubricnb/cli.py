@@ -85,13 +85,24 @@ def pdf() -> None:
 
 @app.command()
 def check(
-    store: Annotated[bool, typer.Option(help="Also open the store of replies.")] = True,
+    store: Annotated[
+        bool | None,
+        typer.Option(
+            "--store/--no-store",
+            help="Read every stored reply, and save what is whole if the store is damaged; or do "
+            "not open the store.",
+        ),
+    ] = None,
 ) -> None:
     """Say what is installed, which judges and datasets are usable here, and what to do else."""
     from rubricnb.health import report
+    from rubricnb.judging.rescue import mend
+    from rubricnb.judging.store import default_path
 
     with _errors():
-        lines, usable = report(store)
+        if store:
+            typer.echo(mend(default_path()))
+        lines, usable = report(store is not False)
         typer.echo("\n".join(lines))
         if not usable:
             raise typer.Exit(1)

@@ -1,11 +1,12 @@
 """Figures: one function each, a tidy frame and ``ax=None`` in, the Axes out.
 
-The style is the ``matplotlibrc`` of the repository. What tells things apart is never colour alone:
-lines carry markers and labels, cells carry numbers.
+The style is a file of matplotlib's, ``matplotlib.rc_file(rubricnb.plots.STYLE)``. What tells things
+apart is never colour alone: lines carry markers and labels, cells carry numbers.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
@@ -17,6 +18,9 @@ from rubricnb import permutation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+STYLE = Path(__file__).with_name("matplotlibrc")
+"""The style of the book's figures and of an audit's."""
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 _QUIET = "#595959"

@@ -4,6 +4,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+os.environ.setdefault(  # before anything draws
+    "MATPLOTLIBRC", str(Path(__file__).parents[1] / "rubricnb" / "matplotlibrc")
+)
 # These machines are slow and noisy: hypothesis must judge results, not times.
 settings.register_profile(
     "rubricnb", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True

@@ -118,6 +118,18 @@ def test_the_page_is_whole_and_loads_nothing(items, tmp_path, capsys):
     assert "Effects are those of expected scores" not in path.read_text("utf-8")
 
 
+def test_the_figures_are_the_same_whatever_style_the_reader_has(items, tmp_path, capsys):
+    import matplotlib as mpl
+
+    pages = []
+    for style in ({}, {"font.size": 20, "axes.grid": False, "figure.figsize": (3, 3)}):
+        with mpl.rc_context(style):
+            rb.audit("simulated:first-biased", items, tmp_path / "a.html", store=":memory:")
+        pages.append((tmp_path / "a.html").read_text())
+    images = [re.findall(r'src="data:image[^"]+"', page) for page in pages]
+    assert images[0] == images[1] != []
+
+
 def test_texts_of_judge_and_data_are_escaped(items, tmp_path, capsys):
     hostile = SimulatedJudge(replace(open_profile("unbiased"), name="<script>alert(1)</script>"))
     bad = items.assign(dataset="<img src=x onerror=alert(2)>")

@@ -36,8 +36,7 @@ def small(tmp_path):
     """A book of our machinery, with one prose page and one notebook."""
     for name in ("_static", "_ext"):
         shutil.copytree(ROOT / name, tmp_path / name)
-    for name in ("_config.yml", "matplotlibrc"):
-        shutil.copy(ROOT / name, tmp_path)
+    shutil.copy(ROOT / "_config.yml", tmp_path)
     (tmp_path / "notebooks").mkdir()
     (tmp_path / "notebooks" / "05_doubling.md").write_text(NOTEBOOK)
     (tmp_path / "book").mkdir()
@@ -332,3 +331,35 @@ def test_a_class_gets_the_exercises_and_no_solutions(tmp_path):
         assert text.count("### Exercise ") == source.count("{exercise-start}") > 0
         for solution in re.findall(r"\{solution-start\}.*?\n```\n(.*?)```\{sol", source, re.S):
             assert solution.strip() not in text
+
+
+def test_a_notebook_may_be_named_by_its_number_in_any_form():
+    assert {book.find_notebook(name).stem for name in ("5", "05", "05_position_bias")} == {
+        "05_position_bias"
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"n_item": 4}, "unknown parameter 'n_item'; did you mean 'n_items'"),
+        ({"n_items": "four"}, "n_items = 'four' is not of type int"),
+        ({"n_items": 4}, ""),
+    ],
+)
+def test_papermill_stops_at_a_parameter_that_the_notebook_does_not_have(small, given, why):
+    import papermill
+
+    book.twins(root=small)
+    path = small / "notebooks" / "05_doubling.ipynb"
+    out = small / "out.ipynb"
+
+    def run():
+        papermill.execute_notebook(path, out, given, kernel_name="python3", progress_bar=False)
+
+    if why:
+        with pytest.raises(papermill.PapermillExecutionError, match=why):
+            run()
+    else:
+        run()
+        assert '"8\\n"' in out.read_text()

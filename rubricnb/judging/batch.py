@@ -6,7 +6,9 @@ finds every answer there and asks only for what is missing.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
@@ -129,7 +131,8 @@ def import_batch(
     Raises
     ------
     ValueError
-        A line that is no answer to a request of this plan by this judge. Nothing is stored then.
+        A line that is no answer to a request of this plan by this judge, such as one of the file
+        of requests; or two answers to one request that differ. Nothing is stored then.
     """
     endpoint = _endpoint(judge)
     lines = _index([paths] if isinstance(paths, str | Path) else paths)
@@ -234,7 +237,8 @@ def _unasked(requests: Iterable[Request], store: Store, others: list[str]) -> It
 
 def _new(path: Path) -> IO[bytes]:
     try:
-        return path.open("xb")
+        # For its owner only: it has the texts.
+        return open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600))
     except FileExistsError:
         raise FileExistsError(
             f"{path} exists: its batch may be under way. Name another file, or delete it if it was "
@@ -264,32 +268,45 @@ def _numbered(path: Path, number: int) -> Path:
 def _index(paths: Sequence[str | Path]) -> dict[str, tuple[Path, int]]:
     """Where each key's line begins, that of an answer if it has one; texts stay in the files."""
     found: dict[str, tuple[Path, int]] = {}
-    answered: set[str] = set()
+    answers: dict[str, str] = {}
     for path in map(Path, paths):
         start = 0
         with path.open("rb") as file:
             for line in file:
-                key, good = _key(path, start, line)
-                if key and (good or key not in answered):
+                key, answer = _key(path, start, line)
+                if answer and answers.setdefault(key, answer) != answer:
+                    raise ValueError(
+                        f"two answers to {key[:80]!r} differ: {found[key][0]}, byte "
+                        f"{found[key][1]}, and {path}, byte {start}; leave one of them out"
+                    )
+                if key and (answer or key not in answers):
                     found[key] = path, start
-                    answered |= {key} if good else set()
                 start += len(line)
     return found
 
 
-def _key(path: Path, start: int, line: bytes) -> tuple[str, bool]:
-    """Return whose line it is, and whether it has an answer."""
+def _key(path: Path, start: int, line: bytes) -> tuple[str, str]:
+    """Return whose line it is, and its answer's hash; empty if it has none."""
     if not line.strip():
-        return "", False
+        return "", ""
     try:
         content = json.loads(line)
-        return str(content["custom_id"]), _body(content) is not None
-    except (ValueError, KeyError, TypeError):
+        key, body = str(content["custom_id"]), _body(content)
+        sent = "method" in content and "response" not in content
+    except (ValueError, KeyError, TypeError, RecursionError):
         if not line.endswith(b"\n"):
-            return "", False  # the download was cut: this request counts as missing
+            return "", ""  # the download was cut: this request counts as missing
         raise ValueError(
             f"{path}, byte {start}: no line of a batch's output, but {line[:60]!r}"
         ) from None
+    if sent:
+        raise ValueError(
+            f"{path} is the file of requests: import the output and error files of its batch"
+        )
+    if body is None:
+        return key, ""
+    said = json.dumps(body.get("choices"), sort_keys=True)
+    return key, hashlib.sha256(said.encode()).hexdigest()
 
 
 def _take(request: Request, judge: Any, line: tuple[Path, int] | None, store: Store) -> str:

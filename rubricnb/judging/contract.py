@@ -136,7 +136,7 @@ class Judge(Protocol):
     readouts
         What it can do; the first is what ``auto`` means.
     concurrency
-        Requests in flight at once; at most as many are repeated after a kill.
+        Requests in flight at once; after a kill at most as many are asked again.
 
     Notes
     -----

@@ -11,7 +11,7 @@ from rubricnb.judging.contract import Request
 from rubricnb.judging.embedded import EmbeddedJudge
 from rubricnb.judging.fitting import stand_in
 from rubricnb.judging.prices import typical_tokens
-from rubricnb.judging.results import results_folder
+from rubricnb.judging.results import inside, results_folder
 from rubricnb.judging.run import rendered
 from rubricnb.judging.sharing import Limit, walk
 from rubricnb.judging.study import plans_for, read_study, requests_of
@@ -123,7 +123,7 @@ def record_tokens(study: str = "paper_study", n_items: int = 96) -> pd.DataFrame
     finally:
         judge.close()
     table = pd.DataFrame(rows)
-    table.to_csv(results_folder() / f"{study}.csv", index=False)
+    table.to_csv(inside(f"{study}.csv"), index=False)
     return table
 
 

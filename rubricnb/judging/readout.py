@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 
 from rubricnb.judging.contract import Reply, Request
 
@@ -124,11 +124,15 @@ def _quoted(text: str, start: int, end: int, prompt: str, slot: str) -> bool:
     """Whether the judge repeats the prompt here: its format line, or a text that stands in it."""
     if start < _ECHO_CONTEXT:
         return False
-    # What `rubricnb.prompts.inert` put apart in a text, a judge may quote put together.
-    apart = re.escape(f"{slot[0]} {slot[1:]}")
-    mended = re.sub(apart, lambda m: m[0][0] + m[0][2:], prompt, flags=re.IGNORECASE)
     context = text[start - _ECHO_CONTEXT : end]
-    return context in prompt or context in mended
+    return context in prompt or context in _put_together(prompt, slot)
+
+
+@lru_cache(maxsize=8)
+def _put_together(prompt: str, slot: str) -> str:
+    """Undo what `rubricnb.prompts.inert` did to slots in a text: a judge may quote them whole."""
+    apart = re.escape(f"{slot[0]} {slot[1:]}")
+    return re.sub(apart, lambda m: m[0][0] + m[0][2:], prompt, flags=re.IGNORECASE)
 
 
 def answer_text(request: Request, positions: Sequence[int]) -> str:

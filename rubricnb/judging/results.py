@@ -6,6 +6,7 @@ says how they came about; ``results/judges.csv`` maps slugs to specs.
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import json
 import os
@@ -37,6 +38,27 @@ def results_folder() -> Path:
     if path := os.environ.get("RUBRICNB_RESULTS"):
         return Path(path)
     return Path(rubricnb.__file__).resolve().parent.parent / "results"
+
+
+def inside(*names: str) -> Path:
+    """Return a path in the folder of recorded runs; refuse names that would lead out of it.
+
+    Examples
+    --------
+    >>> inside("minibench", "../mine")
+    Traceback (most recent call last):
+    ValueError: '../mine' cannot name a file or folder of results/: use letters, digits, - and _
+    """
+    for name in names:
+        if not _plain(name):
+            raise ValueError(
+                f"{name!r} cannot name a file or folder of results/: use letters, digits, - and _"
+            )
+    return results_folder().joinpath(*names)
+
+
+def _plain(name: str) -> bool:
+    return bool(name) and not name.startswith(".") and not set(name) & set("/\\:\0")
 
 
 def judges() -> pd.DataFrame:
@@ -208,13 +230,18 @@ def record(
     Raises
     ------
     ValueError
-        The folder has judgments by another judge of this name (other weights, engine or endpoint).
+        The folder has judgments by another judge of this name (other weights, engine or endpoint);
+        or the study's or the judge's name would lead out of ``results/``.
     """
-    folder = results_folder() / study / judge.slug
+    folder = inside(study, judge.slug)
+    parts = {
+        inside(study, judge.slug, f"{dataset}.parquet"): frame
+        for dataset, frame in judgments.groupby("dataset", observed=True)
+    }
     with _alone(folder):
         refuse_another(judge, study)
-        for dataset, frame in judgments.groupby("dataset", observed=True):
-            _add(frame, folder / f"{dataset}.parquet")
+        for path, frame in parts.items():
+            _add(frame, path)
         sets = {p.stem: pd.read_parquet(p) for p in sorted(folder.glob("*.parquet"))}
         write_card(folder, judge, {name: _counts(frame) for name, frame in sets.items()})
     register(judge, spec=spec, model=model, licence=licence)
@@ -229,7 +256,7 @@ def refuse_another(judge: Judge, study: str) -> None:
     ValueError
         As `record`.
     """
-    folder = results_folder() / study / judge.slug
+    folder = inside(study, judge.slug)
     other = _identity(folder)
     if other not in ("", judge.identity):
         raise ValueError(
@@ -274,12 +301,15 @@ def run_card(judge: str, study: str) -> dict[str, Any]:
     >>> run_card("embedded", "minibench")["judge"]
     'smollm2-135m-instruct-embedded'
     """
-    path = results_folder() / study / slug_of(judge) / "run.json"
+    path = inside(study, slug_of(judge), "run.json")
     card: dict[str, Any] = json.loads(path.read_text())
     return card
 
 
 def _paths(slug: str, dataset: str, study: str | None = None) -> list[Path]:
+    if not all(map(_plain, (slug, dataset, study or "*"))):  # a spec that is not recorded
+        return []
+    slug, dataset = glob.escape(slug), glob.escape(dataset)
     return sorted(results_folder().glob(f"{study or '*'}/{slug}/{dataset}.parquet"))
 
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import signal
+import threading
 import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, islice
@@ -47,7 +49,7 @@ _UNREAD = Reply(0, "")  # stands for a stored reply that nobody wants to see
 
 
 class RunInterrupted(RuntimeError):
-    """A run stopped early, at a budget or on Ctrl-C; what it had is stored."""
+    """A run stopped early, at a budget, on Ctrl-C or SIGTERM; what it had received is stored."""
 
 
 def run(
@@ -65,9 +67,10 @@ def run(
     """Ask a judge, and read its answers.
 
     Answers are looked for in the recorded runs (``results/``), then in the store; only what stands
-    in neither is asked. So a run that was stopped, in whatever way, goes on where it was. What
-    failed is asked once more at the end. Before texts leave this machine, a line says where they
-    go, how many, and for how much.
+    in neither is asked. So a run that was stopped goes on where it was: after Ctrl-C or SIGTERM,
+    which let it wait for what is under way, nothing is asked again; after a second one, a kill or a
+    crash, at most what was in flight. What failed is asked once more at the end. Before texts leave
+    this machine, a line says where they go, how many, and for how much.
 
     Parameters
     ----------
@@ -102,7 +105,7 @@ def run(
     Raises
     ------
     RunInterrupted
-        At a limit or on Ctrl-C; says how to go on.
+        At a limit, on Ctrl-C or SIGTERM; says how to go on.
     ValueError
         A request stands in the plan twice, or `max_cost` for a judge whose price is not known.
     JudgeError, StoreError
@@ -300,22 +303,24 @@ class _Asking:
         self.requests, self.count, self.judge, self.store = requests, count, judge, store
         self.budget, self.receive = budget, receive
         self.host: str = getattr(judge, "host", "")
-        self.started = time.time()
-        self.since = self.started if fresh == 1 else float(fresh)  # True is 1 and False is 0
-        self.retry_errors = self.started
+        # True is 1 and False is 0
+        self.since = store.after_all() if fresh == 1 else float(fresh)
+        self.retry_errors = max(self.since, time.time())
         self.under_way: dict[str, list[Request]] = {}  # key → requests that wait for its reply
         self.key_of: dict[int, str] = {}  # of what the judge is answering
         self.failed: set[int] = set()  # request_ids
         self.works = False  # whether the judge has answered anything
         self.batched = ""  # what is left to batches
+        self.stopped = ""  # by which signal
 
     def fill(self) -> None:
         """Get a stored reply for every request; what failed is asked once more."""
         try:
-            with Progress(self.count, self.judge.slug) as progress:
-                self._ask_all(self.requests(), progress)
-            if self.failed and not self.budget.exhausted:
-                self._ask_failed()
+            with self._stoppable():
+                with Progress(self.count, self.judge.slug) as progress:
+                    self._ask_all(self.requests(), progress)
+                if self.failed and not self._over():
+                    self._ask_failed()
         except KeyboardInterrupt:
             raise RunInterrupted(self._how_far("stopped by Ctrl-C")) from None
         except Exception as problem:
@@ -324,8 +329,47 @@ class _Asking:
             raise
         finally:
             self.store.release()
-        if why := self.budget.exhausted or self.batched:
+        if why := self._over() or self.batched:
             raise RunInterrupted(self._how_far(why))
+
+    def _over(self) -> str:
+        """Why nothing more is asked; empty as long as something may be."""
+        return self.stopped or self.budget.exhausted
+
+    @contextmanager
+    def _stoppable(self) -> Iterator[None]:
+        """Let the first Ctrl-C or SIGTERM end the asking, but not what is under way.
+
+        The second does what it would do without this.
+        """
+        before: dict[int, Any] = {}
+
+        def restore() -> None:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+        def stop(number: int, _: object) -> None:
+            restore()
+            name = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
+            self.stopped = f"stopped by {name}"
+            with suppress(RuntimeError):  # the signal came in the middle of another print
+                print(
+                    f"\n{self.judge.slug}: {name}: nothing more is asked; waiting for up to "
+                    f"{len(self.key_of):,} answers under way, which may be paid for (a second "
+                    "signal stops at once and loses them)",
+                    flush=True,
+                )
+
+        if threading.current_thread() is threading.main_thread():  # Python's rule for signals
+            for number in (signal.SIGINT, signal.SIGTERM):
+                handler = signal.getsignal(number)
+                if handler not in (None, signal.SIG_IGN):
+                    before[number] = handler
+                    signal.signal(number, stop)
+        try:
+            yield
+        finally:
+            restore()
 
     def vouch(self) -> None:
         """Tell a judge that would ask that it has answered such requests before."""
@@ -369,7 +413,7 @@ class _Asking:
                 note = tokens.add(reply, self.budget)
                 for request in self.under_way.pop(key):
                     received(request, reply, note)
-            if not others or self.budget.exhausted or self._all_batched(others):
+            if not others or self._over() or self._all_batched(others):
                 return
             polls = polls + 1 if len(others) == waiting else 0
             if polls == _SILENT_POLLS:
@@ -386,7 +430,7 @@ class _Asking:
 
         def allowed() -> Iterator[Request]:
             for request in chain([held.pop()] if held else [], requests):
-                if not self.budget.allows(request):
+                if self.stopped or not self.budget.allows(request):
                     held.append(request)
                     return
                 yield request
@@ -394,7 +438,7 @@ class _Asking:
         while True:
             yield from self._answers(allowed())
             self.budget.answered = self.budget.asked  # what was lost on the way is not waited for
-            if not held or self.budget.exhausted:
+            if not held or self._over():
                 return
 
     def _answers(self, requests: Iterator[Request]) -> Iterator[Reply]:

@@ -1,42 +1,61 @@
-"""The store: every reply that was ever paid for, under the hash of what was asked.
+"""The store: the replies that a judge was paid for, under the hash of what was asked.
 
-One SQLite file in WAL mode. Every reply is committed by itself, so a run killed at any moment keeps
-what it has; a lease keeps two runs on one store from asking the same thing twice. Raw text stays
-here and goes into no other file.
+One SQLite file in WAL mode, for the processes of one machine. Every reply is committed by itself,
+so a run that is killed keeps every reply that it has put. A power cut may take what the system had
+not yet written to disk, about the last half minute (``synchronous=NORMAL``). Every row has a
+checksum, which is compared when it is read. A lease keeps two runs on one store from asking the
+same thing twice; it holds as long as the system holds the lock on its run's file, so neither clocks
+nor process numbers matter. Raw text stays here and goes into no other file.
 """
 
 from __future__ import annotations
 
+import glob
 import json
+import math
 import os
 import socket
 import sqlite3
-import subprocess
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import TracebackType
+from typing import Any
+
+from filelock import FileLock, Timeout
 
 from rubricnb.judging.contract import Reply
+from rubricnb.judging.rescue import Row, checksum, dropped
 
-VERSION = 1
-_LEASE = 600.0  # seconds without a sign of life, for owners on machines whose processes are unseen
-_RENEWAL = 60.0
+VERSION = 2
 _BATCH = "batch file "  # owner of what a batch asks, before the file's path; no host has a space
 _BLOCK = 500  # keys in one query: old builds of SQLite allow 999 variables
+_COLUMNS = (
+    "key, judge, text, finish, probabilities, prompt_tokens, cached_tokens, completion_tokens, "
+    "seconds, error, time"
+)
+_PUT = f"INSERT OR REPLACE INTO replies ({_COLUMNS}, checksum) VALUES ({'?,' * 11} ?)"
 
 _SCHEMA = """
 CREATE TABLE replies (
     key TEXT PRIMARY KEY, judge TEXT NOT NULL, text TEXT NOT NULL, finish TEXT NOT NULL,
     probabilities TEXT, prompt_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL,
-    completion_tokens INTEGER NOT NULL, seconds REAL NOT NULL, error TEXT, time REAL NOT NULL
+    completion_tokens INTEGER NOT NULL, seconds REAL NOT NULL, error TEXT, time REAL NOT NULL,
+    checksum INTEGER
 ) WITHOUT ROWID;
-CREATE TABLE leases (
-    key TEXT PRIMARY KEY, owner TEXT NOT NULL, expires REAL NOT NULL
-) WITHOUT ROWID;
+CREATE TABLE leases (key TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID;
+"""
+_FROM_1 = f"""
+ALTER TABLE replies ADD COLUMN checksum INTEGER;
+UPDATE replies SET checksum = checksum({_COLUMNS});
+CREATE TABLE batches AS SELECT key, owner FROM leases WHERE owner LIKE '{_BATCH}%';
+DROP TABLE leases;
+CREATE TABLE leases (key TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID;
+INSERT INTO leases SELECT key, owner FROM batches;
+DROP TABLE batches;
 """
 
 _PER_CONNECTION = """
@@ -46,7 +65,11 @@ BEGIN DELETE FROM leases WHERE key = NEW.key; END
 
 
 class StoreError(RuntimeError):
-    """The store cannot be used; the message says why and what to do. Nothing in it is lost."""
+    """The store cannot be used; the message says why and what to do. Nothing is deleted."""
+
+
+class DamagedStore(StoreError):
+    """The file is not what was written; `rubricnb.judging.rescue.mend` saves what is whole."""
 
 
 def default_path() -> Path:
@@ -75,8 +98,8 @@ class Store:
     Raises
     ------
     StoreError
-        The file is no store, was written by another version, cannot be written, or the disk is
-        full.
+        The file is no store, was written by a newer version, cannot be written, or the disk is
+        full. `DamagedStore`: something has changed what was written.
 
     Examples
     --------
@@ -91,28 +114,58 @@ class Store:
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = Path(path) if path else default_path()
-        self._renewal = time.time() + _RENEWAL
-        pid = os.getpid()
-        self._owner = f"{socket.gethostname()}:{pid}:{_begun(pid)}/{uuid.uuid4().hex}"
+        run = uuid.uuid4().hex
+        self._owner = f"{socket.gethostname()}:{os.getpid()}:{run}"
+        self._lock = _lock(self.path, run)
+        self._earliest = 0.0  # no reply is given an earlier time, whatever the clock says
         with self._explained():
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            if str(self.path) != ":memory:":
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # texts are private
             self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None)
-            self._open()
+            try:
+                self._open()
+            except BaseException:
+                self._leave()
+                raise
 
     def get(self, keys: Sequence[str]) -> dict[str, Reply]:
-        """Return the stored replies among `keys` (their ``request_id`` is 0)."""
+        """Return the stored replies among `keys` (their ``request_id`` is 0).
+
+        Raises
+        ------
+        DamagedStore
+            A row is not what was written.
+        """
         found: dict[str, Reply] = {}
         with self._explained():
             for block in _blocks(keys):
-                rows = self._db.execute(
-                    "SELECT key, text, finish, probabilities, prompt_tokens, cached_tokens, "
-                    "completion_tokens, seconds, error FROM replies "
-                    f"WHERE key IN ({_marks(block)})",
-                    block,
-                )
-                for key, text, finish, probabilities, *rest in rows:
+                for row in self._rows(f"WHERE key IN ({_marks(block)})", block):
+                    key, judge, text, finish, probabilities, *rest, _, checked = row
+                    if checked != checksum(*row[:-1]):
+                        raise DamagedStore(
+                            _damaged(self.path, f"the answer {key} by {judge} has changed")
+                        )
                     found[key] = Reply(0, text, finish, _thaw(probabilities), *rest)
         return found
+
+    def check(self) -> int:
+        """Read the whole file; return the number of replies.
+
+        Raises
+        ------
+        DamagedStore
+            A row, or SQLite's own order of the file, is not what was written.
+        """
+        with self._explained():
+            found = [row[0] if row[-1] != checksum(*row[:-1]) else "" for row in self._rows()]
+            (order,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
+        if changed := list(filter(None, found)):
+            why = f"{len(changed):,} of {len(found):,} answers have changed, first {changed[0]}"
+            raise DamagedStore(_damaged(self.path, why))
+        if order != "ok":
+            raise DamagedStore(_damaged(self.path, order))
+        return len(found)
 
     def answered(
         self, keys: Sequence[str], since: float = 0.0, retry_errors: float = 0.0
@@ -126,39 +179,50 @@ class Store:
         since
             Replies from before this time (seconds since the epoch) do not count.
         retry_errors
-            Nor do failed requests from before this one.
+            Nor do failed requests from before this one, or from after now.
         """
         found: set[str] = set()
+        self._earliest = max(self._earliest, since)
         with self._explained():
             for block in _blocks(keys):
                 rows = self._db.execute(
                     f"SELECT key FROM replies WHERE key IN ({_marks(block)}) "
-                    "AND time >= ? AND (finish != 'error' OR time >= ?)",
-                    [*block, since, retry_errors],
+                    "AND time >= ? AND (finish != 'error' OR time BETWEEN ? AND ?)",
+                    [*block, since, retry_errors, self._now()],
                 )
                 found.update(key for (key,) in rows)
         return found
 
     def put(self, key: str, judge: str, reply: Reply) -> None:
-        """Keep a reply, durably; it replaces an older one under its key, and ends its lease."""
+        """Keep a reply, in place of an older one under its key; ends its lease.
+
+        When this returns, no crash of the process can lose it; a power cut soon after may.
+        """
+        self._put(
+            key,
+            judge,
+            _text(reply.text),
+            reply.finish,
+            json.dumps(reply.probabilities) if reply.probabilities is not None else None,
+            int(reply.prompt_tokens),
+            int(reply.cached_tokens),
+            int(reply.completion_tokens),
+            float(reply.seconds),
+            None if reply.error is None else _text(reply.error),
+            self._now(),
+        )
+
+    def put_saved(self, rows: Iterable[Row]) -> None:
+        """Keep rows that were saved from a damaged store; of one key, the newest."""
+        with self._explained(), self._transaction():
+            self._put_newer(rows)
+
+    def after_all(self) -> float:
+        """Return a time later than that of every reply, also where the clock was set back."""
         with self._explained():
-            self._renewed(time.time())
-            self._db.execute(
-                "INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    key,
-                    judge,
-                    _text(reply.text),
-                    reply.finish,
-                    json.dumps(reply.probabilities) if reply.probabilities is not None else None,
-                    reply.prompt_tokens,
-                    reply.cached_tokens,
-                    reply.completion_tokens,
-                    reply.seconds,
-                    None if reply.error is None else _text(reply.error),
-                    time.time(),
-                ),
-            )
+            (newest,) = self._db.execute("SELECT MAX(time) FROM replies").fetchone()
+        self._earliest = max(self._now(), math.nextafter(newest or 0.0, math.inf))
+        return self._earliest
 
     def claim(
         self, keys: Sequence[str], since: float = 0.0, retry_errors: float = 0.0
@@ -174,28 +238,23 @@ class Store:
         -------
         answered, mine
             The keys that need not be asked, and those leased until they are `put`. Any other is
-            held by another living run: a process of this machine, however long it is silent, or one
-            elsewhere that gave a sign of life within ten minutes; or by a batch whose file exists.
+            held by a run that has not ended, however long it is silent and in whatever container,
+            or by a batch whose file exists.
         """
         mine: set[str] = set()
         # Looked up and leased in one transaction: in between, another run could finish.
         with self._explained(), self._transaction():
             answered = self.answered(keys, since, retry_errors)
-            now = self._renewed(time.time())
-            alive = cache(_alive)  # asks the machine once for every owner
+            alive = cache(self._alive)
             for block in _blocks([key for key in keys if key not in answered]):
                 rows = self._db.execute(
-                    f"SELECT key, owner, expires FROM leases WHERE key IN ({_marks(block)})", block
+                    f"SELECT key, owner FROM leases WHERE key IN ({_marks(block)})", block
                 )
-                held = {
-                    key
-                    for key, owner, expires in rows
-                    if owner != self._owner and alive(owner, expires > now)
-                }
+                held = {key for key, owner in rows if owner != self._owner and alive(owner)}
                 free = [key for key in block if key not in held]
                 self._db.executemany(
-                    "INSERT OR REPLACE INTO leases VALUES (?, ?, ?)",
-                    [(key, self._owner, now + _LEASE) for key in free],
+                    "INSERT OR REPLACE INTO leases VALUES (?, ?)",
+                    [(key, self._owner) for key in free],
                 )
                 mine.update(free)
         return answered, mine
@@ -208,28 +267,26 @@ class Store:
             return ""
         if row[0].startswith(_BATCH):
             return str(row[0])
-        host, pid, _ = row[0].rsplit(":", 2)
-        return f"process {pid} on {host}"
+        return _process(row[0])
 
     def hand_over(self, key: str, file: Path) -> None:
         """Lease a key to a batch file, until its answer is `put` or the file is gone."""
         with self._explained():
             self._db.execute(
-                "INSERT OR REPLACE INTO leases VALUES (?, ?, ?)",
-                (key, f"{_BATCH}{file.resolve()}", float("inf")),
+                "INSERT OR REPLACE INTO leases VALUES (?, ?)", (key, f"{_BATCH}{file.resolve()}")
             )
 
     def in_batches(self, keys: Sequence[str]) -> dict[str, Path]:
         """Return those of `keys` whose answers a batch is to bring, each with the batch's file."""
         found: dict[str, Path] = {}
-        alive = cache(_alive)
+        alive = cache(self._alive)
         with self._explained():
             for block in _blocks(keys):
                 rows = self._db.execute(
                     f"SELECT key, owner FROM leases WHERE key IN ({_marks(block)})", block
                 )
                 for key, owner in rows:
-                    if owner.startswith(_BATCH) and alive(owner, True):
+                    if owner.startswith(_BATCH) and alive(owner):
                         found[key] = Path(owner.removeprefix(_BATCH))
         return found
 
@@ -253,7 +310,7 @@ class Store:
         try:
             self.release()
         finally:
-            self._db.close()
+            self._leave()
 
     def __enter__(self) -> Store:
         return self
@@ -267,33 +324,87 @@ class Store:
         self.close()
 
     def _open(self) -> None:
+        self._db.text_factory = lambda raw: str(raw, "utf-8", "replace")  # the checksum will tell
+        self._db.create_function("checksum", -1, checksum)
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
         with self._transaction():  # two runs may open a new store at once
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
             tables = self._db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
             if version == 0 and tables == 0:
-                for statement in filter(str.strip, _SCHEMA.split(";")):
-                    self._db.execute(statement)
-                self._db.execute(f"PRAGMA user_version={VERSION}")
-                version = VERSION
-        if version != VERSION:
-            self._db.close()
-            age = "a newer" if version > VERSION else "an older"
-            raise StoreError(
-                f"the store {self.path} was written by {age} rubricnb (format {version}, this one "
-                f"reads {VERSION}): use that version, or set RUBRICNB_STORE to a new file"
-            )
-        self._db.execute(_PER_CONNECTION)
+                self._make(_SCHEMA)
+            elif version == 1:
+                self._let_old_runs_end()
+                self._make(_FROM_1)
+                with suppress(PermissionError):
+                    self.path.chmod(0o600)
+            elif version != VERSION:
+                raise StoreError(
+                    f"the store {self.path} was written by another rubricnb (format {version}, "
+                    f"this one reads {VERSION}): use that version, or set RUBRICNB_STORE to a new "
+                    "file"
+                )
+            self._db.execute(_PER_CONNECTION)
+            if str(self.path) != ":memory:":
+                self._sign_in()
+                if saved := self._put_newer(dropped(self.path)):
+                    print(
+                        f"the log of {self.path} was damaged: {saved:,} answers behind the damage "
+                        "were saved; what it hit is asked again",
+                        flush=True,
+                    )
 
-    def _renewed(self, now: float) -> float:
-        """Prolong the leases of a run that takes long."""
-        if now > self._renewal:
-            self._renewal = now + _RENEWAL
-            self._db.execute(
-                "UPDATE leases SET expires = ? WHERE owner = ?", (now + _LEASE, self._owner)
-            )
-        return now
+    def _make(self, schema: str) -> None:
+        for statement in filter(str.strip, schema.split(";")):
+            self._db.execute(statement)
+        self._db.execute(f"PRAGMA user_version={VERSION}")
+
+    def _let_old_runs_end(self) -> None:
+        """Refuse to change the format under a run of an older version; its leases last 10 min."""
+        rows = self._db.execute(
+            "SELECT owner, expires FROM leases WHERE expires > ?", [time.time()]
+        )
+        for owner, _ in rows:
+            if not owner.startswith(_BATCH):
+                raise StoreError(
+                    f"{_process(owner)} uses the store {self.path} with an older rubricnb: wait "
+                    "until it has ended (if it was killed, ten minutes)"
+                )
+
+    def _sign_in(self) -> None:
+        """Lock this run's file, which the system unlocks when the process ends, however it does."""
+        in_use(self.path)  # removes files of runs that have ended
+        self._lock.acquire(timeout=0)
+
+    def _leave(self) -> None:
+        self._db.close()
+        self._lock.release()
+        Path(self._lock.lock_file).unlink(missing_ok=True)
+
+    def _alive(self, owner: str) -> bool:
+        """Whether a batch or another run still has what it leased."""
+        if owner.startswith(_BATCH):
+            return Path(owner.removeprefix(_BATCH)).exists()
+        return not _ended(self.path, owner.rpartition(":")[2])
+
+    def _rows(self, where: str = "", values: Sequence[str] = ()) -> Iterator[Row]:
+        return self._db.execute(f"SELECT {_COLUMNS}, checksum FROM replies {where}", values)
+
+    def _now(self) -> float:
+        return max(time.time(), self._earliest)
+
+    def _put(self, *row: Any) -> None:
+        with self._explained():
+            self._db.execute(_PUT, (*row, checksum(*row)))
+
+    def _put_newer(self, rows: Iterable[Row]) -> int:
+        count = 0
+        for row in rows:
+            known = self._db.execute("SELECT time FROM replies WHERE key = ?", row[:1]).fetchone()
+            if known is None or known[0] < row[-1]:
+                self._put(*row)
+                count += 1
+        return count
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -311,72 +422,72 @@ class Store:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise StoreError(_explain(self.path, error)) from error
+            kind, why = _explain(self.path, error)
+            raise kind(why) from error
 
 
-def _explain(path: Path, error: Exception) -> str:
+def in_use(path: Path) -> bool:
+    """Whether a run that has not ended has a store open."""
+    files = path.parent.glob(f"{glob.escape(path.name)}-run-*")
+    ended = [_ended(path, file.name.rpartition("-")[2]) for file in files]  # each is asked
+    return not all(ended)
+
+
+def _ended(path: Path, run: str) -> bool:
+    """Whether a run has ended; its file is removed then. Inside a transaction: one at a time."""
+    lock = _lock(path, run)
+    if not Path(lock.lock_file).exists():
+        return True
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return False
+    lock.release()
+    Path(lock.lock_file).unlink(missing_ok=True)
+    return True
+
+
+def _lock(path: Path, run: str) -> FileLock:
+    return FileLock(f"{path.resolve()}-run-{run}", mode=0o600)
+
+
+def _explain(path: Path, error: Exception) -> tuple[type[StoreError], str]:
     reason = str(error)
     if "full" in reason or "No space" in reason:
-        return (
+        return StoreError, (
             f"no room left for the store {path}: every reply committed so far is kept; "
             "free some disk space, or set RUBRICNB_STORE to another disk, and run again"
         )
-    if "not a database" in reason:
-        return f"{path} is not a store of rubricnb: set RUBRICNB_STORE to another file"
+    if "malformed" in reason or "not a database" in reason or "user-defined" in reason:
+        return DamagedStore, _damaged(path, reason)
     if "locked" in reason:
-        return f"the store {path} is locked by another program: close it and run again"
-    return f"the store {path} cannot be used ({reason}): set RUBRICNB_STORE to a file you can write"
+        return StoreError, f"the store {path} is locked by another program: close it and run again"
+    return StoreError, (
+        f"the store {path} cannot be used ({reason}): mend that, or set RUBRICNB_STORE to another "
+        "file; what is in this one stays there"
+    )
+
+
+def _damaged(path: Path, reason: str) -> str:
+    return (
+        f"{path} is no store of rubricnb, or damaged ({reason}). If it is one, keep it: "
+        f"RUBRICNB_STORE='{path}' python -m rubricnb check --store saves the answers that are "
+        "whole; only the damaged ones are asked again"
+    )
 
 
 def _text(text: str) -> str:
     return text.encode("utf-8", "replace").decode()  # a lone surrogate is no text
 
 
-def _alive(owner: str, heard: bool) -> bool:
-    """Say whether a run still works; of one on another machine it is known only when it was heard.
+def _process(owner: str) -> str:
+    """Name a run's process.
 
-    Examples
-    --------
-    >>> _alive("elsewhere:1:/x", True), _alive("elsewhere:1:/x", False)
-    (True, False)
+    >>> _process("this-machine:4711:8f14")
+    'process 4711 on this-machine'
     """
-    if owner.startswith(_BATCH):
-        return Path(owner.removeprefix(_BATCH)).exists()
-    host, pid, run = owner.rsplit(":", 2)
-    if host != socket.gethostname():
-        return heard
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    begun, _, _ = run.rpartition("/")
-    now = _begun(int(pid))
-    if not (begun and now):  # not to be seen: the number may be another process's by now
-        return heard
-    return begun == now
-
-
-def _begun(pid: int) -> str:
-    """When a process began, so that another one with its number is not taken for it; or nothing."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
-    except OSError:
-        return _told(pid)
-    state, *facts = stat.rpartition(")")[2].split()
-    return "ended" if state == "Z" else facts[18]  # clock ticks since the machine was started
-
-
-def _told(pid: int) -> str:
-    """The same where there is no /proc."""
-    command = ["ps", "-o", "lstart=", "-p", str(pid)]
-    alike = os.environ | {"LC_ALL": "C", "TZ": "UTC"}
-    try:
-        ps = subprocess.run(command, capture_output=True, text=True, timeout=10, env=alike)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return "-".join(ps.stdout.replace(":", ".").split())
+    host, pid, _ = owner.rsplit(":", 2)
+    return f"process {pid} on {host}"
 
 
 def _thaw(probabilities: str | None) -> tuple[tuple[float, ...], ...] | None:
@@ -388,5 +499,5 @@ def _blocks(keys: Sequence[str]) -> Iterator[list[str]]:
         yield list(keys[start : start + _BLOCK])
 
 
-def _marks(block: Sequence[str]) -> str:
+def _marks(block: Sequence[Any]) -> str:
     return ",".join("?" * len(block))

@@ -332,7 +332,7 @@ def parse(reply: Reply, schema: dict[str, Any]) -> tuple[Any, str]:
         return None, "the judge refused"
     try:
         content = json.loads(reply.text)
-    except json.JSONDecodeError as error:
+        return content, first_problem(content, schema)
+    except (json.JSONDecodeError, RecursionError) as error:
         cut = "it was cut at the token limit; " if reply.finish == "length" else ""
         return None, f"{cut}no JSON document ({error})"
-    return content, first_problem(content, schema)

@@ -18,7 +18,7 @@ from rubricnb.judging.contract import Judge, Reply, Request
 from rubricnb.judging.cost import Calls
 from rubricnb.judging.prices import CHARACTERS_PER_TOKEN, Budget, destination, price_of
 from rubricnb.judging.registry import open_judge
-from rubricnb.judging.results import register, results_folder, write_card
+from rubricnb.judging.results import inside, register, write_card
 from rubricnb.judging.store import Store
 from rubricnb.judging.study import ask_judges, check_files, design_of, gradings_for, read_study
 from rubricnb.rulers.bundle import load_bundle
@@ -92,7 +92,7 @@ def _of_judge(
             found.setdefault(part["dataset"], []).extend(_graded(part, judge, store, budget))
             _record(found, judge)  # what is finished stands, should the rest be interrupted
             register(judge, **{key: entry[key] for key in ("spec", "model", "licence")})
-        return results_folder() / STUDY / judge.slug
+        return inside(STUDY, judge.slug)
 
 
 def _graded(
@@ -170,7 +170,7 @@ class _Counter(SimulatedGrader):
 
 
 def _record(found: dict[str, list[Grades]], judge: Judge) -> None:
-    folder = results_folder() / STUDY / judge.slug
+    folder = inside(STUDY, judge.slug)
     folder.mkdir(parents=True, exist_ok=True)
     counts = {}
     for dataset, several in found.items():

@@ -118,3 +118,37 @@ def test_a_full_disk_stops_the_run_and_with_room_it_goes_on(tmp_path):
     assert (judgments["status"] == "ok").all()
     assert calls.total() - before == 100 - kept
     assert len(calls) == 100
+
+
+def test_two_containers_with_one_host_name_and_one_number_pay_for_nothing_twice(tmp_path):
+    """Each run is among the first processes of its own namespace; they share the store alone."""
+    apart = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+    try:
+        subprocess.run([*apart, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("no namespaces here; tests/judging/test_store.py has leases of one name")
+    calls, lock = Counter(), threading.Lock()
+
+    def answer(payload, headers):
+        with lock:
+            calls[payload["messages"][0]["content"]] += 1
+        time.sleep(0.02)
+        return 200, completion("Fine. [RESULT] 2"), {}
+
+    program = PROGRAM.replace('[begin("one"), begin("two")]', '[begin(f"run-{what}")]').replace(
+        "== [0, 0]", "== [0]; from socket import gethostname; print(gethostname(), os.getpid())"
+    )
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "RUBRICNB_RESULTS": str(tmp_path)}
+    with endpoint(answer) as (url, _):
+        runs = [
+            subprocess.Popen(
+                [*apart, sys.executable, "-c", program, url, tmp_path / "s.sqlite", name, "40"],
+                stdout=subprocess.PIPE, text=True, env=environment,
+            )
+            for name in ("one", "two")
+        ]  # fmt: skip
+        names = [run.communicate(timeout=300)[0].splitlines()[-1] for run in runs]
+    assert names[0] == names[1]
+    one, two = (pd.read_parquet(tmp_path / f"s.sqlite.run-{n}.parquet") for n in ("one", "two"))
+    assert len(one) == len(two) == len(calls) == 400
+    assert calls.total() == 400

@@ -12,7 +12,7 @@ import rubricnb as rb
 from rubricnb.cli import app
 from rubricnb.judging import batch
 from rubricnb.judging.results import record
-from rubricnb.judging.run import RunInterrupted
+from rubricnb.judging.run import RunInterrupted, rendered
 from rubricnb.judging.store import Store
 
 LABEL = [(" 2", {" 2": 0.6, " 1": 0.2, " 3": 0.1, " 4": 0.05, " 5": 0.01})]
@@ -187,6 +187,43 @@ def test_lines_of_another_study_are_refused_and_nothing_of_the_file_is_kept(item
         output.write_text('{"this": "is no answer"}\n')
         with pytest.raises(ValueError, match=r"output\.jsonl, byte 0: no line of a batch"):
             rb.import_batch(plan, spec, output)
+
+
+def test_two_answers_to_one_request_are_refused_where_they_differ(plan, tmp_path):
+    good = completion("Fine. [RESULT] 2")
+    with endpoint(lambda payload, headers: (200, good, {})) as (url, _):
+        spec = f"openai:m@{url}"
+        [file] = rb.export_batch(plan, spec, tmp_path / "b.jsonl")
+        assert file.stat().st_mode & 0o777 == 0o600
+        output, _ = sent(file, url)
+        lines = output.read_text().splitlines(keepends=True)
+        other = tmp_path / "other.jsonl"
+        other.write_text(lines[7].replace("[RESULT] 2", "[RESULT] 5"))
+        key = json.loads(lines[7])["custom_id"]
+        for files in ([output, other], [other, output]):
+            with pytest.raises(ValueError, match=rf"two answers to '{key}' differ: .*byte .*byte"):
+                rb.import_batch(plan, spec, files)
+        with Store() as store:
+            assert len(store) == 0
+        assert rb.import_batch(plan, spec, [output, output])["answered"] == len(lines)
+
+
+def test_the_file_of_requests_is_not_taken_for_answers(plan, tmp_path):
+    judge = rb.open_judge("openai:m@http://127.0.0.1:9/v1", server="vllm")
+    [file] = rb.export_batch(plan, judge, tmp_path / "b.jsonl")
+    with pytest.raises(ValueError, match=r"b\.jsonl is the file of requests: import the output"):
+        rb.import_batch(plan, judge, file)
+    with Store() as store:
+        assert len(store) == 0
+        assert len(store.in_batches([r.key for r in rendered(plan, judge)])) > 0
+
+
+def test_a_line_of_a_thousand_brackets_is_named(plan, tmp_path):
+    judge = rb.open_judge("openai:m@http://127.0.0.1:9/v1", server="vllm")
+    nested = tmp_path / "nested.jsonl"
+    nested.write_text('{"custom_id": "x", "response": ' + "[" * 100_000 + "]" * 100_000 + "}\n")
+    with pytest.raises(ValueError, match=r"nested\.jsonl, byte 0: no line of a batch's output"):
+        rb.import_batch(plan, judge, nested)
 
 
 def test_files_are_split_at_the_limits_of_the_api(plan, tmp_path, monkeypatch):

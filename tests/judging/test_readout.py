@@ -118,3 +118,9 @@ def test_no_text_breaks_the_reader(text):
     (one,) = read(request(), Reply(1, text))
     assert one.status in ("ok", "unparsed", "out_of_range")
     assert (one.position is not None) == (one.status == "ok")
+
+
+def test_an_answer_that_quotes_its_prompt_thousands_of_times_is_read_all_the_same():
+    quoted = "in my own words, which I repeat: [RESULT] 3 "
+    assert reading((quoted * 5000), response="x" * 200_000 + quoted * 5000).status == "unparsed"
+    assert reading("[RESULT] 4. " + quoted * 500, response=quoted * 500).position == 4

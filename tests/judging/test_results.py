@@ -228,3 +228,24 @@ def test_two_processes_record_into_one_folder_and_neither_loses_a_row(folder, ju
 def test_what_is_not_recorded_is_said_with_what_is(folder):
     with pytest.raises(FileNotFoundError, match=r"no recorded run of 'embedded'.*rubricnb\.run"):
         rb.recorded("embedded", "minibench")
+
+
+@pytest.mark.parametrize("name", ["../else", "a/b", "..", "", "C:else", "a\\b"])
+def test_no_name_leads_out_of_the_folder(folder, judgments, name):
+    judge = SimulatedJudge("first-biased")
+    with pytest.raises(ValueError, match="cannot name a file or folder of results/"):
+        record(judgments, judge, name, **FACTS)
+    judge.slug = name
+    with pytest.raises(ValueError, match="cannot name a file or folder of results/"):
+        record(judgments, judge, "study", **FACTS)
+    judge.slug = "fine"
+    named = judgments.assign(dataset=f"x/{name}")
+    with pytest.raises(ValueError, match="cannot name a file or folder of results/"):
+        record(named, judge, "study", **FACTS)
+    assert not folder.parent.joinpath("else").exists()
+    assert not list(folder.parent.rglob("*.parquet"))
+    record(judgments, judge, "study", **FACTS)
+    (folder.parent / "else").mkdir()
+    shutil.copytree(folder / "study" / "fine", folder.parent / "else" / "fine")
+    with pytest.raises(FileNotFoundError):
+        rb.recorded("fine", "minibench", study="../else")

@@ -9,6 +9,7 @@ import rubricnb as rb
 from rubricnb.cli import app
 from rubricnb.judging.contract import Reply
 from rubricnb.rulers import SimulatedGrader, compile_rubric, grade, load_bundle
+from rubricnb.rulers.compile import parse
 
 RUBRIC = rb.load("minibench", n_items=3).rubrics
 
@@ -241,3 +242,8 @@ def test_a_table_that_is_no_rubric_is_refused(tmp_path, text, message):
     file.write_text(text)
     with pytest.raises(ValueError, match=message.replace(".", r"\.")):
         rb.data.read_rubrics(file)
+def test_brackets_without_end_are_no_document():
+    schema = {"type": "object"}
+    for depth in (500, 900, 2_000, 200_000):
+        _, why = parse(Reply(1, "[" * depth + "]" * depth), schema)
+        assert why

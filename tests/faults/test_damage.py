@@ -1,0 +1,196 @@
+"""Stores whose bytes were changed: damage is seen, named, and costs what it hits and no more."""
+
+import hashlib
+import os
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from first_format import write_first
+from typer.testing import CliRunner
+
+from rubricnb.cli import app
+from rubricnb.judging.contract import Reply
+from rubricnb.judging.rescue import mend
+from rubricnb.judging.store import DamagedStore, Store, StoreError
+
+N = 200
+HERE = Path(__file__).parent
+PATHS = [HERE, HERE.parent / "judging"]
+KEYS = [hashlib.sha256(str(i).encode()).hexdigest() for i in range(N)]
+
+
+def text_of(i):
+    return f"Feedback {i}: " + "long enough for a page of its own. " * (i % 3 * 60) + "[RESULT] 4"
+
+
+# Ended without closing anything, so that the log stays where it is.
+FILLED = """
+import hashlib, os, sys
+sys.path[:0] = sys.argv[2:4]
+from test_damage import KEYS, text_of
+from rubricnb.judging.contract import Reply
+from rubricnb.judging.store import Store
+store = Store(sys.argv[1])
+for i, key in enumerate(KEYS):
+    store.put(key, "j", Reply(1, text_of(i), "stop", ((0.2, 0.8),), 9, 5, 7, 0.25))
+os._exit(9) if "killed" in sys.argv else store.close()
+"""
+
+
+@pytest.fixture
+def fill(tmp_path, monkeypatch):
+    path = tmp_path / "replies.sqlite"
+    monkeypatch.setenv("RUBRICNB_STORE", str(path))
+
+    def filled(*how):
+        command = [sys.executable, "-c", FILLED, path, *PATHS, *how]
+        done = subprocess.run(command, timeout=100)
+        assert done.returncode == (9 if how else 0)
+        return path
+
+    return filled
+
+
+def flip(path, at, bit=0):
+    with path.open("r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ 1 << bit]))
+
+
+def wrong(path):
+    """How many answers of the store are missing; none is another than was put."""
+    with Store(path) as store:
+        kept = store.get(KEYS)
+        store.check()
+    assert all(kept[key].text == text_of(i) for i, key in enumerate(KEYS) if key in kept)
+    return N - len(kept)
+
+
+def test_a_flipped_bit_of_an_answer_is_seen_and_named_and_the_others_are_saved(fill):
+    path = fill()
+    content = path.read_bytes()
+    at = content.index(b"[RESULT] 4", content.index(b"Feedback 33: ")) + len("[RESULT] ")
+    flip(path, at)  # 4 becomes 5
+    with Store(path) as store:
+        with pytest.raises(DamagedStore, match=rf"{KEYS[33]} by j has changed.*check --store"):
+            store.get(KEYS)
+        with pytest.raises(DamagedStore, match=rf"1 of 200 answers have changed, first {KEYS[33]}"):
+            store.check()
+        assert store.get([KEYS[34]])[KEYS[34]].text == text_of(34)
+    done = CliRunner().invoke(app, ["check", "--store"])
+    assert "saved: 199 answers" in done.output
+    assert wrong(path) == 1
+    assert (path.parent / "replies.sqlite-damaged-1").stat().st_size == len(content)
+    assert mend(path) == f"199 answers in {path}, each as it was written"
+
+
+def test_wherever_a_bit_flips_no_score_changes_unseen_and_few_answers_are_lost(fill):
+    path = fill()
+    content = path.read_bytes()
+    lost, seen = [], 0
+    for seed in range(25):
+        for file in path.parent.glob("replies.sqlite-*"):
+            file.unlink()
+        path.write_bytes(content)
+        place = random.Random(seed)
+        flip(path, place.randrange(len(content)), place.randrange(8))
+        seen += "saved: " in mend(path)
+        lost.append(wrong(path))
+    assert max(lost) <= 1
+    assert seen >= 12
+
+
+@pytest.mark.parametrize("at", [0, 16, 24, 100, 105])
+def test_a_damaged_beginning_of_the_file_costs_no_answer(fill, at):
+    path = fill()
+    flip(path, at, 6)
+    mend(path)
+    assert wrong(path) == 0
+
+
+def test_pages_overwritten_cost_the_answers_that_lay_there(fill):
+    path = fill()
+    with path.open("r+b") as file:
+        file.seek(30 * 4096)
+        file.write(os.urandom(3 * 4096))
+    with pytest.raises(StoreError, match=r"RUBRICNB_STORE='.*' python -m rubricnb check --store"):
+        wrong(path)
+    mend(path)
+    assert 0 < wrong(path) <= 30
+
+
+@pytest.mark.parametrize("share", [0, 0.01, 0.4, 0.9])
+@pytest.mark.parametrize("part", ["header", "page"])
+def test_a_flipped_bit_in_the_log_costs_what_it_hits_and_nothing_behind_it(
+    fill, share, part, capsys
+):
+    path = fill("killed")
+    log = path.with_name("replies.sqlite-wal")
+    frames = (log.stat().st_size - 32) // 4120
+    assert 500 < frames < 1000  # SQLite has not begun it anew
+    flip(log, 32 + int(share * frames) * 4120 + {"header": 17, "page": 2000}[part])
+    assert wrong(path) <= 1
+    assert re.search(r"log of .* was damaged: \d+ answers behind", capsys.readouterr().out)
+    assert wrong(path) <= 1  # for good
+    assert "was damaged" not in capsys.readouterr().out
+
+
+def test_a_damaged_beginning_of_the_log_costs_no_answer(fill):
+    path = fill("killed")
+    flip(path.with_name("replies.sqlite-wal"), 17)
+    assert wrong(path) == 0
+
+
+def test_a_log_that_ends_within_an_answer_is_no_damage(fill, capsys):
+    path = fill("killed")
+    log = path.with_name("replies.sqlite-wal")
+    os.truncate(log, log.stat().st_size - 2000)
+    assert wrong(path) <= 1
+    assert "damaged" not in capsys.readouterr().out
+
+
+def test_what_a_batch_asks_is_still_known_when_the_store_was_mended(fill):
+    path = fill()
+    batch = path.with_name("b.jsonl")
+    batch.write_text("")
+    with Store(path) as store:
+        store.hand_over("other", batch)
+    content = path.read_bytes()
+    flip(path, content.index(b"Feedback 33: "))
+    mend(path)
+    with Store(path) as store:
+        assert store.in_batches(["other"]) == {"other": batch}
+
+
+def test_a_store_in_use_is_not_mended_and_a_file_without_answers_is_none(fill):
+    path = fill()
+    flip(path, path.read_bytes().index(b"Feedback 33: "))
+    with Store(path), pytest.raises(StoreError, match="damaged and in use"):
+        mend(path)
+    assert "saved: 199" in mend(path)
+    path.write_bytes(b"a letter to a friend, by no means a store of anything\n" * 100)
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="no store of rubricnb"):
+        mend(path)
+    assert path.read_bytes() == before
+
+
+def test_a_damaged_store_of_the_first_format_is_saved_too(fill):
+    path = fill()
+    path.unlink()
+    write_first(path, {key: text_of(i) for i, key in enumerate(KEYS)})
+    with path.open("r+b") as file:
+        file.seek(30 * 4096)
+        file.write(os.urandom(4096))
+    with pytest.raises(DamagedStore):
+        Store(path)
+    mend(path)
+    assert 0 < wrong(path) <= 10
+    with Store(path) as store:
+        store.put(KEYS[0], "j", Reply(1, "goes on"))
