@@ -54,3 +54,8 @@ def test_judges_that_think_have_a_parser_and_a_context_with_room_for_it(study):
         thinks = judge["model"].startswith("GPT-OSS")
         assert ("reasoning_parser" in options) == thinks
         assert options["max_model_len"] > 4096 + thinks * (1024 + 16_384)
+
+
+def test_every_part_is_read_as_the_paper_reads_it(study):
+    """From text: a forced label would leave a judge that thinks no thoughts, in Setting 2 too."""
+    assert {part["readout"] for part in study["plans"]} == {"feedback"}
