@@ -11,7 +11,7 @@ from rubricnb.statistics.floor import cramers_v_floor
 from rubricnb.statistics.kappa import quadratic_weighted_kappa
 from rubricnb.statistics.missing import missing_reads
 from rubricnb.statistics.options import at_temperature, option_probabilities
-from rubricnb.statistics.position import cramers_v, position_bias, score_position
+from rubricnb.statistics.position import at_reads, cramers_v, position_bias, score_position
 from rubricnb.statistics.predecessor import predecessor_effects
 from rubricnb.statistics.ranking import rank_reversal, reversal_controls, reversal_effect
 from rubricnb.statistics.stability import BASELINE, flip_contrast, stability
@@ -27,6 +27,7 @@ __all__ = [
     "BASELINE",
     "MARGINS",
     "agreement",
+    "at_reads",
     "at_temperature",
     "benjamini_hochberg",
     "bias_cost",
