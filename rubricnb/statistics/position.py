@@ -174,7 +174,7 @@ def at_reads(bias: pd.DataFrame, n_reads: ArrayLike) -> pd.DataFrame:
     Parameters
     ----------
     bias
-        From `position_bias`, scores (not probabilities) under a balanced design.
+        From `position_bias` (with ``n_options``), scores (not probabilities), balanced design.
     n_reads
         Reads of the other study, for all rows or for each.
 
