@@ -2,7 +2,7 @@
 
 ```{errata-count}
 ```
-```{errata-list} contradicted
+```{errata-list} strongest
 ```
 ```{errata-holds}
 ```
@@ -19,12 +19,17 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 import rubricnb
-from rubricnb.data.errata import CONSEQUENCES, errata
+from rubricnb.data.errata import CONSEQUENCES, STRONGEST, errata
 from rubricnb.data.identities import MODULES
 from rubricnb.pages import says_finds
 
 # Before the value that a statement asks for: the paper's own, or what our reading of it amounts to.
-_EXPECTED = {"contradicted": "It says", "reading": "So it would be", "slip": "It says"}
+_EXPECTED = {
+    "contradicted": "by the sentence",
+    "reading": "as we read it",
+    "slip": "by the sentence",
+}
+_PARTS = {"strongest": slice(STRONGEST), "others": slice(STRONGEST, None)}
 FOLDER = Path(rubricnb.__file__).parent / "data"
 
 
@@ -51,37 +56,45 @@ class Count(Errata):
 
 
 class List(Errata):
-    """The statements that do not hold, of one consequence, each with an anchor of its own."""
+    """The statements that fail, by paper: the strongest or the others, each with an anchor."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
-        if name not in CONSEQUENCES:
-            raise self.error(f"no consequence {name!r}; there are: {', '.join(CONSEQUENCES)}")
-        checked = self.checked().query("consequence == @name")
-        entries = zip(checked.itertuples(), says_finds(checked).itertuples(), strict=True)
-        return [nodes.definition_list("", *[_entry(*e) for e in entries], classes=["errata"])]
+        if name not in _PARTS:
+            raise self.error(f"no part {name!r}; there are: {', '.join(_PARTS)}")
+        failing = self.checked().query("consequence != ''")[_PARTS[name]]
+        out: list[nodes.Node] = []
+        for paper, group in failing.groupby("paper", sort=False):
+            entries = zip(group.itertuples(), says_finds(group).itertuples(), strict=True)
+            listed = nodes.definition_list("", *[_entry(*e) for e in entries], classes=["errata"])
+            out += [nodes.rubric("", str(paper)), listed]
+        return out
 
 
 class Holds(Errata):
-    """The statements that hold."""
+    """The statements whose arithmetic holds."""
 
     def run(self) -> list[nodes.Node]:
-        table = says_finds(self.checked().query("verdict == 'holds'"))
+        table = says_finds(self.checked().query("consequence == ''"))
         header = ["statement", "paper says", "we find"]
         return [plain_table(header, table[header].to_numpy().tolist())]
 
 
 def _entry(row: tuple, line: tuple) -> nodes.definition_list_item:
     anchor = nodes.make_id(f"erratum-{row.claim_id}")
-    term = nodes.term("", line.statement, ids=[anchor])
+    term = nodes.term("", f"“{row.quote}” ({row.section})", ids=[anchor])
     link = nodes.reference("", "", nodes.literal("", row.claim_id), refid=anchor, internal=True)
     asked = line._2.removeprefix("= ").replace(" ± ", ", give or take ")
+    what = f"{row.quantity} ({row.judge})" if row.judge else row.quantity
     numbers = nodes.paragraph(
         "",
         "",
-        nodes.Text(f"{_EXPECTED[row.consequence]} {asked}; the tables give "),
+        nodes.emphasis("", row.consequence.capitalize()),
+        nodes.Text(
+            f". {what[0].upper()}{what[1:]}: {_EXPECTED[row.consequence]} {asked}; by the tables "
+        ),
         nodes.strong("", line._3),
         nodes.Text(". "),
         link,

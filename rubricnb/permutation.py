@@ -144,7 +144,10 @@ def williams(n: int) -> Design:
 
 
 def shuffled(n: int, k: int) -> Design:
-    """The papers' RANDOM: k orderings drawn for each item, distinct as long as n! allows.
+    """Random orderings, k drawn for each item, distinct as long as n! allows.
+
+    Our reading of the papers' RANDOM ("K orderings drawn at random", arXiv:2602.02219v2, §4.3),
+    which does not say whether they are drawn for each item.
 
     Each item has a random stream of its own, hashed from the seed and its id, so its orderings
     do not depend on the other items. Beyond n! orderings (n = 2 or 3 at k = 10) whole rounds of

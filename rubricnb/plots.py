@@ -875,18 +875,24 @@ def dither(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
 
 
 def temperature_sweep(
-    table: pd.DataFrame, value: str, label: str = "label", ax: Axes | None = None
+    table: pd.DataFrame,
+    value: str,
+    label: str = "label",
+    ax: Axes | None = None,
+    x: str = "temperature",
 ) -> Axes:
-    """Draw a statistic against the temperature, one line per judge or strategy.
+    """Draw a statistic against the temperature or the effort, one line per judge or strategy.
 
     Parameters
     ----------
     table
-        ``temperature``, the column `value` and, for bars, `value` with ``_low`` and ``_high``.
+        The column `x`, the column `value` and, for bars, `value` with ``_low`` and ``_high``.
     value
         Which statistic.
     label
         The column that names the lines.
+    x
+        ``temperature``, or ``effort``: words, drawn in the order in which they first stand.
     ax
         Where to draw; default: new axes.
 
@@ -897,7 +903,7 @@ def temperature_sweep(
 
     Notes
     -----
-    arXiv:2602.02219v2, Figure 6.
+    arXiv:2602.02219v2, Figures 6 and 7.
 
     Examples
     --------
@@ -909,21 +915,23 @@ def temperature_sweep(
     """
     ax = _axes(ax)
     ends = []
+    words = not pd.api.types.is_numeric_dtype(table[x])
+    names = list(dict.fromkeys(table[x])) if words else sorted(table[x].unique())
+    places = {name: float(k if words else name) for k, name in enumerate(names)}
     for k, (name, part) in enumerate(table.groupby(label, sort=False, observed=True)):
-        own = part.sort_values("temperature")
+        own = part.assign(place=part[x].astype(object).map(places)).sort_values("place")
         middle = own[value].to_numpy(dtype=np.float64)
         bounds = [own.get(f"{value}{end}", own[value]) for end in ("_low", "_high")]
         low, high = (bound.to_numpy(dtype=np.float64) for bound in bounds)
         reach = np.maximum(np.nan_to_num([middle - low, high - middle]), 0)
         drawn = ax.errorbar(
-            own["temperature"] + 0.008 * k, middle, yerr=reach,
+            own["place"] + 0.008 * k, middle, yerr=reach,
             marker=_MARKERS[k % len(_MARKERS)], elinewidth=1.1,
         )  # fmt: skip
         ends.append((float(middle[-1]), str(name), drawn.lines[0].get_color()))
-    times = sorted(table["temperature"].unique())
-    ax.set_xticks(times, [f"{t:g}" for t in times])
-    ax.set_xlabel("temperature")
-    _end_labels(ax, float(times[-1]) + 0.04, ends)
+    ax.set_xticks(list(places.values()), names if words else [f"{t:g}" for t in names])
+    ax.set_xlabel(x)
+    _end_labels(ax, max(places.values()) + 0.04, ends)
     return ax
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.data import load
+from rubricnb.data.papers import VERDICTS
 from rubricnb.judging.results import recorded, results_folder
 from rubricnb.rulers import label_contrast, recorded_grades, recorded_gradings, whole_texts
 from rubricnb.statistics import (
@@ -33,7 +34,7 @@ from rubricnb.statistics.families import benjamini_hochberg
 from rubricnb.summary import real_judgments, settings
 
 ALPHA = 0.05
-REPLICATES, FAILS, UNCLEAR = "replicates", "does not", "cannot say"
+REPLICATES, FAILS, UNCLEAR = VERDICTS
 COLUMNS = [
     "finding", "judge", "dataset", "estimate", "low", "high", "unit", "p", "p_adjusted", "verdict",
     "n_items", "n_clusters", "reason",

@@ -1,4 +1,6 @@
 import os
+import re
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -27,3 +29,30 @@ def mirror(monkeypatch):
     if not Path(folder, "github").is_dir():
         pytest.skip("needs the datasets: set RUBRICNB_MIRROR to a folder that mirrors them")
     monkeypatch.setenv("RUBRICNB_MIRROR", str(folder))
+
+
+_TEXTS = {
+    "v1": "2602.02219v1_position_bias", "v2": "2602.02219v2_position_bias",
+    "scoring": "2506.22316_scoring_bias", "rulers": "rulers",
+}  # fmt: skip
+
+
+def _plain(text):
+    """Without the marks of Markdown and TeX, and without spaces: lines break anywhere."""
+    text = unicodedata.normalize("NFKC", text.replace("\\chi", "χ"))
+    return re.sub(r"[\s$*\\{}^]", "", text).replace("’", "'").replace("–", "-").casefold()
+
+
+@pytest.fixture(scope="session")
+def not_in_paper():
+    """Parts of a quotation, at its ellipses, that are not in a paper: v1, v2, scoring, rulers."""
+    beside = [Path(__file__).parents[2] / "shared"]
+    if mirror := os.environ.get("RUBRICNB_MIRROR"):
+        beside.append(Path(mirror).parent)
+    folder = next((b / "papers" for b in beside if (b / "papers").is_dir()), None)
+    if folder is None:
+        pytest.skip("the papers' texts are not ours to carry, and not in ../shared/papers")
+    text = {
+        paper: _plain((folder / f"{name}.txt").read_text("utf-8")) for paper, name in _TEXTS.items()
+    }
+    return lambda paper, quote: [p for p in quote.split("…") if _plain(p) not in text[paper]]

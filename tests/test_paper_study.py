@@ -99,3 +99,8 @@ def test_the_rulers_study_grades_the_papers_sets_by_every_method_and_variant():
             if judge["model"] == "GPT-4o-mini":  # Table 4 and Figure 3
                 assert ("rulers-unlocked", "standard") in asked
                 assert {v for _, v in asked} == set(load_bundle(dataset).variants)
+
+
+def test_every_part_is_read_as_the_paper_reads_it(study):
+    """From text: a forced label would leave a judge that thinks no thoughts, in Setting 2 too."""
+    assert {part["readout"] for part in study["plans"]} == {"feedback"}

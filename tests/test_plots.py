@@ -542,6 +542,15 @@ def test_temperature_sweep_sorts_temperatures_and_draws_given_bounds():
     assert [t.get_text() for t in ax.texts] == ["a"]
 
 
+def test_temperature_sweep_draws_efforts_in_the_order_in_which_they_stand():
+    table = pd.DataFrame({"effort": ["low", "medium", "high"] * 2, "r": [0.1, 0.4, 0.2] * 2,
+                          "label": ["a"] * 3 + ["b"] * 3})  # fmt: skip
+    ax = rb.plots.temperature_sweep(table.astype({"effort": "category"}), "r", x="effort")
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["low", "medium", "high"]
+    assert list(ax.lines[0].get_ydata()) == [0.1, 0.4, 0.2]
+    assert [t.get_text() for t in ax.texts] == ["a", "b"]
+
+
 def test_temperature_sweep_of_one_temperature_or_undefined_values_still_draws():
     table = pd.DataFrame({"temperature": [0.0, 0.0], "label": ["a", "b"], "r": [0.2, np.nan]})
     assert len(rb.plots.temperature_sweep(table, "r").texts) == 1

@@ -1,11 +1,12 @@
 """Decks: what a slide shows is what a notebook glued."""
 
 import base64
+import re
 
 import nbformat
 import pytest
 
-from rubricnb import slides
+from rubricnb import book, slides
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>'
 
@@ -63,3 +64,25 @@ def test_a_slide_cannot_show_what_no_run_has_shown(executed, text, message):
 def test_mathematics_is_left_to_the_typesetter(executed):
     assert r"\(a&lt;b_1\)" in slides.deck("# $a<b_1$", executed)
     assert r"\[x\]" in slides.deck("$$x$$", executed)
+
+
+ROOT = book.find_root()
+DECKS = sorted((ROOT / "slides").glob("*.md"))
+
+
+@pytest.mark.parametrize("deck", DECKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("word", ["*simulated*", "*published*"])
+def test_a_slide_says_what_the_caption_of_its_figure_says_of_the_judges(deck, word):
+    for slide in deck.read_text("utf-8").split("\n---\n"):
+        shown = slide.partition("\nNote:")[0].casefold()
+        for stem, name in re.findall(r'figure\("([^"]+)", "([^"]+)"\)', slide):
+            page = (ROOT / "notebooks" / f"{stem}.md").read_text("utf-8")
+            caption = re.search(r"{glue:figure} " + name + r"\n(.*?)```", page, re.S)[1].casefold()
+            assert word in shown or word not in caption, (name, slide)
+
+
+def test_what_a_slide_quotes_of_the_position_bias_paper_stands_in_it(not_in_paper):
+    deck = (ROOT / "slides/2-position-bias.md").read_text("utf-8")
+    quoted = re.findall(r'"([^"]{20,})"', re.sub("{{.*?}}", "", deck))
+    assert len(quoted) == 2
+    assert [not_in_paper("v2", quote) for quote in quoted] == [[], []]

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 
 from rubricnb.data.identities import recompute
-from rubricnb.data.papers import claims, verdicts
+from rubricnb.data.papers import _ERRATA, claims, verdicts
 
 CONSEQUENCES = ("contradicted", "reading", "slip")
-_MEANINGS = Path(__file__).parent / "published" / "errata.csv"
+STRONGEST = 10  # the first rows of errata.csv
+_WORDS = ["consequence", "quote", "meaning"]
 
 
 def errata() -> pd.DataFrame:
@@ -19,12 +18,13 @@ def errata() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The identities of `rubricnb.data.claims` with value, verdict (``holds`` or ``does not
-        hold``) and, for those that do not hold, consequence and meaning. These come first, in the
-        order of their weight for a reader. Consequence is ``contradicted`` (a table of the paper,
-        or arithmetic, says otherwise), ``reading`` (the numbers do not carry what is said: without
-        a correction, like for like, or with a word such as "substantial" given a number) or
-        ``slip`` (a count, a label or a last digit).
+        The identities of `rubricnb.data.claims` with value, verdict (``the arithmetic holds`` or
+        ``the arithmetic fails``, with ``, as we read it`` for a reading) and, for those that fail,
+        consequence, quote (of the paper; an ellipsis marks what is left out) and meaning. These
+        come first: the ten strongest paper by paper, then the others. Consequence is
+        ``contradicted`` (a table of the paper, or arithmetic, says otherwise), ``slip`` (a count, a
+        label or a last digit) or ``reading`` (whatever depends on how we read the sentence: with a
+        correction, like for like, or with a word such as "substantial" given a number).
 
     Raises
     ------
@@ -35,17 +35,16 @@ def errata() -> pd.DataFrame:
     --------
     >>> table = errata().set_index("claim_id")
     >>> table.verdict["v2/strongest-bias/cells"], table.consequence["v2/strongest-bias/cells"]
-    ('does not hold', 'contradicted')
+    ('the arithmetic fails', 'contradicted')
     """
     said = claims().query("kind == 'identity'")
     checked = verdicts(said, recompute(said))
-    holds = checked["verdict"] == "replicates"
-    checked["verdict"] = holds.map({True: "holds", False: "does not hold"})
-    meanings = pd.read_csv(_MEANINGS)
+    holds = checked["verdict"].str.endswith("holds")
+    meanings = pd.read_csv(_ERRATA)
     silent = set(checked["claim_id"][~holds]) - set(meanings["claim_id"])
     if silent:
-        raise ValueError(f"{_MEANINGS.name} does not say what it means that these fail: {silent}")
+        raise ValueError(f"{_ERRATA.name} does not say what it means that these fail: {silent}")
     failing = meanings.merge(checked[~holds], on="claim_id")
     return pd.concat([failing, checked[holds]], ignore_index=True)[
-        [*checked.columns, "consequence", "meaning"]
-    ].fillna({"consequence": "", "meaning": ""})
+        [*checked.columns, *_WORDS]
+    ].fillna(dict.fromkeys(_WORDS, ""))

@@ -14,7 +14,10 @@ from rubricnb.data.validate import nearest
 _FOLDER = Path(__file__).parent / "published"
 _CLAIMS = _FOLDER / "claims.csv"
 _INDEX = _FOLDER / "index.csv"
-VERDICTS = ("replicates", "does not replicate", "cannot say")
+_ERRATA = _FOLDER / "errata.csv"
+VERDICTS = ("replicates", "does not", "cannot say")  # of what is tested on judges
+# What is checked without a judge has words of its own: "the arithmetic holds", "… fails".
+_CHECKED = {"identity": "the arithmetic", "fact": "the count", "procedure": "the procedure"}
 NO_INTERVAL = "no interval"
 
 
@@ -68,7 +71,8 @@ def claims(chapter: str | None = None) -> pd.DataFrame:
     DataFrame
         One row per statement: claim_id; paper; section; kind (``claim``: about judges, compared
         with an estimate of ours; ``fact``: about data, designs, prompts or code, in which we
-        count; ``identity``: inside the papers' own tables, recomputed from them); chapter;
+        count; ``identity``: inside the papers' own tables, recomputed from them; ``procedure``:
+        about a test or an interval, compared with simulated studies); chapter;
         quantity in words; judge, dataset (empty: all of the paper's);
         published, the value; relation (``=``, ``<=`` or ``>=`` published); tolerance, in units of
         the quantity; recompute, how (for an identity: a function of `rubricnb.data.identities`;
@@ -105,10 +109,11 @@ def verdicts(claims: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     """Compare what the papers say with what we find.
 
     A statement is a band: its published value plus and minus its tolerance (open on one side for
-    ``<=`` and ``>=``). It *replicates* if the whole interval found lies inside the band, it
-    *does not replicate* if the whole interval lies outside, and otherwise we *cannot say*. So we
-    cannot say of a claim about judges for which there is a number, but no interval; facts and
-    identities are exact.
+    ``<=`` and ``>=``). A claim about judges *replicates* if the whole interval found lies inside
+    the band, it *does not* if the whole interval lies outside, and otherwise we *cannot say*, nor
+    can we without an interval. The other kinds have words of their own: *the arithmetic* of an
+    identity, *the count* of a fact and *the procedure* *holds* or *fails*; it fails *as we read it*
+    where the erratum is a reading (`rubricnb.data.errata`). Identities and facts are exact.
 
     Parameters
     ----------
@@ -120,9 +125,10 @@ def verdicts(claims: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The claims with value, low, high, verdict (one of ``VERDICTS``) and reason (why we cannot
-        say). A claim without a row in `found` was not measured: we cannot say, and the reason is
-        what it needs.
+        The claims with value, low, high, verdict (one of ``VERDICTS`` for claims about judges,
+        else ``the … holds``, ``the … fails`` or ``cannot say``) and reason (why we cannot say). A
+        claim without a row in `found` was not measured: we cannot say, and the reason is what it
+        needs.
 
     Raises
     ------
@@ -134,14 +140,14 @@ def verdicts(claims: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     >>> said = claims("03").query("claim_id == 'v2/table-1/hanna'")
     >>> found = pd.DataFrame({"claim_id": ["v2/table-1/hanna"], "value": [576]})
     >>> verdicts(said, found)[["published", "value", "verdict"]].values.tolist()
-    [[576.0, 576.0, 'replicates']]
+    [[576.0, 576.0, 'the count holds']]
     """
     _check_found(claims, found)
     found = found.reindex(columns=["claim_id", "value", "low", "high"])
     out = claims.merge(found, on="claim_id", how="left", validate="1:1")
     for bound in ("value", "low", "high"):
         out[bound] = out[bound].astype("float64")
-    exact = out["kind"] != "claim"
+    exact = out["kind"].isin(["identity", "fact"])
     guessed = out["value"].notna() & ~exact & out[["low", "high"]].isna().any(axis=1)
     low = out["low"].fillna(out["value"].where(exact))
     high = out["high"].fillna(out["value"].where(exact))
@@ -150,7 +156,12 @@ def verdicts(claims: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     bottom = (out["published"] - out["tolerance"] - slack).where(out["relation"] != "<=", -np.inf)
     top = (out["published"] + out["tolerance"] + slack).where(out["relation"] != ">=", np.inf)
     inside, outside = (low >= bottom) & (high <= top), (high < bottom) | (low > top)
-    out["verdict"] = np.select([inside, outside], VERDICTS[:2], VERDICTS[2])
+    checked = out["kind"].map(_CHECKED)
+    ours = pd.read_csv(_ERRATA).query("consequence == 'reading'")["claim_id"]
+    read = out["claim_id"].isin(ours).map({True: ", as we read it", False: ""})
+    yes = (checked + " holds").fillna(VERDICTS[0])
+    no = (checked + " fails" + read).fillna(VERDICTS[1])
+    out["verdict"] = np.select([inside, outside], [yes, no], VERDICTS[2])
     out["reason"] = np.select(
         [inside | outside, guessed, out["value"].isna()],
         ["", NO_INTERVAL, [_needs(row) for row in out.to_dict("records")]],

@@ -78,8 +78,9 @@ def typical_tokens(request: Request, host: str = "", model: str = "") -> tuple[f
     """Return about how many tokens a request sends, and how many its answer has.
 
     Where an endpoint cannot be made to begin with the score (`host`), its probabilities are read
-    at the end of a feedback. A `model` that thinks, and is not told how long, is taken to think
-    with medium effort; it does not where a label is forced upon it.
+    at the end of a feedback. A prompt of several criteria forbids feedback. A `model` that thinks,
+    and is not told how long, is taken to think with medium effort; it does not where a label is
+    forced upon it.
 
     Examples
     --------
@@ -89,7 +90,7 @@ def typical_tokens(request: Request, host: str = "", model: str = "") -> tuple[f
     ((1000.0, 200), (1000.0, 1200))
     """
     forced = request.readout in ("score", "logprobs") and not host
-    short = forced or request.readout == "score"
+    short = forced or request.readout == "score" or len(request.slots) > 1
     answer = _LABEL_TOKENS * len(request.slots) if short else _FEEDBACK_TOKENS
     if thinks(request, model) and not forced:
         answer += _REASONING_TOKENS.get(request.effort, _REASONING_TOKENS["medium"])

@@ -18,7 +18,7 @@ from rubricnb.statistics.permuting import (
     remove_prior,
     will_permuting_help,
 )
-from rubricnb.statistics.position import cramers_v, position_bias, score_position
+from rubricnb.statistics.position import at_reads, cramers_v, position_bias, score_position
 from rubricnb.statistics.predecessor import predecessor_effects
 from rubricnb.statistics.ranking import rank_reversal, reversal_controls, reversal_effect
 from rubricnb.statistics.raters import alternative_annotator, judge_bias, system_agreement
@@ -36,6 +36,7 @@ __all__ = [
     "MARGINS",
     "agreement",
     "alternative_annotator",
+    "at_reads",
     "at_temperature",
     "benjamini_hochberg",
     "bias_cost",

@@ -192,6 +192,44 @@ def cramers_v(chi2: ArrayLike, n_reads: ArrayLike, n_options: ArrayLike) -> Any:
     return np.sqrt(chi2 / (n_reads * (n_options - 1)))
 
 
+def at_reads(bias: pd.DataFrame, n_reads: ArrayLike) -> pd.DataFrame:
+    """Carry the papers' χ² and V over to a study with another number of reads.
+
+    χ² grows with the number of reads, and V has a floor that falls with it. So neither of two
+    studies can be compared unless both have the same number.
+
+    Parameters
+    ----------
+    bias
+        From `position_bias` (with ``n_options``), scores (not probabilities), balanced design.
+    n_reads
+        Reads of the other study, for all rows or for each.
+
+    Returns
+    -------
+    DataFrame
+        ``n_reads, chi2, chi2_low, chi2_high, cramers_v, cramers_v_low, cramers_v_high``: their
+        means in studies of ``n_reads`` reads of texts like these. V²_U stays, what V² is above it
+        falls as one over the reads. With as many reads as `bias` has, its own numbers.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> items = rb.load("minibench")
+    >>> judgments = rb.simulate(rb.plan(items, rb.balanced(5)), items, "first-biased")
+    >>> bias = rb.position_bias(judgments)
+    >>> bool(np.isclose(at_reads(bias, bias.n_reads).chi2, bias.chi2).all())
+    True
+    """
+    floor = (bias["cramers_v"] ** 2 - bias["v2_unbiased"]) * bias["n_reads"] / n_reads
+    out = pd.DataFrame({"n_reads": n_reads}, index=bias.index)
+    for end in ("", "_low", "_high"):
+        v2 = (bias[f"v2_unbiased{end}"] + floor).clip(lower=0)
+        out[f"chi2{end}"] = out["n_reads"] * (bias["n_options"] - 1) * v2
+        out[f"cramers_v{end}"] = v2**0.5
+    return out
+
+
 def _check_orderings(key: dict[str, Any], reads: Reads) -> None:
     """Refuse groups in which no item was seen in two orderings."""
     order = np.where(reads.order < 0, reads.order.max(axis=1, keepdims=True), reads.order)

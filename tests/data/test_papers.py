@@ -33,7 +33,7 @@ def test_a_unique_beginning_is_enough():
 def test_claims_are_complete_and_unique():
     rows = claims()
     assert rows.claim_id.is_unique
-    assert set(rows.kind) == {"claim", "fact", "identity"}
+    assert set(rows.kind) == {"claim", "fact", "identity", "procedure"}
     assert set(rows.relation) <= {"=", "<=", ">="}
     assert (rows.tolerance >= 0).all()
     needed = ["paper", "section", "chapter", "quantity", "recompute", "published"]
@@ -77,12 +77,12 @@ def verdict(claim, value, low=np.nan, high=np.nan):
         ("=", 9.2, 10.9, "replicates"),
         ("=", 8.0, 10.5, "cannot say"),
         ("=", 8.0, 12.0, "cannot say"),
-        ("=", 11.1, 14.0, "does not replicate"),
+        ("=", 11.1, 14.0, "does not"),
         ("<=", -99, 10.9, "replicates"),
         ("<=", 10.5, 11.5, "cannot say"),
-        ("<=", 11.5, 12.0, "does not replicate"),
+        ("<=", 11.5, 12.0, "does not"),
         (">=", 9.1, 99, "replicates"),
-        (">=", 8.0, 8.9, "does not replicate"),
+        (">=", 8.0, 8.9, "does not"),
     ],
 )
 def test_only_a_whole_interval_decides(relation, low, high, expected):
@@ -101,9 +101,21 @@ def test_a_narrower_interval_never_turns_one_verdict_into_its_opposite(p, tolera
 
 
 def test_an_exact_value_at_the_printed_edge_counts():
-    assert verdict(one(0.3, 0.1, kind="fact"), 0.1 + 0.1) == "replicates"
-    assert verdict(one(9.8, 0.1, kind="identity"), 9.9) == "replicates"
-    assert verdict(one(320, 0, kind="fact"), 318) == "does not replicate"
+    assert verdict(one(0.3, 0.1, kind="fact"), 0.1 + 0.1) == "the count holds"
+    assert verdict(one(9.8, 0.1, kind="identity"), 9.9) == "the arithmetic holds"
+    assert verdict(one(320, 0, kind="fact"), 318) == "the count fails"
+
+
+@pytest.mark.parametrize("kind", ["identity", "fact", "procedure"])
+@pytest.mark.parametrize("value", [10.0, 20.0])
+def test_only_what_is_tested_on_a_judge_can_replicate(kind, value):
+    said = verdict(one(kind=kind), value, value - 0.1, value + 0.1)
+    assert said not in VERDICTS
+    assert said.split()[-1] == ("holds" if value == 10 else "fails")
+
+
+def test_a_procedure_needs_an_interval_as_a_claim_does():
+    assert verdict(one(kind="procedure"), 10.0) == "cannot say"
 
 
 @pytest.mark.parametrize("ends", [(np.nan, np.nan), (9.9, np.nan), (np.nan, 10.1)])
@@ -177,8 +189,8 @@ def test_what_the_papers_say_of_the_data_can_be_checked_on_the_data(mirror):
     out = verdicts(claims("03"), frame).set_index("claim_id").verdict[list(found)]
     # Both sets carry a full-mark reference, and prompts share rubrics, against 2506.22316.
     failing = {c for c in found if c.startswith("scoring")}
-    assert set(out[out == "does not replicate"].index) == failing
-    assert set(out[out == "replicates"].index) == set(found) - failing
+    assert set(out[out == "the count fails"].index) == failing
+    assert set(out[out == "the count holds"].index) == set(found) - failing
 
 
 def test_no_table_holds_a_path_of_a_machine():

@@ -57,6 +57,8 @@ def test_a_model_that_thinks_is_taken_to_do_so_unless_a_label_is_forced_upon_it(
     assert typical_tokens(ASK, host, "gpt-5") == typical_tokens(replace(ASK, effort="medium"), host)
     assert typical_tokens(ASK, "", "openai/gpt-oss-20b")[1] > 1000
     assert typical_tokens(score, host, "gpt-5-mini")[1] > 1000
+    several = replace(ASK, slots=("[a]", "[b]", "[c]"))  # criteria: a line each, no feedback
+    assert typical_tokens(several)[1] < 30 < typical_tokens(several, "", "openai/gpt-oss-20b")[1]
     assert typical_tokens(score, "", "openai/gpt-oss-20b")[1] < 10
     assert typical_tokens(ASK, host, "gpt-4.1")[1] == typical_tokens(ASK, host, "gpt-5-chat")[1]
 

@@ -11,11 +11,11 @@ SMALL = {"n_draws": 3}  # calibration draws; the rest is what was recorded of th
 RECORDED = {
     "15_locking_rubrics": (
         {"n_items": 30, "n_variants": 30, "n_again": 15, "methods_again": "rulers dhs"},
-        r"rubrics that all texts together are judged by [^|]*\| = 1 \| 1 \| replicates",
+        r"rubrics that all texts together are judged by [^|]*\| = 1 \| 1 \| the count holds",
     ),
     "16_evidence": (
         {"n_units": 30, "live_judge": "simulated:grader"},
-        r"share of quotes that are verified [^|]*\| = 1 ± 0.02 \| 0\.\d+ \[[^]]*\] \| does not replicate",
+        r"share of quotes that are verified [^|]*\| = 1 ± 0.02 \| 0\.\d+ \[[^]]*\] \| does not\b",
     ),
     "17_calibration": (
         {"methods": "rulers dhs mts autoscore"},

@@ -134,3 +134,27 @@ def test_the_cells_of_table_4_are_compared_with_the_papers_gold_or_not_at_all(
         "13_score_ids_and_rubric_order", **some, gold=str(tmp_path / "gold.csv")
     )
     assert cell in " ".join(glued["tab-verdicts"].split())
+
+
+TEXT = {"judge": "simulated:first-biased", "readout": "feedback", "n_items": 30}
+DRAWN = {  # the paper's Figures 6 and 7 (what was asked: text has no probabilities), and 8
+    "11_temperature_and_effort": (
+        TEXT | {"efforts": "low high", "studies": 2}, "fig-ours", ["low", "high", "balanced"],
+    ),
+    "06_when_permutation_helps": (
+        TEXT, "fig-06_when_permutation_helps-ours", ["argmax, ours", "argmax, the paper's"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("stem", DRAWN)
+def test_a_figure_of_the_paper_is_drawn_from_text(stem):
+    values, name, drawn = DRAWN[stem]
+    done = book.execute(stem, values, root=ROOT, cell_seconds=300)
+    kind = "application/papermill.record/image/svg+xml"
+    figures = {
+        output.metadata["scrapbook"]["name"]: output.data[kind]
+        for cell in done.cells for output in cell.get("outputs", [])
+        if kind in output.get("data", {})
+    }  # fmt: skip
+    assert [text for text in drawn if f"<!-- {text} -->" not in figures[name]] == []

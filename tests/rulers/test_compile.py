@@ -242,6 +242,8 @@ def test_a_table_that_is_no_rubric_is_refused(tmp_path, text, message):
     file.write_text(text)
     with pytest.raises(ValueError, match=message.replace(".", r"\.")):
         rb.data.read_rubrics(file)
+
+
 def test_brackets_without_end_are_no_document():
     schema = {"type": "object"}
     for depth in (500, 900, 2_000, 200_000):

@@ -9,8 +9,10 @@ from statsmodels.discrete.conditional_models import ConditionalLogit
 from statsmodels.stats.gof import chisquare_effectsize
 
 import rubricnb as rb
+from rubricnb.data import claims, verdicts
+from rubricnb.judging.fitting import stand_in
 from rubricnb.permutation import balanced, decode, fixed, placebo, shuffled, single, williams
-from rubricnb.statistics import cramers_v
+from rubricnb.statistics import at_reads, cramers_v
 from rubricnb.statistics._inference import jackknife_se, noncentrality
 from rubricnb.statistics._placement import place
 from rubricnb.statistics._reads import read_groups, reads
@@ -663,3 +665,38 @@ def test_the_order_of_rows_does_not_matter():
     a, b = one(judgments), one(mixed)
     for column in ["chi2", "q", "v2_unbiased", "share_2_low", *GAMMAS]:
         assert a[column] == pytest.approx(b[column])
+
+
+def test_chi2_is_compared_at_the_papers_number_of_reads():
+    """A bias fitted to one cell of Table 2, seen on a tenth of its items, is no contradiction."""
+    items = stand_in("hanna")
+    said = claims("05").query("claim_id == 'v2/table-2/gemma-3-27b/hanna/chi2'")
+    cell, printed = "v2/gemma-3-27b/hanna", said.published.item()
+    verdict = {"as it is": [], "at the paper's reads": []}
+    values = []
+    for part in range(8):
+        some = items.iloc[60 * part : 60 * (part + 1)]
+        asked = rb.plan(some, rb.balanced(5), readout="score")
+        bias = rb.position_bias(rb.simulate(asked, items, cell))
+        there = at_reads(bias, 10 * len(items))
+        values.append(there.chi2.item())
+        for name, row in zip(verdict, (bias.iloc[0], there.iloc[0]), strict=True):
+            found = {"value": row.chi2, "low": row.chi2_low, "high": row.chi2_high}
+            found = pd.DataFrame([{"claim_id": said.claim_id.item()} | found])
+            verdict[name].append(verdicts(said, found).verdict.item())
+    assert verdict["as it is"].count("does not") >= 6
+    assert "does not" not in verdict["at the paper's reads"]
+    assert np.mean(values) == pytest.approx(printed, rel=0.25)
+
+
+def test_with_the_same_reads_nothing_changes_and_without_bias_only_the_floor_does():
+    items = stand_in("mt-bench")
+    bias = rb.position_bias(rb.simulate(rb.plan(items, rb.balanced(5)), items, "unbiased"))
+    own = at_reads(bias, bias.n_reads)
+    names = [f"{x}{end}" for x in ("chi2", "cramers_v") for end in ("", "_low", "_high")]
+    assert own[names].to_numpy() == pytest.approx(bias[names].to_numpy(float), rel=1e-6)
+    unbiased = bias.assign(v2_unbiased=0.0)
+    assert at_reads(unbiased, 4 * bias.n_reads).chi2.item() == pytest.approx(bias.chi2.item())
+    assert at_reads(unbiased, 4 * bias.n_reads).cramers_v.item() == pytest.approx(
+        bias.cramers_v.item() / 2
+    )

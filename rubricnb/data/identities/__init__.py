@@ -39,7 +39,7 @@ def recompute(claims: pd.DataFrame | None = None) -> pd.DataFrame:
     >>> identities = claims("05").query("kind == 'identity'")
     >>> checked = verdicts(identities, recompute(identities)).set_index("claim_id")
     >>> checked.verdict["v2/ends-imply-chi2"], checked.verdict["v2/direction/gemma-3-12b"]
-    ('replicates', 'does not replicate')
+    ('the arithmetic holds', 'the arithmetic fails')
     """
     claims = _claims() if claims is None else claims
     rows = claims[claims["kind"] == "identity"]

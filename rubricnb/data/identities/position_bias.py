@@ -93,17 +93,23 @@ def significant_after_benjamini_hochberg(judge: str, dataset: str) -> int:
     return int((q[_position_bias(judge, dataset).index] <= 0.05).sum())
 
 
-def datasets_with_the_same_favoured_end(judge: str, dataset: str) -> int:
-    """Count the datasets on which a judge favours the end (Pos1 or Pos5) it favours most often.
+def datasets_that_lean_the_other_way(judge: str, dataset: str) -> int:
+    """Count the datasets with a clear lean against the one that a judge has most often (Table 2).
+
+    A lean is Pos5 − Pos1; it is clear at |z| > 1.96, reads taken as independent.
 
     Examples
     --------
-    >>> datasets_with_the_same_favoured_end("Qwen3.5-9B", "")
-    2
+    >>> datasets_that_lean_the_other_way("Gemma-3-12B", "")
+    1
+    >>> datasets_that_lean_the_other_way("Qwen3.5-9B", "")  # three of its four leans are noise
+    0
     """
     cells = _position_bias(judge, dataset)
-    first = int((cells["pos1_pct"] > cells["pos5_pct"]).sum())
-    return max(first, len(cells) - first)
+    first, last = cells["pos1_pct"] / 100, cells["pos5_pct"] / 100
+    reads = cells["dataset"].map(_ITEMS) * _READS_PER_ITEM
+    z = (last - first) / np.sqrt((first + last - (last - first) ** 2) / reads)
+    return int(min((z > norm.isf(0.025)).sum(), (z < -norm.isf(0.025)).sum()))
 
 
 def cells_first_above_last(judge: str, dataset: str) -> int:
@@ -128,17 +134,6 @@ def cells_last_above_first(judge: str, dataset: str) -> int:
     """
     cells = _position_bias(judge, dataset)
     return int((cells["pos5_pct"] > cells["pos1_pct"]).sum())
-
-
-def cells_first_below_uniform(judge: str, dataset: str) -> int:
-    """Count cells of v2's Table 2 in which the first position is chosen less often than 20 %.
-
-    Examples
-    --------
-    >>> cells_first_below_uniform("Gemma-3-27B", "")
-    3
-    """
-    return int((_position_bias(judge, dataset)["pos1_pct"] < 20).sum())
 
 
 def largest_end_deviation(judge: str, dataset: str) -> float:
@@ -432,17 +427,6 @@ def items_from_composition(judge: str, dataset: str) -> int:
     return int(numbers.dropna().astype(int).prod())
 
 
-def judges_in_table_5(judge: str, dataset: str) -> int:
-    """Count the judges of v1's Table 5.
-
-    Examples
-    --------
-    >>> judges_in_table_5("", "")
-    7
-    """
-    return int(published("score_position")["judge"].nunique())
-
-
 def models_in_table_5(judge: str, dataset: str) -> int:
     """Count the models of v1's Table 5: judges, with thinking on and off taken as one.
 
@@ -465,15 +449,18 @@ def rows_that_sum_to_100(judge: str, dataset: str) -> int:
     return int(((_score_position(judge).sum(axis=1) - 100).abs() < 0.1 + 1e-9).sum())
 
 
-def rows_that_prefer_position_1(judge: str, dataset: str) -> int:
-    """Count rows of v1's Table 5 in which the first position is chosen most often.
+def judges_that_prefer_position_1(judge: str, dataset: str) -> int:
+    """Count judges of v1's Table 5 whose first position has the largest mean share over scores.
+
+    The number of reads of each score is not printed, so that all scores count the same.
 
     Examples
     --------
-    >>> rows_that_prefer_position_1("", "")
-    20
+    >>> judges_that_prefer_position_1("", "")
+    6
     """
-    return int((_score_position(judge).idxmax(axis=1) == 1).sum())
+    mean = _score_position(judge).groupby("judge").mean()
+    return int((mean.idxmax(axis=1) == 1).sum())
 
 
 def rows_that_prefer_position_1_2_or_5(judge: str, dataset: str) -> int:
@@ -705,38 +692,17 @@ def cells_where_thinking_disperses_permutations(judge: str, dataset: str) -> int
     return int((on > off).to_numpy().sum())
 
 
-def lowest_v_inside(judge: str, dataset: str) -> int:
-    """Count judges of v2's Table 4 whose lowest V is at 3 or at 5 options.
+def lowest_v_inside_and_highest_at_an_end(judge: str, dataset: str) -> int:
+    """Count judges of v2's Table 4 whose lowest V is at 3 or 5 options and highest at 2 or 9.
 
     Examples
     --------
-    >>> lowest_v_inside("", "")
-    6
-    """
-    return int(_scales().idxmin(axis=1).isin([3, 5]).sum())
-
-
-def both_ends_above_the_middle(judge: str, dataset: str) -> int:
-    """Count judges of v2's Table 4 whose V at 2 and at 9 options both exceed those at 3 and 5.
-
-    Examples
-    --------
-    >>> both_ends_above_the_middle("", "")
-    4
-    """
-    table = _scales()
-    return int((table[[2, 9]].min(axis=1) > table[[3, 5]].max(axis=1)).sum())
-
-
-def highest_v_at_an_end(judge: str, dataset: str) -> int:
-    """Count judges of v2's Table 4 whose highest V is at 2 or at 9 options.
-
-    Examples
-    --------
-    >>> highest_v_at_an_end("", "")
+    >>> lowest_v_inside_and_highest_at_an_end("", "")
     5
     """
-    return int(_scales().idxmax(axis=1).isin([2, 9]).sum())
+    table = _scales()
+    inside, ends = table.idxmin(axis=1).isin([3, 5]), table.idxmax(axis=1).isin([2, 9])
+    return int((inside & ends).sum())
 
 
 def judges_not_monotone_in_scale(judge: str, dataset: str) -> int:
