@@ -2,8 +2,10 @@
 
 from rubricnb.data.catalogue import datasets, load
 from rubricnb.data.describe import describe, described
+from rubricnb.data.elsewhere import judgments
 from rubricnb.data.pairing import pairs
 from rubricnb.data.papers import claims, published, verdicts
+from rubricnb.data.recordings import load_recording, recordings
 from rubricnb.data.rubrics import read_rubrics, resample
 from rubricnb.data.validate import check_items, check_rubrics
 
@@ -14,10 +16,13 @@ __all__ = [
     "datasets",
     "describe",
     "described",
+    "judgments",
     "load",
+    "load_recording",
     "pairs",
     "published",
     "read_rubrics",
+    "recordings",
     "resample",
     "verdicts",
 ]

@@ -157,12 +157,10 @@ def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
         wide[unit, column] = values
         return wide
 
-    codes, levels = codes_of(part["ordering"])
-    used, codes = np.unique(codes, return_inverse=True)
+    codes, orderings = _orderings(part)
     probability = None
     if value == "expected_score":
         probability = part[_probability_columns(part)].to_numpy(dtype=np.float64)
-    orderings = _decode([levels[u] for u in used])
     if probability is not None:
         probability = widen(probability[:, : orderings.shape[1]], np.nan, np.float64)
     criteria = None
@@ -297,9 +295,23 @@ def _refuse_duplicates(unit: IntArray, part: pd.DataFrame) -> None:
         )
 
 
+def _orderings(part: pd.DataFrame) -> tuple[IntArray, IntArray]:
+    """Return the code of each row's ordering, and the orderings; 0…0 for rows that name none."""
+    if "ordering" not in part:
+        return np.zeros(len(part), np.int64), np.zeros((1, 0), np.int64)
+    codes, levels = codes_of(part["ordering"])
+    used, codes = np.unique(codes, return_inverse=True)
+    shown = _decode([levels[u] for u in used if u >= 0])
+    if used[0] < 0:
+        shown = np.concatenate([np.zeros((1, shown.shape[1]), np.int64), shown])
+    return codes, shown
+
+
 def _decode(codes: Sequence[str]) -> IntArray:
     split = [[int(o) for o in str(code).split("-")] for code in codes]
     sizes = {len(s) for s in split}
+    if not split:
+        return np.zeros((0, 0), np.int64)
     if len(sizes) > 1:
         raise ValueError(
             f"one group holds orderings of {' and '.join(map(str, sorted(sizes)))} options; "
