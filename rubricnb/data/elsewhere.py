@@ -243,7 +243,8 @@ def _among(
             f"judgments: {int((~found[item]).sum()):,} of {len(frame):,} rows have no item and are "
             f"dropped: {'; '.join(lost)}{' …' if (~found).sum() > 3 else ''}"
         )
-    rated = Items(items.iloc[place[found]].reset_index(drop=True))
+    rated = items.iloc[place[found]].reset_index(drop=True)
+    rated = rated if isinstance(rated, Items) else Items(rated)
     for name in own.columns.difference(rated.columns):
         rated[name] = own[name].to_numpy()[found]
     for name, other in (("dataset", "own"), ("criterion", "overall"), ("cluster_id", "item_id")):

@@ -22,7 +22,7 @@ _DATASET = "summeval-all"
 _WORDS = {"one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0}
 _N = r"(?<![\w.,/-])([1-5](?:\.\d+)?|one|two|three|four|five)(?![\w%]|[.,]\d|-)"
 _NAMED = (
-    r"\b(?:scor(?:e|es|ed|ing)|rat(?:e|ed|ing)|giv(?:e|ing)|gets)\b"
+    r"\b(?:scor(?:e|es|ing)|rating|give|gets)\b"
     r"(?:(?!\d|\b(?:one|two|three|four|five)\b)[^.\n]){0,60}?" + _N
 )
 _FINAL = rf"\bfinal (?:score|rating)\W{{0,5}}(?:(?:is|of)\W{{1,3}})?(?:an? )?{_N}"
@@ -97,9 +97,9 @@ def load_six() -> Judgments:
     files = pinned(SIX)
     people = pd.DataFrame(json.loads(files["human_annotations.json"].read_text()))
     scores = pd.DataFrame(json.loads(files["llm_annotations.json"].read_text()))
-    rated = Items([_rated(*key.split("__"), tuple(row)) for key, *row in people.itertuples()])
+    rated = Items([_rated(*_split(key), tuple(row)) for key, *row in people.itertuples()])
     table = scores.melt(var_name="judge", value_name="score", ignore_index=False)
-    table["item_id"] = [_item(*key.split("__")) for key in table.index]
+    table["item_id"] = [_item(*_split(key)) for key in table.index]
     return judgments(table.reset_index(drop=True).assign(dataset=_DATASET), rated, (1, 5))
 
 
@@ -110,6 +110,11 @@ def _lines(file: Path) -> list[dict[str, Any]]:
 
 def _item(article: str, system: str, criterion: str) -> str:
     return f"summeval/{article}/{system}/{criterion}"
+
+
+def _split(key: str) -> tuple[str, str, str]:
+    article, system, criterion = key.split("__")
+    return article, system, criterion
 
 
 def _rated(article: str, system: str, criterion: str, ratings: tuple[Any, ...]) -> dict[str, Any]:
