@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,8 +68,9 @@ def judgments(
         Further columns are kept.
     items
         The items that were judged. Rows are matched on dataset, item_id (or text_id) and
-        criterion, as far as both have them; rows without an item are dropped, and a line says how
-        many. Default: the table's own ids, clusters and ratings.
+        criterion, as far as both have them; an id may be a text's, and lack the ``dataset/`` that
+        `load` puts before it. Rows without an item are dropped, and a line says how many. Default:
+        the table's own ids, clusters and ratings.
     scale
         Lowest and highest score, or such a pair for each criterion. Default: the levels of the
         items' rubrics.
@@ -195,9 +196,9 @@ def _matched(
     first = np.unique(item, return_index=True)[1]
     own = frame[[c for c in (*_TEXTS, *_OF_ITEM[3:]) if c in frame]].iloc[first]
     for name in set(_OF_ITEM[:4]) & set(frame):
-        same = frame[name].to_numpy() == own[name].to_numpy()[item]
-        both = frame[name].isna().to_numpy() & own[name].isna().to_numpy()[item]
-        _refuse(frame, name, ~(same | both), f"not what an earlier row of this {by} says")
+        values, _ = _levels(frame[name])
+        other = values != values[first][item]
+        _refuse(frame, name, other, f"not what an earlier row of this {by} says")
     if items is None:
         return frame, _own_items(own, by), item
     return _among(frame, own, item, items, keys)
@@ -221,29 +222,35 @@ def _own_items(own: pd.DataFrame, by: str) -> Items:
 def _among(
     frame: pd.DataFrame, own: pd.DataFrame, item: IntArray, items: pd.DataFrame, keys: list[str]
 ) -> tuple[pd.DataFrame, Items, IntArray]:
-    known = pd.MultiIndex.from_frame(items[keys].astype("str"))
-    if known.duplicated().any():
-        raise ValueError(
-            f"items: {len(known[known.duplicated()])} stand twice under {', '.join(keys)} (the "
-            f"first: {', '.join(known[known.duplicated()][0])}); drop them, or name dataset and "
-            "criterion in both tables"
-        )
     wanted = pd.MultiIndex.from_frame(own[keys].astype("str"))
-    place = known.get_indexer(wanted)
-    found = place >= 0
-    if not found.any():
+    for known in _ways(items, keys):
+        place = np.flatnonzero(known.isin(wanted))
+        if len(place):
+            break
+    else:
+        first = ", ".join(next(_ways(items, keys))[0])
         raise ValueError(
             f"none of the {len(own)} judged items (the first: {', '.join(wanted[0])}) is among the "
-            f"items (the first: {', '.join(known[0])}), matched on {', '.join(keys)}; if these are "
-            "names of texts, call the column text_id"
+            f"items (the first: {first}), matched on {', '.join(keys)}; pass the items that were "
+            "judged"
         )
+    known = known[place]
+    if known.duplicated().any():
+        raise ValueError(
+            f"items: {known.duplicated().sum()} stand twice under {', '.join(keys)} (the first: "
+            f"{', '.join(known[known.duplicated()][0])}); drop them, or name dataset and criterion "
+            "in both tables"
+        )
+    nearest = known.get_indexer(wanted)
+    found = nearest >= 0
+    place = place[nearest[found]]
     if not found.all():
         lost = [", ".join(key) for key in wanted[~found][:3]]
         print(
             f"judgments: {int((~found[item]).sum()):,} of {len(frame):,} rows have no item and are "
             f"dropped: {'; '.join(lost)}{' …' if (~found).sum() > 3 else ''}"
         )
-    rated = items.iloc[place[found]].reset_index(drop=True)
+    rated = items.iloc[place].reset_index(drop=True)
     rated = rated if isinstance(rated, Items) else Items(rated)
     for name in own.columns.difference(rated.columns):
         rated[name] = own[name].to_numpy()[found]
@@ -252,6 +259,19 @@ def _among(
             rated[name] = rated.get(other, other)
     kept = found[item]
     return frame[kept].copy(), rated, (np.cumsum(found) - 1)[item[kept]]
+
+
+def _ways(items: pd.DataFrame, keys: list[str]) -> Iterator[pd.MultiIndex]:
+    """The items' keys: by id or by text, each with the dataset in front and without."""
+    names = items[keys].astype("str")
+    by = next(k for k in keys if k.endswith("_id"))
+    for column in dict.fromkeys((by, "text_id" if "text_id" in items else by)):
+        names[by] = items[column].astype("str")
+        yield pd.MultiIndex.from_frame(names)
+        if "dataset" in items:
+            pairs = zip(items["dataset"].astype("str"), names[by], strict=True)
+            names[by] = [name.removeprefix(f"{dataset}/") for dataset, name in pairs]
+            yield pd.MultiIndex.from_frame(names)
 
 
 def _bounds(
