@@ -115,7 +115,8 @@ scale, or give such a row the status 'out_of_range'
     _fill(frame, rated, item)
     _refuse_twice(frame, item)
     options = high - low + 1
-    frame["n_options"] = np.where(options % 1 == 0, options, 0).astype(np.int8)
+    small = np.int8 if options.max() < 128 else np.int32
+    frame["n_options"] = np.where(options % 1 == 0, options, 0).astype(small)
     frame["design"] = _designs(frame, item)
     frame["ordering_index"] = _place(frame, item)
     if names := _probabilities(frame):
@@ -288,7 +289,7 @@ def _bounds(
         scale = dict.fromkeys(rated["criterion"].astype("str"), scale)
     for criterion in rated["criterion"].astype("str").unique():
         pair = scale.get(criterion, ())
-        if len(pair) != 2 or not -128 <= pair[0] < pair[1] <= 127:
+        if len(pair) != 2 or not -np.inf < pair[0] < pair[1] < np.inf:
             raise ValueError(
                 f"scale of {criterion!r} is {pair or 'missing'}; give (lowest, highest), such as "
                 "(1, 5), or a dictionary with one for each criterion"
@@ -319,7 +320,9 @@ def _read_scores(frame: pd.DataFrame, low: FloatArray, high: FloatArray) -> None
     frame["status"] = pd.Categorical.from_codes(codes, categories=STATUSES)
     frame["score"] = np.where(ok, score, np.nan)
     if not (frame["score"] % 1 > 0).any():
-        frame["score"] = frame["score"].astype("Int8")
+        frame["score"] = frame["score"].astype(
+            "Int8" if np.abs([low, high]).max() < 128 else "Int32"
+        )
 
 
 def _read_orderings(frame: pd.DataFrame, low: FloatArray, high: FloatArray) -> None:
@@ -328,23 +331,34 @@ def _read_orderings(frame: pd.DataFrame, low: FloatArray, high: FloatArray) -> N
         frame["ordering"] = pd.Series(None, frame.index, dtype="category")
         frame["position"] = pd.Series(pd.NA, frame.index, dtype="Int8")
         return
-    joined = frame["ordering"].map(lambda o: o if isinstance(o, str) else "-".join(map(str, o)),
-                                   na_action="ignore")  # fmt: skip
-    codes = pd.Categorical(joined)
-    position = np.full(len(frame), np.nan)
-    for code, ordering in enumerate(codes.categories):
-        rows = codes.codes == code
-        try:
-            shown = decode(ordering)
-        except ValueError:
-            shown = ()
-        inside = len(shown) > 1 and len(set(shown)) == len(shown)
-        bad = rows & ~(inside & (low <= min(shown, default=0)) & (max(shown, default=0) <= high))
-        _refuse(frame, "ordering", bad, "not the scores in an order, such as 2-3-1")
-        for place, score in enumerate(shown, 1):
-            position[rows & (frame["score"] == score).fillna(False).to_numpy(dtype=bool)] = place
-    frame["ordering"] = codes
-    frame["position"] = pd.array(position).astype("Int8")
+    joined = frame["ordering"].map(
+        lambda o: o if isinstance(o, str) else "-".join(map(str, o)), na_action="ignore"
+    )
+    frame["ordering"] = pd.Categorical(joined)
+    shown = _shown(frame["ordering"])
+    bad = ~((shown >= low[:, None]) & (shown <= high[:, None]) | np.isnan(shown)).all(axis=1)
+    said = "not the scores in an order, such as 2-3-1"
+    _refuse(frame, "ordering", bad | np.isneginf(shown).any(axis=1), said)
+    at = shown == frame["score"].to_numpy(dtype=np.float64, na_value=np.nan)[:, None]
+    place = np.where(at.any(axis=1), at.argmax(axis=1) + 1, np.nan)
+    frame["position"] = pd.array(place).astype("Int8")
+
+
+def _shown(ordering: pd.Series) -> FloatArray:
+    """The score at each position of each row: NaN if not known, -inf if it is no order."""
+    orders = [_decoded(code) for code in ordering.cat.categories]
+    wide = np.full((len(orders) + 1, max(map(len, orders), default=0)), np.nan)
+    for row, scores in enumerate(orders):
+        wide[row, : len(scores)] = scores
+    return wide[ordering.cat.codes]  # of a missing one, -1: the last row
+
+
+def _decoded(code: str) -> tuple[float, ...]:
+    try:
+        scores = decode(code)
+    except ValueError:
+        return (-np.inf,)
+    return scores if 1 < len(scores) == len(set(scores)) else (-np.inf,)
 
 
 def _fill(frame: pd.DataFrame, rated: Items, item: IntArray) -> None:
@@ -363,7 +377,8 @@ def _fill(frame: pd.DataFrame, rated: Items, item: IntArray) -> None:
 def _refuse_twice(frame: pd.DataFrame, item: IntArray) -> None:
     names = [c for c in ("design", *_WITHIN, "ordering", "replicate") if c in frame]
     keys = frame[names].assign(item=item)
-    varied = [c for c in keys if c not in frame or len(_levels(frame[c])[1]) > 1]
+    # What is equal in all rows, missing included, need not be looked at.
+    varied = [c for c in keys if c not in frame or np.ptp(_levels(frame[c])[0]) > 0]
     twice = keys.duplicated(varied, keep=False).to_numpy()
     said = "judged twice under the same conditions; number repeated reads in a column 'read'"
     _refuse(frame, "item_id", twice, said)
@@ -421,7 +436,8 @@ def _expect(frame: pd.DataFrame, names: list[str], low: FloatArray) -> None:
     _refuse(frame, names[0], (p < 0).any(axis=1) | (mass > 1.001) | other, said)
     shown = low[:, None] + np.arange(len(names))
     if frame["ordering"].notna().any():
-        shown = np.array([decode(o) for o in frame["ordering"]])
+        orders = _shown(frame["ordering"])
+        shown = np.where(np.isnan(orders), shown, orders)
     known = np.where(mass > 0, mass, np.nan)
     for name, value in (("expected_score", (p * shown).sum(axis=1) / known), ("label_mass", mass)):
         if name not in frame:

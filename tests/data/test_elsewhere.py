@@ -233,6 +233,18 @@ def test_what_is_wrong_is_refused_by_row_and_column(log, columns, said):
         rb.judgments(spoilt(log, **columns), scale=(0, 4))
 
 
+def test_a_condition_that_some_rows_do_not_name_is_one(log):
+    both = pd.concat([log.assign(temperature=0.7, judge="a"), log, log.assign(judge="b")])
+    mine = rb.judgments(both, scale=(0, 4))
+    assert len(mine) == mine["request_id"].nunique() == 240
+
+
+def test_a_scale_may_have_many_levels(log):
+    mine = rb.judgments(log.assign(score=log.score.round() * 250), scale=(0, 1000))
+    assert mine["score"].max() == 1000
+    assert mine["n_options"].unique().tolist() == [1001]
+
+
 def test_equal_rows_are_named_even_among_many(log):
     with pytest.raises(ValueError, match=r"rows 0, 1, 2 and 157 more, .* number repeated reads"):
         rb.judgments(pd.concat([log, log], ignore_index=True), scale=(0, 4))
