@@ -70,6 +70,16 @@ def test_plain_reads_have_no_ordering_and_the_statistics_of_orderings_say_so(log
     assert moved["variance"] == pytest.approx(wide.var(axis=1).mean())
 
 
+def test_plain_reads_have_a_budget_curve(log):
+    mine = rb.judgments(log, scale=(0, 4))
+    curve = rb.budget_curve(mine, mine.rated).set_index("k")
+    human = log.drop_duplicates("item_id")["human"]
+    single = [pearsonr(log[log["read"] == k]["score"], human)[0] for k in (1, 2)]
+    both = pearsonr(log.groupby("item_id")["score"].mean(), human)[0]
+    assert curve["r_mean"].tolist() == pytest.approx([np.mean(single), both])
+    assert curve.loc[2, "r_expected"] == pytest.approx(both)
+
+
 def test_forms_and_temperatures_are_conditions(log):
     other = log.assign(form="stars", temperature=0.7, score=(log.score + 1).clip(upper=4))
     both = pd.concat([log.assign(form="plain", temperature=0.7), other])
