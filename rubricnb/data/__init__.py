@@ -3,9 +3,9 @@
 from rubricnb.data.catalogue import datasets, load
 from rubricnb.data.describe import describe, described
 from rubricnb.data.elsewhere import judgments
+from rubricnb.data.others import load_recording, recordings
 from rubricnb.data.pairing import pairs
 from rubricnb.data.papers import claims, published, verdicts
-from rubricnb.data.recordings import load_recording, recordings
 from rubricnb.data.rubrics import read_rubrics, resample
 from rubricnb.data.validate import check_items, check_rubrics
 

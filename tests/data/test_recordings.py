@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import rubricnb as rb
-from rubricnb.data.recordings import hanna, llm_rubric, prometheus, rewardbench, summeval
-from rubricnb.data.recordings import pinned as module
-from rubricnb.data.recordings.pinned import pinned
+from rubricnb.data.others import hanna, llm_rubric, prometheus, rewardbench, summeval
+from rubricnb.data.others import pinned as module
+from rubricnb.data.others.pinned import pinned
 
 
 @pytest.fixture(scope="module")

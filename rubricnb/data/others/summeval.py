@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from rubricnb.data.elsewhere import judgments
-from rubricnb.data.recordings.pinned import pinned
+from rubricnb.data.others.pinned import pinned
 from rubricnb.data.summeval import CRITERIA, SHA256, texts
 from rubricnb.frames import Items, Judgments
 

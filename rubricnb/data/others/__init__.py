@@ -10,8 +10,8 @@ import pandas as pd
 from rubricnb.data import hanna as hanna_items
 from rubricnb.data import prometheus as prometheus_items
 from rubricnb.data.fetch import source_url
-from rubricnb.data.recordings import hanna, llm_rubric, probes, prometheus, rewardbench, summeval
-from rubricnb.data.recordings.pinned import size_of
+from rubricnb.data.others import hanna, llm_rubric, probes, prometheus, rewardbench, summeval
+from rubricnb.data.others.pinned import size_of
 from rubricnb.data.validate import nearest
 from rubricnb.frames import Judgments
 
@@ -25,6 +25,7 @@ class _Recording:
     loader: Callable[[], Judgments]
     folder: str
     judges: str
+    asked_by: str
     n_rows: int
     people: str
     licence: str
@@ -38,12 +39,13 @@ _RECORDINGS = {
         loader=rewardbench.load,
         folder=rewardbench.FOLDER,
         judges="GPT-5.4, its mini and nano; Claude Sonnet 4.6, Haiku 4.5",
+        asked_by="Lail and Markham 2026, arXiv:2604.13717",
         n_rows=1_227_424,
         people="none; candidate says which response is right",
         licence="MIT",
         megabytes=size_of(rewardbench.FOLDER),
         what="8 reads, scores 1–10, of 4 responses to about 1,740 prompts of RewardBench 2; four "
-        "temperatures, task criteria, few-shot anchors (arXiv:2604.13717)",
+        "temperatures, task criteria, few-shot anchors",
         beware="no texts; GPT's eight reads are one request with n = 8, its default temperature "
         "is 1, reasoning off; an arm lacks up to 45 prompts; the first response is the right one, "
         "so that the first of tied responses is always right",
@@ -52,12 +54,13 @@ _RECORDINGS = {
         loader=summeval.load_gpt,
         folder=summeval.FOLDER,
         judges="GPT-3.5-0301, GPT-4-0314, Llama-2 7B, 13B and 70B",
+        asked_by="Shen et al. 2023, arXiv:2305.13091",
         n_rows=43_512,
         people="3 experts; crowd_ratings: 5 crowd workers",
         licence="none stated",
         megabytes=size_of(f"{summeval.FOLDER}/eval"),
         what="raw answers on 12 systems × 100 articles × 4 criteria of SummEval: GPT-3.5 in five "
-        "prompt forms, the others in one (arXiv:2305.13091)",
+        "prompt forms, the others in one",
         beware=f"{_PARSED}: an answer that names no score, or several, is unparsed; 312 cells were "
         "asked twice by accident (read 2)",
     ),
@@ -65,6 +68,7 @@ _RECORDINGS = {
         loader=summeval.load_pairs,
         folder=summeval.FOLDER,
         judges="GPT-3.5-0301",
+        asked_by="Shen et al. 2023, arXiv:2305.13091",
         n_rows=8_800,
         people="3 experts' means of both summaries",
         licence="none stated",
@@ -78,17 +82,19 @@ _RECORDINGS = {
         loader=summeval.load_six,
         folder=summeval.SIX,
         judges="GPT-4o, GPT-4o-mini, Gemini Flash and Pro, Llama-3.1, Mistral",
+        asked_by="Calderon et al. 2025, arXiv:2501.10970",
         n_rows=38_400,
         people="3 experts, those of summeval-gpt",
         licence="none stated",
         megabytes=size_of(summeval.SIX),
-        what="one read of 16 systems × 100 articles × 4 criteria of SummEval (arXiv:2501.10970)",
+        what="one read of 16 systems × 100 articles × 4 criteria of SummEval",
         beware="exact versions of the judges and their temperature are not in the files",
     ),
     "hanna-llm": _Recording(
         loader=hanna.load,
         folder=hanna_items.FOLDER,
         judges="ChatGPT, Llama-13B, Beluga-13B, OrcaPlatypus, Mistral-7B",
+        asked_by="Chhun et al. 2024, TACL 12",
         n_rows=126_720,
         people="3 raters",
         licence="MIT",
@@ -101,6 +107,7 @@ _RECORDINGS = {
         loader=prometheus.load,
         folder=prometheus_items.FOLDER,
         judges="GPT-4",
+        asked_by="Kim et al. 2024 (Prometheus, ICLR)",
         n_rows=1_920,
         people="none",
         licence="Apache-2.0",
@@ -112,6 +119,7 @@ _RECORDINGS = {
         loader=probes.load,
         folder=probes.FOLDER,
         judges="GPT-4o, GPT-4o-mini, Llama-3.1-70B; 13 open families of 0.1–8B, base and instruct",
+        asked_by="Samba 2026",
         n_rows=21_750,
         people="none",
         licence="MIT",
@@ -127,12 +135,13 @@ _RECORDINGS = {
         loader=llm_rubric.load,
         folder=llm_rubric.FOLDER,
         judges="GPT-3.5-turbo-16k",
+        asked_by="Hashemi et al. 2024, ACL",
         n_rows=4_032,
         people="24 annotators with ids; 13 of them on the real dialogues, one each",
         licence="MIT",
         megabytes=size_of(llm_rubric.FOLDER),
         what="probabilities of four options for nine questions (Q0: overall) on 223 real and 225 "
-        "synthetic dialogues (ACL 2024)",
+        "synthetic dialogues",
         beware="score is the most probable option, sampled the one they drew; a human 0 means not "
         "answered",
     ),
@@ -145,8 +154,8 @@ def recordings() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        name, judges, n_rows, people (who rated the same items), licence, megabytes (to download),
-        source, what, and beware: what one must know before using them.
+        name, judges, asked_by (never by us), n_rows, people (who rated the same items), licence,
+        megabytes (to download), source, what, and beware: what one must know before using them.
 
     Examples
     --------
