@@ -112,14 +112,14 @@ def _peaks(folder: Path) -> tuple[float, float]:
     """Peak of the process in MB while a plan is asked, and bytes of a collected row."""
     requests = pd.read_pickle(folder / "plan")
     rb.run(requests, AtOnce(), store=folder / "s.sqlite", collect=False)
-    peak = _peak()
+    most = peak()
     part = requests.head(100_000)
     judgments = rb.run(part, AtOnce(), store=folder / "s.sqlite")
-    return round(peak, 1), round(judgments.memory_usage(deep=True).sum() / len(part), 1)
+    return round(most, 1), round(judgments.memory_usage(deep=True).sum() / len(part), 1)
 
 
 # As little of a server as will do: it must not be what is measured.
-def _peak() -> float:
+def peak() -> float:
     """Most memory that this process has held, in MB."""
     status = Path("/proc/self/status")
     if status.exists():  # Linux; its ru_maxrss begins with what the parent process held

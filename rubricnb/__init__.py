@@ -23,7 +23,10 @@ warnings.filterwarnings("ignore", message="IProgress not found")
 
 # module -> its public names; one line per module, read top-down like the paper's method section.
 _PUBLIC = {
-    "data": ["load", "datasets", "pairs", "resample", "published", "claims", "verdicts"],
+    "data": [
+        *("load", "datasets", "pairs", "resample", "published", "claims", "verdicts"),
+        *("judgments", "recordings", "load_recording"),
+    ],
     "permutation": [
         "balanced",
         "williams",

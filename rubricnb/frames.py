@@ -109,7 +109,11 @@ JUDGMENTS = (
     Column("judge", "category", "slug of the judge"),
     Column("source", "category", "recorded, live or simulated"),
     Column("status", "category", ", ".join(STATUSES)),
-    Column("score", "Int8", "the parsed score; missing unless status is ok"),
+    Column(
+        "score",
+        "Int8",
+        "the parsed score; missing unless status is ok (float64 where `judgments` met halves)",
+    ),
     Column("position", "Int8", "where that score stood in the ordering"),
     _optional("criterion_position", "Int8", "Setting 2: where the criterion stood"),
     _optional("probability_{k}", "float32", "probability of the option at position k"),
@@ -230,6 +234,22 @@ class Items(_Attached):
     @staticmethod
     def _combine(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
         return _union(frames, ["rubric_id", "variant", "score"])
+
+
+class Judgments(_Attached):
+    """Judgments made elsewhere, with the items they are about as ``.rated``."""
+
+    _metadata = ["rated"]  # noqa: RUF012
+    _attribute = "rated"
+    rated: Items
+
+    @property
+    def _constructor(self) -> Any:
+        return Judgments
+
+    @staticmethod
+    def _combine(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
+        return _union(frames, ["dataset", "item_id", "criterion"])
 
 
 class Requests(_Attached):

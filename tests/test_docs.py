@@ -73,6 +73,28 @@ def test_python_on_the_page_runs(page, clone, capsys):
     assert "rb" in scope
 
 
+def test_the_page_on_judgments_from_elsewhere_runs_and_lists_every_recording(clone, mirror):
+    page = ROOT / "book/judgments-elsewhere.md"
+    scope = {}
+    for _, text in blocks(page, "python"):
+        exec(compile(text, page.name, "exec"), scope)
+    assert set(scope["mine"].columns) > {"score", "status", "template"}
+    assert scope["reads"]["replicate"].max() == 3
+    text = page.read_text("utf-8")
+    for r in rb.recordings().itertuples(index=False):
+        row = (
+            f"| `{r.name}` | {r.judges} | {r.asked_by} | {r.n_rows:,} | {r.people} | {r.licence} |"
+        )
+        assert f"\n{row}\n" in text
+    assert len(re.findall(r"^\| `[\w-]+` \|.* \d{4}", text, re.M)) == len(rb.recordings())
+
+
+def test_the_example_log_has_only_columns_that_its_page_explains():
+    page = (ROOT / "book/judgments-elsewhere.md").read_text("utf-8")
+    header = (ROOT / "examples/own-data/my_scores.csv").read_text("utf-8").splitlines()[0]
+    assert [c for c in header.split(",") if f"`{c}`" not in page] == []
+
+
 def test_what_the_study_page_plans_can_be_estimated_without_asking_anyone(clone):
     scope = {}
     _, text = blocks(ROOT / "book/running-a-study.md", "python")[0]

@@ -2,6 +2,8 @@
 
 from rubricnb.data.catalogue import datasets, load
 from rubricnb.data.describe import describe, described
+from rubricnb.data.elsewhere import judgments
+from rubricnb.data.others import load_recording, recordings
 from rubricnb.data.pairing import pairs
 from rubricnb.data.papers import claims, published, verdicts
 from rubricnb.data.rubrics import read_rubrics, resample
@@ -14,10 +16,13 @@ __all__ = [
     "datasets",
     "describe",
     "described",
+    "judgments",
     "load",
+    "load_recording",
     "pairs",
     "published",
     "read_rubrics",
+    "recordings",
     "resample",
     "verdicts",
 ]

@@ -157,12 +157,17 @@ def render_prompt(parts: dict[str, str]) -> str:
     return _PROMPT.format(**parts)
 
 
+def item_of(name: str, row: dict[str, Any]) -> str:
+    """Name the item of a row: set, prompt and candidate."""
+    return f"{name}/{row['idx']}/{_CANDIDATES[row['response_source']]}"
+
+
 def _item(name: str, row: dict[str, Any], parts: dict[str, str]) -> dict[str, object]:
     prompt = f"{name}/{row['idx']}"
     candidate = _CANDIDATES[row["response_source"]]
     scores = tuple(row["gpt4_score"])
     return {
-        "item_id": f"{prompt}/{candidate}",
+        "item_id": item_of(name, row),
         "dataset": name,
         "text_id": f"{prompt}/{candidate}",
         "group_id": prompt,

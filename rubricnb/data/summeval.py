@@ -75,14 +75,14 @@ consistency, fluency, relevance
     judged = rated_criteria(rubrics, CRITERIA, "summeval")
     rows = [
         _item(name, system, text, criterion, rubric_id)
-        for article in zip(*map(_texts, FOUR if name == "summeval" else SHA256), strict=True)
+        for article in zip(*map(texts, FOUR if name == "summeval" else SHA256), strict=True)
         for system, text in article
         for criterion, rubric_id in judged
     ]
     return check_items(pd.DataFrame(rows), rubrics)
 
 
-def _texts(system: str) -> list[tuple[str, dict[str, Any]]]:
+def texts(system: str) -> list[tuple[str, dict[str, Any]]]:
     """List a system's (name, row), sorted by article."""
     file = fetch(f"{FOLDER}/{system}_outputs_annotations.jsonl", SHA256[system])
     # Not splitlines(): the texts hold other separators than "\n".

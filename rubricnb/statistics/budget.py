@@ -198,7 +198,7 @@ def _expected(reads: Reads, used: np.ndarray[Any, Any], last: float) -> FloatArr
     if n_reads < 2 or n_items < 3:
         return np.full(n_reads, np.nan)
     freedom = n_items * (n_reads - 1)
-    if len(blocks(reads)[0].shown) == 1:
+    if reads.n_options and len(blocks(reads)[0].shown) == 1:
         value = value - value.mean(axis=0)
         freedom -= n_reads - 1
     within = ((value - value.mean(axis=1, keepdims=True)) ** 2).sum() / freedom

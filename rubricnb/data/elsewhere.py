@@ -1,0 +1,475 @@
+"""Judgments from elsewhere: a table of scores becomes a frame that the statistics read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from rubricnb.data.own import read_table
+from rubricnb.frames import CONDITIONS, JUDGMENTS, STATUSES, Items, Judgments
+from rubricnb.hashing import hash64, mix64
+from rubricnb.permutation import balanced, decode, williams
+
+Scale = tuple[float, float]
+Bools = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+_RENAMED = {"form": "template", "read": "replicate"}
+_NUMBERS = (
+    *("score", "replicate", "temperature", "human", "expected_score", "label_mass"),
+    *("prompt_tokens", "cached_tokens", "completion_tokens", "seconds"),
+)
+_TEXTS = ("dataset", "item_id", "text_id", "criterion", "cluster_id", "group_id", "candidate")
+_OF_ITEM = ("cluster_id", "group_id", "candidate", "human", "human_ratings")
+_WITHIN = ("judge", *(c for c in CONDITIONS if c != "n_options"))
+_NOT_KNOWN: dict[str, Any] = {
+    **dict.fromkeys(_WITHIN, "unknown"),
+    **dict.fromkeys(("effort", "thinking"), "default"),
+    **dict.fromkeys(("temperature", "seconds"), np.float32("nan")),
+    "source": "recorded",
+    "key": "",  # the same for all: not known
+    "replicate": np.int16(1),
+    **dict.fromkeys(("seed", "max_tokens"), np.int32(0)),
+    **dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens"), np.int32(0)),
+}
+
+
+def judgments(
+    table: pd.DataFrame | str | Path,
+    items: pd.DataFrame | None = None,
+    scale: Scale | Mapping[str, Scale] | None = None,
+) -> Judgments:
+    """Turn a table of scores that were made elsewhere into judgments.
+
+    Parameters
+    ----------
+    table
+        One row a score; a frame, or a file: ``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``, or
+        ``.xlsx`` where pandas has a reader for it. Needed: ``score``, and ``item_id``, or
+        ``text_id`` and ``criterion``. Read where present:
+
+        * ``judge``, ``dataset``, ``criterion``; ``form`` (of the prompt; it becomes ``template``),
+          ``temperature`` and any other condition column of judgments;
+        * ``read``: number of a repeated read, from 1 (it becomes ``replicate``);
+        * ``ordering``: the scores in the order in which the prompt listed them, ``2-3-1``;
+        * ``probability_1``, …: of the option at position k; without an ordering, of the k-th
+          lowest score;
+        * ``status``: ok, unparsed, out_of_range, truncated, refused or error; by default ok where
+          there is a score and unparsed where there is none;
+        * ``cluster_id`` (what shares a text; default: ``group_id``, else the text), ``group_id``
+          (whose candidates compete), ``candidate``, ``human``, ``human_ratings``.
+
+        Further columns are kept.
+    items
+        The items that were judged. Rows are matched on dataset, item_id (or text_id) and
+        criterion, as far as both have them; an id may be a text's, and lack the ``dataset/`` that
+        `load` puts before it. Rows without an item are dropped, and a line says how many. Default:
+        the table's own ids, clusters and ratings.
+    scale
+        Lowest and highest score, or such a pair for each criterion. Default: the levels of the
+        items' rubrics.
+
+    Returns
+    -------
+    Judgments
+        The contract's columns (`rubricnb.frames.JUDGMENTS`; what is not known is ``unknown``, and
+        ``ordering`` and ``position`` are missing where none is given), with the items they are
+        about, and their ratings, as ``.rated``. Scores are kept as they are: float64 if one is not
+        whole. They are blanked where the status is not ok. One prompt, or none known, is the
+        design ``fixed``; orderings are ``balanced`` or ``williams`` if each item was shown exactly
+        those, else ``shuffled``; a column ``design`` decides.
+
+    Raises
+    ------
+    ValueError
+        A column is missing, a value is not a number, a score is off the scale, a row stands twice
+        (same judge, item and conditions; number repeated reads in ``read``), items share an id, or
+        none was judged. Names the rows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import rubricnb as rb
+    >>> log = pd.DataFrame({"item_id": list("aabb"), "read": [1, 2, 1, 2],
+    ...                     "score": [0, 0.5, 4, 4], "human": [1, 1, 3, 3]})
+    >>> mine = rb.judgments(log, scale=(0, 4))
+    >>> mine.score.tolist(), mine.rated.human.tolist()
+    ([0.0, 0.5, 4.0, 4.0], [1.0, 3.0])
+    >>> rb.judgments(log, scale=(1, 4))
+    Traceback (most recent call last):
+    ...
+    ValueError: judgments: rows 0, 1, column 'score': 0.0 is off the scale 1..4; pass the right \
+scale, or give such a row the status 'out_of_range'
+    """
+    frame = _columns(_read(table))
+    frame, rated, item = _matched(frame, items)
+    low, high = (bound[item] for bound in _bounds(rated, scale, items))
+    _read_scores(frame, low, high)
+    _read_orderings(frame, low, high)
+    _fill(frame, rated, item)
+    _refuse_twice(frame, item)
+    options = high - low + 1
+    small = np.int8 if options.max() < 128 else np.int32
+    frame["n_options"] = np.where(options % 1 == 0, options, 0).astype(small)
+    frame["design"] = _designs(frame, item)
+    frame["ordering_index"] = _place(frame, item)
+    if names := _probabilities(frame):
+        _expect(frame, names, low)
+    frame["request_id"] = _ids(frame)
+    order = [c.name for c in JUDGMENTS if c.name in frame]
+    rest = [c for c in frame if c not in order and c not in ("text_id", "human", "human_ratings")]
+    out = Judgments(frame[[*order, *rest]])
+    out.rated = rated
+    return out
+
+
+def _read(table: pd.DataFrame | str | Path) -> pd.DataFrame:
+    if isinstance(table, pd.DataFrame):
+        return table
+    path = Path(table)
+    match path.suffix.lower():
+        case ".csv" | ".tsv" | ".txt":
+            frame = read_table(path, [], [])
+            return frame.mask(frame == "")
+        case ".jsonl" | ".ndjson":
+            frame = pd.read_json(path, lines=True, dtype=False)
+        case ".parquet":
+            frame = pd.read_parquet(path)
+        case ".xlsx":
+            try:
+                frame = pd.read_excel(path, engine="openpyxl")
+            except ImportError as error:
+                raise ValueError(
+                    f"{path.name}: this environment cannot read .xlsx ({error}); install openpyxl, "
+                    "or save the table as CSV UTF-8"
+                ) from error
+        case _:
+            raise ValueError(
+                f"{path.name}: a table of judgments is a .csv, .tsv, .jsonl, .parquet or .xlsx"
+            )
+    frame.index += 1
+    return frame
+
+
+def _columns(table: pd.DataFrame) -> pd.DataFrame:
+    """Take the columns under the contract's names, numbers as float64 and names as categories."""
+    frame = pd.DataFrame(table).rename(columns=_RENAMED)
+    if frame.columns.duplicated().any():
+        name = frame.columns[frame.columns.duplicated()][0]
+        raise ValueError(f"judgments have two columns {name!r} (form is template, read replicate)")
+    has = ", ".join(map(str, table.columns))
+    if "score" not in frame:
+        raise ValueError(f"judgments lack the column 'score'; they have: {has}")
+    if "item_id" not in frame and not {"text_id", "criterion"} <= set(frame):
+        raise ValueError(
+            f"judgments lack the column 'item_id' (or text_id and criterion); they have: {has}"
+        )
+    if len(frame) == 0:
+        raise ValueError("there are no judgments: the table is empty")
+    for name in (*_NUMBERS, *_probabilities(frame)):
+        if name in frame and frame[name].dtype != np.float64:
+            numbers = pd.to_numeric(frame[name], errors="coerce").astype(np.float64)
+            _refuse(frame, name, numbers.isna() & frame[name].notna(), "not a number")
+            frame[name] = numbers
+    for name in (*_TEXTS, *_WITHIN):
+        if name in frame and name != "temperature" and frame[name].dtype != "category":
+            names = pd.Categorical(frame[name])
+            frame[name] = pd.Series(names.rename_categories(str), index=frame.index)
+    return frame
+
+
+def _matched(
+    frame: pd.DataFrame, items: pd.DataFrame | None
+) -> tuple[pd.DataFrame, Items, IntArray]:
+    """Find each row's item: the rows that have one, the items, and each row's place in them."""
+    by = "item_id" if "item_id" in frame else "text_id"
+    keys = [c for c in ("dataset", by, "criterion") if c in frame and (items is None or c in items)]
+    for name in (*keys, "cluster_id"):
+        if name in frame:
+            _refuse(frame, name, frame[name].isna(), "missing")
+    item = frame.groupby(keys, observed=True, sort=False).ngroup().to_numpy()
+    first = np.unique(item, return_index=True)[1]
+    own = frame[[c for c in (*_TEXTS, *_OF_ITEM[3:]) if c in frame]].iloc[first]
+    for name in set(_OF_ITEM[:4]) & set(frame):
+        values, _ = _levels(frame[name])
+        other = values != values[first][item]
+        _refuse(frame, name, other, f"not what an earlier row of this {by} says")
+    if items is None:
+        return frame, _own_items(own, by), item
+    return _among(frame, own, item, items, keys)
+
+
+def _own_items(own: pd.DataFrame, by: str) -> Items:
+    items = own.astype({c: "str" for c in _TEXTS if c in own}).reset_index(drop=True)
+    for name, value in (("dataset", "own"), ("criterion", "overall"), ("text_id", own.get(by))):
+        if name not in items:
+            items[name] = value if isinstance(value, str) else value.astype("str").to_numpy()
+    several = items.groupby(["dataset", by])["criterion"].transform("size") > 1
+    if by == "text_id":
+        items["item_id"] = items["text_id"] + "/" + items["criterion"]
+    elif several.any():
+        items["item_id"] += np.where(several, "/" + items["criterion"], "")
+    if "cluster_id" not in items:
+        items["cluster_id"] = items.get("group_id", items["text_id"])
+    return Items(items)
+
+
+def _among(
+    frame: pd.DataFrame, own: pd.DataFrame, item: IntArray, items: pd.DataFrame, keys: list[str]
+) -> tuple[pd.DataFrame, Items, IntArray]:
+    wanted = pd.MultiIndex.from_frame(own[keys].astype("str"))
+    for known in _ways(items, keys):
+        place = np.flatnonzero(known.isin(wanted))
+        if len(place):
+            break
+    else:
+        first = ", ".join(next(_ways(items, keys))[0])
+        raise ValueError(
+            f"none of the {len(own)} judged items (the first: {', '.join(wanted[0])}) is among the "
+            f"items (the first: {first}), matched on {', '.join(keys)}; pass the items that were "
+            "judged"
+        )
+    known = known[place]
+    if known.duplicated().any():
+        raise ValueError(
+            f"items: {known.duplicated().sum()} stand twice under {', '.join(keys)} (the first: "
+            f"{', '.join(known[known.duplicated()][0])}); drop them, or name dataset and criterion "
+            "in both tables"
+        )
+    nearest = known.get_indexer(wanted)
+    found = nearest >= 0
+    place = place[nearest[found]]
+    if not found.all():
+        lost = [", ".join(key) for key in wanted[~found][:3]]
+        print(
+            f"judgments: {int((~found[item]).sum()):,} of {len(frame):,} rows have no item and are "
+            f"dropped: {'; '.join(lost)}{' …' if (~found).sum() > 3 else ''}"
+        )
+    rated = items.iloc[place].reset_index(drop=True)
+    rated = rated if isinstance(rated, Items) else Items(rated)
+    for name in own.columns.difference(rated.columns):
+        rated[name] = own[name].to_numpy()[found]
+    for name, other in (("dataset", "own"), ("criterion", "overall"), ("cluster_id", "item_id")):
+        if name not in rated:
+            rated[name] = rated.get(other, other)
+    kept = found[item]
+    return frame[kept].copy(), rated, (np.cumsum(found) - 1)[item[kept]]
+
+
+def _ways(items: pd.DataFrame, keys: list[str]) -> Iterator[pd.MultiIndex]:
+    """The items' keys: by id or by text, each with the dataset in front and without."""
+    names = items[keys].astype("str")
+    by = next(k for k in keys if k.endswith("_id"))
+    for column in dict.fromkeys((by, "text_id" if "text_id" in items else by)):
+        names[by] = items[column].astype("str")
+        yield pd.MultiIndex.from_frame(names)
+        if "dataset" in items:
+            pairs = zip(items["dataset"].astype("str"), names[by], strict=True)
+            names[by] = [name.removeprefix(f"{dataset}/") for dataset, name in pairs]
+            yield pd.MultiIndex.from_frame(names)
+
+
+def _bounds(
+    rated: Items, scale: Scale | Mapping[str, Scale] | None, items: pd.DataFrame | None
+) -> FloatArray:
+    """Lowest and highest score of each item: shape (2, items)."""
+    if scale is None:
+        rubrics = getattr(items, "rubrics", None)
+        if rubrics is None:
+            raise ValueError("judgments need scale=(lowest, highest), or items with rubrics")
+        levels = rubrics.groupby("rubric_id", observed=True)["score"].agg(["min", "max"])
+        return levels.loc[rated["rubric_id"].astype("str")].to_numpy(dtype=np.float64).T
+    if not isinstance(scale, Mapping):
+        scale = dict.fromkeys(rated["criterion"].astype("str"), scale)
+    for criterion in rated["criterion"].astype("str").unique():
+        pair = scale.get(criterion, ())
+        if len(pair) != 2 or not -np.inf < pair[0] < pair[1] < np.inf:
+            raise ValueError(
+                f"scale of {criterion!r} is {pair or 'missing'}; give (lowest, highest), such as "
+                "(1, 5), or a dictionary with one for each criterion"
+            )
+    return np.array([scale[c] for c in rated["criterion"].astype("str")], dtype=np.float64).T
+
+
+def _read_scores(frame: pd.DataFrame, low: FloatArray, high: FloatArray) -> None:
+    """Set status and score; a score counts only where the status is ok."""
+    score = frame["score"].to_numpy()
+    some = ~np.isnan(score)
+    codes = np.where(some, 0, 1)  # ok, unparsed
+    if "status" in frame:
+        given = pd.Index(STATUSES).get_indexer(frame["status"])
+        unknown = frame["status"].notna() & (given < 0)
+        _refuse(frame, "status", unknown, f"none of {', '.join(STATUSES)}")
+        codes = np.where(given > 0, given, codes)
+    ok = codes == 0
+    off = ok & ((score < low) | (score > high))
+    if off.any():
+        span = f"{low[off.argmax()]:g}..{high[off.argmax()]:g}"
+        _refuse(
+            frame, "score", off, f"off the scale {span}; pass the right scale, or give such a row "
+            "the status 'out_of_range'",
+        )  # fmt: skip
+    if blanked := int((some & ~ok).sum()):
+        print(f"judgments: {blanked:,} scores are blanked: their status is not ok")
+    frame["status"] = pd.Categorical.from_codes(codes, categories=STATUSES)
+    frame["score"] = np.where(ok, score, np.nan)
+    if not (frame["score"] % 1 > 0).any():
+        frame["score"] = frame["score"].astype(
+            "Int8" if np.abs([low, high]).max() < 128 else "Int32"
+        )
+
+
+def _read_orderings(frame: pd.DataFrame, low: FloatArray, high: FloatArray) -> None:
+    """Set ordering and position; both are missing where no ordering is given."""
+    if "ordering" not in frame:
+        frame["ordering"] = pd.Series(None, frame.index, dtype="category")
+        frame["position"] = pd.Series(pd.NA, frame.index, dtype="Int8")
+        return
+    joined = frame["ordering"].map(
+        lambda o: o if isinstance(o, str) else "-".join(map(str, o)), na_action="ignore"
+    )
+    frame["ordering"] = pd.Categorical(joined)
+    shown = _shown(frame["ordering"])
+    bad = ~((shown >= low[:, None]) & (shown <= high[:, None]) | np.isnan(shown)).all(axis=1)
+    said = "not the scores in an order, such as 2-3-1"
+    _refuse(frame, "ordering", bad | np.isneginf(shown).any(axis=1), said)
+    at = shown == frame["score"].to_numpy(dtype=np.float64, na_value=np.nan)[:, None]
+    place = np.where(at.any(axis=1), at.argmax(axis=1) + 1, np.nan)
+    frame["position"] = pd.array(place).astype("Int8")
+
+
+def _shown(ordering: pd.Series) -> FloatArray:
+    """The score at each position of each row: NaN if not known, -inf if it is no order."""
+    orders = [_decoded(code) for code in ordering.cat.categories]
+    wide = np.full((len(orders) + 1, max(map(len, orders), default=0)), np.nan)
+    for row, scores in enumerate(orders):
+        wide[row, : len(scores)] = scores
+    return wide[ordering.cat.codes]  # of a missing one, -1: the last row
+
+
+def _decoded(code: str) -> tuple[float, ...]:
+    try:
+        scores = decode(code)
+    except ValueError:
+        return (-np.inf,)
+    return scores if 1 < len(scores) == len(set(scores)) else (-np.inf,)
+
+
+def _fill(frame: pd.DataFrame, rated: Items, item: IntArray) -> None:
+    for name, value in _NOT_KNOWN.items():
+        if name not in frame:
+            text = isinstance(value, str)
+            frame[name] = pd.Categorical([value]).take(item * 0) if text else value
+    for name in _TEXTS:
+        if name in rated:
+            frame[name] = pd.Categorical(rated[name]).take(item)
+    _refuse(frame, "read", (frame["replicate"] % 1 != 0) | (frame["replicate"] < 1), "no 1, 2, …")
+    frame["replicate"] = frame["replicate"].astype(np.int16)
+    frame["temperature"] = frame["temperature"].astype(np.float32)
+
+
+def _refuse_twice(frame: pd.DataFrame, item: IntArray) -> None:
+    names = [c for c in ("design", *_WITHIN, "ordering", "replicate") if c in frame]
+    keys = frame[names].assign(item=item)
+    # What is equal in all rows, missing included, need not be looked at.
+    varied = [c for c in keys if c not in frame or np.ptp(_levels(frame[c])[0]) > 0]
+    twice = keys.duplicated(varied, keep=False).to_numpy()
+    said = "judged twice under the same conditions; number repeated reads in a column 'read'"
+    _refuse(frame, "item_id", twice, said)
+
+
+def _designs(frame: pd.DataFrame, item: IntArray) -> pd.Series:
+    """Name the design of each judge's and condition's reads, unless it is given."""
+    if "design" in frame:
+        return frame["design"].astype("category")
+    design = pd.Series("fixed", index=range(len(frame)))
+    if (known := frame["ordering"].notna().to_numpy()).any():
+        parts = frame.assign(item=item, row=range(len(frame)))[known]
+        for _, part in parts.groupby(list(_WITHIN), observed=True, dropna=False):
+            design[part["row"]] = _design(part)
+    return pd.Series(design.astype("category").array, index=frame.index)
+
+
+def _design(part: pd.DataFrame) -> str:
+    shown = part.groupby("item")["ordering"].agg(lambda o: tuple(sorted(set(o))))
+    if shown.nunique() > 1:
+        return "shuffled"
+    orders = np.array([decode(o) for o in shown.iloc[0]])
+    orders -= orders.min() - 1
+    if len(orders) == 1:
+        return "fixed" if (np.diff(orders[0]) > 0).all() else "single"
+    for design in (balanced, williams):
+        if {*map(tuple, orders.tolist())} == {
+            *map(tuple, design(orders.shape[1]).orderings().tolist())
+        }:
+            return design.__name__
+    return "shuffled"
+
+
+def _place(frame: pd.DataFrame, item: IntArray) -> pd.Series:
+    """Number an item's reads: as they are numbered, or through all its orderings."""
+    if frame["ordering"].isna().all():
+        return frame["replicate"]
+    groups = frame.assign(item=item).groupby(
+        ["item", "design", *_WITHIN], observed=True, dropna=False
+    )
+    return (groups.cumcount() + 1).astype(np.int16)
+
+
+def _probabilities(frame: pd.DataFrame) -> list[str]:
+    names = [c for c in frame if str(c).startswith("probability_")]
+    return sorted(names, key=lambda name: int(name.removeprefix("probability_")))
+
+
+def _expect(frame: pd.DataFrame, names: list[str], low: FloatArray) -> None:
+    """Set expected score and label mass from the probabilities."""
+    p = frame[names].to_numpy()
+    mass = p.sum(axis=1)
+    said = f"not one of {len(names)} shares that sum to 1 or less, one for each option"
+    other = (frame["n_options"] != len(names)).to_numpy() & ~np.isnan(p).all(axis=1)
+    _refuse(frame, names[0], (p < 0).any(axis=1) | (mass > 1.001) | other, said)
+    shown = low[:, None] + np.arange(len(names))
+    if frame["ordering"].notna().any():
+        orders = _shown(frame["ordering"])
+        shown = np.where(np.isnan(orders), shown, orders)
+    known = np.where(mass > 0, mass, np.nan)
+    for name, value in (("expected_score", (p * shown).sum(axis=1) / known), ("label_mass", mass)):
+        if name not in frame:
+            frame[name] = value.astype(np.float32)
+    frame[names] = frame[names].astype(np.float32)
+
+
+def _ids(frame: pd.DataFrame) -> NDArray[np.uint64]:
+    hashes = []
+    for name in ("dataset", "item_id", "criterion", "design", *_WITHIN, "ordering", "replicate"):
+        codes, values = _levels(frame[name])
+        hashes.append(np.append(hash64(values), np.uint64(0))[codes])
+    return mix64(*hashes)
+
+
+def _levels(column: pd.Series) -> tuple[IntArray, Any]:
+    """A column's codes (-1 where missing) and their values."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return column.cat.codes.to_numpy(), column.cat.categories
+    return pd.factorize(column)
+
+
+def _refuse(frame: pd.DataFrame, column: str, bad: Bools | pd.Series, what: str) -> None:
+    """Raise a ValueError that names the first rows that are `bad`."""
+    rows = np.flatnonzero(np.asarray(bad, dtype=bool))
+    if len(rows) == 0:
+        return
+    names = ", ".join(str(frame.index[r]) for r in rows[:3])
+    more = f" and {len(rows) - 3:,} more" if len(rows) > 3 else ""
+    value = frame[_RENAMED.get(column, column)].iloc[rows[0]]
+    value = value.item() if isinstance(value, np.generic) else value
+    raise ValueError(
+        f"judgments: row{'s' if len(rows) > 1 else ''} {names}{more}, column {column!r}: "
+        f"{value!r} is {what}"
+    )

@@ -1,0 +1,318 @@
+"""Tables of scores made elsewhere become judgments, or are refused by the row."""
+
+from importlib.util import find_spec
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import pearsonr
+
+import rubricnb as rb
+
+BY = ["judge", "dataset", "design"]
+
+
+@pytest.fixture
+def log():
+    """40 texts of ten prompts, read twice on a scale from 0 with halves."""
+    rng = np.random.default_rng(0)
+    quality = rng.uniform(0, 4, 40)
+    noisy = np.clip(quality[:, None] + rng.normal(0, 0.5, (40, 2)), 0, 4)
+    return pd.DataFrame(
+        {
+            "item_id": np.repeat([f"t{i:02d}" for i in range(40)], 2),
+            "cluster_id": np.repeat([f"p{i // 4}" for i in range(40)], 2),
+            "read": [1, 2] * 40,
+            "score": (noisy.round(1) * 2).round().ravel() / 2,
+            "human": np.repeat(quality.round(), 2),
+        }
+    )
+
+
+@pytest.fixture
+def simulated():
+    """Judgments of this package on minibench, and the table one would have exported."""
+    items = rb.load("minibench", n_items=90)
+    plan = rb.plan(items, [rb.balanced(5), rb.fixed(5, 3)])
+    made = rb.simulate(plan, items, "first-biased")
+    table = made[["item_id", "dataset", "criterion", "ordering", "replicate", "score", "design"]]
+    return items, made, table.rename(columns={"replicate": "read"}).astype({"ordering": "str"})
+
+
+def test_scores_from_0_and_halves_are_kept_and_agree_as_scipy_says(log):
+    mine = rb.judgments(log, scale=(0, 4))
+    assert mine["score"].tolist() == log["score"].tolist()
+    assert (mine["score"] == 0).any()
+    assert (mine["score"] % 1 == 0.5).any()
+    found = rb.agreement(mine, mine.rated).iloc[0]
+    means = log.groupby("item_id")[["score", "human"]].mean()
+    assert found["r"] == pytest.approx(pearsonr(means["score"], means["human"])[0])
+    assert (found["n_items"], found["n_clusters"]) == (40, 10)
+
+
+def test_whole_scores_stay_whole(log):
+    assert rb.judgments(log.assign(score=log.score.round()), scale=(0, 4)).score.dtype == "Int8"
+
+
+def test_the_table_is_left_alone(log):
+    before = log.copy(deep=True)
+    rb.judgments(log, scale=(0, 4))
+    pd.testing.assert_frame_equal(log, before)
+
+
+def test_plain_reads_have_no_ordering_and_the_statistics_of_orderings_say_so(log):
+    mine = rb.judgments(log, scale=(0, 4))
+    assert mine[["ordering", "position"]].isna().all(axis=None)
+    with pytest.raises(ValueError, match="ordering"):
+        rb.position_bias(mine)
+    moved = rb.within_item_sd(mine).iloc[0]
+    wide = log.pivot(index="item_id", columns="read", values="score")
+    assert moved["variance"] == pytest.approx(wide.var(axis=1).mean())
+
+
+def test_plain_reads_have_a_budget_curve(log):
+    mine = rb.judgments(log, scale=(0, 4))
+    curve = rb.budget_curve(mine, mine.rated).set_index("k")
+    human = log.drop_duplicates("item_id")["human"]
+    single = [pearsonr(log[log["read"] == k]["score"], human)[0] for k in (1, 2)]
+    both = pearsonr(log.groupby("item_id")["score"].mean(), human)[0]
+    assert curve["r_mean"].tolist() == pytest.approx([np.mean(single), both])
+    assert curve.loc[2, "r_expected"] == pytest.approx(both)
+
+
+def test_forms_and_temperatures_are_conditions(log):
+    other = log.assign(form="stars", temperature=0.7, score=(log.score + 1).clip(upper=4))
+    both = pd.concat([log.assign(form="plain", temperature=0.7), other])
+    found = rb.stability(rb.judgments(both, scale=(0, 4)), {"template": "plain"}).iloc[0]
+    assert found["template"] == "stars"
+    difference = other.groupby("item_id").score.mean() - log.groupby("item_id").score.mean()
+    assert found["shift"] == pytest.approx(difference.mean())
+
+
+def test_a_table_exported_from_here_gives_what_the_judgments_gave(simulated):
+    items, made, table = simulated
+    mine = rb.judgments(table.drop(columns="design")[made.design == "balanced"], items)
+    assert mine["design"].unique().tolist() == ["balanced"]
+    original = made[made.design == "balanced"]
+    assert mine["position"].tolist() == original["position"].tolist()
+    for statistic in (
+        rb.position_bias,
+        lambda judgments, by: rb.agreement(judgments, items, by),
+        lambda judgments, by: rb.variance_components(judgments, by),
+    ):
+        ours, theirs = statistic(mine, by=["dataset"]), statistic(original, by=["dataset"])
+        pd.testing.assert_frame_equal(ours, theirs, check_dtype=False, check_categorical=False)
+
+
+def test_designs_given_are_kept_and_compared(simulated):
+    items, made, table = simulated
+    mine = rb.judgments(table, items)
+    a, b = "balanced", "fixed"
+    ours = rb.strategy_contrast(mine, items, a, b, by=["dataset"]).iloc[0]
+    theirs = rb.strategy_contrast(made, items, a, b, by=["dataset"]).iloc[0]
+    assert ours["delta_r"] == theirs["delta_r"]
+
+
+@pytest.mark.parametrize(
+    ("orders", "design"),
+    [
+        (["1-2-3"], "fixed"),
+        (["3-2-1"], "single"),
+        (["1-2-3", "2-3-1", "3-1-2", "3-2-1", "2-1-3", "1-3-2"], "balanced"),
+        (["1-2-3", "3-1-2"], "shuffled"),
+        (["0-1-2"], "fixed"),
+    ],
+)
+def test_the_design_is_read_from_the_orderings(orders, design):
+    frame = pd.DataFrame([(i, o, 1) for i in "ab" for o in orders])
+    frame.columns = ["item_id", "ordering", "score"]
+    assert set(rb.judgments(frame, scale=(0, 3)).design) == {design}
+
+
+def test_orderings_may_be_lists_and_scores_off_the_list_have_no_position():
+    frame = pd.DataFrame(
+        {"item_id": list("abc"), "ordering": [[2, 1, 0]] * 3, "score": [0, 2, 1.5]}
+    )
+    mine = rb.judgments(frame, scale=(0, 2))
+    assert mine["ordering"].tolist() == ["2-1-0"] * 3
+    assert mine["position"].fillna(-1).tolist() == [3, 1, -1]
+
+
+def test_a_scale_for_each_criterion():
+    frame = pd.DataFrame(
+        {"text_id": list("aabb"), "criterion": ["x", "y"] * 2, "score": [5, 9, 1, 2]}
+    )
+    mine = rb.judgments(frame, scale={"x": (1, 5), "y": (1, 10)})
+    assert mine["n_options"].tolist() == [5, 10] * 2
+    assert mine["item_id"].tolist() == ["a/x", "a/y", "b/x", "b/y"]
+    with pytest.raises(ValueError, match=r"scale of 'y' is missing; give \(lowest, highest\)"):
+        rb.judgments(frame, scale={"x": (1, 5)})
+    with pytest.raises(ValueError, match=r"row 1, column 'score': 9.0 is off the scale 1..5"):
+        rb.judgments(frame, scale=(1, 5))
+
+
+def test_text_ids_under_several_criteria_are_joined_by_the_criterion():
+    frame = pd.DataFrame(
+        {"item_id": list("aabbcc"), "criterion": ["x", "y"] * 3, "human": [1.0, 5, 2, 4, 3, 3]}
+    )
+    items = frame.assign(dataset="d", text_id=frame.item_id, cluster_id=frame.item_id)
+    items["item_id"] = items["text_id"] + "/" + items["criterion"]
+    table = frame.rename(columns={"item_id": "text_id", "human": "score"})
+    mine = rb.judgments(table.sample(frac=1, random_state=1), items, scale=(1, 5))
+    assert rb.agreement(mine, items).r.tolist() == [pytest.approx(1)]
+    alone = rb.judgments(frame.assign(score=frame.human), scale=(1, 5))  # text ids as item_id
+    assert alone.rated["item_id"].tolist() == ["a/x", "a/y", "b/x", "b/y", "c/x", "c/y"]
+    assert rb.agreement(alone, alone.rated).r.tolist() == [pytest.approx(1)]
+
+
+def test_sets_that_share_ids_are_joined_by_the_set():
+    items = pd.DataFrame(
+        {"dataset": ["d", "e"], "item_id": "a", "human": [1.0, 5.0], "cluster_id": "a"}
+    )
+    table = items[["dataset", "item_id"]].assign(score=[1, 5])
+    mine = rb.judgments(table.iloc[::-1], items, scale=(1, 5))
+    assert mine.rated.set_index("dataset").human.to_dict() == {"d": 1, "e": 5}
+    assert mine.set_index("dataset").score.to_dict() == {"d": 1, "e": 5}
+    with pytest.raises(
+        ValueError, match=r"1 stand twice under item_id .* name dataset and criterion"
+    ):
+        rb.judgments(table.drop(columns="dataset")[:1], items, scale=(1, 5))
+
+
+def test_rows_without_an_item_are_dropped_and_counted(log, capsys):
+    items = log.drop_duplicates("item_id").iloc[:30][["item_id", "cluster_id", "human"]]
+    mine = rb.judgments(log, items, scale=(0, 4))
+    said = "20 of 80 rows have no item and are dropped: t30; t31; t32 …"
+    assert said in capsys.readouterr().out
+    assert len(mine) == 60
+    assert mine.rated.item_id.tolist() == items.item_id.tolist()
+    with pytest.raises(ValueError, match=r"none of the 40 judged items \(the first: x00\)"):
+        rb.judgments(log.replace({"item_id": {"t": "x"}}, regex=True), items, scale=(0, 4))
+
+
+def test_a_score_counts_only_where_the_status_is_ok(log, capsys):
+    log["status"] = ["refused", None] * 40
+    log.loc[1, "score"] = np.nan
+    mine = rb.judgments(log, scale=(0, 4))
+    assert "40 scores are blanked" in capsys.readouterr().out
+    counts = mine["status"].value_counts()
+    assert counts[counts > 0].to_dict() == {"refused": 40, "ok": 39, "unparsed": 1}
+    assert mine["score"].notna().tolist() == (mine["status"] == "ok").tolist()
+
+
+def test_probabilities_give_an_expected_score():
+    frame = pd.DataFrame({"item_id": list("ab"), "ordering": ["1-2", "2-1"], "score": [1, 2]})
+    frame[["probability_1", "probability_2"]] = [[0.6, 0.2], [0.5, 0.5]]
+    mine = rb.judgments(frame, scale=(1, 2))
+    assert mine["expected_score"].tolist() == pytest.approx([1.25, 1.5])
+    assert mine["label_mass"].tolist() == pytest.approx([0.8, 1])
+    by_score = rb.judgments(frame.drop(columns="ordering"), scale=(1, 2))
+    assert by_score["expected_score"].tolist() == pytest.approx([1.25, 1.5])
+    with pytest.raises(ValueError, match=r"rows 0, 1, column 'probability_1'.*2 shares"):
+        rb.judgments(frame.drop(columns="ordering"), scale=(1, 3))
+
+
+def spoilt(log, **columns):
+    for name, (row, value) in columns.items():
+        log[name] = log[name].astype(object) if name in log else None
+        log.loc[row, name] = value
+    return log
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"score": (3, 4.5)}, "row 3, column 'score': 4.5 is off the scale 0..4; pass the right"),
+        ({"score": (3, -1)}, "row 3, column 'score': -1.0 is off the scale"),
+        ({"score": (3, np.inf)}, "row 3, column 'score': inf is off the scale"),
+        ({"score": (3, "good")}, "row 3, column 'score': 'good' is not a number"),
+        ({"item_id": (3, None)}, "row 3, column 'item_id': nan is missing"),
+        ({"cluster_id": (3, None)}, "row 3, column 'cluster_id': nan is missing"),
+        ({"human": (3, 1.5)}, "row 3, column 'human': 1.5 is not what an earlier row"),
+        ({"cluster_id": (3, "p9")}, "row 3, column 'cluster_id': 'p9' is not what an earlier row"),
+        ({"read": (3, 1)}, "rows 2, 3, column 'item_id': 't01' is judged twice"),
+        ({"read": (3, 1.5)}, "row 3, column 'read': 1.5 is no 1, 2"),
+        ({"status": (3, "fine")}, "row 3, column 'status': 'fine' is none of"),
+        ({"ordering": (3, "1-1-2")}, "row 3, column 'ordering': '1-1-2' is not the scores"),
+        ({"ordering": (3, "4-5")}, "row 3, column 'ordering': '4-5' is not the scores"),
+        ({"ordering": (3, "up")}, "row 3, column 'ordering': 'up' is not the scores"),
+    ],
+)
+def test_what_is_wrong_is_refused_by_row_and_column(log, columns, said):
+    with pytest.raises(ValueError, match=said):
+        rb.judgments(spoilt(log, **columns), scale=(0, 4))
+
+
+def test_a_condition_that_some_rows_do_not_name_is_one(log):
+    for condition in ({"temperature": 0.7}, {"judge": "a"}):
+        mine = rb.judgments(pd.concat([log.assign(**condition), log]), scale=(0, 4))
+        assert len(mine) == mine["request_id"].nunique() == 160
+
+
+def test_a_scale_may_have_many_levels(log):
+    mine = rb.judgments(log.assign(score=log.score.round() * 250), scale=(0, 1000))
+    assert mine["score"].max() == 1000
+    assert mine["n_options"].unique().tolist() == [1001]
+
+
+def test_equal_rows_are_named_even_among_many(log):
+    with pytest.raises(ValueError, match=r"rows 0, 1, 2 and 157 more, .* number repeated reads"):
+        rb.judgments(pd.concat([log, log], ignore_index=True), scale=(0, 4))
+
+
+def test_what_is_lacking_is_named(log):
+    for column in ("score", "item_id"):
+        with pytest.raises(ValueError, match=f"lack the column '{column}'.*they have: "):
+            rb.judgments(log.drop(columns=column), scale=(0, 4))
+    with pytest.raises(ValueError, match=r"need scale=\(lowest, highest\), or items with rubrics"):
+        rb.judgments(log)
+    with pytest.raises(ValueError, match="the table is empty"):
+        rb.judgments(log[:0], scale=(0, 4))
+    with pytest.raises(ValueError, match="two columns 'template'"):
+        rb.judgments(log.assign(form="a", template="b"), scale=(0, 4))
+
+
+def test_a_log_can_be_a_file(log, tmp_path):
+    log = log.assign(judge="mine", note="é")
+    log.to_csv(tmp_path / "log.csv", index=False, encoding="utf-8-sig")
+    log.to_csv(tmp_path / "log.tsv", index=False, sep="\t")
+    log.to_json(tmp_path / "log.jsonl", orient="records", lines=True)
+    log.to_parquet(tmp_path / "log.parquet")
+    wanted = rb.judgments(log, scale=(0, 4))
+    for file in sorted(tmp_path.iterdir()):
+        mine = rb.judgments(file, scale=(0, 4))
+        assert mine["score"].tolist() == wanted["score"].tolist(), file
+        assert mine["request_id"].tolist() == wanted["request_id"].tolist(), file
+        assert mine.rated["human"].tolist() == wanted.rated["human"].tolist(), file
+        assert set(mine["note"]) == {"é"}, file
+
+
+def test_rows_of_a_file_count_from_1_and_blanks_are_missing(log, tmp_path):
+    file = tmp_path / "log.csv"
+    log["score"] = log["score"].astype(object)
+    log.loc[[2, 3], "score"] = ["", 7]
+    log.to_csv(file, index=False)
+    with pytest.raises(ValueError, match=r"row 4, column 'score': 7\.0 is off the scale"):
+        rb.judgments(file, scale=(0, 4))
+    assert rb.judgments(file, scale=(0, 9))["status"].tolist()[:4] == ["ok", "ok", "unparsed", "ok"]
+
+
+def test_a_spreadsheet_needs_its_reader(log, tmp_path):
+    file = tmp_path / "log.xlsx"
+    if find_spec("openpyxl"):
+        log.to_excel(file, index=False)
+        assert len(rb.judgments(file, scale=(0, 4))) == 80
+    else:
+        file.write_bytes(b"PK")
+        with pytest.raises(ValueError, match=r"cannot read \.xlsx .* install openpyxl, or save"):
+            rb.judgments(file, scale=(0, 4))
+    with pytest.raises(ValueError, match=r"log\.docx: a table of judgments is a \.csv"):
+        rb.judgments(tmp_path / "log.docx", scale=(0, 4))
+
+
+def test_filtering_and_joining_keep_what_was_rated(log):
+    first = rb.judgments(log.assign(judge="a"), scale=(0, 4))
+    other = rb.judgments(log[20:].assign(judge="b"), scale=(0, 4))
+    both = pd.concat([first[first.replicate == 1], other], ignore_index=True)
+    assert len(both.rated) == 40
+    assert rb.agreement(both, both.rated).set_index("judge").n_items.to_dict() == {"a": 40, "b": 30}
