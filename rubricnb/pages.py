@@ -46,6 +46,7 @@ def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
         f"{name} (designed quality)" if str(name).startswith("minibench") else str(name)
         for name in judgments["dataset"].unique()
     ]
+    check_answered(judgments)
     graded = "method" in judgments
     what = "method" if graded else "readout"
     alone = (
@@ -56,6 +57,26 @@ def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
         f"{_listed(judgments['judge'])}, {' and '.join(datasets)}, {len(judgments):,} "
         f"{'scores' if graded else 'judgments'}, {what} {_listed(judgments[what])}"
     ) + (_ONE_CLUSTER if alone else "")
+
+
+def check_answered(*judgments: pd.DataFrame) -> None:
+    """Refuse judgments without a single score, before a page says anything about their judge.
+
+    Raises
+    ------
+    ValueError
+        Says whose they are, and what became of them.
+    """
+    read = [column for frame in judgments for column in (frame.get("score"), frame.get("expected_score"))]
+    if any(column is not None and column.notna().any() for column in read):
+        return
+    n = sum(map(len, judgments))
+    status = pd.concat([frame["status"].astype(str) for frame in judgments]).value_counts()
+    raise ValueError(
+        f"{_listed(judgments[0]['judge'])} gave no score in any of {n:,} judgments "
+        f"({', '.join(f'{k:,} {name}' for name, k in status.items())}): the line of the run says "
+        "why; nothing can be said about this judge"
+    )
 
 
 def estimate(

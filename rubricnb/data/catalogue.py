@@ -289,8 +289,8 @@ asap-7, asap-8, asap-2.0, summhf, dress, biggen, flask, csv
         raise ValueError(
             f"unknown dataset {name!r}{nearest(name, _DATASETS)} There are: {', '.join(_DATASETS)}"
         )
-    if n_items is not None and n_items < 1:
-        raise ValueError(f"n_items is {n_items}; give at least 1, or None for all")
+    if n_items is not None and not (isinstance(n_items, int) and n_items >= 1):
+        raise ValueError(f"n_items {n_items!r}: give a whole number from 1 on, or None for all")
     return _drawn(_load(name, path, rubric).reset_index(drop=True), n_items, seed)
 
 

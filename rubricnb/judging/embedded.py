@@ -92,7 +92,6 @@ class EmbeddedJudge(OpenAIJudge):
             timeout=600,
             retries=1,
         )
-        self.key_variable = None  # what the environment has for OpenAI is not for this server
         # Recorded answers are found by the slug: what changes answers needs one of its own.
         name = weights.stem if path or requantise else _base_name(weights)
         exact = "" if flash_attention else "-exact"

@@ -19,7 +19,8 @@ from typer.testing import CliRunner
 import rubricnb as rb
 from rubricnb.cli import app
 from rubricnb.judging.contract import Message, Request
-from rubricnb.judging.openai import JudgeError, _retry_after
+from rubricnb.judging.connection import retry_after
+from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.results import record
 from rubricnb.judging.run import RunInterrupted, ask
 
@@ -46,9 +47,9 @@ FAULTS = {
     "a list": fault(200, []),
     "an error under 200": fault(200, {"error": {"message": "provider is down"}}),
     "no choice": fault(200, GOOD | {"choices": []}),
-    "two choices": fault(200, GOOD | {"choices": GOOD["choices"] * 2}),
+    "choices that are none": fault(200, GOOD | {"choices": ["Fine. [RESULT] 2"]}),
     "no message": fault(200, GOOD | {"choices": [{"index": 0, "finish_reason": "stop"}]}),
-    "no text": fault(200, completion(["Fine."])),
+    "no text": fault(200, completion({"value": "Fine."})),
     "an empty answer": fault(200, completion("")),
     "another model": fault(200, GOOD | {"model": "some-other"}),
     "an answer that broke off": fault(200, completion("Fine. [RES", finish="error")),
@@ -263,13 +264,13 @@ def test_an_endpoint_that_asks_for_more_than_patience_is_not_asked_in_the_meanti
     [("300", 300), ("0.5", 0.5), ("soon", None), ("-1", None), ("nan", None), ("", None)],
 )
 def test_the_pause_that_an_endpoint_asks_for_is_read(value, seconds):
-    assert _retry_after({"retry-after": value}) == seconds
+    assert retry_after({"retry-after": value}) == seconds
 
 
 def test_a_pause_may_be_a_date_or_in_milliseconds():
     at = formatdate(time.time() + 100, usegmt=True)
-    assert 90 < _retry_after({"retry-after": at}) <= 100
-    assert _retry_after({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
+    assert 90 < retry_after({"retry-after": at}) <= 100
+    assert retry_after({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
@@ -399,7 +400,7 @@ def test_an_endpoint_that_falls_silent_stops_the_run(plan, tmp_path):
 @pytest.mark.parametrize(
     ("status", "error", "advice"),
     [
-        (401, {"message": "wrong key"}, "the key is taken from OPENAI_API_KEY"),
+        (401, {"message": "wrong key"}, "401 wrong key; key_variable= names the environment"),
         (402, {"message": "no credit"}, "no credit"),
         (404, {"message": "no such model"}, "no such model"),
         (429, {"message": "pay first", "code": "insufficient_quota"}, "pay first"),
