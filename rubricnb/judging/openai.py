@@ -330,7 +330,7 @@ class OpenAIJudge:
                 self._last_trouble = self._said(problem)
                 pause = pause_after(problem, tries)
                 if isinstance(problem, Refused) and problem.status == 429:
-                    self._requests.refused(sent_at, min(pause or 0, self._limits.patience))
+                    self._requests.refused(sent_at, pause or 0)
                 absent = isinstance(problem, Unreachable) and problem.nobody and not self._heard
                 if pause is None or tries >= self._limits.retries or absent:
                     raise
