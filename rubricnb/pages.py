@@ -67,7 +67,11 @@ def check_answered(*judgments: pd.DataFrame) -> None:
     ValueError
         Says whose they are, and what became of them.
     """
-    read = [column for frame in judgments for column in (frame.get("score"), frame.get("expected_score"))]
+    read = [
+        column
+        for frame in judgments
+        for column in (frame.get("score"), frame.get("expected_score"))
+    ]
     if any(column is not None and column.notna().any() for column in read):
         return
     n = sum(map(len, judgments))

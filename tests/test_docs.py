@@ -146,7 +146,7 @@ def test_what_the_study_page_does_with_batches_runs(clone, hosted, monkeypatch):
 
 RUN_ELSEWHERE = {  # beginning of a command on the study page → why it is not run from there
     "vllm serve": "needs a GPU",
-    "llama-server": "a program of llama.cpp's; the same engine is in tests/judging/test_embedded.py",
+    "llama-server": "llama.cpp's own program; its engine is in tests/judging/test_embedded.py",
     "vllm run-batch": "in tests/vllm/test_batch.py, with the engine",
     "python -m rubricnb execute": "takes minutes with a judge; in tests/test_cli.py with another",
     "python -m rubricnb book": "`make book` takes minutes; its parameter file is read below",

@@ -149,7 +149,7 @@ class Pace:
     """Spaces units out: so many a minute, and no more than the endpoint takes.
 
     A refusal for haste (429) makes the space between calls half as long again and holds all of
-    them back for as long as it asks, a minute at most; every answer takes five per cent off again.
+    them back for as long as it asks, 20 s at most; every answer takes five per cent off again.
     """
 
     def __init__(self, per_minute: float | None) -> None:
@@ -186,7 +186,7 @@ class Pace:
         if sent_at >= self._slowed_at:
             self._slowed_at = time.monotonic()
             self.learnt = min(max(1.5 * self.learnt, _FIRST_SPACE), _WIDEST_SPACE)
-        self.hold(min(pause, 60))  # limits are those of a minute
+        self.hold(min(pause, 20))  # a longer one may be meant for this call only
 
     def answered(self, headers: Mapping[str, str], longest: float) -> None:
         """Hurry a little; wait where ``x-ratelimit-*`` says that nothing is left."""

@@ -7,9 +7,9 @@ import json
 import math
 import os
 import re
-import zlib
 import threading
 import time
+import zlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
@@ -354,7 +354,8 @@ class OpenAIJudge:
             listed, _ = await self._connection.send("GET", "/models")
             return {str(m.get("owned_by", "")).lower() for m in listed["data"]}
 
-        asking = asyncio.run_coroutine_threadsafe(self._persist(owners), self._start())
+        loop = self._start()
+        asking = asyncio.run_coroutine_threadsafe(self._persist(owners), loop)
         try:
             owned_by = asking.result(self._limits.patience)
         except (Unreachable, TimeoutError) as problem:

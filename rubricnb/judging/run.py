@@ -153,7 +153,8 @@ def run(
             asking.fill()
             live = rows.frame() if rows else live
             if rows and len(live) and (live["status"] == "unparsed").all():
-                print(f"{judge.slug}: no score in any of {len(live):,} answers, such as {rows.example!r}")
+                none = f"no score in any of {len(live):,} answers, such as {rows.example!r}"
+                print(f"{judge.slug}: {none}", flush=True)
     return _join(requests, known, live) if collect else live
 
 
@@ -553,10 +554,11 @@ def _announce(
         price = asking.budget.price
         dollars = f"${calls.cost(price):.2f}" if price else "at a price not known here"
         # Servers of one's own seldom have a certificate, so this is said and not refused.
-        clear = ", unencrypted (http://)," if judge.identity.startswith("http://") else ""
+        clear = ", unencrypted (http://)" if judge.identity.startswith("http://") else ""
         print(
-            f"{asking.host} is sent{clear} the texts of {calls.number:,} requests for {judge.slug}: "
-            f"about {calls.prompt_tokens:,} tokens, {calls.completion_tokens:,} back, {dollars}",
+            f"{asking.host} is sent the texts of {calls.number:,} requests for "
+            f"{judge.slug}{clear}: about {calls.prompt_tokens:,} tokens, "
+            f"{calls.completion_tokens:,} back, {dollars}",
             flush=True,
         )
 

@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 import rubricnb as rb
 from rubricnb.cli import app
-from rubricnb.judging.contract import Message, Request
 from rubricnb.judging.connection import retry_after
+from rubricnb.judging.contract import Message, Request
 from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.results import record
 from rubricnb.judging.run import RunInterrupted, ask
@@ -108,7 +108,7 @@ def test_an_endpoint_that_does_nothing_right_and_then_recovers(name, plan, tmp_p
             judgments = asking(url, requests, tmp_path)
             assert (judgments["status"] == "error").all()
             assert len(received) == len(requests)  # where all fail, none is asked again
-            assert all(len(error) > 10 for error in errors(tmp_path))
+            assert all(len(error) > 5 for error in errors(tmp_path))
         answers.append(fault())
         assert (asking(url, requests, tmp_path)["status"] == "ok").all()
 
@@ -125,7 +125,7 @@ def test_an_answer_that_is_odd_is_kept_and_not_paid_again(name, plan, tmp_path):
 
 def test_all_faults_at_once_hit_only_their_own_requests(plan, tmp_path):
     """Every other prompt meets a fault, each another one, for as long as the endpoint is ill."""
-    # One that asks for an hour would hold back the others for a minute.
+    # One that asks for an hour would hold back the others for a while.
     faults = [fault for name, fault in FAULTS.items() if name != "429 for an hour"]
     ill, fates = [True], {}
     calls, lock = Counter(), threading.Lock()

@@ -35,7 +35,8 @@ for stops in (True, False):  # an error of this package, and one in the middle o
             rb.run(requests.tail(3), judge)
     except Exception:
         traceback.print_exc(file=sys.stdout)
-rb.run(requests.tail(20), rb.open_judge("openai:m@{url}", key_variable="OPENAI_API_KEY", retries=0), fresh=True)
+judge = rb.open_judge("openai:m@{url}", key_variable="OPENAI_API_KEY", retries=0)
+rb.run(requests.tail(20), judge, fresh=True)
 """
 KILLED = (
     NOTEBOOK.split("judgments =")[0]

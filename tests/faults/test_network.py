@@ -2,10 +2,7 @@
 
 import gzip
 import json
-
 import re
-import subprocess
-import sys
 import threading
 import time
 import tracemalloc
@@ -19,7 +16,6 @@ import rubricnb as rb
 from rubricnb.cli import app
 from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.run import RunInterrupted
-from rubricnb.judging.store import Store
 
 GOOD = completion("Fine. [RESULT] 2")
 REDIRECTS = (301, 302, 303, 307, 308)
@@ -135,26 +131,28 @@ def test_a_small_answer_that_swells_costs_little_memory(plan, tmp_path):
 
 def stream(*texts, done=True):
     """The same answer as events, as endpoints send it that know nothing else."""
-    events = [{"id": "x", "model": "m", "choices": [{"index": 0, "delta": {"content": t}}]}
-              for t in texts]  # fmt: skip
-    events += [{"id": "x", "model": "m", "choices": [{"index": 0, "delta": {},
-                                                      "finish_reason": "stop"}]}] * done  # fmt: skip
+    choices = [{"index": 0, "delta": {"content": t}} for t in texts]
+    choices += [{"index": 0, "delta": {}, "finish_reason": "stop"}] * done
+    events = [{"id": "x", "model": "m", "choices": [c]} for c in choices]
     events += [{"id": "x", "choices": [], "usage": GOOD["usage"]}] * done
     lines = [": a comment", *(f"data: {json.dumps(e)}" for e in events), *["data: [DONE]"] * done]
     return "\r\n\r\n".join(lines).encode()
 
 
+PARTS = [
+    {"type": "thinking", "thinking": [{"type": "text", "text": "Hm. [RESULT] 1"}]},
+    {"type": "text", "text": "Fine. "},
+    {"type": "text", "text": "[RESULT] 2"},
+]
+SECOND = GOOD["choices"][0] | {"index": 1, "message": {"content": "No."}}
 READABLE = {
     "JSON as text": (json.dumps(GOOD).encode(), "text/plain"),
     "JSON as nothing": (json.dumps(GOOD).encode(), "application/octet-stream"),
-    "parts": (completion([{"type": "thinking", "thinking": [{"type": "text", "text": "Hm. [RESULT] 1"}]},
-                          {"type": "text", "text": "Fine. "}, {"type": "text", "text": "[RESULT] 2"}]),
-              "application/json"),
-    "two choices": (GOOD | {"choices": [GOOD["choices"][0] | {"index": 1, "message": {"content": "No."}},
-                                        GOOD["choices"][0]]}, "application/json"),
+    "parts": (completion(PARTS), "application/json"),
+    "two choices": (GOOD | {"choices": [SECOND, *GOOD["choices"]]}, "application/json"),
     "a stream": (stream("Fine. ", "[RES", "ULT] 2"), "text/event-stream"),
     "a stream under another name": (stream("Fine. [RESULT] ", "2"), "application/json"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", READABLE)
@@ -213,13 +211,17 @@ def test_an_address_that_lacks_something_is_named_at_once_with_the_fix(address, 
 def test_a_missing_v1_is_named(plan, tmp_path):
     with endpoint(lambda p, h: (404, {"detail": "Not Found"}, {})) as (url, _):
         bare = url.removesuffix("/v1")
-        with pytest.raises(JudgeError, match=re.escape(f"404 Not Found; most addresses end in /v1: {url}")):
+        with pytest.raises(
+            JudgeError, match=re.escape(f"404 Not Found; most addresses end in /v1: {url}")
+        ):
             asking(bare, plan.head(1), tmp_path)
 
 
 def test_a_server_that_is_down_is_named_at_once_with_how_to_start_one(plan, tmp_path):
     began = time.monotonic()
-    with pytest.raises(JudgeError, match=r"nobody answers.*llama-server -m .*vllm serve m --port 9") as caught:
+    with pytest.raises(
+        JudgeError, match=r"nobody answers.*llama-server -m .*vllm serve m --port 9"
+    ) as caught:
         asking("http://127.0.0.1:9/v1", plan.head(1), tmp_path, retries=6)
     assert time.monotonic() - began < 5
     assert "127.0.0.1:9/v1" in str(caught.value)
@@ -227,7 +229,9 @@ def test_a_server_that_is_down_is_named_at_once_with_how_to_start_one(plan, tmp_
 
 def test_a_server_that_speaks_no_tls_is_no_server_that_is_down(plan, tmp_path):
     with endpoint(lambda p, h: (200, GOOD, {})) as (url, received):
-        with pytest.raises(JudgeError, match=r"no encrypted connection to https://.*http://") as caught:
+        with pytest.raises(
+            JudgeError, match=r"no encrypted connection to https://.*http://"
+        ) as caught:
             asking(url.replace("http:", "https:"), plan.head(1), tmp_path)
         assert "start" not in str(caught.value)
     assert received == []
@@ -237,11 +241,13 @@ def test_a_parameter_of_the_address_is_sent_with_everything_and_says_who_answers
     with endpoint(lambda p, h: (200, GOOD, {})) as (url, received):
         version = {"api-version": "2024-10-21"}
         assert (asking(url, plan.head(2), tmp_path, extra_query=version)["status"] == "ok").all()
-        assert [path for path in received.paths] == [
+        assert list(received.paths) == [
             f"/v1{path}?api-version=2024-10-21"
             for path in ("/models", "/chat/completions", "/chat/completions")
         ]
-    judges = [rb.open_judge("openai:m", extra_query=q) for q in (None, version, {"api-version": "1"})]
+    judges = [
+        rb.open_judge("openai:m", extra_query=q) for q in (None, version, {"api-version": "1"})
+    ]
     assert len({j.identity for j in judges}) == 3
     assert judges[0].identity == "https://api.openai.com/v1 m"
     with pytest.raises(ValueError, match="extra_query"):
@@ -313,8 +319,9 @@ def test_a_judge_that_never_answers_gets_no_page(answer, plan, tmp_path, monkeyp
     monkeypatch.setenv("RUBRICNB_STORE", str(tmp_path / "s.sqlite"))
     page = tmp_path / "audit.html"
     with endpoint(lambda p, h: answer) as (url, _):
-        done = CliRunner().invoke(app, ["audit", "--judge", f"openai:m@{url}", "--n-items", "15",
-                                        "--readout", "feedback", "--output", str(page)])  # fmt: skip
+        command = ["audit", "--judge", f"openai:m@{url}", "--n-items", "15"]
+        options = ["--readout", "feedback", "--output", str(page)]
+        done = CliRunner().invoke(app, [*command, *options])
         judgments = asking(url, plan.head(8), tmp_path)
     assert done.exit_code == 1
     assert not page.exists()
@@ -348,7 +355,8 @@ def test_what_leaves_this_machine_in_the_clear_is_said(plan, tmp_path, capsys, m
     with endpoint(lambda p, h: (200, GOOD, {})) as (url, _):
         monkeypatch.setattr("rubricnb.judging.address.is_here", lambda host: False)
         asking(url, plan.head(1), tmp_path, server="other")
-    assert "127.0.0.1 is sent, unencrypted (http://), the texts of 1 requests" in capsys.readouterr().out
+    said = "127.0.0.1 is sent the texts of 1 requests for m, unencrypted (http://): "
+    assert said in capsys.readouterr().out
 
 
 def test_the_line_of_an_endpoint_guesses_at_no_cache(plan, tmp_path, capsys):
