@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from html import escape
 from typing import Any
 
@@ -67,19 +68,14 @@ def check_answered(*judgments: pd.DataFrame) -> None:
     ValueError
         Says whose they are, and what became of them.
     """
-    read = [
-        column
-        for frame in judgments
-        for column in (frame.get("score"), frame.get("expected_score"))
-    ]
-    if any(column is not None and column.notna().any() for column in read):
+    if any(frame["score"].notna().any() for frame in judgments):
         return
     n = sum(map(len, judgments))
-    status = pd.concat([frame["status"].astype(str) for frame in judgments]).value_counts()
+    statuses = Counter(status for frame in judgments for status in frame.get("status", ()))
+    became = ", ".join(f"{k:,} {name}" for name, k in statuses.most_common()) or "no status"
     raise ValueError(
-        f"{_listed(judgments[0]['judge'])} gave no score in any of {n:,} judgments "
-        f"({', '.join(f'{k:,} {name}' for name, k in status.items())}): the line of the run says "
-        "why; nothing can be said about this judge"
+        f"{_listed(judgments[0]['judge'])} gave no score in any of {n:,} judgments ({became}): the "
+        "line of the run says why; nothing can be said about this judge"
     )
 
 
