@@ -424,5 +424,5 @@ def test_a_name_without_a_latin_letter_has_a_slug():
 
 
 def test_a_number_that_is_a_word_is_named():
-    with pytest.raises(ValueError, match="n_items 'four'"):
+    with pytest.raises(ValueError, match="n_items is 'four'"):
         rb.load("minibench", n_items="four")
