@@ -30,7 +30,7 @@ from rubricnb.judging.prices import Budget
 from rubricnb.judging.registry import open_judge
 from rubricnb.judging.run import run
 from rubricnb.judging.store import Store
-from rubricnb.pages import condition_names, truth_of
+from rubricnb.pages import check_answered, condition_names, truth_of
 from rubricnb.permutation import balanced, code, decode, descending, fixed, placebo
 from rubricnb.plots import STYLE
 from rubricnb.statistics import criterion_order, position_bias, score_tendency, stability
@@ -115,6 +115,7 @@ def audit(
     finally:
         if isinstance(judge, str):
             opened.close()
+    check_answered(*answers)
     table = findings(*answers)
     if path is not None:
         Path(path).write_text(page(opened, items, table, answers), encoding="utf-8")

@@ -63,7 +63,8 @@ def _openai() -> tuple[bool, str]:
         return True, f"{' and '.join(keys)} set"
     return False, (
         "no key set; export OPENAI_API_KEY=… for hosted models (a server of your own needs none: "
-        "openai:MODEL@http://localhost:8000/v1)"
+        "openai:MODEL@http://localhost:8000/v1, after 'vllm serve MODEL --port 8000' or "
+        "'llama-server -m WEIGHTS.gguf --port 8000')"
     )
 
 

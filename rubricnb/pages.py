@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from copy import copy
 from html import escape
 from typing import Any
@@ -49,6 +50,7 @@ def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
         f"{name} (designed quality)" if name.startswith("minibench") else name
         for name in map(_as_markdown, judgments["dataset"].unique())
     ]
+    check_answered(judgments)
     graded = "method" in judgments
     what = "method" if graded else "readout"
     alone = (
@@ -59,6 +61,25 @@ def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
         f"{_listed(judgments['judge'])}, {' and '.join(datasets)}, {len(judgments):,} "
         f"{'scores' if graded else 'judgments'}, {what} {_listed(judgments[what])}"
     ) + (_ONE_CLUSTER if alone else "")
+
+
+def check_answered(*judgments: pd.DataFrame) -> None:
+    """Refuse judgments without a single score, before a page says anything about their judge.
+
+    Raises
+    ------
+    ValueError
+        Says whose they are, and what became of them.
+    """
+    if any(frame["score"].notna().any() for frame in judgments):
+        return
+    n = sum(map(len, judgments))
+    statuses = Counter(status for frame in judgments for status in frame.get("status", ()))
+    became = ", ".join(f"{k:,} {name}" for name, k in statuses.most_common()) or "no status"
+    raise ValueError(
+        f"{_listed(judgments[0]['judge'])} gave no score in any of {n:,} judgments ({became}): the "
+        "line of the run says why; nothing can be said about this judge"
+    )
 
 
 def estimate(

@@ -168,6 +168,7 @@ def test_what_the_study_page_does_with_batches_runs(clone, hosted, monkeypatch):
 
 RUN_ELSEWHERE = {  # beginning of a command on the study page → why it is not run from there
     "vllm serve": "needs a GPU",
+    "llama-server": "llama.cpp's own program; its engine is in tests/judging/test_embedded.py",
     "vllm run-batch": "in tests/vllm/test_batch.py, with the engine",
     "python -m rubricnb execute": "takes minutes with a judge; in tests/test_cli.py with another",
     "python -m rubricnb book": "`make book` takes minutes; its parameter file is read below",
@@ -187,7 +188,7 @@ def test_every_command_on_the_study_page_is_run_or_has_a_reason_not_to_be():
 def test_what_the_troubleshooting_list_quotes_is_said_by_the_package():
     said = "\n".join(p.read_text("utf-8") for p in (ROOT / "rubricnb").rglob("*.py"))
     said = re.sub(r'"\s*\n\s*f?"', "", said)
-    said = re.sub(r"\{[^{}]*\}", "", said) + "Error code:"  # that is the client's
+    said = re.sub(r"\{[^{}]*\}", "", said)
     text = section_text(ROOT / "book/running-a-study.md", "Troubleshooting")
     quoted = [
         piece.strip()

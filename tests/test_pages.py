@@ -41,6 +41,7 @@ def test_line_lists_every_judge_and_source():
             "dataset": ["hanna", "hanna"],
             "readout": ["score", "score"],
             "cluster_id": ["1", "2"],
+            "score": [None, 2],
         }
     )
     line = pages.numbers_of(judgments)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral
 from pathlib import Path
 
 import numpy as np
@@ -289,8 +290,8 @@ asap-7, asap-8, asap-2.0, summhf, dress, biggen, flask, csv
         raise ValueError(
             f"unknown dataset {name!r}{nearest(name, _DATASETS)} There are: {', '.join(_DATASETS)}"
         )
-    if n_items is not None and n_items < 1:
-        raise ValueError(f"n_items is {n_items}; give at least 1, or None for all")
+    if n_items is not None and not (isinstance(n_items, Integral) and n_items >= 1):
+        raise ValueError(f"n_items is {n_items!r}; give a whole number from 1 on, or None for all")
     return _drawn(_load(name, path, rubric).reset_index(drop=True), n_items, seed)
 
 

@@ -42,7 +42,7 @@ def estimate(
         A judge or its spec; it is not opened.
     price
         US dollars per million tokens: input, cached input, output. Default: the provider's list
-        price as far as ``rubricnb/judging/prices.csv`` has it (see its ``as_of``).
+        price as far as the package ``genai-prices`` has it.
 
     Returns
     -------

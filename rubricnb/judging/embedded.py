@@ -101,7 +101,6 @@ class EmbeddedJudge(OpenAIJudge):
             timeout=600,
             retries=1,
         )
-        self.key_variable = None  # what the environment has for OpenAI is not for this server
         # Recorded answers are found by the slug: what changes answers needs one of its own.
         own = requantise or (path and not named)
         name = weights.stem if own else named or _base_name(weights)

@@ -6,27 +6,28 @@ import asyncio
 import json
 import math
 import os
-import random
 import re
 import threading
 import time
-from collections.abc import (
-    Awaitable,
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-)
+import zlib
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
-from email.utils import mktime_tz, parsedate_tz
-from ipaddress import ip_address
 from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
+from rubricnb.judging.address import KEYS, OPENAI, checked, checked_query, headers_for, hidden
+from rubricnb.judging.connection import (
+    Connection,
+    Pace,
+    Refused,
+    Unreachable,
+    Unreadable,
+    pause_after,
+    text_of,
+)
 from rubricnb.judging.contract import Finish, Readout, Reply, Request
 from rubricnb.judging.label_probabilities import Step, label_probabilities, probabilities_at
 from rubricnb.judging.prices import CHARACTERS_PER_TOKEN
@@ -35,13 +36,11 @@ from rubricnb.judging.thinking import most_tokens
 
 Server = Literal["openai", "openrouter", "vllm", "llama.cpp", "other"]
 
-_OPENAI = "https://api.openai.com/v1"
-_HOSTED: dict[str, Server] = {"api.openai.com": "openai", "openrouter.ai": "openrouter"}
-_KEYS = {"api.openai.com": "OPENAI_API_KEY", "openrouter.ai": "OPENROUTER_API_KEY"}
+_HOSTED: dict[str, Server] = {OPENAI: "openai", "openrouter.ai": "openrouter"}
 _CONTINUES = ("vllm", "llama.cpp")  # servers that go on from a given beginning of the answer
 _LABEL_TOKENS = 4
 _TOP = 20  # alternatives per token: as many as OpenAI and vLLM give
-_SECRET = 8  # characters; what is shorter is a word that stands for no key, such as EMPTY
+_KEPT = 100_000  # characters of an answer that cannot be read
 
 _T = TypeVar("_T")
 Post = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
@@ -72,7 +71,8 @@ class OpenAIJudge:
     model
         The model's name at the endpoint.
     base_url
-        The endpoint, ending in ``/v1``; default: OpenAI's.
+        The endpoint, ``https://HOST/v1`` or ``http://HOST:PORT/v1``; default: OpenAI's. Calls go
+        there and nowhere else: a redirect stops the run.
     server
         What answers there: ``openai``, ``openrouter``, ``vllm``, ``llama.cpp`` or ``other``.
         Default: the endpoint is asked. ``vllm`` and ``llama.cpp`` can continue a given beginning of
@@ -81,7 +81,8 @@ class OpenAIJudge:
     concurrency
         Requests in flight at once.
     requests_per_minute, tokens_per_minute
-        Limits to keep, retries included; tokens sent and received.
+        Limits to keep, retries included; tokens sent and received. Without them, too, calls are
+        spaced out where the endpoint says that they come too fast (429, ``x-ratelimit-*``).
     timeout
         Seconds within which a call must be answered to the last byte; then it is given up and sent
         again.
@@ -90,8 +91,8 @@ class OpenAIJudge:
     patience
         Seconds without any good answer after which the run stops, whatever is still under way.
     key_variable
-        Name of the environment variable that holds the key. Default: ``OPENAI_API_KEY`` for OpenAI
-        and for this machine, ``OPENROUTER_API_KEY`` for OpenRouter; any other host is sent a key
+        Name of the environment variable that holds the key. Default: ``OPENAI_API_KEY`` for OpenAI,
+        ``OPENROUTER_API_KEY`` for OpenRouter; any other host, this machine included, is sent a key
         only if this names one. The key itself is in no parameter and is written nowhere.
     check_model
         Whether an answer by another model than the one asked for is an error. False for a
@@ -99,6 +100,14 @@ class OpenAIJudge:
     extra
         More parameters for the body of every call, such as OpenRouter's ``{"provider": …}``; part
         of the judge's identity.
+    extra_query
+        Parameters for the address of every call, such as Azure's ``{"api-version": …}``; part of
+        the judge's identity. No secrets: an endpoint that wants its key there cannot be asked.
+
+    Raises
+    ------
+    ValueError
+        The address is none, or holds a key, a password or parameters.
 
     Attributes
     ----------
@@ -132,28 +141,30 @@ class OpenAIJudge:
         key_variable: str | None = None,
         check_model: bool = True,
         extra: dict[str, Any] | None = None,
+        extra_query: Mapping[str, str] | None = None,
     ) -> None:
         self.model = model
-        self.base_url = (base_url or _OPENAI).rstrip("/")
-        self.host = _host(self.base_url)
+        self.base_url, self.host = checked(base_url or f"https://{OPENAI}/v1")
         self.slug = slug(model)
-        self.extra = extra or {}
-        more = f" {json.dumps(self.extra, sort_keys=True)}" if extra else ""
+        self.extra, self.extra_query = extra or {}, checked_query(extra_query)
+        given = (self.extra, {"extra_query": self.extra_query} if self.extra_query else {})
+        more = "".join(f" {json.dumps(g, sort_keys=True)}" for g in given if g)
         self.identity = f"{self.base_url} {model}{more}"
         self.concurrency = concurrency
         self.check_model = check_model
-        self.key_variable = key_variable or _KEYS.get(self.host or "api.openai.com")
+        self.key_variable = key_variable or KEYS.get(self.host)
         self._limits = _Limits(timeout, retries, patience)
-        self._requests = _Pace(requests_per_minute)
-        self._tokens = _Pace(tokens_per_minute)
+        self._requests = Pace(requests_per_minute)
+        self._tokens = Pace(tokens_per_minute)
         self._typical = 200.0  # tokens of an answer, as far as is known
         self._server = server or _HOSTED.get(self.host)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._client: Any = None
+        self._connection: Connection | None = None
         self.answered_before = False
         self._heard = False  # whether there was ever a good answer
         self._quiet_since = self._looked = 0.0  # the last good answer, the last look for one
         self._last_trouble = ""
+        self._counted_choices = False
 
     @property
     def server(self) -> Server:
@@ -243,12 +254,13 @@ class OpenAIJudge:
         except _Captured:
             return None
         except Exception as problem:  # whatever an endpoint sends
-            return call.failed(f"{type(problem).__name__}: {self._said(problem)}")
+            return call.failed(problem)
 
     def close(self) -> None:
         """Close the connections."""
         if self._loop is not None:
-            asyncio.run_coroutine_threadsafe(self._client.close(), self._loop).result()
+            assert self._connection is not None
+            asyncio.run_coroutine_threadsafe(self._connection.close(), self._loop).result()
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._loop = None
 
@@ -289,32 +301,26 @@ class OpenAIJudge:
 
     def _start(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
-            from openai import AsyncOpenAI, DefaultAsyncHttpxClient, Timeout
-
             key = self._key()
-            if not key and self.key_variable and self.host:
+            if not key and self.key_variable:
                 raise ValueError(
                     f"no key for {self.base_url}: set the environment variable {self.key_variable}"
                 )
             loop = asyncio.new_event_loop()
-            self._client = AsyncOpenAI(
-                base_url=self.base_url,
-                api_key=key or "none",  # the client insists on one
-                timeout=Timeout(None, connect=min(self._limits.timeout, 30)),
-                max_retries=0,  # deadlines and pauses are kept by `_persist`
-                # A proxy for the internet does not know this machine.
-                http_client=DefaultAsyncHttpxClient(trust_env=bool(self.host)),
+            self._connection = Connection(
+                self.base_url,
+                headers_for(self.host, key),
+                self.extra_query,
+                connect=min(self._limits.timeout, 30),
+                proxies=bool(self.host),  # one for the internet does not know this machine
             )
-            if self.key_variable != _KEYS["api.openai.com"]:  # OPENAI_* is not meant for them
-                self._client.organization = self._client.project = None
-                self._client._custom_headers = {}
             name = f"judge {self.slug}"
             threading.Thread(target=loop.run_forever, daemon=True, name=name).start()
             self._loop = loop
         return self._loop
 
     def _key(self) -> str | None:
-        """The key, kept nowhere but in the client."""
+        """The key, kept nowhere but in the connection."""
         return os.environ.get(self.key_variable) if self.key_variable else None
 
     async def _persist(self, call: Callable[[], Awaitable[_T]], size: float = 0) -> _T:
@@ -322,12 +328,16 @@ class OpenAIJudge:
         for tries in count():
             await self._requests.take(1)
             await self._tokens.take(size + self._typical)
+            sent_at = time.monotonic()
             try:
                 return await self._in_time(call())
             except Exception as problem:
                 self._last_trouble = self._said(problem)
-                pause = _pause(problem, tries)
-                if pause is None or tries >= self._limits.retries:
+                pause = pause_after(problem, tries)
+                if isinstance(problem, Refused) and problem.status == 429:
+                    self._requests.refused(sent_at, pause or 0)
+                absent = isinstance(problem, Unreachable) and problem.nobody and not self._heard
+                if pause is None or tries >= self._limits.retries or absent:
                     raise
             await asyncio.sleep(min(pause, self._limits.patience))
         raise AssertionError("a count that ends")
@@ -344,25 +354,29 @@ class OpenAIJudge:
             raise TimeoutError(f"no whole answer within {seconds:g} s") from None
 
     def _ask_server(self) -> Server:
-        from openai import APIConnectionError, APIError, APIStatusError
-
         async def owners() -> set[str]:
-            models = await self._client.models.list()
-            return {str(getattr(m, "owned_by", "")).lower() for m in models.data}
+            assert self._connection is not None
+            listed, _ = await self._connection.send("GET", "/models")
+            return {str(m.get("owned_by", "")).lower() for m in listed["data"]}
 
-        asking = asyncio.run_coroutine_threadsafe(self._persist(owners), self._start())
+        loop = self._start()
+        asking = asyncio.run_coroutine_threadsafe(self._persist(owners), loop)
         try:
             owned_by = asking.result(self._limits.patience)
-        except (APIConnectionError, TimeoutError) as problem:
+        except (Unreachable, TimeoutError) as problem:
             asking.cancel()
             raise JudgeError(self._advice(problem)) from None
-        except (APIError, ValueError, TypeError, AttributeError) as problem:
-            if isinstance(problem, APIStatusError) and problem.status_code not in _NO_LIST:
+        except Refused as problem:
+            if 300 <= problem.status < 400:
+                raise JudgeError(self._advice(problem)) from None
+            if problem.status not in _NO_LIST:
                 raise JudgeError(
                     f"{self.base_url} does not say what it is: {self._said(problem)}; try again "
                     "when it does, or name what answers there by server="
                 ) from None
             return "other"  # no list of models: the smallest common ground
+        except (ValueError, TypeError, AttributeError, KeyError):
+            return "other"
         if "llamacpp" in owned_by:
             return "llama.cpp"
         return "vllm" if "vllm" in owned_by else "other"
@@ -379,21 +393,17 @@ class OpenAIJudge:
         except Exception as problem:  # whatever an endpoint sends, the run goes on
             if self._stops(problem):
                 raise JudgeError(self._advice(problem)) from None
-            reply = call.failed(f"{type(problem).__name__}: {self._said(problem)}")
+            reply = call.failed(problem)
         return replace(reply, seconds=time.monotonic() - asked)
 
     async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        async def send() -> Any:
-            response = await self._client.post(path, cast_to=object, body=body)
-            error = _part(response, "error")
-            if _passes(error.get("code")) and not response.get("choices"):
-                raise _Passing(self._shown(error))
-            return response
+        async def send() -> tuple[dict[str, Any], Mapping[str, str]]:
+            assert self._connection is not None
+            return await self._connection.send("POST", path, body)
 
         size = len(json.dumps(body)) / CHARACTERS_PER_TOKEN if self._tokens.seconds else 0.0
-        response = await self._persist(send, size)
-        if not isinstance(response, dict):
-            raise ValueError(f"the endpoint sent no JSON object: {self._shown(response)}")
+        response, headers = await self._persist(send, size)
+        self._requests.answered(headers, self._limits.patience)
         unexpected = _written(_part(response, "usage")) - self._typical
         self._tokens.owe(unexpected)
         self._typical += unexpected / 10
@@ -401,44 +411,53 @@ class OpenAIJudge:
 
     def _stops(self, problem: Exception) -> bool:
         """Whether asking on is useless: every request would fail, or nobody has answered long."""
-        from openai import APIConnectionError, APIStatusError, APITimeoutError
-
         if time.monotonic() - self._quiet_since > self._limits.patience:
             return True
         works = self._heard or self.answered_before
-        if isinstance(problem, APIStatusError):
-            if problem.status_code in (401, 402) or (problem.code or "") in _HOPELESS:
-                return True
-            forbidden = problem.status_code == 403 and not works  # else perhaps one text's content
-            return forbidden or (problem.status_code == 404 and not self._heard)
+        if isinstance(problem, Refused):
+            forbidden = problem.status == 403 and not works  # else perhaps one text's content
+            missing = problem.status == 404 and not self._heard
+            return problem.hopeless or forbidden or missing
         if isinstance(problem, _Unusable):
             return not works
-        unreachable = isinstance(problem, APIConnectionError)
-        return unreachable and not isinstance(problem, APITimeoutError) and not self._heard
+        return isinstance(problem, Unreachable) and not self._heard
 
     def _advice(self, problem: Exception) -> str:
-        from openai import APIConnectionError, APIStatusError
-
         said = self._said(problem)
         if self._heard and time.monotonic() - self._quiet_since > self._limits.patience:
             return self._silence()
-        if isinstance(problem, APIConnectionError | TimeoutError):
+        if isinstance(problem, Unreachable) and problem.unencrypted:
             return (
-                f"nobody answers at {self.base_url}: start the server, or give another address "
+                f"no encrypted connection to {self.base_url} ({problem.unencrypted}): mend its "
+                "certificate (SSL_CERT_FILE names one of your own), or write http:// if it has none"
+            )
+        if isinstance(problem, Unreachable | TimeoutError):
+            port = urlsplit(self.base_url).port or 80
+            return (
+                f"nobody answers at {self.base_url}, {said}: start the server, such as "
+                f"'llama-server -m WEIGHTS.gguf --port {port}' or "
+                f"'vllm serve {self.model} --port {port}', or give another address "
                 f"(openai:{self.model}@BASE_URL)"
             )
-        if isinstance(problem, APIStatusError):
-            if problem.status_code == 401:
+        if isinstance(problem, Refused):
+            if problem.status == 401:
                 said += (
                     f"; the key is taken from {self.key_variable}"
                     if self.key_variable
                     else "; key_variable= names the environment variable that holds its key"
                 )
-            if (problem.param or "") == "temperature":
+            if problem.status == 404 and not re.search(r"/v\d", self.base_url):
+                said += f"; most addresses end in /v1: {self.base_url}/v1"
+            if problem.param == "temperature":
                 said += "; plan with temperature=1.0, the only one this model has"
-            if (problem.param or "") == "max_tokens":
+            if problem.param == "max_tokens":
                 said += '; open the judge with server="openai", if OpenAI\'s own stands behind it'
         return f"{self.identity} refused: {said}"
+
+    def _say_several(self, number: int) -> None:
+        if not self._counted_choices:
+            self._counted_choices = True
+            print(f"{self.slug}: {number} choices to an answer; the first is read", flush=True)
 
     def _silence(self) -> str:
         minutes = f"{(time.monotonic() - self._quiet_since) / 60:.0f} min"
@@ -455,19 +474,11 @@ class OpenAIJudge:
 
     def _hide(self, text: str) -> str:
         """Take out the key wherever an endpoint repeats it."""
-        known = (os.environ.get(name) for name in _KEYS.values())
-        for key in (self._key(), *known):
-            if key and len(key) >= _SECRET:
-                text = text.replace(key, "…")
-        return text
+        return hidden(text, self._key())
 
 
 class _Unusable(ValueError):
     """An answer that this endpoint will probably give to every request."""
-
-
-class _Passing(ValueError):
-    """A failure that may be gone when the call is sent again, though its status is 200."""
 
 
 class _Captured(Exception):
@@ -480,6 +491,7 @@ class _Call:
     def __init__(self, judge: OpenAIJudge, request: Request, post: Post) -> None:
         self.judge, self.request, self.post = judge, request, post
         self.prompt_tokens = self.cached_tokens = self.completion_tokens = 0
+        self.last: dict[str, Any] = {}  # what the endpoint sent
 
     async def reply(self) -> Reply:
         probabilities = None
@@ -494,8 +506,14 @@ class _Call:
                 text, finish, probabilities = await self._label_probabilities()
         return self._reply(text, finish, probabilities)
 
-    def failed(self, error: str) -> Reply:
-        return self._reply("", "error", None, error)
+    def failed(self, problem: Exception) -> Reply:
+        """Reply to what cannot be read or had; what came is kept, since it may be paid."""
+        raw = problem.raw if isinstance(problem, Unreadable) else ""
+        if self.last:
+            raw = json.dumps(self.last, ensure_ascii=False)
+        name = f"{type(problem).__name__}: " if not isinstance(problem, Refused) else ""
+        said = f"{name}{self.judge._said(problem)}"
+        return self._reply(self.judge._hide(raw)[:_KEPT], "error", None, said)
 
     def _reply(
         self,
@@ -652,8 +670,8 @@ class _Call:
         extra = self.judge.extra
         if "provider" in body and "provider" in extra:  # OpenRouter's: the one adds to the other
             extra = extra | {"provider": body["provider"] | extra["provider"]}
-        response = await self.post(path, body | extra)
-        return self._received(response, prefill)
+        self.last = await self.post(path, body | extra)
+        return self._received(self.last, prefill)
 
     def _received(self, response: dict[str, Any], prefill: str) -> tuple[str, Finish, list[Step]]:
         usage = _part(response, "usage")
@@ -661,11 +679,11 @@ class _Call:
         self.completion_tokens += _written(usage)
         self.cached_tokens += _count(_part(usage, "prompt_tokens_details"), "cached_tokens")
         choices = response.get("choices")
-        if not isinstance(choices, list) or len(choices) != 1:
-            number = len(choices) if isinstance(choices, list) else "no"
-            raise ValueError(
-                f"the endpoint sent {number} choices instead of one: {self.judge._shown(response)}"
-            )
+        if not isinstance(choices, list) or not choices:
+            raise ValueError(f"the endpoint sent no answer: {self.judge._shown(response)}")
+        if len(choices) > 1:
+            self.judge._say_several(len(choices))
+            choices = sorted(choices, key=lambda c: _count(c, "index"))
         self._check_model(response)
         message = _part(choices[0], "message")
         if isinstance(message.get("refusal"), str) and message["refusal"]:
@@ -674,9 +692,10 @@ class _Call:
         if problem or ended in _BROKEN_OFF:  # under status 200; a part of the answer may be there
             raise ValueError(f"the answer broke off: {self.judge._shown(problem or ended)}")
         finish = _FINISH.get(ended, "stop")
-        text = (message or choices[0]).get("content" if message else "text") or ""
-        if not isinstance(text, str):
-            raise ValueError(f"the endpoint sent no text but {self.judge._shown(text)}")
+        sent = (message or choices[0]).get("content" if message else "text")
+        text = text_of(sent)
+        if text is None:
+            raise ValueError(f"the endpoint sent no text but {self.judge._shown(sent)}")
         if not text and finish == "stop" and not self.judge.deterministic:
             raise ValueError("the endpoint sent an empty answer")  # asked again, it may not
         if prefill and text.startswith(prefill):
@@ -702,21 +721,17 @@ def slug(model: str) -> str:
 
     Examples
     --------
-    >>> slug("google/gemma-3-27b-it")
-    'gemma-3-27b-it'
+    >>> slug("google/gemma-3-27b-it"), slug("模型")
+    ('gemma-3-27b-it', 'model-fede1c7c')
     """
-    return re.sub(r"[^a-z0-9.]+", "-", model.rsplit("/", 1)[-1].lower()).strip("-.")
+    name = model.rsplit("/", 1)[-1].lower()
+    plain = re.sub(r"[^a-z0-9.]+", "-", name).strip("-.")
+    return plain or f"model-{zlib.crc32(name.encode()):08x}"
 
 
 _FINISH: dict[str | None, Finish] = {"length": "length", "content_filter": "refusal"}
 _BROKEN_OFF = ("error", "abort")  # what OpenRouter and vLLM call an end that is none
-_HOPELESS = (  # error codes
-    "insufficient_quota", "billing_hard_limit_reached", "billing_not_active",
-    "unsupported_value", "unsupported_parameter",
-)  # fmt: skip
-_PASSING = (408, 409, 429)  # statuses that may be gone when a call is sent again; and from 500 on
 _NO_LIST = (401, 403, 404, 405, 501)  # statuses of an endpoint that shows nobody its models
-_PAUSES = (0.5, 8.0)  # seconds before a call is sent again: the first pause, and the longest
 _STRICT = frozenset({  # without minLength and maxLength
     "type", "enum", "const", "required", "additionalProperties", "description", "title", "$ref",
     "pattern", "format", "multipleOf", "minimum", "maximum", "exclusiveMinimum",
@@ -790,7 +805,7 @@ def _steps(logprobs: Any) -> list[Step]:
     if logprobs.get("content") is not None:  # chat style; llama.cpp uses it for completions too
         return [Step(t["token"], _chances(t.get("top_logprobs", []))) for t in logprobs["content"]]
     return [
-        Step(token, {t: math.exp(p) for t, p in top.items()})
+        Step(token, _checked({t: math.exp(p) for t, p in top.items()}))
         for token, top in zip(
             logprobs.get("tokens") or [], logprobs.get("top_logprobs") or [], strict=False
         )
@@ -804,43 +819,15 @@ def _chances(alternatives: list[dict[str, Any]]) -> dict[str, float]:
         text, spelt = one["token"], one.get("bytes")
         if spelt is None or bytes(spelt) == text.encode():
             chances[text] = chances.get(text, 0.0) + math.exp(one["logprob"])
+    return _checked(chances)
+
+
+def _checked(chances: dict[str, float]) -> dict[str, float]:
+    if not sum(chances.values()) <= 1.01:  # nor is NaN
+        raise _Unusable(
+            f"its log-probabilities are none: of one token they add up to {sum(chances.values()):g}"
+        )
     return chances
-
-
-def _pause(problem: Exception, tries: int) -> float | None:
-    """Seconds until a failed call may be sent again; None: it would fail again."""
-    from openai import APIConnectionError, APIStatusError
-
-    first, longest = _PAUSES
-    growing = min(first * 2.0 ** min(tries, 10), longest) * random.uniform(0.75, 1)
-    if isinstance(problem, APIStatusError):
-        headers = problem.response.headers
-        passing = _passes(problem.status_code)
-        # OpenRouter's 402 says when where it is not credit that lacks, but an answer under way.
-        passing |= problem.status_code == 402 and _retry_after(headers) is not None
-        passing = {"true": True, "false": False}.get(headers.get("x-should-retry", ""), passing)
-        if not passing or problem.code in _HOPELESS:
-            return None
-        return _retry_after(headers) or growing
-    return growing if isinstance(problem, APIConnectionError | TimeoutError | _Passing) else None
-
-
-def _passes(status: Any) -> bool:
-    return isinstance(status, int) and (status in _PASSING or status >= 500)
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds for which an endpoint asks to be left alone: a number, or a date."""
-    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
-        value = headers.get(name, "")
-        try:
-            seconds = float(value) / unit
-        except ValueError:
-            parsed = parsedate_tz(value)
-            seconds = mktime_tz(parsed) - time.time() if parsed else 0.0
-        if seconds > 0:  # not for NaN
-            return seconds
-    return None
 
 
 def _part(holder: Any, name: str) -> dict[str, Any]:
@@ -859,23 +846,6 @@ def _written(usage: dict[str, Any]) -> int:
     return max(_count(usage, "completion_tokens"), beside)
 
 
-class _Pace:
-    """Spaces units out evenly, so that no minute has more of them than allowed."""
-
-    def __init__(self, per_minute: float | None) -> None:
-        self.seconds = 60 / per_minute if per_minute else 0.0
-        self.free_at = 0.0
-
-    async def take(self, units: float) -> None:
-        if self.seconds:
-            wait = max(0.0, self.free_at - time.monotonic())
-            self.owe(units)
-            await asyncio.sleep(wait)
-
-    def owe(self, units: float) -> None:
-        self.free_at = max(self.free_at, time.monotonic()) + units * self.seconds
-
-
 def _at_once(steps: Coroutine[Any, Any, Reply]) -> Reply:
     """Run what waits for nobody; where a notebook has a running loop, asyncio.run could not."""
     try:
@@ -884,20 +854,3 @@ def _at_once(steps: Coroutine[Any, Any, Reply]) -> Reply:
         reply: Reply = done.value
         return reply
     raise AssertionError("a call that waits")
-
-
-def _host(base_url: str) -> str:
-    """The host of an endpoint; empty for this machine."""
-    address = urlsplit(base_url)
-    if address.username or address.password or address.query:
-        raise ValueError(
-            "an endpoint's address holds no key or password: it would be written into results; "
-            "put it into an environment variable and name that by key_variable="
-        )
-    host = address.hostname or ""
-    if host == "localhost":
-        return ""
-    try:
-        return "" if ip_address(host).is_loopback else host
-    except ValueError:
-        return host

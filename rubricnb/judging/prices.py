@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import NamedTuple
-
-import pandas as pd
 
 from rubricnb.judging.contract import Judge, Reply, Request
 from rubricnb.judging.thinking import most_tokens, thinks
@@ -45,7 +40,9 @@ def price_of(
 ) -> tuple[Price | None, str]:
     """Return a judge's price, or None and why it is not known.
 
-    A judge on this machine costs nothing; OpenAI's models cost what ``prices.csv`` says.
+    An engine on this machine costs nothing. Endpoints cost what ``genai-prices`` says, which knows
+    the list prices of most providers and looks nothing up; one on this machine may be a gateway to
+    whatever model, so its price is given or not known.
 
     Parameters
     ----------
@@ -63,15 +60,15 @@ def price_of(
     """
     if given is not None:
         return Price(*given), ""
-    host, model = destination(judge)
-    if not host:
+    if not _endpoint(judge):
         return Price(0.0, 0.0, 0.0), ""
-    known = _listed() if host == "api.openai.com" else {}
-    price = known.get(re.sub(r"-\d{4}-\d\d-\d\d$", "", model))
-    where = "" if host == "api.openai.com" else f" at {host}"
+    host, model = destination(judge)
+    if host and (price := _listed(host, model)):
+        return price, ""
+    where = f"at {host}" if host else "at a server on this machine, which may pass texts on"
     way_out = "give `price`: (input, cached, output), $ per million tokens"
-    reason = f"not known for {model!r}{where}; {way_out}"
-    return (price, "") if price else (None, reason)
+    free = "" if host else "; (0, 0, 0) if it is free"
+    return None, f"not known for {model!r} {where}; {way_out}{free}"
 
 
 def typical_tokens(request: Request, host: str = "", model: str = "") -> tuple[float, float]:
@@ -185,7 +182,8 @@ class Budget:
         if self.price is not None:
             sent = reply.prompt_tokens, reply.cached_tokens
             paid = self.price.of(*sent, reply.completion_tokens)
-            if reply.finish != "error" and not (reply.prompt_tokens or reply.completion_tokens):
+            came = reply.finish != "error" or reply.text
+            if came and not (reply.prompt_tokens or reply.completion_tokens):
                 paid = self._dearest  # the endpoint does not say what it has counted
             self.spent += paid
             self._paid = max(self._paid, paid)
@@ -226,8 +224,25 @@ def destination(judge: Judge | str) -> tuple[str, str]:
     return getattr(judge, "host", ""), getattr(judge, "model", "")
 
 
-@cache
-def _listed() -> dict[str, Price]:
-    table = pd.read_csv(str(files("rubricnb.judging") / "prices.csv"))
-    columns = (table["model"], table["input"], table["cached"], table["output"])
-    return {m: Price(*map(float, p)) for m, *p in zip(*columns, strict=True)}
+def _endpoint(judge: Judge | str) -> bool:
+    """Say whether somebody else's prices may be due: the engines in a process have no host."""
+    if isinstance(judge, str):
+        from rubricnb.judging.registry import inner
+
+        return inner(judge).startswith("openai:")
+    return judge.identity.startswith(("http://", "https://"))
+
+
+def _listed(host: str, model: str) -> Price | None:
+    from genai_prices import Usage, calc_price
+
+    parts = (
+        Usage(input_tokens=1000),
+        Usage(input_tokens=1000, cache_read_tokens=1000),
+        Usage(output_tokens=1000),
+    )
+    try:
+        dollars = [calc_price(u, model, provider_api_url=f"https://{host}") for u in parts]
+    except LookupError:
+        return None
+    return Price(*(float(1000 * d.total_price) for d in dollars))

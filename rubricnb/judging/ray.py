@@ -270,6 +270,9 @@ def _connect(address: str | None) -> bool:
     """Connect to a cluster, or start one here; returns whether there is something to stop."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when Ray is imported
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    address = address or os.environ.get("RAY_ADDRESS")
+    if not address:  # as on macOS: else Ray trades loopback for an address that others can reach
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
         import ray
         import ray.data
@@ -278,7 +281,6 @@ def _connect(address: str | None) -> bool:
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     if ray.is_initialized():
         return False
-    address = address or os.environ.get("RAY_ADDRESS")
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
     if not address:
         options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}

@@ -57,8 +57,8 @@ def open_judge(spec: str, **options: Any) -> Judge:
     rest = spec.removeprefix(name).removeprefix(":")
     if name == "openai":
         model, _, base_url = rest.partition("@")
-        if not model:
-            raise ValueError(f"judge {spec!r} names no model: openai:MODEL[@BASE_URL]")
+        if not model or "://" in model:
+            raise ValueError("the judge has no model: openai:MODEL[@BASE_URL]")
         return engine(model, base_url or None, **options)
     return engine(rest, **options) if rest else engine(**options)
 
@@ -91,7 +91,8 @@ def _engine(spec: str) -> Any:
         near = get_close_matches(name, ENGINES, n=1, cutoff=0.4)
         hint = f"did you mean {near[0]!r}? " if near else ""
         forms = ", ".join(engine + form for engine, (_, form, _) in ENGINES.items())
-        raise ValueError(f"unknown judge {spec!r}: {hint}engines: {forms}")
+        shown = spec.partition("@")[0]  # an address may hold a secret
+        raise ValueError(f"unknown judge {shown!r}: {hint}engines: {forms}")
     module, _, cls = ENGINES[name][0].partition(":")
     return getattr(import_module(f"rubricnb.{module}"), cls)
 

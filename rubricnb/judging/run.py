@@ -13,9 +13,10 @@ import signal
 import threading
 import time
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain, islice
 from math import nan
@@ -44,6 +45,7 @@ _BLOCK = 256  # requests rendered and looked up at once
 _ROWS = 4096  # rows of the plan unpacked at once
 _POLL = 0.2  # seconds between looks at what another run is asking
 _SILENT_POLLS = 150  # looks in a row that find nothing new; then it is said who is waited for
+_REASON = 200  # characters of why a request failed
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 _UNREAD = Reply(0, "")  # stands for a stored reply that nobody wants to see
 
@@ -154,6 +156,9 @@ def run(
                 _announce(judge, asking, *_part(to_ask, judge, force_replicates))
             asking.fill()
             live = rows.frame() if rows else live
+            if rows and len(live) and (live["status"] == "unparsed").all():
+                none = f"no score in any of {len(live):,} answers, such as {rows.example!r}"
+                print(f"{judge.slug}: {none}", flush=True)
     return _join(requests, known, live) if collect else live
 
 
@@ -525,7 +530,7 @@ class _Tokens:
     sent: int = 0
     cached: int = 0
     cut: int = 0
-    failed: int = 0
+    failed: Counter[str] = field(default_factory=Counter)  # by reason
 
     @classmethod
     def of(cls, judge: Judge) -> _Tokens:
@@ -534,8 +539,8 @@ class _Tokens:
 
     def ask(self, request: Request) -> Request:
         """Count what this request adds to the least that must be computed."""
-        text = "".join(m.content for m in request.messages)
-        self.limit.add(self.tokenise(request) if self.tokenise else text)
+        if self.tokenise:
+            self.limit.add(self.tokenise(request))
         return request
 
     def add(self, reply: Reply, budget: Budget) -> str:
@@ -543,25 +548,26 @@ class _Tokens:
         self.sent += reply.prompt_tokens
         self.cached += reply.cached_tokens
         self.cut += reply.finish == "length"
-        self.failed += reply.finish == "error"
+        if reply.finish == "error":
+            self.failed[" ".join((reply.error or "").split())[:_REASON]] += 1
         parts = []
-        if self.sent:
+        if self.sent and self.tokenise:
             parts.append(f"{self.cached / self.sent:.0%} of {self.sent:,} tokens from the cache")
-            parts.append(f"{self.sent - self.cached:,} computed, {self._needed()} needed")
+            parts.append(f"{self.sent - self.cached:,} computed, {self.limit.distinct:,} needed")
+        elif self.sent:  # whose cache is not known here, nor what it could share
+            kept = f", {self.cached:,} of them from the cache" if self.cached else ""
+            parts.append(f"{self.sent:,} tokens sent{kept}")
         if self.sent and self.limit.in_parts:
             parts.append(f"{self.limit.in_parts:,} shared in parts of cache blocks")
         if budget.spent:
             parts.append(f"${budget.spent:.2f}")
         if self.cut:
             parts.append(f"{self.cut:,} cut at their token limit")
-        if self.failed:
-            parts.append(f"{self.failed:,} failed")
+        for reason, number in self.failed.most_common(1):
+            failed = self.failed.total()
+            some = f", {number:,} of them" if number < failed else ""
+            parts.append(f"{failed:,} failed{some}: {reason}")
         return ", ".join(parts)
-
-    def _needed(self) -> str:
-        if self.tokenise:
-            return f"{self.limit.distinct:,}"
-        return f"about {self.limit.distinct / self.limit.total * self.sent:,.0f}"
 
 
 def _budget(
@@ -592,9 +598,12 @@ def _announce(
     if calls.number:
         price = asking.budget.price
         dollars = f"${calls.cost(price):.2f}" if price else "at a price not known here"
+        # Servers of one's own seldom have a certificate, so this is said and not refused.
+        clear = ", unencrypted (http://)" if judge.identity.startswith("http://") else ""
         print(
-            f"{asking.host} is sent the texts of {calls.number:,} requests for {judge.slug}: "
-            f"about {calls.prompt_tokens:,} tokens, {calls.completion_tokens:,} back, {dollars}",
+            f"{asking.host} is sent the texts of {calls.number:,} requests for "
+            f"{judge.slug}{clear}: about {calls.prompt_tokens:,} tokens, "
+            f"{calls.completion_tokens:,} back, {dollars}",
             flush=True,
         )
 
@@ -742,9 +751,11 @@ class _Rows:
         self.keys: list[str] = []
         self.criteria: list[str] = []
         self.probabilities = array("f")  # empty, or `width` for every row
+        self.example = ""
 
     def add(self, request: Request, reply: Reply) -> None:
         """Read one reply into one judgment per slot."""
+        self.example = reply.text.strip()[-_REASON:]  # where a score would stand
         for slot, reading in enumerate(read(request, reply)):
             self._add(request, reply, reading, slot)
 

@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 
 import rubricnb as rb
 from rubricnb.cli import app
+from rubricnb.judging.connection import retry_after
 from rubricnb.judging.contract import Message, Request
-from rubricnb.judging.openai import JudgeError, _retry_after
+from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.results import record
 from rubricnb.judging.run import RunInterrupted, ask
 
@@ -46,9 +47,9 @@ FAULTS = {
     "a list": fault(200, []),
     "an error under 200": fault(200, {"error": {"message": "provider is down"}}),
     "no choice": fault(200, GOOD | {"choices": []}),
-    "two choices": fault(200, GOOD | {"choices": GOOD["choices"] * 2}),
+    "choices that are none": fault(200, GOOD | {"choices": ["Fine. [RESULT] 2"]}),
     "no message": fault(200, GOOD | {"choices": [{"index": 0, "finish_reason": "stop"}]}),
-    "no text": fault(200, completion(["Fine."])),
+    "no text": fault(200, completion({"value": "Fine."})),
     "an empty answer": fault(200, completion("")),
     "another model": fault(200, GOOD | {"model": "some-other"}),
     "an answer that broke off": fault(200, completion("Fine. [RES", finish="error")),
@@ -107,7 +108,7 @@ def test_an_endpoint_that_does_nothing_right_and_then_recovers(name, plan, tmp_p
             judgments = asking(url, requests, tmp_path)
             assert (judgments["status"] == "error").all()
             assert len(received) == len(requests)  # where all fail, none is asked again
-            assert all(len(error) > 10 for error in errors(tmp_path))
+            assert all(len(error) > 5 for error in errors(tmp_path))
         answers.append(fault())
         assert (asking(url, requests, tmp_path)["status"] == "ok").all()
 
@@ -124,7 +125,9 @@ def test_an_answer_that_is_odd_is_kept_and_not_paid_again(name, plan, tmp_path):
 
 def test_all_faults_at_once_hit_only_their_own_requests(plan, tmp_path):
     """Every other prompt meets a fault, each another one, for as long as the endpoint is ill."""
-    faults, ill, fates = list(FAULTS.values()), [True], {}
+    # One that asks for an hour would hold back the others for a while.
+    faults = [fault for name, fault in FAULTS.items() if name != "429 for an hour"]
+    ill, fates = [True], {}
     calls, lock = Counter(), threading.Lock()
 
     def answer(payload, headers):
@@ -263,13 +266,13 @@ def test_an_endpoint_that_asks_for_more_than_patience_is_not_asked_in_the_meanti
     [("300", 300), ("0.5", 0.5), ("soon", None), ("-1", None), ("nan", None), ("", None)],
 )
 def test_the_pause_that_an_endpoint_asks_for_is_read(value, seconds):
-    assert _retry_after({"retry-after": value}) == seconds
+    assert retry_after({"retry-after": value}) == seconds
 
 
 def test_a_pause_may_be_a_date_or_in_milliseconds():
     at = formatdate(time.time() + 100, usegmt=True)
-    assert 90 < _retry_after({"retry-after": at}) <= 100
-    assert _retry_after({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
+    assert 90 < retry_after({"retry-after": at}) <= 100
+    assert retry_after({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
@@ -399,7 +402,7 @@ def test_an_endpoint_that_falls_silent_stops_the_run(plan, tmp_path):
 @pytest.mark.parametrize(
     ("status", "error", "advice"),
     [
-        (401, {"message": "wrong key"}, "the key is taken from OPENAI_API_KEY"),
+        (401, {"message": "wrong key"}, "401 wrong key; key_variable= names the environment"),
         (402, {"message": "no credit"}, "no credit"),
         (404, {"message": "no such model"}, "no such model"),
         (429, {"message": "pay first", "code": "insufficient_quota"}, "pay first"),

@@ -21,7 +21,7 @@ import rubricnb as rb
 from rubricnb.judging.results import record
 
 requests = rb.plan(rb.load("minibench", n_items=10), rb.balanced(5), readout="feedback")
-judge = rb.open_judge("openai:m@{url}", retries=0, concurrency=2)
+judge = rb.open_judge("openai:m@{url}", key_variable="OPENAI_API_KEY", retries=0, concurrency=2)
 print(judge, repr(judge), {{k: v for k, v in vars(judge).items()}})
 judgments = rb.run(requests.head(20), judge)
 judgments.to_parquet("judgments.parquet")
@@ -31,11 +31,12 @@ for stops in (True, False):  # an error of this package, and one in the middle o
         if stops:
             rb.run(requests, judge)
         else:
-            judge._client.post = None
+            judge._connection.send = None
             rb.run(requests.tail(3), judge)
     except Exception:
         traceback.print_exc(file=sys.stdout)
-rb.run(requests.tail(20), rb.open_judge("openai:m@{url}", retries=0), fresh=True)
+judge = rb.open_judge("openai:m@{url}", key_variable="OPENAI_API_KEY", retries=0)
+rb.run(requests.tail(20), judge, fresh=True)
 """
 KILLED = (
     NOTEBOOK.split("judgments =")[0]
@@ -60,7 +61,7 @@ def tattling(seen):
             (500, told.encode()),
             (200, {"error": told}),
             (200, completion(told) | {"model": told}),
-            (200, completion([told])),
+            (200, completion({"said": told})),
             (401 if len(seen) > 60 else 403, {"error": {"message": told}}),
         ]
         status, body = bodies[len(seen) % 7 if len(seen) > 1 else 0]

@@ -20,7 +20,7 @@ PROGRAM = f"""
 import os, random, signal, sys, time
 import rubricnb as rb
 from rubricnb.judging import openai, run, store
-import openai as client, sqlite3, pandas
+import httpx2, sqlite3, pandas
 
 url, path, what, n_items = sys.argv[1:]
 requests = rb.plan(rb.load("minibench", n_items=int(n_items)), rb.balanced(5), readout="feedback")

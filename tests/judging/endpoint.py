@@ -40,6 +40,13 @@ def completion(text, finish="stop", tops=None, **message):
             "choices": [choice], "usage": usage}  # fmt: skip
 
 
+class Payloads(list):
+    """The bodies that came, and the paths of all calls."""
+
+    def __init__(self):
+        self.paths = []
+
+
 class Server(ThreadingHTTPServer):
     request_queue_size = 128
     daemon_threads = True
@@ -56,17 +63,19 @@ def endpoint(answer, owned_by="someone", listing=None):
     by one. A ``Content-Length`` among the headers may promise more than comes. `listing` answers
     for the list of models where that is not simply there.
     """
-    received = []
+    received = Payloads()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self):
+            received.paths.append(self.path)
             models = {"object": "list", "data": [{"id": "m", "object": "model", "created": 0,
                                                    "owned_by": owned_by}]}  # fmt: skip
             self._send(*(listing() if listing else (200, models, {})))
 
         def do_POST(self):
+            received.paths.append(self.path)
             body = self.rfile.read(int(self.headers["Content-Length"]))
             payload = json.loads(body)
             received.append(payload)

@@ -34,7 +34,10 @@ def test_a_price_is_listed_given_or_not_known():
     assert price_of("openai:gpt-4.1-mini")[0] == price_of("openai:gpt-4.1-mini-2025-04-14")[0]
     assert price_of("embedded") == ((0, 0, 0), "")
     assert price_of(rb.open_judge("openai:gpt-4.1"))[0] == price_of("openai:gpt-4.1")[0]
-    for spec in ("openai:gpt-99", "openai:gpt-4.1@https://example.org/v1"):
+    assert price_of("openai:deepseek-chat@https://api.deepseek.com")[0] is not None
+    unknown = ("openai:gpt-99", "openai:gpt-4.1@https://example.org/v1",
+               "openai:gpt-4.1@http://localhost:4000/v1")  # fmt: skip
+    for spec in unknown:
         price, reason = price_of(spec)
         assert price is None
         assert "give `price`: (input, cached, output), $ per million tokens" in reason

@@ -190,7 +190,8 @@ def cluster():
 def judged(cluster):
     answer = Endpoint()
     with endpoint(answer) as (url, _):
-        judge = RayJudge(f"openai:m@{url}", address=cluster.address, block=10, concurrency=1)
+        judge = RayJudge(f"openai:m@{url}", address=cluster.address, block=10, concurrency=1,
+                         key_variable="OPENAI_API_KEY")  # fmt: skip
         try:
             yield judge, answer, url
         finally:
@@ -320,6 +321,13 @@ assert judgments.score.equals(rb.run(requests, "simulated:first-biased", ":memor
 psutil.wait_procs(psutil.Process().children(recursive=True), timeout=60)
 print([p.name() for p in psutil.Process().children(recursive=True)])
 """
+LISTENING = """
+import psutil
+family = [psutil.Process(), *psutil.Process().children(recursive=True)]
+sockets = [s for p in family for s in p.net_connections("tcp") if s.status == "LISTEN"]
+print("listening:", *{s.laddr.ip.removeprefix("::ffff:") for s in sockets})
+judge.close()
+"""
 
 
 def test_actors_without_a_place_are_not_waited_for_in_silence(judged, monkeypatch, capsys):
@@ -350,7 +358,7 @@ def test_without_an_address_ray_starts_here_says_nothing_and_stops(tmp_path):
 
     def start():
         done = subprocess.run(
-            [sys.executable, "-c", ALONE.format(page=page)],
+            [sys.executable, "-c", ALONE.format(page=page.replace("judge.close()", LISTENING))],
             capture_output=True,
             text=True,
             timeout=300,
@@ -364,5 +372,6 @@ def test_without_an_address_ray_starts_here_says_nothing_and_stops(tmp_path):
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[-1] == "[]"  # no process of Ray is left
+    assert lines.pop(-2 if lines[-2].startswith("listening") else 1) == "listening: 127.0.0.1"
     assert [line for line in lines[:-1] if not line.startswith("simulated:")] == []
     assert [line for line in done.stderr.splitlines() if "simulated:" not in line] == []

@@ -1,0 +1,111 @@
+"""Where an endpoint is, and which key it is sent: no secret in an address, no key to a stranger."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+OPENAI = "api.openai.com"
+KEYS = {OPENAI: "OPENAI_API_KEY", "openrouter.ai": "OPENROUTER_API_KEY"}
+"""Hosts that are sent a key unasked, and the variables with these keys."""
+
+_SECRET = 8  # characters; what is shorter is a word that stands for no key, such as EMPTY
+_SECRET_NAME = re.compile(r"key|token|secret|passw|credential|sig(nature)?$|^code$", re.IGNORECASE)
+_BARE = re.compile(r"(?P<host>\w[\w.-]*|\[[\da-fA-F:]+\])(:\d+)?(/[\w./-]*)?")
+
+
+def checked(base_url: str) -> tuple[str, str]:
+    """Return an endpoint's address and its host (empty: this machine).
+
+    Raises
+    ------
+    ValueError
+        It has no scheme or no host, or more than an address in it; that is never repeated.
+
+    Examples
+    --------
+    >>> checked("https://openrouter.ai/api/v1/"), checked("http://localhost:8000/v1")
+    (('https://openrouter.ai/api/v1', 'openrouter.ai'), ('http://localhost:8000/v1', ''))
+    >>> checked("localhost:8000/v1")
+    Traceback (most recent call last):
+    ...
+    ValueError: an endpoint's address begins with http:// or https://: write http://localhost:8000/v1
+    """
+    address = base_url.rstrip("/")
+    if bare := _BARE.fullmatch(address):
+        host = bare["host"].strip("[]")
+        scheme = "http" if is_here(host) or _number(host) else "https"
+        raise ValueError(
+            "an endpoint's address begins with http:// or https://: write "
+            f"{scheme}://{address}{'' if bare[3] else '/v1'}"
+        )
+    if re.search(r"[@?#;\\\s]", address):
+        raise ValueError(
+            "an endpoint's address holds no key, password or parameter: it would be written into "
+            "results. Put a key into an environment variable and name that by key_variable=, a "
+            "parameter such as api-version into extra_query={'api-version': …}"
+        )
+    scheme, _, rest = address.partition("://")
+    found = _BARE.fullmatch(rest)
+    if scheme not in ("http", "https") or not found:
+        raise ValueError("an endpoint's address is https://HOST[:PORT]/v1 or http://HOST[:PORT]/v1")
+    host = urlsplit(address).hostname or ""
+    if scheme == "http" and host in KEYS:
+        raise ValueError(
+            f"an endpoint's address is read by everybody on the way without https: write "
+            f"https://{rest}"
+        )
+    return address, "" if is_here(host) else host
+
+
+def checked_query(query: Mapping[str, str] | None) -> dict[str, str]:
+    """Return parameters for every address; a secret among them would be written into results."""
+    for name in query or {}:
+        if _SECRET_NAME.search(name):
+            raise ValueError(
+                f"extra_query is written into results, and {name!r} looks like a secret: put it "
+                "into an environment variable and name that by key_variable="
+            )
+    return {str(name): str(value) for name, value in (query or {}).items()}
+
+
+def is_here(host: str) -> bool:
+    """Say whether a host is this machine."""
+    return host == "localhost" or (_number(host) and ip_address(host).is_loopback)
+
+
+def headers_for(host: str, key: str | None) -> dict[str, str]:
+    """Return what tells an endpoint who asks; OpenAI is told of the organization as well.
+
+    Examples
+    --------
+    >>> headers_for("x.openai.azure.com", "of-mine")
+    {'api-key': 'of-mine'}
+    """
+    headers: dict[str, str | None] = {}
+    if key and host.endswith(".azure.com"):
+        headers["api-key"] = key
+    elif key:
+        headers["Authorization"] = f"Bearer {key}"
+    if host == OPENAI:
+        headers["OpenAI-Organization"] = os.environ.get("OPENAI_ORG_ID")
+        headers["OpenAI-Project"] = os.environ.get("OPENAI_PROJECT_ID")
+    return {name: value for name, value in headers.items() if value}
+
+
+def hidden(text: str, key: str | None) -> str:
+    """Take out a key, and all that the environment has, wherever an endpoint repeats it."""
+    for known in (key, *map(os.environ.get, KEYS.values())):
+        if known and len(known) >= _SECRET:
+            text = text.replace(known, "…")
+    return text
+
+
+def _number(host: str) -> bool:
+    try:
+        return bool(ip_address(host))
+    except ValueError:
+        return False

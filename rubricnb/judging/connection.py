@@ -1,0 +1,295 @@
+"""Calls to one endpoint: no redirects, bounded answers, JSON in whatever form it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+import ssl
+import time
+from collections.abc import Mapping
+from email.utils import mktime_tz, parsedate_tz
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import httpx2
+
+# An answer of 1,024 tokens with 20 alternatives to each has 2 MB; this holds 8,000 of them.
+_LONGEST = 16 * 2**20
+_SHOWN = 100_000  # bytes of one that is longer
+_PASSING = (408, 409, 429)  # statuses that may be gone when a call is sent again; and from 500 on
+_PAUSES = (0.5, 8.0)  # seconds before a call is sent again: the first pause, and the longest
+_HOPELESS = (  # error codes
+    "insufficient_quota", "billing_hard_limit_reached", "billing_not_active",
+    "unsupported_value", "unsupported_parameter",
+)  # fmt: skip
+
+
+class Refused(Exception):
+    """A status that is no success, or an error under a good one."""
+
+    def __init__(self, status: int, body: Any, headers: Mapping[str, str]) -> None:
+        error = body.get("error") or body if isinstance(body, dict) else body
+        error = error if isinstance(error, dict) else {"message": error}
+        said = error.get("message") or error.get("detail")
+        if error.keys() - {"message", "detail", "type", "param", "code"} or not said:
+            said = json.dumps(error)
+        super().__init__(f"{status} {said}")
+        self.status, self.headers = status, headers
+        self.code, self.param = str(error.get("code") or ""), str(error.get("param") or "")
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether it would be said of every request."""
+        return self.status in (401, 402) or 300 <= self.status < 400 or self.code in _HOPELESS
+
+
+class Unreachable(Exception):
+    """No whole answer: nobody there, no encryption, or a connection that was cut."""
+
+    def __init__(self, problem: Exception) -> None:
+        super().__init__(f"no whole answer ({type(problem).__name__}: {problem})")
+        self.nobody = isinstance(problem, httpx2.ConnectError | httpx2.ConnectTimeout)
+        cause: BaseException | None = problem
+        while cause is not None and not isinstance(cause, ssl.SSLError):
+            cause = cause.__cause__ or cause.__context__
+        self.unencrypted = str(cause or "")
+
+
+class Unreadable(ValueError):
+    """An answer, paid perhaps, that is none of the forms known here; `raw` is its text."""
+
+    def __init__(self, why: str, raw: str) -> None:
+        super().__init__(f"{why}: {raw[:200]}")
+        self.raw = raw
+
+
+class Connection:
+    """Connections to one endpoint, that a proxy for the internet may lie before."""
+
+    def __init__(
+        self,
+        base_url: str,
+        headers: Mapping[str, str],
+        query: Mapping[str, str],
+        *,
+        connect: float,
+        proxies: bool,
+    ) -> None:
+        self.base_url = base_url
+        self._client = httpx2.AsyncClient(
+            headers={"Content-Type": "application/json", "User-Agent": "rubricnb"} | dict(headers),
+            params=dict(query),
+            timeout=httpx2.Timeout(None, connect=connect),
+            limits=httpx2.Limits(),
+            follow_redirects=False,
+            trust_env=proxies,
+        )
+
+    async def send(
+        self, method: str, path: str, body: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], Mapping[str, str]]:
+        """Send a call; returns the JSON object and the headers that come back."""
+        content = None if body is None else json.dumps(body).encode()
+        url = self.base_url + path
+        try:
+            async with self._client.stream(method, url, content=content) as response:
+                if 300 <= response.status_code < 400:
+                    raise Refused(response.status_code, _redirect(response), response.headers)
+                raw = await _text(response)
+        except httpx2.RequestError as problem:
+            raise Unreachable(problem) from None
+        if not response.is_success:
+            raise Refused(response.status_code, _object(raw) or raw[:500], response.headers)
+        answer = _object(raw)
+        if answer is None:
+            raise Unreadable("the endpoint sent no JSON object", raw)
+        if answer.get("error") and not answer.get("choices"):  # an error under a good status
+            code = answer["error"].get("code") if isinstance(answer["error"], dict) else None
+            status = int(str(code)) if re.fullmatch("[45][0-9][0-9]", str(code)) else 200
+            raise Refused(status, answer, response.headers)
+        return answer, response.headers
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+
+def pause_after(problem: Exception, tries: int) -> float | None:
+    """Seconds until a failed call may be sent again; None: it would fail again."""
+    first, longest = _PAUSES
+    growing = min(first * 2.0 ** min(tries, 10), longest) * random.uniform(0.75, 1)
+    if isinstance(problem, Refused):
+        told = retry_after(problem.headers)
+        passing = problem.status in _PASSING or problem.status >= 500
+        # OpenRouter's 402 says when where it is not credit that lacks, but an answer under way.
+        passing |= problem.status == 402 and told is not None
+        should = problem.headers.get("x-should-retry", "")
+        passing = {"true": True, "false": False}.get(should, passing)
+        return (told or growing) if passing and problem.code not in _HOPELESS else None
+    return growing if isinstance(problem, Unreachable | TimeoutError) else None
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds for which an endpoint asks to be left alone: a number, or a date."""
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        value = headers.get(name, "")
+        try:
+            seconds = float(value) / unit
+        except ValueError:
+            parsed = parsedate_tz(value)
+            seconds = mktime_tz(parsed) - time.time() if parsed else 0.0
+        if seconds > 0:  # not for NaN
+            return seconds
+    return None
+
+
+class Pace:
+    """Spaces units out: so many a minute, and no more than the endpoint takes.
+
+    A refusal for haste (429) makes the space between calls half as long again and holds all of
+    them back for as long as it asks, 20 s at most; every answer takes five per cent off again.
+    """
+
+    def __init__(self, per_minute: float | None) -> None:
+        self.least = 60 / per_minute if per_minute else 0.0
+        self.learnt = 0.0
+        self.free_at = self.held_until = self._slowed_at = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Between two units."""
+        return max(self.least, self.learnt)
+
+    async def take(self, units: float) -> None:
+        """Wait until so many units may be sent."""
+        while True:
+            at = max(self.free_at, now := time.monotonic())
+            self.owe(units)
+            if at > now:
+                await asyncio.sleep(at - now)
+            if self.held_until <= at:
+                return
+
+    def owe(self, units: float) -> None:
+        """Count units that were sent, or came back."""
+        self.free_at = max(self.free_at, time.monotonic()) + units * self.seconds
+
+    def hold(self, seconds: float) -> None:
+        """Send nothing for so long."""
+        self.held_until = max(self.held_until, time.monotonic() + seconds)
+        self.free_at = max(self.free_at, self.held_until)
+
+    def refused(self, sent_at: float, pause: float) -> None:
+        """Slow down; calls that were under way when it was last done tell nothing new."""
+        if sent_at >= self._slowed_at:
+            self._slowed_at = time.monotonic()
+            self.learnt = min(max(1.5 * self.learnt, _FIRST_SPACE), _WIDEST_SPACE)
+        self.hold(min(pause, 20))  # a longer one may be meant for this call only
+
+    def answered(self, headers: Mapping[str, str], longest: float) -> None:
+        """Hurry a little; wait where ``x-ratelimit-*`` says that nothing is left."""
+        self.learnt *= 0.95
+        for what in ("requests", "tokens"):
+            reset = _seconds(headers.get(f"x-ratelimit-reset-{what}", ""))
+            if headers.get(f"x-ratelimit-remaining-{what}") == "0" and reset:
+                self.hold(min(reset, longest))
+
+
+_FIRST_SPACE, _WIDEST_SPACE = 0.02, 60.0  # seconds between calls once one was refused for haste
+
+
+def _seconds(text: str) -> float | None:
+    """Read ``6m0s``, ``20ms`` or ``1.5``."""
+    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|[smhd]?)", text)
+    if not parts or "".join(map("".join, parts)) != text:
+        return None
+    units = {"ms": 0.001, "": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+    return float(sum(float(number) * units[unit] for number, unit in parts))
+
+
+def _redirect(response: httpx2.Response) -> str:
+    """What to say of a redirect: where it leads to, without parameters and passwords."""
+    target = urlsplit(urljoin(str(response.url), response.headers.get("location", "")))
+    shown = f"{target.scheme}://{target.netloc.rpartition('@')[2]}{target.path}"
+    return f"it redirects to {shown}; nothing is sent there. If that is right, give its address"
+
+
+async def _text(response: httpx2.Response) -> str:
+    """Read a body, up to a limit."""
+    read = bytearray()
+    async for piece in response.aiter_bytes():
+        read += piece
+        if len(read) > _LONGEST:
+            if response.is_success:
+                start = read[:_SHOWN].decode("utf-8", "replace")
+                raise Unreadable("the endpoint's answer has more than 16 MiB", start)
+            del read[_SHOWN:]
+            break
+    return read.decode("utf-8-sig", "replace")
+
+
+def _object(raw: str) -> dict[str, Any] | None:
+    """Read a JSON object, also one that comes piece by piece though nobody asked for a stream."""
+    try:
+        if raw.lstrip()[:1] not in ("{", "["):
+            return _joined(raw)
+        answer = json.loads(raw)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return None
+    return answer if isinstance(answer, dict) else None
+
+
+def _joined(stream: str) -> dict[str, Any] | None:
+    """Put the events of a streamed completion together; None if it broke off."""
+    lines = (line.strip() for line in stream.split("\n"))
+    data = [line[5:].strip() for line in lines if line.startswith("data:")]
+    choice: dict[str, Any] = {"index": 0}
+    whole: dict[str, Any] = {}
+    content = refusal = text = ""
+    logprobs: dict[str, list[Any]] = {}
+    for event in (json.loads(d) for d in data if d and d != "[DONE]"):
+        whole |= {name: value for name, value in event.items() if value and name != "choices"}
+        for part in event.get("choices") or []:
+            if part.get("index"):
+                continue  # a second answer
+            delta = part.get("delta") or {}
+            content += text_of(delta.get("content")) or ""
+            refusal += delta.get("refusal") or ""
+            text += part.get("text") or ""
+            for name, tokens in (part.get("logprobs") or {}).items():
+                logprobs.setdefault(name, []).extend(tokens or [])
+            choice |= {n: part[n] for n in ("finish_reason", "error") if part.get(n)}
+    if not whole or not ("finish_reason" in choice or "error" in whole or "[DONE]" in data):
+        return None
+    if "error" in whole:
+        return whole
+    message = {"content": content, "refusal": refusal}
+    choice |= {"text": text} if text else {"message": message}
+    return whole | {"choices": [choice | ({"logprobs": logprobs} if logprobs else {})]}
+
+
+def text_of(content: Any) -> str | None:
+    """Return the text of a message's content, which may come in parts; None if it is none.
+
+    Examples
+    --------
+    >>> text_of([{"type": "thinking", "thinking": "…"}, {"type": "text", "text": "Fine."}])
+    'Fine.'
+    """
+    if content is None:
+        return ""
+    if isinstance(content, list):
+        parts = [p if isinstance(p, str) else _part_text(p) for p in content]
+        return None if None in parts else "".join(map(str, parts))
+    return content if isinstance(content, str) else None
+
+
+def _part_text(part: Any) -> str | None:
+    if not isinstance(part, dict):
+        return None
+    if part.get("type", "text") not in ("text", "output_text"):
+        return ""  # thoughts, and what is no text
+    text = part.get("text")
+    return text if isinstance(text, str) else None
