@@ -174,20 +174,20 @@ def _counting_along(key: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
     equal = (score == place).astype(np.float64)
     chance = given[block, place.astype(np.int64) - 1] / given.sum(axis=1)[block]
     n_clusters = len(np.unique(cluster))
-    low, high, *_ = mean_t(equal, cluster)
+    low, high, *_ = mean_t(equal, cluster, (0.0, 1.0))
     excess_low, excess_high, p, _ = mean_t(equal - chance, cluster)
     return key | {
         "n_reads": len(equal),
         "n_clusters": n_clusters,
         "share": mean_of(equal),
-        "share_low": float(np.maximum(low, 0.0)),
-        "share_high": float(np.minimum(high, 1.0)),
+        "share_low": low,
+        "share_high": high,
         "chance": mean_of(chance),
         "excess": mean_of(equal - chance),
         "excess_low": excess_low,
         "excess_high": excess_high,
         "p": p,
-        "reason": few_clusters(n_clusters) if len(equal) else "no read was parsed",
+        "reason": few_clusters(cluster, {"share": equal}) if len(equal) else "no read was parsed",
     }
 
 

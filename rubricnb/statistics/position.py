@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special, stats
 
-from rubricnb.statistics._inference import noncentrality, t_quantile
+from rubricnb.statistics._inference import few_clusters, freedom, noncentrality, t_quantile
 from rubricnb.statistics._placement import Placement, place, read_profiles
 from rubricnb.statistics._preference import log_preference
 from rubricnb.statistics._reads import By, FloatArray, Reads, Value, by_cluster, read_groups
@@ -197,6 +197,8 @@ def _bias(reads: Reads) -> dict[str, Any]:
     row |= _shares(placement, reads, n_clusters)
     row |= _papers_intervals(row, n)
     row |= log_preference(reads, n_clusters, reasons)
+    if n_clusters > 1:
+        reasons += filter(None, [few_clusters(cluster[placement.reads > 0])])
     row["mde"] = minimum_detectable_v(placement, n) if n_clusters > 1 else np.nan
     row["reason"] = "; ".join(reasons)
     return row
@@ -265,21 +267,22 @@ def _shares(placement: Placement, reads: Reads, n_clusters: int) -> dict[str, fl
     cluster = reads.cluster[seen]
     deviation, size = placement.deviation[seen], placement.reads[seen]
     out = _v2_unbiased(deviation / size[:, None], cluster)
-    share, half = np.full(n, np.nan), np.full(n, np.nan)
+    share, half, equal = np.full(n, np.nan), np.full(n, np.nan), [np.nan]
     if len(size):
         total = size.sum()
         share = 1 / n + deviation.sum(axis=0) / total
         rest = by_cluster(deviation - (share - 1 / n) * size[:, None], cluster)
         if n_clusters > 1:
             spread = np.sqrt(n_clusters / (n_clusters - 1) * (rest**2).sum(axis=0)) / total
-            half = t_quantile(n_clusters) * spread
+            df = freedom(rest)
+            half = np.where(spread > 1e-12, special.stdtrit(df, 0.975) * spread, np.nan)
+            found = zip(share - 1 / n, spread, df + 1, strict=True)
+            equal = [equivalence(*one, MARGINS["share"]) for one in found]
     for p in range(n):
         out[f"share_{p + 1}"] = share[p]
         out[f"share_{p + 1}_low"] = float(np.maximum(share[p] - half[p], 0.0))
         out[f"share_{p + 1}_high"] = float(np.minimum(share[p] + half[p], 1.0))
     out |= _worst_case(placement.count.sum(axis=0), int((reads.order >= 0).sum()))
-    margin, se = MARGINS["share"], half / t_quantile(n_clusters)
-    equal = [equivalence(s - 1 / n, e, n_clusters, margin) for s, e in zip(share, se, strict=True)]
     return out | {"p_equivalent": float(np.max(equal))}
 
 
@@ -306,7 +309,9 @@ def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, floa
     mean = d.mean(axis=0)
     rest = sums - size[:, None] * mean
     covariance = scale * len(size) / (len(size) - 1) * rest.T @ rest / len(d) ** 2
-    low, high = _score_interval(v2, mean, covariance, t_quantile(len(size)))
+    if np.trace(covariance) < 1e-24:
+        return undefined | {"v2_unbiased": float(v2)}
+    low, high = _score_interval(v2, mean, covariance, t_quantile(int(freedom(rest).min()) + 1))
     return {"v2_unbiased": float(v2), "v2_unbiased_low": low, "v2_unbiased_high": high}
 
 
@@ -333,6 +338,8 @@ def minimum_detectable_v(placement: Placement, n: int) -> float:
     D is the permutation mean of χ² over its degrees of freedom: the dispersion, clusters included.
     """
     n_reads = placement.count.sum()
+    if np.trace(placement.variance) <= 1e-12:
+        return float("nan")  # no answer changes: nothing shows how much one could
     mean_chi2 = np.trace(placement.variance) / (n_reads / n)
     return float(np.sqrt(noncentrality(n - 1) * mean_chi2 / (n - 1) / (n_reads * (n - 1))))
 

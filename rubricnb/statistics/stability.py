@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from rubricnb.statistics._inference import mean_of, mean_t
+from rubricnb.statistics._inference import alike, few_clusters, mean_of, mean_t
 from rubricnb.statistics._reads import (
     By,
     FloatArray,
@@ -173,6 +173,9 @@ def _flip_contrast(flips: FloatArray, single: FloatArray, cluster: IntArray) -> 
     used = ~np.isnan(flips).any(axis=0)
     difference = flips[0, used] - flips[1, used]
     low, high, p, _ = mean_t(difference, cluster[used])
+    reasons = [why_no_interval(used, cluster, {"flips": flips[:, used].max(axis=0)})]
+    if np.isnan(low) and len(np.unique(cluster[used])) > 1:
+        reasons.append("no interval, as every cluster is alike: difference")
     once = single[:, ~np.isnan(single).any(axis=0)] == 1
     only_a, only_b = int((once[0] & ~once[1]).sum()), int((~once[0] & once[1]).sum())
     discordant = only_a + only_b
@@ -188,7 +191,7 @@ def _flip_contrast(flips: FloatArray, single: FloatArray, cluster: IntArray) -> 
         "only_a": only_a,
         "only_b": only_b,
         "p_mcnemar": float(stats.binomtest(only_a, discordant).pvalue) if discordant else 1.0,
-        "reason": why_no_interval(used, cluster),
+        "reason": "; ".join(filter(None, reasons)),
     }
 
 
@@ -268,7 +271,8 @@ def _summary(
         "n_reads": int(side.parsed.sum()),
     }
     for m, name in enumerate(_MEASURES):
-        low, high, p, _ = mean_t(distance[m, used], base.cluster[used])
+        bounds = (0.0, 1.0) if name == "flip_rate" else None
+        low, high, p, _ = mean_t(distance[m, used], base.cluster[used], bounds)
         row |= {name: mean_of(distance[m, used]), f"{name}_low": low, f"{name}_high": high}
         if name == "shift":
             row["shift_p"] = p
@@ -281,7 +285,8 @@ def _summary(
         row |= with_interval(f"{name}_excess", beyond, base.cluster)
         row |= with_interval(f"{name}_excess_reask", distance[m] - again[m], base.cluster)
     row["reask_reason"] = "" if base.value.shape[1] > 1 else "the baseline was asked once"
-    row["reason"] = "; ".join(_reasons(used, base, placebo, distance))
+    why = [*_reasons(used, base, placebo, distance), alike(row) if row["n_clusters"] > 1 else ""]
+    row["reason"] = "; ".join(filter(None, why))
     return row
 
 
@@ -299,8 +304,8 @@ def _mean_known(values: FloatArray) -> float:
 def _reasons(
     used: Any, base: Reads, placebo: FloatArray | None, distance: FloatArray
 ) -> Iterator[str]:
-    if why := why_no_interval(used, base.cluster):
-        yield why
+    rates = {} if np.isnan(distance[0]).all() else {"flip_rate": distance[0, used]}
+    yield why_no_interval(used, base.cluster, rates)
     if placebo is None:
         yield "no placebo reads to compare with"
     elif distance is placebo:
@@ -309,8 +314,8 @@ def _reasons(
         yield "expected scores never tie: no flip rate"
 
 
-def why_no_interval(used: Any, cluster: IntArray) -> str:
-    """Say why the `used` items have no cluster interval; empty if they have one."""
-    if not used.any():
-        return "no item was parsed under both"
-    return "one cluster: intervals need two" if len(np.unique(cluster[used])) < 2 else ""
+def why_no_interval(
+    used: Any, cluster: IntArray, rates: Mapping[str, FloatArray] | None = None
+) -> str:
+    """Say why the `used` items have no cluster interval, or why to doubt it; empty if neither."""
+    return few_clusters(cluster[used], rates) if used.any() else "no item was parsed under both"

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from rubricnb.statistics._inference import LEVEL, UNDEFINED, jackknife_t, mean_of
+from rubricnb.statistics._inference import LEVEL, UNDEFINED, alike, jackknife_t, mean_of
 from rubricnb.statistics._reads import (
     By,
     FloatArray,
@@ -300,7 +300,8 @@ def _tendency(side: Reads, ratings: FloatArray | str | None) -> dict[str, Any]:
     distance, interval = _distance_to(ratings[known], counts[known], cluster)
     row |= {"wasserstein": distance, "wasserstein_low": max(interval[0], 0.0)
             if not np.isnan(interval[0]) else np.nan, "wasserstein_high": interval[1]}  # fmt: skip
-    return row | {"reason": why_no_interval(known, side.cluster)}
+    doubts = why_no_interval(known, side.cluster), alike(row) if cluster.max() else ""
+    return row | {"reason": "; ".join(filter(None, doubts))}
 
 
 def _score_counts(side: Reads) -> FloatArray:
@@ -358,6 +359,7 @@ def _shifted(
         (a, left_a), (b, left_b) = (_moved(v[both], cluster[both]) for v in (own, placebo))
         low, high, *_ = jackknife_t(a - b, left_a - left_b, level)
         row |= {"moved_excess": a - b, "moved_excess_low": low, "moved_excess_high": high}
+    why.append(alike(row) if row["n_clusters"] > 1 else "")
     return row | {"reason": "; ".join(filter(None, why))}
 
 
@@ -412,6 +414,7 @@ def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> dict[str, 
         row |= with_interval(name, values, base.cluster)
         row[f"{name}_placebo"] = mean_of(other[~np.isnan(other)])
         row |= with_interval(f"{name}_excess", values - other, base.cluster)
+    why.append(alike(row) if row["n_clusters"] > 1 else "")
     return row | {"reason": "; ".join(filter(None, why))}
 
 
