@@ -249,6 +249,8 @@ def _position_tests(
     else:
         row["p_equivalent"] = _all_within_margin(sums, size)
         row["mde"] = _minimum_detectable_gap(sums, len(cells))
+        if np.isnan(row["p_equivalent"]) and not reasons:
+            reasons.append("p_equivalent: two positions differ by the same in every cluster")
     return row | {"reason": "; ".join(reasons)}
 
 
@@ -293,6 +295,8 @@ def _minimum_detectable_gap(sums: FloatArray, n_blocks: int) -> float:
     """Gap between two positions, the others half-way, that `p_within` finds with 80 % power."""
     k = sums.shape[1]
     variance = ((sums - sums.mean(axis=1, keepdims=True)) ** 2).sum() / (k - 1)
+    if variance <= 1e-12:
+        return float("nan")  # no score changes: nothing shows how much one could
     return float(np.sqrt(2 * noncentrality(k - 1) * variance) / n_blocks)
 
 
@@ -305,4 +309,4 @@ def _all_within_margin(sums: FloatArray, size: FloatArray) -> float:
     se = jackknife_se(left[:, first] - left[:, second])
     gaps = total[first] - total[second]
     margin = MARGINS["delta_pos"]
-    return max(equivalence(float(g), float(s), n, margin) for g, s in zip(gaps, se, strict=True))
+    return float(np.max([equivalence(*pair, n, margin) for pair in zip(gaps, se, strict=True)]))

@@ -311,7 +311,7 @@ def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, floa
     covariance = scale * len(size) / (len(size) - 1) * rest.T @ rest / len(d) ** 2
     if np.trace(covariance) < 1e-24:
         return undefined | {"v2_unbiased": float(v2)}
-    low, high = _score_interval(v2, mean, covariance, t_quantile(int(freedom(rest).min()) + 1))
+    low, high = _score_interval(v2, mean, covariance, t_quantile(float(freedom(rest).min()) + 1))
     return {"v2_unbiased": float(v2), "v2_unbiased_low": low, "v2_unbiased_high": high}
 
 

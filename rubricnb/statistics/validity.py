@@ -230,7 +230,8 @@ def _cells() -> dict[str, _Cell]:
         cells[f"coverage/flips/{name}"] = _Cell(partial(_rare_flips, _SIZES[name]))
     for levels, names in _HARD.items():
         for name in names:
-            cells[f"coverage/{levels}/{name}"] = _Cell(partial(_hard, levels, _SIZES[name]))
+            cell = partial(_hard, levels, _SIZES[name])
+            cells[f"coverage/{levels}/{name}"] = _Cell(cell, 400, 200)
     for n in (5, 20, 40, 160):
         cells[f"equivalence/{n}"] = _Cell(partial(_rare_difference, n))
     for n in (4, 6, 10, 20):

@@ -464,6 +464,9 @@ def _why_unknown(row: dict[str, Any]) -> Iterator[str]:
     if np.isnan(row["phi"]):
         yield "reliability, phi: the items do not differ beyond noise"
     if row["n_clusters"] > 1 and not np.isnan(row["phi"]) and np.isnan(row["phi_low"]):
+        if abs(row["phi"]) < 1e-9:
+            yield "phi: 0 without any cluster as well, which is no interval"
+            return
         yield "phi: no interval, without some cluster the items do not differ beyond noise"
 
 
