@@ -22,6 +22,7 @@ from rubricnb.rulers.calibration import (
 )
 from rubricnb.statistics._inference import (
     LEVEL,
+    alike,
     cluster_mean,
     few_clusters,
     freedom,
@@ -361,6 +362,8 @@ def label_contrast(
         row |= _contrasted(name, [draw[name] for draw in found])
     if found and np.isnan(row["difference"]):
         reason = "a kappa is not defined: no test item has both labels, or all are equal"
+    elif found and np.isnan(row["low"]) and row["n_clusters"] > 1:
+        reason = "every cluster has the same difference: no interval"
     elif not reason:
         reason = few_clusters(sides[0][0].cluster, scores=(sides[0][0].human,))
     return row | {"reason": reason}
@@ -654,8 +657,9 @@ def _agreement(
         "n_calibration": round(float(np.mean(sizes))) if sizes else 0,
         "n_draws": len(found) if kind != "none" else 0,
     }
-    reason = reason or few_clusters(data.cluster, scores=(data.human,))
-    return row | _over_draws(found) | {"reason": reason}
+    row |= _over_draws(found)
+    doubts = few_clusters(data.cluster, scores=(data.human,)), alike(row)
+    return row | {"reason": reason or "; ".join(filter(None, doubts))}
 
 
 def _one_draw(
@@ -758,7 +762,8 @@ def _half_width(draws: list[FloatArray]) -> float:
     within = float(np.mean([float(jackknife_se(draw[1:])) ** 2 for draw in draws]))
     between = float(np.var([draw[0] for draw in draws], ddof=1)) if len(draws) > 1 else 0.0
     df = [float(freedom(draw[1:] - draw[1:].mean())) for draw in draws if len(draw) > 2]
-    return t_quantile(float(np.mean(df)) + 1 if df else 0) * float(np.sqrt(within + between))
+    half = t_quantile(float(np.mean(df)) + 1 if df else 0) * float(np.sqrt(within + between))
+    return half if half > 1e-12 else float("nan")  # no variance is not certainty
 
 
 def _rescaled(labels: FloatArray, old: FloatArray, new: FloatArray) -> FloatArray:

@@ -61,7 +61,8 @@ def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score"
           stood there; ``p_equivalent``: TOST that every share lies within ±0.02 of 1/n;
         * ``log_preference_1…n`` with ``_low, _high``: conditional logit of position given each
           item's scores; they sum to 0. Free of how decided the judge is, which shares are not;
-        * ``mde``: the V that p_within would detect with 80 % power at 5 %;
+        * ``mde``: the V that p_within would detect with 80 % power at 5 %; NaN, as the intervals,
+          where no answer changes with the ordering: that does not show how much one could;
         * ``reason``: what could not be computed and why; empty if everything was.
 
     Raises

@@ -62,8 +62,8 @@ def rank_reversal(
     Returns
     -------
     DataFrame
-        One row a group: ``a, b``; means over prompts, each with a 95 % cluster t interval
-        ``_low, _high``, of
+        One row a group: ``a, b``; means over prompts, each with a 95 % interval over clusters
+        (Wilson's, so that three prompts that agree do not prove it) ``_low, _high``, of
 
         * ``kendall_tau``: τ-b, over the prompts where it is defined; ``n_undefined`` others have
           all candidates tied on a side;
@@ -180,7 +180,8 @@ def reversal_effect(judgments: pd.DataFrame, by: By = None, value: Value = "scor
           reason alone, and its effect is too large;
         * ``measure``: ``flip_strict``, ``flip_expected``, ``flip_first``, ``discordant``;
         * ``effect`` with a 95 % cluster t interval ``low, high``, ``p``, ``p_equivalent`` (TOST,
-          ±0.05), ``mde`` (80 % power), ``reordered`` and ``controlled`` (the two terms),
+          ±0.05, with at least the standard error of 5 % rare flips), ``mde`` (80 % power),
+          ``reordered`` and ``controlled`` (the two terms),
           ``n_prompts, n_clusters``, ``reason``.
 
     Raises

@@ -64,7 +64,7 @@ def stability(
         * ``flip_rate``, mean of 1[s ≠ s⁰]; ``mad``, mean of the absolute difference (on whole
           scores never below the flip rate); ``shift``, mean of s − s⁰, in score points. Means over
           all pairs of a read and a baseline read of an item, then over items, with 95 % cluster t
-          intervals ``_low, _high``;
+          intervals ``_low, _high`` (of the flip rate Wilson's);
         * ``flip_rate_placebo`` …: the same of the meaning-free edits (design ``placebo`` under the
           baseline's other settings), ``flip_rate_reask`` …: of two baseline reads. A judge that
           was asked once for a repeated prompt has re-ask values of 0;
