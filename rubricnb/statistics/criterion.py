@@ -124,7 +124,7 @@ def counting_along(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
     -------
     DataFrame
         One row a group: ``share`` of the reads whose score is the number of the place, with a 95 %
-        cluster interval (Wilson's) ``share_low, share_high``; ``chance``, the mean of that share when the
+        Wilson interval ``share_low, share_high``; ``chance``, the mean of that share when the
         places of each text and criterion are permuted (exact, nothing is drawn: each read's score
         is replaced by the scores that the text got at all places); ``excess``, share minus chance,
         with ``excess_low, excess_high`` and ``p`` (against 0); ``n_reads, n_clusters``, ``reason``.
