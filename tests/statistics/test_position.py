@@ -290,9 +290,10 @@ def test_v2_intervals_cover(size, n_clusters):
     assert low <= hits <= high
 
 
-def test_a_judge_that_never_changes_its_score_has_a_v_of_0_for_sure():
+def test_a_judge_that_never_changes_its_score_has_a_v_of_0_without_an_interval():
     row = one(make_judgments(10).assign(score=3))
-    assert (row.v2_unbiased_low, row.v2_unbiased, row.v2_unbiased_high) == (0, 0, 0)
+    assert row.v2_unbiased == 0
+    assert np.isnan([row.v2_unbiased_low, row.v2_unbiased_high, row.mde, row.p_equivalent]).all()
     assert (row.cramers_v_low, row.chi2_high) == (0, 0)
 
 
