@@ -95,7 +95,7 @@ def agreement(
     ...     "ordering": "1-2-3-4-5", "score": [2, 1, 2, 3, 3, 4, 4, 5]})
     >>> agreement(judgments, items)[["n_items", "r", "r_low", "r_high"]].round(2)
        n_items     r  r_low  r_high
-    0        8  0.93   0.72    0.98
+    0        8  0.93   0.62    0.99
     """
     require(items, ["item_id", "human"], "items")
     rows = []
