@@ -361,7 +361,7 @@ def _reference(judgments: pd.DataFrame, value: Value) -> Findings:
         "low": moved["shift_low"] / steps,
         "high": moved["shift_high"] / steps,
         "p": moved["shift_p"],
-        "reason": _plainly(moved["reason"], "no placebo reads", "expected scores never tie"),
+        "reason": _plainly(moved["reason"], "no placebo reads", *_OF_OTHERS),
     }
     row |= _flips(judgments, judgments["reference_score"] == high) | {"flips": flips["flip_rate"]}
     return [*rows, _tested(row, MARGINS["following"])]
@@ -402,6 +402,7 @@ def _largest_gap(judgments: pd.DataFrame, value: Value) -> dict[str, float]:
     effect, error, n_clusters = cluster_mean(gap, cluster)
     places = cells.shape[1]
     half = error * t_quantile(n_clusters) * _wider(n_clusters, places * (places - 1) // 2)
+    half = half if half > 0 else np.nan
     return {"effect": effect, "low": effect - half, "high": effect + half}
 
 
@@ -426,7 +427,7 @@ def _shift(
         "high": moved["shift_excess_high"],
         "p": moved["shift_excess_p"],
         "placebo": moved["shift_placebo"],
-        "reason": _plainly(moved["reason"], "expected scores never tie"),
+        "reason": _plainly(moved["reason"], *_OF_OTHERS),
     }
     return [_tested(row | _flips(judgments, shown), MARGINS["points"])]
 
@@ -456,6 +457,9 @@ def _wider(n_clusters: float, m: int) -> float:
     return t_quantile(n, 1 - ALPHA / m) / t_quantile(n)
 
 
+_OF_OTHERS = ("expected scores never tie", "no interval", "flip_rate")
+
+
 def _plainly(reason: str, *known: str) -> str:
     """Leave out of a reason what is no matter of the row: parts that begin so."""
     return "; ".join(part for part in reason.split("; ") if not part.startswith(known))
@@ -469,11 +473,12 @@ def _row(section: str, question: str, unit: str, n_clusters: float, claim: str) 
 
 
 def _tested(row: dict[str, Any], margin: float) -> dict[str, Any]:
-    """Add the test of equivalence, from the interval."""
+    """Add the test of equivalence, from the interval; where all moved alike, a sign test."""
     error = (row["high"] - row["low"]) / (2 * t_quantile(row["n_clusters"]))
     row["p_equivalent"] = equivalence(row["effect"], error, row["n_clusters"], margin)
-    if error == 0 and np.isnan(row["p"]):  # every item moved alike: no t, and no doubt
-        row["p"] = 1.0 if row["effect"] == 0 else 0.0
+    if np.isnan(row["low"]) and row["n_clusters"] > 1 and np.isfinite(row["effect"]):
+        row["p"] = 1.0 if row["effect"] == 0 else 0.5 ** (row["n_clusters"] - 1)
+        row["reason"] = "every text moved alike, which does not show that others would"
     return row
 
 
@@ -486,18 +491,22 @@ def _sentence(row: dict[str, Any]) -> str:
     elif row["verdict"] == ABSENT:
         said = f"Not found: “{claim}”. The effect is {size}, too small to matter."
     else:
-        said = f"Cannot say: “{claim}”. Measured: {size}; {row['reason'] or _doubt(row)}."
+        said = f"Cannot say: “{claim}”. Measured: {size}; {_doubt(row)}."
     return f"{said} {changed}".strip()
 
 
 def _doubt(row: dict[str, Any]) -> str:
     """Say why an effect that was measured is neither found nor ruled out."""
+    if np.isnan(row["low"]):
+        return str(row["reason"])
     if row["low"] > 0 or row["high"] < 0:
-        return (
+        why = (
             "the interval leaves out zero, but the p-value, adjusted for all questions of "
             f"this page, is {_p(row['p_adjusted'])}"
         )
-    return "the interval allows for nothing and for an effect that matters"
+    else:
+        why = "the interval allows for nothing and for an effect that matters"
+    return "; ".join(filter(None, [why, row["reason"]]))
 
 
 def _size(row: dict[str, Any]) -> str:

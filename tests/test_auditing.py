@@ -312,13 +312,25 @@ def test_the_command_writes_the_page(tmp_path):
     assert CliRunner().invoke(app, ["audit", "--judge", "opnai:x"]).exit_code == 1
 
 
+def test_a_judge_that_always_says_3_is_not_cleared(items):
+    answers = [
+        rb.simulate(part, items, "unbiased").assign(score=3.0, expected_score=np.nan)
+        for part in audit_requests(items)
+    ]
+    table = findings(*answers)
+    assert (table.verdict == "cannot say").all()
+    assert table[["low", "high", "p_equivalent"]].isna().all(axis=None)
+    assert (table.reason != "").all()
+    assert table.sentence.str.contains("alike|no answer changes|no block's score").all()
+
+
 def test_a_doubt_does_not_deny_its_own_interval(items):
     """Some intervals leave out zero, and yet p is not small beside the page's other questions."""
     doubts = []
     for seed in range(12):
         answers = [rb.simulate(part, items, "unbiased", seed) for part in audit_requests(items)]
         table = findings(*answers)
-        doubts.append(table[(table.verdict == "cannot say") & (table.reason == "")])
+        doubts.append(table[(table.verdict == "cannot say") & table.low.notna()])
     table = pd.concat(doubts)
     outside = (table.low > 0) | (table.high < 0)
     assert outside.any()

@@ -137,10 +137,10 @@ def acceptance(attempts: pd.DataFrame, by: str | Sequence[str] = ("target",)) ->
     Returns
     -------
     DataFrame
-        ``attempts``; ``rate`` of them accepted, with a 95 % cluster t interval ``low, high``;
-        ``answers`` wanted; ``found``, the share of them for which some attempt was accepted;
-        ``rounds``, the mean round of those; and ``reason``, why there is no interval (where all
-        attempts or none were accepted, their spread says nothing).
+        ``attempts``; ``rate`` of them accepted, with a 95 % interval ``low, high`` (Wilson's,
+        over clusters); ``answers`` wanted; ``found``, the share of them for which some attempt was
+        accepted; ``rounds``, the mean round of those; and ``reason``, why there is no interval, or
+        why to doubt it.
 
     Examples
     --------
@@ -156,11 +156,7 @@ def acceptance(attempts: pd.DataFrame, by: str | Sequence[str] = ("target",)) ->
     for key, part in attempts.groupby(by) if by else [((), attempts)]:
         accepted = part["accepted"].to_numpy(np.float64)
         cluster = pd.factorize(part["cluster_id"])[0]
-        low, high, _, error = mean_t(accepted, cluster)
-        reason = few_clusters(cluster.max() + 1)
-        if error == 0:
-            low = high = np.nan
-            reason = "every cluster has the same rate: no t interval"
+        low, high, *_ = mean_t(accepted, cluster, (0.0, 1.0))
         done = part[part["accepted"]]
         answers = part[["item_id", "target"]].drop_duplicates()
         rows.append(
@@ -168,12 +164,12 @@ def acceptance(attempts: pd.DataFrame, by: str | Sequence[str] = ("target",)) ->
             | {
                 "attempts": len(part),
                 "rate": float(part["accepted"].mean()),
-                "low": float(np.maximum(low, 0.0)),
-                "high": float(np.minimum(high, 1.0)),
+                "low": low,
+                "high": high,
                 "answers": len(answers),
                 "found": len(done) / len(answers),
                 "rounds": float(done["round"].mean()) if len(done) else np.nan,
-                "reason": reason,
+                "reason": few_clusters(cluster, {"rate": accepted}),
             }
         )
     return pd.DataFrame(rows)

@@ -22,7 +22,10 @@ from rubricnb.rulers.calibration import (
 )
 from rubricnb.statistics._inference import (
     LEVEL,
+    alike,
     cluster_mean,
+    few_clusters,
+    freedom,
     jackknife_se,
     leave_out_spearman,
     mean_t,
@@ -359,6 +362,10 @@ def label_contrast(
         row |= _contrasted(name, [draw[name] for draw in found])
     if found and np.isnan(row["difference"]):
         reason = "a kappa is not defined: no test item has both labels, or all are equal"
+    elif found and np.isnan(row["low"]) and row["n_clusters"] > 1:
+        reason = "every cluster has the same difference: no interval"
+    elif not reason:
+        reason = few_clusters(sides[0][0].cluster, scores=(sides[0][0].human,))
     return row | {"reason": reason}
 
 
@@ -460,7 +467,8 @@ def invariance(scores: pd.DataFrame, by: str | Sequence[str] | None = None) -> p
             "sd": float(np.sqrt(mean)),
             "unchanged": float((variance == 0).mean()) if len(variance) else float("nan"),
             "reason": "every item was read once: ask for replicates" if not len(variance)
-            else "one cluster: no interval" if np.isnan(low) else "",
+            else "every score repeats: no interval" if not variance.any()
+            else few_clusters(cluster),
         })  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -478,8 +486,8 @@ def verification(evidence: pd.DataFrame, by: str | Sequence[str] | None = None) 
     Returns
     -------
     DataFrame
-        One row per group and status: ``status, share, share_low, share_high, n_quotes, n_texts,
-        n_clusters``.
+        One row per group and status: ``status, share, share_low, share_high`` (Wilson's interval,
+        over clusters), ``n_quotes, n_texts, n_clusters, reason``.
 
     Examples
     --------
@@ -496,16 +504,17 @@ def verification(evidence: pd.DataFrame, by: str | Sequence[str] | None = None) 
         cluster = pd.factorize(part["cluster_id"])[0]
         for status in STATUSES:
             hit = (part["status"] == status).to_numpy(dtype=np.float64)
-            low, high, _, _ = mean_t(hit, cluster)
+            low, high, _, _ = mean_t(hit, cluster, (0.0, 1.0))
             rows.append({
                 **key,
                 "status": status,
                 "share": float(hit.mean()),
-                "share_low": float(np.clip(low, 0, 1)),
-                "share_high": float(np.clip(high, 0, 1)),
+                "share_low": low,
+                "share_high": high,
                 "n_quotes": len(hit),
                 "n_texts": part["text_id"].nunique(),
                 "n_clusters": len(np.unique(cluster)),
+                "reason": few_clusters(cluster, {"share": hit}),
             })  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -649,7 +658,9 @@ def _agreement(
         "n_calibration": round(float(np.mean(sizes))) if sizes else 0,
         "n_draws": len(found) if kind != "none" else 0,
     }
-    return row | _over_draws(found) | {"reason": reason}
+    row |= _over_draws(found)
+    doubts = few_clusters(data.cluster, scores=(data.human,)), alike(row)
+    return row | {"reason": reason or "; ".join(filter(None, doubts))}
 
 
 def _one_draw(
@@ -751,7 +762,9 @@ def _half_width(draws: list[FloatArray]) -> float:
     """Half a 95 % interval of one calibration: the variance over clusters and that of draws."""
     within = float(np.mean([float(jackknife_se(draw[1:])) ** 2 for draw in draws]))
     between = float(np.var([draw[0] for draw in draws], ddof=1)) if len(draws) > 1 else 0.0
-    return float(t_quantile(len(draws[0]) - 1) * np.sqrt(within + between))
+    df = [float(freedom(draw[1:] - draw[1:].mean())) for draw in draws if len(draw) > 2]
+    half = t_quantile(float(np.mean(df)) + 1 if df else 0) * float(np.sqrt(within + between))
+    return half if half > 1e-12 else float("nan")  # no variance is not certainty
 
 
 def _rescaled(labels: FloatArray, old: FloatArray, new: FloatArray) -> FloatArray:

@@ -100,7 +100,7 @@ def agreement(
     ...     "ordering": "1-2-3-4-5", "score": [2, 1, 2, 3, 3, 4, 4, 5]})
     >>> agreement(judgments, items)[["n_items", "r", "r_low", "r_high"]].round(2)
        n_items     r  r_low  r_high
-    0        8  0.93   0.72    0.98
+    0        8  0.93   0.62    0.99
     """
     require(items, ["item_id", "human"], "items")
     rows = []
@@ -215,16 +215,15 @@ def _pooled(
         reasons.append("no item has both a score and a human rating")
     elif np.isnan(r):
         reasons.append(_why_undefined(x, y))
-    elif cluster.max() == 0:
-        reasons.append(few_clusters(1))
     else:
         by = by_cluster(parts, cluster)
         of_r = fisher_jackknife_t(r, correlation(by.sum(axis=0) - by))
         of_rho = fisher_jackknife_t(rho, leave_out_spearman(x, y, cluster))
-        if np.isnan(of_r[0]):
+        if len(by) > 1 and np.isnan(of_r[0]):
             reasons.append(_why_no_interval(r))
-        elif np.isnan(of_rho[2]):
+        elif len(by) > 1 and np.isnan(of_rho[2]):
             reasons.append("rho: without an interval or a p, for so few clusters")
+        reasons += filter(None, [few_clusters(cluster, scores=(x, y))])
     out = {"r": r, "r_low": of_r[0], "r_high": of_r[1], "p": of_r[2]}
     return out | {"rho": rho, "rho_low": of_rho[0], "rho_high": of_rho[1], "rho_p": of_rho[2]}
 

@@ -107,14 +107,14 @@ def _curve(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
         "r_expected": _expected(reads, used, r_mean[-1]),
         "gain": (r_mean - r_mean[0]) / rise if abs(rise) > 1e-12 else np.full(n_reads, np.nan),
     }
-    return out | {"n_clusters": len(gram)} | numbers | {"reason": _reason(numbers, len(gram))}
+    return out | {"n_clusters": len(gram)} | numbers | {"reason": _reason(numbers, cluster)}
 
 
-def _reason(numbers: dict[str, FloatArray], n_clusters: int) -> str:
+def _reason(numbers: dict[str, FloatArray], cluster: IntArray) -> str:
     if np.isnan(numbers["r_mean"]).any():
         return "for some reads r is undefined: their scores, or the ratings, are all equal"
-    reasons = [few_clusters(n_clusters)]
-    if n_clusters > 1 and np.isnan(numbers["low"]).any():
+    reasons = [few_clusters(cluster)]
+    if cluster.max() > 0 and np.isnan(numbers["low"]).any():
         reasons.append("without some cluster r is undefined or ±1, so there is no interval")
     if np.isnan(numbers["r_expected"]).any():
         reasons.append("r_expected: needs two reads of three items that differ")

@@ -12,7 +12,9 @@ from rubricnb.statistics._inference import (
     Interval,
     bootstrap_weights,
     correlation,
+    detectable,
     few_clusters,
+    freedom,
     jackknife_t,
     leave_out_spearman,
     moments,
@@ -68,7 +70,7 @@ def strategy_contrast(
 
         * ``r_a, r_b, delta_r`` with 95 % ``low, high`` and ``p``: cluster jackknife-t;
           ``p_adjusted`` (Benjamini–Hochberg over the returned rows); ``standard_error``; ``mde``
-          (what 80 % power detects: 2.8 standard errors);
+          (what 80 % power detects: 4.3 standard errors at 4 clusters, 3.0 at 20, by noncentral t);
           ``p_equivalent`` (TOST, ±0.02);
         * ``paper_low, paper_high``: the paper's paired item percentile bootstrap (2,000 resamples;
           ``n_undefined`` dropped). It is too narrow where items share a text;
@@ -156,15 +158,17 @@ def _delta_r(
     parts = np.stack([moments(side, y) for side in x], axis=1)  # (items, 2, 6)
     r = correlation(parts.sum(axis=0))
     delta = float(r[0] - r[1])
-    low, high, p, se = _jackknife(delta, parts, cluster, lambda r: r[:, 0] - r[:, 1])
+    left = _left_out(parts, cluster)
+    low, high, p, se = UNDEFINED if np.isnan(delta) else jackknife_t(delta, left)
+    df = float(freedom(left - left.mean())) if len(left) > 1 else 0.0
     if np.isnan(delta):
         reasons.append("r is undefined: the ratings or a side's scores are all equal")
-    elif n_clusters < 2:
-        reasons.append(few_clusters(n_clusters))
-    elif np.isnan(se):
+    elif n_clusters > 1 and np.isnan(se):
         reasons.append("r is undefined without some cluster, so the jackknife has no interval")
-    elif se == 0:
+    elif np.isnan(p) and n_clusters > 1:
         reasons.append("both sides give the same scores: there is nothing to test")
+    else:
+        reasons += filter(None, [few_clusters(cluster, scores=(*x, y))])
     return {
         "r_a": float(r[0]),
         "r_b": float(r[1]),
@@ -173,17 +177,16 @@ def _delta_r(
         "high": high,
         "p": p,
         "standard_error": se,
-        "mde": 2.8 * se,
-        "p_equivalent": equivalence(delta, se, n_clusters, MARGINS["delta_r"]),
+        "mde": detectable(se, df),
+        "p_equivalent": equivalence(delta, se, df + 1, MARGINS["delta_r"]),
     }
 
 
-def _jackknife(estimate: float, parts: FloatArray, cluster: IntArray, statistic: Any) -> Interval:
-    """Jackknife-t of a statistic of correlations, from moments (items, …, 6)."""
+def _left_out(parts: FloatArray, cluster: IntArray) -> FloatArray:
+    """Difference of two correlations without each cluster in turn, from moments (items, 2, 6)."""
     sums = by_cluster(parts, cluster)
-    if np.isnan(estimate) or len(sums) < 2:
-        return UNDEFINED
-    return jackknife_t(estimate, np.asarray(statistic(correlation(sums.sum(axis=0) - sums))))
+    r = correlation(sums.sum(axis=0) - sums)
+    return np.asarray(r[:, 0] - r[:, 1])
 
 
 def paired_bootstrap(

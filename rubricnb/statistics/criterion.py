@@ -126,7 +126,7 @@ def counting_along(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
     -------
     DataFrame
         One row a group: ``share`` of the reads whose score is the number of the place, with a 95 %
-        cluster t interval ``share_low, share_high``; ``chance``, the mean of that share when the
+        Wilson interval ``share_low, share_high``; ``chance``, the mean of that share when the
         places of each text and criterion are permuted (exact, nothing is drawn: each read's score
         is replaced by the scores that the text got at all places); ``excess``, share minus chance,
         with ``excess_low, excess_high`` and ``p`` (against 0); ``n_reads, n_clusters``, ``reason``.
@@ -178,20 +178,20 @@ def _counting_along(key: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
     equal = (score == place).astype(np.float64)
     chance = given[block, place.astype(np.int64) - 1] / reads[block]
     n_clusters = len(np.unique(cluster))
-    low, high, *_ = mean_t(equal, cluster)
+    low, high, *_ = mean_t(equal, cluster, (0.0, 1.0))
     excess_low, excess_high, p, _ = mean_t(equal - chance, cluster)
     return key | {
         "n_reads": len(equal),
         "n_clusters": n_clusters,
         "share": mean_of(equal),
-        "share_low": float(np.maximum(low, 0.0)),
-        "share_high": float(np.minimum(high, 1.0)),
+        "share_low": low,
+        "share_high": high,
         "chance": mean_of(chance),
         "excess": mean_of(equal - chance),
         "excess_low": excess_low,
         "excess_high": excess_high,
         "p": p,
-        "reason": few_clusters(n_clusters) if len(equal) else "no read was parsed",
+        "reason": few_clusters(cluster, {"share": equal}) if len(equal) else "no read was parsed",
     }
 
 
@@ -253,6 +253,8 @@ def _position_tests(
     else:
         row["p_equivalent"] = _all_within_margin(sums, size)
         row["mde"] = _minimum_detectable_gap(sums, len(cells))
+        if np.isnan(row["p_equivalent"]) and not reasons:
+            reasons.append("p_equivalent: two positions differ by the same in every cluster")
     return row | {"reason": "; ".join(reasons)}
 
 
@@ -297,6 +299,8 @@ def _minimum_detectable_gap(sums: FloatArray, n_blocks: int) -> float:
     """Gap between two positions, the others half-way, that `p_within` finds with 80 % power."""
     k = sums.shape[1]
     variance = ((sums - sums.mean(axis=1, keepdims=True)) ** 2).sum() / (k - 1)
+    if variance <= 1e-12:
+        return float("nan")  # no score changes: nothing shows how much one could
     return float(np.sqrt(2 * noncentrality(k - 1) * variance) / n_blocks)
 
 
@@ -309,4 +313,4 @@ def _all_within_margin(sums: FloatArray, size: FloatArray) -> float:
     se = jackknife_se(left[:, first] - left[:, second])
     gaps = total[first] - total[second]
     margin = MARGINS["delta_pos"]
-    return max(equivalence(float(g), float(s), n, margin) for g, s in zip(gaps, se, strict=True))
+    return float(np.max([equivalence(*pair, n, margin) for pair in zip(gaps, se, strict=True)]))

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special, stats
 
-from rubricnb.statistics._inference import noncentrality, t_quantile
+from rubricnb.statistics._inference import few_clusters, freedom, noncentrality, t_quantile
 from rubricnb.statistics._placement import Placement, place, read_profiles
 from rubricnb.statistics._preference import log_preference
 from rubricnb.statistics._reads import (
@@ -81,7 +81,8 @@ def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score"
           stood there; ``p_equivalent``: TOST that every share lies within ±0.02 of 1/n;
         * ``log_preference_1…n`` with ``_low, _high``: conditional logit of position given each
           item's scores; they sum to 0. Free of how decided the judge is, which shares are not;
-        * ``mde``: the V that p_within would detect with 80 % power at 5 %;
+        * ``mde``: the V that p_within would detect with 80 % power at 5 %; NaN, as the intervals,
+          where no answer changes with the ordering: that does not show how much one could;
         * ``reason``: what could not be computed and why; empty if everything was.
 
     Raises
@@ -269,6 +270,8 @@ def _bias(reads: Reads) -> dict[str, Any]:
         row["p_equivalent"] = np.nan
     row |= _papers_intervals(row, n)
     row |= log_preference(reads, n_clusters, reasons if seen else [])
+    if n_clusters > 1:
+        reasons += filter(None, [few_clusters(cluster[placement.reads > 0])])
     able = n_clusters > 1 and seen == n - 1 and row["df"] > 0
     row["mde"] = minimum_detectable_v(placement.as_if_balanced(), n) if able else np.nan
     row["reason"] = "; ".join(reasons)
@@ -346,21 +349,22 @@ def _shares(placement: Placement, reads: Reads, n_clusters: int) -> dict[str, fl
     cluster = reads.cluster[seen]
     deviation, size = placement.deviation[seen], placement.reads[seen]
     out = _v2_unbiased(deviation / size[:, None], cluster)
-    share, half = np.full(n, np.nan), np.full(n, np.nan)
+    share, half, equal = np.full(n, np.nan), np.full(n, np.nan), [np.nan]
     if len(size):
         total = size.sum()
         share = 1 / n + deviation.sum(axis=0) / total
         rest = by_cluster(deviation - (share - 1 / n) * size[:, None], cluster)
         if n_clusters > 1:
             spread = np.sqrt(n_clusters / (n_clusters - 1) * (rest**2).sum(axis=0)) / total
-            half = t_quantile(n_clusters) * spread
+            df = freedom(rest)
+            half = np.where(spread > 1e-12, special.stdtrit(df, 0.975) * spread, np.nan)
+            found = zip(share - 1 / n, spread, df + 1, strict=True)
+            equal = [equivalence(*one, MARGINS["share"]) for one in found]
     for p in range(n):
         out[f"share_{p + 1}"] = share[p]
         out[f"share_{p + 1}_low"] = float(np.maximum(share[p] - half[p], 0.0))
         out[f"share_{p + 1}_high"] = float(np.minimum(share[p] + half[p], 1.0))
     out |= _worst_case(placement.count.sum(axis=0), int((reads.order >= 0).sum()))
-    margin, se = MARGINS["share"], half / t_quantile(n_clusters)
-    equal = [equivalence(s - 1 / n, e, n_clusters, margin) for s, e in zip(share, se, strict=True)]
     return out | {"p_equivalent": float(np.max(equal))}
 
 
@@ -387,7 +391,9 @@ def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, floa
     mean = d.mean(axis=0)
     rest = sums - size[:, None] * mean
     covariance = scale * len(size) / (len(size) - 1) * rest.T @ rest / len(d) ** 2
-    low, high = _score_interval(v2, mean, covariance, t_quantile(len(size)))
+    if np.trace(covariance) < 1e-24:
+        return undefined | {"v2_unbiased": float(v2)}
+    low, high = _score_interval(v2, mean, covariance, t_quantile(float(freedom(rest).min()) + 1))
     return {"v2_unbiased": float(v2), "v2_unbiased_low": low, "v2_unbiased_high": high}
 
 
@@ -414,6 +420,8 @@ def minimum_detectable_v(placement: Placement, n: int) -> float:
     D is the permutation mean of χ² over its degrees of freedom: the dispersion, clusters included.
     """
     n_reads = placement.count.sum()
+    if np.trace(placement.variance) <= 1e-12:
+        return float("nan")  # no answer changes: nothing shows how much one could
     mean_chi2 = np.trace(placement.variance) / (n_reads / n)
     return float(np.sqrt(noncentrality(n - 1) * mean_chi2 / (n - 1) / (n_reads * (n - 1))))
 

@@ -156,15 +156,17 @@ def _fit(
     expand = np.kron(np.eye(2), np.vstack([np.eye(n - 1), -np.ones(n - 1)]))
     reason = ""
     if len(products) < 2:
-        reason = few_clusters(1)
+        reason = few_clusters(cluster)
     elif np.isnan(left).any():
         reason = "without some cluster the effects cannot be told apart, so there is no interval"
     joint = [_hotelling(beta[part], left[:, part]) for part in np.split(np.arange(k), 2)]
     se = jackknife_se(left @ expand.T)
-    if not reason and (se == 0).any():
+    se = np.where(se > 1e-12, se, np.nan)
+    if not reason and np.isnan(se).any():
         reason = "no score changes with the order"
     elif not reason and np.isnan(joint).any():
         reason = "p_joint: needs more clusters than an effect has levels"
+    reason = reason or few_clusters(cluster)
     return np.asarray(expand @ beta), se, joint, reason
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.statistics._inference import cluster_mean, few_clusters, mean_of, mean_t, t_quantile
+from rubricnb.statistics._inference import detectable, few_clusters, mean_of, mean_t
 from rubricnb.statistics._reads import (
     By,
     FloatArray,
@@ -62,8 +62,8 @@ def rank_reversal(
     Returns
     -------
     DataFrame
-        One row a group: ``a, b``; means over prompts, each with a 95 % cluster t interval
-        ``_low, _high``, of
+        One row a group: ``a, b``; means over prompts, each with a 95 % interval over clusters
+        (Wilson's, so that three prompts that agree do not prove it) ``_low, _high``, of
 
         * ``kendall_tau``: τ-b, over the prompts where it is defined; ``n_undefined`` others have
           all candidates tied on a side;
@@ -180,7 +180,8 @@ def reversal_effect(judgments: pd.DataFrame, by: By = None, value: Value = "scor
           reason alone, and its effect is too large;
         * ``measure``: ``flip_strict``, ``flip_expected``, ``flip_first``, ``discordant``;
         * ``effect`` with a 95 % cluster t interval ``low, high``, ``p``, ``p_equivalent`` (TOST,
-          ±0.05), ``mde`` (80 % power), ``reordered`` and ``controlled`` (the two terms),
+          ±0.05, with at least the standard error of 5 % rare flips), ``mde`` (80 % power),
+          ``reordered`` and ``controlled`` (the two terms),
           ``n_prompts, n_clusters``, ``reason``.
 
     Raises
@@ -249,15 +250,17 @@ def _reversal_effect(designs: dict[str, Reads]) -> list[dict[str, Any]]:
         prompts = still.index.intersection(forward.index).intersection(reverse.index)
         cluster = still.loc[prompts, "cluster"].to_numpy()
         counts = {"n_prompts": len(prompts), "n_clusters": len(np.unique(cluster))}
-        reason = _reason(*counts.values()) if other else f"no two halves of {control} reads"
         for name in _FLIPS:
             moved = (forward.loc[prompts, name] + reverse.loc[prompts, name]).to_numpy() / 2
             calm = still.loc[prompts, name].to_numpy()
             row = _paired(moved - calm, cluster)
-            alike = "the same difference in every cluster" if np.isnan(row["p"]) else ""
+            reason = _reason(cluster, {"differences": np.abs(np.sign(moved - calm))})
+            if other is None:
+                reason = f"no two halves of {control} reads"
+            elif np.isnan(row["p"]) and counts["n_clusters"] > 1:
+                reason = "the same difference in every cluster"
             row |= {"reordered": mean_of(moved), "controlled": mean_of(calm), **counts}
-            which = {"control": control, "measure": name}
-            rows.append(which | row | {"reason": reason or alike})
+            rows.append({"control": control, "measure": name} | row | {"reason": reason})
     return rows
 
 
@@ -272,9 +275,9 @@ def _flips(a: Reads, b: Reads | None) -> pd.DataFrame:
 def _paired(difference: FloatArray, cluster: IntArray) -> dict[str, float]:
     low, high, p, se = mean_t(difference, cluster)
     effect, n_clusters = mean_of(difference), len(np.unique(cluster))
-    equal = equivalence(effect, se, n_clusters, MARGINS["flips"])
+    equal = equivalence(effect, se, n_clusters, MARGINS["flips"], largest=1.0)
     row = {"effect": effect, "low": low, "high": high, "p": p}
-    return row | {"p_equivalent": equal, "mde": 2.8 * se}
+    return row | {"p_equivalent": equal, "mde": detectable(se, n_clusters - 1)}
 
 
 def _compare(a: Reads, b: Reads) -> tuple[dict[str, FloatArray], IntArray, pd.Index]:
@@ -353,20 +356,18 @@ def _summary(measures: dict[str, FloatArray], cluster: IntArray, _: pd.Index) ->
     row: dict[str, Any] = {}
     for name, values in measures.items():
         defined = ~np.isnan(values)
-        mean, se, n_clusters = cluster_mean(values[defined], cluster[defined])
-        half = t_quantile(n_clusters) * se
-        least = -1.0 if name == "kendall_tau" else 0.0
-        low, high = np.clip([mean - half, mean + half], least, 1.0)
-        row |= {name: mean, f"{name}_low": float(low), f"{name}_high": float(high)}
+        bounds = (-1.0 if name == "kendall_tau" else 0.0, 1.0)
+        low, high, *_ = mean_t(values[defined], cluster[defined], bounds)
+        row |= {name: mean_of(values[defined]), f"{name}_low": low, f"{name}_high": high}
     row["n_undefined"] = int(np.isnan(measures["kendall_tau"]).sum())
     row |= {"n_prompts": len(cluster), "n_clusters": len(np.unique(cluster))}
-    reason = _reason(len(cluster), len(np.unique(cluster)))
+    reason = _reason(cluster, {name: measures[name] for name in _FLIPS})
     if len(cluster) and row["n_undefined"] == len(cluster):
         reason = "; ".join(filter(None, [reason, "kendall_tau: in every prompt a side ties all"]))
     return row | {"reason": reason}
 
 
-def _reason(n_prompts: int, n_clusters: int) -> str:
-    if n_prompts == 0:
+def _reason(cluster: IntArray, rates: dict[str, FloatArray]) -> str:
+    if len(cluster) == 0:
         return "no prompt has two candidates scored on both sides"
-    return few_clusters(n_clusters)
+    return few_clusters(cluster, rates)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from rubricnb.statistics._inference import mean_of, mean_t
+from rubricnb.statistics._inference import alike, few_clusters, mean_of, mean_t
 from rubricnb.statistics._reads import (
     By,
     FloatArray,
@@ -64,7 +64,7 @@ def stability(
         * ``flip_rate``, mean of 1[s ≠ s⁰]; ``mad``, mean of the absolute difference (on whole
           scores never below the flip rate); ``shift``, mean of s − s⁰, in score points. Means over
           all pairs of a read and a baseline read of an item, then over items, with 95 % cluster t
-          intervals ``_low, _high``;
+          intervals ``_low, _high`` (of the flip rate Wilson's);
         * ``flip_rate_placebo`` …: the same of the meaning-free edits (design ``placebo`` under the
           baseline's other settings), ``flip_rate_reask`` …: of two baseline reads. A judge that
           was asked once for a repeated prompt has re-ask values of 0;
@@ -177,6 +177,9 @@ def _flip_contrast(flips: FloatArray, single: FloatArray, cluster: IntArray) -> 
     used = ~np.isnan(flips).any(axis=0)
     difference = flips[0, used] - flips[1, used]
     low, high, p, _ = mean_t(difference, cluster[used])
+    reasons = [why_no_interval(used, cluster, {"flips": flips[:, used].max(axis=0)})]
+    if np.isnan(low) and len(np.unique(cluster[used])) > 1:
+        reasons.append("no interval, as every cluster is alike: difference")
     once = single[:, ~np.isnan(single).any(axis=0)] == 1
     only_a, only_b = int((once[0] & ~once[1]).sum()), int((~once[0] & once[1]).sum())
     discordant = only_a + only_b
@@ -192,7 +195,7 @@ def _flip_contrast(flips: FloatArray, single: FloatArray, cluster: IntArray) -> 
         "only_a": only_a,
         "only_b": only_b,
         "p_mcnemar": float(stats.binomtest(only_a, discordant).pvalue) if discordant else 1.0,
-        "reason": why_no_interval(used, cluster),
+        "reason": "; ".join(filter(None, reasons)),
     }
 
 
@@ -295,7 +298,8 @@ def _summary(
         "n_reads": int(side.parsed.sum()),
     }
     for m, name in enumerate(_MEASURES):
-        low, high, p, _ = mean_t(distance[m, used], base.cluster[used])
+        bounds = (0.0, 1.0) if name == "flip_rate" else None
+        low, high, p, _ = mean_t(distance[m, used], base.cluster[used], bounds)
         row |= {name: mean_of(distance[m, used]), f"{name}_low": low, f"{name}_high": high}
         if name == "shift":
             row["shift_p"] = p
@@ -313,7 +317,8 @@ def _summary(
         row["reask_reason"] = "the baseline was asked once"
     elif np.isnan(own[2]).all():
         row["reask_reason"] = "no prompt of the condition was asked twice"
-    row["reason"] = "; ".join(_reasons(used, base, placebo, distance))
+    why = [*_reasons(used, base, placebo, distance), alike(row) if row["n_clusters"] > 1 else ""]
+    row["reason"] = "; ".join(filter(None, why))
     return row
 
 
@@ -331,8 +336,8 @@ def _mean_known(values: FloatArray) -> float:
 def _reasons(
     used: Any, base: Reads, placebo: FloatArray | None, distance: FloatArray
 ) -> Iterator[str]:
-    if why := why_no_interval(used, base.cluster):
-        yield why
+    rates = {} if np.isnan(distance[0]).all() else {"flip_rate": distance[0, used]}
+    yield why_no_interval(used, base.cluster, rates)
     if placebo is None:
         yield "no placebo reads to compare with"
     elif distance is placebo:
@@ -341,8 +346,8 @@ def _reasons(
         yield "expected scores never tie: no flip rate"
 
 
-def why_no_interval(used: Any, cluster: IntArray) -> str:
-    """Say why the `used` items have no cluster interval; empty if they have one."""
-    if not used.any():
-        return "no item was parsed under both"
-    return "one cluster: intervals need two" if len(np.unique(cluster[used])) < 2 else ""
+def why_no_interval(
+    used: Any, cluster: IntArray, rates: Mapping[str, FloatArray] | None = None
+) -> str:
+    """Say why the `used` items have no cluster interval, or why to doubt it; empty if neither."""
+    return few_clusters(cluster[used], rates) if used.any() else "no item was parsed under both"

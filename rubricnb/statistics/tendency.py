@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.statistics._inference import LEVEL, jackknife_t, mean_of
+from rubricnb.statistics._inference import LEVEL, alike, jackknife_t, mean_of
 from rubricnb.statistics._reads import (
     By,
     FloatArray,
@@ -305,7 +305,9 @@ def _tendency(side: Reads, items: pd.DataFrame | None, human: str) -> dict[str, 
         found = _distance(steps[both][:, None], side.cluster[both], LEVEL)
         why.append(why_no_interval(both, side.cluster))
     names = ("wasserstein", "wasserstein_low", "wasserstein_high")
-    return row | dict(zip(names, found, strict=True)) | {"reason": "; ".join(filter(None, why))}
+    row |= dict(zip(names, found, strict=True))
+    why.append(alike(row) if len(np.unique(side.cluster[both])) > 1 else "")
+    return row | {"reason": "; ".join(filter(None, why))}
 
 
 _SINGLE, _MEANS = "read with rating", "mean with mean"
@@ -463,6 +465,7 @@ def _shifted(
         edited = item_means(np.moveaxis(placebo, 1, -1))[both, None]
         beyond, low, high = _distance(own[both] - edited, cluster[both], level)
         row |= {"moved_excess": beyond, "moved_excess_low": low, "moved_excess_high": high}
+    why.append(alike(row) if row["n_clusters"] > 1 else "")
     return row | {"reason": "; ".join(filter(None, why))}
 
 
@@ -513,6 +516,7 @@ def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> dict[str, 
         row |= with_interval(name, values, base.cluster)
         row[f"{name}_placebo"] = mean_of(other[~np.isnan(other)])
         row |= with_interval(f"{name}_excess", values - other, base.cluster)
+    why.append(alike(row) if row["n_clusters"] > 1 else "")
     return row | {"reason": "; ".join(filter(None, why))}
 
 

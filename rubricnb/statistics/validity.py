@@ -29,23 +29,34 @@ from rubricnb.permutation import balanced
 # The study runs the code it judges, so it goes behind the frames: that makes thousands of
 # replications a matter of minutes.
 from rubricnb.statistics._inference import (
+    bootstrap_weights,
     correlation,
+    detectable,
+    few_clusters,
     fisher_jackknife_t,
+    jackknife_se,
+    jackknife_t,
+    leave_out_spearman,
+    mean_t,
     moments,
     percentile_interval,
+    t_quantile,
 )
 from rubricnb.statistics._placement import place
 from rubricnb.statistics._preference import log_preference
 from rubricnb.statistics._reads import FloatArray, IntArray, Reads, by_cluster
-from rubricnb.statistics.agreement import _papers_interval
-from rubricnb.statistics.contrast import _jackknife, paired_bootstrap
+from rubricnb.statistics.agreement import _papers_interval, spearman
+from rubricnb.statistics.contrast import paired_bootstrap
 from rubricnb.statistics.criterion import _permutation_test, friedman
+from rubricnb.statistics.equivalence import MARGINS
+from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.position import (
     _cluster_test,
     _papers_test,
     _shares,
     minimum_detectable_v,
 )
+from rubricnb.statistics.ranking import _paired
 from rubricnb.statistics.variation import _components
 
 PIECE = 100
@@ -83,7 +94,8 @@ def validity(
         One row per quantity and method of a cell:
 
         * ``cell``; ``kind``: ``size`` (rejections at 5 % without an effect), ``power`` (with
-          one), ``coverage`` (of 95 % intervals) or ``recovery`` (mean estimate);
+          one), ``coverage`` (of 95 % intervals), ``doubted`` (results whose ``reason`` says that
+          the interval may be too narrow or rests on few events) or ``recovery`` (mean estimate);
         * ``quantity``: what is tested or estimated; ``method``: who does it;
         * ``truth``: what `rate` should be (.05, .95, the planted value; NaN for power);
         * ``rate`` with ``low, high``: 95 % interval over the replications, Wilson's for
@@ -212,6 +224,18 @@ def _cells() -> dict[str, _Cell]:
         cells[f"coverage/r/{n}"] = _Cell(partial(_correlations, n))
     for n in (10, 20, 40, 96):
         cells[f"coverage/shares/{n}"] = _Cell(partial(_share_intervals, n))
+    for name in ("6", "uneven"):
+        cells[f"coverage/shares/{name}"] = _Cell(partial(_few_shares, _SIZES[name]))
+    for name in ("6", "20", "60", "uneven"):
+        cells[f"coverage/flips/{name}"] = _Cell(partial(_rare_flips, _SIZES[name]))
+    for levels, names in _HARD.items():
+        for name in names:
+            cell = partial(_hard, levels, _SIZES[name])
+            cells[f"coverage/{levels}/{name}"] = _Cell(cell, 400, 200)
+    for n in (5, 20, 40, 160):
+        cells[f"equivalence/{n}"] = _Cell(partial(_rare_difference, n))
+    for n in (4, 6, 10, 20):
+        cells[f"detectable/{n}"] = _Cell(partial(_detectable_mean, n))
     cells["criterion/none"] = _Cell(partial(_criterion_position, 0.0))
     cells["criterion/planted"] = _Cell(partial(_criterion_position, 0.4))
     cells["recovery/variance"] = _Cell(_variance, 1_000)
@@ -369,11 +393,13 @@ def _itemwise(reads: Reads) -> float:
 
 
 @cache
-def _items(n_clusters: int, per_cluster: int) -> pd.DataFrame:
+def _items(n_clusters: int, per_cluster: int | tuple[int, ...]) -> pd.DataFrame:
     return pd.DataFrame({"cluster": np.repeat(np.arange(n_clusters), per_cluster)})
 
 
-def _answers(judge: _Judge, n_clusters: int, per_cluster: int, rng: np.random.Generator) -> Reads:
+def _answers(
+    judge: _Judge, n_clusters: int, per_cluster: int | tuple[int, ...], rng: np.random.Generator
+) -> Reads:
     """Sample a study of the balanced design."""
     utility = _utility(judge, n_clusters, per_cluster, rng)
     score = (utility + rng.gumbel(size=utility.shape)).argmax(axis=2) + 1
@@ -384,12 +410,13 @@ def _answers(judge: _Judge, n_clusters: int, per_cluster: int, rng: np.random.Ge
 
 
 def _utility(
-    judge: _Judge, n_clusters: int, per_cluster: int, rng: np.random.Generator
+    judge: _Judge, n_clusters: int, per_cluster: int | tuple[int, ...], rng: np.random.Generator
 ) -> FloatArray:
     """Log-probability of each score up to a constant: (items, orderings, n)."""
     n = len(judge.gamma)
     orderings, position_of = _orderings(n)
-    dirichlet = rng.dirichlet(np.full(n, judge.concentration), n_clusters * per_cluster)
+    n_items = int(np.broadcast_to(per_cluster, n_clusters).sum())
+    dirichlet = rng.dirichlet(np.full(n, judge.concentration), n_items)
     utility = np.log(dirichlet + 1e-12)[:, None, :] + np.asarray(judge.gamma)[position_of]
     if judge.text_noise:
         noise = judge.text_noise * rng.standard_normal((n_clusters, len(orderings), n))
@@ -470,7 +497,7 @@ def _correlations(n_clusters: int, rng: np.random.Generator, dear: bool) -> Foun
     left = correlation(sums.sum(axis=0) - sums)
     low, high, _, _ = fisher_jackknife_t(float(r[0]), left[:, 0])
     yield _covers("r", "cluster jackknife-t", low, high, _R[0])
-    low, high, _, _ = _jackknife(float(r[0] - r[1]), parts, cluster, lambda r: r[:, 0] - r[:, 1])
+    low, high, _, _ = jackknife_t(float(r[0] - r[1]), left[:, 0] - left[:, 1])
     yield _covers("Δr", "cluster jackknife-t", low, high, _R[0] - _R[1])
     if dear:
         seed = int(rng.integers(2**31))
@@ -478,6 +505,161 @@ def _correlations(n_clusters: int, rng: np.random.Generator, dear: bool) -> Foun
         yield _covers("r", "item bootstrap", paper["r_paper_low"], paper["r_paper_high"], _R[0])
         low, high, _ = paired_bootstrap(a, b, human, seed=seed)
         yield _covers("Δr", "item bootstrap", low, high, _R[0] - _R[1])
+
+
+# -- few, unequal and skewed -----------------------------------------------------------------------
+
+_SIZES = {n: (6,) * int(n) for n in ("6", "10", "20", "40", "60")}
+_SIZES["uneven"] = tuple(int(m) for m in np.linspace(1, 45, 20).round())
+_LEVELS = {"skewed": (0.03, 0.07, 0.12, 0.92), "binary": (0.8,), "even": (0.2, 0.4, 0.6, 0.8)}
+_HARD = {"skewed": tuple(_SIZES), "binary": ("6", "20", "uneven"), "even": ("6", "20", "uneven")}
+_FLIPS, _FLIP_CORRELATION = 0.02, 0.1
+_RESAMPLES = 400
+
+
+def _few_shares(sizes: tuple[int, ...], rng: np.random.Generator, dear: bool) -> Found:
+    """Shares and V² where clusters are few or of very different sizes."""
+    reads, truth = _answers(_PREFERRING, len(sizes), sizes, rng), _true_shares()
+    found = _shares(place(reads), reads, len(sizes))
+    doubted = float(bool(few_clusters(reads.cluster)))
+    truths = {"share_1": truth[0], "share_5": truth[4]}
+    truths["v2_unbiased"] = 5 / 4 * float(((truth - 1 / 5) ** 2).sum())
+    for name, value in truths.items():
+        quantity = name.replace("_unbiased", "").replace("_", " ").replace("v2", "V²")
+        yield _covers(quantity, "cluster t", found[f"{name}_low"], found[f"{name}_high"], value)
+        yield "doubted", quantity, "cluster t", float("nan"), doubted
+
+
+def _rare_flips(sizes: tuple[int, ...], rng: np.random.Generator, dear: bool) -> Found:
+    """A flip rate of 2 %; some texts flip more often than others."""
+    spread = 1 / _FLIP_CORRELATION - 1
+    rate = rng.beta(_FLIPS * spread, (1 - _FLIPS) * spread, len(sizes))
+    cluster = np.repeat(np.arange(len(sizes)), sizes)
+    flips = (rng.random(len(cluster)) < rate[cluster]).astype(np.float64)
+    low, high, _, se = mean_t(flips, cluster, (0.0, 1.0))
+    half = t_quantile(len(sizes)) * se
+    mean = float(flips.mean())
+    yield _covers("flip rate", "t, clusters − 1", mean - half, mean + half, _FLIPS)
+    yield _covers("flip rate", "Wilson, Satterthwaite", low, high, _FLIPS)
+    doubted = bool(few_clusters(cluster, {"flip_rate": flips}))
+    yield "doubted", "flip rate", "Wilson, Satterthwaite", float("nan"), float(doubted)
+
+
+def _hard(levels: str, sizes: tuple[int, ...], rng: np.random.Generator, dear: bool) -> Found:
+    """Scores that are few, tied or mostly one; clusters that are few or unequal."""
+    truth, ours = _hard_truth(levels), "jackknife-t, Satterthwaite"
+    cluster, human, reads = _graded(levels, sizes, rng)
+    label = reads[:, 0]
+    for name, (summands, statistic) in _STATISTICS.items():
+        sums = by_cluster(summands(label, human), cluster)
+        total = sums.sum(axis=0)
+        estimate, left = float(statistic(total)), statistic(total - sums)
+        low, high, *_ = jackknife_t(estimate, left)
+        yield _covers(name, ours, low, high, truth[name])
+        if dear:
+            low, high = _bootstrap_t(sums, statistic)
+            yield _covers(name, "bootstrap-t", low, high, truth[name])
+            half = t_quantile(len(sizes)) * float(jackknife_se(left))
+            low, high = estimate - half, estimate + half
+            yield _covers(name, "jackknife-t, clusters − 1", low, high, truth[name])
+    left = leave_out_spearman(label, human, cluster)
+    low, high, *_ = fisher_jackknife_t(float(spearman(label, human)), left)
+    yield _covers("ρ", ours, low, high, truth["ρ"])
+    found = _components(_as_reads(cluster, reads))
+    yield _covers("φ", ours, found["phi_low"], found["phi_high"], truth["φ"])
+    doubted = float(bool(few_clusters(cluster, scores=(label, human))))
+    yield "doubted", "scores", ours, float("nan"), doubted
+
+
+def _graded(
+    levels: str, sizes: tuple[int, ...], rng: np.random.Generator
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Cluster and rating of items, and ten reads of each; half of quality and error is shared."""
+    cluster = np.repeat(np.arange(len(sizes)), sizes)
+    shared, own = rng.standard_normal((2, len(sizes))), rng.standard_normal((2, len(cluster)))
+    quality, error = (shared[:, cluster] + own) / np.sqrt(2)
+    noise = 0.5 * rng.standard_normal((len(cluster), 10))
+    latent = ((0.6 * quality + 0.8 * error)[:, None] + noise) / np.sqrt(1.25)
+    cuts = special.ndtri(_LEVELS[levels])
+    human, reads = (np.searchsorted(cuts, v) + 1.0 for v in (quality, latent))
+    return cluster, human, reads
+
+
+def _as_reads(cluster: IntArray, value: FloatArray) -> Reads:
+    order = np.broadcast_to(np.arange(10), value.shape)
+    return Reads(pd.DataFrame({"cluster": cluster}), value, order, _orderings(5)[0], None, None)
+
+
+@cache
+def _hard_truth(levels: str) -> dict[str, float]:
+    """Each statistic of 100,000 clusters."""
+    found = []
+    for part in range(10):
+        cluster, human, reads = _graded(levels, (6,) * 10_000, np.random.default_rng([5, part]))
+        label = reads[:, 0]
+        row = {n: float(f(g(label, human).sum(axis=0))) for n, (g, f) in _STATISTICS.items()}
+        row |= {"ρ": float(spearman(label, human))}
+        found.append(row | {"φ": _components(_as_reads(cluster, reads))["phi"]})
+    return {name: float(np.mean([row[name] for row in found])) for name in found[0]}
+
+
+def _fisher(sums: FloatArray) -> FloatArray:
+    """Fisher's z of r; NaN where it is infinite."""
+    r = correlation(sums)
+    return np.asarray(np.arctanh(np.where(np.abs(r) < 1, r, np.nan)))
+
+
+def _sd_ratio(sums: FloatArray) -> FloatArray:
+    """Standard deviation of x over that of y, from summed `moments`; NaN where y is constant."""
+    n, x, y, xx, yy, _ = np.moveaxis(sums, -1, 0)
+    var_x, var_y = (np.maximum(ss / n - (s / n) ** 2, 0.0) for s, ss in ((x, xx), (y, yy)))
+    known = var_y > 1e-12
+    return np.asarray(np.where(known, np.sqrt(var_x / np.where(known, var_y, 1.0)), np.nan))
+
+
+_STATISTICS: dict[str, tuple[Any, Any]] = {
+    "r": (moments, _fisher),  # on the scale of its interval
+    "QWK": (kappa_sums, kappa_of_sums),
+    "sd ratio": (moments, _sd_ratio),
+}
+
+
+def _bootstrap_t(sums: FloatArray, statistic: Any) -> tuple[float, float]:
+    """95 % bootstrap-t interval over clusters, with the jackknife's standard error of a resample.
+
+    Resamples in which it is undefined or 0 are left out.
+    """
+    n, total = len(sums), sums.sum(axis=0)
+    weights = np.concatenate(list(bootstrap_weights(n, _RESAMPLES, np.random.default_rng(0))))
+    drawn = weights @ sums
+    left = statistic(drawn[:, None] - sums)
+    left = np.where(weights > 0, left, 0.0)
+    mean = (weights * left).sum(axis=1, keepdims=True) / n
+    se = np.sqrt((n - 1) / n * (weights * (left - mean) ** 2).sum(axis=1))
+    estimate = float(statistic(total))
+    t = (statistic(drawn) - estimate) / np.where(se > 1e-12, se, np.nan)
+    low, high = percentile_interval(t)
+    own = float(jackknife_se(statistic(total - sums)))
+    return estimate - high * own, estimate - low * own
+
+
+def _rare_difference(n: int, rng: np.random.Generator, dear: bool) -> Found:
+    """5 % of the prompts flip, which is the margin: who calls that nothing?"""
+    flips = (rng.random(n) < MARGINS["flips"]).astype(np.float64)
+    row = _paired(flips, np.arange(n))
+    mean, se = flips.mean(), max(float(stats.sem(flips)), 1e-9)
+    naive = float(special.stdtr(n - 1, (mean - MARGINS["flips"]) / se))
+    yield "size", "equivalence of flips", "t", 0.05, float(naive < 0.05)
+    ours = float(row["p_equivalent"] < 0.05)
+    yield "size", "equivalence of flips", "t, variance at the margin", 0.05, ours
+
+
+def _detectable_mean(n: int, rng: np.random.Generator, dear: bool) -> Found:
+    """An effect as large as what is called detectable, or 2.8 standard errors: who finds it?"""
+    noise, se = rng.standard_normal(n), 1 / np.sqrt(n)
+    for method, effect in (("2.8 standard errors", 2.8 * se), ("ours", detectable(se, n - 1))):
+        _, _, p, _ = mean_t(noise + effect, np.arange(n))
+        yield "power", "detectable effect", method, float("nan"), float(p < 0.05)
 
 
 # -- what was planted comes back -------------------------------------------------------------------

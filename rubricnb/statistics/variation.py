@@ -11,6 +11,7 @@ from scipy import stats
 
 from rubricnb.permutation import decode
 from rubricnb.statistics._inference import (
+    alike,
     bootstrap_weights,
     correlation,
     few_clusters,
@@ -95,9 +96,10 @@ def within_item_sd(judgments: pd.DataFrame, by: By = None, value: Value = "score
             "k": mean_of(count.astype(np.float64)),
             "n_items": int(used.sum()),
             "n_clusters": n_clusters,
-            "reason": few_clusters(n_clusters) if used.any() else "no item has two parsed reads",
         }
-        rows.append({**key, **row})
+        why = [few_clusters(reads.cluster[used]), alike(row) if n_clusters > 1 else ""]
+        reason = "; ".join(filter(None, why)) if used.any() else "no item has two parsed reads"
+        rows.append({**key, **row, "reason": reason})
     return pd.DataFrame(rows)
 
 
@@ -315,10 +317,9 @@ def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
     row["deviation"] = float(np.abs(x - x.mean(axis=1, keepdims=True)).mean())
     row["crossing"] = float(((x > middle).any(axis=1) & (x < middle).any(axis=1)).mean())
     n_clusters = int(cluster.max()) + 1
-    if n_clusters < 2:
-        reasons.append(few_clusters(n_clusters))
-    elif not reasons and np.isnan(list(row.values())).any():
-        reasons.append("a contrast is the same in every cluster: there is no p")
+    if n_clusters > 1:
+        reasons += filter(None, [alike(row)])
+    reasons += filter(None, [few_clusters(cluster)])
     return row | {"n_items": n_items, "n_clusters": n_clusters, "reason": "; ".join(reasons)}
 
 
@@ -379,13 +380,13 @@ def _ordering_rank(
     row |= {"r": r[found[0]], "r_mean": r.mean(), "rank": int(_rank(r)[found[0]])}
     row["best"] = codes[int(r.argmax())]
     if len(sums) < 2:
-        return row | {"reason": few_clusters(1)}
+        return row | {"reason": few_clusters(cluster)}
     weights = bootstrap_weights(len(sums), RESAMPLES, np.random.default_rng(seed))
     draws = np.concatenate([np.tensordot(w, sums, axes=1) for w in weights])
     ranks = _rank(correlation(draws))[:, found[0]]
     low, high = percentile_interval(ranks)
     row |= {"rank_low": np.floor(low), "rank_high": np.ceil(high)}
-    return row | {"reason": ""}
+    return row | {"reason": few_clusters(cluster)}
 
 
 def _rank(r: FloatArray) -> FloatArray:
@@ -410,7 +411,8 @@ def _components(reads: Reads) -> dict[str, Any]:
     found = _estimates(sums.sum(axis=0))
     row |= {name: float(value) for name, value in found.items() if name in row}
     row |= _ratio_intervals(found, _estimates(sums.sum(axis=0) - sums))
-    return row | {"reason": "; ".join(_why_unknown(row))}
+    reasons = [*_why_unknown(row), few_clusters(cluster)]
+    return row | {"reason": "; ".join(filter(None, reasons))}
 
 
 def _summands(x: FloatArray, again: FloatArray) -> FloatArray:
@@ -492,9 +494,10 @@ def _why_unknown(row: dict[str, Any]) -> Iterator[str]:
         yield "no independent repeats: item × ordering contains re-ask"
     if np.isnan(row["phi"]):
         yield "reliability, phi: the items do not differ beyond noise"
-    if row["n_clusters"] < 2:
-        yield few_clusters(row["n_clusters"])
-    elif not np.isnan(row["phi"]) and np.isnan(row["phi_low"]):
+    if row["n_clusters"] > 1 and not np.isnan(row["phi"]) and np.isnan(row["phi_low"]):
+        if abs(row["phi"]) < 1e-9:
+            yield "phi: 0 without any cluster as well, which is no interval"
+            return
         yield "phi: no interval, without some cluster the items do not differ beyond noise"
 
 

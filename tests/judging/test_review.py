@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from scipy.stats import binom, norm
 
 import rubricnb as rb
@@ -125,17 +126,18 @@ def test_a_target_that_no_review_can_give_is_named(items):
         write_references(items, (None, None), targets=(2, 6))
 
 
-def test_a_rate_of_none_or_all_has_no_interval_and_says_why():
+def test_a_rate_of_none_has_wilsons_interval_and_says_how_few_it_rests_on():
     attempts = pd.DataFrame({
         "item_id": list("aabbccaabbcc"), "cluster_id": list("aabbccaabbcc"), "round": 1,
         "target": [1] * 6 + [2] * 6, "accepted": [False] * 6 + [True, False] + [True] * 4,
     })  # fmt: skip
     never, often = acceptance(attempts).to_dict("records")
     assert never["rate"] == 0
-    assert np.isnan([never["low"], never["high"]]).all()
-    assert never["reason"] == "every cluster has the same rate: no t interval"
+    t2 = stats.t.ppf(0.975, 2) ** 2  # three clusters without an event
+    assert (never["low"], never["high"]) == pytest.approx((0, t2 / (3 + t2)))
     assert 0 <= often["low"] < often["rate"] < often["high"] <= 1
-    assert often["reason"] == ""
+    doubt = "3 effective clusters: intervals may be too narrow; rate: fewer than 10 events"
+    assert never["reason"] == often["reason"] == doubt
     one = acceptance(attempts[attempts.cluster_id == "a"], []).iloc[0]
     assert np.isnan(one.low)
     assert one.reason == "one cluster: intervals need two"

@@ -4,10 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from rubricnb.permutation import balanced, code
 
 FIRST = (0.4, 0.1, -0.1, -0.2, -0.2)
+
+
+def freedom(clusters):
+    """Degrees of freedom of a variance over clusters, from their kurtosis (scipy's)."""
+    n = len(clusters)
+    excess = max(float(stats.kurtosis(clusters, bias=False)), 0) if n > 7 else 0
+    return 1 / (1 / (n - 1) + excess / (2 * n))
+
+
+def t_interval(means):
+    """Low, high and p of the mean of clusters."""
+    df, mean, se = freedom(means), np.mean(means), stats.sem(means)
+    return *stats.t.interval(0.95, df, mean, se), 2 * stats.t.sf(abs(mean / se), df)
 
 
 def make_judgments(

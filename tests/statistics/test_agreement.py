@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pingouin as pg
 import pytest
-from planted import make_judgments, make_rated
+from planted import freedom, make_judgments, make_rated
 from scipy import stats
 
 import rubricnb as rb
@@ -43,8 +43,9 @@ def jackknife_t(estimate, parts):
     n = len(parts)
     z, zs = np.arctanh(estimate), np.arctanh(parts)
     se = np.sqrt((n - 1) / n * ((zs - zs.mean()) ** 2).sum())
-    half = stats.t.ppf(0.975, n - 1) * se
-    return np.tanh(z - half), np.tanh(z + half), 2 * stats.t.sf(abs(z / se), n - 1)
+    df = freedom(zs)
+    half = stats.t.ppf(0.975, df) * se
+    return np.tanh(z - half), np.tanh(z + half), 2 * stats.t.sf(abs(z / se), df)
 
 
 def pearson(table):

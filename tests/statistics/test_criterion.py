@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from planted import make_criterion_judgments
+from planted import freedom, make_criterion_judgments
 from scipy import stats
 
 import rubricnb as rb
@@ -200,8 +200,10 @@ def test_chance_is_the_mean_of_permuted_places():
     # Texts of one cluster are one observation.
     equal = (kept_of(judgments)["score"] == kept_of(judgments)["criterion_position"]).astype(float)
     means = equal.groupby(kept_of(judgments)["cluster_id"], observed=True).mean()
-    expected = stats.t.interval(0.95, 11, means.mean(), stats.sem(means))
-    assert (row.share_low, row.share_high) == pytest.approx(expected)
+    t, share = stats.t.isf(0.025, freedom(means)), means.mean()
+    for end in (row.share_low, row.share_high):  # Wilson's
+        at_end = stats.sem(means) * np.sqrt(end * (1 - end) / (share * (1 - share)))
+        assert abs(end - share) == pytest.approx(t * at_end)
 
 
 def kept_of(judgments):

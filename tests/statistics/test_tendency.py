@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from planted import freedom, t_interval
 from scipy import stats
 
 import rubricnb as rb
@@ -85,7 +86,7 @@ def test_shift_of_the_tendency_is_the_distance_of_scipy_and_its_interval_a_jackk
 
     left = np.array([beyond(c) for c in clusters])
     n = len(left)
-    half = stats.t.isf(0.025, n - 1) * np.sqrt((n - 1) * left.var())
+    half = stats.t.isf(0.025, freedom(left)) * np.sqrt((n - 1) * left.var())
     whole = beyond()
     assert row.moved_excess == pytest.approx(whole)
     assert (row.moved_excess_low, row.moved_excess_high) == pytest.approx(
@@ -95,7 +96,7 @@ def test_shift_of_the_tendency_is_the_distance_of_scipy_and_its_interval_a_jackk
     wide = tendency_shift(perturbed, level=0.99).set_index(["design", "labels"])
     assert wide.moved_excess_high["fixed", "letter"] > row.moved_excess_high
     assert np.isnan(found.moved_excess["placebo", "numeric"])
-    assert found.reason["placebo", "numeric"] == "this is the placebo"
+    assert found.reason["placebo", "numeric"].endswith("this is the placebo")
 
 
 def test_expected_scores_move_by_their_mean_probabilities(perturbed):
@@ -113,7 +114,8 @@ def test_a_shift_that_cannot_be_measured_says_why(perturbed):
     bare = tendency_shift(perturbed[perturbed.design != "placebo"])
     assert bare.moved.notna().all()
     assert bare.moved_excess.isna().all()
-    assert bare.reason.eq("no placebo reads to compare with").all()
+    doubt = "12 effective clusters: intervals may be too narrow"
+    assert bare.reason.eq(f"{doubt}; no placebo reads to compare with").all()
     one = tendency_shift(perturbed[perturbed.cluster_id == perturbed.cluster_id.iloc[0]])
     assert one.moved_low.isna().all()
     assert one.reason.str.contains("one cluster").all()
@@ -313,15 +315,14 @@ def test_pull_and_approach_beyond_the_placebo_are_paired_by_item(items):
     ):  # fmt: skip
         assert found[name] == pytest.approx(own.mean())
         assert found[f"{name}_placebo"] == pytest.approx(other.mean())
-        oracle = stats.ttest_1samp((own - other).groupby(cluster).mean(), 0)
-        low, high = oracle.confidence_interval(0.95)
+        low, high, p = t_interval((own - other).groupby(cluster).mean())
         assert found[f"{name}_excess"] == pytest.approx((own - other).mean())
         assert found[f"{name}_excess_low"] == pytest.approx(low)
         assert found[f"{name}_excess_high"] == pytest.approx(high)
-        assert found[f"{name}_excess_p"] == pytest.approx(oracle.pvalue)
+        assert found[f"{name}_excess_p"] == pytest.approx(p)
     bare = reference_pull(judgments[judgments.design != "placebo"]).iloc[0]
     assert np.isnan(bare.pull_excess)
-    assert bare.reason == "no placebo reads to compare with"
+    assert bare.reason.endswith("no placebo reads to compare with")
 
 
 def test_pull_is_a_difference_of_shares_over_shared_items(items, judgments):

@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from planted import FIRST, make_judgments
+from planted import FIRST, freedom, make_judgments
 from scipy import stats
 from test_agreement import pearson, rated, wide
 
@@ -277,13 +277,13 @@ def test_phi_and_its_interval_equal_a_loop():
         for c in judgments["cluster_id"].unique()
     )
     for name in ("phi", "phi_own"):
-        half = stats.t.isf(0.025, 8) * np.sqrt(
+        half = stats.t.isf(0.025, freedom(left[name])) * np.sqrt(
             8 / 9 * ((left[name] - left[name].mean()) ** 2).sum()
         )
         expected = np.maximum(row[name] + np.array([-half, half]), 0)
         assert [row[f"{name}_low"], row[f"{name}_high"]] == pytest.approx(expected)
     share = left["share_ordering"]
-    half = stats.t.isf(0.025, 8) * np.sqrt(8 / 9 * ((share - share.mean()) ** 2).sum())
+    half = stats.t.isf(0.025, freedom(share)) * np.sqrt(8 / 9 * ((share - share.mean()) ** 2).sum())
     expected = np.clip(row.share_ordering + np.array([-half, half]), 0, 1)
     assert [row.share_ordering_low, row.share_ordering_high] == pytest.approx(expected)
 
@@ -320,7 +320,9 @@ def test_a_judge_that_never_heeds_the_ordering_has_a_phi_of_0():
     judgments, _ = clustered(9, 2)
     judgments["score"] = judgments.groupby("item_id")["score"].transform("first")
     row = variance_components(judgments).iloc[0]
-    assert [row.phi, row.phi_low, row.phi_high] == pytest.approx([0, 0, 0], abs=1e-9)
+    assert row.phi == pytest.approx(0, abs=1e-9)
+    assert np.isnan([row.phi_low, row.phi_high]).all()
+    assert "phi: 0 without any cluster" in row.reason
 
 
 def test_items_that_differ_in_one_cluster_only_give_phi_no_interval():

@@ -1,0 +1,230 @@
+"""Intervals, tests and their doubts, where clusters are few, unequal or all alike."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import optimize, stats
+
+import rubricnb as rb
+from rubricnb.replication import judged
+from rubricnb.statistics import position_bias, rank_reversal, stability, strategy_contrast
+from rubricnb.statistics._inference import (
+    detectable,
+    effective_clusters,
+    few_clusters,
+    freedom,
+    jackknife_t,
+    mean_t,
+)
+from rubricnb.statistics.validity import validity
+
+RATES = (0.0, 1.0)
+
+
+def enough(hits, n, rate=0.95):
+    """Hits in the upper part of a binomial 99.9 % band: a wider interval may cover more."""
+    return hits >= stats.binom.ppf(0.0005, n, rate)
+
+
+# -- no variance is not certainty ------------------------------------------------------------------
+
+
+def always_three(n_texts):
+    names = [f"t{i}" for i in range(n_texts)]
+    items = pd.DataFrame({"item_id": names, "human": np.arange(n_texts) % 5 + 1.0})
+    orders = rb.permutation.balanced(5).orderings()
+    rows = [
+        (name, name, "balanced", k + 1, "-".join(map(str, order)), 3.0, 5)
+        for name in names for k, order in enumerate(orders)
+    ]  # fmt: skip
+    columns = ["item_id", "cluster_id", "design", "ordering_index", "ordering", "score"]
+    return pd.DataFrame(rows, columns=[*columns, "n_options"]), items
+
+
+def test_a_judge_that_always_says_3_proves_nothing_on_two_texts():
+    row = position_bias(always_three(2)[0]).iloc[0]
+    unknown = ["p_equivalent", "mde", "share_1_low", "share_1_high", "v2_unbiased_low"]
+    assert row[unknown].isna().all()
+    assert "no answer changes" in row.reason
+    verdict = judged(
+        pd.DataFrame([{
+            "finding": "position", "estimate": row.v2_unbiased, "p": row.p_within,
+            "p_equivalent": row.p_equivalent,
+        }])
+    ).verdict.item()  # fmt: skip
+    assert verdict == "cannot say"
+
+
+def test_two_equal_sides_have_no_equivalence_and_nothing_detectable():
+    judgments, items = always_three(12)
+    judgments["score"] = judgments["item_id"].str[1:].astype(int) % 3 + 1.0
+    other = judgments.assign(design="fixed")
+    row = strategy_contrast(pd.concat([judgments, other]), items).iloc[0]
+    assert row.delta_r == 0
+    assert row[["low", "high", "p", "mde", "p_equivalent"]].isna().all()
+    assert "same scores" in row.reason
+
+
+def test_three_prompts_that_agree_leave_tau_open():
+    names = [f"{p}{c}" for p in "pqr" for c in "xy"]
+    one = pd.DataFrame({
+        "item_id": names, "cluster_id": [n[0] for n in names], "group_id": [n[0] for n in names],
+        "candidate": [n[1] for n in names], "ordering_index": 1, "ordering": "1-2-3",
+        "score": [1, 2] * 3,
+    })  # fmt: skip
+    row = rank_reversal(pd.concat([one.assign(design=d) for d in ("balanced", "fixed")])).iloc[0]
+    assert (row.kendall_tau, row.kendall_tau_high) == (1, 1)
+    assert row.kendall_tau_low < 0
+    assert row.flip_strict == 0
+    assert row.flip_strict_high > 0.5
+    assert row.reason.startswith("3 effective clusters: intervals may be too narrow")
+
+
+def test_no_flip_in_two_items_leaves_the_flip_rate_open():
+    judgments = pd.DataFrame({
+        "item_id": list("abab"), "cluster_id": list("abab"), "ordering_index": 1,
+        "labels": ["numeric"] * 2 + ["letter"] * 2, "ordering": "1-2-3-4-5", "score": [1, 2, 1, 2],
+    })  # fmt: skip
+    row = stability(judgments, {"labels": "numeric"}).iloc[0]
+    assert (row.flip_rate, row.flip_rate_low) == (0, 0)
+    assert row.flip_rate_high > 0.9
+    assert np.isnan([row.mad_low, row.shift_low, row.shift_p]).all()
+    assert "no interval, as every cluster is alike: mad, shift" in row.reason
+    assert "flip_rate: fewer than 10 events" in row.reason
+
+
+@pytest.mark.parametrize("n_prompts", [5, 20, 40, 160])
+def test_equivalence_is_claimed_in_5_percent_at_the_margin(n_prompts):
+    found = validity([f"equivalence/{n_prompts}"], 400, seed=3).set_index("method").rate
+    most = stats.binom.ppf(0.9995, 400, 0.05) / 400
+    assert found["t, variance at the margin"] <= most
+    if n_prompts < 160:
+        assert found["t"] > most  # a standard error from the data is certain where nothing flipped
+
+
+def test_many_prompts_without_a_flip_are_equivalent():
+    # 59 binomial draws without an event leave out 5 %; 58 do not.
+    p = [rb.statistics.equivalence(0.0, 0.0, n, 0.05, largest=1.0) for n in (30, 59, 200)]
+    assert p[0] > 0.05 > p[1] > p[2]
+
+
+def test_where_clusters_differ_the_largest_effect_changes_nothing():
+    of = rb.statistics.equivalence
+    assert of(0.01, 0.1, 50, 0.05, largest=1.0) == of(0.01, 0.1, 50, 0.05)
+
+
+# -- rates -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sizes", ["6", "60", "uneven"])
+def test_a_flip_rate_of_2_percent_is_covered(sizes):
+    found = validity([f"coverage/flips/{sizes}"], 400, seed=5)
+    rate = found[found.kind == "coverage"].set_index("method").rate
+    assert enough(400 * rate["Wilson, Satterthwaite"], 400)
+    assert not enough(400 * rate["t, clusters − 1"], 400)
+
+
+def test_the_ends_of_a_rate_are_t_standard_errors_away_at_the_ends():
+    rng = np.random.default_rng(0)
+    flips = (rng.random(70) < 0.1) * 1.0
+    cluster = np.arange(70) // 10  # seven: t has six degrees of freedom
+    low, high, p, se = mean_t(flips, cluster, RATES)
+    mean = flips.mean()
+    for end in (low, high):
+        at_end = se * np.sqrt(end * (1 - end) / (mean * (1 - mean)))
+        assert abs(end - mean) == pytest.approx(stats.t.ppf(0.975, 6) * at_end)
+    assert p == pytest.approx(2 * stats.t.sf(mean / se, 6))
+
+
+def test_a_rate_between_other_bounds_is_the_same_rate():
+    values = np.array([0.0, 1, 1, 0, 1, 1, 1, 1])
+    low, high, *_ = mean_t(values, np.arange(8), RATES)
+    wide = mean_t(2 * values - 1, np.arange(8), (-1.0, 1.0))
+    assert wide[:2] == pytest.approx((2 * low - 1, 2 * high - 1))
+
+
+# -- degrees of freedom ----------------------------------------------------------------------------
+
+
+def test_degrees_of_freedom_follow_the_kurtosis():
+    rest = np.random.default_rng(1).standard_t(5, (30, 4))
+    rest -= rest.mean(axis=0)
+    excess = np.maximum(stats.kurtosis(rest, bias=False), 0)
+    assert freedom(rest) == pytest.approx(1 / (1 / 29 + excess / 60))
+    assert (freedom(rest[:7]) == 6).all()
+    one = np.zeros(40)
+    one[0] = 1.0
+    assert freedom(one - one.mean()) < 2
+
+
+def test_equal_clusters_keep_students_t():
+    x = np.linspace(-1, 1, 20)  # flatter than normal
+    low, high, p, _ = mean_t(x + 0.3, np.arange(20))
+    oracle = stats.ttest_1samp(x + 0.3, 0)
+    assert (low, high) == pytest.approx(tuple(oracle.confidence_interval()))
+    assert p == pytest.approx(oracle.pvalue)
+
+
+def skewed_means(n, rng):
+    """Means of a clustered, skewed quantity and their intervals, with and without the kurtosis."""
+    x = rng.lognormal(0.0, 0.8, n)
+    left = (x.sum() - x) / (n - 1)
+    low, high, _, se = jackknife_t(float(x.mean()), left)
+    half = stats.t.ppf(0.975, n - 1) * se
+    truth = np.exp(0.32)
+    return low <= truth <= high, abs(x.mean() - truth) <= half
+
+
+def test_skewed_clusters_are_covered_better():
+    rng = np.random.default_rng(2)
+    ours, plain = np.mean([skewed_means(40, rng) for _ in range(2_000)], axis=0)
+    assert 1 - ours < 0.95 * (1 - plain)
+
+
+# -- what is detectable ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "multiplier"), [(4, 4.26), (6, 3.51), (10, 3.15), (20, 2.95)])
+def test_what_is_detectable_is_found_in_80_percent(n, multiplier):
+    assert round(detectable(1.0, n - 1), 2) == multiplier
+    rng = np.random.default_rng(n)
+    x = rng.standard_normal((4_000, n)) + detectable(1 / np.sqrt(n), n - 1)
+    power = (stats.ttest_1samp(x, 0, axis=1).pvalue < 0.05).sum()
+    assert stats.binom.ppf(0.0005, 4_000, 0.8) <= power <= stats.binom.ppf(0.9995, 4_000, 0.8)
+
+
+def test_a_contrast_names_what_its_own_test_would_find():
+    rng = np.random.default_rng(4)
+    names = [f"t{i}" for i in range(6)]
+    items = pd.DataFrame({"item_id": names, "human": [1.0, 2, 3, 4, 5, 3]})
+    one = pd.DataFrame({"item_id": names, "cluster_id": names, "ordering": "1-2-3-4-5",
+                        "ordering_index": 1})  # fmt: skip
+    sides = [one.assign(design=d, score=rng.integers(1, 6, 6)) for d in ("balanced", "fixed")]
+    row = strategy_contrast(pd.concat(sides), items).iloc[0]
+    assert row.mde / row.standard_error == pytest.approx(3.51, abs=0.005)
+    miss = optimize.brentq(lambda d: stats.nct.cdf(stats.t.ppf(0.975, 5), 5, d) - 0.2, 1, 9)
+    assert row.mde / row.standard_error == pytest.approx(miss)
+
+
+# -- doubts ----------------------------------------------------------------------------------------
+
+
+def test_clusters_count_by_their_sizes():
+    assert effective_clusters(np.repeat(np.arange(30), 6)) == pytest.approx(30)
+    sizes = np.array([45, 1, 1, 1])
+    assert effective_clusters(np.repeat(np.arange(4), sizes)) == pytest.approx(48**2 / 2028)
+
+
+def test_few_effective_clusters_few_events_and_scores_alike_are_doubted():
+    cluster = np.repeat(np.arange(30), 6)
+    assert few_clusters(cluster) == ""
+    assert few_clusters(cluster[:114]) == "19 effective clusters: intervals may be too narrow"
+    assert few_clusters(cluster[:6]) == "one cluster: intervals need two"
+    rare = (np.arange(180) < 9) * 1.0
+    assert few_clusters(cluster, {"flips": rare}) == "flips: fewer than 10 events"
+    assert few_clusters(cluster, {"flips": 1 - rare}) == "flips: fewer than 10 events"
+    assert few_clusters(cluster, {"flips": (np.arange(180) < 10) * 1.0}) == ""
+    alike = np.where(np.arange(180) < 36, 1.0, 4.0)
+    doubt = "30 effective clusters, 80% of scores alike: intervals may be too narrow"
+    assert few_clusters(cluster, scores=(alike,)) == doubt
+    assert few_clusters(np.arange(180), scores=(alike,)) == ""
