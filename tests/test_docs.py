@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 import rubricnb as rb
 from rubricnb import book, cli, frames
 from rubricnb.judging import registry, study
+from rubricnb.judging.address import OPENAI, checked
 
 ROOT = Path(__file__).parents[1]
 DOCS = [
@@ -124,7 +125,11 @@ def hosted(monkeypatch):
         return 200, completion("Fine. [RESULT] 2") | {"model": payload["model"]}, {}
 
     with endpoint(answer) as (url, received):
-        monkeypatch.setattr("rubricnb.judging.openai._OPENAI", url)
+        monkeypatch.setenv("OPENAI_API_KEY", "a-key")
+        monkeypatch.setattr(
+            "rubricnb.judging.openai.checked",
+            lambda address: (url, OPENAI) if OPENAI in address else checked(address),
+        )
         yield url, received
 
 
@@ -249,7 +254,8 @@ def test_command_with_an_endpoint_runs_with_one_on_this_machine(line, clone):
         score = str(1 + len(str(payload["messages"])) % 5)
         said = completion(f"Fine. [RESULT] {score}")
         if payload.get("logprobs"):
-            said = completion(score, tops=[(score, {score: 0.9})])
+            label = f" {score}"
+            said = completion(f"[RESULT]{label}", tops=[("[RESULT]", {}), (label, {label: 0.9})])
         return 200, said | {"model": payload["model"]}, {}
 
     model = re.search(r"openai:([\w.-]+)", line)[1]

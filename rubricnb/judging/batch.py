@@ -173,7 +173,7 @@ def of_study(name: str, spec: str = "", server: str | None = None) -> tuple[Judg
 
     Examples
     --------
-    >>> judge, plans = of_study("minibench", "openai:gpt-4.1")
+    >>> judge, plans = of_study("scoring", "openai:gpt-4.1")
     >>> judge.slug, len(plans) > 1
     ('gpt-4.1', True)
     """

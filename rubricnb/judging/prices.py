@@ -230,7 +230,8 @@ def _endpoint(judge: Judge | str) -> bool:
         from rubricnb.judging.registry import inner
 
         return inner(judge).startswith("openai:")
-    return judge.identity.startswith(("http://", "https://"))
+    remote = getattr(judge, "host", "")
+    return bool(remote) or judge.identity.startswith(("http://", "https://"))
 
 
 def _listed(host: str, model: str) -> Price | None:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any, Literal
 
 import pandas as pd
@@ -58,7 +58,8 @@ def inside(*names: str) -> Path:
 
 
 def _plain(name: str) -> bool:
-    return bool(name) and not name.startswith(".") and not set(name) & set("/\\:\0")
+    drive = PureWindowsPath(name).drive  # a simulated judge's name has a colon, and no drive
+    return bool(name) and not name.startswith(".") and not drive and not set(name) & set("/\\\0")
 
 
 def judges() -> pd.DataFrame:

@@ -459,7 +459,7 @@ def design_of(text: str) -> Design:
     Examples
     --------
     >>> design_of("shuffled(5, 10)")
-    Design(name='shuffled', n=5, k=10, order=None)
+    Design(name='shuffled', n=5, k=10, order=None, over=None)
     >>> design_of("open('secret')")
     Traceback (most recent call last):
     ...

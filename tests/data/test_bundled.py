@@ -221,4 +221,6 @@ def test_own_data_example_fits_its_rubric():
     assert len(OWN_RUBRICS) == 1  # the column `human` rates one criterion
     levels = OWN_RUBRICS[0]["levels"]
     assert all(min(levels) <= float(row["human"]) <= max(levels) for row in rows)
-    assert sorted(path.name for path in OWN_DATA.iterdir()) == ["my_data.csv", "my_rubric.yml"]
+    assert sorted(path.name for path in OWN_DATA.iterdir()) == [
+        "my_data.csv", "my_rubric.yml", "my_scores.csv",
+    ]  # fmt: skip

@@ -36,6 +36,7 @@ _spec.loader.exec_module(_module)
 completion, endpoint = _module.completion, _module.endpoint
 
 KEY = "a-key-that-must-be-nowhere"
+KEYED = {"key_variable": "OPENAI_API_KEY"}  # a server on this machine gets a key only when named
 
 
 @given(st.lists(st.integers(0, 5), max_size=40), st.integers(1, 12))
@@ -82,9 +83,9 @@ def test_an_actor_returns_what_was_answered_before_a_problem(monkeypatch):
     requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback")
     with endpoint(answer) as (url, _):
         spec = f"openai:m@{url}"
-        asked = list(rendered(requests.head(12), rb.open_judge(spec)))
+        asked = list(rendered(requests.head(12), rb.open_judge(spec, **KEYED)))
         block = pyarrow.table({"requests": [pickle.dumps(asked)]})
-        replies, problem = _Actor(spec, {"concurrency": 1}).answer(block)
+        replies, problem = _Actor(spec, {"concurrency": 1, **KEYED}).answer(block)
     assert [r.request_id for r in pickle.loads(replies)] == [r.request_id for r in asked[:9]]
     assert "refused" in problem
     assert _Actor("simulated:unbiased", {"speed": 3}).facts()[1].startswith("TypeError: ")
@@ -191,7 +192,7 @@ def judged(cluster):
     answer = Endpoint()
     with endpoint(answer) as (url, _):
         judge = RayJudge(f"openai:m@{url}", address=cluster.address, block=10, concurrency=1,
-                         key_variable="OPENAI_API_KEY")  # fmt: skip
+                         **KEYED)  # fmt: skip
         try:
             yield judge, answer, url
         finally:
@@ -210,7 +211,7 @@ def actors():
 def test_a_killed_actor_s_block_is_asked_again_and_nothing_else_is(judged, tmp_path):
     judge, answer, url = judged
     requests = rb.plan(rb.load("minibench", n_items=15), rb.balanced(5), readout="feedback")
-    plain = rb.open_judge(f"openai:m@{url}")
+    plain = rb.open_judge(f"openai:m@{url}", **KEYED)
     assert (judge.slug, judge.identity) == (plain.slug, plain.identity)
     assert (judge.readouts, judge.deterministic) == (plain.readouts, plain.deterministic)
     with Store(tmp_path / "replies.sqlite") as store:
@@ -272,7 +273,7 @@ def test_when_only_a_refused_text_is_left_the_run_ends_and_says_once_where_it_go
     """As with the judge alone: stored answers show that it works."""
     judge, answer, url = judged
     requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback").head(5)
-    plain = rb.open_judge(f"openai:m@{url}", concurrency=1)
+    plain = rb.open_judge(f"openai:m@{url}", concurrency=1, **KEYED)
     answer.refuse_from = None
     answer.flagged = list(rendered(requests, plain))[2].messages[0].content
     judge._end()  # an actor that has heard a good answer needs not be told
