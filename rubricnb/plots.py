@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 STYLE = Path(__file__).with_name("matplotlibrc")
-"""The style of the book's figures and of an audit's."""
+"""The style of the book's figures and of an audit's.
+
+:meta hide-value:
+"""
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 _QUIET = "#595959"

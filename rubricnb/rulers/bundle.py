@@ -116,7 +116,7 @@ class Bundle:
     min_characters: int = MIN_CHARACTERS
     units: str = "sentences"
     anchors: tuple[tuple[str, str], ...] = ()
-    folder: Path = field(default=_BUNDLED, repr=False, compare=False)
+    folder: Path = field(default_factory=lambda: _BUNDLED, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check(self)
