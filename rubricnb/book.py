@@ -40,7 +40,6 @@ from rubricnb.slides import slides
 WORKERS = 2  # notebooks executed at a time
 CELL_SECONDS = 900  # a cell of the book that runs longer than this hangs
 _START_SECONDS = 300  # a kernel that has not started by then hangs; a busy machine needs a minute
-_STARTS = 3  # of a kernel: its ports are chosen first and taken later, by then perhaps by others
 _PEAK = "peak"  # file of a notebook's working folder: the kernel's memory
 _NOTEBOOK = re.compile(r"^notebooks/(\w+)$")
 # What the staged tree holds beside the executed notebooks: the pages and what they link to.
@@ -331,17 +330,16 @@ def execute(
     start = time.perf_counter()
     with _scratch(root) as folder:
         try:
-            executed = _started(
-                lambda: papermill.execute_notebook(
-                    notebook,
-                    target,
-                    parameters=_from_here(values),
-                    kernel_name="python3",
-                    progress_bar=False,
-                    cwd=folder,
-                    start_timeout=_START_SECONDS,
-                    execution_timeout=cell_seconds,
-                )
+            executed = papermill.execute_notebook(
+                notebook,
+                target,
+                parameters=_from_here(values),
+                kernel_name="python3",
+                progress_bar=False,
+                cwd=folder,
+                start_timeout=_START_SECONDS,
+                execution_timeout=cell_seconds,
+                config=_kernel_transport(),
             )
         except papermill.PapermillExecutionError as error:
             raise BookError(f"notebook {stem} failed\n{_plain(str(error))}") from None
@@ -622,15 +620,12 @@ def _after_every_cell(path: Path) -> str:
     )
 
 
-def _started(run: Callable[[], Any]) -> Any:
-    """Run a notebook; again if its kernel has died before it could execute anything."""
-    for _ in range(_STARTS - 1):
-        try:
-            return run()
-        except RuntimeError as problem:
-            if "died before replying" not in str(problem):
-                raise
-    return run()
+def _kernel_transport() -> Any:
+    """Reach a kernel through Unix sockets in the folder it runs in: a TCP port is chosen first and
+    bound later, by then perhaps by another kernel that starts at the same time."""
+    from traitlets.config import Config
+
+    return Config(KernelManager={"transport": "ipc", "ip": "kernel"} if os.name == "posix" else {})
 
 
 def _execute_all(
@@ -776,11 +771,35 @@ def _stage(executed: Mapping[str, Any], root: Path, stage: Path) -> None:
             path.unlink()
 
 
+_GLUED = "application/papermill.record/"
+
+
+def glued(notebook: Any) -> dict[str, dict[str, Any]]:
+    """Return what an executed notebook has glued: name → kind of content → content."""
+    return {
+        output.metadata.scrapbook.name: {
+            kind.removeprefix(_GLUED): content for kind, content in output.data.items()
+        }
+        for output in _glued_outputs(notebook)
+    }
+
+
+def _glued_outputs(notebook: Any) -> Iterator[Any]:
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            if "scrapbook" in output.get("metadata", {}):
+                yield output
+
+
 def _page(notebook: Any) -> Any:
-    """Put a line under the title that says when, how and with what the page was executed."""
+    """Put a line under the title that says when, how and with what the page was executed, and
+    hide glued figures and tables where they were made: the page shows them with their captions."""
     from copy import deepcopy
 
     notebook = deepcopy(notebook)
+    for output in _glued_outputs(notebook):
+        output.metadata.scrapbook["mime_prefix"] = _GLUED
+        output.data = {_GLUED + k.removeprefix(_GLUED): v for k, v in output.data.items()}
     run = notebook.metadata.rubricnb
     used = ", ".join(_code(f"{name} = {value!r}") for name, value in run["parameters"].items())
     if run["parameter_file"]:

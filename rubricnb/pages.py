@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Mapping
 from copy import copy
 from html import escape
 from typing import Any
@@ -18,6 +19,63 @@ _ONE_CLUSTER = (
     ". All texts belong to one cluster, which tells nothing of how others vary: where this page "
     "has NaN there would be an interval or a test, and it takes more items"
 )
+
+
+def say(values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+    """Glue values for a page's prose, which names them in ``{glue:text}`` roles.
+
+    Parameters
+    ----------
+    values
+        Names and values; for names that are no Python words.
+    **named
+        The same; ``n_items=3`` is glued as ``n-items``.
+
+    Examples
+    --------
+    >>> say({"27B-ratio": 1.8}, n_items=30)  # prints nothing
+    """
+    from myst_nb import glue
+
+    dashed = {name.replace("_", "-"): value for name, value in named.items()}
+    for name, value in {**(values or {}), **dashed}.items():
+        glue(name, value, display=False)
+
+
+def show(name: str, what: Any, size: tuple[float, float] | None = None) -> None:
+    """Show a figure or a table, and glue it for the place of the page where its caption stands.
+
+    The book shows it there only; a notebook that is run by itself shows it below the cell.
+
+    Parameters
+    ----------
+    name
+        What a ``{glue:figure}`` directive names.
+    what
+        Axes, a figure (closed afterwards), a frame or a Styler.
+    size
+        Of a figure: width and height in inches.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> show("fig-a", plt.figure().add_subplot(), size=(6, 3))
+    <Figure size ... with 1 Axes>
+    >>> plt.get_fignums()
+    []
+    """
+    from matplotlib import pyplot
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from myst_nb import glue
+
+    if isinstance(what, Axes):
+        what = what.figure
+    if isinstance(what, Figure) and size is not None:
+        what.set_size_inches(size)
+    glue(name, what)
+    if isinstance(what, Figure):
+        pyplot.close(what)
 
 
 def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:

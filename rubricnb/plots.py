@@ -25,10 +25,10 @@ STYLE = Path(__file__).with_name("matplotlibrc")
 :meta hide-value:
 """
 
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
-_QUIET = "#595959"
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+QUIET = "#595959"
 _INTERVAL = ("estimate", "low", "high")
-_VERDICTS = {"replicates": ("+", "C0"), "does not": ("−", "C1"), "cannot say": ("?", _QUIET)}
+_VERDICTS = {"replicates": ("+", "C0"), "does not": ("−", "C1"), "cannot say": ("?", QUIET)}
 _V_TICKS = (0.02, 0.05, 0.1, 0.2)
 
 
@@ -57,7 +57,7 @@ def orderings(orderings: ArrayLike, ax: Axes | None = None) -> Axes:
     ['1', '2', '3', '3', '1', '2']
     >>> plt.close(ax.figure)
     """
-    return _heat(np.asarray(orderings), _axes(ax), "position", "read")
+    return heat(np.asarray(orderings), _axes(ax), "position", "read")
 
 
 def position_counts(orderings: ArrayLike, ax: Axes | None = None) -> Axes:
@@ -82,7 +82,7 @@ def position_counts(orderings: ArrayLike, ax: Axes | None = None) -> Axes:
     >>> plt.close(ax.figure)
     """
     counts = permutation.position_counts(orderings)
-    return _heat(counts, _axes(ax), "position", "score", lowest=0)
+    return heat(counts, _axes(ax), "position", "score", lowest=0)
 
 
 def neighbour_counts(orderings: ArrayLike, ax: Axes | None = None) -> Axes:
@@ -109,7 +109,7 @@ def neighbour_counts(orderings: ArrayLike, ax: Axes | None = None) -> Axes:
     """
     counts = permutation.neighbour_counts(orderings).astype(np.float64)
     np.fill_diagonal(counts, np.nan)
-    return _heat(counts, _axes(ax), "stands directly after", "score", lowest=0)
+    return heat(counts, _axes(ax), "stands directly after", "score", lowest=0)
 
 
 def replication(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
@@ -187,7 +187,7 @@ def option_probabilities(
     """
     ax = _axes(ax)
     table = _means(options, "score", by)
-    _lines(table, ax)
+    lines(table, ax)
     ax.set(xlabel="score", ylabel="probability", ylim=(-0.03, 1.03))
     if table.shape[1] > 1:
         ax.legend(title=by.replace("_", " "), title_fontsize="small")
@@ -225,14 +225,14 @@ def probability_by_position(options: pd.DataFrame, ax: Axes | None = None) -> Ax
     """
     ax = _axes(ax)
     table = _means(options, "position", "score")
-    for colour, score in zip(_colours(table.shape[1]), table, strict=True):
+    for colour, score in zip(colours(table.shape[1]), table, strict=True):
         ax.plot(table.index, table[score], color=colour, marker=f"${score}$", markersize=9)
         reads = options[options["score"] == score]
         ax.scatter(reads["position"], reads["probability"], s=9, color=colour, alpha=0.6, zorder=3)
-    _uniform(ax, table.shape[1])
+    uniform(ax, table.shape[1])
     ax.set(xlabel="position at which the score stood", ylabel="probability of the score")
     ax.set(xticks=table.index)
-    _from_zero(ax)
+    from_zero(ax)
     return ax
 
 
@@ -272,7 +272,7 @@ def score_by_position(options: pd.DataFrame, ax: Axes | None = None) -> Axes:
     percent = options.assign(probability=100 * options["probability"])
     table = _means(percent, "score", "position")
     n = len(table)
-    _heat(table.to_numpy(), ax, "position", "score", lowest=0, number="{:.0f}")
+    heat(table.to_numpy(), ax, "position", "score", lowest=0, number="{:.0f}")
     reads, margin = len(percent) / n, n + 0.18 * n
     for name, place in (("position", lambda k: (k, margin)), ("score", lambda k: (margin, k))):
         for value, share in (percent.groupby(name)["probability"].sum() / reads).items():
@@ -318,10 +318,10 @@ def position_shares(shares: pd.DataFrame, by: str = "judge", ax: Axes | None = N
     ax = _axes(ax)
     percent = shares.assign(probability=100 * shares["share"])
     table = _means(percent, "position", by)
-    _lines(table, ax)
-    _uniform(ax, len(table), scale=100)
+    lines(table, ax)
+    uniform(ax, len(table), scale=100)
     ax.set(xlabel="position", ylabel="share of the reads in %")
-    _from_zero(ax)
+    from_zero(ax)
     ax.legend(title=by.replace("_", " "), title_fontsize="small")
     return ax
 
@@ -354,12 +354,12 @@ def rating_histogram(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     for k, (criterion, part) in enumerate(table.groupby("criterion", sort=False, observed=True)):
         part = part.sort_values("level")
         share = 100 * part["count"].to_numpy(dtype=np.float64) / part["count"].sum()
-        (line,) = ax.plot(part["level"], share, marker=_MARKERS[k % len(_MARKERS)])
+        (line,) = ax.plot(part["level"], share, marker=MARKERS[k % len(MARKERS)])
         ends.append((float(share[-1]), str(criterion), line.get_color()))
     levels = sorted(table["level"].unique())
     ax.set(xlabel="rating", ylabel="items, %", xticks=levels)
     ax.set_ylim(0, None)
-    _end_labels(ax, max(levels) + 0.15, ends)
+    end_labels(ax, max(levels) + 0.15, ends)
     return ax
 
 
@@ -394,10 +394,10 @@ def label_mass(judgments: pd.DataFrame, ax: Axes | None = None) -> Axes:
     low = 10 ** np.floor(np.log10(mass.min()))
     ax.hist(mass, bins=np.geomspace(low, 1, 41).tolist(), alpha=0.85)
     median = float(np.median(mass))
-    ax.axvline(median, color=_QUIET, linestyle=":", linewidth=1.5)
+    ax.axvline(median, color=QUIET, linestyle=":", linewidth=1.5)
     ax.annotate(
         f"median {median:.2g}", (median, 1), xycoords=("data", "axes fraction"), xytext=(4, -10),
-        textcoords="offset points", color=_QUIET,
+        textcoords="offset points", color=QUIET,
     )  # fmt: skip
     ax.set_xlim(low, 1)
     return ax
@@ -430,14 +430,14 @@ def two_scores(judgments: pd.DataFrame, ax: Axes | None = None) -> Axes:
     reads = np.arange(1, len(judgments) + 1)
     ends = []
     series = {"argmax": "score", "expected score": "expected_score"}
-    for (name, column), marker in zip(series.items(), _MARKERS, strict=False):
+    for (name, column), marker in zip(series.items(), MARKERS, strict=False):
         values = judgments[column].to_numpy(dtype=np.float64, na_value=np.nan)
         (line,) = ax.plot(reads, values, marker=marker)
         ends.append((float(values[-1]), name, line.get_color()))
     n = max(len(str(code).split("-")) for code in judgments["ordering"])
     ax.set(xlabel="ordering", ylabel="score", ylim=(0.8, n + 0.2), yticks=range(1, n + 1))
     ax.set_xticks(reads, [str(code) for code in judgments["ordering"]], rotation=60, size="small")
-    _end_labels(ax, len(reads) + 0.3, ends)
+    end_labels(ax, len(reads) + 0.3, ends)
     return ax
 
 
@@ -483,11 +483,11 @@ def position_selection(
         table = position_bias(table, value=value)
     ax = _axes(ax)
     n = _numbered_columns(table, "share")
-    ends = [(100 / n, "uniform", _QUIET)]
-    ax.axhline(100 / n, color=_QUIET, linestyle=":", linewidth=1.2)
-    ends += _position_lines(table, "share", label, n, ax, scale=100)
+    ends = [(100 / n, "uniform", QUIET)]
+    ax.axhline(100 / n, color=QUIET, linestyle=":", linewidth=1.2)
+    ends += position_lines(table, "share", label, n, ax, scale=100)
     ax.set(ylabel="selected, % of reads")
-    _end_labels(ax, n + 0.3, ends)
+    end_labels(ax, n + 0.3, ends)
     return ax
 
 
@@ -520,10 +520,10 @@ def log_preferences(table: pd.DataFrame, label: str = "value", ax: Axes | None =
     """
     ax = _axes(ax)
     n = _numbered_columns(table, "log_preference")
-    ax.axhline(0, color=_QUIET, linestyle=":", linewidth=1.2)
-    ends = _position_lines(table, "log_preference", label, n, ax)
+    ax.axhline(0, color=QUIET, linestyle=":", linewidth=1.2)
+    ends = position_lines(table, "log_preference", label, n, ax)
     ax.set(ylabel="log-preference")
-    _end_labels(ax, n + 0.3, ends)
+    end_labels(ax, n + 0.3, ends)
     return ax
 
 
@@ -559,15 +559,15 @@ def published_ends(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax = _axes(ax)
     ends = table[["pos1_pct", "pos5_pct"]]
     limits = (float(ends.min().min()) - 2, float(ends.max().max()) + 2)
-    ax.plot(limits, limits, color=_QUIET, linewidth=1)
+    ax.plot(limits, limits, color=QUIET, linewidth=1)
     for line in (ax.axvline, ax.axhline):
-        line(20, color=_QUIET, linestyle=":", linewidth=1.2)
+        line(20, color=QUIET, linestyle=":", linewidth=1.2)
     for k, (judge, cells) in enumerate(table.groupby("judge", sort=False)):
         first, last = cells["pos1_pct"], cells["pos5_pct"]
-        marker = _MARKERS[k % len(_MARKERS)]
+        marker = MARKERS[k % len(MARKERS)]
         ax.plot(first, last, marker=marker, linestyle="", alpha=0.85, label=str(judge))
-    ax.text(*_corner(limits, 0.02, 0.98), "prefers the last", color=_QUIET, va="top")
-    ax.text(*_corner(limits, 0.98, 0.02), "prefers the first", color=_QUIET, ha="right")
+    ax.text(*_corner(limits, 0.02, 0.98), "prefers the last", color=QUIET, va="top")
+    ax.text(*_corner(limits, 0.98, 0.02), "prefers the first", color=QUIET, ha="right")
     ax.set(
         xlabel="first position selected, % of reads", ylabel="last position selected, % of reads",
         xlim=limits, ylim=limits, aspect="equal",
@@ -611,16 +611,16 @@ def null_quantiles(table: pd.DataFrame, df: int, ax: Axes | None = None) -> Axes
         if len(values) == 0:
             continue
         expected = chi2.ppf((np.arange(len(values)) + 0.5) / len(values), df)
-        (line,) = ax.plot(expected, values, marker=_MARKERS[k], linestyle="", markersize=4.5)
+        (line,) = ax.plot(expected, values, marker=MARKERS[k], linestyle="", markersize=4.5)
         top = max(top, expected[-1], values[-1])
         ends.append((float(values[-1]), str(name), line.get_color()))
     limits = (0, 1.06 * top)
-    ax.plot(limits, limits, color=_QUIET, linewidth=1)
-    ax.axhline(threshold, color=_QUIET, linestyle=":", linewidth=1.2)
-    ends.append((threshold, f"5 %: {threshold:.2f}", _QUIET))
+    ax.plot(limits, limits, color=QUIET, linewidth=1)
+    ax.axhline(threshold, color=QUIET, linestyle=":", linewidth=1.2)
+    ends.append((threshold, f"5 %: {threshold:.2f}", QUIET))
     ax.set(xlim=limits, ylim=limits)
     ax.set(xlabel=f"quantile of χ² with {df} degrees of freedom", ylabel="statistic, sorted")
-    _end_labels(ax, limits[1], ends)
+    end_labels(ax, limits[1], ends)
     return ax
 
 
@@ -650,14 +650,14 @@ def indecision(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax = _axes(ax)
     ends = []
     for k, name in enumerate(table.columns.drop("sharpness")):
-        (line,) = ax.plot(table["sharpness"], table[name], marker=_MARKERS[k])
+        (line,) = ax.plot(table["sharpness"], table[name], marker=MARKERS[k])
         ends.append((float(table[name].iloc[-1]), str(name), line.get_color()))
-    ax.axhline(1, color=_QUIET, linestyle=":", linewidth=1.2)
+    ax.axhline(1, color=QUIET, linestyle=":", linewidth=1.2)
     ax.set_xscale("log", base=2)
     ax.set_xticks(table["sharpness"], [f"{s:g}" for s in table["sharpness"]])
     ax.set(xlabel="sharpness of the judge (larger: more decisive)", ylabel="size; 1 is right")
     ax.set_ylim(0, None)
-    _end_labels(ax, 1.15 * float(table["sharpness"].iloc[-1]), ends)
+    end_labels(ax, 1.15 * float(table["sharpness"].iloc[-1]), ends)
     return ax
 
 
@@ -692,7 +692,7 @@ def score_position(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """
     grid = 100 * table.pivot(index="score", columns="position", values="share")
     reads = table.drop_duplicates("score").set_index("score")["n"]
-    ax = _heat(
+    ax = heat(
         grid.to_numpy(), _axes(ax), "position at which the score stood", "score",
         lowest=0, highest=max(200 / len(grid), float(grid.max().max())), number="{:.0f}",
     )  # fmt: skip
@@ -735,7 +735,7 @@ def rank_reversals(table: pd.DataFrame, kind: str = "kind", ax: Axes | None = No
     for k, (name, part) in enumerate(table.groupby(kind, sort=False)):
         named = labels[part.index]
         (line,) = ax.plot(
-            part["kendall_tau"], 100 * part["flip_first"], marker=_MARKERS[k % len(_MARKERS)],
+            part["kendall_tau"], 100 * part["flip_first"], marker=MARKERS[k % len(MARKERS)],
             linestyle="-" if (named != "").all() and len(part) > 1 else "", label=str(name),
             alpha=0.85, linewidth=1,
         )  # fmt: skip
@@ -797,7 +797,7 @@ def reversal_controls(
         )
         reach = np.maximum(np.nan_to_num([middle - low, high - middle]), 0)
         ax.errorbar(
-            middle, place, xerr=reach, linestyle="", marker=_MARKERS[k % len(_MARKERS)], label=judge
+            middle, place, xerr=reach, linestyle="", marker=MARKERS[k % len(MARKERS)], label=judge
         )
     ax.set_yticks(range(len(rows)), rows)
     ax.set(xlabel="winners that flip, %", ylim=(len(rows) - 0.4, -0.6))
@@ -834,10 +834,10 @@ def rounding(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax = _axes(ax)
     ends = []
     for k, name in enumerate(table.columns.drop("sd")):
-        (line,) = ax.plot(table["sd"], table[name], marker=_MARKERS[k % len(_MARKERS)])
+        (line,) = ax.plot(table["sd"], table[name], marker=MARKERS[k % len(MARKERS)])
         ends.append((float(table[name].iloc[-1]), str(name), line.get_color()))
     ax.set(xlabel="standard deviation of quality within a prompt, in score points", ylim=(0, 1))
-    _end_labels(ax, float(table["sd"].iloc[-1]) + 0.03 * float(np.ptp(table["sd"])), ends)
+    end_labels(ax, float(table["sd"].iloc[-1]) + 0.03 * float(np.ptp(table["sd"])), ends)
     return ax
 
 
@@ -929,12 +929,12 @@ def temperature_sweep(
         reach = np.maximum(np.nan_to_num([middle - low, high - middle]), 0)
         drawn = ax.errorbar(
             own["place"] + 0.008 * k, middle, yerr=reach,
-            marker=_MARKERS[k % len(_MARKERS)], elinewidth=1.1,
+            marker=MARKERS[k % len(MARKERS)], elinewidth=1.1,
         )  # fmt: skip
         ends.append((float(middle[-1]), str(name), drawn.lines[0].get_color()))
     ax.set_xticks(list(places.values()), names if words else [f"{t:g}" for t in names])
     ax.set_xlabel(x)
-    _end_labels(ax, max(places.values()) + 0.04, ends)
+    end_labels(ax, max(places.values()) + 0.04, ends)
     return ax
 
 
@@ -967,9 +967,9 @@ def dispersion(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """
     ax = _axes(ax)
     rows = np.arange(len(table))
-    ax.hlines(rows, table["repeat"], table["permutation"], color=_QUIET, linewidth=1)
+    ax.hlines(rows, table["repeat"], table["permutation"], color=QUIET, linewidth=1)
     names = {"repeat": "repeats", "permutation": "permutation", "order": "order only"}
-    for (column, name), marker in zip(names.items(), _MARKERS, strict=False):
+    for (column, name), marker in zip(names.items(), MARKERS, strict=False):
         ax.plot(table[column], rows, marker, label=name)
     ax.set_yticks(rows, table["label"])
     ax.set(xlabel="within-item standard deviation, score points", ylim=(len(table) - 0.4, -0.6))
@@ -1014,7 +1014,7 @@ def effort_chi2(draws: pd.DataFrame, printed: pd.DataFrame, ax: Axes | None = No
     for row, name in enumerate(names):
         values = draws.loc[draws["judge"] == name, "chi2"].to_numpy(dtype=np.float64)
         low, high = np.quantile(values, [0.025, 0.975])
-        ax.plot(values, np.full(len(values), row), "|", color=_QUIET, alpha=0.7)
+        ax.plot(values, np.full(len(values), row), "|", color=QUIET, alpha=0.7)
         ax.hlines(row + 0.22, low, high, linewidth=3, color="#0072B2")
     for k, (name, value) in enumerate(zip(printed["name"], printed["chi2"], strict=True)):
         ax.axvline(value, color="#D55E00", linestyle=("-", "--", "-.", ":")[k % 4], linewidth=1.3)
@@ -1070,7 +1070,7 @@ def ordering_costs(costs: pd.DataFrame, label: str = "judge", ax: Axes | None = 
             cost,
             np.full(len(own), row),
             "|",
-            color=_QUIET,
+            color=QUIET,
             alpha=0.6,
             label=_once(row, "an ordering"),
         )
@@ -1116,12 +1116,12 @@ def cost_floor(table: pd.DataFrame, marks: pd.DataFrame, ax: Axes | None = None)
     >>> plt.close(ax.figure)
     """
     ax = _axes(ax)
-    styles = zip(_MARKERS, ("-", "--", "-.", ":"), strict=False)
+    styles = zip(MARKERS, ("-", "--", "-.", ":"), strict=False)
     for name, (marker, style) in zip(table.columns.drop("n"), styles, strict=False):
         (line,) = ax.plot(table["n"], 100 * table[name], marker=marker, linestyle=style)
         start = (table["n"].iloc[0], 100 * table[name].iloc[0])
         ax.annotate(
-            str(name), start, (6, 6) if marker == _MARKERS[0] else (0, -16),
+            str(name), start, (6, 6) if marker == MARKERS[0] else (0, -16),
             textcoords="offset points", color=line.get_color(), size="small",
         )  # fmt: skip
     ax.set_xscale("log")
@@ -1130,10 +1130,10 @@ def cost_floor(table: pd.DataFrame, marks: pd.DataFrame, ax: Axes | None = None)
     ax.set(xlabel="reads with each score", ylabel="Bias Cost × 100")
     ax.set_ylim(0, None)
     edge = 1.25 * float(table["n"].iloc[-1])
-    ax.scatter(np.full(len(marks), edge), 100 * marks["cost"], marker="_", s=120, color=_QUIET)
+    ax.scatter(np.full(len(marks), edge), 100 * marks["cost"], marker="_", s=120, color=QUIET)
     ax.set_xlim(None, 1.4 * edge)
-    ends = [(100 * c, str(n), _QUIET) for n, c in zip(marks["name"], marks["cost"], strict=True)]
-    _end_labels(ax, 1.4 * edge, ends)
+    ends = [(100 * c, str(n), QUIET) for n, c in zip(marks["name"], marks["cost"], strict=True)]
+    end_labels(ax, 1.4 * edge, ends)
     return ax
 
 
@@ -1160,7 +1160,7 @@ def chosen_costs(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     [30.0, 20.0]
     >>> plt.close(ax.figure)
     """
-    ax = _sizes(table.set_index("n_items"), _axes(ax), scale=100)
+    ax = sizes(table.set_index("n_items"), _axes(ax), scale=100)
     ax.set(xlabel="items in the probe, ten reads each", ylabel="Bias Cost × 100")
     return ax
 
@@ -1231,8 +1231,8 @@ def detection(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     [20.0, 90.0]
     >>> plt.close(ax.figure)
     """
-    ax = _sizes(table.set_index("questions"), _axes(ax), scale=100)
-    ax.axhline(80, color=_QUIET, linestyle=":", linewidth=1.2)
+    ax = sizes(table.set_index("questions"), _axes(ax), scale=100)
+    ax.axhline(80, color=QUIET, linestyle=":", linewidth=1.2)
     ax.set(xlabel="questions", ylabel="found, % of questionnaires", ylim=(0, 104))
     return ax
 
@@ -1285,7 +1285,7 @@ def forest(
     for k, (name, part) in enumerate(groups):
         aside = 0.6 * ((k + 0.5) / len(groups) - 0.5)
         y = part[label].astype(object).map(rows).to_numpy(dtype=np.float64) + aside
-        colour, marker = f"C{k}", _MARKERS[k % len(_MARKERS)]
+        colour, marker = f"C{k}", MARKERS[k % len(MARKERS)]
         middle, low, high = (part[c].to_numpy(dtype=np.float64) for c in _INTERVAL)
         ax.hlines(y, low, high, color=colour, linewidth=1.4)
         empty = (
@@ -1297,7 +1297,7 @@ def forest(
             ax.plot(middle[own], y[own], marker, markersize=6, color=colour, markerfacecolor=fill)
         ax.plot([], [], marker=marker, color=colour, linewidth=1.4, label=str(name))
     if reference is not None:
-        ax.axvline(reference, color=_QUIET, linestyle=":", linewidth=1.2)
+        ax.axvline(reference, color=QUIET, linestyle=":", linewidth=1.2)
     ax.set_yticks(list(rows.values()), [str(name) for name in rows])
     ax.set(ylim=(len(rows) - 0.5, -0.5))
     if len(groups) > 1:
@@ -1343,7 +1343,7 @@ def contrast_parts(table: pd.DataFrame, label: str = "judge", ax: Axes | None = 
         )  # fmt: skip
         right, left = right + np.maximum(value, 0), left + np.minimum(value, 0)
         total += value
-    ax.axvline(0, color=_QUIET, linewidth=1)
+    ax.axvline(0, color=QUIET, linewidth=1)
     ax.margins(x=0.05)
     ax.plot(
         total, range(len(rows)), "D", color="black", markeredgecolor="white", markersize=6.5,
@@ -1385,9 +1385,9 @@ def bias_and_gain(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     >>> plt.close(ax.figure)
     """
     ax = _axes(ax)
-    ax.axhline(0, color=_QUIET, linestyle=":", linewidth=1.2)
+    ax.axhline(0, color=QUIET, linestyle=":", linewidth=1.2)
     for k, (dataset, cells) in enumerate(table.groupby("dataset", observed=True, sort=False)):
-        colour, marker = f"C{k}", _MARKERS[k % len(_MARKERS)]
+        colour, marker = f"C{k}", MARKERS[k % len(MARKERS)]
         ax.vlines(cells["cramers_v"], cells["low"], cells["high"], color=colour, linewidth=1.2)
         for cell in cells.itertuples():
             fill = "none" if cell.low <= 0 <= cell.high else colour
@@ -1449,11 +1449,11 @@ def budget_curve(curve: pd.DataFrame, label: str = "design", ax: Axes | None = N
         ax.fill_between(k, part["spread_low"], part["spread_high"], color=colour, alpha=0.2, lw=0)
         ax.vlines(k, part["low"], part["high"], color=colour, linewidth=1)
         ax.plot(k, part["r_expected"], color=colour, linestyle="--", linewidth=1.4)
-        ax.plot(k, part["r_mean"], _MARKERS[i % len(_MARKERS)], color=colour)
+        ax.plot(k, part["r_mean"], MARKERS[i % len(MARKERS)], color=colour)
         ends.append((float(part["r_mean"].iloc[-1]), str(name), colour))
     last = int(curve["k"].max())
     ax.set(xlabel="reads averaged, K", ylabel="r with the ratings", xticks=range(1, last + 1))
-    _end_labels(ax, last + 0.25, ends)
+    end_labels(ax, last + 0.25, ends)
     return ax
 
 
@@ -1494,14 +1494,14 @@ def budget_gain(
     between = 100 * averaging.groupby("k")["gain"].agg(["min", "max"])
     low, high = averaging["phi"].min(), averaging["phi"].max()
     ax.fill_between(
-        between.index, between["min"], between["max"], color=_QUIET, alpha=0.3, linewidth=0,
+        between.index, between["min"], between["max"], color=QUIET, alpha=0.3, linewidth=0,
         label=f"averaging alone, φ from {low:g} to {high:g}",
     )  # fmt: skip
     names = curve[label].drop_duplicates()
     for i, name in enumerate(names):
         part = curve[curve[label] == name]
         aside = 0.5 * ((i + 0.5) / len(names) - 0.5)
-        ax.plot(part["k"] + aside, 100 * part["gain"], _MARKERS[i % len(_MARKERS)], label=name)
+        ax.plot(part["k"] + aside, 100 * part["gain"], MARKERS[i % len(MARKERS)], label=name)
     last = int(between.index.max())
     ax.set(xlabel="reads averaged, K", xticks=range(1, last + 1))
     ax.set(ylabel=f"share of the change from K = 1 to {last}, %")
@@ -1537,13 +1537,13 @@ def coverage(table: pd.DataFrame, label: str = "interval", ax: Axes | None = Non
     ax = _axes(ax)
     ends: list[tuple[float, str, Any]] = []
     for i, (name, part) in enumerate(table.groupby(label, observed=True, sort=False)):
-        (line,) = ax.plot(part["k"], 100 * part["coverage"], marker=_MARKERS[i % len(_MARKERS)])
+        (line,) = ax.plot(part["k"], 100 * part["coverage"], marker=MARKERS[i % len(MARKERS)])
         ends.append((float(100 * part["coverage"].iloc[-1]), str(name), line.get_color()))
-    ax.axhline(95, color=_QUIET, linestyle=":", linewidth=1.2)
+    ax.axhline(95, color=QUIET, linestyle=":", linewidth=1.2)
     last = int(table["k"].max())
     ax.set(xlabel="reads averaged, K", xticks=range(1, last + 1), ylim=(-4, 104))
     ax.set(ylabel="intervals that hold the truth, %")
-    _end_labels(ax, last + 0.25, ends)
+    end_labels(ax, last + 0.25, ends)
     return ax
 
 
@@ -1603,15 +1603,15 @@ def size_by_scale(
             x = x + 0.05 * (k - (len(groups) - 1) / 2)  # keeps the bars of several lines apart
             low, high = (part[f"{size}_{end}"].to_numpy(np.float64) for end in ("low", "high"))
             reach = np.maximum(np.nan_to_num([middle - low, high - middle]), 0)
-        drawn = ax.errorbar(x, middle, yerr=reach, marker=_MARKERS[k % len(_MARKERS)], elinewidth=1)
+        drawn = ax.errorbar(x, middle, yerr=reach, marker=MARKERS[k % len(MARKERS)], elinewidth=1)
         ends.append((float(middle[-1]), str(name), drawn.lines[0].get_color()))
     if floor:
         least = table.groupby("n_options")[floor].mean().reindex(scales).to_numpy(np.float64)
-        ax.plot(range(len(scales)), least, color=_QUIET, linestyle="--", linewidth=1.2)
-        ends.append((float(least[-1]), "no preference", _QUIET))
+        ax.plot(range(len(scales)), least, color=QUIET, linestyle="--", linewidth=1.2)
+        ends.append((float(least[-1]), "no preference", QUIET))
     ax.set_xticks(range(len(scales)), [str(n) for n in scales])
     ax.set(xlabel="number of options, n", xlim=(-0.2, len(scales) - 0.8))
-    _end_labels(ax, len(scales) - 0.8, ends)
+    end_labels(ax, len(scales) - 0.8, ends)
     return ax
 
 
@@ -1710,7 +1710,7 @@ def gap_beside_null(
     for k, (name, part) in enumerate(groups):
         aside = 0.5 * ((k + 0.5) / len(groups) - 0.5)
         y = part[label].astype(object).map(rows).to_numpy(dtype=np.float64) + aside
-        colour, marker = f"C{k}", _MARKERS[k % len(_MARKERS)]
+        colour, marker = f"C{k}", MARKERS[k % len(MARKERS)]
         gap, null = (part[c].to_numpy(np.float64) for c in ("delta_pos", "delta_pos_null"))
         ax.hlines(y, null, gap, color=colour, linewidth=1.6)
         ax.plot(gap, y, marker, color=colour, label=str(name) or "ΔPos")
@@ -1764,7 +1764,7 @@ def score_tendency(
         rated = table[[f"human_{s}" for s in range(1, n + 1)]].to_numpy(dtype=np.float64)[:1]
         shares, names = [rated, *shares], [people, *names]
     cells = 100 * np.concatenate(shares)
-    ax = _heat(cells, _axes(ax), "score", "", lowest=0, number="{:.0f}")
+    ax = heat(cells, _axes(ax), "score", "", lowest=0, number="{:.0f}")
     ax.set_yticks(range(1, len(names) + 1), names)
     return ax
 
@@ -1808,7 +1808,7 @@ def reference_accuracy(table: pd.DataFrame, label: str = "judge", ax: Axes | Non
         reach = np.maximum(np.nan_to_num([middle - low, high - middle]), 0)
         drawn = ax.errorbar(
             np.arange(len(names)) + 0.06 * k, middle, yerr=reach, elinewidth=1.1,
-            marker=_MARKERS[k % len(_MARKERS)],
+            marker=MARKERS[k % len(MARKERS)],
         )  # fmt: skip
         colour = drawn.lines[0].get_color()
         ends.append((float(middle[-1]), str(name), colour))
@@ -1818,7 +1818,7 @@ def reference_accuracy(table: pd.DataFrame, label: str = "judge", ax: Axes | Non
     ax.set(xlabel="score of the reference answer", ylabel="ρ with the ratings")
     ax.set_xlim(-0.4, len(names) - 0.6 + 0.1 * len(ends))  # room for the names, also of one score
     if len(ends) > 1:
-        _end_labels(ax, len(names) - 1 + 0.1 * len(ends), ends)
+        end_labels(ax, len(names) - 1 + 0.1 * len(ends), ends)
     return ax
 
 
@@ -1857,7 +1857,7 @@ def size_and_flips(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     for k, (name, part) in enumerate(table.groupby("perturbation", observed=True, sort=False)):
         heights = part.set_index("judge")["flip_rate"].reindex(judges["judge"])
         known = judges["size"].notna().to_numpy()
-        marker = _MARKERS[k % len(_MARKERS)]
+        marker = MARKERS[k % len(MARKERS)]
         (line,) = ax.plot(places[known], heights[known], marker=marker)
         ax.plot(places[~known], heights[~known], marker, color=line.get_color())
         ends.append((float(heights.iloc[-1]), str(name), line.get_color()))
@@ -1866,7 +1866,7 @@ def size_and_flips(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax.set_xticks(places, ticks, fontsize="small")
     ax.set(xlabel="judge, and its size in 10⁹ parameters", ylabel="scores flipped, %")
     ax.set_ylim(0, None)
-    _end_labels(ax, places[-1] + 0.1, ends)
+    end_labels(ax, places[-1] + 0.1, ends)
     return ax
 
 
@@ -1891,7 +1891,7 @@ def repeats(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     [0.2, 0.3]
     >>> plt.close(ax.figure)
     """
-    ax = _sizes(table.set_index("k"), _axes(ax))
+    ax = sizes(table.set_index("k"), _axes(ax))
     ax.set(xlabel="repeats of each prompt")
     return ax
 
@@ -1960,13 +1960,13 @@ def kappa_curves(table: pd.DataFrame, log: bool = False, ax: Axes | None = None)
     """
     ax = _axes(ax)
     if log:
-        _sizes(table, ax)
+        sizes(table, ax)
     else:
         ends = []
         for k, name in enumerate(table.columns):
-            (line,) = ax.plot(table.index, table[name], marker=_MARKERS[k % len(_MARKERS)])
+            (line,) = ax.plot(table.index, table[name], marker=MARKERS[k % len(MARKERS)])
             ends.append((float(table[name].iloc[-1]), str(name), line.get_color()))
-        _end_labels(ax, float(table.index[-1]) + 0.03 * float(np.ptp(table.index)), ends)
+        end_labels(ax, float(table.index[-1]) + 0.03 * float(np.ptp(table.index)), ends)
     ax.set(xlabel=str(table.index.name or ""), ylabel="QWK")
     return ax
 
@@ -2000,7 +2000,7 @@ def kappa_gaps(gaps: ArrayLike, margin: float, ax: Axes | None = None) -> Axes:
     ax.hist(values, bins=25, color="C0", alpha=0.55)
     top = ax.get_ylim()[1]
     for at, style, text, digits in ((mean, "-", "mean", 3), (margin, "--", "margin", 2)):
-        ax.axvline(at, color=_QUIET, linestyle=style)
+        ax.axvline(at, color=QUIET, linestyle=style)
         said = f"{text} {at:.{digits}f}".replace("-", "−")
         height, side = (1.02, "left") if at == max(mean, margin) else (1.02, "right")
         ax.text(at, height * top, said, ha=side, va="bottom", fontsize="small")
@@ -2046,12 +2046,12 @@ def scores_by_first_level(
             middle,
             yerr=reach,
             elinewidth=1.1,
-            marker=_MARKERS[k % len(_MARKERS)],
+            marker=MARKERS[k % len(MARKERS)],
         )
         ends.append((float(middle[-1]), str(name), drawn.lines[0].get_color()))
     ax.set_xticks(levels)
     ax.set(xlabel="level shown first", ylabel="mean score")
-    _end_labels(ax, float(levels[-1]) + 0.1 * len(ends), ends)
+    end_labels(ax, float(levels[-1]) + 0.1 * len(ends), ends)
     return ax
 
 
@@ -2081,10 +2081,10 @@ def locking(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ends = []
     for k, (name, part) in enumerate(table.groupby("method", observed=True, sort=False)):
         x, y = (part[column].to_numpy(dtype=np.float64) for column in ("difficulty", "qwk"))
-        (line,) = ax.plot(x, y, marker=_MARKERS[k])
+        (line,) = ax.plot(x, y, marker=MARKERS[k])
         ends.append((float(y[-1]), str(name), line.get_color()))
     ax.set(xlabel="sd of the difficulty between wordings, in decisions", ylabel="QWK")
-    _end_labels(ax, float(table["difficulty"].max()), ends)
+    end_labels(ax, float(table["difficulty"].max()), ends)
     return ax
 
 
@@ -2159,7 +2159,7 @@ def gate(table: pd.DataFrame, tau: int, ax: Axes | None = None) -> Axes:
     ['0', '(3)', '1', '2']
     >>> plt.close(ax.figure)
     """
-    ax = _heat(table.to_numpy(), _axes(ax), "score before the gate", "valid quotes", lowest=0)
+    ax = heat(table.to_numpy(), _axes(ax), "score before the gate", "valid quotes", lowest=0)
     columns, rows = list(table.columns), len(table)
     refused = columns.index(tau) + 1 if tau in columns else len(columns) + 1
     for text in ax.texts:
@@ -2205,18 +2205,18 @@ def _once(row: int, name: str) -> str:
     return name if row == 0 else "_nolegend_"
 
 
-def _sizes(table: pd.DataFrame, ax: Axes, scale: float = 1) -> Axes:
+def sizes(table: pd.DataFrame, ax: Axes, scale: float = 1) -> Axes:
     """Draw columns against sizes on a logarithmic axis, each named at its end."""
     ends = []
     for k, name in enumerate(table.columns):
         heights = scale * table[name].to_numpy(dtype=np.float64)
-        (line,) = ax.plot(table.index, heights, marker=_MARKERS[k % len(_MARKERS)])
+        (line,) = ax.plot(table.index, heights, marker=MARKERS[k % len(MARKERS)])
         ends.append((float(heights[-1]), str(name), line.get_color()))
     ax.set_xscale("log")
     ax.set_xticks(table.index, [f"{size:,.0f}" for size in table.index])
     ax.minorticks_off()
     ax.set_ylim(0, None)
-    _end_labels(ax, 1.05 * float(table.index[-1]), ends)
+    end_labels(ax, 1.05 * float(table.index[-1]), ends)
     return ax
 
 
@@ -2230,37 +2230,39 @@ def _means(options: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
     return table.sort_index()[list(order)]
 
 
-def _colours(n: int) -> list[Any]:
+def colours(n: int) -> list[Any]:
     """From dark to light: scores have an order."""
     return [plt.get_cmap("viridis")(x) for x in np.linspace(0, 0.85, n)]
 
 
-def _lines(table: pd.DataFrame, ax: Axes) -> None:
+def lines(table: pd.DataFrame, ax: Axes) -> None:
+    """Draw a line for every column of a table, with markers of its own."""
     for k, name in enumerate(table):
         # Later lines are thinner, so that one which covers another leaves it visible.
         ax.plot(
-            table.index, table[name], marker=_MARKERS[k % len(_MARKERS)], label=str(name),
+            table.index, table[name], marker=MARKERS[k % len(MARKERS)], label=str(name),
             linewidth=max(1.4, 2.8 - 0.8 * k), markersize=max(4.5, 8.5 - 2.5 * k),
         )  # fmt: skip
     ax.set_xticks(table.index)
 
 
-def _from_zero(ax: Axes) -> None:
+def from_zero(ax: Axes) -> None:
     """Begin the ordinate at 0 and end it above the data, those of axes that share it included."""
     ax.autoscale(axis="y")
     ax.autoscale_view(scalex=False)
     ax.set_ylim(0, ax.get_ylim()[1])
 
 
-def _uniform(ax: Axes, n: int, scale: float = 1) -> None:
-    ax.axhline(scale / n, color=_QUIET, linestyle="--", linewidth=1, zorder=1)
+def uniform(ax: Axes, n: int, scale: float = 1) -> None:
+    """Draw where every share would be without a preference, 1/n."""
+    ax.axhline(scale / n, color=QUIET, linestyle="--", linewidth=1, zorder=1)
     ax.annotate(
         f"1/{n}", (1, scale / n), xycoords=("axes fraction", "data"), xytext=(3, 0),
-        textcoords="offset points", va="center", color=_QUIET, size="small", annotation_clip=False,
+        textcoords="offset points", va="center", color=QUIET, size="small", annotation_clip=False,
     )  # fmt: skip
 
 
-def _heat(
+def heat(
     table: NDArray[Any],
     ax: Axes,
     xlabel: str,
@@ -2291,7 +2293,7 @@ def _heat(
     return ax
 
 
-def _position_lines(
+def position_lines(
     table: pd.DataFrame, stem: str, label: str, n: int, ax: Axes, scale: float = 1
 ) -> list[tuple[float, str, Any]]:
     """Draw ``stem_1…n`` with intervals, a line per row; return where the lines end, and names."""
@@ -2307,7 +2309,7 @@ def _position_lines(
         reach = np.maximum(np.nan_to_num([middle - low, high - middle]), 0)
         aside = 0.08 * (k - (len(table) - 1) / 2)  # keeps the bars of several lines apart
         drawn = ax.errorbar(
-            positions + aside, middle, yerr=reach, marker=_MARKERS[k % len(_MARKERS)],
+            positions + aside, middle, yerr=reach, marker=MARKERS[k % len(MARKERS)],
             elinewidth=1.1,
         )  # fmt: skip
         ends.append((float(middle[-1]), str(row[label]), drawn.lines[0].get_color()))
@@ -2325,7 +2327,7 @@ def _corner(limits: tuple[float, float], across: float, up: float) -> tuple[floa
     return low + across * (high - low), low + up * (high - low)
 
 
-def _end_labels(ax: Axes, x: float, ends: list[tuple[float, str, Any]]) -> None:
+def end_labels(ax: Axes, x: float, ends: list[tuple[float, str, Any]]) -> None:
     """Name lines at their ends, in their colours; names that would overlap are pushed apart."""
     ends = sorted((end for end in ends if np.isfinite(end[0])), key=lambda end: end[0])
     low, high = ax.get_ylim()

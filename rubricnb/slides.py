@@ -14,7 +14,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-_GLUED = "application/papermill.record/"
+from rubricnb import book
 
 
 def slides(executed: Mapping[str, Any], root: Path, folder: Path) -> list[Path]:
@@ -68,10 +68,8 @@ def deck(text: str, executed: Mapping[str, Any], name: str = "deck") -> str:
     def glued(stem: str, what: str) -> Any:
         if stem not in executed:
             raise ValueError(f"{name}: no executed notebook {stem!r}")
-        for cell in executed[stem].cells:
-            for output in cell.get("outputs", []):
-                if output.get("metadata", {}).get("scrapbook", {}).get("name") == what:
-                    return {key.removeprefix(_GLUED): v for key, v in output.data.items()}
+        if found := book.glued(executed[stem]).get(what):
+            return found
         raise ValueError(f"{name}: {stem} glues nothing under the name {what!r}")
 
     def value(stem: str, what: str, form: str = "") -> str:

@@ -9,15 +9,13 @@ from rubricnb import book
 
 ROOT = book.find_root()
 KEPT = ROOT / "book" / "selection.svg"
-SVG, TEXT = (f"application/papermill.record/{kind}" for kind in ("image/svg+xml", "text/plain"))
+SVG, TEXT = "image/svg+xml", "text/plain"
 
 
 @pytest.fixture(scope="module")
 def glued():
     path = ROOT / "_build" / "stage" / "notebooks" / "05_position_bias.ipynb"
-    outputs = (o for cell in nbformat.read(path, 4).cells for o in cell.get("outputs", []))
-    named = {o.get("metadata", {}).get("scrapbook", {}).get("name"): o for o in outputs}
-    return {name: output.data for name, output in named.items() if name}
+    return book.glued(nbformat.read(path, 4))
 
 
 def test_the_figure_is_the_chapters(glued):

@@ -45,9 +45,7 @@ def test_a_papers_judge_gets_an_interval(stem, mirror):
     with endpoint(judged) as (url, _):
         values = {"dataset": "hanna", "readout": "feedback", "judge": f"openai:qwen3-32b@{url}"}
         done = book.execute(stem, values | parameters, root=ROOT, cell_seconds=300)
-    html = "application/papermill.record/text/html"
-    outputs = [o.get("data", {}) for cell in done.cells for o in cell.get("outputs", [])]
-    tables = ["".join(data[html]) for data in outputs if html in data]
+    tables = ["".join(what.get("text/html", "")) for what in book.glued(done).values()]
     table = next(t for t in tables if "paper says" in t)
     table = unescape(" ".join(re.sub("<.*?>", " ", table).split()))
     for statement in statements:

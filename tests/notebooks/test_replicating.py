@@ -49,13 +49,12 @@ def replication(tmp_path):
             done = book.execute(stem, values | more, root=ROOT, cell_seconds=300)
         outputs = [o for cell in done.cells for o in cell.get("outputs", [])]
         assert [o.text for o in outputs if "Warning" in o.get("text", "") and o.name == "stderr"] == []
-        html = "application/papermill.record/text/html"
-        glued = {
-            o.metadata["scrapbook"]["name"]: re.sub("<.*?>", " ", "".join(o.data[html]))
-            for o in outputs
-            if html in o.get("data", {})
+        tables = {
+            name: re.sub("<.*?>", " ", "".join(what["text/html"]))
+            for name, what in book.glued(done).items()
+            if "text/html" in what
         }
-        return glued, [payload["messages"][-1]["content"] for payload in received]
+        return tables, [payload["messages"][-1]["content"] for payload in received]
 
     return execute
 
@@ -151,10 +150,5 @@ DRAWN = {  # the paper's Figures 6 and 7 (what was asked: text has no probabilit
 def test_a_figure_of_the_paper_is_drawn_from_text(stem):
     values, name, drawn = DRAWN[stem]
     done = book.execute(stem, values, root=ROOT, cell_seconds=300)
-    kind = "application/papermill.record/image/svg+xml"
-    figures = {
-        output.metadata["scrapbook"]["name"]: output.data[kind]
-        for cell in done.cells for output in cell.get("outputs", [])
-        if kind in output.get("data", {})
-    }  # fmt: skip
-    assert [text for text in drawn if f"<!-- {text} -->" not in figures[name]] == []
+    figure = book.glued(done)[name]["image/svg+xml"]
+    assert [text for text in drawn if f"<!-- {text} -->" not in figure] == []
