@@ -7,7 +7,7 @@ the solution. Leave an answer as ``...`` until you have one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -547,7 +547,13 @@ def kappa(answer: Any, judge: ArrayLike, people: ArrayLike) -> str:
     return _judge(value, 2 * covariance / (spread + apart), slips, hint)
 
 
-def close(answer: Any, expected: float, hint: str = "", tolerance: float = 0.01) -> str:
+def close(
+    answer: Any,
+    expected: float,
+    hint: str = "",
+    tolerance: float = 0.01,
+    slips: Mapping[str, float] | None = None,
+) -> str:
     """Check a number against the expected one without showing it.
 
     Parameters
@@ -560,6 +566,8 @@ def close(answer: Any, expected: float, hint: str = "", tolerance: float = 0.01)
         A sentence to add when the answer is wrong.
     tolerance
         Largest relative difference that counts as right; absolute where `expected` is 0.
+    slips
+        What to say → the number that a known slip leads to.
 
     Returns
     -------
@@ -574,6 +582,8 @@ def close(answer: Any, expected: float, hint: str = "", tolerance: float = 0.01)
     'Not yet: your number is too large. Which reads were parsed?'
     >>> close(25, 0.25)
     'Not yet: your number is 100 times too large. A share, or a percentage?'
+    >>> close(4, 8, slips={"this is the root of what is asked for.": 8**0.5, "squared?": 4})
+    'Not yet: squared?'
     """
     value = _number(answer)
     if isinstance(value, str):
@@ -582,6 +592,7 @@ def close(answer: Any, expected: float, hint: str = "", tolerance: float = 0.01)
         return "Right."
     if expected != 0:
         for text, slip in {
+            **(slips or {}),
             "your number is 100 times too large. A share, or a percentage?": 100 * expected,
             "your number is 100 times too small. A share, or a percentage?": expected / 100,
             "the size is right and the sign is not.": -expected,
