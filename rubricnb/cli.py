@@ -282,17 +282,6 @@ def compile_bundle(
         )
 
 
-@app.command()
-def replication() -> None:
-    """Hold every recorded judge against the papers' findings; writes the tables of results/."""
-    from rubricnb.replication import record_replication
-    from rubricnb.summary import record_summaries
-
-    with errors():
-        for path in [record_replication(), *record_summaries()]:
-            typer.echo(f"written: {path}")
-
-
 @contextmanager
 def errors() -> Iterator[None]:
     """Show what the user can mend as one message, without a traceback of ours."""

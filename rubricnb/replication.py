@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from rubricnb.data import load
 from rubricnb.data.papers import VERDICTS
-from rubricnb.judging.results import recorded, results_folder
-from rubricnb.rulers import label_contrast, recorded_grades, recorded_gradings, whole_texts
+from rubricnb.judging.results import results_folder
+from rubricnb.rulers import label_contrast, whole_texts
 from rubricnb.statistics import (
     MARGINS,
     criterion_order,
@@ -31,7 +29,6 @@ from rubricnb.statistics import (
 from rubricnb.statistics._inference import t_p_value, t_quantile
 from rubricnb.statistics._reads import Value
 from rubricnb.statistics.families import benjamini_hochberg
-from rubricnb.summary import real_judgments, settings
 
 ALPHA = 0.05
 REPLICATES, FAILS, UNCLEAR = VERDICTS
@@ -110,6 +107,28 @@ _SIDES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "evidence": ({"method": "rulers"}, {"method": "rulers", "verified": False}),
     "calibration": ({"method": "rulers"}, {"method": "rulers", "calibration": "none"}),
 }
+
+
+def settings(judgments: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Pick the papers' conditions: one criterion at a time, and several criteria at once.
+
+    Five levels with numeric labels; BALANCED, FIXED and placebo.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> items = rb.load("minibench", n_items=2)
+    >>> requests = rb.plan(items, [rb.balanced(5), rb.shuffled(5, 3)], readout="score")
+    >>> rubric, criteria = settings(rb.simulate(requests, items, "unbiased"))
+    >>> len(rubric), len(criteria)
+    (20, 0)
+    """
+    plain = judgments.query("n_options == 5 and labels == 'numeric' and exemplar == 'none'")
+    plain = plain[plain["design"].isin(["balanced", "fixed", "placebo"])]
+    rubric = plain[plain["template"] == "rubric"]
+    if rubric["reference_score"].nunique() > 1:  # the papers' own condition, where there are more
+        rubric = rubric[rubric["reference_score"] == "auto"]
+    return rubric, plain[plain["template"] == "criteria"]
 
 
 def replication(
@@ -252,24 +271,6 @@ def recorded_replication(*findings: str) -> pd.DataFrame:
     path = results_folder() / "replication.csv"
     table = pd.read_csv(path, keep_default_na=False, na_values=[""]).fillna({"reason": ""})
     return table[table["finding"].isin(findings or FINDINGS)].reset_index(drop=True)
-
-
-def record_replication() -> Path:
-    """Hold every recorded real judge against the findings, on every dataset that it judged.
-
-    Writes ``results/replication.csv``. The human ratings are needed to compute agreement and are
-    fetched; none is written.
-    """
-    verdicts = [
-        replication(recorded(judge, dataset), load(dataset)) for judge, dataset in real_judgments()
-    ]
-    for judge, dataset in recorded_gradings():
-        scores = recorded_grades(judge, dataset).scores
-        verdicts.append(grading_replication(scores, load(dataset)))
-    path = results_folder() / "replication.csv"
-    table = judged(pd.concat(verdicts, ignore_index=True))[COLUMNS]
-    table.to_csv(path, index=False, float_format="%.6g")
-    return path
 
 
 def _only(frame: pd.DataFrame, column: str) -> str:

@@ -1,72 +1,22 @@
-"""What the statistics say of every recorded judge: one small table a statistic, for the chapters.
-
-The recordings are large and the human ratings are not in the repository. These tables are computed
-once, by ``python -m rubricnb replication``, and stand in ``results/`` as CSV.
-"""
+"""What the statistics say of every recorded judge: one small table each, in ``results/``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
 import pandas as pd
 
-from rubricnb.data import load
-from rubricnb.judging.results import judges, recorded, results_folder
-from rubricnb.statistics import (
-    agreement,
-    at_temperature,
-    bias_cost,
-    counting_along,
-    criterion_order,
-    position_bias,
-    rank_reversal,
-    score_position,
-    variance_components,
-    within_item_sd,
+from rubricnb.judging.results import results_folder
+
+SUMMARIES = (
+    "position",
+    "agreement",
+    "components",
+    "ranking",
+    "criteria",
+    "counting",
+    "cost",
+    "temperature",
 )
-
-TEMPERATURES = (0.0, 0.3, 0.6, 1.0)  # arXiv:2602.02219v2, Figure 6
-DRAWS = 5  # of scores, at a temperature above 0
-_CELL = ["judge", "dataset"]
-_SIZES = ["cramers_v", "v2_unbiased", "v2_unbiased_low", "v2_unbiased_high"]
-
-
-def settings(judgments: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Pick the papers' conditions: one criterion at a time, and several criteria at once.
-
-    Five levels with numeric labels; BALANCED, FIXED and placebo.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> items = rb.load("minibench", n_items=2)
-    >>> requests = rb.plan(items, [rb.balanced(5), rb.shuffled(5, 3)], readout="score")
-    >>> rubric, criteria = settings(rb.simulate(requests, items, "unbiased"))
-    >>> len(rubric), len(criteria)
-    (20, 0)
-    """
-    plain = judgments.query("n_options == 5 and labels == 'numeric' and exemplar == 'none'")
-    plain = plain[plain["design"].isin(["balanced", "fixed", "placebo"])]
-    rubric = plain[plain["template"] == "rubric"]
-    if rubric["reference_score"].nunique() > 1:  # the papers' own condition, where there are more
-        rubric = rubric[rubric["reference_score"] == "auto"]
-    return rubric, plain[plain["template"] == "criteria"]
-
-
-def real_judgments() -> Iterator[tuple[str, str]]:
-    """Name every recorded judge that is not simulated with every dataset that it judged.
-
-    Examples
-    --------
-    >>> ("smollm2-135m-instruct-embedded", "minibench") in real_judgments()
-    True
-    """
-    known = judges()
-    for slug in sorted(known.loc[~known["spec"].str.startswith("simulated"), "slug"]):
-        for dataset in sorted({p.stem for p in results_folder().glob(f"*/{slug}/*.parquet")}):
-            if not dataset.endswith(("-scores", "-decisions", "-evidence", "-references")):
-                yield slug, dataset
+"""Their names; ``python -m studies.replication`` computes them."""
 
 
 def recorded_summary(name: str) -> pd.DataFrame:
@@ -98,96 +48,3 @@ def recorded_summary(name: str) -> pd.DataFrame:
     path = results_folder() / f"{name}.csv"
     table = pd.read_csv(path, dtype={"reason": object}, keep_default_na=False, na_values=[""])
     return table.fillna({"reason": ""}) if "reason" in table else table
-
-
-def record_summaries() -> list[Path]:
-    """Compute every table from the recordings and write it to ``results/``.
-
-    The human ratings behind agreement are fetched; none is written.
-    """
-    found: dict[str, list[pd.DataFrame]] = {name: [] for name in SUMMARIES}
-    for judge, dataset in real_judgments():
-        rubric, criteria = settings(recorded(judge, dataset))
-        items = load(dataset)
-        for name, (summarise, together) in SUMMARIES.items():
-            reads = criteria if together else rubric
-            if not reads.empty:
-                found[name].append(summarise(reads, items))
-    paths = []
-    for name, tables in found.items():
-        paths.append(results_folder() / f"{name}.csv")
-        pd.concat(tables, ignore_index=True).to_csv(paths[-1], index=False, float_format="%.6g")
-    return paths
-
-
-def _balanced(reads: pd.DataFrame) -> pd.DataFrame:
-    return reads[reads["design"] == "balanced"]
-
-
-def _position(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """Add the score that is given most often, which tells no preference from one score for all."""
-    given = _balanced(reads)["score"].value_counts(normalize=True)
-    commonest = {"commonest": given.index[0], "commonest_share": given.iloc[0]}
-    return position_bias(_balanced(reads)).assign(**commonest)
-
-
-def _agreement(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    if "human" not in items:
-        return pd.DataFrame()
-    found = agreement(reads[reads["design"] != "placebo"], items, [*_CELL, "design"])
-    columns = ["r", "r_low", "r_high", "k_effective", "ceiling", "n_items", "n_clusters", "reason"]
-    return found[[*_CELL, "design", *columns]]
-
-
-def _components(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    return variance_components(_balanced(reads), _CELL)
-
-
-def _ranking(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    if "fixed" not in set(reads["design"]):
-        return pd.DataFrame()
-    found = rank_reversal(reads, by=_CELL)
-    return found[found["n_prompts"] > 0]
-
-
-def _criteria(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    return criterion_order(_balanced(reads), _CELL)
-
-
-def _counting(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    return counting_along(_balanced(reads), _CELL)
-
-
-def _cost(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    return bias_cost(score_position(_balanced(reads), _CELL))
-
-
-def _temperature(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """V under BALANCED and the spread within items at several temperatures, means over draws.
-
-    The intervals are means too, so they are those of one draw: a little too wide for the mean.
-    """
-    if "probability_1" not in reads:
-        return pd.DataFrame()
-    rows = []
-    for temperature in TEMPERATURES:
-        for seed in range(DRAWS if temperature else 1):
-            drawn = at_temperature(reads[reads["design"] != "placebo"], temperature, seed)
-            by = [*_CELL, "design"]
-            sizes = within_item_sd(drawn, by)[[*by, "sd", "sd_low", "sd_high"]]
-            bias = position_bias(_balanced(drawn), by)[[*by, *_SIZES]]
-            rows.append(sizes.merge(bias, how="left").assign(temperature=temperature))
-    return pd.concat(rows).groupby([*_CELL, "design", "temperature"], as_index=False).mean()
-
-
-SUMMARIES: dict[str, tuple[Callable[[pd.DataFrame, pd.DataFrame], pd.DataFrame], bool]] = {
-    "position": (_position, False),
-    "agreement": (_agreement, False),
-    "components": (_components, False),
-    "ranking": (_ranking, False),
-    "criteria": (_criteria, True),
-    "counting": (_counting, True),
-    "cost": (_cost, False),
-    "temperature": (_temperature, False),
-}
-"""The tables, each with its function and whether it takes reads of several criteria at once."""

@@ -287,8 +287,9 @@ def test_every_make_target_that_is_mentioned_exists():
 def test_every_subcommand_that_is_mentioned_exists(package, app):
     known = {c.name or c.callback.__name__ for c in app.registered_commands}
     known |= {group.name for group in app.registered_groups}
+    now = [line for path, line in commands() if path.name != "CHANGELOG.md"]  # which tells history
     command = re.compile(rf"python -m {package} ([a-z]+)")
-    mentioned = {m[1] for _, line in commands() if (m := command.match(line))}
+    mentioned = {m[1] for line in now if (m := command.match(line))}
     assert mentioned
     assert mentioned - known == set()
 

@@ -6,18 +6,15 @@ import pytest
 
 import rubricnb as rb
 from rubricnb import rulers
-from rubricnb.judging.results import results_folder
 from rubricnb.replication import (
-    COLUMNS,
     FINDINGS,
     grading_replication,
     judged,
-    record_replication,
     recorded_replication,
     replication,
 )
 from rubricnb.statistics import criterion_order
-from rubricnb.summary import SUMMARIES, real_judgments, record_summaries, recorded_summary
+from rubricnb.summary import recorded_summary
 
 
 def answers(profile, designs=None, items=None):
@@ -83,31 +80,6 @@ def test_many_cells_are_adjusted_within_a_finding_only():
     rows = [{"finding": f, "estimate": 1.0, "p": 0.03, "p_equivalent": np.nan} for f in "aaab"]
     rows[1]["p"] = rows[2]["p"] = 0.9
     assert judged(pd.DataFrame(rows)).verdict.tolist() == ["cannot say"] * 3 + ["replicates"]
-
-
-def test_the_recorded_verdicts_are_those_of_the_recorded_judgments(tmp_path, monkeypatch, mirror):
-    names = ["replication.csv", *(f"{name}.csv" for name in SUMMARIES)]
-    kept = [pd.read_csv(results_folder() / name) for name in names]
-    for entry in results_folder().iterdir():
-        if entry.name not in names:
-            (tmp_path / entry.name).symlink_to(entry)
-    monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path))
-    paths = [record_replication(), *record_summaries()]
-    assert paths == [tmp_path / name for name in names]
-    for path, before in zip(paths, kept, strict=True):
-        pd.testing.assert_frame_equal(pd.read_csv(path), before, rtol=1e-4)
-    assert list(kept[0]) == COLUMNS
-
-
-@pytest.mark.parametrize("name", SUMMARIES)
-def test_a_summary_has_rows_of_every_judge_that_could_be_asked(name):
-    table = recorded_summary(name)
-    cells = set(zip(table["judge"], table["dataset"], strict=True))
-    assert cells <= set(real_judgments())
-    assert ("smollm2-135m-instruct-embedded", "minibench") in cells
-    wanted = {"position": 1, "components": 1, "criteria": 3, "cost": 10, "temperature": 8}
-    rows = table.groupby(["judge", "dataset"]).size()
-    assert rows.min() >= wanted.get(name, 1)
 
 
 def test_an_unknown_summary_is_refused_by_name():

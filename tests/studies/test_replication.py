@@ -1,0 +1,63 @@
+"""The recorded tables say what the recordings say."""
+
+import pandas as pd
+import pytest
+
+from rubricnb.judging.results import results_folder
+from rubricnb.replication import COLUMNS
+from rubricnb.statistics.families import benjamini_hochberg
+from rubricnb.summary import SUMMARIES, recorded_summary
+from studies import replication as study
+
+EVERY = 4  # of judges and datasets: all of them take minutes
+
+
+def test_the_recorded_tables_are_those_of_the_recorded_judgments(tmp_path, monkeypatch, mirror):
+    names = ["replication.csv", *(f"{name}.csv" for name in SUMMARIES)]
+    kept = {name: pd.read_csv(results_folder() / name) for name in names}
+    for entry in results_folder().iterdir():
+        if entry.name not in names:
+            (tmp_path / entry.name).symlink_to(entry)
+    monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path))
+    some = list(study.real_judgments())[::EVERY]
+    graded = study.recorded_gradings()[::EVERY]
+    monkeypatch.setattr(study, "real_judgments", lambda: some)
+    monkeypatch.setattr(study, "recorded_gradings", lambda: graded)
+    paths = [study.record_replication(), *study.record_summaries()]
+    assert paths == [tmp_path / name for name in names]
+    for path in paths:
+        key = ["finding", "judge", "dataset"] if path == paths[0] else ["judge", "dataset"]
+        # These depend on the judges that are left out here.
+        found, all_of_them = (
+            table.drop(columns=["p_adjusted", "verdict"] if path == paths[0] else [])
+            for table in (pd.read_csv(path), kept[path.name])
+        )
+        wanted = all_of_them.merge(found[key].drop_duplicates())
+        assert len(wanted)
+        # A scale that none of them was asked on leaves no columns.
+        found, wanted = (table.dropna(axis=1, how="all") for table in (found, wanted))
+        pd.testing.assert_frame_equal(found, wanted, rtol=1e-4, check_dtype=False)
+
+
+def test_every_recorded_p_value_is_adjusted_over_all_judges_and_datasets():
+    kept = pd.read_csv(results_folder() / "replication.csv")
+    assert list(kept) == COLUMNS
+    for _, rows in kept.groupby("finding"):
+        assert rows["p_adjusted"].to_numpy() == pytest.approx(
+            benjamini_hochberg(rows["p"]), rel=1e-4, nan_ok=True
+        )
+
+
+def test_every_recorded_table_is_computed():
+    assert tuple(study.TABLES) == SUMMARIES
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_a_summary_has_rows_of_every_judge_that_could_be_asked(name):
+    table = recorded_summary(name)
+    cells = set(zip(table["judge"], table["dataset"], strict=True))
+    assert cells <= set(study.real_judgments())
+    assert ("smollm2-135m-instruct-embedded", "minibench") in cells
+    wanted = {"position": 1, "components": 1, "criteria": 3, "cost": 10, "temperature": 8}
+    rows = table.groupby(["judge", "dataset"]).size()
+    assert rows.min() >= wanted.get(name, 1)
