@@ -38,7 +38,7 @@ def ended(child):
 if what == "killed":
     random.seed(1)
     hit = 0
-    for _ in range(20):
+    for _ in range(10):
         child = begin("killed")
         time.sleep(random.uniform(0.02, 0.5))
         os.kill(child, signal.SIGKILL)
@@ -72,16 +72,16 @@ def counted(tmp_path, what, n_items):
     return calls, done.stdout
 
 
-def test_killed_twenty_times_nothing_is_lost_and_little_is_asked_twice(tmp_path):
-    calls, printed = counted(tmp_path, "killed", 100)
-    assert int(printed.split("hit")[1].split()[0]) >= 15
+def test_killed_ten_times_nothing_is_lost_and_little_is_asked_twice(tmp_path):
+    calls, printed = counted(tmp_path, "killed", 50)
+    assert int(printed.split("hit")[1].split()[0]) >= 7
     judgments = pd.read_parquet(tmp_path / "s.sqlite.last.parquet")
     assert (judgments["status"] == "ok").all()
-    assert len(judgments) == len(calls) == 1000
+    assert len(judgments) == len(calls) == 500
     with Store(tmp_path / "s.sqlite") as store:
-        assert len(store) == 1000  # one reply for every key
+        assert len(store) == 500  # one reply for every key
         assert store._db.execute("SELECT COUNT(*) FROM leases").fetchone() == (0,)
-    assert calls.total() - len(calls) <= 20 * CONCURRENCY
+    assert calls.total() - len(calls) <= 10 * CONCURRENCY
 
 
 def test_two_runs_on_one_store_send_nothing_twice(tmp_path):

@@ -75,7 +75,7 @@ def test_the_tokens_of_a_request_are_those_that_are_sent(judge, readout, prompt_
 def test_a_run_computes_what_it_needs_and_says_so(judge, capsys):
     items = rb.load("minibench", n_items=10)
     two = items[items["text_id"].isin(items["text_id"].unique()[:2])]
-    requests = rb.plan(two, rb.shuffled(5, 4), readout="logprobs").sample(frac=1, random_state=1)
+    requests = rb.plan(two, rb.shuffled(5, 2), readout="logprobs").sample(frac=1, random_state=1)
     rb.run(requests, judge, store=":memory:", fresh=True)
     (line,) = capsys.readouterr().out.splitlines()[-1:]
     numbers = re.search(

@@ -25,7 +25,7 @@ CLAIMS = {
          r"first position minus the largest of the others.*?≥ 0"],
     ),
     "08_rubric_scales": (
-        {"paper_judge": "GPT-OSS-20B", "dataset": "hanna+summeval", "scales": [9], "n_items": 40},
+        {"paper_judge": "GPT-OSS-20B", "dataset": "hanna+summeval", "scales": [9], "n_items": 20},
         [r"mean Cramér.s V over the datasets, 9 options.*?= 0.039 ± 0.01"],
     ),
     "11_temperature_and_effort": (

@@ -17,7 +17,7 @@ FEW = {"n_items": 60, "n_draws": 3}
         ("15_locking_rubrics", {"dataset": "hanna"} | FEW),  # 45 items again: half a text too many
         ("16_evidence", {"dataset": "summeval", "n_items": 60, "live_judge": "simulated:grader"}),
         ("17_calibration", {"dataset": "asap-2"} | FEW),
-        ("18_rubric_sensitivity", {"dataset": "asap-2"} | FEW),
+        ("18_rubric_sensitivity", {"dataset": "asap-2", "n_reasked": 6, "n_ordered": 6} | FEW),
     ],
 )
 def test_a_chapter_runs_on_a_real_set(mirror, stem, values):
