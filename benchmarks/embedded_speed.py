@@ -16,7 +16,7 @@ import numpy as np
 import rubricnb as rb
 from benchmarks import row
 from rubricnb.judging.contract import Judge, Request
-from rubricnb.judging.run import rendered
+from rubricnb.judging.rendering import rendered
 from rubricnb.judging.sharing import distinct
 
 N_ITEMS = 3  # under ten orderings each

@@ -11,8 +11,8 @@ from rubricnb.judging.contract import Request
 from rubricnb.judging.embedded import EmbeddedJudge
 from rubricnb.judging.fitting import stand_in
 from rubricnb.judging.prices import typical_tokens
+from rubricnb.judging.rendering import rendered
 from rubricnb.judging.results import inside, results_folder
-from rubricnb.judging.run import rendered
 from rubricnb.judging.sharing import Limit, walk
 from rubricnb.judging.study import plans_for, read_study, requests_of
 from rubricnb.permutation import decode

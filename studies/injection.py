@@ -12,8 +12,9 @@ from rubricnb.frames import Items
 from rubricnb.judging.contract import Request
 from rubricnb.judging.injection import ATTACKS
 from rubricnb.judging.plan import plan
+from rubricnb.judging.rendering import rendered
 from rubricnb.judging.results import results_folder
-from rubricnb.judging.run import ask, rendered
+from rubricnb.judging.run import ask
 from rubricnb.permutation import fixed
 from rubricnb.prompts import inert
 
@@ -39,7 +40,7 @@ def undefended(request: Request, response: str) -> Request:
     Examples
     --------
     >>> import rubricnb as rb
-    >>> from rubricnb.judging.run import rendered
+    >>> from rubricnb.judging.rendering import rendered
     >>> items = attacked(rb.load("minibench", n_items=5), "control tokens")
     >>> judge = rb.open_judge("simulated:unbiased")
     >>> request = next(rendered(rb.plan(items, rb.fixed(5, 1), readout="score"), judge))

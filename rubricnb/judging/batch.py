@@ -18,9 +18,10 @@ from typing import IO, Any
 from rubricnb.frames import Requests
 from rubricnb.judging.contract import Judge, Reply, Request
 from rubricnb.judging.openai import OpenAIJudge
+from rubricnb.judging.plan import with_readout
 from rubricnb.judging.registry import open_judge
+from rubricnb.judging.rendering import rendered
 from rubricnb.judging.results import recorded_judgments
-from rubricnb.judging.run import rendered, with_readout
 from rubricnb.judging.store import Store
 
 MAX_REQUESTS, MAX_BYTES = 50_000, 200_000_000

@@ -12,6 +12,7 @@ import pandas as pd
 
 from rubricnb.frames import Requests
 from rubricnb.judging.contract import Judge, Request
+from rubricnb.judging.plan import with_readout
 from rubricnb.judging.prices import (
     CHARACTERS_PER_TOKEN,
     Price,
@@ -20,8 +21,8 @@ from rubricnb.judging.prices import (
     typical_tokens,
 )
 from rubricnb.judging.registry import inner
+from rubricnb.judging.rendering import rendered
 from rubricnb.judging.results import results_folder, slug_of
-from rubricnb.judging.run import rendered, with_readout
 
 _CACHED_FROM = 1024  # tokens of a prefix; OpenAI keeps no shorter one
 _SAMPLE = 4000  # requests rendered; a larger plan is scaled up from whole items

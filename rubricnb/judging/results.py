@@ -25,6 +25,7 @@ import rubricnb
 from rubricnb.frames import Requests
 from rubricnb.judging.contract import Judge
 from rubricnb.judging.registry import inner, judge_class
+from rubricnb.judging.rendering import rendered
 
 
 def results_folder() -> Path:
@@ -145,7 +146,7 @@ def recorded_judgments(
     judge
         A judge or its spec, which is not opened.
     requests
-        Their readout is resolved (`rubricnb.judging.run.with_readout`).
+        Their readout is resolved (`rubricnb.judging.plan.with_readout`).
     force_replicates
         As in `run`: the answer to a repeated prompt must be one of its own.
 
@@ -191,8 +192,6 @@ def _same_keys(
     found: pd.DataFrame, judge: _Asked, requests: Requests, force_replicates: bool
 ) -> pd.Series:
     """Say which recorded answers are to the very prompts that would be sent today."""
-    from rubricnb.judging.run import rendered
-
     same = pd.Series(False, index=found.index)
     # A copy of the first read, or a read of its own: both answer the request.
     for own in dict.fromkeys((force_replicates, True)):

@@ -7,46 +7,36 @@ anything, and a plan of millions of requests never holds millions of prompts.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import signal
 import threading
 import time
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import chain, islice
-from math import nan
-from operator import mul
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from rubricnb.frames import JUDGMENTS, STATUSES, Items, Requests
-from rubricnb.hashing import hash64, mix64
-from rubricnb.judging.contract import Judge, Message, Readout, Reply, Request
-from rubricnb.judging.plan import request_ids
+from rubricnb.frames import Requests
+from rubricnb.judging.contract import Judge, Reply, Request
+from rubricnb.judging.cost import Calls, sample
+from rubricnb.judging.judgments import Rows, join
+from rubricnb.judging.plan import check_readout, with_readout
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.progress import Progress
-from rubricnb.judging.readout import Reading, read
+from rubricnb.judging.registry import open_judge
+from rubricnb.judging.rendering import answered_as, inert_for, key_of, rendered
 from rubricnb.judging.results import recorded_judgments
-from rubricnb.judging.sharing import IntArray, Limit, walk
+from rubricnb.judging.sharing import Limit
 from rubricnb.judging.store import Store
-from rubricnb.permutation import decode
-from rubricnb.prompts import PLACEBO_EDITS, render
-from rubricnb.prompts.control_tokens import apart
 
 _BLOCK = 256  # requests rendered and looked up at once
-_ROWS = 4096  # rows of the plan unpacked at once
 _POLL = 0.2  # seconds between looks at what another run is asking
 _SILENT_POLLS = 150  # looks in a row that find nothing new; then it is said who is waited for
 _REASON = 200  # characters of why a request failed
-_ENCODER = json.JSONEncoder(ensure_ascii=False)
 _UNREAD = Reply(0, "")  # stands for a stored reply that nobody wants to see
 
 
@@ -136,8 +126,6 @@ def run(
     if len(to_ask):
         with ExitStack() as stack:
             if isinstance(judge, str):
-                from rubricnb.judging.registry import open_judge
-
                 judge = open_judge(judge)
                 stack.callback(judge.close)
                 if len(known):  # now it can be seen whether these are this judge's answers
@@ -145,7 +133,7 @@ def run(
             if not isinstance(store, Store):
                 store = stack.enter_context(Store(store))
             budget = budget or _budget(judge, max_calls, max_cost, price)
-            rows = _Rows(to_ask, judge) if collect else None
+            rows = Rows(to_ask, judge) if collect else None
             asking = _Asking(
                 lambda: rendered(to_ask, judge, force_replicates, walked=True),
                 len(to_ask), judge, store, fresh, budget, rows.add if rows else None,
@@ -159,7 +147,7 @@ def run(
             if rows and len(live) and (live["status"] == "unparsed").all():
                 none = f"no score in any of {len(live):,} answers, such as {rows.example!r}"
                 print(f"{judge.slug}: {none}", flush=True)
-    return _join(requests, known, live) if collect else live
+    return join(requests, known, live) if collect else live
 
 
 def _recorded(
@@ -174,48 +162,8 @@ def _recorded(
 
 def _part(requests: Requests, judge: Judge, force: bool) -> tuple[Iterator[Request], float]:
     """Render a part of a large plan, and say how many times larger that is."""
-    from rubricnb.judging.cost import sample
-
     part, scale = sample(requests)
     return rendered(part, judge, force), scale
-
-
-def rendered(
-    requests: Requests, judge: Judge, force_replicates: bool = False, walked: bool = False
-) -> Iterator[Request]:
-    """Render requests one by one, each with the key of everything that changes its answer.
-
-    Parameters
-    ----------
-    requests
-        The plan, with its items as ``.source``.
-    judge
-        Gives the identity that goes into the keys.
-    force_replicates
-        Give every replicate of a greedy request to a deterministic judge a key of its own.
-    walked
-        In the order of `rubricnb.judging.sharing.walk` instead of the plan's.
-
-    Yields
-    ------
-    Request
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> requests = rb.plan(rb.load("minibench", n_items=5), rb.fixed(5, 2), readout="score")
-    >>> first, again, *_ = rendered(requests, rb.open_judge("simulated:unbiased"))
-    >>> first.key == again.key, first.choices
-    (True, ('1', '2', '3', '4', '5'))
-    """
-    order = walk(requests) if walked else np.arange(len(requests))
-    source = _Source(requests)
-    for row, wording in _rows(requests, order):
-        request = _inert(source.request(row, wording), judge)
-        replicate = request.replicate if force_replicates else _replicate(request, judge)
-        # Nobody else has it yet, and a copy of all its fields would take as long as rendering it.
-        object.__setattr__(request, "key", _key(request, judge, replicate))
-        yield request
 
 
 def ask(
@@ -267,10 +215,10 @@ def ask(
     True
     """
     for request in requests:
-        _check_readout(judge.slug, judge.readouts, request.readout)
+        check_readout(judge.slug, judge.readouts, request.readout)
     keyed = [
-        replace(r, request_id=i, key=_key(r, judge, _replicate(r, judge)))
-        for i, r in enumerate((_inert(r, judge) for r in requests), 1)
+        replace(r, request_id=i, key=key_of(r, judge, answered_as(r, judge)))
+        for i, r in enumerate((inert_for(r, judge) for r in requests), 1)
     ]
     with ExitStack() as stack:
         if not isinstance(store, Store):
@@ -585,8 +533,6 @@ def _announce(
     judge: Judge, asking: _Asking, requests: Iterable[Request], scale: float = 1.0
 ) -> None:
     """Before texts leave this machine, say to whom they go and how much; `scale` a part up."""
-    from rubricnb.judging.cost import Calls
-
     missing = (
         request
         for block in _blocks(requests)
@@ -606,369 +552,6 @@ def _announce(
             f"{calls.completion_tokens:,} back, {dollars}",
             flush=True,
         )
-
-
-class _Source:
-    """What requests are rendered from: items and rubrics, ready to look up."""
-
-    def __init__(self, requests: Requests) -> None:
-        from rubricnb.judging.simulated import option_quality
-
-        items = requests.source
-        self.items: Items = items
-        self.records = dict(zip(items["item_id"], items.itertuples(), strict=True))
-        self.of_text: dict[str, list[str]] = {}
-        for text, item in zip(items["text_id"], items["item_id"], strict=True):
-            self.of_text.setdefault(text, []).append(item)
-        self.quality = {
-            n: dict(zip(items["item_id"], option_quality(items, n), strict=True))
-            for n in requests["n_options"].unique().tolist()
-        }
-        self.rubrics: dict[tuple[str, int], dict[str, tuple[str, dict[int, str]]]] = {}
-
-    def request(self, row: Any, wording: int) -> Request:
-        """Render one row of the plan; its key is still empty."""
-        if row.template == "criteria":
-            return self._criteria(row, wording)
-        item = self.records[row.item_id]
-        ordering = decode(row.ordering)
-        definition, descriptions = self._rubric(row, item.rubric_id)
-        reference, reference_score = _reference(item, row)
-        prompt = render(
-            item.instruction,
-            item.response,
-            definition,
-            descriptions,
-            ordering,
-            template=row.template,
-            labels=row.labels,
-            layout=row.layout,
-            reference=reference,
-            reference_score=reference_score,
-            exemplar=_exemplar(item, row.exemplar),
-            edits=_edits(row),
-        )
-        return self._request(
-            row,
-            prompt,
-            item,
-            wording=wording,
-            item_id=row.item_id,
-            criterion=item.criterion,
-            ordering=ordering,
-            labels=row.labels,
-            reference_score=reference_score,
-            quality=_known(self.quality[row.n_options][row.item_id]),
-        )
-
-    def _criteria(self, row: Any, wording: int) -> Request:
-        ids = self.of_text[row.item_id]
-        order = decode(row.criterion_ordering)
-        if len(ids) != len(order):
-            raise ValueError(
-                f"text {row.item_id!r} has {len(ids)} criteria among its items, but "
-                f"criterion_ordering {row.criterion_ordering!r}: keep all items of a text"
-            )
-        shown = [self.records[ids[c - 1]] for c in order]
-        prompt = render(
-            shown[0].instruction,
-            shown[0].response,
-            "",
-            {},
-            decode(row.ordering),
-            template="criteria",
-            edits=_edits(row),
-            criteria=[(s.criterion.capitalize(), self._rubric(row, s.rubric_id)[0]) for s in shown],
-        )
-        qualities = self.quality[row.n_options]
-        return self._request(
-            row,
-            prompt,
-            shown[0],
-            wording=wording,
-            item_id=row.item_id,
-            ordering=decode(row.ordering),
-            criterion_ordering=row.criterion_ordering,
-            criteria=tuple(s.criterion for s in shown),
-            qualities=tuple(_known(qualities[s.item_id]) for s in shown),
-        )
-
-    def _request(self, row: Any, prompt: Any, item: Any, **facts: Any) -> Request:
-        return Request(
-            request_id=int(row.request_id),
-            key="",
-            messages=(Message("user", prompt.text),),
-            slots=prompt.slots,
-            choices=prompt.choices,
-            readout=row.readout,
-            prompt_format=row.prompt_format,
-            temperature=round(float(row.temperature), 6),
-            effort=row.effort,
-            thinking=row.thinking,
-            seed=_seed(row.seed, row.replicate),
-            max_tokens=int(row.max_tokens),
-            replicate=int(row.replicate),
-            text_id=item.text_id,
-            cluster_id=item.cluster_id,
-            group=item.text_id,
-            **facts,
-        )
-
-    def _rubric(self, row: Any, rubric_id: str) -> tuple[str, dict[int, str]]:
-        """Definition, and score → description (empty where the template shows none)."""
-        shown = int(row.n_options) if row.template in ("rubric", "pairwise") else 0
-        if (row.variant, shown) not in self.rubrics:
-            self.rubrics[row.variant, shown] = self._read_rubrics(row.variant, shown)
-        return self.rubrics[row.variant, shown][rubric_id]
-
-    def _read_rubrics(self, variant: str, n: int) -> dict[str, tuple[str, dict[int, str]]]:
-        from rubricnb.data.rubrics import resample
-
-        frame = self.items.rubrics
-        frame = frame[frame["variant"] == variant]
-        frame = frame[frame["rubric_id"].isin(self.items["rubric_id"].unique())]
-        if n:
-            frame = resample(frame, n)
-        return {
-            str(name): (
-                str(levels["definition"].iloc[0]),
-                dict(zip(levels["score"].astype(int), levels["description"], strict=True))
-                if n
-                else {},
-            )
-            for name, levels in frame.groupby("rubric_id", observed=True)
-        }
-
-
-class _Rows:
-    """Columns of the judgments, filled reply by reply in any order; compact: there are millions."""
-
-    def __init__(self, requests: Requests, judge: Judge) -> None:
-        self.requests, self.judge = requests, judge
-        self.several = "criterion_ordering" in requests
-        self.width = int(requests["n_options"].max())
-        self.numbers = {name: array(kind) for name, kind in _NUMBERS.items()}
-        self.keys: list[str] = []
-        self.criteria: list[str] = []
-        self.probabilities = array("f")  # empty, or `width` for every row
-        self.example = ""
-
-    def add(self, request: Request, reply: Reply) -> None:
-        """Read one reply into one judgment per slot."""
-        self.example = reply.text.strip()[-_REASON:]  # where a score would stand
-        for slot, reading in enumerate(read(request, reply)):
-            self._add(request, reply, reading, slot)
-
-    def _add(self, request: Request, reply: Reply, reading: Reading, slot: int) -> None:
-        first = slot == 0  # tokens and seconds belong to the call: counted once
-        shares = reading.probabilities
-        mass = reading.label_mass
-        row = (
-            request.request_id,
-            slot + 1,
-            STATUSES.index(reading.status),
-            request.ordering[reading.position - 1] if reading.position else 0,
-            reading.position or 0,
-            nan if shares is None else sum(map(mul, request.ordering, shares)),
-            nan if mass is None else mass,
-            reply.prompt_tokens if first else 0,
-            reply.cached_tokens if first else 0,
-            reply.completion_tokens if first else 0,
-            reply.seconds if first else 0.0,
-        )
-        if shares is not None and not self.probabilities:
-            self.probabilities.extend([nan] * self.width * len(self.keys))
-        if shares is not None or self.probabilities:
-            self.probabilities.extend(shares or ())
-            self.probabilities.extend([nan] * (self.width - len(shares or ())))
-        for column, value in zip(self.numbers.values(), row, strict=True):
-            column.append(value)  # type: ignore[arg-type]
-        self.keys.append(request.key)
-        self.criteria.append(request.criteria[slot] if self.several else request.criterion)
-
-    def frame(self) -> pd.DataFrame:
-        """Put the columns together, in the contract's order and dtypes."""
-        numbers = {name: np.array(column) for name, column in self.numbers.items()}
-        index = pd.Index(self.requests["request_id"]).get_indexer(numbers.pop("request_id"))
-        out = pd.DataFrame(self.requests).iloc[index].reset_index(drop=True)
-        out = out.assign(key=self.keys, criterion=pd.Categorical(self.criteria), **numbers)
-        for name in ("score", "position"):
-            out[name] = out[name].astype("Int8").where(out[name] > 0)
-        status = pd.Categorical.from_codes(out["status"], categories=list(STATUSES))
-        out["status"] = status.remove_unused_categories()
-        if not self.several:
-            out = out.drop(columns="criterion_position")
-        for name, values in self._facts(out).items():
-            out[name] = values
-        for name in ("slug", "source"):
-            constant = pd.Categorical([getattr(self.judge, name)]).repeat(len(out))
-            out["judge" if name == "slug" else name] = constant
-        probabilities = np.array(self.probabilities).reshape(-1, self.width)
-        for p in range(self.width):
-            if not np.isnan(probabilities[:, p]).all():
-                out[f"probability_{p + 1}"] = probabilities[:, p]
-        return _typed(out)
-
-    def _facts(self, out: pd.DataFrame) -> dict[str, Any]:
-        """What the items say about the judgments: columns by name."""
-        items = self.requests.source
-        by = "text_id" if self.several else "item_id"
-        shown = out["item_id"].cat
-        facts = items.drop_duplicates(by).set_index(by)
-        row = facts.index.get_indexer(shown.categories)[shown.codes]
-        found = {
-            name: facts[name].astype("category").array.take(row)
-            for name in ("dataset", "group_id", "cluster_id", "candidate")
-            if name in facts
-        }
-        if self.several and "group_id" in items:
-            by_criterion = items.set_index(["text_id", "criterion"])["group_id"]
-            pairs = list(zip(out["item_id"], out["criterion"], strict=True))
-            found["group_id"] = by_criterion.reindex(pairs).astype("category").array
-        return found
-
-
-_NUMBERS = {
-    "request_id": "Q", "criterion_position": "b", "status": "b", "score": "b", "position": "b",
-    "expected_score": "f", "label_mass": "f", "prompt_tokens": "i", "cached_tokens": "i",
-    "completion_tokens": "i", "seconds": "f",
-}  # fmt: skip
-
-
-def with_readout(requests: Requests, judge: Judge | str) -> Requests:
-    """Resolve the readout ``auto``, and refuse one that the judge does not have.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5))
-    >>> with_readout(requests, "embedded").readout.unique().tolist()
-    ['logprobs']
-    """
-    name, readouts = _offered(judge)
-    if (requests["readout"] == "auto").any():
-        requests = requests.copy()
-        readout = requests["readout"].astype(object)
-        requests["readout"] = readout.where(readout != "auto", readouts[0]).astype("category")
-        requests["request_id"] = request_ids(requests)
-    for readout in requests["readout"].unique():
-        _check_readout(name, readouts, readout)
-    return requests
-
-
-def _check_readout(name: str, readouts: Sequence[Readout], readout: str) -> None:
-    if readout not in readouts:
-        raise ValueError(f"{name} has no readout {readout!r}: choose from {', '.join(readouts)}")
-
-
-def _offered(judge: Judge | str) -> tuple[str, tuple[Readout, ...]]:
-    if not isinstance(judge, str):
-        return judge.slug, judge.readouts
-    from rubricnb.judging.registry import judge_class
-
-    return judge, judge_class(judge).readouts
-
-
-def _join(requests: Requests, known: pd.DataFrame, live: pd.DataFrame) -> pd.DataFrame:
-    frames = [f for f in (known, live) if len(f)]
-    if not frames:
-        return _typed(pd.DataFrame({c.name: [] for c in JUDGMENTS if c.required}))
-    out = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
-    order = pd.Series(np.arange(len(requests)), index=requests["request_id"].to_numpy())
-    out = out.assign(_row=order.reindex(out["request_id"].to_numpy()).to_numpy())
-    keys = ["_row", "criterion_position"] if "criterion_position" in out else ["_row"]
-    return _typed(out.sort_values(keys, kind="stable").drop(columns="_row").reset_index(drop=True))
-
-
-def _typed(frame: pd.DataFrame) -> pd.DataFrame:
-    dtypes = {}
-    ordered = []
-    for column in JUDGMENTS:
-        for name in frame.columns:
-            if column.matches(str(name)) and name not in ordered:
-                dtypes[name] = column.dtype
-                ordered.append(name)
-    rest = [name for name in frame.columns if name not in ordered]
-    return frame[[*ordered, *rest]].astype(dtypes)
-
-
-def _replicate(request: Request, judge: Judge) -> int:
-    """The replicate an answer belongs to; 0 where every replicate has the same answer."""
-    greedy = request.temperature == 0 or request.readout == "logprobs"
-    return 0 if judge.deterministic and greedy else request.replicate
-
-
-def _inert(request: Request, judge: Judge) -> Request:
-    """Take their effect from the control tokens that only this judge's tokeniser knows."""
-    tokens = getattr(judge, "control_tokens", ())
-    if not tokens:
-        return request
-    said = tuple(Message(m.role, apart(m.content, tokens)) for m in request.messages)
-    return request if said == request.messages else replace(request, messages=said)
-
-
-def _key(request: Request, judge: Judge, replicate: int) -> str:
-    """SHA-256 of everything that changes the answer, and of nothing else."""
-    what: list[Any] = [
-        judge.identity,
-        [(m.role, m.content) for m in request.messages],
-        request.slots if request.readout in ("score", "logprobs") else (),
-        request.choices if request.readout in ("score", "logprobs") else (),
-        request.readout,
-        request.prompt_format,
-        request.effort,
-        request.thinking,
-        request.max_tokens,
-        replicate,
-    ]
-    if request.readout == "json":
-        what.append(request.schema)
-    if replicate:  # otherwise greedy, or a probability that is read and not sampled
-        what += [request.temperature, request.seed if request.temperature > 0 else 0]
-    if judge.source == "simulated":  # it looks at what the request is about, not at the prompt
-        what += [request.item_id, request.criteria, request.ordering, request.criterion_ordering]
-        what += [request.quality, request.qualities, request.cluster_id, request.wording]
-    return hashlib.sha256(_ENCODER.encode(what).encode()).hexdigest()
-
-
-@cache
-def _seed(seed: int, replicate: int) -> int:
-    """A sampling seed for each replicate, in the 31 bits that every engine takes."""
-    return int(mix64(hash64([seed]), int(replicate))[0] >> np.uint64(33))
-
-
-def _reference(item: Any, row: Any) -> tuple[str | None, int | None]:
-    if row.reference_score == "none" or row.template != "rubric":
-        return None, None
-    if row.reference_score == "auto":
-        text = getattr(item, "reference", None)
-        return (text, int(row.n_options)) if isinstance(text, str) and text else (None, None)
-    return getattr(item, f"reference_{row.reference_score}"), int(row.reference_score)
-
-
-def _edits(row: Any) -> frozenset[str]:
-    """Return the edits of a placebo read; none of any other."""
-    return PLACEBO_EDITS[row.ordering_index - 1] if row.design == "placebo" else frozenset()
-
-
-def _exemplar(item: Any, score: str) -> tuple[str, str, int] | None:
-    if score == "none":
-        return None
-    return item.exemplar_instruction, getattr(item, f"exemplar_{score}"), int(score)
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
-
-
-def _rows(requests: Requests, order: IntArray) -> Iterator[tuple[Any, int]]:
-    """Rows as named tuples, and the hashes of their wording; in parts, for there are millions."""
-    from rubricnb.judging.simulated import wording
-
-    frame = pd.DataFrame(requests)
-    for start in range(0, len(frame), _ROWS):
-        part = frame.iloc[order[start : start + _ROWS]]
-        yield from zip(part.itertuples(index=False), wording(part).tolist(), strict=True)
 
 
 def _blocks(requests: Iterable[Request]) -> Iterator[list[Request]]:

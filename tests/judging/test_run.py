@@ -18,7 +18,8 @@ import pytest
 import rubricnb as rb
 from rubricnb.frames import conform
 from rubricnb.judging.contract import Reply
-from rubricnb.judging.run import RunInterrupted, ask, rendered
+from rubricnb.judging.rendering import rendered
+from rubricnb.judging.run import RunInterrupted, ask
 from rubricnb.judging.simulated import SimulatedJudge
 from rubricnb.judging.store import Store
 
