@@ -160,24 +160,7 @@ def import_batch(
 
 
 def of_study(name: str, spec: str = "", server: str | None = None) -> tuple[Judge, list[Requests]]:
-    """Return a judge and the plans that a study has for it.
-
-    Parameters
-    ----------
-    name
-        Of ``params/NAME.yml``.
-    spec
-        The judge; default: the study's only endpoint. One that the study does not name is given
-        the plans of all.
-    server
-        What runs the batch, as for `rubricnb.judging.openai.OpenAIJudge`.
-
-    Examples
-    --------
-    >>> judge, plans = of_study("scoring", "openai:gpt-4.1")
-    >>> judge.slug, len(plans) > 1
-    ('gpt-4.1', True)
-    """
+    """Return a judge and the plans that a study has for it."""
     from rubricnb.judging.study import plans_for, read_study, requests_of
 
     content = read_study(name)

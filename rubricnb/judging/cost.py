@@ -127,16 +127,7 @@ class Calls(NamedTuple):
 
 
 def sample(requests: Requests) -> tuple[Requests, float]:
-    """Take whole items from a large plan; returns also how many times larger the plan is.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> requests = rb.plan(rb.load("minibench"), rb.shuffled(5, 50))
-    >>> part, scale = sample(requests)
-    >>> len(requests), len(part), scale
-    (9000, 3000, 3.0)
-    """
+    """Take whole items from a large plan; returns also how many times larger the plan is."""
     if len(requests) <= _SAMPLE:
         return requests, 1.0
     ids = requests["item_id"].unique()

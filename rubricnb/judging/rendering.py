@@ -197,26 +197,7 @@ class _Source:
 
 
 def option_quality(items: pd.DataFrame, n_options: int) -> NDArray[np.float64]:
-    """Human ratings of items on a scale of 1 to n.
-
-    Parameters
-    ----------
-    items
-        The items frame; its ``.rubrics`` tell how many levels each rubric has (else 5).
-    n_options
-        n, 2 or more.
-
-    Returns
-    -------
-    ndarray of float, one per item
-        NaN where there is no human rating.
-
-    Examples
-    --------
-    >>> items = pd.DataFrame({"rubric_id": ["a", "a"], "human": [2.0, 5.0]})
-    >>> option_quality(items, 9)
-    array([3., 9.])
-    """
+    """Human ratings of items on a scale of 1 to n."""
     if "human" not in items:
         return np.full(len(items), np.nan)
     rubrics = getattr(items, "rubrics", None)
@@ -229,25 +210,7 @@ def option_quality(items: pd.DataFrame, n_options: int) -> NDArray[np.float64]:
 
 
 def wording(requests: pd.DataFrame) -> UInt64Array:
-    """Hash what else than the ordering makes a prompt differ: conditions and placebo edit.
-
-    Parameters
-    ----------
-    requests
-        The requests frame.
-
-    Returns
-    -------
-    ndarray of uint64, one per request
-        What ``Request.wording`` holds.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> items = rb.load("minibench", n_items=5)
-    >>> len(set(wording(rb.plan(items, rb.placebo(5, 4)))))
-    4
-    """
+    """Hash what else than the ordering makes a prompt differ: conditions and placebo edit."""
     parts = [hashed(requests[name]) for name in _WORDING]
     thinks = (requests["thinking"] == "on").to_numpy(np.uint64)  # by default, none of these does
     edited = (requests["design"] == "placebo").to_numpy()

@@ -165,33 +165,7 @@ class Judged(NamedTuple):
 
 
 def batch_of(requests: pd.DataFrame, items: pd.DataFrame) -> tuple[Batch, Judged]:
-    """Put requests into the arrays of the model.
-
-    Parameters
-    ----------
-    requests
-        The requests frame, of either setting.
-    items
-        Their items, with all criteria of every text in Setting 2.
-
-    Returns
-    -------
-    Batch, Judged
-        One row per judgment, and where each comes from.
-
-    Raises
-    ------
-    ValueError
-        An item or a criterion that `items` lacks.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> items = rb.load("minibench", n_items=15)
-    >>> batch, judged = batch_of(rb.plan_criteria(items, rb.balanced(3)), items)
-    >>> judged.slot[:6]
-    array([0, 1, 2, 0, 1, 2])
-    """
+    """Put requests into the arrays of the model."""
     judged = _judged(requests, items)
     row, item, slot, n_slots = judged
     orders = pd.Categorical(requests["ordering"])
