@@ -173,16 +173,14 @@ class Compilation:
 
     def read(self, reply: Reply) -> Bundle:
         """Return the bundle that a reply holds."""
-        content, problem = parse(reply, self.schema())
-        if not problem:
-            try:
-                return self._bundle(content)
-            except ValueError as incomplete:
-                problem = str(incomplete)
-        raise ValueError(
-            f"the judge's answer is no bundle of {self.name!r}: {problem}; compile with another "
-            "judge, or another seed at a temperature above 0, or write the bundle by hand"
-        )
+        try:
+            return self._bundle(parse(reply, self.schema()))
+        except ValueError as problem:
+            raise Unreadable(
+                reply,
+                f"the judge's answer is no bundle of {self.name!r}: {problem}; compile with another "
+                "judge, or another seed at a temperature above 0, or write the bundle by hand",
+            ) from problem
 
     def _bundle(self, content: Any) -> Bundle:
         return Bundle(
@@ -318,21 +316,29 @@ def _lengths(schema: dict[str, Any], name: str = "") -> dict[str, int]:
     return own
 
 
-def parse(reply: Reply, schema: dict[str, Any]) -> tuple[Any, str]:
-    """Return the document of a reply, and what is wrong with it (empty: nothing).
+class Unreadable(ValueError):
+    """A reply that does not hold the document that was asked for; ``status`` as in judgments."""
 
-    Examples
-    --------
-    >>> parse(Reply(1, '{"score": 7}'), record({"score": {"type": "integer", "maximum": 5}}))[1]
-    'score: 7 is greater than the maximum of 5'
-    """
+    def __init__(self, reply: Reply, problem: str) -> None:
+        super().__init__(problem)
+        named = {"error": "error", "refusal": "refused", "length": "truncated"}
+        self.status = named.get(reply.finish, "unparsed")
+
+
+def parse(reply: Reply, schema: dict[str, Any], where: str = "") -> Any:
+    """Return the document of a reply; `Unreadable` says what is wrong with it."""
+    content, problem = None, ""
     if reply.finish == "error":
-        return None, f"the request failed ({reply.error})"
-    if reply.finish == "refusal":
-        return None, "the judge refused"
-    try:
-        content = json.loads(reply.text)
-        return content, first_problem(content, schema)
-    except (json.JSONDecodeError, RecursionError) as error:
-        cut = "it was cut at the token limit; " if reply.finish == "length" else ""
-        return None, f"{cut}no JSON document ({error})"
+        problem = f"the request failed ({reply.error})"
+    elif reply.finish == "refusal":
+        problem = "the judge refused"
+    else:
+        try:
+            content = json.loads(reply.text)
+            problem = first_problem(content, schema)
+        except (json.JSONDecodeError, RecursionError) as error:
+            cut = "it was cut at the token limit; " if reply.finish == "length" else ""
+            problem = f"{cut}no JSON document ({error})"
+    if problem:
+        raise Unreadable(reply, where + problem)
+    return content

@@ -29,7 +29,7 @@ from rubricnb.rulers.grades import (
     recorded_part,
     with_categories,
 )
-from rubricnb.rulers.methods import METHODS, Case, Outcome
+from rubricnb.rulers.methods import METHODS, Case, Outcome, outcomes
 
 _FACTS = ("dataset", "text_id", "group_id", "cluster_id", "candidate", "criterion")
 
@@ -158,8 +158,8 @@ def _asked(
     table = _Table(judge, items)
     cases = list(_cases(items, bundle, design, replicates, temperature, seed))
     for name in methods:
-        outcomes = METHODS[name]([case for case, _ in cases], put)
-        for (case, condition), outcome in zip(cases, outcomes, strict=True):
+        found = outcomes(name, [case for case, _ in cases], put)
+        for (case, condition), outcome in zip(cases, found, strict=True):
             table.add(case, {"method": name, **condition}, outcome)
     return table.grades()
 

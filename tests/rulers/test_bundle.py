@@ -10,7 +10,7 @@ import rubricnb.rulers.bundle as module
 from rubricnb.data.rubrics import bundled_rubrics
 from rubricnb.rulers import CheckItem, LockError, load_bundle
 from rubricnb.rulers.bundle import answer_schema, first_problem, read_bundle
-from rubricnb.rulers.methods import Case, _score_request
+from rubricnb.rulers.methods import Case, rulers
 
 OURS = ["minibench", "hanna", "summeval", "asap-2", "asap-2.0", "summhf", "dress"]
 
@@ -205,7 +205,8 @@ def test_a_lock_stands_for_one_prompt(name):
     """
     bundle = load_bundle(name)
     case = Case(bundle, {}, "What is asked?", "A probe “text”. It has two sentences.")
-    (message,) = _score_request(case).messages
+    (request,) = next(rulers(case))
+    (message,) = request.messages
     digits = sha256(message.content.encode()).hexdigest()[:12]
     assert PROMPTS[bundle.lock[:12]] == digits
 
