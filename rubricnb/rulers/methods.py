@@ -56,7 +56,7 @@ class Case:
     @cached_property
     def units(self) -> tuple[str, ...]:
         """What can be cited."""
-        return split_units(self.text, self.bundle.units)  # type: ignore[arg-type]
+        return split_units(self.text, self.bundle.units)
 
     def request(self, prompt: str, schema: Any, max_tokens: int, about: Sequence[str]) -> Request:
         """Return a request about these criteria or traits."""
