@@ -44,6 +44,8 @@ class Case:
         More fields of the request: ids, replicate, temperature, …
     qualities
         Criterion → human rating on 0 to 1, for simulated judges only.
+    condition, items
+        What the rows of the result say: how the text is read, and the items that it stands for.
     """
 
     bundle: Bundle
@@ -52,6 +54,8 @@ class Case:
     text: str
     facts: dict[str, Any] = field(default_factory=dict)
     qualities: dict[str, float] = field(default_factory=dict)
+    condition: dict[str, Any] = field(default_factory=dict)
+    items: list[dict[str, Any]] = field(default_factory=list)
 
     @cached_property
     def units(self) -> tuple[str, ...]:

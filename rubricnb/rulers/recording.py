@@ -7,7 +7,6 @@ from contextlib import closing, redirect_stdout
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -132,21 +131,18 @@ def grading_cost(
     per_text = len(texts) / texts.nunique()
     some = part | {"n_items": min(len(texts), round(_SAMPLE * per_text))}
     scale = texts.nunique() / _items(some)["text_id"].nunique()
-    with TemporaryDirectory() as folder, redirect_stdout(StringIO()):
-        counter: Any = _Counter()
-        for _ in _graded(some, counter, Path(folder, "store.sqlite"), Budget()):
+    counter: Any = _Counter()
+    with redirect_stdout(StringIO()):
+        for _ in _graded(some, counter, ":memory:", Budget()):
             pass
     calls = Calls.of(counter.asked, *destination(spec))
     answers = round(counter.characters / CHARACTERS_PER_TOKEN)
     longer = max(calls.completion_tokens, answers)
     calls = calls._replace(completion_tokens=longer).scaled(scale)
     known, no_price = price_of(spec, price)
-    return {
-        "requests": calls.number,
-        "calls": calls.number,
-        "prompt_tokens": calls.prompt_tokens,
-        "shared_tokens": calls.shared_tokens,
-        "completion_tokens": calls.completion_tokens,
+    counts = calls._asdict() | {"requests": calls.number, "calls": calls.number}
+    del counts["number"], counts["cached_tokens"]
+    return counts | {
         "hours": float("nan"),
         "price": calls.cost(known) if known else float("nan"),
         "reason": f"price: {no_price}" if no_price else "",
