@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.judging.results import results_folder, slug_of
-from rubricnb.permutation import Design
+from rubricnb.permutation import Design, code
 from rubricnb.rulers.bundle import Bundle
 
 STUDY = "rulers"
@@ -148,11 +148,6 @@ class Reading:
                 yield index, order, seen[order]
 
 
-def as_text(order: Sequence[int]) -> str:
-    """Write an ordering as the column ``ordering`` does."""
-    return "-".join(map(str, order))
-
-
 def recorded_part(items: pd.DataFrame, judge: str, method: str, reading: Reading) -> Grades | None:
     """Return what is recorded of a grading: the texts that are recorded whole. None: nothing is.
 
@@ -163,7 +158,7 @@ def recorded_part(items: pd.DataFrame, judge: str, method: str, reading: Reading
     n_items = items["text_id"].astype(str).value_counts()
     reads = pd.DataFrame(
         [
-            (text_id, index, as_text(order), replicate)
+            (text_id, index, code([order])[0], replicate)
             for text_id in n_items.index
             for index, order, replicate in reading.of(text_id)
         ],

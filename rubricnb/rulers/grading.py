@@ -18,14 +18,13 @@ from rubricnb.judging.prices import Budget
 from rubricnb.judging.registry import open_judge
 from rubricnb.judging.run import ask
 from rubricnb.judging.store import Store
-from rubricnb.permutation import Design
+from rubricnb.permutation import Design, code
 from rubricnb.prompts import inert
 from rubricnb.rulers.bundle import Bundle, rewritten
 from rubricnb.rulers.compile import Criteria, criteria_of, stating_lengths
 from rubricnb.rulers.grades import (
     Grades,
     Reading,
-    as_text,
     joined,
     recorded_part,
     with_categories,
@@ -190,7 +189,7 @@ def _cases(items: Items, reading: Reading) -> Iterator[Case]:
                 condition={
                     "design": how["design"],
                     "ordering_index": index,
-                    "ordering": as_text(order),
+                    "ordering": code([order])[0],
                     **how,
                     "replicate": replicate,
                 },

@@ -21,7 +21,7 @@ from rubricnb.judging.results import inside, register, write_card
 from rubricnb.judging.store import Store
 from rubricnb.judging.study import ask_judges, check_files, design_of, gradings_for, read_study
 from rubricnb.rulers.bundle import load_bundle
-from rubricnb.rulers.grades import STUDY, Grades
+from rubricnb.rulers.grades import STUDY, Grades, joined, with_categories
 from rubricnb.rulers.grading import grade
 from rubricnb.rulers.simulated import SimulatedGrader
 
@@ -170,16 +170,13 @@ def _record(found: dict[str, list[Grades]], judge: Judge) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     counts = {}
     for dataset, several in found.items():
-        for part, frames in zip(Grades._fields, zip(*several, strict=True), strict=True):
-            frame = pd.concat([f for f in frames if len(f)], ignore_index=True)
-            frame = frame.drop(columns="text", errors="ignore").assign(source="recorded")
-            repeated = {c: "category" for c in frame if frame[c].dtype in (object, "str")}
-            key = {"item_id", "text_id", "group_id", "cluster_id", "reason"}
-            frame = frame.astype({c: t for c, t in repeated.items() if c not in key})
-            frame = frame.drop_duplicates(ignore_index=True)
+        frames = [
+            frame.drop(columns="text", errors="ignore").assign(source="recorded").drop_duplicates()
+            for frame in joined(several)
+        ]
+        for part, frame in zip(Grades._fields, map(with_categories, frames), strict=True):
             frame.to_parquet(folder / f"{dataset}-{part}.parquet", index=False, compression="zstd")
-            if part == "scores":
-                counts[dataset] = _counts(frame)
+        counts[dataset] = _counts(frames[0])
     write_card(folder, judge, counts)
 
 
