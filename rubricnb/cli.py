@@ -125,7 +125,7 @@ def study(
     """Run a study and record it in results/NAME; resumes where it was stopped."""
     from rubricnb.judging.study import read_study, study_cost
     from rubricnb.judging.study import study as run_study
-    from rubricnb.rulers import record_gradings
+    from rubricnb.rulers.recording import record_gradings
 
     with errors():
         if cost:
