@@ -2207,17 +2207,50 @@ def _once(row: int, name: str) -> str:
 
 def sizes(table: pd.DataFrame, ax: Axes, scale: float = 1) -> Axes:
     """Draw columns against sizes on a logarithmic axis, each named at its end."""
-    ends = []
-    for k, name in enumerate(table.columns):
-        heights = scale * table[name].to_numpy(dtype=np.float64)
-        (line,) = ax.plot(table.index, heights, marker=MARKERS[k % len(MARKERS)])
-        ends.append((float(heights[-1]), str(name), line.get_color()))
+    ends = curves(scale * table, ax)
     ax.set_xscale("log")
     ax.set_xticks(table.index, [f"{size:,.0f}" for size in table.index])
     ax.minorticks_off()
     ax.set_ylim(0, None)
     end_labels(ax, 1.05 * float(table.index[-1]), ends)
     return ax
+
+
+def curves(
+    table: pd.DataFrame,
+    ax: Axes,
+    low: pd.DataFrame | None = None,
+    high: pd.DataFrame | None = None,
+    aside: float = 0,
+) -> list[tuple[float, str, Any]]:
+    """Draw every column against the index, with intervals of the same shape if there are any.
+
+    Each stands `aside` further to the right, so that intervals do not cover each other.
+
+    Returns
+    -------
+    list of tuple
+        Where each line ends, its name and its colour, as `end_labels` takes them.
+
+    Examples
+    --------
+    >>> ax = plt.figure().add_subplot()
+    >>> [end[:2] for end in curves(pd.DataFrame({"r": [0.1, 0.3]}, index=[10, 20]), ax)]
+    [(0.3, 'r')]
+    >>> plt.close(ax.figure)
+    """
+    ends = []
+    for k, name in enumerate(table.columns):
+        marker = MARKERS[k % len(MARKERS)]
+        x, middle = table.index.to_numpy() + aside * k, table[name].to_numpy(dtype=np.float64)
+        if low is None or high is None:
+            (line,) = ax.plot(x, middle, marker=marker)
+        else:
+            below, above = (end[name].to_numpy(dtype=np.float64) for end in (low, high))
+            reach = np.maximum(np.nan_to_num([middle - below, above - middle]), 0)
+            line = ax.errorbar(x, middle, yerr=reach, elinewidth=1.1, marker=marker).lines[0]
+        ends.append((float(middle[-1]), str(name), line.get_color()))
+    return ends
 
 
 def _means(options: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
