@@ -29,87 +29,6 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 QUIET = "#595959"
 _INTERVAL = ("estimate", "low", "high")
 _VERDICTS = {"replicates": ("+", "C0"), "does not": ("−", "C1"), "cannot say": ("?", QUIET)}
-_V_TICKS = (0.02, 0.05, 0.1, 0.2)
-
-
-def orderings(orderings: ArrayLike, ax: Axes | None = None) -> Axes:
-    """Draw orderings as a heat map: a row per read, a column per position, the score in the cell.
-
-    Parameters
-    ----------
-    orderings
-        Array (k, n), as a design gives it.
-    ax
-        Where to draw; default: new axes.
-
-    Returns
-    -------
-    Axes
-
-    Notes
-    -----
-    arXiv:2602.02219v2, Figure 3.
-
-    Examples
-    --------
-    >>> ax = orderings([[1, 2, 3], [3, 1, 2]])
-    >>> [t.get_text() for t in ax.texts]
-    ['1', '2', '3', '3', '1', '2']
-    >>> plt.close(ax.figure)
-    """
-    return heat(np.asarray(orderings), _axes(ax), "position", "read")
-
-
-def position_counts(orderings: ArrayLike, ax: Axes | None = None) -> Axes:
-    """Draw how often each score stands at each position.
-
-    Parameters
-    ----------
-    orderings
-        Array (k, n), as a design gives it.
-    ax
-        Where to draw; default: new axes.
-
-    Returns
-    -------
-    Axes
-
-    Examples
-    --------
-    >>> ax = position_counts([[1, 2], [1, 2]])
-    >>> [t.get_text() for t in ax.texts]
-    ['2', '0', '0', '2']
-    >>> plt.close(ax.figure)
-    """
-    counts = permutation.position_counts(orderings)
-    return heat(counts, _axes(ax), "position", "score", lowest=0)
-
-
-def neighbour_counts(orderings: ArrayLike, ax: Axes | None = None) -> Axes:
-    """Draw how often each score stands directly before each other one.
-
-    Parameters
-    ----------
-    orderings
-        Array (k, n), as a design gives it.
-    ax
-        Where to draw; default: new axes.
-
-    Returns
-    -------
-    Axes
-        The diagonal is empty: no score stands before itself.
-
-    Examples
-    --------
-    >>> ax = neighbour_counts([[1, 2], [1, 2]])
-    >>> [t.get_text() for t in ax.texts]
-    ['2', '0']
-    >>> plt.close(ax.figure)
-    """
-    counts = permutation.neighbour_counts(orderings).astype(np.float64)
-    np.fill_diagonal(counts, np.nan)
-    return heat(counts, _axes(ax), "stands directly after", "score", lowest=0)
 
 
 def replication(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
@@ -153,308 +72,15 @@ def replication(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def option_probabilities(
-    options: pd.DataFrame, by: str = "ordering", ax: Axes | None = None
-) -> Axes:
-    """Draw the probability of every score, one line for each ordering (or criterion, or judge).
-
-    Parameters
-    ----------
-    options
-        From `rubricnb.statistics.option_probabilities`; averaged over what `by` does not tell
-        apart.
-    by
-        The column that tells lines apart.
-    ax
-        Where to draw; default: new axes.
-
-    Returns
-    -------
-    Axes
-
-    Notes
-    -----
-    arXiv:2602.02219v2, Figure 1.
-
-    Examples
-    --------
-    >>> options = pd.DataFrame(
-    ...     {"ordering": ["1-2", "1-2"], "score": [1, 2], "probability": [0.7, 0.3]})
-    >>> ax = option_probabilities(options)
-    >>> ax.lines[0].get_ydata().tolist()
-    [0.7, 0.3]
-    >>> plt.close(ax.figure)
-    """
-    ax = _axes(ax)
-    table = _means(options, "score", by)
-    lines(table, ax)
-    ax.set(xlabel="score", ylabel="probability", ylim=(-0.03, 1.03))
-    if table.shape[1] > 1:
-        ax.legend(title=by.replace("_", " "), title_fontsize="small")
-    return ax
-
-
-def probability_by_position(options: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw the probability of every score against the position at which it stood.
-
-    Parameters
-    ----------
-    options
-        From `rubricnb.statistics.option_probabilities`, of a design that moves scores.
-    ax
-        Where to draw; default: new axes.
-
-    Returns
-    -------
-    Axes
-        A line per score, marked and labelled with it, through the mean of its reads at each
-        position; a dot per read; dashed, 1/n. Flat lines mean that position does not matter.
-
-    Notes
-    -----
-    arXiv:2602.02219v2, §1 and Figure 2.
-
-    Examples
-    --------
-    >>> options = pd.DataFrame(
-    ...     {"score": [1, 2, 2, 1], "position": [1, 2, 1, 2], "probability": [0.9, 0.1, 0.8, 0.2]})
-    >>> ax = probability_by_position(options)
-    >>> ax.lines[0].get_ydata().tolist(), ax.lines[1].get_ydata().tolist()
-    ([0.9, 0.2], [0.8, 0.1])
-    >>> plt.close(ax.figure)
-    """
-    ax = _axes(ax)
-    table = _means(options, "position", "score")
-    for colour, score in zip(colours(table.shape[1]), table, strict=True):
-        ax.plot(table.index, table[score], color=colour, marker=f"${score}$", markersize=9)
-        reads = options[options["score"] == score]
-        ax.scatter(reads["position"], reads["probability"], s=9, color=colour, alpha=0.6, zorder=3)
-    uniform(ax, table.shape[1])
-    ax.set(xlabel="position at which the score stood", ylabel="probability of the score")
-    ax.set(xticks=table.index)
-    from_zero(ax)
-    return ax
-
-
-def score_by_position(options: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw the mean probability of each score at each position, with both margins.
-
-    Under a balanced design the mean of a column is the share of the position and the mean of a row
-    the share of the score. Under one fixed ordering only the diagonal is seen, and the two margins
-    are the same numbers.
-
-    Parameters
-    ----------
-    options
-        From `rubricnb.statistics.option_probabilities`.
-    ax
-        Where to draw; default: new axes.
-
-    Returns
-    -------
-    Axes
-        Cells that the design never shows are empty. Margins are shares of the reads in per cent.
-
-    Notes
-    -----
-    arXiv:2602.02219v2, Figure 2.
-
-    Examples
-    --------
-    >>> options = pd.DataFrame(
-    ...     {"score": [1, 2, 2, 1], "position": [1, 2, 1, 2], "probability": [0.9, 0.1, 0.8, 0.2]})
-    >>> ax = score_by_position(options)
-    >>> [t.get_text() for t in ax.texts]
-    ['90', '20', '80', '10', '85', '15', '55', '45']
-    >>> plt.close(ax.figure)
-    """
-    ax = _axes(ax)
-    percent = options.assign(probability=100 * options["probability"])
-    table = _means(percent, "score", "position")
-    n = len(table)
-    heat(table.to_numpy(), ax, "position", "score", lowest=0, number="{:.0f}")
-    reads, margin = len(percent) / n, n + 0.18 * n
-    for name, place in (("position", lambda k: (k, margin)), ("score", lambda k: (margin, k))):
-        for value, share in (percent.groupby(name)["probability"].sum() / reads).items():
-            x, y = place(value)
-            ax.text(x, y, f"{share:.0f}", ha="center", va="center", weight="bold")
-    ticks, names = [*range(1, n + 1), margin], [*map(str, range(1, n + 1)), "share"]
-    ax.set(xlim=(0.5, margin + 0.5), ylim=(margin + 0.5, 0.5))
-    ax.set_xticks(ticks, names)
-    ax.set_yticks(ticks, names)
-    ax.spines[:].set_visible(False)
-    return ax
-
-
-def position_shares(shares: pd.DataFrame, by: str = "judge", ax: Axes | None = None) -> Axes:
-    """Draw the share of the reads that chose each position, one line per judge.
-
-    Parameters
-    ----------
-    shares
-        Columns `by`, position and share (0 to 1).
-    by
-        The column that tells lines apart.
-    ax
-        Where to draw; default: new axes.
-
-    Returns
-    -------
-    Axes
-        Dashed, the share 1/n of a judge whose answers do not follow positions.
-
-    Notes
-    -----
-    arXiv:2602.02219v2, Figure 4.
-
-    Examples
-    --------
-    >>> shares = pd.DataFrame({"judge": ["a", "a"], "position": [1, 2], "share": [0.6, 0.4]})
-    >>> ax = position_shares(shares)
-    >>> ax.lines[0].get_ydata().tolist()
-    [60.0, 40.0]
-    >>> plt.close(ax.figure)
-    """
-    ax = _axes(ax)
-    percent = shares.assign(probability=100 * shares["share"])
-    table = _means(percent, "position", by)
-    lines(table, ax)
-    uniform(ax, len(table), scale=100)
-    ax.set(xlabel="position", ylabel="share of the reads in %")
-    from_zero(ax)
-    ax.legend(title=by.replace("_", " "), title_fontsize="small")
-    return ax
-
-
-def rating_histogram(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw how ratings are spread over the levels, one line per criterion.
-
-    Parameters
-    ----------
-    table
-        Columns ``criterion, level, count``.
-    ax
-        Where to draw; default: new axes.
-
-    Returns
-    -------
-    Axes
-        Shares of the items in per cent; every line is named at its end.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"criterion": ["c", "c"], "level": [1, 2], "count": [1, 3]})
-    >>> ax = rating_histogram(table)
-    >>> ax.lines[0].get_ydata().tolist(), ax.texts[0].get_text()
-    ([25.0, 75.0], 'c')
-    >>> plt.close(ax.figure)
-    """
-    ax = _axes(ax)
-    ends = []
-    for k, (criterion, part) in enumerate(table.groupby("criterion", sort=False, observed=True)):
-        part = part.sort_values("level")
-        share = 100 * part["count"].to_numpy(dtype=np.float64) / part["count"].sum()
-        (line,) = ax.plot(part["level"], share, marker=MARKERS[k % len(MARKERS)])
-        ends.append((float(share[-1]), str(criterion), line.get_color()))
-    levels = sorted(table["level"].unique())
-    ax.set(xlabel="rating", ylabel="items, %", xticks=levels)
-    ax.set_ylim(0, None)
-    end_labels(ax, max(levels) + 0.15, ends)
-    return ax
-
-
-def label_mass(judgments: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw how much probability the labels had before it was renormalised.
-
-    Parameters
-    ----------
-    judgments
-        Judgments with the column ``label_mass`` (readout ``logprobs``).
-    ax
-        Where to draw; default: new axes.
-
-    Returns
-    -------
-    Axes
-        A histogram on a logarithmic axis with a line at the median; empty without any mass.
-
-    Examples
-    --------
-    >>> ax = label_mass(pd.DataFrame({"label_mass": [0.01, 0.02, 0.4]}))
-    >>> [t.get_text() for t in ax.texts]
-    ['median 0.02']
-    >>> plt.close(ax.figure)
-    """
-    ax = _axes(ax)
-    mass = judgments["label_mass"].dropna().to_numpy(dtype=np.float64)
-    mass = mass[mass > 0]
-    ax.set(xlabel="label mass", ylabel="reads", xscale="log")
-    if len(mass) == 0:
-        return ax
-    low = 10 ** np.floor(np.log10(mass.min()))
-    ax.hist(mass, bins=np.geomspace(low, 1, 41).tolist(), alpha=0.85)
-    median = float(np.median(mass))
-    ax.axvline(median, color=QUIET, linestyle=":", linewidth=1.5)
-    ax.annotate(
-        f"median {median:.2g}", (median, 1), xycoords=("data", "axes fraction"), xytext=(4, -10),
-        textcoords="offset points", color=QUIET,
-    )  # fmt: skip
-    ax.set_xlim(low, 1)
-    return ax
-
-
-def two_scores(judgments: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw the argmax score and the expected score of one item, ordering by ordering.
-
-    Parameters
-    ----------
-    judgments
-        Judgments of one item, with ``score`` and ``expected_score``.
-    ax
-        Where to draw; default: new axes.
-
-    Returns
-    -------
-    Axes
-
-    Examples
-    --------
-    >>> judgments = pd.DataFrame(
-    ...     {"ordering": ["1-2", "2-1"], "score": [1, 1], "expected_score": [1.2, 1.4]})
-    >>> ax = two_scores(judgments)
-    >>> ax.lines[0].get_ydata().tolist(), [t.get_text() for t in ax.texts]
-    ([1.0, 1.0], ['argmax', 'expected score'])
-    >>> plt.close(ax.figure)
-    """
-    ax = _axes(ax)
-    reads = np.arange(1, len(judgments) + 1)
-    ends = []
-    series = {"argmax": "score", "expected score": "expected_score"}
-    for (name, column), marker in zip(series.items(), MARKERS, strict=False):
-        values = judgments[column].to_numpy(dtype=np.float64, na_value=np.nan)
-        (line,) = ax.plot(reads, values, marker=marker)
-        ends.append((float(values[-1]), name, line.get_color()))
-    n = max(len(str(code).split("-")) for code in judgments["ordering"])
-    ax.set(xlabel="ordering", ylabel="score", ylim=(0.8, n + 0.2), yticks=range(1, n + 1))
-    ax.set_xticks(reads, [str(code) for code in judgments["ordering"]], rotation=60, size="small")
-    end_labels(ax, len(reads) + 0.3, ends)
-    return ax
-
-
-def position_selection(
-    table: pd.DataFrame, label: str = "judge", value: Any = "score", ax: Axes | None = None
-) -> Axes:
+def position_selection(table: pd.DataFrame, label: str = "judge", ax: Axes | None = None) -> Axes:
     """Draw how often each position is selected, with intervals and the uniform share.
 
     Parameters
     ----------
     table
-        What `rubricnb.position_bias` returns, one line a row; or judgments, from which it is
-        computed.
+        What `rubricnb.position_bias` returns, one line a row.
     label
         The column that names the lines.
-    value
-        Where judgments are given: ``score`` or ``expected_score``.
     ax
         Where to draw; default: new axes.
 
@@ -472,15 +98,11 @@ def position_selection(
     >>> import rubricnb as rb
     >>> items = rb.load("minibench", n_items=30)
     >>> judgments = rb.simulate(rb.plan(items, rb.balanced(5)), items, "first-biased")
-    >>> ax = position_selection(judgments)
+    >>> ax = position_selection(rb.position_bias(judgments))
     >>> [t.get_text() for t in ax.texts]
     ['simulated:first-biased', 'uniform']
     >>> plt.close(ax.figure)
     """
-    if "share_1" not in table:
-        from rubricnb.statistics import position_bias
-
-        table = position_bias(table, value=value)
     ax = _axes(ax)
     n = _numbered_columns(table, "share")
     ends = [(100 / n, "uniform", QUIET)]
@@ -488,91 +110,6 @@ def position_selection(
     ends += position_lines(table, "share", label, n, ax, scale=100)
     ax.set(ylabel="selected, % of reads")
     end_labels(ax, n + 0.3, ends)
-    return ax
-
-
-def log_preferences(table: pd.DataFrame, label: str = "value", ax: Axes | None = None) -> Axes:
-    """Draw the log-preference for each position, with intervals.
-
-    Parameters
-    ----------
-    table
-        What `rubricnb.position_bias` returns, one line a row.
-    label
-        The column that names the lines.
-    ax
-        Where to draw; default: new axes.
-
-    Returns
-    -------
-    Axes
-        A row that has no log-preference has no line.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> items = rb.load("minibench", n_items=60)
-    >>> judgments = rb.simulate(rb.plan(items, rb.balanced(5)), items, "last-biased")
-    >>> ax = log_preferences(rb.position_bias(judgments), label="judge")
-    >>> [t.get_text() for t in ax.texts]
-    ['simulated:last-biased']
-    >>> plt.close(ax.figure)
-    """
-    ax = _axes(ax)
-    n = _numbered_columns(table, "log_preference")
-    ax.axhline(0, color=QUIET, linestyle=":", linewidth=1.2)
-    ends = position_lines(table, "log_preference", label, n, ax)
-    ax.set(ylabel="log-preference")
-    end_labels(ax, n + 0.3, ends)
-    return ax
-
-
-def published_ends(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw the published shares of the last position against those of the first.
-
-    Parameters
-    ----------
-    table
-        ``rubricnb.published("position_bias")``: judge, dataset, pos1_pct, pos5_pct.
-    ax
-        Where to draw; default: new axes.
-
-    Returns
-    -------
-    Axes
-        One marker per judge, one point per dataset. Above the diagonal the last position is
-        selected more often than the first.
-
-    Notes
-    -----
-    arXiv:2602.02219v2, Table 2.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame(
-    ...     {"judge": ["a", "a"], "pos1_pct": [18.0, 25.0], "pos5_pct": [22.0, 19.0]})
-    >>> ax = published_ends(table)
-    >>> ax.lines[-1].get_xydata().tolist()
-    [[18.0, 22.0], [25.0, 19.0]]
-    >>> plt.close(ax.figure)
-    """
-    ax = _axes(ax)
-    ends = table[["pos1_pct", "pos5_pct"]]
-    limits = (float(ends.min().min()) - 2, float(ends.max().max()) + 2)
-    ax.plot(limits, limits, color=QUIET, linewidth=1)
-    for line in (ax.axvline, ax.axhline):
-        line(20, color=QUIET, linestyle=":", linewidth=1.2)
-    for k, (judge, cells) in enumerate(table.groupby("judge", sort=False)):
-        first, last = cells["pos1_pct"], cells["pos5_pct"]
-        marker = MARKERS[k % len(MARKERS)]
-        ax.plot(first, last, marker=marker, linestyle="", alpha=0.85, label=str(judge))
-    ax.text(*_corner(limits, 0.02, 0.98), "prefers the last", color=QUIET, va="top")
-    ax.text(*_corner(limits, 0.98, 0.02), "prefers the first", color=QUIET, ha="right")
-    ax.set(
-        xlabel="first position selected, % of reads", ylabel="last position selected, % of reads",
-        xlim=limits, ylim=limits, aspect="equal",
-    )  # fmt: skip
-    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return ax
 
 
@@ -621,82 +158,6 @@ def null_quantiles(table: pd.DataFrame, df: int, ax: Axes | None = None) -> Axes
     ax.set(xlim=limits, ylim=limits)
     ax.set(xlabel=f"quantile of χ² with {df} degrees of freedom", ylabel="statistic, sorted")
     end_labels(ax, limits[1], ends)
-    return ax
-
-
-def indecision(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw sizes of one planted preference while the judge gets more decisive.
-
-    Parameters
-    ----------
-    table
-        ``sharpness`` (the judge's β) and one column per size, divided by what it should be.
-    ax
-        Where to draw; default: new axes.
-
-    Returns
-    -------
-    Axes
-        A size that measures the preference alone stays at 1.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"sharpness": [1.0, 4.0], "V": [1.0, 0.5]})
-    >>> ax = indecision(table)
-    >>> ax.lines[0].get_ydata().tolist()
-    [1.0, 0.5]
-    >>> plt.close(ax.figure)
-    """
-    ax = _axes(ax)
-    ends = []
-    for k, name in enumerate(table.columns.drop("sharpness")):
-        (line,) = ax.plot(table["sharpness"], table[name], marker=MARKERS[k])
-        ends.append((float(table[name].iloc[-1]), str(name), line.get_color()))
-    ax.axhline(1, color=QUIET, linestyle=":", linewidth=1.2)
-    ax.set_xscale("log", base=2)
-    ax.set_xticks(table["sharpness"], [f"{s:g}" for s in table["sharpness"]])
-    ax.set(xlabel="sharpness of the judge (larger: more decisive)", ylabel="size; 1 is right")
-    ax.set_ylim(0, None)
-    end_labels(ax, 1.15 * float(table["sharpness"].iloc[-1]), ends)
-    return ax
-
-
-def score_position(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw where each score stood when it was given, in per cent of the reads with that score.
-
-    Parameters
-    ----------
-    table
-        What `rubricnb.score_position` returns for one group.
-    ax
-        Where to draw; default: new axes.
-
-    Returns
-    -------
-    Axes
-        A row per score with its number of reads; a score that was never given has an empty row.
-
-    Notes
-    -----
-    arXiv:2602.02219v1, Table 5.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({
-    ...     "score": [1, 1, 2, 2], "position": [1, 2, 1, 2], "share": [0.6, 0.4, 0.7, 0.3],
-    ...     "n": [40.0, 40.0, 60.0, 60.0]})
-    >>> ax = score_position(table)
-    >>> [t.get_text() for t in ax.texts], ax.get_yticklabels()[0].get_text()
-    (['60', '40', '70', '30'], '1 (40 reads)')
-    >>> plt.close(ax.figure)
-    """
-    grid = 100 * table.pivot(index="score", columns="position", values="share")
-    reads = table.drop_duplicates("score").set_index("score")["n"]
-    ax = heat(
-        grid.to_numpy(), _axes(ax), "position at which the score stood", "score",
-        lowest=0, highest=max(200 / len(grid), float(grid.max().max())), number="{:.0f}",
-    )  # fmt: skip
-    ax.set_yticks(range(1, len(grid) + 1), [f"{s} ({reads[s]:,.0f} reads)" for s in grid.index])
     return ax
 
 
@@ -1302,248 +763,6 @@ def forest(
     ax.set(ylim=(len(rows) - 0.5, -0.5))
     if len(groups) > 1:
         ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(groups), fontsize="small")
-    return ax
-
-
-def contrast_parts(table: pd.DataFrame, label: str = "judge", ax: Axes | None = None) -> Axes:
-    """Draw what a difference of two strategies is the sum of: bars, and a diamond for the sum.
-
-    Parameters
-    ----------
-    table
-        Columns `label`, part and value; the values of a label sum to its difference.
-    label
-        The column that names the rows; the first one stands on top.
-    ax
-        Where to draw; default: new axes.
-
-    Returns
-    -------
-    Axes
-        Positive parts are stacked to the right of 0, negative ones to the left.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"judge": "a", "part": ["x", "y", "z"], "value": [0.3, -0.1, -0.05]})
-    >>> ax = contrast_parts(table)
-    >>> ax.lines[-1].get_xdata().round(2).tolist()
-    [0.15]
-    >>> plt.close(ax.figure)
-    """
-    ax = _axes(ax)
-    rows = {name: k for k, name in enumerate(table[label].drop_duplicates())}
-    right, left, total = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros(len(rows))
-    for k, (name, part) in enumerate(table.groupby("part", observed=True, sort=False)):
-        value = np.zeros(len(rows))
-        np.add.at(value, part[label].astype(object).map(rows).to_numpy(np.int64), part["value"])
-        start = np.where(value >= 0, right, left)
-        ax.barh(
-            range(len(rows)), value, left=start, height=0.62, label=str(name), color=f"C{k}",
-            hatch=("", "///", "...", "xxx")[k % 4], edgecolor="white", linewidth=0,
-        )  # fmt: skip
-        right, left = right + np.maximum(value, 0), left + np.minimum(value, 0)
-        total += value
-    ax.axvline(0, color=QUIET, linewidth=1)
-    ax.margins(x=0.05)
-    ax.plot(
-        total, range(len(rows)), "D", color="black", markeredgecolor="white", markersize=6.5,
-        label="difference",
-    )  # fmt: skip
-    ax.set_yticks(list(rows.values()), [str(name) for name in rows])
-    ax.set(ylim=(len(rows) - 0.5, -0.5))
-    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, fontsize="small")
-    return ax
-
-
-def bias_and_gain(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw what permutation gains against how strong the position bias is.
-
-    Parameters
-    ----------
-    table
-        Columns judge, dataset, cramers_v, delta_r, low, high; one row a cell.
-    ax
-        Where to draw; default: new axes.
-
-    Returns
-    -------
-    Axes
-        One marker per dataset, filled where the interval of Δr excludes 0; every point is named.
-
-    Notes
-    -----
-    arXiv:2602.02219v2, Tables 2 and 3.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({
-    ...     "judge": ["a", "b"], "dataset": "HANNA", "cramers_v": [0.02, 0.1],
-    ...     "delta_r": [0.0, 0.05], "low": [-0.02, 0.03], "high": [0.02, 0.07]})
-    >>> ax = bias_and_gain(table)
-    >>> [t.get_text() for t in ax.texts]
-    ['a', 'b']
-    >>> plt.close(ax.figure)
-    """
-    ax = _axes(ax)
-    ax.axhline(0, color=QUIET, linestyle=":", linewidth=1.2)
-    for k, (dataset, cells) in enumerate(table.groupby("dataset", observed=True, sort=False)):
-        colour, marker = f"C{k}", MARKERS[k % len(MARKERS)]
-        ax.vlines(cells["cramers_v"], cells["low"], cells["high"], color=colour, linewidth=1.2)
-        for cell in cells.itertuples():
-            fill = "none" if cell.low <= 0 <= cell.high else colour
-            ax.plot(cell.cramers_v, cell.delta_r, marker, color=colour, markerfacecolor=fill)
-            ax.annotate(
-                str(cell.judge), (float(cell.cramers_v), float(cell.delta_r)), (6, 0), va="center",
-                textcoords="offset points", fontsize="small", color=colour,
-            )  # fmt: skip
-        ax.plot([], [], marker=marker, color=colour, linestyle="", label=str(dataset))
-    ax.set_xscale("log")
-    ax.minorticks_off()
-    ax.set_xticks(_V_TICKS, [f"{v:g}" for v in _V_TICKS])
-    ax.set_xlim(0.9 * table["cramers_v"].min(), 1.4 * table["cramers_v"].max())
-    ax.set(xlabel="Cramér's V of the selected positions", ylabel="Δr, BALANCED − FIXED")
-    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=4, fontsize="small")
-    return ax
-
-
-def budget_curve(curve: pd.DataFrame, label: str = "design", ax: Axes | None = None) -> Axes:
-    """Draw agreement with people against the number of averaged reads.
-
-    Parameters
-    ----------
-    curve
-        What `rubricnb.budget_curve` returns, or rows of it.
-    label
-        The column that tells lines apart.
-    ax
-        Where to draw; default: new axes.
-
-    Returns
-    -------
-    Axes
-        Markers: mean over subsets. Shaded: spread over subsets, which is not a confidence band.
-        Bars: 95 % interval over clusters. Dashed: what averaging alone predicts. Every line is
-        named at its end.
-
-    Notes
-    -----
-    arXiv:2602.02219v2, Figure 9.
-
-    Examples
-    --------
-    >>> curve = pd.DataFrame({
-    ...     "design": "balanced", "k": [1, 2], "r_mean": [0.4, 0.5], "spread_low": [0.3, 0.5],
-    ...     "spread_high": [0.45, 0.5], "low": [0.2, 0.3], "high": [0.55, 0.6],
-    ...     "r_expected": [0.41, 0.5]})
-    >>> ax = budget_curve(curve)
-    >>> [t.get_text() for t in ax.texts]
-    ['balanced']
-    >>> plt.close(ax.figure)
-    """
-    ax = _axes(ax)
-    ends = []
-    for i, (name, part) in enumerate(curve.groupby(label, observed=True, sort=False)):
-        if part["r_mean"].isna().all():
-            continue
-        colour, k = f"C{i}", part["k"].to_numpy(dtype=np.float64) + 0.08 * i
-        ax.fill_between(k, part["spread_low"], part["spread_high"], color=colour, alpha=0.2, lw=0)
-        ax.vlines(k, part["low"], part["high"], color=colour, linewidth=1)
-        ax.plot(k, part["r_expected"], color=colour, linestyle="--", linewidth=1.4)
-        ax.plot(k, part["r_mean"], MARKERS[i % len(MARKERS)], color=colour)
-        ends.append((float(part["r_mean"].iloc[-1]), str(name), colour))
-    last = int(curve["k"].max())
-    ax.set(xlabel="reads averaged, K", ylabel="r with the ratings", xticks=range(1, last + 1))
-    end_labels(ax, last + 0.25, ends)
-    return ax
-
-
-def budget_gain(
-    curve: pd.DataFrame, averaging: pd.DataFrame, label: str = "judge", ax: Axes | None = None
-) -> Axes:
-    """Draw the share of the change from K = 1 to the largest K, beside what averaging alone gives.
-
-    Parameters
-    ----------
-    curve
-        Columns `label`, k and gain, as `rubricnb.budget_curve` returns them.
-    averaging
-        Columns phi, k and gain: what plain averaging gives; drawn as a shaded range over phi.
-    label
-        The column that tells markers apart.
-    ax
-        Where to draw; default: new axes.
-
-    Returns
-    -------
-    Axes
-
-    Notes
-    -----
-    arXiv:2602.02219v2, §5.3.
-
-    Examples
-    --------
-    >>> curve = pd.DataFrame({"judge": "a", "k": [1, 2], "gain": [0.0, 1.0]})
-    >>> averaging = pd.DataFrame({"phi": [1, 1], "k": [1, 2], "gain": [0.0, 1.0]})
-    >>> ax = budget_gain(curve, averaging)
-    >>> ax.lines[-1].get_ydata().tolist()
-    [0.0, 100.0]
-    >>> plt.close(ax.figure)
-    """
-    ax = _axes(ax)
-    between = 100 * averaging.groupby("k")["gain"].agg(["min", "max"])
-    low, high = averaging["phi"].min(), averaging["phi"].max()
-    ax.fill_between(
-        between.index, between["min"], between["max"], color=QUIET, alpha=0.3, linewidth=0,
-        label=f"averaging alone, φ from {low:g} to {high:g}",
-    )  # fmt: skip
-    names = curve[label].drop_duplicates()
-    for i, name in enumerate(names):
-        part = curve[curve[label] == name]
-        aside = 0.5 * ((i + 0.5) / len(names) - 0.5)
-        ax.plot(part["k"] + aside, 100 * part["gain"], MARKERS[i % len(MARKERS)], label=name)
-    last = int(between.index.max())
-    ax.set(xlabel="reads averaged, K", xticks=range(1, last + 1))
-    ax.set(ylabel=f"share of the change from K = 1 to {last}, %")
-    ax.legend(loc="lower right", fontsize="small")
-    return ax
-
-
-def coverage(table: pd.DataFrame, label: str = "interval", ax: Axes | None = None) -> Axes:
-    """Draw how often an interval holds the truth, against the number of averaged reads.
-
-    Parameters
-    ----------
-    table
-        Columns `label`, k and coverage (0 to 1).
-    label
-        The column that tells lines apart.
-    ax
-        Where to draw; default: new axes.
-
-    Returns
-    -------
-    Axes
-        Dotted, the 95 % that an interval promises. Every line is named at its end.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"interval": "t", "k": [1, 2], "coverage": [0.9, 0.95]})
-    >>> ax = coverage(table)
-    >>> ax.lines[0].get_ydata().tolist()
-    [90.0, 95.0]
-    >>> plt.close(ax.figure)
-    """
-    ax = _axes(ax)
-    ends: list[tuple[float, str, Any]] = []
-    for i, (name, part) in enumerate(table.groupby(label, observed=True, sort=False)):
-        (line,) = ax.plot(part["k"], 100 * part["coverage"], marker=MARKERS[i % len(MARKERS)])
-        ends.append((float(100 * part["coverage"].iloc[-1]), str(name), line.get_color()))
-    ax.axhline(95, color=QUIET, linestyle=":", linewidth=1.2)
-    last = int(table["k"].max())
-    ax.set(xlabel="reads averaged, K", xticks=range(1, last + 1), ylim=(-4, 104))
-    ax.set(ylabel="intervals that hold the truth, %")
-    end_labels(ax, last + 0.25, ends)
     return ax
 
 
@@ -2207,11 +1426,7 @@ def _once(row: int, name: str) -> str:
 
 def sizes(table: pd.DataFrame, ax: Axes, scale: float = 1) -> Axes:
     """Draw columns against sizes on a logarithmic axis, each named at its end."""
-    ends = []
-    for k, name in enumerate(table.columns):
-        heights = scale * table[name].to_numpy(dtype=np.float64)
-        (line,) = ax.plot(table.index, heights, marker=MARKERS[k % len(MARKERS)])
-        ends.append((float(heights[-1]), str(name), line.get_color()))
+    ends = curves(scale * table, ax)
     ax.set_xscale("log")
     ax.set_xticks(table.index, [f"{size:,.0f}" for size in table.index])
     ax.minorticks_off()
@@ -2220,14 +1435,41 @@ def sizes(table: pd.DataFrame, ax: Axes, scale: float = 1) -> Axes:
     return ax
 
 
-def _means(options: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:
-    """Mean probability: a row per value of `index`, a column per value of `columns`."""
-    grouped = options.groupby([index, columns], observed=True, sort=False)["probability"].mean()
-    table = grouped.unstack(columns)
-    order = options[columns].drop_duplicates()
-    if columns in ("score", "position"):
-        order = order.sort_values()
-    return table.sort_index()[list(order)]
+def curves(
+    table: pd.DataFrame,
+    ax: Axes,
+    low: pd.DataFrame | None = None,
+    high: pd.DataFrame | None = None,
+    aside: float = 0,
+) -> list[tuple[float, str, Any]]:
+    """Draw every column against the index, with intervals of the same shape if there are any.
+
+    Each stands `aside` further to the right, so that intervals do not cover each other.
+
+    Returns
+    -------
+    list of tuple
+        Where each line ends, its name and its colour, as `end_labels` takes them.
+
+    Examples
+    --------
+    >>> ax = plt.figure().add_subplot()
+    >>> [end[:2] for end in curves(pd.DataFrame({"r": [0.1, 0.3]}, index=[10, 20]), ax)]
+    [(0.3, 'r')]
+    >>> plt.close(ax.figure)
+    """
+    ends = []
+    for k, name in enumerate(table.columns):
+        marker = MARKERS[k % len(MARKERS)]
+        x, middle = table.index.to_numpy() + aside * k, table[name].to_numpy(dtype=np.float64)
+        if low is None or high is None:
+            (line,) = ax.plot(x, middle, marker=marker)
+        else:
+            below, above = (end[name].to_numpy(dtype=np.float64) for end in (low, high))
+            reach = np.maximum(np.nan_to_num([middle - below, above - middle]), 0)
+            line = ax.errorbar(x, middle, yerr=reach, elinewidth=1.1, marker=marker).lines[0]
+        ends.append((float(middle[-1]), str(name), line.get_color()))
+    return ends
 
 
 def colours(n: int) -> list[Any]:
@@ -2320,11 +1562,6 @@ def position_lines(
 def _numbered_columns(table: pd.DataFrame, stem: str) -> int:
     """Count the columns ``stem_1``, ``stem_2``, …"""
     return sum(c[: len(stem) + 1] == f"{stem}_" and c[len(stem) + 1 :].isdigit() for c in table)
-
-
-def _corner(limits: tuple[float, float], across: float, up: float) -> tuple[float, float]:
-    low, high = limits
-    return low + across * (high - low), low + up * (high - low)
 
 
 def end_labels(ax: Axes, x: float, ends: list[tuple[float, str, Any]]) -> None:
