@@ -1507,7 +1507,7 @@ def lines(table: pd.DataFrame, ax: Axes) -> None:
 
 
 def reach(table: pd.DataFrame, value: str, scale: float = 1) -> NDArray[np.float64] | None:
-    """For ``errorbar``: how far ``{value}_low`` and ``_high`` are from `value`; None without them."""
+    """How far ``{value}_low`` and ``_high`` are from `value`, for errorbar; None without them."""
     if f"{value}_low" not in table:
         return None
     middle, low, high = (
