@@ -1822,80 +1822,6 @@ def reference_accuracy(table: pd.DataFrame, label: str = "judge", ax: Axes | Non
     return ax
 
 
-def size_and_flips(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw flip rates against the size of the judge, a line per perturbation.
-
-    Parameters
-    ----------
-    table
-        Columns judge, size (10⁹ parameters; NaN where it is not public: drawn apart, at the
-        right), perturbation and flip_rate (per cent). Judges stand in the order of their sizes.
-    ax
-        Where to draw; default: new axes.
-
-    Returns
-    -------
-    Axes
-
-    Notes
-    -----
-    arXiv:2506.22316, §4.3 (1), which has no figure of it.
-
-    Examples
-    --------
-    >>> table = pd.DataFrame({"judge": ["a", "b", "c"], "size": [8, 32, np.nan],
-    ...                       "perturbation": "letters", "flip_rate": [30.0, 25, 20]})
-    >>> ax = size_and_flips(table)
-    >>> ax.lines[0].get_ydata().tolist()
-    [30.0, 25.0]
-    >>> plt.close(ax.figure)
-    """
-    ax = _axes(ax)
-    judges = table[["judge", "size"]].drop_duplicates().sort_values("size")
-    places = np.arange(len(judges))
-    ends = []
-    for k, (name, part) in enumerate(table.groupby("perturbation", observed=True, sort=False)):
-        heights = part.set_index("judge")["flip_rate"].reindex(judges["judge"])
-        known = judges["size"].notna().to_numpy()
-        marker = MARKERS[k % len(MARKERS)]
-        (line,) = ax.plot(places[known], heights[known], marker=marker)
-        ax.plot(places[~known], heights[~known], marker, color=line.get_color())
-        ends.append((float(heights.iloc[-1]), str(name), line.get_color()))
-    sizes = [f"{size:g}" if np.isfinite(size) else "not public" for size in judges["size"]]
-    ticks = [f"{name}\n{size}" for name, size in zip(judges["judge"], sizes, strict=True)]
-    ax.set_xticks(places, ticks, fontsize="small")
-    ax.set(xlabel="judge, and its size in 10⁹ parameters", ylabel="scores flipped, %")
-    ax.set_ylim(0, None)
-    end_labels(ax, places[-1] + 0.1, ends)
-    return ax
-
-
-def repeats(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw what is left of flips and of the shift when each score is made of k repeats.
-
-    Parameters
-    ----------
-    table
-        One row per number of repeats: k, then a column for each line, as shares.
-    ax
-        Where to draw; default: new axes.
-
-    Returns
-    -------
-    Axes
-
-    Examples
-    --------
-    >>> ax = repeats(pd.DataFrame({"k": [1, 10], "flips": [0.5, 0.2], "shift": [0.3, 0.3]}))
-    >>> [line.get_ydata()[-1].item() for line in ax.lines]
-    [0.2, 0.3]
-    >>> plt.close(ax.figure)
-    """
-    ax = sizes(table.set_index("k"), _axes(ax))
-    ax.set(xlabel="repeats of each prompt")
-    return ax
-
-
 def label_maps(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Draw maps from a latent score to labels as steps, each named where it ends.
 
@@ -2207,17 +2133,50 @@ def _once(row: int, name: str) -> str:
 
 def sizes(table: pd.DataFrame, ax: Axes, scale: float = 1) -> Axes:
     """Draw columns against sizes on a logarithmic axis, each named at its end."""
-    ends = []
-    for k, name in enumerate(table.columns):
-        heights = scale * table[name].to_numpy(dtype=np.float64)
-        (line,) = ax.plot(table.index, heights, marker=MARKERS[k % len(MARKERS)])
-        ends.append((float(heights[-1]), str(name), line.get_color()))
+    ends = curves(scale * table, ax)
     ax.set_xscale("log")
     ax.set_xticks(table.index, [f"{size:,.0f}" for size in table.index])
     ax.minorticks_off()
     ax.set_ylim(0, None)
     end_labels(ax, 1.05 * float(table.index[-1]), ends)
     return ax
+
+
+def curves(
+    table: pd.DataFrame,
+    ax: Axes,
+    low: pd.DataFrame | None = None,
+    high: pd.DataFrame | None = None,
+    aside: float = 0,
+) -> list[tuple[float, str, Any]]:
+    """Draw every column against the index, with intervals of the same shape if there are any.
+
+    Each stands `aside` further to the right, so that intervals do not cover each other.
+
+    Returns
+    -------
+    list of tuple
+        Where each line ends, its name and its colour, as `end_labels` takes them.
+
+    Examples
+    --------
+    >>> ax = plt.figure().add_subplot()
+    >>> [end[:2] for end in curves(pd.DataFrame({"r": [0.1, 0.3]}, index=[10, 20]), ax)]
+    [(0.3, 'r')]
+    >>> plt.close(ax.figure)
+    """
+    ends = []
+    for k, name in enumerate(table.columns):
+        marker = MARKERS[k % len(MARKERS)]
+        x, middle = table.index.to_numpy() + aside * k, table[name].to_numpy(dtype=np.float64)
+        if low is None or high is None:
+            (line,) = ax.plot(x, middle, marker=marker)
+        else:
+            below, above = (end[name].to_numpy(dtype=np.float64) for end in (low, high))
+            reach = np.maximum(np.nan_to_num([middle - below, above - middle]), 0)
+            line = ax.errorbar(x, middle, yerr=reach, elinewidth=1.1, marker=marker).lines[0]
+        ends.append((float(middle[-1]), str(name), line.get_color()))
+    return ends
 
 
 def _means(options: pd.DataFrame, index: str, columns: str) -> pd.DataFrame:

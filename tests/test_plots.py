@@ -598,30 +598,6 @@ def test_reference_accuracy_sorts_references_and_leaves_gaps():
     np.testing.assert_allclose(ax.lines[0].get_ydata(), [0.1, np.nan, 0.3])
 
 
-def test_size_and_flips_puts_a_judge_of_unknown_size_beside_the_line():
-    table = rb.published("scoring_bias_stability").rename(columns={"flip_rate_pct": "flip_rate"})
-    mean = table.groupby(["judge", "perturbation"], as_index=False).flip_rate.mean()
-    mean["size"] = mean.judge.map({"Qwen3-8B": 8, "Qwen3-32B": 32, "DeepSeek-V3-671B": 671})
-    mean = mean[mean.judge != "Mistral-Small-24B-Instruct"]
-    ax = rb.plots.size_and_flips(mean)
-    ticks = [t.get_text().replace("\n", " ") for t in ax.get_xticklabels()]
-    assert ticks == ["Qwen3-8B 8", "Qwen3-32B 32", "DeepSeek-V3-671B 671", "GPT-4o not public"]
-    line, alone = ax.lines[:2]
-    part = mean[mean.perturbation == mean.perturbation.iloc[0]].set_index("judge").flip_rate
-    np.testing.assert_allclose(
-        line.get_ydata(), part[["Qwen3-8B", "Qwen3-32B", "DeepSeek-V3-671B"]]
-    )
-    np.testing.assert_allclose(alone.get_ydata(), [part["GPT-4o"]])
-
-
-def test_repeats_has_a_named_line_per_column():
-    table = pd.DataFrame({"k": [1, 3, 10], "flips": [0.5, 0.3, 0.2], "shift": [1.0, 1.0, 1.0]})
-    ax = rb.plots.repeats(table)
-    assert {t.get_text() for t in ax.texts} == {"flips", "shift"}
-    np.testing.assert_allclose([line.get_ydata() for line in ax.lines],
-                               [[0.5, 0.3, 0.2], [1, 1, 1]])  # fmt: skip
-
-
 def test_label_maps_draws_every_map_as_given():
     z = np.linspace(0, 1, 5)
     table = pd.concat(
@@ -694,3 +670,15 @@ def test_gate_puts_refused_scores_in_brackets():
     refused = {t.get_text() for t in ax.texts if t.get_text().startswith("(")}
     assert refused == {"(3)", "(4)", "(8)", "(9)"}
     assert len(ax.texts) == 15
+
+
+def test_curves_are_named_at_their_ends_and_keep_gaps():
+    table = pd.DataFrame({"a": [0.1, np.nan, 0.3], "b": [0.2, 0.1, 0.4]}, index=[1, 2, 4])
+    ax = plt.figure().add_subplot()
+    ends = rb.plots.curves(table, ax, table - 0.1, table + 0.2, aside=0.5)
+    assert [end[:2] for end in ends] == [(0.3, "a"), (0.4, "b")]
+    assert len({end[2] for end in ends}) == 2
+    assert ax.lines[3].get_xdata().tolist() == [1.5, 2.5, 4.5]
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), table["a"])
+    bars = ax.collections[1].get_segments()
+    assert [s[:, 1].round(6).tolist() for s in bars] == [[0.1, 0.4], [0.0, 0.3], [0.3, 0.6]]
