@@ -18,10 +18,12 @@ CHAPTERS = {
     "18_rubric_sensitivity": FEW | {"n_items": 24, "n_reasked": 8, "n_ordered": 16},
 }
 RUBRIC = """
-- {criterion: clarity, definition: Is it easy to follow?,
-   levels: {1: Cannot be followed., 2: Hard., 3: Mostly clear., 4: Clear throughout.}}
-- {criterion: depth, definition: Does it say why?,
-   levels: {1: Says nothing., 2: Says what., 3: Says what and some why., 4: Says all.}}
+- criterion: clarity
+  definition: Is it easy to follow?
+  levels: {1: Cannot be followed., 2: Hard., 3: Mostly clear., 4: Clear throughout.}
+- criterion: depth
+  definition: Does it say why?
+  levels: {1: Says nothing., 2: Says what., 3: Says what and some why., 4: Says all.}
 """
 ANSWERS = (
     "No idea. Ask someone else about it.",
