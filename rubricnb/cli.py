@@ -113,7 +113,7 @@ def weights(
 
 @app.command()
 def study(
-    name: Annotated[str, typer.Argument(help="params/NAME.yml; or validity: of the statistics.")],
+    name: Annotated[str, typer.Argument(help="params/NAME.yml.")],
     cost: Annotated[bool, typer.Option("--cost", help="Only say what it would cost.")] = False,
     max_cost: Annotated[
         float | None, typer.Option(help="US dollars that all judges and plans may cost.")
@@ -125,23 +125,19 @@ def study(
     """Run a study and record it in results/NAME; resumes where it was stopped."""
     from rubricnb.judging.study import read_study, study_cost
     from rubricnb.judging.study import study as run_study
-    from rubricnb.rulers import record_gradings
-    from rubricnb.statistics.validity import record_validity
+    from rubricnb.rulers.recording import record_gradings
 
     with errors():
-        if name == "validity":
-            folders = [record_validity()]
-        elif cost:
+        if cost:
             typer.echo(_cost_lines(study_cost(name)))
             return
-        else:
-            content = read_study(name)
-            graded = "gradings" in content
-            if any(_leaves(entry["spec"]) for entry in content["judges"]):
-                typer.echo(_cost_lines(study_cost(name)))
-            folders = (record_gradings if graded else run_study)(
-                name, max_calls=max_calls, max_cost=max_cost
-            )
+        content = read_study(name)
+        graded = "gradings" in content
+        if any(_leaves(entry["spec"]) for entry in content["judges"]):
+            typer.echo(_cost_lines(study_cost(name)))
+        folders = (record_gradings if graded else run_study)(
+            name, max_calls=max_calls, max_cost=max_cost
+        )
         for folder in folders:
             typer.echo(f"recorded: {folder}")
 

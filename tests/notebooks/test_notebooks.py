@@ -70,14 +70,14 @@ def test_runs_with_small_parameters(stem):
     assert printed == []
 
 
-def test_the_cost_of_a_judge_has_a_dash_where_it_is_not_known():
+def test_the_cost_of_a_judge_has_a_dash_where_it_is_not_known(monkeypatch):
     """Chapter 04's own cells, for a hosted judge without a list price."""
     items = rb.load("minibench", n_items=5)
     requests = rb.plan(items, rb.balanced(5), readout="feedback")
     shown = {}
-    scope = {"rb": rb, "pd": pd, "items": items, "requests": requests,
-             "judge": "openai:m@https://example.org/v1",
-             "glue": lambda name, value, display: shown.update({name: value})}  # fmt: skip
+    monkeypatch.setattr(rb.pages, "show", shown.__setitem__)
+    scope = {"rb": rb, "pd": pd, "items": items, "requests": requests, "n": 5,
+             "asked_judge": "openai:m@https://example.org/v1"}  # fmt: skip
     chapter = jupytext.read(ROOT / "notebooks" / "04_judges_and_prompts.md")
     cells = [c.source for c in chapter.cells if c.cell_type == "code" and "cost" in c.source]
     start = next(k for k, source in enumerate(cells) if source.startswith("cost = "))
