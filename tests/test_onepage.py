@@ -1,0 +1,77 @@
+"""An executed notebook as one HTML file."""
+
+import re
+
+import nbformat
+from typer.testing import CliRunner
+
+from rubricnb.cli import app
+from rubricnb.onepage import one_page
+
+SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>'
+
+
+def glue(name, **data):
+    return nbformat.v4.new_output(
+        "display_data",
+        {
+            f"application/papermill.record/{kind.replace('_', '/', 1)}": v
+            for kind, v in data.items()
+        },
+        metadata={"scrapbook": {"name": name}},
+    )
+
+
+def test_numbers_figures_and_tables_stand_where_the_text_has_them():
+    cells = [
+        nbformat.v4.new_markdown_cell("# A *judge*\n\n{glue:text}`n` of {glue:text}`r:.1f`."),
+        nbformat.v4.new_code_cell(
+            "secret()",
+            outputs=[
+                glue("n", text_plain="'41'"),
+                glue("r", text_plain="0.26"),
+                glue("fig-a", **{"image_svg+xml": SVG}),
+                glue("tab-a", text_html="<table><td>7</td></table>"),
+                nbformat.v4.new_output("stream", text="<b>said</b>"),
+            ],
+        ),
+        nbformat.v4.new_markdown_cell(
+            '```{glue:figure} fig-a\n:name: fig-x\n:alt: Two "bars".\n\nFirst.\n```\n\n'
+            "```{glue:figure} tab-a\n:name: tab-x\n\nSecond.\n```\nAfter."
+        ),
+        nbformat.v4.new_code_cell("setup()", metadata={"tags": ["remove-cell"]}),
+    ]
+    page = one_page(nbformat.v4.new_notebook(cells=cells))
+    assert "<p>41 of 0.3.</p>" in page
+    order = [
+        "<pre>secret()",
+        "&lt;b&gt;said",
+        "data:image/svg",
+        "First.",
+        "<td>7<",
+        "Second.",
+        "After.",
+    ]
+    places = [page.index(text) for text in order]
+    assert places == sorted(places)
+    assert 'alt="Two&#32;&quot;bars&quot;' in page
+    assert "glue:" not in page
+    assert "setup()" not in page
+
+
+def test_a_text_under_judgment_cannot_act_on_the_page():
+    bad = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
+    html = nbformat.v4.new_output("display_data", {"text/html": f"<table><td>{bad}</td></table>"})
+    code = nbformat.v4.new_code_cell(outputs=[html])
+    page = one_page(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(bad), code]))
+    assert "<script" not in page
+    assert not re.search(r"<img[^>]*onerror", page)
+
+
+def test_execute_writes_the_page_beside_the_notebook(small, monkeypatch):
+    monkeypatch.chdir(small)
+    done = CliRunner().invoke(app, ["execute", "05", "--html", "-p", "n_items", "21"])
+    assert done.exit_code == 0, done.output
+    page = (small / "05_doubling.html").read_text("utf-8")
+    assert "<pre>42\n</pre>" in page
+    assert not re.search(r'(src|href)="(?!data:)', page)
