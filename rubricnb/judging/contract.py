@@ -164,3 +164,12 @@ class Judge(Protocol):
     def close(self) -> None:
         """Let go of the engine."""
         ...
+
+
+@dataclass(frozen=True)
+class Unopened:
+    """As much of a judge as a key needs; to ask an endpoint what it is would need the network."""
+
+    identity: str
+    source: Literal["live", "simulated"] = "live"
+    deterministic: bool = True

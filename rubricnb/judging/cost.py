@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from rubricnb.frames import Requests
-from rubricnb.judging.contract import Judge, Request
+from rubricnb.judging.contract import Judge, Request, Unopened
 from rubricnb.judging.plan import with_readout
 from rubricnb.judging.prices import (
     CHARACTERS_PER_TOKEN,
@@ -66,8 +65,8 @@ def estimate(
     spec = judge if isinstance(judge, str) else judge.slug
     requests = with_readout(requests, judge)
     part, scale = sample(requests)
-    unopened = _Unopened(spec, deterministic=not inner(spec).startswith("openai:"))
-    asked = rendered(part, unopened if isinstance(judge, str) else judge)  # type: ignore[arg-type]
+    unopened = Unopened(spec, deterministic=not inner(spec).startswith("openai:"))
+    asked = rendered(part, unopened if isinstance(judge, str) else judge)
     known, no_price = price_of(judge, price)
     calls = Calls.of(asked, *destination(judge)).scaled(scale)
     row: dict[str, Any] = {
@@ -134,15 +133,6 @@ def sample(requests: Requests) -> tuple[Requests, float]:
     step = int(np.ceil(len(requests) / _SAMPLE))
     part = requests[requests["item_id"].isin(ids[::step])]
     return part, len(requests) / len(part)
-
-
-@dataclass(frozen=True)
-class _Unopened:
-    """As much of a judge as a key needs."""
-
-    identity: str
-    deterministic: bool
-    source: Literal["live"] = "live"
 
 
 def _common_prefix(a: str, b: str) -> int:

@@ -36,14 +36,43 @@ from rubricnb.judging.thinking import most_tokens
 
 Server = Literal["openai", "openrouter", "vllm", "llama.cpp", "other"]
 
-_HOSTED: dict[str, Server] = {OPENAI: "openai", "openrouter.ai": "openrouter"}
-_CONTINUES = ("vllm", "llama.cpp")  # servers that go on from a given beginning of the answer
 _LABEL_TOKENS = 4
 _TOP = 20  # alternatives per token: as many as OpenAI and vLLM give
 _KEPT = 100_000  # characters of an answer that cannot be read
 
 _T = TypeVar("_T")
 Post = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
+
+
+class _Dialect(NamedTuple):
+    """What one kind of server calls things, and what it can do."""
+
+    continues: bool = False  # goes on from a given beginning of the answer, and is deterministic
+    max_tokens: str = "max_tokens"
+    tops: tuple[int, ...] = (_TOP,)  # alternatives per token; the next where a label has none
+    every: Mapping[str, Any] = {}  # in the body of every call
+    continuing: Mapping[str, Any] = {}  # and where the answer is begun
+    choice: Callable[[list[str]], dict[str, Any]] = lambda labels: {}
+
+
+_DIALECTS: dict[Server, _Dialect] = {
+    "openai": _Dialect(max_tokens="max_completion_tokens"),
+    # It would drop what a provider does not have; this asks for one that has it all.
+    "openrouter": _Dialect(every={"provider": {"require_parameters": True}}),
+    "vllm": _Dialect(
+        continues=True,
+        continuing={"continue_final_message": True, "add_generation_prompt": False},
+        choice=lambda labels: {"structured_outputs": {"choice": labels}},
+    ),
+    "llama.cpp": _Dialect(
+        continues=True,
+        tops=(64, 8192),
+        every={"cache_prompt": True},
+        choice=lambda labels: {"grammar": f"root ::= {' | '.join(map(json.dumps, labels))}"},
+    ),
+    "other": _Dialect(),
+}
+_HOSTED: dict[str, Server] = {OPENAI: "openai", "openrouter.ai": "openrouter"}
 
 
 class _Limits(NamedTuple):
@@ -174,9 +203,14 @@ class OpenAIJudge:
         return self._server
 
     @property
+    def dialect(self) -> _Dialect:
+        """What that server calls things."""
+        return _DIALECTS[self.server]
+
+    @property
     def deterministic(self) -> bool:
         """Whether greedy answers repeat: a hosted endpoint's do not, a server of one's own's do."""
-        return self.server in _CONTINUES
+        return self.dialect.continues
 
     @property
     def holds_lengths(self) -> bool:
@@ -534,7 +568,7 @@ class _Call:
         )
 
     async def _score(self) -> tuple[str, Finish]:
-        if self.judge.server not in _CONTINUES:
+        if not self.judge.dialect.continues:
             return await self._structured()
         text = ""
         for slot in self.request.slots:
@@ -581,8 +615,8 @@ class _Call:
     async def _label_probabilities(
         self,
     ) -> tuple[str, Finish, tuple[tuple[float, ...], ...] | None]:
-        server = self.judge.server
-        if server not in _CONTINUES:
+        dialect = self.judge.dialect
+        if not dialect.continues:
             return await self._label_in_feedback()
         filled: list[int] = []
         slots: list[tuple[float, ...]] = []
@@ -590,10 +624,10 @@ class _Call:
         text = ""
         for slot in self.request.slots:
             text += slot
-            top = 64 if server == "llama.cpp" else _TOP
-            probabilities = await self._at_slot(text, targets, top)
-            if 0 in probabilities and server == "llama.cpp":  # a label below the first 64 tokens
-                probabilities = await self._at_slot(text, targets, 8192)
+            for top in dialect.tops:
+                probabilities = await self._at_slot(text, targets, top)
+                if 0 not in probabilities:  # else a label stands below the first tokens
+                    break
             slots.append(probabilities)
             best = max(range(len(targets)), key=probabilities.__getitem__)
             filled.append(best + 1)
@@ -641,14 +675,14 @@ class _Call:
         top_logprobs: int = 0,
         **body: Any,
     ) -> tuple[str, Finish, list[Step]]:
-        request, server = self.request, self.judge.server
+        request, dialect = self.request, self.judge.dialect
         messages = [{"role": m.role, "content": m.content} for m in request.messages]
         body |= {"model": self.judge.model, "temperature": request.temperature}
         if request.temperature > 0:
             body["seed"] = request.seed
         if constraint is not None:
-            body |= _constrained(server, constraint)
-        body |= _reasoning(server, request) | _ROUTING.get(server, {})
+            body |= dialect.choice(constraint)
+        body |= {**_reasoning(self.judge.server, request), **dialect.every}
         if request.prompt_format == "plain":
             path = "/completions"
             prompt = "\n\n".join(m["content"] for m in messages)
@@ -661,10 +695,9 @@ class _Call:
             path = "/chat/completions"
             if prefill:
                 messages.append({"role": "assistant", "content": prefill})
-                if server == "vllm":
-                    body |= {"continue_final_message": True, "add_generation_prompt": False}
+                body |= dialect.continuing
             body["messages"] = messages
-            body["max_completion_tokens" if server == "openai" else "max_tokens"] = max_tokens
+            body[dialect.max_tokens] = max_tokens
             if top_logprobs:
                 body |= {"logprobs": True, "top_logprobs": top_logprobs}
         extra = self.judge.extra
@@ -731,11 +764,6 @@ _STRICT = frozenset({  # without minLength and maxLength
     "pattern", "format", "multipleOf", "minimum", "maximum", "exclusiveMinimum",
     "exclusiveMaximum", "minItems", "maxItems",
 })  # fmt: skip
-# OpenRouter would drop what a provider does not have; this asks for one that has it all.
-_ROUTING: dict[Server, dict[str, Any]] = {
-    "openrouter": {"provider": {"require_parameters": True}},
-    "llama.cpp": {"cache_prompt": True},
-}
 
 
 def _reasoning(server: Server, request: Request) -> dict[str, Any]:
@@ -750,20 +778,13 @@ def _reasoning(server: Server, request: Request) -> dict[str, Any]:
     if request.effort != "default":
         body["reasoning_effort"] = request.effort
     if request.thinking != "default":
-        if server not in _CONTINUES:
+        if not _DIALECTS[server].continues:
             raise JudgeError(
                 f"thinking={request.thinking!r} cannot be asked of this endpoint: plan with "
                 "thinking='default' and an effort, or name its switch in extra="
             )
         body["chat_template_kwargs"] = {"enable_thinking": request.thinking == "on"}
     return body
-
-
-def _constrained(server: Server, choices: list[str]) -> dict[str, Any]:
-    if server == "vllm":
-        return {"structured_outputs": {"choice": choices}}
-    quoted = " | ".join(json.dumps(c) for c in choices)
-    return {"grammar": f"root ::= {quoted}"}
 
 
 def _conforming(name: str, schema: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from rubricnb.data.rubrics import resample
 from rubricnb.frames import Items, Requests
 from rubricnb.hashing import UInt64Array, hash64, mix64
-from rubricnb.judging.contract import Judge, Message, Request
+from rubricnb.judging.contract import Judge, Message, Request, Unopened
 from rubricnb.judging.sharing import IntArray, walk
 from rubricnb.permutation import decode
 from rubricnb.prompts import PLACEBO_EDITS, render
@@ -31,7 +31,10 @@ _WORDING = (
 
 
 def rendered(
-    requests: Requests, judge: Judge, force_replicates: bool = False, walked: bool = False
+    requests: Requests,
+    judge: Judge | Unopened,
+    force_replicates: bool = False,
+    walked: bool = False,
 ) -> Iterator[Request]:
     """Render requests one by one, each with the key of everything that changes its answer.
 
@@ -226,13 +229,13 @@ def _rows(requests: Requests, order: IntArray) -> Iterator[tuple[Any, int]]:
         yield from zip(part.itertuples(index=False), wording(part).tolist(), strict=True)
 
 
-def answered_as(request: Request, judge: Judge) -> int:
+def answered_as(request: Request, judge: Judge | Unopened) -> int:
     """Return the replicate an answer belongs to; 0 where every replicate has the same answer."""
     greedy = request.temperature == 0 or request.readout == "logprobs"
     return 0 if judge.deterministic and greedy else request.replicate
 
 
-def inert_for(request: Request, judge: Judge) -> Request:
+def inert_for(request: Request, judge: Judge | Unopened) -> Request:
     """Take their effect from the control tokens that only this judge's tokeniser knows."""
     tokens = getattr(judge, "control_tokens", ())
     if not tokens:
@@ -241,7 +244,7 @@ def inert_for(request: Request, judge: Judge) -> Request:
     return request if said == request.messages else replace(request, messages=said)
 
 
-def key_of(request: Request, judge: Judge, replicate: int) -> str:
+def key_of(request: Request, judge: Judge | Unopened, replicate: int) -> str:
     """Return the SHA-256 of everything that changes the answer, and of nothing else."""
     what: list[Any] = [
         judge.identity,

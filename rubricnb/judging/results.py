@@ -13,17 +13,16 @@ import os
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path, PureWindowsPath
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 
 import rubricnb
 from rubricnb.frames import Requests
-from rubricnb.judging.contract import Judge
+from rubricnb.judging.contract import Judge, Unopened
 from rubricnb.judging.registry import inner, judge_class
 from rubricnb.judging.rendering import rendered
 
@@ -143,24 +142,15 @@ def recorded_judgments(
     return out.drop_duplicates(["request_id", "criterion"], ignore_index=True)
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """As much of a judge as a key needs; to ask an endpoint what it is would need the network."""
-
-    identity: str
-    source: Literal["live", "simulated"]
-    deterministic: bool = True
-
-
-def _asked_then(judge: Judge | str) -> _Asked:
+def _asked_then(judge: Judge | str) -> Unopened:
     if not isinstance(judge, str):
-        return _Asked(judge.identity, judge.source)
+        return Unopened(judge.identity, judge.source)
     table = judges().set_index("slug")["identity"]
-    return _Asked(table.get(slug_of(judge), ""), judge_class(judge).source)
+    return Unopened(table.get(slug_of(judge), ""), judge_class(judge).source)
 
 
 def _same_keys(
-    found: pd.DataFrame, judge: _Asked, requests: Requests, force_replicates: bool
+    found: pd.DataFrame, judge: Unopened, requests: Requests, force_replicates: bool
 ) -> pd.Series:
     """Say which recorded answers are to the very prompts that would be sent today."""
     same = pd.Series(False, index=found.index)
@@ -168,7 +158,7 @@ def _same_keys(
     for own in dict.fromkeys((force_replicates, True)):
         open_ids = found.loc[~same, "request_id"]
         asked = requests[requests["request_id"].isin(open_ids)]
-        keys = {r.request_id: r.key for r in rendered(asked, judge, own)}  # type: ignore[arg-type]
+        keys = {r.request_id: r.key for r in rendered(asked, judge, own)}
         same |= found["request_id"].map(keys) == found["key"]
         if same.all():
             break
