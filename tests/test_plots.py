@@ -1,7 +1,5 @@
 """Figures: what is drawn is what the frame says, on the axes that were given."""
 
-from itertools import permutations
-
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
@@ -148,189 +146,26 @@ def test_a_marker_without_an_interval_is_open():
     assert drawn.get_markerfacecolor() == "none"
 
 
-def test_sizes_stand_at_their_scale_with_interval_and_name():
-    table = pd.DataFrame(
-        {"judge": list("aaab"), "n_options": [9, 2, 5, 2], "v": [0.1, 0.3, 0.2, np.nan],
-         "v_low": [0.0, 0.2, 0.1, np.nan], "v_high": [0.3, 0.4, 0.3, np.nan], "least": 0.01}
-    )  # fmt: skip
-    ax = rb.plots.size_by_scale(table, "v", floor="least")
-    assert ax.lines[0].get_ydata().tolist() == [0.3, 0.2, 0.1]
-    bars = [segment[:, 1].round(6).tolist() for segment in ax.collections[0].get_segments()]
-    assert bars == [[0.2, 0.4], [0.1, 0.3], [0.0, 0.3]]
-    assert [t.get_text() for t in ax.get_xticklabels()] == ["2", "5", "9"]
-    assert {t.get_text() for t in ax.texts} == {"a", "no preference"}
-    assert ax.lines[-1].get_ydata().tolist() == [0.01, 0.01, 0.01]
+@pytest.mark.parametrize("bounds", [True, False])
+def test_interval_lines_are_sorted_and_have_bars_only_where_intervals_are_known(bounds):
+    table = pd.DataFrame({"n": [5, 2, 9], "v": [0.1, 0.2, np.nan], "judge": "a"})
+    if bounds:
+        table = table.assign(v_low=[0.05, 0.1, np.nan], v_high=[0.15, np.nan, np.nan])
+    ax = plt.subplots()[1]
+    ends = rb.plots.interval_lines(table, "n", "v", "judge", ax, aside=0.05)
+    assert [(end, name) for end, name, _ in ends] == [(0.1, "a")]
+    assert ax.lines[0].get_xydata().tolist() == [[2, 0.2], [5, 0.1]]
+    drawn = [s.tolist() for bars in ax.collections for s in bars.get_segments()]
+    expected = [[[2, 0.1], [2, 0.2]], [[5, 0.05], [5, 0.15]]] if bounds else []
+    np.testing.assert_allclose(drawn, expected)
 
 
-def test_criterion_shift_is_the_mean_minus_the_row_mean():
-    table = pd.DataFrame(
-        {"criterion": ["wit", "plot"], "mean_1": [3.0, 2.0], "mean_2": [3.3, np.nan],
-         "mean_3": [3.6, np.nan]}
-    )  # fmt: skip
-    ax = rb.plots.criterion_shift(table, limit=1.0)
-    drawn = {t.get_position(): t.get_text() for t in ax.texts}
-    assert drawn == {(1, 1): "−.30", (2, 1): "+.00", (3, 1): "+.30"}
-    assert ax.images[0].get_clim() == (-1.0, 1.0)
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["wit", "plot"]
-
-
-def test_gap_beside_null_draws_both_numbers_of_every_row():
-    table = pd.DataFrame(
-        {"judge": ["a", "a", "b"], "dataset": ["x", "y", "x"], "delta_pos": [0.3, 0.2, 0.4],
-         "delta_pos_null": [0.1, 0.05, np.nan]}
-    )  # fmt: skip
-    ax = rb.plots.gap_beside_null(table, label="judge", series="dataset")
-    assert ax.lines[0].get_xdata().tolist() == [0.3, 0.4]
-    np.testing.assert_array_equal(ax.lines[1].get_xdata(), [0.1, np.nan])
-    assert ax.lines[0].get_markerfacecolor() != ax.lines[1].get_markerfacecolor()
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["x", "y"]
-    heights = np.concatenate([ax.lines[0].get_ydata(), ax.lines[2].get_ydata()])
-    assert len(set(heights)) == 3
-
-
-def _table_5(judge="Qwen3-32B"):
-    table = rb.published("score_position").query("judge == @judge")
-    return table.assign(share=table["selected_pct"] / 100).drop(columns="selected_pct")
-
-
-def test_ordering_costs_mark_the_default_and_the_least_of_ten_and_of_all():
-    every = list(permutations(range(1, 6)))
-    costs = rb.bias_cost(_table_5(), every)
-    ax = rb.plots.ordering_costs(costs)
-    drawn = {line.get_label(): line.get_xdata()[0] for line in ax.lines[1:]}
-    ten = rb.bias_cost(_table_5())
-    assert drawn["the default, 1…5"] == pytest.approx(100 * ten["cost"].iloc[0])
-    assert drawn["least of the balanced"] == pytest.approx(100 * ten["cost"].min())
-    assert drawn["least of all"] == pytest.approx(100 * costs["cost"].min())
-    np.testing.assert_allclose(ax.lines[0].get_xdata(), 100 * costs["cost"])
-
-
-def test_ordering_costs_without_a_defined_cost_are_empty_rows():
-    costs = rb.bias_cost(_table_5()).assign(cost=np.nan, cost_null=np.nan)
-    ax = rb.plots.ordering_costs(costs)
-    assert len(ax.lines) == 1
-    assert np.isnan(ax.lines[0].get_xdata()).all()
-
-
-def test_noise_floor_shows_its_lines_and_published_costs_in_hundredths():
-    table = pd.DataFrame({"n": [100, 1000], "a": [0.16, 0.05], "b": [0.08, 0.03]})
-    ax = rb.plots.cost_floor(table, pd.DataFrame({"name": ["x"], "cost": [0.07]}))
-    np.testing.assert_allclose([line.get_ydata() for line in ax.lines], [[16, 5], [8, 3]])
-    assert ax.collections[0].get_offsets()[0, 1] == pytest.approx(7)
-    assert {"a", "b", "x"} <= {t.get_text() for t in ax.texts}
-
-
-@pytest.mark.parametrize(
-    ("name", "index"), [("chosen_costs", "n_items"), ("detection", "questions")]
-)
-def test_lines_over_sizes_are_per_cent_and_named_at_their_ends(name, index):
-    table = pd.DataFrame({index: [16, 64, 256], "one": [0.3, 0.2, 0.1], "two": [0.1, 0.1, 0.2]})
-    ax = getattr(rb.plots, name)(table)
-    np.testing.assert_allclose(ax.lines[0].get_ydata(), [30, 20, 10])
-    assert {t.get_text() for t in ax.texts} == {"one", "two"}
-
-
-def test_cost_against_r_names_an_ordering_that_is_default_and_cheapest_once():
-    table = pd.DataFrame({"ordering": ["1-2-3", "3-2-1"], "cost": [0.1, 0.2], "r": [0.3, 0.1]})
-    table = table.assign(r_low=table["r"] - 0.1, r_high=table["r"] + 0.1)
-    ax = rb.plots.cost_against_r(table)
-    assert [t.get_text() for t in ax.texts] == ["1-2-3 (default, cheapest)"]
-    undefined = table.assign(r=np.nan, r_low=np.nan, r_high=np.nan)
-    assert [t.get_text() for t in rb.plots.cost_against_r(undefined).texts] == []
-
-
-def test_rank_reversals_join_the_kinds_whose_points_are_named():
-    table = pd.DataFrame({
-        "kind": ["said", "said", "drawn", "drawn"], "kendall_tau": [0.7, 0.8, 0.7, 0.9],
-        "flip_first": [0.3, 0.2, 0.25, 0.1], "label": [None, None, "a", "b"],
-    })  # fmt: skip
-    ax = rb.plots.rank_reversals(table)
-    said, drawn = ax.lines
-    np.testing.assert_allclose(drawn.get_ydata(), [25, 10])
-    assert (said.get_linestyle(), drawn.get_linestyle()) == ("None", "-")
-    assert said.get_marker() != drawn.get_marker()
-    assert [t.get_text() for t in ax.texts] == ["a", "b"]
-
-
-@pytest.mark.parametrize("measure", ["flip_expected", "flip_strict"])
-def test_reversal_controls_are_drawn_per_comparison_and_judge(measure):
-    items = rb.load("minibench", n_items=60)
-    requests = rb.plan(items, [rb.balanced(5), rb.fixed(5, 10)], readout="score")
-    judged = pd.concat(rb.simulate(requests, items, name) for name in ("unbiased", "last-biased"))
-    table = rb.reversal_controls(judged)
-    ax = rb.plots.reversal_controls(table, measure=measure)
-    assert [t.get_text() for t in ax.get_yticklabels()] == list(table["comparison"].unique())
-    drawn = [bar.lines[0].get_xdata() for bar in ax.containers]
-    for judge, middle in zip(table["judge"].unique(), drawn, strict=True):
-        np.testing.assert_allclose(middle, 100 * table.loc[table["judge"] == judge, measure])
-
-
-def test_reversal_controls_without_intervals_still_show_their_points():
-    table = pd.DataFrame({"judge": "a", "comparison": ["re-ask"], "flip_expected": [0.5]})
-    table = table.assign(flip_expected_low=np.nan, flip_expected_high=np.nan)
-    ax = rb.plots.reversal_controls(table)
-    assert ax.containers[0].lines[0].get_xdata().tolist() == [50.0]
-
-
-def test_rounding_names_each_measure_at_its_end():
-    table = pd.DataFrame({"sd": [0.5, 1.0], "flips": [0.4, 0.2], "tau": [0.7, 0.9]})
-    ax = rb.plots.rounding(table)
-    np.testing.assert_allclose([line.get_ydata() for line in ax.lines], [[0.4, 0.2], [0.7, 0.9]])
-    assert {t.get_text() for t in ax.texts} == {"flips", "tau"}
-
-
-def test_dither_has_a_line_and_a_name_per_temperature():
-    table = pd.DataFrame({"quality": [1, 2, 1, 2], "temperature": [0.0, 0.0, 1.0, 1.0],
-                          "score": [1.0, 2.0, 1.2, 1.8]})  # fmt: skip
-    ax = rb.plots.dither(table)
-    np.testing.assert_allclose([line.get_ydata() for line in ax.lines], [[1, 2], [1.2, 1.8]])
-    assert [t.get_text() for t in ax.texts] == ["τ = 0", "τ = 1"]
-    assert len({line.get_linestyle() for line in ax.lines}) == 2
-
-
-def test_temperature_sweep_sorts_temperatures_and_draws_given_bounds():
-    table = pd.DataFrame({"temperature": [1.0, 0.0], "label": "a", "r": [0.3, 0.2],
-                          "r_low": [0.1, 0.2], "r_high": [0.5, 0.2]})  # fmt: skip
-    ax = rb.plots.temperature_sweep(table, "r")
-    np.testing.assert_allclose(ax.lines[0].get_ydata(), [0.2, 0.3])
-    bars = ax.containers[0].lines[2][0].get_segments()
-    np.testing.assert_allclose(bars[1][:, 1], [0.1, 0.5])
-    assert [t.get_text() for t in ax.texts] == ["a"]
-
-
-def test_temperature_sweep_draws_efforts_in_the_order_in_which_they_stand():
-    table = pd.DataFrame({"effort": ["low", "medium", "high"] * 2, "r": [0.1, 0.4, 0.2] * 2,
-                          "label": ["a"] * 3 + ["b"] * 3})  # fmt: skip
-    ax = rb.plots.temperature_sweep(table.astype({"effort": "category"}), "r", x="effort")
-    assert [t.get_text() for t in ax.get_xticklabels()] == ["low", "medium", "high"]
-    assert list(ax.lines[0].get_ydata()) == [0.1, 0.4, 0.2]
-    assert [t.get_text() for t in ax.texts] == ["a", "b"]
-
-
-def test_temperature_sweep_of_one_temperature_or_undefined_values_still_draws():
-    table = pd.DataFrame({"temperature": [0.0, 0.0], "label": ["a", "b"], "r": [0.2, np.nan]})
-    assert len(rb.plots.temperature_sweep(table, "r").texts) == 1
-
-
-def test_dispersion_shows_the_published_sds_in_their_rows():
-    table = rb.published("within_item_sd").assign(order=0.1)
-    table["label"] = table["judge"] + table["dataset"]
-    ax = rb.plots.dispersion(table)
-    drawn = {line.get_label(): line.get_xdata() for line in ax.lines}
-    np.testing.assert_allclose(drawn["repeats"], table["repeat"])
-    np.testing.assert_allclose(drawn["permutation"], table["permutation"])
-    assert [t.get_text() for t in ax.get_yticklabels()] == list(table["label"])
-    assert len({line.get_marker() for line in ax.lines}) == 3
-
-
-def test_effort_chi2_has_a_row_per_judge_and_a_line_per_printed_value():
-    draws = pd.DataFrame({"judge": ["a"] * 40 + ["b"] * 40, "chi2": np.arange(80.0)})
-    printed = pd.DataFrame({"name": ["low", "high"], "chi2": [115.0, 55.0]})
-    ax = rb.plots.effort_chi2(draws, printed)
-    np.testing.assert_allclose(ax.lines[1].get_xdata(), np.arange(40, 80))
-    assert [line.get_xdata()[0] for line in ax.lines[2:]] == [115.0, 55.0]
-    bar = ax.collections[0].get_segments()[0]
-    np.testing.assert_allclose(bar[:, 0], np.quantile(np.arange(40), [0.025, 0.975]))
+def test_several_interval_lines_stand_apart_by_what_is_said():
+    table = pd.DataFrame({"n": 2.0, "v": [0.1, 0.2], "v_low": 0, "v_high": 1, "judge": ["a", "b"]})
+    ax = plt.subplots()[1]
+    rb.plots.interval_lines(table, "n", "v", "judge", ax, aside=0.1)
+    drawn = [float(bars.lines[0].get_xdata()[0]) for bars in ax.containers]
+    np.testing.assert_allclose(drawn, [1.95, 2.05])
 
 
 def test_score_tendency_puts_people_on_top_and_rows_add_to_a_hundred():
@@ -346,107 +181,13 @@ def test_score_tendency_puts_people_on_top_and_rows_add_to_a_hundred():
     np.testing.assert_array_equal(cells[0], [20] * 5)
 
 
-def test_reference_accuracy_sorts_references_and_leaves_gaps():
-    table = pd.DataFrame({"reference_score": ["3", "none", "1"], "judge": "a",
-                          "rho": [0.3, 0.1, np.nan], "rho_low": 0.0, "rho_high": 0.5})  # fmt: skip
-    ax = rb.plots.reference_accuracy(table)
-    assert [t.get_text() for t in ax.get_xticklabels()] == ["none", "1", "3"]
-    np.testing.assert_allclose(ax.lines[0].get_ydata(), [0.1, np.nan, 0.3])
-
-
-def test_size_and_flips_puts_a_judge_of_unknown_size_beside_the_line():
-    table = rb.published("scoring_bias_stability").rename(columns={"flip_rate_pct": "flip_rate"})
-    mean = table.groupby(["judge", "perturbation"], as_index=False).flip_rate.mean()
-    mean["size"] = mean.judge.map({"Qwen3-8B": 8, "Qwen3-32B": 32, "DeepSeek-V3-671B": 671})
-    mean = mean[mean.judge != "Mistral-Small-24B-Instruct"]
-    ax = rb.plots.size_and_flips(mean)
-    ticks = [t.get_text().replace("\n", " ") for t in ax.get_xticklabels()]
-    assert ticks == ["Qwen3-8B 8", "Qwen3-32B 32", "DeepSeek-V3-671B 671", "GPT-4o not public"]
-    line, alone = ax.lines[:2]
-    part = mean[mean.perturbation == mean.perturbation.iloc[0]].set_index("judge").flip_rate
-    np.testing.assert_allclose(
-        line.get_ydata(), part[["Qwen3-8B", "Qwen3-32B", "DeepSeek-V3-671B"]]
-    )
-    np.testing.assert_allclose(alone.get_ydata(), [part["GPT-4o"]])
-
-
-def test_repeats_has_a_named_line_per_column():
-    table = pd.DataFrame({"k": [1, 3, 10], "flips": [0.5, 0.3, 0.2], "shift": [1.0, 1.0, 1.0]})
-    ax = rb.plots.repeats(table)
-    assert {t.get_text() for t in ax.texts} == {"flips", "shift"}
-    np.testing.assert_allclose([line.get_ydata() for line in ax.lines],
-                               [[0.5, 0.3, 0.2], [1, 1, 1]])  # fmt: skip
-
-
-def test_label_maps_draws_every_map_as_given():
-    z = np.linspace(0, 1, 5)
-    table = pd.concat(
-        pd.DataFrame({"latent": z, "map": name, "label": label})
-        for name, label in {"ours": [1, 1, 2, 3, 3], "rounded": [1, 2, 2, 2, 3]}.items()
-    )
-    ax = rb.plots.label_maps(table)
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["ours", "rounded"]
-    for line, (_, part) in zip(ax.lines, table.groupby("map"), strict=True):
-        np.testing.assert_array_equal(line.get_ydata(), part.label)
-        np.testing.assert_array_equal(line.get_xdata(), z)
-    assert len({line.get_linestyle() for line in ax.lines}) == 2  # not told apart by colour alone
-
-
-@pytest.mark.parametrize("log", [False, True])
-def test_kappa_curves_has_a_named_line_per_column(log):
-    table = pd.DataFrame({"told": [0.8, 0.7, 0.6], "true": [0.4, 0.5, 0.55]}, index=[15, 60, 200])
-    ax = rb.plots.kappa_curves(table.rename_axis("items"), log=log)
-    assert {t.get_text() for t in ax.texts} == {"told", "true"}
-    for line, name in zip(ax.lines, table, strict=True):
-        np.testing.assert_array_equal(line.get_ydata(), table[name])
-    assert (ax.get_xscale() == "log") == log
-
-
-@pytest.mark.parametrize("values", [[-0.05, -0.04, -0.06], [-0.01, -0.02, 0.0]])
-def test_kappa_gaps_counts_every_study_and_marks_mean_and_margin(values):
-    ax = rb.plots.kappa_gaps(values, margin=-0.03)
-    assert sum(bar.get_height() for bar in ax.patches) == 3
-    at = sorted(line.get_xdata()[0] for line in ax.lines)
-    assert at == pytest.approx(sorted([np.mean(values), -0.03]))
-    left, right = sorted(ax.texts, key=lambda t: t.get_position()[0])
-    assert (left.get_ha(), right.get_ha()) == ("right", "left")  # the words never overlap
-
-
-def test_scores_by_first_level_sorts_levels_and_leaves_gaps():
-    table = pd.DataFrame({"first": [5, 1, 3], "method": "dhs", "estimate": [3.2, 2.8, np.nan],
-                          "low": [3.0, 2.5, np.nan], "high": [3.5, 3.0, np.nan]})  # fmt: skip
-    ax = rb.plots.scores_by_first_level(table)
-    np.testing.assert_allclose(ax.lines[0].get_ydata(), [2.8, np.nan, 3.2])
-    np.testing.assert_array_equal(ax.lines[0].get_xdata(), [1, 3, 5])
-    assert [t.get_text() for t in ax.texts] == ["dhs"]
-
-
-def test_locking_has_a_named_line_per_method():
-    table = pd.DataFrame({"difficulty": [0, 1, 0, 1], "qwk": [0.8, 0.8, 0.8, 0.5],
-                          "method": ["locked", "locked", "unlocked", "unlocked"]})  # fmt: skip
-    ax = rb.plots.locking(table)
-    assert {t.get_text() for t in ax.texts} == {"locked", "unlocked"}
-    np.testing.assert_allclose([line.get_ydata() for line in ax.lines], [[0.8, 0.8], [0.8, 0.5]])
-    assert len({line.get_marker() for line in ax.lines}) == 2
-
-
-def test_verification_fills_every_bar_and_numbers_what_can_be_read():
-    status = ["verified", "not found", "too short", "verified"]
-    units = ["naive"] * 3 + ["whole"]
-    table = pd.DataFrame({"units": units, "status": status, "share": [0.5, 0.48, 0.02, 1.0]})
-    ax = rb.plots.verification(table)
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["naive", "whole"]
-    assert {t.get_text() for t in ax.texts} == {"50 %", "48 %", "100 %"}
-    width = np.zeros(2)
-    for bar in ax.patches:
-        width[round(bar.get_y() + 0.3)] += bar.get_width()
-    np.testing.assert_allclose(width, [1, 1])
-    assert len({bar.get_hatch() for bar in ax.patches}) == 3
-
-
-def test_gate_puts_refused_scores_in_brackets():
-    table = pd.DataFrame(np.arange(15).reshape(3, 5), index=range(3), columns=range(1, 6))
-    ax = rb.plots.gate(table, tau=4)
-    refused = {t.get_text() for t in ax.texts if t.get_text().startswith("(")}
-    assert refused == {"(3)", "(4)", "(8)", "(9)"}
-    assert len(ax.texts) == 15
+def test_curves_are_named_at_their_ends_and_keep_gaps():
+    table = pd.DataFrame({"a": [0.1, np.nan, 0.3], "b": [0.2, 0.1, 0.4]}, index=[1, 2, 4])
+    ax = plt.figure().add_subplot()
+    ends = rb.plots.curves(table, ax, table - 0.1, table + 0.2, aside=0.5)
+    assert [end[:2] for end in ends] == [(0.3, "a"), (0.4, "b")]
+    assert len({end[2] for end in ends}) == 2
+    assert ax.lines[3].get_xdata().tolist() == [1.5, 2.5, 4.5]
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), table["a"])
+    bars = ax.collections[1].get_segments()
+    assert [s[:, 1].round(6).tolist() for s in bars] == [[0.1, 0.4], [0.0, 0.3], [0.3, 0.6]]
