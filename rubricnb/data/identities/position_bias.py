@@ -11,8 +11,8 @@ from scipy.stats import chi2, false_discovery_control, norm, spearmanr
 from rubricnb.data.papers import claims as _claims
 from rubricnb.data.papers import published
 from rubricnb.permutation import balanced
-from rubricnb.statistics.equivalence import MARGINS
-from rubricnb.statistics.floor import cramers_v_floor
+from rubricnb.statistics._inference import MARGINS
+from rubricnb.statistics.position import cramers_v_floor
 
 _READS_PER_ITEM = 10
 _ITEMS = {"MT-Bench": 320, "Vicuna": 320, "HANNA": 576, "SummEval": 1600}
