@@ -34,11 +34,9 @@ from rubricnb.pages import check_answered, condition_names, truth_of
 from rubricnb.permutation import balanced, code, decode, descending, fixed, placebo
 from rubricnb.plots import STYLE
 from rubricnb.statistics import criterion_order, position_bias, score_tendency, stability
-from rubricnb.statistics._inference import cluster_mean, t_quantile
+from rubricnb.statistics._inference import MARGINS as _MARGINS
+from rubricnb.statistics._inference import benjamini_hochberg, cluster_mean, equivalence, t_quantile
 from rubricnb.statistics._reads import Value
-from rubricnb.statistics.equivalence import MARGINS as _MARGINS
-from rubricnb.statistics.equivalence import equivalence
-from rubricnb.statistics.families import benjamini_hochberg
 from rubricnb.statistics.stability import BASELINE
 
 ALPHA = 0.05

@@ -26,9 +26,8 @@ from rubricnb.statistics import (
     reversal_effect,
     strategy_contrast,
 )
-from rubricnb.statistics._inference import t_p_value, t_quantile
+from rubricnb.statistics._inference import benjamini_hochberg, t_p_value, t_quantile
 from rubricnb.statistics._reads import Value
-from rubricnb.statistics.families import benjamini_hochberg
 
 ALPHA = 0.05
 REPLICATES, FAILS, UNCLEAR = VERDICTS

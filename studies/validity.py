@@ -30,6 +30,7 @@ from rubricnb.permutation import balanced
 # The study runs the code it judges, so it goes behind the frames: that makes thousands of
 # replications a matter of minutes.
 from rubricnb.statistics._inference import (
+    MARGINS,
     bootstrap_weights,
     correlation,
     detectable,
@@ -49,7 +50,6 @@ from rubricnb.statistics._reads import FloatArray, IntArray, Reads, by_cluster
 from rubricnb.statistics.agreement import _papers_interval, spearman
 from rubricnb.statistics.contrast import paired_bootstrap
 from rubricnb.statistics.criterion import _permutation_test, friedman
-from rubricnb.statistics.equivalence import MARGINS
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.position import (
     _cluster_test,

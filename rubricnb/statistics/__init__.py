@@ -1,25 +1,28 @@
 """What the answers say."""
 
+from rubricnb.statistics._inference import MARGINS, benjamini_hochberg, equivalence
 from rubricnb.statistics.agreement import agreement
-from rubricnb.statistics.budget import budget_curve
+from rubricnb.statistics.budget import budget_curve, will_permuting_help
 from rubricnb.statistics.contrast import strategy_contrast
 from rubricnb.statistics.cost import bias_cost, choose_ordering
-from rubricnb.statistics.criterion import counting_along, criterion_order
-from rubricnb.statistics.equivalence import MARGINS, equivalence
-from rubricnb.statistics.families import benjamini_hochberg
-from rubricnb.statistics.floor import cramers_v_floor
+from rubricnb.statistics.criterion import counting_along, criterion_order, predecessor_effects
 from rubricnb.statistics.kappa import quadratic_weighted_kappa
 from rubricnb.statistics.labels import labels_needed, mean_with_labels, systems_with_labels
-from rubricnb.statistics.missing import missing_reads
-from rubricnb.statistics.options import at_temperature, option_probabilities
-from rubricnb.statistics.permuting import (
+from rubricnb.statistics.position import (
+    at_reads,
+    cramers_v,
+    cramers_v_floor,
+    missing_reads,
+    position_bias,
+    score_position,
+)
+from rubricnb.statistics.probabilities import (
+    at_temperature,
     geometric_mean,
+    option_probabilities,
     position_prior,
     remove_prior,
-    will_permuting_help,
 )
-from rubricnb.statistics.position import at_reads, cramers_v, position_bias, score_position
-from rubricnb.statistics.predecessor import predecessor_effects
 from rubricnb.statistics.ranking import rank_reversal, reversal_controls, reversal_effect
 from rubricnb.statistics.raters import alternative_annotator, judge_bias, system_agreement
 from rubricnb.statistics.stability import BASELINE, flip_contrast, stability

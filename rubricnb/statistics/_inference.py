@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
@@ -19,6 +20,8 @@ Interval = tuple[float, float, float, float]  # low, high, p, standard error
 UNDEFINED: Interval = (float("nan"),) * 4
 FEW_CLUSTERS, FEW_EVENTS, MOST_ALIKE = 20, 10, 0.75  # beyond them coverage falls (chapter 19)
 _NONE = 1e-12  # a standard error below this is rounding
+MARGINS = {"share": 0.02, "delta_r": 0.02, "delta_pos": 0.1, "flips": 0.05}
+"""Margins in shares of reads, differences of r, score points, and shares of prompts."""
 
 
 def t_quantile(n_clusters: float, level: float = LEVEL) -> float:
@@ -101,9 +104,22 @@ def few_clusters(
 
 def alike(row: Mapping[str, Any]) -> str:
     """Say which estimates of a row have no interval, though clusters are several."""
+    if row["n_clusters"] < 2:
+        return ""
     ends = [name for name in row if name.endswith("_low") and np.isnan(row[name])]
     names = [name[:-4] for name in ends if not np.isnan(row.get(name[:-4], np.nan))]
     return f"no interval, as every cluster is alike: {', '.join(names)}" if names else ""
+
+
+def said(*reasons: str) -> str:
+    """Join the reasons that are not empty."""
+    return "; ".join(filter(None, reasons))
+
+
+def named(name: str, estimate: float, interval: Interval, p: bool = True) -> dict[str, float]:
+    """Name an estimate, the ends of its interval and its p as columns."""
+    row = {name: estimate, f"{name}_low": interval[0], f"{name}_high": interval[1]}
+    return row | ({f"{name}_p": interval[2]} if p else {})
 
 
 def mean_of(values: FloatArray) -> float:
@@ -122,7 +138,7 @@ def cluster_mean(values: FloatArray, cluster: IntArray) -> tuple[float, float, i
 
 def _residuals(values: FloatArray, cluster: IntArray) -> FloatArray:
     """Sums of the values' distances from their mean, by cluster."""
-    return by_cluster(values - mean_of(values), np.unique(cluster, return_inverse=True)[1])
+    return by_cluster(values - mean_of(values), cluster)
 
 
 def _se_of_mean(rest: FloatArray, n_values: int) -> float:
@@ -200,6 +216,21 @@ def jackknife_t(estimate: float, leave_out: FloatArray, level: float = LEVEL) ->
     return _t(estimate, float(jackknife_se(leave_out)), df, level)
 
 
+def jackknife(
+    values: FloatArray,
+    cluster: IntArray,
+    statistic: Callable[[FloatArray], FloatArray],
+    interval: Callable[[float, FloatArray], Interval] = jackknife_t,
+) -> tuple[float, Interval]:
+    """Estimate from summed `values` (items, …), and its interval over the clusters."""
+    sums = by_cluster(values, cluster)
+    total = sums.sum(axis=0)
+    estimate = float(statistic(total))
+    if np.isnan(estimate) or len(sums) < 2:
+        return estimate, UNDEFINED
+    return estimate, interval(estimate, statistic(total - sums))
+
+
 def fisher_jackknife_t(r: float, leave_out: FloatArray, level: float = LEVEL) -> Interval:
     """The same for a correlation, on Fisher's z scale: low, high, p, and se on the z scale."""
     if not abs(r) < 1 or not (np.abs(leave_out) < 1).all():
@@ -237,6 +268,7 @@ def leave_out_spearman(x: FloatArray, y: FloatArray, cluster: IntArray) -> Float
     Items with the same x and y are counted, not listed: there are few distinct pairs of scores.
     """
     levels = [np.unique(v, return_inverse=True)[1] for v in (x, y)]
+    cluster = np.unique(cluster, return_inverse=True)[1]
     pair = levels[0] * (levels[1].max(initial=0) + 1) + levels[1]
     _, first, pair = np.unique(pair, return_index=True, return_inverse=True)
     n_clusters = int(cluster.max()) + 1
@@ -281,6 +313,40 @@ def bootstrap_weights(n: int, resamples: int, rng: np.random.Generator) -> Itera
         yield counts.reshape(rows, n).astype(np.float64)
 
 
+def resampled(
+    sums: FloatArray, resamples: int, seed: int, statistic: Callable[[FloatArray], FloatArray]
+) -> FloatArray:
+    """The statistic of bootstrap samples of the rows of `sums` (units, …), added up."""
+    weights = bootstrap_weights(len(sums), resamples, np.random.default_rng(seed))
+    return np.concatenate([statistic(np.tensordot(w, sums, axes=1)) for w in weights])
+
+
+def permuted_spread(
+    name: str,
+    x: FloatArray,
+    cluster: IntArray,
+    draws: int,
+    seed: int,
+    blocks: Sequence[IntArray] | None = None,
+) -> dict[str, float]:
+    """Largest minus smallest column mean of `x`, and its mean if clusters' columns are permuted.
+
+    Columns are permuted within `blocks`; NaN where no block has two.
+    """
+    sums = by_cluster(x, cluster)
+    observed = float(np.ptp(sums.sum(axis=0)) / len(x))
+    blocks = [np.arange(x.shape[1])] if blocks is None else blocks
+    if max(map(len, blocks)) < 2:
+        return {name: observed, f"{name}_null": np.nan, f"{name}_p": np.nan}
+    rng = np.random.default_rng(seed)
+    spreads = np.empty(draws)
+    for i in range(draws):
+        total = [rng.permuted(sums[:, block], axis=1).sum(axis=0) for block in blocks]
+        spreads[i] = np.ptp(np.concatenate(total)) / len(x)
+    p = float((1 + (spreads >= observed - 1e-12).sum()) / (1 + draws))
+    return {name: observed, f"{name}_null": float(spreads.mean()), f"{name}_p": p}
+
+
 def percentile_interval(draws: NDArray[np.float64], level: float = LEVEL) -> tuple[float, float]:
     """Percentile interval of the draws that are defined; NaN if none is."""
     draws = draws[~np.isnan(draws)]
@@ -288,3 +354,96 @@ def percentile_interval(draws: NDArray[np.float64], level: float = LEVEL) -> tup
         return float("nan"), float("nan")
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
+
+
+def benjamini_hochberg(p: pd.Series) -> FloatArray:
+    """Adjust a family of p-values for the false discovery rate (Benjamini & Hochberg 1995).
+
+    Parameters
+    ----------
+    p
+        The family, fixed before looking: judge × dataset, judge × criterion, or the contrasts of a
+        table. NaN stay NaN and out of the family.
+
+    Returns
+    -------
+    ndarray
+        Adjusted p-values, in the order of `p`.
+
+    Examples
+    --------
+    >>> benjamini_hochberg(pd.Series([0.01, 0.02, float("nan"), 0.5])).tolist()
+    [0.03, 0.03, nan, 0.5]
+    """
+    values = np.asarray(p, dtype=np.float64)
+    out = np.full(len(values), np.nan)
+    known = ~np.isnan(values)
+    if known.any():
+        out[known] = stats.false_discovery_control(values[known])
+    return out
+
+
+def adjust(result: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Insert the adjusted p-values of a column behind it, over all rows."""
+    place = result.columns.get_loc(column) + 1
+    result.insert(place, f"{column}_adjusted", benjamini_hochberg(result[column]))
+    return result
+
+
+def equivalence(
+    estimate: float,
+    standard_error: float,
+    n_clusters: float,
+    margin: float,
+    largest: float | None = None,
+) -> float:
+    """Test whether an effect lies within ± a margin (TOST).
+
+    Parameters
+    ----------
+    estimate, standard_error
+        The effect and its standard error, in the same units as the margin.
+    n_clusters
+        Clusters behind the standard error; t has n_clusters - 1 degrees of freedom.
+    margin
+        The largest effect that is called nothing; positive, fixed before looking.
+    largest
+        What one cluster can show at most, if an effect can be a matter of rare events: 1 for flips.
+        The standard error is then taken as at least that of an effect of `margin` in which some
+        clusters show all of this and the others nothing. Without it a few prompts, none of which
+        flipped, would prove that 5 % do not.
+
+    Returns
+    -------
+    float
+        p: the larger one of the two one-sided tests'. Below 0.05 the 90 % interval lies inside the
+        margins. NaN without a standard error, and where it is 0 (unless `largest` is given): that
+        some clusters are alike does not say how others are.
+
+    Raises
+    ------
+    ValueError
+        The margin is not positive.
+
+    Examples
+    --------
+    >>> equivalence(0.001, 0.005, n_clusters=100, margin=0.02) < 0.001
+    True
+    >>> round(equivalence(0.02, 0.005, n_clusters=100, margin=0.02), 2)
+    0.5
+    >>> equivalence(0.0, 0.0, n_clusters=5, margin=0.05)
+    nan
+    >>> round(equivalence(0.0, 0.0, n_clusters=5, margin=0.05, largest=1), 2)
+    0.32
+    """
+    if not margin > 0:
+        raise ValueError(f"margin = {margin}: an equivalence margin is positive")
+    if n_clusters < 2 or not (np.isfinite(estimate) and np.isfinite(standard_error)):
+        return float("nan")
+    if largest is not None:
+        at_margin = np.sqrt(max(margin * (largest - margin), 0.0) / n_clusters)
+        standard_error = max(standard_error, float(at_margin))
+    if standard_error < 1e-12:
+        return float("nan")
+    below, above = (margin - estimate) / standard_error, (margin + estimate) / standard_error
+    return float(special.stdtr(n_clusters - 1, -min(below, above)))

@@ -148,16 +148,20 @@ def directions(orderings: IntArray) -> IntArray:
     return forward.astype(np.int64) - reverse.astype(np.int64)
 
 
+def by_score(reads: Reads) -> FloatArray:
+    """Return each read's answer, score by score: 1 and 0, or probabilities; (items, reads, n)."""
+    if reads.probability is None:
+        return (reads.value[..., None] == np.arange(1, reads.n_options + 1)).astype(np.float64)
+    place_of = np.argsort(reads.orderings, axis=1)[reads.order]
+    found = np.take_along_axis(reads.probability, place_of, axis=2)
+    return np.asarray(np.where(reads.parsed[..., None], found, 0.0))
+
+
 def read_profiles(reads: Reads) -> FloatArray:
     """Return each read's answer as shares of the scores 1…n: shape (items, reads, n)."""
-    n = reads.n_options
-    if reads.probability is None:
-        return (reads.value[..., None] == np.arange(1, n + 1)).astype(np.float64)
-    position_of = np.argsort(reads.orderings, axis=1)[reads.order]
-    by_score = np.take_along_axis(reads.probability, position_of, axis=2)
-    by_score = np.where(reads.parsed[..., None], by_score, 0.0)
-    total = by_score.sum(axis=2, keepdims=True)
-    return np.asarray(by_score / np.where(total > 0, total, 1.0))
+    found = by_score(reads)
+    total = found.sum(axis=2, keepdims=True)
+    return np.asarray(found / np.where(total > 0, total, 1.0))
 
 
 def _block(reads: Reads, shown: IntArray, cell: IntArray, score: int | None) -> Block:

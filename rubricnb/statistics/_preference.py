@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from rubricnb.statistics._inference import jackknife_se, t_quantile
+from rubricnb.statistics._inference import jackknife_se, named, t_quantile
 from rubricnb.statistics._placement import Block, blocks, read_profiles
 from rubricnb.statistics._reads import FloatArray, IntArray, Reads, by_cluster, copies
 
@@ -45,11 +45,9 @@ def log_preference(reads: Reads, n_clusters: int, reasons: list[str]) -> dict[st
         gamma = contrasts @ theta
         if n_clusters > 1:
             half = t_quantile(n_clusters) * _cluster_se(score, information, cluster, contrasts)
-    out = {}
-    for p in range(n):
-        out[f"log_preference_{p + 1}"] = gamma[p]
-        out[f"log_preference_{p + 1}_low"] = gamma[p] - half[p]
-        out[f"log_preference_{p + 1}_high"] = gamma[p] + half[p]
+    out: dict[str, float] = {}
+    for p, (g, h) in enumerate(zip(gamma, half, strict=True), start=1):
+        out |= named(f"log_preference_{p}", g, (g - h, g + h, np.nan, np.nan), p=False)
     return out
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -130,9 +130,33 @@ def read_groups(
 ) -> Iterator[tuple[dict[str, Any], Reads]]:
     """Yield each group's values and its reads."""
     names = grouping(judgments, by, without)
-    slim = judgments[list(dict.fromkeys([*names, *read_columns(judgments, value)]))]
-    for key, part in groups(slim, names):
+    for key, part in groups(slim(judgments, names, value), names):
         yield key, reads(part, value)
+
+
+def row_per_group(
+    judgments: pd.DataFrame, by: By, value: Value, row: Callable[[Reads], dict[str, Any]]
+) -> pd.DataFrame:
+    """Put behind each group's columns what `row` says of its reads."""
+    return pd.DataFrame([{**k, **row(part)} for k, part in read_groups(judgments, by, value)])
+
+
+def rows_per_group(
+    judgments: pd.DataFrame, by: By, value: Value, rows: Callable[[Reads], pd.DataFrame]
+) -> pd.DataFrame:
+    """Put each group's columns before the rows that `rows` gives of its reads."""
+    found = ((key, rows(part)) for key, part in read_groups(judgments, by, value))
+    return pd.concat([keyed(key, frame) for key, frame in found], ignore_index=True)
+
+
+def keyed(key: dict[str, Any], frame: pd.DataFrame) -> pd.DataFrame:
+    """Put a group's values before the columns of a frame."""
+    return frame.assign(**key)[[*key, *frame.columns.difference(key, sort=False)]]
+
+
+def slim(judgments: pd.DataFrame, names: Iterable[str], value: Value) -> pd.DataFrame:
+    """Keep the columns `names` and those that `reads` looks at."""
+    return judgments[list(dict.fromkeys([*names, *read_columns(judgments, value)]))]
 
 
 def read_columns(judgments: pd.DataFrame, value: Value) -> list[str]:
@@ -150,9 +174,8 @@ def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
     """Turn the judgments of one group into matrices."""
     unit_columns = [c for c in ("dataset", "item_id", "criterion") if c in part]
     unit = combine(part[c] for c in unit_columns)
-    n_units = int(unit.max()) + 1
     column = _read_column(unit, part)
-    shape = (n_units, int(column.max()) + 1)
+    shape = (int(unit.max()) + 1, int(column.max()) + 1)
 
     def widen(values: NDArray[Any], missing: object, dtype: Any) -> NDArray[Any]:
         wide = np.full((*shape, *values.shape[1:]), missing, dtype=dtype)
@@ -172,7 +195,7 @@ def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
     if key is not None and len(key) > 1 and (key == key[0]).all():
         key = None  # not filled in
     return Reads(
-        items=_units(part, unit, n_units),
+        items=_units(part, unit),
         value=widen(values_of(part, value), np.nan, np.float64),
         order=widen(codes, -1, np.int64),
         orderings=orderings,
@@ -307,10 +330,22 @@ def item_means(value: FloatArray) -> FloatArray:
     return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
 
 
+def cell_means(
+    row: IntArray, column: IntArray, values: FloatArray, shape: tuple[int, int]
+) -> FloatArray:
+    """Mean of the numbers in each cell of a table; NaN in empty ones."""
+    parsed = ~np.isnan(values)
+    cell, size = (row * shape[1] + column)[parsed], shape[0] * shape[1]
+    count = np.bincount(cell, minlength=size)
+    total = np.bincount(cell, weights=values[parsed], minlength=size)
+    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan).reshape(shape))
+
+
 def by_cluster(values: FloatArray, cluster: IntArray) -> FloatArray:
-    """Sum the rows of `values` (items, …) within clusters: shape (clusters, …)."""
-    out = np.zeros((int(cluster.max()) + 1 if len(cluster) else 0, *values.shape[1:]))
-    np.add.at(out, cluster, values)
+    """Sum the rows of `values` (items, …) within the clusters there are: shape (clusters, …)."""
+    found, number = np.unique(cluster, return_inverse=True)
+    out = np.zeros((len(found), *values.shape[1:]))
+    np.add.at(out, number, values)
     return out
 
 
@@ -356,9 +391,8 @@ def _repeats(reads: Reads, keyed: bool) -> tuple[NDArray[np.bool_], NDArray[np.b
     return repeat, differs
 
 
-def _units(part: pd.DataFrame, unit: IntArray, n_units: int) -> pd.DataFrame:
-    first = np.full(n_units, len(unit))
-    np.minimum.at(first, unit, np.arange(len(unit)))
+def _units(part: pd.DataFrame, unit: IntArray) -> pd.DataFrame:
+    first = np.unique(unit, return_index=True)[1]
     names = [
         c for c in ("item_id", "dataset", "criterion", "group_id", "candidate") if c in part.columns
     ]
@@ -375,12 +409,7 @@ def _read_column(unit: IntArray, part: pd.DataFrame) -> IntArray:
         if np.bincount(cell).max() <= 1:
             return np.asarray(column, dtype=np.int64)
     _refuse_duplicates(unit, part)
-    order = np.argsort(unit, kind="stable")
-    starts = np.flatnonzero(np.r_[True, np.diff(unit[order]) > 0])
-    rank = np.arange(len(unit)) - np.repeat(starts, np.diff(np.r_[starts, len(unit)]))
-    out = np.empty(len(unit), dtype=np.int64)
-    out[order] = rank
-    return out
+    return pd.Series(unit).groupby(unit).cumcount().to_numpy(np.int64)
 
 
 def _refuse_duplicates(unit: IntArray, part: pd.DataFrame) -> None:
@@ -422,11 +451,17 @@ def _decode(codes: Sequence[str]) -> IntArray:
     return np.array(split, dtype=np.int64)
 
 
-def _probability_columns(judgments: pd.DataFrame) -> list[str]:
+def probability_columns(judgments: pd.DataFrame) -> list[str]:
+    """Return the names probability_1…n that a frame has, by position."""
     names = [c for c in judgments.columns if str(c).startswith("probability_")]
+    return sorted(names, key=lambda name: int(str(name).rsplit("_", 1)[1]))
+
+
+def _probability_columns(judgments: pd.DataFrame) -> list[str]:
+    names = probability_columns(judgments)
     if not names:
         raise ValueError(
             "value='expected_score' needs the columns probability_1…n, which readout='logprobs' "
             "gives; for other readouts use value='score'"
         )
-    return sorted(names, key=lambda name: int(str(name).rsplit("_", 1)[1]))
+    return names

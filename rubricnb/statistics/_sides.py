@@ -10,16 +10,7 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.statistics._placement import directions
-from rubricnb.statistics._reads import (
-    By,
-    IntArray,
-    Reads,
-    Value,
-    grouping,
-    groups,
-    read_columns,
-    reads,
-)
+from rubricnb.statistics._reads import By, IntArray, Reads, Value, grouping, groups, reads, slim
 
 _PARTS = ("forward", "reverse", "half-1", "half-2")
 
@@ -35,8 +26,7 @@ def sides(
     (value_a, part_a), (value_b, part_b) = _split(a), _split(b)
     column = compared_column(judgments, value_a, value_b)
     names = grouping(judgments, by, without=[column])
-    slim = judgments[list(dict.fromkeys([*names, column, *read_columns(judgments, value)]))]
-    for key, part in groups(slim, names):
+    for key, part in groups(slim(judgments, [*names, column], value), names):
         label = part[column].to_numpy()
         both = []
         for wanted, piece in ((value_a, part_a), (value_b, part_b)):

@@ -11,13 +11,16 @@ from scipy import stats
 
 from rubricnb.statistics._inference import (
     UNDEFINED,
-    bootstrap_weights,
     correlation,
     few_clusters,
     fisher_jackknife_t,
+    jackknife,
     leave_out_spearman,
     moments,
+    named,
     percentile_interval,
+    resampled,
+    said,
 )
 from rubricnb.statistics._reads import (
     By,
@@ -25,13 +28,12 @@ from rubricnb.statistics._reads import (
     IntArray,
     Reads,
     Value,
-    by_cluster,
     echoes,
     floats,
     item_means,
     matched,
-    read_groups,
     require,
+    row_per_group,
 )
 
 PAPER_RESAMPLES = 1_000
@@ -102,22 +104,15 @@ def agreement(
        n_items     r  r_low  r_high
     0        8  0.93   0.62    0.99
     """
-    require(items, ["item_id", "human"], "items")
-    rows = []
-    for key, reads in read_groups(judgments, by, value):
-        row = {**key, **_agreement(reads, human_of(reads, items), seed)}
-        rows.append(row | _ceiling(reads, items))
-    return pd.DataFrame(rows)
+    return row_per_group(
+        judgments, by, value, lambda reads: _agreement(reads, items, seed) | _ceiling(reads, items)
+    )
 
 
-def human_of(reads: Reads, items: pd.DataFrame) -> FloatArray:
+def human_of(reads: Reads, items: pd.DataFrame, what: str = "items") -> FloatArray:
     """Return the human rating of each judged item; NaN where there is none."""
-    return floats(column_of(reads, items, "human"))
-
-
-def column_of(reads: Reads, items: pd.DataFrame, column: str) -> pd.Series:
-    """Return a column of the items for each judged item."""
-    return matched(reads.items, items, column)
+    require(items, ["item_id", "human"], what)
+    return floats(matched(reads.items, items, "human"))
 
 
 def criterion_of(reads: Reads) -> IntArray:
@@ -127,17 +122,15 @@ def criterion_of(reads: Reads) -> IntArray:
     return np.asarray(pd.factorize(reads.items["criterion"])[0], dtype=np.int64)
 
 
-def _agreement(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
-    score = item_means(reads.value)
+def _agreement(reads: Reads, items: pd.DataFrame, seed: int) -> dict[str, Any]:
+    score, human = item_means(reads.value), human_of(reads, items)
     used = ~np.isnan(score) & ~np.isnan(human)
-    x, y = score[used], human[used]
-    cluster = np.unique(reads.cluster[used], return_inverse=True)[1]
-    criterion = np.unique(criterion_of(reads)[used], return_inverse=True)[1]
-    n_clusters = len(np.unique(cluster))
+    x, y, cluster = score[used], human[used], reads.cluster[used]
+    criterion = criterion_of(reads)[used]
     reasons: list[str] = []
     row: dict[str, Any] = {
         "n_items": len(x),
-        "n_clusters": n_clusters,
+        "n_clusters": len(np.unique(cluster)),
         "n_reads": int(reads.parsed[used].sum()),
         "n_criteria": len(np.unique(criterion)),
     }
@@ -145,7 +138,7 @@ def _agreement(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
     row |= _macro(x, y, cluster, criterion, reasons)
     row |= _papers_interval(x, y, seed)
     row["k_effective"] = effective_count(reads, used)
-    row["reason"] = "; ".join(dict.fromkeys(reasons))
+    row["reason"] = said(*dict.fromkeys(reasons))
     return row
 
 
@@ -179,7 +172,7 @@ def _ceiling(reads: Reads, items: pd.DataFrame) -> dict[str, Any]:
 
 def ratings_of(reads: Reads, items: pd.DataFrame, column: str) -> list[FloatArray]:
     """Return the single ratings of each judged item, from tuples or, in a CSV, from their text."""
-    return [_numbers(r) for r in column_of(reads, items, column)]
+    return [_numbers(r) for r in matched(reads.items, items, column)]
 
 
 def _numbers(ratings: Any) -> FloatArray:
@@ -207,31 +200,25 @@ def effective_count(reads: Reads, used: np.ndarray[Any, Any]) -> float:
 def _pooled(
     x: FloatArray, y: FloatArray, cluster: IntArray, reasons: list[str]
 ) -> dict[str, float]:
-    parts = moments(x, y)
-    r = float(correlation(parts.sum(axis=0)))
-    rho = float(spearman(x, y))
-    of_r = of_rho = UNDEFINED
+    r, of_r = jackknife(moments(x, y), cluster, correlation, fisher_jackknife_t)
+    rho, of_rho = float(spearman(x, y)), UNDEFINED
+    several = len(np.unique(cluster)) > 1
     if len(x) == 0:
         reasons.append("no item has both a score and a human rating")
     elif np.isnan(r):
         reasons.append(_why_undefined(x, y))
     else:
-        by = by_cluster(parts, cluster)
-        of_r = fisher_jackknife_t(r, correlation(by.sum(axis=0) - by))
         of_rho = fisher_jackknife_t(rho, leave_out_spearman(x, y, cluster))
-        if len(by) > 1 and np.isnan(of_r[0]):
+        if several and np.isnan(of_r[0]):
             reasons.append(_why_no_interval(r))
-        elif len(by) > 1 and np.isnan(of_rho[2]):
+        elif several and np.isnan(of_rho[2]):
             reasons.append("rho: without an interval or a p, for so few clusters")
-        reasons += filter(None, [few_clusters(cluster, scores=(x, y))])
-    out = {"r": r, "r_low": of_r[0], "r_high": of_r[1], "p": of_r[2]}
-    return out | {"rho": rho, "rho_low": of_rho[0], "rho_high": of_rho[1], "rho_p": of_rho[2]}
+        reasons.append(few_clusters(cluster, scores=(x, y)))
+    return named("r", r, of_r, p=False) | {"p": of_r[2]} | named("rho", rho, of_rho)
 
 
 def spearman(x: FloatArray, y: FloatArray) -> FloatArray:
     """Spearman's ρ with mid-ranks; NaN where a side is constant."""
-    if len(x) == 0:
-        return np.array(np.nan)
     return correlation(moments(stats.rankdata(x), stats.rankdata(y)).sum(axis=0))
 
 
@@ -239,51 +226,37 @@ def _macro(
     x: FloatArray, y: FloatArray, cluster: IntArray, criterion: IntArray, reasons: list[str]
 ) -> dict[str, float]:
     """Means over criteria of the correlation within each."""
-    r = rho = float("nan")
-    interval = UNDEFINED
-    if len(x):
-        parts, rhos = per_criterion(x, y, cluster, criterion)
-        total = parts.sum(axis=0)
-        r, rho = float(correlation(total).mean()), float(rhos.mean())
-        if np.isnan(r):
-            reasons.append("r_macro: in some criterion a side is constant")
-        elif len(parts) > 1:
-            interval = fisher_jackknife_t(r, correlation(total - parts).mean(axis=1))
-    low, high, p, _ = interval
-    return {
-        "r_macro": r,
-        "r_macro_low": low,
-        "r_macro_high": high,
-        "r_macro_p": p,
-        "rho_macro": rho,
-    }
+    if not len(x):
+        return named("r_macro", np.nan, UNDEFINED) | {"rho_macro": np.nan}
+    parts = per_criterion(x, y, criterion)
+    r, interval = jackknife(parts, cluster, mean_correlation, fisher_jackknife_t)
+    if np.isnan(r):
+        reasons.append("r_macro: in some criterion a side is constant")
+    rhos = [spearman(x[criterion == c], y[criterion == c]) for c in np.unique(criterion)]
+    return named("r_macro", r, interval) | {"rho_macro": float(np.mean(rhos))}
 
 
-def per_criterion(
-    x: FloatArray, y: FloatArray, cluster: IntArray, criterion: IntArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return moments summed by cluster and criterion (clusters, criteria, 6), and each ρ."""
-    n_criteria = int(criterion.max()) + 1
-    parts = np.zeros((len(x), n_criteria, 6))
-    rhos = np.empty(n_criteria)
-    for c in range(n_criteria):
+def per_criterion(x: FloatArray, y: FloatArray, criterion: IntArray) -> FloatArray:
+    """Moments of each item in its criterion's column: shape (items, criteria, 6)."""
+    found = np.unique(criterion)
+    parts = np.zeros((len(x), len(found), 6))
+    for column, c in enumerate(found):
         own = criterion == c
-        parts[own, c] = moments(x[own], y[own])
-        rhos[c] = spearman(x[own], y[own])
-    return by_cluster(parts, cluster), rhos
+        parts[own, column] = moments(x[own], y[own])
+    return parts
+
+
+def mean_correlation(sums: FloatArray) -> FloatArray:
+    """Mean over criteria of r, from summed moments (…, criteria, 6)."""
+    return np.asarray(correlation(sums).mean(axis=-1))
 
 
 def _papers_interval(x: FloatArray, y: FloatArray, seed: int) -> dict[str, float]:
-    low = high = float("nan")
-    undefined = 0
+    draws = np.empty(0)
     if len(x) > 1:
-        parts = moments(x, y)
-        rng = np.random.default_rng(seed)
-        weights = bootstrap_weights(len(x), PAPER_RESAMPLES, rng)
-        draws = np.concatenate([correlation(w @ parts) for w in weights])
-        undefined = int(np.isnan(draws).sum())
-        low, high = percentile_interval(draws)
-    return {"r_paper_low": low, "r_paper_high": high, "n_undefined": undefined}
+        draws = resampled(moments(x, y), PAPER_RESAMPLES, seed, correlation)
+    low, high = percentile_interval(draws)
+    return {"r_paper_low": low, "r_paper_high": high, "n_undefined": int(np.isnan(draws).sum())}
 
 
 def _why_undefined(x: FloatArray, y: FloatArray) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.statistics._inference import UNDEFINED, correlation, few_clusters, fisher_jackknife_t
+from rubricnb.statistics._inference import correlation, few_clusters, fisher_jackknife_t, said
 from rubricnb.statistics._placement import blocks
 from rubricnb.statistics._reads import (
     By,
@@ -17,12 +17,14 @@ from rubricnb.statistics._reads import (
     IntArray,
     Reads,
     Value,
-    read_groups,
-    require,
+    row_per_group,
+    rows_per_group,
 )
 from rubricnb.statistics.agreement import human_of
 
 MOST_SUBSETS = 1_000
+GAIN = 1.05  # a rise of r by a factor that is worth the calls
+_NUMBERS = ("r_mean", "spread_low", "spread_high", "low", "high", "r_expected", "gain")
 
 
 def budget_curve(
@@ -71,56 +73,46 @@ def budget_curve(
     0  1          2    0.77
     1  2          1    0.88
     """
-    require(items, ["item_id", "human"], "items")
-    frames = []
-    for key, reads in read_groups(judgments, by, value):
-        curve = _curve(reads, human_of(reads, items), seed)
-        frames.append(pd.DataFrame({**dict.fromkeys(key), **curve}).assign(**key))
-    return pd.concat(frames, ignore_index=True)
+    return rows_per_group(
+        judgments, by, value, lambda reads: _curve(reads, human_of(reads, items), seed)
+    )
 
 
-def _curve(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
+def _curve(reads: Reads, human: FloatArray, seed: int) -> pd.DataFrame:
     used = reads.parsed.all(axis=1) & ~np.isnan(human)
     n_reads = reads.value.shape[1]
     k = np.arange(1, n_reads + 1)
     sets, size = subsets(n_reads, seed)
-    out: dict[str, Any] = {"k": k, "n_subsets": np.bincount(size, minlength=n_reads + 1)[1:]}
-    out |= {"n_items": int(used.sum())}
-    names = ("r_mean", "spread_low", "spread_high", "low", "high", "r_expected", "gain")
+    out = pd.DataFrame({"k": k, "n_subsets": np.bincount(size, minlength=n_reads + 1)[1:]})
+    cluster = reads.cluster[used]
+    out = out.assign(n_items=int(used.sum()), n_clusters=len(np.unique(cluster)))
     if not used.any():
         reason = "no item has all reads parsed and a human rating"
-        return out | {"n_clusters": 0} | dict.fromkeys(names, np.nan) | {"reason": reason}
-    cluster = np.unique(reads.cluster[used], return_inverse=True)[1]
+        return out.assign(**dict.fromkeys(_NUMBERS, np.nan), reason=reason)
     gram = _grams(reads.value[used], human[used], cluster)
-    total = gram.sum(axis=0)
-    r = _subset_correlations(total[None], sets)[0]
+    r = _subset_correlations(gram.sum(axis=0)[None], sets)[0]
     r_mean = np.array([r[size == i].mean() for i in k])
+    spread = np.array([np.quantile(r[size == i], [0.025, 0.975]) for i in k])
     low, high = _intervals(gram, sets, size, r_mean)
-    spread = [np.quantile(r[size == i], [0.025, 0.975]) for i in k]
     rise = r_mean[-1] - r_mean[0]
-    numbers = {
-        "r_mean": r_mean,
-        "spread_low": np.array([s[0] for s in spread]),
-        "spread_high": np.array([s[1] for s in spread]),
-        "low": low,
-        "high": high,
-        "r_expected": _expected(reads, used, r_mean[-1]),
-        "gain": (r_mean - r_mean[0]) / rise if abs(rise) > 1e-12 else np.full(n_reads, np.nan),
-    }
-    return out | {"n_clusters": len(gram)} | numbers | {"reason": _reason(numbers, cluster)}
+    gain = (r_mean - r_mean[0]) / rise if abs(rise) > 1e-12 else np.full(n_reads, np.nan)
+    expected = _expected(reads, used, r_mean[-1])
+    numbers = (r_mean, spread[:, 0], spread[:, 1], low, high, expected, gain)
+    out = out.assign(**dict(zip(_NUMBERS, numbers, strict=True)))
+    return out.assign(reason=_reason(out, cluster))
 
 
-def _reason(numbers: dict[str, FloatArray], cluster: IntArray) -> str:
-    if np.isnan(numbers["r_mean"]).any():
+def _reason(curve: pd.DataFrame, cluster: IntArray) -> str:
+    unknown = curve.isna().any()
+    if unknown["r_mean"]:
         return "for some reads r is undefined: their scores, or the ratings, are all equal"
-    reasons = [few_clusters(cluster)]
-    if cluster.max() > 0 and np.isnan(numbers["low"]).any():
-        reasons.append("without some cluster r is undefined or ±1, so there is no interval")
-    if np.isnan(numbers["r_expected"]).any():
-        reasons.append("r_expected: needs two reads of three items that differ")
-    if np.isnan(numbers["gain"]).any():
-        reasons.append("gain: r does not change with K")
-    return "; ".join(filter(None, reasons))
+    lost = len(np.unique(cluster)) > 1 and unknown["low"]
+    return said(
+        few_clusters(cluster),
+        "without some cluster r is undefined or ±1, so there is no interval" if lost else "",
+        "r_expected: needs two reads of three items that differ" if unknown["r_expected"] else "",
+        "gain: r does not change with K" if unknown["gain"] else "",
+    )
 
 
 def subsets(n_reads: int, seed: int = 0) -> tuple[FloatArray, IntArray]:
@@ -128,11 +120,6 @@ def subsets(n_reads: int, seed: int = 0) -> tuple[FloatArray, IntArray]:
 
     Beyond 12 reads, at most 1,000 subsets of each size, drawn by seed.
     """
-    if n_reads <= 12:
-        number = np.arange(1, 2**n_reads)
-        every = ((number[:, None] >> np.arange(n_reads)) & 1).astype(np.float64)
-        every = every[np.argsort(every.sum(axis=1), kind="stable")]
-        return every, np.asarray(every.sum(axis=1), dtype=np.int64)
     rng = np.random.default_rng(seed)
     rows = []
     for k in range(1, n_reads + 1):
@@ -168,22 +155,15 @@ def _subset_correlations(gram: FloatArray, sets: FloatArray) -> FloatArray:
 def _intervals(
     gram: FloatArray, sets: FloatArray, size: IntArray, r_mean: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    n_clusters, n_reads = len(gram), sets.shape[1]
-    low, high = np.full(n_reads, np.nan), np.full(n_reads, np.nan)
-    if n_clusters < 2:
-        return low, high
-    total = gram.sum(axis=0)
+    total, n_reads = gram.sum(axis=0), sets.shape[1]
     member = (size == np.arange(1, n_reads + 1)[:, None]) / np.bincount(size)[1:, None]
     step = max(1, 2_000_000 // len(sets))
+    starts = range(0, len(gram), step)
     left = np.concatenate(
-        [
-            _subset_correlations(total - gram[start : start + step], sets) @ member.T
-            for start in range(0, n_clusters, step)
-        ]
+        [_subset_correlations(total - gram[s : s + step], sets) @ member.T for s in starts]
     )
-    for i in range(n_reads):
-        interval = fisher_jackknife_t(r_mean[i], left[:, i])
-        low[i], high[i] = (interval if np.isfinite(r_mean[i]) else UNDEFINED)[:2]
+    found = [fisher_jackknife_t(r, own)[:2] for r, own in zip(r_mean, left.T, strict=True)]
+    low, high = np.array(found).T
     return low, high
 
 
@@ -207,3 +187,102 @@ def _expected(reads: Reads, used: np.ndarray[Any, Any], last: float) -> FloatArr
         return np.full(n_reads, np.nan)
     phi = within / between
     return np.asarray(last * np.sqrt((1 + phi / n_reads) / (1 + phi / k)))
+
+
+def will_permuting_help(
+    pilot: pd.DataFrame, k: int = 10, by: By = None, value: Value = "score"
+) -> pd.DataFrame:
+    """Predict from a pilot without labels whether the mean of k orders agrees better than one read.
+
+    Reads that waver from order to order gain by averaging; reads that repeat themselves do not.
+    It is the judge's agreement with itself that is measured: one that cannot read may waver too,
+    and averages to a steadier nothing.
+
+    Parameters
+    ----------
+    pilot
+        Judgments of some twenty items, each in the same balanced orders.
+    k
+        Orders to be averaged.
+    by
+        Columns to group by; by default judge, dataset, design and every condition column present.
+    value
+        ``score`` or ``expected_score``.
+
+    Returns
+    -------
+    DataFrame
+        One row a group: its columns, and
+
+        * ``n_items, n_reads`` (of an item);
+        * ``phi``: variance within items over that between, of a single read, order means removed;
+        * ``gain``: predicted r of the mean of k reads over r of one, √((1 + φ)/(1 + φ/k));
+        * ``gain_congeneric``: the same without assuming that all orders are equally good, for the
+          pilot's own number of reads only (NaN for another k);
+        * ``verdict``: ``go`` if ``gain_congeneric`` (else ``gain``) is above 1.05, ``stop`` if
+          ``gain`` is below it, else ``unsure``; ``reason``.
+
+    Raises
+    ------
+    ValueError
+        `k` is below 2.
+
+    Notes
+    -----
+    Spearman (1910) and Brown (1910) for parallel reads; Jöreskog (1971) for congeneric ones.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> score = [1, 2, 2, 1, 3, 3, 4, 2, 5, 4, 5, 5]
+    >>> pilot = pd.DataFrame({
+    ...     "item_id": list("aabbccddeeff"), "cluster_id": list("aabbccddeeff"),
+    ...     "design": "balanced", "ordering_index": [1, 2] * 6, "ordering": ["1-2", "2-1"] * 6,
+    ...     "score": score})
+    >>> will_permuting_help(pilot, k=2)[["phi", "gain", "verdict"]].round(2)
+        phi  gain verdict
+    0  0.29  1.06      go
+    """
+    if k < 2:
+        raise ValueError(f"k is {k}: two orders or more can be averaged")
+    return row_per_group(pilot, by, value, lambda reads: _pays(reads.value, k))
+
+
+def _pays(value: FloatArray, k: int) -> dict[str, Any]:
+    value = value[:, ~np.isnan(value).all(axis=0)]
+    whole = value[~np.isnan(value).any(axis=1)]
+    n, reads = whole.shape
+    row: dict[str, Any] = {"n_items": n, "n_reads": reads}
+    row |= dict.fromkeys(("phi", "gain", "gain_congeneric"), np.nan) | {"verdict": "unsure"}
+    if n < 3 or reads < 2:
+        return row | {"reason": f"{n} items with all of {reads} reads: three with two are needed"}
+    if np.ptp(whole) == 0:
+        return row | {"reason": "all reads give one score"}
+    centred = whole - whole.mean(axis=0)
+    item = centred.mean(axis=1)
+    within = float(((centred - item[:, None]) ** 2).sum()) / ((n - 1) * (reads - 1))
+    between = float(item.var(ddof=1)) - within / reads
+    reliability = np.clip(between / (within + between), 0.02, 1.0) if within + between > 0 else 0.02
+    phi = 1 / reliability - 1
+    row |= {"phi": phi, "gain": float(np.sqrt((1 + phi) / (1 + phi / k)))}
+    if reads == k:
+        row["gain_congeneric"] = _congeneric(centred)
+    best = row["gain"] if np.isnan(row["gain_congeneric"]) else row["gain_congeneric"]
+    row["verdict"] = "go" if best > GAIN else "stop" if row["gain"] < GAIN else "unsure"
+    lost = len(value) - n
+    return row | {"reason": f"{lost} items lack a read and are left out" if lost else ""}
+
+
+def _congeneric(centred: FloatArray) -> float:
+    """Covariance of the mean with what reads share, over that of a single read on average."""
+    sd = centred.std(axis=0, ddof=1)
+    kept = centred[:, sd > 0]
+    reads = kept.shape[1]
+    if reads < 2:
+        return float("nan")
+    total = kept.sum(axis=1, keepdims=True)
+    others = (total - kept) / (reads - 1)
+    shared = (kept * others).sum(axis=0) / (len(kept) - 1)
+    one = float((shared / sd[sd > 0]).mean())
+    mean_sd = float(kept.mean(axis=1).std(ddof=1))
+    return float(shared.mean()) / mean_sd / one if one > 0 and mean_sd > 0 else float("nan")

@@ -8,17 +8,23 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.statistics._inference import (
+    MARGINS,
     UNDEFINED,
     Interval,
-    bootstrap_weights,
+    adjust,
     correlation,
     detectable,
+    equivalence,
     few_clusters,
     freedom,
+    jackknife,
     jackknife_t,
     leave_out_spearman,
     moments,
+    named,
     percentile_interval,
+    resampled,
+    said,
 )
 from rubricnb.statistics._reads import (
     By,
@@ -30,12 +36,15 @@ from rubricnb.statistics._reads import (
     combine,
     copies,
     item_means,
-    require,
 )
 from rubricnb.statistics._sides import shared_items, sides
-from rubricnb.statistics.agreement import criterion_of, human_of, per_criterion, spearman
-from rubricnb.statistics.equivalence import MARGINS, equivalence
-from rubricnb.statistics.families import benjamini_hochberg
+from rubricnb.statistics.agreement import (
+    criterion_of,
+    human_of,
+    mean_correlation,
+    per_criterion,
+    spearman,
+)
 
 PAPER_RESAMPLES = 2_000
 
@@ -107,7 +116,6 @@ def strategy_contrast(
        n_items   r_a   r_b  delta_r
     0        6  0.96  0.32     0.64
     """
-    require(items, ["item_id", "human"], "items")
     rows = []
     for key, side_a, side_b in sides(judgments, a, b, by, value):
         row = {**key, "a": a, "b": b}
@@ -117,10 +125,7 @@ def strategy_contrast(
             row |= _contrast(side_a, side_b, items, seed)
         rows.append(row)
     result = pd.DataFrame(rows)
-    if "p" in result:
-        adjusted = benjamini_hochberg(result["p"])
-        result.insert(result.columns.get_loc("p") + 1, "p_adjusted", adjusted)
-    return result
+    return adjust(result, "p") if "p" in result else result
 
 
 def _contrast(a: Reads, b: Reads, items: pd.DataFrame, seed: int) -> dict[str, Any]:
@@ -130,8 +135,7 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame, seed: int) -> dict[str, A
     x = np.stack([item_means(value_a), item_means(value_b)])
     used = ~np.isnan(x).any(axis=0) & ~np.isnan(human)
     x, y = x[:, used], human[used]
-    cluster = np.unique(a.cluster[rows_a][used], return_inverse=True)[1]
-    criterion = np.unique(criterion_of(a)[rows_a][used], return_inverse=True)[1]
+    cluster, criterion = a.cluster[rows_a][used], criterion_of(a)[rows_a][used]
     n_clusters = len(np.unique(cluster))
     row: dict[str, Any] = {"n_items": len(y), "n_clusters": n_clusters}
     if len(y) == 0:
@@ -140,25 +144,39 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame, seed: int) -> dict[str, A
     row |= _delta_r(x, y, cluster, n_clusters, reasons)
     paper_low, paper_high, undefined = paired_bootstrap(x[0], x[1], y, seed=seed)
     row |= {"paper_low": paper_low, "paper_high": paper_high, "n_undefined": undefined}
-    row |= _named("delta_rho", *_delta_rho(x, y, cluster))
-    row |= _named("delta_r_macro", *_delta_macro(x, y, cluster, criterion))
+    row |= named("delta_rho", *_delta_rho(x, y, cluster))
+    macro = np.stack([per_criterion(side, y, criterion) for side in x], axis=1)
+    row |= named("delta_r_macro", *jackknife(macro, cluster, _macro_difference))
     if a.criteria is not None:
         text = combine(
             a.items[c].iloc[rows_a][used] for c in ("dataset", "item_id") if c in a.items
         )
-        row |= _papers_macro(x, y, text, criterion, seed)
+        # The paper (v2, Table 6) draws texts once for all correlations.
+        draws = resampled(by_cluster(macro, text), PAPER_RESAMPLES, seed, _macro_difference)
+        low, high = percentile_interval(draws)
+        row |= {"paper_macro_low": low, "paper_macro_high": high}
     row |= _single_reads(value_a[used], value_b[used], y, cluster)
     row |= effective_reads(a, b, reasons)
-    return row | {"reason": "; ".join(reasons)}
+    return row | {"reason": said(*reasons)}
+
+
+def _difference(r: FloatArray) -> FloatArray:
+    """First side minus second, along the last axis."""
+    return np.asarray(r[..., 0] - r[..., 1])
+
+
+def _macro_difference(sums: FloatArray) -> FloatArray:
+    """Difference of the sides' mean r, from summed moments (…, 2, criteria, 6)."""
+    return _difference(mean_correlation(sums))
 
 
 def _delta_r(
     x: FloatArray, y: FloatArray, cluster: IntArray, n_clusters: int, reasons: list[str]
 ) -> dict[str, float]:
-    parts = np.stack([moments(side, y) for side in x], axis=1)  # (items, 2, 6)
-    r = correlation(parts.sum(axis=0))
-    delta = float(r[0] - r[1])
-    left = _left_out(parts, cluster)
+    sums = by_cluster(np.stack([moments(side, y) for side in x], axis=1), cluster)
+    r = correlation(sums.sum(axis=0))
+    delta = float(_difference(r))
+    left = _difference(correlation(sums.sum(axis=0) - sums))
     low, high, p, se = UNDEFINED if np.isnan(delta) else jackknife_t(delta, left)
     df = float(freedom(left - left.mean())) if len(left) > 1 else 0.0
     if np.isnan(delta):
@@ -168,25 +186,10 @@ def _delta_r(
     elif np.isnan(p) and n_clusters > 1:
         reasons.append("both sides give the same scores: there is nothing to test")
     else:
-        reasons += filter(None, [few_clusters(cluster, scores=(*x, y))])
-    return {
-        "r_a": float(r[0]),
-        "r_b": float(r[1]),
-        "delta_r": delta,
-        "low": low,
-        "high": high,
-        "p": p,
-        "standard_error": se,
-        "mde": detectable(se, df),
-        "p_equivalent": equivalence(delta, se, df + 1, MARGINS["delta_r"]),
-    }
-
-
-def _left_out(parts: FloatArray, cluster: IntArray) -> FloatArray:
-    """Difference of two correlations without each cluster in turn, from moments (items, 2, 6)."""
-    sums = by_cluster(parts, cluster)
-    r = correlation(sums.sum(axis=0) - sums)
-    return np.asarray(r[:, 0] - r[:, 1])
+        reasons.append(few_clusters(cluster, scores=(*x, y)))
+    row = {"r_a": float(r[0]), "r_b": float(r[1]), "delta_r": delta}
+    row |= {"low": low, "high": high, "p": p, "standard_error": se, "mde": detectable(se, df)}
+    return row | {"p_equivalent": equivalence(delta, se, df + 1, MARGINS["delta_r"])}
 
 
 def paired_bootstrap(
@@ -199,58 +202,36 @@ def paired_bootstrap(
     # Both correlations share 1, y and yy: nine sums serve two of them.
     first, second = moments(a, human), moments(b, human)
     columns = np.concatenate([first, second[:, [1, 3, 5]]], axis=1)
-    weights = bootstrap_weights(len(human), resamples, np.random.default_rng(seed))
-    sums = np.concatenate([w @ columns for w in weights])
-    draws = correlation(sums[:, :6]) - correlation(sums[:, [0, 6, 2, 7, 4, 8]])
+
+    def difference(sums: FloatArray) -> FloatArray:
+        return correlation(sums[:, :6]) - correlation(sums[:, [0, 6, 2, 7, 4, 8]])
+
+    draws = resampled(columns, resamples, seed, difference)
     return *percentile_interval(draws), int(np.isnan(draws).sum())
 
 
 def _delta_rho(x: FloatArray, y: FloatArray, cluster: IntArray) -> tuple[float, Interval]:
     delta = float(spearman(x[0], y) - spearman(x[1], y))
-    if np.isnan(delta) or cluster.max() == 0:
+    if np.isnan(delta) or len(np.unique(cluster)) < 2:
         return delta, UNDEFINED
     left = leave_out_spearman(x[0], y, cluster) - leave_out_spearman(x[1], y, cluster)
     return delta, jackknife_t(delta, left)
-
-
-def _delta_macro(
-    x: FloatArray, y: FloatArray, cluster: IntArray, criterion: IntArray
-) -> tuple[float, Interval]:
-    a, b = (per_criterion(side, y, cluster, criterion)[0] for side in x)
-    parts = np.stack([a, b], axis=1)  # (clusters, 2, criteria, 6)
-    total = parts.sum(axis=0)
-    r = correlation(total).mean(axis=1)
-    delta = float(r[0] - r[1])
-    if np.isnan(delta) or len(parts) < 2:
-        return delta, UNDEFINED
-    left = correlation(total - parts).mean(axis=2)
-    return delta, jackknife_t(delta, left[:, 0] - left[:, 1])
-
-
-def _papers_macro(
-    x: FloatArray, y: FloatArray, text: IntArray, criterion: IntArray, seed: int
-) -> dict[str, float]:
-    """Interval of the macro difference (v2, Table 6): texts drawn once for all correlations."""
-    parts = np.stack([per_criterion(side, y, text, criterion)[0] for side in x], axis=1)
-    weights = bootstrap_weights(len(parts), PAPER_RESAMPLES, np.random.default_rng(seed))
-    r = np.concatenate([correlation(np.tensordot(w, parts, axes=1)) for w in weights])
-    low, high = percentile_interval((r[:, 0] - r[:, 1]).mean(axis=1))
-    return {"paper_macro_low": low, "paper_macro_high": high}
 
 
 def _single_reads(
     a: FloatArray, b: FloatArray, y: FloatArray, cluster: IntArray
 ) -> dict[str, float]:
     """r of single reads, averaged over the reads of each side."""
-    sums = [by_cluster(read_moments(side, y), cluster) for side in (a, b)]
-    r = [mean_defined(correlation(s.sum(axis=0))) for s in sums]
-    delta = float(r[0] - r[1])
-    interval = UNDEFINED
-    if not np.isnan(delta) and len(sums[0]) > 1:
-        left = [mean_defined(correlation(s.sum(axis=0) - s)) for s in sums]
-        interval = jackknife_t(delta, np.asarray(left[0] - left[1]))
+    parts = np.concatenate([read_moments(a, y), read_moments(b, y)], axis=1)
+
+    def means(sums: FloatArray) -> FloatArray:
+        r = correlation(sums)
+        return np.stack([item_means(r[..., : a.shape[1]]), item_means(r[..., a.shape[1] :])], -1)
+
+    r = means(parts.sum(axis=0))
+    delta, interval = jackknife(parts, cluster, lambda sums: _difference(means(sums)))
     single = {"r_single_a": float(r[0]), "r_single_b": float(r[1])}
-    return single | _named("delta_single", delta, interval)
+    return single | named("delta_single", delta, interval)
 
 
 def read_moments(value: FloatArray, y: FloatArray) -> FloatArray:
@@ -260,11 +241,6 @@ def read_moments(value: FloatArray, y: FloatArray) -> FloatArray:
     one, y = parsed.astype(np.float64), (y - y.mean())[:, None]
     y = np.where(parsed, y, 0.0)
     return np.stack([one, x, y, x * x, y * y, x * y], axis=-1)
-
-
-def mean_defined(r: FloatArray) -> FloatArray:
-    """Mean over the last axis of the values that are defined."""
-    return item_means(r)
 
 
 def effective_reads(a: Reads, b: Reads, reasons: list[str]) -> dict[str, float]:
@@ -312,8 +288,3 @@ def _reads_per_item(side: Reads) -> float:
     """Mean number of parsed reads that are not copies."""
     own = (side.parsed & ~copies(side)).sum(axis=1)
     return float(own[own > 0].mean()) if (own > 0).any() else 0.0
-
-
-def _named(name: str, estimate: float, interval: Interval) -> dict[str, float]:
-    low, high, p, _ = interval
-    return {name: estimate, f"{name}_low": low, f"{name}_high": high, f"{name}_p": p}

@@ -17,10 +17,12 @@ from rubricnb.statistics._reads import (
     IntArray,
     Reads,
     Value,
+    by_cluster,
     groups,
-    read_groups,
+    keyed,
     require,
     require_options,
+    row_per_group,
 )
 
 _TABLE_COLUMNS = ("score", "position", "share", "n", "share_null", "share_null_sd", "reason")
@@ -80,7 +82,6 @@ def bias_cost(table: pd.DataFrame, orderings: ArrayLike | None = None) -> pd.Dat
         fewest = float(part["n"].min()) if "n" in part else np.nan
         result = pd.DataFrame(
             {
-                **dict.fromkeys(names),
                 "ordering": code(shown),
                 "cost": _costs(np.abs(share - 1 / len(share)), shown),
                 "cost_null": _costs(null, shown),
@@ -88,7 +89,7 @@ def bias_cost(table: pd.DataFrame, orderings: ArrayLike | None = None) -> pd.Dat
                 "reason": _why_unknown(share, null),
             }
         )
-        rows.append(result.assign(**key))
+        rows.append(keyed(key, result))
     return pd.concat(rows, ignore_index=True)
 
 
@@ -138,15 +139,12 @@ def choose_ordering(
       ordering  n_clusters
     0      1-2           4
     """
-    rows = []
-    for key, reads in read_groups(judgments, by, value):
-        require_options(reads)
-        shown = _checked(orderings, reads.n_options)
-        rows.append({**key, **_choose(_cluster_tables(reads), shown, splits, seed)})
-    return pd.DataFrame(rows)
+    return row_per_group(judgments, by, value, lambda r: _choose(r, orderings, splits, seed))
 
 
-def _choose(tables: FloatArray, shown: IntArray, splits: int, seed: int) -> dict[str, Any]:
+def _choose(reads: Reads, orderings: ArrayLike | None, splits: int, seed: int) -> dict[str, Any]:
+    require_options(reads)
+    tables, shown = _cluster_tables(reads), _checked(orderings, reads.n_options)
     n_clusters, n = tables.shape[:2]
     everything = _costs(_deviation(tables.sum(axis=0)), shown)
     row: dict[str, Any] = {"ordering": None, "cost": np.nan}
@@ -186,13 +184,11 @@ def _cluster_tables(reads: Reads) -> FloatArray:
     """
     n = reads.n_options
     position = np.argsort(reads.orderings, axis=1)[reads.order]
-    cell = (reads.cluster[:, None, None] * n + np.arange(n)) * n + position
-    weights = np.where(reads.parsed[..., None], read_profiles(reads), 0.0)
-    n_clusters = int(reads.cluster.max()) + 1
-    counts = np.bincount(cell.ravel(), weights=weights.ravel(), minlength=n_clusters * n * n)
+    given = (position[..., None] == np.arange(n)) * read_profiles(reads)[..., None]
+    counts = by_cluster(given.sum(axis=1), reads.cluster)
     shown = np.zeros((n, n), dtype=bool)
     shown[reads.orderings[reads.order[reads.parsed]] - 1, np.arange(n)] = True
-    return np.asarray(np.where(shown, counts.reshape(n_clusters, n, n), np.nan))
+    return np.asarray(np.where(shown, counts, np.nan))
 
 
 def _deviation(counts: FloatArray) -> FloatArray:

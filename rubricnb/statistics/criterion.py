@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,18 @@ import pandas as pd
 from scipy import special, stats
 
 from rubricnb.statistics._inference import (
+    MARGINS,
+    adjust,
+    equivalence,
     few_clusters,
     jackknife_se,
     mean_of,
     mean_t,
+    named,
     noncentrality,
+    permuted_spread,
+    t_p_value,
+    t_quantile,
 )
 from rubricnb.statistics._reads import (
     By,
@@ -21,16 +29,16 @@ from rubricnb.statistics._reads import (
     IntArray,
     Value,
     by_cluster,
+    cell_means,
     clusters_of,
     combine,
     floats,
     grouping,
     groups,
+    keyed,
     require,
     values_of,
 )
-from rubricnb.statistics.equivalence import MARGINS, equivalence
-from rubricnb.statistics.families import benjamini_hochberg
 
 PERMUTATIONS = 1_000
 _STATISTICS = (
@@ -96,18 +104,9 @@ def criterion_order(
        criterion  delta_pos  friedman  kendall_w
     0  coherence        1.0       3.0       0.75
     """
-    needed = ["item_id", "cluster_id", "criterion", "criterion_position", value]
-    require(judgments, needed, "judgments")
-    names = grouping(judgments, by, without=["criterion"])
-    extra = [c for c in ("dataset", "status") if c in judgments]
-    slim = judgments[list(dict.fromkeys([*names, *extra, *needed]))]
-    rows = []
-    for key, part in groups(slim, [*names, "criterion"]):
-        rows.append({**key, **_criterion(key, part, value, seed)})
-    result = pd.DataFrame(rows)
-    for column, at in (("p", "p_adjusted"), ("p_within", "p_within_adjusted")):
-        result.insert(result.columns.get_loc(column) + 1, at, benjamini_hochberg(result[column]))
-    return result
+    parts = _groups(judgments, by, [value], ["criterion"])
+    result = pd.DataFrame([{**key, **_criterion(key, part, value, seed)} for key, part in parts])
+    return adjust(adjust(result, "p"), "p_within")
 
 
 def counting_along(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
@@ -147,52 +146,47 @@ def counting_along(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
        share  chance  excess
     0   0.83     0.5    0.33
     """
-    needed = ["item_id", "cluster_id", "criterion", "criterion_position", "n_options", "score"]
+    parts = _groups(judgments, by, ["n_options", "score"])
+    return pd.DataFrame([{**key, **_counting_along(part)} for key, part in parts])
+
+
+def _groups(
+    judgments: pd.DataFrame, by: By, columns: list[str], within: Sequence[str] = ()
+) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """Groups of judgments of Setting 2, and with `within` of their parts."""
+    needed = ["item_id", "cluster_id", "criterion", "criterion_position", *columns]
     require(judgments, needed, "judgments")
     names = grouping(judgments, by, without=["criterion"])
     extra = [c for c in ("dataset", "status") if c in judgments]
-    slim = judgments[list(dict.fromkeys([*names, *extra, *needed]))]
-    return pd.DataFrame([_counting_along(key, part) for key, part in groups(slim, names)])
+    yield from groups(judgments[list(dict.fromkeys([*names, *extra, *needed]))], [*names, *within])
 
 
-def _counting_along(key: dict[str, Any], part: pd.DataFrame) -> dict[str, Any]:
+def _counting_along(part: pd.DataFrame) -> dict[str, Any]:
     block = combine(part[c] for c in ("dataset", "item_id", "criterion") if c in part)
     cluster = clusters_of(part)
     place, score = floats(part["criterion_position"]), values_of(part)
-    first, last = np.full(block.max() + 1, np.inf), np.full(block.max() + 1, -np.inf)
-    np.fmin.at(first, block, place)
-    np.fmax.at(last, block, place)
-    if not (first < last).any():
+    if pd.Series(place).groupby(block).nunique().max() < 2:
         raise ValueError(
             "every criterion always stands at one place, so a score that equals it may be chance; "
             "pass judgments of a design that moves the criteria"
         )
     highest = int(part["n_options"].max())
     known = ~np.isnan(score) & ~np.isnan(place)
-    reads = np.bincount(block[known], minlength=len(first))
+    reads = np.bincount(block[known], minlength=block.max() + 1)
     counted = known & np.isin(score, np.arange(1, highest + 1))  # others equal no place
-    given = np.zeros((len(first), highest))
+    given = np.zeros((len(reads), highest))
     np.add.at(given, (block[counted], score[counted].astype(np.int64) - 1), 1.0)
     kept = known & (place <= highest)
     block, cluster, place, score = block[kept], cluster[kept], place[kept], score[kept]
     equal = (score == place).astype(np.float64)
     chance = given[block, place.astype(np.int64) - 1] / reads[block]
-    n_clusters = len(np.unique(cluster))
-    low, high, *_ = mean_t(equal, cluster, (0.0, 1.0))
-    excess_low, excess_high, p, _ = mean_t(equal - chance, cluster)
-    return key | {
-        "n_reads": len(equal),
-        "n_clusters": n_clusters,
-        "share": mean_of(equal),
-        "share_low": low,
-        "share_high": high,
-        "chance": mean_of(chance),
-        "excess": mean_of(equal - chance),
-        "excess_low": excess_low,
-        "excess_high": excess_high,
-        "p": p,
-        "reason": few_clusters(cluster, {"share": equal}) if len(equal) else "no read was parsed",
-    }
+    excess = mean_t(equal - chance, cluster)
+    row: dict[str, Any] = {"n_reads": len(equal), "n_clusters": len(np.unique(cluster))}
+    row |= named("share", mean_of(equal), mean_t(equal, cluster, (0.0, 1.0)), p=False)
+    row["chance"] = mean_of(chance)
+    row |= named("excess", mean_of(equal - chance), excess, p=False) | {"p": excess[2]}
+    why = few_clusters(cluster, {"share": equal}) if len(equal) else "no read was parsed"
+    return row | {"reason": why}
 
 
 def _criterion(key: dict[str, Any], part: pd.DataFrame, value: Value, seed: int) -> dict[str, Any]:
@@ -204,11 +198,11 @@ def _criterion(key: dict[str, Any], part: pd.DataFrame, value: Value, seed: int)
         )
     block = combine(part[c] for c in ("dataset", "item_id") if c in part)
     scores = values_of(part, value)
-    cells = _cell_means(block, column, scores, len(positions))
+    cells = cell_means(block, column, scores, (int(block.max()) + 1, len(positions)))
     complete = ~np.isnan(cells).any(axis=1)
     clusters = clusters_of(part)
     first = np.unique(block, return_index=True)[1]
-    cluster = np.unique(clusters[first][complete], return_inverse=True)[1]
+    cluster = clusters[first][complete]
     kept = np.isin(block, np.flatnonzero(complete)) & ~np.isnan(scores)
     row: dict[str, Any] = {
         "n_blocks": int(complete.sum()),
@@ -217,16 +211,6 @@ def _criterion(key: dict[str, Any], part: pd.DataFrame, value: Value, seed: int)
         "n_reads": int(kept.sum()),
     }
     return row | _position_tests(cells[complete], cluster, positions, seed)
-
-
-def _cell_means(block: IntArray, column: IntArray, scores: FloatArray, width: int) -> FloatArray:
-    parsed = ~np.isnan(scores)
-    cell = (block * width + column)[parsed]
-    size = (int(block.max()) + 1) * width
-    count = np.bincount(cell, minlength=size)
-    total = np.bincount(cell, weights=scores[parsed], minlength=size)
-    mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    return np.asarray(mean.reshape(-1, width))
 
 
 def _position_tests(
@@ -239,10 +223,10 @@ def _position_tests(
     row |= {f"mean_{p:.0f}": m for p, m in zip(positions, cells.mean(axis=0), strict=True)}
     sums = by_cluster(cells, cluster)
     reasons = []
-    row |= _gap(sums, len(cells), seed)
+    row |= permuted_spread("delta_pos", cells, cluster, PERMUTATIONS, seed)
     row["friedman"], row["p"] = friedman(cells)
     row["kendall_w"] = row["friedman"] / (len(cells) * (k - 1))
-    size = np.bincount(cluster)[:, None].astype(np.float64)
+    size = by_cluster(np.ones((len(cells), 1)), cluster)
     row["friedman_cluster"], row["p_cluster"] = friedman(sums / size)
     row["q"], row["p_within"] = _permutation_test(sums)
     if np.isnan(row["friedman"]):
@@ -256,17 +240,6 @@ def _position_tests(
         if np.isnan(row["p_equivalent"]) and not reasons:
             reasons.append("p_equivalent: two positions differ by the same in every cluster")
     return row | {"reason": "; ".join(reasons)}
-
-
-def _gap(sums: FloatArray, n_blocks: int, seed: int) -> dict[str, float]:
-    """ΔPos, and its mean when each cluster's positions are permuted."""
-    rng = np.random.default_rng(seed)
-    observed = float(np.ptp(sums.sum(axis=0)) / n_blocks)
-    draws = np.array(
-        [np.ptp(rng.permuted(sums, axis=1).sum(axis=0)) / n_blocks for _ in range(PERMUTATIONS)]
-    )
-    p = (1 + (draws >= observed - 1e-12).sum()) / (1 + PERMUTATIONS)
-    return {"delta_pos": observed, "delta_pos_null": float(draws.mean()), "delta_pos_p": float(p)}
 
 
 def friedman(cells: FloatArray) -> tuple[float, float]:
@@ -314,3 +287,150 @@ def _all_within_margin(sums: FloatArray, size: FloatArray) -> float:
     gaps = total[first] - total[second]
     margin = MARGINS["delta_pos"]
     return float(np.max([equivalence(*pair, n, margin) for pair in zip(gaps, se, strict=True)]))
+
+
+def predecessor_effects(
+    judgments: pd.DataFrame, by: By = None, value: Value = "score"
+) -> pd.DataFrame:
+    """Separate the effect of a criterion's position from that of the criterion directly before it.
+
+    Parameters
+    ----------
+    judgments
+        Judgments of Setting 2 (`plan_criteria`).
+    by
+        Columns to group by; by default every condition column.
+    value
+        ``score`` or ``expected_score``.
+
+    Returns
+    -------
+    DataFrame
+        One row a group, kind of effect and level: ``effect`` (``position`` or ``predecessor``);
+        ``level`` (the position, or the criterion before, as text); ``estimate`` in score points
+        with 95 % ``low, high`` and ``p`` (cluster jackknife-t); ``p_joint``, that no level of this
+        effect matters (Hotelling's T² on the jackknife covariance); ``n_items, n_clusters,
+        n_reads`` (parsed); ``reason``.
+
+    Raises
+    ------
+    ValueError
+        A column is missing.
+
+    Notes
+    -----
+    Least squares of score = text × criterion + position + predecessor: effects that all criteria
+    have in common (Williams 1949). The levels of each effect sum to 0. The first position has no
+    predecessor, in whatever design, so its estimate is the effect of both.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> items = rb.load("minibench", n_items=60)
+    >>> requests = rb.plan_criteria(items, rb.williams(3), readout="logprobs")
+    >>> answers = rb.simulate(requests, items, "criterion-biased")
+    >>> found = predecessor_effects(answers, value="expected_score").set_index("effect")
+    >>> found.loc["position", "level"].tolist()
+    ['1', '2', '3']
+    >>> bool(found.loc["position", "estimate"].is_monotonic_decreasing)
+    True
+    """
+    parts = _groups(judgments, by, ["request_id", value])
+    frames = [keyed(key, _effects(part, value)) for key, part in parts]
+    return pd.concat(frames, ignore_index=True)
+
+
+def _effects(part: pd.DataFrame, value: Value) -> pd.DataFrame:
+    own, criteria = pd.factorize(part["criterion"].astype("str"), sort=True)
+    n = len(criteria)
+    position = floats(part["criterion_position"]).astype(np.int64)
+    before = _criterion_before(combine([part["request_id"]]), position, own)
+    score = values_of(part, value)
+    parsed = ~np.isnan(score)
+    unit = combine(part[c] for c in ("dataset", "item_id", "criterion") if c in part)
+    x = np.concatenate([_sum_to_zero(position - 1, n), _sum_to_zero(before, n)], axis=1)
+    cluster, unit = clusters_of(part)[parsed], unit[parsed]
+    estimate, se, joint, reason = _fit(x[parsed], score[parsed], unit, cluster, n)
+    n_clusters = len(np.unique(cluster))
+    half = t_quantile(n_clusters) * se
+    return pd.DataFrame(
+        {
+            "effect": np.repeat(["position", "predecessor"], n),
+            "level": [*map(str, range(1, n + 1)), *criteria],
+            "estimate": estimate,
+            "low": estimate - half,
+            "high": estimate + half,
+            "p": [t_p_value(t, n_clusters) for t in estimate / se],
+            "p_joint": np.repeat(joint, n),
+            "n_items": len(np.unique(unit)),
+            "n_clusters": n_clusters,
+            "n_reads": len(unit),
+            "reason": reason,
+        }
+    )
+
+
+def _criterion_before(request: IntArray, position: IntArray, own: IntArray) -> IntArray:
+    """The criterion one place further up in the same answer; -1 at the first place."""
+    order = np.lexsort((position, request))
+    before = np.full(len(own), -1)
+    before[order[1:]] = np.where(np.diff(request[order]) == 0, own[order[:-1]], -1)
+    return before
+
+
+def _sum_to_zero(level: IntArray, n: int) -> FloatArray:
+    """Columns of an effect with n levels that sum to 0; a row of zeros where the level is -1."""
+    return np.asarray(np.vstack([np.eye(n - 1), -np.ones(n - 1), np.zeros(n - 1)])[level])
+
+
+def _fit(
+    x: FloatArray, y: FloatArray, unit: IntArray, cluster: IntArray, n: int
+) -> tuple[FloatArray, FloatArray, list[float], str]:
+    """Estimates and standard errors of all 2 n levels, p of both effects, and a reason."""
+    nothing = np.full(2 * n, np.nan), np.full(2 * n, np.nan), [np.nan, np.nan]
+    if len(y) == 0:
+        return *nothing, "no read was parsed"
+    unit = np.unique(unit, return_inverse=True)[1]
+    columns = np.column_stack([x, y])
+    means = by_cluster(columns, unit) / np.bincount(unit)[:, None]
+    columns = columns - means[unit]  # takes the effect of every text × criterion out
+    products = by_cluster(columns[:, :, None] * columns[:, None, :], cluster)
+    total = products.sum(axis=0)
+    beta = _solved(total[None])[0]
+    if np.isnan(beta).any():
+        return *nothing, "the orderings do not tell position and predecessor apart"
+    left = _solved(total - products)
+    expand = np.kron(np.eye(2), np.vstack([np.eye(n - 1), -np.ones(n - 1)]))
+    joint = [_hotelling(beta[part], left[:, part]) for part in np.split(np.arange(2 * n - 2), 2)]
+    se = jackknife_se(left @ expand.T)
+    se = np.where(se > 1e-12, se, np.nan)
+    reason = few_clusters(cluster)
+    if len(products) > 1 and np.isnan(left).any():
+        reason = "without some cluster the effects cannot be told apart, so there is no interval"
+    elif len(products) > 1 and np.isnan(se).any():
+        reason = "no score changes with the order"
+    elif len(products) > 1 and np.isnan(joint).any():
+        reason = "p_joint: needs more clusters than an effect has levels"
+    return np.asarray(expand @ beta), se, joint, reason
+
+
+def _solved(products: FloatArray) -> FloatArray:
+    """Solve normal equations (samples, k + 1, k + 1), the last column y; NaN if singular."""
+    k = products.shape[1] - 1
+    out = np.full((len(products), k), np.nan)
+    regular = np.linalg.matrix_rank(products[:, :k, :k]) == k
+    out[regular] = np.linalg.solve(products[regular, :k, :k], products[regular, :k, k:])[..., 0]
+    return out
+
+
+def _hotelling(estimate: FloatArray, left: FloatArray) -> float:
+    """p of Hotelling's T² that an effect is 0, from its delete-one-cluster estimates."""
+    n, k = left.shape
+    if n <= k or np.isnan(left).any():
+        return float("nan")
+    rest = left - left.mean(axis=0)
+    covariance = (n - 1) / n * rest.T @ rest
+    if np.linalg.matrix_rank(covariance) < k:
+        return float("nan")
+    t2 = float(estimate @ np.linalg.solve(covariance, estimate))
+    return float(special.fdtrc(k, n - k, t2 * (n - k) / (k * (n - 1))))

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
+from rubricnb.statistics._inference import LEVEL, correlation, mean_of, moments, said
 from rubricnb.statistics._reads import (
     By,
     FloatArray,
@@ -17,12 +18,12 @@ from rubricnb.statistics._reads import (
     Value,
     by_cluster,
     item_means,
-    read_groups,
     require,
+    row_per_group,
+    rows_per_group,
 )
 from rubricnb.statistics.agreement import human_of
 
-LEVEL = 0.95
 CHOSEN = 3.0  # standard errors between labelled and other texts that a random draw hardly shows
 MIN_SYSTEMS = 5
 
@@ -96,10 +97,8 @@ def mean_with_labels(
        n_labels  mean  labels_only  judge_mean
     0         6   2.7         3.17        3.75
     """
-    require(labels, ["item_id", "human"], "labels")
-    return pd.DataFrame(
-        {**key, **_mean_row(reads, human_of(reads, labels))}
-        for key, reads in read_groups(judgments, by, value)
+    return row_per_group(
+        judgments, by, value, lambda reads: _mean_row(reads, human_of(reads, labels, "labels"))
     )
 
 
@@ -109,19 +108,19 @@ def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
     y, f, everything = human[labelled], score[labelled], score
     n = len(y)
     clusters = scored["cluster"].to_numpy()
-    own = np.unique(clusters[labelled], return_inverse=True)[1]
+    own = clusters[labelled]
     drawn = _drawn(scored, labelled)
     row: dict[str, Any] = {
         "n_items": len(score), "n_labels": n, "n_clusters": len(np.unique(own)), "drawn": drawn,
         **dict.fromkeys(("mean", "low", "high"), np.nan),
-        "labels_only": _average(y),
+        "labels_only": mean_of(y),
         **dict.fromkeys(("labels_only_low", "labels_only_high"), np.nan),
-        "judge_mean": _average(everything),
+        "judge_mean": mean_of(everything),
         **dict.fromkeys(("gain", "r", "slope"), np.nan),
     }  # fmt: skip
     reasons = _too_few(n, row["n_clusters"], drawn)
     if reasons:
-        return row | {"reason": "; ".join(reasons)}
+        return row | {"reason": said(*reasons)}
     strata = np.zeros(n, dtype=np.int64)
     if drawn == "one per cluster":
         strata = pd.factorize(scored["candidate"][labelled])[0]
@@ -144,7 +143,7 @@ def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
         row["labels_only"], se_alone, df_alone
     )
     row["gain"] = (se_alone / se) ** 2 if se > 0 and se_alone > 0 else np.nan
-    row["r"] = _pearson(y, f)
+    row["r"] = float(correlation(moments(y, f).sum(axis=0)))
     if np.ptp(y) == 0:
         row |= dict.fromkeys(("low", "high", "labels_only_low", "labels_only_high", "gain"), np.nan)
         reasons.append("all labels are equal: no interval")
@@ -219,6 +218,7 @@ def _looks_chosen(score: FloatArray, labelled: Any, cluster: IntArray, drawn: st
         return []
     rest = score - score.mean()
     if drawn == "clusters":
+        cluster = np.unique(cluster, return_inverse=True)[1]
         sums, size = by_cluster(rest, cluster), np.bincount(cluster)
         taken = np.bincount(cluster[labelled], minlength=len(size)) > 0
         g, total = int(taken.sum()), len(size)
@@ -234,16 +234,6 @@ def _looks_chosen(score: FloatArray, labelled: Any, cluster: IntArray, drawn: st
         f"the judge scores the labelled texts {side} than the others, by {abs(off):.1f} standard "
         "errors: the labels look chosen, and the estimate assumes a random draw"
     ]
-
-
-def _average(x: FloatArray) -> float:
-    return float(x.mean()) if len(x) else np.nan
-
-
-def _pearson(x: FloatArray, y: FloatArray) -> float:
-    if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return np.nan
-    return float(np.corrcoef(x, y)[0, 1])
 
 
 def labels_needed(
@@ -292,10 +282,11 @@ def labels_needed(
     """
     if not half_width > 0:
         raise ValueError(f"half_width is {half_width}: give a positive number of points")
-    require(labels, ["item_id", "human"], "labels")
-    return pd.DataFrame(
-        {**key, **_needed_row(reads, human_of(reads, labels), half_width)}
-        for key, reads in read_groups(judgments, by, value)
+    return row_per_group(
+        judgments,
+        by,
+        value,
+        lambda reads: _needed_row(reads, human_of(reads, labels, "labels"), half_width),
     )
 
 
@@ -383,14 +374,11 @@ def systems_with_labels(
     1         b      1.93         2.00        2.25       0.65
     """
     require(judgments, [candidates], "judgments")
-    require(labels, ["item_id", "human"], "labels")
     if candidates != "candidate":
         judgments = judgments.assign(candidate=judgments[candidates])
-    rows = []
-    for key, reads in read_groups(judgments, by, value):
-        frame = _systems(reads, human_of(reads, labels))
-        rows.append(frame.assign(**key)[[*key, *frame.columns]])
-    return pd.concat(rows, ignore_index=True)
+    return rows_per_group(
+        judgments, by, value, lambda reads: _systems(reads, human_of(reads, labels, "labels"))
+    )
 
 
 def _systems(reads: Reads, human: FloatArray) -> pd.DataFrame:

@@ -9,7 +9,18 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special, stats
 
-from rubricnb.statistics._inference import few_clusters, freedom, noncentrality, t_quantile
+from rubricnb.statistics._inference import (
+    MARGINS,
+    adjust,
+    benjamini_hochberg,
+    equivalence,
+    few_clusters,
+    freedom,
+    named,
+    noncentrality,
+    said,
+    t_quantile,
+)
 from rubricnb.statistics._placement import Placement, place, read_profiles
 from rubricnb.statistics._preference import log_preference
 from rubricnb.statistics._reads import (
@@ -18,11 +29,12 @@ from rubricnb.statistics._reads import (
     Reads,
     Value,
     by_cluster,
+    cell_means,
+    keyed,
     read_groups,
     require_options,
+    rows_per_group,
 )
-from rubricnb.statistics.equivalence import MARGINS, equivalence
-from rubricnb.statistics.families import benjamini_hochberg
 
 _BLIND = (
     "the orderings leave nothing to permute (one of each direction): a preference for a position "
@@ -116,10 +128,7 @@ def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score"
         require_options(reads)
         _check_orderings(key, reads)
         rows.append({**key, **_bias(reads)})
-    result = pd.DataFrame(rows)
-    adjusted = benjamini_hochberg(result["p_within"])
-    result.insert(result.columns.get_loc("p_within") + 1, "p_within_adjusted", adjusted)
-    return result
+    return adjust(pd.DataFrame(rows), "p_within")
 
 
 def score_position(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
@@ -157,14 +166,7 @@ def score_position(judgments: pd.DataFrame, by: By = None, value: Value = "score
     2      2         1   1.00  1.0
     3      2         2   0.00  1.0
     """
-    frames = []
-    for key, reads in read_groups(judgments, by, value):
-        require_options(reads)
-        table = _score_position(reads)
-        for position, (name, group_value) in enumerate(key.items()):
-            table.insert(position, name, group_value)
-        frames.append(table)
-    return pd.concat(frames, ignore_index=True)
+    return rows_per_group(judgments, by, value, _score_position)
 
 
 def cramers_v(chi2: ArrayLike, n_reads: ArrayLike, n_options: ArrayLike) -> Any:
@@ -191,6 +193,38 @@ def cramers_v(chi2: ArrayLike, n_reads: ArrayLike, n_options: ArrayLike) -> Any:
     """
     chi2, n_reads, n_options = (np.asarray(a, dtype=np.float64) for a in (chi2, n_reads, n_options))
     return np.sqrt(chi2 / (n_reads * (n_options - 1)))
+
+
+def cramers_v_floor(n_reads: ArrayLike, n_options: ArrayLike) -> Any:
+    """Return the mean of the papers' V for a judge without any preference, reads independent.
+
+    Parameters
+    ----------
+    n_reads
+        Reads counted.
+    n_options
+        n, 2 or more.
+
+    Returns
+    -------
+    float or ndarray
+        Mean of the χ distribution with n - 1 degrees of freedom, over sqrt(reads (n - 1)); close to
+        sqrt(1 / reads). Copies of reads are no reads: two of each raise the floor by sqrt(2). Reads
+        that share an item's quality lower it, shared texts raise it.
+
+    Notes
+    -----
+    arXiv:2602.02219v2, §4.4 calls V "invariant to sample size"; near 0 it is not.
+
+    Examples
+    --------
+    At n = 2 on MT-Bench the balanced design gives 4 reads of 320 items.
+
+    >>> round(float(cramers_v_floor(4 * 320, 2)), 3)
+    0.022
+    """
+    reads, n = (np.asarray(a, dtype=np.float64) for a in (n_reads, n_options))
+    return stats.chi.mean(n - 1) / np.sqrt(reads * (n - 1))
 
 
 def at_reads(bias: pd.DataFrame, n_reads: ArrayLike) -> pd.DataFrame:
@@ -271,10 +305,10 @@ def _bias(reads: Reads) -> dict[str, Any]:
     row |= _papers_intervals(row, n)
     row |= log_preference(reads, n_clusters, reasons if seen else [])
     if n_clusters > 1:
-        reasons += filter(None, [few_clusters(cluster[placement.reads > 0])])
+        reasons.append(few_clusters(cluster[placement.reads > 0]))
     able = n_clusters > 1 and seen == n - 1 and row["df"] > 0
     row["mde"] = minimum_detectable_v(placement.as_if_balanced(), n) if able else np.nan
-    row["reason"] = "; ".join(reasons)
+    row["reason"] = said(*reasons)
     return row
 
 
@@ -360,10 +394,9 @@ def _shares(placement: Placement, reads: Reads, n_clusters: int) -> dict[str, fl
             half = np.where(spread > 1e-12, special.stdtrit(df, 0.975) * spread, np.nan)
             found = zip(share - 1 / n, spread, df + 1, strict=True)
             equal = [equivalence(*one, MARGINS["share"]) for one in found]
+    low, high = np.maximum(share - half, 0.0), np.minimum(share + half, 1.0)
     for p in range(n):
-        out[f"share_{p + 1}"] = share[p]
-        out[f"share_{p + 1}_low"] = float(np.maximum(share[p] - half[p], 0.0))
-        out[f"share_{p + 1}_high"] = float(np.minimum(share[p] + half[p], 1.0))
+        out |= named(f"share_{p + 1}", share[p], (low[p], high[p], np.nan, np.nan), p=False)
     out |= _worst_case(placement.count.sum(axis=0), int((reads.order >= 0).sum()))
     return out | {"p_equivalent": float(np.max(equal))}
 
@@ -427,6 +460,7 @@ def minimum_detectable_v(placement: Placement, n: int) -> float:
 
 
 def _score_position(reads: Reads) -> pd.DataFrame:
+    require_options(reads)
     n = reads.n_options
     answers = read_profiles(reads)[reads.parsed]
     given = answers.sum(axis=0)
@@ -456,3 +490,81 @@ def _score_position(reads: Reads) -> pd.DataFrame:
             "reason": reason,
         }
     )
+
+
+def missing_reads(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
+    """Report the share of parsed reads by ordering.
+
+    Parameters
+    ----------
+    judgments, by, value
+        As in `position_bias`; any design.
+
+    Returns
+    -------
+    DataFrame
+        One row a group and ordering: ``ordering, n_asked, n_parsed, parse_rate``; and, the same in
+        all rows of a group, ``cochran_q, df, p`` (Cochran's Q: do the orderings lose equally many
+        reads of the same items?), ``p_adjusted`` (Benjamini–Hochberg over the groups) and
+        ``reason``. Where items were shown different orderings there is no Q, and the rows are reads
+        1, 2, … of the design (``ordering`` is empty).
+
+    Notes
+    -----
+    What a loss could at worst have hidden stands in `position_bias`: ``share_1_least`` and
+    ``share_1_most`` and so on.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> judgments = pd.DataFrame({
+    ...     "item_id": list("aabbcc"), "cluster_id": list("aabbcc"), "design": "balanced",
+    ...     "ordering_index": [1, 2] * 3, "ordering": ["1-2", "2-1"] * 3,
+    ...     "score": [1, None, 2, None, 1, 2]})
+    >>> missing_reads(judgments)[["ordering", "n_asked", "parse_rate", "cochran_q"]].round(2)
+      ordering  n_asked  parse_rate  cochran_q
+    0      1-2        3        1.00        2.0
+    1      2-1        3        0.33        2.0
+    """
+    found = [(key, _parse_rates(reads)) for key, reads in read_groups(judgments, by, value)]
+    adjusted = benjamini_hochberg(pd.Series([table["p"].iloc[0] for _, table in found]))
+    for (_, table), p in zip(found, adjusted, strict=True):
+        table.insert(table.columns.get_loc("p") + 1, "p_adjusted", p)
+    return pd.concat([keyed(*one) for one in found], ignore_index=True)
+
+
+def _parse_rates(reads: Reads) -> pd.DataFrame:
+    per_item = len(reads.orderings) > reads.value.shape[1]
+    slot = np.where(reads.order >= 0, np.arange(reads.value.shape[1]), -1)
+    column = slot if per_item else reads.order
+    own = column >= 0
+    shape = len(column), reads.value.shape[1] if per_item else len(reads.orderings)
+    item = np.nonzero(own)[0]
+    parsed = reads.parsed[own].astype(np.float64)
+    asked = np.bincount(column[own], minlength=shape[1])
+    given = np.bincount(column[own], weights=parsed, minlength=shape[1]).astype(np.int64)
+    codes = [""] * shape[1] if per_item else ["-".join(map(str, o)) for o in reads.orderings]
+    table = pd.DataFrame({"ordering": codes, "n_asked": asked, "n_parsed": given})
+    table["parse_rate"] = given / np.maximum(asked, 1)
+    if per_item:
+        why = "items were shown different orderings"
+        return table.assign(cochran_q=np.nan, df=0, p=np.nan, reason=why)
+    first_read = [int((reads.order == o).any(axis=0).argmax()) for o in range(shape[1])]
+    cells = cell_means(item, column[own], parsed, shape)
+    return table.iloc[np.argsort(first_read)].assign(**_cochran(cells))
+
+
+def _cochran(cells: FloatArray) -> dict[str, Any]:
+    """Cochran's Q over items asked under every ordering; success: all their reads parsed."""
+    success = cells[~np.isnan(cells).any(axis=1)] == 1
+    size = cells.shape[1]
+    row: dict[str, Any] = {"cochran_q": np.nan, "df": size - 1, "p": np.nan}
+    if size < 2:
+        return row | {"reason": "one ordering: nothing to compare"}
+    if len(success) == 0:
+        return row | {"reason": "no item was asked under every ordering"}
+    if (success == success[:, :1]).all():
+        return row | {"reason": "no item lost reads under some orderings only"}
+    each, total = success.sum(axis=1), success.sum(axis=0)
+    q = (size - 1) * size * ((total - total.mean()) ** 2).sum() / (each * (size - each)).sum()
+    return row | {"cochran_q": float(q), "p": float(special.chdtrc(size - 1, q)), "reason": ""}

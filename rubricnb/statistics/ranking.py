@@ -8,23 +8,32 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.statistics._inference import detectable, few_clusters, mean_of, mean_t
+from rubricnb.statistics._inference import (
+    MARGINS,
+    detectable,
+    equivalence,
+    few_clusters,
+    mean_of,
+    mean_t,
+    named,
+    said,
+)
 from rubricnb.statistics._reads import (
     By,
     FloatArray,
     IntArray,
     Reads,
     Value,
+    codes_of,
     combine,
     grouping,
     groups,
     item_means,
-    read_columns,
     reads,
     require,
+    slim,
 )
 from rubricnb.statistics._sides import shared_items, sides, take
-from rubricnb.statistics.equivalence import MARGINS, equivalence
 
 _MEASURES = ("kendall_tau", "flip_first", "flip_strict", "flip_expected", "discordant", "tied_once")
 _FLIPS = ("flip_strict", "flip_expected", "flip_first", "discordant")
@@ -104,7 +113,7 @@ def rank_reversal(
         if side_a is None or side_b is None:
             row |= {"n_prompts": 0, "reason": f"no judgments of {a if side_a is None else b!r}"}
         else:
-            row |= _summary(*_compare(side_a, side_b))
+            row |= _summary(side_a, side_b)
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -143,11 +152,9 @@ def reversal_controls(
     rows = []
     for key, designs in _design_groups(judgments, by, value):
         for label, a, b in _CONTROLS:
-            pair = [_piece(designs, name) for name in (a, b)]
-            if pair[0] is None or pair[1] is None:
-                continue
-            row = {**key, "comparison": label, "a": a, "b": b}
-            rows.append(row | _summary(*_compare(pair[0], pair[1])))
+            one, other = _piece(designs, a), _piece(designs, b)
+            if one is not None and other is not None:
+                rows.append({**key, "comparison": label, "a": a, "b": b, **_summary(one, other)})
     if not rows:
         raise ValueError(
             "no two halves to compare: pass judgments of 'balanced', 'placebo', 'shuffled' or "
@@ -221,8 +228,7 @@ def _design_groups(
     require(judgments, ["group_id", "design"], "judgments")
     # A placebo is an edit of the prompt: what differs with the design is not a condition here.
     names = grouping(judgments, by, without=["design"])
-    slim = judgments[list(dict.fromkeys([*names, *read_columns(judgments, value)]))]
-    for key, part in groups(slim, names):
+    for key, part in groups(slim(judgments, names, value), names):
         designs = part["design"].astype(object).to_numpy()
         found = dict.fromkeys(designs.tolist())
         yield key, {name: reads(part[designs == name], value) for name in found}
@@ -240,36 +246,27 @@ def _reversal_effect(designs: dict[str, Reads]) -> list[dict[str, Any]]:
     base = _piece(designs, "placebo/half-1")
     if base is None:
         raise ValueError("a placebo design of one read has no halves; use placebo(n, 2 * n)")
-    forward, reverse = (
-        _flips(base, _piece(designs, f"balanced/{block}")) for block in ("forward", "reverse")
-    )
+    blocks = [_compare(base, _piece(designs, f"balanced/{b}")) for b in ("forward", "reverse")]
     rows = []
     for control, piece in (("fixed", "fixed/half-1"), ("placebo", "placebo/half-2")):
         other = _piece(designs, piece)
-        still = _flips(base, other)
-        prompts = still.index.intersection(forward.index).intersection(reverse.index)
-        cluster = still.loc[prompts, "cluster"].to_numpy()
-        counts = {"n_prompts": len(prompts), "n_clusters": len(np.unique(cluster))}
+        still = _compare(base, other)
+        prompts = still.index.intersection(blocks[0].index).intersection(blocks[1].index)
+        still, forward, reverse = (found.loc[prompts] for found in (still, *blocks))
+        cluster = still["cluster"].to_numpy()
+        n_clusters = len(np.unique(cluster))
         for name in _FLIPS:
-            moved = (forward.loc[prompts, name] + reverse.loc[prompts, name]).to_numpy() / 2
-            calm = still.loc[prompts, name].to_numpy()
+            moved, calm = ((forward[name] + reverse[name]) / 2).to_numpy(), still[name].to_numpy()
             row = _paired(moved - calm, cluster)
             reason = _reason(cluster, {"differences": np.abs(np.sign(moved - calm))})
             if other is None:
                 reason = f"no two halves of {control} reads"
-            elif np.isnan(row["p"]) and counts["n_clusters"] > 1:
+            elif np.isnan(row["p"]) and n_clusters > 1:
                 reason = "the same difference in every cluster"
-            row |= {"reordered": mean_of(moved), "controlled": mean_of(calm), **counts}
+            row |= {"reordered": mean_of(moved), "controlled": mean_of(calm)}
+            row |= {"n_prompts": len(prompts), "n_clusters": n_clusters}
             rows.append({"control": control, "measure": name} | row | {"reason": reason})
     return rows
-
-
-def _flips(a: Reads, b: Reads | None) -> pd.DataFrame:
-    """Measures of each prompt, by its name, with its cluster; no rows without `b`."""
-    if b is None:
-        return pd.DataFrame(columns=["cluster", *_FLIPS], dtype=np.float64)
-    measures, cluster, prompt = _compare(a, b)
-    return pd.DataFrame(measures, index=prompt).assign(cluster=cluster)
 
 
 def _paired(difference: FloatArray, cluster: IntArray) -> dict[str, float]:
@@ -280,47 +277,34 @@ def _paired(difference: FloatArray, cluster: IntArray) -> dict[str, float]:
     return row | {"p_equivalent": equal, "mde": detectable(se, n_clusters - 1)}
 
 
-def _compare(a: Reads, b: Reads) -> tuple[dict[str, FloatArray], IntArray, pd.Index]:
-    """Measures of each prompt, its cluster and its name; candidates scored on both sides count."""
+def _compare(a: Reads, b: Reads | None) -> pd.DataFrame:
+    """Measures and cluster of each prompt, by its name; candidates scored on both sides count."""
+    if b is None:
+        return pd.DataFrame(columns=["cluster", *_MEASURES], dtype=np.float64)
     rows_a, rows_b = shared_items(a, b)
-    x, y = item_means(a.value)[rows_a], item_means(b.value)[rows_b]
-    items = a.items.iloc[rows_a]
-    seen = ~np.isnan(x) & ~np.isnan(y) & items["group_id"].notna().to_numpy()
-    items = items[seen]
+    items = a.items.iloc[rows_a].reset_index(drop=True)
+    scores = np.stack([item_means(a.value)[rows_a], item_means(b.value)[rows_b]])
+    seen = ~np.isnan(scores).any(axis=0) & items["group_id"].notna().to_numpy()
+    items, scores = items[seen].reset_index(drop=True), scores[:, seen]
     if len(items) == 0:
-        nothing = dict.fromkeys(_MEASURES, np.empty(0))
-        return nothing, np.empty(0, dtype=np.int64), pd.RangeIndex(0)
+        return _compare(a, None)
     columns = [c for c in ("dataset", "group_id", "criterion") if c in items]
     prompt = combine(items[c] for c in columns)
-    column = _column(items, prompt)
-    shape = (int(prompt.max()) + 1, int(column.max()) + 1)
-    wide = np.full((2, *shape), np.nan)
-    wide[:, prompt, column] = np.stack([x, y])[:, seen]
+    if "candidate" in items:
+        order = np.argsort(codes_of(items["candidate"])[0], kind="stable")
+        items, scores, prompt = items.iloc[order], scores[:, order], prompt[order]
+    # A candidate's column is its place among its prompt's.
+    place = pd.Series(prompt).groupby(prompt).cumcount().to_numpy()
+    wide = np.full((2, prompt.max() + 1, place.max() + 1), np.nan)
+    wide[:, prompt, place] = scores
     compete = (~np.isnan(wide[0])).sum(axis=1) > 1
-    first = np.unique(prompt, return_index=True)[1]
-    names = pd.MultiIndex.from_frame(items[columns].iloc[first].astype(object))
-    cluster = items["cluster"].to_numpy()[first]
+    first = items.iloc[np.unique(prompt, return_index=True)[1]]
+    index = pd.MultiIndex.from_frame(first[columns].astype(object))
     # Equal means of different sums can differ in the last digit.
     measures = prompt_measures(*np.round(wide[:, compete], 9))
-    return measures, cluster[compete], names[compete]
-
-
-def _column(items: pd.DataFrame, prompt: IntArray) -> IntArray:
-    """Place of each item among its prompt's: by candidate, else in order of appearance."""
-    order: Any = np.arange(len(items))
-    if "candidate" in items:
-        candidate = items["candidate"]
-        order = (
-            candidate.cat.codes.to_numpy()
-            if isinstance(candidate.dtype, pd.CategoricalDtype)
-            else pd.factorize(candidate)[0]
-        )
-    sorted_rows = np.lexsort((order, prompt))
-    start = np.flatnonzero(np.r_[True, np.diff(prompt[sorted_rows]) > 0])
-    rank = np.arange(len(prompt)) - np.repeat(start, np.diff(np.r_[start, len(prompt)]))
-    out = np.empty(len(prompt), dtype=np.int64)
-    out[sorted_rows] = rank
-    return out
+    return pd.DataFrame(
+        {"cluster": first["cluster"].to_numpy()[compete], **measures}, index[compete]
+    )
 
 
 def prompt_measures(x: FloatArray, y: FloatArray) -> dict[str, FloatArray]:
@@ -352,19 +336,24 @@ def prompt_measures(x: FloatArray, y: FloatArray) -> dict[str, FloatArray]:
     }
 
 
-def _summary(measures: dict[str, FloatArray], cluster: IntArray, _: pd.Index) -> dict[str, Any]:
+def _summary(a: Reads, b: Reads) -> dict[str, Any]:
+    found = _compare(a, b)
+    cluster = found["cluster"].to_numpy()
     row: dict[str, Any] = {}
-    for name, values in measures.items():
-        defined = ~np.isnan(values)
+    for name in _MEASURES:
+        own = found[name].dropna().to_numpy()
         bounds = (-1.0 if name == "kendall_tau" else 0.0, 1.0)
-        low, high, *_ = mean_t(values[defined], cluster[defined], bounds)
-        row |= {name: mean_of(values[defined]), f"{name}_low": low, f"{name}_high": high}
-    row["n_undefined"] = int(np.isnan(measures["kendall_tau"]).sum())
+        interval = mean_t(own, cluster[found[name].notna().to_numpy()], bounds)
+        row |= named(name, mean_of(own), interval, p=False)
+    row["n_undefined"] = int(found["kendall_tau"].isna().sum())
     row |= {"n_prompts": len(cluster), "n_clusters": len(np.unique(cluster))}
-    reason = _reason(cluster, {name: measures[name] for name in _FLIPS})
-    if len(cluster) and row["n_undefined"] == len(cluster):
-        reason = "; ".join(filter(None, [reason, "kendall_tau: in every prompt a side ties all"]))
-    return row | {"reason": reason}
+    tied = len(cluster) and row["n_undefined"] == len(cluster)
+    return row | {
+        "reason": said(
+            _reason(cluster, {name: found[name].to_numpy() for name in _FLIPS}),
+            "kendall_tau: in every prompt a side ties all" if tied else "",
+        )
+    }
 
 
 def _reason(cluster: IntArray, rates: dict[str, FloatArray]) -> str:

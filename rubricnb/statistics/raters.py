@@ -9,11 +9,13 @@ import pandas as pd
 from scipy import stats
 
 from rubricnb.statistics._inference import (
-    bootstrap_weights,
     cluster_mean,
-    jackknife_t,
+    jackknife,
     mean_t,
+    named,
     percentile_interval,
+    resampled,
+    said,
 )
 from rubricnb.statistics._reads import (
     By,
@@ -23,10 +25,11 @@ from rubricnb.statistics._reads import (
     Value,
     by_cluster,
     item_means,
-    read_groups,
+    matched,
     require,
+    row_per_group,
 )
-from rubricnb.statistics.agreement import column_of, human_of
+from rubricnb.statistics.agreement import human_of
 
 MIN_ITEMS = 30  # of an annotator, to be tested
 FALSE_DISCOVERIES = 0.05
@@ -103,9 +106,8 @@ def alternative_annotator(
     require(items, ["item_id", "human_ratings"], "items")
     if not 0 <= epsilon < 1:
         raise ValueError(f"epsilon is {epsilon}: give a share of items, from 0 to below 1")
-    return pd.DataFrame(
-        {**key, **_alternative(reads, _ratings(reads, items), epsilon)}
-        for key, reads in read_groups(judgments, by, value)
+    return row_per_group(
+        judgments, by, value, lambda r: _alternative(r, _ratings(r, items), epsilon)
     )
 
 
@@ -113,7 +115,7 @@ def _ratings(reads: Reads, items: pd.DataFrame) -> FloatArray:
     """Single ratings of the judged items, (items, annotators); NaN where there are none."""
     listed = [
         r if isinstance(r, tuple | list | np.ndarray) else ()
-        for r in column_of(reads, items, "human_ratings")
+        for r in matched(reads.items, items, "human_ratings")
     ]
     out = np.full((len(listed), max(map(len, listed), default=0)), np.nan)
     for i, ratings in enumerate(listed):
@@ -125,7 +127,7 @@ def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str,
     score = item_means(reads.value)
     used = ~np.isnan(score) & ((~np.isnan(ratings)).sum(axis=1) >= 2)
     score, ratings = score[used], ratings[used]
-    cluster = np.unique(reads.cluster[used], return_inverse=True)[1]
+    cluster = reads.cluster[used]
     row: dict[str, Any] = {
         "n_items": len(score), "n_clusters": len(np.unique(cluster)), "n_annotators": 0,
         "winning_rate": np.nan, "passes": False, "winning_rate_clusters": np.nan,
@@ -144,9 +146,9 @@ def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str,
         p = [_less(d[~np.isnan(d)], of[~np.isnan(d)], epsilon) for d in lead.T]
         row[f"winning_rate{suffix}"] = float(_rejected(np.array(p)).mean())
         row[f"passes{suffix}"] = bool(row[f"winning_rate{suffix}"] >= 0.5)
-    share, leave_out = _mean_over_annotators(judge[:, tested], cluster)
-    row["advantage"] = share
-    row["advantage_low"], row["advantage_high"], _, _ = jackknife_t(share, leave_out)
+    there = ~np.isnan(judge[:, tested])
+    wins = np.stack([np.where(there, judge[:, tested], 0.0), there], axis=-1)
+    row |= named("advantage", *jackknife(wins, cluster, _mean_share), p=False)
     one = "one cluster: no test over clusters" if row["n_clusters"] < 2 else ""
     return row | {"reason": one}
 
@@ -178,14 +180,10 @@ def _rejected(p: FloatArray) -> Any:
     return stats.false_discovery_control(p, method="by") <= FALSE_DISCOVERIES
 
 
-def _mean_over_annotators(wins: FloatArray, cluster: IntArray) -> tuple[float, FloatArray]:
-    """Mean over annotators of their share, and that without each cluster."""
-    there = ~np.isnan(wins)
-    won = by_cluster(np.where(there, wins, 0.0), cluster)
-    asked = by_cluster(there.astype(np.float64), cluster)
-    left = asked.sum(axis=0) - asked
-    without = np.where(left > 0, (won.sum(axis=0) - won) / np.where(left > 0, left, 1.0), np.nan)
-    return float((won.sum(axis=0) / asked.sum(axis=0)).mean()), without.mean(axis=1)
+def _mean_share(sums: FloatArray) -> FloatArray:
+    """Mean over annotators of the share won, from (…, annotators, 2) won and asked."""
+    won, asked = np.moveaxis(sums, -1, 0)
+    return np.asarray(np.where(asked > 0, won / np.maximum(asked, 1), np.nan).mean(axis=-1))
 
 
 def judge_bias(
@@ -235,18 +233,13 @@ def judge_bias(
        bias   low  high  slope
     0  0.67  0.12  1.21   0.85
     """
-    require(items, ["item_id", "human"], "items")
-    return pd.DataFrame(
-        {**key, **_bias(reads, human_of(reads, items))}
-        for key, reads in read_groups(judgments, by, value)
-    )
+    return row_per_group(judgments, by, value, lambda reads: _bias(reads, human_of(reads, items)))
 
 
 def _bias(reads: Reads, human: FloatArray) -> dict[str, Any]:
     score = item_means(reads.value)
     used = ~np.isnan(score) & ~np.isnan(human)
-    x, y = human[used], score[used]
-    cluster = np.unique(reads.cluster[used], return_inverse=True)[1]
+    x, y, cluster = human[used], score[used], reads.cluster[used]
     n_clusters = len(np.unique(cluster))
     names = ("bias", "low", "high", "p", "slope", "slope_low", "slope_high")
     row: dict[str, Any] = {"n_items": len(x), "n_clusters": n_clusters}
@@ -267,23 +260,18 @@ def _bias(reads: Reads, human: FloatArray) -> dict[str, Any]:
     if np.ptp(x) == 0:
         reasons.append("all human ratings are equal: no slope")
     else:
-        row |= _slope(x, y, cluster)
-    return row | {"reason": "; ".join(reasons)}
+        x, y = x - x.mean(), y - y.mean()
+        parts = np.stack([np.ones_like(x), x, y, x * x, x * y], axis=-1)
+        row |= named("slope", *jackknife(parts, cluster, _slope), p=False)
+    return row | {"reason": said(*reasons)}
 
 
-def _slope(x: FloatArray, y: FloatArray, cluster: IntArray) -> dict[str, float]:
-    x, y = x - x.mean(), y - y.mean()
-    sums = by_cluster(np.stack([np.ones_like(x), x, y, x * x, x * y], axis=-1), cluster)
-
-    def slope(total: FloatArray) -> FloatArray:
-        n, a, b, aa, ab = np.moveaxis(total, -1, 0)
-        n = np.maximum(n, 1)
-        spread = aa - a * a / n
-        return np.where(spread > 1e-12, (ab - a * b / n) / np.where(spread > 0, spread, 1), np.nan)
-
-    estimate = float(slope(sums.sum(axis=0)))
-    low, high, _, _ = jackknife_t(estimate, slope(sums.sum(axis=0) - sums))
-    return {"slope": estimate, "slope_low": low, "slope_high": high}
+def _slope(sums: FloatArray) -> FloatArray:
+    """Slope of y on x from summed 1, x, y, xx, xy; NaN where x is constant."""
+    n, a, b, aa, ab = np.moveaxis(sums, -1, 0)
+    n = np.maximum(n, 1)
+    spread = aa - a * a / n
+    return np.where(spread > 1e-12, (ab - a * b / n) / np.where(spread > 0, spread, 1), np.nan)
 
 
 def system_agreement(
@@ -332,10 +320,8 @@ def system_agreement(
     0          3  1.0
     """
     require(judgments, ["candidate"], "judgments")
-    require(items, ["item_id", "human"], "items")
-    return pd.DataFrame(
-        {**key, **_ranking(reads, human_of(reads, items), seed)}
-        for key, reads in read_groups(judgments, by, value)
+    return row_per_group(
+        judgments, by, value, lambda reads: _ranking(reads, human_of(reads, items), seed)
     )
 
 
@@ -343,39 +329,33 @@ def _ranking(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
     score = item_means(reads.value)
     used = ~np.isnan(score) & ~np.isnan(human)
     system = pd.factorize(reads.items["candidate"][used])[0]
-    cluster = np.unique(reads.cluster[used], return_inverse=True)[1]
+    score, human, cluster = score[used], human[used], reads.cluster[used]
     n, g = len(np.unique(system)), len(np.unique(cluster))
     row: dict[str, Any] = {"n_systems": n, "n_items": int(used.sum()), "n_clusters": g}
     row |= dict.fromkeys(("tau", "tau_low", "tau_high"), np.nan)
     if n < 3:
         return row | {"reason": f"{n} systems: a ranking needs three"}
-    cells = np.zeros((g, n, 3))
-    np.add.at(
-        cells, (cluster, system), np.stack([np.ones(len(system)), score[used], human[used]], -1)
-    )
-    row["tau"] = float(_tau(np.ones((1, g)), cells)[0])
+    cells = np.zeros((len(system), n, 3))
+    cells[np.arange(len(system)), system] = np.stack([np.ones(len(system)), score, human], -1)
+    cells = by_cluster(cells, cluster)
+    row["tau"] = float(_tau(cells.sum(axis=0)))
     if np.isnan(row["tau"]):
         return row | {"reason": "all systems have one mean on a side"}
     if g < 2:
         return row | {"reason": "one cluster: intervals need two"}
-    weights = bootstrap_weights(g, RESAMPLES, np.random.default_rng(seed))
-    draws = np.concatenate([_tau(w, cells) for w in weights])
-    row["tau_low"], row["tau_high"] = percentile_interval(draws)
+    row["tau_low"], row["tau_high"] = percentile_interval(resampled(cells, RESAMPLES, seed, _tau))
     return row | {"reason": ""}
 
 
-def _tau(weights: FloatArray, cells: FloatArray) -> FloatArray:
-    """Kendall's τ-b of the systems' means under each row of cluster weights."""
-    count, judge, people = np.moveaxis(np.tensordot(weights, cells, axes=1), -1, 0)
-    seen = count > 0
-    first, second = np.triu_indices(count.shape[1], 1)
+def _tau(sums: FloatArray) -> FloatArray:
+    """Kendall's τ-b of the systems' means, from (…, systems, 3) counts, scores and ratings."""
+    count, *totals = np.moveaxis(sums, -1, 0)
+    first, second = np.triu_indices(count.shape[-1], 1)
     signs = []
-    for total in (judge, people):
-        mean = np.where(seen, total / np.where(seen, count, 1), np.nan)
-        apart = mean[:, first] - mean[:, second]
-        signs.append(
-            np.where(np.isnan(apart), 0, np.where(np.abs(apart) < 1e-9, 0, np.sign(apart)))
-        )
+    for total in totals:
+        mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+        apart = np.nan_to_num(mean[..., first] - mean[..., second])
+        signs.append(np.where(np.abs(apart) < 1e-9, 0, np.sign(apart)))
     a, b = signs
-    norm = np.sqrt((a**2).sum(axis=1) * (b**2).sum(axis=1))
-    return np.where(norm > 0, (a * b).sum(axis=1) / np.where(norm > 0, norm, 1), np.nan)
+    norm = np.sqrt((a**2).sum(axis=-1) * (b**2).sum(axis=-1))
+    return np.where(norm > 0, (a * b).sum(axis=-1) / np.where(norm > 0, norm, 1), np.nan)

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import stats
 
-from rubricnb.statistics._inference import alike, few_clusters, mean_of, mean_t
+from rubricnb.statistics._inference import adjust, alike, few_clusters, mean_of, mean_t, named, said
 from rubricnb.statistics._reads import (
     By,
     FloatArray,
@@ -18,13 +19,12 @@ from rubricnb.statistics._reads import (
     Value,
     grouping,
     groups,
-    read_columns,
     reads,
     require,
     same_answer,
+    slim,
 )
 from rubricnb.statistics._sides import shared_items
-from rubricnb.statistics.families import benjamini_hochberg
 
 BASELINE = {
     "design": "fixed", "labels": "numeric", "reference_score": "none", "exemplar": "none",
@@ -107,10 +107,7 @@ def stability(
             own = _own_again(others[name], base, again, value, "placebo" in name)
             rows.append(row | _summary(distance, placebo, again, own, base, others[name]))
     result = pd.DataFrame(rows)
-    if "shift_p" in result:
-        place = result.columns.get_loc("shift_p") + 1
-        result.insert(place, "shift_p_adjusted", benjamini_hochberg(result["shift_p"]))
-    return result
+    return adjust(result, "shift_p") if "shift_p" in result else result
 
 
 def flip_contrast(
@@ -175,27 +172,29 @@ def flip_contrast(
 
 def _flip_contrast(flips: FloatArray, single: FloatArray, cluster: IntArray) -> dict[str, Any]:
     used = ~np.isnan(flips).any(axis=0)
-    difference = flips[0, used] - flips[1, used]
-    low, high, p, _ = mean_t(difference, cluster[used])
-    reasons = [why_no_interval(used, cluster, {"flips": flips[:, used].max(axis=0)})]
-    if np.isnan(low) and len(np.unique(cluster[used])) > 1:
-        reasons.append("no interval, as every cluster is alike: difference")
+    a, b = flips[:, used]
+    low, high, p, _ = mean_t(a - b, cluster[used])
+    n_clusters = len(np.unique(cluster[used]))
+    same = "no interval, as every cluster is alike: difference" if n_clusters > 1 else ""
     once = single[:, ~np.isnan(single).any(axis=0)] == 1
     only_a, only_b = int((once[0] & ~once[1]).sum()), int((~once[0] & once[1]).sum())
     discordant = only_a + only_b
     return {
         "n_items": int(used.sum()),
-        "n_clusters": len(np.unique(cluster[used])),
-        "flip_rate_a": mean_of(flips[0, used]),
-        "flip_rate_b": mean_of(flips[1, used]),
-        "difference": mean_of(difference),
+        "n_clusters": n_clusters,
+        "flip_rate_a": mean_of(a),
+        "flip_rate_b": mean_of(b),
+        "difference": mean_of(a - b),
         "low": low,
         "high": high,
         "p": p,
         "only_a": only_a,
         "only_b": only_b,
         "p_mcnemar": float(stats.binomtest(only_a, discordant).pvalue) if discordant else 1.0,
-        "reason": "; ".join(filter(None, reasons)),
+        "reason": said(
+            why_no_interval(used, cluster, {"flips": np.maximum(a, b)}),
+            same if np.isnan(low) else "",
+        ),
     }
 
 
@@ -205,10 +204,9 @@ def strata(
     """Yield, where all but the baseline's columns is equal, its reads and those of the others."""
     require(judgments, baseline, "judgments")
     outside = grouping(judgments, by, without=baseline)
-    slim = judgments[list(dict.fromkeys([*outside, *baseline, *read_columns(judgments, value)]))]
     wanted = tuple(baseline.values())
     found = False
-    for key, stratum in groups(slim, outside):
+    for key, stratum in groups(slim(judgments, [*outside, *baseline], value), outside):
         sides = {
             tuple(name.values()): reads(part, value)
             for name, part in groups(stratum, list(baseline))
@@ -292,58 +290,57 @@ def _summary(
     side: Reads,
 ) -> dict[str, Any]:
     used = ~np.isnan(distance[2])
-    row: dict[str, Any] = {
-        "n_items": int(used.sum()),
-        "n_clusters": len(np.unique(base.cluster[used])),
-        "n_reads": int(side.parsed.sum()),
-    }
+    row: dict[str, Any] = counted(used, base.cluster) | {"n_reads": int(side.parsed.sum())}
     for m, name in enumerate(_MEASURES):
         bounds = (0.0, 1.0) if name == "flip_rate" else None
-        low, high, p, _ = mean_t(distance[m, used], base.cluster[used], bounds)
-        row |= {name: mean_of(distance[m, used]), f"{name}_low": low, f"{name}_high": high}
-        if name == "shift":
-            row["shift_p"] = p
+        interval = mean_t(distance[m, used], base.cluster[used], bounds)
+        row |= named(name, mean_of(distance[m, used]), interval, p=name == "shift")
+    # The placebo minus itself is no measurement.
+    unknown = np.full_like(distance, np.nan)
+    control = unknown if placebo is None else placebo
+    beyond = unknown if distance is placebo else distance - control
     for m, name in enumerate(_MEASURES):
-        row[f"{name}_reask"] = _mean_known(again[m])
-        control = np.full(len(used), np.nan) if placebo is None else placebo[m]
-        row[f"{name}_placebo"] = _mean_known(control)
-        # The placebo minus itself is no measurement.
-        beyond = np.full(len(used), np.nan) if distance is placebo else distance[m] - control
-        row |= with_interval(f"{name}_excess", beyond, base.cluster)
-        beyond = distance[m] - (again[m] + own[m]) / 2
-        row |= with_interval(f"{name}_excess_reask", beyond, base.cluster)
+        row[f"{name}_reask"] = mean_known(again[m])
+        row[f"{name}_placebo"] = mean_known(control[m])
+        row |= with_interval(f"{name}_excess", beyond[m], base.cluster)
+        over_reask = distance[m] - (again[m] + own[m]) / 2
+        row |= with_interval(f"{name}_excess_reask", over_reask, base.cluster)
     row["reask_reason"] = ""
     if base.value.shape[1] < 2:
         row["reask_reason"] = "the baseline was asked once"
     elif np.isnan(own[2]).all():
         row["reask_reason"] = "no prompt of the condition was asked twice"
-    why = [*_reasons(used, base, placebo, distance), alike(row) if row["n_clusters"] > 1 else ""]
-    row["reason"] = "; ".join(filter(None, why))
+    ties = ~np.isnan(distance[0]).all()
+    row["reason"] = said(
+        why_no_interval(used, base.cluster, {"flip_rate": distance[0, used]} if ties else {}),
+        why_no_excess(distance, placebo),
+        "" if ties or not used.any() else "expected scores never tie: no flip rate",
+        alike(row),
+    )
     return row
+
+
+def counted(used: NDArray[np.bool_], cluster: IntArray) -> dict[str, Any]:
+    """Number of the items used and of their clusters."""
+    return {"n_items": int(used.sum()), "n_clusters": len(np.unique(cluster[used]))}
 
 
 def with_interval(name: str, values: FloatArray, cluster: IntArray) -> dict[str, float]:
     """Name the mean of the items that are known, its 95 % cluster t interval and its p."""
     both = ~np.isnan(values)
-    low, high, p, _ = mean_t(values[both], cluster[both])
-    return {name: mean_of(values[both]), f"{name}_low": low, f"{name}_high": high, f"{name}_p": p}
+    return named(name, mean_of(values[both]), mean_t(values[both], cluster[both]))
 
 
-def _mean_known(values: FloatArray) -> float:
+def mean_known(values: FloatArray) -> float:
+    """Mean of the values that are known."""
     return mean_of(values[~np.isnan(values)])
 
 
-def _reasons(
-    used: Any, base: Reads, placebo: FloatArray | None, distance: FloatArray
-) -> Iterator[str]:
-    rates = {} if np.isnan(distance[0]).all() else {"flip_rate": distance[0, used]}
-    yield why_no_interval(used, base.cluster, rates)
+def why_no_excess(own: FloatArray, placebo: FloatArray | None) -> str:
+    """Say why a condition cannot be compared with the placebo."""
     if placebo is None:
-        yield "no placebo reads to compare with"
-    elif distance is placebo:
-        yield "this is the placebo"
-    if used.any() and np.isnan(distance[0, used]).all():
-        yield "expected scores never tie: no flip rate"
+        return "no placebo reads to compare with"
+    return "this is the placebo" if placebo is own else ""
 
 
 def why_no_interval(

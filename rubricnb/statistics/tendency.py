@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.statistics._inference import LEVEL, alike, jackknife_t, mean_of
+from rubricnb.statistics._inference import (
+    LEVEL,
+    UNDEFINED,
+    Interval,
+    alike,
+    jackknife_t,
+    mean_of,
+    named,
+    said,
+)
+from rubricnb.statistics._placement import by_score
 from rubricnb.statistics._reads import (
     By,
     FloatArray,
@@ -19,17 +29,22 @@ from rubricnb.statistics._reads import (
     by_cluster,
     floats,
     item_means,
+    matched,
     read_groups,
+    row_per_group,
     same_answer,
 )
 from rubricnb.statistics._sides import shared_items
-from rubricnb.statistics.agreement import column_of, ratings_of
+from rubricnb.statistics.agreement import ratings_of
 from rubricnb.statistics.stability import (
     BASELINE,
     Condition,
+    counted,
     distinct,
+    mean_known,
     placebo_of,
     strata,
+    why_no_excess,
     why_no_interval,
     with_interval,
 )
@@ -93,10 +108,7 @@ def score_tendency(
        share_2  share_3  human_2  wasserstein
     0     0.25     0.75      0.5         0.75
     """
-    rows = []
-    for key, part in read_groups(judgments, by, value):
-        rows.append(key | _tendency(part, items, human))
-    return pd.DataFrame(rows)
+    return row_per_group(judgments, by, value, lambda reads: _tendency(reads, items, human))
 
 
 def tendency_shift(
@@ -259,31 +271,27 @@ def gold(judgments: pd.DataFrame) -> pd.DataFrame:
     side = found[0][1]
     columns = [c for c in ("item_id", "dataset", "criterion") if c in side.items]
     asked = (side.parsed & ~same_answer(side)).sum(axis=1)
-    rows = [_majority(row[~np.isnan(row)]) for row in side.value]
+    given = [row[~np.isnan(row)] for row in side.value]
     return side.items[columns].assign(
-        **{name: [row[name] for row in rows] for name in ("gold", "gold_ratings")},
+        gold=[_majority(scores) for scores in given],
+        gold_ratings=[tuple(int(s) if s == int(s) else float(s) for s in row) for row in given],
         n_asked=asked,
-        n_distinct=[len(set(row["gold_ratings"])) for row in rows],
-        reason=["" if row["gold_ratings"] else "no read was parsed" for row in rows],
+        n_distinct=[len(np.unique(scores)) for scores in given],
+        reason=["" if len(scores) else "no read was parsed" for scores in given],
     )
 
 
-def _majority(scores: FloatArray) -> dict[str, Any]:
+def _majority(scores: FloatArray) -> float:
+    """The most frequent score; the median if several are, NaN without any."""
     values, counts = np.unique(scores, return_counts=True)
-    most = values[counts == counts.max()] if len(values) else values
-    gold = most[0] if len(most) == 1 else np.median(scores) if len(scores) else np.nan
-    ratings = tuple(int(s) if s == int(s) else float(s) for s in scores)
-    return {"gold": float(gold), "gold_ratings": ratings}
+    most = values[counts == counts.max(initial=0)]
+    return float(most[0] if len(most) == 1 else np.median(scores) if len(scores) else np.nan)
 
 
 def _tendency(side: Reads, items: pd.DataFrame | None, human: str) -> dict[str, Any]:
     values, weights = _spread_of(side)
     known = weights.sum(axis=1) > 0
-    row: dict[str, Any] = {
-        "n_items": int(known.sum()),
-        "n_clusters": len(np.unique(side.cluster[known])),
-        "n_reads": int(side.parsed.sum()),
-    }
+    row: dict[str, Any] = counted(known, side.cluster) | {"n_reads": int(side.parsed.sum())}
     people, why = (None, []) if items is None else _people(side, items, human)
     rated = np.zeros(len(known), bool) if people is None else people.weights.sum(axis=1) > 0
     both = known & rated
@@ -294,8 +302,8 @@ def _tendency(side: Reads, items: pd.DataFrame | None, human: str) -> dict[str, 
         row["compares"] = people.compares
     if items is None:
         why += [] if known.any() else ["no read was parsed"]
-        return row | {"reason": "; ".join(why)}
-    found = (np.nan,) * 3
+        return row | {"reason": said(*why)}
+    found: tuple[float, Interval] = (np.nan, UNDEFINED)
     if people is not None and not both.any():
         why.append("no item has both a score and a rating")
     elif people is not None:
@@ -304,10 +312,9 @@ def _tendency(side: Reads, items: pd.DataFrame | None, human: str) -> dict[str, 
         steps = _cumulated(values, weights, people.values, people.weights)
         found = _distance(steps[both][:, None], side.cluster[both], LEVEL)
         why.append(why_no_interval(both, side.cluster))
-    names = ("wasserstein", "wasserstein_low", "wasserstein_high")
-    row |= dict(zip(names, found, strict=True))
+    row |= named("wasserstein", *found, p=False)
     why.append(alike(row) if len(np.unique(side.cluster[both])) > 1 else "")
-    return row | {"reason": "; ".join(filter(None, why))}
+    return row | {"reason": said(*why)}
 
 
 _SINGLE, _MEANS = "read with rating", "mean with mean"
@@ -326,7 +333,7 @@ def _people(side: Reads, items: pd.DataFrame, human: str) -> tuple[_People | Non
     """What people said of each judged item, and what stands in the way."""
     if human not in items:
         return None, [f"items have no {human!r} ratings"]
-    means, why = floats(column_of(side, items, human)), []
+    means, why = floats(matched(side.items, items, human)), []
     levels = _rated_on(side, items)
     other = ~np.isnan(levels) & (levels != side.n_options)
     if other.any():
@@ -355,7 +362,7 @@ def _rated_on(side: Reads, items: pd.DataFrame) -> FloatArray:
         return np.full(len(side.items), np.nan)
     levels = rubrics.assign(rubric_id=rubrics["rubric_id"].astype(object))
     levels = levels.groupby("rubric_id")["score"].max()
-    return floats(column_of(side, items, "rubric_id").astype(object).map(levels))
+    return floats(matched(side.items, items, "rubric_id").astype(object).map(levels))
 
 
 def _as_points(numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -372,7 +379,7 @@ def _spread_of(side: Reads) -> tuple[FloatArray, FloatArray]:
     """Values that an item's reads took, and their shares, or mean probabilities, by item."""
     if side.probability is None:
         return _as_points(side.value)
-    shares = _read_shares(side).sum(axis=1)
+    shares = by_score(side).sum(axis=1)
     total = shares.sum(axis=1, keepdims=True)
     return np.arange(1.0, side.n_options + 1), shares / np.where(total > 0, total, 1.0)
 
@@ -416,68 +423,51 @@ def _cumulated(
     return np.asarray((below[0] - below[1])[:, :-1] * np.diff(grid))
 
 
-def _read_shares(side: Reads) -> FloatArray:
-    """Score of every read as 0 and 1, or its probabilities: shape (items, reads, n)."""
-    scores = range(1, side.n_options + 1)
-    if side.probability is None:
-        return np.stack([side.value == s for s in scores], axis=-1) * 1.0
-    shown = side.orderings[np.maximum(side.order, 0)]
-    p = np.where(side.parsed[..., None], side.probability, 0.0)
-    return np.stack([np.where(shown == s, p, 0).sum(axis=2) for s in scores], axis=-1)
-
-
 def _steps(side: Reads, base: Reads) -> FloatArray:
     """Cumulated shares of every read minus the baseline's: (items of `base`, reads, n − 1).
 
     NaN where an item was not parsed. The sum of their absolute means is the distance.
     """
     rows_base, rows = shared_items(base, side)
-    shares = np.where(side.parsed[..., None], _read_shares(side), np.nan)[rows]
-    before = item_means(np.moveaxis(np.where(base.parsed[..., None], _read_shares(base), np.nan),
-                                    1, -1))[rows_base]  # fmt: skip
+    shares, plain = (np.where(s.parsed[..., None], by_score(s), np.nan) for s in (side, base))
+    before = _mean_over_reads(plain)[rows_base]
     out = np.full((len(base.items), *shares.shape[1:]), np.nan)
-    out[rows_base] = np.cumsum(shares - before[:, None], axis=-1)
+    out[rows_base] = np.cumsum(shares[rows] - before[:, None], axis=-1)
     return out[..., :-1]
+
+
+def _mean_over_reads(values: FloatArray) -> FloatArray:
+    """Mean over the parsed reads: (items, reads, several) to (items, several)."""
+    return item_means(np.moveaxis(values, 1, -1))
 
 
 def _shifted(
     own: FloatArray, placebo: FloatArray | None, cluster: IntArray, level: float
 ) -> dict[str, Any]:
-    used = ~np.isnan(own).all(axis=(1, 2))
-    row: dict[str, Any] = {
-        "n_items": int(used.sum()),
-        "n_clusters": len(np.unique(cluster[used])),
-    }
-    whole, low, high = _distance(own[used], cluster[used], level)
-    row |= {"moved": whole, "moved_low": low, "moved_high": high}
-    row |= dict.fromkeys(
-        ("moved_placebo", "moved_excess", "moved_excess_low", "moved_excess_high"), np.nan
-    )
-    why = [why_no_interval(used, cluster)]
-    if placebo is None:
-        why.append("no placebo reads to compare with")
-    elif placebo is own:
-        row["moved_placebo"] = whole
-        why.append("this is the placebo")
-    else:
-        row["moved_placebo"] = _distance(placebo, cluster, level)[0]
+    used = np.asarray(~np.isnan(own).all(axis=(1, 2)))
+    row: dict[str, Any] = counted(used, cluster)
+    row |= named("moved", *_distance(own[used], cluster[used], level), p=False)
+    edited: float = np.nan
+    beyond: tuple[float, Interval] = (np.nan, UNDEFINED)
+    if placebo is not None:
+        edited = _distance(placebo, cluster, level)[0]
+    if placebo is not None and placebo is not own:
         both = used & ~np.isnan(placebo).all(axis=(1, 2))
-        edited = item_means(np.moveaxis(placebo, 1, -1))[both, None]
-        beyond, low, high = _distance(own[both] - edited, cluster[both], level)
-        row |= {"moved_excess": beyond, "moved_excess_low": low, "moved_excess_high": high}
-    why.append(alike(row) if row["n_clusters"] > 1 else "")
-    return row | {"reason": "; ".join(filter(None, why))}
+        steps = own[both] - _mean_over_reads(placebo)[both, None]
+        beyond = _distance(steps, cluster[both], level)
+    row |= {"moved_placebo": edited} | named("moved_excess", *beyond, p=False)
+    why = (why_no_interval(used, cluster), why_no_excess(own, placebo), alike(row))
+    return row | {"reason": said(*why)}
 
 
-def _distance(steps: FloatArray, cluster: IntArray, level: float) -> tuple[float, float, float]:
-    """Mean over reads of Σ |mean step|, and its interval, from steps (items, reads, steps).
+def _distance(steps: FloatArray, cluster: IntArray, level: float) -> tuple[float, Interval]:
+    """Mean over reads of Σ |mean step|, its interval and p, from steps (items, reads, steps).
 
     A distance estimated from noise is above 0, and its jackknife does not know. So the interval
     begins at 0 unless the distance is rare among those with each cluster's sign drawn.
     """
-    number = np.unique(cluster, return_inverse=True)[1]
     known = ~np.isnan(steps)
-    sums, counts = (by_cluster(v, number) for v in (np.where(known, steps, 0.0), known * 1.0))
+    sums, counts = (by_cluster(v, cluster) for v in (np.where(known, steps, 0.0), known * 1.0))
 
     def distance(total: FloatArray, n: FloatArray) -> FloatArray:
         means = np.where(n > 0, total / np.maximum(n, 1), np.nan)
@@ -486,38 +476,29 @@ def _distance(steps: FloatArray, cluster: IntArray, level: float) -> tuple[float
     total, n = sums.sum(axis=0), counts.sum(axis=0)
     whole = float(distance(total, n))
     low, high, *_ = jackknife_t(whole, distance(total - sums, n - counts), level)
-    if np.isfinite(low):
-        signs = np.random.default_rng(0).choice([-1.0, 1.0], (_SIGN_DRAWS, len(sums)))
-        drawn = distance(np.tensordot(signs, sums, axes=1), n)
-        p = (1 + (drawn >= whole - 1e-12).sum()) / (1 + _SIGN_DRAWS)
-        low = max(low, 0.0) if p < 1 - level else 0.0
-    return whole, low, high
+    if not np.isfinite(low):
+        return whole, UNDEFINED
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (_SIGN_DRAWS, len(sums)))
+    drawn = distance(np.tensordot(signs, sums, axes=1), n)
+    p = float((1 + (drawn >= whole - 1e-12).sum()) / (1 + _SIGN_DRAWS))
+    return whole, (max(low, 0.0) if p < 1 - level else 0.0, high, p, np.nan)
 
 
 def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> dict[str, Any]:
     share, share_base, nearer, used = _towards(k, side, base)
-    row: dict[str, Any] = {
-        "k": k,
-        "n_items": int(used.sum()),
-        "n_clusters": len(np.unique(base.cluster[used])),
-        "share": mean_of(share[used]),
-        "share_baseline": mean_of(share_base[used]),
-    }
+    row: dict[str, Any] = {"k": k, **counted(used, base.cluster)}
+    row |= {"share": mean_of(share[used]), "share_baseline": mean_of(share_base[used])}
     control = np.full((2, len(used)), np.nan)
-    why = [why_no_interval(used, base.cluster)]
-    if placebo is None:
-        why.append("no placebo reads to compare with")
-    else:
+    if placebo is not None:
         edited, plain, edited_nearer, _ = _towards(k, placebo, base)
         control = np.where(used, [edited - plain, edited_nearer], np.nan)
-    for name, values, other in zip(
-        ("pull", "approach"), (share - share_base, nearer), control, strict=True
-    ):
+    found = (("pull", share - share_base), ("approach", nearer))
+    for (name, values), other in zip(found, control, strict=True):
         row |= with_interval(name, values, base.cluster)
-        row[f"{name}_placebo"] = mean_of(other[~np.isnan(other)])
+        row[f"{name}_placebo"] = mean_known(other)
         row |= with_interval(f"{name}_excess", values - other, base.cluster)
-    why.append(alike(row) if row["n_clusters"] > 1 else "")
-    return row | {"reason": "; ".join(filter(None, why))}
+    lacking = "no placebo reads to compare with" if placebo is None else ""
+    return row | {"reason": said(why_no_interval(used, base.cluster), lacking, alike(row))}
 
 
 def _towards(k: int, side: Reads, base: Reads) -> Sequence[Any]:

@@ -11,14 +11,18 @@ from scipy import stats
 
 from rubricnb.permutation import decode
 from rubricnb.statistics._inference import (
+    UNDEFINED,
     alike,
-    bootstrap_weights,
     correlation,
     few_clusters,
     jackknife_t,
     mean_of,
     mean_t,
+    named,
     percentile_interval,
+    permuted_spread,
+    resampled,
+    said,
 )
 from rubricnb.statistics._placement import directions
 from rubricnb.statistics._reads import (
@@ -28,9 +32,10 @@ from rubricnb.statistics._reads import (
     Reads,
     Value,
     by_cluster,
-    read_groups,
-    require,
+    cell_means,
+    grouping,
     require_orderings,
+    row_per_group,
     same_answer,
 )
 from rubricnb.statistics.agreement import human_of
@@ -46,6 +51,12 @@ _COMPONENTS = (
         for name in ("phi", "phi_own", "share_ordering")
         for end in ("", "_low", "_high")
     ),
+)
+_EFFECTS = (
+    *("spread", "spread_null", "spread_p", "ascending", "descending"),
+    *named("ascending_minus_descending", np.nan, UNDEFINED),
+    *named("forward_minus_reverse", np.nan, UNDEFINED),
+    *("deviation", "crossing"),
 )
 _CROSSED = ("balanced", "williams", "fixed", "single", "descending")
 
@@ -80,27 +91,7 @@ def within_item_sd(judgments: pd.DataFrame, by: By = None, value: Value = "score
          sd  variance    k
     0  0.25      0.25  2.0
     """
-    rows = []
-    for key, reads in read_groups(judgments, by, value):
-        variance = item_variance(reads.value)
-        used = ~np.isnan(variance)
-        count = reads.parsed.sum(axis=1)[used]
-        sd = np.sqrt(variance[used] * (count - 1) / count)
-        low, high, *_ = mean_t(sd, reads.cluster[used])
-        n_clusters = len(np.unique(reads.cluster[used]))
-        row = {
-            "sd": mean_of(sd),
-            "sd_low": low,
-            "sd_high": high,
-            "variance": mean_of(variance[used]),
-            "k": mean_of(count.astype(np.float64)),
-            "n_items": int(used.sum()),
-            "n_clusters": n_clusters,
-        }
-        why = [few_clusters(reads.cluster[used]), alike(row) if n_clusters > 1 else ""]
-        reason = "; ".join(filter(None, why)) if used.any() else "no item has two parsed reads"
-        rows.append({**key, **row, "reason": reason})
-    return pd.DataFrame(rows)
+    return row_per_group(judgments, by, value, _within_item_sd)
 
 
 def order_effect(
@@ -148,9 +139,7 @@ def order_effect(
        spread  ascending_minus_descending  crossing
     0     0.5                        -0.5       0.5
     """
-    return pd.DataFrame(
-        [{**key, **_order_effect(reads, seed)} for key, reads in read_groups(judgments, by, value)]
-    )
+    return row_per_group(judgments, by, value, lambda reads: _order_effect(reads, seed))
 
 
 def ordering_rank(
@@ -202,11 +191,9 @@ def ordering_rank(
           r  r_mean  rank  n_orderings
     0  0.96    0.77     1            2
     """
-    require(items, ["item_id", "human"], "items")
-    rows = []
-    for key, reads in read_groups(judgments, by, value):
-        rows.append({**key, **_ordering_rank(reads, human_of(reads, items), ordering, seed)})
-    return pd.DataFrame(rows)
+    return row_per_group(
+        judgments, by, value, lambda r: _ordering_rank(r, human_of(r, items), ordering, seed)
+    )
 
 
 def variance_components(
@@ -255,24 +242,35 @@ def variance_components(
        variance_item  variance_ordering
     0          0.333                0.5
     """
-    rows = []
-    if by is None and "design" in judgments:
-        judgments = judgments[judgments["design"].isin(_CROSSED)]
-    for key, reads in read_groups(judgments, by, value, () if by else ("design",)):
-        rows.append({**key, **_components(reads)})
-    return pd.DataFrame(rows)
+    if by is None:
+        by = grouping(judgments, None, without=["design"])
+        if "design" in judgments:
+            judgments = judgments[judgments["design"].isin(_CROSSED)]
+    return row_per_group(judgments, by, value, _components)
+
+
+def _within_item_sd(reads: Reads) -> dict[str, Any]:
+    variance = item_variance(reads.value)
+    used = ~np.isnan(variance)
+    variance, cluster = variance[used], reads.cluster[used]
+    count = reads.parsed.sum(axis=1)[used]
+    sd = np.sqrt(variance * (count - 1) / count)
+    row = named("sd", mean_of(sd), mean_t(sd, cluster), p=False)
+    row |= {
+        "variance": mean_of(variance),
+        "k": mean_of(count.astype(np.float64)),
+        "n_items": len(variance),
+        "n_clusters": len(np.unique(cluster)),
+    }
+    why = said(few_clusters(cluster), alike(row)) if len(sd) else "no item has two parsed reads"
+    return row | {"reason": why}
 
 
 def ordering_means(reads: Reads) -> FloatArray:
     """Mean of each item's parsed reads under each ordering: (items, orderings), NaN without."""
-    n_items, n_orderings = len(reads.items), len(reads.orderings)
-    cell = np.arange(n_items)[:, None] * n_orderings + reads.order
     own = reads.parsed & (reads.order >= 0)
-    size = n_items * n_orderings
-    count = np.bincount(cell[own], minlength=size)
-    total = np.bincount(cell[own], weights=reads.value[own], minlength=size)
-    mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    return np.asarray(mean.reshape(n_items, n_orderings))
+    shape = len(reads.items), len(reads.orderings)
+    return cell_means(np.nonzero(own)[0], reads.order[own], reads.value[own], shape)
 
 
 def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
@@ -285,20 +283,15 @@ def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
     mean = ordering_means(reads)
     complete = ~np.isnan(mean).any(axis=1)
     n_items = int(complete.sum())
-    names = [
-        *("spread", "spread_null", "spread_p", "ascending", "descending", "deviation", "crossing"),
-        *_contrast_names("ascending_minus_descending"),
-        *_contrast_names("forward_minus_reverse"),
-    ]
-    row: dict[str, Any] = dict.fromkeys(names, np.nan)
+    row: dict[str, Any] = dict.fromkeys(_EFFECTS, np.nan)
+    row |= {"n_items": n_items, "n_clusters": 0}
     if n_items == 0:
-        reason = "no item has a parsed read under every ordering"
-        return row | {"n_items": 0, "n_clusters": 0, "reason": reason}
-    x = mean[complete]
-    cluster = np.unique(reads.cluster[complete], return_inverse=True)[1]
+        return row | {"reason": "no item has a parsed read under every ordering"}
+    x, cluster = mean[complete], reads.cluster[complete]
     turn = directions(reads.orderings)
     reasons: list[str] = []
-    row |= _spread(x, cluster, turn, seed)
+    blocks = [np.flatnonzero(turn == t) for t in np.unique(turn)] if turn.all() else None
+    row |= permuted_spread("spread", x, cluster, PERMUTATIONS, seed, blocks)
     if np.isnan(row["spread_null"]):
         reasons.append("spread_null: one ordering of each direction, nothing can be permuted")
     up = np.flatnonzero((np.diff(reads.orderings, axis=1) == 1).all(axis=1))
@@ -316,38 +309,12 @@ def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
     middle = (1 + reads.n_options) / 2
     row["deviation"] = float(np.abs(x - x.mean(axis=1, keepdims=True)).mean())
     row["crossing"] = float(((x > middle).any(axis=1) & (x < middle).any(axis=1)).mean())
-    n_clusters = int(cluster.max()) + 1
-    if n_clusters > 1:
-        reasons += filter(None, [alike(row)])
-    reasons += filter(None, [few_clusters(cluster)])
-    return row | {"n_items": n_items, "n_clusters": n_clusters, "reason": "; ".join(reasons)}
-
-
-def _spread(x: FloatArray, cluster: IntArray, turn: IntArray, seed: int) -> dict[str, float]:
-    """Spread of the orderings' means, and of means with orderings permuted within clusters."""
-    sums = by_cluster(x, cluster)
-    observed = float(np.ptp(sums.sum(axis=0)) / len(x))
-    blocks = [np.flatnonzero(turn == t) for t in np.unique(turn)]
-    if (turn == 0).any():
-        blocks = [np.arange(len(turn))]
-    if max(map(len, blocks)) < 2:
-        return {"spread": observed, "spread_null": np.nan, "spread_p": np.nan}
-    rng = np.random.default_rng(seed)
-    draws = np.empty(PERMUTATIONS)
-    for i in range(PERMUTATIONS):
-        total = [rng.permuted(sums[:, block], axis=1).sum(axis=0) for block in blocks]
-        draws[i] = np.ptp(np.concatenate(total)) / len(x)
-    p = (1 + (draws >= observed - 1e-12).sum()) / (1 + PERMUTATIONS)
-    return {"spread": observed, "spread_null": float(draws.mean()), "spread_p": float(p)}
+    row["n_clusters"] = len(np.unique(cluster))
+    return row | {"reason": said(*reasons, alike(row), few_clusters(cluster))}
 
 
 def _paired(name: str, difference: FloatArray, cluster: IntArray) -> dict[str, float]:
-    low, high, p, _ = mean_t(difference, cluster)
-    return dict(zip(_contrast_names(name), (difference.mean(), low, high, p), strict=True))
-
-
-def _contrast_names(name: str) -> list[str]:
-    return [name, f"{name}_low", f"{name}_high", f"{name}_p"]
+    return named(name, float(difference.mean()), mean_t(difference, cluster))
 
 
 def _ordering_rank(
@@ -372,7 +339,7 @@ def _ordering_rank(
     row |= {"n_items": int(used.sum()), "n_clusters": len(np.unique(reads.cluster[used]))}
     if not used.any():
         return row | {"reason": "no item has every ordering parsed and a human rating"}
-    cluster = np.unique(reads.cluster[used], return_inverse=True)[1]
+    cluster = reads.cluster[used]
     sums = by_cluster(read_moments(mean[used], human[used]), cluster)  # (clusters, orderings, 6)
     r = correlation(sums.sum(axis=0))
     if np.isnan(r).any():
@@ -381,10 +348,8 @@ def _ordering_rank(
     row["best"] = codes[int(r.argmax())]
     if len(sums) < 2:
         return row | {"reason": few_clusters(cluster)}
-    weights = bootstrap_weights(len(sums), RESAMPLES, np.random.default_rng(seed))
-    draws = np.concatenate([np.tensordot(w, sums, axes=1) for w in weights])
-    ranks = _rank(correlation(draws))[:, found[0]]
-    low, high = percentile_interval(ranks)
+    ranks = resampled(sums, RESAMPLES, seed, lambda drawn: _rank(correlation(drawn)))
+    low, high = percentile_interval(ranks[:, found[0]])
     row |= {"rank_low": np.floor(low), "rank_high": np.ceil(high)}
     return row | {"reason": few_clusters(cluster)}
 
@@ -399,7 +364,7 @@ def _components(reads: Reads) -> dict[str, Any]:
     mean = ordering_means(reads)
     used = np.asarray(~np.isnan(mean).any(axis=1))
     n_items, n_orderings = int(used.sum()), mean.shape[1]
-    cluster = np.unique(reads.cluster[used], return_inverse=True)[1]
+    cluster = reads.cluster[used]
     n_clusters = len(np.unique(cluster))
     row: dict[str, Any] = dict.fromkeys(_COMPONENTS, np.nan)
     row |= {"n_items": n_items, "n_clusters": n_clusters, "n_orderings": n_orderings}
@@ -411,8 +376,7 @@ def _components(reads: Reads) -> dict[str, Any]:
     found = _estimates(sums.sum(axis=0))
     row |= {name: float(value) for name, value in found.items() if name in row}
     row |= _ratio_intervals(found, _estimates(sums.sum(axis=0) - sums))
-    reasons = [*_why_unknown(row), few_clusters(cluster)]
-    return row | {"reason": "; ".join(filter(None, reasons))}
+    return row | {"reason": said(*_why_unknown(row), few_clusters(cluster))}
 
 
 def _summands(x: FloatArray, again: FloatArray) -> FloatArray:

@@ -1,129 +1,160 @@
-"""Does asking in several orders pay? And the position prior that one may take off instead."""
+"""The probabilities of options: at a temperature, without the position prior, averaged."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from rubricnb.permutation import decode
 from rubricnb.statistics._inference import mean_t
+from rubricnb.statistics._placement import by_score
 from rubricnb.statistics._reads import (
     By,
     FloatArray,
+    IntArray,
     Reads,
-    Value,
-    floats,
+    codes_of,
     grouping,
     groups,
     item_means,
-    read_groups,
+    probability_columns,
     require,
+    rows_per_group,
 )
 
-GAIN = 1.05  # a rise of r by a factor that is worth the calls
 _FLOOR = 1e-12  # a probability of 0 has no logarithm
+_NONE = "these judgments have no probabilities: plan them with readout='logprobs'"
+_READ = (
+    "judge", "source", "design", "item_id", "criterion", "ordering_index", "ordering",
+    "criterion_ordering",
+)  # fmt: skip
 
 
-def will_permuting_help(
-    pilot: pd.DataFrame, k: int = 10, by: By = None, value: Value = "score"
-) -> pd.DataFrame:
-    """Predict from a pilot without labels whether the mean of k orders agrees better than one read.
-
-    Reads that waver from order to order gain by averaging; reads that repeat themselves do not.
-    It is the judge's agreement with itself that is measured: one that cannot read may waver too,
-    and averages to a steadier nothing.
+def option_probabilities(judgments: pd.DataFrame) -> pd.DataFrame:
+    """Write the probabilities of judgments in long form: one row per read and option.
 
     Parameters
     ----------
-    pilot
-        Judgments of some twenty items, each in the same balanced orders.
-    k
-        Orders to be averaged.
-    by
-        Columns to group by; by default judge, dataset, design and every condition column present.
-    value
-        ``score`` or ``expected_score``.
+    judgments
+        Judgments of the readout ``logprobs``.
 
     Returns
     -------
     DataFrame
-        One row a group: its columns, and
-
-        * ``n_items, n_reads`` (of an item);
-        * ``phi``: variance within items over that between, of a single read, order means removed;
-        * ``gain``: predicted r of the mean of k reads over r of one, √((1 + φ)/(1 + φ/k));
-        * ``gain_congeneric``: the same without assuming that all orders are equally good, for the
-          pilot's own number of reads only (NaN for another k);
-        * ``verdict``: ``go`` if ``gain_congeneric`` (else ``gain``) is above 1.05, ``stop`` if
-          ``gain`` is below it, else ``unsure``; ``reason``.
+        Judge, source, design, item_id, criterion, ordering_index, ordering and criterion_ordering
+        of the judgment (those it has), then ``position`` of the option, from 1; ``score`` that
+        stood there; ``probability``, which sums to 1 over the options of a read. Reads without
+        probabilities (not parsed) have no rows.
 
     Raises
     ------
     ValueError
-        `k` is below 2.
+        The judgments have no probabilities: they were read out in another way.
 
     Notes
     -----
-    Spearman (1910) and Brown (1910) for parallel reads; Jöreskog (1971) for congeneric ones.
+    arXiv:2602.02219v2, Figure 2: a balanced design shows every score at every position, so the
+    means of this frame over positions and over scores come apart.
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> score = [1, 2, 2, 1, 3, 3, 4, 2, 5, 4, 5, 5]
-    >>> pilot = pd.DataFrame({
-    ...     "item_id": list("aabbccddeeff"), "cluster_id": list("aabbccddeeff"),
-    ...     "design": "balanced", "ordering_index": [1, 2] * 6, "ordering": ["1-2", "2-1"] * 6,
-    ...     "score": score})
-    >>> will_permuting_help(pilot, k=2)[["phi", "gain", "verdict"]].round(2)
-        phi  gain verdict
-    0  0.29  1.06      go
+    >>> judgments = pd.DataFrame(
+    ...     {"ordering": ["2-1"], "probability_1": [0.7], "probability_2": [0.3]})
+    >>> option_probabilities(judgments)
+      ordering  position  score  probability
+    0      2-1         1      2          0.7
+    1      2-1         2      1          0.3
     """
-    if k < 2:
-        raise ValueError(f"k is {k}: two orders or more can be averaged")
-    return pd.DataFrame(
-        {**key, **_pays(reads.value, k)} for key, reads in read_groups(pilot, by, value)
+    probabilities = judgments[probability_columns(judgments)].to_numpy(np.float64)
+    row, column = np.nonzero(~np.isnan(probabilities))
+    if not len(row):
+        raise ValueError(_NONE)
+    reads = judgments[[c for c in _READ if c in judgments]].iloc[row].reset_index(drop=True)
+    scores = {code: decode(code) for code in judgments["ordering"].unique()}
+    shown = judgments["ordering"].to_numpy()[row]
+    return reads.assign(
+        position=column + 1,
+        score=[scores[code][place] for code, place in zip(shown, column, strict=True)],
+        probability=probabilities[row, column],
     )
 
 
-def _pays(value: FloatArray, k: int) -> dict[str, Any]:
-    value = value[:, ~np.isnan(value).all(axis=0)]
-    whole = value[~np.isnan(value).any(axis=1)]
-    n, reads = whole.shape
-    row: dict[str, Any] = {"n_items": n, "n_reads": reads}
-    row |= dict.fromkeys(("phi", "gain", "gain_congeneric"), np.nan) | {"verdict": "unsure"}
-    if n < 3 or reads < 2:
-        return row | {"reason": f"{n} items with all of {reads} reads: three with two are needed"}
-    if np.ptp(whole) == 0:
-        return row | {"reason": "all reads give one score"}
-    centred = whole - whole.mean(axis=0)
-    item = centred.mean(axis=1)
-    within = float(((centred - item[:, None]) ** 2).sum()) / ((n - 1) * (reads - 1))
-    between = float(item.var(ddof=1)) - within / reads
-    reliability = np.clip(between / (within + between), 0.02, 1.0) if within + between > 0 else 0.02
-    phi = 1 / reliability - 1
-    row |= {"phi": phi, "gain": float(np.sqrt((1 + phi) / (1 + phi / k)))}
-    if reads == k:
-        row["gain_congeneric"] = _congeneric(centred)
-    best = row["gain"] if np.isnan(row["gain_congeneric"]) else row["gain_congeneric"]
-    row["verdict"] = "go" if best > GAIN else "stop" if row["gain"] < GAIN else "unsure"
-    lost = len(value) - n
-    return row | {"reason": f"{lost} items lack a read and are left out" if lost else ""}
+def at_temperature(judgments: pd.DataFrame, temperature: float, seed: int = 0) -> pd.DataFrame:
+    """Turn recorded probabilities into what sampling at another temperature would have given.
+
+    P_τ(s) ∝ P(s)^(1/τ), then one score is drawn per read. At 0 it is the option of largest
+    probability.
+
+    Parameters
+    ----------
+    judgments
+        Judgments of the readout ``logprobs``, whose probabilities are those at temperature 1.
+    temperature
+        τ, 0 or more.
+    seed
+        Of the draws.
+
+    Returns
+    -------
+    DataFrame
+        The judgments with ``probability_1…n``, ``expected_score``, ``score``, ``position`` and
+        ``temperature`` replaced. The column ``key`` is left out: copies of one answer are drawn
+        apart. Rows without probabilities keep a missing score.
+
+    Raises
+    ------
+    ValueError
+        The temperature is negative, or the judgments have no probabilities.
+
+    Notes
+    -----
+    Exact where every label is one token, given that the judge answers with a label at all; engines
+    that divide logits by τ do the same. For labels of several tokens it is an approximation.
+
+    Examples
+    --------
+    >>> judgments = pd.DataFrame(
+    ...     {"ordering": ["2-1"], "probability_1": [0.8], "probability_2": [0.2]})
+    >>> hot, cold = (at_temperature(judgments, t) for t in (1.0, 0.0))
+    >>> hot["expected_score"].item(), cold["score"].tolist(), cold["position"].tolist()
+    (1.8, [2], [1])
+    """
+    if not temperature >= 0:
+        raise ValueError(f"temperature {temperature} is negative; 0 is greedy")
+    columns = probability_columns(judgments)
+    if not columns:
+        raise ValueError(_NONE)
+    probabilities = judgments[columns].to_numpy(np.float64)
+    known = ~np.isnan(probabilities).all(axis=1)
+    p = _tempered(np.nan_to_num(probabilities), temperature)
+    below = np.cumsum(p, axis=1)[:, :-1]
+    u = np.random.default_rng(seed).random(len(p))
+    position = (below <= u[:, None]).sum(axis=1)
+    scores = _shown(judgments, p.shape[1])
+    drawn = scores[np.arange(len(p)), position]
+    out = judgments.drop(columns="key", errors="ignore").copy()
+    out[columns] = np.where(np.isnan(probabilities), np.nan, p)
+    out["expected_score"] = np.where(known, (p * scores).sum(axis=1), np.nan)
+    for name, values in (("score", drawn), ("position", position + 1)):
+        out[name] = pd.array(np.where(known, values, None), dtype="Int8")
+    out["temperature"] = np.float32(temperature)
+    return out
 
 
-def _congeneric(centred: FloatArray) -> float:
-    """Covariance of the mean with what reads share, over that of a single read on average."""
-    sd = centred.std(axis=0, ddof=1)
-    kept = centred[:, sd > 0]
-    reads = kept.shape[1]
-    if reads < 2:
-        return float("nan")
-    total = kept.sum(axis=1, keepdims=True)
-    others = (total - kept) / (reads - 1)
-    shared = (kept * others).sum(axis=0) / (len(kept) - 1)
-    one = float((shared / sd[sd > 0]).mean())
-    mean_sd = float(kept.mean(axis=1).std(ddof=1))
-    return float(shared.mean()) / mean_sd / one if one > 0 and mean_sd > 0 else float("nan")
+def _shown(judgments: pd.DataFrame, width: int) -> IntArray:
+    """The score at each position of every judgment; 0 beyond its options."""
+    codes, orderings = codes_of(judgments["ordering"])
+    rows = [[*decode(code), *[0] * width][:width] for code in orderings]
+    return np.array(rows, dtype=np.int64)[codes]
+
+
+def _tempered(p: FloatArray, temperature: float) -> FloatArray:
+    if temperature == 0:
+        return np.eye(p.shape[1])[p.argmax(axis=1)]
+    top = np.where(p.max(axis=1, keepdims=True) > 0, p.max(axis=1, keepdims=True), 1.0)
+    weights = (p / top) ** (1 / temperature)
+    total = weights.sum(axis=1, keepdims=True)
+    return np.asarray(weights / np.where(total > 0, total, 1.0))
 
 
 def position_prior(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
@@ -163,13 +194,10 @@ def position_prior(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
     0         1            0.18   0.59
     1         2           -0.18   0.41
     """
-    rows = []
-    for key, reads in read_groups(judgments, by, "expected_score"):
-        rows += [{**key, **row} for row in _prior(reads)]
-    return pd.DataFrame(rows)
+    return rows_per_group(judgments, by, "expected_score", _prior)
 
 
-def _prior(reads: Reads) -> list[dict[str, Any]]:
+def _prior(reads: Reads) -> pd.DataFrame:
     item, read = np.nonzero(reads.parsed & (reads.order >= 0))
     shown = reads.orderings[reads.order[item, read]]
     n = reads.n_options
@@ -180,16 +208,19 @@ def _prior(reads: Reads) -> list[dict[str, Any]]:
             "for a place: ask in balanced(n) or rotated(n) orders"
         )
     logs = _logs(np.asarray(reads.probability)[item, read])
-    share = np.exp(logs.mean(axis=0)) if len(logs) else np.full(n, np.nan)
-    out = []
-    for p in range(n):
-        low, high, _, _ = mean_t(logs[:, p], reads.cluster[item])
-        out.append(
-            {"position": p + 1, "log_preference": logs[:, p].mean() if len(logs) else np.nan,
-             "low": low, "high": high, "share": share[p] / share.sum(), "n_reads": len(logs),
-             "reason": "" if np.isfinite(low) else "fewer than two clusters: no interval"}
-        )  # fmt: skip
-    return out
+    mean = logs.mean(axis=0) if len(logs) else np.full(n, np.nan)
+    low, high, *_ = np.array([mean_t(own, reads.cluster[item]) for own in logs.T]).T
+    return pd.DataFrame(
+        {
+            "position": np.arange(1, n + 1),
+            "log_preference": mean,
+            "low": low,
+            "high": high,
+            "share": np.exp(mean) / np.exp(mean).sum(),
+            "n_reads": len(logs),
+            "reason": np.where(np.isfinite(low), "", "fewer than two clusters: no interval"),
+        }
+    )
 
 
 def _logs(probability: FloatArray) -> FloatArray:
@@ -235,7 +266,7 @@ def remove_prior(judgments: pd.DataFrame, prior: pd.DataFrame) -> pd.DataFrame:
     """
     names = [c for c in grouping(judgments, None, without=("design",)) if c in prior]
     require(prior, ["position", "log_preference"], "prior")
-    columns = [c for c in judgments if str(c).startswith("probability_")]
+    columns = probability_columns(judgments)
     out = []
     for key, part in groups(judgments, names):
         own = prior[(prior[list(key)] == pd.Series(key)).all(axis=1)] if key else prior
@@ -245,7 +276,7 @@ def remove_prior(judgments: pd.DataFrame, prior: pd.DataFrame) -> pd.DataFrame:
 
 
 def _without(part: pd.DataFrame, prior: pd.Series, columns: list[str]) -> pd.DataFrame:
-    shown = np.array([[int(s) for s in str(o).split("-")] for o in part["ordering"]])
+    shown = np.array([decode(code) for code in part["ordering"]])
     n = shown.shape[1]
     if not prior.index.is_unique or sorted(prior.index) != list(range(1, n + 1)):
         raise ValueError(
@@ -253,7 +284,8 @@ def _without(part: pd.DataFrame, prior: pd.Series, columns: list[str]) -> pd.Dat
             "row for each place (of each judge and condition)"
         )
     ok = part[columns[:n]].notna().all(axis=1).to_numpy()
-    logs = np.log(np.maximum(floats_of(part, columns[:n]), _FLOOR)) - prior.sort_index().to_numpy()
+    logs = np.log(np.maximum(part[columns[:n]].to_numpy(np.float64), _FLOOR))
+    logs -= prior.sort_index().to_numpy()
     p = np.exp(logs - logs.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
     part = part.copy()
@@ -265,11 +297,6 @@ def _without(part: pd.DataFrame, prior: pd.Series, columns: list[str]) -> pd.Dat
     part["position"] = pd.array(place + 1, dtype="Int64")
     part.loc[~ok, ["score", "position"]] = pd.NA
     return part
-
-
-def floats_of(frame: pd.DataFrame, columns: list[str]) -> FloatArray:
-    """Several numeric columns as float64."""
-    return np.stack([floats(frame[c]) for c in columns], axis=1)
 
 
 def geometric_mean(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
@@ -303,18 +330,14 @@ def geometric_mean(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
       item_id  expected_score  n_reads
     0       a            1.23        2
     """
-    out = []
-    for key, reads in read_groups(judgments, by, "expected_score"):
-        n = reads.n_options
-        place = np.argsort(reads.orderings, axis=1)[reads.order]
-        by_score = np.take_along_axis(np.asarray(reads.probability), place, axis=2)
-        logs = np.log(np.maximum(by_score, _FLOOR))
-        logs = np.where(reads.parsed[..., None], logs, np.nan)
-        mean = np.stack([item_means(logs[..., s]) for s in range(n)], axis=1)
-        p = np.exp(mean - mean.max(axis=1, keepdims=True))
-        expected = (p * np.arange(1, n + 1)).sum(axis=1) / p.sum(axis=1)
-        frame = reads.items.drop(columns="cluster").assign(
-            expected_score=expected, n_reads=reads.parsed.sum(axis=1)
-        )
-        out.append(frame.assign(**key)[[*key, *frame.columns.difference(key, sort=False)]])
-    return pd.concat(out, ignore_index=True)
+    return rows_per_group(judgments, by, "expected_score", _geometric_mean)
+
+
+def _geometric_mean(reads: Reads) -> pd.DataFrame:
+    logs = np.log(np.maximum(by_score(reads), _FLOOR))
+    logs = np.where(reads.parsed[..., None], logs, np.nan)
+    mean = item_means(np.moveaxis(logs, 1, -1))
+    p = np.exp(mean - mean.max(axis=1, keepdims=True))
+    expected = (p * np.arange(1, reads.n_options + 1)).sum(axis=1) / p.sum(axis=1)
+    own = reads.items.drop(columns="cluster")
+    return own.assign(expected_score=expected, n_reads=reads.parsed.sum(axis=1))
