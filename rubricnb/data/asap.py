@@ -23,7 +23,6 @@ FOLDER = (
 class _Set:
     """One essay set: its file, what was asked for, and the columns that rate each criterion."""
 
-    sha256: str
     instruction: str
     criteria: dict[str, str]  # criterion → column without "rater1_"
     lowest: int = 1  # of the raters' scale, which the rubrics begin at 1
@@ -31,14 +30,12 @@ class _Set:
 
 SETS = {
     "asap-2": _Set(
-        "15013a7860e4f753cbfab33688774d6d878aaf8101dc052c6fb1478b4e0be228",
         "Write a persuasive essay to a newspaper with your view on censorship in libraries: should "
         "books, music, films or magazines be taken from the shelves if they are found offensive? "
         "Support your position from your own experience, observation or reading.",
         {"holistic": "domain1"},
     ),
     "asap-7": _Set(
-        "955f8778568b47d214bd3f7b7d85621f11aa16af23c078e0d49b6e114ef2cdac",
         "Write about patience: a story about a time when you, or someone you know, were patient, "
         "or a story of your own making about patience.",
         {
@@ -50,7 +47,6 @@ SETS = {
         lowest=0,
     ),
     "asap-8": _Set(
-        "ec87eaee0727d0a3189ca37f6392d113559de87655c771d909b98d10d1badd74",
         "Tell a true story in which laughter was one element or part.",
         {
             "ideas": "trait1",
@@ -99,7 +95,7 @@ def load_asap(name: str) -> Items:
     """
     essay_set = SETS[name]
     table = pd.read_csv(
-        fetch(f"{FOLDER}/{name[-1]}/test.tsv", essay_set.sha256),
+        fetch(f"{FOLDER}/{name[-1]}/test.tsv"),
         sep="\t",
         dtype="str",
         keep_default_na=False,

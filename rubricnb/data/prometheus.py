@@ -23,14 +23,8 @@ FOLDER = (
     "/eval/benchmark/data"
 )
 FILES = {
-    "mt-bench": (
-        f"{FOLDER}/mt_bench_eval.json",
-        "5bf33413c34173c3b94f008499fd9098fb6338d5d1cf64f341e8e0c9b9f105cf",
-    ),
-    "vicuna": (
-        f"{FOLDER}/vicuna_eval.json",
-        "131550a5815f75014a3ea71b0f534fb7ef0ca49b714c4e66935c35fdee1daacc",
-    ),
+    "mt-bench": f"{FOLDER}/mt_bench_eval.json",
+    "vicuna": f"{FOLDER}/vicuna_eval.json",
 }
 # The two files spell the same four models differently.
 _CANDIDATES = {
@@ -92,7 +86,7 @@ def load_prometheus(name: str) -> Items:
     --------
     >>> load_prometheus("vicuna")  # doctest: +SKIP
     """
-    rows = json.loads(fetch(*FILES[name]).read_text(encoding="utf-8"))
+    rows = json.loads(fetch(FILES[name]).read_text(encoding="utf-8"))
     parsed = [(row, parse_prompt(row["instruction"])) for row in rows]
     items = pd.DataFrame([_item(name, row, parts) for row, parts in parsed])
     rubrics = pd.DataFrame([r for row, parts in parsed for r in _rubric(name, row, parts)])
