@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from rubricnb.data import asap, biggen, dress, flask, hanna, minibench, prometheus, summeval, summhf
+from rubricnb.data import biggen, essays, flask, hanna, minibench, prometheus, summeval, summhf
 from rubricnb.data.own import load_csv
 from rubricnb.data.rubrics import read_rubrics
 from rubricnb.data.validate import nearest
@@ -26,12 +26,12 @@ _LOADERS: dict[str, Callable[..., Items]] = {
     "hanna": hanna.load_hanna,
     "summeval": partial(summeval.load_summeval, "summeval"),
     "summeval-all": partial(summeval.load_summeval, "summeval-all"),
-    "asap-2": partial(asap.load_asap, "asap-2"),
-    "asap-7": partial(asap.load_asap, "asap-7"),
-    "asap-8": partial(asap.load_asap, "asap-8"),
-    "asap-2.0": asap.load_asap_2_0,
+    "asap-2": partial(essays.load_essays, "asap-2"),
+    "asap-7": partial(essays.load_essays, "asap-7"),
+    "asap-8": partial(essays.load_essays, "asap-8"),
+    "asap-2.0": partial(essays.load_essays, "asap-2.0"),
     "summhf": summhf.load_summhf,
-    "dress": dress.load_dress,
+    "dress": partial(essays.load_essays, "dress"),
     "biggen": biggen.load_biggen,
     "flask": flask.load_flask,
     "csv": load_csv,
