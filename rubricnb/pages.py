@@ -15,6 +15,7 @@ import pandas as pd
 
 from rubricnb.data.papers import NO_INTERVAL
 
+_OF_REQUESTS = ("thinking", "effort", "max_tokens")
 _ONE_CLUSTER = (
     ". All texts belong to one cluster, which tells nothing of how others vary: where this page "
     "has NaN there would be an interval or a test, and it takes more items"
@@ -78,6 +79,38 @@ def show(name: str, what: Any, size: tuple[float, float] | None = None) -> None:
         pyplot.close(what)
 
 
+def configured(judge: str, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Tell the options of a judge that its requests carry from those that its engine takes.
+
+    Parameters
+    ----------
+    judge
+        As `rubricnb.open_judge` takes it.
+    options
+        thinking, effort, max_tokens; any other goes to the engine's class.
+
+    Returns
+    -------
+    judge
+        What `rubricnb.run` takes: opened if its engine has options, else as it was given.
+    settings
+        For `rubricnb.plan`.
+
+    Examples
+    --------
+    >>> configured("openai:m", {"effort": "low"})
+    ('openai:m', {'effort': 'low'})
+    >>> judge, settings = configured("simulated:unbiased", {"seed": 1, "max_tokens": 99})
+    >>> judge.slug, settings
+    ('simulated:unbiased', {'max_tokens': 99})
+    """
+    from rubricnb.judging import open_judge
+
+    settings = {name: options[name] for name in _OF_REQUESTS if name in options}
+    engine = {name: value for name, value in options.items() if name not in settings}
+    return (open_judge(judge, **engine) if engine else judge), settings
+
+
 def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
     """Say whose numbers a page shows: source, judge, dataset, readout, and what `human` is.
 
@@ -138,6 +171,54 @@ def check_answered(*judgments: pd.DataFrame) -> None:
         f"{_listed(judgments[0]['judge'])} gave no score in any of {n:,} judgments ({became}): the "
         "line of the run says why; nothing can be said about this judge"
     )
+
+
+def percent(x: float, digits: int = 0) -> str:
+    """Write a share in per cent; one that is not known is ``NaN``.
+
+    Examples
+    --------
+    >>> percent(0.531), percent(0.531, 1), percent(float("nan"))
+    ('53 %', '53.1 %', 'NaN')
+    """
+    return f"{100 * x:.{digits}f} %" if np.isfinite(x) else "NaN"
+
+
+def p_value(p: float, digits: int | None = None) -> str:
+    """Write a p-value for a sentence or, with a number of digits, for a table.
+
+    Parameters
+    ----------
+    p
+        One that is not known is ``NaN``.
+    digits
+        Of the bare number in a table, which says "<" below the smallest that it can show.
+
+    Examples
+    --------
+    >>> p_value(0.0004), p_value(0.031), p_value(0.42)
+    ('p < .001', 'p = .03', 'p = .42')
+    >>> p_value(0.0004, 3), p_value(0.031, 4)
+    ('< .001', '0.0310')
+    """
+    if np.isnan(p):
+        return "p = NaN" if digits is None else "NaN"
+    if digits is not None:
+        return f"< .{1:0{digits}}" if p < 10**-digits else f"{p:.{digits}f}"
+    if p < 0.001:
+        return "p < .001"
+    return f"p = {p:.{3 if p < 0.01 else 2}f}".replace("0.", ".")
+
+
+def signed(x: float, digits: int = 2) -> str:
+    """Write a number with its sign, a true minus; one that is not known is ``NaN``.
+
+    Examples
+    --------
+    >>> signed(0.123), signed(-0.123, 1)
+    ('+0.12', '−0.1')
+    """
+    return f"{x:+.{digits}f}".replace("-", "−") if np.isfinite(x) else "NaN"
 
 
 def estimate(
@@ -275,9 +356,7 @@ def replicated(table: pd.DataFrame) -> pd.DataFrame:
         return f"{row['estimate']:.2f}{ends} {row['unit'].replace('percentage points', 'pp')}"
 
     def tested(p: float) -> str:
-        if pd.isna(p):
-            return ""
-        return "< .0001" if p < 1e-4 else f"{p:.4f}"
+        return "" if pd.isna(p) else p_value(p, 4)
 
     def counted(row: pd.Series) -> str:
         return "" if pd.isna(row["n_items"]) else f"{row['n_items']:.0f} ({row['n_clusters']:.0f})"
