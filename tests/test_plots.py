@@ -181,107 +181,13 @@ def test_score_tendency_puts_people_on_top_and_rows_add_to_a_hundred():
     np.testing.assert_array_equal(cells[0], [20] * 5)
 
 
-def test_reference_accuracy_sorts_references_and_leaves_gaps():
-    table = pd.DataFrame({"reference_score": ["3", "none", "1"], "judge": "a",
-                          "rho": [0.3, 0.1, np.nan], "rho_low": 0.0, "rho_high": 0.5})  # fmt: skip
-    ax = rb.plots.reference_accuracy(table)
-    assert [t.get_text() for t in ax.get_xticklabels()] == ["none", "1", "3"]
-    np.testing.assert_allclose(ax.lines[0].get_ydata(), [0.1, np.nan, 0.3])
-
-
-def test_size_and_flips_puts_a_judge_of_unknown_size_beside_the_line():
-    table = rb.published("scoring_bias_stability").rename(columns={"flip_rate_pct": "flip_rate"})
-    mean = table.groupby(["judge", "perturbation"], as_index=False).flip_rate.mean()
-    mean["size"] = mean.judge.map({"Qwen3-8B": 8, "Qwen3-32B": 32, "DeepSeek-V3-671B": 671})
-    mean = mean[mean.judge != "Mistral-Small-24B-Instruct"]
-    ax = rb.plots.size_and_flips(mean)
-    ticks = [t.get_text().replace("\n", " ") for t in ax.get_xticklabels()]
-    assert ticks == ["Qwen3-8B 8", "Qwen3-32B 32", "DeepSeek-V3-671B 671", "GPT-4o not public"]
-    line, alone = ax.lines[:2]
-    part = mean[mean.perturbation == mean.perturbation.iloc[0]].set_index("judge").flip_rate
-    np.testing.assert_allclose(
-        line.get_ydata(), part[["Qwen3-8B", "Qwen3-32B", "DeepSeek-V3-671B"]]
-    )
-    np.testing.assert_allclose(alone.get_ydata(), [part["GPT-4o"]])
-
-
-def test_repeats_has_a_named_line_per_column():
-    table = pd.DataFrame({"k": [1, 3, 10], "flips": [0.5, 0.3, 0.2], "shift": [1.0, 1.0, 1.0]})
-    ax = rb.plots.repeats(table)
-    assert {t.get_text() for t in ax.texts} == {"flips", "shift"}
-    np.testing.assert_allclose([line.get_ydata() for line in ax.lines],
-                               [[0.5, 0.3, 0.2], [1, 1, 1]])  # fmt: skip
-
-
-def test_label_maps_draws_every_map_as_given():
-    z = np.linspace(0, 1, 5)
-    table = pd.concat(
-        pd.DataFrame({"latent": z, "map": name, "label": label})
-        for name, label in {"ours": [1, 1, 2, 3, 3], "rounded": [1, 2, 2, 2, 3]}.items()
-    )
-    ax = rb.plots.label_maps(table)
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["ours", "rounded"]
-    for line, (_, part) in zip(ax.lines, table.groupby("map"), strict=True):
-        np.testing.assert_array_equal(line.get_ydata(), part.label)
-        np.testing.assert_array_equal(line.get_xdata(), z)
-    assert len({line.get_linestyle() for line in ax.lines}) == 2  # not told apart by colour alone
-
-
-@pytest.mark.parametrize("log", [False, True])
-def test_kappa_curves_has_a_named_line_per_column(log):
-    table = pd.DataFrame({"told": [0.8, 0.7, 0.6], "true": [0.4, 0.5, 0.55]}, index=[15, 60, 200])
-    ax = rb.plots.kappa_curves(table.rename_axis("items"), log=log)
-    assert {t.get_text() for t in ax.texts} == {"told", "true"}
-    for line, name in zip(ax.lines, table, strict=True):
-        np.testing.assert_array_equal(line.get_ydata(), table[name])
-    assert (ax.get_xscale() == "log") == log
-
-
-@pytest.mark.parametrize("values", [[-0.05, -0.04, -0.06], [-0.01, -0.02, 0.0]])
-def test_kappa_gaps_counts_every_study_and_marks_mean_and_margin(values):
-    ax = rb.plots.kappa_gaps(values, margin=-0.03)
-    assert sum(bar.get_height() for bar in ax.patches) == 3
-    at = sorted(line.get_xdata()[0] for line in ax.lines)
-    assert at == pytest.approx(sorted([np.mean(values), -0.03]))
-    left, right = sorted(ax.texts, key=lambda t: t.get_position()[0])
-    assert (left.get_ha(), right.get_ha()) == ("right", "left")  # the words never overlap
-
-
-def test_scores_by_first_level_sorts_levels_and_leaves_gaps():
-    table = pd.DataFrame({"first": [5, 1, 3], "method": "dhs", "estimate": [3.2, 2.8, np.nan],
-                          "low": [3.0, 2.5, np.nan], "high": [3.5, 3.0, np.nan]})  # fmt: skip
-    ax = rb.plots.scores_by_first_level(table)
-    np.testing.assert_allclose(ax.lines[0].get_ydata(), [2.8, np.nan, 3.2])
-    np.testing.assert_array_equal(ax.lines[0].get_xdata(), [1, 3, 5])
-    assert [t.get_text() for t in ax.texts] == ["dhs"]
-
-
-def test_locking_has_a_named_line_per_method():
-    table = pd.DataFrame({"difficulty": [0, 1, 0, 1], "qwk": [0.8, 0.8, 0.8, 0.5],
-                          "method": ["locked", "locked", "unlocked", "unlocked"]})  # fmt: skip
-    ax = rb.plots.locking(table)
-    assert {t.get_text() for t in ax.texts} == {"locked", "unlocked"}
-    np.testing.assert_allclose([line.get_ydata() for line in ax.lines], [[0.8, 0.8], [0.8, 0.5]])
-    assert len({line.get_marker() for line in ax.lines}) == 2
-
-
-def test_verification_fills_every_bar_and_numbers_what_can_be_read():
-    status = ["verified", "not found", "too short", "verified"]
-    units = ["naive"] * 3 + ["whole"]
-    table = pd.DataFrame({"units": units, "status": status, "share": [0.5, 0.48, 0.02, 1.0]})
-    ax = rb.plots.verification(table)
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["naive", "whole"]
-    assert {t.get_text() for t in ax.texts} == {"50 %", "48 %", "100 %"}
-    width = np.zeros(2)
-    for bar in ax.patches:
-        width[round(bar.get_y() + 0.3)] += bar.get_width()
-    np.testing.assert_allclose(width, [1, 1])
-    assert len({bar.get_hatch() for bar in ax.patches}) == 3
-
-
-def test_gate_puts_refused_scores_in_brackets():
-    table = pd.DataFrame(np.arange(15).reshape(3, 5), index=range(3), columns=range(1, 6))
-    ax = rb.plots.gate(table, tau=4)
-    refused = {t.get_text() for t in ax.texts if t.get_text().startswith("(")}
-    assert refused == {"(3)", "(4)", "(8)", "(9)"}
-    assert len(ax.texts) == 15
+def test_curves_are_named_at_their_ends_and_keep_gaps():
+    table = pd.DataFrame({"a": [0.1, np.nan, 0.3], "b": [0.2, 0.1, 0.4]}, index=[1, 2, 4])
+    ax = plt.figure().add_subplot()
+    ends = rb.plots.curves(table, ax, table - 0.1, table + 0.2, aside=0.5)
+    assert [end[:2] for end in ends] == [(0.3, "a"), (0.4, "b")]
+    assert len({end[2] for end in ends}) == 2
+    assert ax.lines[3].get_xdata().tolist() == [1.5, 2.5, 4.5]
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), table["a"])
+    bars = ax.collections[1].get_segments()
+    assert [s[:, 1].round(6).tolist() for s in bars] == [[0.1, 0.4], [0.0, 0.3], [0.3, 0.6]]
