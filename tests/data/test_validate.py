@@ -3,8 +3,7 @@ import pandas as pd
 import pytest
 
 from rubricnb.data import check_items, load
-from rubricnb.data.validate import check_rubrics
-from rubricnb.data.validate import nearest
+from rubricnb.data.validate import check_rubrics, nearest
 
 
 @pytest.fixture
