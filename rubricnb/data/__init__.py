@@ -7,11 +7,10 @@ from rubricnb.data.others import load_recording, recordings
 from rubricnb.data.pairing import pairs
 from rubricnb.data.papers import claims, published, verdicts
 from rubricnb.data.rubrics import read_rubrics, resample
-from rubricnb.data.validate import check_items, check_rubrics
+from rubricnb.data.validate import check_items
 
 __all__ = [
     "check_items",
-    "check_rubrics",
     "claims",
     "datasets",
     "describe",

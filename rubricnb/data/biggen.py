@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from rubricnb.data.rubrics import levels
 from rubricnb.data.validate import check_items, nearest
 from rubricnb.frames import Items
 
@@ -16,8 +18,7 @@ _NEEDED = (
     "capability", "task", "instance_idx", "input", "reference_answer", "score_rubric", "model_name",
     "response", "human_score",
 )  # fmt: skip
-_LEVELS = range(1, 6)
-_RUBRIC = ("criteria", *(f"score{k}_description" for k in _LEVELS))
+_RUBRIC = ("criteria", *(f"score{k}_description" for k in range(1, 6)))
 
 
 def load_biggen(path: str | Path) -> Items:
@@ -72,9 +73,9 @@ def load_biggen(path: str | Path) -> Items:
                 f"It has: {', '.join(map(str, table.columns))}"
             )
     rows = table.to_dict("records")
-    rubrics = {_instance(row): _levels(row, path.name) for row in rows}
+    rubrics = {_instance(row): _rubric(row, path.name) for row in rows}
     items = pd.DataFrame([_item(row) for row in rows])
-    return check_items(items, pd.concat(rubrics.values(), ignore_index=True), allow_unrated=True)
+    return check_items(items, pd.DataFrame(chain(*rubrics.values())), allow_unrated=True)
 
 
 def _read(path: Path) -> pd.DataFrame:
@@ -120,18 +121,9 @@ def _score(value: Any) -> float:
     return math.nan if value is None or pd.isna(value) or value == -1 else float(value)
 
 
-def _levels(row: dict[str, Any], file: str) -> pd.DataFrame:
+def _rubric(row: dict[str, Any], file: str) -> list[dict[str, object]]:
     rubric = row["score_rubric"]
     missing = [n for n in _RUBRIC if not isinstance(rubric, dict) or not rubric.get(n)]
     if missing:
         raise ValueError(f"{file}: score_rubric of {_instance(row)!r} lacks {missing[0]!r}")
-    return pd.DataFrame(
-        {
-            "rubric_id": _instance(row),
-            "variant": "standard",
-            "score": list(_LEVELS),
-            "criterion": "overall",
-            "definition": rubric["criteria"],
-            "description": [rubric[f"score{k}_description"] for k in _LEVELS],
-        }
-    )
+    return levels(_instance(row), "overall", rubric["criteria"], [rubric[n] for n in _RUBRIC[1:]])

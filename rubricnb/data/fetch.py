@@ -11,9 +11,12 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache as cached
 from pathlib import Path
 
+import pandas as pd
 import pooch
 
 SOURCE = "https://raw.githubusercontent.com/"
@@ -23,7 +26,16 @@ _MIRROR_HELP = (
 )
 
 
-def fetch(path: str, sha256: str) -> Path:
+def pinned(folder: str, ending: str = "") -> dict[str, Path]:
+    """Fetch a folder's files of ``files.csv``, eight at once: path within it → local file."""
+    files = _files()
+    files = files[files.index.str.startswith(folder) & files.index.str.endswith(ending)]
+    with ThreadPoolExecutor(8) as pool:
+        local = pool.map(fetch, files.index, files)
+    return dict(zip(files.index.str.removeprefix(f"{folder}/"), local, strict=True))
+
+
+def fetch(path: str, sha256: str | None = None) -> Path:
     """Return a local copy of a source file, downloading it where needed.
 
     Parameters
@@ -31,7 +43,8 @@ def fetch(path: str, sha256: str) -> Path:
     path
         Where the file stands in the tree: ``github/OWNER/REPOSITORY/COMMIT/PATH``.
     sha256
-        Its SHA-256; a file with another one is not used and not kept.
+        Its SHA-256; a file with another one is not used and not kept. Default: that of
+        ``files.csv``.
 
     Returns
     -------
@@ -59,12 +72,14 @@ def fetch(path: str, sha256: str) -> Path:
     ...     print(fetch("github/me/set/c0ffee/a.txt", sha256).read_text())
     hello
     """
+    sha256 = sha256 or str(_files()[path])
     mirror = os.environ.get("RUBRICNB_MIRROR", "").strip()
     if mirror and "://" not in mirror:
         return _from_folder(Path(mirror).expanduser(), path, sha256)
     file = cache() / path
     if not _is_whole(file, sha256):
-        _download(f"{mirror.rstrip('/')}/{path}" if mirror else source_url(path), file, sha256)
+        url = f"{mirror.rstrip('/')}/{path}" if mirror else SOURCE + path.removeprefix("github/")
+        _download(url, file, sha256)
     return file
 
 
@@ -79,15 +94,10 @@ def cache() -> Path:
     return Path(os.environ.get("RUBRICNB_CACHE") or pooch.os_cache("rubricnb")).expanduser()
 
 
-def source_url(path: str) -> str:
-    """Return the URL behind a path of the tree.
-
-    Examples
-    --------
-    >>> source_url("github/me/set/c0ffee/data/a.csv")
-    'https://raw.githubusercontent.com/me/set/c0ffee/data/a.csv'
-    """
-    return SOURCE + path.removeprefix("github/")
+@cached
+def _files() -> pd.Series:
+    """The SHA-256 of every file that is fetched, by its path."""
+    return pd.read_csv(Path(__file__).with_name("files.csv"), index_col="path")["sha256"]
 
 
 def _from_folder(mirror: Path, path: str, sha256: str) -> Path:

@@ -8,12 +8,11 @@ from typing import Any
 
 import pandas as pd
 
-from rubricnb.data.prometheus import parse_prompt
+from rubricnb.data.prometheus import levels_of, parse_prompt
 from rubricnb.data.validate import check_items
 from rubricnb.frames import Items
 
 _NEEDED = ("idx", "response_source", "criteria", "instruction", "human_score")
-_LEVELS = range(1, 6)
 
 
 def load_flask(path: str | Path) -> Items:
@@ -67,8 +66,11 @@ def load_flask(path: str | Path) -> Items:
     items = pd.DataFrame(
         [_item(*facts) for facts in zip(rows, parts, skills, rubric_ids, strict=True)]
     )
-    levels = [_rubric(*facts) for facts in zip(parts, skills, rubric_ids, strict=True)]
-    rubrics = pd.concat(levels, ignore_index=True).drop_duplicates(["rubric_id", "score"])
+    rubrics = pd.DataFrame(
+        level
+        for part, skill, rubric_id in zip(parts, skills, rubric_ids, strict=True)
+        for level in levels_of(part, rubric_id, skill)
+    ).drop_duplicates(["rubric_id", "score"])
     return check_items(items, rubrics, allow_unrated=True)
 
 
@@ -88,18 +90,15 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 def _rubric_ids(skills: list[str], parts: list[dict[str, str]]) -> list[str]:
     """Name the rubrics by skill; a skill that is worded in several ways has several."""
-    names: dict[tuple[str, ...], str] = {}
-    wordings: dict[str, int] = {}
+    wordings: dict[str, list[list[dict[str, object]]]] = {}
+    ids = []
     for skill, part in zip(skills, parts, strict=True):
-        text = (skill, part["definition"], *(part[f"level_{k}"] for k in _LEVELS))
-        if text not in names:
-            wordings[skill] = wordings.get(skill, 0) + 1
-            number = f"-{wordings[skill]}" if wordings[skill] > 1 else ""
-            names[text] = f"flask-{skill}{number}"
-    return [
-        names[skill, part["definition"], *(part[f"level_{k}"] for k in _LEVELS)]
-        for skill, part in zip(skills, parts, strict=True)
-    ]
+        known, text = wordings.setdefault(skill, []), levels_of(part, "", skill)
+        if text not in known:
+            known.append(text)
+        number = known.index(text) + 1
+        ids.append(f"flask-{skill}" + (f"-{number}" if number > 1 else ""))
+    return ids
 
 
 def _item(
@@ -131,16 +130,3 @@ def _item(
 def _ratings(scores: Any) -> tuple[float, ...]:
     listed = scores if isinstance(scores, list) else [scores]
     return tuple(s for s in listed if isinstance(s, int | float) and not pd.isna(s))
-
-
-def _rubric(parts: dict[str, str], skill: str, rubric_id: str) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "rubric_id": rubric_id,
-            "variant": "standard",
-            "score": list(_LEVELS),
-            "criterion": skill,
-            "definition": parts["definition"],
-            "description": [parts[f"level_{k}"] for k in _LEVELS],
-        }
-    )

@@ -12,14 +12,8 @@ from rubricnb.data.validate import check_items
 from rubricnb.frames import Items
 
 FOLDER = "github/dig-team/hanna-benchmark-asg/282f27536a5d05ad4ce14298abcd70c45668fed2"
-STORIES = (
-    f"{FOLDER}/hanna_llm_stories.csv",
-    "91f46039ed696be653374eccb38141ac6b8d8b5c675bf48a5032bc9317b50753",
-)
-RATINGS = (
-    f"{FOLDER}/hanna_metric_scores_llm.csv",
-    "d0ce43f9b5cc12894f8b7bf3f7b4da06d19cdbea2c989dd3f173f2240dfee26d",
-)
+STORIES = f"{FOLDER}/hanna_llm_stories.csv"
+RATINGS = f"{FOLDER}/hanna_metric_scores_llm.csv"
 CRITERIA = ("Relevance", "Coherence", "Empathy", "Surprise", "Engagement", "Complexity")
 _INSTRUCTION = "Write a short story that follows from this prompt.\n\n{prompt}"
 
@@ -58,8 +52,8 @@ empathy, surprise, engagement, complexity
     """
     rubrics = bundled_rubrics("hanna") if rubrics is None else rubrics
     judged = rated_criteria(rubrics, [name.lower() for name in CRITERIA], "hanna")
-    stories = pd.read_csv(fetch(*STORIES)).drop_duplicates("Prompt")
-    scores = pd.read_csv(fetch(*RATINGS)).set_index("Model").loc["Human"]
+    stories = pd.read_csv(fetch(STORIES)).drop_duplicates("Prompt")
+    scores = pd.read_csv(fetch(RATINGS)).set_index("Model").loc["Human"]
     ratings = {name.lower(): ast.literal_eval(scores[name]) for name in CRITERIA}
     rows = [
         _item(number, prompt, story, criterion, rubric_id, ratings[criterion.lower()][number - 1])

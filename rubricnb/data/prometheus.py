@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 
 from rubricnb.data.fetch import fetch
+from rubricnb.data.rubrics import levels
 from rubricnb.data.validate import check_items
 from rubricnb.frames import Items
 
@@ -23,14 +24,8 @@ FOLDER = (
     "/eval/benchmark/data"
 )
 FILES = {
-    "mt-bench": (
-        f"{FOLDER}/mt_bench_eval.json",
-        "5bf33413c34173c3b94f008499fd9098fb6338d5d1cf64f341e8e0c9b9f105cf",
-    ),
-    "vicuna": (
-        f"{FOLDER}/vicuna_eval.json",
-        "131550a5815f75014a3ea71b0f534fb7ef0ca49b714c4e66935c35fdee1daacc",
-    ),
+    "mt-bench": f"{FOLDER}/mt_bench_eval.json",
+    "vicuna": f"{FOLDER}/vicuna_eval.json",
 }
 # The two files spell the same four models differently.
 _CANDIDATES = {
@@ -92,10 +87,12 @@ def load_prometheus(name: str) -> Items:
     --------
     >>> load_prometheus("vicuna")  # doctest: +SKIP
     """
-    rows = json.loads(fetch(*FILES[name]).read_text(encoding="utf-8"))
+    rows = json.loads(fetch(FILES[name]).read_text(encoding="utf-8"))
     parsed = [(row, parse_prompt(row["instruction"])) for row in rows]
     items = pd.DataFrame([_item(name, row, parts) for row, parts in parsed])
-    rubrics = pd.DataFrame([r for row, parts in parsed for r in _rubric(name, row, parts)])
+    rubrics = pd.DataFrame(
+        [r for row, parts in parsed for r in levels_of(parts, f"{name}/{row['idx']}", "overall")]
+    )
     return check_items(items, rubrics.drop_duplicates())
 
 
@@ -157,6 +154,12 @@ def render_prompt(parts: dict[str, str]) -> str:
     return _PROMPT.format(**parts)
 
 
+def levels_of(parts: dict[str, str], rubric_id: str, criterion: str) -> list[dict[str, object]]:
+    """List the levels of the rubric in a prompt."""
+    descriptions = [parts[f"level_{k}"] for k in _LEVELS]
+    return levels(rubric_id, criterion, parts["definition"], descriptions)
+
+
 def item_of(name: str, row: dict[str, Any]) -> str:
     """Name the item of a row: set, prompt and candidate."""
     return f"{name}/{row['idx']}/{_CANDIDATES[row['response_source']]}"
@@ -184,17 +187,3 @@ def _item(name: str, row: dict[str, Any], parts: dict[str, str]) -> dict[str, ob
         "gold": float(median(scores)),
         "gold_ratings": scores,
     }
-
-
-def _rubric(name: str, row: dict[str, Any], parts: dict[str, str]) -> list[dict[str, object]]:
-    return [
-        {
-            "rubric_id": f"{name}/{row['idx']}",
-            "variant": "standard",
-            "score": k,
-            "criterion": "overall",
-            "definition": parts["definition"],
-            "description": parts[f"level_{k}"],
-        }
-        for k in _LEVELS
-    ]

@@ -128,9 +128,9 @@ def resample(rubrics: pd.DataFrame, n: int) -> pd.DataFrame:
     sizes = np.bincount(scale)
     first = np.cumsum(sizes) - sizes
     kept = _KEPT.get(n)
-    for start, levels in zip(first, sizes, strict=True):
-        if levels != n and (levels != 5 or kept is None):
-            raise ValueError(_no_scale(ordered["rubric_id"].iloc[start], levels, n))
+    for start, size in zip(first, sizes, strict=True):
+        if size != n and (size != 5 or kept is None):
+            raise ValueError(_no_scale(ordered["rubric_id"].iloc[start], size, n))
     whole = np.arange(n)
     shown = np.where((sizes == n)[:, None], whole, whole if kept is None else kept)
     out = ordered.iloc[(first[:, None] + shown).ravel()].reset_index(drop=True)
@@ -139,6 +139,23 @@ def resample(rubrics: pd.DataFrame, n: int) -> pd.DataFrame:
         between = np.repeat(sizes == 5, n) & (out["score"] % 2 == 0)
         out.loc[between, "description"] = [_between(s) for s in out.loc[between, "score"]]
     return check_rubrics(out)
+
+
+def levels(
+    rubric_id: str, criterion: str, definition: str, descriptions: Iterable[str]
+) -> list[dict[str, object]]:
+    """List the rows of one rubric in the rubrics frame, its levels from 1 on."""
+    return [
+        {
+            "rubric_id": rubric_id,
+            "variant": "standard",
+            "score": score,
+            "criterion": criterion,
+            "definition": definition,
+            "description": description,
+        }
+        for score, description in enumerate(descriptions, 1)
+    ]
 
 
 def rated_criteria(
@@ -171,10 +188,10 @@ def rated_criteria(
 _KEPT = {2: np.array([0, 4]), 3: np.array([0, 2, 4]), 9: np.array([0, 0, 1, 1, 2, 2, 3, 3, 4])}
 
 
-def _no_scale(rubric_id: str, levels: int, n: int) -> str:
-    scales = "2, 3, 5 or 9" if levels == 5 else f"{levels}"
+def _no_scale(rubric_id: str, size: int, n: int) -> str:
+    scales = "2, 3, 5 or 9" if size == 5 else f"{size}"
     return (
-        f"rubric {rubric_id!r} has {levels} levels and cannot be shown on {n}; "
+        f"rubric {rubric_id!r} has {size} levels and cannot be shown on {n}; "
         f"choose n_options {scales}"
     )
 

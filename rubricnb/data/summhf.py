@@ -53,53 +53,50 @@ def load_summhf(path: str | Path) -> Items:
     0  summhf/p1/1       ref    6.0
     """
     path = Path(path)
-    rated: dict[tuple[str, str], dict[str, Any]] = {}
     # Not splitlines(): posts hold other separators than "\n".
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
-        if line.strip():
-            _add(rated, line, f"{path.name}: line {number}")
-    if not rated:
+    lines = enumerate(path.read_text(encoding="utf-8").split("\n"), start=1)
+    records = [
+        _record(line, f"{path.name}: line {number}") for number, line in lines if line.strip()
+    ]
+    rated = pd.DataFrame([record for record in records if record["overall"] is not None])
+    if rated.empty:
         raise ValueError(f"{path.name} holds no summary with an overall rating")
-    return check_items(pd.DataFrame(_rows(rated)), bundled_rubrics("summhf"))
+    by = rated.groupby(["post_id", "text"], sort=False)
+    first = by.head(1).reset_index(drop=True)
+    posts = "summhf/" + first["post_id"]
+    texts = posts + "/" + (first.groupby("post_id").cumcount() + 1).astype("str")
+    items = pd.DataFrame(
+        {
+            "item_id": texts + "/overall",
+            "dataset": "summhf",
+            "text_id": texts,
+            "group_id": posts + "/overall",
+            "cluster_id": posts,
+            "candidate": first["policy"],
+            "instruction": [_INSTRUCTION.format(post=post) for post in first["post"]],
+            "response": first["text"].str.strip(),
+            "criterion": "overall",
+            "rubric_id": "summhf-overall",
+            "human": by["overall"].mean().array,
+            "human_ratings": by["overall"].agg(tuple).array,
+        }
+    )
+    return check_items(items, bundled_rubrics("summhf"))
 
 
-def _add(rated: dict[tuple[str, str], dict[str, Any]], line: str, where: str) -> None:
+def _record(line: str, where: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
         info, summary = record["info"], record["summary"]
-        post, text = info.get("post") or info["article"], summary["text"]
-        overall = summary["axes"].get("overall")
-        key = str(info["id"]), text
+        return {
+            "post_id": str(info["id"]),
+            "post": info.get("post") or info["article"],
+            "text": summary["text"],
+            "policy": summary.get("policy"),
+            "overall": summary["axes"].get("overall"),
+        }
     except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{where} is no axis evaluation ({type(error).__name__}: {error}); it needs info.id, "
             "info.post or info.article, summary.text and summary.axes"
         ) from error
-    if overall is not None:
-        known = rated.setdefault(
-            key, {"post": post, "policy": summary.get("policy"), "ratings": []}
-        )
-        known["ratings"].append(overall)
-
-
-def _rows(rated: dict[tuple[str, str], dict[str, Any]]) -> list[dict[str, object]]:
-    rows = []
-    numbers: dict[str, int] = {}
-    for (post_id, text), known in rated.items():
-        numbers[post_id] = number = numbers.get(post_id, 0) + 1
-        ratings = tuple(known["ratings"])
-        rows.append({
-            "item_id": f"summhf/{post_id}/{number}/overall",
-            "dataset": "summhf",
-            "text_id": f"summhf/{post_id}/{number}",
-            "group_id": f"summhf/{post_id}/overall",
-            "cluster_id": f"summhf/{post_id}",
-            "candidate": known["policy"],
-            "instruction": _INSTRUCTION.format(post=known["post"]),
-            "response": text.strip(),
-            "criterion": "overall",
-            "rubric_id": "summhf-overall",
-            "human": sum(ratings) / len(ratings),
-            "human_ratings": ratings,
-        })  # fmt: skip
-    return rows

@@ -26,9 +26,9 @@ def test_ratings_are_means_of_three_raters(items):
 
 
 def test_ratings_belong_to_their_stories(items, mirror):
-    with open(mirror / STORIES[0], encoding="utf-8", newline="") as file:
+    with open(mirror / STORIES, encoding="utf-8", newline="") as file:
         stories = list(dict.fromkeys(row["Human"] for row in csv.DictReader(file)))
-    with open(mirror / RATINGS[0], encoding="utf-8", newline="") as file:
+    with open(mirror / RATINGS, encoding="utf-8", newline="") as file:
         scores = next(row for row in csv.DictReader(file) if row["Model"] == "Human")
     for name in CRITERIA:
         rated = items[items.criterion == name.lower()].set_index("response").human

@@ -12,7 +12,7 @@ NAMES = PARTS + tuple(f"level_{k}" for k in range(1, 6))
 
 
 def raw(mirror, name):
-    return json.loads((mirror / FILES[name][0]).read_text(encoding="utf-8"))
+    return json.loads((mirror / FILES[name]).read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", ["mt-bench", "vicuna"])

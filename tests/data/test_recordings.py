@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import rubricnb as rb
+import rubricnb.data.fetch as module
+from rubricnb.data.fetch import pinned
 from rubricnb.data.others import hanna, llm_rubric, prometheus, rewardbench, summeval
-from rubricnb.data.others import pinned as module
-from rubricnb.data.others.pinned import pinned
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +201,7 @@ def test_hanna_counts_what_is_off_the_scale(mirror, load):
 
 def test_hanna_scores_stand_under_their_keys(mirror, load):
     judgments = load("hanna-llm")
-    table = pd.read_csv(mirror / hanna.RATINGS[0]).set_index("Model")
+    table = pd.read_csv(mirror / hanna.RATINGS).set_index("Model")
     row = judgments[
         (judgments.item_id == "hanna/096/CTRL/surprise")
         & (judgments.judge == "Mistral-7B")

@@ -18,7 +18,7 @@ _SHORT = ("RE", "CH", "EM", "SU", "EG", "CX")  # the columns' names of CRITERIA
 
 def load() -> Judgments:
     """Load them; ``raw`` keeps a score that is off the scale."""
-    table = pd.read_csv(fetch(*RATINGS)).set_index("Model")
+    table = pd.read_csv(fetch(RATINGS)).set_index("Model")
     items = _items(table)
     parts = []
     for judge in _JUDGES:

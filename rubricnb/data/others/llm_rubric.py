@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.data.elsewhere import judgments
-from rubricnb.data.others.pinned import pinned
+from rubricnb.data.fetch import pinned
 from rubricnb.frames import Items, Judgments
 
 FOLDER = "github/microsoft/LLM-Rubric/70d56fc4e9a26e60642bc14b62b96d2d0a500edd/data"

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.data.elsewhere import judgments
-from rubricnb.data.others.pinned import pinned
+from rubricnb.data.fetch import pinned
 from rubricnb.frames import Judgments
 
 FOLDER = (

@@ -18,7 +18,7 @@ def load() -> Judgments:
         {"dataset": name, "item_id": item_of(name, row), "read": read, "score": score,
          "feedback": feedback}
         for name, file in FILES.items()
-        for row in json.loads(fetch(*file).read_text(encoding="utf-8"))
+        for row in json.loads(fetch(file).read_text(encoding="utf-8"))
         for read, (score, feedback) in enumerate(
             zip(row["gpt4_score"], row["gpt4_feedback"], strict=True), 1
         )

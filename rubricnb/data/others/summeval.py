@@ -12,8 +12,8 @@ from typing import Any
 import pandas as pd
 
 from rubricnb.data.elsewhere import judgments
-from rubricnb.data.others.pinned import pinned
-from rubricnb.data.summeval import CRITERIA, SHA256, texts
+from rubricnb.data.fetch import pinned
+from rubricnb.data.summeval import CRITERIA, SYSTEMS, texts
 from rubricnb.frames import Items, Judgments
 
 FOLDER = "github/DAMO-NLP-SG/LLM_summeval/bd7dde15817a88940c17574973ff03e750356daa"
@@ -129,7 +129,7 @@ def _rated(article: str, system: str, criterion: str, ratings: tuple[Any, ...]) 
 def _experts() -> Items:
     """The items with three experts' and five crowd workers' ratings; no texts."""
     rows = []
-    for system in SHA256:
+    for system in SYSTEMS:
         for _, text in texts(system):
             for criterion in CRITERIA:
                 experts, crowd = (
