@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rubricnb as rb
-from rubricnb.judging.simulated import Profile
 
 mpl.use("agg")
 
@@ -20,13 +19,6 @@ def _close():
     plt.close("all")
 
 
-@pytest.fixture(scope="module")
-def options():
-    items = rb.load("minibench", n_items=15)
-    requests = rb.plan(items, rb.balanced(5), readout="logprobs")
-    return rb.statistics.option_probabilities(rb.simulate(requests, items, "first-biased"))
-
-
 def _numbers(ax):
     """The numbers in a heat map's cells: (row, column) → number, both from 1."""
     return {
@@ -35,135 +27,43 @@ def _numbers(ax):
     }
 
 
-@pytest.mark.parametrize(
-    ("draw", "count", "diagonal"),
-    [
-        (rb.plots.position_counts, rb.position_counts, True),
-        (rb.plots.neighbour_counts, rb.neighbour_counts, False),
-    ],
-)
 @settings(max_examples=5, deadline=None)
 @given(n=st.integers(2, 6), k=st.integers(1, 4), seed=st.integers(0, 99))
-def test_count_maps_show_every_count_in_its_cell(draw, count, diagonal, n, k, seed):
-    orderings = rb.shuffled(n, k).orderings("item", seed)
-    drawn = _numbers(draw(orderings))
+def test_heat_map_shows_every_number_in_its_cell(n, k, seed):
+    counts = rb.neighbour_counts(rb.shuffled(n, k).orderings("item", seed)).astype(float)
+    np.fill_diagonal(counts, np.nan)
+    drawn = _numbers(rb.plots.heat(counts, plt.figure().gca(), "after", "score", lowest=0))
     plt.close("all")
-    assert drawn == {
-        (a + 1, b + 1): value
-        for (a, b), value in np.ndenumerate(count(orderings))
-        if diagonal or a != b
-    }
-
-
-def test_ordering_map_shows_the_score_at_each_position():
-    orderings = rb.williams(6).orderings()
-    drawn = _numbers(rb.plots.orderings(orderings))
-    assert drawn == {(k + 1, p + 1): s for (k, p), s in np.ndenumerate(orderings)}
+    assert drawn == {(a + 1, b + 1): v for (a, b), v in np.ndenumerate(counts) if a != b}
 
 
 def test_heat_map_numbers_stand_out_from_their_cells():
-    ax = rb.plots.position_counts([[1, 2, 3], [1, 2, 3], [1, 3, 2]])
+    ax = rb.plots.heat(np.array([[0, 3], [1, 2]]), plt.figure().gca(), "", "")
     image = ax.images[0]
-    counts = image.get_array()
     for text in ax.texts:
         column, row = (round(x) - 1 for x in text.get_position())
-        ground = np.dot(image.to_rgba(counts)[row, column, :3], [0.2126, 0.7152, 0.0722])
+        ground = np.dot(image.to_rgba(image.get_array())[row, column, :3], [0.2126, 0.7152, 0.0722])
         ink = np.dot(mpl.colors.to_rgb(text.get_color()), [0.2126, 0.7152, 0.0722])
         assert abs(ground - ink) > 0.4
 
 
-def test_probability_lines_are_means_over_reads(options):
-    ax = rb.plots.option_probabilities(options, by="criterion")
-    drawn = {line.get_label(): line.get_ydata() for line in ax.lines}
-    assert set(drawn) == set(options["criterion"])
-    for criterion, heights in drawn.items():
-        mine = options[options["criterion"] == criterion]
-        expected = [mine.loc[mine["score"] == s, "probability"].mean() for s in range(1, 6)]
-        np.testing.assert_allclose(heights, expected)
+def test_names_at_line_ends_keep_apart_and_in_order():
+    table = pd.DataFrame({"a": [1, 0.5], "b": [1, 0.501], "c": [1, 0.502], "d": [1, 0.1]})
+    ax = plt.figure().gca()
+    rb.plots.end_labels(ax, 1.0, rb.plots.curves(table, ax))
+    heights = {text.get_text(): text.xy[1] for text in ax.texts}
+    assert heights["d"] < heights["a"] < heights["b"] < heights["c"]
+    assert np.diff(sorted(heights.values())).min() > 0.02
 
 
-def test_single_line_has_no_legend(options):
-    ax = rb.plots.option_probabilities(options[options["ordering"] == "1-2-3-4-5"])
-    assert ax.get_legend() is None
-
-
-def test_each_score_has_a_line_over_the_positions_and_a_marker_of_its_own(options):
-    ax = rb.plots.probability_by_position(options)
-    lines = [line for line in ax.lines if len(line.get_xdata()) == 5]
-    assert len({line.get_marker() for line in lines}) == 5
-    for score, line in enumerate(lines, start=1):
-        mine = options[options["score"] == score].groupby("position")["probability"].mean()
-        np.testing.assert_allclose(line.get_ydata(), mine.sort_index())
-    dots = sum(len(c.get_offsets()) for c in ax.collections)
-    assert dots == len(options)
-
-
-def test_margins_of_a_balanced_design_are_the_means_of_rows_and_columns(options):
-    ax = rb.plots.score_by_position(options)
-    texts = {tuple(t.get_position()): float(t.get_text()) for t in ax.texts}
-    cells = np.array([[texts[p, s] for p in range(1, 6)] for s in range(1, 6)])
-    below = [texts[p, 5.9] for p in range(1, 6)]
-    beside = [texts[5.9, s] for s in range(1, 6)]
-    np.testing.assert_allclose(below, cells.mean(axis=0), atol=1.01)
-    np.testing.assert_allclose(beside, cells.mean(axis=1), atol=1.01)
-    assert abs(sum(below) - 100) <= 2.5
-
-
-def test_one_ordering_leaves_all_cells_but_the_diagonal_empty():
-    items = rb.load("minibench", n_items=15)
-    requests = rb.plan(items, rb.fixed(5, 1), readout="logprobs")
-    options = rb.statistics.option_probabilities(rb.simulate(requests, items, "unbiased"))
-    ax = rb.plots.score_by_position(options)
-    texts = {tuple(t.get_position()): t.get_text() for t in ax.texts}
-    assert {(x, y) for x, y in texts if x <= 5 and y <= 5} == {(s, s) for s in range(1, 6)}
-    assert all(texts[s, 5.9] == texts[5.9, s] for s in range(1, 6))
-
-
-def test_axes_that_share_an_ordinate_show_all_of_both():
-    low = pd.DataFrame({"judge": "a", "position": [1, 2], "share": [0.5, 0.5]})
-    high = low.assign(share=[0.9, 0.1])
+def test_axes_that_share_an_ordinate_begin_at_zero_and_show_all_of_both():
     _, (first, second) = plt.subplots(1, 2, sharey=True)
-    rb.plots.position_shares(low, ax=first)
-    rb.plots.position_shares(high, ax=second)
+    for ax, high in ((first, 50), (second, 90)):
+        rb.plots.lines(pd.DataFrame({"a": [high, 10]}, index=[1, 2]), ax)
+        rb.plots.from_zero(ax)
     assert first.get_ylim() == second.get_ylim()
     assert first.get_ylim()[0] == 0
     assert first.get_ylim()[1] >= 90
-
-
-def test_position_shares_are_drawn_in_per_cent_beside_one_over_n():
-    shares = rb.statistics.option_probabilities(_judged(Profile("a"), rb.balanced(3)))
-    shares = shares.groupby(["judge", "position"], observed=True)["probability"].mean()
-    shares = shares.rename("share").reset_index()
-    ax = rb.plots.position_shares(shares)
-    np.testing.assert_allclose(ax.lines[0].get_ydata(), 100 * shares["share"])
-    assert ax.lines[1].get_ydata()[0] == pytest.approx(100 / 3)
-
-
-@pytest.mark.parametrize(
-    ("name", "frame"),
-    [
-        ("orderings", [[1, 2]]),
-        ("position_counts", [[1, 2]]),
-        ("neighbour_counts", [[1, 2]]),
-    ],
-)
-def test_draws_on_the_axes_it_is_given(name, frame):
-    _, ax = plt.subplots()
-    assert getattr(rb.plots, name)(frame, ax=ax) is ax
-
-
-@pytest.mark.parametrize(
-    "name", ["option_probabilities", "probability_by_position", "score_by_position"]
-)
-def test_draws_probabilities_on_the_axes_it_is_given(name, options):
-    _, ax = plt.subplots()
-    assert getattr(rb.plots, name)(options, ax=ax) is ax
-    assert len(plt.get_fignums()) == 1
-
-
-def _judged(profile, design):
-    items = rb.load("minibench", n_items=15)
-    return rb.simulate(rb.plan(items, design, readout="logprobs"), items, profile)
 
 
 @pytest.fixture(scope="module")
@@ -177,57 +77,25 @@ def bias():
     return pd.concat(parts, ignore_index=True)
 
 
-@pytest.mark.parametrize(
-    ("draw", "stem", "scale"),
-    [(rb.plots.position_selection, "share", 100), (rb.plots.log_preferences, "log_preference", 1)],
-)
-def test_position_lines_are_drawn_with_their_intervals_and_names(bias, draw, stem, scale):
-    ax = draw(bias, label="who")
+def test_position_lines_are_drawn_with_their_intervals_and_names(bias):
+    ax = rb.plots.position_selection(bias, label="who")
     bars = ax.containers
     assert len(bars) == len(bias)
     for bar, (_, row) in zip(bars, bias.iterrows(), strict=True):
-        middle = [scale * row[f"{stem}_{p}"] for p in range(1, 6)]
+        middle = [100 * row[f"share_{p}"] for p in range(1, 6)]
         np.testing.assert_allclose(bar.lines[0].get_ydata(), middle)
         ends = np.array([segment[:, 1] for segment in bar.lines[2][0].get_segments()])
         for column, side in enumerate(("low", "high")):
-            wanted = [scale * row[f"{stem}_{p}_{side}"] for p in range(1, 6)]
+            wanted = [100 * row[f"share_{p}_{side}"] for p in range(1, 6)]
             np.testing.assert_allclose(ends[:, column], wanted)
     assert {"first-biased", "last-biased"} <= {text.get_text() for text in ax.texts}
 
 
 def test_a_row_without_numbers_has_no_line(bias):
-    missing = [c for c in bias if c.startswith("log_preference")]
     bias = bias.copy()
-    bias.loc[0, missing] = np.nan
-    ax = rb.plots.log_preferences(bias, label="who")
-    assert [text.get_text() for text in ax.texts] == ["last-biased"]
-
-
-def test_judgments_may_be_given_in_place_of_their_statistics(bias):
-    items = rb.load("minibench")
-    requests = rb.plan(items, rb.balanced(5), readout="logprobs")
-    ax = rb.plots.position_selection(rb.simulate(requests, items, "last-biased"))
-    shares = [100 * bias.loc[1, f"share_{p}"] for p in range(1, 6)]
-    np.testing.assert_allclose(ax.containers[0].lines[0].get_ydata(), shares)
-
-
-def test_names_at_line_ends_keep_apart_and_in_order():
-    table = pd.DataFrame(
-        {"sharpness": [1.0, 2.0], "a": [1, 0.5], "b": [1, 0.501], "c": [1, 0.502], "d": [1, 0.1]}
-    )
-    ax = rb.plots.indecision(table)
-    heights = {text.get_text(): text.xy[1] for text in ax.texts}
-    assert heights["d"] < heights["a"] < heights["b"] < heights["c"]
-    assert np.diff(sorted(heights.values())).min() > 0.02
-
-
-def test_every_published_cell_is_a_point_and_every_judge_has_its_marker():
-    table = rb.published("position_bias")
-    ax = rb.plots.published_ends(table)
-    judges = [line for line in ax.lines if line.get_label() in set(table["judge"])]
-    assert len({line.get_marker() for line in judges}) == table["judge"].nunique()
-    points = {tuple(xy) for line in judges for xy in line.get_xydata()}
-    assert points == set(table[["pos1_pct", "pos5_pct"]].itertuples(index=False, name=None))
+    bias.loc[0, [c for c in bias if c.startswith("share_")]] = np.nan
+    ax = rb.plots.position_selection(bias, label="who")
+    assert [text.get_text() for text in ax.texts] == ["uniform", "last-biased"]
 
 
 @pytest.mark.parametrize("df", [1, 4, 8])
@@ -244,50 +112,6 @@ def test_statistics_that_are_missing_are_left_out():
     ax = rb.plots.null_quantiles(table, 4)
     assert len(ax.lines[0].get_ydata()) == 1
     assert "y" not in {text.get_text() for text in ax.texts}
-
-
-def test_score_position_grid_shows_percentages_and_reads_of_each_score():
-    items = rb.load("minibench")
-    judgments = rb.simulate(rb.plan(items, rb.balanced(5)), items, "first-biased")
-    ax = rb.plots.score_position(rb.score_position(judgments))
-    drawn = _numbers(ax)
-    for (score, position), part in judgments.groupby(["score", "position"]):
-        of_score = (judgments["score"] == score).sum()
-        assert drawn[score, position] == pytest.approx(100 * len(part) / of_score, abs=0.5)
-        assert f"({of_score:,} reads)" in ax.get_yticklabels()[score - 1].get_text()
-
-
-def test_score_that_was_never_given_has_an_empty_row():
-    table = pd.DataFrame(
-        {"score": [1, 1, 2, 2], "position": [1, 2, 1, 2], "share": [1, 0, np.nan, np.nan],
-         "n": [4.0, 4.0, 0.0, 0.0]}
-    )  # fmt: skip
-    assert set(_numbers(rb.plots.score_position(table))) == {(1, 1), (1, 2)}
-
-
-def test_label_mass_histogram_counts_every_read_once():
-    mass = np.random.default_rng(1).uniform(0.001, 1, 500)
-    ax = rb.plots.label_mass(pd.DataFrame({"label_mass": [*mass, np.nan]}))
-    assert sum(bar.get_height() for bar in ax.patches) == 500
-
-
-def test_label_mass_without_probabilities_is_an_empty_plot():
-    assert not rb.plots.label_mass(pd.DataFrame({"label_mass": [np.nan]})).patches
-
-
-def test_two_scores_show_argmax_and_mean_of_every_ordering():
-    items = rb.load("minibench", n_items=1)
-    judgments = rb.simulate(rb.plan(items, rb.balanced(5)), items, "first-biased")
-    ax = rb.plots.two_scores(judgments)
-    np.testing.assert_array_equal(ax.lines[0].get_ydata(), judgments["score"])
-    np.testing.assert_allclose(ax.lines[1].get_ydata(), judgments["expected_score"])
-    assert [label.get_text() for label in ax.get_xticklabels()] == list(judgments["ordering"])
-
-
-def test_rating_lines_sum_to_the_whole():
-    table = pd.DataFrame({"criterion": list("aabb"), "level": [2, 1, 1, 2], "count": [3, 1, 7, 7]})
-    ax = rb.plots.rating_histogram(table)
-    assert [line.get_ydata().tolist() for line in ax.lines] == [[25, 75], [50, 50]]
 
 
 def _estimates(n, seed):
@@ -320,74 +144,6 @@ def test_a_marker_without_an_interval_is_open():
     ax = rb.plots.forest(table, reference=0)
     (drawn,) = [line for line in ax.lines if list(line.get_xdata()) == [0.2]]
     assert drawn.get_markerfacecolor() == "none"
-
-
-def test_parts_of_a_contrast_touch_without_overlap_and_sum_to_the_diamond():
-    values = {"a": (0.06, -0.05, -0.03), "b": (0.04, 0.02, 0.0)}
-    table = pd.DataFrame(
-        [(j, p, v) for j, row in values.items() for p, v in zip("xyz", row, strict=True)],
-        columns=["judge", "part", "value"],
-    )
-    ax = rb.plots.contrast_parts(table)
-    assert ax.lines[-1].get_xdata() == pytest.approx([-0.02, 0.06])
-    bars = [[container[row] for container in ax.containers] for row in range(2)]
-    ends = [[(b.get_x(), b.get_x() + b.get_width()) for b in row] for row in bars]
-    assert np.array(ends[0]) == pytest.approx(np.array([(0, 0.06), (0, -0.05), (-0.05, -0.08)]))
-    assert np.array(ends[1]) == pytest.approx(np.array([(0, 0.04), (0.04, 0.06), (0.06, 0.06)]))
-
-
-def test_bias_and_gain_names_every_cell_at_its_place():
-    table = _estimates(4, 0).rename(columns={"estimate": "delta_r"})
-    table = table.assign(judge=list("abab"), dataset=["H", "H", "S", "S"], cramers_v=[1, 2, 3, 4])
-    ax = rb.plots.bias_and_gain(table)
-    named = {t.xy: t.get_text() for t in ax.texts}
-    assert named == {(float(r.cramers_v), r.delta_r): r.judge for r in table.itertuples()}
-
-
-@pytest.fixture(scope="module")
-def curve():
-    items = rb.load("minibench", n_items=30)
-    requests = rb.plan(items, [rb.balanced(5), rb.fixed(5, 10)], readout="score")
-    return rb.budget_curve(rb.simulate(requests, items, "first-biased"), items)
-
-
-def test_budget_curve_draws_means_prediction_spread_and_interval(curve):
-    ax = rb.plots.budget_curve(curve)
-    mine = curve[curve.design == "balanced"]
-    assert ax.lines[0].get_ydata() == pytest.approx(mine.r_expected.to_numpy())
-    assert ax.lines[1].get_ydata() == pytest.approx(mine.r_mean.to_numpy())
-    spread = ax.collections[0].get_paths()[0].vertices
-    assert {*mine.spread_low, *mine.spread_high} <= set(spread[:, 1])
-    bars = ax.collections[1].get_segments()
-    assert [s[:, 1].tolist() for s in bars] == mine[["low", "high"]].to_numpy().tolist()
-    assert sorted(t.get_text() for t in ax.texts) == ["balanced", "fixed"]
-
-
-def test_budget_curve_leaves_out_what_is_not_defined(curve):
-    nothing = curve.assign(r_mean=np.nan)
-    assert not rb.plots.budget_curve(nothing).lines
-
-
-def test_budget_gain_shows_per_cent_and_the_range_over_phi(curve):
-    k = np.arange(1, 11)
-    averaging = pd.concat(
-        pd.DataFrame({"phi": phi, "k": k, "gain": (k - 1) / 9 + shift})
-        for phi, shift in ((0.5, 0.0), (2.0, 0.1))
-    )
-    ax = rb.plots.budget_gain(curve[curve.design == "balanced"], averaging)
-    assert ax.lines[0].get_ydata() == pytest.approx(100 * curve.gain[:10].to_numpy())
-    shaded = ax.collections[0].get_paths()[0].vertices[:, 1]
-    assert (shaded.min(), shaded.max()) == pytest.approx((0, 110))
-    assert "0.5 to 2" in ax.get_legend().get_texts()[0].get_text()
-
-
-def test_coverage_shows_per_cent_beside_the_promise():
-    table = pd.DataFrame({"interval": ["x"] * 2 + ["y"] * 2, "k": [1, 2] * 2,
-                          "coverage": [0.9, 0.5, 0.95, 1.0]})  # fmt: skip
-    ax = rb.plots.coverage(table)
-    assert [line.get_ydata().tolist() for line in ax.lines[:2]] == [[90, 50], [95, 100]]
-    assert set(ax.lines[2].get_ydata()) == {95}
-    assert {t.get_text() for t in ax.texts} == {"x", "y"}
 
 
 @pytest.mark.parametrize("bounds", [True, False])
@@ -425,107 +181,13 @@ def test_score_tendency_puts_people_on_top_and_rows_add_to_a_hundred():
     np.testing.assert_array_equal(cells[0], [20] * 5)
 
 
-def test_reference_accuracy_sorts_references_and_leaves_gaps():
-    table = pd.DataFrame({"reference_score": ["3", "none", "1"], "judge": "a",
-                          "rho": [0.3, 0.1, np.nan], "rho_low": 0.0, "rho_high": 0.5})  # fmt: skip
-    ax = rb.plots.reference_accuracy(table)
-    assert [t.get_text() for t in ax.get_xticklabels()] == ["none", "1", "3"]
-    np.testing.assert_allclose(ax.lines[0].get_ydata(), [0.1, np.nan, 0.3])
-
-
-def test_size_and_flips_puts_a_judge_of_unknown_size_beside_the_line():
-    table = rb.published("scoring_bias_stability").rename(columns={"flip_rate_pct": "flip_rate"})
-    mean = table.groupby(["judge", "perturbation"], as_index=False).flip_rate.mean()
-    mean["size"] = mean.judge.map({"Qwen3-8B": 8, "Qwen3-32B": 32, "DeepSeek-V3-671B": 671})
-    mean = mean[mean.judge != "Mistral-Small-24B-Instruct"]
-    ax = rb.plots.size_and_flips(mean)
-    ticks = [t.get_text().replace("\n", " ") for t in ax.get_xticklabels()]
-    assert ticks == ["Qwen3-8B 8", "Qwen3-32B 32", "DeepSeek-V3-671B 671", "GPT-4o not public"]
-    line, alone = ax.lines[:2]
-    part = mean[mean.perturbation == mean.perturbation.iloc[0]].set_index("judge").flip_rate
-    np.testing.assert_allclose(
-        line.get_ydata(), part[["Qwen3-8B", "Qwen3-32B", "DeepSeek-V3-671B"]]
-    )
-    np.testing.assert_allclose(alone.get_ydata(), [part["GPT-4o"]])
-
-
-def test_repeats_has_a_named_line_per_column():
-    table = pd.DataFrame({"k": [1, 3, 10], "flips": [0.5, 0.3, 0.2], "shift": [1.0, 1.0, 1.0]})
-    ax = rb.plots.repeats(table)
-    assert {t.get_text() for t in ax.texts} == {"flips", "shift"}
-    np.testing.assert_allclose([line.get_ydata() for line in ax.lines],
-                               [[0.5, 0.3, 0.2], [1, 1, 1]])  # fmt: skip
-
-
-def test_label_maps_draws_every_map_as_given():
-    z = np.linspace(0, 1, 5)
-    table = pd.concat(
-        pd.DataFrame({"latent": z, "map": name, "label": label})
-        for name, label in {"ours": [1, 1, 2, 3, 3], "rounded": [1, 2, 2, 2, 3]}.items()
-    )
-    ax = rb.plots.label_maps(table)
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["ours", "rounded"]
-    for line, (_, part) in zip(ax.lines, table.groupby("map"), strict=True):
-        np.testing.assert_array_equal(line.get_ydata(), part.label)
-        np.testing.assert_array_equal(line.get_xdata(), z)
-    assert len({line.get_linestyle() for line in ax.lines}) == 2  # not told apart by colour alone
-
-
-@pytest.mark.parametrize("log", [False, True])
-def test_kappa_curves_has_a_named_line_per_column(log):
-    table = pd.DataFrame({"told": [0.8, 0.7, 0.6], "true": [0.4, 0.5, 0.55]}, index=[15, 60, 200])
-    ax = rb.plots.kappa_curves(table.rename_axis("items"), log=log)
-    assert {t.get_text() for t in ax.texts} == {"told", "true"}
-    for line, name in zip(ax.lines, table, strict=True):
-        np.testing.assert_array_equal(line.get_ydata(), table[name])
-    assert (ax.get_xscale() == "log") == log
-
-
-@pytest.mark.parametrize("values", [[-0.05, -0.04, -0.06], [-0.01, -0.02, 0.0]])
-def test_kappa_gaps_counts_every_study_and_marks_mean_and_margin(values):
-    ax = rb.plots.kappa_gaps(values, margin=-0.03)
-    assert sum(bar.get_height() for bar in ax.patches) == 3
-    at = sorted(line.get_xdata()[0] for line in ax.lines)
-    assert at == pytest.approx(sorted([np.mean(values), -0.03]))
-    left, right = sorted(ax.texts, key=lambda t: t.get_position()[0])
-    assert (left.get_ha(), right.get_ha()) == ("right", "left")  # the words never overlap
-
-
-def test_scores_by_first_level_sorts_levels_and_leaves_gaps():
-    table = pd.DataFrame({"first": [5, 1, 3], "method": "dhs", "estimate": [3.2, 2.8, np.nan],
-                          "low": [3.0, 2.5, np.nan], "high": [3.5, 3.0, np.nan]})  # fmt: skip
-    ax = rb.plots.scores_by_first_level(table)
-    np.testing.assert_allclose(ax.lines[0].get_ydata(), [2.8, np.nan, 3.2])
-    np.testing.assert_array_equal(ax.lines[0].get_xdata(), [1, 3, 5])
-    assert [t.get_text() for t in ax.texts] == ["dhs"]
-
-
-def test_locking_has_a_named_line_per_method():
-    table = pd.DataFrame({"difficulty": [0, 1, 0, 1], "qwk": [0.8, 0.8, 0.8, 0.5],
-                          "method": ["locked", "locked", "unlocked", "unlocked"]})  # fmt: skip
-    ax = rb.plots.locking(table)
-    assert {t.get_text() for t in ax.texts} == {"locked", "unlocked"}
-    np.testing.assert_allclose([line.get_ydata() for line in ax.lines], [[0.8, 0.8], [0.8, 0.5]])
-    assert len({line.get_marker() for line in ax.lines}) == 2
-
-
-def test_verification_fills_every_bar_and_numbers_what_can_be_read():
-    status = ["verified", "not found", "too short", "verified"]
-    units = ["naive"] * 3 + ["whole"]
-    table = pd.DataFrame({"units": units, "status": status, "share": [0.5, 0.48, 0.02, 1.0]})
-    ax = rb.plots.verification(table)
-    assert [t.get_text() for t in ax.get_yticklabels()] == ["naive", "whole"]
-    assert {t.get_text() for t in ax.texts} == {"50 %", "48 %", "100 %"}
-    width = np.zeros(2)
-    for bar in ax.patches:
-        width[round(bar.get_y() + 0.3)] += bar.get_width()
-    np.testing.assert_allclose(width, [1, 1])
-    assert len({bar.get_hatch() for bar in ax.patches}) == 3
-
-
-def test_gate_puts_refused_scores_in_brackets():
-    table = pd.DataFrame(np.arange(15).reshape(3, 5), index=range(3), columns=range(1, 6))
-    ax = rb.plots.gate(table, tau=4)
-    refused = {t.get_text() for t in ax.texts if t.get_text().startswith("(")}
-    assert refused == {"(3)", "(4)", "(8)", "(9)"}
-    assert len(ax.texts) == 15
+def test_curves_are_named_at_their_ends_and_keep_gaps():
+    table = pd.DataFrame({"a": [0.1, np.nan, 0.3], "b": [0.2, 0.1, 0.4]}, index=[1, 2, 4])
+    ax = plt.figure().add_subplot()
+    ends = rb.plots.curves(table, ax, table - 0.1, table + 0.2, aside=0.5)
+    assert [end[:2] for end in ends] == [(0.3, "a"), (0.4, "b")]
+    assert len({end[2] for end in ends}) == 2
+    assert ax.lines[3].get_xdata().tolist() == [1.5, 2.5, 4.5]
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), table["a"])
+    bars = ax.collections[1].get_segments()
+    assert [s[:, 1].round(6).tolist() for s in bars] == [[0.1, 0.4], [0.0, 0.3], [0.3, 0.6]]

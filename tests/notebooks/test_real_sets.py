@@ -26,5 +26,8 @@ def test_a_chapter_runs_on_a_real_set(mirror, stem, values):
 
 @pytest.mark.parametrize("stem", ["13_score_ids_and_rubric_order", "14_reference_answers"])
 def test_a_criterion_that_the_set_lacks_is_named_with_those_it_has(mirror, stem):
-    with pytest.raises(book.BookError, match="hanna has no criterion 'helpfulness', but relevance,"):
-        book.execute(stem, {"dataset": "hanna", "n_items": 20}, root=ROOT)
+    hanna = {"dataset": "hanna", "n_items": 20, "criterion": "helpfulness"}
+    with pytest.raises(
+        book.BookError, match="hanna has no criterion 'helpfulness', but relevance,"
+    ):
+        book.execute(stem, hanna, root=ROOT)
