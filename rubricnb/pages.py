@@ -15,6 +15,7 @@ import pandas as pd
 
 from rubricnb.data.papers import NO_INTERVAL
 
+_OF_REQUESTS = ("thinking", "effort", "max_tokens")
 _ONE_CLUSTER = (
     ". All texts belong to one cluster, which tells nothing of how others vary: where this page "
     "has NaN there would be an interval or a test, and it takes more items"
@@ -76,6 +77,38 @@ def show(name: str, what: Any, size: tuple[float, float] | None = None) -> None:
     glue(name, what)
     if isinstance(what, Figure):
         pyplot.close(what)
+
+
+def configured(judge: str, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Tell the options of a judge that its requests carry from those that its engine takes.
+
+    Parameters
+    ----------
+    judge
+        As `rubricnb.open_judge` takes it.
+    options
+        thinking, effort, max_tokens; any other goes to the engine's class.
+
+    Returns
+    -------
+    judge
+        What `rubricnb.run` takes: opened if its engine has options, else as it was given.
+    settings
+        For `rubricnb.plan`.
+
+    Examples
+    --------
+    >>> configured("openai:m", {"effort": "low"})
+    ('openai:m', {'effort': 'low'})
+    >>> judge, settings = configured("simulated:unbiased", {"seed": 1, "max_tokens": 99})
+    >>> judge.slug, settings
+    ('simulated:unbiased', {'max_tokens': 99})
+    """
+    from rubricnb.judging import open_judge
+
+    settings = {name: options[name] for name in _OF_REQUESTS if name in options}
+    engine = {name: value for name, value in options.items() if name not in settings}
+    return (open_judge(judge, **engine) if engine else judge), settings
 
 
 def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
