@@ -29,7 +29,7 @@ NBVAL = MATPLOTLIBRC=$(CURDIR)/rubricnb/matplotlibrc $(PY) -m pytest -n 2 --dist
 .PHONY: book test test-book test-vllm bench env lint lock notebooks pdf student clean help
 
 book: env  ## execute the notebooks that changed, build the book, print the path to open
-	$(PY) -m rubricnb book
+	$(PY) -m tools book
 
 test: env  ## run the tests: package, doctests, every notebook with small parameters
 	$(PY) -m pytest $(ONCE_MORE) -n 2 --dist worksteal
@@ -50,7 +50,7 @@ lint: env  ## formatting, style, types, twins in step
 	$(PY) -m ruff format --check
 	$(PY) -m ruff check
 	$(PY) -m mypy
-	$(PY) -m rubricnb notebooks --check
+	$(PY) -m tools notebooks --check
 
 lock: env  ## write requirements-hashed.txt: the versions of constraints.txt with their hashes
 	@{ echo '$(LOCKED)'; \
@@ -58,13 +58,13 @@ lock: env  ## write requirements-hashed.txt: the versions of constraints.txt wit
 	  echo 'setuptools $(WEIGHTS)' | tr ' ' '\n' | $(LOCK) --no-deps -; } > requirements-hashed.txt
 
 notebooks: env  ## write each notebook's .ipynb twin from its text
-	$(PY) -m rubricnb notebooks
+	$(PY) -m tools notebooks
 
 pdf: book $(VENV)/browser  ## print the book into one PDF file
-	CHROMIUM='$(CHROMIUM)' $(PY) -m rubricnb pdf
+	CHROMIUM='$(CHROMIUM)' $(PY) -m tools pdf
 
 student: env  ## write the notebooks without their solutions into _build/student
-	$(PY) -m rubricnb student
+	$(PY) -m tools student
 
 clean:  ## remove the built book and every cache (.venv and recorded answers stay)
 	rm -rf _build .mypy_cache .ruff_cache .pytest_cache .hypothesis

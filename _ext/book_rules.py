@@ -215,7 +215,7 @@ def only_staged(app: Sphinx, config: Config) -> None:
     if os.environ.get("RUBRICNB_STAGE") != str(app.srcdir):
         raise ConfigError(
             "this book is built from a staged copy that holds the executed notebooks: "
-            "run 'make book' or 'python -m rubricnb book', not 'jupyter-book build'"
+            "run 'make book' or 'python -m tools book', not 'jupyter-book build'"
         )
 
 

@@ -8,14 +8,20 @@ Caption.
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 from docutils import nodes
 from docutils.parsers.rst import directives
 from plain_table import plain_table
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from rubricnb.judging.gpu import gpu_hours
 from rubricnb.judging.results import results_folder
+
+sys.path.append(str(Path(__file__).parents[1]))  # where studies/ is
+
+from studies.gpu import gpu_hours
 
 HEADER = {
     "judge": "judge",

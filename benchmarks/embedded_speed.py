@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import gguf
 import numpy as np
+import pooch
 
 import rubricnb as rb
 from benchmarks import row
 from rubricnb.judging.contract import Judge, Request
-from rubricnb.judging.run import rendered
+from rubricnb.judging.embedded import EmbeddedJudge, default_weights, sha256
+from rubricnb.judging.rendering import rendered
 from rubricnb.judging.sharing import distinct
 
 N_ITEMS = 3  # under ten orderings each
@@ -25,8 +29,8 @@ WAYS: dict[str, dict[str, Any]] = {
     "two threads": {"threads": 2},
     "no flash attention": {"flash_attention": False},
     "no flash attention, two threads": {"flash_attention": False, "threads": 2},
-    "Q8_0": {"requantise": "Q8_0"},
-    "Q4_0": {"requantise": "Q4_0"},
+    "Q8_0": {"path": "Q8_0"},
+    "Q4_0": {"path": "Q4_0"},
     "two slots": {"concurrency": 2},
 }
 
@@ -38,7 +42,10 @@ def measure() -> Iterator[dict[str, Any]]:
     requests = rb.plan(rb.load("minibench", n_items=N_ITEMS), rb.balanced(5), readout="logprobs")
     requests = requests[requests["item_id"].isin(requests["item_id"].unique()[:N_ITEMS])]
     for name, options in WAYS.items():
-        judge = rb.open_judge("embedded", **{"threads": 1, **options})
+        options = {"threads": 1, **options}
+        if kind := options.get("path"):
+            options["path"] = requantised(kind)
+        judge = EmbeddedJudge(**options)
         asked = list(rendered(requests, judge, walked=True))
         there = known.loc[[r.request_id for r in asked]].to_numpy(float)
         yield from _way(name, judge, asked, there)
@@ -68,3 +75,36 @@ def _way(
     yield row(
         f"{name}: clear argmax changed", int((changed & clear).sum()), f"of {clear.sum()}", "<= 0"
     )
+
+
+def requantised(kind: str) -> Path:
+    """The default weights with their quantised matrices in another type; made once, then kept."""
+    weights = default_weights()
+    folder = Path(pooch.os_cache("rubricnb")) / "weights" / sha256(weights)[:16]
+    copy = folder / f"{weights.name.split('.')[0]}.{kind}.gguf"
+    if not copy.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        part = copy.with_suffix(".part")
+        _requantise(weights, part, gguf.GGMLQuantizationType[kind])
+        part.replace(copy)
+    return copy
+
+
+def _requantise(weights: Path, copy: Path, kind: Any) -> None:
+    reader = gguf.GGUFReader(weights)
+    writer = gguf.GGUFWriter(copy, str(reader.fields["general.architecture"].contents()))
+    for name, field in reader.fields.items():
+        if name.startswith("GGUF.") or name in ("general.architecture", "general.file_type"):
+            continue
+        of = field.types[-1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
+        writer.add_key_value(name, field.contents(), field.types[0], sub_type=of)
+    for tensor in reader.tensors:
+        data, there = tensor.data, tensor.tensor_type
+        if there.name not in ("F32", "F16", "BF16", "Q8_0"):
+            data = gguf.quants.quantize(gguf.quants.dequantize(data, there), kind)
+            there = kind
+        writer.add_tensor(tensor.name, data, raw_dtype=there)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()

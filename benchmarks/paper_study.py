@@ -144,7 +144,7 @@ def planned(part: str) -> Requests:
 def profile_of(judge: dict[str, Any], dataset: str) -> str:
     name = f"{judge['simulated']}/{dataset}"
     if name not in profiles():
-        raise ValueError(f"no profile {name!r}: fit it with rubricnb.judging.fitting")
+        raise ValueError(f"no profile {name!r}: fit it with python -m studies.fitting")
     return name
 
 

@@ -13,7 +13,7 @@ import rubricnb as rb
 from benchmarks import row, timed
 from rubricnb.frames import Requests
 from rubricnb.judging.contract import Judge
-from rubricnb.judging.run import rendered
+from rubricnb.judging.rendering import rendered
 from rubricnb.judging.sharing import Limit, distinct, walk
 
 DATASETS = {"mt-bench": 4, "hanna": 6}  # items asked about: HANNA has six criteria to a text

@@ -25,62 +25,13 @@ def execute(
     """Execute one notebook with parameters of your own: -p NAME VALUE, as often as needed."""
     from rubricnb import book
 
-    with _errors():
+    with errors():
         values = _parameters(context.args)
         target = output or Path(f"{book.find_notebook(notebook).stem}.ipynb")
         if target.resolve().parent == book.find_root() / "notebooks":
             raise ValueError(f"{target}: the twins in notebooks/ carry no outputs; write elsewhere")
         done = book.execute(notebook, values, target)
         typer.echo(f"{target}: executed in {done.metadata.rubricnb['seconds']:.1f} s")
-
-
-@app.command()
-def book(
-    params: Annotated[
-        Path | None, typer.Option(help="A parameter file: a judge, a size, data of your own.")
-    ] = None,
-) -> None:
-    """Execute the notebooks that changed and build the book."""
-    from rubricnb.book import build
-
-    with _errors():
-        build(params)
-
-
-@app.command()
-def notebooks(
-    check: Annotated[bool, typer.Option("--check", help="Only say what is out of step.")] = False,
-) -> None:
-    """Write each notebook's .ipynb twin (for papermill, Colab, Binder) from its text."""
-    from rubricnb.book import twins
-
-    with _errors():
-        changed = twins(check)
-        for path in changed:
-            typer.echo(f"{'out of step' if check else 'written'}: {path.name}")
-        if check and changed:
-            raise ValueError("the twins are out of step with their text: run 'make notebooks'")
-
-
-@app.command()
-def student(
-    folder: Annotated[Path | None, typer.Argument(help="Default: _build/student.")] = None,
-) -> None:
-    """Write the notebooks without their solutions, for a class."""
-    from rubricnb.book import student as write
-
-    with _errors():
-        written = write(folder)
-        typer.echo(f"{len(written)} notebooks without solutions in {written[0].parent}")
-
-
-@app.command()
-def pdf() -> None:
-    """Print the built book into one PDF file, with Chromium."""
-    from rubricnb.printing import pdf as print_book
-
-    with _errors():
-        typer.echo(f"the book on paper: {print_book()}")
 
 
 @app.command()
@@ -99,7 +50,7 @@ def check(
     from rubricnb.judging.rescue import mend
     from rubricnb.judging.store import default_path
 
-    with _errors():
+    with errors():
         if store:
             typer.echo(mend(default_path()))
         lines, usable = report(store is not False)
@@ -117,7 +68,7 @@ def data(
     """List the datasets, or load one (downloads it if needed) and describe it."""
     import rubricnb as rb
 
-    with _errors():
+    with errors():
         if name is None:
             typer.echo(_table(rb.datasets()))
             return
@@ -134,7 +85,7 @@ def judges() -> None:
     from rubricnb.judging import judges as recorded_judges
     from rubricnb.judging.simulated import profiles
 
-    with _errors():
+    with errors():
         for engine, (_, form, purpose) in ENGINES.items():
             typer.echo(f"{engine + form:30}{purpose}")
         typer.echo("\nprofiles of simulated judges (simulated:PROFILE)")
@@ -151,7 +102,7 @@ def weights(
     """Download the weights of a small judge for embedded:NAME, or list those there are."""
     from rubricnb.judging.weights import WEIGHTS, described, get_weights, weights_path
 
-    with _errors():
+    with errors():
         for known in WEIGHTS if name is None else ():
             here = "here" if weights_path(known).is_file() else "not downloaded"
             typer.echo(f"{known:30}{described(known)}; {here}")
@@ -162,7 +113,7 @@ def weights(
 
 @app.command()
 def study(
-    name: Annotated[str, typer.Argument(help="params/NAME.yml; or validity: of the statistics.")],
+    name: Annotated[str, typer.Argument(help="params/NAME.yml.")],
     cost: Annotated[bool, typer.Option("--cost", help="Only say what it would cost.")] = False,
     max_cost: Annotated[
         float | None, typer.Option(help="US dollars that all judges and plans may cost.")
@@ -174,23 +125,19 @@ def study(
     """Run a study and record it in results/NAME; resumes where it was stopped."""
     from rubricnb.judging.study import read_study, study_cost
     from rubricnb.judging.study import study as run_study
-    from rubricnb.rulers import record_gradings
-    from rubricnb.statistics.validity import record_validity
+    from rubricnb.rulers.recording import record_gradings
 
-    with _errors():
-        if name == "validity":
-            folders = [record_validity()]
-        elif cost:
+    with errors():
+        if cost:
             typer.echo(_cost_lines(study_cost(name)))
             return
-        else:
-            content = read_study(name)
-            graded = "gradings" in content
-            if any(_leaves(entry["spec"]) for entry in content["judges"]):
-                typer.echo(_cost_lines(study_cost(name)))
-            folders = (record_gradings if graded else run_study)(
-                name, max_calls=max_calls, max_cost=max_cost
-            )
+        content = read_study(name)
+        graded = "gradings" in content
+        if any(_leaves(entry["spec"]) for entry in content["judges"]):
+            typer.echo(_cost_lines(study_cost(name)))
+        folders = (record_gradings if graded else run_study)(
+            name, max_calls=max_calls, max_cost=max_cost
+        )
         for folder in folders:
             typer.echo(f"recorded: {folder}")
 
@@ -214,7 +161,7 @@ def export_batch(
     """Write the requests of a study that no answer is stored for; nothing is sent."""
     from rubricnb.judging.batch import export_batch, of_study
 
-    with _errors():
+    with errors():
         endpoint, plans = of_study(study, judge, server or None)
         files = export_batch(plans, endpoint, path)
         for file in files:
@@ -234,7 +181,7 @@ def import_batch(
     """Put the answers of a batch into the store, where run and study find them."""
     from rubricnb.judging.batch import import_batch, of_study
 
-    with _errors():
+    with errors():
         endpoint, plans = of_study(study, judge, server or None)
         counts = import_batch(plans, endpoint, paths)
         typer.echo(", ".join(f"{number:,} {what}" for what, number in counts.items() if number))
@@ -267,7 +214,7 @@ def audit(
     import rubricnb as rb
     from rubricnb.auditing import audit_cost
 
-    with _errors():
+    with errors():
         items = rb.load(data, n_items, seed, path, rubric)
         typer.echo(_cost_line(audit_cost(judge, items, readout, price)))
         if cost:
@@ -302,7 +249,7 @@ def compile_bundle(
     from rubricnb.judging import open_judge
     from rubricnb.rulers import compile_rubric
 
-    with _errors():
+    with errors():
         if output.suffix != ".json" or output.exists() or not output.parent.is_dir():
             what = "stands there already" if output.exists() else "is no name for a new JSON file"
             raise ValueError(f"{output} {what}: give another with --output NAME.json")
@@ -337,13 +284,13 @@ def replication() -> None:
     from rubricnb.replication import record_replication
     from rubricnb.summary import record_summaries
 
-    with _errors():
+    with errors():
         for path in [record_replication(), *record_summaries()]:
             typer.echo(f"written: {path}")
 
 
 @contextmanager
-def _errors() -> Iterator[None]:
+def errors() -> Iterator[None]:
     """Show what the user can mend as one message, without a traceback of ours."""
     try:
         yield

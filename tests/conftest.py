@@ -1,5 +1,6 @@
 import os
 import re
+import shutil
 import unicodedata
 from pathlib import Path
 
@@ -56,3 +57,40 @@ def not_in_paper():
         paper: _plain((folder / f"{name}.txt").read_text("utf-8")) for paper, name in _TEXTS.items()
     }
     return lambda paper, quote: [p for p in quote.split("…") if _plain(p) not in text[paper]]
+
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOK = """\
+# Doubling
+
+```{code-cell}
+:tags: [parameters]
+
+n_items: int = 3  # how many items
+name: str = "x"  # a name
+```
+
+```{code-cell}
+print(n_items * 2)
+```
+"""
+
+
+@pytest.fixture
+def small(tmp_path):
+    """A book of our machinery, with one prose page and one notebook."""
+    for name in ("_static", "_ext"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    shutil.copy(ROOT / "_config.yml", tmp_path)
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "notebooks" / "05_doubling.md").write_text(NOTEBOOK)
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "index.md").write_text(
+        "# Home\n\nOne page, $x^2$.\n\n```{execution-record}\n```\n\n"
+        "```{execution-record}\n:only: 05\n```\n"
+    )
+    (tmp_path / "book" / "references.bib").write_text("")
+    (tmp_path / "_toc.yml").write_text(
+        "format: jb-book\nroot: book/index\nchapters:\n  - file: notebooks/05_doubling\n"
+    )
+    return tmp_path

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from rubricnb import book, pages
+from tools import building
 
 EXTENSIONS = Path(__file__).parents[1] / "_ext"
 ATTACKS = [
@@ -128,7 +129,7 @@ def test_own_data_that_is_html_does_not_act_in_a_chapter_that_shows_texts(stem, 
         assert "<img" not in html, "not escaped where it comes from"
         assert acts(journal(html)) == []
     done.metadata.rubricnb["parameter_file"] = name
-    shown["markdown"].append(book._page(done).cells[0].source)  # with the line of parameters
+    shown["markdown"].append(building._page(done).cells[0].source)  # with the line of parameters
     for text in shown["markdown"]:
         assert "<img" not in MarkdownIt().render(text)
         assert 'href="javascript' not in MarkdownIt().render(text)

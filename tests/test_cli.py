@@ -64,7 +64,7 @@ def test_a_wrong_argument_is_one_clear_line_and_no_traceback(arguments, message)
 
 def test_help_lists_every_command():
     out = rubricnb("--help").stdout
-    for command in ("check", "data", "judges", "execute", "book", "notebooks", "study"):
+    for command in ("check", "data", "judges", "execute", "study"):
         assert command in out
 
 

@@ -18,6 +18,8 @@ import rubricnb as rb
 from rubricnb import book, cli, frames
 from rubricnb.judging import registry, study
 from rubricnb.judging.address import OPENAI, checked
+from tools import __main__ as workshop
+from tools import building
 
 ROOT = Path(__file__).parents[1]
 DOCS = [
@@ -176,7 +178,7 @@ RUN_ELSEWHERE = {  # beginning of a command on the study page → why it is not 
     "llama-server": "llama.cpp's own program; its engine is in tests/judging/test_embedded.py",
     "vllm run-batch": "in tests/vllm/test_batch.py, with the engine",
     "python -m rubricnb execute": "takes minutes with a judge; in tests/test_cli.py with another",
-    "python -m rubricnb book": "`make book` takes minutes; its parameter file is read below",
+    "python -m tools book": "`make book` takes minutes; its parameter file is read below",
 }
 
 
@@ -281,12 +283,12 @@ def test_every_make_target_that_is_mentioned_exists():
     assert mentioned - targets == set()
 
 
-def test_every_subcommand_that_is_mentioned_exists():
-    known = {c.name or c.callback.__name__ for c in cli.app.registered_commands}
-    known |= {group.name for group in cli.app.registered_groups}
-    mentioned = {
-        m[1] for _, line in commands() if (m := re.match(r"python -m rubricnb ([a-z]+)", line))
-    }
+@pytest.mark.parametrize(("package", "app"), [("rubricnb", cli.app), ("tools", workshop.app)])
+def test_every_subcommand_that_is_mentioned_exists(package, app):
+    known = {c.name or c.callback.__name__ for c in app.registered_commands}
+    known |= {group.name for group in app.registered_groups}
+    command = re.compile(rf"python -m {package} ([a-z]+)")
+    mentioned = {m[1] for _, line in commands() if (m := command.match(line))}
     assert mentioned
     assert mentioned - known == set()
 
@@ -306,7 +308,7 @@ def test_every_parameter_given_to_a_notebook_is_one_it_declares():
 def test_the_parameter_file_on_the_study_page_is_accepted(tmp_path):
     [text] = [t for _, t in blocks(ROOT / "book/running-a-study.md", "yaml") if "defaults:" in t]
     (tmp_path / "mine.yml").write_text(text)
-    plan = book.parameter_file(tmp_path / "mine.yml")
+    plan = building.parameter_file(tmp_path / "mine.yml")
     assert plan["05_position_bias"]["n_items"] == 60
 
 

@@ -75,7 +75,7 @@ def claims(chapter: str | None = None) -> pd.DataFrame:
         about a test or an interval, compared with simulated studies); chapter;
         quantity in words; judge, dataset (empty: all of the paper's);
         published, the value; relation (``=``, ``<=`` or ``>=`` published); tolerance, in units of
-        the quantity; recompute, how (for an identity: a function of `rubricnb.data.identities`;
+        the quantity; recompute, how (for an identity: a name in ``identities.yml``;
         ``not recomputed:`` and why where no chapter can); source_table, where the value is
         printed (empty: in the text).
         There is no verdict: `verdicts` computes it.

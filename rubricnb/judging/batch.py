@@ -18,9 +18,10 @@ from typing import IO, Any
 from rubricnb.frames import Requests
 from rubricnb.judging.contract import Judge, Reply, Request
 from rubricnb.judging.openai import OpenAIJudge
+from rubricnb.judging.plan import with_readout
 from rubricnb.judging.registry import open_judge
+from rubricnb.judging.rendering import rendered
 from rubricnb.judging.results import recorded_judgments
-from rubricnb.judging.run import rendered, with_readout
 from rubricnb.judging.store import Store
 
 MAX_REQUESTS, MAX_BYTES = 50_000, 200_000_000
@@ -159,24 +160,7 @@ def import_batch(
 
 
 def of_study(name: str, spec: str = "", server: str | None = None) -> tuple[Judge, list[Requests]]:
-    """Return a judge and the plans that a study has for it.
-
-    Parameters
-    ----------
-    name
-        Of ``params/NAME.yml``.
-    spec
-        The judge; default: the study's only endpoint. One that the study does not name is given
-        the plans of all.
-    server
-        What runs the batch, as for `rubricnb.judging.openai.OpenAIJudge`.
-
-    Examples
-    --------
-    >>> judge, plans = of_study("scoring", "openai:gpt-4.1")
-    >>> judge.slug, len(plans) > 1
-    ('gpt-4.1', True)
-    """
+    """Return a judge and the plans that a study has for it."""
     from rubricnb.judging.study import plans_for, read_study, requests_of
 
     content = read_study(name)

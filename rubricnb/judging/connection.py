@@ -271,13 +271,7 @@ def _joined(stream: str) -> dict[str, Any] | None:
 
 
 def text_of(content: Any) -> str | None:
-    """Return the text of a message's content, which may come in parts; None if it is none.
-
-    Examples
-    --------
-    >>> text_of([{"type": "thinking", "thinking": "…"}, {"type": "text", "text": "Fine."}])
-    'Fine.'
-    """
+    """Return the text of a message's content, which may come in parts; None if it is none."""
     if content is None:
         return ""
     if isinstance(content, list):

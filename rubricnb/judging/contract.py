@@ -52,7 +52,7 @@ class Request:
     text_id, cluster_id, criterion_ordering, criteria, qualities, wording
         More of the same: the ids that share noise; in Setting 2 the code of the criteria's order,
         and criterion and quality by slot; the hash of the prompt's other conditions
-        (`rubricnb.judging.simulated.wording`).
+        (`rubricnb.judging.rendering.wording`).
     labels, reference_score
         What the options are called, and the score of the reference shown (None: none is). Only
         simulated judges look at these.

@@ -12,6 +12,7 @@ import pandas as pd
 
 from rubricnb.frames import Requests
 from rubricnb.judging.contract import Judge, Request
+from rubricnb.judging.plan import with_readout
 from rubricnb.judging.prices import (
     CHARACTERS_PER_TOKEN,
     Price,
@@ -20,8 +21,8 @@ from rubricnb.judging.prices import (
     typical_tokens,
 )
 from rubricnb.judging.registry import inner
+from rubricnb.judging.rendering import rendered
 from rubricnb.judging.results import results_folder, slug_of
-from rubricnb.judging.run import rendered, with_readout
 
 _CACHED_FROM = 1024  # tokens of a prefix; OpenAI keeps no shorter one
 _SAMPLE = 4000  # requests rendered; a larger plan is scaled up from whole items
@@ -126,16 +127,7 @@ class Calls(NamedTuple):
 
 
 def sample(requests: Requests) -> tuple[Requests, float]:
-    """Take whole items from a large plan; returns also how many times larger the plan is.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> requests = rb.plan(rb.load("minibench"), rb.shuffled(5, 50))
-    >>> part, scale = sample(requests)
-    >>> len(requests), len(part), scale
-    (9000, 3000, 3.0)
-    """
+    """Take whole items from a large plan; returns also how many times larger the plan is."""
     if len(requests) <= _SAMPLE:
         return requests, 1.0
     ids = requests["item_id"].unique()

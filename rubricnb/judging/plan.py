@@ -10,8 +10,11 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
+from rubricnb.data.rubrics import resample
 from rubricnb.frames import CONDITION_COLUMNS, REQUESTS, Items, Requests
 from rubricnb.hashing import UInt64Array, hash64, mix64
+from rubricnb.judging.contract import Judge, Readout
+from rubricnb.judging.registry import judge_class
 from rubricnb.permutation import Design, code
 from rubricnb.prompts import LABELS
 from rubricnb.prompts.render import LAYOUTS, TEMPLATES
@@ -185,17 +188,34 @@ def plan_criteria(
 
 
 def request_ids(requests: pd.DataFrame) -> UInt64Array:
-    """Hash every request's columns to its id.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5))
-    >>> bool((request_ids(requests) == requests.request_id).all())
-    True
-    """
+    """Hash every request's columns to its id."""
     columns = [c.name for c in REQUESTS if c.name != "request_id" and c.name in requests]
     return reduce(mix64, (_column_hash(requests[c]) for c in columns))
+
+
+def with_readout(requests: Requests, judge: Judge | str) -> Requests:
+    """Resolve the readout ``auto``, and refuse one that the judge does not have."""
+    name, readouts = _offered(judge)
+    if (requests["readout"] == "auto").any():
+        requests = requests.copy()
+        readout = requests["readout"].astype(object)
+        requests["readout"] = readout.where(readout != "auto", readouts[0]).astype("category")
+        requests["request_id"] = request_ids(requests)
+    for readout in requests["readout"].unique():
+        check_readout(name, readouts, readout)
+    return requests
+
+
+def check_readout(name: str, readouts: Sequence[Readout], readout: str) -> None:
+    """Refuse a readout that a judge does not have."""
+    if readout not in readouts:
+        raise ValueError(f"{name} has no readout {readout!r}: choose from {', '.join(readouts)}")
+
+
+def _offered(judge: Judge | str) -> tuple[str, tuple[Readout, ...]]:
+    if not isinstance(judge, str):
+        return judge.slug, judge.readouts
+    return judge, judge_class(judge).readouts
 
 
 def _column_hash(column: pd.Series) -> UInt64Array:
@@ -251,8 +271,6 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_rubrics(items: Items, variant: str, n: int, template: str) -> None:
-    from rubricnb.data.rubrics import resample
-
     rubrics = getattr(items, "rubrics", None)
     if rubrics is None:
         raise ValueError("these items carry no rubrics: take them from rubricnb.load")

@@ -24,13 +24,7 @@ class Price(NamedTuple):
     output: float
 
     def of(self, prompt: float, cached: float, completion: float) -> float:
-        """Return the dollars for so many tokens sent, of these from the cache, and received.
-
-        Examples
-        --------
-        >>> Price(2, 0.5, 8).of(1_000_000, 500_000, 100_000)
-        2.05
-        """
+        """Return the dollars for so many tokens sent, of these from the cache, and received."""
         fresh = prompt - cached
         return (fresh * self.input + cached * self.cached + completion * self.output) / 1e6
 
@@ -43,20 +37,6 @@ def price_of(
     An engine on this machine costs nothing. Endpoints cost what ``genai-prices`` says, which knows
     the list prices of most providers and looks nothing up; one on this machine may be a gateway to
     whatever model, so its price is given or not known.
-
-    Parameters
-    ----------
-    judge
-        A judge or its spec.
-    given
-        Dollars per million tokens: input, cached input, output. It wins.
-
-    Examples
-    --------
-    >>> price_of("openai:gpt-4.1-2025-04-14")
-    (Price(input=2.0, cached=0.5, output=8.0), '')
-    >>> price_of("openai:my-model@https://example.org/v1")[1]  # doctest: +ELLIPSIS
-    "not known for 'my-model' at example.org; give `price`: ..."
     """
     if given is not None:
         return Price(*given), ""
@@ -78,13 +58,6 @@ def typical_tokens(request: Request, host: str = "", model: str = "") -> tuple[f
     at the end of a feedback. A prompt of several criteria forbids feedback. A `model` that thinks,
     and is not told how long, is taken to think with medium effort; it does not where a label is
     forced upon it.
-
-    Examples
-    --------
-    >>> from rubricnb.judging.contract import Message
-    >>> ask = Request(1, "", (Message("user", "x" * 4000),), ("[RESULT]",), ("1", "2"), "feedback")
-    >>> typical_tokens(ask), typical_tokens(ask, "api.openai.com", "gpt-5")
-    ((1000.0, 200), (1000.0, 1200))
     """
     forced = request.readout in ("score", "logprobs") and not host
     short = forced or request.readout == "score" or len(request.slots) > 1
@@ -142,13 +115,7 @@ class Budget:
     _dearest: float = 0.0  # dollars that a call may cost at its limit, at most
 
     def turn_to(self, judge: Judge | str, price: tuple[float, float, float] | None = None) -> None:
-        """Go on with a judge, perhaps another one: what remains is spent at its price.
-
-        Raises
-        ------
-        ValueError
-            There is a limit of dollars, and its price is not known.
-        """
+        """Go on with a judge, perhaps another one: what remains is spent at its price."""
         self.price, reason = price_of(judge, price)
         if self.max_cost is not None and self.price is None:
             raise ValueError(f"max_cost needs a price, but that is {reason} in dollars per million")
@@ -207,13 +174,7 @@ def _prompt_tokens(request: Request) -> float:
 
 
 def destination(judge: Judge | str) -> tuple[str, str]:
-    """Return the host that texts are sent to (empty: none but this machine), and the model.
-
-    Examples
-    --------
-    >>> destination("openai:gpt-4.1"), destination("embedded")
-    (('api.openai.com', 'gpt-4.1'), ('', ''))
-    """
+    """Return the host that texts are sent to (empty: none but this machine), and the model."""
     if isinstance(judge, str):
         from rubricnb.judging.registry import inner, open_judge
 

@@ -16,22 +16,7 @@ _QUIET = 2.0  # seconds between two lines, so that short work prints one
 
 
 class Progress:
-    """Counts what is done; use as a context manager.
-
-    Parameters
-    ----------
-    total
-        How many steps there are.
-    what
-        Plain words, such as ``"judging with smollm2"``.
-
-    Examples
-    --------
-    >>> with Progress(2, "judging") as progress:
-    ...     progress.step()
-    ...     progress.step("60 % of tokens from the cache")
-    judging: 2 of 2 in 0 s; 60 % of tokens from the cache
-    """
+    """Counts what is done; use as a context manager."""
 
     def __init__(self, total: int, what: str) -> None:
         self.total, self.what = total, what

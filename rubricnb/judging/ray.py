@@ -214,14 +214,7 @@ class RayJudge:
 
 
 def blocks(requests: Iterable[Request], size: int) -> Iterator[list[Request]]:
-    """Cut a walk over requests into blocks of at least `size`, never within a text.
-
-    Examples
-    --------
-    >>> ask = [Request(i, "", (), (), (), "score", group=g) for i, g in enumerate("aaabcc")]
-    >>> [[request.request_id for request in block] for block in blocks(ask, 2)]
-    [[0, 1, 2], [3, 4, 5]]
-    """
+    """Cut a walk over requests into blocks of at least `size`, never within a text."""
     block: list[Request] = []
     for _, group in groupby(requests, key=lambda request: request.group):
         block += group

@@ -136,15 +136,7 @@ def _put_together(prompt: str, slot: str) -> str:
 
 
 def answer_text(request: Request, positions: Sequence[int]) -> str:
-    """Write out the slots with the labels at these positions: the text of a constrained answer.
-
-    Examples
-    --------
-    >>> from rubricnb.judging.contract import Message
-    >>> ask = Request(1, "", (Message("user", "…"),), ("[RESULT]",), ("2", "1"), "score")
-    >>> answer_text(ask, [2])
-    '[RESULT] 1'
-    """
+    """Write out the slots with the labels at these positions: the text of a constrained answer."""
     return "".join(
         f"{slot} {request.choices[p - 1]}" for slot, p in zip(request.slots, positions, strict=True)
     )

@@ -64,24 +64,12 @@ def open_judge(spec: str, **options: Any) -> Judge:
 
 
 def inner(spec: str) -> str:
-    """Return the spec of the judge that answers: ``ray:`` only says where it runs.
-
-    Examples
-    --------
-    >>> inner("ray:vllm:google/gemma-3-27b-it"), inner("embedded")
-    ('vllm:google/gemma-3-27b-it', 'embedded')
-    """
+    """Return the spec of the judge that answers: ``ray:`` only says where it runs."""
     return spec.removeprefix("ray:")
 
 
 def judge_class(spec: str) -> Any:
-    """Return the class of the judge that answers, without opening anything.
-
-    Examples
-    --------
-    >>> judge_class("embedded").readouts[0], judge_class("ray:embedded").readouts[0]
-    ('logprobs', 'logprobs')
-    """
+    """Return the class of the judge that answers, without opening anything."""
     return _engine(inner(spec))
 
 

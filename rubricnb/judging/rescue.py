@@ -1,64 +1,29 @@
 """What is whole in a damaged store: rows are found by their form and believed by their checksum.
 
-SQLite stops at the first page that it cannot use, and drops all of its log (the ``-wal`` file) from
-the first frame on whose checksum is wrong. Rows are read here from the bytes of the pages instead,
-wherever they lie (https://www.sqlite.org/fileformat2.html), so that damage costs the rows that it
-hits and no others.
+SQLite stops at the first page that it cannot use. Rows are read here from the bytes of the pages
+instead, wherever they lie (https://www.sqlite.org/fileformat2.html), so that damage costs the rows
+that it hits and no others.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import sqlite3
 import struct
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from itertools import count
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-Row = tuple[Any, ...]
+from rubricnb.judging.store import DamagedStore, Row, Store, StoreError, checksum, in_use
+
+_PAGE = 4096  # bytes; SQLite's own choice, which a store leaves to it
 _TYPES = (str, str, str, str, str, int, int, int, float, str, float)  # of a row, without its sum
 _OPTIONAL = (4, 9)
 _KEY = re.compile(rb"\x81\x0d")  # in the header of a row: a text of 64 characters comes first
-_JSON = json.JSONEncoder(default=repr)
 _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 8: 0, 9: 0}  # kind of value → bytes
-
-
-def checksum(*row: Any) -> int:
-    """Return the CRC-32 of a row as JSON.
-
-    Examples
-    --------
-    >>> checksum("ab12", 0.5, None) == zlib.crc32(b'["ab12", 0.5, null]')
-    True
-    """
-    return zlib.crc32(_JSON.encode(row).encode())
-
-
-class _Frame(NamedTuple):
-    """A page in the log; `commits` where a transaction ends with it."""
-
-    number: int
-    commits: bool
-    page: bytes
-
-
-def dropped(path: Path) -> Iterator[Row]:
-    """Yield the rows of the log that SQLite has dropped because of a wrong checksum before them.
-
-    To be called inside a transaction that may write: nobody else changes the log then. One commit
-    behind the end is what a killed process was writing; several are damage.
-    """
-    frames = _log(path)
-    index = Path(f"{path}-shm")
-    if not frames or not index.exists():
-        return
-    (accepted,) = struct.unpack_from("=I", index.read_bytes()[:20], 16)
-    if sum(frame.commits for frame in frames[accepted:]) > 1:
-        yield from _rows(path, frames, accepted)
 
 
 def mend(path: Path) -> str:
@@ -74,8 +39,6 @@ def mend(path: Path) -> str:
     StoreError
         The store is damaged and in use, or the file has no row of a store.
     """
-    from rubricnb.judging.store import DamagedStore, Store, StoreError, in_use
-
     try:
         with Store(path) as store:
             return f"{store.check():,} answers in {path}, each as it was written"
@@ -85,7 +48,7 @@ def mend(path: Path) -> str:
         raise StoreError(f"{path} is damaged and in use: end the runs that use it first")
     new = Path(f"{path}-saved")
     with Store(new) as store:
-        store.put_saved(_rows(path, _log(path), 0))
+        store.put_saved(_rows(path))
         for key, file in _batches(path):
             store.hand_over(key, file)
         saved = len(store)
@@ -111,89 +74,34 @@ def _batches(path: Path) -> list[tuple[str, Path]]:
     return []
 
 
-def _log(path: Path) -> list[_Frame]:
-    """Return the frames of the log's present generation, whatever their checksums."""
-    log = Path(f"{path}-wal")
-    content = log.read_bytes() if log.exists() else b""
-    if len(content) <= 32:
-        return []
-    size = int.from_bytes(content[8:12]) if _header_holds(content) else _page_size(path)
-    salts = content[16:24] if _header_holds(content) else content[40:48]
-    found = []
-    for at in range(32, len(content) - size - 23, size + 24):
-        if content[at + 8 : at + 16] == salts:
-            number, commits = struct.unpack_from(">II", content, at)
-            found.append(_Frame(number, commits > 0, content[at + 24 : at + 24 + size]))
-    return found
+def _rows(path: Path) -> Iterator[Row]:
+    """Rows on all pages of the file and of its log; a row may be found more than once."""
+    log_file = Path(f"{path}-wal")
+    log = log_file.read_bytes() if log_file.exists() else b""
+    frames = [
+        (int.from_bytes(log[at : at + 4]), log[at + 24 : at + 24 + _PAGE])
+        for at in range(32, len(log) - _PAGE - 23, _PAGE + 24)
+    ]
+    newer = dict(frames)
+    with path.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+
+        def page(number: int) -> bytes:
+            return newer.get(number) or content[(number - 1) * _PAGE : number * _PAGE]
+
+        for start in range(0, len(content), _PAGE):
+            yield from _rows_of(content[start : start + _PAGE], page)
+        for _, logged in frames:
+            yield from _rows_of(logged, page)
 
 
-def _header_holds(content: bytes) -> bool:
-    """Whether the checksum of the log's header is right."""
-    order = ">" if content[3] & 1 else "<"
-    words = struct.unpack_from(f"{order}6I", content)
-    one = two = 0
-    for first, second in zip(words[::2], words[1::2], strict=True):
-        one = (one + first + two) & 0xFFFFFFFF
-        two = (two + second + one) & 0xFFFFFFFF
-    return struct.unpack_from(">II", content, 24) == (one, two)
-
-
-def _page_size(path: Path) -> int:
-    with path.open("rb") as file:
-        size = int.from_bytes(file.read(18)[16:18])
-    size = 65536 if size == 1 else size
-    return size if size >= 512 and size & (size - 1) == 0 else 4096
-
-
-def _rows(path: Path, frames: list[_Frame], begin: int) -> Iterator[Row]:
-    """Rows of the frames from `begin` on, commit by commit; from the start, the file's before."""
-    pages = _Pages(path)
-    if begin == 0:
-        for number in range(1, len(pages) + 1):
-            yield from _rows_of(pages[number], pages)
-    new: list[_Frame] = []
-    for at, frame in enumerate(frames):
-        pages.newer[frame.number] = frame.page
-        if at >= begin:
-            new.append(frame)
-        if frame.commits or at == len(frames) - 1:
-            for known in new:
-                yield from _rows_of(known.page, pages)
-            new = []
-
-
-class _Pages(Mapping[int, bytes]):
-    """Pages by number: those of the file, and in place of them those of the log so far."""
-
-    def __init__(self, path: Path) -> None:
-        self.path, self.size = path, _page_size(path)
-        self.newer: dict[int, bytes] = {}
-
-    def __getitem__(self, number: int) -> bytes:
-        if number in self.newer:
-            return self.newer[number]
-        with self.path.open("rb") as file:
-            file.seek(max(0, number - 1) * self.size)  # there is no page 0: any other is as wrong
-            return file.read(self.size)
-
-    def __len__(self) -> int:
-        return self.path.stat().st_size // self.size
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(range(1, len(self) + 1))
-
-
-def _rows_of(page: bytes, pages: _Pages) -> Iterator[Row]:
+def _rows_of(page: bytes, pages: Callable[[int], bytes]) -> Iterator[Row]:
     for match in _KEY.finditer(page):
-        try:
-            row = _row(page, match.start() - 1, pages)
-        except (IndexError, ValueError, struct.error):
-            continue  # something else, or cut
-        if row is not None:
-            yield row
+        with suppress(IndexError, ValueError, struct.error):  # something else, or cut
+            if row := _row(page, match.start() - 1, pages):
+                yield row
 
 
-def _row(page: bytes, start: int, pages: _Pages) -> Row | None:
+def _row(page: bytes, start: int, pages: Callable[[int], bytes]) -> Row | None:
     """Read a row whose header begins at `start`; None if it is none, or not what was written."""
     header, at = _number(page, start)
     kinds = []
@@ -230,24 +138,20 @@ def _number(page: bytes, at: int) -> tuple[int, int]:
     raise ValueError("no such number in a row of ours")
 
 
-def _payload(page: bytes, start: int, size: int, pages: _Pages) -> bytes:
+def _payload(page: bytes, start: int, size: int, pages: Callable[[int], bytes]) -> bytes:
     """Return all bytes of a row, those on further pages too."""
-    usable = pages.size
-    most, least = (usable - 12) * 64 // 255 - 23, (usable - 12) * 32 // 255 - 23
+    most, least = (_PAGE - 12) * 64 // 255 - 23, (_PAGE - 12) * 32 // 255 - 23
     if size <= most:
         return page[start : start + size]
-    local = least + (size - least) % (usable - 4)
+    local = least + (size - least) % (_PAGE - 4)
     local = local if local <= most else least
-    parts, left = [page[start : start + local]], size - local
-    following = int.from_bytes(page[start + local : start + local + 4])
-    while left > 0:
-        more = pages[following]
-        following = int.from_bytes(more[:4])
-        parts.append(more[4 : 4 + left])
-        left -= len(parts[-1])
-        if not parts[-1]:
+    content, following = page[start : start + local], page[start + local : start + local + 4]
+    while len(content) < size:
+        more = pages(int.from_bytes(following))
+        if len(more) < _PAGE:
             raise ValueError("no such page")
-    return b"".join(parts)
+        content, following = content + more[4:], more[:4]
+    return content[:size]
 
 
 def _value(kind: int, content: bytes) -> Any:

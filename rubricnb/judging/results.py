@@ -25,30 +25,18 @@ import rubricnb
 from rubricnb.frames import Requests
 from rubricnb.judging.contract import Judge
 from rubricnb.judging.registry import inner, judge_class
+from rubricnb.judging.rendering import rendered
 
 
 def results_folder() -> Path:
-    """Return the folder of recorded runs: ``$RUBRICNB_RESULTS``, else ``results/`` of the clone.
-
-    Examples
-    --------
-    >>> results_folder().name
-    'results'
-    """
+    """Return the folder of recorded runs: ``$RUBRICNB_RESULTS``, else ``results/`` of the clone."""
     if path := os.environ.get("RUBRICNB_RESULTS"):
         return Path(path)
     return Path(rubricnb.__file__).resolve().parent.parent / "results"
 
 
 def inside(*names: str) -> Path:
-    """Return a path in the folder of recorded runs; refuse names that would lead out of it.
-
-    Examples
-    --------
-    >>> inside("minibench", "../mine")
-    Traceback (most recent call last):
-    ValueError: '../mine' cannot name a file or folder of results/: use letters, digits, - and _
-    """
+    """Return a path in the folder of recorded runs; refuse names that would lead out of it."""
     for name in names:
         if not _plain(name):
             raise ValueError(
@@ -139,22 +127,6 @@ def recorded_judgments(
     An answer counts only if its key is that of today's prompt to this judge: not one about another
     text, and not one by other weights or another endpoint of the same name. A spec stands for the
     identity in ``results/judges.csv``. Failed requests have no answer.
-
-    Parameters
-    ----------
-    judge
-        A judge or its spec, which is not opened.
-    requests
-        Their readout is resolved (`rubricnb.judging.run.with_readout`).
-    force_replicates
-        As in `run`: the answer to a repeated prompt must be one of its own.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="logprobs")
-    >>> len(recorded_judgments("embedded", requests)), len(recorded_judgments("openai:x", requests))
-    (50, 0)
     """
     slug = slug_of(judge) if isinstance(judge, str) else judge.slug
     found = []
@@ -191,8 +163,6 @@ def _same_keys(
     found: pd.DataFrame, judge: _Asked, requests: Requests, force_replicates: bool
 ) -> pd.Series:
     """Say which recorded answers are to the very prompts that would be sent today."""
-    from rubricnb.judging.run import rendered
-
     same = pd.Series(False, index=found.index)
     # A copy of the first read, or a read of its own: both answer the request.
     for own in dict.fromkeys((force_replicates, True)):
@@ -211,28 +181,6 @@ def record(
     """Write judgments of one judge into ``results/``, added to what is recorded already.
 
     Several processes may record into one folder at once.
-
-    Parameters
-    ----------
-    judgments
-        From `run`; all of one judge. No text is in them.
-    judge
-        The judge, open.
-    study
-        Name of the study.
-    model, licence, spec
-        What ``results/judges.csv`` says of the judge.
-
-    Returns
-    -------
-    Path
-        The folder written to.
-
-    Raises
-    ------
-    ValueError
-        The folder has judgments by another judge of this name (other weights, engine or endpoint);
-        or the study's or the judge's name would lead out of ``results/``.
     """
     folder = inside(study, judge.slug)
     parts = {
@@ -250,13 +198,7 @@ def record(
 
 
 def refuse_another(judge: Judge, study: str) -> None:
-    """Refuse a judge whose judgments would mix with another's; before asking, this costs nothing.
-
-    Raises
-    ------
-    ValueError
-        As `record`.
-    """
+    """Refuse a judge whose judgments would mix with those of another, before asking costs money."""
     folder = inside(study, judge.slug)
     other = _identity(folder)
     if other not in ("", judge.identity):
@@ -295,13 +237,7 @@ def write_card(folder: Path, judge: Judge, datasets: dict[str, Any]) -> None:
 
 
 def run_card(judge: str, study: str) -> dict[str, Any]:
-    """Read ``run.json`` of a recorded run: when, with what, how much.
-
-    Examples
-    --------
-    >>> run_card("embedded", "minibench")["judge"]
-    'smollm2-135m-instruct-embedded'
-    """
+    """Read ``run.json`` of a recorded run: when, with what, how much."""
     path = inside(study, slug_of(judge), "run.json")
     card: dict[str, Any] = json.loads(path.read_text())
     return card
@@ -366,13 +302,7 @@ def _counts(frame: pd.DataFrame) -> dict[str, Any]:
 
 
 def slug_of(judge: str) -> str:
-    """Return the slug that ``results/judges.csv`` has for a spec; a slug stays as it is.
-
-    Examples
-    --------
-    >>> slug_of("ray:embedded"), slug_of("openai:gpt-4.1")
-    ('smollm2-135m-instruct-embedded', 'openai:gpt-4.1')
-    """
+    """Return the slug that ``results/judges.csv`` has for a spec; a slug stays as it is."""
     table = judges()
     match = table.loc[table["spec"] == inner(judge), "slug"]
     return str(match.iloc[0]) if len(match) else judge

@@ -141,22 +141,7 @@ def waves(
 
 
 def distinct(prompts: Iterable[Sequence[Any]]) -> int:
-    """Count the distinct nodes of the trie of all prompts: the least any engine can compute.
-
-    Parameters
-    ----------
-    prompts
-        Token ids (or characters) of each prompt, as lists or strings, in any order.
-
-    Returns
-    -------
-    int
-
-    Examples
-    --------
-    >>> distinct(["text A", "text B", "text A"])
-    7
-    """
+    """Count the distinct nodes of the trie of all prompts: the least any engine can compute."""
     limit = Limit()
     for prompt in sorted(prompts):  # type: ignore[type-var]
         limit.add(prompt)
@@ -165,30 +150,12 @@ def distinct(prompts: Iterable[Sequence[Any]]) -> int:
 
 @dataclass
 class Limit:
-    """Counts the distinct nodes of a trie while one walks over it, holding one prompt at a time.
+    """Counts the distinct nodes of a trie while one walks over it, holding one prompt at a time."""
 
-    Attributes
-    ----------
-    total, distinct
-        Tokens of all prompts so far, and the nodes of their trie; exact if the prompts come as a
-        walk (`walk`, or sorted), else too many.
-    block, in_parts
-        Tokens of one cache block, and how many a cache of such blocks computes beyond `distinct`:
-        where a prompt branches off within a block, what it shares of that block.
-
-    Examples
-    --------
-    >>> limit = Limit()
-    >>> for prompt in ("text A", "text B"):
-    ...     limit.add(prompt)
-    >>> limit.total, limit.distinct
-    (12, 7)
-    """
-
-    total: int = 0
-    distinct: int = 0
-    block: int = 1
-    in_parts: int = 0
+    total: int = 0  # tokens of all prompts so far
+    distinct: int = 0  # nodes of their trie; too many if the prompts do not come as a walk
+    block: int = 1  # tokens of one cache block
+    in_parts: int = 0  # computed beyond `distinct` where prompts branch off within a block
     _before: Sequence[Any] = ()
 
     def add(self, prompt: Sequence[Any]) -> None:
@@ -201,13 +168,7 @@ class Limit:
 
 
 def common_prefix(a: Sequence[Any], b: Sequence[Any]) -> int:
-    """Return how many leading elements two sequences of one type share.
-
-    Examples
-    --------
-    >>> common_prefix("Score 1", "Score 2"), common_prefix((), [1, 2])
-    (6, 0)
-    """
+    """Return how many leading elements two sequences of one type share."""
     low, high = 0, min(len(a), len(b))
     while low < high:  # slices compare in C: a binary search beats a loop over tokens
         middle = (low + high + 1) // 2

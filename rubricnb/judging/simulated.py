@@ -15,15 +15,15 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from numpy.typing import ArrayLike
 
 from rubricnb.frames import STATUSES, Items
 from rubricnb.hashing import UInt64Array, hash64, mix64
 from rubricnb.judging.contract import Readout, Reply, Request
 from rubricnb.judging.generative import Answers, Batch, BoolArray, FloatArray, IntArray, answer
+from rubricnb.judging.plan import with_readout
 from rubricnb.judging.profiles import PLANTED, Profile, open_profile, profiles
 from rubricnb.judging.readout import answer_text
-from rubricnb.judging.run import with_readout
+from rubricnb.judging.rendering import hashed, option_quality, wording
 from rubricnb.permutation import decode
 from rubricnb.prompts import LABELS
 
@@ -40,10 +40,6 @@ __all__ = [
 ]
 
 READOUTS: tuple[Readout, ...] = ("logprobs", "score", "feedback")
-_WORDING = (
-    "labels", "layout", "reference_score", "exemplar", "variant", "prompt_format", "template",
-    "effort",
-)  # fmt: skip
 _BATCH = 1024  # requests a judge takes at once
 
 
@@ -159,65 +155,6 @@ class SimulatedJudge:
                 yield _reply(request, answers, range(first, first := first + count))
 
 
-def option_quality(items: pd.DataFrame, n_options: int) -> FloatArray:
-    """Human ratings of items on a scale of 1 to n.
-
-    Parameters
-    ----------
-    items
-        The items frame; its ``.rubrics`` tell how many levels each rubric has (else 5).
-    n_options
-        n, 2 or more.
-
-    Returns
-    -------
-    ndarray of float, one per item
-        NaN where there is no human rating.
-
-    Examples
-    --------
-    >>> items = pd.DataFrame({"rubric_id": ["a", "a"], "human": [2.0, 5.0]})
-    >>> option_quality(items, 9)
-    array([3., 9.])
-    """
-    if "human" not in items:
-        return np.full(len(items), np.nan)
-    rubrics = getattr(items, "rubrics", None)
-    levels: ArrayLike = 5
-    if rubrics is not None:
-        top = rubrics.groupby("rubric_id", observed=True)["score"].max()
-        levels = items["rubric_id"].astype(object).map(top).to_numpy(np.float64)
-    return np.asarray(1 + (items["human"].to_numpy(np.float64) - 1) * (n_options - 1)
-                      / (np.asarray(levels) - 1))  # fmt: skip
-
-
-def wording(requests: pd.DataFrame) -> UInt64Array:
-    """Hash what else than the ordering makes a prompt differ: conditions and placebo edit.
-
-    Parameters
-    ----------
-    requests
-        The requests frame.
-
-    Returns
-    -------
-    ndarray of uint64, one per request
-        What ``Request.wording`` holds.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> items = rb.load("minibench", n_items=5)
-    >>> len(set(wording(rb.plan(items, rb.placebo(5, 4)))))
-    4
-    """
-    parts = [_hashed(requests[name]) for name in _WORDING]
-    thinks = (requests["thinking"] == "on").to_numpy(np.uint64)  # by default, none of these does
-    edited = (requests["design"] == "placebo").to_numpy()
-    edit = np.where(edited, requests["ordering_index"].to_numpy(np.uint64), np.uint64(0))
-    return mix64(*parts, thinks, edit)
-
-
 class Judged(NamedTuple):
     """Per judgment: rows of its request and item, slot (from 0), number of slots (Setting 1: 0)."""
 
@@ -228,33 +165,7 @@ class Judged(NamedTuple):
 
 
 def batch_of(requests: pd.DataFrame, items: pd.DataFrame) -> tuple[Batch, Judged]:
-    """Put requests into the arrays of the model.
-
-    Parameters
-    ----------
-    requests
-        The requests frame, of either setting.
-    items
-        Their items, with all criteria of every text in Setting 2.
-
-    Returns
-    -------
-    Batch, Judged
-        One row per judgment, and where each comes from.
-
-    Raises
-    ------
-    ValueError
-        An item or a criterion that `items` lacks.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> items = rb.load("minibench", n_items=15)
-    >>> batch, judged = batch_of(rb.plan_criteria(items, rb.balanced(3)), items)
-    >>> judged.slot[:6]
-    array([0, 1, 2, 0, 1, 2])
-    """
+    """Put requests into the arrays of the model."""
     judged = _judged(requests, items)
     row, item, slot, n_slots = judged
     orders = pd.Categorical(requests["ordering"])
@@ -266,14 +177,14 @@ def batch_of(requests: pd.DataFrame, items: pd.DataFrame) -> tuple[Batch, Judged
     several = _several(requests)
     criterion_ordering = np.zeros(len(requests), np.uint64)
     if several.any():
-        criterion_ordering[several] = _hashed(requests.loc[several, "criterion_ordering"])
+        criterion_ordering[several] = hashed(requests.loc[several, "criterion_ordering"])
     batch = Batch(
         table=tuple(orders.categories),
         ordering=orders.codes.astype(np.int64)[row],
         n_options=n_options,
         text=hash64(items["text_id"])[item],
         cluster=hash64(items["cluster_id"])[item],
-        criterion=_hashed(items["criterion"])[item],
+        criterion=hashed(items["criterion"])[item],
         criterion_ordering=criterion_ordering[row],
         place=np.where(n_slots > 0, slot / np.maximum(n_slots - 1, 1), np.nan),
         quality=quality,
@@ -458,8 +369,3 @@ def _constant(value: str, size: int) -> pd.Categorical:
 
 def _nullable(values: IntArray, missing: BoolArray) -> Any:
     return pd.arrays.IntegerArray(values.astype(np.int8), np.asarray(missing, dtype=bool).copy())
-
-
-def _hashed(column: pd.Series) -> UInt64Array:
-    codes, values = pd.factorize(column)
-    return hash64(values)[codes]

@@ -18,6 +18,7 @@ import socket
 import sqlite3
 import time
 import uuid
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -28,9 +29,10 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from rubricnb.judging.contract import Reply
-from rubricnb.judging.rescue import Row, checksum, dropped
 
+Row = tuple[Any, ...]
 VERSION = 2
+_JSON = json.JSONEncoder(default=repr)
 _BATCH = "batch file "  # owner of what a batch asks, before the file's path; no host has a space
 _BLOCK = 500  # keys in one query: old builds of SQLite allow 999 variables
 _COLUMNS = (
@@ -70,6 +72,11 @@ class StoreError(RuntimeError):
 
 class DamagedStore(StoreError):
     """The file is not what was written; `rubricnb.judging.rescue.mend` saves what is whole."""
+
+
+def checksum(*row: Any) -> int:
+    """Return the CRC-32 of a row as JSON."""
+    return zlib.crc32(_JSON.encode(row).encode())
 
 
 def default_path() -> Path:
@@ -215,7 +222,11 @@ class Store:
     def put_saved(self, rows: Iterable[Row]) -> None:
         """Keep rows that were saved from a damaged store; of one key, the newest."""
         with self._explained(), self._transaction():
-            self._put_newer(rows)
+            for row in rows:
+                asked = self._db.execute("SELECT time FROM replies WHERE key = ?", row[:1])
+                known = asked.fetchone()
+                if known is None or known[0] < row[-1]:
+                    self._put(*row)
 
     def after_all(self) -> float:
         """Return a time later than that of every reply, also where the clock was set back."""
@@ -347,12 +358,6 @@ class Store:
             self._db.execute(_PER_CONNECTION)
             if str(self.path) != ":memory:":
                 self._sign_in()
-                if saved := self._put_newer(dropped(self.path)):
-                    print(
-                        f"the log of {self.path} was damaged: {saved:,} answers behind the damage "
-                        "were saved; what it hit is asked again",
-                        flush=True,
-                    )
 
     def _make(self, schema: str) -> None:
         for statement in filter(str.strip, schema.split(";")):
@@ -396,15 +401,6 @@ class Store:
     def _put(self, *row: Any) -> None:
         with self._explained():
             self._db.execute(_PUT, (*row, checksum(*row)))
-
-    def _put_newer(self, rows: Iterable[Row]) -> int:
-        count = 0
-        for row in rows:
-            known = self._db.execute("SELECT time FROM replies WHERE key = ?", row[:1]).fetchone()
-            if known is None or known[0] < row[-1]:
-                self._put(*row)
-                count += 1
-        return count
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -87,34 +87,7 @@ def study(
 def ask_judges(
     entries: list[dict[str, Any]], budget: Budget, ask: Callable[[dict[str, Any]], Path]
 ) -> list[Path]:
-    """Ask the judges of a study one after the other; one that cannot go on stops no other.
-
-    Parameters
-    ----------
-    entries
-        The study's ``judges``.
-    budget
-        Of all judges together; a price that it lacks is said before anything is asked.
-    ask
-        Asks the judge of one entry everything, records it, and says where.
-
-    Returns
-    -------
-    list of Path
-        What `ask` has returned.
-
-    Raises
-    ------
-    JudgeError
-        Some judges could not go on; of a single judge, its own exception.
-
-    Examples
-    --------
-    >>> entries = [{"spec": "embedded", "model": "a"}, {"spec": "simulated:unbiased", "model": "b"}]
-    >>> folders = ask_judges(entries, Budget(), lambda entry: Path("results", entry["model"]))
-    >>> [folder.name for folder in folders]
-    ['a', 'b']
-    """
+    """Ask the judges of a study one after the other; one that cannot go on stops no other."""
     for entry in entries:
         budget.turn_to(entry["spec"], entry.get("price"))
     folders = []
@@ -231,25 +204,13 @@ def check_files(name: str, parts: Iterable[dict[str, Any]]) -> None:
 
 
 def gradings_for(judge: dict[str, Any], gradings: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the gradings of one judge of a study: those without ``models``, or that name it.
-
-    Examples
-    --------
-    >>> gradings_for({"model": "N"}, [{"dataset": "a"}, {"dataset": "b", "models": ["M"]}])
-    [{'dataset': 'a'}]
-    """
+    """Return the gradings of one judge of a study: those without ``models``, or that name it."""
     own = [p for p in gradings if judge["model"] in p.get("models", [judge["model"]])]
     return [{k: v for k, v in p.items() if k != "models"} for p in own]
 
 
 def read_study(name: str) -> dict[str, Any]:
-    """Read and check the file of a study; `rubricnb.rulers.record_gradings` checks its gradings.
-
-    Examples
-    --------
-    >>> read_study("minibench")["judges"][0]["spec"]
-    'embedded'
-    """
+    """Read and check the file of a study; `rubricnb.rulers.record_gradings` checks its gradings."""
     folder = results_folder().parent / "params"
     path = folder / f"{name}.yml"
     if not path.exists():
@@ -325,12 +286,6 @@ def plans_for(judge: dict[str, Any], plans: list[dict[str, Any]]) -> list[dict[s
     """Return the plans of one judge of a study, with its own ``conditions`` filled in.
 
     A plan with ``models`` is for those judges only.
-
-    Examples
-    --------
-    >>> plans = [{"dataset": "a"}, {"dataset": "b", "models": ["M"]}]
-    >>> plans_for({"model": "N", "conditions": {"thinking": "off"}}, plans)
-    [{'thinking': 'off', 'dataset': 'a'}]
     """
     own = [p for p in plans if judge["model"] in p.get("models", [judge["model"]])]
     return [
@@ -343,12 +298,6 @@ def requests_of(part: dict[str, Any], items: Items | None = None) -> Requests:
 
     ``criteria`` keeps the items of these criteria; everything else is as in `rubricnb.plan`, where
     settings that are lists are crossed.
-
-    Examples
-    --------
-    >>> part = {"dataset": "minibench", "n_items": 5, "designs": ["balanced(5)", "fixed(5, 2)"]}
-    >>> len(requests_of(part))
-    60
     """
     options = {k: v for k, v in part.items() if k not in (*_LOAD_KEYS, *_OTHER_KEYS)}
     items = _kept(part, items)
@@ -454,17 +403,7 @@ def _record_references(attempts: pd.DataFrame, part: dict[str, Any], name: str) 
 
 
 def design_of(text: str) -> Design:
-    """Read a design as one writes it in Python.
-
-    Examples
-    --------
-    >>> design_of("shuffled(5, 10)")
-    Design(name='shuffled', n=5, k=10, order=None, over=None)
-    >>> design_of("open('secret')")
-    Traceback (most recent call last):
-    ...
-    ValueError: "open('secret')" is not a design: write balanced(5), shuffled(5, 10), …
-    """
+    """Read a design as one writes it in Python."""
     names = get_args(permutation.DesignName)
     try:
         call = ast.parse(text, mode="eval").body

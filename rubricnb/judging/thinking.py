@@ -15,36 +15,13 @@ _REASONS = re.compile(
 
 
 def thinks(request: Request, model: str) -> bool:
-    """Say whether a model thinks before it answers a request: it is asked to, or always does.
-
-    Examples
-    --------
-    >>> ask = Request(0, "", (), (), (), "feedback")
-    >>> thinks(ask, "openai/gpt-oss-20b"), thinks(ask, "gpt-4.1")
-    (True, False)
-    """
+    """Say whether a model thinks before it answers a request: it is asked to, or always does."""
     asked = request.effort != "default" or request.thinking == "on"
     return asked or bool(_REASONS.search(model.rsplit("/", 1)[-1].lower()))
 
 
 def most_tokens(request: Request, model: str, answer: int = _ANSWER_TOKENS) -> int:
-    """Return how many tokens an answer may take, thoughts included.
-
-    Parameters
-    ----------
-    request
-        Its own ``max_tokens`` wins; 0 is none.
-    model
-        The model's name, or a slug of it.
-    answer
-        What the answer itself may take.
-
-    Examples
-    --------
-    >>> ask = Request(0, "", (), (), (), "feedback", max_tokens=0)
-    >>> most_tokens(ask, "gpt-4.1"), most_tokens(ask, "gpt-5-mini")
-    (1024, 17408)
-    """
+    """Return how many tokens an answer may take, thoughts included."""
     if request.max_tokens:
         return request.max_tokens
     return answer + _THINKING_TOKENS if thinks(request, model) else answer

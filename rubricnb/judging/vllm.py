@@ -370,13 +370,7 @@ class _Asked:
 
 
 def before_answer(prompt: str, parser: Any) -> str:
-    """Return what ends the thinking, where the beginning of an answer is to follow a prompt.
-
-    Examples
-    --------
-    >>> before_answer("<|start|>assistant", None), before_answer("Assistant:", None)
-    ('<|channel|>final<|message|>', '')
-    """
+    """Return what ends the thinking, where the beginning of an answer is to follow a prompt."""
     if prompt.endswith("<|start|>assistant"):  # GPT-OSS opens a channel for every part
         return "<|channel|>final<|message|>"
     start = getattr(parser, "reasoning_start_str", None)
@@ -386,16 +380,7 @@ def before_answer(prompt: str, parser: Any) -> str:
 
 
 def final_channel(text: str) -> str:
-    """Return the answer of a model that writes in channels, as GPT-OSS; empty if it is cut before.
-
-    Examples
-    --------
-    >>> thought = "<|channel|>analysis<|message|>Good. [RESULT] 5?<|end|>"
-    >>> final_channel(thought + "<|start|>assistant<|channel|>final<|message|>[RESULT] 4<|return|>")
-    '[RESULT] 4'
-    >>> final_channel(thought), final_channel("[RESULT] 4")
-    ('', '[RESULT] 4')
-    """
+    """Return the answer of a model that writes in channels (GPT-OSS); empty if it is cut before."""
     if "<|channel|>" not in text:
         return text
     parts = re.findall(r"<\|channel\|>(\w+).*?<\|message\|>(.*?)(?=<\|\w+\|>|\Z)", text, re.S)

@@ -21,31 +21,14 @@ HUB = "https://huggingface.co"
 
 @dataclass(frozen=True)
 class Weights:
-    """Weights in one GGUF file.
-
-    Attributes
-    ----------
-    file
-        Its name.
-    size
-        In bytes.
-    sha256
-        64 hexadecimal digits.
-    licence
-        As its authors state it.
-    hub
-        ``OWNER/REPOSITORY/resolve/REVISION`` on the Hugging Face hub; empty if this file is not
-        known to be there.
-    packages
-        Python packages that carry the file in parts, in their order; nothing of them is run.
-    """
+    """Weights in one GGUF file."""
 
     file: str
-    size: int
+    size: int  # bytes
     sha256: str
     licence: str
-    hub: str
-    packages: tuple[str, ...]
+    hub: str  # OWNER/REPOSITORY/resolve/REVISION; empty if the file is not there
+    packages: tuple[str, ...]  # that carry it in parts, in order; nothing of them is run
 
 
 def _parts(name: str, last: int, version: str) -> tuple[str, ...]:
@@ -81,24 +64,12 @@ WEIGHTS = {
 
 
 def weights_path(name: str) -> Path:
-    """Return where weights of this name are, or will be, kept: in the folder of downloads.
-
-    Examples
-    --------
-    >>> weights_path("gemma-3-270m").name
-    'gemma-3-270m-q4_k_m.gguf'
-    """
+    """Return where weights of this name are, or will be, kept: in the folder of downloads."""
     return cache() / "weights" / _known(name).file
 
 
 def find_weights(name: str) -> Path:
-    """Return weights that have been downloaded.
-
-    Raises
-    ------
-    ValueError
-        They have not been; the message names the command that does it, size and licence.
-    """
+    """Return weights that have been downloaded."""
     path, wanted = weights_path(name), _known(name)
     if not path.is_file() or path.stat().st_size != wanted.size:
         raise ValueError(
@@ -162,13 +133,7 @@ def get_weights(name: str) -> Path:
 
 
 def described(name: str) -> str:
-    """Return size and licence, as said before a download.
-
-    Examples
-    --------
-    >>> described("gemma-3-270m")
-    '253 MB, Gemma Terms of Use'
-    """
+    """Return size and licence, as said before a download."""
     wanted = _known(name)
     return f"{wanted.size / 1e6:,.0f} MB, {wanted.licence}"
 

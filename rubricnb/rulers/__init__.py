@@ -11,12 +11,11 @@ from rubricnb.rulers.agreement import (
     whole_texts,
 )
 from rubricnb.rulers.bundle import Bundle, CheckItem, LockError, Trait, load_bundle
-from rubricnb.rulers.calibration import Calibrator, IsotonicCalibrator, best_monotone
+from rubricnb.rulers.calibration import Calibrator, best_monotone
 from rubricnb.rulers.compile import compile_rubric
 from rubricnb.rulers.evidence import split_units, verify_quotes
-from rubricnb.rulers.grades import Grades, recorded_grades, recorded_gradings
+from rubricnb.rulers.grades import recorded_grades, recorded_gradings
 from rubricnb.rulers.grading import grade
-from rubricnb.rulers.recording import record_gradings
 from rubricnb.rulers.scoring import gate_threshold, score
 from rubricnb.rulers.simulated import SimulatedGrader
 
@@ -24,8 +23,6 @@ __all__ = [
     "Bundle",
     "Calibrator",
     "CheckItem",
-    "Grades",
-    "IsotonicCalibrator",
     "LockError",
     "SimulatedGrader",
     "Trait",
@@ -40,7 +37,6 @@ __all__ = [
     "label_agreement",
     "label_contrast",
     "load_bundle",
-    "record_gradings",
     "recorded_grades",
     "recorded_gradings",
     "score",

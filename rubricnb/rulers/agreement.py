@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from scipy import stats
+from numpy.typing import ArrayLike, NDArray
 
 from rubricnb.hashing import hash64, mix64
 from rubricnb.rulers.calibration import (
@@ -20,6 +19,7 @@ from rubricnb.rulers.calibration import (
     IsotonicCalibrator,
     nearest_label,
 )
+from rubricnb.rulers.evidence import STATUSES
 from rubricnb.statistics._inference import (
     LEVEL,
     alike,
@@ -32,6 +32,7 @@ from rubricnb.statistics._inference import (
     t_quantile,
 )
 from rubricnb.statistics._reads import IntArray, as_list, by_cluster, groups, matched, require
+from rubricnb.statistics.agreement import spearman
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 
 Calibration = Literal["quantile", "isotonic", "none"]
@@ -141,18 +142,16 @@ def calibrated(
     """
     tables = []
     for key, data in _sets(scores, items, by, verified):
-        train = _drawn(data, n_calibration, seed) if calibration != "none" else None
-        label = _predict(data, train, calibration)
-        test = ~train if train is not None else np.ones(len(label), bool)
-        tables.append(
-            pd.DataFrame({
-                **key,
-                "item_id": data.phi.index[test],
-                "cluster_id": data.cluster_id[test],
-                "label": label[test],
-                "human": data.human[test],
-            })
-        )  # fmt: skip
+        train = np.zeros(len(data.human), bool)
+        if calibration != "none":
+            train = _drawn(data, n_calibration, seed)
+        found = {
+            "item_id": data.phi.index,
+            "cluster_id": data.cluster_id,
+            "label": _predict(data, calibration, train),
+            "human": data.human,
+        }
+        tables.append(pd.DataFrame(key | found)[~train])
     return pd.concat(tables, ignore_index=True)
 
 
@@ -232,8 +231,19 @@ def label_agreement(
     rows = []
     for key, data in _sets(scores, items, by, verified, mean=other is not None):
         for kind in kinds:
-            about = {**key, "calibration": kind}
-            rows.append(about | _agreement(data, kind, n_calibration, n_draws, seed, other))
+            draws = _Draws.of([(data, kind)], n_calibration, n_draws, seed, other)
+            row = {
+                **key,
+                "calibration": kind,
+                "n_items": len(data.human),
+                "n_clusters": len(np.unique(data.cluster)),
+                "n_unscored": int(np.isnan(data.score).sum()),
+                "n_calibration": round(float(np.mean(draws.sizes or 0))),
+                "n_draws": len(draws.found) if kind != "none" else 0,
+                **_over_draws([measured for (measured,) in draws.found]),
+            }
+            doubts = few_clusters(data.cluster, scores=(data.human,)), alike(row)
+            rows.append(row | {"reason": draws.problem or "; ".join(filter(None, doubts))})
     return pd.DataFrame(rows)
 
 
@@ -344,28 +354,20 @@ def label_contrast(
     sides = [_side(scores, items, dict(wanted)) for wanted in (a, b)]
     scored = [data.phi.index[~np.isnan(data.score)] for data, _ in sides]
     common = scored[0].intersection(scored[1], sort=False)
-    sides = [(_of_items(data, common), kind) for data, kind in sides]
-    found: list[dict[str, list[FloatArray]]] = []
-    reason = ""
-    if not len(common):
-        reason, n_draws = "no item has a score from both", 0
-    elif all(kind == "none" for _, kind in sides):
-        n_draws = 1
-    for draw in range(n_draws):
-        try:
-            found.append(_difference(sides, n_calibration, seed, draw))
-        except ValueError as problem:
-            reason = str(problem)
-            break
-    row: dict[str, Any] = {"n_items": len(common), "n_clusters": len(set(sides[0][0].cluster_id))}
+    sides = [(data.rows(data.phi.index.get_indexer(common)), kind) for data, kind in sides]
+    first = sides[0][0]
+    if len(common):
+        draws = _Draws.of(sides, n_calibration, n_draws, seed)
+    else:
+        draws = _Draws([], [], "no item has a score from both")
+    row: dict[str, Any] = {"n_items": len(common), "n_clusters": len(set(first.cluster_id))}
     for name in _CONTRASTED:
-        row |= _contrasted(name, [draw[name] for draw in found])
-    if found and np.isnan(row["difference"]):
+        row |= _contrasted(name, [[side[name] for side in draw] for draw in draws.found])
+    reason = draws.problem or few_clusters(first.cluster, scores=(first.human,))
+    if draws.found and np.isnan(row["difference"]):
         reason = "a kappa is not defined: no test item has both labels, or all are equal"
-    elif found and np.isnan(row["low"]) and row["n_clusters"] > 1:
+    elif draws.found and np.isnan(row["low"]) and row["n_clusters"] > 1:
         reason = "every cluster has the same difference: no interval"
-    elif not reason:
-        reason = few_clusters(sides[0][0].cluster, scores=(sides[0][0].human,))
     return row | {"reason": reason}
 
 
@@ -496,8 +498,6 @@ def verification(evidence: pd.DataFrame, by: str | Sequence[str] | None = None) 
     >>> verification(evidence, by=[])[["status", "share"]].values.tolist()[0]
     ['verified', 0.75]
     """
-    from rubricnb.rulers.evidence import STATUSES
-
     require(evidence, ["text_id", "cluster_id", "status"], "evidence")
     rows = []
     for key, part in groups(evidence, _names(evidence, by)):
@@ -527,13 +527,60 @@ class _Set:
     score: FloatArray
     human: FloatArray
     cluster_id: NDArray[Any]
-    cluster: IntArray
     scale: FloatArray  # the labels there are, from the lowest to the highest
 
     @cached_property
-    def raw(self) -> pd.DataFrame:
-        """The raw score as the only feature."""
-        return pd.DataFrame({"score": self.score}, index=self.phi.index)
+    def cluster(self) -> IntArray:
+        """The clusters as numbers."""
+        return np.asarray(pd.factorize(self.cluster_id)[0], dtype=np.int64)
+
+    def rows(self, kept: Any) -> _Set:
+        """Some of the items."""
+        own = (self.score[kept], self.human[kept], self.cluster_id[kept])
+        return _Set(self.phi.iloc[kept], *own, self.scale)
+
+    def features(self, kind: Calibration) -> FloatArray:
+        """What a calibrator of this kind learns from; without names: draws share no item."""
+        return self.score[:, None] if kind == "isotonic" else self.phi.to_numpy(dtype=np.float64)
+
+
+_Side = tuple[_Set, Calibration]
+
+
+@dataclass(frozen=True)
+class _Draws:
+    """What some calibration draws found: measures by draw and side, sizes, why it broke off."""
+
+    found: list[list[dict[str, FloatArray]]]
+    sizes: list[int]
+    problem: str = ""
+
+    @classmethod
+    def of(
+        cls, sides: list[_Side], n: int, n_draws: int, seed: int, other: _Set | None = None
+    ) -> _Draws:
+        """Measure the labels of the sides on the test items of every draw, all the same items."""
+        first, learnt = sides[0][0], other or sides[0][0]
+        learning = any(kind != "none" for _, kind in sides)
+        train = np.zeros(len(learnt.human), bool)
+        draws = cls([], [])
+        for draw in range(n_draws if learning else 1):
+            if learning:
+                train = _drawn(learnt, n, seed, draw)
+            if learning and other is None and train.sum() < MIN_ITEMS:
+                few = f"{len(train)} items leave {train.sum()} for calibration"
+                return replace(draws, problem=f"{few}: the map needs {MIN_ITEMS}")
+            try:
+                labels = [_predict(data, kind, train, other) for data, kind in sides]
+            except ValueError as problem:
+                return replace(draws, problem=str(problem))
+            test = ~np.isnan(labels).any(axis=0)
+            human, cluster = first.human[test], first.cluster[test]
+            draws.found.append(
+                [_measured(own[test], human, cluster, first.scale) for own in labels]
+            )
+            draws.sizes.append(int(train.sum()))
+        return draws
 
 
 def _names(frame: pd.DataFrame, by: str | Sequence[str] | None) -> list[str]:
@@ -558,18 +605,9 @@ def _sets(
         judged = per_item[names].first().reset_index()
         rated = matched(judged, items, "human").to_numpy(dtype=np.float64)
         cluster_id = per_item["cluster_id"].first().to_numpy()
-        keep = ~np.isnan(rated)
-        yield (
-            key,
-            _Set(
-                phi.set_axis(ids)[keep],
-                per_item[column].mean().to_numpy(dtype=np.float64)[keep],
-                rated[keep],
-                cluster_id[keep],
-                np.asarray(pd.factorize(cluster_id[keep])[0], dtype=np.int64),
-                _scale(part.iloc[0]),
-            ),
-        )
+        score = per_item[column].mean().to_numpy(dtype=np.float64)
+        every = _Set(phi.set_axis(ids), score, rated, cluster_id, _scale(part.iloc[0]))
+        yield key, every.rows(~np.isnan(rated))
 
 
 def _scale(row: pd.Series) -> FloatArray:
@@ -614,84 +652,29 @@ def _drawn(data: _Set, n: int, seed: int, draw: int = 0) -> NDArray[np.bool_]:
     return np.isin(data.cluster, order[at])
 
 
-def _predict(data: _Set, train: NDArray[np.bool_] | None, kind: Calibration) -> FloatArray:
-    """A label per item; NaN for calibration items and where there is no score."""
-    if train is None:
-        out = np.full(len(data.score), np.nan)
-        scored = ~np.isnan(data.score)
-        out[scored] = nearest_label(data.score[scored], data.scale)
-        return out
-    calibrator, table = _calibrator(data, kind)
-    x = table.to_numpy(dtype=np.float64)  # without their names, which cannot be on both sides here
-    out = np.full(len(data.score), np.nan)
-    out[~train] = calibrator.fit(x[train], data.human[train]).predict(x[~train])
-    return out
-
-
-def _calibrator(
-    data: _Set, kind: Calibration
-) -> tuple[Calibrator | IsotonicCalibrator, pd.DataFrame]:
-    labels = data.scale.tolist()
-    if kind == "isotonic":
-        return IsotonicCalibrator(labels), data.raw
-    return Calibrator(labels), data.phi
-
-
-def _agreement(
-    data: _Set, kind: Calibration, n: int, n_draws: int, seed: int, other: _Set | None
-) -> dict[str, Any]:
-    draws = 1 if kind == "none" else n_draws
-    found, sizes = [], []
-    reason = ""
-    for draw in range(draws):
-        try:
-            label, test, size = _one_draw(data, kind, n, seed, draw, other)
-        except ValueError as problem:
-            reason = str(problem)
-            break
-        sizes.append(size)
-        found.append(_measured(label[test], data.human[test], data.cluster[test], data.scale))
-    row: dict[str, Any] = {
-        "n_items": len(data.human),
-        "n_clusters": len(np.unique(data.cluster)),
-        "n_unscored": int(np.isnan(data.score).sum()),
-        "n_calibration": round(float(np.mean(sizes))) if sizes else 0,
-        "n_draws": len(found) if kind != "none" else 0,
-    }
-    row |= _over_draws(found)
-    doubts = few_clusters(data.cluster, scores=(data.human,)), alike(row)
-    return row | {"reason": reason or "; ".join(filter(None, doubts))}
-
-
-def _one_draw(
-    data: _Set, kind: Calibration, n: int, seed: int, draw: int, other: _Set | None
-) -> tuple[FloatArray, NDArray[np.bool_], int]:
-    """Labels, which of them are tests, and the number of calibration items."""
-    everything = np.ones(len(data.human), bool)
+def _predict(
+    data: _Set, kind: Calibration, train: NDArray[np.bool_], other: _Set | None = None
+) -> FloatArray:
+    """A label per item, learnt from items of this set (which then have none) or of another."""
     if kind == "none":
-        label, test, size = _predict(data, None, kind), everything, 0
-    elif other is None:
-        train = _drawn(data, n, seed, draw)
-        if train.sum() < MIN_ITEMS:
-            raise ValueError(
-                f"{len(data.human)} items leave {train.sum()} for calibration: the map needs "
-                f"{MIN_ITEMS}"
-            )
-        label, test, size = _predict(data, train, kind), ~train, int(train.sum())
-    else:
-        train = _drawn(other, n, seed, draw)
-        calibrator, x = _calibrator(other, kind)
-        calibrator.fit(x[train], _rescaled(other.human[train], other.scale, data.scale))
-        label = calibrator.predict(_calibrator(data, kind)[1])
-        if not np.array_equal(other.scale, data.scale):
-            label[~np.isnan(label)] = nearest_label(label[~np.isnan(label)], data.scale)
-        test, size = everything, int(train.sum())
-    return label, test & ~np.isnan(label), size
+        return _nearest(data.score, data.scale)
+    calibrator = IsotonicCalibrator() if kind == "isotonic" else Calibrator()
+    x = data.features(kind)
+    if other is None:
+        out = np.full(len(x), np.nan)
+        out[~train] = calibrator.fit(x[train], data.human[train]).predict(x[~train])
+        return out
+    place = (other.human[train] - other.scale[0]) / np.ptp(other.scale)
+    calibrator.fit(other.features(kind)[train], data.scale[0] + place * np.ptp(data.scale))
+    label = calibrator.predict(x)
+    return label if np.array_equal(other.scale, data.scale) else _nearest(label, data.scale)
 
 
-def _side(
-    scores: pd.DataFrame, items: pd.DataFrame, wanted: dict[str, Any]
-) -> tuple[_Set, Calibration]:
+def _nearest(values: FloatArray, scale: FloatArray) -> FloatArray:
+    return np.where(np.isnan(values), np.nan, nearest_label(values, scale))
+
+
+def _side(scores: pd.DataFrame, items: pd.DataFrame, wanted: dict[str, Any]) -> _Side:
     kind, verified = wanted.pop("calibration", "quantile"), wanted.pop("verified", True)
     chosen = np.ones(len(scores), bool)
     for column, value in wanted.items():
@@ -711,37 +694,6 @@ def _check_one_condition(scores: pd.DataFrame, what: str) -> None:
             raise ValueError(
                 f"{what} has several values of {column!r} ({', '.join(map(str, names))}): name one"
             )
-
-
-def _of_items(data: _Set, ids: pd.Index) -> _Set:
-    rows = data.phi.index.get_indexer(ids)
-    cluster_id = data.cluster_id[rows]
-    return _Set(
-        data.phi.iloc[rows],
-        data.score[rows],
-        data.human[rows],
-        cluster_id,
-        np.asarray(pd.factorize(cluster_id)[0], dtype=np.int64),
-        data.scale,
-    )
-
-
-def _difference(
-    sides: list[tuple[_Set, Calibration]], n: int, seed: int, draw: int
-) -> dict[str, list[FloatArray]]:
-    """Each measure of both sides on the test items of one draw, as `_measured` gives it."""
-    first = sides[0][0]
-    if all(kind == "none" for _, kind in sides):
-        train = np.zeros(len(first.human), bool)
-    elif (train := _drawn(first, n, seed, draw)).sum() < MIN_ITEMS:
-        raise ValueError(
-            f"{len(train)} items leave {train.sum()} for calibration: the map needs {MIN_ITEMS}"
-        )
-    labels = [_predict(data, None if kind == "none" else train, kind) for data, kind in sides]
-    test = ~train & ~np.isnan(labels).any(axis=0)
-    human, cluster = first.human[test], first.cluster[test]
-    both = [_measured(label[test], human, cluster, first.scale) for label in labels]
-    return {name: [measured[name] for measured in both] for name in _CONTRASTED}
 
 
 def _contrasted(name: str, draws: list[list[FloatArray]]) -> dict[str, float]:
@@ -765,10 +717,6 @@ def _half_width(draws: list[FloatArray]) -> float:
     df = [float(freedom(draw[1:] - draw[1:].mean())) for draw in draws if len(draw) > 2]
     half = t_quantile(float(np.mean(df)) + 1 if df else 0) * float(np.sqrt(within + between))
     return half if half > 1e-12 else float("nan")  # no variance is not certainty
-
-
-def _rescaled(labels: FloatArray, old: FloatArray, new: FloatArray) -> FloatArray:
-    return new[0] + (labels - old[0]) * (new[-1] - new[0]) / (old[-1] - old[0])
 
 
 def _measured(
@@ -795,20 +743,13 @@ def _measured(
     return {
         "qwk": kappa_of_sums(sums),
         "mae": error[:, 0] / n,
-        "rho": _spearman(label, human, cluster, min(s[0] for s in spread) > 1e-12),
+        "rho": np.append(spearman(label, human), leave_out_spearman(label, human, cluster)),
         "sd_ratio": np.where(known, np.sqrt(spread[0] / np.where(known, spread[1], 1)), np.nan),
         "middle": middle,
         "middle_human": middle_human,
         "middle_excess": middle - middle_human,
         "wasserstein": apart,
     }
-
-
-def _spearman(label: FloatArray, human: FloatArray, cluster: IntArray, varied: bool) -> FloatArray:
-    if not varied:
-        return np.full(int(cluster.max()) + 2, np.nan)
-    rho = np.corrcoef(stats.rankdata(label), stats.rankdata(human))[0, 1]  # spearmanr is slow
-    return np.concatenate([[rho], leave_out_spearman(label, human, cluster)])
 
 
 def _middle(labels: FloatArray, scale: FloatArray) -> NDArray[np.bool_]:
@@ -822,23 +763,16 @@ def _over_draws(found: list[dict[str, FloatArray]]) -> dict[str, float]:
     if not found:
         return dict.fromkeys((*_MEASURES, *ends, "qwk_sd_draws"), float("nan"))
     row = {name: float(np.mean([f[name][0] for f in found])) for name in _MEASURES}
-    for name, (least, most) in _BOUNDS.items():
-        draws = [f[name] for f in found]
-        middle = row[name]
-        if name == "rho":
-            draws, middle = [_fisher(draw) for draw in draws], float(_fisher(np.array(middle)))
-        half = _half_width(draws)
-        low, high = middle - half, middle + half
-        if name == "rho":
-            low, high = np.tanh(low), np.tanh(high)
-        row[f"{name}_low"], row[f"{name}_high"] = (
-            float(np.clip(end, least, most)) for end in (low, high)
-        )
+    for name, bounds in _BOUNDS.items():
+        scaled, back = (_fisher, np.tanh) if name == "rho" else (np.asarray, np.asarray)
+        middle, half = scaled(row[name]), _half_width([scaled(f[name]) for f in found])
+        for end, away in (("low", -half), ("high", half)):
+            row[f"{name}_{end}"] = float(np.clip(back(middle + away), *bounds))
     spread = np.std([f["qwk"][0] for f in found], ddof=1) if len(found) > 1 else 0.0
     return row | {"qwk_sd_draws": float(spread)}
 
 
-def _fisher(rho: FloatArray) -> FloatArray:
+def _fisher(rho: ArrayLike) -> FloatArray:
     """Fisher's z; NaN where it is infinite."""
     inside = np.abs(rho) < 1
     return np.where(inside, np.arctanh(np.where(inside, rho, 0.0)), np.nan)

@@ -16,12 +16,13 @@ from dataclasses import asdict, dataclass, field, replace
 from difflib import unified_diff
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 from jsonschema import Draft202012Validator
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from rubricnb.data.validate import nearest
-from rubricnb.rulers.evidence import MIN_CHARACTERS, SEGMENTATIONS
+from rubricnb.rulers.evidence import MIN_CHARACTERS, Segmentation
 from rubricnb.rulers.templates import source
 
 PARSER = 1
@@ -31,7 +32,10 @@ VARIANTS = ("standard", "criteria-reversed", "levels-reversed", "paraphrased")
 PLACEBOS = tuple(f"placebo-{j}" for j in range(1, 8))
 """Variants that say the same in other writing: the control for the order of the levels."""
 
-Levels = tuple[tuple[int, str], ...]
+Text = Annotated[str, Field(min_length=1)]
+Number = Annotated[int, Field(ge=1)]
+Levels = tuple[tuple[int, Text], ...]
+_NOTHING_ELSE = ConfigDict(extra="forbid")
 _BUNDLED = Path(__file__).parent / "bundles"
 QUOTE_CHARACTERS, _REASON_CHARACTERS = 120, 100  # a small judge would not find an end
 _MESSAGE_CHARACTERS = 90
@@ -55,9 +59,10 @@ class Trait:
         (score, description) in the order in which the judge reads them; 5 → 1 is the paper's.
     """
 
-    id: str
-    name: str
-    definition: str
+    __pydantic_config__: ClassVar = _NOTHING_ELSE
+    id: Text
+    name: Text
+    definition: Text
     levels: Levels
 
 
@@ -65,9 +70,10 @@ class Trait:
 class CheckItem:
     """One checklist item: `id` (``C01``, …), the `trait` (its id) it belongs to, and its `text`."""
 
-    id: str
-    trait: str
-    text: str
+    __pydantic_config__: ClassVar = _NOTHING_ELSE
+    id: Text
+    trait: Text
+    text: Text
 
 
 @dataclass(frozen=True)
@@ -106,16 +112,17 @@ class Bundle:
     64
     """
 
-    name: str
-    dataset: str
-    input_type: str
+    __pydantic_config__: ClassVar = _NOTHING_ELSE
+    name: Text
+    dataset: Text
+    input_type: Text
     traits: tuple[Trait, ...]
     checklist: tuple[CheckItem, ...]
     variant: str = "standard"
-    min_evidence: int = 2
-    min_characters: int = MIN_CHARACTERS
-    units: str = "sentences"
-    anchors: tuple[tuple[str, str], ...] = ()
+    min_evidence: Number = 2
+    min_characters: Number = MIN_CHARACTERS
+    units: Segmentation = "sentences"
+    anchors: tuple[tuple[Text, Text], ...] = ()
     folder: Path = field(default_factory=lambda: _BUNDLED, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -149,12 +156,15 @@ class Bundle:
         >>> sorted(load_bundle("minibench").locked())
         ['bundle', 'parser', 'schema', 'template']
         """
-        return {
-            "bundle": _content(self),
+        bundle = asdict(self)
+        del bundle["folder"]
+        covered = {
+            "bundle": bundle,
             "template": source("rulers_score"),
             "schema": answer_schema(self),
             "parser": PARSER,
         }
+        return dict(json.loads(canonical(covered)))  # lists for tuples, as in a file
 
     def save(self, path: str | Path) -> Path:
         """Write the bundle, and lock it: NAME.json and NAME.lock.json.
@@ -168,8 +178,12 @@ class Bundle:
         True
         """
         path = Path(path)
-        _write(path, _plain(self))
-        _write(_lock_file(path), {"sha256": self.lock} | json.loads(canonical(self.locked())))
+        locked = self.locked()
+        for file, content in (
+            (path, locked["bundle"]),
+            (_lock_file(path), {"sha256": self.lock} | locked),
+        ):
+            file.write_text(_pretty(content) + "\n", encoding="utf-8")
         return path
 
     def arranged(
@@ -223,8 +237,6 @@ class Bundle:
         >>> bundle.in_variant("levels-reversed").traits[0].levels[0][0]
         1
         """
-        if variant not in (known := VARIANTS + PLACEBOS):
-            raise ValueError(f"unknown variant {variant!r}: choose from {', '.join(known)}")
         if variant == self.variant:
             return self
         if variant == "paraphrased":
@@ -326,17 +338,15 @@ def read_bundle(content: Any, where: str = "the bundle") -> Bundle:
     >>> read_bundle({"name": "mine"})
     Traceback (most recent call last):
     ...
-    ValueError: the bundle: 'dataset' is a required property
+    ValueError: the bundle: dataset: Field required
     """
-    if problem := first_problem(content, _BUNDLE_SCHEMA):
-        raise ValueError(f"{where}: {problem}")
-    fields = dict(content)
-    fields["traits"] = tuple(
-        Trait(**{**t, "levels": tuple((s, d) for s, d in t["levels"])}) for t in fields["traits"]
-    )
-    fields["checklist"] = tuple(CheckItem(**c) for c in fields["checklist"])
-    fields["anchors"] = tuple(map(tuple, fields.get("anchors", ())))
-    return Bundle(**fields)
+    try:
+        return _READER.validate_python(content)
+    except ValidationError as refused:
+        first = refused.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        problem = first["msg"].removeprefix("Value error, ")
+        raise ValueError(f"{where}: {place}: {problem}" if place else problem) from refused
 
 
 def answer_schema(bundle: Bundle) -> dict[str, Any]:
@@ -435,42 +445,15 @@ def canonical(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-_TEXT = {"type": "string", "minLength": 1}
-_BUNDLE_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "name": _TEXT,
-        "dataset": _TEXT,
-        "input_type": _TEXT,
-        "variant": {"enum": [*VARIANTS, *PLACEBOS]},
-        "min_evidence": {"type": "integer", "minimum": 1},
-        "min_characters": {"type": "integer", "minimum": 1},
-        "units": {"enum": list(SEGMENTATIONS)},
-        "traits": {
-            "type": "array",
-            "items": record({
-                "id": _TEXT, "name": _TEXT, "definition": _TEXT,
-                "levels": {"type": "array", "items": {
-                    "type": "array", "prefixItems": [{"type": "integer"}, _TEXT],
-                    "minItems": 2, "maxItems": 2,
-                }},
-            }),
-        },
-        "checklist": {
-            "type": "array",
-            "items": record({"id": _TEXT, "trait": _TEXT, "text": _TEXT}),
-        },
-        "anchors": {"type": "array", "items": {
-            "type": "array", "items": _TEXT, "minItems": 2, "maxItems": 2,
-        }},
-    },
-    "required": ["name", "dataset", "input_type", "traits", "checklist"],
-    "additionalProperties": False,
-}  # fmt: skip
+_READER = TypeAdapter(Bundle)
 
 
 def _check(bundle: Bundle) -> None:
-    where = f"bundle {bundle.name!r}"
+    where, known = f"bundle {bundle.name!r}", VARIANTS + PLACEBOS
+    if bundle.variant not in known:
+        raise ValueError(
+            f"{where}: unknown variant {bundle.variant!r}: choose from {', '.join(known)}"
+        )
     if not bundle.traits:
         raise ValueError(f"{where} has no traits: a rubric needs at least one")
     ids = [t.id for t in bundle.traits]
@@ -490,26 +473,16 @@ def _check(bundle: Bundle) -> None:
                 f"The traits are: {', '.join(ids)}"
             )
     for trait in bundle.traits:
-        _check_levels(where, trait, bundle.levels)
+        named, scores = f"{where}: trait {trait.id} ({trait.name})", sorted(dict(trait.levels))
+        if len(scores) != len(trait.levels) or scores != list(range(1, max(2, bundle.levels) + 1)):
+            raise ValueError(
+                f"{named} has levels {','.join(map(str, scores)) or 'none'}; every trait needs "
+                f"each of 1..{max(2, bundle.levels)} once"
+            )
         if not bundle.of_trait(trait):
             raise ValueError(
-                f"{where}: trait {trait.id} ({trait.name}) has no checklist item, so it has no "
-                "score; add one, or take the trait out"
+                f"{named} has no checklist item, so it has no score; add one, or take the trait out"
             )
-
-
-def _check_levels(where: str, trait: Trait, levels: int) -> None:
-    scores = [s for s, _ in trait.levels]
-    if len(scores) < 2:
-        raise ValueError(
-            f"{where}: trait {trait.id} ({trait.name}) has "
-            f"{'no levels' if not scores else 'one level'}; a rubric needs at least two"
-        )
-    if sorted(scores) != list(range(1, levels + 1)):
-        raise ValueError(
-            f"{where}: trait {trait.id} ({trait.name}) has levels "
-            f"{','.join(map(str, sorted(scores)))}; every trait needs 1..{levels}"
-        )
 
 
 def _check_lock(bundle: Bundle, path: Path) -> None:
@@ -527,26 +500,19 @@ def _check_lock(bundle: Bundle, path: Path) -> None:
             f"({sha256}); restore it, or review the bundle and lock it again"
         )
     if sha256 != bundle.lock:
-        now = json.loads(canonical(bundle.locked()))
+        now = bundle.locked()
         changed = [part for part in now if kept.get(part) != now[part]]
+        difference: list[str] = []
+        for part in changed:
+            before, after = (_pretty(side.get(part)).splitlines() for side in (kept, now))
+            difference += unified_diff(
+                before, after, f"locked {part}", f"{part} now", lineterm="", n=1
+            )
         raise LockError(
             f"{path.name} is not what was locked: {' and '.join(changed)} changed. Restore it, or "
             "review the change and lock it again (load_bundle(…, locked=False).save(…)); scores "
-            f"from before are another rubric's.\n{_difference(kept, now, changed)}"
+            "from before are another rubric's.\n" + "\n".join(difference)
         )
-
-
-def _difference(kept: dict[str, Any], now: dict[str, Any], parts: list[str]) -> str:
-    lines: list[str] = []
-    for part in parts:
-        before, after = (_lines(side.get(part)) for side in (kept, now))
-        lines += unified_diff(before, after, f"locked {part}", f"{part} now", lineterm="", n=1)
-    return "\n".join(lines)
-
-
-def _lines(content: Any) -> list[str]:
-    text = content if isinstance(content, str) else _pretty(content)
-    return text.splitlines()
 
 
 def _path(name: str | Path) -> Path:
@@ -576,22 +542,10 @@ def _json(path: Path) -> Any:
         raise ValueError(f"{path.name} is not JSON in UTF-8: {error}") from error
 
 
-def _plain(bundle: Bundle) -> dict[str, Any]:
-    return json.loads(canonical(_content(bundle)))
-
-
-def _content(bundle: Bundle) -> dict[str, Any]:
-    content = asdict(bundle)
-    del content["folder"]
-    return content
-
-
-def _write(path: Path, content: Any) -> None:
-    path.write_text(_pretty(content) + "\n", encoding="utf-8")
-
-
 def _pretty(content: Any) -> str:
     """Indented, with what holds no other list or object on one line: for review and diffs."""
+    if isinstance(content, str):
+        return content
     text = json.dumps(content, ensure_ascii=False, indent=1)
     innermost = re.compile(r"[\[{]\n[^\[\]{}]*[\]}]")
     return innermost.sub(lambda m: re.sub(r"\n\s*", " ", m[0]), text)

@@ -283,8 +283,9 @@ def best_monotone(latent: ArrayLike, labels: ArrayLike) -> FloatArray:
 
     Notes
     -----
-    QWK = 1 − N/D, both sums over items, so Dinkelbach's method maximises it by solving, for a
-    given λ, min Σ (N_i − λ D_i) over monotone maps: a dynamic programme over the labels.
+    QWK = 1 − N/D, both sums over items. Dinkelbach's method minimises N/D by minimising N − λ D,
+    which is a sum of squares about (y − λ ȳ)/(1 − λ): the nearest labels to its isotonic
+    regression.
 
     Examples
     --------
@@ -292,43 +293,16 @@ def best_monotone(latent: ArrayLike, labels: ArrayLike) -> FloatArray:
     [1.0, 1.0, 3.0, 3.0]
     """
     z, y = np.asarray(latent, dtype=np.float64), np.asarray(labels, dtype=np.float64)
-    scale, groups = np.unique(y), np.unique(z, return_inverse=True)[1]
-    squares = (scale[:, None] - y) ** 2  # N_i for each label given to item i
-    spread = scale[:, None] ** 2 - 2 * scale[:, None] * y.mean() + (y**2).mean()  # D_i
-    spread = np.broadcast_to(spread, squares.shape)
-    ratio, chosen = 1.0, np.zeros(len(y), dtype=np.int64)
+    scale, ratio, label = np.unique(y), 1.0, y
     for _ in range(50):
-        cost = np.zeros((len(scale), groups.max() + 1))
-        np.add.at(cost.T, groups, (squares - ratio * spread).T)
-        chosen = _cheapest_monotone(cost)[groups]
-        items = np.arange(len(y))
-        total = spread[chosen, items].sum()
-        better = squares[chosen, items].sum() / total if total > 0 else ratio
+        rising = IsotonicRegression().fit_transform(z, y - ratio * y.mean())
+        label = nearest_label(rising / max(1 - ratio, 1e-9), scale)
+        total = ((label - y.mean()) ** 2 + y.var()).sum()
+        better = ((label - y) ** 2).sum() / total if total > 0 else ratio
         if better >= ratio - 1e-12:
             break
         ratio = better
-    return scale[chosen]
-
-
-def _cheapest_monotone(cost: FloatArray) -> NDArray[np.int64]:
-    """Rows chosen column by column, never decreasing, at the lowest total cost."""
-    sums = np.concatenate([np.zeros((len(cost), 1)), np.cumsum(cost, axis=1)], axis=1)
-    best, starts = sums[0], []
-    for row in sums[1:]:
-        # best[j] + row[i] - row[j]: columns up to j by the rows before, then this row up to i
-        gain = best - row
-        lowest = np.minimum.accumulate(gain)
-        first = np.where(gain <= lowest, np.arange(len(gain)), 0)
-        starts.append(np.maximum.accumulate(first))
-        best = lowest + row
-    rows = np.empty(cost.shape[1], dtype=np.int64)
-    end = cost.shape[1]
-    for row_number in range(len(cost) - 1, 0, -1):
-        start = starts[row_number - 1][end]
-        rows[start:end] = row_number
-        end = start
-    rows[:end] = 0
-    return rows
+    return label
 
 
 def _leave_one_out(u: FloatArray, s: FloatArray, y: FloatArray, alphas: FloatArray) -> FloatArray:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ from rubricnb.rulers.bundle import (
     first_problem,
     record,
 )
-from rubricnb.rulers.evidence import MIN_CHARACTERS
 from rubricnb.rulers.templates import fill
 
 Criteria = dict[str, tuple[str, tuple[tuple[int, str], ...]]]
@@ -113,34 +113,35 @@ def compile_rubric(
     return task.read(reply)
 
 
+@dataclass(frozen=True)
 class Compilation:
     """One rubric to be compiled: the request to a judge, and how its reply is read."""
 
-    def __init__(
-        self,
-        criteria: Criteria,
-        name: str,
-        dataset: str,
-        input_type: str,
-        traits: tuple[str, ...],
-        n_items: int,
-        min_evidence: int,
-        anchors: tuple[tuple[str, str], ...],
-        variant: str,
-    ) -> None:
-        self.criteria = criteria
-        names = traits or tuple(self.criteria)
-        if n_items < len(names):
+    criteria: Criteria
+    name: str
+    dataset: str
+    input_type: str
+    names: tuple[str, ...]  # of the traits; none: the rubric's criteria
+    n_items: int
+    min_evidence: int
+    anchors: tuple[tuple[str, str], ...]
+    variant: str
+
+    @cached_property
+    def traits(self) -> dict[str, Trait]:
+        """The traits by their id, still without a definition."""
+        names = self.names or tuple(self.criteria)
+        if self.n_items < len(names):
             raise ValueError(
-                f"{n_items} checklist items cannot cover {len(names)} traits: let it write "
+                f"{self.n_items} checklist items cannot cover {len(names)} traits: let it write "
                 f"{3 * len(names)}"
             )
-        self.traits = [
-            (f"T{k}", trait, self._levels(trait)) for k, trait in enumerate(names, start=1)
-        ]
-        self.items = [f"C{k:02d}" for k in range(1, n_items + 1)]
-        self.name, self.dataset, self.input_type = name, dataset, input_type
-        self.min_evidence, self.anchors, self.variant = min_evidence, anchors, variant
+        return {f"T{k}": Trait(f"T{k}", n, "", self._levels(n)) for k, n in enumerate(names, 1)}
+
+    @property
+    def items(self) -> list[str]:
+        """Ids of the checklist items."""
+        return [f"C{k:02d}" for k in range(1, self.n_items + 1)]
 
     def request(self, text: str = "", **options: Any) -> Request:
         """Return the request; `text`: what is to be scored, for a judge that reads both at once."""
@@ -150,39 +151,36 @@ class Compilation:
             input_type=self.input_type,
             rubric=rubric_text(self.criteria),
             anchors="; ".join(f"{example} -> {deserves}" for example, deserves in self.anchors),
-            traits=[{"id": i, "name": n} for i, n, _ in self.traits],
-            n_items=len(self.items),
+            traits=[{"id": t.id, "name": t.name} for t in self.traits.values()],
+            n_items=self.n_items,
             min_evidence=self.min_evidence,
             text=text,
         )
-        return json_request(
-            prompt, self.schema(), _TOKENS_EACH * (len(self.traits) + len(self.items)), **options
-        )
+        tokens = _TOKENS_EACH * (len(self.traits) + self.n_items)
+        return json_request(prompt, self.schema(), tokens, **options)
 
     def schema(self) -> dict[str, Any]:
         """Return the schema of the judge's answer: exactly N traits and M checklist items."""
         text = {"type": "string", "minLength": 1, "maxLength": _TEXT_CHARACTERS}
-        ids = [i for i, _, _ in self.traits]
-        item = record({"trait": {"type": "string", "enum": ids}, "text": text})
+        item = record({"trait": {"type": "string", "enum": list(self.traits)}, "text": text})
         evidence = {"min_evidence": {"type": "integer", "enum": [self.min_evidence]}}
         return record({
-            "taxonomy": record({i: record({"definition": text}) for i in ids}),
+            "taxonomy": record(dict.fromkeys(self.traits, record({"definition": text}))),
             "checklist": record(dict.fromkeys(self.items, item)),
             "evidence_rules": record(evidence),
         })  # fmt: skip
 
     def read(self, reply: Reply) -> Bundle:
         """Return the bundle that a reply holds."""
-        content, problem = parse(reply, self.schema())
-        if not problem:
-            try:
-                return self._bundle(content)
-            except ValueError as incomplete:
-                problem = str(incomplete)
-        raise ValueError(
-            f"the judge's answer is no bundle of {self.name!r}: {problem}; compile with another "
-            "judge, or another seed at a temperature above 0, or write the bundle by hand"
-        )
+        try:
+            return self._bundle(parse(reply, self.schema()))
+        except ValueError as problem:
+            raise Unreadable(
+                reply,
+                f"the judge's answer is no bundle of {self.name!r}: {problem}; compile with "
+                "another judge, or another seed at a temperature above 0, or write the bundle "
+                "by hand",
+            ) from problem
 
     def _bundle(self, content: Any) -> Bundle:
         return Bundle(
@@ -190,13 +188,9 @@ class Compilation:
             dataset=self.dataset,
             input_type=self.input_type,
             variant=self.variant,
-            traits=tuple(
-                Trait(i, n, content["taxonomy"][i]["definition"], levels)
-                for i, n, levels in self.traits
-            ),
+            traits=tuple(replace(t, **content["taxonomy"][i]) for i, t in self.traits.items()),
             checklist=tuple(CheckItem(id=i, **content["checklist"][i]) for i in self.items),
             min_evidence=self.min_evidence,
-            min_characters=MIN_CHARACTERS,
             anchors=self.anchors,
         )
 
@@ -318,21 +312,29 @@ def _lengths(schema: dict[str, Any], name: str = "") -> dict[str, int]:
     return own
 
 
-def parse(reply: Reply, schema: dict[str, Any]) -> tuple[Any, str]:
-    """Return the document of a reply, and what is wrong with it (empty: nothing).
+class Unreadable(ValueError):
+    """A reply that does not hold the document that was asked for; ``status`` as in judgments."""
 
-    Examples
-    --------
-    >>> parse(Reply(1, '{"score": 7}'), record({"score": {"type": "integer", "maximum": 5}}))[1]
-    'score: 7 is greater than the maximum of 5'
-    """
+    def __init__(self, reply: Reply, problem: str) -> None:
+        super().__init__(problem)
+        named = {"error": "error", "refusal": "refused", "length": "truncated"}
+        self.status = named.get(reply.finish, "unparsed")
+
+
+def parse(reply: Reply, schema: dict[str, Any], where: str = "") -> Any:
+    """Return the document of a reply; `Unreadable` says what is wrong with it."""
+    content, problem = None, ""
     if reply.finish == "error":
-        return None, f"the request failed ({reply.error})"
-    if reply.finish == "refusal":
-        return None, "the judge refused"
-    try:
-        content = json.loads(reply.text)
-        return content, first_problem(content, schema)
-    except (json.JSONDecodeError, RecursionError) as error:
-        cut = "it was cut at the token limit; " if reply.finish == "length" else ""
-        return None, f"{cut}no JSON document ({error})"
+        problem = f"the request failed ({reply.error})"
+    elif reply.finish == "refusal":
+        problem = "the judge refused"
+    else:
+        try:
+            content = json.loads(reply.text)
+            problem = first_problem(content, schema)
+        except (json.JSONDecodeError, RecursionError) as error:
+            cut = "it was cut at the token limit; " if reply.finish == "length" else ""
+            problem = f"{cut}no JSON document ({error})"
+    if problem:
+        raise Unreadable(reply, where + problem)
+    return content

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from rubricnb.judging.results import results_folder, slug_of
-from rubricnb.permutation import Design
+from rubricnb.permutation import Design, code
 from rubricnb.rulers.bundle import Bundle
 
 STUDY = "rulers"
@@ -115,79 +116,51 @@ def recorded_gradings() -> list[tuple[str, str]]:
     return [(path.parent.name, path.name.removesuffix(end)) for path in paths]
 
 
-def reads_of(
-    bundle: Bundle, design: Design | None, text_id: str, seed: int, replicates: int
-) -> Iterator[tuple[int, tuple[int, ...], int]]:
-    """Yield how a text is read: the number of an ordering, the levels in it, the replicate.
+@dataclass(frozen=True)
+class Reading:
+    """How texts are read: under which rubric, in which orders of its levels, how often."""
 
-    Examples
-    --------
-    >>> from rubricnb.rulers import load_bundle
-    >>> list(reads_of(load_bundle("minibench"), None, "any", seed=0, replicates=2))
-    [(1, (5, 4, 3, 2, 1), 1), (1, (5, 4, 3, 2, 1), 2)]
-    """
-    own = tuple(score for score, _ in bundle.traits[0].levels)
-    rows = [own] if design is None else design.orderings(text_id, seed)
-    seen: Counter[tuple[int, ...]] = Counter()
-    for index, row in enumerate(rows, start=1):
-        order = tuple(map(int, row))
-        for _ in range(replicates):
-            seen[order] += 1
-            yield index, order, seen[order]
+    bundle: Bundle
+    design: Design | None = None
+    replicates: int = 1
+    temperature: float = 0.0
+    seed: int = 0
+
+    @property
+    def condition(self) -> dict[str, Any]:
+        """The columns that tell this reading from others."""
+        return {
+            "design": self.design.name if self.design else "single",
+            "variant": self.bundle.variant,
+            "units": self.bundle.units,
+            "temperature": self.temperature,
+        }
+
+    def of(self, text_id: str) -> Iterator[tuple[int, tuple[int, ...], int]]:
+        """Yield how a text is read: the number of an ordering, the levels in it, the replicate."""
+        own = tuple(score for score, _ in self.bundle.traits[0].levels)
+        rows = [own] if self.design is None else self.design.orderings(text_id, self.seed)
+        seen: Counter[tuple[int, ...]] = Counter()
+        for index, row in enumerate(rows, start=1):
+            order = tuple(map(int, row))
+            for _ in range(self.replicates):
+                seen[order] += 1
+                yield index, order, seen[order]
 
 
-def as_text(order: Sequence[int]) -> str:
-    """Write an ordering as the column ``ordering`` does.
-
-    Examples
-    --------
-    >>> as_text((5, 4, 3, 2, 1))
-    '5-4-3-2-1'
-    """
-    return "-".join(map(str, order))
-
-
-def recorded_part(
-    items: pd.DataFrame,
-    bundle: Bundle,
-    judge: str,
-    method: str,
-    design: Design | None = None,
-    replicates: int = 1,
-    temperature: float = 0.0,
-    seed: int = 0,
-) -> Grades | None:
+def recorded_part(items: pd.DataFrame, judge: str, method: str, reading: Reading) -> Grades | None:
     """Return what is recorded of a grading: the texts that are recorded whole. None: nothing is.
 
     A read counts if it was made under the same ordering of the levels and with this very bundle.
     RULERS' scores carry its lock. Those of other methods do not: they count if all of RULERS'
     recorded scores of the same variant and units have locks of this bundle.
-
-    Parameters
-    ----------
-    items, bundle, judge, method, design, replicates, temperature, seed
-        As in `grade`; one method.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> from rubricnb.rulers import load_bundle
-    >>> items = rb.load("minibench", n_items=15)
-    >>> recorded_part(items, load_bundle("minibench"), "nobody", "rulers") is None
-    True
     """
-    condition = {
-        "method": method,
-        "design": design.name if design else "single",
-        "variant": bundle.variant,
-        "units": bundle.units,
-        "temperature": temperature,
-    }
+    n_items = items["text_id"].astype(str).value_counts()
     reads = pd.DataFrame(
         [
-            (text_id, index, as_text(order), replicate)
-            for text_id in items["text_id"].astype(str).unique()
-            for index, order, replicate in reads_of(bundle, design, text_id, seed, replicates)
+            (text_id, index, code([order])[0], replicate)
+            for text_id in n_items.index
+            for index, order, replicate in reading.of(text_id)
         ],
         columns=list(_READ),
     )
@@ -197,39 +170,28 @@ def recorded_part(
             grades = recorded_grades(judge, str(dataset))
         except FileNotFoundError:
             continue
-        others = _texts_of_others(grades.scores, bundle, method)
+        others = _texts_of_others(grades.scores, reading.bundle, method)
         if others is not None:
             asked = reads[~reads["text_id"].isin(others)]
-            found.append(_of_condition(grades, items, condition, asked))
+            condition = {"method": method, **reading.condition}
+            scores, decisions, evidence = (_rows(frame, condition, asked) for frame in grades)
+            scores = scores[scores["item_id"].isin(items["item_id"])]
+            there = scores["text_id"].astype(str).value_counts()
+            whole = there.index[there == (asked["text_id"].value_counts() * n_items)[there.index]]
+            frames = (scores, decisions, evidence)
+            found.append(Grades(*(f[f["text_id"].isin(whole)] for f in frames)))
     return joined(found) if any(len(grades.scores) for grades in found) else None
 
 
 def joined(parts: Sequence[Grades]) -> Grades:
-    """Put gradings under each other.
-
-    Examples
-    --------
-    >>> frame = pd.DataFrame({"method": ["dhs"]})
-    >>> len(joined([Grades(frame, frame, frame), Grades(frame, frame.head(0), frame)]).decisions)
-    1
-    """
-    return Grades(*map(_under_each_other, zip(*parts, strict=True)))
+    """Put gradings under each other."""
+    several = ([f for f in frames if len(f)] or frames[:1] for frames in zip(*parts, strict=True))
+    return Grades(*(with_categories(pd.concat(f, ignore_index=True)) for f in several))
 
 
 def with_categories(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the frame with its repeated words as categories.
-
-    Examples
-    --------
-    >>> str(with_categories(pd.DataFrame({"method": ["dhs"]})).dtypes["method"])
-    'category'
-    """
+    """Return the frame with its repeated words as categories."""
     return frame.astype({column: "category" for column in _REPEATED if column in frame})
-
-
-def _under_each_other(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    filled = [frame for frame in frames if len(frame)] or [frames[0]]
-    return with_categories(pd.concat(filled, ignore_index=True))
 
 
 def _texts_of_others(scores: pd.DataFrame, bundle: Bundle, method: str) -> set[str] | None:
@@ -249,18 +211,6 @@ def _lock_in(bundle: Bundle, ordering: str) -> str:
     if sorted(order) != list(range(1, bundle.levels + 1)):
         return ""
     return bundle.arranged(levels=order).lock[:12]
-
-
-def _of_condition(
-    grades: Grades, items: pd.DataFrame, condition: dict[str, Any], reads: pd.DataFrame
-) -> Grades:
-    scores, decisions, evidence = (_rows(frame, condition, reads) for frame in grades)
-    scores = scores[scores["item_id"].isin(items["item_id"])]
-    counts = scores.groupby("item_id", observed=True).size().reindex(items["item_id"], fill_value=0)
-    wanted = items["text_id"].astype(str).map(reads["text_id"].value_counts()).fillna(-1)
-    short = items.loc[(counts.to_numpy() != wanted.to_numpy()), "text_id"]
-    texts = set(items["text_id"]) - set(short)
-    return Grades(*(f[f["text_id"].isin(texts)] for f in (scores, decisions, evidence)))
 
 
 def _rows(frame: pd.DataFrame, condition: dict[str, Any], reads: pd.DataFrame) -> pd.DataFrame:

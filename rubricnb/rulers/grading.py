@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +18,21 @@ from rubricnb.judging.prices import Budget
 from rubricnb.judging.registry import open_judge
 from rubricnb.judging.run import ask
 from rubricnb.judging.store import Store
-from rubricnb.permutation import Design
+from rubricnb.permutation import Design, code
 from rubricnb.prompts import inert
 from rubricnb.rulers.bundle import Bundle, rewritten
 from rubricnb.rulers.compile import Criteria, criteria_of, stating_lengths
 from rubricnb.rulers.grades import (
     Grades,
-    as_text,
+    Reading,
     joined,
-    reads_of,
     recorded_part,
     with_categories,
 )
-from rubricnb.rulers.methods import METHODS, Case, Outcome
+from rubricnb.rulers.methods import METHODS, Ask, Case, Outcome, outcomes
 
+Row = dict[str, Any]
+_SPENT = ("prompt_tokens", "cached_tokens", "completion_tokens", "seconds")
 _FACTS = ("dataset", "text_id", "group_id", "cluster_id", "candidate", "criterion")
 
 
@@ -106,62 +108,41 @@ def grade(
             f"the design {design.name}({design.n}) does not reorder {bundle.levels} levels: take "
             f"balanced({bundle.levels}) or another over {bundle.levels}"
         )
-
-    case: dict[str, Any] = {
-        "design": design,
-        "replicates": replicates,
-        "temperature": temperature,
-    }
-    asking: dict[str, Any] = {
-        **case, "seed": seed, "store": store, "fresh": fresh, "budget": budget,
-    }  # fmt: skip
-    if not isinstance(judge, str):
-        return _asked(items, bundle, judge, names, **asking)
+    reading = Reading(bundle, design, replicates, temperature, seed)
     of_another_seed = seed != 0 and temperature > 0
+    opened = None if isinstance(judge, str) else judge
     parts: list[Grades] = []
-    missing: dict[frozenset[Any], list[str]] = {}  # texts → the methods that lack them
-    for name in names:
-        rest = frozenset(items["text_id"])
-        if not (fresh or of_another_seed):
-            known = recorded_part(items, bundle, judge, name, **case, seed=seed)
-            if known is not None:
-                parts.append(known)
-                rest -= set(known.scores["text_id"])
-        if rest:
-            missing.setdefault(rest, []).append(name)
-    if missing:
-        with closing(open_judge(judge)) as opened:
-            for rest, lacking in missing.items():
-                some = items[items["text_id"].isin(rest)]
-                parts.append(_asked(some, bundle, opened, lacking, **asking))
+    with ExitStack() as stack:
+        for name in names:
+            rest = items
+            if isinstance(judge, str) and not (fresh or of_another_seed):
+                known = recorded_part(items, judge, name, reading)
+                if known is not None:
+                    parts.append(known)
+                    rest = items[~items["text_id"].isin(known.scores["text_id"])]
+            if not len(rest):
+                continue
+            if opened is None:
+                opened = stack.enter_context(closing(open_judge(str(judge))))
+            put = partial(_put, judge=opened, store=store, fresh=fresh, budget=budget)
+            parts.append(_asked(rest, reading, opened, name, put))
     return joined(parts)
 
 
-def _asked(
-    items: Items,
-    bundle: Bundle,
-    judge: Judge,
-    methods: Sequence[str],
-    *,
-    design: Design | None,
-    replicates: int,
-    temperature: float,
-    seed: int,
-    store: Store | str | Path | None,
-    fresh: bool,
-    budget: Budget | None,
-) -> Grades:
-    def put(requests: Sequence[Request]) -> list[Reply]:
-        stated = stating_lengths(requests, judge)
-        return ask(stated, judge, store, fresh, budget=budget) if requests else []
+def _put(requests: Sequence[Request], judge: Judge, **options: Any) -> list[Reply]:
+    return ask(stating_lengths(requests, judge), judge, **options)
 
-    table = _Table(judge, items)
-    cases = list(_cases(items, bundle, design, replicates, temperature, seed))
-    for name in methods:
-        outcomes = METHODS[name]([case for case, _ in cases], put)
-        for (case, condition), outcome in zip(cases, outcomes, strict=True):
-            table.add(case, {"method": name, **condition}, outcome)
-    return table.grades()
+
+def _asked(items: Items, reading: Reading, judge: Judge, method: str, put: Ask) -> Grades:
+    """Grade texts by one method."""
+    cases = list(_cases(items, reading))
+    about = {"judge": judge.slug, "source": judge.source, "method": method}
+    found = [
+        (case, about | case.condition, outcome)
+        for case, outcome in zip(cases, outcomes(method, cases, put), strict=True)
+    ]
+    rows = ([r for one in found for r in part(*one)] for part in (_scores, _decisions, _evidence))
+    return Grades(*(with_categories(pd.DataFrame(own)) for own in rows))
 
 
 def _check_items(items: Items, bundle: Bundle) -> None:
@@ -177,28 +158,20 @@ def _check_items(items: Items, bundle: Bundle) -> None:
             )
 
 
-def _cases(
-    items: Items,
-    bundle: Bundle,
-    design: Design | None,
-    replicates: int,
-    temperature: float,
-    seed: int,
-) -> Iterator[tuple[Case, dict[str, Any]]]:
-    """Every text under every ordering and replicate, with the columns that tell them apart."""
+def _cases(items: Items, reading: Reading) -> Iterator[Case]:
+    """Every text under every ordering and replicate."""
     arranged: dict[tuple[int, ...], Bundle] = {}
     criteria: dict[tuple[Any, ...], Criteria] = {}
+    columns, how = ["item_id", *(c for c in _FACTS if c in items)], reading.condition
     for text_id, rows in items.groupby("text_id", sort=False, observed=True):
         first, used = rows.iloc[0], tuple(rows["rubric_id"].unique())
-        qualities = _qualities(rows, bundle.levels)
-        reads = reads_of(bundle, design, str(text_id), seed, replicates)
-        for index, order, replicate in reads:
+        for index, order, replicate in reading.of(str(text_id)):
             if order not in arranged:
-                arranged[order] = bundle.arranged(levels=order)
+                arranged[order] = reading.bundle.arranged(levels=order)
             if (used, order) not in criteria:
                 own = items.rubrics[items.rubrics["rubric_id"].isin(used)]
                 criteria[used, order] = _criteria(own, arranged[order])
-            case = Case(
+            yield Case(
                 arranged[order],
                 criteria[used, order],
                 inert(first.instruction),
@@ -208,23 +181,19 @@ def _cases(
                     "text_id": str(text_id),
                     "cluster_id": str(first.cluster_id),
                     "replicate": replicate,
-                    "temperature": temperature,
-                    "seed": seed + replicate - 1,
+                    "temperature": reading.temperature,
+                    "seed": reading.seed + replicate - 1,
                     "group": str(text_id),
                 },
-                qualities=qualities,
-            )
-            yield (
-                case,
-                {
-                    "design": design.name if design else "single",
+                qualities=_qualities(rows, reading.bundle.levels),
+                condition={
+                    "design": how["design"],
                     "ordering_index": index,
-                    "ordering": as_text(order),
-                    "variant": bundle.variant,
-                    "units": bundle.units,
+                    "ordering": code([order])[0],
+                    **how,
                     "replicate": replicate,
-                    "temperature": temperature,
                 },
+                items=rows[columns].astype(object).to_dict("records"),
             )
 
 
@@ -249,50 +218,30 @@ def _qualities(rows: pd.DataFrame, levels: int) -> dict[str, float]:
     return dict(zip(known["criterion"].astype(str), scaled.astype(float), strict=True))
 
 
-class _Table:
-    """Rows of the three frames, filled outcome by outcome."""
-
-    def __init__(self, judge: Judge, items: Items) -> None:
-        self.judge = judge
-        columns = ["item_id", *(c for c in _FACTS if c in items)]
-        self.items = {
-            str(text): rows[columns].astype(object).to_dict("records")
-            for text, rows in items.groupby("text_id", sort=False, observed=True)
+def _scores(case: Case, about: Row, outcome: Outcome) -> Iterator[Row]:
+    shared = about | {"lock": outcome.lock[:12]} | _measures(case, outcome)
+    for item in case.items:
+        own = {
+            "score": _of(outcome.scores, item["criterion"]),
+            "score_ungated": _of(outcome.ungated, item["criterion"]),
         }
-        self.scores: list[dict[str, Any]] = []
-        self.decisions: list[dict[str, Any]] = []
-        self.evidence: list[dict[str, Any]] = []
+        yield item | shared | own
 
-    def add(self, case: Case, condition: dict[str, Any], outcome: Outcome) -> None:
-        """Add what one method found about one text."""
-        text_id = case.facts["text_id"]
-        about = {"judge": self.judge.slug, "source": self.judge.source, **condition}
-        shared = about | {"lock": outcome.lock[:12]} | _measures(case, outcome)
-        for item in self.items[text_id]:
-            own = {
-                "score": _of(outcome.scores, item["criterion"]),
-                "score_ungated": _of(outcome.ungated, item["criterion"]),
-            }
-            self.scores.append(item | shared | own)
-        key = {"text_id": text_id, **about}
-        cluster = {"cluster_id": case.facts["cluster_id"]}
-        self.decisions += [
-            key | {"trait": trait, "item": item, "decision": decision}
-            for trait, item, decision in outcome.decisions
-        ]
-        counted = set()
-        for number, (trait, quote) in enumerate(outcome.quotes, start=1):
-            valid = quote.status == "verified" and (trait, quote.unit, quote.text) not in counted
-            counted.add((trait, quote.unit, quote.text))
-            facts = {"trait": trait, "number": number, "valid": valid}
-            self.evidence.append(
-                key | cluster | facts | {"characters": len(quote.text)} | quote._asdict()
-            )
 
-    def grades(self) -> Grades:
-        """Return the frames."""
-        rows = (self.scores, self.decisions, self.evidence)
-        return Grades(*(with_categories(pd.DataFrame(own)) for own in rows))
+def _decisions(case: Case, about: Row, outcome: Outcome) -> Iterator[Row]:
+    for trait, item, decision in outcome.decisions:
+        own = {"trait": trait, "item": item, "decision": decision}
+        yield {"text_id": case.facts["text_id"], **about, **own}
+
+
+def _evidence(case: Case, about: Row, outcome: Outcome) -> Iterator[Row]:
+    ids = {name: case.facts[name] for name in ("text_id", "cluster_id")}
+    counted = set()
+    for number, (trait, quote) in enumerate(outcome.quotes, start=1):
+        valid = quote.status == "verified" and (trait, quote.unit, quote.text) not in counted
+        counted.add((trait, quote.unit, quote.text))
+        facts = {"trait": trait, "number": number, "valid": valid, "characters": len(quote.text)}
+        yield {"text_id": ids["text_id"], **about, **ids, **facts, **quote._asdict()}
 
 
 def _measures(case: Case, outcome: Outcome) -> dict[str, Any]:
@@ -302,22 +251,18 @@ def _measures(case: Case, outcome: Outcome) -> dict[str, Any]:
         "status": outcome.status,
         "reason": outcome.problem,
         "n_options": case.bundle.levels,
-        **{f"trait_{k}": outcome.scores.get(n, np.nan) for k, n in enumerate(names, 1)},
-        **{f"ungated_{k}": outcome.ungated.get(n, np.nan) for k, n in enumerate(names, 1)},
         **{
-            f"invalid_{k}": outcome.invalid[n]
-            for k, n in enumerate(names, 1)
-            if n in outcome.invalid
+            f"{family}_{k}": values.get(name, np.nan)
+            for family, values in (("trait", outcome.scores), ("ungated", outcome.ungated))
+            for k, name in enumerate(names, 1)
         },
+        **{f"invalid_{k}": outcome.invalid[n] for k, n in enumerate(names, 1) if outcome.invalid},
         "n_units": len(case.units),
         "n_quotes": len(outcome.quotes),
         "n_verified": sum(q.status == "verified" for _, q in outcome.quotes),
         "ties": outcome.ties,
         "unsupported": outcome.unsupported,
-        "prompt_tokens": sum(r.prompt_tokens for r in outcome.replies),
-        "cached_tokens": sum(r.cached_tokens for r in outcome.replies),
-        "completion_tokens": sum(r.completion_tokens for r in outcome.replies),
-        "seconds": sum(r.seconds for r in outcome.replies),
+        **{name: sum(getattr(r, name) for r in outcome.replies) for name in _SPENT},
     }
 
 

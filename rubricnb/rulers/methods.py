@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 from rubricnb.judging.contract import Reply, Request
 from rubricnb.rulers.bundle import QUOTE_CHARACTERS, Bundle, answer_schema, answer_tokens, record
-from rubricnb.rulers.compile import Compilation, Criteria, json_request, parse, rubric_text
+from rubricnb.rulers.compile import (
+    Compilation,
+    Criteria,
+    Unreadable,
+    json_request,
+    parse,
+    rubric_text,
+)
 from rubricnb.rulers.evidence import Quote, count_valid, cut, split_units, verify_quotes
 from rubricnb.rulers.scoring import is_tie, score
 from rubricnb.rulers.templates import as_json, fill
 
 Ask = Callable[[Sequence[Request]], list[Reply]]
+Steps = Generator[list[Request], list[Reply], "Outcome"]
+"""What a method does with one text: it yields requests, is sent their replies, and so on."""
+
 _RATIONALE_CHARACTERS, _SEGMENT_CHARACTERS, _SEGMENTS = 600, 240, 5
 
 
@@ -34,6 +44,8 @@ class Case:
         More fields of the request: ids, replicate, temperature, …
     qualities
         Criterion → human rating on 0 to 1, for simulated judges only.
+    condition, items
+        What the rows of the result say: how the text is read, and the items that it stands for.
     """
 
     bundle: Bundle
@@ -42,11 +54,13 @@ class Case:
     text: str
     facts: dict[str, Any] = field(default_factory=dict)
     qualities: dict[str, float] = field(default_factory=dict)
+    condition: dict[str, Any] = field(default_factory=dict)
+    items: list[dict[str, Any]] = field(default_factory=list)
 
     @cached_property
     def units(self) -> tuple[str, ...]:
         """What can be cited."""
-        return split_units(self.text, self.bundle.units)  # type: ignore[arg-type]
+        return split_units(self.text, self.bundle.units)
 
     def request(self, prompt: str, schema: Any, max_tokens: int, about: Sequence[str]) -> Request:
         """Return a request about these criteria or traits."""
@@ -85,101 +99,29 @@ class Outcome:
     replies: list[Reply] = field(default_factory=list)
 
 
-def rulers(cases: Sequence[Case], ask: Ask) -> list[Outcome]:
+def outcomes(method: str, cases: Sequence[Case], ask: Ask) -> list[Outcome]:
+    """Apply a method to all texts; what they ask at the same step is asked together."""
+    running = [METHODS[method](case) for case in cases]
+    asked = {k: next(steps) for k, steps in enumerate(running)}
+    replies: list[list[Reply]] = [[] for _ in cases]
+    found: dict[int, Outcome] = {}
+    while asked:
+        answers = iter(ask([request for own in asked.values() for request in own]))
+        for k in list(asked):
+            own = [next(answers) for _ in asked.pop(k)]
+            replies[k] += own
+            try:
+                asked[k] = running[k].send(own)
+            except StopIteration as finished:
+                found[k] = finished.value
+            except Unreadable as problem:
+                found[k] = Outcome(problem.status, str(problem))
+    return [replace(found[k], replies=own) for k, own in enumerate(replies)]
+
+
+def rulers(case: Case) -> Steps:
     """Execute the locked bundle (arXiv RULERS, §3.2 and Figure 5)."""
-    replies = ask([_score_request(case) for case in cases])
-    return [_read_score(case, reply) for case, reply in zip(cases, replies, strict=True)]
-
-
-def unlocked(cases: Sequence[Case], ask: Ask) -> list[Outcome]:
-    """Execute a bundle that is compiled anew for every text (§4.6: "runtime interpretation").
-
-    The judge that compiles sees the text, as one does that reads rubric and text at once.
-    """
-    tasks = [_compilation(case) for case in cases]
-    replies = ask([
-        task.request(case.text, criteria=tuple(case.qualities), **case.facts)
-        for task, case in zip(tasks, cases, strict=True)
-    ])  # fmt: skip
-    outcomes = [Outcome(replies=[reply]) for reply in replies]
-    compiled: dict[int, Case] = {}
-    for k, (task, case, reply) in enumerate(zip(tasks, cases, replies, strict=True)):
-        try:
-            compiled[k] = replace(case, bundle=task.read(reply))
-        except ValueError as problem:
-            outcomes[k].status, outcomes[k].problem = _status(reply), str(problem)
-    for k, outcome in zip(compiled, rulers(list(compiled.values()), ask), strict=True):
-        outcome.replies.insert(0, replies[k])
-        outcomes[k] = outcome
-    return outcomes
-
-
-def holistic(cases: Sequence[Case], ask: Ask) -> list[Outcome]:
-    """Direct Holistic Scoring: the whole rubric in one call, a rationale first (§4.2)."""
-    requests, schemas = [], []
-    for case in cases:
-        schema = record({"rationale": _text(_RATIONALE_CHARACTERS), "scores": _scores(case)})
-        prompt = fill(
-            "rulers_holistic",
-            **_context(case),
-            text=case.text,
-            rubric=rubric_text(case.criteria),
-            criteria=list(case.criteria),
-            levels=case.bundle.levels,
-        )
-        schemas.append(schema)
-        requests.append(
-            case.request(prompt, schema, 300 + 20 * len(case.criteria), list(case.criteria))
-        )
-    replies = ask(requests)
-    return [_read_scores(s, [reply]) for s, reply in zip(schemas, replies, strict=True)]
-
-
-def traits(cases: Sequence[Case], ask: Ask) -> list[Outcome]:
-    """Multi-Trait Specialization: each trait in a call of its own (§4.2)."""
-    requests, schemas = [], []
-    for case in cases:
-        schema = record({"rationale": _text(_RATIONALE_CHARACTERS), "score": _levels(case)})
-        for trait in case.bundle.traits:
-            own = {trait.name: case.criteria[trait.name]} if trait.name in case.criteria else None
-            prompt = fill(
-                "rulers_trait",
-                **_context(case),
-                text=case.text,
-                rubric=rubric_text(own or case.criteria),
-                trait=trait.name,
-                definition=trait.definition,
-                levels=case.bundle.levels,
-            )
-            schemas.append(schema)
-            requests.append(case.request(prompt, schema, 320, [trait.name]))
-    answers = iter(zip(schemas, ask(requests), strict=True))
-    return [_joined({trait.name: next(answers) for trait in case.bundle.traits}) for case in cases]
-
-
-def autoscore(cases: Sequence[Case], ask: Ask) -> list[Outcome]:
-    """AutoScore: one agent extracts, another scores and sees only what was extracted (§4.2)."""
-    schemas = [_extract_schema(case) for case in cases]
-    found = ask([_extract_request(c, s) for c, s in zip(cases, schemas, strict=True)])
-    outcomes = [Outcome(replies=[reply]) for reply in found]
-    seen: dict[int, Request] = {}
-    for k, (case, schema, reply) in enumerate(zip(cases, schemas, found, strict=True)):
-        content, problem = parse(reply, schema)
-        if problem:
-            outcomes[k].status, outcomes[k].problem = _status(reply), problem
-        else:
-            segments = {
-                name: [cut(text, _SEGMENT_CHARACTERS) for text in texts]
-                for name, texts in content["segments"].items()
-            }
-            seen[k] = _from_evidence_request(case, segments)
-    for k, reply in zip(seen, ask(list(seen.values())), strict=True):
-        outcomes[k] = _read_scores(record({"scores": _scores(cases[k])}), [found[k], reply])
-    return outcomes
-
-
-def _score_request(case: Case) -> Request:
-    bundle = case.bundle
+    bundle, schema = case.bundle, answer_schema(case.bundle)
     prompt = fill(
         "rulers_score",
         **_context(case),
@@ -198,16 +140,90 @@ def _score_request(case: Case) -> Request:
         min_evidence=bundle.min_evidence,
     )  # fmt: skip
     about = [t.name for t in bundle.traits]
-    return case.request(prompt, answer_schema(bundle), answer_tokens(bundle), about)
+    (reply,) = yield [case.request(prompt, schema, answer_tokens(bundle), about)]
+    try:
+        return _read(case, parse(reply, schema))
+    except Unreadable as problem:
+        return Outcome(problem.status, str(problem), lock=bundle.lock)
 
 
-def _read_score(case: Case, reply: Reply) -> Outcome:
+def unlocked(case: Case) -> Steps:
+    """Execute a bundle that is compiled anew for every text (§4.6: "runtime interpretation").
+
+    The judge that compiles sees the text, as one does that reads rubric and text at once.
+    """
     bundle = case.bundle
-    outcome = Outcome(lock=bundle.lock, replies=[reply])
-    content, problem = parse(reply, answer_schema(bundle))
-    if problem:
-        outcome.status, outcome.problem = _status(reply), problem
-        return outcome
+    task = Compilation(
+        case.criteria, bundle.name, bundle.dataset, bundle.input_type,
+        tuple(t.name for t in bundle.traits), len(bundle.checklist), bundle.min_evidence,
+        bundle.anchors, "paraphrased" if bundle.variant == "paraphrased" else "standard",
+    )  # fmt: skip
+    (reply,) = yield [task.request(case.text, criteria=tuple(case.qualities), **case.facts)]
+    return (yield from rulers(replace(case, bundle=task.read(reply))))
+
+
+def holistic(case: Case) -> Steps:
+    """Direct Holistic Scoring: the whole rubric in one call, a rationale first (§4.2)."""
+    schema = record({"rationale": _text(_RATIONALE_CHARACTERS), "scores": _scores(case)})
+    prompt = fill(
+        "rulers_holistic",
+        **_context(case),
+        text=case.text,
+        rubric=rubric_text(case.criteria),
+        criteria=list(case.criteria),
+        levels=case.bundle.levels,
+    )
+    tokens = 300 + 20 * len(case.criteria)
+    (reply,) = yield [case.request(prompt, schema, tokens, list(case.criteria))]
+    return _bare(parse(reply, schema)["scores"])
+
+
+def traits(case: Case) -> Steps:
+    """Multi-Trait Specialization: each trait in a call of its own (§4.2)."""
+    schema = record({"rationale": _text(_RATIONALE_CHARACTERS), "score": _levels(case)})
+    requests = {}
+    for trait in case.bundle.traits:
+        own = {trait.name: case.criteria[trait.name]} if trait.name in case.criteria else None
+        prompt = fill(
+            "rulers_trait",
+            **_context(case),
+            text=case.text,
+            rubric=rubric_text(own or case.criteria),
+            trait=trait.name,
+            definition=trait.definition,
+            levels=case.bundle.levels,
+        )
+        requests[trait.name] = case.request(prompt, schema, 320, [trait.name])
+    replies = yield list(requests.values())
+    return _bare({
+        name: parse(reply, schema, f"{name}: ")["score"]
+        for name, reply in zip(requests, replies, strict=True)
+    })  # fmt: skip
+
+
+def autoscore(case: Case) -> Steps:
+    """AutoScore: one agent extracts, another scores and sees only what was extracted (§4.2)."""
+    names = list(case.criteria)
+    segments = {"type": "array", "items": _text(_SEGMENT_CHARACTERS), "maxItems": _SEGMENTS}
+    schema = record({"segments": record(dict.fromkeys(names, segments))})
+    shared = {**_context(case), "rubric": rubric_text(case.criteria), "criteria": names}
+    prompt = fill("rulers_extract", **shared, text=case.text)
+    (reply,) = yield [case.request(prompt, schema, 400 * len(names), names)]
+    found = {
+        name: [cut(text, _SEGMENT_CHARACTERS) for text in texts]
+        for name, texts in parse(reply, schema)["segments"].items()
+    }
+    levels = case.bundle.levels
+    prompt = fill("rulers_from_evidence", **shared, evidence=as_json(found), levels=levels)
+    schema = record({"scores": _scores(case)})
+    (reply,) = yield [case.request(prompt, schema, 20 + 20 * len(names), names)]
+    return _bare(parse(reply, schema)["scores"])
+
+
+def _read(case: Case, content: Any) -> Outcome:
+    """Compute the traits' scores from a filled-in checklist and the quotes."""
+    bundle = case.bundle
+    outcome = Outcome(lock=bundle.lock)
     needed = min(bundle.min_evidence, len(case.units))
     for trait in bundle.traits:
         own = [(c.id, content["checklist"][c.id]) for c in bundle.of_trait(trait)]
@@ -227,63 +243,9 @@ def _read_score(case: Case, reply: Reply) -> Outcome:
     return outcome
 
 
-def _compilation(case: Case) -> Compilation:
-    bundle = case.bundle
-    return Compilation(
-        case.criteria, bundle.name, bundle.dataset, bundle.input_type,
-        tuple(t.name for t in bundle.traits), len(bundle.checklist), bundle.min_evidence,
-        bundle.anchors, "paraphrased" if bundle.variant == "paraphrased" else "standard",
-    )  # fmt: skip
-
-
-def _extract_schema(case: Case) -> dict[str, Any]:
-    segments = {"type": "array", "items": _text(_SEGMENT_CHARACTERS), "maxItems": _SEGMENTS}
-    return record({"segments": record(dict.fromkeys(case.criteria, segments))})
-
-
-def _extract_request(case: Case, schema: dict[str, Any]) -> Request:
-    prompt = fill(
-        "rulers_extract",
-        **_context(case),
-        text=case.text,
-        rubric=rubric_text(case.criteria),
-        criteria=list(case.criteria),
-    )
-    return case.request(prompt, schema, 400 * len(case.criteria), list(case.criteria))
-
-
-def _from_evidence_request(case: Case, segments: dict[str, list[str]]) -> Request:
-    prompt = fill(
-        "rulers_from_evidence",
-        **_context(case),
-        rubric=rubric_text(case.criteria),
-        evidence=as_json(segments),
-        criteria=list(case.criteria),
-        levels=case.bundle.levels,
-    )
-    schema = record({"scores": _scores(case)})
-    return case.request(prompt, schema, 20 + 20 * len(case.criteria), list(case.criteria))
-
-
-def _read_scores(schema: dict[str, Any], replies: list[Reply]) -> Outcome:
-    outcome = Outcome(replies=replies)
-    content, problem = parse(replies[-1], schema)
-    if problem:
-        outcome.status, outcome.problem = _status(replies[-1]), problem
-    else:
-        outcome.scores = outcome.ungated = content["scores"]
-    return outcome
-
-
-def _joined(answers: dict[str, tuple[dict[str, Any], Reply]]) -> Outcome:
-    outcome = Outcome(replies=[reply for _, reply in answers.values()])
-    for trait, (schema, reply) in answers.items():
-        content, problem = parse(reply, schema)
-        if problem:
-            return Outcome(_status(reply), f"{trait}: {problem}", replies=outcome.replies)
-        outcome.scores[trait] = content["score"]
-    outcome.ungated = outcome.scores
-    return outcome
+def _bare(scores: dict[str, int]) -> Outcome:
+    """Scores that a judge gave without a checklist: there is no gate."""
+    return Outcome(scores=scores, ungated=scores)
 
 
 def _context(case: Case) -> dict[str, str]:
@@ -302,12 +264,7 @@ def _text(characters: int) -> dict[str, Any]:
     return {"type": "string", "maxLength": characters}
 
 
-def _status(reply: Reply) -> str:
-    named = {"error": "error", "refusal": "refused", "length": "truncated"}
-    return named.get(reply.finish, "unparsed")
-
-
-METHODS: dict[str, Callable[[Sequence[Case], Ask], list[Outcome]]] = {
+METHODS: dict[str, Callable[[Case], Steps]] = {
     "rulers": rulers,
     "rulers-unlocked": unlocked,
     "dhs": holistic,

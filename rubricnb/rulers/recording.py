@@ -7,7 +7,6 @@ from contextlib import closing, redirect_stdout
 from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -22,7 +21,7 @@ from rubricnb.judging.results import inside, register, write_card
 from rubricnb.judging.store import Store
 from rubricnb.judging.study import ask_judges, check_files, design_of, gradings_for, read_study
 from rubricnb.rulers.bundle import load_bundle
-from rubricnb.rulers.grades import STUDY, Grades
+from rubricnb.rulers.grades import STUDY, Grades, joined, with_categories
 from rubricnb.rulers.grading import grade
 from rubricnb.rulers.simulated import SimulatedGrader
 
@@ -132,21 +131,18 @@ def grading_cost(
     per_text = len(texts) / texts.nunique()
     some = part | {"n_items": min(len(texts), round(_SAMPLE * per_text))}
     scale = texts.nunique() / _items(some)["text_id"].nunique()
-    with TemporaryDirectory() as folder, redirect_stdout(StringIO()):
-        counter: Any = _Counter()
-        for _ in _graded(some, counter, Path(folder, "store.sqlite"), Budget()):
+    counter: Any = _Counter()
+    with redirect_stdout(StringIO()):
+        for _ in _graded(some, counter, ":memory:", Budget()):
             pass
     calls = Calls.of(counter.asked, *destination(spec))
     answers = round(counter.characters / CHARACTERS_PER_TOKEN)
     longer = max(calls.completion_tokens, answers)
     calls = calls._replace(completion_tokens=longer).scaled(scale)
     known, no_price = price_of(spec, price)
-    return {
-        "requests": calls.number,
-        "calls": calls.number,
-        "prompt_tokens": calls.prompt_tokens,
-        "shared_tokens": calls.shared_tokens,
-        "completion_tokens": calls.completion_tokens,
+    counts = calls._asdict() | {"requests": calls.number, "calls": calls.number}
+    del counts["number"], counts["cached_tokens"]
+    return counts | {
         "hours": float("nan"),
         "price": calls.cost(known) if known else float("nan"),
         "reason": f"price: {no_price}" if no_price else "",
@@ -174,16 +170,13 @@ def _record(found: dict[str, list[Grades]], judge: Judge) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     counts = {}
     for dataset, several in found.items():
-        for part, frames in zip(Grades._fields, zip(*several, strict=True), strict=True):
-            frame = pd.concat([f for f in frames if len(f)], ignore_index=True)
-            frame = frame.drop(columns="text", errors="ignore").assign(source="recorded")
-            repeated = {c: "category" for c in frame if frame[c].dtype in (object, "str")}
-            key = {"item_id", "text_id", "group_id", "cluster_id", "reason"}
-            frame = frame.astype({c: t for c, t in repeated.items() if c not in key})
-            frame = frame.drop_duplicates(ignore_index=True)
+        frames = [
+            frame.drop(columns="text", errors="ignore").assign(source="recorded").drop_duplicates()
+            for frame in joined(several)
+        ]
+        for part, frame in zip(Grades._fields, map(with_categories, frames), strict=True):
             frame.to_parquet(folder / f"{dataset}-{part}.parquet", index=False, compression="zstd")
-            if part == "scores":
-                counts[dataset] = _counts(frame)
+        counts[dataset] = _counts(frames[0])
     write_card(folder, judge, counts)
 
 

@@ -11,15 +11,6 @@ from jinja2 import Environment, StrictUndefined, Template
 
 from rubricnb.prompts import inert
 
-TEMPLATES = (
-    "rulers_compile",
-    "rulers_score",
-    "rulers_holistic",
-    "rulers_trait",
-    "rulers_extract",
-    "rulers_from_evidence",
-)
-
 
 @cache
 def source(name: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from rubricnb import book
+from tools import building
 
 ROOT = book.find_root()
 HTML = ROOT / "_build" / "html"
@@ -31,14 +32,14 @@ FLAGS = [
 def built_pages():
     """Every page of the table of contents, and those the builder adds."""
     added = [path.name for path in sorted(HTML.glob("*.html")) if path.name != "index.html"]
-    return [f"{page}.html" for page in book.pages(ROOT)] + added
+    return [f"{page}.html" for page in building.pages(ROOT)] + added
 
 
 def pytest_generate_tests(metafunc):
     if "page_name" in metafunc.fixturenames:
         metafunc.parametrize("page_name", built_pages())
     if "chapter" in metafunc.fixturenames:
-        metafunc.parametrize("chapter", book.notebooks(ROOT))
+        metafunc.parametrize("chapter", building.notebooks(ROOT))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -8,7 +8,8 @@ import pytest
 import yaml
 from bs4 import BeautifulSoup
 
-from rubricnb import book, printing
+from rubricnb import book
+from tools import building, printing
 
 HTML = book.find_root() / "_build" / "html"
 PART = ["notebooks/10_rank_reversal", "notebooks/12_bias_cost"]  # each with an experiment
@@ -16,12 +17,12 @@ PART = ["notebooks/10_rank_reversal", "notebooks/12_bias_cost"]  # each with an 
 
 @pytest.fixture(scope="module")
 def whole():
-    return BeautifulSoup(printing.one_page(HTML, book.pages()), "html.parser")
+    return BeautifulSoup(printing.one_page(HTML, building.pages()), "html.parser")
 
 
 def test_every_page_is_in_it_in_the_books_order(whole):
     titles = [article.h1.get_text() for article in whole.select("article")]
-    for name, title in zip(book.pages(), titles, strict=True):
+    for name, title in zip(building.pages(), titles, strict=True):
         page = BeautifulSoup((HTML / f"{name}.html").read_text("utf-8"), "html.parser")
         assert title == page.select_one("article h1").get_text()
 
@@ -39,15 +40,16 @@ def test_links_within_the_book_lead_to_places_in_the_file(whole):
 def part(tmp_path_factory):
     """A book of three of the pages; printing all of them takes minutes on a small machine."""
     root = tmp_path_factory.mktemp("part")
-    first = book.pages()[0]
+    first = building.pages()[0]
     toc = {"format": "jb-book", "root": first, "chapters": [{"file": page} for page in PART]}
     (root / "_toc.yml").write_text(yaml.safe_dump(toc))
     (root / "_config.yml").symlink_to(book.find_root() / "_config.yml")
+    (root / "tools").symlink_to(book.find_root() / "tools")
     (root / "_build" / "html").mkdir(parents=True)
     for entry in HTML.iterdir():
         if entry.name != "print":
             (root / "_build" / "html" / entry.name).symlink_to(entry)
-    subprocess.run([sys.executable, "-m", "rubricnb", "pdf"], cwd=root, check=True)
+    subprocess.run([sys.executable, "-m", "tools", "pdf"], cwd=root, check=True)
     return root / "_build"
 
 

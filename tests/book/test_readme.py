@@ -28,4 +28,4 @@ def test_the_figure_is_the_chapters(glued):
 def test_the_numbers_are_the_chapters(glued):
     text = (ROOT / "README.md").read_text("utf-8")
     said = re.search(r"stands in place (\d) in ([\d.]+ %) of its reads", text)
-    assert said.groups() == tuple(glued[n][TEXT].strip("'") for n in ("most", "most_share"))
+    assert said.groups() == tuple(glued[n][TEXT].strip("'") for n in ("most", "most-share"))

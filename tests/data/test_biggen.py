@@ -40,7 +40,7 @@ def test_its_reference_is_a_full_mark_and_reaches_the_prompt(tmp_path, capsys):
     pd.DataFrame(rows()).to_parquet(tmp_path / "h.parquet")
     items = rb.load("biggen", path=tmp_path / "h.parquet")
     plan = rb.plan(items, rb.fixed(5, 1), reference=["none", "auto", 5], readout="score")
-    from rubricnb.judging.run import rendered
+    from rubricnb.judging.rendering import rendered
 
     texts = [r.messages[0].content for r in rendered(plan, rb.open_judge("simulated:unbiased"))]
     assert sum("###Reference Answer (Score 5):\nThe plan." in t for t in texts) == 2 * len(items)

@@ -3,9 +3,8 @@ import re
 import pandas as pd
 import pytest
 
-from rubricnb.data import claims
+from rubricnb.data import claims, identities
 from rubricnb.data.errata import CONSEQUENCES, STRONGEST, errata
-from rubricnb.data.identities import position_bias
 
 MEANINGS = errata.__globals__["_ERRATA"]
 
@@ -16,8 +15,8 @@ def table():
 
 
 def test_every_identity_stands_in_it_once(table):
-    identities = claims().query("kind == 'identity'")
-    assert sorted(table.claim_id) == sorted(identities.claim_id)
+    said = claims().query("kind == 'identity'")
+    assert sorted(table.claim_id) == sorted(said.claim_id)
 
 
 def test_what_fails_comes_first_and_has_its_kind_a_quotation_and_a_meaning(table):
@@ -82,6 +81,7 @@ def test_no_word_is_left_about_a_claim_that_is_gone(table):
 
 
 def test_a_new_failure_without_words_is_an_error(monkeypatch):
-    monkeypatch.setattr(position_bias, "threshold_of_chi2", lambda *_: 1.0)
+    wrong = identities._expressions() | {"threshold_of_chi2": "1.0"}
+    monkeypatch.setattr(identities, "_expressions", lambda: wrong)
     with pytest.raises(ValueError, match=r"does not say what it means.*v2/threshold"):
         errata()

@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 import rubricnb as rb
 from rubricnb.cli import app
 from rubricnb.judging import batch
+from rubricnb.judging.rendering import rendered
 from rubricnb.judging.results import record
-from rubricnb.judging.run import RunInterrupted, rendered
+from rubricnb.judging.run import RunInterrupted
 from rubricnb.judging.store import Store
 
 LABEL = [(" 2", {" 2": 0.6, " 1": 0.2, " 3": 0.1, " 4": 0.05, " 5": 0.01})]

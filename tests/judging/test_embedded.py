@@ -199,22 +199,6 @@ def test_without_flash_attention_threads_and_cache_change_no_digit():
     assert all(a == answers[0] for a in answers)
 
 
-def test_requantised_weights_are_another_judge(judge, tmp_path, monkeypatch):
-    monkeypatch.setattr("pooch.os_cache", lambda name: tmp_path)
-    other = EmbeddedJudge(context=2048, requantise="Q8_0")
-    assert other.slug != judge.slug
-    assert other.identity != judge.identity
-    (copy,) = tmp_path.glob("weights/*/*.gguf")
-    made = copy.stat().st_mtime_ns
-    ask = request((3, 1, 2), "logprobs")
-    near = [next(iter(j.answer([ask]))).probabilities[0] for j in (judge, other)]
-    other.close()
-    assert near[0] != near[1]
-    assert near[0] == pytest.approx(near[1], abs=0.1)
-    assert embedded.requantised(default_weights(), "Q8_0") == copy
-    assert copy.stat().st_mtime_ns == made
-
-
 def test_a_judge_that_is_closed_at_once_closes():
     """The engine's thread must be at work before it can be told to stop."""
     program = (

@@ -7,18 +7,16 @@ import pytest
 import yaml
 
 import rubricnb as rb
-from rubricnb.judging.fitting import (
+from rubricnb.judging.fitting import DATASETS, stand_in, target_shares
+from rubricnb.judging.profiles import profiles
+from rubricnb.judging.simulated import simulate
+from studies.fitting import (
     CHI2_TOLERANCE,
-    DATASETS,
     ROW_TOLERANCE,
     SHARE_TOLERANCE,
     fit_profiles,
     position_figures,
-    stand_in,
-    target_shares,
 )
-from rubricnb.judging.profiles import profiles
-from rubricnb.judging.simulated import simulate
 
 V2 = [name for name in profiles() if name.startswith("v2/")]
 V1 = [name for name in profiles() if name.startswith("v1/")]

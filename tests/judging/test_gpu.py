@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from rubricnb.judging.gpu import gpu_hours
 from rubricnb.judging.prices import _REASONING_TOKENS
 from rubricnb.judging.study import read_study
+from studies.gpu import gpu_hours
 
 
 @pytest.fixture(scope="module")

@@ -3,9 +3,10 @@
 import pytest
 
 import rubricnb as rb
-from rubricnb.judging.injection import ATTACKS, attacked, injection, undefended
-from rubricnb.judging.run import rendered
+from rubricnb.judging.injection import ATTACKS, injection
+from rubricnb.judging.rendering import rendered
 from rubricnb.prompts import inert
+from studies.injection import attacked, undefended
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ import pytest
 import rubricnb as rb
 from rubricnb.frames import REQUESTS
 from rubricnb.judging.plan import request_ids
-from rubricnb.judging.run import rendered
+from rubricnb.judging.rendering import rendered
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +152,7 @@ def test_no_item_is_shown_itself_as_the_reference(items):
 
 def test_an_example_is_an_answer_to_another_instruction(items):
     assert (items["exemplar_instruction"] != items["instruction"]).all()
-    from rubricnb.judging.run import rendered
+    from rubricnb.judging.rendering import rendered
 
     judge = rb.open_judge("simulated:unbiased")
     prompts = list(rendered(rb.plan(items, rb.fixed(5, 1), readout="score", exemplar=4), judge))

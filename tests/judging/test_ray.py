@@ -22,7 +22,8 @@ import rubricnb as rb
 from rubricnb.judging.contract import Reply, Request
 from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.ray import RayJudge, _Actor, blocks
-from rubricnb.judging.run import RunInterrupted, rendered
+from rubricnb.judging.rendering import rendered
+from rubricnb.judging.run import RunInterrupted
 from rubricnb.judging.store import Store
 
 pytest.importorskip("ray", reason="Ray is not installed: make env")

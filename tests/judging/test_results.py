@@ -11,8 +11,8 @@ from endpoint import completion, endpoint
 import rubricnb as rb
 from rubricnb.frames import conform
 from rubricnb.judging.embedded import EmbeddedJudge
+from rubricnb.judging.rendering import rendered
 from rubricnb.judging.results import judges, record, results_folder, run_card
-from rubricnb.judging.run import rendered
 from rubricnb.judging.simulated import SimulatedJudge
 
 EVERY = sorted(results_folder().glob("*/*/*.parquet"))

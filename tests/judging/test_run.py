@@ -18,7 +18,8 @@ import pytest
 import rubricnb as rb
 from rubricnb.frames import conform
 from rubricnb.judging.contract import Reply
-from rubricnb.judging.run import RunInterrupted, ask, rendered
+from rubricnb.judging.rendering import rendered
+from rubricnb.judging.run import RunInterrupted, ask
 from rubricnb.judging.simulated import SimulatedJudge
 from rubricnb.judging.store import Store
 
@@ -320,16 +321,16 @@ def test_two_runs_on_one_store_share_the_work(plan, tmp_path):
 
 
 def test_a_run_that_another_keeps_waiting_says_who_it_is(plan, tmp_path, monkeypatch, capsys):
-    module = sys.modules["rubricnb.judging.run"]
+    module = sys.modules["rubricnb.judging.session"]
     leased, ended = threading.Event(), threading.Event()
-    say = module._Asking._say_who_asks
+    say = module.Session._say_who_asks
 
     def say_and_end(asking, others):
         say(asking, others)
         ended.set()
 
     monkeypatch.setattr(module, "_SILENT_POLLS", 3)
-    monkeypatch.setattr(module._Asking, "_say_who_asks", say_and_end)
+    monkeypatch.setattr(module.Session, "_say_who_asks", say_and_end)
     held = [request.key for request in rendered(plan.head(7), Counting())]
 
     def other_run():

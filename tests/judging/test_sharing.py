@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rubricnb as rb
-from rubricnb.judging.run import rendered
+from rubricnb.judging.rendering import rendered
 from rubricnb.judging.sharing import Limit, common_prefix, distinct, walk, waves
 
 PROMPTS = st.lists(st.text("ab", max_size=12), max_size=24)

@@ -13,7 +13,8 @@ import rubricnb as rb
 from rubricnb.frames import JUDGMENTS, conform
 from rubricnb.judging.fitting import stand_in
 from rubricnb.judging.profiles import open_profile
-from rubricnb.judging.simulated import SimulatedJudge, option_quality, simulate, wording
+from rubricnb.judging.rendering import option_quality, wording
+from rubricnb.judging.simulated import SimulatedJudge, simulate
 
 CROOKED = replace(
     open_profile("middle-averse"),

@@ -13,7 +13,8 @@ from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.results import results_folder
 from rubricnb.judging.run import RunInterrupted
 from rubricnb.judging.study import design_of, read_study, requests_of, study, study_cost
-from rubricnb.rulers import record_gradings, recorded_grades
+from rubricnb.rulers import recorded_grades
+from rubricnb.rulers.recording import record_gradings
 
 PLANS = [
     {"dataset": "minibench", "n_items": 15, "designs": ["balanced(5)", "shuffled(5, 2)"]},

@@ -8,9 +8,10 @@ import pytest
 
 from rubricnb import book
 from rubricnb.data import claims
+from tools import building
 
 ROOT = book.find_root()
-STEMS = book.notebooks(ROOT)
+STEMS = building.notebooks(ROOT)
 # Profiles of simulated judges look alike, but begin with a placeholder or a judge.
 CLAIM_ID = re.compile(r"(v1|v2|scoring|rulers)/[^{]")
 

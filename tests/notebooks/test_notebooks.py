@@ -10,6 +10,8 @@ import pytest
 
 import rubricnb as rb
 from rubricnb import book
+from tools import building
+from tools.twins import twins as out_of_step
 
 ROOT = book.find_root()
 STEMS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.md"))
@@ -17,23 +19,23 @@ SMALL = Path(__file__).with_name("small.yml")
 
 
 def test_table_of_contents_lists_exactly_the_notebooks_there_are():
-    assert sorted(book.notebooks(ROOT)) == STEMS
+    assert sorted(building.notebooks(ROOT)) == STEMS
 
 
 def test_table_of_contents_lists_exactly_the_pages_there_are():
-    listed = sorted(page for page in book.pages(ROOT) if page.startswith("book/"))
+    listed = sorted(page for page in building.pages(ROOT) if page.startswith("book/"))
     assert listed == sorted(f"book/{path.stem}" for path in (ROOT / "book").glob("*.md"))
 
 
 def test_chapters_stand_in_the_order_of_their_numbers():
-    numbers = [int(stem.split("_")[0]) for stem in book.notebooks(ROOT)]
+    numbers = [int(stem.split("_")[0]) for stem in building.notebooks(ROOT)]
     # 19 asks whether the test of 05 is valid, so it stands behind it.
     assert numbers[5] == 19
     assert numbers[:5] + numbers[6:] == [n for n in range(1, len(numbers) + 1) if n != 19]
 
 
 def test_twins_are_in_step():
-    assert [path.name for path in book.twins(check=True, root=ROOT)] == []
+    assert [path.name for path in out_of_step(check=True, root=ROOT)] == []
 
 
 def test_twins_carry_no_outputs():
@@ -57,7 +59,7 @@ def test_papermill_knows_every_parameter(stem):
 
 @pytest.mark.parametrize("stem", STEMS)
 def test_runs_with_small_parameters(stem):
-    small = book.parameter_file(SMALL, ROOT)[stem]
+    small = building.parameter_file(SMALL, ROOT)[stem]
     executed = book.execute(stem, small, root=ROOT, cell_seconds=300)
     printed = [
         output.text
@@ -68,14 +70,14 @@ def test_runs_with_small_parameters(stem):
     assert printed == []
 
 
-def test_the_cost_of_a_judge_has_a_dash_where_it_is_not_known():
+def test_the_cost_of_a_judge_has_a_dash_where_it_is_not_known(monkeypatch):
     """Chapter 04's own cells, for a hosted judge without a list price."""
     items = rb.load("minibench", n_items=5)
     requests = rb.plan(items, rb.balanced(5), readout="feedback")
     shown = {}
-    scope = {"rb": rb, "pd": pd, "items": items, "requests": requests,
-             "judge": "openai:m@https://example.org/v1",
-             "glue": lambda name, value, display: shown.update({name: value})}  # fmt: skip
+    monkeypatch.setattr(rb.pages, "show", shown.__setitem__)
+    scope = {"rb": rb, "pd": pd, "items": items, "requests": requests, "n": 5,
+             "asked_judge": "openai:m@https://example.org/v1"}  # fmt: skip
     chapter = jupytext.read(ROOT / "notebooks" / "04_judges_and_prompts.md")
     cells = [c.source for c in chapter.cells if c.cell_type == "code" and "cost" in c.source]
     start = next(k for k, source in enumerate(cells) if source.startswith("cost = "))

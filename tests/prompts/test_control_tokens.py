@@ -14,7 +14,7 @@ from rubricnb.judging import embedded
 from rubricnb.judging.contract import Message, Reply, Request
 from rubricnb.judging.embedded import EmbeddedJudge, default_weights
 from rubricnb.judging.readout import read
-from rubricnb.judging.run import rendered
+from rubricnb.judging.rendering import rendered
 from rubricnb.prompts import PLACEBO_EDITS, inert, render
 from rubricnb.prompts.render import render_writing
 

@@ -10,7 +10,7 @@ import rubricnb.rulers.bundle as module
 from rubricnb.data.rubrics import bundled_rubrics
 from rubricnb.rulers import CheckItem, LockError, load_bundle
 from rubricnb.rulers.bundle import answer_schema, first_problem, read_bundle
-from rubricnb.rulers.methods import Case, _score_request
+from rubricnb.rulers.methods import Case, rulers
 
 OURS = ["minibench", "hanna", "summeval", "asap-2", "asap-2.0", "summhf", "dress"]
 
@@ -205,7 +205,8 @@ def test_a_lock_stands_for_one_prompt(name):
     """
     bundle = load_bundle(name)
     case = Case(bundle, {}, "What is asked?", "A probe “text”. It has two sentences.")
-    (message,) = _score_request(case).messages
+    (request,) = next(rulers(case))
+    (message,) = request.messages
     digits = sha256(message.content.encode()).hexdigest()[:12]
     assert PROMPTS[bundle.lock[:12]] == digits
 
@@ -259,17 +260,34 @@ def test_the_schema_wants_every_item_once_and_m_quotes(bundle):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda b: b["traits"][0].update(levels=[]), "T1 .accuracy. has no levels"),
-        (lambda b: b["traits"][0].update(levels=[[1, "Bad."]]), "has one level; .* at least two"),
-        (lambda b: b["traits"][1]["levels"].pop(), r"has levels 2,3,4,5; every trait needs 1\.\.5"),
+        (
+            lambda b: b["traits"][0].update(levels=[]),
+            r"T1 .accuracy. has levels none; every .* 1\.\.2",
+        ),
+        (
+            lambda b: b["traits"][0].update(levels=[[1, "Bad."]]),
+            r"has levels 1; every trait needs each of 1\.\.2",
+        ),
+        (
+            lambda b: b["traits"][1]["levels"].pop(),
+            r"has levels 2,3,4,5; every trait needs each of 1\.\.5",
+        ),
         (lambda b: b.update(traits=[]), "has no traits"),
         (lambda b: b["checklist"][0].update(trait="T9"), "item C01 belongs to 'T9'"),
         (lambda b: b["checklist"][0].update(id="C02"), "the checklist id 'C02' stands twice"),
         (lambda b: b["checklist"].__delitem__(slice(0, 4)), "T1 .accuracy. has no checklist item"),
-        (lambda b: b["checklist"][0].update(text=""), "checklist.0.text: '' "),
-        (lambda b: b.pop("name"), "'name' is a required property"),
-        (lambda b: b.update(colour="red"), "'colour' was unexpected"),
-        (lambda b: b.update(min_evidence=0), "min_evidence: 0 is less than the minimum"),
+        (
+            lambda b: b["checklist"][0].update(text=""),
+            "checklist.0.text: String should have at least 1 character",
+        ),
+        (lambda b: b.pop("name"), "mine.json: name: Field required"),
+        (lambda b: b.update(colour="red"), "colour: Unexpected"),
+        (
+            lambda b: b.update(min_evidence=0),
+            "min_evidence: Input should be greater than or equal to 1",
+        ),
+        (lambda b: b.update(units="lines"), "units: Input should be 'sentences'"),
+        (lambda b: b.update(variant="other"), "unknown variant 'other': choose from standard"),
     ],
 )
 def test_what_is_no_bundle_is_named(file, change, message):

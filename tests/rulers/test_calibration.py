@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
 import rubricnb as rb
-from rubricnb.rulers import Calibrator, IsotonicCalibrator
-from rubricnb.rulers.calibration import best_monotone
+from rubricnb.rulers import Calibrator
+from rubricnb.rulers.calibration import IsotonicCalibrator, best_monotone
 
 SCALE = np.arange(1, 7)
 # The shares of the labels 1 to 6 among the essays of ASAP set 2, rounded.

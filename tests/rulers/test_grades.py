@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 
 import rubricnb as rb
-from rubricnb.rulers import SimulatedGrader, grade, load_bundle, record_gradings
-from rubricnb.rulers.grades import recorded_part
+from rubricnb.rulers import SimulatedGrader, grade, load_bundle
+from rubricnb.rulers.grades import Reading, recorded_part
+from rubricnb.rulers.recording import record_gradings
 
 STUDY = """
 judges: [{spec: "simulated:grader", model: a simulated grader, licence: none}]
@@ -140,4 +141,4 @@ def test_baselines_beside_another_bundle_are_asked(recorded_orders):
     other = BUNDLE.arranged(criteria=[3, 1, 2])
     assert sources(graded(SIX, other, "dhs")) == {"simulated"}
     six_levels = load_bundle("asap-2")
-    assert recorded_part(SIX, six_levels, SPEC, "dhs") is None
+    assert recorded_part(SIX, SPEC, "dhs", Reading(six_levels)) is None

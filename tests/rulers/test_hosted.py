@@ -8,7 +8,7 @@ from endpoint import completion, endpoint
 
 import rubricnb as rb
 from rubricnb.data.rubrics import bundled_rubrics
-from rubricnb.judging.run import _key
+from rubricnb.judging.rendering import key_of
 from rubricnb.judging.store import Store
 from rubricnb.rulers import SimulatedGrader, compile_rubric, grade, load_bundle, recorded_grades
 from rubricnb.rulers.methods import METHODS
@@ -139,7 +139,7 @@ class Local(SimulatedGrader):
 
     def answer(self, requests):
         for request in requests:
-            object.__setattr__(self, "keys", (*getattr(self, "keys", ()), _key(request, self, 0)))
+            object.__setattr__(self, "keys", (*getattr(self, "keys", ()), key_of(request, self, 0)))
             yield from super().answer([request])
 
 

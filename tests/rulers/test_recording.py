@@ -6,7 +6,8 @@ import pytest
 import rubricnb as rb
 import rubricnb.rulers.recording as module
 from rubricnb.judging.results import judges
-from rubricnb.rulers import record_gradings, recorded_grades
+from rubricnb.rulers import recorded_grades
+from rubricnb.rulers.recording import record_gradings
 
 STUDY = """
 judges: [{spec: "simulated:grader", model: a simulated grader, licence: none}]

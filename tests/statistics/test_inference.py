@@ -16,7 +16,7 @@ from rubricnb.statistics._inference import (
     jackknife_t,
     mean_t,
 )
-from rubricnb.statistics.validity import validity
+from studies.validity import validity
 
 RATES = (0.0, 1.0)
 

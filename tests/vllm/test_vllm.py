@@ -19,7 +19,7 @@ import rubricnb as rb
 from rubricnb.judging.contract import Message, Request
 from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.readout import read
-from rubricnb.judging.run import rendered
+from rubricnb.judging.rendering import rendered
 from rubricnb.prompts import render
 
 LEVELS = {1: "Wrong.", 2: "Half right.", 3: "Right."}

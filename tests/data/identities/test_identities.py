@@ -1,4 +1,3 @@
-import inspect
 import re
 from pathlib import Path
 
@@ -6,25 +5,35 @@ import pytest
 
 from rubricnb.data import claims, identities, verdicts
 
+PAGES = list((Path(__file__).parents[3] / "notebooks").glob("*.md"))
 
-@pytest.mark.parametrize(
-    "module", dict.fromkeys(identities.MODULES.values()), ids=lambda m: m.__name__
-)
-def test_every_identity_names_a_function_and_every_function_is_named_or_shown(module):
-    rows = claims().query("kind == 'identity'")
-    named = set(rows[rows.paper.map(identities.MODULES) == module].recompute)
-    functions = {
-        name
-        for name, member in inspect.getmembers(module, inspect.isfunction)
-        if member.__module__ == module.__name__ and not name.startswith("_")
+
+def test_every_identity_names_an_expression_and_every_expression_is_named_or_shown():
+    named = set(claims().query("kind == 'identity'").recompute)
+    groups = dict(identities._groups())
+    frames = groups.pop("frames")
+    names = [name for group in groups.values() for name in group]
+    assert len({*names, *frames}) == len([*names, *frames])
+    shown = {f for p in PAGES for f in re.findall(r"identities\.\w+\.(\w+)\(", p.read_text())} | {
+        f for p in PAGES for f in re.findall(r'identities\.value\("(\w+)"', p.read_text())
     }
-    short = module.__name__.rpartition(".")[2]
-    pages = (Path(__file__).parents[3] / "notebooks").glob("*.md")
-    shown = {f for p in pages for f in re.findall(rf"identities\.{short}\.(\w+)\(", p.read_text())}
-    assert named <= functions <= named | shown
+    assert named <= set(names) <= named | shown
+    text = " ".join(identities._expressions().values())
+    assert [name for name in frames if not re.search(rf"\b{name}\b", text)] == []
 
 
 def test_every_identity_has_a_verdict():
     rows = claims().query("kind == 'identity'")
     checked = verdicts(rows, identities.recompute())
     assert not (checked.verdict == "cannot say").any()
+
+
+def test_an_expression_reaches_its_functions_only(monkeypatch):
+    monkeypatch.setattr(identities, "_expressions", lambda: {"bad": "open('/etc/hosts')"})
+    with pytest.raises(NameError, match="open"):
+        identities.value("bad")
+
+
+def test_an_unknown_name_is_an_error():
+    with pytest.raises(ValueError, match="did you mean 'mean_flip_rate'"):
+        identities.value("mean_flip_rates")

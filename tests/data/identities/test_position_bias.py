@@ -5,9 +5,8 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import chi2, norm
 
-from rubricnb.data import claims, published, verdicts
-from rubricnb.data.identities import position_bias as identities
-from rubricnb.data.identities import recompute
+from rubricnb.data import claims, identities, published, verdicts
+from rubricnb.data.identities import recompute, value
 
 
 @pytest.fixture(scope="module")
@@ -36,22 +35,22 @@ def test_bias_cost_against_a_loop_over_all_orders():
         order: sum(abs(mine[s, p + 1] - 20) for p, s in enumerate(order))
         for order in permutations(range(1, 6))
     }
-    assert identities.default_cost("GPT-4.1", "") == pytest.approx(costs[1, 2, 3, 4, 5])
+    assert value("default_cost", "GPT-4.1") == pytest.approx(costs[1, 2, 3, 4, 5])
     # For this judge the best of ten is the best of all 120.
-    assert identities.lowest_cost("GPT-4.1", "") == pytest.approx(min(costs.values()))
+    assert value("lowest_cost", "GPT-4.1") == pytest.approx(min(costs.values()))
 
 
 def test_a_cell_whose_ends_exclude_its_chi2_is_found(monkeypatch):
     table = published("position_bias")
     wrong = table.assign(chi2=table.chi2.where(table.index != 20, 10.0))
     monkeypatch.setattr(identities, "published", lambda _: wrong)
-    assert identities.cells_where_ends_allow_chi2("", "") == 23
+    assert value("cells_where_ends_allow_chi2") == 23
 
 
 def test_benjamini_hochberg_against_a_loop():
     p = np.sort(chi2.sf(published("position_bias").chi2, 4))
     passed = [k for k in range(1, 25) if p[k - 1] <= 0.05 * k / 24]
-    assert identities.significant_after_benjamini_hochberg("", "") == max(passed)
+    assert value("significant_after_benjamini_hochberg") == max(passed)
 
 
 def test_contrasts_of_table_3_against_a_loop():
@@ -61,8 +60,8 @@ def test_contrasts_of_table_3_against_a_loop():
     last = max(rank for rank, (value, _) in enumerate(p, 1) if value <= 0.05 * rank / len(p))
     kept = table.iloc[[k for _, k in p[:last]]]
     assert set(kept.contrast) == {"balanced-fixed"}
-    assert identities.cells_where_balanced_beats_fixed_adjusted("", "") == len(kept)
-    assert identities.balanced_random_significant_adjusted("", "") == 0
+    assert value("cells_where_balanced_beats_fixed_adjusted") == len(kept)
+    assert value("balanced_random_significant_adjusted") == 0
 
 
 def test_averaging_alone_predicts_the_gain_of_each_of_v1s_cells():
@@ -76,22 +75,22 @@ def test_averaging_alone_predicts_the_gain_of_each_of_v1s_cells():
         assert 0.1 < phi < 0.7
         r = [1 / np.sqrt(1 + phi / k) for k in (1, 3, 10)]
         shares.append((r[1] - r[0]) / (r[2] - r[0]))
-    assert identities.share_of_gain_at_3_by_averaging("", "") == pytest.approx(np.mean(shares))
+    assert value("share_of_gain_at_3_by_averaging") == pytest.approx(np.mean(shares))
 
 
 def test_repeats_without_any_spread_are_one_read(monkeypatch):
     table = published("within_item_sd").assign(repeat=0.0)
     monkeypatch.setattr(identities, "published", lambda _: table)
-    assert identities.most_effective_repeats("", "") == pytest.approx(1)
+    assert value("most_effective_repeats") == pytest.approx(1)
     independent = table.assign(repeat=table.permutation)
     monkeypatch.setattr(identities, "published", lambda _: independent)
-    assert identities.most_effective_repeats("", "") == pytest.approx(10)
+    assert value("most_effective_repeats") == pytest.approx(10)
 
 
 def test_like_for_like_compares_scales_on_the_same_datasets():
     cells = published("position_bias").query("judge == 'Gemma-3-27B'").set_index("dataset").chi2
     at_5 = np.mean([np.sqrt(cells["HANNA"] / 23040), np.sqrt(cells["SummEval"] / 64000)])
-    assert identities.ratio_of_scales_9_to_5("Gemma-3-27B", "hanna+summeval") == pytest.approx(
+    assert value("ratio_of_scales_9_to_5", "Gemma-3-27B", "hanna+summeval") == pytest.approx(
         0.220 / at_5
     )
 
@@ -104,11 +103,11 @@ def test_the_calls_of_the_study_against_a_loop_over_its_parts():
             calls += sum(2 * n * items for n in ((2, 3, 9) if texts else (2, 3)))
             calls += 3 * 2 * criteria * texts  # three strategies over criteria
             calls += 3 * 3 * 10 * items * bool(texts)  # a sweep
-    assert identities.calls_of_the_study("", "") == calls
+    assert value("calls_of_the_study") == calls
 
 
 def test_v_without_a_preference_falls_with_the_root_of_the_reads():
-    assert identities.ratio_of_v_without_a_preference("", "") == pytest.approx(np.sqrt(1600 / 320))
+    assert value("ratio_of_v_without_a_preference") == pytest.approx(np.sqrt(1600 / 320))
 
 
 def test_every_cell_of_v1s_tables_2_5_and_6_is_claimed_as_printed():

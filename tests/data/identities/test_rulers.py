@@ -1,7 +1,7 @@
 import pytest
 
 from rubricnb.data import published
-from rubricnb.data.identities import rulers
+from rubricnb.data.identities import value
 
 
 @pytest.fixture(scope="module")
@@ -15,8 +15,8 @@ def test_leads_against_a_loop(qwk):
         for (name, dataset, backbone), value in qwk.items()
         if name == "RULERS"
     ]
-    assert rulers.cells_where_rulers_is_best("", "") == sum(lead > 0 for lead in leads)
-    assert rulers.smallest_lead("", "") == pytest.approx(min(leads))
+    assert value("cells_where_rulers_is_best") == sum(lead > 0 for lead in leads)
+    assert value("smallest_lead") == pytest.approx(min(leads))
 
 
 def test_worst_backbone_against_a_loop(qwk):
@@ -25,7 +25,7 @@ def test_worst_backbone_against_a_loop(qwk):
         min(backbones, key=lambda b, m=method, d=dataset: qwk[m, d, b]) == "Llama-3.1-8B"
         for method, dataset in {(m, d) for m, d, _ in qwk}
     )
-    assert rulers.cells_where_8b_is_worst("", "") == worst
+    assert value("cells_where_8b_is_worst") == worst
 
 
 def test_without_calibration_against_a_loop(qwk):
@@ -35,7 +35,7 @@ def test_without_calibration_against_a_loop(qwk):
         for row in left.itertuples()
         for method in ("DHS", "MTS", "AutoScore")
     )
-    assert rulers.baselines_below_rulers_without_calibration("", "") == beaten
+    assert value("baselines_below_rulers_without_calibration") == beaten
 
 
 def test_range_over_backbones_against_a_loop(qwk):
@@ -46,22 +46,22 @@ def test_range_over_backbones_against_a_loop(qwk):
             values = [v for (m, d, _), v in qwk.items() if (m, d) == (method, dataset)]
             spread[method] = max(values) - min(values)
         least += min(spread, key=spread.get) == "RULERS"
-    assert rulers.datasets_where_rulers_varies_least("", "") == least
+    assert value("datasets_where_rulers_varies_least") == least
 
 
 def test_leads_and_sampling_errors_against_a_loop(qwk):
     size = published("rulers_datasets").set_index("dataset").test_size
     clear = 0
-    for (name, dataset, backbone), value in qwk.items():
+    for (name, dataset, backbone), score in qwk.items():
         if name == "RULERS":
             best = max(qwk[m, dataset, backbone] for m in ("DHS", "MTS", "AutoScore"))
-            clear += value - best > 1.96 * (1 - value**2) / size[dataset] ** 0.5
-    assert rulers.leads_beyond_sampling_error("", "") == clear
+            clear += score - best > 1.96 * (1 - score**2) / size[dataset] ** 0.5
+    assert value("leads_beyond_sampling_error") == clear
 
 
 def test_traits_and_model_size_against_loops(qwk):
     cells = {(d, b) for _, d, b in qwk}
-    assert rulers.cells_where_traits_beat_holistic("", "") == sum(
+    assert value("cells_where_traits_beat_holistic") == sum(
         qwk["MTS", d, b] > qwk["DHS", d, b] for d, b in cells
     )
     worse = sum(
@@ -70,9 +70,9 @@ def test_traits_and_model_size_against_loops(qwk):
         for d in {d for d, _ in cells}
         for large, small in (("GPT-4o", "GPT-4o-mini"), ("Llama-3.1-70B", "Llama-3.1-8B"))
     )
-    assert rulers.larger_models_that_are_worse("", "") == worse
+    assert value("larger_models_that_are_worse") == worse
 
 
 def test_relative_spread_is_one_for_the_dataset_it_is_relative_to():
-    assert rulers.relative_spread("", "ASAP 2.0") == 1
-    assert rulers.relative_spread("", "DREsS") == pytest.approx((2.51 / 12) / (1.01 / 5))
+    assert value("relative_spread", "", "ASAP 2.0") == 1
+    assert value("relative_spread", "", "DREsS") == pytest.approx((2.51 / 12) / (1.01 / 5))

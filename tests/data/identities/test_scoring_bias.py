@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rubricnb.data import claims, published
-from rubricnb.data.identities import scoring_bias
+from rubricnb.data import claims, identities, published
+from rubricnb.data.identities import value
 
 ITEMS = {"BiGGen Bench": 2780, "FLASK": 2001, "MT Bench": 320, "Vicuna Bench": 320}
 
@@ -23,12 +23,12 @@ def drawn(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_counted_items_are_whole_and_a_changed_digit_is_found(monkeypatch, seed):
     table = drawn(seed)
-    monkeypatch.setattr(scoring_bias, "published", lambda _: table)
-    assert scoring_bias.values_that_count_items("", "") == 2 * len(table)
-    assert scoring_bias.cells_where_mad_is_at_least_the_flip_rate("", "") == len(table)
+    monkeypatch.setattr(identities, "published", lambda _: table)
+    assert value("values_that_count_items") == 2 * len(table)
+    assert value("cells_where_mad_is_at_least_the_flip_rate") == len(table)
     small = table.dataset.isin(["MT Bench", "Vicuna Bench"])  # a digit is less than an item
     table.loc[small.idxmax(), "mad"] += 0.001
-    assert scoring_bias.values_that_count_items("", "") == 2 * len(table) - 1
+    assert value("values_that_count_items") == 2 * len(table) - 1
 
 
 def test_raised_correlations_against_a_loop():
@@ -39,7 +39,7 @@ def test_raised_correlations_against_a_loop():
         for dataset in ("BiGGen Bench", "FLASK"):
             after, before = keyed[perturbation, dataset], keyed["Baseline", dataset]
             human += sum(a > b for a, b in zip(after, before, strict=True))
-    assert scoring_bias.human_correlations_that_perturbations_raise("GPT-4o", "") == human
+    assert value("human_correlations_that_perturbations_raise", "GPT-4o") == human
 
 
 def test_flips_with_a_reference_against_a_loop():
@@ -49,7 +49,7 @@ def test_flips_with_a_reference_against_a_loop():
         for judge in set(table.judge)
     }
     fewer = sum(value < mean["Qwen3-8B"] for value in mean.values())
-    assert scoring_bias.judges_that_flip_less_than_qwen3_8b_with_a_reference("", "") == fewer
+    assert value("judges_that_flip_less_than_qwen3_8b_with_a_reference") == fewer
 
 
 def test_the_tables_are_claimed_as_printed():

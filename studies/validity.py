@@ -24,6 +24,7 @@ import pandas as pd
 from scipy import optimize, special, stats
 
 import rubricnb
+from rubricnb.judging.results import results_folder
 from rubricnb.permutation import balanced
 
 # The study runs the code it judges, so it goes behind the frames: that makes thousands of
@@ -171,8 +172,6 @@ def record_validity(
     >>> found.cell.unique().tolist() == cell_names()
     True
     """
-    from rubricnb.judging.results import results_folder
-
     folder = Path(folder) if folder else results_folder() / "validity"
     path = folder / "run.json"
     before = json.loads(path.read_text()) if path.exists() else {"seconds": 0.0, "seed": seed}
@@ -704,3 +703,7 @@ def _preference(concentration: float, rng: np.random.Generator, dear: bool) -> F
     yield _covers("γ1", "conditional logit, jackknife-t", low, high, truth[0])
     share = np.log(place(reads).count.sum(axis=0))
     yield "recovery", "γ1", "log of the shares", truth[0], float(share[0] - share.mean())
+
+
+if __name__ == "__main__":
+    print(f"recorded: {record_validity()}")

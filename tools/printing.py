@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rubricnb import book
+from tools.building import pages
 
 _PATIENCE = 600_000  # milliseconds; typesetting a whole book takes a while
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
@@ -53,7 +54,7 @@ def pdf(root: Path | None = None) -> Path:
         raise book.BookError("no Chromium to print with: install it, or set CHROMIUM=PATH")
     page = html / "print" / "book.html"
     page.parent.mkdir(exist_ok=True)
-    page.write_text(one_page(html, book.pages(root)), "utf-8")
+    page.write_text(one_page(html, pages(root)), "utf-8")
     target = root / "_build" / "rubricnb.pdf"
     with sync_playwright() as playwright:
         window = playwright.chromium.launch(executable_path=browser, args=_FLAGS).new_page()

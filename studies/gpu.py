@@ -1,4 +1,4 @@
-"""A study in tokens and in hours of a GPU, before anything is asked: arithmetic, no measurement."""
+"""A study in tokens and hours of a GPU: arithmetic on prompts that ``-m studies.gpu`` measures."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rubricnb.judging.contract import Request
 from rubricnb.judging.embedded import EmbeddedJudge
 from rubricnb.judging.fitting import stand_in
 from rubricnb.judging.prices import typical_tokens
+from rubricnb.judging.rendering import rendered
 from rubricnb.judging.results import inside, results_folder
-from rubricnb.judging.run import rendered
 from rubricnb.judging.sharing import Limit, walk
 from rubricnb.judging.study import plans_for, read_study, requests_of
 from rubricnb.permutation import decode
@@ -179,6 +179,10 @@ def _measured(study: str) -> pd.DataFrame:
     if not path.exists():
         raise FileNotFoundError(
             f"the prompts of study {study!r} have not been measured ({path} is missing): call "
-            f"rubricnb.judging.gpu.record_tokens({study!r})"
+            f"studies.gpu.record_tokens({study!r})"
         )
     return pd.read_csv(path).set_index(list(_SAME))
+
+
+if __name__ == "__main__":
+    record_tokens()

@@ -61,7 +61,7 @@ def deck(text: str, executed: Mapping[str, Any], name: str = "deck") -> str:
     ...
     ValueError: a.md: no executed notebook '05_position_bias'
     """
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
     from markdown_it import MarkdownIt
     from mdit_py_plugins.dollarmath import dollarmath_plugin
 
@@ -81,7 +81,7 @@ def deck(text: str, executed: Mapping[str, Any], name: str = "deck") -> str:
         alt = escape(_description(executed[stem], what))
         return f'<img alt="{alt}" src="data:image/svg+xml;base64,{picture}">'
 
-    engine = Environment(undefined=StrictUndefined, loader=PackageLoader("rubricnb"))
+    engine = Environment(undefined=StrictUndefined, loader=FileSystemLoader(Path(__file__).parent))
     filled = engine.from_string(text).render(value=value, figure=figure)
     markdown = MarkdownIt("commonmark", {"typographer": False}).enable("table")
     markdown.use(dollarmath_plugin, renderer=_mathematics)

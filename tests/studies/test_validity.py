@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from rubricnb.judging.results import results_folder
-from rubricnb.statistics import validity as module
-from rubricnb.statistics.validity import cell_names, validity
+from studies import validity as module
+from studies.validity import cell_names, validity
 
 OURS = {"cluster permutation", "cluster jackknife-t", "cluster t"}
 FOLDER = results_folder() / "validity"

@@ -6,7 +6,8 @@ import re
 import nbformat
 import pytest
 
-from rubricnb import book, slides
+from rubricnb import book
+from tools import slides
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>'
 

@@ -1,0 +1,301 @@
+"""From a plan's rows to prompts, one by one, each under the hash of what changes its answer."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from rubricnb.data.rubrics import resample
+from rubricnb.frames import Items, Requests
+from rubricnb.hashing import UInt64Array, hash64, mix64
+from rubricnb.judging.contract import Judge, Message, Request
+from rubricnb.judging.sharing import IntArray, walk
+from rubricnb.permutation import decode
+from rubricnb.prompts import PLACEBO_EDITS, render
+from rubricnb.prompts.control_tokens import apart
+
+_ROWS = 4096  # rows of the plan unpacked at once
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
+_WORDING = (
+    "labels", "layout", "reference_score", "exemplar", "variant", "prompt_format", "template",
+    "effort",
+)  # fmt: skip
+
+
+def rendered(
+    requests: Requests, judge: Judge, force_replicates: bool = False, walked: bool = False
+) -> Iterator[Request]:
+    """Render requests one by one, each with the key of everything that changes its answer.
+
+    Parameters
+    ----------
+    requests
+        The plan, with its items as ``.source``.
+    judge
+        Gives the identity that goes into the keys.
+    force_replicates
+        Give every replicate of a greedy request to a deterministic judge a key of its own.
+    walked
+        In the order of `rubricnb.judging.sharing.walk` instead of the plan's.
+
+    Yields
+    ------
+    Request
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> requests = rb.plan(rb.load("minibench", n_items=5), rb.fixed(5, 2), readout="score")
+    >>> first, again, *_ = rendered(requests, rb.open_judge("simulated:unbiased"))
+    >>> first.key == again.key, first.choices
+    (True, ('1', '2', '3', '4', '5'))
+    """
+    order = walk(requests) if walked else np.arange(len(requests))
+    source = _Source(requests)
+    for row, wording in _rows(requests, order):
+        request = inert_for(source.request(row, wording), judge)
+        replicate = request.replicate if force_replicates else answered_as(request, judge)
+        # Nobody else has it yet, and a copy of all its fields would take as long as rendering it.
+        object.__setattr__(request, "key", key_of(request, judge, replicate))
+        yield request
+
+
+class _Source:
+    """What requests are rendered from: items and rubrics, ready to look up."""
+
+    def __init__(self, requests: Requests) -> None:
+        items = requests.source
+        self.items: Items = items
+        self.records = dict(zip(items["item_id"], items.itertuples(), strict=True))
+        self.of_text: dict[str, list[str]] = {}
+        for text, item in zip(items["text_id"], items["item_id"], strict=True):
+            self.of_text.setdefault(text, []).append(item)
+        self.quality = {
+            n: dict(zip(items["item_id"], option_quality(items, n), strict=True))
+            for n in requests["n_options"].unique().tolist()
+        }
+        self.rubrics: dict[tuple[str, int], dict[str, tuple[str, dict[int, str]]]] = {}
+
+    def request(self, row: Any, wording: int) -> Request:
+        """Render one row of the plan; its key is still empty."""
+        if row.template == "criteria":
+            return self._criteria(row, wording)
+        item = self.records[row.item_id]
+        ordering = decode(row.ordering)
+        definition, descriptions = self._rubric(row, item.rubric_id)
+        reference, reference_score = _reference(item, row)
+        prompt = render(
+            item.instruction,
+            item.response,
+            definition,
+            descriptions,
+            ordering,
+            template=row.template,
+            labels=row.labels,
+            layout=row.layout,
+            reference=reference,
+            reference_score=reference_score,
+            exemplar=_exemplar(item, row.exemplar),
+            edits=_edits(row),
+        )
+        return self._request(
+            row,
+            prompt,
+            item,
+            wording=wording,
+            item_id=row.item_id,
+            criterion=item.criterion,
+            ordering=ordering,
+            labels=row.labels,
+            reference_score=reference_score,
+            quality=_known(self.quality[row.n_options][row.item_id]),
+        )
+
+    def _criteria(self, row: Any, wording: int) -> Request:
+        ids = self.of_text[row.item_id]
+        order = decode(row.criterion_ordering)
+        if len(ids) != len(order):
+            raise ValueError(
+                f"text {row.item_id!r} has {len(ids)} criteria among its items, but "
+                f"criterion_ordering {row.criterion_ordering!r}: keep all items of a text"
+            )
+        shown = [self.records[ids[c - 1]] for c in order]
+        prompt = render(
+            shown[0].instruction,
+            shown[0].response,
+            "",
+            {},
+            decode(row.ordering),
+            template="criteria",
+            edits=_edits(row),
+            criteria=[(s.criterion.capitalize(), self._rubric(row, s.rubric_id)[0]) for s in shown],
+        )
+        qualities = self.quality[row.n_options]
+        return self._request(
+            row,
+            prompt,
+            shown[0],
+            wording=wording,
+            item_id=row.item_id,
+            ordering=decode(row.ordering),
+            criterion_ordering=row.criterion_ordering,
+            criteria=tuple(s.criterion for s in shown),
+            qualities=tuple(_known(qualities[s.item_id]) for s in shown),
+        )
+
+    def _request(self, row: Any, prompt: Any, item: Any, **facts: Any) -> Request:
+        return Request(
+            request_id=int(row.request_id),
+            key="",
+            messages=(Message("user", prompt.text),),
+            slots=prompt.slots,
+            choices=prompt.choices,
+            readout=row.readout,
+            prompt_format=row.prompt_format,
+            temperature=round(float(row.temperature), 6),
+            effort=row.effort,
+            thinking=row.thinking,
+            seed=_seed(row.seed, row.replicate),
+            max_tokens=int(row.max_tokens),
+            replicate=int(row.replicate),
+            text_id=item.text_id,
+            cluster_id=item.cluster_id,
+            group=item.text_id,
+            **facts,
+        )
+
+    def _rubric(self, row: Any, rubric_id: str) -> tuple[str, dict[int, str]]:
+        """Definition, and score → description (empty where the template shows none)."""
+        shown = int(row.n_options) if row.template in ("rubric", "pairwise") else 0
+        if (row.variant, shown) not in self.rubrics:
+            self.rubrics[row.variant, shown] = self._read_rubrics(row.variant, shown)
+        return self.rubrics[row.variant, shown][rubric_id]
+
+    def _read_rubrics(self, variant: str, n: int) -> dict[str, tuple[str, dict[int, str]]]:
+        frame = self.items.rubrics
+        frame = frame[frame["variant"] == variant]
+        frame = frame[frame["rubric_id"].isin(self.items["rubric_id"].unique())]
+        if n:
+            frame = resample(frame, n)
+        return {
+            str(name): (
+                str(levels["definition"].iloc[0]),
+                dict(zip(levels["score"].astype(int), levels["description"], strict=True))
+                if n
+                else {},
+            )
+            for name, levels in frame.groupby("rubric_id", observed=True)
+        }
+
+
+def option_quality(items: pd.DataFrame, n_options: int) -> NDArray[np.float64]:
+    """Human ratings of items on a scale of 1 to n."""
+    if "human" not in items:
+        return np.full(len(items), np.nan)
+    rubrics = getattr(items, "rubrics", None)
+    levels: ArrayLike = 5
+    if rubrics is not None:
+        top = rubrics.groupby("rubric_id", observed=True)["score"].max()
+        levels = items["rubric_id"].astype(object).map(top).to_numpy(np.float64)
+    return np.asarray(1 + (items["human"].to_numpy(np.float64) - 1) * (n_options - 1)
+                      / (np.asarray(levels) - 1))  # fmt: skip
+
+
+def wording(requests: pd.DataFrame) -> UInt64Array:
+    """Hash what else than the ordering makes a prompt differ: conditions and placebo edit."""
+    parts = [hashed(requests[name]) for name in _WORDING]
+    thinks = (requests["thinking"] == "on").to_numpy(np.uint64)  # by default, none of these does
+    edited = (requests["design"] == "placebo").to_numpy()
+    edit = np.where(edited, requests["ordering_index"].to_numpy(np.uint64), np.uint64(0))
+    return mix64(*parts, thinks, edit)
+
+
+def _rows(requests: Requests, order: IntArray) -> Iterator[tuple[Any, int]]:
+    """Rows as named tuples, and the hashes of their wording; in parts, for there are millions."""
+    frame = pd.DataFrame(requests)
+    for start in range(0, len(frame), _ROWS):
+        part = frame.iloc[order[start : start + _ROWS]]
+        yield from zip(part.itertuples(index=False), wording(part).tolist(), strict=True)
+
+
+def answered_as(request: Request, judge: Judge) -> int:
+    """Return the replicate an answer belongs to; 0 where every replicate has the same answer."""
+    greedy = request.temperature == 0 or request.readout == "logprobs"
+    return 0 if judge.deterministic and greedy else request.replicate
+
+
+def inert_for(request: Request, judge: Judge) -> Request:
+    """Take their effect from the control tokens that only this judge's tokeniser knows."""
+    tokens = getattr(judge, "control_tokens", ())
+    if not tokens:
+        return request
+    said = tuple(Message(m.role, apart(m.content, tokens)) for m in request.messages)
+    return request if said == request.messages else replace(request, messages=said)
+
+
+def key_of(request: Request, judge: Judge, replicate: int) -> str:
+    """Return the SHA-256 of everything that changes the answer, and of nothing else."""
+    what: list[Any] = [
+        judge.identity,
+        [(m.role, m.content) for m in request.messages],
+        request.slots if request.readout in ("score", "logprobs") else (),
+        request.choices if request.readout in ("score", "logprobs") else (),
+        request.readout,
+        request.prompt_format,
+        request.effort,
+        request.thinking,
+        request.max_tokens,
+        replicate,
+    ]
+    if request.readout == "json":
+        what.append(request.schema)
+    if replicate:  # otherwise greedy, or a probability that is read and not sampled
+        what += [request.temperature, request.seed if request.temperature > 0 else 0]
+    if judge.source == "simulated":  # it looks at what the request is about, not at the prompt
+        what += [request.item_id, request.criteria, request.ordering, request.criterion_ordering]
+        what += [request.quality, request.qualities, request.cluster_id, request.wording]
+    return hashlib.sha256(_ENCODER.encode(what).encode()).hexdigest()
+
+
+@cache
+def _seed(seed: int, replicate: int) -> int:
+    """A sampling seed for each replicate, in the 31 bits that every engine takes."""
+    return int(mix64(hash64([seed]), int(replicate))[0] >> np.uint64(33))
+
+
+def _reference(item: Any, row: Any) -> tuple[str | None, int | None]:
+    if row.reference_score == "none" or row.template != "rubric":
+        return None, None
+    if row.reference_score == "auto":
+        text = getattr(item, "reference", None)
+        return (text, int(row.n_options)) if isinstance(text, str) and text else (None, None)
+    return getattr(item, f"reference_{row.reference_score}"), int(row.reference_score)
+
+
+def _edits(row: Any) -> frozenset[str]:
+    """Return the edits of a placebo read; none of any other."""
+    return PLACEBO_EDITS[row.ordering_index - 1] if row.design == "placebo" else frozenset()
+
+
+def _exemplar(item: Any, score: str) -> tuple[str, str, int] | None:
+    if score == "none":
+        return None
+    return item.exemplar_instruction, getattr(item, f"exemplar_{score}"), int(score)
+
+
+def _known(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)
+
+
+def hashed(column: pd.Series) -> UInt64Array:
+    """Hash the values of a column."""
+    codes, values = pd.factorize(column)
+    return hash64(values)[codes]

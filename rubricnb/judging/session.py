@@ -1,0 +1,361 @@
+"""A session: a judge, the store of its answers and what may be spent on it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from rubricnb.judging.contract import Judge, Reply, Request
+from rubricnb.judging.cost import Calls
+from rubricnb.judging.prices import Budget
+from rubricnb.judging.progress import Progress
+from rubricnb.judging.registry import open_judge
+from rubricnb.judging.sharing import Limit
+from rubricnb.judging.store import Store
+
+_BLOCK = 256  # requests rendered and looked up at once
+_POLL = 0.2  # seconds between looks at what another run is asking
+_SILENT_POLLS = 150  # polls without progress before the process that holds the leases is named
+_REASON = 200  # characters of why a request failed
+_UNREAD = Reply(0, "")  # stands for a stored reply that nobody wants to see
+
+Receive = Callable[[Request, Reply], None]
+
+
+class RunInterrupted(RuntimeError):
+    """A run stopped early, at a budget, on Ctrl-C or SIGTERM; what it had received is stored."""
+
+
+@contextmanager
+def opened(
+    judge: Judge | str,
+    store: Store | str | Path | None,
+    fresh: bool | float,
+    budget: Budget | None,
+    max_calls: int | None,
+    max_cost: float | None,
+    price: tuple[float, float, float] | None,
+) -> Iterator[Session]:
+    """Open what is given by name, and close it in the end."""
+    with ExitStack() as stack:
+        if isinstance(judge, str):
+            judge = open_judge(judge)
+            stack.callback(judge.close)
+        if not isinstance(store, Store):
+            store = stack.enter_context(Store(store))
+        if budget is None:
+            budget = Budget(None, max_calls, max_cost)
+            budget.turn_to(judge, price)
+        yield Session(judge, store, fresh, budget)
+
+
+class Session:
+    """Gets replies to rendered requests: from the store, from other runs, else from the judge."""
+
+    def __init__(self, judge: Judge, store: Store, fresh: bool | float, budget: Budget) -> None:
+        self.judge, self.store, self.budget = judge, store, budget
+        # True is 1 and False is 0
+        self.since = store.after_all() if fresh == 1 else float(fresh)
+        self.retry_errors = max(self.since, time.time())
+        self.under_way: dict[str, list[Request]] = {}  # key → requests that wait for its reply
+        self.key_of: dict[int, str] = {}  # of what the judge is answering
+        self.works = False  # whether the judge has answered anything
+        self.batched = ""  # what is left to batches
+        self.stopped = ""  # by which signal
+
+    def announce(self, requests: Iterable[Request], scale: float = 1.0) -> None:
+        """Before texts leave this machine, say to whom they go and how much; `scale` a part up."""
+        host = getattr(self.judge, "host", "")
+        if not host:
+            return
+        missing = (
+            request
+            for block in _blocks(requests)
+            for keys in [self._unanswered([r.key for r in block])]
+            for request in block
+            if request.key in keys
+        )
+        calls = Calls.of(missing, host, self.budget.model).scaled(scale)
+        if calls.number:
+            price = self.budget.price
+            dollars = f"${calls.cost(price):.2f}" if price else "at a price not known here"
+            # Servers of one's own seldom have a certificate, so this is said and not refused.
+            clear = ", unencrypted (http://)" if self.judge.identity.startswith("http://") else ""
+            print(
+                f"{host} is sent the texts of {calls.number:,} requests for {self.judge.slug}"
+                f"{clear}: about {calls.prompt_tokens:,} tokens, "
+                f"{calls.completion_tokens:,} back, {dollars}",
+                flush=True,
+            )
+
+    def fill(
+        self, requests: Callable[[], Iterable[Request]], count: int, receive: Receive | None
+    ) -> None:
+        """Get a stored reply for every request; what failed is asked once more.
+
+        `receive` is given every request with its reply; without it the store is only filled.
+        """
+        slug = self.judge.slug
+        try:
+            with self._stoppable():
+                with Progress(count, slug) as progress:
+                    failed = self._ask_all(requests(), receive, progress)
+                if failed and not self._over():
+                    # Asked again, unless all have failed: that would help nobody.
+                    if self.works:
+                        self.retry_errors = time.time()
+                    with Progress(
+                        len(failed), f"{slug}, failed ones{' again' * self.works}"
+                    ) as last:
+                        again = (r for r in requests() if r.request_id in failed)
+                        self._ask_all(again, receive, last, last=True)
+        except KeyboardInterrupt:
+            raise RunInterrupted(self._how_far("stopped by Ctrl-C")) from None
+        except Exception as problem:
+            if self.since:
+                problem.add_note(self._how_far("the run has ended early"))
+            raise
+        finally:
+            self.store.release()
+        if why := self._over() or self.batched:
+            raise RunInterrupted(self._how_far(why))
+
+    def _over(self) -> str:
+        """Why nothing more is asked; empty as long as something may be."""
+        return self.stopped or self.budget.exhausted
+
+    @contextmanager
+    def _stoppable(self) -> Iterator[None]:
+        """Let the first Ctrl-C or SIGTERM end the asking, but not what is under way.
+
+        The second does what it would do without this.
+        """
+        before: dict[int, Any] = {}
+
+        def restore() -> None:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+        def stop(number: int, _: object) -> None:
+            restore()
+            name = "Ctrl-C" if number == signal.SIGINT else "SIGTERM"
+            self.stopped = f"stopped by {name}"
+            with suppress(RuntimeError):  # the signal came in the middle of another print
+                print(
+                    f"\n{self.judge.slug}: {name}: nothing more is asked; waiting for up to "
+                    f"{len(self.key_of):,} answers under way, which may be paid for (a second "
+                    "signal stops at once and loses them)",
+                    flush=True,
+                )
+
+        if threading.current_thread() is threading.main_thread():  # Python's rule for signals
+            for number in (signal.SIGINT, signal.SIGTERM):
+                handler = signal.getsignal(number)
+                if handler not in (None, signal.SIG_IGN):
+                    before[number] = handler
+                    signal.signal(number, stop)
+        try:
+            yield
+        finally:
+            restore()
+
+    def vouch(self) -> None:
+        """Tell a judge that would ask that it has answered such requests before."""
+        if hasattr(self.judge, "answered_before"):
+            self.judge.answered_before = True
+
+    def _unanswered(self, keys: Sequence[str]) -> set[str]:
+        """Keys that will be asked."""
+        answered = self.store.answered(keys, self.since, self.retry_errors)
+        return set(keys) - answered - self.store.in_batches(keys).keys()
+
+    def _ask_all(
+        self,
+        requests: Iterable[Request],
+        receive: Receive | None,
+        progress: Progress,
+        last: bool = False,
+    ) -> set[int]:
+        """Ask until every request has a reply; returns those that failed, if others may follow."""
+        failed: set[int] = set()
+
+        def received(request: Request, reply: Reply, note: str = "") -> None:
+            progress.step(note)
+            if reply.finish == "error" and not last:
+                failed.add(request.request_id)
+            elif receive is not None:
+                receive(request, reply)
+
+        tokens = _Tokens.of(self.judge)
+        others: list[Request] = []
+        polls = 0
+        while True:
+            waiting, others = len(others), []
+            missing = (
+                request
+                for block in _blocks(requests)
+                for request in self._claimed(block, received, others, receive is not None)
+            )
+            for reply in self._affordable_answers(map(tokens.ask, missing)):
+                key = self.key_of.pop(reply.request_id)
+                self.store.put(key, self.judge.slug, reply)
+                self.budget.received(reply)
+                self.works |= reply.finish != "error"
+                note = tokens.add(reply, self.budget)
+                for request in self.under_way.pop(key):
+                    received(request, reply, note)
+            if not others or self._over() or self._all_batched(others):
+                return failed
+            polls = polls + 1 if len(others) == waiting else 0
+            if polls == _SILENT_POLLS:
+                self._say_who_asks(others)
+            time.sleep(_POLL)
+            requests = others
+
+    def _affordable_answers(self, requests: Iterator[Request]) -> Iterator[Reply]:
+        """Ask what the budget allows, and go on when that is answered, as long as it allows more.
+
+        What is under way may cost up to its token limit; when it is answered, one knows.
+        """
+        held: list[Request] = []
+
+        def allowed() -> Iterator[Request]:
+            for request in chain([held.pop()] if held else [], requests):
+                if self.stopped or not self.budget.allows(request):
+                    held.append(request)
+                    return
+                yield request
+
+        while True:
+            yield from self._answers(allowed())
+            self.budget.answered = self.budget.asked  # what was lost on the way is not waited for
+            if not held or self._over():
+                return
+
+    def _answers(self, requests: Iterator[Request]) -> Iterator[Reply]:
+        for first in requests:  # skip the call when nothing is left to ask
+            yield from self.judge.answer(chain([first], requests))
+
+    def _claimed(
+        self,
+        block: list[Request],
+        found: Receive,
+        others: list[Request],
+        read: bool,
+    ) -> Iterator[Request]:
+        """One request for every key that this run must ask; its copies wait for the same reply.
+
+        What another run is asking goes to `others`. It is never waited for in here, where a judge
+        takes its next request: this run's own answers would wait too, and the other run for them.
+        """
+        by_key: dict[str, list[Request]] = {}
+        for request in block:
+            if request.key in self.under_way:
+                self.under_way[request.key].append(request)
+            else:
+                by_key.setdefault(request.key, []).append(request)
+        answered, mine = self.store.claim(list(by_key), self.since, self.retry_errors)
+        if answered:
+            self.vouch()
+        replies = self.store.get(list(answered)) if read else {}
+        for key, same in by_key.items():
+            if key in answered:
+                for request in same:
+                    found(request, replies.get(key, _UNREAD))
+            elif key in mine:
+                self.under_way[key] = same
+                self.key_of[same[0].request_id] = key
+                yield same[0]
+            else:
+                others += same
+
+    def _all_batched(self, others: Sequence[Request]) -> bool:
+        """Whether nobody but batches asks what is left; they may take a day."""
+        keys = {request.key for request in others}
+        batched = self.store.in_batches(list(keys))
+        if len(batched) < len(keys):
+            return False
+        files = ", ".join(sorted(map(str, set(batched.values()))))
+        self.batched = (
+            f"{len(keys):,} requests are in {files}: import the answers of the batch first "
+            "('python -m rubricnb batch import'), or delete the file if it was never sent"
+        )
+        return True
+
+    def _say_who_asks(self, others: Sequence[Request]) -> None:
+        if who := self.store.holder(others[0].key):
+            print(
+                f"{self.judge.slug}: {len(others):,} requests are being asked by another run on "
+                f"{self.store.path} ({who}); this one waits for its answers, or for its end",
+                flush=True,
+            )
+
+    def _how_far(self, why: str) -> str:
+        again = f" with fresh={self.since!r}" if self.since else ""
+        return (
+            f"{why}: every answer so far is kept in {self.store.path}; "
+            f"run the same again{again} to go on from here"
+        )
+
+
+@dataclass
+class _Tokens:
+    """Sums for the line behind the progress."""
+
+    tokenise: Callable[[Request], Sequence[int]] | None
+    limit: Limit
+    sent: int = 0
+    cached: int = 0
+    cut: int = 0
+    failed: Counter[str] = field(default_factory=Counter)  # by reason
+
+    @classmethod
+    def of(cls, judge: Judge) -> _Tokens:
+        limit = Limit(block=getattr(judge, "cache_block", 1))
+        return cls(getattr(judge, "tokens", None), limit)
+
+    def ask(self, request: Request) -> Request:
+        """Count what this request adds to the least that must be computed."""
+        if self.tokenise:
+            self.limit.add(self.tokenise(request))
+        return request
+
+    def add(self, reply: Reply, budget: Budget) -> str:
+        """Count a reply; returns the line."""
+        self.sent += reply.prompt_tokens
+        self.cached += reply.cached_tokens
+        self.cut += reply.finish == "length"
+        if reply.finish == "error":
+            self.failed[" ".join((reply.error or "").split())[:_REASON]] += 1
+        parts = []
+        if self.sent and self.tokenise:
+            parts.append(f"{self.cached / self.sent:.0%} of {self.sent:,} tokens from the cache")
+            parts.append(f"{self.sent - self.cached:,} computed, {self.limit.distinct:,} needed")
+        elif self.sent:  # whose cache is not known here, nor what it could share
+            kept = f", {self.cached:,} of them from the cache" if self.cached else ""
+            parts.append(f"{self.sent:,} tokens sent{kept}")
+        if self.sent and self.limit.in_parts:
+            parts.append(f"{self.limit.in_parts:,} shared in parts of cache blocks")
+        if budget.spent:
+            parts.append(f"${budget.spent:.2f}")
+        if self.cut:
+            parts.append(f"{self.cut:,} cut at their token limit")
+        for reason, number in self.failed.most_common(1):
+            failed = self.failed.total()
+            some = f", {number:,} of them" if number < failed else ""
+            parts.append(f"{failed:,} failed{some}: {reason}")
+        return ", ".join(parts)
+
+
+def _blocks(requests: Iterable[Request]) -> Iterator[list[Request]]:
+    stream = iter(requests)
+    while block := list(islice(stream, _BLOCK)):
+        yield block

@@ -1,0 +1,1 @@
+"""How the recorded results came about: run from a clone, such as ``python -m studies.fitting``."""

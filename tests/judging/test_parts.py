@@ -1,0 +1,88 @@
+"""Small parts that judges and runs are made of."""
+
+import numpy as np
+import pytest
+
+import rubricnb as rb
+from rubricnb.judging.address import checked, headers_for
+from rubricnb.judging.connection import text_of
+from rubricnb.judging.contract import Request
+from rubricnb.judging.cost import sample
+from rubricnb.judging.generative import Batch, answer, ordering_tables
+from rubricnb.judging.openai import slug
+from rubricnb.judging.profiles import Profile
+from rubricnb.judging.progress import Progress
+from rubricnb.judging.registry import inner
+from rubricnb.judging.results import inside, slug_of
+from rubricnb.judging.sharing import Limit
+from rubricnb.judging.thinking import most_tokens, thinks
+
+ASK = Request(0, "", (), (), (), "feedback", max_tokens=0)
+
+
+def test_ray_only_says_where_a_judge_runs():
+    assert inner("ray:vllm:google/gemma-3-27b-it") == "vllm:google/gemma-3-27b-it"
+    assert slug_of("ray:embedded") == slug_of("embedded") == "smollm2-135m-instruct-embedded"
+    assert slug_of("openai:gpt-4.1") == "openai:gpt-4.1"  # of whom nothing is recorded
+
+
+def test_a_model_s_name_becomes_one_fit_for_a_file():
+    assert slug("google/gemma-3-27b-it") == "gemma-3-27b-it"
+    assert slug("模型") == "model-fede1c7c"
+
+
+def test_a_model_that_thinks_has_room_to():
+    assert thinks(ASK, "openai/gpt-oss-20b")
+    assert not thinks(ASK, "gpt-4.1")
+    assert (most_tokens(ASK, "gpt-4.1"), most_tokens(ASK, "gpt-5-mini")) == (1024, 17408)
+
+
+def test_an_address_is_told_from_a_host_and_its_headers_by_it():
+    assert checked("https://openrouter.ai/api/v1/")[1] == "openrouter.ai"
+    assert checked("http://localhost:8000/v1") == ("http://localhost:8000/v1", "")
+    with pytest.raises(ValueError, match="write http://localhost:8000/v1"):
+        checked("localhost:8000/v1")
+    assert headers_for("x.openai.azure.com", "of-mine") == {"api-key": "of-mine"}
+
+
+def test_a_message_in_parts_has_the_text_of_those_that_are_text():
+    parts = [{"type": "thinking", "thinking": "…"}, {"type": "text", "text": "Fine."}]
+    assert text_of(parts) == "Fine."
+
+
+def test_no_name_leads_out_of_the_results():
+    with pytest.raises(ValueError, match=r"'../mine' cannot name a file or folder of results/"):
+        inside("minibench", "../mine")
+
+
+def test_a_large_plan_is_sampled_by_whole_items():
+    requests = rb.plan(rb.load("minibench"), rb.shuffled(5, 50))
+    part, scale = sample(requests)
+    assert (len(part), scale) == (3000, 3.0)
+    assert (part.groupby("item_id", observed=True).size() == 50).all()
+
+
+def test_the_limit_counts_what_prompts_do_not_share():
+    limit = Limit()
+    for prompt in ("text A", "text B"):
+        limit.add(prompt)
+    assert (limit.total, limit.distinct) == (12, 7)
+
+
+def test_progress_ends_with_one_line(capsys):
+    with Progress(2, "judging") as progress:
+        progress.step()
+        progress.step("60 % of tokens from the cache")
+    assert capsys.readouterr().out == "judging: 2 of 2 in 0 s; 60 % of tokens from the cache\n"
+
+
+def test_a_judge_without_noise_takes_the_option_of_the_human_rating():
+    assert ordering_tables(Profile("plain"), ("2-3-1", "3-2-1"), 3).direction.tolist() == [1, -1]
+    one = np.zeros(1, np.uint64)
+    batch = Batch(
+        ("3-1-2",), np.array([0]), np.array([3]), one, one, one, one, np.array([np.nan]),
+        quality=np.ones(1), wording=one, labels=np.array([0]), reference=np.array([np.nan]),
+        temperature=np.zeros(1, np.float32), replicate=one,
+    )  # fmt: skip
+    sure = Profile("sure", human_weight=1, text_error=0, item_error=0, order_noise=0)
+    assert answer(sure, 0, batch, np.array([False])).position == [1]  # score 1 stands second

@@ -1,0 +1,165 @@
+"""Staging and building, on a book of one page and one notebook."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+
+from rubricnb import book
+from tools import building
+
+
+def change(root, old, new):
+    path = root / "notebooks" / "05_doubling.md"
+    path.write_text(path.read_text().replace(old, new))
+
+
+def soup_of(page):
+    return BeautifulSoup(page.read_text(), "html.parser")
+
+
+def test_notebooks_and_pages_follow_the_table_of_contents(small):
+    assert building.pages(small) == ["book/index", "notebooks/05_doubling"]
+    assert building.notebooks(small) == ["05_doubling"]
+
+
+def test_parameter_file_overrides_defaults_by_notebook(small, tmp_path):
+    path = tmp_path / "mine.yml"
+    path.write_text(
+        yaml.dump(
+            {"defaults": {"n_items": 7, "name": "a"}, "notebooks": {"05_doubling": {"name": "b"}}}
+        )
+    )
+    assert building.parameter_file(path, small) == {"05_doubling": {"n_items": 7, "name": "b"}}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"default": {}}, "unknown section 'default'"),
+        ({"notebooks": {"06_x": {}}}, "unknown notebook '06_x'"),
+        ({"defaults": {"n_item": 1}}, "unknown parameter 'n_item'"),
+        ({"notebooks": {"05_doubling": {"judge": "x"}}}, "unknown parameter 'judge'"),
+        ({"notebooks": {"05_doubling": {"n_items": "x"}}}, "is not of type int"),
+    ],
+)
+def test_parameter_file_with_an_unknown_name_is_an_error(small, tmp_path, content, message):
+    path = tmp_path / "mine.yml"
+    path.write_text(yaml.dump(content))
+    with pytest.raises(ValueError, match=message):
+        building.parameter_file(path, small)
+
+
+def test_build_executes_what_changed_and_nothing_else(small, capsys):
+    page = building.build(root=small)
+    assert page == small / "_build" / "html" / "index.html"
+    built = small / "_build" / "html" / "notebooks" / "05_doubling.html"
+    assert "Executed on" in built.read_text()
+    record = small / "_build" / "html" / "book" / "index.html"
+    rows = [row.get_text("|", strip=True) for row in soup_of(record).select("tr")]
+    assert [row.split("|") for row in rows[::2]] == [
+        ["notebook", "executed on", "seconds", "memory, MB", "parameters"],
+        ["notebook", "seconds", "memory, MB"],
+    ]
+    assert re.fullmatch(r"05_doubling\|\d+\.\d\|\d+", rows[3])
+    assert 20 < int(rows[3].split("|")[-1]) < 1000  # a kernel that has imported nothing
+    assert not list((small / "_build" / "stage" / "notebooks").glob("*.md"))
+    capsys.readouterr()
+
+    building.build(root=small)
+    assert "1 notebook unchanged" in capsys.readouterr().out
+
+    params = small / "mine.yml"
+    params.write_text("notebooks: {05_doubling: {n_items: 50}}")
+    building.build(params, root=small)
+    assert "unchanged" not in capsys.readouterr().out
+    text = built.read_text()
+    assert "100" in text
+    assert "mine.yml" in text
+
+
+def test_build_fails_with_the_traceback_of_a_failing_notebook(small, capsys):
+    change(small, "print(n_items * 2)", "raise KeyError('a judge that is not there')")
+    with pytest.raises(book.BookError, match=r"(?s)05_doubling failed.*a judge that is not there"):
+        building.build(root=small)
+
+
+def test_build_fails_on_what_a_page_must_not_show(small):
+    change(
+        small,
+        "print(n_items * 2)",
+        "import sys\nimport matplotlib.pyplot as plt\n"
+        "print('careful', file=sys.stderr)\nfig, ax = plt.subplots(figsize=(1, 1))",
+    )
+    for _ in range(2):  # the second build reads no page again, and must not forget
+        with pytest.raises(book.BookError, match="stderr") as failure:
+            building.build(root=small)
+        assert "has no :alt: text" in str(failure.value)
+
+
+def test_glued_frames_are_tables_with_a_number_and_a_file(small):
+    (small / "book" / "behind.csv").write_text("n\n1\n")
+    change(
+        small,
+        "print(n_items * 2)\n```",
+        "import pandas as pd\nfrom myst_nb import glue\n"
+        "one = pd.DataFrame([['1,234', '.5'], ['a, \u2212b', '\u22122.0']], columns=['n', 'r'])\n"
+        "two = one.set_axis(pd.MultiIndex.from_product([['fixed'], ['r', 'r']]), axis=1)\n"
+        "glue('one', one, display=False)\nglue('two', two, display=False)\n```\n\n"
+        "See {numref}`tab-two`.\n\n"
+        "```{glue:figure} one\n:name: tab-one\n\nOne.\n```\n\n"
+        "```{glue:figure} two\n:name: tab-two\n\nTwo, $r$.\n```\n\n"
+        "```{glue:figure} two\n:name: tab-three\n\n"
+        "Three ({download}`CSV <../book/behind.csv>`).\n```",
+    )
+    building.build(root=small)
+    page = small / "_build" / "html" / "notebooks" / "05_doubling.html"
+    assert 'std-numref">Table 2' in page.read_text()
+    assert "Fig. " not in page.read_text()
+    links = {f["id"]: f.figcaption.select("a.download") for f in soup_of(page).select("figure")}
+    assert [a.get_text() for found in links.values() for a in found] == [
+        "CSV of Table 1", "CSV of Table 2", "CSV",
+    ]  # fmt: skip
+    files = [page.parent / a["href"] for found in links.values() for a in found]
+    assert files[0].read_text() == 'row,n,r\n0,1234,.5\n1,"a, −b",-2.0\n'
+    assert files[1].read_text().splitlines()[0] == "row,fixed r,fixed r 2"
+    assert files[2].read_text() == "n\n1\n"  # what its caption links, and no other
+
+
+def test_what_is_shown_stands_below_its_cell_and_in_the_book_where_its_caption_is(small):
+    change(
+        small,
+        "print(n_items * 2)\n```",
+        "import matplotlib.pyplot as plt\nimport pandas as pd\nimport rubricnb as rb\n"
+        "rb.pages.show('fig', plt.figure().add_subplot(), size=(2, 1))\n"
+        "rb.pages.show('tab', pd.DataFrame({'n': [41]}))\n"
+        "rb.pages.say({'7-up': 3}, n_items=2)\n```\n\n"
+        "Text {glue:text}`n-items` {glue:text}`7-up`.\n\n"
+        "```{glue:figure} fig\n:name: fig-one\n:alt: Nothing.\n\nOne.\n```\n\n"
+        "```{glue:figure} tab\n:name: tab-one\n\nTwo.\n```",
+    )
+    cell = next(c for c in book.execute("05", root=small).cells if "rb.pages.show" in c.source)
+    assert [{"image/svg+xml", "text/html"} & set(o.data) for o in cell.outputs] == [
+        {"image/svg+xml"}, {"text/html"}, set(), set(),
+    ]  # fmt: skip
+    building.build(root=small)
+    page = soup_of(small / "_build" / "html" / "notebooks" / "05_doubling.html")
+    assert len(page.select(".bd-article img")) == len(page.select(".bd-article td")) == 1
+    assert page.select_one("figure img")
+    assert page.select_one("figure td").get_text() == "41"
+    assert "Text 2 3." in page.get_text()
+
+
+def test_a_bare_jupyter_book_build_says_what_to_run(small):
+
+    done = subprocess.run(
+        [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", small],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "make book" in done.stderr + done.stdout

@@ -1,0 +1,1 @@
+"""The book's workshop: what executes, builds, prints and hands out the book."""

@@ -1,0 +1,56 @@
+"""``python -m tools``: what makes the book and its other forms."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rubricnb.cli import errors
+from tools import building, printing, twins
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.command()
+def book(
+    params: Annotated[
+        Path | None, typer.Option(help="A parameter file: a judge, a size, data of your own.")
+    ] = None,
+) -> None:
+    """Execute the notebooks that changed and build the book."""
+    with errors():
+        building.build(params)
+
+
+@app.command()
+def notebooks(
+    check: Annotated[bool, typer.Option("--check", help="Only say what is out of step.")] = False,
+) -> None:
+    """Write each notebook's .ipynb twin (for papermill, Colab, Binder) from its text."""
+    with errors():
+        changed = twins.twins(check)
+        for path in changed:
+            typer.echo(f"{'out of step' if check else 'written'}: {path.name}")
+        if check and changed:
+            raise ValueError("the twins are out of step with their text: run 'make notebooks'")
+
+
+@app.command()
+def student(
+    folder: Annotated[Path | None, typer.Argument(help="Default: _build/student.")] = None,
+) -> None:
+    """Write the notebooks without their solutions, for a class."""
+    with errors():
+        written = twins.student(folder)
+        typer.echo(f"{len(written)} notebooks without solutions in {written[0].parent}")
+
+
+@app.command()
+def pdf() -> None:
+    """Print the built book into one PDF file, with Chromium."""
+    with errors():
+        typer.echo(f"the book on paper: {printing.pdf()}")
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,388 @@
+"""Execute what changed, stage it, and build the book.
+
+What you read is what ran: papermill executes every notebook of the table of contents into a staged
+copy of the tree, and Jupyter Book renders that copy without executing anything itself. A notebook
+whose text, parameters, package source and results are unchanged is not executed again.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import suppress
+from copy import deepcopy
+from importlib.metadata import PackageNotFoundError, requires, version
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml
+
+from rubricnb.book import (
+    GLUED,
+    BookError,
+    check_values,
+    execute,
+    find_notebook,
+    find_root,
+    glued_outputs,
+    known_only,
+    parameters,
+    plain,
+)
+from tools.slides import slides
+
+WORKERS = 2  # notebooks executed at a time
+
+
+CELL_SECONDS = 900  # a cell of the book that runs longer than this hangs
+
+
+_NOTEBOOK = re.compile(r"^notebooks/(\w+)$")
+
+
+# What the staged tree holds beside the executed notebooks: the pages and what they link to.
+_STAGED = (
+    "_config.yml",
+    "_toc.yml",
+    "_ext/*.py",
+    "_static/**/*",
+    "book/**/*",
+    "params/*.yml",
+    "results/**/*.csv",
+    "results/**/*.json",
+    "rubricnb/**/*.py",
+    "rubricnb/**/*.csv",
+    "rubricnb/**/*.yml",
+    "rubricnb/**/*.jinja",
+    "*.md",
+)
+
+
+# What a notebook's output depends on beside its own text and parameters.
+_SOURCES = ("rubricnb/**/*", "results/**/*")
+
+
+def notebooks(root: Path | None = None) -> list[str]:
+    """Return the stems of the book's notebooks, in the order of the table of contents.
+
+    Parameters
+    ----------
+    root
+        Folder of ``_toc.yml``; by default the clone one stands in, else the one the package is
+        installed from.
+
+    Raises
+    ------
+    FileNotFoundError
+        Neither is a clone of the repository.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> root = Path(mkdtemp())
+    >>> _ = (root / "_toc.yml").write_text("root: book/index\\nchapters: [file: notebooks/05_x]")
+    >>> notebooks(root)
+    ['05_x']
+    """
+    return [match[1] for page in pages(root) if (match := _NOTEBOOK.match(page))]
+
+
+def pages(root: Path | None = None) -> list[str]:
+    """Return every page of the table of contents, without suffix, in order.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> root = Path(mkdtemp())
+    >>> _ = (root / "_toc.yml").write_text("root: book/index\\nchapters: [file: notebooks/05_x]")
+    >>> pages(root)
+    ['book/index', 'notebooks/05_x']
+    """
+    toc = yaml.safe_load(((root or find_root()) / "_toc.yml").read_text("utf-8"))
+    return list(_files(toc))
+
+
+def parameter_file(path: Path, root: Path | None = None) -> dict[str, dict[str, Any]]:
+    """Read a parameter file: which notebook runs with which values.
+
+    Parameters
+    ----------
+    path
+        YAML with the sections ``defaults: {name: value}``, given to every notebook that has the
+        name, and ``notebooks: {stem: {name: value}}``, which goes before the defaults.
+    root
+        The clone; see `notebooks`.
+
+    Returns
+    -------
+    dict
+        Stem to parameters; a notebook that keeps all its own defaults has an empty dict.
+
+    Raises
+    ------
+    ValueError
+        An unknown section or notebook, or a name that no notebook it is meant for declares.
+
+    Examples
+    --------
+    >>> from tempfile import mkdtemp
+    >>> path = Path(mkdtemp()) / "mine.yml"
+    >>> _ = path.write_text("default: {n_items: 4}")
+    >>> parameter_file(path)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: ...: unknown section 'default'; did you mean 'defaults'? known: defaults, notebooks
+    """
+    root = root or find_root()
+    given = yaml.safe_load(Path(path).read_text("utf-8")) or {}
+    known_only("section", given, ["defaults", "notebooks"], path)
+    defaults, own = given.get("defaults") or {}, given.get("notebooks") or {}
+    declared = {stem: {p.name: p for p in parameters(stem, root)} for stem in notebooks(root)}
+    known_only("notebook", own, declared, path)
+    known_only(
+        "parameter", defaults, sorted({name for names in declared.values() for name in names}), path
+    )
+    plan = {}
+    for stem, names in declared.items():
+        inherited = {name: value for name, value in defaults.items() if name in names}
+        plan[stem] = {**inherited, **(own.get(stem) or {})}
+        check_values(plan[stem], list(names.values()), f"{path}: {stem}")
+    return plan
+
+
+def build(params: Path | None = None, *, root: Path | None = None) -> Path:
+    """Execute what changed, stage it, and build the book with Jupyter Book.
+
+    Parameters
+    ----------
+    params
+        A parameter file (see `parameter_file`); by default every notebook keeps its defaults.
+    root
+        The clone; see `notebooks`.
+
+    Returns
+    -------
+    pathlib.Path
+        The page to open, ``_build/html/index.html``.
+
+    Raises
+    ------
+    BookError
+        A notebook failed (its traceback is in the message), or Jupyter Book warned.
+
+    Examples
+    --------
+    ``make book``, ``python -m tools book --params params/mine.yml``, or
+
+    >>> page = build()  # doctest: +SKIP
+    """
+    root = root or find_root()
+    plan = parameter_file(params, root) if params else {stem: {} for stem in notebooks(root)}
+    executed = _execute_all(plan, root, Path(params).name if params else None)
+    stage = root / "_build" / "stage"
+    _stage(executed, root, stage)
+    _render(root, stage)
+    slides(executed, root, root / "_build" / "html" / "slides")
+    page = root / "_build" / "html" / "index.html"
+    print(f"the book: {page}")
+    return page
+
+
+def _files(node: Any) -> Iterator[str]:
+    """Yield the files of a table of contents, depth first."""
+    if isinstance(node, dict):
+        for key in ("root", "file"):
+            if key in node:
+                yield str(Path(node[key]).with_suffix(""))
+        for value in node.values():
+            yield from _files(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _files(value)
+
+
+def _execute_all(
+    plan: Mapping[str, Mapping[str, Any]], root: Path, file: str | None
+) -> dict[str, Any]:
+    """Execute the notebooks whose cached run is stale; return all of them, in order."""
+    cache = root / "_build" / "executed"
+    cache.mkdir(parents=True, exist_ok=True)
+    sources = _digest_sources(root)
+    digests = {stem: _digest(stem, values, root, sources) for stem, values in plan.items()}
+    fresh = {stem: _cached(cache / f"{stem}.ipynb", digests[stem]) for stem in plan}
+    failures = []
+    for stem, outcome in _outcomes([s for s in plan if fresh[s] is None], plan, root):
+        if isinstance(outcome, BaseException):
+            failures.append(str(outcome) or repr(outcome))
+            print(f"{stem:<32} FAILED", flush=True)
+            continue
+        outcome.metadata.rubricnb["digest"] = digests[stem]
+        nbformat.write(outcome, cache / f"{stem}.ipynb")
+        fresh[stem] = outcome
+        print(f"{stem:<32} {outcome.metadata.rubricnb['seconds']:6.1f} s", flush=True)
+    if failures:
+        raise BookError("\n\n".join(failures))
+    executed = {stem: notebook for stem, notebook in fresh.items() if notebook is not None}
+    for notebook in executed.values():
+        notebook.metadata.rubricnb["parameter_file"] = file
+    return executed
+
+
+def _outcomes(
+    stems: Sequence[str], plan: Mapping[str, Mapping[str, Any]], root: Path
+) -> Iterator[tuple[str, Any]]:
+    """Yield (stem, executed notebook or exception) as they come, a few at a time."""
+    if unchanged := len(plan) - len(stems):
+        print(f"{unchanged} notebook{'s' * (unchanged > 1)} unchanged", flush=True)
+    if not stems:
+        return
+    # Processes of their own: papermill changes the working directory of the one it runs in.
+    with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
+        futures: dict[Future[Any], str] = {
+            pool.submit(execute, stem, dict(plan[stem]), root=root, cell_seconds=CELL_SECONDS): stem
+            for stem in stems
+        }
+        for future in as_completed(futures):
+            yield futures[future], future.exception() or future.result()
+
+
+def _versions() -> str:
+    """Return the versions of what rubricnb requires to run and render, where installed."""
+    required = [line for line in requires("rubricnb") or [] if 'extra == "test"' not in line]
+    names = {re.split(r"[^\w.-]", line)[0] for line in required}
+    versions = []
+    for name in sorted(names):
+        with suppress(PackageNotFoundError):
+            versions.append(f"{name}=={version(name)}")
+    return "\n".join(versions)
+
+
+def _cached(path: Path, digest: str) -> Any:
+    if not path.is_file():
+        return None
+    notebook = nbformat.read(path, as_version=4)
+    return notebook if notebook.metadata.rubricnb.get("digest") == digest else None
+
+
+def _digest(stem: str, values: Mapping[str, Any], root: Path, sources: bytes) -> str:
+    text = find_notebook(stem, root).read_bytes()
+    parts = (text, json.dumps(values, sort_keys=True, default=str).encode(), sources)
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]
+
+
+def _digest_sources(root: Path) -> bytes:
+    """Hash all that every notebook depends on: package, results, library versions, mirror."""
+    digest = hashlib.sha256(f"{sys.version} {os.environ.get('RUBRICNB_MIRROR')}".encode())
+    for path in _glob(root, _SOURCES):
+        if "__pycache__" not in path.parts:
+            digest.update(f"\0{path.relative_to(root)}\0".encode() + path.read_bytes())
+    digest.update(_versions().encode())
+    return digest.digest()
+
+
+def _stage(executed: Mapping[str, Any], root: Path, stage: Path) -> None:
+    """Bring the staged copy up to date; a file that did not change keeps its time stamp."""
+    wanted = {path.relative_to(root) for path in _glob(root, _STAGED)}
+    for relative in wanted:
+        _copy(root / relative, stage / relative)
+    record = [notebook.metadata.rubricnb for notebook in executed.values()]
+    texts = {
+        Path("notebooks") / f"{stem}.ipynb": nbformat.writes(_page(notebook)) + "\n"
+        for stem, notebook in executed.items()
+    }
+    texts[Path("execution.json")] = json.dumps(record, indent=1, default=str) + "\n"
+    for relative, text in texts.items():
+        path = stage / relative
+        if not path.is_file() or path.read_text("utf-8") != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+    for path in _glob(stage, ("**/*",)):
+        if path.relative_to(stage) not in wanted | set(texts):
+            path.unlink()
+
+
+def _page(notebook: Any) -> Any:
+    """Put a line under the title that says when, how and with what the page was executed, and
+    hide glued figures and tables where they were made: the page shows them with their captions."""
+    notebook = deepcopy(notebook)
+    for output in glued_outputs(notebook):
+        output.metadata.scrapbook["mime_prefix"] = GLUED
+        output.data = {GLUED + k.removeprefix(GLUED): v for k, v in output.data.items()}
+    run = notebook.metadata.rubricnb
+    used = ", ".join(_code(f"{name} = {value!r}") for name, value in run["parameters"].items())
+    if run["parameter_file"]:
+        used = f"{used or 'defaults'} (from {_code(run['parameter_file'])})"
+    line = (
+        f"Executed on {run['executed']} in {run['seconds']:.0f} s · rubricnb {run['version']}, "
+        f"Python {run['python']} · parameters: {used or 'defaults'}"
+    )
+    for cell in notebook.cells:
+        title = re.search(r"^# .+$", cell.source, re.M) if cell.cell_type == "markdown" else None
+        if title:
+            note = f"\n\n:::{{div}} provenance\n{line}\n:::\n"
+            cell.source = cell.source[: title.end()] + note + cell.source[title.end() :]
+            break
+    return notebook
+
+
+def _code(text: str) -> str:
+    """Write Markdown that shows a text as code, whatever is in it."""
+    ticks = max(map(len, re.findall("`+", text)), default=0)
+    fence, space = "`" * (ticks + 1), " " * bool(ticks)
+    return f"{fence}{space}{text}{space}{fence}"
+
+
+def _copy(source: Path, target: Path) -> None:
+    if not (target.is_file() and filecmp.cmp(source, target, shallow=False)):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+
+
+def _glob(root: Path, patterns: Sequence[str]) -> list[Path]:
+    found = {path for pattern in patterns for path in root.glob(pattern) if path.is_file()}
+    return sorted(path for path in found if path.suffix != ".pyc")
+
+
+def _render(root: Path, stage: Path) -> None:
+    """Run Jupyter Book on the staged tree; any warning is an error."""
+    environment = root / "_build" / ".doctrees" / "environment.pickle"
+    stamp = root / "_build" / "toolchain"
+    toolchain = _digest_toolchain(root)
+    if not stamp.is_file() or stamp.read_text() != toolchain:
+        environment.unlink(missing_ok=True)
+    command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build"]
+    options = [str(stage), "--path-output", str(root), "-W", "-n", "--keep-going", "-q"]
+    start = time.perf_counter()
+    done = subprocess.run(
+        command + options,
+        env={**os.environ, "RUBRICNB_STAGE": str(stage), "PYTHONWARNINGS": "ignore"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        # A page that warned is not read again by itself: the next build would pass in silence.
+        environment.unlink(missing_ok=True)
+        said = plain(done.stderr).replace(f"{stage}{os.sep}", "")
+        raise BookError(f"Jupyter Book failed or warned\n{said.strip()}")
+    stamp.write_text(toolchain)
+    print(f"{'Jupyter Book':<32} {time.perf_counter() - start:6.1f} s")
+
+
+def _digest_toolchain(root: Path) -> str:
+    """Hash what changes how every page is rendered and Sphinx does not notice."""
+    digest = hashlib.sha256()
+    for path in _glob(root, ("_config.yml", "_toc.yml", "_ext/*.py")):
+        digest.update(path.read_bytes())
+    digest.update(_versions().encode())
+    return digest.hexdigest()

