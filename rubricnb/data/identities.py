@@ -89,7 +89,8 @@ def _evaluated(name: str, judge: str, dataset: str) -> Any:
         "asked": partial(_asked, judge=judge, dataset=dataset),
         **{n: _evaluated(n, judge, dataset) for n in names if n in expressions},
     }
-    return eval(compile(tree, name, "eval"), {"__builtins__": {}, **scope})
+    builtins = {"__import__": __import__}  # numpy loads its own parts when first asked for a mean
+    return eval(compile(tree, name, "eval"), {"__builtins__": builtins, **scope})
 
 
 @cache

@@ -13,7 +13,11 @@ FEW = {"n_items": 60, "n_draws": 3}
     ("stem", "values"),
     [
         ("13_score_ids_and_rubric_order", {"dataset": "hanna", "criterion": "empathy"} | ANYBODY),
-        ("14_reference_answers", {"dataset": "vicuna", "criterion": ""} | ANYBODY),
+        ("14_reference_answers", {"dataset": "vicuna"} | ANYBODY),
+        (
+            "13_score_ids_and_rubric_order",
+            {"dataset": "mt-bench+vicuna", "paper_judge": "GPT-4o"} | ANYBODY,
+        ),
         ("15_locking_rubrics", {"dataset": "hanna"} | FEW),  # 45 items again: half a text too many
         ("16_evidence", {"dataset": "summeval", "n_items": 60, "live_judge": "simulated:grader"}),
         ("17_calibration", {"dataset": "asap-2"} | FEW),
