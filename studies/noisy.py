@@ -264,9 +264,12 @@ def requests(judgments: pd.DataFrame, judge: str = "gpt-5.4", level: float = 1.0
         add(a, b, "expected", share(expected, size))
         add(a, b, "beyond", share(beyond[-1], size))
         add(a, b, "shift", share(gap.sum(axis=1), size))
-    # Does it grow with the distance of the temperatures? Of the two nearest to .3 and the farthest.
-    add(0.3, 1.0, "beyond_minus_nearer",
-        share(beyond[pairs.index((0.3, 1.0))] - beyond[pairs.index((0.3, 0.7))], size))  # fmt: skip
+    # Are neighbouring temperatures nearer to one another? 0 if what is beyond adds up by arms.
+    found = dict(zip(pairs, beyond, strict=True))
+    w, x, y, z = temperatures
+    others = found[w, y] + found[x, z] + found[w, z] + found[x, y]
+    add(w, z, "neighbours", share(found[w, x] + found[y, z] - others / 2, size))
+    add(x, z, "beyond_minus_nearer", share(found[x, z] - found[x, y], size))
     design = np.array([[float(t in pair) for t in temperatures] for pair in pairs])
     request = dict(zip(temperatures, np.linalg.pinv(design) @ np.array(beyond), strict=True))
     credit = {t: right(s)[0] for t, s in cells.items()}
