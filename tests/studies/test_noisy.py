@@ -179,7 +179,7 @@ def test_requests_that_share_their_noise_are_seen_as_neighbours():
     arms = {0.0: low, 0.3: low, 0.7: high, 1.0: high}
     frames = [as_judgments(s + rng.normal(0, 0.1, s.shape), temperature=t) for t, s in arms.items()]
     neighbours = one(noisy.requests(pd.concat(frames)), quantity="neighbours")
-    assert neighbours.value == pytest.approx(-4 * 0.4**2 / 2 * 2, rel=0.15)
+    assert neighbours.value == pytest.approx(-4 * (0.4**2 + 0.5**2 / 8), rel=0.1)  # all
 
 
 def test_a_difference_is_split_into_prompts_and_reads():
