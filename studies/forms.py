@@ -189,9 +189,9 @@ def agreement(judgments: pd.DataFrame, items: pd.DataFrame) -> tuple[pd.DataFram
         Pearson's r by form and criterion, and its mean over criteria ("mean"), with 95 %
         jackknife-t intervals over clusters on Fisher's z scale, as `rubricnb.agreement`.
     DataFrame
-        ``delta``: the mean r of ``form_b`` minus that of ``form_a``, as `rubricnb.strategy_contrast`
-        has it; p adjusted (Benjamini–Hochberg) over the pairs of forms, and over the comparisons
-        with the mean of all.
+        ``delta``: the mean r of ``form_b`` minus that of ``form_a`` (the ``delta_r_macro`` of
+        `rubricnb.strategy_contrast`); p adjusted (Benjamini–Hochberg) over the pairs of forms, and
+        over the comparisons with the mean of all.
     """
     keys, x, names = crossed(judgments)
     names, x = [*names, ALL], np.column_stack([x, x.mean(axis=1)])
