@@ -76,6 +76,7 @@ def statuses(judgments: pd.DataFrame) -> pd.DataFrame:
     """Count what became of every answer, by judge and form; second reads are counted apart."""
     by = ["judge", "template", "replicate", "status", "reason"]
     counts = judgments.groupby(by, observed=True).size().rename("n").reset_index()
+    counts = counts.astype(dict.fromkeys(["judge", "template", "status", "reason"], str))
     return counts.rename(columns={"template": "form", "replicate": "read"})
 
 
@@ -305,7 +306,8 @@ def reask(judgments: pd.DataFrame) -> pd.DataFrame:
     """Compare the accidental second read of a cell with the first, and with the other forms.
 
     By form, the cells that were asked twice: share that differs between the two reads, and for
-    every other form the share whose first read differs from this form's first.
+    every other form the share whose first read differs from this form's first. ``variance`` is
+    half the mean squared difference: of the two reads it is the variance of re-asking.
     """
     first = first_reads(judgments).astype({"item_id": str, "template": str})
     wide = first.pivot(index="item_id", columns="template", values="score")
@@ -317,8 +319,12 @@ def reask(judgments: pd.DataFrame) -> pd.DataFrame:
         groups = _codes(cluster.loc[own["item_id"]])
         for other in ["asked again", *wide.columns.drop(form)]:
             second = own["score"].to_numpy() if other == "asked again" else one[other].to_numpy()
-            differs = (one[form].to_numpy() != second).astype(float)
+            apart = one[form].to_numpy() - second
+            differs = (apart != 0).astype(float)
             row = _mean("share that differs", differs, groups, (0.0, 1.0))
+            half = _mean("half of the square", apart**2 / 2, groups)
+            row |= {"variance": half["estimate"]}
+            row |= {f"variance_{end}": half[end] for end in ("low", "high")}
             rows.append({"form": form, "against": other, "n_differ": int(differs.sum()), **row})
     return pd.DataFrame(rows).drop(columns="quantity")
 
