@@ -26,8 +26,8 @@ from rubricnb.statistics._inference import (
 NAME = "scoring-probes"
 API, OPEN = f"{NAME}-api", f"{NAME}-open"
 REVERSED, THREE_ANCHORS = "rubric_order/reversed", "rubric_order/random"
+PROBES = ("rubric_order", "score_id", "reference_answer", "authority", "verbosity")  # run 1 … 5
 SMALL = "smollm2-135m-instruct-embedded"  # the judge of chapters 13 and 14
-FILES = ("changes", "controls", "deltas", "plausible", "open", "small")
 
 
 def tables(judgments: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -44,7 +44,8 @@ def tables(judgments: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "changes": pd.concat([changes(part).assign(judge=name) for name, part in by_judge]),
         "controls": pd.concat([controls(part).assign(judge=name) for name, part in by_judge]),
         "deltas": pd.concat([deltas(part).assign(judge=name) for name, part in by_judge]),
-        "plausible": pd.DataFrame([plausible(part) | {"judge": name} for name, part in by_judge]),
+        "plausible": pd.DataFrame([{"judge": name, **plausible(part)} for name, part in by_judge]),
+        "labels": pd.DataFrame([{"judge": name, **labels(part)} for name, part in by_judge]),
         "open": open_models(judgments[judgments["dataset"] == OPEN]),
         "small": small(),
     }
@@ -73,8 +74,7 @@ def changes(part: pd.DataFrame) -> pd.DataFrame:
         ``r`` with the mean of the controls. 95 % intervals over items.
     """
     control, variant = wide(part)
-    own = dict(zip(("rubric_order", "score_id", "reference_answer", "authority", "verbosity"),
-                   control.columns, strict=True))  # fmt: skip
+    own = dict(zip(PROBES, control.columns, strict=True))
     again = reask(control)
     rows = []
     for name in variant.columns.drop(THREE_ANCHORS):
@@ -130,13 +130,44 @@ def deltas(part: pd.DataFrame) -> pd.DataFrame:
     again = np.mean([np.ptp(list(three)) for three in combinations(runs, 3)])
     means = variant.mean()
     rows = []
-    for number, probe in zip(runs.index, dict.fromkeys(part["template"].str.split("/").str[0][
-        part["template"] != "control"]), strict=True):  # fmt: skip
+    for number, probe in zip(runs.index, PROBES, strict=True):
         found = {n: m for n, m in means.items() if str(n).startswith(f"{probe}/")}
         mended = {n: 6 - m if n == REVERSED else m for n, m in found.items() if n != THREE_ANCHORS}
         rows.append({"probe": probe, "published": np.ptp([runs[number], *found.values()]),
                      "mapped": np.ptp([runs[number], *mended.values()]), "reask": again})  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def labels(part: pd.DataFrame) -> dict[str, float]:
+    """Hold the letter and the word that a judge gave an answer against each other and its score.
+
+    ``r_letter``, ``r_word``: with the mean of the controls; ``r_both``: of letter and word;
+    ``apart``: answers whose letter and word lie two points or more apart. For comparison
+    ``r_turned`` and ``apart_turned``: the reversed scale, mapped back, with the controls.
+    """
+    control, variant = wide(part)
+    middle = control.mean(axis=1).to_numpy()
+    letter = variant["score_id/letter"].to_numpy()
+    word = variant["score_id/descriptive"].to_numpy()
+    turned = 6 - variant[REVERSED].to_numpy()
+    return {
+        "n_items": len(middle),
+        "r_letter": pearson(letter, middle)[0], "r_word": pearson(word, middle)[0],
+        "r_both": pearson(letter, word)[0], "r_turned": pearson(turned, middle)[0],
+        "apart": int((np.abs(letter - word) >= 2).sum()),
+        "apart_turned": int((np.abs(turned - middle) >= 2).sum()),
+    }  # fmt: skip
+
+
+def as_read(tokens: dict[str, float], labels: str = "EDCBA") -> float:
+    """Return the expected score that the authors' code makes of the likeliest first tokens.
+
+    It strips the tokens and keeps the last of those that are then alike. Providers list them from
+    the likeliest down, so that a label with a rare twin (" B" beside "B") counts as its twin does.
+    """
+    kept = {token.strip(): p for token, p in tokens.items()}
+    p = np.array([kept.get(label, 0.0) for label in labels])
+    return float(p @ np.arange(1, len(labels) + 1) / p.sum())
 
 
 def plausible(part: pd.DataFrame, seed: int = 0) -> dict[str, float]:
@@ -182,27 +213,27 @@ def open_models(part: pd.DataFrame) -> pd.DataFrame:
 
     ``mass`` (mean), ``mass_low`` and ``mass_high`` over the variants; ``r`` of the reversed scale
     as recorded with the control: −1 would be obedience. ``as_recorded`` and ``mapped``: mean
-    absolute distances from the control.
+    absolute distances from the control. ``median_of_variants``: the mass, over all models.
     """
     rows = []
     for judge, reads in part.groupby("judge", observed=True):
         control, variant = wide(reads)
         middle, turned = control.mean(axis=1).to_numpy(), variant[REVERSED].to_numpy()
-        mass = reads.groupby("template", observed=True)["label_mass"].first()
-        # Five of fifteen variants are the control.
-        mass = [*mass.drop("control"), *reads[reads["template"] == "control"].groupby(
-            "replicate")["label_mass"].first()]  # fmt: skip
+        mass = (
+            reads.groupby(["template", "replicate"], observed=True)["label_mass"].first().tolist()
+        )
         rows.append(
             {
                 "judge": judge, "n_variants": len(mass), "mass": np.mean(mass),
                 "mass_low": np.min(mass), "mass_high": np.max(mass),
-                "mass_median": np.median(mass),
+                "masses": mass,
                 "r": pearson(turned, middle)[0],
                 "as_recorded": np.abs(turned - middle).mean(),
                 "mapped": np.abs(6 - turned - middle).mean(),
             }
         )  # fmt: skip
-    return pd.DataFrame(rows)
+    every = [m for row in rows for m in row.pop("masses")]
+    return pd.DataFrame(rows).assign(median_of_variants=np.median(every))
 
 
 def small() -> pd.DataFrame:
@@ -220,7 +251,8 @@ def small() -> pd.DataFrame:
     }  # fmt: skip
     columns = ["n_items", "n_clusters", "shift", "shift_low", "shift_high"]
     rows = [found[plain & which][columns].assign(change=name) for name, which in chosen.items()]
-    return pd.concat(rows)[["change", *columns]]
+    mass = judgments["label_mass"].median()
+    return pd.concat(rows)[["change", *columns]].assign(label_mass=mass)
 
 
 def mean(values: np.ndarray) -> tuple[float, float, float]:
@@ -238,14 +270,14 @@ def pearson(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
 
 
 def record_probes() -> list[Path]:
-    """Write every table to ``results/recordings/probes-*.csv``."""
+    """Write every table to ``results/recordings/probes_*.csv``."""
     folder = results_folder() / "recordings"
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for name, table in tables(load_recording(NAME)).items():
         first = [c for c in ("judge",) if c in table]
         table = table[[*first, *table.columns.drop(first)]]
-        path = folder / f"probes-{name}.csv"
+        path = folder / f"probes_{name}.csv"
         table.to_csv(path, index=False, float_format="%.6g")
         written.append(path)
     return written
