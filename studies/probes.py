@@ -133,8 +133,8 @@ def deltas(part: pd.DataFrame) -> pd.DataFrame:
     for number, probe in zip(runs.index, PROBES, strict=True):
         found = {n: m for n, m in means.items() if str(n).startswith(f"{probe}/")}
         mended = {n: 6 - m if n == REVERSED else m for n, m in found.items() if n != THREE_ANCHORS}
-        rows.append({"probe": probe, "published": np.ptp([runs[number], *found.values()]),
-                     "mapped": np.ptp([runs[number], *mended.values()]), "reask": again})  # fmt: skip
+        row = {"probe": probe, "published": np.ptp([runs[number], *found.values()])}
+        rows.append(row | {"mapped": np.ptp([runs[number], *mended.values()]), "reask": again})
     return pd.DataFrame(rows)
 
 
