@@ -22,6 +22,7 @@ SETS = ("summeval-six", "summeval-gpt")
 CRITERIA = ("coherence", "consistency", "fluency", "relevance")
 FORM = "rts"  # of the earlier judges, the form in which all five were asked
 EPSILON = 0.2  # of the alternative annotator test, beside experts
+EPSILONS = (0.0, 0.1, 0.15, EPSILON)
 HALF_WIDTH = 0.1  # points; of the interval for a mean rating
 PANEL, ROUNDED, CONSTANT = "mean of eleven", "mean of eleven, rounded", "always the same score"
 NAMES = {
@@ -103,6 +104,18 @@ def by_judge(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     for piece in pieces[1:]:
         table = table.merge(piece, on=by, validate="1:1")
     return table
+
+
+def by_epsilon(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
+    """The alternative annotator test at several ε, over clusters."""
+    tests = [
+        rb.alternative_annotator(
+            judgments, items, epsilon=epsilon, by=["judge", "criterion"]
+        ).assign(epsilon=epsilon)
+        for epsilon in EPSILONS
+    ]
+    columns = ["epsilon", "judge", "criterion", "winning_rate_clusters", "passes_clusters"]
+    return pd.concat(tests, ignore_index=True)[columns]
 
 
 def labels_saved(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
@@ -224,6 +237,7 @@ def compute() -> dict[str, pd.DataFrame]:
     panels = everyone[everyone["judge"] != CONSTANT]
     return {
         "replace_judges": by_judge(everyone, items),
+        "replace_epsilon": by_epsilon(everyone, items),
         "replace_panels": effective(judgments, items),
         "replace_labels": labels_saved(panels, items),
     }
