@@ -8,10 +8,12 @@ them. What is written to ``results/recordings/replace_*.csv`` are aggregates.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 import rubricnb as rb
 from rubricnb.judging.results import results_folder
@@ -124,6 +126,34 @@ def labels_saved(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     needed = rb.labels_needed(judgments, items, half_width=HALF_WIDTH, by=by)
     columns = ["n_items", "needed", "needed_low", "needed_high", "needed_alone", "reason"]
     return needed[[*by, *columns]]
+
+
+def labels_drawn(
+    judgments: pd.DataFrame,
+    items: pd.DataFrame,
+    criterion: str = "relevance",
+    judges: Sequence[str] = ("GPT-4o-mini", "Llama-2-7B", PANEL),
+    draws: int = 200,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Draw as many labels as `labels_saved` says, again and again: does the interval hold?"""
+    rated = items[items["criterion"] == criterion]
+    rows = []
+    for judge in judges:
+        chosen = (judgments["judge"] == judge) & (judgments["criterion"] == criterion)
+        scores = judgments[chosen]
+        n = int(labels_saved(scores, rated)["needed"].iloc[0])
+        rng = np.random.default_rng(seed)
+        found = pd.concat(
+            rb.mean_with_labels(scores, rated.sample(n, random_state=rng), by="judge")
+            for _ in range(draws)
+        )
+        held = found["low"].le(rated["human"].mean()) & found["high"].ge(rated["human"].mean())
+        ends = stats.binomtest(int(held.sum()), draws).proportion_ci(method="wilson")
+        rows.append({"judge": judge, "criterion": criterion, "n_labels": n, "draws": draws,
+                     "coverage": held.mean(), "coverage_low": ends.low, "coverage_high": ends.high,
+                     "half_width": (found["high"] - found["low"]).mean() / 2})  # fmt: skip
+    return pd.DataFrame(rows)
 
 
 # ---- how many judges are eleven? --------------------------------------------------------------
@@ -240,6 +270,7 @@ def compute() -> dict[str, pd.DataFrame]:
         "replace_epsilon": by_epsilon(everyone, items),
         "replace_panels": effective(judgments, items),
         "replace_labels": labels_saved(panels, items),
+        "replace_draws": labels_drawn(panels, items),
     }
 
 

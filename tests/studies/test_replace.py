@@ -67,6 +67,16 @@ def test_the_recorded_panels_labels_and_part_of_the_judges_recompute(loaded):
     same(replace.labels_saved(some, items), "replace_labels")
 
 
+def test_so_many_labels_give_the_interval_that_was_asked_for(loaded):
+    judgments, items = loaded
+    drawn = replace.labels_drawn(judgments, items, judges=["GPT-4o-mini"], draws=60, seed=3).iloc[0]
+    assert drawn["half_width"] == pytest.approx(replace.HALF_WIDTH, rel=0.05)
+    assert drawn["coverage_high"] >= 0.95
+    known = recorded("replace_draws").set_index("judge").loc["GPT-4o-mini"]
+    assert known["n_labels"] == drawn["n_labels"]
+    assert known["half_width"] == pytest.approx(drawn["half_width"], rel=0.02)
+
+
 def test_every_judge_and_criterion_is_recorded_once():
     for name, keys in KEYS.items():
         assert not recorded(name).duplicated(keys).any()
