@@ -33,13 +33,6 @@ def test_chapters_stand_in_the_order_of_their_numbers():
     assert (numbers[5], numbers[-1]) == (19, 20)
     others = [n for n in numbers if n not in (19, 20)]
     assert others == sorted(set(others))
-    # 19 asks whether the test of 05 is valid, so it stands behind it; 20 sums up all others.
-    others = sorted(n for n in numbers if n > 20)
-    assert numbers == [*range(1, 6), 19, *range(6, 19), *others, 20]
-    # 19 asks whether the test of 05 is valid, so it stands behind it; 20 says what holds for whom.
-    assert (numbers[5], numbers[-1]) == (19, 20)
-    rest = [*numbers[:5], *numbers[6:-1]]
-    assert rest == sorted(set(rest) - {19, 20})
 
 
 def test_twins_are_in_step():
