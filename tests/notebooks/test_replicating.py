@@ -48,7 +48,9 @@ def replication(tmp_path):
                       "paper_judge": "GPT-4o"}  # fmt: skip
             done = book.execute(stem, values | more, root=ROOT, cell_seconds=300)
         outputs = [o for cell in done.cells for o in cell.get("outputs", [])]
-        assert [o.text for o in outputs if "Warning" in o.get("text", "") and o.name == "stderr"] == []
+        assert [
+            o.text for o in outputs if "Warning" in o.get("text", "") and o.name == "stderr"
+        ] == []
         tables = {
             name: re.sub("<.*?>", " ", "".join(what["text/html"]))
             for name, what in book.glued(done).items()
@@ -129,9 +131,7 @@ def test_the_cells_of_table_4_are_compared_with_the_papers_gold_or_not_at_all(
     assert cell not in found
     made = pd.DataFrame({"item_id": items.item_id, "gold": [1 + i % 5 for i in range(len(items))]})
     made.to_csv(tmp_path / "gold.csv", index=False)
-    glued, _ = replication(
-        "13_score_ids_and_rubric_order", **some, gold=str(tmp_path / "gold.csv")
-    )
+    glued, _ = replication("13_score_ids_and_rubric_order", **some, gold=str(tmp_path / "gold.csv"))
     assert cell in " ".join(glued["tab-verdicts"].split())
 
 

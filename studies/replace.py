@@ -1,0 +1,290 @@
+"""May a judge replace people, and do more judges help? ``python -m studies.replace`` recomputes.
+
+Fifteen judges of SummEval, recorded by others (`rubricnb.recordings`: ``summeval-six`` and
+``summeval-gpt``), beside the same three experts, on the 4,800 items that all were asked about. Two
+panels (means of eleven judges) and a judge that gives every summary the same score stand beside
+them. What is written to ``results/recordings/replace_*.csv`` are aggregates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+import rubricnb as rb
+from rubricnb.judging.results import results_folder
+from rubricnb.statistics._inference import jackknife_t
+from rubricnb.statistics._reads import FloatArray, by_cluster
+
+SETS = ("summeval-six", "summeval-gpt")
+CRITERIA = ("coherence", "consistency", "fluency", "relevance")
+FORM = "rts"  # of the earlier judges, the form in which all five were asked
+EPSILON = 0.2  # of the alternative annotator test, beside experts
+EPSILONS = (0.0, 0.1, 0.15, EPSILON)
+HALF_WIDTH = 0.1  # points; of the interval for a mean rating
+PANEL, ROUNDED, CONSTANT = "mean of eleven", "mean of eleven, rounded", "always the same score"
+NAMES = {
+    "gemini_flash": "Gemini Flash", "gemini_pro": "Gemini Pro", "gpt-4o": "GPT-4o",
+    "gpt-4o-mini": "GPT-4o-mini", "llama-31": "Llama-3.1", "mistral-v03": "Mistral v0.3",
+    "gpt-3.5-turbo-0301": "GPT-3.5-0301", "gpt-4-0314": "GPT-4-0314",
+    "llama-2-7b-chat-hf": "Llama-2-7B", "llama-2-13b-chat-hf": "Llama-2-13B",
+    "llama-2-70b-chat-hf": "Llama-2-70B",
+}  # fmt: skip
+
+
+def loaded() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Judgments of fifteen judges, first reads only, and the items that all were asked about."""
+    parts = {name: rb.load_recording(name) for name in SETS}
+    items = parts["summeval-gpt"].rated
+    both = set(items["item_id"]) & set(parts["summeval-six"].rated["item_id"])
+    check_same_experts(items, parts["summeval-six"].rated)
+    frames = []
+    for part in parts.values():
+        first = part[part["item_id"].isin(both) & (part["replicate"].astype(int) == 1)]
+        name = first["judge"].astype(str).map(NAMES)
+        other = ~first["template"].astype(str).isin([FORM, "unknown"])
+        name = name.where(~other, name + ", " + first["template"].astype(str))
+        frames.append(pd.DataFrame(first).assign(judge=name, template="unknown"))
+    judgments = pd.concat(frames, ignore_index=True)
+    return judgments, items[items["item_id"].isin(both)].reset_index(drop=True)
+
+
+def check_same_experts(one: pd.DataFrame, other: pd.DataFrame) -> None:
+    """Refuse two sets whose experts rated the same item differently."""
+    pair = one.merge(other, on="item_id", suffixes=("", "_other"))
+    differs = pair[pair["human_ratings"] != pair["human_ratings_other"]]
+    if len(differs):
+        raise ValueError(
+            f"{len(differs)} items have other expert ratings in the two sets, such as "
+            f"{differs['item_id'].iloc[0]!r}: they do not describe the same people"
+        )
+
+
+def wide(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
+    """Scores, one row an item in the order of `items`, one column a judge."""
+    table = judgments.pivot(index="item_id", columns="judge", values="score")
+    return table.reindex(items["item_id"])
+
+
+def eleven(scores: pd.DataFrame) -> list[str]:
+    """Name the judges of the panel: each model once, in the form that all were asked in."""
+    return [name for name in NAMES.values() if name in scores]
+
+
+def with_panels(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
+    """Add the mean of eleven judges, the same rounded, and the commonest rating as a judge."""
+    scores = wide(judgments, items)
+    mean = scores[eleven(scores)].mean(axis=1)
+    ratings = items.explode("human_ratings").groupby("criterion")["human_ratings"]
+    commonest = items["criterion"].map(ratings.agg(lambda r: r.mode().iloc[0]))
+    one = judgments[judgments["judge"] == "GPT-4o"].set_index("item_id").loc[items["item_id"]]
+    added = {PANEL: mean, ROUNDED: np.floor(mean + 0.5), CONSTANT: commonest}
+    rows = [
+        one.assign(judge=name, score=np.asarray(score, dtype=float)).reset_index()
+        for name, score in added.items()
+    ]
+    return pd.concat([judgments, *rows], ignore_index=True)
+
+
+def by_judge(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
+    """Bias, slope, alternative annotator test, ranking of systems, and r: judge by criterion."""
+    by = ["judge", "criterion"]
+    tests = rb.alternative_annotator(judgments, items, epsilon=EPSILON, by=by)
+    pieces = [
+        rb.judge_bias(judgments, items, by=by).drop(columns=["p", "reason"]),
+        tests.drop(columns=["n_items", "n_clusters", "reason"]),
+        rb.system_agreement(judgments, items, by=by)[
+            [*by, "n_systems", "tau", "tau_low", "tau_high"]
+        ],
+        rb.agreement(judgments, items, by=by)[[*by, "r", "r_low", "r_high"]],
+    ]
+    table = pieces[0].rename(columns={"low": "bias_low", "high": "bias_high"})
+    for piece in pieces[1:]:
+        table = table.merge(piece, on=by, validate="1:1")
+    return table
+
+
+def by_epsilon(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
+    """The alternative annotator test at several ε, over clusters."""
+    tests = [
+        rb.alternative_annotator(
+            judgments, items, epsilon=epsilon, by=["judge", "criterion"]
+        ).assign(epsilon=epsilon)
+        for epsilon in EPSILONS
+    ]
+    columns = ["epsilon", "judge", "criterion", "winning_rate_clusters", "passes_clusters"]
+    return pd.concat(tests, ignore_index=True)[columns]
+
+
+def labels_saved(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
+    """Labels for a mean rating within `HALF_WIDTH`, with each judge's scores and without any."""
+    by = ["judge", "criterion"]
+    needed = rb.labels_needed(judgments, items, half_width=HALF_WIDTH, by=by)
+    columns = ["n_items", "needed", "needed_low", "needed_high", "needed_alone", "reason"]
+    return needed[[*by, *columns]]
+
+
+def labels_drawn(
+    judgments: pd.DataFrame,
+    items: pd.DataFrame,
+    criterion: str = "relevance",
+    judges: Sequence[str] = ("GPT-4o-mini", "Llama-2-7B", PANEL),
+    draws: int = 200,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Draw as many labels as `labels_saved` says, again and again: does the interval hold?"""
+    rated = items[items["criterion"] == criterion]
+    rows = []
+    for judge in judges:
+        chosen = (judgments["judge"] == judge) & (judgments["criterion"] == criterion)
+        scores = judgments[chosen]
+        n = int(labels_saved(scores, rated)["needed"].iloc[0])
+        rng = np.random.default_rng(seed)
+        found = pd.concat(
+            rb.mean_with_labels(scores, rated.sample(n, random_state=rng), by="judge")
+            for _ in range(draws)
+        )
+        held = found["low"].le(rated["human"].mean()) & found["high"].ge(rated["human"].mean())
+        ends = stats.binomtest(int(held.sum()), draws).proportion_ci(method="wilson")
+        rows.append({"judge": judge, "criterion": criterion, "n_labels": n, "draws": draws,
+                     "coverage": held.mean(), "coverage_low": ends.low, "coverage_high": ends.high,
+                     "half_width": (found["high"] - found["low"]).mean() / 2})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+# ---- how many judges are eleven? --------------------------------------------------------------
+
+
+def cross_moments(
+    scores: FloatArray, ratings: FloatArray, criterion: np.ndarray, cluster: np.ndarray
+) -> FloatArray:
+    """Count, sums and sums of products, (clusters, criteria, 1 + m + m²), of judges and experts."""
+    columns = np.column_stack([scores, ratings])
+    if np.isnan(columns).any():
+        raise ValueError("a score or a rating is missing: give the items that have all of them")
+    columns = columns - columns.mean(axis=0)
+    products = (columns[:, :, None] * columns[:, None, :]).reshape(len(columns), -1)
+    row = np.column_stack([np.ones(len(columns)), columns, products])
+    cells = np.stack([row * (criterion == c)[:, None] for c in np.unique(criterion)], axis=1)
+    return by_cluster(cells, pd.factorize(cluster)[0])
+
+
+def covariance(sums: FloatArray) -> FloatArray:
+    """Covariance of all columns about their means in each criterion, from (…, criteria, 1+m+m²)."""
+    m = round((sums.shape[-1] - 0.75) ** 0.5 - 0.5)
+    n, total = sums[..., 0], sums[..., 1 : m + 1]
+    product = sums[..., m + 1 :].reshape(*sums.shape[:-1], m, m)
+    apart = product - total[..., :, None] * total[..., None, :] / n[..., None, None]
+    return np.asarray(apart.sum(axis=-3) / (n - 1).sum(axis=-1)[..., None, None])
+
+
+def panel(cov: FloatArray, n_experts: int) -> dict[str, FloatArray]:
+    """What a covariance of k judges and some experts says of the judges as a panel.
+
+    Error is the judge's score minus the experts' mean. The experts' noise is in every judge's
+    error; its variance, item × expert residual over their number, is taken out where a name ends in
+    ``_free``. ``_given`` is the correlation of what is left of the judges' scores when the part
+    that goes with the (noiseless) ratings is removed: judges that compress the scale alike share
+    errors, but not these.
+    """
+    k = cov.shape[-1] - n_experts
+    judge, both, expert = cov[..., :k, :k], cov[..., :k, k:], cov[..., k:, k:]
+    shared = off_diagonal(expert)  # variance of ratings without noise
+    residual = np.trace(expert, axis1=-2, axis2=-1) / n_experts - shared
+    noise = residual / n_experts
+    of_mean = both.mean(axis=-1)
+    error = (judge - of_mean[..., :, None] - of_mean[..., None, :]
+             + expert.mean(axis=(-2, -1))[..., None, None])  # fmt: skip
+    free = error - noise[..., None, None]
+    slope = of_mean / shared[..., None]
+    given = judge - slope[..., :, None] * slope[..., None, :] * shared[..., None, None]
+    found = {"expert_noise": residual}
+    for name, matrix in (("", error), ("_free", free), ("_given", given)):
+        sd = np.sqrt(np.diagonal(matrix, axis1=-2, axis2=-1))
+        rho = off_diagonal(matrix / (sd[..., :, None] * sd[..., None, :]))
+        found |= {f"correlation{name}": rho, f"judges{name}": k / (1 + (k - 1) * rho)}
+    variance = np.diagonal(free, axis1=-2, axis2=-1)
+    found["panel_error"] = np.sqrt(free.mean(axis=(-2, -1)))
+    found["best_error"] = np.sqrt(variance.min(axis=-1))
+    found["mean_error"] = np.sqrt(variance.mean(axis=-1))
+    sd = np.sqrt(np.diagonal(judge, axis1=-2, axis2=-1))
+    true = np.sqrt(shared)
+    found["best_r"] = (of_mean / sd).max(axis=-1) / true
+    found["panel_r"] = of_mean.mean(axis=-1) / np.sqrt(judge.mean(axis=(-2, -1))) / true
+    found["error_spared"] = found["best_error"] - found["panel_error"]
+    found["r_gained"] = found["panel_r"] - found["best_r"]
+    return found
+
+
+def off_diagonal(matrix: FloatArray) -> FloatArray:
+    """Mean of what is not on the diagonal."""
+    k = matrix.shape[-1]
+    trace = np.trace(matrix, axis1=-2, axis2=-1)
+    return np.asarray((matrix.sum(axis=(-2, -1)) - trace) / (k * (k - 1)))
+
+
+def effective(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
+    """Apply `panel` to three panels, with 95 % jackknife-t intervals over articles."""
+    scores = wide(judgments, items)
+    names = eleven(scores)
+    earlier = [n for n in names if n.startswith(("GPT-3.5", "GPT-4-", "Llama-2"))]
+    panels = {
+        "eleven judges": names,
+        "six judges of 2024": [n for n in names if n not in earlier],
+        "five judges of 2023": earlier,
+        "GPT-3.5-0301 in five forms": [n for n in scores if n.startswith("GPT-3.5")],
+        "GPT-4o, GPT-4-0314 and Gemini Pro": ["GPT-4o", "GPT-4-0314", "Gemini Pro"],
+    }
+    ratings = np.array(items["human_ratings"].tolist(), dtype=float)
+    criterion, cluster = items["criterion"].to_numpy(), items["cluster_id"].to_numpy()
+    rows = []
+    for name, members in panels.items():
+        whole = scores[members].notna().all(axis=1).to_numpy()
+        for within in ("all", *CRITERIA) if name == "eleven judges" else ("all",):
+            used = whole if within == "all" else whole & (criterion == within)
+            sums = cross_moments(scores[members].to_numpy(float)[used], ratings[used],
+                                 criterion[used], cluster[used])  # fmt: skip
+            total = sums.sum(axis=0)
+            estimates = panel(covariance(total), ratings.shape[1])
+            without = panel(covariance(total - sums), ratings.shape[1])
+            for quantity, value in estimates.items():
+                low, high, *_ = jackknife_t(float(value), without[quantity])
+                rows.append({"panel": name, "criterion": within, "n_judges": len(members),
+                             "n_items": int(used.sum()), "n_clusters": len(sums),
+                             "quantity": quantity, "value": float(value), "low": low,
+                             "high": high})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def compute() -> dict[str, pd.DataFrame]:
+    """All tables of the chapter, by name of file."""
+    judgments, items = loaded()
+    everyone = with_panels(judgments, items)
+    panels = everyone[everyone["judge"] != CONSTANT]
+    return {
+        "replace_judges": by_judge(everyone, items),
+        "replace_epsilon": by_epsilon(everyone, items),
+        "replace_panels": effective(judgments, items),
+        "replace_labels": labels_saved(panels, items),
+        "replace_draws": labels_drawn(panels, items),
+    }
+
+
+def write(folder: Path | None = None) -> list[Path]:
+    """Write every table; the paths."""
+    folder = folder or results_folder() / "recordings"
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, table in compute().items():
+        paths.append(folder / f"{name}.csv")
+        table.to_csv(paths[-1], index=False, float_format="%.6g")
+    return paths
+
+
+if __name__ == "__main__":
+    for path in write():
+        print(path)
