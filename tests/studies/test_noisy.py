@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 import rubricnb as rb
+from rubricnb import book
 from rubricnb.data.others import rewardbench
 from studies import noisy
 
@@ -53,6 +54,15 @@ def test_recorded_tables_recompute_from_the_pinned_files(mirror, recorded):
     assert set(computed) == set(recorded)
     for name, table in computed.items():
         pd.testing.assert_frame_equal(table, recorded[name], check_dtype=False, atol=2e-5)
+
+
+def test_the_chapter_computes_its_tables_anew(mirror, monkeypatch, tmp_path):
+    monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path))  # nothing is recorded here
+    executed = book.execute("21_how_noisy", {"recompute": True}, cell_seconds=300)
+    outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
+    names = [output.get("metadata", {}).get("scrapbook", {}).get("name") for output in outputs]
+    glued = outputs[names.index("reask-count")].data
+    assert "56" in str(glued)
 
 
 def one(table, **where):
