@@ -72,7 +72,7 @@ def test_so_many_labels_give_the_interval_that_was_asked_for(loaded):
     judgments, items = loaded
     drawn = replace.labels_drawn(judgments, items, judges=["GPT-4o-mini"], draws=60, seed=3).iloc[0]
     assert drawn["half_width"] == pytest.approx(replace.HALF_WIDTH, rel=0.05)
-    # Held in .945 of 1,800 draws with three seeds; fewer than this in 60 happens once in a thousand times.
+    # Held in .945 of 1,800 draws with three seeds; fewer in 60 happens once in a thousand times.
     assert 60 * drawn["coverage"] >= stats.binom.ppf(0.001, 60, 0.94)
     known = recorded("replace_draws").set_index("judge").loc["GPT-4o-mini"]
     assert known["n_labels"] == drawn["n_labels"]
