@@ -133,7 +133,7 @@ def labels_drawn(
     items: pd.DataFrame,
     criterion: str = "relevance",
     judges: Sequence[str] = ("GPT-4o-mini", "Llama-2-7B", PANEL),
-    draws: int = 200,
+    draws: int = 600,
     seed: int = 0,
 ) -> pd.DataFrame:
     """Draw as many labels as `labels_saved` says, again and again: does the interval hold?"""
