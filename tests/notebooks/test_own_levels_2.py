@@ -67,7 +67,7 @@ def test_a_chapter_runs_on_own_data_of_any_number_of_levels(stem, n, tmp_path):
 
 
 @pytest.mark.parametrize("stem", ["09_criterion_order", "10_rank_reversal"])
-def test_a_chapter_names_both_of_two_datasets(stem):
+def test_a_chapter_names_both_of_two_datasets(stem, mirror):
     datasets = "hanna+summeval" if stem.startswith("09") else "minibench+summeval"
     done = _execute(stem, dataset=datasets, n_items=48, judge="simulated:first-biased")
     tables = {"09_criterion_order": "tab-friedman", "10_rank_reversal": "tab-ours"}
