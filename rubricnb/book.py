@@ -364,8 +364,17 @@ def _scratch(root: Path) -> Iterator[Path]:
 
 
 def _after_every_cell(path: Path) -> str:
-    """What a kernel executes first, to keep the most memory that it has held in a file."""
-    peak = "str(__import__('resource').getrusage(0).ru_maxrss)"
+    """What a kernel executes first, to keep the most memory that it has held in a file.
+
+    On Linux ``ru_maxrss`` also counts what the parent held when it started the kernel; the
+    high-water mark of the kernel's own memory does not.
+    """
+    status = "__import__('pathlib').Path('/proc/self/status').read_text()"
+    peak = (
+        f"{status}.split('VmHWM:')[1].split()[0]"
+        if sys.platform == "linux"
+        else "str(__import__('resource').getrusage(0).ru_maxrss)"
+    )
     return (
         "get_ipython().events.register('post_run_cell', "
         f"lambda _: __import__('pathlib').Path({str(path)!r}).write_text({peak}))"
