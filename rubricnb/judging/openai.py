@@ -193,7 +193,6 @@ class OpenAIJudge:
         self._heard = False  # whether there was ever a good answer
         self._quiet_since = self._looked = 0.0  # the last good answer, the last look for one
         self._last_trouble = ""
-        self._counted_choices = False
 
     @property
     def server(self) -> Server:
@@ -488,11 +487,6 @@ class OpenAIJudge:
                 said += '; open the judge with server="openai", if OpenAI\'s own stands behind it'
         return f"{self.identity} refused: {said}"
 
-    def _say_several(self, number: int) -> None:
-        if not self._counted_choices:
-            self._counted_choices = True
-            print(f"{self.slug}: {number} choices to an answer; the first is read", flush=True)
-
     def _silence(self) -> str:
         minutes = f"{(time.monotonic() - self._quiet_since) / 60:.0f} min"
         last = f"; the last try: {self._last_trouble}" if self._last_trouble else ""
@@ -584,7 +578,7 @@ class _Call:
     async def _document(self) -> tuple[str, Finish]:
         schema = json.loads(self.request.schema)
         if not self.judge.holds_lengths:
-            schema = _strict(schema)
+            schema = _without_lengths(schema)
         text, finish, _ = await self._send(
             "", max_tokens=self._max_tokens(), response_format=_conforming("answer", schema)
         )
@@ -714,9 +708,6 @@ class _Call:
         choices = response.get("choices")
         if not isinstance(choices, list) or not choices:
             raise ValueError(f"the endpoint sent no answer: {self.judge._shown(response)}")
-        if len(choices) > 1:
-            self.judge._say_several(len(choices))
-            choices = sorted(choices, key=lambda c: _count(c, "index"))
         self._check_model(response)
         message = _part(choices[0], "message")
         if isinstance(message.get("refusal"), str) and message["refusal"]:
@@ -759,11 +750,6 @@ def slug(model: str) -> str:
 _FINISH: dict[str | None, Finish] = {"length": "length", "content_filter": "refusal"}
 _BROKEN_OFF = ("error", "abort")  # what OpenRouter and vLLM call an end that is none
 _NO_LIST = (401, 403, 404, 405, 501)  # statuses of an endpoint that shows nobody its models
-_STRICT = frozenset({  # without minLength and maxLength
-    "type", "enum", "const", "required", "additionalProperties", "description", "title", "$ref",
-    "pattern", "format", "multipleOf", "minimum", "maximum", "exclusiveMinimum",
-    "exclusiveMaximum", "minItems", "maxItems",
-})  # fmt: skip
 
 
 def _reasoning(server: Server, request: Request) -> dict[str, Any]:
@@ -794,24 +780,20 @@ def _conforming(name: str, schema: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _strict(schema: dict[str, Any]) -> dict[str, Any]:
-    """Keep of a schema what OpenAI's strict mode knows: with more it refuses the request.
+def _without_lengths(schema: Any) -> Any:
+    """Take the lengths of strings out of a schema: OpenAI's strict mode refuses them.
 
-    Whoever reads the answer checks it against all of the schema, save for lengths, which the
-    prompt states. The list is that of
-    https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
+    The prompt states them instead; whoever reads the answer checks it against the whole schema.
     """
-    kept: dict[str, Any] = {}
-    for keyword, value in schema.items():
-        if keyword in ("properties", "$defs"):
-            kept[keyword] = {name: _strict(part) for name, part in value.items()}
-        elif keyword == "anyOf":
-            kept[keyword] = [_strict(part) for part in value]
-        elif keyword == "items":
-            kept[keyword] = _strict(value)
-        elif keyword in _STRICT:
-            kept[keyword] = value
-    return kept
+    if isinstance(schema, list):
+        return [_without_lengths(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        keyword: _without_lengths(value)
+        for keyword, value in schema.items()
+        if keyword not in ("minLength", "maxLength") or isinstance(value, dict)  # a property's name
+    }
 
 
 def _steps(logprobs: Any) -> list[Step]:

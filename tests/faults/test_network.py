@@ -129,34 +129,21 @@ def test_a_small_answer_that_swells_costs_little_memory(plan, tmp_path):
     assert peak < 200e6
 
 
-def stream(*texts, done=True):
-    """The same answer as events, as endpoints send it that know nothing else."""
-    choices = [{"index": 0, "delta": {"content": t}} for t in texts]
-    choices += [{"index": 0, "delta": {}, "finish_reason": "stop"}] * done
-    events = [{"id": "x", "model": "m", "choices": [c]} for c in choices]
-    events += [{"id": "x", "choices": [], "usage": GOOD["usage"]}] * done
-    lines = [": a comment", *(f"data: {json.dumps(e)}" for e in events), *["data: [DONE]"] * done]
-    return "\r\n\r\n".join(lines).encode()
-
-
+STREAM = b'data: {"choices": [{"delta": {"content": "Fine. [RESULT] 2"}}]}\n\ndata: [DONE]\n\n'
 PARTS = [
     {"type": "thinking", "thinking": [{"type": "text", "text": "Hm. [RESULT] 1"}]},
     {"type": "text", "text": "Fine. "},
     {"type": "text", "text": "[RESULT] 2"},
 ]
-SECOND = GOOD["choices"][0] | {"index": 1, "message": {"content": "No."}}
 READABLE = {
     "JSON as text": (json.dumps(GOOD).encode(), "text/plain"),
     "JSON as nothing": (json.dumps(GOOD).encode(), "application/octet-stream"),
     "parts": (completion(PARTS), "application/json"),
-    "two choices": (GOOD | {"choices": [SECOND, *GOOD["choices"]]}, "application/json"),
-    "a stream": (stream("Fine. ", "[RES", "ULT] 2"), "text/event-stream"),
-    "a stream under another name": (stream("Fine. [RESULT] ", "2"), "application/json"),
 }
 
 
 @pytest.mark.parametrize("name", READABLE)
-def test_an_answer_in_another_form_is_read_and_paid_once(name, plan, tmp_path, capsys):
+def test_an_answer_in_another_form_is_read_and_paid_once(name, plan, tmp_path):
     body, kind = READABLE[name]
     with endpoint(lambda p, h: (200, body, {"Content-Type": kind})) as (url, received):
         for _ in range(2):
@@ -165,12 +152,11 @@ def test_an_answer_in_another_form_is_read_and_paid_once(name, plan, tmp_path, c
     assert len(received) == 3
     assert set(stored(tmp_path, "text")) == {"Fine. [RESULT] 2"}
     assert set(stored(tmp_path, "completion_tokens")) == {7}
-    assert ("2 choices" in capsys.readouterr().out) == (name == "two choices")
 
 
 @pytest.mark.parametrize(
     "body",
-    [b"Thank you [RESULT] 2", stream("Fine. [RESULT] 2", done=False), b"[" * 100_000,
+    [b"Thank you [RESULT] 2", STREAM, b"[" * 100_000,
      json.dumps(GOOD | {"choices": "Thank you"}).encode()],
 )  # fmt: skip
 def test_what_cannot_be_read_is_kept_as_it_came(body, plan, tmp_path):
