@@ -10,11 +10,12 @@ import re
 import threading
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
+from functools import partial
 from itertools import count
-from queue import Empty, SimpleQueue
+from types import coroutine
 from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
@@ -41,7 +42,6 @@ _TOP = 20  # alternatives per token: as many as OpenAI and vLLM give
 _KEPT = 100_000  # characters of an answer that cannot be read
 
 _T = TypeVar("_T")
-Post = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
 class _Dialect(NamedTuple):
@@ -188,7 +188,7 @@ class OpenAIJudge:
         self._typical = 200.0  # tokens of an answer, as far as is known
         self._server = server or _HOSTED.get(self.host)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._connection: Connection | None = None
+        self._connection: Connection  # from the first call on
         self.answered_before = False
         self._heard = False  # whether there was ever a good answer
         self._quiet_since = self._looked = 0.0  # the last good answer, the last look for one
@@ -223,29 +223,31 @@ class OpenAIJudge:
         Nothing is waited for longer than `patience` after the last good answer.
         """
         source = iter(requests)
-        replies: SimpleQueue[Reply | BaseException] = SimpleQueue()
-        under_way: set[Future[None]] = set()
+        under_way: set[Future[Reply]] = set()
         trouble: BaseException | None = None
-        waiting = 0
         self._quiet_since = self._looked = time.monotonic()
         try:
             while True:
-                while trouble is None and waiting < self.concurrency:
+                while trouble is None and len(under_way) < self.concurrency:
                     request = next(source, None)
                     if request is None:
                         break
-                    self._begin(request, replies, under_way)
-                    waiting += 1
-                if not waiting:
+                    loop = self._start()
+                    _ = self.server  # asked once, before the first request
+                    under_way.add(asyncio.run_coroutine_threadsafe(self._answer(request), loop))
+                if not under_way:
                     break
-                reply = self._next(replies, trouble)
-                waiting -= 1
-                if isinstance(reply, Reply):
-                    yield reply
-                else:
-                    trouble = trouble or reply
+                done = self._finished(under_way)
+                if not done:
+                    raise trouble or JudgeError(self._silence())
+                under_way -= done
+                for call in done:
+                    if problem := call.exception():
+                        trouble = trouble or problem
+                    else:
+                        yield call.result()
         finally:
-            for call in list(under_way):
+            for call in under_way:
                 call.cancel()
         if trouble is not None:
             raise trouble
@@ -261,76 +263,39 @@ class OpenAIJudge:
         >>> path, body["max_completion_tokens"]
         ('/chat/completions', 1024)
         """
-
-        async def capture(path: str, body: dict[str, Any]) -> dict[str, Any]:
-            raise _Captured(path, body)
-
-        try:
-            _at_once(_Call(self, request, capture).reply())
-        except _Captured as captured:
-            path, body = captured.args
-            return path, body
-        raise AssertionError("a request without a call")
+        first = _Call(self, request).go_on()
+        assert not isinstance(first, Reply), "a request without a call"
+        return first
 
     def read(self, request: Request, response: dict[str, Any]) -> Reply | None:
         """Read the response to `first_call`; None if the request takes a further call."""
-        responses = [response]
-
-        async def replay(path: str, body: dict[str, Any]) -> dict[str, Any]:
-            if not responses:
-                raise _Captured(path, body)
-            return responses.pop()
-
-        call = _Call(self, request, replay)
+        call = _Call(self, request)
+        call.go_on()
         try:
-            return _at_once(call.reply())
-        except _Captured:
-            return None
+            step = call.go_on(response)
         except Exception as problem:  # whatever an endpoint sends
             return call.failed(problem)
+        return step if isinstance(step, Reply) else None
 
     def close(self) -> None:
         """Close the connections."""
         if self._loop is not None:
-            assert self._connection is not None
             asyncio.run_coroutine_threadsafe(self._connection.close(), self._loop).result()
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._loop = None
 
-    def _next(
-        self, replies: SimpleQueue[Reply | BaseException], trouble: BaseException | None
-    ) -> Reply | BaseException:
-        """Wait for the next reply, as long as patience lasts."""
+    def _finished(self, calls: set[Future[Reply]]) -> set[Future[Reply]]:
+        """Wait for some of the calls; none of them if there is no good answer for too long."""
         now = time.monotonic()  # the caller's own pauses do not count
         self._quiet_since = min(now, self._quiet_since + now - self._looked)
-        try:
-            while True:
-                left = self._quiet_since + self._limits.patience - time.monotonic()
-                try:
-                    return replies.get(timeout=max(left, 0.0))
-                except Empty:
-                    if time.monotonic() - self._quiet_since >= self._limits.patience:
-                        raise trouble or JudgeError(self._silence()) from None
-        finally:
-            self._looked = time.monotonic()
+        while True:
+            done = wait(calls, max(self._patience_left(), 0.0), FIRST_COMPLETED).done
+            if done or self._patience_left() <= 0:
+                self._looked = time.monotonic()
+                return done
 
-    def _begin(
-        self,
-        request: Request,
-        replies: SimpleQueue[Reply | BaseException],
-        under_way: set[Future[None]],
-    ) -> None:
-        async def deliver() -> None:
-            try:
-                replies.put(await self._answer(request))
-            except Exception as problem:
-                replies.put(problem)
-
-        loop = self._start()
-        _ = self.server  # asked once, before the first request
-        call = asyncio.run_coroutine_threadsafe(deliver(), loop)
-        under_way.add(call)
-        call.add_done_callback(under_way.discard)
+    def _patience_left(self) -> float:
+        return self._quiet_since + self._limits.patience - time.monotonic()
 
     def _start(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
@@ -387,27 +352,23 @@ class OpenAIJudge:
             raise TimeoutError(f"no whole answer within {seconds:g} s") from None
 
     def _ask_server(self) -> Server:
-        async def owners() -> set[str]:
-            assert self._connection is not None
-            listed, _ = await self._connection.send("GET", "/models")
-            return {str(m.get("owned_by", "")).lower() for m in listed["data"]}
-
+        """Ask who owns the models that the endpoint lists; where there is no list, it is other."""
         loop = self._start()
-        asking = asyncio.run_coroutine_threadsafe(self._persist(owners), loop)
+        listing = self._persist(partial(self._connection.send, "GET", "/models"))
+        asking = asyncio.run_coroutine_threadsafe(listing, loop)
         try:
-            owned_by = asking.result(self._limits.patience)
+            listed, _ = asking.result(self._limits.patience)
+            owned_by = {str(model.get("owned_by", "")).lower() for model in listed["data"]}
         except (Unreachable, TimeoutError) as problem:
             asking.cancel()
             raise JudgeError(self._advice(problem)) from None
         except Refused as problem:
-            if 300 <= problem.status < 400:
-                raise JudgeError(self._advice(problem)) from None
             if problem.status not in _NO_LIST:
                 raise JudgeError(
                     f"{self.base_url} does not say what it is: {self._said(problem)}; try again "
                     "when it does, or name what answers there by server="
                 ) from None
-            return "other"  # no list of models: the smallest common ground
+            return "other"
         except (ValueError, TypeError, AttributeError, KeyError):
             return "other"
         if "llamacpp" in owned_by:
@@ -416,10 +377,12 @@ class OpenAIJudge:
 
     async def _answer(self, request: Request) -> Reply:
         asked = time.monotonic()
-        call = _Call(self, request, self._post)
+        call = _Call(self, request)
         try:
-            reply = await call.reply()
-            reply = replace(reply, text=self._hide(reply.text))
+            step = call.go_on()
+            while not isinstance(step, Reply):
+                step = call.go_on(await self._post(*step))
+            reply = replace(step, text=self._hide(step.text))
             self._heard, self._quiet_since = True, time.monotonic()
         except JudgeError:
             raise
@@ -430,12 +393,10 @@ class OpenAIJudge:
         return replace(reply, seconds=time.monotonic() - asked)
 
     async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        async def send() -> tuple[dict[str, Any], Mapping[str, str]]:
-            assert self._connection is not None
-            return await self._connection.send("POST", path, body)
-
         size = len(json.dumps(body)) / CHARACTERS_PER_TOKEN if self._tokens.seconds else 0.0
-        response, headers = await self._persist(send, size)
+        response, headers = await self._persist(
+            partial(self._connection.send, "POST", path, body), size
+        )
         self._requests.answered(headers, self._limits.patience)
         unexpected = _written(_part(response, "usage")) - self._typical
         self._tokens.owe(unexpected)
@@ -444,7 +405,7 @@ class OpenAIJudge:
 
     def _stops(self, problem: Exception) -> bool:
         """Whether asking on is useless: every request would fail, or nobody has answered long."""
-        if time.monotonic() - self._quiet_since > self._limits.patience:
+        if self._patience_left() < 0:
             return True
         works = self._heard or self.answered_before
         if isinstance(problem, Refused):
@@ -457,7 +418,7 @@ class OpenAIJudge:
 
     def _advice(self, problem: Exception) -> str:
         said = self._said(problem)
-        if self._heard and time.monotonic() - self._quiet_since > self._limits.patience:
+        if self._heard and self._patience_left() < 0:
             return self._silence()
         if isinstance(problem, Unreachable) and problem.unencrypted:
             return (
@@ -509,19 +470,30 @@ class _Unusable(ValueError):
     """An answer that this endpoint will probably give to every request."""
 
 
-class _Captured(Exception):
-    """A call that is not sent: its path and body."""
+@coroutine
+def _response(path: str, body: dict[str, Any]) -> Generator[Any, dict[str, Any], dict[str, Any]]:
+    """Wait for the response to a call: whoever drives the coroutine sends it back."""
+    return (yield path, body)
 
 
 class _Call:
     """One request on its way: builds the bodies and sums up the tokens of all calls it takes."""
 
-    def __init__(self, judge: OpenAIJudge, request: Request, post: Post) -> None:
-        self.judge, self.request, self.post = judge, request, post
+    def __init__(self, judge: OpenAIJudge, request: Request) -> None:
+        self.judge, self.request = judge, request
+        self.answering = self._answer()
         self.prompt_tokens = self.cached_tokens = self.completion_tokens = 0
         self.last: dict[str, Any] = {}  # what the endpoint sent
 
-    async def reply(self) -> Reply:
+    def go_on(self, response: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]] | Reply:
+        """Go on with a response: to path and body of the next call, or to the reply."""
+        try:
+            return self.answering.send(response)
+        except StopIteration as done:
+            reply: Reply = done.value
+            return reply
+
+    async def _answer(self) -> Reply:
         probabilities = None
         match self.request.readout:
             case "feedback":
@@ -697,7 +669,7 @@ class _Call:
         extra = self.judge.extra
         if "provider" in body and "provider" in extra:  # OpenRouter's: the one adds to the other
             extra = extra | {"provider": body["provider"] | extra["provider"]}
-        self.last = await self.post(path, body | extra)
+        self.last = await _response(path, body | extra)
         return self._received(self.last, prefill)
 
     def _received(self, response: dict[str, Any], prefill: str) -> tuple[str, Finish, list[Step]]:
@@ -841,13 +813,3 @@ def _written(usage: dict[str, Any]) -> int:
     """Tokens of an answer, all that are paid: xAI and Google count thoughts in the total only."""
     beside = _count(usage, "total_tokens") - _count(usage, "prompt_tokens")
     return max(_count(usage, "completion_tokens"), beside)
-
-
-def _at_once(steps: Coroutine[Any, Any, Reply]) -> Reply:
-    """Run what waits for nobody; where a notebook has a running loop, asyncio.run could not."""
-    try:
-        steps.send(None)
-    except StopIteration as done:
-        reply: Reply = done.value
-        return reply
-    raise AssertionError("a call that waits")
