@@ -63,7 +63,7 @@ def test_where_the_hub_cannot_be_reached_the_packages_are_named(monkeypatch):
 
 def test_a_changed_file_is_not_kept(tiny):
     (tiny / "hub/us/tiny/resolve/c0ffee/tiny.gguf").write_bytes(b"GGUF")
-    with pytest.raises(ConnectionError, match="SHA256 hash .* does not match"):
+    with pytest.raises(ConnectionError, match=r"SHA256 hash .* does not match"):
         get_weights(NAME)
     assert list((tiny / "cache/weights").iterdir()) == []
 
