@@ -72,7 +72,6 @@ class Connection:
         self,
         base_url: str,
         headers: Mapping[str, str],
-        query: Mapping[str, str],
         *,
         connect: float,
         proxies: bool,
@@ -80,7 +79,6 @@ class Connection:
         self.base_url = base_url
         self._client = httpx2.AsyncClient(
             headers={"Content-Type": "application/json", "User-Agent": "rubricnb"} | dict(headers),
-            params=dict(query),
             timeout=httpx2.Timeout(None, connect=connect),
             limits=httpx2.Limits(),
             follow_redirects=False,

@@ -19,7 +19,7 @@ from types import coroutine
 from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from rubricnb.judging.address import KEYS, OPENAI, checked, checked_query, headers_for, hidden
+from rubricnb.judging.address import KEYS, OPENAI, checked, headers_for, hidden
 from rubricnb.judging.connection import (
     Connection,
     Pace,
@@ -129,9 +129,6 @@ class OpenAIJudge:
     extra
         More parameters for the body of every call, such as OpenRouter's ``{"provider": …}``; part
         of the judge's identity.
-    extra_query
-        Parameters for the address of every call, such as Azure's ``{"api-version": …}``; part of
-        the judge's identity. No secrets: an endpoint that wants its key there cannot be asked.
 
     Raises
     ------
@@ -170,14 +167,12 @@ class OpenAIJudge:
         key_variable: str | None = None,
         check_model: bool = True,
         extra: dict[str, Any] | None = None,
-        extra_query: Mapping[str, str] | None = None,
     ) -> None:
         self.model = model
         self.base_url, self.host = checked(base_url or f"https://{OPENAI}/v1")
         self.slug = slug(model)
-        self.extra, self.extra_query = extra or {}, checked_query(extra_query)
-        given = (self.extra, {"extra_query": self.extra_query} if self.extra_query else {})
-        more = "".join(f" {json.dumps(g, sort_keys=True)}" for g in given if g)
+        self.extra = extra or {}
+        more = f" {json.dumps(extra, sort_keys=True)}" if extra else ""
         self.identity = f"{self.base_url} {model}{more}"
         self.concurrency = concurrency
         self.check_model = check_model
@@ -308,7 +303,6 @@ class OpenAIJudge:
             self._connection = Connection(
                 self.base_url,
                 headers_for(self.host, key),
-                self.extra_query,
                 connect=min(self._limits.timeout, 30),
                 proxies=bool(self.host),  # one for the internet does not know this machine
             )

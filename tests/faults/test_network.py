@@ -223,24 +223,9 @@ def test_a_server_that_speaks_no_tls_is_no_server_that_is_down(plan, tmp_path):
     assert received == []
 
 
-def test_a_parameter_of_the_address_is_sent_with_everything_and_says_who_answers(plan, tmp_path):
-    with endpoint(lambda p, h: (200, GOOD, {})) as (url, received):
-        version = {"api-version": "2024-10-21"}
-        assert (asking(url, plan.head(2), tmp_path, extra_query=version)["status"] == "ok").all()
-        assert list(received.paths) == [
-            f"/v1{path}?api-version=2024-10-21"
-            for path in ("/models", "/chat/completions", "/chat/completions")
-        ]
-    judges = [
-        rb.open_judge("openai:m", extra_query=q) for q in (None, version, {"api-version": "1"})
-    ]
-    assert len({j.identity for j in judges}) == 3
-    assert judges[0].identity == "https://api.openai.com/v1 m"
-    with pytest.raises(ValueError, match="extra_query"):
+def test_an_address_for_a_version_of_azure_is_named_with_one_that_needs_none():
+    with pytest.raises(ValueError, match="/openai/v1 needs no api-version"):
         rb.open_judge("openai:m@https://x.openai.azure.com/openai?api-version=1")
-    with pytest.raises(ValueError, match="key_variable=") as caught:
-        rb.open_judge("openai:m", extra_query={"api-key": SECRET})
-    assert SECRET not in str(caught.value)
 
 
 def test_this_machine_is_sent_no_key_but_the_one_named(plan, tmp_path, monkeypatch):
