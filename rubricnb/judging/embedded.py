@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import json
 import os
 import re
 import secrets
 import struct
-import urllib.request
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import httpx2
+
 from rubricnb.judging.contract import Readout, Request
 from rubricnb.judging.openai import OpenAIJudge, slug
-from rubricnb.judging.readout import answer_text
+from rubricnb.judging.readout import answer_text, plain_prompt
 from rubricnb.judging.weights import WEIGHTS, find_weights
 from rubricnb.prompts.control_tokens import unknown
 
@@ -113,15 +113,14 @@ class EmbeddedJudge(OpenAIJudge):
 
     def tokens(self, request: Request) -> list[int]:
         """Return the token ids of a request's prompt, up to its last label."""
-        messages = [{"role": m.role, "content": m.content} for m in request.messages]
         begun = ""
         if request.readout in ("score", "logprobs"):
             answer = answer_text(request, [1] * len(request.slots))
             begun = answer.removesuffix(f" {request.choices[0]}")
         if request.prompt_format == "plain":
-            prompt = "\n\n".join(m["content"] for m in messages)
-            prompt += f"\n{begun.removeprefix(chr(10))}" if begun else ""
+            prompt = plain_prompt(request, begun)
         else:
+            messages = [{"role": m.role, "content": m.content} for m in request.messages]
             if begun:
                 messages.append({"role": "assistant", "content": begun})
             prompt = self._engine.send("/apply-template", messages=messages)["prompt"]
@@ -188,17 +187,18 @@ class _Engine:
         self._server, self.key = server, key
         self.address: str = server.listening_address
         # A proxy that the environment names for the internet does not know this machine.
-        self._direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        headers = {"Authorization": f"Bearer {key}"}
+        self._client = httpx2.Client(
+            base_url=self.address, headers=headers, timeout=60, trust_env=False
+        )
 
     def send(self, path: str, **body: Any) -> Any:
         """Ask for `path`, or post `body` to it; returns what the server says in JSON."""
-        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
-        data = json.dumps(body).encode() if body else None
-        request = urllib.request.Request(self.address + path, data, headers)
-        with self._direct.open(request, timeout=60) as answer:
-            return json.load(answer)
+        answer = self._client.post(path, json=body) if body else self._client.get(path)
+        return answer.raise_for_status().json()
 
     def stop(self) -> None:
+        self._client.close()
         self._server = None  # its destructor stops the loop and frees the weights
 
 
