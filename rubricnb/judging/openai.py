@@ -10,13 +10,12 @@ import re
 import threading
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from types import coroutine
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from rubricnb.judging.address import KEYS, OPENAI, checked, headers_for, hidden
@@ -40,8 +39,6 @@ Server = Literal["openai", "openrouter", "vllm", "llama.cpp", "other"]
 _LABEL_TOKENS = 4
 _TOP = 20  # alternatives per token: as many as OpenAI and vLLM give
 _KEPT = 100_000  # characters of an answer that cannot be read
-
-_T = TypeVar("_T")
 
 
 class _Dialect(NamedTuple):
@@ -295,7 +292,7 @@ class OpenAIJudge:
             self._connection = Connection(
                 self.base_url,
                 headers_for(self.host, key),
-                connect=min(self.timeout, 30),
+                timeout=self.timeout,
                 proxies=bool(self.host),  # one for the internet does not know this machine
             )
             name = f"judge {self.slug}"
@@ -307,14 +304,16 @@ class OpenAIJudge:
         """The key, kept nowhere but in the connection."""
         return os.environ.get(self.key_variable) if self.key_variable else None
 
-    async def _persist(self, call: Callable[[], Awaitable[_T]], size: float = 0) -> _T:
-        """Await a call, and call again after a failure that may pass; `size` in tokens."""
+    async def _persist(
+        self, method: str, path: str, body: dict[str, Any] | None = None, size: float = 0
+    ) -> tuple[dict[str, Any], Mapping[str, str]]:
+        """Send a call of `size` tokens, and again after a failure that may pass."""
         for tries in count():
             await self._requests.take(1)
             await self._tokens.take(size + self._typical)
             sent_at = time.monotonic()
             try:
-                return await self._in_time(call())
+                return await self._connection.send(method, path, body)
             except Exception as problem:
                 self._last_trouble = self._said(problem)
                 pause = pause_after(problem, tries)
@@ -326,22 +325,10 @@ class OpenAIJudge:
             await asyncio.sleep(min(pause, self.patience))
         raise AssertionError("a count that ends")
 
-    async def _in_time(self, call: Awaitable[_T]) -> _T:
-        """Await one try; a limit on every read alone would let an endless trickle go on."""
-        seconds = self.timeout
-        try:
-            async with asyncio.timeout(seconds) as deadline:
-                return await call
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-            raise TimeoutError(f"no whole answer within {seconds:g} s") from None
-
     def _ask_server(self) -> Server:
         """Ask who owns the models that the endpoint lists; where there is no list, it is other."""
         loop = self._start()
-        listing = self._persist(partial(self._connection.send, "GET", "/models"))
-        asking = asyncio.run_coroutine_threadsafe(listing, loop)
+        asking = asyncio.run_coroutine_threadsafe(self._persist("GET", "/models"), loop)
         try:
             listed, _ = asking.result(self.patience)
             owned_by = {str(model.get("owned_by", "")).lower() for model in listed["data"]}
@@ -380,9 +367,7 @@ class OpenAIJudge:
 
     async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         size = len(json.dumps(body)) / CHARACTERS_PER_TOKEN if self._tokens.seconds else 0.0
-        response, headers = await self._persist(
-            partial(self._connection.send, "POST", path, body), size
-        )
+        response, headers = await self._persist("POST", path, body, size)
         self._requests.answered(headers, self.patience)
         unexpected = _written(_part(response, "usage")) - self._typical
         self._tokens.owe(unexpected)

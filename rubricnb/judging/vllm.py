@@ -95,11 +95,11 @@ class VLLMJudge:
             options["reasoning_parser"] = reasoning_parser
         llm = _open(weights, options, on_cpu)
         config = llm.llm_engine.vllm_config
+        dtype = str(config.model_config.dtype).removeprefix("torch.")
         self.slug = f"{slug(model.rstrip('/'))}-vllm"
-        self.identity = " ".join(
-            ["vllm", release, _precision(config.model_config), *filter(None, [reasoning_parser]),
-             f"weights sha256:{_sha256(weights)}"]
-        )  # fmt: skip
+        precision = config.model_config.quantization or dtype
+        parts = [precision, reasoning_parser, f"weights sha256:{_sha256(weights)}"]
+        self.identity = f"vllm {release} {' '.join(filter(None, parts))}"
         self.concurrency = concurrency
         self._llm: Any = llm
         self._closed = False
@@ -456,10 +456,6 @@ def _open(weights: Path, options: dict[str, Any], on_cpu: bool) -> Any:
         "structured_outputs_config": _COMPACT_JSON,
     }
     return LLM(str(weights), **common | options)
-
-
-def _precision(model_config: Any) -> str:
-    return str(model_config.quantization or str(model_config.dtype).removeprefix("torch."))
 
 
 def _parser(name: str | None, tokenizer: Any) -> Any:
