@@ -7,7 +7,7 @@
   "use strict";
 
   const SVG = "http://www.w3.org/2000/svg";
-  const experiments = { winner, subsets, cost, cuts };
+  const experiments = { winner, subsets, cost, cuts, orders };
 
   const start = () => {
     for (const root of document.querySelectorAll(".explorable")) {
@@ -231,6 +231,111 @@
       const off = mean(given.map((v, i) => Math.abs(v - people[i])));
       said.textContent = `QWK ${number(kappa(given, people))}, mean error ${off.toFixed(3)}, ` +
         `right ${(100 * mean(given.map((v, i) => +(v === people[i])))).toFixed(0)} % of ${given.length} texts.`;
+    }
+  }
+
+  /* One text, and a rubric whose lines the reader moves: the score that the judge gave under it. */
+  function orders(root, { judge, question, answers, names, people, shown, criterion, levels, scores }) {
+    const n = levels.length;
+    const every = Object.keys(scores);
+    let answer = shown;
+    let ordering = range(n);
+    const which = select("Answer", names.map((name, i) => `${name}: designed as a ${people[i]}`), (i) => { answer = i; update(); });
+    which.querySelector("select").value = shown;
+    const text = element("blockquote");
+    const list = element("ol", { class: "options lines", "aria-label": "Lines of the rubric" });
+    const big = element("div", { class: "score" });
+    const said = output();
+    const plot = figure("How often the answer gets each score, over all orders of the rubric", 300, 92);
+    const to = (label, pick) => button(label, () => { ordering = pick(); update(); });
+    const other = () => {
+      const now = scores[key(ordering)][answer];
+      const others = every.filter((order) => scores[order][answer] !== now);
+      const from = others.length ? others : every;
+      return [...from[Math.floor(Math.random() * from.length)]].map((s) => s - 1);
+    };
+    root.classList.add("landing");
+    root.append(
+      element("div", { class: "text" },
+        element("p", {}, "The question: ", element("em", {}, question)), element("p", {}, "The answer that is judged:"), text,
+        element("div", { class: "verdict" }, big, said), plot),
+      element("div", { class: "rubric" },
+        element("p", {}, element("strong", {}, criterion), " Drag a line, or use its arrows."), list,
+        group(to("1 to 5", () => range(n)), to("5 to 1", () => range(n).reverse()), to("An order with another score", other), which)));
+    update();
+
+    function key(order) { return order.map((s) => s + 1).join(""); }
+
+    function put(from, at) {
+      const [line] = ordering.splice(from, 1);
+      ordering.splice(at, 0, line);
+      update();
+    }
+
+    function step(from, by) {
+      if (from + by < 0 || from + by >= n) return;
+      put(from, from + by);
+      const buttons = list.children[from + by].querySelectorAll("button");
+      const same = buttons[by < 0 ? 0 : 1];
+      (same.disabled ? buttons[by < 0 ? 1 : 0] : same).focus();
+    }
+
+    function line(s, place) {
+      const up = button("↑", () => step(place, -1), `Move score ${s + 1} up`);
+      const down = button("↓", () => step(place, 1), `Move score ${s + 1} down`);
+      up.disabled = place === 0;
+      down.disabled = place === n - 1;
+      const node = element("li", {}, element("span", { class: "line" }, element("b", {}, `Score ${s + 1}:`), ` ${levels[s]}`), up, down);
+      node.addEventListener("keydown", (event) => {
+        const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+        if (by) { event.preventDefault(); step(place, by); }
+      });
+      node.addEventListener("pointerdown", (event) => {
+        if (event.target.closest("button")) return;
+        event.preventDefault();
+        drag(place, event.pointerId);
+      });
+      return node;
+    }
+
+    /* A line under the pointer moves to the place that the pointer is over; works for touch too. */
+    function drag(from, pointer) {
+      let at = from;
+      list.setPointerCapture(pointer); // the lines themselves are drawn anew at every move
+      list.children[at].classList.add("held");
+      const move = (event) => {
+        const places = [...list.children].map((node) => node.getBoundingClientRect());
+        const over = places.findIndex((box) => event.clientY >= box.top && event.clientY < box.bottom);
+        if (over < 0 || over === at) return;
+        put(at, over);
+        at = over;
+        list.children[at].classList.add("held");
+      };
+      const end = () => {
+        list.removeEventListener("pointermove", move);
+        list.children[at].classList.remove("held");
+      };
+      list.addEventListener("pointermove", move);
+      for (const done of ["pointerup", "pointercancel"]) list.addEventListener(done, end, { once: true });
+    }
+
+    function update() {
+      text.textContent = answers[answer];
+      list.replaceChildren(...ordering.map(line));
+      const score = scores[key(ordering)][answer];
+      const counts = range(n).map((s) => every.filter((order) => scores[order][answer] === s + 1).length);
+      big.textContent = score;
+      const height = scale(0, Math.max(...counts), 0, 54);
+      plot.replaceChildren(...counts.flatMap((count, s) => [
+        svg("rect", { x: 12 + 58 * s, y: 68 - height(count), width: 44, height: height(count), class: s + 1 === score ? "bar now" : "bar" }),
+        svg("text", { x: 34 + 58 * s, y: 62 - height(count), "text-anchor": "middle" }, count || ""),
+        svg("text", { x: 34 + 58 * s, y: 86, "text-anchor": "middle" }, `score ${s + 1}`),
+      ]));
+      const least = Math.min(...range(n).filter((s) => counts[s])) + 1;
+      const most = Math.max(...range(n).filter((s) => counts[s])) + 1;
+      said.textContent = `is what ${judge} gives it under this order. The same text gets ` +
+        (least === most ? `a ${least} under all ${every.length} orders.`
+          : `anything from ${least} to ${most}, depending on the order alone.`);
     }
   }
 
