@@ -40,7 +40,7 @@ class EveryOrder(SphinxDirective):
 
 
 def experiment() -> dict[str, Any]:
-    """Return what the experiment needs; ``scores`` maps an order ("31254") to one score an answer."""
+    """Return what the page needs; ``scores``: order, such as "31254", → a score for each answer."""
     items = three_answers().sort_values("candidate")
     judgments = recorded(SPEC, "minibench", study=STUDY)
     given = judgments.assign(order=judgments["ordering"].str.replace("-", ""))
@@ -61,7 +61,7 @@ def experiment() -> dict[str, Any]:
 
 
 def _picture(data: dict[str, Any]) -> str:
-    """Draw how often the answer that is shown first gets each score, for readers without scripts."""
+    """Draw how often the first answer shown gets each score, for readers without scripts."""
     scores = [row[data["shown"]] for row in data["scores"].values()]
     levels = range(1, len(data["levels"]) + 1)
     counts = {level: scores.count(level) for level in levels}

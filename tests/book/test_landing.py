@@ -1,4 +1,4 @@
-"""The experiment on the landing page: what it says was recorded, and every way to move a line works."""
+"""The landing page: what its experiment says was recorded, and every way to move a line works."""
 
 import pytest
 
