@@ -286,7 +286,7 @@ class Session:
         files = ", ".join(sorted(map(str, set(batched.values()))))
         self.batched = (
             f"{len(keys):,} requests are in {files}: import the answers of the batch first "
-            "('python -m rubricnb batch import'), or delete the file if it was never sent"
+            "(rubricnb.import_batch), or delete the file if it was never sent"
         )
         return True
 
