@@ -8,24 +8,16 @@ from __future__ import annotations
 
 import glob
 import json
-import os
 from functools import lru_cache
 from pathlib import Path, PureWindowsPath
 
 import pandas as pd
 
-import rubricnb
+from rubricnb.folders import results_folder as results_folder
 from rubricnb.frames import Requests
 from rubricnb.judging.contract import Judge, Unopened
 from rubricnb.judging.registry import inner, judge_class
 from rubricnb.judging.rendering import rendered
-
-
-def results_folder() -> Path:
-    """Return the folder of recorded runs: ``$RUBRICNB_RESULTS``, else ``results/`` of the clone."""
-    if path := os.environ.get("RUBRICNB_RESULTS"):
-        return Path(path)
-    return Path(rubricnb.__file__).resolve().parent.parent / "results"
 
 
 def plain(name: str) -> bool:
