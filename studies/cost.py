@@ -12,8 +12,7 @@ import pandas as pd
 from rubricnb.frames import Items
 from rubricnb.judging import estimate
 from rubricnb.judging.contract import Reply, Request
-from rubricnb.judging.cost import Calls
-from rubricnb.judging.prices import CHARACTERS_PER_TOKEN, Budget, destination, price_of
+from rubricnb.judging.prices import CHARACTERS_PER_TOKEN, Budget, Calls, destination, price_of
 from rubricnb.rulers import SimulatedGrader
 from studies.gradings import graded
 from studies.study import (

@@ -186,7 +186,7 @@ def _unasked(requests: Iterable[Request], store: Store, others: list[str]) -> It
     for request in requests:
         if request.key not in seen:
             seen.add(request.key)
-            answered, mine = store.claim([request.key], retry_errors=float("inf"))
+            answered, mine = store.claim([request.key])
             if mine:
                 yield request
             elif not answered:
@@ -269,7 +269,7 @@ def _key(path: Path, start: int, line: bytes) -> tuple[str, str]:
 
 def _take(request: Request, judge: Any, line: tuple[Path, int] | None, store: Store) -> str:
     """Store one answer; says what became of it."""
-    if store.answered([request.key], retry_errors=float("inf")):
+    if store.answered([request.key]):
         return "known"
     if line is None:
         return "missing"
