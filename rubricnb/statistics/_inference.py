@@ -122,6 +122,11 @@ def named(name: str, estimate: float, interval: Interval, p: bool = True) -> dic
     return row | ({f"{name}_p": interval[2]} if p else {})
 
 
+def counted(used: NDArray[np.bool_], cluster: IntArray) -> dict[str, Any]:
+    """Number of the items used and of their clusters."""
+    return {"n_items": int(used.sum()), "n_clusters": len(np.unique(cluster[used]))}
+
+
 def mean_of(values: FloatArray) -> float:
     """Mean; NaN of nothing (never a warning)."""
     return float(values.mean()) if len(values) else float("nan")

@@ -7,10 +7,18 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
-from rubricnb.statistics._inference import adjust, alike, few_clusters, mean_of, mean_t, named, said
+from rubricnb.statistics._inference import (
+    adjust,
+    alike,
+    counted,
+    few_clusters,
+    mean_of,
+    mean_t,
+    named,
+    said,
+)
 from rubricnb.statistics._reads import (
     By,
     FloatArray,
@@ -318,11 +326,6 @@ def _summary(
         alike(row),
     )
     return row
-
-
-def counted(used: NDArray[np.bool_], cluster: IntArray) -> dict[str, Any]:
-    """Number of the items used and of their clusters."""
-    return {"n_items": int(used.sum()), "n_clusters": len(np.unique(cluster[used]))}
 
 
 def with_interval(name: str, values: FloatArray, cluster: IntArray) -> dict[str, float]:

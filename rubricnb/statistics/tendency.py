@@ -14,6 +14,7 @@ from rubricnb.statistics._inference import (
     UNDEFINED,
     Interval,
     alike,
+    counted,
     jackknife_t,
     mean_of,
     named,
@@ -39,7 +40,6 @@ from rubricnb.statistics.agreement import ratings_of
 from rubricnb.statistics.stability import (
     BASELINE,
     Condition,
-    counted,
     distinct,
     mean_known,
     placebo_of,

@@ -34,12 +34,12 @@ from rubricnb.statistics._reads import (
     by_cluster,
     cell_means,
     grouping,
+    item_variance,
     require_orderings,
     row_per_group,
     same_answer,
 )
-from rubricnb.statistics.agreement import human_of
-from rubricnb.statistics.contrast import item_variance, read_moments
+from rubricnb.statistics.agreement import human_of, read_moments
 
 RESAMPLES = 1_000
 PERMUTATIONS = 500
