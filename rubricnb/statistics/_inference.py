@@ -132,6 +132,24 @@ def mean_of(values: FloatArray) -> float:
     return float(values.mean()) if len(values) else float("nan")
 
 
+def mean_known(values: FloatArray) -> float:
+    """Mean of the values that are known."""
+    return mean_of(values[~np.isnan(values)])
+
+
+def named_mean(
+    name: str,
+    values: FloatArray,
+    cluster: IntArray,
+    bounds: tuple[float, float] | None = None,
+    p: bool = True,
+) -> dict[str, float]:
+    """Name the mean of the values that are known, its interval over clusters and its p."""
+    known = ~np.isnan(values)
+    interval = mean_t(values[known], cluster[known], bounds)
+    return named(name, mean_of(values[known]), interval, p)
+
+
 def cluster_mean(values: FloatArray, cluster: IntArray) -> tuple[float, float, int]:
     """Mean of some values, its standard error over clusters, and the number of clusters.
 

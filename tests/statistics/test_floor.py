@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rubricnb.statistics import cramers_v, cramers_v_floor
+from rubricnb.statistics.position import cramers_v, cramers_v_floor
 
 
 @pytest.mark.parametrize(("n", "reads"), [(2, 40), (3, 300), (5, 1000), (9, 5000)])

@@ -12,11 +12,11 @@ import rubricnb as rb
 from rubricnb.data import claims, verdicts
 from rubricnb.judging.fitting import stand_in
 from rubricnb.permutation import balanced, decode, fixed, placebo, shuffled, single, williams
-from rubricnb.statistics import at_reads, cramers_v
+from rubricnb.statistics import at_reads
 from rubricnb.statistics._inference import jackknife_se, noncentrality
 from rubricnb.statistics._placement import place
 from rubricnb.statistics._reads import read_groups, reads
-from rubricnb.statistics.position import _shares, quadratic_form
+from rubricnb.statistics.position import _shares, cramers_v, quadratic_form
 
 SHARES = [f"share_{p}" for p in range(1, 6)]
 GAMMAS = [f"log_preference_{p}" for p in range(1, 6)]
