@@ -39,6 +39,7 @@ _PUBLIC = {
     "auditing": ["audit"],
     "statistics": [
         "position_bias", "score_position", "bias_cost", "choose_ordering", "at_reads",
+        "missing_reads", "equivalence",
         "order_effect", "ordering_rank", "within_item_sd", "variance_components",
         "budget_curve", "will_permuting_help",
         "agreement", "strategy_contrast", "quadratic_weighted_kappa",

@@ -1,6 +1,7 @@
 """What the answers say. The public names stand in ``rubricnb/__init__.py``."""
 
 from rubricnb import _PUBLIC
+from rubricnb.statistics._inference import equivalence as equivalence
 from rubricnb.statistics.agreement import agreement as agreement
 from rubricnb.statistics.agreement import strategy_contrast as strategy_contrast
 from rubricnb.statistics.budget import budget_curve as budget_curve
@@ -13,6 +14,7 @@ from rubricnb.statistics.labels import labels_needed as labels_needed
 from rubricnb.statistics.labels import mean_with_labels as mean_with_labels
 from rubricnb.statistics.labels import systems_with_labels as systems_with_labels
 from rubricnb.statistics.position import at_reads as at_reads
+from rubricnb.statistics.position import missing_reads as missing_reads
 from rubricnb.statistics.position import position_bias as position_bias
 from rubricnb.statistics.position import score_position as score_position
 from rubricnb.statistics.probabilities import geometric_mean as geometric_mean
