@@ -235,7 +235,8 @@ def _ceiling(reads: Reads, items: pd.DataFrame) -> dict[str, Any]:
     """
     if "human_ratings" not in items:
         return {"ceiling": np.nan, "ceiling_reason": "items have no single ratings"}
-    ratings = [r for r in ratings_of(reads, items, "human_ratings") if len(r) > 1]
+    ratings = [r[~np.isnan(r)] for r in ratings_of(reads, items, "human_ratings")]
+    ratings = [r for r in ratings if len(r) > 1]
     if len(ratings) < 2:
         return {"ceiling": np.nan, "ceiling_reason": "fewer than two items have several ratings"}
     count = np.array([len(r) for r in ratings])
@@ -254,9 +255,16 @@ def _ceiling(reads: Reads, items: pd.DataFrame) -> dict[str, Any]:
     return {"ceiling": float(np.sqrt(max(reliability, 0.0))), "ceiling_reason": ""}
 
 
-def ratings_of(reads: Reads, items: pd.DataFrame, column: str) -> list[FloatArray]:
-    """Return the single ratings of each judged item, from tuples or, in a CSV, from their text."""
-    return [_numbers(r) for r in matched(reads.items, items, column)]
+def ratings_of(reads: Reads, items: pd.DataFrame, column: str) -> FloatArray:
+    """Single ratings of each judged item, from tuples or, in a CSV, from their text.
+
+    Shape (items, raters): a rater keeps the place; NaN where there is no rating.
+    """
+    listed = [_numbers(ratings) for ratings in matched(reads.items, items, column)]
+    out = np.full((len(listed), max(map(len, listed), default=0)), np.nan)
+    for row, ratings in zip(out, listed, strict=True):
+        row[: len(ratings)] = ratings
+    return out
 
 
 def _numbers(ratings: Any) -> FloatArray:
@@ -267,12 +275,11 @@ def _numbers(ratings: Any) -> FloatArray:
     elif not isinstance(ratings, tuple | list | np.ndarray):
         return np.empty(0)
     try:
-        numbers = np.array(parts, dtype=np.float64)
+        return np.array(parts, dtype=np.float64)
     except ValueError:
         raise ValueError(
             f"the ratings {ratings!r} are not all numbers; use tuples, or text such as '3, 4, 4'"
         ) from None
-    return np.asarray(numbers[~np.isnan(numbers)])
 
 
 def effective_count(reads: Reads, used: np.ndarray[Any, Any]) -> float:

@@ -339,11 +339,9 @@ def _people(side: Reads, items: pd.DataFrame, human: str) -> tuple[_People | Non
         means = np.where(other, np.nan, means)
     column, rated = f"{human}_ratings", ~np.isnan(means)
     if column in items:
-        ratings = ratings_of(side, items, column)
-        if all(len(r) for r, known in zip(ratings, rated, strict=True) if known):
-            wide = np.full((len(means), max(map(len, ratings))), np.nan)
-            for i in np.flatnonzero(rated):
-                wide[i, : len(ratings[i])] = ratings[i]
+        wide = ratings_of(side, items, column)
+        if (~np.isnan(wide)).any(axis=1)[rated].all():
+            wide[~rated] = np.nan
             return _People(*_as_points(wide), _SINGLE), why
     single = (means[rated] == np.round(means[rated])).all()
     return _People(*_as_points(means), _SINGLE if single else _MEANS), why
