@@ -37,6 +37,7 @@ JUDGES = {
     ("hanna-llm", "ChatGPT"): "ChatGPT",
 }
 FORMS = ("rts", "unknown", "prompt-1")  # the form in which all judges of the set were asked
+FOUR = "ChatGPT, four prompts"  # the mean over them; beside the judges, in no average over them
 
 
 @dataclass(frozen=True)
@@ -61,16 +62,18 @@ def loaded() -> pd.DataFrame:
     for name in dict.fromkeys(name for name, _ in JUDGES):
         judgments = rb.load_recording(name)
         judge = judgments["judge"].astype(str).map(lambda j, name=name: JUDGES.get((name, j)))
-        kept = judge.notna() & judgments["template"].astype(str).isin(FORMS)
-        kept &= judgments["replicate"].astype(int) == 1
+        kept = judge.notna() & (judgments["replicate"].astype(int) == 1)
         part = pd.DataFrame(judgments[kept]).assign(judge=judge[kept])
         part["score"] = part["score"].to_numpy(dtype=float, na_value=np.nan)
         part["dataset"] = "HANNA" if name == "hanna-llm" else "SummEval"
+        text = ["judge", "dataset", "criterion", "cluster_id", "candidate", "item_id"]
+        one = part[part["template"].astype(str).isin(FORMS)][[*text, "score"]]
+        if name == "hanna-llm":
+            mean = part.groupby(text, sort=False, as_index=False, observed=True)["score"].mean()
+            one = pd.concat([one, mean.assign(judge=FOUR)])
         rated = judgments.rated[["item_id", "human"]]
-        parts.append(part.merge(rated, on="item_id", validate="m:1"))
-    columns = ["judge", "dataset", "criterion", "cluster_id", "candidate", "item_id", "score",
-               "human"]  # fmt: skip
-    return pd.concat(parts, ignore_index=True)[columns]
+        parts.append(one.merge(rated, on="item_id", validate="m:1"))
+    return pd.concat(parts, ignore_index=True)
 
 
 def cells(scores: pd.DataFrame) -> list[Cell]:
@@ -451,8 +454,8 @@ def log_gain(sums: FloatArray) -> Any:
 
 def expectations(of: list[Cell]) -> pd.DataFrame:
     """`expected` of all cells, of each set and of each judge, by number of labels."""
-    groups = {"all": of}
-    groups |= {c.dataset: [d for d in of if d.dataset == c.dataset] for c in of}
+    groups = {"all": [c for c in of if c.judge != FOUR]}
+    groups |= {c.dataset: [d for d in groups["all"] if d.dataset == c.dataset] for c in of}
     groups |= {c.judge: [d for d in of if d.judge == c.judge] for c in of}
     rows = [
         {"group": name, "n_cells": len(part), "n_labels": n, **expected(part, n)}
