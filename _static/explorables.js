@@ -250,7 +250,7 @@
     const key = element("p", {}, "Half width of the 95 % interval, by how many texts people rate. " +
       "Filled: drawn singly, with the judge. Hollow: drawn singly, without it. Square: with it, all texts of some prompts. " +
       "Line across: what is wanted.");
-    const plot = figure("Half width of the interval against the number of texts rated, with the judge and without", 640, 240);
+    const plot = figure("Half width of the interval against the number of texts rated, with the judge and without", 640, 260);
     const said = output();
     root.append(group(start, ...all.map((s) => s.node)), key, plot, said);
     take(cells[0]);
@@ -312,8 +312,8 @@
         svg("circle", { cx: x(alone), cy: y(h), r: 6, class: "truth" }),
         svg("circle", { cx: x(judged), cy: y(h), r: 6, class: "mark" }),
         ...[0, h, 2 * h].map((v) => svg("text", { x: 0, y: y(v) + 5 }, v.toFixed(2))),
-        ...[0, most / 2, most].map((n) => svg("text", { x: x(n), y: 220, "text-anchor": "middle" }, Math.round(n))),
-        svg("text", { x: 335, y: 238, "text-anchor": "middle" }, "texts that people rate"));
+        ...[0, most / 2, most].map((n) => svg("text", { x: x(n), y: 224, "text-anchor": "middle" }, Math.round(n))),
+        svg("text", { x: 335, y: 252, "text-anchor": "middle" }, "texts that people rate"));
       said.textContent = `For ${points(h)} people rate ${judged} texts with the judge and ${alone} without. ` +
         (size === 1 ? "No two texts share a prompt." : `Rating all ${size} texts of a prompt takes ${g} prompts with the judge: ${g * size} texts.`);
     }
