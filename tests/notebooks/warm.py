@@ -1,7 +1,7 @@
 """Notebook kernels that start from a process in which what notebooks import is imported already.
 
-A kernel of its own takes four seconds of processor time before the first cell runs. These are forked
-from one process per test worker that imports once; everything else is the kernel that readers have.
+A kernel takes four seconds of processor time before its first cell runs. These are forked from one
+process of each test worker, which imports once; everything else is the kernel that readers have.
 """
 
 import os
@@ -10,6 +10,7 @@ import sys
 import time
 from multiprocessing import get_context
 from subprocess import TimeoutExpired
+from unittest.mock import patch
 
 # Not pyplot, which must find the kernel that it draws for, but what makes its import slow.
 IMPORTED = (
@@ -23,6 +24,12 @@ IMPORTED = (
     "rubricnb.pages", "rubricnb.plots", "rubricnb.judging.embedded", "rubricnb.judging.fitting",
     "rubricnb.judging.openai", "rubricnb.judging.injection", "rubricnb.judging.run",
 )  # fmt: skip
+# What libraries read while they are imported.
+AT_IMPORT = {
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+    "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
 _forks = get_context("forkserver")
 
 
@@ -74,7 +81,8 @@ def launch(command, *, cwd=None, env=None, **_):
     kernel = _forks.Process(
         target=_run, args=(command, cwd or os.getcwd(), environment, _kernel_path()), daemon=True
     )
-    kernel.start()
+    with patch.dict(os.environ, AT_IMPORT):  # the first kernel also starts the process to fork from
+        kernel.start()
     while os.getpgid(kernel.pid) != kernel.pid and kernel.is_alive():
         time.sleep(0.005)  # the kernel's manager ends the group that it finds here
     return _Started(kernel)
