@@ -51,8 +51,6 @@ def experiment() -> dict[str, Any]:
         "judge": "Qwen2.5-Coder-1.5B",
         "question": items["instruction"].iloc[0],
         "answers": items["response"].tolist(),
-        "names": items["candidate"].tolist(),
-        "people": items["human"].astype(int).tolist(),
         "shown": items["candidate"].tolist().index(SHOWN),
         "criterion": rubric["definition"].iloc[0],
         "levels": rubric["description"].tolist(),

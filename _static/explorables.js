@@ -320,12 +320,12 @@
   }
 
   /* One text, and a rubric whose lines the reader moves: the score that the judge gave under it. */
-  function orders(root, { judge, question, answers, names, people, shown, criterion, levels, scores }) {
+  function orders(root, { judge, question, answers, shown, criterion, levels, scores }) {
     const n = levels.length;
     const every = Object.keys(scores);
     let answer = shown;
     let ordering = range(n);
-    const which = select("Answer", names.map((name, i) => `${name}: designed as a ${people[i]}`), (i) => { answer = i; update(); });
+    const which = select("Answer", answers.map((words) => (words.length > 30 ? `${words.slice(0, 28)}…` : words)), (i) => { answer = i; update(); });
     which.querySelector("select").value = shown;
     const text = element("blockquote");
     const list = element("ol", { class: "options lines", "aria-label": "Lines of the rubric" });

@@ -11,12 +11,13 @@ from math import factorial
 from pathlib import Path
 
 from rubricnb.data import load
+from rubricnb.folders import results_folder
 from rubricnb.frames import Items
 from rubricnb.judging.plan import plan
 from rubricnb.judging.registry import open_judge
-from rubricnb.judging.results import record, results_folder
 from rubricnb.judging.run import run
 from rubricnb.permutation import shuffled
+from studies.recording import record
 
 STUDY = "every-order"
 SPEC = "embedded:qwen2.5-coder-1.5b-instruct"
