@@ -13,9 +13,10 @@ from rubricnb.judging.openai import slug
 from rubricnb.judging.profiles import Profile
 from rubricnb.judging.progress import Progress
 from rubricnb.judging.registry import inner
-from rubricnb.judging.results import inside, slug_of
+from rubricnb.judging.results import slug_of
 from rubricnb.judging.sharing import Limit
 from rubricnb.judging.thinking import most_tokens, thinks
+from studies.recording import inside
 
 ASK = Request(0, "", (), (), (), "feedback", max_tokens=0)
 
