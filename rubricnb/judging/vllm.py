@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count, islice
 from pathlib import Path
@@ -114,7 +115,7 @@ class VLLMJudge:
         # Half of the cache is for prefixes; the rest holds what is still being answered.
         self._capacity = (config.cache_config.num_gpu_blocks or 0) * self.cache_block // 2
         self._names = map(str, count())
-        self._spelt: dict[str, int | None] = {}
+        self.token = cache(self._written_so)
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
         """Answer requests, leaders before siblings, as answers are finished."""
@@ -201,16 +202,12 @@ class VLLMJudge:
             return str(thinking or "")  # it did not think
         return str(answer or "")
 
-    def token(self, text: str) -> int | None:
+    def _written_so(self, text: str) -> int | None:
         """Return the token that is written exactly so, in the middle of a text."""
-        if text not in self._spelt:
-            spelt = {text, text.replace(" ", "Ġ"), text.replace(" ", "▁")}
-            ids = [self._vocabulary[s] for s in spelt if s in self._vocabulary]
-            before = self._tokenizer.encode("]", add_special_tokens=False)
-            self._spelt[text] = next(
-                (i for i in ids if self._tokenizer.decode([*before, i]) == f"]{text}"), None
-            )
-        return self._spelt[text]
+        spelt = {text, text.replace(" ", "Ġ"), text.replace(" ", "▁")}
+        ids = [self._vocabulary[s] for s in spelt if s in self._vocabulary]
+        before = self._tokenizer.encode("]", add_special_tokens=False)
+        return next((i for i in ids if self._tokenizer.decode([*before, i]) == f"]{text}"), None)
 
     def _chat(self, request: Request, conditions: dict[str, Any]) -> str:
         messages = [{"role": m.role, "content": m.content} for m in request.messages]
