@@ -20,9 +20,7 @@ from rubricnb.replication import COLUMNS, judged, measured, replication, setting
 from rubricnb.rulers import label_contrast, recorded_grades, recorded_gradings, whole_texts
 from rubricnb.statistics import (
     agreement,
-    at_temperature,
     bias_cost,
-    counting_along,
     criterion_order,
     position_bias,
     rank_reversal,
@@ -31,6 +29,8 @@ from rubricnb.statistics import (
     within_item_sd,
 )
 from rubricnb.statistics._inference import t_p_value, t_quantile
+from rubricnb.statistics.criterion import counting_along
+from rubricnb.statistics.probabilities import at_temperature
 
 TEMPERATURES = (0.0, 0.3, 0.6, 1.0)  # arXiv:2602.02219v2, Figure 6
 DRAWS = 5  # of scores, at a temperature above 0
