@@ -8,10 +8,12 @@ respects that items share prompts, and the verdict is read off that interval.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from rubricnb.data.papers import VERDICTS
 from rubricnb.judging.results import results_folder
@@ -47,59 +49,9 @@ class Finding(NamedTuple):
     quantity: str
 
 
-FINDINGS = {
-    "position": Finding(
-        "arXiv:2602.02219v2, Table 2",
-        "Where a score stands in the rubric changes how often it is chosen.",
-        "Cramér's V of position and choice, corrected for its bias; permutation test",
-    ),
-    "first": Finding(
-        "arXiv:2602.02219v1, Figure 5",
-        "The first position is preferred.",
-        "share of choices at the first position, above an even share",
-    ),
-    "descending": Finding(
-        "arXiv:2506.22316, section 4.2",
-        "Ascending and descending scores get different marks.",
-        "mean score under 1 to n minus under n to 1, its size",
-    ),
-    "agreement": Finding(
-        "arXiv:2602.02219v2, Table 3",
-        "Ten balanced orderings agree better with people than ten reads of one.",
-        "r with people under BALANCED minus under FIXED",
-    ),
-    "reversal": Finding(
-        "arXiv:2602.02219v2, Table 7",
-        "Reordering the scores reverses who is better.",
-        "share of prompts without a common winner between five rotations and five placebo reads, "
-        "above that between five reads of one ordering and these",
-    ),
-    "criteria": Finding(
-        "arXiv:2602.02219v2, Table 5",
-        "Where a criterion stands among the criteria changes its score.",
-        "largest gap between positions above that of permuted ones, over criteria",
-    ),
-    "rulers": Finding(
-        "RULERS, Table 3",
-        "RULERS agrees better with people than a score for the whole (DHS).",
-        "QWK of RULERS minus DHS, each with the paper's calibration for it",
-    ),
-    "locking": Finding(
-        "RULERS, Table 4",
-        "A locked rubric agrees better than one compiled anew for every text.",
-        "QWK with the lock minus without, same calibration",
-    ),
-    "evidence": Finding(
-        "RULERS, Table 4",
-        "Quotes that are looked up make RULERS agree better.",
-        "QWK with verification minus without, same calibration",
-    ),
-    "calibration": Finding(
-        "RULERS, Table 4",
-        "Its calibration makes RULERS agree better.",
-        "QWK with the map of quantiles minus without any",
-    ),
-}
+_FILE = files("rubricnb.data") / "published" / "findings.yml"
+_SAID = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+FINDINGS = {name: Finding(**said) for name, said in _SAID.items()}
 
 
 def settings(judgments: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
