@@ -1,4 +1,4 @@
-"""Means of sixteen systems from few labels, and a thousand draws of labels from a hundred prompts."""
+"""Means of sixteen systems from few labels, and a thousand draws of labels of 1,600 texts."""
 
 from __future__ import annotations
 
