@@ -215,8 +215,8 @@ _REFERENCE_KEYS = {
 }  # fmt: skip
 _PLAN_KEYS = {
     *_LOAD_KEYS, "criteria", "texts", "setting", "models", "designs", "labels", "readout",
-    "n_options", "layout", "reference", "exemplar", "variant", "template", "prompt_format", "temperature",
-    "effort", "thinking", "seed", "max_tokens",
+    "n_options", "layout", "reference", "exemplar", "variant", "template", "prompt_format",
+    "temperature", "effort", "thinking", "seed", "max_tokens",
 }  # fmt: skip
 _GRADING_KEYS = {
     *_LOAD_KEYS, "models", "bundle", "methods", "variants", "units", "design", "replicates",
