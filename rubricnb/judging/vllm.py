@@ -36,7 +36,7 @@ _FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
 _ON_CPU: dict[str, Any] = {
     "dtype": "bfloat16",
     "enforce_eager": True,
-    "block_size": 32,  # the smallest there: prefixes are shared in whole blocks
+    "block_size": 16,  # prefixes are shared in whole blocks; on a GPU this is vLLM's own default
     "max_num_seqs": 64,
     "kv_cache_memory_bytes": 2 << 30,
     # A prompt computed in parts ends the engine if its answer is drawn by a seed: vLLM then turns
@@ -445,6 +445,7 @@ def _open(weights: Path, options: dict[str, Any], on_cpu: bool) -> Any:
         os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
         os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
         os.environ.setdefault("OMP_NUM_THREADS", "1")
+        _allow_small_blocks()
     from vllm import LLM
 
     common = {
@@ -453,6 +454,16 @@ def _open(weights: Path, options: dict[str, Any], on_cpu: bool) -> Any:
         "structured_outputs_config": _COMPACT_JSON,
     }
     return LLM(str(weights), **common | options)
+
+
+def _allow_small_blocks() -> None:
+    """Lift a limit of vLLM's: it offers blocks of 32 tokens, but has kernels for 16 as well."""
+    from vllm.v1.attention.backend import MultipleOf
+    from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
+
+    CPUAttentionBackend.get_supported_kernel_block_sizes = staticmethod(
+        lambda kv_cache_spec=None: [MultipleOf(16)]
+    )
 
 
 def _parser(name: str | None, tokenizer: Any) -> Any:
