@@ -21,8 +21,10 @@ from typer.testing import CliRunner
 
 import rubricnb as rb
 from rubricnb import book, cli, frames
-from rubricnb.judging import registry, study
+from rubricnb.judging import registry
 from rubricnb.judging.address import OPENAI, checked
+from studies import __main__ as asking
+from studies import study
 from tools import __main__ as workshop
 from tools import building
 
@@ -31,6 +33,7 @@ DOCS = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((ROOT / "book").glob("*.md")),
 ]
+PROGRAMS = {"rubricnb": cli.app, "studies": asking.app, "tools": workshop.app}
 FENCE = re.compile(r"^(<!-- runnable -->\n)?```(bash|python|yaml)\n(.*?)^```", re.M | re.S)
 
 
@@ -166,7 +169,7 @@ def test_what_the_study_page_does_with_batches_runs(clone, hosted, monkeypatch):
         if command[:2] == ["vllm", "run-batch"]:  # for real in tests/vllm
             assert Path(command[command.index("-i") + 1]).exists()
             continue
-        done = CliRunner().invoke(cli.app, command[3:])
+        done = CliRunner().invoke(PROGRAMS[command[2]], command[3:])
         assert done.exit_code == 0, done.output
         if command[3:5] == ["batch", "export"]:
             before = len(received)
@@ -304,7 +307,7 @@ def test_every_make_target_that_is_mentioned_exists():
     assert mentioned - targets == set()
 
 
-@pytest.mark.parametrize(("package", "app"), [("rubricnb", cli.app), ("tools", workshop.app)])
+@pytest.mark.parametrize(("package", "app"), PROGRAMS.items())
 def test_every_subcommand_that_is_mentioned_exists(package, app):
     known = {c.name or c.callback.__name__ for c in app.registered_commands}
     known |= {group.name for group in app.registered_groups}

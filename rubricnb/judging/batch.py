@@ -134,6 +134,27 @@ def import_batch(
     ValueError
         A line that is no answer to a request of this plan by this judge, such as one of the file
         of requests; or two answers to one request that differ. Nothing is stored then.
+
+    Examples
+    --------
+    One answer has come back, as OpenAI writes it:
+
+    >>> import tempfile
+    >>> import rubricnb as rb
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> tmp = Path(folder.name)
+    >>> requests = rb.plan(rb.load("minibench", n_items=5), rb.fixed(5, 1), readout="feedback")
+    >>> [file] = export_batch(requests, "openai:gpt-4.1", tmp / "batch.jsonl", tmp / "s.sqlite")
+    >>> line = json.loads(file.read_text().splitlines()[0])
+    >>> message = {"role": "assistant", "content": "Clear. [RESULT] 4"}
+    >>> choice = {"index": 0, "finish_reason": "stop", "message": message}
+    >>> body = {"id": "1", "object": "chat.completion", "created": 0, "model": "gpt-4.1"}
+    >>> response = {"status_code": 200, "body": {**body, "choices": [choice]}}
+    >>> output = tmp / "output.jsonl"
+    >>> _ = output.write_text(json.dumps({"custom_id": line["custom_id"], "response": response}))
+    >>> import_batch(requests, "openai:gpt-4.1", output, tmp / "s.sqlite")
+    {'answered': 1, 'failed': 0, 'unfinished': 0, 'known': 0, 'missing': 4}
+    >>> folder.cleanup()
     """
     endpoint = _endpoint(judge)
     lines = _index([paths] if isinstance(paths, str | Path) else paths)
@@ -157,32 +178,6 @@ def import_batch(
         for batch in batches:
             store.end_batch(batch)
     return dict(counts)
-
-
-def of_study(name: str, spec: str = "", server: str | None = None) -> tuple[Judge, list[Requests]]:
-    """Return a judge and the plans that a study has for it."""
-    from rubricnb.judging.study import plans_for, read_study, requests_of
-
-    content = read_study(name)
-    if "plans" not in content:
-        raise ValueError(
-            f"{name}.yml has gradings, whose calls depend on answers: no batch has them"
-        )
-    entries = [e for e in content["judges"] if e["spec"].startswith("openai:")]
-    entries = [e for e in entries if e["spec"] == spec or not spec]
-    specs = {e["spec"] for e in entries}
-    if not spec and len(specs) != 1:
-        raise ValueError(f"study {name!r} has {len(specs)} endpoints: name one with --judge")
-    entries = entries or [{"spec": spec, "model": spec}]
-    options = entries[0].get("options", {})
-    if any(e.get("options", {}) != options for e in entries):
-        raise ValueError(
-            f"study {name!r} has {entries[0]['spec']} with several options: give each of them a "
-            "study of its own"
-        )
-    judge = _endpoint(entries[0]["spec"], **options | ({"server": server} if server else {}))
-    plans = content["plans"]
-    return judge, [requests_of(part) for entry in entries for part in plans_for(entry, plans)]
 
 
 def _endpoint(judge: Judge | str, **options: Any) -> Any:
@@ -212,7 +207,7 @@ def _unasked(requests: Iterable[Request], store: Store, others: list[str]) -> It
     for request in requests:
         if request.key not in seen:
             seen.add(request.key)
-            answered, mine = store.claim([request.key], retry_errors=float("inf"))
+            answered, mine = store.claim([request.key])
             if mine:
                 yield request
             elif not answered:
@@ -295,7 +290,7 @@ def _key(path: Path, start: int, line: bytes) -> tuple[str, str]:
 
 def _take(request: Request, judge: Any, line: tuple[Path, int] | None, store: Store) -> str:
     """Store one answer; says what became of it."""
-    if store.answered([request.key], retry_errors=float("inf")):
+    if store.answered([request.key]):
         return "known"
     if line is None:
         return "missing"

@@ -8,28 +8,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from rubricnb.statistics._inference import (
-    cluster_mean,
-    jackknife,
-    mean_t,
-    named,
-    percentile_interval,
-    resampled,
-    said,
-)
-from rubricnb.statistics._reads import (
-    By,
-    FloatArray,
-    IntArray,
-    Reads,
-    Value,
-    by_cluster,
-    item_means,
-    matched,
-    require,
-    row_per_group,
-)
-from rubricnb.statistics.agreement import human_of
+from rubricnb.statistics import _inference as infer
+from rubricnb.statistics import _reads as arrays
+from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.statistics.agreement import human_of, ratings_of
 
 MIN_ITEMS = 30  # of an annotator, to be tested
 FALSE_DISCOVERIES = 0.05
@@ -103,33 +85,24 @@ def alternative_annotator(
        n_annotators  winning_rate  passes
     0             3           1.0    True
     """
-    require(items, ["item_id", "human_ratings"], "items")
+    arrays.require(items, ["item_id", "human_ratings"], "items")
     if not 0 <= epsilon < 1:
         raise ValueError(f"epsilon is {epsilon}: give a share of items, from 0 to below 1")
-    return row_per_group(
-        judgments, by, value, lambda r: _alternative(r, _ratings(r, items), epsilon)
+    return arrays.row_per_group(
+        judgments,
+        by,
+        value,
+        lambda r: _alternative(r, ratings_of(r, items, "human_ratings"), epsilon),
     )
 
 
-def _ratings(reads: Reads, items: pd.DataFrame) -> FloatArray:
-    """Single ratings of the judged items, (items, annotators); NaN where there are none."""
-    listed = [
-        r if isinstance(r, tuple | list | np.ndarray) else ()
-        for r in matched(reads.items, items, "human_ratings")
-    ]
-    out = np.full((len(listed), max(map(len, listed), default=0)), np.nan)
-    for i, ratings in enumerate(listed):
-        out[i, : len(ratings)] = ratings
-    return out
-
-
 def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str, Any]:
-    score = item_means(reads.value)
+    score = arrays.item_means(reads.value)
     used = ~np.isnan(score) & ((~np.isnan(ratings)).sum(axis=1) >= 2)
     score, ratings = score[used], ratings[used]
     cluster = reads.cluster[used]
     row: dict[str, Any] = {
-        "n_items": len(score), "n_clusters": len(np.unique(cluster)), "n_annotators": 0,
+        **infer.counted(used, reads.cluster), "n_annotators": 0,
         "winning_rate": np.nan, "passes": False, "winning_rate_clusters": np.nan,
         "passes_clusters": False,
         **dict.fromkeys(("advantage", "advantage_low", "advantage_high"), np.nan),
@@ -148,7 +121,7 @@ def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str,
         row[f"passes{suffix}"] = bool(row[f"winning_rate{suffix}"] >= 0.5)
     there = ~np.isnan(judge[:, tested])
     wins = np.stack([np.where(there, judge[:, tested], 0.0), there], axis=-1)
-    row |= named("advantage", *jackknife(wins, cluster, _mean_share), p=False)
+    row |= infer.named("advantage", *infer.jackknife(wins, cluster, _mean_share), p=False)
     one = "one cluster: no test over clusters" if row["n_clusters"] < 2 else ""
     return row | {"reason": one}
 
@@ -168,7 +141,7 @@ def _wins(score: FloatArray, ratings: FloatArray) -> tuple[FloatArray, FloatArra
 
 def _less(d: FloatArray, cluster: IntArray, epsilon: float) -> float:
     """One-sided p of "the mean is epsilon or more", by t over clusters."""
-    mean, se, n = cluster_mean(d, cluster)
+    mean, se, n = infer.cluster_mean(d, cluster)
     if n < 2:
         return 1.0
     if se == 0:
@@ -233,37 +206,40 @@ def judge_bias(
        bias   low  high  slope
     0  0.67  0.12  1.21   0.85
     """
-    return row_per_group(judgments, by, value, lambda reads: _bias(reads, human_of(reads, items)))
+    return arrays.row_per_group(
+        judgments, by, value, lambda reads: _bias(reads, human_of(reads, items))
+    )
 
 
 def _bias(reads: Reads, human: FloatArray) -> dict[str, Any]:
-    score = item_means(reads.value)
+    score = arrays.item_means(reads.value)
     used = ~np.isnan(score) & ~np.isnan(human)
     x, y, cluster = human[used], score[used], reads.cluster[used]
-    n_clusters = len(np.unique(cluster))
     names = ("bias", "low", "high", "p", "slope", "slope_low", "slope_high")
-    row: dict[str, Any] = {"n_items": len(x), "n_clusters": n_clusters}
+    row: dict[str, Any] = infer.counted(used, reads.cluster)
     row |= dict.fromkeys((*names, "apart_low", "apart_high"), np.nan)
     if len(x) == 0:
         return row | {"reason": "no item has both a score and a human rating"}
     apart = y - x
     row["bias"] = float(apart.mean())
     reasons = []
-    if n_clusters > 1 and np.ptp(apart) > 0:
-        row["low"], row["high"], row["p"], _ = mean_t(apart, cluster)
+    if row["n_clusters"] > 1 and np.ptp(apart) > 0:
+        row["low"], row["high"], row["p"], _ = infer.mean_t(apart, cluster)
         reach = 1.96 * apart.std(ddof=1)
         row["apart_low"], row["apart_high"] = row["bias"] - reach, row["bias"] + reach
     else:
         reasons.append(
-            "one cluster: intervals need two" if n_clusters < 2 else "all differences are equal"
+            "one cluster: intervals need two"
+            if row["n_clusters"] < 2
+            else "all differences are equal"
         )
     if np.ptp(x) == 0:
         reasons.append("all human ratings are equal: no slope")
     else:
         x, y = x - x.mean(), y - y.mean()
         parts = np.stack([np.ones_like(x), x, y, x * x, x * y], axis=-1)
-        row |= named("slope", *jackknife(parts, cluster, _slope), p=False)
-    return row | {"reason": said(*reasons)}
+        row |= infer.named("slope", *infer.jackknife(parts, cluster, _slope), p=False)
+    return row | {"reason": infer.said(*reasons)}
 
 
 def _slope(sums: FloatArray) -> FloatArray:
@@ -319,14 +295,14 @@ def system_agreement(
        n_systems  tau
     0          3  1.0
     """
-    require(judgments, ["candidate"], "judgments")
-    return row_per_group(
+    arrays.require(judgments, ["candidate"], "judgments")
+    return arrays.row_per_group(
         judgments, by, value, lambda reads: _ranking(reads, human_of(reads, items), seed)
     )
 
 
 def _ranking(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
-    score = item_means(reads.value)
+    score = arrays.item_means(reads.value)
     used = ~np.isnan(score) & ~np.isnan(human)
     system = pd.factorize(reads.items["candidate"][used])[0]
     score, human, cluster = score[used], human[used], reads.cluster[used]
@@ -337,13 +313,15 @@ def _ranking(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
         return row | {"reason": f"{n} systems: a ranking needs three"}
     cells = np.zeros((len(system), n, 3))
     cells[np.arange(len(system)), system] = np.stack([np.ones(len(system)), score, human], -1)
-    cells = by_cluster(cells, cluster)
+    cells = arrays.by_cluster(cells, cluster)
     row["tau"] = float(_tau(cells.sum(axis=0)))
     if np.isnan(row["tau"]):
         return row | {"reason": "all systems have one mean on a side"}
     if g < 2:
         return row | {"reason": "one cluster: intervals need two"}
-    row["tau_low"], row["tau_high"] = percentile_interval(resampled(cells, RESAMPLES, seed, _tau))
+    row["tau_low"], row["tau_high"] = infer.percentile_interval(
+        infer.resampled(cells, RESAMPLES, seed, _tau)
+    )
     return row | {"reason": ""}
 
 
