@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import yaml
+from numpy.typing import NDArray
 
 from rubricnb.data.validate import check_rubrics, nearest
 
@@ -23,7 +24,7 @@ def read_rubrics(path: str | Path) -> pd.DataFrame:
     ----------
     path
         YAML: a list of mappings (or one mapping) with ``criterion`` (its name), ``definition``
-        (what it asks), ``levels`` (1, 2, … → what a response at this level is like, 1 = worst),
+        (what it asks), ``levels`` (from 0 or 1, the worst, up → what such a response is like),
         ``rubric_id`` (default: the criterion) and, optionally, ``paraphrased`` (``definition``
         and ``levels`` in other words). Or a CSV with a row for every level: ``criterion``,
         ``definition``, ``score``, ``description`` and, optionally, ``rubric_id`` and ``variant``
@@ -107,7 +108,7 @@ def resample(rubrics: pd.DataFrame, n: int) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A rubrics frame with the same rubric_ids, variants and definitions, and scores 1…n.
+        A rubrics frame with the same rubric_ids, variants, definitions and lowest scores.
 
     Raises
     ------
@@ -134,11 +135,21 @@ def resample(rubrics: pd.DataFrame, n: int) -> pd.DataFrame:
     whole = np.arange(n)
     shown = np.where((sizes == n)[:, None], whole, whole if kept is None else kept)
     out = ordered.iloc[(first[:, None] + shown).ravel()].reset_index(drop=True)
-    out["score"] = np.tile(whole + 1, len(sizes))
+    lowest = ordered["score"].to_numpy()[first]
+    out["score"] = (lowest[:, None] + whole).ravel()
     if n == 9:
-        between = np.repeat(sizes == 5, n) & (out["score"] % 2 == 0)
+        between = np.repeat(sizes == 5, n) & np.tile(whole % 2 == 1, len(sizes))
         out.loc[between, "description"] = [_between(s) for s in out.loc[between, "score"]]
     return check_rubrics(out)
+
+
+def lowest_scores(items: pd.DataFrame) -> NDArray[np.int64]:
+    """The lowest score of each item's rubric; 1 where it is not known."""
+    rubrics = getattr(items, "rubrics", None)
+    if rubrics is None or rubrics["score"].min() == 1:
+        return np.ones(len(items), np.int64)
+    low = rubrics.groupby("rubric_id", observed=True)["score"].min().astype(np.int64)
+    return items["rubric_id"].astype(object).map(low.to_dict()).to_numpy(np.int64)
 
 
 def levels(
@@ -210,7 +221,7 @@ def _rows(rubric: Any, file: str, k: int) -> Iterator[dict[str, object]]:
     known = ("rubric_id", "criterion", "definition", "levels", "paraphrased")
     for key in rubric:
         if key not in known:
-            raise ValueError(f"{where} has the unknown key {key!r}{nearest(key, known)}; {_FORMAT}")
+            raise ValueError(f"{where} has the unknown key {key!r}{nearest(key, known)} {_FORMAT[0].upper()}{_FORMAT[1:]}")
     criterion = _text(rubric, "criterion", where)
     rubric_id = _text({"rubric_id": criterion} | rubric, "rubric_id", where)
     where = f"{file}: rubric {rubric_id!r}"

@@ -74,8 +74,9 @@ class Rows:
         index = pd.Index(self.requests["request_id"]).get_indexer(numbers.pop("request_id"))
         out = pd.DataFrame(self.requests).iloc[index].reset_index(drop=True)
         out = out.assign(key=self.keys, criterion=pd.Categorical(self.criteria), **numbers)
+        read = out["position"] > 0
         for name in ("score", "position"):
-            out[name] = out[name].astype("Int8").where(out[name] > 0)
+            out[name] = out[name].astype("Int8").where(read)
         status = pd.Categorical.from_codes(out["status"], categories=list(STATUSES))
         out["status"] = status.remove_unused_categories()
         if not self.several:

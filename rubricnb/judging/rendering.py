@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from rubricnb.data.rubrics import resample
+from rubricnb.data.rubrics import lowest_scores, resample
 from rubricnb.frames import Items, Requests
 from rubricnb.hashing import UInt64Array, hash64, mix64
 from rubricnb.judging.contract import Judge, Message, Request, Unopened
@@ -94,7 +94,7 @@ class _Source:
         item = self.records[row.item_id]
         ordering = decode(row.ordering)
         definition, descriptions = self._rubric(row, item.rubric_id)
-        reference, reference_score = _reference(item, row)
+        reference, reference_score = _reference(item, row, max(ordering))
         prompt = render(
             item.instruction,
             item.response,
@@ -204,12 +204,12 @@ def option_quality(items: pd.DataFrame, n_options: int) -> NDArray[np.float64]:
     if "human" not in items:
         return np.full(len(items), np.nan)
     rubrics = getattr(items, "rubrics", None)
-    levels: ArrayLike = 5
+    steps: ArrayLike = 4
     if rubrics is not None:
-        top = rubrics.groupby("rubric_id", observed=True)["score"].max()
-        levels = items["rubric_id"].astype(object).map(top).to_numpy(np.float64)
-    return np.asarray(1 + (items["human"].to_numpy(np.float64) - 1) * (n_options - 1)
-                      / (np.asarray(levels) - 1))  # fmt: skip
+        levels = rubrics.groupby("rubric_id", observed=True)["score"].nunique()
+        steps = items["rubric_id"].astype(object).map(levels).to_numpy(np.float64) - 1
+    above = items["human"].to_numpy(np.float64) - lowest_scores(items)
+    return np.asarray(1 + above * (n_options - 1) / np.asarray(steps))
 
 
 def wording(requests: pd.DataFrame) -> UInt64Array:
@@ -274,12 +274,12 @@ def _seed(seed: int, replicate: int) -> int:
     return int(mix64(hash64([seed]), int(replicate))[0] >> np.uint64(33))
 
 
-def _reference(item: Any, row: Any) -> tuple[str | None, int | None]:
+def _reference(item: Any, row: Any, full: int) -> tuple[str | None, int | None]:
     if row.reference_score == "none" or row.template != "rubric":
         return None, None
     if row.reference_score == "auto":
         text = getattr(item, "reference", None)
-        return (text, int(row.n_options)) if isinstance(text, str) and text else (None, None)
+        return (text, full) if isinstance(text, str) and text else (None, None)
     return getattr(item, f"reference_{row.reference_score}"), int(row.reference_score)
 
 

@@ -113,9 +113,9 @@ def render(
     """
     if layout not in LAYOUTS:
         raise ValueError(f"unknown layout {layout!r}: choose from {', '.join(LAYOUTS)}")
-    n = len(ordering)
+    n, low = len(ordering), min(ordering)
     names = _names(ordering, template, labels)
-    text_span, number_span = span(n, labels)
+    text_span, number_span = span(n, labels, low)
     slots = _slots(criteria)
 
     def data(text: str) -> str:
@@ -130,14 +130,17 @@ def render(
             for name, score in zip(names, ordering, strict=True)
         ],
         reference=None if reference is None else data(reference),
-        reference_label=label(reference_score or n, n, labels),
-        exemplar=exemplar and [data(exemplar[0]), data(exemplar[1]), label(exemplar[2], n, labels)],
+        reference_label=label(
+            low + n - 1 if reference_score is None else reference_score, n, labels, low
+        ),
+        exemplar=exemplar
+        and [data(exemplar[0]), data(exemplar[1]), label(exemplar[2], n, labels, low)],
         criteria=[{"name": inert(c), "definition": data(d)} for c, d in criteria],
         n=n,
         span=text_span,
         span_number=number_span,
-        lowest=label(1, n, labels),
-        highest=label(n, n, labels),
+        lowest=label(low, n, labels, low),
+        highest=label(low + n - 1, n, labels, low),
         layout=layout,
         edits=edits,
     )
@@ -173,7 +176,8 @@ def render_writing(
 def _names(ordering: Sequence[int], template: str, labels: str) -> tuple[str, ...]:
     if template == "pairwise":  # the first response shown is A, whichever it is
         return tuple("ABCDEFGHIJ"[: len(ordering)])
-    return tuple(label(int(score), len(ordering), labels) for score in ordering)
+    low = min(ordering)
+    return tuple(label(int(score), len(ordering), labels, low) for score in ordering)
 
 
 def _slots(criteria: Sequence[tuple[str, str]]) -> tuple[str, ...]:
