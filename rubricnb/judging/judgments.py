@@ -27,6 +27,7 @@ class Rows:
 
     def __init__(self, requests: Requests, judge: Judge) -> None:
         self.requests, self.judge = requests, judge
+        self.parser = getattr(judge, "parser", None)
         self.several = "criterion_ordering" in requests
         self.width = int(requests["n_options"].max())
         self.numbers = {name: array(kind) for name, kind in _NUMBERS.items()}
@@ -38,7 +39,7 @@ class Rows:
     def add(self, request: Request, reply: Reply) -> None:
         """Read one reply into one judgment per slot."""
         self.example = reply.text.strip()[-EXAMPLE:]
-        for slot, reading in enumerate(read(request, reply)):
+        for slot, reading in enumerate(read(request, reply, self.parser)):
             self._add(request, reply, reading, slot)
 
     def _add(self, request: Request, reply: Reply, reading: Reading, slot: int) -> None:

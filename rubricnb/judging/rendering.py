@@ -21,6 +21,7 @@ from rubricnb.judging.sharing import IntArray, walk
 from rubricnb.permutation import decode
 from rubricnb.prompts import PLACEBO_EDITS, render
 from rubricnb.prompts.control_tokens import apart
+from rubricnb.prompts.own import OwnTemplate
 
 _ROWS = 4096  # rows of the plan unpacked at once
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
@@ -62,7 +63,10 @@ def rendered(
     (True, ('1', '2', '3', '4', '5'))
     """
     order = walk(requests) if walked else np.arange(len(requests))
-    source = _Source(requests)
+    own = getattr(judge, "prompt", None)
+    if own is not None and (refused := askable(requests, judge)[1]):
+        raise ValueError("; ".join(refused))
+    source = _Source(requests, own)
     for row, wording in _rows(requests, order):
         request = inert_for(source.request(row, wording), judge)
         replicate = request.replicate if force_replicates else answered_as(request, judge)
@@ -71,12 +75,53 @@ def rendered(
         yield request
 
 
+def askable(requests: Requests, judge: Judge | Unopened) -> tuple[Requests, list[str]]:
+    """Keep the requests that a judge's own template can show, and say what it cannot.
+
+    Returns
+    -------
+    Requests, list of str
+        All, and nothing, for a judge without a template of its own.
+    """
+    own = getattr(judge, "prompt", None)
+    if own is None or not len(requests):
+        return requests, []
+    shows = own.shows
+    same = requests["ordering"].map(lambda o: list(decode(o)) == sorted(decode(o))).astype(bool)
+    several = requests["template"] == "criteria"
+    placebo = requests["design"] == "placebo"
+    alone = "criteria" in shows or requests.source["criterion"].nunique() > 1
+    reference = ~requests["reference_score"].isin(["none", "auto"])
+    if (requests["reference_score"] == "none").any():
+        reference = requests["reference_score"] != "none"
+    needs = (  # rows, the slots of which one must be there, and what cannot be asked
+        (~several & ~same, "options", "other orders of the options"),
+        (several, "criteria", "several criteria in one prompt"),
+        (~several & alone, "criterion definition options", "one criterion by itself"),
+        (placebo, "options criteria", "meaning-free edits of the list"),
+        (requests["labels"] != "numeric", "options", "other labels"),
+        (reference, "reference", "references"),
+        (requests["exemplar"] != "none", "", "in-context examples"),
+        (requests["layout"] != "rubric-last", "", "another layout"),
+        (requests["variant"] != "standard", "definition options criteria", "another wording"),
+        (~requests["template"].isin(["rubric", "criteria"]), "", "the other templates"),
+    )
+    kept, refused = np.ones(len(requests), bool), []
+    for rows, slots, what in needs:
+        if rows.any() and not shows & set(slots.split()):
+            kept &= ~rows.to_numpy(bool)
+            why = f"has no slot {' or '.join(slots.split())}" if slots else "has a form of its own"
+            refused.append(f"{own.name} {why}: {what} cannot be asked")
+    return requests[kept], refused
+
+
 class _Source:
     """What requests are rendered from: items and rubrics, ready to look up."""
 
-    def __init__(self, requests: Requests) -> None:
+    def __init__(self, requests: Requests, own: OwnTemplate | None = None) -> None:
         items = requests.source
         self.items: Items = items
+        self.own = own
         self.records = dict(zip(items["item_id"], items.itertuples(), strict=True))
         self.of_text: dict[str, list[str]] = {}
         for text, item in zip(items["text_id"], items["item_id"], strict=True):
@@ -108,6 +153,8 @@ class _Source:
             reference_score=reference_score,
             exemplar=_exemplar(item, row.exemplar),
             edits=_edits(row),
+            criterion=item.criterion,
+            own=self.own,
         )
         return self._request(
             row,
@@ -140,6 +187,7 @@ class _Source:
             template="criteria",
             edits=_edits(row),
             criteria=[(s.criterion.capitalize(), self._rubric(row, s.rubric_id)[0]) for s in shown],
+            own=self.own,
         )
         qualities = self.quality[row.n_options]
         return self._request(
@@ -158,7 +206,10 @@ class _Source:
         return Request(
             request_id=int(row.request_id),
             key="",
-            messages=(Message("user", prompt.text),),
+            messages=(
+                *([Message("system", prompt.system)] if prompt.system else []),
+                Message("user", prompt.text),
+            ),
             slots=prompt.slots,
             choices=prompt.choices,
             readout=row.readout,

@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from rubricnb.prompts.control_tokens import inert
 from rubricnb.prompts.labels import label, span
+from rubricnb.prompts.own import OwnTemplate
 
 TEMPLATES = ("rubric", "criteria", "pointwise", "pairwise")
 LAYOUTS = ("rubric-last", "rubric-first")
@@ -39,11 +40,14 @@ class Prompt:
         The text directly before each answer.
     choices
         The label of the option at position 1, 2, …
+    system
+        What the system says before, in a template of one's own.
     """
 
     text: str
     slots: tuple[str, ...]
     choices: tuple[str, ...]
+    system: str = ""
 
 
 def render(
@@ -61,6 +65,8 @@ def render(
     exemplar: tuple[str, str, int] | None = None,
     edits: frozenset[str] = frozenset(),
     criteria: Sequence[tuple[str, str]] = (),
+    criterion: str = "",
+    own: OwnTemplate | None = None,
 ) -> Prompt:
     r"""Render one prompt.
 
@@ -88,6 +94,10 @@ def render(
         Placebo edits, one of `PLACEBO_EDITS`.
     criteria
         Setting 2: (name, definition) of the criterion at position 1, 2, …
+    criterion
+        The criterion's name, for a template of one's own.
+    own
+        Such a template, instead of `template`.
 
     Returns
     -------
@@ -121,7 +131,7 @@ def render(
     def data(text: str) -> str:
         return _inert(text, slots)
 
-    text = _template(template).render(
+    values = dict(
         instruction=data(instruction),
         response=data(response),
         definition=data(definition),
@@ -141,10 +151,14 @@ def render(
         span_number=number_span,
         lowest=label(low, n, labels, low),
         highest=label(low + n - 1, n, labels, low),
+        criterion=data(criterion),
         layout=layout,
         edits=edits,
     )
-    return Prompt(text, slots, names)
+    if own is not None:
+        system, text = own.fill(values, edits)
+        return Prompt(text, slots, names, system)
+    return Prompt(_template(template).render(values), slots, names)
 
 
 def render_writing(
