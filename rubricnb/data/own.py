@@ -169,6 +169,8 @@ def read_rows(path: Path) -> pd.DataFrame:
 
 def as_numbers(values: pd.Series) -> pd.Series:
     """Read numbers, also with a decimal comma; NaN for what is none."""
+    if pd.api.types.is_numeric_dtype(values):
+        return values.astype("float64")
     texts = values.astype("str").str.replace(r"^\s*(-?\d+),(\d+)\s*$", r"\1.\2", regex=True)
     return pd.to_numeric(texts, errors="coerce").astype("float64")
 
