@@ -26,7 +26,9 @@ def read_log(path: Path) -> pd.DataFrame | None:
         try:
             log = json.loads(path.read_text(encoding="utf-8-sig"))
         except json.JSONDecodeError as error:
-            raise ValueError(f"{path.name}: line {error.lineno} is not JSON: {error.msg}") from error
+            raise ValueError(
+                f"{path.name}: line {error.lineno} is not JSON: {error.msg}"
+            ) from error
         if not isinstance(log, dict):
             return None
         cases = log.get("testCases", log.get("test_results"))
@@ -81,7 +83,9 @@ def _promptfoo(results: list[Row]) -> Iterator[Row]:
             judge = judge.get("id", "unknown") if isinstance(judge, dict) else judge
             failed = (part.get("metadata") or {}).get("graderError")
             facts = _facts((result.get("vars") or {}) | (case.get("metadata") or {}), name)
-            yield known | {"criterion": name, "judge": judge} | _score(part["score"], failed) | facts
+            yield (
+                known | {"criterion": name, "judge": judge} | _score(part["score"], failed) | facts
+            )
 
 
 def _deepeval(cases: list[Row]) -> Iterator[Row]:
@@ -135,4 +139,6 @@ def _member(archive: zipfile.ZipFile, file: Any, name: str) -> bytes:
         return archive.read(info)
     file.seek(info.header_offset + 26)  # where a local header has the lengths of name and extras
     file.seek(sum(struct.unpack("<HH", file.read(4))), 1)
-    return bytes(pa.CompressedInputStream(pa.BufferReader(file.read(info.compress_size)), "zstd").read())
+    return bytes(
+        pa.CompressedInputStream(pa.BufferReader(file.read(info.compress_size)), "zstd").read()
+    )

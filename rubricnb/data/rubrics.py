@@ -221,7 +221,9 @@ def _rows(rubric: Any, file: str, k: int) -> Iterator[dict[str, object]]:
     known = ("rubric_id", "criterion", "definition", "levels", "paraphrased")
     for key in rubric:
         if key not in known:
-            raise ValueError(f"{where} has the unknown key {key!r}{nearest(key, known)} {_FORMAT[0].upper()}{_FORMAT[1:]}")
+            raise ValueError(
+                f"{where} has the unknown key {key!r}{nearest(key, known)} {_FORMAT[0].upper()}{_FORMAT[1:]}"
+            )
     criterion = _text(rubric, "criterion", where)
     rubric_id = _text({"rubric_id": criterion} | rubric, "rubric_id", where)
     where = f"{file}: rubric {rubric_id!r}"

@@ -182,11 +182,12 @@ def _check_ratings(
         row = outside.idxmax()
         first = items[outside].iloc[0]
         value = first[column]
-        if low[row] <= value <= top[row]:
+        lowest, highest = low[outside].iloc[0], top[outside].iloc[0]
+        if lowest <= value <= highest:
             column, value = singles, first[singles]
         raise ValueError(
             f"items: row {row}, column {column!r}: {value} is outside "
-            f"{low[row]}..{top[row]}, the levels of rubric {first['rubric_id']!r}"
+            f"{lowest}..{highest}, the levels of rubric {first['rubric_id']!r}"
         )
 
 

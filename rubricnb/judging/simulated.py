@@ -300,8 +300,11 @@ def _batch_of_requests(block: list[Request]) -> Batch:
         wording=np.array([r.wording for r, _ in own], dtype=np.uint64),
         labels=np.array([LABELS.index(r.labels) for r, _ in own]),
         reference=np.array(
-            [np.nan if r.reference_score is None else r.reference_score + 1 - min(r.ordering)
-             for r, _ in own], dtype=np.float64,
+            [
+                np.nan if r.reference_score is None else r.reference_score + 1 - min(r.ordering)
+                for r, _ in own
+            ],
+            dtype=np.float64,
         ),  # fmt: skip
         temperature=np.array([r.temperature for r, _ in own], dtype=np.float32),
         replicate=np.array([r.replicate for r, _ in own], dtype=np.uint64),

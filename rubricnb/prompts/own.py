@@ -45,7 +45,9 @@ class OwnTemplate:
             raise ValueError(f"{self.name}: {error}") from error
         if edits:
             if not any(_OPEN in text for text in texts.values()):
-                raise ValueError(f"{self.name} changes its options' labels: no placebo edit fits it")
+                raise ValueError(
+                    f"{self.name} changes its options' labels: no placebo edit fits it"
+                )
             texts = {name: _edited(text, edits) for name, text in texts.items()}
         return texts.get("system", "").strip(), texts["user"].strip("\n")
 

