@@ -222,12 +222,14 @@ def _read_json(path: Path) -> pd.DataFrame:
         if path.suffix.lower() == ".json":
             rows = json.loads(text)
         else:
-            for number, line in enumerate(text.split("\n"), 1):  # not at every Unicode line end
+            number = 0
+            for line in text.split("\n"):  # not at every Unicode line end
+                number += 1
                 if line.strip():
                     rows.append(json.loads(line))
     except json.JSONDecodeError as error:
-        line = error.lineno if path.suffix.lower() == ".json" else number
-        raise ValueError(f"{path.name}: line {line} is not JSON: {error.msg}") from error
+        at = error.lineno if path.suffix.lower() == ".json" else number
+        raise ValueError(f"{path.name}: line {at} is not JSON: {error.msg}") from error
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows) or not rows:
         raise ValueError(f"{path.name} does not hold a JSON object for every row")
     return pd.DataFrame(rows)

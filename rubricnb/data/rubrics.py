@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rubricnb.data.validate import check_rubrics, nearest
 
 _BUNDLED = Path(__file__).parent / "rubrics"
-_FORMAT = "a rubric file is a list of: rubric_id, criterion, definition, levels: {1: text, 2: …}"
+_FORMAT = "A rubric file is a list of: rubric_id, criterion, definition, levels: {1: text, 2: …}"
 
 
 def read_rubrics(path: str | Path) -> pd.DataFrame:
@@ -59,10 +59,10 @@ def read_rubrics(path: str | Path) -> pd.DataFrame:
     try:
         content = yaml.load(path.read_text(encoding="utf-8-sig"), Loader=_Loader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path.name} is not YAML in UTF-8: {error}; {_FORMAT}") from error
+        raise ValueError(f"{path.name} is not YAML in UTF-8: {error}. {_FORMAT}") from error
     rubrics = [content] if isinstance(content, dict) else content
     if not isinstance(rubrics, list) or not rubrics:
-        raise ValueError(f"{path.name} holds {_kind(content)}; {_FORMAT}")
+        raise ValueError(f"{path.name} holds {_kind(content)}. {_FORMAT}")
     rows = [row for k, rubric in enumerate(rubrics, 1) for row in _rows(rubric, path.name, k)]
     return check_rubrics(pd.DataFrame(rows))
 
@@ -217,13 +217,11 @@ def _between(score: int) -> str:
 def _rows(rubric: Any, file: str, k: int) -> Iterator[dict[str, object]]:
     where = f"{file}: rubric {k}"
     if not isinstance(rubric, dict):
-        raise ValueError(f"{where} is {_kind(rubric)}; {_FORMAT}")
+        raise ValueError(f"{where} is {_kind(rubric)}. {_FORMAT}")
     known = ("rubric_id", "criterion", "definition", "levels", "paraphrased")
     for key in rubric:
         if key not in known:
-            raise ValueError(
-                f"{where} has the unknown key {key!r}{nearest(key, known)} {_FORMAT[0].upper()}{_FORMAT[1:]}"
-            )
+            raise ValueError(f"{where} has the unknown key {key!r}{nearest(key, known)} {_FORMAT}")
     criterion = _text(rubric, "criterion", where)
     rubric_id = _text({"rubric_id": criterion} | rubric, "rubric_id", where)
     where = f"{file}: rubric {rubric_id!r}"
@@ -235,7 +233,7 @@ def _rows(rubric: Any, file: str, k: int) -> Iterator[dict[str, object]]:
         wordings["paraphrased"] = {"definition": definition} | rubric["paraphrased"]
     for variant, wording in wordings.items():
         if not isinstance(wording.get("levels"), dict):
-            raise ValueError(f"{where} ({variant}) lacks 'levels'; {_FORMAT}")
+            raise ValueError(f"{where} ({variant}) lacks 'levels'. {_FORMAT}")
         for score in wording["levels"]:
             if not str(score).isdigit():
                 raise ValueError(f"{where} ({variant}): level {score!r} is not a whole number")
@@ -251,7 +249,7 @@ def _rows(rubric: Any, file: str, k: int) -> Iterator[dict[str, object]]:
 
 def _text(mapping: dict[Any, Any], key: Any, where: str) -> str:
     if key not in mapping:
-        raise ValueError(f"{where} lacks {key!r}; {_FORMAT}")
+        raise ValueError(f"{where} lacks {key!r}. {_FORMAT}")
     value = mapping[key]
     if not isinstance(value, str):
         # YAML reads yes, no, 3 and 2026-01-31 as something other than text.

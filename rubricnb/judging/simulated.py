@@ -305,7 +305,7 @@ def _batch_of_requests(block: list[Request]) -> Batch:
                 for r, _ in own
             ],
             dtype=np.float64,
-        ),  # fmt: skip
+        ),
         temperature=np.array([r.temperature for r, _ in own], dtype=np.float32),
         replicate=np.array([r.replicate for r, _ in own], dtype=np.uint64),
     )

@@ -131,30 +131,30 @@ def render(
     def data(text: str) -> str:
         return _inert(text, slots)
 
-    values = dict(
-        instruction=data(instruction),
-        response=data(response),
-        definition=data(definition),
-        options=[
+    values = {
+        "instruction": data(instruction),
+        "response": data(response),
+        "definition": data(definition),
+        "options": [
             (name, data(descriptions.get(score, "")))
             for name, score in zip(names, ordering, strict=True)
         ],
-        reference=None if reference is None else data(reference),
-        reference_label=label(
+        "reference": None if reference is None else data(reference),
+        "reference_label": label(
             low + n - 1 if reference_score is None else reference_score, n, labels, low
         ),
-        exemplar=exemplar
+        "exemplar": exemplar
         and [data(exemplar[0]), data(exemplar[1]), label(exemplar[2], n, labels, low)],
-        criteria=[{"name": inert(c), "definition": data(d)} for c, d in criteria],
-        n=n,
-        span=text_span,
-        span_number=number_span,
-        lowest=label(low, n, labels, low),
-        highest=label(low + n - 1, n, labels, low),
-        criterion=data(criterion),
-        layout=layout,
-        edits=edits,
-    )
+        "criteria": [{"name": inert(c), "definition": data(d)} for c, d in criteria],
+        "n": n,
+        "span": text_span,
+        "span_number": number_span,
+        "lowest": label(low, n, labels, low),
+        "highest": label(low + n - 1, n, labels, low),
+        "criterion": data(criterion),
+        "layout": layout,
+        "edits": edits,
+    }
     if own is not None:
         system, text = own.fill(values, edits)
         return Prompt(text, slots, names, system)

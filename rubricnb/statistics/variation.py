@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from rubricnb.permutation import decode
 from rubricnb.statistics._inference import (
     UNDEFINED,
     alike,
@@ -344,7 +343,7 @@ def _ordering_rank(
     r = correlation(sums.sum(axis=0))
     if np.isnan(r).any():
         return row | {"reason": "r is undefined: some ordering's scores, or the ratings, are equal"}
-    row |= {"r": r[found[0]], "r_mean": r.mean(), "rank": int(_rank(r)[at])}
+    row |= {"r": r[at], "r_mean": r.mean(), "rank": int(_rank(r)[at])}
     row["best"] = codes[int(r.argmax())]
     if len(sums) < 2:
         return row | {"reason": few_clusters(cluster)}

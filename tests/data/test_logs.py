@@ -1,4 +1,4 @@
-"""Logs of inspect_ai 0.3.285 and DeepEval 4.3.1, written by them, and of promptfoo as documented."""
+"""Logs that inspect_ai 0.3.285 and DeepEval 4.3.1 wrote, and one as promptfoo documents it."""
 
 import json
 from pathlib import Path

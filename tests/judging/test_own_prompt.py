@@ -59,7 +59,7 @@ def test_a_template_shows_the_options_in_each_order_under_each_label(opened, ite
     shown = prompts(judge, requests)
     assert {system for system, _ in shown} == {"You grade for accuracy."}
     assert len({user for _, user in shown}) == 20
-    listed = [[line[0] for line in user.splitlines() if " = " in line] for _, user in shown]
+    listed = [[line[0] for line in user.splitlines() if " = " in line[:5]] for _, user in shown]
     named = requests.assign(first=["".join(names) for names in listed])
     numeric = named[named.labels == "numeric"]
     assert numeric["first"].tolist() == numeric.ordering.str.replace("-", "").tolist()
@@ -248,10 +248,10 @@ def test_what_a_function_raises_or_returns_is_the_reason(items, capsys):
 
 def test_a_function_is_asked_for_every_repeat_unless_it_is_deterministic(items):
     for deterministic, calls in ((False, 2), (True, 1)):
-        count = []
+        count: list[object] = []
         judge = rb.open_judge(
-            lambda m: count.append(m) or "[RESULT] 1", deterministic=deterministic
-        )  # noqa: B023
+            lambda m, count=count: count.append(m) or "[RESULT] 1", deterministic=deterministic
+        )
         rb.run(rb.plan(items, rb.fixed(5, 2)), judge, store=":memory:")
         assert len(count) == calls * len(items)
 
