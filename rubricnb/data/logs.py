@@ -104,11 +104,11 @@ def _score(value: Any, error: Any) -> Row:
     """A score and its status; inspect_ai's letters count as its metrics count them."""
     if isinstance(value, str):
         value = _LETTERS.get(value.strip().upper(), value)
-    number = pd.to_numeric(value, errors="coerce") if isinstance(value, int | float | str) else None
     if error:
         return {"score": None, "status": "error"}
-    known = number is not None and not pd.isna(number)
-    return {"score": float(number) if known else None, "status": "ok" if known else "unparsed"}
+    kind = isinstance(value, int | float | str)  # else a list, or nothing
+    number = float(pd.to_numeric(value, errors="coerce")) if kind else float("nan")
+    return {"score": number, "status": "unparsed" if number != number else "ok"}
 
 
 def _facts(metadata: Row | None, criterion: str) -> Row:
