@@ -7,7 +7,7 @@
   "use strict";
 
   const SVG = "http://www.w3.org/2000/svg";
-  const experiments = { winner, subsets, cost, cuts };
+  const experiments = { winner, subsets, cost, cuts, labels, orders };
 
   const start = () => {
     for (const root of document.querySelectorAll(".explorable")) {
@@ -231,6 +231,196 @@
       const off = mean(given.map((v, i) => Math.abs(v - people[i])));
       said.textContent = `QWK ${number(kappa(given, people))}, mean error ${off.toFixed(3)}, ` +
         `right ${(100 * mean(given.map((v, i) => +(v === people[i])))).toFixed(0)} % of ${given.length} texts.`;
+    }
+  }
+
+  /* How many texts must people rate? The formulas of rb.labels_needed, and whole articles beside. */
+  function labels(root, { cells, quantiles }) {
+    const start = select("Start from", cells.map((c) => c.name), (i) => take(cells[i]));
+    const points = (v) => `± ${(+v).toFixed(2)} points`;
+    const plain = (v) => (+v).toFixed(2);
+    const width = slider("Wanted: the mean within", { min: 0.05, max: 0.5, step: 0.01, value: 0.2 }, points, update);
+    const r = slider("Judge's r with people", { min: 0, max: 0.95, step: 0.01, value: 0 }, plain, update);
+    const sd = slider("Standard deviation of ratings", { min: 0.3, max: 1.6, step: 0.01, value: 1 }, plain, update);
+    const texts = slider("Texts the judge has scored", { min: 50, max: 5000, step: 1, value: 50 },
+      (v) => (+v).toLocaleString("en"), update);
+    const shared = slider("Texts that share a prompt", { min: 1, max: 20, step: 1, value: 1 }, (v) => v, update);
+    const alike = slider("How alike those are, beyond the judge", { min: 0, max: 0.5, step: 0.01, value: 0 }, plain, update);
+    const all = [width, r, sd, texts, shared, alike];
+    const key = element("p", {}, "Half width of the 95 % interval, by how many texts people rate. " +
+      "Filled: drawn singly, with the judge. Hollow: drawn singly, without it. Square: with it, all texts of some prompts. " +
+      "Line across: what is wanted.");
+    const plot = figure("Half width of the interval against the number of texts rated, with the judge and without", 640, 260);
+    const said = output();
+    root.append(group(start, ...all.map((s) => s.node)), key, plot, said);
+    take(cells[0]);
+
+    function take(cell) {
+      r.set(cell.r);
+      sd.set(cell.sd);
+      texts.set(cell.n_items);
+      shared.set(cell.shared);
+      alike.set(Math.max(0, cell.alike));
+      update();
+    }
+
+    /* 97.5 % quantile of Student's t: from a table, then Fisher's expansion. */
+    function t(df) {
+      if (df <= quantiles.length) return quantiles[df - 1];
+      const z = 1.959963984540054;
+      return z + (z ** 3 + z) / (4 * df) + (5 * z ** 5 + 16 * z ** 3 + 3 * z) / (96 * df ** 2) +
+        (3 * z ** 7 + 19 * z ** 5 + 17 * z ** 3 - 15 * z) / (384 * df ** 3);
+    }
+
+    function halfWidth(n, total, variance, lost) {
+      const own = lost === 2 ? 1 + 1 / Math.max(n - 3, 1) : 1; // the regression's own uncertainty
+      return t(n - lost) * Math.sqrt(variance * (1 - n / total) / n * own);
+    }
+
+    function ofClusters(g, total, variance, size, rho) {
+      return t(g - 1) * Math.sqrt((1 - g / total) * variance * (1 + (size - 1) * rho) / size / (g - 2));
+    }
+
+    function smallest(from, total, enough) {
+      for (let n = from; n <= total; n += 1) if (enough(n)) return n;
+      return total;
+    }
+
+    function update() {
+      const [h, total, size] = [width.value(), texts.value(), shared.value()];
+      const people = sd.value() ** 2;
+      const left = people * (1 - r.value() ** 2);
+      const alone = smallest(3, total, (n) => halfWidth(n, total, people, 1) <= h);
+      const judged = smallest(4, total, (n) => halfWidth(n, total, left, 2) <= h);
+      const clusters = Math.floor(total / size);
+      const g = smallest(3, clusters, (k) => ofClusters(k, clusters, left, size, alike.value()) <= h);
+      const most = Math.min(total, Math.max(20, Math.ceil(1.3 * Math.max(alone, judged, size === 1 ? 0 : g * size))));
+      const x = scale(0, most, 60, 610);
+      const y = scale(0, 3 * h, 200, 12);
+      const line = (points) => points.filter(([n, v]) => n <= most && v <= 3 * h)
+        .map(([n, v]) => `${x(n)},${y(v)}`).join(" ");
+      const ns = range(80).map((k) => Math.round(5 + (most - 5) * k / 79));
+      const curve = (variance, lost) => line(ns.map((n) => [n, halfWidth(n, total, variance, lost)]));
+      const whole = range(size === 1 ? 0 : Math.max(0, clusters - 2)).map((k) =>
+        [(k + 3) * size, ofClusters(k + 3, clusters, left, size, alike.value())]);
+      plot.replaceChildren(
+        svg("line", { x1: x(0), x2: x(most), y1: y(h), y2: y(h), class: "shift" }),
+        svg("polyline", { points: curve(people, 1), class: "curve" }),
+        svg("polyline", { points: curve(left, 2), class: "curve" }),
+        svg("polyline", { points: line(whole), class: "curve", "stroke-dasharray": "5 4" }),
+        ...(size === 1 ? [] : [svg("rect", { x: x(g * size) - 5, y: y(h) - 5, width: 10, height: 10, class: "mark" })]),
+        svg("circle", { cx: x(alone), cy: y(h), r: 6, class: "truth" }),
+        svg("circle", { cx: x(judged), cy: y(h), r: 6, class: "mark" }),
+        ...[0, h, 2 * h].map((v) => svg("text", { x: 0, y: y(v) + 5 }, v.toFixed(2))),
+        ...[0, most / 2, most].map((n) => svg("text", { x: x(n), y: 224, "text-anchor": "middle" }, Math.round(n))),
+        svg("text", { x: 335, y: 252, "text-anchor": "middle" }, "texts that people rate"));
+      said.textContent = `For ${points(h)} people rate ${judged} texts with the judge and ${alone} without. ` +
+        (size === 1 ? "No two texts share a prompt." : `Rating all ${size} texts of a prompt takes ${g} prompts with the judge: ${g * size} texts.`);
+    }
+  }
+
+  /* One text, and a rubric whose lines the reader moves: the score that the judge gave under it. */
+  function orders(root, { judge, question, answers, shown, criterion, levels, scores }) {
+    const n = levels.length;
+    const every = Object.keys(scores);
+    let answer = shown;
+    let ordering = range(n);
+    const which = select("Answer", answers.map((words) => (words.length > 30 ? `${words.slice(0, 28)}…` : words)), (i) => { answer = i; update(); });
+    which.querySelector("select").value = shown;
+    const text = element("blockquote");
+    const list = element("ol", { class: "options lines", "aria-label": "Lines of the rubric" });
+    const big = element("div", { class: "score" });
+    const said = output();
+    const plot = figure("How often the answer gets each score, over all orders of the rubric", 300, 92);
+    const to = (label, pick) => button(label, () => { ordering = pick(); update(); });
+    const other = () => {
+      const now = scores[key(ordering)][answer];
+      const others = every.filter((order) => scores[order][answer] !== now);
+      const from = others.length ? others : every;
+      return [...from[Math.floor(Math.random() * from.length)]].map((s) => s - 1);
+    };
+    root.classList.add("landing");
+    root.append(
+      element("div", { class: "text" },
+        element("p", {}, "The question: ", element("em", {}, question)), element("p", {}, "The answer that is judged:"), text,
+        element("div", { class: "verdict" }, big, said), plot),
+      element("div", { class: "rubric" },
+        element("p", {}, element("strong", {}, criterion), " Drag a line, or use its arrows."), list,
+        group(to("1 to 5", () => range(n)), to("5 to 1", () => range(n).reverse()), to("An order with another score", other), which)));
+    update();
+
+    function key(order) { return order.map((s) => s + 1).join(""); }
+
+    function put(from, at) {
+      const [line] = ordering.splice(from, 1);
+      ordering.splice(at, 0, line);
+      update();
+    }
+
+    function step(from, by) {
+      if (from + by < 0 || from + by >= n) return;
+      put(from, from + by);
+      const buttons = list.children[from + by].querySelectorAll("button");
+      const same = buttons[by < 0 ? 0 : 1];
+      (same.disabled ? buttons[by < 0 ? 1 : 0] : same).focus();
+    }
+
+    function line(s, place) {
+      const up = button("↑", () => step(place, -1), `Move score ${s + 1} up`);
+      const down = button("↓", () => step(place, 1), `Move score ${s + 1} down`);
+      up.disabled = place === 0;
+      down.disabled = place === n - 1;
+      const node = element("li", {}, element("span", { class: "line" }, element("b", {}, `Score ${s + 1}:`), ` ${levels[s]}`), up, down);
+      node.addEventListener("keydown", (event) => {
+        const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+        if (by) { event.preventDefault(); step(place, by); }
+      });
+      node.addEventListener("pointerdown", (event) => {
+        if (event.target.closest("button")) return;
+        event.preventDefault();
+        drag(place, event.pointerId);
+      });
+      return node;
+    }
+
+    /* A line under the pointer moves to the place that the pointer is over; works for touch too. */
+    function drag(from, pointer) {
+      let at = from;
+      list.setPointerCapture(pointer); // the lines themselves are drawn anew at every move
+      list.children[at].classList.add("held");
+      const move = (event) => {
+        const places = [...list.children].map((node) => node.getBoundingClientRect());
+        const over = places.findIndex((box) => event.clientY >= box.top && event.clientY < box.bottom);
+        if (over < 0 || over === at) return;
+        put(at, over);
+        at = over;
+        list.children[at].classList.add("held");
+      };
+      const end = () => {
+        list.removeEventListener("pointermove", move);
+        list.children[at].classList.remove("held");
+      };
+      list.addEventListener("pointermove", move);
+      for (const done of ["pointerup", "pointercancel"]) list.addEventListener(done, end, { once: true });
+    }
+
+    function update() {
+      text.textContent = answers[answer];
+      list.replaceChildren(...ordering.map(line));
+      const score = scores[key(ordering)][answer];
+      const counts = range(n).map((s) => every.filter((order) => scores[order][answer] === s + 1).length);
+      big.textContent = score;
+      const height = scale(0, Math.max(...counts), 0, 54);
+      plot.replaceChildren(...counts.flatMap((count, s) => [
+        svg("rect", { x: 12 + 58 * s, y: 68 - height(count), width: 44, height: height(count), class: s + 1 === score ? "bar now" : "bar" }),
+        svg("text", { x: 34 + 58 * s, y: 62 - height(count), "text-anchor": "middle" }, count || ""),
+        svg("text", { x: 34 + 58 * s, y: 86, "text-anchor": "middle" }, `score ${s + 1}`),
+      ]));
+      const least = Math.min(...range(n).filter((s) => counts[s])) + 1;
+      const most = Math.max(...range(n).filter((s) => counts[s])) + 1;
+      said.textContent = `is what ${judge} gives it under this order. The same text gets ` +
+        (least === most ? `a ${least} under all ${every.length} orders.`
+          : `anything from ${least} to ${most}, depending on the order alone.`);
     }
   }
 

@@ -18,10 +18,10 @@ import pooch
 
 import rubricnb as rb
 from benchmarks import row
+from benchmarks.sharing import distinct
 from rubricnb.judging.contract import Judge, Request
 from rubricnb.judging.embedded import EmbeddedJudge, default_weights, sha256
 from rubricnb.judging.rendering import rendered
-from rubricnb.judging.sharing import distinct
 
 N_ITEMS = 3  # under ten orderings each
 WAYS: dict[str, dict[str, Any]] = {

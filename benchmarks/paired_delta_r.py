@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from benchmarks import row, timed
-from rubricnb.statistics.contrast import paired_bootstrap
+from rubricnb.statistics.agreement import papers_interval
 
 ITEMS, RESAMPLES = 1_600, 2_000
 
@@ -21,7 +21,7 @@ def measure() -> Iterator[dict[str, Any]]:
     a, b = (human + noise + 0.7 * rng.normal(size=ITEMS) for _ in "ab")
 
     def ours() -> tuple[float, float]:
-        return paired_bootstrap(a, b, human, RESAMPLES)[:2]
+        return papers_interval(np.stack([a, b]), human, RESAMPLES, seed=0)[:2]
 
     def scipys(vectorized: bool) -> tuple[float, float]:
         found = stats.bootstrap(

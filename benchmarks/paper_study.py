@@ -26,7 +26,6 @@ from rubricnb.frames import Items, Requests
 from rubricnb.judging.fitting import DATASETS, stand_in
 from rubricnb.judging.profiles import profiles
 from rubricnb.judging.simulated import simulate
-from rubricnb.judging.study import plans_for, read_study, requests_of
 from rubricnb.statistics import (
     agreement,
     budget_curve,
@@ -36,6 +35,7 @@ from rubricnb.statistics import (
     strategy_contrast,
     within_item_sd,
 )
+from studies.study import plans_for, read_study, requests_of
 
 PAPER_CALLS = 2_100_000  # "roughly 2.1M judge calls", appendix F
 WORKERS = 2

@@ -118,82 +118,6 @@ def weights(
 
 
 @app.command()
-def study(
-    name: Annotated[str, typer.Argument(help="params/NAME.yml.")],
-    cost: Annotated[bool, typer.Option("--cost", help="Only say what it would cost.")] = False,
-    max_cost: Annotated[
-        float | None, typer.Option(help="US dollars that all judges and plans may cost.")
-    ] = None,
-    max_calls: Annotated[
-        int | None, typer.Option(help="Requests that all of them may send.")
-    ] = None,
-) -> None:
-    """Run a study and record it in results/NAME; resumes where it was stopped."""
-    from rubricnb.judging.study import read_study, study_cost
-    from rubricnb.judging.study import study as run_study
-    from rubricnb.rulers.recording import record_gradings
-
-    with errors():
-        if cost:
-            typer.echo(_cost_lines(study_cost(name)))
-            return
-        content = read_study(name)
-        graded = "gradings" in content
-        if any(_leaves(entry["spec"]) for entry in content["judges"]):
-            typer.echo(_cost_lines(study_cost(name)))
-        folders = (record_gradings if graded else run_study)(
-            name, max_calls=max_calls, max_cost=max_cost
-        )
-        for folder in folders:
-            typer.echo(f"recorded: {folder}")
-
-
-batch = typer.Typer(no_args_is_help=True, help="Batch files: OpenAI's Batch API, vllm run-batch.")
-app.add_typer(batch, name="batch")
-_Study = Annotated[str, typer.Argument(help="params/NAME.yml.")]
-_Judge = Annotated[str, typer.Option(help="openai:MODEL[@BASE_URL]; default: the study's.")]
-_Server = Annotated[
-    str, typer.Option(help="What will run the batch, if not the judge's address tells: vllm.")
-]
-
-
-@batch.command("export")
-def export_batch(
-    study: _Study,
-    path: Annotated[Path, typer.Argument(help="The file to write.")],
-    judge: _Judge = "",
-    server: _Server = "",
-) -> None:
-    """Write the requests of a study that no answer is stored for; nothing is sent."""
-    from rubricnb.judging.batch import export_batch, of_study
-
-    with errors():
-        endpoint, plans = of_study(study, judge, server or None)
-        files = export_batch(plans, endpoint, path)
-        for file in files:
-            with file.open("rb") as lines:
-                typer.echo(f"{file}: {sum(1 for _ in lines):,} requests")
-        if not files:
-            typer.echo("nothing to ask: every answer is stored, or on its way")
-
-
-@batch.command("import")
-def import_batch(
-    study: _Study,
-    paths: Annotated[list[Path], typer.Argument(help="Output and error files.")],
-    judge: _Judge = "",
-    server: _Server = "",
-) -> None:
-    """Put the answers of a batch into the store, where run and study find them."""
-    from rubricnb.judging.batch import import_batch, of_study
-
-    with errors():
-        endpoint, plans = of_study(study, judge, server or None)
-        counts = import_batch(plans, endpoint, paths)
-        typer.echo(", ".join(f"{number:,} {what}" for what, number in counts.items() if number))
-
-
-@app.command()
 def audit(
     judge: Annotated[str, typer.Option(help="Whom to audit: embedded, openai:MODEL, …")],
     data: Annotated[str, typer.Option(help="A dataset, or csv.")] = "minibench",
@@ -222,7 +146,7 @@ def audit(
 
     with errors():
         items = rb.load(data, n_items, seed, path, rubric)
-        typer.echo(_cost_line(audit_cost(judge, items, readout, price)))
+        typer.echo(cost_line(audit_cost(judge, items, readout, price)))
         if cost:
             return
         found = rb.audit(
@@ -294,27 +218,8 @@ def errors() -> Iterator[None]:
         raise typer.Exit(1) from None
 
 
-def _leaves(spec: str) -> bool:
-    """Whether texts leave this machine."""
-    from rubricnb.judging.prices import destination
-
-    return bool(destination(spec)[0])
-
-
-def _cost_lines(cost: Any) -> str:
-    """One line per judge of a study, what is not known of it, and the sum."""
-    lines = []
-    for model, own in cost.groupby("model", sort=False):
-        lines.append(f"{model}: {_cost_line(own)}")
-        lines += [
-            f"  {reason}"
-            for reason in own["reason"].unique()
-            if "price" in reason or "not counted" in reason
-        ]
-    return "\n".join([*lines, f"all together: {_cost_line(cost)}"])
-
-
-def _cost_line(cost: Any) -> str:
+def cost_line(cost: Any) -> str:
+    """Say what is estimated, in one line."""
     sums = cost[["calls", "prompt_tokens", "completion_tokens"]].sum()
     known = [
         f"about {value:,.{digits}f} {unit}"

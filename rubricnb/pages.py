@@ -441,7 +441,7 @@ def explorable(name: str, data: dict[str, Any], fallback: str) -> Any:
     Parameters
     ----------
     name
-        ``winner``, ``subsets``, ``cost`` or ``cuts``.
+        ``winner``, ``subsets``, ``cost``, ``cuts`` or ``labels``.
     data
         What that function reads: lists, numbers and text.
     fallback

@@ -18,15 +18,19 @@ from rubricnb.data.papers import VERDICTS
 from rubricnb.judging.results import results_folder
 from rubricnb.rulers import label_contrast, whole_texts
 from rubricnb.statistics import (
-    MARGINS,
     criterion_order,
-    equivalence,
     order_effect,
     position_bias,
     reversal_effect,
     strategy_contrast,
 )
-from rubricnb.statistics._inference import benjamini_hochberg, t_p_value, t_quantile
+from rubricnb.statistics._inference import (
+    MARGINS,
+    benjamini_hochberg,
+    equivalence,
+    t_p_value,
+    t_quantile,
+)
 from rubricnb.statistics._reads import Value
 
 ALPHA = 0.05

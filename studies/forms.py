@@ -18,8 +18,8 @@ from scipy import stats
 
 import rubricnb as rb
 from rubricnb.judging.results import results_folder
-from rubricnb.statistics import benjamini_hochberg
 from rubricnb.statistics._inference import (
+    benjamini_hochberg,
     correlation,
     fisher_jackknife_t,
     jackknife_t,

@@ -12,10 +12,11 @@ from rubricnb.judging.embedded import EmbeddedJudge
 from rubricnb.judging.fitting import stand_in
 from rubricnb.judging.prices import typical_tokens
 from rubricnb.judging.rendering import rendered
-from rubricnb.judging.results import inside, results_folder
+from rubricnb.judging.results import results_folder
 from rubricnb.judging.sharing import Limit, walk
-from rubricnb.judging.study import plans_for, read_study, requests_of
 from rubricnb.permutation import decode
+from studies.recording import inside
+from studies.study import plans_for, read_study, requests_of
 
 _SAME = ("dataset", "setting", "designs")  # what decides about a plan's prompts
 

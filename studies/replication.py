@@ -18,9 +18,7 @@ from rubricnb.replication import COLUMNS, grading_replication, judged, replicati
 from rubricnb.rulers import recorded_grades, recorded_gradings
 from rubricnb.statistics import (
     agreement,
-    at_temperature,
     bias_cost,
-    counting_along,
     criterion_order,
     position_bias,
     rank_reversal,
@@ -28,6 +26,8 @@ from rubricnb.statistics import (
     variance_components,
     within_item_sd,
 )
+from rubricnb.statistics.criterion import counting_along
+from rubricnb.statistics.probabilities import at_temperature
 
 TEMPERATURES = (0.0, 0.3, 0.6, 1.0)  # arXiv:2602.02219v2, Figure 6
 DRAWS = 5  # of scores, at a temperature above 0

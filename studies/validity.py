@@ -47,8 +47,7 @@ from rubricnb.statistics._inference import (
 from rubricnb.statistics._placement import place
 from rubricnb.statistics._preference import log_preference
 from rubricnb.statistics._reads import FloatArray, IntArray, Reads, by_cluster
-from rubricnb.statistics.agreement import _papers_interval, spearman
-from rubricnb.statistics.contrast import paired_bootstrap
+from rubricnb.statistics.agreement import papers_interval, spearman
 from rubricnb.statistics.criterion import _permutation_test, friedman
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.position import (
@@ -500,9 +499,9 @@ def _correlations(n_clusters: int, rng: np.random.Generator, dear: bool) -> Foun
     yield _covers("Δr", "cluster jackknife-t", low, high, _R[0] - _R[1])
     if dear:
         seed = int(rng.integers(2**31))
-        paper = _papers_interval(a, human, seed)
-        yield _covers("r", "item bootstrap", paper["r_paper_low"], paper["r_paper_high"], _R[0])
-        low, high, _ = paired_bootstrap(a, b, human, seed=seed)
+        low, high, _ = papers_interval(a[None], human, 1_000, seed)
+        yield _covers("r", "item bootstrap", low, high, _R[0])
+        low, high, _ = papers_interval(np.stack([a, b]), human, 2_000, seed)
         yield _covers("Δr", "item bootstrap", low, high, _R[0] - _R[1])
 
 

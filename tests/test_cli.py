@@ -49,7 +49,6 @@ def test_judges_lists_engines_profiles_and_recorded_runs():
     ("arguments", "message"),
     [
         (("data", "minibenc"), "did you mean 'minibench'"),
-        (("study", "none"), "no study 'none'"),
         (("execute", "05", "-p", "n_itemz", "4"), "n_itemz"),
         (("execute", "77"), "77"),
     ],
@@ -64,7 +63,7 @@ def test_a_wrong_argument_is_one_clear_line_and_no_traceback(arguments, message)
 
 def test_help_lists_every_command():
     out = rubricnb("--help").stdout
-    for command in ("check", "data", "judges", "execute", "study"):
+    for command in ("check", "data", "judges", "execute", "audit"):
         assert command in out
 
 

@@ -9,15 +9,22 @@ import sys
 import time
 from pathlib import Path
 
+import click.testing
+import papermill.cli
 import pytest
+import warm
 import yaml
 from endpoint import completion, endpoint, sent
+from jupyter_client.provisioning import local_provisioner
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import rubricnb as rb
 from rubricnb import book, cli, frames
-from rubricnb.judging import registry, study
+from rubricnb.judging import registry
 from rubricnb.judging.address import OPENAI, checked
+from studies import __main__ as asking
+from studies import study
 from tools import __main__ as workshop
 from tools import building
 
@@ -26,6 +33,7 @@ DOCS = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((ROOT / "book").glob("*.md")),
 ]
+PROGRAMS = {"rubricnb": cli.app, "studies": asking.app, "tools": workshop.app}
 FENCE = re.compile(r"^(<!-- runnable -->\n)?```(bash|python|yaml)\n(.*?)^```", re.M | re.S)
 
 
@@ -162,7 +170,7 @@ def test_what_the_study_page_does_with_batches_runs(clone, hosted, monkeypatch):
         if command[:2] == ["vllm", "run-batch"]:  # for real in tests/vllm
             assert Path(command[command.index("-i") + 1]).exists()
             continue
-        done = CliRunner().invoke(cli.app, command[3:])
+        done = CliRunner().invoke(PROGRAMS[command[2]], command[3:])
         assert done.exit_code == 0, done.output
         if command[3:5] == ["batch", "export"]:
             before = len(received)
@@ -246,9 +254,25 @@ def do(line, folder):
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 
+def do_here(line):
+    """Run a shell line of a page in this process, its kernel forked from a warm one."""
+    command = shlex.split(line)
+    app, rest = {
+        "papermill": (papermill.cli.papermill, command[1:]),
+        "python": (get_command(cli.app), command[3:]),
+    }[command[0]]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(local_provisioner, "launch_kernel", warm.launch)
+        done = click.testing.CliRunner().invoke(app, rest)
+    assert done.exit_code == 0, done.output[-2000:]
+
+
 @pytest.mark.parametrize("line", RUNNABLE, ids=str)
 def test_command_marked_runnable_runs(line, clone):
-    do(line, clone)
+    if line.startswith("python -m rubricnb execute"):  # papermill's line starts a process and more
+        do_here(line)
+    else:
+        do(line, clone)
 
 
 @pytest.mark.parametrize("line", ENDPOINT, ids=str)
@@ -263,7 +287,7 @@ def test_command_with_an_endpoint_runs_with_one_on_this_machine(line, clone):
 
     model = re.search(r"openai:([\w.-]+)", line)[1]
     with endpoint(answer) as (url, received):
-        do(re.sub(r"(openai:[\w.-]+)(@\S+)?", rf"\1@{url}", line), clone)
+        do_here(re.sub(r"(openai:[\w.-]+)(@\S+)?", rf"\1@{url}", line))
     assert {payload["model"] for payload in received} == {model}
 
 
@@ -284,7 +308,7 @@ def test_every_make_target_that_is_mentioned_exists():
     assert mentioned - targets == set()
 
 
-@pytest.mark.parametrize(("package", "app"), [("rubricnb", cli.app), ("tools", workshop.app)])
+@pytest.mark.parametrize(("package", "app"), PROGRAMS.items())
 def test_every_subcommand_that_is_mentioned_exists(package, app):
     known = {c.name or c.callback.__name__ for c in app.registered_commands}
     known |= {group.name for group in app.registered_groups}

@@ -5,8 +5,8 @@ import pytest
 from rubricnb.data import published
 from rubricnb.judging.fitting import stand_in
 from rubricnb.judging.profiles import profiles
-from rubricnb.judging.study import design_of, gradings_for, plans_for, read_study
 from rubricnb.rulers import load_bundle
+from studies.study import design_of, gradings_for, plans_for, read_study
 
 
 @pytest.fixture(scope="module")

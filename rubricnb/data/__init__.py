@@ -6,7 +6,7 @@ from rubricnb.data.elsewhere import judgments
 from rubricnb.data.others import load_recording, recordings
 from rubricnb.data.pairing import pairs
 from rubricnb.data.papers import claims, published, verdicts
-from rubricnb.data.rubrics import read_rubrics, resample
+from rubricnb.data.rubrics import read_rubrics
 from rubricnb.data.validate import check_items
 
 __all__ = [
@@ -22,6 +22,5 @@ __all__ = [
     "published",
     "read_rubrics",
     "recordings",
-    "resample",
     "verdicts",
 ]

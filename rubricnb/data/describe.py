@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rubricnb.folders import results_folder
+
 FloatArray = NDArray[np.float64]
 RECORDED = ("minibench", "mt-bench", "vicuna", "hanna", "summeval")
 _QUANTILES = (10, 50, 90)
@@ -210,6 +212,4 @@ def _ratings(items: pd.DataFrame) -> Iterator[tuple[str, str, float]]:
 
 
 def _folder() -> Path:
-    from rubricnb.judging.results import results_folder
-
     return results_folder() / "datasets"

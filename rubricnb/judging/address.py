@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -13,7 +12,6 @@ KEYS = {OPENAI: "OPENAI_API_KEY", "openrouter.ai": "OPENROUTER_API_KEY"}
 """Hosts that are sent a key unasked, and the variables with these keys."""
 
 _SECRET = 8  # characters; what is shorter is a word that stands for no key, such as EMPTY
-_SECRET_NAME = re.compile(r"key|token|secret|passw|credential|sig(nature)?$|^code$", re.IGNORECASE)
 _BARE = re.compile(r"(?P<host>\w[\w.-]*|\[[\da-fA-F:]+\])(:\d+)?(/[\w./-]*)?")
 
 
@@ -30,8 +28,8 @@ def checked(base_url: str) -> tuple[str, str]:
     if re.search(r"[@?#;\\\s]", address):
         raise ValueError(
             "an endpoint's address holds no key, password or parameter: it would be written into "
-            "results. Put a key into an environment variable and name that by key_variable=, a "
-            "parameter such as api-version into extra_query={'api-version': …}"
+            "results. Put a key into an environment variable and name that by key_variable=; "
+            "Azure's /openai/v1 needs no api-version"
         )
     scheme, _, rest = address.partition("://")
     found = _BARE.fullmatch(rest)
@@ -44,17 +42,6 @@ def checked(base_url: str) -> tuple[str, str]:
             f"https://{rest}"
         )
     return address, "" if is_here(host) else host
-
-
-def checked_query(query: Mapping[str, str] | None) -> dict[str, str]:
-    """Return parameters for every address; a secret among them would be written into results."""
-    for name in query or {}:
-        if _SECRET_NAME.search(name):
-            raise ValueError(
-                f"extra_query is written into results, and {name!r} looks like a secret: put it "
-                "into an environment variable and name that by key_variable="
-            )
-    return {str(name): str(value) for name, value in (query or {}).items()}
 
 
 def is_here(host: str) -> bool:

@@ -159,32 +159,6 @@ def import_batch(
     return dict(counts)
 
 
-def of_study(name: str, spec: str = "", server: str | None = None) -> tuple[Judge, list[Requests]]:
-    """Return a judge and the plans that a study has for it."""
-    from rubricnb.judging.study import plans_for, read_study, requests_of
-
-    content = read_study(name)
-    if "plans" not in content:
-        raise ValueError(
-            f"{name}.yml has gradings, whose calls depend on answers: no batch has them"
-        )
-    entries = [e for e in content["judges"] if e["spec"].startswith("openai:")]
-    entries = [e for e in entries if e["spec"] == spec or not spec]
-    specs = {e["spec"] for e in entries}
-    if not spec and len(specs) != 1:
-        raise ValueError(f"study {name!r} has {len(specs)} endpoints: name one with --judge")
-    entries = entries or [{"spec": spec, "model": spec}]
-    options = entries[0].get("options", {})
-    if any(e.get("options", {}) != options for e in entries):
-        raise ValueError(
-            f"study {name!r} has {entries[0]['spec']} with several options: give each of them a "
-            "study of its own"
-        )
-    judge = _endpoint(entries[0]["spec"], **options | ({"server": server} if server else {}))
-    plans = content["plans"]
-    return judge, [requests_of(part) for entry in entries for part in plans_for(entry, plans)]
-
-
 def _endpoint(judge: Judge | str, **options: Any) -> Any:
     endpoint: Any = judge
     if isinstance(judge, str) and judge.startswith("openai:"):  # another may take long to open
@@ -212,7 +186,7 @@ def _unasked(requests: Iterable[Request], store: Store, others: list[str]) -> It
     for request in requests:
         if request.key not in seen:
             seen.add(request.key)
-            answered, mine = store.claim([request.key], retry_errors=float("inf"))
+            answered, mine = store.claim([request.key])
             if mine:
                 yield request
             elif not answered:
@@ -295,7 +269,7 @@ def _key(path: Path, start: int, line: bytes) -> tuple[str, str]:
 
 def _take(request: Request, judge: Any, line: tuple[Path, int] | None, store: Store) -> str:
     """Store one answer; says what became of it."""
-    if store.answered([request.key], retry_errors=float("inf")):
+    if store.answered([request.key]):
         return "known"
     if line is None:
         return "missing"

@@ -1,4 +1,4 @@
-"""Calls to one endpoint: no redirects, bounded answers, JSON in whatever form it comes."""
+"""Calls to one endpoint: no redirects, and answers of a bounded size."""
 
 from __future__ import annotations
 
@@ -72,7 +72,6 @@ class Connection:
         self,
         base_url: str,
         headers: Mapping[str, str],
-        query: Mapping[str, str],
         *,
         connect: float,
         proxies: bool,
@@ -80,7 +79,6 @@ class Connection:
         self.base_url = base_url
         self._client = httpx2.AsyncClient(
             headers={"Content-Type": "application/json", "User-Agent": "rubricnb"} | dict(headers),
-            params=dict(query),
             timeout=httpx2.Timeout(None, connect=connect),
             limits=httpx2.Limits(),
             follow_redirects=False,
@@ -125,8 +123,6 @@ def pause_after(problem: Exception, tries: int) -> float | None:
         passing = problem.status in _PASSING or problem.status >= 500
         # OpenRouter's 402 says when where it is not credit that lacks, but an answer under way.
         passing |= problem.status == 402 and told is not None
-        should = problem.headers.get("x-should-retry", "")
-        passing = {"true": True, "false": False}.get(should, passing)
         return (told or growing) if passing and problem.code not in _HOPELESS else None
     return growing if isinstance(problem, Unreachable | TimeoutError) else None
 
@@ -231,59 +227,16 @@ async def _text(response: httpx2.Response) -> str:
 
 
 def _object(raw: str) -> dict[str, Any] | None:
-    """Read a JSON object, also one that comes piece by piece though nobody asked for a stream."""
+    """Read a JSON object; None if it is none."""
     try:
-        if raw.lstrip()[:1] not in ("{", "["):
-            return _joined(raw)
         answer = json.loads(raw)
-    except (ValueError, TypeError, AttributeError, RecursionError):
+    except (ValueError, RecursionError):
         return None
     return answer if isinstance(answer, dict) else None
 
 
-def _joined(stream: str) -> dict[str, Any] | None:
-    """Put the events of a streamed completion together; None if it broke off."""
-    lines = (line.strip() for line in stream.split("\n"))
-    data = [line[5:].strip() for line in lines if line.startswith("data:")]
-    choice: dict[str, Any] = {"index": 0}
-    whole: dict[str, Any] = {}
-    content = refusal = text = ""
-    logprobs: dict[str, list[Any]] = {}
-    for event in (json.loads(d) for d in data if d and d != "[DONE]"):
-        whole |= {name: value for name, value in event.items() if value and name != "choices"}
-        for part in event.get("choices") or []:
-            if part.get("index"):
-                continue  # a second answer
-            delta = part.get("delta") or {}
-            content += text_of(delta.get("content")) or ""
-            refusal += delta.get("refusal") or ""
-            text += part.get("text") or ""
-            for name, tokens in (part.get("logprobs") or {}).items():
-                logprobs.setdefault(name, []).extend(tokens or [])
-            choice |= {n: part[n] for n in ("finish_reason", "error") if part.get(n)}
-    if not whole or not ("finish_reason" in choice or "error" in whole or "[DONE]" in data):
-        return None
-    if "error" in whole:
-        return whole
-    message = {"content": content, "refusal": refusal}
-    choice |= {"text": text} if text else {"message": message}
-    return whole | {"choices": [choice | ({"logprobs": logprobs} if logprobs else {})]}
-
-
 def text_of(content: Any) -> str | None:
     """Return the text of a message's content, which may come in parts; None if it is none."""
-    if content is None:
-        return ""
-    if isinstance(content, list):
-        parts = [p if isinstance(p, str) else _part_text(p) for p in content]
-        return None if None in parts else "".join(map(str, parts))
-    return content if isinstance(content, str) else None
-
-
-def _part_text(part: Any) -> str | None:
-    if not isinstance(part, dict):
-        return None
-    if part.get("type", "text") not in ("text", "output_text"):
-        return ""  # thoughts, and what is no text
-    text = part.get("text")
-    return text if isinstance(text, str) else None
+    if isinstance(content, list) and all(isinstance(part, dict) for part in content):
+        content = "".join(str(p.get("text", "")) for p in content if p.get("type") == "text")
+    return content if isinstance(content, str) else "" if content is None else None

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from rubricnb.frames import Requests
-from rubricnb.judging.contract import Judge, Request, Unopened
+from rubricnb.judging.contract import Judge, Unopened
 from rubricnb.judging.plan import with_readout
-from rubricnb.judging.prices import (
-    CHARACTERS_PER_TOKEN,
-    Price,
-    destination,
-    price_of,
-    typical_tokens,
-)
+from rubricnb.judging.prices import Calls, destination, price_of
 from rubricnb.judging.registry import inner
 from rubricnb.judging.rendering import rendered
 from rubricnb.judging.results import results_folder, slug_of
 
-_CACHED_FROM = 1024  # tokens of a prefix; OpenAI keeps no shorter one
 _SAMPLE = 4000  # requests rendered; a larger plan is scaled up from whole items
 
 
@@ -84,47 +76,6 @@ def estimate(
     return pd.DataFrame([row])
 
 
-class Calls(NamedTuple):
-    """Distinct prompts and their tokens; of these, so many are shared with the prompt before.
-
-    Of the shared ones, so many may come cheaper: a hosted endpoint keeps only long prefixes.
-    """
-
-    number: int
-    prompt_tokens: int
-    shared_tokens: int
-    cached_tokens: int
-    completion_tokens: int
-
-    @classmethod
-    def of(cls, requests: Iterable[Request], host: str, model: str = "") -> Calls:
-        """Count; `host` and `model` as in `rubricnb.judging.prices.typical_tokens`."""
-        seen: set[str] = set()
-        prompt = completion = shared = cached = 0.0
-        before = ""
-        for request in requests:
-            if request.key in seen:
-                continue
-            seen.add(request.key)
-            sent, received = typical_tokens(request, host, model)
-            prompt += sent
-            completion += received
-            text = "\n".join(m.content for m in request.messages)
-            common = _common_prefix(before, text) / CHARACTERS_PER_TOKEN
-            shared += common
-            cached += common if not host or common >= _CACHED_FROM else 0
-            before = text
-        return cls(len(seen), *map(round, (prompt, shared, cached, completion)))
-
-    def scaled(self, scale: float) -> Calls:
-        """Return the counts of a plan so many times larger."""
-        return Calls(*(round(count * scale) for count in self))
-
-    def cost(self, price: Price) -> float:
-        """Return the dollars, if all that may come from the provider's cache does."""
-        return price.of(self.prompt_tokens, self.cached_tokens, self.completion_tokens)
-
-
 def sample(requests: Requests) -> tuple[Requests, float]:
     """Take whole items from a large plan; returns also how many times larger the plan is."""
     if len(requests) <= _SAMPLE:
@@ -133,14 +84,6 @@ def sample(requests: Requests) -> tuple[Requests, float]:
     step = int(np.ceil(len(requests) / _SAMPLE))
     part = requests[requests["item_id"].isin(ids[::step])]
     return part, len(requests) / len(part)
-
-
-def _common_prefix(a: str, b: str) -> int:
-    low, high = 0, min(len(a), len(b))
-    while low < high:  # slices compare in C: a binary search beats a loop over characters
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if a[:middle] == b[:middle] else (low, middle - 1)
-    return low
 
 
 def _hours(spec: str, row: dict[str, Any]) -> tuple[float, str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
-from math import nan
 from operator import mul
 from typing import Any
 
@@ -12,85 +10,69 @@ import pandas as pd
 
 from rubricnb.frames import JUDGMENTS, STATUSES, Requests
 from rubricnb.judging.contract import Judge, Reply, Request
-from rubricnb.judging.readout import Reading, read
+from rubricnb.judging.readout import read
 
 EXAMPLE = 200  # characters of an answer's end, where a score would stand
-_NUMBERS = {
-    "request_id": "Q", "criterion_position": "b", "status": "b", "score": "b", "position": "b",
-    "expected_score": "f", "label_mass": "f", "prompt_tokens": "i", "cached_tokens": "i",
-    "completion_tokens": "i", "seconds": "f",
-}  # fmt: skip
+_ROWS = (
+    4096  # rows packed into columns at once: as Python's own objects they take ten times as much
+)
+_CALL = ("prompt_tokens", "cached_tokens", "completion_tokens", "seconds")
 
 
 class Rows:
-    """Columns of the judgments, filled reply by reply in any order; compact: there are millions."""
+    """Rows of the judgments, reply by reply in any order; packed, for there are millions."""
 
     def __init__(self, requests: Requests, judge: Judge) -> None:
         self.requests, self.judge = requests, judge
         self.parser = getattr(judge, "parser", None)
         self.several = "criterion_ordering" in requests
-        self.width = int(requests["n_options"].max())
-        self.numbers = {name: array(kind) for name, kind in _NUMBERS.items()}
-        self.keys: list[str] = []
-        self.criteria: list[str] = []
-        self.probabilities = array("f")  # empty, or `width` for every row
+        self.probabilities = [f"probability_{p + 1}" for p in range(requests["n_options"].max())]
+        self.rows: list[dict[str, Any]] = []
+        self.packed: list[pd.DataFrame] = []
         self.example = ""
 
     def add(self, request: Request, reply: Reply) -> None:
         """Read one reply into one judgment per slot."""
         self.example = reply.text.strip()[-EXAMPLE:]
         for slot, reading in enumerate(read(request, reply, self.parser)):
-            self._add(request, reply, reading, slot)
+            row = dict.fromkeys(self.probabilities) | {
+                "request_id": request.request_id,
+                "key": request.key,
+                "criterion": request.criteria[slot] if self.several else request.criterion,
+                "criterion_position": slot + 1,
+                "status": reading.status,
+                "position": reading.position,
+                "score": request.ordering[reading.position - 1] if reading.position else None,
+                "label_mass": reading.label_mass,
+                "expected_score": None,
+            }
+            if reading.probabilities is not None:
+                row |= zip(self.probabilities, reading.probabilities, strict=False)
+                row["expected_score"] = sum(map(mul, request.ordering, reading.probabilities))
+            for name in _CALL:  # belong to the call: counted once
+                row[name] = 0 if slot else getattr(reply, name)
+            self.rows.append(row)
+        if len(self.rows) >= _ROWS:
+            self._pack()
 
-    def _add(self, request: Request, reply: Reply, reading: Reading, slot: int) -> None:
-        first = slot == 0  # tokens and seconds belong to the call: counted once
-        shares = reading.probabilities
-        mass = reading.label_mass
-        row = (
-            request.request_id,
-            slot + 1,
-            STATUSES.index(reading.status),
-            request.ordering[reading.position - 1] if reading.position else 0,
-            reading.position or 0,
-            nan if shares is None else sum(map(mul, request.ordering, shares)),
-            nan if mass is None else mass,
-            reply.prompt_tokens if first else 0,
-            reply.cached_tokens if first else 0,
-            reply.completion_tokens if first else 0,
-            reply.seconds if first else 0.0,
-        )
-        if shares is not None and not self.probabilities:
-            self.probabilities.extend([nan] * self.width * len(self.keys))
-        if shares is not None or self.probabilities:
-            self.probabilities.extend(shares or ())
-            self.probabilities.extend([nan] * (self.width - len(shares or ())))
-        for column, value in zip(self.numbers.values(), row, strict=True):
-            column.append(value)  # type: ignore[arg-type]
-        self.keys.append(request.key)
-        self.criteria.append(request.criteria[slot] if self.several else request.criterion)
+    def _pack(self) -> None:
+        self.packed.append(_typed(pd.DataFrame(self.rows)))
+        self.rows = []
 
     def frame(self) -> pd.DataFrame:
-        """Put the columns together, in the contract's order and dtypes."""
-        numbers = {name: np.array(column) for name, column in self.numbers.items()}
-        index = pd.Index(self.requests["request_id"]).get_indexer(numbers.pop("request_id"))
+        """Put the rows together with what was asked, in the contract's order and dtypes."""
+        if self.rows:
+            self._pack()
+        found = pd.concat(self.packed, ignore_index=True)
+        index = pd.Index(self.requests["request_id"]).get_indexer(found.pop("request_id"))
         out = pd.DataFrame(self.requests).iloc[index].reset_index(drop=True)
-        out = out.assign(key=self.keys, criterion=pd.Categorical(self.criteria), **numbers)
-        read = out["position"] > 0
-        for name in ("score", "position"):
-            out[name] = out[name].astype("Int8").where(read)
-        status = pd.Categorical.from_codes(out["status"], categories=list(STATUSES))
+        out = pd.concat([out, found], axis=1)
+        status = pd.Categorical(out["status"], categories=list(STATUSES))
         out["status"] = status.remove_unused_categories()
         if not self.several:
             out = out.drop(columns="criterion_position")
-        for name, values in self._facts(out).items():
-            out[name] = values
-        for name in ("slug", "source"):
-            constant = pd.Categorical([getattr(self.judge, name)]).repeat(len(out))
-            out["judge" if name == "slug" else name] = constant
-        probabilities = np.array(self.probabilities).reshape(-1, self.width)
-        for p in range(self.width):
-            if not np.isnan(probabilities[:, p]).all():
-                out[f"probability_{p + 1}"] = probabilities[:, p]
+        out = out.drop(columns=[name for name in self.probabilities if out[name].isna().all()])
+        out = out.assign(**self._facts(out), judge=self.judge.slug, source=self.judge.source)
         return _typed(out)
 
     def _facts(self, out: pd.DataFrame) -> dict[str, Any]:

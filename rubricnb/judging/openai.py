@@ -10,15 +10,16 @@ import re
 import threading
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
+from functools import partial
 from itertools import count
-from queue import Empty, SimpleQueue
+from types import coroutine
 from typing import Any, Literal, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from rubricnb.judging.address import KEYS, OPENAI, checked, checked_query, headers_for, hidden
+from rubricnb.judging.address import KEYS, OPENAI, checked, headers_for, hidden
 from rubricnb.judging.connection import (
     Connection,
     Pace,
@@ -41,7 +42,6 @@ _TOP = 20  # alternatives per token: as many as OpenAI and vLLM give
 _KEPT = 100_000  # characters of an answer that cannot be read
 
 _T = TypeVar("_T")
-Post = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 
 
 class _Dialect(NamedTuple):
@@ -129,9 +129,6 @@ class OpenAIJudge:
     extra
         More parameters for the body of every call, such as OpenRouter's ``{"provider": …}``; part
         of the judge's identity.
-    extra_query
-        Parameters for the address of every call, such as Azure's ``{"api-version": …}``; part of
-        the judge's identity. No secrets: an endpoint that wants its key there cannot be asked.
 
     Raises
     ------
@@ -170,14 +167,12 @@ class OpenAIJudge:
         key_variable: str | None = None,
         check_model: bool = True,
         extra: dict[str, Any] | None = None,
-        extra_query: Mapping[str, str] | None = None,
     ) -> None:
         self.model = model
         self.base_url, self.host = checked(base_url or f"https://{OPENAI}/v1")
         self.slug = slug(model)
-        self.extra, self.extra_query = extra or {}, checked_query(extra_query)
-        given = (self.extra, {"extra_query": self.extra_query} if self.extra_query else {})
-        more = "".join(f" {json.dumps(g, sort_keys=True)}" for g in given if g)
+        self.extra = extra or {}
+        more = f" {json.dumps(extra, sort_keys=True)}" if extra else ""
         self.identity = f"{self.base_url} {model}{more}"
         self.concurrency = concurrency
         self.check_model = check_model
@@ -188,12 +183,11 @@ class OpenAIJudge:
         self._typical = 200.0  # tokens of an answer, as far as is known
         self._server = server or _HOSTED.get(self.host)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._connection: Connection | None = None
+        self._connection: Connection  # from the first call on
         self.answered_before = False
         self._heard = False  # whether there was ever a good answer
         self._quiet_since = self._looked = 0.0  # the last good answer, the last look for one
         self._last_trouble = ""
-        self._counted_choices = False
 
     @property
     def server(self) -> Server:
@@ -224,29 +218,31 @@ class OpenAIJudge:
         Nothing is waited for longer than `patience` after the last good answer.
         """
         source = iter(requests)
-        replies: SimpleQueue[Reply | BaseException] = SimpleQueue()
-        under_way: set[Future[None]] = set()
+        under_way: set[Future[Reply]] = set()
         trouble: BaseException | None = None
-        waiting = 0
         self._quiet_since = self._looked = time.monotonic()
         try:
             while True:
-                while trouble is None and waiting < self.concurrency:
+                while trouble is None and len(under_way) < self.concurrency:
                     request = next(source, None)
                     if request is None:
                         break
-                    self._begin(request, replies, under_way)
-                    waiting += 1
-                if not waiting:
+                    loop = self._start()
+                    _ = self.server  # asked once, before the first request
+                    under_way.add(asyncio.run_coroutine_threadsafe(self._answer(request), loop))
+                if not under_way:
                     break
-                reply = self._next(replies, trouble)
-                waiting -= 1
-                if isinstance(reply, Reply):
-                    yield reply
-                else:
-                    trouble = trouble or reply
+                done = self._finished(under_way)
+                if not done:
+                    raise trouble or JudgeError(self._silence())
+                under_way -= done
+                for call in done:
+                    if problem := call.exception():
+                        trouble = trouble or problem
+                    else:
+                        yield call.result()
         finally:
-            for call in list(under_way):
+            for call in under_way:
                 call.cancel()
         if trouble is not None:
             raise trouble
@@ -262,76 +258,39 @@ class OpenAIJudge:
         >>> path, body["max_completion_tokens"]
         ('/chat/completions', 1024)
         """
-
-        async def capture(path: str, body: dict[str, Any]) -> dict[str, Any]:
-            raise _Captured(path, body)
-
-        try:
-            _at_once(_Call(self, request, capture).reply())
-        except _Captured as captured:
-            path, body = captured.args
-            return path, body
-        raise AssertionError("a request without a call")
+        first = _Call(self, request).go_on()
+        assert not isinstance(first, Reply), "a request without a call"
+        return first
 
     def read(self, request: Request, response: dict[str, Any]) -> Reply | None:
         """Read the response to `first_call`; None if the request takes a further call."""
-        responses = [response]
-
-        async def replay(path: str, body: dict[str, Any]) -> dict[str, Any]:
-            if not responses:
-                raise _Captured(path, body)
-            return responses.pop()
-
-        call = _Call(self, request, replay)
+        call = _Call(self, request)
+        call.go_on()
         try:
-            return _at_once(call.reply())
-        except _Captured:
-            return None
+            step = call.go_on(response)
         except Exception as problem:  # whatever an endpoint sends
             return call.failed(problem)
+        return step if isinstance(step, Reply) else None
 
     def close(self) -> None:
         """Close the connections."""
         if self._loop is not None:
-            assert self._connection is not None
             asyncio.run_coroutine_threadsafe(self._connection.close(), self._loop).result()
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._loop = None
 
-    def _next(
-        self, replies: SimpleQueue[Reply | BaseException], trouble: BaseException | None
-    ) -> Reply | BaseException:
-        """Wait for the next reply, as long as patience lasts."""
+    def _finished(self, calls: set[Future[Reply]]) -> set[Future[Reply]]:
+        """Wait for some of the calls; none of them if there is no good answer for too long."""
         now = time.monotonic()  # the caller's own pauses do not count
         self._quiet_since = min(now, self._quiet_since + now - self._looked)
-        try:
-            while True:
-                left = self._quiet_since + self._limits.patience - time.monotonic()
-                try:
-                    return replies.get(timeout=max(left, 0.0))
-                except Empty:
-                    if time.monotonic() - self._quiet_since >= self._limits.patience:
-                        raise trouble or JudgeError(self._silence()) from None
-        finally:
-            self._looked = time.monotonic()
+        while True:
+            done = wait(calls, max(self._patience_left(), 0.0), FIRST_COMPLETED).done
+            if done or self._patience_left() <= 0:
+                self._looked = time.monotonic()
+                return done
 
-    def _begin(
-        self,
-        request: Request,
-        replies: SimpleQueue[Reply | BaseException],
-        under_way: set[Future[None]],
-    ) -> None:
-        async def deliver() -> None:
-            try:
-                replies.put(await self._answer(request))
-            except Exception as problem:
-                replies.put(problem)
-
-        loop = self._start()
-        _ = self.server  # asked once, before the first request
-        call = asyncio.run_coroutine_threadsafe(deliver(), loop)
-        under_way.add(call)
-        call.add_done_callback(under_way.discard)
+    def _patience_left(self) -> float:
+        return self._quiet_since + self._limits.patience - time.monotonic()
 
     def _start(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
@@ -344,7 +303,6 @@ class OpenAIJudge:
             self._connection = Connection(
                 self.base_url,
                 headers_for(self.host, key),
-                self.extra_query,
                 connect=min(self._limits.timeout, 30),
                 proxies=bool(self.host),  # one for the internet does not know this machine
             )
@@ -388,27 +346,23 @@ class OpenAIJudge:
             raise TimeoutError(f"no whole answer within {seconds:g} s") from None
 
     def _ask_server(self) -> Server:
-        async def owners() -> set[str]:
-            assert self._connection is not None
-            listed, _ = await self._connection.send("GET", "/models")
-            return {str(m.get("owned_by", "")).lower() for m in listed["data"]}
-
+        """Ask who owns the models that the endpoint lists; where there is no list, it is other."""
         loop = self._start()
-        asking = asyncio.run_coroutine_threadsafe(self._persist(owners), loop)
+        listing = self._persist(partial(self._connection.send, "GET", "/models"))
+        asking = asyncio.run_coroutine_threadsafe(listing, loop)
         try:
-            owned_by = asking.result(self._limits.patience)
+            listed, _ = asking.result(self._limits.patience)
+            owned_by = {str(model.get("owned_by", "")).lower() for model in listed["data"]}
         except (Unreachable, TimeoutError) as problem:
             asking.cancel()
             raise JudgeError(self._advice(problem)) from None
         except Refused as problem:
-            if 300 <= problem.status < 400:
-                raise JudgeError(self._advice(problem)) from None
             if problem.status not in _NO_LIST:
                 raise JudgeError(
                     f"{self.base_url} does not say what it is: {self._said(problem)}; try again "
                     "when it does, or name what answers there by server="
                 ) from None
-            return "other"  # no list of models: the smallest common ground
+            return "other"
         except (ValueError, TypeError, AttributeError, KeyError):
             return "other"
         if "llamacpp" in owned_by:
@@ -417,10 +371,12 @@ class OpenAIJudge:
 
     async def _answer(self, request: Request) -> Reply:
         asked = time.monotonic()
-        call = _Call(self, request, self._post)
+        call = _Call(self, request)
         try:
-            reply = await call.reply()
-            reply = replace(reply, text=self._hide(reply.text))
+            step = call.go_on()
+            while not isinstance(step, Reply):
+                step = call.go_on(await self._post(*step))
+            reply = replace(step, text=self._hide(step.text))
             self._heard, self._quiet_since = True, time.monotonic()
         except JudgeError:
             raise
@@ -431,12 +387,10 @@ class OpenAIJudge:
         return replace(reply, seconds=time.monotonic() - asked)
 
     async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        async def send() -> tuple[dict[str, Any], Mapping[str, str]]:
-            assert self._connection is not None
-            return await self._connection.send("POST", path, body)
-
         size = len(json.dumps(body)) / CHARACTERS_PER_TOKEN if self._tokens.seconds else 0.0
-        response, headers = await self._persist(send, size)
+        response, headers = await self._persist(
+            partial(self._connection.send, "POST", path, body), size
+        )
         self._requests.answered(headers, self._limits.patience)
         unexpected = _written(_part(response, "usage")) - self._typical
         self._tokens.owe(unexpected)
@@ -445,7 +399,7 @@ class OpenAIJudge:
 
     def _stops(self, problem: Exception) -> bool:
         """Whether asking on is useless: every request would fail, or nobody has answered long."""
-        if time.monotonic() - self._quiet_since > self._limits.patience:
+        if self._patience_left() < 0:
             return True
         works = self._heard or self.answered_before
         if isinstance(problem, Refused):
@@ -458,7 +412,7 @@ class OpenAIJudge:
 
     def _advice(self, problem: Exception) -> str:
         said = self._said(problem)
-        if self._heard and time.monotonic() - self._quiet_since > self._limits.patience:
+        if self._heard and self._patience_left() < 0:
             return self._silence()
         if isinstance(problem, Unreachable) and problem.unencrypted:
             return (
@@ -488,11 +442,6 @@ class OpenAIJudge:
                 said += '; open the judge with server="openai", if OpenAI\'s own stands behind it'
         return f"{self.identity} refused: {said}"
 
-    def _say_several(self, number: int) -> None:
-        if not self._counted_choices:
-            self._counted_choices = True
-            print(f"{self.slug}: {number} choices to an answer; the first is read", flush=True)
-
     def _silence(self) -> str:
         minutes = f"{(time.monotonic() - self._quiet_since) / 60:.0f} min"
         last = f"; the last try: {self._last_trouble}" if self._last_trouble else ""
@@ -515,19 +464,30 @@ class _Unusable(ValueError):
     """An answer that this endpoint will probably give to every request."""
 
 
-class _Captured(Exception):
-    """A call that is not sent: its path and body."""
+@coroutine
+def _response(path: str, body: dict[str, Any]) -> Generator[Any, dict[str, Any], dict[str, Any]]:
+    """Wait for the response to a call: whoever drives the coroutine sends it back."""
+    return (yield path, body)
 
 
 class _Call:
     """One request on its way: builds the bodies and sums up the tokens of all calls it takes."""
 
-    def __init__(self, judge: OpenAIJudge, request: Request, post: Post) -> None:
-        self.judge, self.request, self.post = judge, request, post
+    def __init__(self, judge: OpenAIJudge, request: Request) -> None:
+        self.judge, self.request = judge, request
+        self.answering = self._answer()
         self.prompt_tokens = self.cached_tokens = self.completion_tokens = 0
         self.last: dict[str, Any] = {}  # what the endpoint sent
 
-    async def reply(self) -> Reply:
+    def go_on(self, response: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]] | Reply:
+        """Go on with a response: to path and body of the next call, or to the reply."""
+        try:
+            return self.answering.send(response)
+        except StopIteration as done:
+            reply: Reply = done.value
+            return reply
+
+    async def _answer(self) -> Reply:
         probabilities = None
         match self.request.readout:
             case "feedback":
@@ -584,7 +544,7 @@ class _Call:
     async def _document(self) -> tuple[str, Finish]:
         schema = json.loads(self.request.schema)
         if not self.judge.holds_lengths:
-            schema = _strict(schema)
+            schema = _without_lengths(schema)
         text, finish, _ = await self._send(
             "", max_tokens=self._max_tokens(), response_format=_conforming("answer", schema)
         )
@@ -703,7 +663,7 @@ class _Call:
         extra = self.judge.extra
         if "provider" in body and "provider" in extra:  # OpenRouter's: the one adds to the other
             extra = extra | {"provider": body["provider"] | extra["provider"]}
-        self.last = await self.post(path, body | extra)
+        self.last = await _response(path, body | extra)
         return self._received(self.last, prefill)
 
     def _received(self, response: dict[str, Any], prefill: str) -> tuple[str, Finish, list[Step]]:
@@ -714,9 +674,6 @@ class _Call:
         choices = response.get("choices")
         if not isinstance(choices, list) or not choices:
             raise ValueError(f"the endpoint sent no answer: {self.judge._shown(response)}")
-        if len(choices) > 1:
-            self.judge._say_several(len(choices))
-            choices = sorted(choices, key=lambda c: _count(c, "index"))
         self._check_model(response)
         message = _part(choices[0], "message")
         if isinstance(message.get("refusal"), str) and message["refusal"]:
@@ -759,11 +716,6 @@ def slug(model: str) -> str:
 _FINISH: dict[str | None, Finish] = {"length": "length", "content_filter": "refusal"}
 _BROKEN_OFF = ("error", "abort")  # what OpenRouter and vLLM call an end that is none
 _NO_LIST = (401, 403, 404, 405, 501)  # statuses of an endpoint that shows nobody its models
-_STRICT = frozenset({  # without minLength and maxLength
-    "type", "enum", "const", "required", "additionalProperties", "description", "title", "$ref",
-    "pattern", "format", "multipleOf", "minimum", "maximum", "exclusiveMinimum",
-    "exclusiveMaximum", "minItems", "maxItems",
-})  # fmt: skip
 
 
 def _reasoning(server: Server, request: Request) -> dict[str, Any]:
@@ -794,24 +746,20 @@ def _conforming(name: str, schema: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _strict(schema: dict[str, Any]) -> dict[str, Any]:
-    """Keep of a schema what OpenAI's strict mode knows: with more it refuses the request.
+def _without_lengths(schema: Any) -> Any:
+    """Take the lengths of strings out of a schema: OpenAI's strict mode refuses them.
 
-    Whoever reads the answer checks it against all of the schema, save for lengths, which the
-    prompt states. The list is that of
-    https://platform.openai.com/docs/guides/structured-outputs#supported-schemas
+    The prompt states them instead; whoever reads the answer checks it against the whole schema.
     """
-    kept: dict[str, Any] = {}
-    for keyword, value in schema.items():
-        if keyword in ("properties", "$defs"):
-            kept[keyword] = {name: _strict(part) for name, part in value.items()}
-        elif keyword == "anyOf":
-            kept[keyword] = [_strict(part) for part in value]
-        elif keyword == "items":
-            kept[keyword] = _strict(value)
-        elif keyword in _STRICT:
-            kept[keyword] = value
-    return kept
+    if isinstance(schema, list):
+        return [_without_lengths(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        keyword: _without_lengths(value)
+        for keyword, value in schema.items()
+        if keyword not in ("minLength", "maxLength") or isinstance(value, dict)  # a property's name
+    }
 
 
 def _steps(logprobs: Any) -> list[Step]:
@@ -859,13 +807,3 @@ def _written(usage: dict[str, Any]) -> int:
     """Tokens of an answer, all that are paid: xAI and Google count thoughts in the total only."""
     beside = _count(usage, "total_tokens") - _count(usage, "prompt_tokens")
     return max(_count(usage, "completion_tokens"), beside)
-
-
-def _at_once(steps: Coroutine[Any, Any, Reply]) -> Reply:
-    """Run what waits for nobody; where a notebook has a running loop, asyncio.run could not."""
-    try:
-        steps.send(None)
-    except StopIteration as done:
-        reply: Reply = done.value
-        return reply
-    raise AssertionError("a call that waits")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from rubricnb.judging.contract import Judge, Reply, Request
+from rubricnb.judging.registry import inner, open_judge
+from rubricnb.judging.sharing import common_prefix
 from rubricnb.judging.thinking import most_tokens, thinks
 
 CHARACTERS_PER_TOKEN = 4.0
 """English prose with every tokeniser in use, within about 15 %."""
 
+_CACHED_FROM = 1024  # tokens of a prefix; OpenAI keeps no shorter one
 _FEEDBACK_TOKENS = 200
 _LABEL_TOKENS = 3
 _REASONING_TOKENS = {"low": 300, "medium": 1000, "high": 3000}  # a first guess, by effort
@@ -67,6 +71,47 @@ def typical_tokens(request: Request, host: str = "", model: str = "") -> tuple[f
     return _prompt_tokens(request), answer
 
 
+class Calls(NamedTuple):
+    """Distinct prompts and their tokens; of these, so many are shared with the prompt before.
+
+    Of the shared ones, so many may come cheaper: a hosted endpoint keeps only long prefixes.
+    """
+
+    number: int
+    prompt_tokens: int
+    shared_tokens: int
+    cached_tokens: int
+    completion_tokens: int
+
+    @classmethod
+    def of(cls, requests: Iterable[Request], host: str, model: str = "") -> Calls:
+        """Count; `host` and `model` as in `typical_tokens`."""
+        seen: set[str] = set()
+        prompt = completion = shared = cached = 0.0
+        before = ""
+        for request in requests:
+            if request.key in seen:
+                continue
+            seen.add(request.key)
+            sent, received = typical_tokens(request, host, model)
+            prompt += sent
+            completion += received
+            text = request.messages[0].content
+            common = common_prefix(before, text) / CHARACTERS_PER_TOKEN
+            shared += common
+            cached += common if not host or common >= _CACHED_FROM else 0
+            before = text
+        return cls(len(seen), *map(round, (prompt, shared, cached, completion)))
+
+    def scaled(self, scale: float) -> Calls:
+        """Return the counts of a plan so many times larger."""
+        return Calls(*(round(count * scale) for count in self))
+
+    def cost(self, price: Price) -> float:
+        """Return the dollars, if all that may come from the provider's cache does."""
+        return price.of(self.prompt_tokens, self.cached_tokens, self.completion_tokens)
+
+
 @dataclass
 class Budget:
     """How much one or several runs may still ask.
@@ -114,7 +159,9 @@ class Budget:
     _paid: float = 0.0  # dollars of the dearest
     _dearest: float = 0.0  # dollars that a call may cost at its limit, at most
 
-    def turn_to(self, judge: Judge | str, price: tuple[float, float, float] | None = None) -> None:
+    def turn_to(
+        self, judge: Judge | str, price: tuple[float, float, float] | None = None
+    ) -> Budget:
         """Go on with a judge, perhaps another one: what remains is spent at its price."""
         self.price, reason = price_of(judge, price)
         if self.max_cost is not None and self.price is None:
@@ -122,6 +169,7 @@ class Budget:
         self.model = destination(judge)[1]
         self._measured = self._longest = 0
         self._paid = self._dearest = 0.0
+        return self
 
     def allows(self, request: Request) -> bool:
         """Say whether this request may be sent now, and count it if so.
@@ -176,10 +224,8 @@ def _prompt_tokens(request: Request) -> float:
 def destination(judge: Judge | str) -> tuple[str, str]:
     """Return the host that texts are sent to (empty: none but this machine), and the model."""
     if isinstance(judge, str):
-        from rubricnb.judging.registry import inner, open_judge
-
-        engine, _, model = inner(judge).partition(":")
-        if engine != "openai":
+        if not _endpoint(judge):
+            engine, _, model = inner(judge).partition(":")
             return "", model if engine == "vllm" else ""
         judge = open_judge(inner(judge))  # connects to nobody
     return getattr(judge, "host", ""), getattr(judge, "model", "")
@@ -188,11 +234,8 @@ def destination(judge: Judge | str) -> tuple[str, str]:
 def _endpoint(judge: Judge | str) -> bool:
     """Say whether somebody else's prices may be due: the engines in a process have no host."""
     if isinstance(judge, str):
-        from rubricnb.judging.registry import inner
-
         return inner(judge).startswith("openai:")
-    remote = getattr(judge, "host", "")
-    return bool(remote) or judge.identity.startswith(("http://", "https://"))
+    return bool(getattr(judge, "host", "")) or judge.identity.startswith(("http://", "https://"))
 
 
 def _listed(host: str, model: str) -> Price | None:

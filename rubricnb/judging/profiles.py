@@ -96,42 +96,7 @@ class Profile:
                 raise ValueError(f"profile {self.name!r}: rate {rate} of {ordering!r} not in 0..1")
 
 
-PLANTED = (
-    Profile("unbiased", source="no preference for any position"),
-    Profile(
-        "first-biased",
-        position_preference=(1.0, 0.25, -0.25, -0.5, -0.5),
-        source="planted: prefers the first position",
-    ),
-    Profile(
-        "last-biased",
-        position_preference=(-0.5, -0.5, -0.25, 0.25, 1.0),
-        source="planted: prefers the last position",
-    ),
-    Profile(
-        "middle-averse",
-        position_preference=(0.6, -0.2, -0.8, -0.2, 0.6),
-        source="planted: prefers both ends",
-    ),
-    Profile(
-        "criterion-biased",
-        criterion_position=(0.4, 0.0, -0.4),
-        source="planted: scores the criteria asked first higher (Setting 2)",
-    ),
-    Profile(
-        "reference-pulled",
-        reference_pull=0.4,
-        source="planted: moves towards the score of a reference answer",
-    ),
-    Profile(
-        "letter-strict",
-        label_shift=(("letter", -0.6),),
-        source="planted: scores lower where the scores are letters",
-    ),
-)
-"""The profiles whose biases are planted by hand; `rubricnb.judging.fitting` writes the others."""
-
-
+@cache
 def profiles() -> dict[str, Profile]:
     """Return every profile by name: the planted ones, then those fitted to the papers.
 
@@ -144,7 +109,15 @@ def profiles() -> dict[str, Profile]:
     ['unbiased', 'first-biased', 'last-biased', 'middle-averse', 'criterion-biased', \
 'reference-pulled', 'letter-strict']
     """
-    return dict(_profiles())
+    texts = (
+        files("rubricnb.judging").joinpath(name).read_text(encoding="utf-8")
+        for name in ("planted.yml", "profiles.yml")
+    )
+    return {
+        name: Profile(name, **values["parameters"])
+        for text in texts
+        for name, values in yaml.safe_load(text).items()
+    }
 
 
 def open_profile(name: str) -> Profile:
@@ -167,18 +140,8 @@ def open_profile(name: str) -> Profile:
     ...
     ValueError: no simulated profile 'unbaised'; nearest: unbiased
     """
-    known = _profiles()
+    known = profiles()
     if name in known:
         return known[name]
-    near = get_close_matches(name.lower(), known, n=3) or [p.name for p in PLANTED]
+    near = get_close_matches(name.lower(), known, n=3) or [n for n in known if "/" not in n]
     raise ValueError(f"no simulated profile {name!r}; nearest: {', '.join(near)}")
-
-
-@cache
-def _profiles() -> dict[str, Profile]:
-    known = {p.name: p for p in PLANTED}
-    path = files("rubricnb.judging").joinpath("profiles.yml")
-    if path.is_file():
-        for name, values in (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).items():
-            known[name] = Profile(name, **values["parameters"])
-    return known

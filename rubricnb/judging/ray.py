@@ -1,11 +1,10 @@
-"""One judge on many GPUs or machines: requests as a Ray Dataset, a judge in every actor."""
+"""One judge on many GPUs or machines: a judge in every actor of a Ray cluster."""
 
 from __future__ import annotations
 
 import logging
 import math
 import os
-import pickle
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,19 +12,16 @@ from functools import cache, partial
 from itertools import groupby, islice
 from typing import Any
 
-import pyarrow
-
 from rubricnb.judging.contract import Reply, Request
 from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.registry import open_judge
 
 _INSTALL = "python -m pip install 'rubricnb[ray]'"
-_WINDOW = 65_536  # requests in one dataset: bounds the driver's memory and how long keys are leased
+_WINDOW = 65_536  # requests cut into blocks at once: bounds memory and how long keys are leased
 _BLOCKS = 4  # at least so many for each actor, so that none waits long for the last one
 _ATTEMPTS = 4  # a block that ends its actor so often is at fault itself
 _AT_ONCE = 30  # seconds in which a cluster with room starts its actors; each opens its judge later
 _EXPLAINED = (JudgeError, ValueError, ImportError, OSError)
-_NONE = pickle.dumps([])
 _FACTS = (
     "slug",
     "source",
@@ -133,20 +129,17 @@ class RayJudge:
             raise JudgeError(f"ray:{self.spec}: {problem}")
         return dict(facts)
 
-    def _answer(self, blocks: Iterable[list[Request]]) -> Iterator[Reply]:
-        import ray.data
+    def _answer(self, asked: Iterator[list[Request]]) -> Iterator[Reply]:
         from ray.util import ActorPool
 
-        rows = [{"requests": pickle.dumps(block)} for block in blocks]
-        asked = ray.data.from_items(rows, override_num_blocks=len(rows)).to_arrow_refs()
         self._start()
         try:
-            yield from self._answers(ActorPool(self._actors), iter(asked))
+            yield from self._answers(ActorPool(self._actors), asked)
         except BaseException:  # an engine may be dead, and nobody wants what is under way
             self._end()
             raise
 
-    def _answers(self, pool: Any, asked: Iterator[Any]) -> Iterator[Reply]:
+    def _answers(self, pool: Any, asked: Iterator[list[Request]]) -> Iterator[Reply]:
         """Answer block after block; after a problem no other is begun, but those begun are ended.
 
         What was answered before a problem is paid for, in its block and in the others.
@@ -164,12 +157,12 @@ class RayJudge:
                 replies, said = pool.get_next_unordered()
             except ray.exceptions.RayError as died:  # OutOfMemoryError is no RayActorError
                 why = (str(died).strip() or type(died).__name__).splitlines()[0]
-                replies = _NONE
+                replies = []
                 said = (
                     f"an actor died {_ATTEMPTS} times over one block, perhaps for want of memory "
                     f"({why}); Ray's logs say more"
                 )
-            for reply in pickle.loads(replies):
+            for reply in replies:
                 self.answered_before |= reply.finish != "error"
                 yield reply
             problem = problem or said
@@ -238,18 +231,19 @@ class _Actor:
             return {}, _said(problem)
         return {name: getattr(judge, name) for name in _FACTS if hasattr(judge, name)}, ""
 
-    def answer(self, block: pyarrow.Table, answered_before: bool = False) -> tuple[bytes, str]:
-        """Return the pickled replies to a block, all those before a problem, and the problem."""
-        [requests] = block["requests"].to_pylist()
+    def answer(
+        self, requests: list[Request], answered_before: bool = False
+    ) -> tuple[list[Reply], str]:
+        """Return the replies to a block, all those before a problem, and the problem."""
         replies: list[Reply] = []
         try:
             judge = self.open()
             if answered_before and hasattr(judge, "answered_before"):
                 judge.answered_before = True
-            replies.extend(judge.answer(pickle.loads(requests)))
+            replies.extend(judge.answer(requests))
         except Exception as problem:
-            return pickle.dumps(replies), _said(problem)
-        return pickle.dumps(replies), ""
+            return replies, _said(problem)
+        return replies, ""
 
 
 def _said(problem: Exception) -> str:
@@ -268,10 +262,8 @@ def _connect(address: str | None) -> bool:
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
     try:
         import ray
-        import ray.data
     except ImportError:
         raise ImportError(f"Ray is not installed: {_INSTALL}") from None
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
     if ray.is_initialized():
         return False
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}

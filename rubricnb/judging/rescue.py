@@ -27,7 +27,7 @@ _INTEGERS = {1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 8: 0, 9: 0}  # kind of value â†
 
 
 def mend(path: Path) -> str:
-    """Check a store; if it is damaged, put what is whole into a new one and keep the old.
+    """Check a store; from a damaged one, or one of the first format, put what is whole into a new.
 
     Returns
     -------
@@ -61,8 +61,8 @@ def mend(path: Path) -> str:
             part.rename(f"{path}-damaged-{number}{ending}")
     new.rename(path)
     return (
-        f"{why}\nsaved: {saved:,} answers, now in {path}; others will be asked again. The damaged "
-        f"file is kept: {path}-damaged-{number}"
+        f"{why}\nsaved: {saved:,} answers, now in {path}; others will be asked again. The file "
+        f"as it was is kept: {path}-damaged-{number}"
     )
 
 

@@ -108,7 +108,8 @@ def run(
     known, to_ask = _recorded(judge, requests, fresh, force_replicates)
     live = pd.DataFrame()
     if len(to_ask):
-        with opened(judge, store, fresh, budget, max_calls, max_cost, price) as session:
+        budget = budget or Budget(None, max_calls, max_cost).turn_to(judge, price)
+        with opened(judge, store, fresh, budget) as session:
             if isinstance(judge, str) and len(known):  # now one sees whether these are its answers
                 known, to_ask = _recorded(session.judge, requests, fresh, force_replicates)
             judge = session.judge
@@ -141,9 +142,6 @@ def ask(
     judge: Judge,
     store: Store | str | Path | None = None,
     fresh: bool | float = False,
-    max_calls: int | None = None,
-    max_cost: float | None = None,
-    price: tuple[float, float, float] | None = None,
     budget: Budget | None = None,
 ) -> list[Reply]:
     """Ask a judge requests that one has written oneself, through the store.
@@ -158,7 +156,7 @@ def ask(
         answered separately, except greedy ones by a deterministic judge.
     judge
         From `open_judge`.
-    store, fresh, max_calls, max_cost, price, budget
+    store, fresh, budget
         As in `run`.
 
     Returns
@@ -196,7 +194,7 @@ def ask(
         replies[request.request_id] = replace(reply, request_id=request.request_id)
 
     walked = sorted(keyed, key=lambda r: [m.content for m in r.messages])
-    with opened(judge, store, fresh, budget, max_calls, max_cost, price) as session:
+    with opened(judge, store, fresh, budget or Budget().turn_to(judge)) as session:
         session.announce(keyed)
         session.fill(lambda: walked, len(keyed), receive)
     return [replies[r.request_id] for r in keyed]

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rubricnb.judging.contract import Judge, Reply, Request
-from rubricnb.judging.cost import Calls
-from rubricnb.judging.prices import Budget
+from rubricnb.judging.prices import Budget, Calls
 from rubricnb.judging.progress import Progress
 from rubricnb.judging.registry import open_judge
 from rubricnb.judging.sharing import Limit
@@ -39,10 +38,7 @@ def opened(
     judge: Judge | str,
     store: Store | str | Path | None,
     fresh: bool | float,
-    budget: Budget | None,
-    max_calls: int | None,
-    max_cost: float | None,
-    price: tuple[float, float, float] | None,
+    budget: Budget,
 ) -> Iterator[Session]:
     """Open what is given by name, and close it in the end."""
     with ExitStack() as stack:
@@ -51,9 +47,6 @@ def opened(
             stack.callback(judge.close)
         if not isinstance(store, Store):
             store = stack.enter_context(Store(store))
-        if budget is None:
-            budget = Budget(None, max_calls, max_cost)
-            budget.turn_to(judge, price)
         yield Session(judge, store, fresh, budget)
 
 
@@ -64,9 +57,9 @@ class Session:
         self.judge, self.store, self.budget = judge, store, budget
         # True is 1 and False is 0
         self.since = store.after_all() if fresh == 1 else float(fresh)
-        self.retry_errors = max(self.since, time.time())
         self.under_way: dict[str, list[Request]] = {}  # key → requests that wait for its reply
         self.key_of: dict[int, str] = {}  # of what the judge is answering
+        self.failed: dict[str, Reply] = {}  # by key, until it is asked once more
         self.works = False  # whether the judge has answered anything
         self.batched = ""  # what is left to batches
         self.stopped = ""  # by which signal
@@ -111,7 +104,7 @@ class Session:
                 if failed and not self._over():
                     # Asked again, unless all have failed: that would help nobody.
                     if self.works:
-                        self.retry_errors = time.time()
+                        self.failed.clear()
                     with Progress(
                         len(failed), f"{slug}, failed ones{' again' * self.works}"
                     ) as last:
@@ -174,7 +167,7 @@ class Session:
 
     def _unanswered(self, keys: Sequence[str]) -> set[str]:
         """Keys that will be asked."""
-        answered = self.store.answered(keys, self.since, self.retry_errors)
+        answered = self.store.answered(keys, self.since)
         return set(keys) - answered - self.store.in_batches(keys).keys()
 
     def _ask_all(
@@ -208,7 +201,10 @@ class Session:
                 key = self.key_of.pop(reply.request_id)
                 self.store.put(key, self.judge.slug, reply)
                 self.budget.received(reply)
-                self.works |= reply.finish != "error"
+                if reply.finish == "error":
+                    self.failed[key] = reply
+                else:
+                    self.works = True
                 note = tokens.add(reply, self.budget)
                 for request in self.under_way.pop(key):
                     received(request, reply, note)
@@ -260,9 +256,11 @@ class Session:
         for request in block:
             if request.key in self.under_way:
                 self.under_way[request.key].append(request)
+            elif request.key in self.failed:
+                found(request, self.failed[request.key])
             else:
                 by_key.setdefault(request.key, []).append(request)
-        answered, mine = self.store.claim(list(by_key), self.since, self.retry_errors)
+        answered, mine = self.store.claim(list(by_key), self.since)
         if answered:
             self.vouch()
         replies = self.store.get(list(answered)) if read else {}
@@ -286,7 +284,7 @@ class Session:
         files = ", ".join(sorted(map(str, set(batched.values()))))
         self.batched = (
             f"{len(keys):,} requests are in {files}: import the answers of the batch first "
-            "('python -m rubricnb batch import'), or delete the file if it was never sent"
+            "(rubricnb.import_batch), or delete the file if it was never sent"
         )
         return True
 

@@ -25,7 +25,7 @@ prompt: requests that differ in one of these share next to nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,12 +44,13 @@ _HEAD = (
 )  # fmt: skip
 _TEXT = ("instruction", "response")
 # What a prompt says after its head, in this order: columns of an item (a tuple) or of a request.
+_RUBRIC = (("rubric_id",), "variant", "edits", "ordering")
 _PREFIX: dict[str, tuple[tuple[str, ...] | str, ...]] = {
-    "rubric-last": (("bare", *_TEXT, "reference"), "definition", "edits", "ordering"),
-    "rubric-first": (("bare", "reference"), "definition", "edits", "ordering", _TEXT),
+    "rubric-last": (("bare", *_TEXT, "reference"), *_RUBRIC),
+    "rubric-first": (("bare", "reference"), *_RUBRIC, _TEXT),
     "criteria": (("criteria",), "variant", "criterion_ordering", _TEXT),
     "pointwise": (_TEXT,),
-    "pairwise": (("response", "instruction"), "definition", "ordering"),
+    "pairwise": (("response", "instruction"), *_RUBRIC),
 }
 
 
@@ -76,13 +77,13 @@ def walk(requests: Requests) -> IntArray:
     True
     """
     items = _with_criteria(requests.source)
-    varying = [name for name in _HEAD if requests[name].nunique() > 1]
-    if not varying:  # as in most plans; grouping would take ten times their memory
-        return np.argsort(_keys(requests, items), kind="stable")
-    heads = pd.DataFrame(requests).groupby(varying, observed=True, sort=False).indices.values()
+    varying = [name for name in _HEAD if requests[name].nunique() > 1]  # in most plans, none
+    heads = pd.DataFrame(requests).groupby(varying or _HEAD[0], observed=True, sort=False).indices
     return np.concatenate(
-        [rows[np.argsort(_keys(requests.iloc[rows], items), kind="stable")] for rows in heads]
-    )
+        [np.empty(0, np.int64)]
+        + [rows[np.argsort(_keys(requests.iloc[rows], items), kind="stable")]
+           for rows in heads.values()]
+    )  # fmt: skip
 
 
 def waves(
@@ -140,14 +141,6 @@ def waves(
     yield from window
 
 
-def distinct(prompts: Iterable[Sequence[Any]]) -> int:
-    """Count the distinct nodes of the trie of all prompts: the least any engine can compute."""
-    limit = Limit()
-    for prompt in sorted(prompts):  # type: ignore[type-var]
-        limit.add(prompt)
-    return limit.distinct
-
-
 @dataclass
 class Limit:
     """Counts the distinct nodes of a trie while one walks over it, holding one prompt at a time."""
@@ -178,8 +171,6 @@ def common_prefix(a: Sequence[Any], b: Sequence[Any]) -> int:
 
 def _keys(requests: Requests, items: pd.DataFrame) -> IntArray:
     """A number to sort requests of one head by: a rank for each part of the prompt."""
-    if not len(requests):
-        return np.empty(0, np.int64)
     condition = {name: requests[name].iloc[0] for name in _HEAD}
     id_column = "text_id" if condition["template"] == "criteria" else "item_id"
     items = _with_reference(items, condition["reference_score"]).drop_duplicates(id_column)
@@ -190,10 +181,6 @@ def _keys(requests: Requests, items: pd.DataFrame) -> IntArray:
     for part in _PREFIX[condition["layout"] if rubric else condition["template"]]:
         if isinstance(part, tuple):
             rank = items.groupby(list(part), dropna=False).ngroup().to_numpy(np.int32)[item]
-        elif part == "definition":
-            variant = requests["variant"].astype("category").cat
-            ranks = _definitions(items, requests.source.rubrics, variant.categories)
-            rank = ranks[item, variant.codes]
         elif part == "edits":
             rank = _edits(requests)
         else:
@@ -212,15 +199,6 @@ def _with_reference(items: pd.DataFrame, score: str) -> pd.DataFrame:
     column = "reference" if score == "auto" else f"reference_{score}"
     text = items[column] if column in items else pd.Series(None, items.index, dtype="str")
     return items.assign(reference=text, bare=text.isna())
-
-
-def _definitions(items: pd.DataFrame, rubrics: pd.DataFrame, variants: Any) -> IntArray:
-    """Rank of every item's definition, one column per variant."""
-    rubrics = rubrics.drop_duplicates(["rubric_id", "variant"])
-    rank = rubrics.groupby(["definition", "rubric_id"], observed=True).ngroup()
-    table = rubrics.assign(rank=rank).pivot(index="rubric_id", columns="variant", values="rank")
-    table = table.reindex(index=items["rubric_id"], columns=variants)
-    return table.fillna(-1).to_numpy(np.int32)
 
 
 def _rank(column: pd.Series) -> IntArray:

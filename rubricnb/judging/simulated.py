@@ -22,14 +22,13 @@ from rubricnb.hashing import UInt64Array, hash64, mix64
 from rubricnb.judging.contract import Readout, Reply, Request
 from rubricnb.judging.generative import Answers, Batch, BoolArray, FloatArray, IntArray, answer
 from rubricnb.judging.plan import with_readout
-from rubricnb.judging.profiles import PLANTED, Profile, open_profile, profiles
+from rubricnb.judging.profiles import Profile, open_profile, profiles
 from rubricnb.judging.readout import answer_text
 from rubricnb.judging.rendering import hashed, option_quality, wording
 from rubricnb.permutation import decode
 from rubricnb.prompts import LABELS
 
 __all__ = [
-    "PLANTED",
     "Profile",
     "SimulatedJudge",
     "batch_of",

@@ -20,10 +20,9 @@ import time
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from filelock import FileLock, Timeout
@@ -34,12 +33,14 @@ Row = tuple[Any, ...]
 VERSION = 2
 _JSON = json.JSONEncoder(default=repr)
 _BATCH = "batch file "  # owner of what a batch asks, before the file's path; no host has a space
-_BLOCK = 500  # keys in one query: old builds of SQLite allow 999 variables
 _COLUMNS = (
     "key, judge, text, finish, probabilities, prompt_tokens, cached_tokens, completion_tokens, "
     "seconds, error, time"
 )
 _PUT = f"INSERT OR REPLACE INTO replies ({_COLUMNS}, checksum) VALUES ({'?,' * 11} ?)"
+
+_LEASE = "INSERT OR REPLACE INTO leases VALUES (?, ?)"
+_AMONG = "WHERE key IN (SELECT value FROM json_each(?))"  # as many keys as there are
 
 _SCHEMA = """
 CREATE TABLE replies (
@@ -49,17 +50,8 @@ CREATE TABLE replies (
     checksum INTEGER
 ) WITHOUT ROWID;
 CREATE TABLE leases (key TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID;
+PRAGMA user_version=2
 """
-_FROM_1 = f"""
-ALTER TABLE replies ADD COLUMN checksum INTEGER;
-UPDATE replies SET checksum = checksum({_COLUMNS});
-CREATE TABLE batches AS SELECT key, owner FROM leases WHERE owner LIKE '{_BATCH}%';
-DROP TABLE leases;
-CREATE TABLE leases (key TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID;
-INSERT INTO leases SELECT key, owner FROM batches;
-DROP TABLE batches;
-"""
-
 _PER_CONNECTION = """
 CREATE TEMP TRIGGER answered AFTER INSERT ON main.replies
 BEGIN DELETE FROM leases WHERE key = NEW.key; END
@@ -71,7 +63,7 @@ class StoreError(RuntimeError):
 
 
 class DamagedStore(StoreError):
-    """The file is not what was written; `rubricnb.judging.rescue.mend` saves what is whole."""
+    """The file cannot be used as it is; `rubricnb.judging.rescue.mend` saves its answers."""
 
 
 def checksum(*row: Any) -> int:
@@ -106,7 +98,7 @@ class Store:
     ------
     StoreError
         The file is no store, was written by a newer version, cannot be written, or the disk is
-        full. `DamagedStore`: something has changed what was written.
+        full. `DamagedStore`: something has changed what was written, or its format is the first.
 
     Examples
     --------
@@ -145,15 +137,11 @@ class Store:
             A row is not what was written.
         """
         found: dict[str, Reply] = {}
-        with self._explained():
-            for block in _blocks(keys):
-                for row in self._rows(f"WHERE key IN ({_marks(block)})", block):
-                    key, judge, text, finish, probabilities, *rest, _, checked = row
-                    if checked != checksum(*row[:-1]):
-                        raise DamagedStore(
-                            _damaged(self.path, f"the answer {key} by {judge} has changed")
-                        )
-                    found[key] = Reply(0, text, finish, _thaw(probabilities), *rest)
+        for row in self._all(f"SELECT {_COLUMNS}, checksum FROM replies {_AMONG}", _listed(keys)):
+            key, judge, text, finish, probabilities, *rest, _, checked = row
+            if checked != checksum(*row[:-1]):
+                raise DamagedStore(_damaged(self.path, f"the answer {key} by {judge} has changed"))
+            found[key] = Reply(0, text, finish, _thaw(probabilities), *rest)
         return found
 
     def check(self) -> int:
@@ -165,7 +153,8 @@ class Store:
             A row, or SQLite's own order of the file, is not what was written.
         """
         with self._explained():
-            found = [row[0] if row[-1] != checksum(*row[:-1]) else "" for row in self._rows()]
+            rows = self._db.execute(f"SELECT {_COLUMNS}, checksum FROM replies")
+            found = [row[0] if row[-1] != checksum(*row[:-1]) else "" for row in rows]
             (order,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
         if changed := list(filter(None, found)):
             why = f"{len(changed):,} of {len(found):,} answers have changed, first {changed[0]}"
@@ -174,10 +163,8 @@ class Store:
             raise DamagedStore(_damaged(self.path, order))
         return len(found)
 
-    def answered(
-        self, keys: Sequence[str], since: float = 0.0, retry_errors: float = 0.0
-    ) -> set[str]:
-        """Return the keys that need not be asked.
+    def answered(self, keys: Sequence[str], since: float = 0.0) -> set[str]:
+        """Return the keys that have an answer; a failed request is none.
 
         Parameters
         ----------
@@ -185,20 +172,10 @@ class Store:
             What is about to be asked.
         since
             Replies from before this time (seconds since the epoch) do not count.
-        retry_errors
-            Nor do failed requests from before this one, or from after now.
         """
-        found: set[str] = set()
         self._earliest = max(self._earliest, since)
-        with self._explained():
-            for block in _blocks(keys):
-                rows = self._db.execute(
-                    f"SELECT key FROM replies WHERE key IN ({_marks(block)}) "
-                    "AND time >= ? AND (finish != 'error' OR time BETWEEN ? AND ?)",
-                    [*block, since, retry_errors, self._now()],
-                )
-                found.update(key for (key,) in rows)
-        return found
+        known = f"SELECT key FROM replies {_AMONG} AND finish != 'error' AND time >= ?"
+        return {key for (key,) in self._all(known, _listed(keys), since)}
 
     def put(self, key: str, judge: str, reply: Reply) -> None:
         """Keep a reply, in place of an older one under its key; ends its lease.
@@ -221,28 +198,24 @@ class Store:
 
     def put_saved(self, rows: Iterable[Row]) -> None:
         """Keep rows that were saved from a damaged store; of one key, the newest."""
-        with self._explained(), self._transaction():
+        with self._transaction():
             for row in rows:
-                asked = self._db.execute("SELECT time FROM replies WHERE key = ?", row[:1])
-                known = asked.fetchone()
-                if known is None or known[0] < row[-1]:
+                known = self._all("SELECT time FROM replies WHERE key = ?", row[0])
+                if not known or known[0][0] < row[-1]:
                     self._put(*row)
 
     def after_all(self) -> float:
         """Return a time later than that of every reply, also where the clock was set back."""
-        with self._explained():
-            (newest,) = self._db.execute("SELECT MAX(time) FROM replies").fetchone()
+        ((newest,),) = self._all("SELECT MAX(time) FROM replies")
         self._earliest = max(self._now(), math.nextafter(newest or 0.0, math.inf))
         return self._earliest
 
-    def claim(
-        self, keys: Sequence[str], since: float = 0.0, retry_errors: float = 0.0
-    ) -> tuple[set[str], set[str]]:
+    def claim(self, keys: Sequence[str], since: float = 0.0) -> tuple[set[str], set[str]]:
         """Lease what must be asked, so that no other run on this store asks it too.
 
         Parameters
         ----------
-        keys, since, retry_errors
+        keys, since
             As in `answered`.
 
         Returns
@@ -252,69 +225,46 @@ class Store:
             held by a run that has not ended, however long it is silent and in whatever container,
             or by a batch whose file exists.
         """
-        mine: set[str] = set()
         # Looked up and leased in one transaction: in between, another run could finish.
-        with self._explained(), self._transaction():
-            answered = self.answered(keys, since, retry_errors)
-            alive = cache(self._alive)
-            for block in _blocks([key for key in keys if key not in answered]):
-                rows = self._db.execute(
-                    f"SELECT key, owner FROM leases WHERE key IN ({_marks(block)})", block
-                )
-                held = {key for key, owner in rows if owner != self._owner and alive(owner)}
-                free = [key for key in block if key not in held]
-                self._db.executemany(
-                    "INSERT OR REPLACE INTO leases VALUES (?, ?)",
-                    [(key, self._owner) for key in free],
-                )
-                mine.update(free)
+        with self._transaction():
+            answered = self.answered(keys, since)
+            leased = self._leases([key for key in keys if key not in answered])
+            held = {key for key, owner in leased.items() if owner != self._owner}
+            mine = set(keys) - answered - held
+            self._db.executemany(_LEASE, [(key, self._owner) for key in mine])
         return answered, mine
 
     def holder(self, key: str) -> str:
         """Say who leases a key, such as ``process 4711 on this-machine``; empty if nobody does."""
-        with self._explained():
-            row = self._db.execute("SELECT owner FROM leases WHERE key = ?", (key,)).fetchone()
-        if row is None:
-            return ""
-        if row[0].startswith(_BATCH):
-            return str(row[0])
-        return _process(row[0])
+        owner = self._leases([key]).get(key, "")
+        if not owner or owner.startswith(_BATCH):
+            return owner
+        host, pid, _ = owner.rsplit(":", 2)
+        return f"process {pid} on {host}"
 
     def hand_over(self, key: str, file: Path) -> None:
         """Lease a key to a batch file, until its answer is `put` or the file is gone."""
-        with self._explained():
-            self._db.execute(
-                "INSERT OR REPLACE INTO leases VALUES (?, ?)", (key, f"{_BATCH}{file.resolve()}")
-            )
+        self._all(_LEASE, key, f"{_BATCH}{file.resolve()}")
 
     def in_batches(self, keys: Sequence[str]) -> dict[str, Path]:
         """Return those of `keys` whose answers a batch is to bring, each with the batch's file."""
-        found: dict[str, Path] = {}
-        alive = cache(self._alive)
-        with self._explained():
-            for block in _blocks(keys):
-                rows = self._db.execute(
-                    f"SELECT key, owner FROM leases WHERE key IN ({_marks(block)})", block
-                )
-                for key, owner in rows:
-                    if owner.startswith(_BATCH) and alive(owner):
-                        found[key] = Path(owner.removeprefix(_BATCH))
-        return found
+        return {
+            key: Path(owner.removeprefix(_BATCH))
+            for key, owner in self._leases(keys).items()
+            if owner.startswith(_BATCH)
+        }
 
     def end_batch(self, file: Path) -> None:
         """Give back what a batch file was to answer and did not."""
-        with self._explained():
-            self._db.execute("DELETE FROM leases WHERE owner = ?", (f"{_BATCH}{file.resolve()}",))
+        self._all("DELETE FROM leases WHERE owner = ?", f"{_BATCH}{file.resolve()}")
 
     def release(self) -> None:
         """Give back every lease of this run."""
-        with self._explained():
-            self._db.execute("DELETE FROM leases WHERE owner = ?", (self._owner,))
+        self._all("DELETE FROM leases WHERE owner = ?", self._owner)
 
     def __len__(self) -> int:
-        with self._explained():
-            count: int = self._db.execute("SELECT COUNT(*) FROM replies").fetchone()[0]
-        return count
+        ((count,),) = self._all("SELECT COUNT(*) FROM replies")
+        return int(count)
 
     def close(self) -> None:
         """Give back the leases and close the file."""
@@ -326,29 +276,21 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _open(self) -> None:
         self._db.text_factory = lambda raw: str(raw, "utf-8", "replace")  # the checksum will tell
-        self._db.create_function("checksum", -1, checksum)
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
         with self._transaction():  # two runs may open a new store at once
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
             tables = self._db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
             if version == 0 and tables == 0:
-                self._make(_SCHEMA)
+                for statement in _SCHEMA.split(";"):
+                    self._db.execute(statement)
             elif version == 1:
-                self._let_old_runs_end()
-                self._make(_FROM_1)
-                with suppress(PermissionError):
-                    self.path.chmod(0o600)
+                raise DamagedStore(_old(self.path))
             elif version != VERSION:
                 raise StoreError(
                     f"the store {self.path} was written by another rubricnb (format {version}, "
@@ -358,23 +300,6 @@ class Store:
             self._db.execute(_PER_CONNECTION)
             if str(self.path) != ":memory:":
                 self._sign_in()
-
-    def _make(self, schema: str) -> None:
-        for statement in filter(str.strip, schema.split(";")):
-            self._db.execute(statement)
-        self._db.execute(f"PRAGMA user_version={VERSION}")
-
-    def _let_old_runs_end(self) -> None:
-        """Refuse to change the format under a run of an older version; its leases last 10 min."""
-        rows = self._db.execute(
-            "SELECT owner, expires FROM leases WHERE expires > ?", [time.time()]
-        )
-        for owner, _ in rows:
-            if not owner.startswith(_BATCH):
-                raise StoreError(
-                    f"{_process(owner)} uses the store {self.path} with an older rubricnb: wait "
-                    "until it has ended (if it was killed, ten minutes)"
-                )
 
     def _sign_in(self) -> None:
         """Lock this run's file, which the system unlocks when the process ends, however it does."""
@@ -386,32 +311,39 @@ class Store:
         self._lock.release()
         Path(self._lock.lock_file).unlink(missing_ok=True)
 
+    def _leases(self, keys: Sequence[str]) -> dict[str, str]:
+        """Which of `keys` a run that has not ended, or a batch whose file exists, has leased."""
+        alive = cache(self._alive)
+        rows = self._all(f"SELECT key, owner FROM leases {_AMONG}", _listed(keys))
+        return {key: owner for key, owner in rows if alive(owner)}
+
     def _alive(self, owner: str) -> bool:
-        """Whether a batch or another run still has what it leased."""
         if owner.startswith(_BATCH):
             return Path(owner.removeprefix(_BATCH)).exists()
         return not _ended(self.path, owner.rpartition(":")[2])
-
-    def _rows(self, where: str = "", values: Sequence[str] = ()) -> Iterator[Row]:
-        return self._db.execute(f"SELECT {_COLUMNS}, checksum FROM replies {where}", values)
 
     def _now(self) -> float:
         return max(time.time(), self._earliest)
 
     def _put(self, *row: Any) -> None:
+        self._all(_PUT, *row, checksum(*row))
+
+    def _all(self, statement: str, *values: Any) -> list[Row]:
+        """Run one statement; returns its rows."""
         with self._explained():
-            self._db.execute(_PUT, (*row, checksum(*row)))
+            return self._db.execute(statement, values).fetchall()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:  # a full disk has rolled back already
-                self._db.execute("ROLLBACK")
-            raise
+        with self._explained():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                if self._db.in_transaction:  # a full disk has rolled back already
+                    self._db.execute("ROLLBACK")
+                raise
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -454,7 +386,7 @@ def _explain(path: Path, error: Exception) -> tuple[type[StoreError], str]:
             f"no room left for the store {path}: every reply committed so far is kept; "
             "free some disk space, or set RUBRICNB_STORE to another disk, and run again"
         )
-    if "malformed" in reason or "not a database" in reason or "user-defined" in reason:
+    if "malformed" in reason or "not a database" in reason:
         return DamagedStore, _damaged(path, reason)
     if "locked" in reason:
         return StoreError, f"the store {path} is locked by another program: close it and run again"
@@ -472,28 +404,20 @@ def _damaged(path: Path, reason: str) -> str:
     )
 
 
+def _old(path: Path) -> str:
+    return (
+        f"{path} has the first format of a store, without checksums: end the runs that use it, then"
+        f" RUBRICNB_STORE='{path}' python -m rubricnb check --store takes its answers over"
+    )
+
+
 def _text(text: str) -> str:
     return text.encode("utf-8", "replace").decode()  # a lone surrogate is no text
-
-
-def _process(owner: str) -> str:
-    """Name a run's process.
-
-    >>> _process("this-machine:4711:8f14")
-    'process 4711 on this-machine'
-    """
-    host, pid, _ = owner.rsplit(":", 2)
-    return f"process {pid} on {host}"
 
 
 def _thaw(probabilities: str | None) -> tuple[tuple[float, ...], ...] | None:
     return None if probabilities is None else tuple(map(tuple, json.loads(probabilities)))
 
 
-def _blocks(keys: Sequence[str]) -> Iterator[list[str]]:
-    for start in range(0, len(keys), _BLOCK):
-        yield list(keys[start : start + _BLOCK])
-
-
-def _marks(block: Sequence[Any]) -> str:
-    return ",".join("?" * len(block))
+def _listed(keys: Sequence[str]) -> str:
+    return json.dumps(list(keys))

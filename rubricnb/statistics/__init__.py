@@ -1,82 +1,39 @@
-"""What the answers say."""
+"""What the answers say. The public names stand in ``rubricnb/__init__.py``."""
 
-from rubricnb.statistics._inference import MARGINS, benjamini_hochberg, equivalence
-from rubricnb.statistics.agreement import agreement
-from rubricnb.statistics.budget import budget_curve, will_permuting_help
-from rubricnb.statistics.contrast import strategy_contrast
-from rubricnb.statistics.cost import bias_cost, choose_ordering
-from rubricnb.statistics.criterion import counting_along, criterion_order, predecessor_effects
-from rubricnb.statistics.kappa import quadratic_weighted_kappa
-from rubricnb.statistics.labels import labels_needed, mean_with_labels, systems_with_labels
-from rubricnb.statistics.position import (
-    at_reads,
-    cramers_v,
-    cramers_v_floor,
-    missing_reads,
-    position_bias,
-    score_position,
-)
-from rubricnb.statistics.probabilities import (
-    at_temperature,
-    geometric_mean,
-    option_probabilities,
-    position_prior,
-    remove_prior,
-)
-from rubricnb.statistics.ranking import rank_reversal, reversal_controls, reversal_effect
-from rubricnb.statistics.raters import alternative_annotator, judge_bias, system_agreement
-from rubricnb.statistics.stability import BASELINE, flip_contrast, stability
-from rubricnb.statistics.tendency import gold, reference_pull, score_tendency, tendency_shift
-from rubricnb.statistics.variation import (
-    order_effect,
-    ordering_rank,
-    variance_components,
-    within_item_sd,
-)
+from rubricnb import _PUBLIC
+from rubricnb.statistics._inference import equivalence as equivalence
+from rubricnb.statistics.agreement import agreement as agreement
+from rubricnb.statistics.agreement import strategy_contrast as strategy_contrast
+from rubricnb.statistics.budget import budget_curve as budget_curve
+from rubricnb.statistics.budget import will_permuting_help as will_permuting_help
+from rubricnb.statistics.cost import bias_cost as bias_cost
+from rubricnb.statistics.cost import choose_ordering as choose_ordering
+from rubricnb.statistics.criterion import criterion_order as criterion_order
+from rubricnb.statistics.kappa import quadratic_weighted_kappa as quadratic_weighted_kappa
+from rubricnb.statistics.labels import labels_needed as labels_needed
+from rubricnb.statistics.labels import mean_with_labels as mean_with_labels
+from rubricnb.statistics.labels import systems_with_labels as systems_with_labels
+from rubricnb.statistics.position import at_reads as at_reads
+from rubricnb.statistics.position import missing_reads as missing_reads
+from rubricnb.statistics.position import position_bias as position_bias
+from rubricnb.statistics.position import score_position as score_position
+from rubricnb.statistics.probabilities import geometric_mean as geometric_mean
+from rubricnb.statistics.probabilities import option_probabilities as option_probabilities
+from rubricnb.statistics.probabilities import position_prior as position_prior
+from rubricnb.statistics.probabilities import remove_prior as remove_prior
+from rubricnb.statistics.ranking import rank_reversal as rank_reversal
+from rubricnb.statistics.ranking import reversal_effect as reversal_effect
+from rubricnb.statistics.raters import alternative_annotator as alternative_annotator
+from rubricnb.statistics.raters import judge_bias as judge_bias
+from rubricnb.statistics.raters import system_agreement as system_agreement
+from rubricnb.statistics.stability import stability as stability
+from rubricnb.statistics.tendency import gold as gold
+from rubricnb.statistics.tendency import reference_pull as reference_pull
+from rubricnb.statistics.tendency import score_tendency as score_tendency
+from rubricnb.statistics.tendency import tendency_shift as tendency_shift
+from rubricnb.statistics.variation import order_effect as order_effect
+from rubricnb.statistics.variation import ordering_rank as ordering_rank
+from rubricnb.statistics.variation import variance_components as variance_components
+from rubricnb.statistics.variation import within_item_sd as within_item_sd
 
-__all__ = [
-    "BASELINE",
-    "MARGINS",
-    "agreement",
-    "alternative_annotator",
-    "at_reads",
-    "at_temperature",
-    "benjamini_hochberg",
-    "bias_cost",
-    "budget_curve",
-    "choose_ordering",
-    "counting_along",
-    "cramers_v",
-    "cramers_v_floor",
-    "criterion_order",
-    "equivalence",
-    "flip_contrast",
-    "geometric_mean",
-    "gold",
-    "judge_bias",
-    "labels_needed",
-    "mean_with_labels",
-    "missing_reads",
-    "option_probabilities",
-    "order_effect",
-    "ordering_rank",
-    "position_bias",
-    "position_prior",
-    "predecessor_effects",
-    "quadratic_weighted_kappa",
-    "rank_reversal",
-    "reference_pull",
-    "remove_prior",
-    "reversal_controls",
-    "reversal_effect",
-    "score_position",
-    "score_tendency",
-    "stability",
-    "strategy_contrast",
-    "system_agreement",
-    "systems_with_labels",
-    "tendency_shift",
-    "variance_components",
-    "will_permuting_help",
-    "within_item_sd",
-]
+__all__ = _PUBLIC["statistics"]

@@ -122,9 +122,32 @@ def named(name: str, estimate: float, interval: Interval, p: bool = True) -> dic
     return row | ({f"{name}_p": interval[2]} if p else {})
 
 
+def counted(used: NDArray[np.bool_], cluster: IntArray) -> dict[str, Any]:
+    """Number of the items used and of their clusters."""
+    return {"n_items": int(used.sum()), "n_clusters": len(np.unique(cluster[used]))}
+
+
 def mean_of(values: FloatArray) -> float:
     """Mean; NaN of nothing (never a warning)."""
     return float(values.mean()) if len(values) else float("nan")
+
+
+def mean_known(values: FloatArray) -> float:
+    """Mean of the values that are known."""
+    return mean_of(values[~np.isnan(values)])
+
+
+def named_mean(
+    name: str,
+    values: FloatArray,
+    cluster: IntArray,
+    bounds: tuple[float, float] | None = None,
+    p: bool = True,
+) -> dict[str, float]:
+    """Name the mean of the values that are known, its interval over clusters and its p."""
+    known = ~np.isnan(values)
+    interval = mean_t(values[known], cluster[known], bounds)
+    return named(name, mean_of(values[known]), interval, p)
 
 
 def cluster_mean(values: FloatArray, cluster: IntArray) -> tuple[float, float, int]:
@@ -231,11 +254,11 @@ def jackknife(
     return estimate, interval(estimate, statistic(total - sums))
 
 
-def fisher_jackknife_t(r: float, leave_out: FloatArray, level: float = LEVEL) -> Interval:
+def fisher_jackknife_t(r: float, leave_out: FloatArray) -> Interval:
     """The same for a correlation, on Fisher's z scale: low, high, p, and se on the z scale."""
     if not abs(r) < 1 or not (np.abs(leave_out) < 1).all():
         return UNDEFINED  # or perfect
-    low, high, p, se = jackknife_t(float(np.arctanh(r)), np.arctanh(leave_out), level)
+    low, high, p, se = jackknife_t(float(np.arctanh(r)), np.arctanh(leave_out))
     return float(np.tanh(low)), float(np.tanh(high)), p, se
 
 
@@ -347,12 +370,12 @@ def permuted_spread(
     return {name: observed, f"{name}_null": float(spreads.mean()), f"{name}_p": p}
 
 
-def percentile_interval(draws: NDArray[np.float64], level: float = LEVEL) -> tuple[float, float]:
+def percentile_interval(draws: FloatArray) -> tuple[float, float]:
     """Percentile interval of the draws that are defined; NaN if none is."""
     draws = draws[~np.isnan(draws)]
     if len(draws) == 0:
         return float("nan"), float("nan")
-    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(draws, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(low), float(high)
 
 

@@ -55,8 +55,6 @@ class Placement:
         Shape (items, n): their permutation mean.
     variance
         Shape (n, n): permutation covariance of the counts summed over items.
-    strata
-        Number of cluster × block strata in which a permutation changes anything.
     sight
         Shape (n, n): the deviation per read that the orderings show, per deviation that a balanced
         design would; of rank n - 1 where every two positions can be compared, and 0 where nothing
@@ -66,7 +64,6 @@ class Placement:
     count: FloatArray
     expected: FloatArray
     variance: FloatArray
-    strata: int
     sight: FloatArray
 
     @property
@@ -93,7 +90,7 @@ class Placement:
         """
         widen = np.linalg.pinv(self.sight, rcond=1e-9)
         deviation, variance = self.deviation @ widen.T, widen @ self.variance @ widen.T
-        return Placement(self.count, self.count - deviation, variance, self.strata, self.sight)
+        return Placement(self.count, self.count - deviation, variance, self.sight)
 
 
 def place(reads: Reads, score: int | None = None) -> Placement:
@@ -103,16 +100,14 @@ def place(reads: Reads, score: int | None = None) -> Placement:
     """
     n_items, n = len(reads.items), reads.n_options
     count, expected = np.zeros((n_items, n)), np.zeros((n_items, n))
-    variance, strata, sight = np.zeros((n, n)), 0, np.zeros((n, n))
+    variance, sight = np.zeros((n, n)), np.zeros((n, n))
     for block in blocks(reads, score):
         given = block.count[..., None] * block.profile
         count += _at_positions(given, block.shown).sum(axis=1)
         expected += _permutation_mean(block)
-        part, informative = _permutation_variance(block, reads.cluster)
-        variance += part
-        strata += informative
+        variance += _permutation_variance(block, reads.cluster)
         sight += _sight(block)
-    return Placement(count, expected, variance, strata, sight / max(count.sum(), 1.0))
+    return Placement(count, expected, variance, sight / max(count.sum(), 1.0))
 
 
 def blocks(reads: Reads, score: int | None = None) -> list[Block]:
@@ -208,10 +203,10 @@ def _sight(block: Block) -> FloatArray:
     return np.asarray(block.count.sum() * np.eye(n) - np.tensordot(own, mean, ((0, 2), (0, 2))))
 
 
-def _permutation_variance(block: Block, cluster: IntArray) -> tuple[FloatArray, int]:
+def _permutation_variance(block: Block, cluster: IntArray) -> FloatArray:
     n_slots, n = block.profile.shape[1:]
     if n_slots < 2:
-        return np.zeros((n, n)), 0
+        return np.zeros((n, n))
     count, profile, owner = _pool(block, cluster)
     # A[r, j, k, p]: what was answered under slot j, placed under slot k. Worked on in place: with
     # a cluster an item, this array is most of the test's time.
@@ -231,10 +226,8 @@ def _permutation_variance(block: Block, cluster: IntArray) -> tuple[FloatArray, 
     # own slots - 1). It is 1 without losses.
     weight = np.sqrt((n_slots - 1) / np.maximum(occupied - 1, 1))
     placed *= (has[:, :, None] * has[:, None, :] * weight)[..., None]
-    stratum = _sum_sorted(placed, owner).reshape(-1, n_slots**2 * n)
-    informative = int((np.einsum("sa,sa->s", stratum, stratum) > 1e-18).sum())
-    flat = stratum.reshape(-1, n)
-    return flat.T @ flat / (n_slots - 1), informative
+    flat = _sum_sorted(placed, owner).reshape(-1, n)
+    return np.asarray(flat.T @ flat / (n_slots - 1))
 
 
 def _pool(block: Block, cluster: IntArray) -> tuple[FloatArray, FloatArray, IntArray]:

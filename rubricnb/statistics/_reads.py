@@ -351,6 +351,14 @@ def item_means(value: FloatArray) -> FloatArray:
     return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
 
 
+def item_variance(value: FloatArray) -> FloatArray:
+    """Variance (ddof 1) of each row's numbers; NaN below two."""
+    parsed = ~np.isnan(value)
+    count = parsed.sum(axis=1)
+    rest = np.where(parsed, value - item_means(value)[:, None], 0.0)
+    return np.asarray(np.where(count > 1, (rest**2).sum(axis=1) / np.maximum(count - 1, 1), np.nan))
+
+
 def cell_means(
     row: IntArray, column: IntArray, values: FloatArray, shape: tuple[int, int]
 ) -> FloatArray:

@@ -1,8 +1,9 @@
-"""How well do a judge's scores agree with people's?"""
+"""How well do a judge's scores agree with people's, and one strategy's better than another's?"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,11 +11,19 @@ import pandas as pd
 from scipy import stats
 
 from rubricnb.statistics._inference import (
+    MARGINS,
     UNDEFINED,
+    Interval,
+    adjust,
     correlation,
+    counted,
+    detectable,
+    equivalence,
     few_clusters,
     fisher_jackknife_t,
+    freedom,
     jackknife,
+    jackknife_t,
     leave_out_spearman,
     moments,
     named,
@@ -28,15 +37,21 @@ from rubricnb.statistics._reads import (
     IntArray,
     Reads,
     Value,
+    by_cluster,
+    combine,
+    copies,
     echoes,
     floats,
     item_means,
+    item_variance,
     matched,
     require,
     row_per_group,
 )
+from rubricnb.statistics._sides import shared_items, sides
 
-PAPER_RESAMPLES = 1_000
+PAPER_RESAMPLES, PAPER_PAIRED_RESAMPLES = 1_000, 2_000
+_NO_INTERVAL = "r is undefined without some cluster, so the jackknife has no interval"
 
 
 def agreement(
@@ -127,19 +142,88 @@ def _agreement(reads: Reads, items: pd.DataFrame, seed: int) -> dict[str, Any]:
     used = ~np.isnan(score) & ~np.isnan(human)
     x, y, cluster = score[used], human[used], reads.cluster[used]
     criterion = criterion_of(reads)[used]
-    reasons: list[str] = []
-    row: dict[str, Any] = {
-        "n_items": len(x),
-        "n_clusters": len(np.unique(cluster)),
-        "n_reads": int(reads.parsed[used].sum()),
-        "n_criteria": len(np.unique(criterion)),
-    }
-    row |= _pooled(x, y, cluster, reasons)
-    row |= _macro(x, y, cluster, criterion, reasons)
-    row |= _papers_interval(x, y, seed)
+    found = correlations(x[None], y, cluster, criterion, fisher_jackknife_t)
+    row: dict[str, Any] = counted(used, reads.cluster)
+    row |= {"n_reads": int(reads.parsed[used].sum()), "n_criteria": len(np.unique(criterion))}
+    row |= named("r", *found["r"], p=False) | {"p": found["r"][1][2]}
+    row |= named("rho", *found["rho"]) | named("r_macro", *found["r_macro"])
+    rhos = [spearman(x[criterion == c], y[criterion == c]) for c in np.unique(criterion)]
+    row["rho_macro"] = float(np.mean(rhos)) if rhos else np.nan
+    low, high, undefined = papers_interval(x[None], y, PAPER_RESAMPLES, seed)
+    row |= {"r_paper_low": low, "r_paper_high": high, "n_undefined": undefined}
     row["k_effective"] = effective_count(reads, used)
-    row["reason"] = said(*dict.fromkeys(reasons))
-    return row
+    return row | {"reason": said(*dict.fromkeys(_why_unsure(x, y, cluster, row)))}
+
+
+def correlations(
+    x: FloatArray,
+    y: FloatArray,
+    cluster: IntArray,
+    criterion: IntArray,
+    interval: Callable[[float, FloatArray], Interval],
+) -> dict[str, tuple[float, Interval]]:
+    """r, ρ and the mean over criteria of r, with intervals, of the scores `x` (sides, items).
+
+    Of two sides: the first one's minus the second one's.
+    """
+    if not len(y):
+        return dict.fromkeys(("r", "rho", "r_macro"), (np.nan, UNDEFINED))
+    pooled = np.stack([moments(side, y) for side in x], axis=1)
+    within = np.stack([per_criterion(side, y, criterion) for side in x], axis=1)
+    rho = float(_difference(np.stack([spearman(side, y) for side in x])))
+    left = np.stack([leave_out_spearman(side, y, cluster) for side in x], axis=-1)
+    return {
+        "r": jackknife(pooled, cluster, lambda s: _difference(correlation(s)), interval),
+        "rho": (rho, interval(rho, _difference(left))),
+        "r_macro": jackknife(within, cluster, macro_correlation, interval),
+    }
+
+
+def _difference(r: FloatArray) -> FloatArray:
+    """Along the last axis, the only side or the first minus the second."""
+    return np.asarray(r[..., 0] if r.shape[-1] == 1 else r[..., 0] - r[..., 1])
+
+
+def macro_correlation(sums: FloatArray) -> FloatArray:
+    """Mean over criteria of r, or its difference, from summed moments (…, sides, criteria, 6)."""
+    return _difference(correlation(sums).mean(axis=-1))
+
+
+def papers_interval(
+    x: FloatArray, y: FloatArray, resamples: int, seed: int
+) -> tuple[float, float, int]:
+    """The papers' interval of r, or of Δr, of the scores `x` (sides, items): items are drawn.
+
+    Returns the 95 % percentile interval and how many resamples were undefined (dropped).
+    """
+    draws = np.empty(0)
+    if len(y) > 1:
+        sums = np.stack([moments(side, y) for side in x], axis=1)
+        draws = resampled(sums, resamples, seed, lambda s: _difference(correlation(s)))
+    return *percentile_interval(draws), int(np.isnan(draws).sum())
+
+
+def _why_unsure(
+    x: FloatArray, y: FloatArray, cluster: IntArray, row: dict[str, Any]
+) -> Iterator[str]:
+    several = row["n_clusters"] > 1
+    if len(x) == 0:
+        yield "no item has both a score and a human rating"
+        return
+    if len(x) == 1:
+        yield "one item: a correlation needs at least three"
+    elif np.isnan(row["r"]):
+        sides = [name for name, v in (("scores", x), ("human ratings", y)) if np.ptp(v) == 0]
+        yield f"all {' and '.join(sides)} are equal"
+    else:
+        if several and np.isnan(row["r_low"]):
+            perfect = abs(row["r"]) == 1
+            yield "|r| = 1 has no interval" if perfect else _NO_INTERVAL
+        elif several and np.isnan(row["rho_p"]):
+            yield "rho: without an interval or a p, for so few clusters"
+        yield few_clusters(cluster, scores=(x, y))
+    if np.isnan(row["r_macro"]):
+        yield "r_macro: in some criterion a side is constant"
 
 
 def _ceiling(reads: Reads, items: pd.DataFrame) -> dict[str, Any]:
@@ -151,7 +235,8 @@ def _ceiling(reads: Reads, items: pd.DataFrame) -> dict[str, Any]:
     """
     if "human_ratings" not in items:
         return {"ceiling": np.nan, "ceiling_reason": "items have no single ratings"}
-    ratings = [r for r in ratings_of(reads, items, "human_ratings") if len(r) > 1]
+    ratings = [r[~np.isnan(r)] for r in ratings_of(reads, items, "human_ratings")]
+    ratings = [r for r in ratings if len(r) > 1]
     if len(ratings) < 2:
         return {"ceiling": np.nan, "ceiling_reason": "fewer than two items have several ratings"}
     count = np.array([len(r) for r in ratings])
@@ -170,9 +255,16 @@ def _ceiling(reads: Reads, items: pd.DataFrame) -> dict[str, Any]:
     return {"ceiling": float(np.sqrt(max(reliability, 0.0))), "ceiling_reason": ""}
 
 
-def ratings_of(reads: Reads, items: pd.DataFrame, column: str) -> list[FloatArray]:
-    """Return the single ratings of each judged item, from tuples or, in a CSV, from their text."""
-    return [_numbers(r) for r in matched(reads.items, items, column)]
+def ratings_of(reads: Reads, items: pd.DataFrame, column: str) -> FloatArray:
+    """Single ratings of each judged item, from tuples or, in a CSV, from their text.
+
+    Shape (items, raters): a rater keeps the place; NaN where there is no rating.
+    """
+    listed = [_numbers(ratings) for ratings in matched(reads.items, items, column)]
+    out = np.full((len(listed), max(map(len, listed), default=0)), np.nan)
+    for row, ratings in zip(out, listed, strict=True):
+        row[: len(ratings)] = ratings
+    return out
 
 
 def _numbers(ratings: Any) -> FloatArray:
@@ -183,12 +275,11 @@ def _numbers(ratings: Any) -> FloatArray:
     elif not isinstance(ratings, tuple | list | np.ndarray):
         return np.empty(0)
     try:
-        numbers = np.array(parts, dtype=np.float64)
+        return np.array(parts, dtype=np.float64)
     except ValueError:
         raise ValueError(
             f"the ratings {ratings!r} are not all numbers; use tuples, or text such as '3, 4, 4'"
         ) from None
-    return np.asarray(numbers[~np.isnan(numbers)])
 
 
 def effective_count(reads: Reads, used: np.ndarray[Any, Any]) -> float:
@@ -197,43 +288,9 @@ def effective_count(reads: Reads, used: np.ndarray[Any, Any]) -> float:
     return float(own.sum(axis=1).mean()) if len(own) else float("nan")
 
 
-def _pooled(
-    x: FloatArray, y: FloatArray, cluster: IntArray, reasons: list[str]
-) -> dict[str, float]:
-    r, of_r = jackknife(moments(x, y), cluster, correlation, fisher_jackknife_t)
-    rho, of_rho = float(spearman(x, y)), UNDEFINED
-    several = len(np.unique(cluster)) > 1
-    if len(x) == 0:
-        reasons.append("no item has both a score and a human rating")
-    elif np.isnan(r):
-        reasons.append(_why_undefined(x, y))
-    else:
-        of_rho = fisher_jackknife_t(rho, leave_out_spearman(x, y, cluster))
-        if several and np.isnan(of_r[0]):
-            reasons.append(_why_no_interval(r))
-        elif several and np.isnan(of_rho[2]):
-            reasons.append("rho: without an interval or a p, for so few clusters")
-        reasons.append(few_clusters(cluster, scores=(x, y)))
-    return named("r", r, of_r, p=False) | {"p": of_r[2]} | named("rho", rho, of_rho)
-
-
 def spearman(x: FloatArray, y: FloatArray) -> FloatArray:
     """Spearman's ρ with mid-ranks; NaN where a side is constant."""
     return correlation(moments(stats.rankdata(x), stats.rankdata(y)).sum(axis=0))
-
-
-def _macro(
-    x: FloatArray, y: FloatArray, cluster: IntArray, criterion: IntArray, reasons: list[str]
-) -> dict[str, float]:
-    """Means over criteria of the correlation within each."""
-    if not len(x):
-        return named("r_macro", np.nan, UNDEFINED) | {"rho_macro": np.nan}
-    parts = per_criterion(x, y, criterion)
-    r, interval = jackknife(parts, cluster, mean_correlation, fisher_jackknife_t)
-    if np.isnan(r):
-        reasons.append("r_macro: in some criterion a side is constant")
-    rhos = [spearman(x[criterion == c], y[criterion == c]) for c in np.unique(criterion)]
-    return named("r_macro", r, interval) | {"rho_macro": float(np.mean(rhos))}
 
 
 def per_criterion(x: FloatArray, y: FloatArray, criterion: IntArray) -> FloatArray:
@@ -246,27 +303,201 @@ def per_criterion(x: FloatArray, y: FloatArray, criterion: IntArray) -> FloatArr
     return parts
 
 
-def mean_correlation(sums: FloatArray) -> FloatArray:
-    """Mean over criteria of r, from summed moments (…, criteria, 6)."""
-    return np.asarray(correlation(sums).mean(axis=-1))
+def strategy_contrast(
+    judgments: pd.DataFrame,
+    items: pd.DataFrame,
+    a: Any = "balanced",
+    b: Any = "fixed",
+    by: By = None,
+    value: Value = "score",
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Compare the agreement with people of two strategies on the same items.
+
+    Parameters
+    ----------
+    judgments, items, value
+        As in `agreement`.
+    a, b
+        Two designs, or two values of another condition column (say temperature 0.0 and 1.0). A
+        design may be narrowed: ``balanced/forward``, ``/reverse``, ``placebo/half-1``, ``/half-2``.
+    by
+        Columns to group by; by default every condition column but the compared one.
+    seed
+        Of the paper's bootstrap.
+
+    Returns
+    -------
+    DataFrame
+        One row a group: its columns, ``a, b, n_items, n_clusters``, and
+
+        * ``r_a, r_b, delta_r`` with 95 % ``low, high`` and ``p``: cluster jackknife-t;
+          ``p_adjusted`` (Benjamini–Hochberg over the returned rows); ``standard_error``; ``mde``
+          (what 80 % power detects: 4.3 standard errors at 4 clusters, 3.0 at 20, by noncentral t);
+          ``p_equivalent`` (TOST, ±0.02);
+        * ``paper_low, paper_high``: the paper's paired item percentile bootstrap (2,000 resamples;
+          ``n_undefined`` dropped). It is too narrow where items share a text;
+        * ``delta_rho`` and ``delta_r_macro`` (mean over criteria) with ``_low, _high, _p``; in
+          Setting 2 also ``paper_macro_low, paper_macro_high``: the paper's paired percentile
+          bootstrap of the latter over texts (2,000 resamples), too narrow where texts share a
+          cluster;
+        * ``r_single_a, r_single_b``: r of one read, averaged over the strategy's reads, and
+          ``delta_single`` with ``_low, _high, _p``: like for like, without averaging;
+        * ``k_effective_a, k_effective_b``: variance of one read over variance of the mean, within
+          items. Ten copies of a greedy answer are one read;
+        * ``reason``.
+
+    Raises
+    ------
+    ValueError
+        No column holds both `a` and `b`, or no judged item is among `items`.
+
+    Notes
+    -----
+    arXiv:2602.02219v2, §4.4, §5.2, §5.5, Tables 3 and 6. ``k_effective`` takes the variance of one
+    read from the side that shows several orderings, since repeats of one ordering cannot show it.
+    Near 1 it is firm; a value near the number of reads needs some hundred items.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> judgments = pd.DataFrame({
+    ...     "item_id": list("abcdefab" "cdef"), "cluster_id": list("abcdefab" "cdef"),
+    ...     "design": ["balanced"] * 6 + ["fixed"] * 6, "ordering_index": 1,
+    ...     "ordering": "1-2-3", "score": [1, 1, 2, 2, 3, 3, 1, 3, 1, 3, 2, 3]})
+    >>> items = pd.DataFrame({"item_id": list("abcdef"), "human": [1.0, 1, 2, 2, 3, 4]})
+    >>> strategy_contrast(judgments, items)[["n_items", "r_a", "r_b", "delta_r"]].round(2)
+       n_items   r_a   r_b  delta_r
+    0        6  0.96  0.32     0.64
+    """
+    rows = []
+    for key, side_a, side_b in sides(judgments, a, b, by, value):
+        row = {**key, "a": a, "b": b}
+        if side_a is None or side_b is None:
+            row["reason"] = f"no judgments of {a if side_a is None else b!r}"
+        else:
+            row |= _contrast(side_a, side_b, items, seed)
+        rows.append(row)
+    result = pd.DataFrame(rows)
+    return adjust(result, "p") if "p" in result else result
 
 
-def _papers_interval(x: FloatArray, y: FloatArray, seed: int) -> dict[str, float]:
-    draws = np.empty(0)
-    if len(x) > 1:
-        draws = resampled(moments(x, y), PAPER_RESAMPLES, seed, correlation)
-    low, high = percentile_interval(draws)
-    return {"r_paper_low": low, "r_paper_high": high, "n_undefined": int(np.isnan(draws).sum())}
+def _contrast(a: Reads, b: Reads, items: pd.DataFrame, seed: int) -> dict[str, Any]:
+    rows_a, rows_b = shared_items(a, b)
+    human = human_of(a, items)[rows_a]
+    value_a, value_b = a.value[rows_a], b.value[rows_b]
+    x = np.stack([item_means(value_a), item_means(value_b)])
+    used = ~np.isnan(x).any(axis=0) & ~np.isnan(human)
+    x, y = x[:, used], human[used]
+    cluster, criterion = a.cluster[rows_a][used], criterion_of(a)[rows_a][used]
+    row: dict[str, Any] = counted(used, a.cluster[rows_a])
+    if len(y) == 0:
+        return row | {"reason": "no item has a score on both sides and a human rating"}
+    reasons: list[str] = []
+    found = correlations(x, y, cluster, criterion, jackknife_t)
+    row |= _delta_r(x, y, cluster, found["r"], reasons)
+    low, high, undefined = papers_interval(x, y, PAPER_PAIRED_RESAMPLES, seed)
+    row |= {"paper_low": low, "paper_high": high, "n_undefined": undefined}
+    row |= named("delta_rho", *found["rho"]) | named("delta_r_macro", *found["r_macro"])
+    if a.criteria is not None:
+        text = combine(
+            a.items[c].iloc[rows_a][used] for c in ("dataset", "item_id") if c in a.items
+        )
+        # The paper (v2, Table 6) draws texts once for all correlations.
+        within = np.stack([per_criterion(side, y, criterion) for side in x], axis=1)
+        sums = by_cluster(within, text)
+        draws = resampled(sums, PAPER_PAIRED_RESAMPLES, seed, macro_correlation)
+        low, high = percentile_interval(draws)
+        row |= {"paper_macro_low": low, "paper_macro_high": high}
+    row |= _single_reads(value_a[used], value_b[used], y, cluster)
+    row |= effective_reads(a, b, reasons)
+    return row | {"reason": said(*reasons)}
 
 
-def _why_undefined(x: FloatArray, y: FloatArray) -> str:
-    if len(x) == 1:
-        return "one item: a correlation needs at least three"
-    sides = [name for name, v in (("scores", x), ("human ratings", y)) if np.ptp(v) == 0]
-    return f"all {' and '.join(sides)} are equal"
+def _delta_r(
+    x: FloatArray,
+    y: FloatArray,
+    cluster: IntArray,
+    found: tuple[float, Interval],
+    reasons: list[str],
+) -> dict[str, float]:
+    delta, (low, high, p, se) = found
+    sums = by_cluster(np.stack([moments(side, y) for side in x], axis=1), cluster)
+    r = correlation(sums.sum(axis=0))
+    left = _difference(correlation(sums.sum(axis=0) - sums))
+    df = float(freedom(left - left.mean())) if len(left) > 1 else 0.0
+    if np.isnan(delta):
+        reasons.append("r is undefined: the ratings or a side's scores are all equal")
+    elif len(sums) > 1 and np.isnan(se):
+        reasons.append(_NO_INTERVAL)
+    elif len(sums) > 1 and np.isnan(p):
+        reasons.append("both sides give the same scores: there is nothing to test")
+    else:
+        reasons.append(few_clusters(cluster, scores=(*x, y)))
+    row = {"r_a": float(r[0]), "r_b": float(r[1]), "delta_r": delta}
+    row |= {"low": low, "high": high, "p": p, "standard_error": se, "mde": detectable(se, df)}
+    return row | {"p_equivalent": equivalence(delta, se, df + 1, MARGINS["delta_r"])}
 
 
-def _why_no_interval(r: float) -> str:
-    if abs(r) == 1:
-        return "|r| = 1 has no interval"
-    return "r is undefined without some cluster, so the jackknife has no interval"
+def _single_reads(
+    a: FloatArray, b: FloatArray, y: FloatArray, cluster: IntArray
+) -> dict[str, float]:
+    """r of single reads, averaged over the reads of each side."""
+    parts = np.concatenate([read_moments(a, y), read_moments(b, y)], axis=1)
+
+    def means(sums: FloatArray) -> FloatArray:
+        r = correlation(sums)
+        return np.stack([item_means(r[..., : a.shape[1]]), item_means(r[..., a.shape[1] :])], -1)
+
+    r = means(parts.sum(axis=0))
+    delta, interval = jackknife(parts, cluster, lambda sums: _difference(means(sums)))
+    single = {"r_single_a": float(r[0]), "r_single_b": float(r[1])}
+    return single | named("delta_single", delta, interval)
+
+
+def read_moments(value: FloatArray, y: FloatArray) -> FloatArray:
+    """Moments of each read with y: shape (items, reads, 6); 0 where a read is missing."""
+    parsed = ~np.isnan(value)
+    x = np.where(parsed, value - np.nanmean(value), 0.0) if parsed.any() else np.zeros_like(value)
+    one, y = parsed.astype(np.float64), (y - y.mean())[:, None]
+    y = np.where(parsed, y, 0.0)
+    return np.stack([one, x, y, x * x, y * y, x * y], axis=-1)
+
+
+def effective_reads(a: Reads, b: Reads, reasons: list[str]) -> dict[str, float]:
+    """Reads that each side's mean is worth.
+
+    A read varies within an item by σ²₁. Repeats of one ordering vary less among themselves, by w;
+    what they have in common, σ²₁ − w, no averaging removes: K_eff = σ²₁ / (σ²₁ − w + w / K).
+    """
+    single = max((_within_variance(s) for s in (a, b) if _shows_orderings(s)), default=float("nan"))
+    out = {}
+    for name, side in (("k_effective_a", a), ("k_effective_b", b)):
+        within, k = _within_variance(side), _reads_per_item(side)
+        shared = 0.0 if _shows_orderings(side) else max(single - within, 0.0)
+        own = single if _shows_orderings(side) else within
+        mean_variance = shared + own / k if k else np.nan
+        out[name] = float(single / mean_variance) if mean_variance > 0 else float("nan")
+    if np.isnan(single):
+        reasons.append("k_effective: neither side shows several orderings")
+    elif np.isnan(list(out.values())).any():
+        reasons.append("k_effective: no item's reads differ")
+    return out
+
+
+def _shows_orderings(side: Reads) -> bool:
+    order = side.arrangement
+    order = np.where(order < 0, order.max(axis=1, keepdims=True), order)
+    return bool((order != order[:, :1]).any())
+
+
+def _within_variance(side: Reads) -> float:
+    """Mean over items of the variance of their reads (ddof 1)."""
+    variance = item_variance(np.where(copies(side), np.nan, side.value))
+    return float(item_means(variance[None])[0]) if not np.isnan(variance).all() else 0.0
+
+
+def _reads_per_item(side: Reads) -> float:
+    """Mean number of parsed reads that are not copies."""
+    own = (side.parsed & ~copies(side)).sum(axis=1)
+    return float(own[own > 0].mean()) if (own > 0).any() else 0.0

@@ -16,8 +16,7 @@ from rubricnb.statistics._inference import (
     few_clusters,
     jackknife_se,
     mean_of,
-    mean_t,
-    named,
+    named_mean,
     noncentrality,
     permuted_spread,
     t_p_value,
@@ -180,11 +179,12 @@ def _counting_along(part: pd.DataFrame) -> dict[str, Any]:
     block, cluster, place, score = block[kept], cluster[kept], place[kept], score[kept]
     equal = (score == place).astype(np.float64)
     chance = given[block, place.astype(np.int64) - 1] / reads[block]
-    excess = mean_t(equal - chance, cluster)
     row: dict[str, Any] = {"n_reads": len(equal), "n_clusters": len(np.unique(cluster))}
-    row |= named("share", mean_of(equal), mean_t(equal, cluster, (0.0, 1.0)), p=False)
+    row |= named_mean("share", equal, cluster, (0.0, 1.0), p=False)
     row["chance"] = mean_of(chance)
-    row |= named("excess", mean_of(equal - chance), excess, p=False) | {"p": excess[2]}
+    excess = named_mean("excess", equal - chance, cluster)
+    p = excess.pop("excess_p")
+    row |= excess | {"p": p}
     why = few_clusters(cluster, {"share": equal}) if len(equal) else "no read was parsed"
     return row | {"reason": why}
 

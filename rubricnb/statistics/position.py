@@ -13,6 +13,7 @@ from rubricnb.statistics._inference import (
     MARGINS,
     adjust,
     benjamini_hochberg,
+    counted,
     equivalence,
     few_clusters,
     freedom,
@@ -169,64 +170,6 @@ def score_position(judgments: pd.DataFrame, by: By = None, value: Value = "score
     return rows_per_group(judgments, by, value, _score_position)
 
 
-def cramers_v(chi2: ArrayLike, n_reads: ArrayLike, n_options: ArrayLike) -> Any:
-    """Return the papers' V = sqrt(χ² / (reads (n - 1))), from 0 (even) to 1 (one position only).
-
-    Parameters
-    ----------
-    chi2
-        χ² of the position counts against 1/n.
-    n_reads
-        Reads counted (not items: with reads, v2's Table 4 follows from its Table 2).
-    n_options
-        n.
-
-    Notes
-    -----
-    arXiv:2602.02219v2, §4.4. Not comparable across n or sample sizes near 0: without any
-    preference its mean is about sqrt(1 / reads).
-
-    Examples
-    --------
-    >>> round(float(cramers_v(98.7, 5760, 5)), 4)
-    0.0655
-    """
-    chi2, n_reads, n_options = (np.asarray(a, dtype=np.float64) for a in (chi2, n_reads, n_options))
-    return np.sqrt(chi2 / (n_reads * (n_options - 1)))
-
-
-def cramers_v_floor(n_reads: ArrayLike, n_options: ArrayLike) -> Any:
-    """Return the mean of the papers' V for a judge without any preference, reads independent.
-
-    Parameters
-    ----------
-    n_reads
-        Reads counted.
-    n_options
-        n, 2 or more.
-
-    Returns
-    -------
-    float or ndarray
-        Mean of the χ distribution with n - 1 degrees of freedom, over sqrt(reads (n - 1)); close to
-        sqrt(1 / reads). Copies of reads are no reads: two of each raise the floor by sqrt(2). Reads
-        that share an item's quality lower it, shared texts raise it.
-
-    Notes
-    -----
-    arXiv:2602.02219v2, §4.4 calls V "invariant to sample size"; near 0 it is not.
-
-    Examples
-    --------
-    At n = 2 on MT-Bench the balanced design gives 4 reads of 320 items.
-
-    >>> round(float(cramers_v_floor(4 * 320, 2)), 3)
-    0.022
-    """
-    reads, n = (np.asarray(a, dtype=np.float64) for a in (n_reads, n_options))
-    return stats.chi.mean(n - 1) / np.sqrt(reads * (n - 1))
-
-
 def at_reads(bias: pd.DataFrame, n_reads: ArrayLike) -> pd.DataFrame:
     """Carry the papers' χ² and V over to a study with another number of reads.
 
@@ -283,13 +226,9 @@ def _bias(reads: Reads) -> dict[str, Any]:
     cluster = reads.cluster
     placement = place(reads)
     n_reads = int(reads.parsed.sum())
-    n_clusters = len(np.unique(cluster[placement.reads > 0]))
+    row: dict[str, Any] = counted(placement.reads > 0, cluster) | {"n_reads": n_reads}
+    n_clusters = row["n_clusters"]
     reasons: list[str] = []
-    row: dict[str, Any] = {
-        "n_items": int((placement.reads > 0).sum()),
-        "n_clusters": n_clusters,
-        "n_reads": n_reads,
-    }
     if n_reads == 0:
         reasons.append("no read was parsed")
     row |= _papers_test(reads, placement, reasons)
@@ -331,8 +270,8 @@ def _papers_test(reads: Reads, placement: Placement, reasons: list[str]) -> dict
     if count.sum() == 0:
         return undefined
     chi2, p = stats.chisquare(count)
-    v = float(cramers_v(chi2, count.sum(), reads.n_options))
-    return undefined | {"chi2": float(chi2), "p_chi2": float(p), "cramers_v": v}
+    v = np.sqrt(chi2 / (count.sum() * (reads.n_options - 1)))
+    return undefined | {"chi2": float(chi2), "p_chi2": float(p), "cramers_v": float(v)}
 
 
 def _papers_intervals(row: dict[str, Any], n: int) -> dict[str, float]:

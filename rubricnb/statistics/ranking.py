@@ -15,7 +15,7 @@ from rubricnb.statistics._inference import (
     few_clusters,
     mean_of,
     mean_t,
-    named,
+    named_mean,
     said,
 )
 from rubricnb.statistics._reads import (
@@ -341,10 +341,8 @@ def _summary(a: Reads, b: Reads) -> dict[str, Any]:
     cluster = found["cluster"].to_numpy()
     row: dict[str, Any] = {}
     for name in _MEASURES:
-        own = found[name].dropna().to_numpy()
         bounds = (-1.0 if name == "kendall_tau" else 0.0, 1.0)
-        interval = mean_t(own, cluster[found[name].notna().to_numpy()], bounds)
-        row |= named(name, mean_of(own), interval, p=False)
+        row |= named_mean(name, found[name].to_numpy(), cluster, bounds, p=False)
     row["n_undefined"] = int(found["kendall_tau"].isna().sum())
     row |= {"n_prompts": len(cluster), "n_clusters": len(np.unique(cluster))}
     tied = len(cluster) and row["n_undefined"] == len(cluster)

@@ -10,6 +10,7 @@ from scipy import stats
 
 from rubricnb.statistics._inference import (
     cluster_mean,
+    counted,
     jackknife,
     mean_t,
     named,
@@ -25,11 +26,10 @@ from rubricnb.statistics._reads import (
     Value,
     by_cluster,
     item_means,
-    matched,
     require,
     row_per_group,
 )
-from rubricnb.statistics.agreement import human_of
+from rubricnb.statistics.agreement import human_of, ratings_of
 
 MIN_ITEMS = 30  # of an annotator, to be tested
 FALSE_DISCOVERIES = 0.05
@@ -107,20 +107,11 @@ def alternative_annotator(
     if not 0 <= epsilon < 1:
         raise ValueError(f"epsilon is {epsilon}: give a share of items, from 0 to below 1")
     return row_per_group(
-        judgments, by, value, lambda r: _alternative(r, _ratings(r, items), epsilon)
+        judgments,
+        by,
+        value,
+        lambda r: _alternative(r, ratings_of(r, items, "human_ratings"), epsilon),
     )
-
-
-def _ratings(reads: Reads, items: pd.DataFrame) -> FloatArray:
-    """Single ratings of the judged items, (items, annotators); NaN where there are none."""
-    listed = [
-        r if isinstance(r, tuple | list | np.ndarray) else ()
-        for r in matched(reads.items, items, "human_ratings")
-    ]
-    out = np.full((len(listed), max(map(len, listed), default=0)), np.nan)
-    for i, ratings in enumerate(listed):
-        out[i, : len(ratings)] = ratings
-    return out
 
 
 def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str, Any]:
@@ -129,7 +120,7 @@ def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str,
     score, ratings = score[used], ratings[used]
     cluster = reads.cluster[used]
     row: dict[str, Any] = {
-        "n_items": len(score), "n_clusters": len(np.unique(cluster)), "n_annotators": 0,
+        **counted(used, reads.cluster), "n_annotators": 0,
         "winning_rate": np.nan, "passes": False, "winning_rate_clusters": np.nan,
         "passes_clusters": False,
         **dict.fromkeys(("advantage", "advantage_low", "advantage_high"), np.nan),
@@ -240,22 +231,23 @@ def _bias(reads: Reads, human: FloatArray) -> dict[str, Any]:
     score = item_means(reads.value)
     used = ~np.isnan(score) & ~np.isnan(human)
     x, y, cluster = human[used], score[used], reads.cluster[used]
-    n_clusters = len(np.unique(cluster))
     names = ("bias", "low", "high", "p", "slope", "slope_low", "slope_high")
-    row: dict[str, Any] = {"n_items": len(x), "n_clusters": n_clusters}
+    row: dict[str, Any] = counted(used, reads.cluster)
     row |= dict.fromkeys((*names, "apart_low", "apart_high"), np.nan)
     if len(x) == 0:
         return row | {"reason": "no item has both a score and a human rating"}
     apart = y - x
     row["bias"] = float(apart.mean())
     reasons = []
-    if n_clusters > 1 and np.ptp(apart) > 0:
+    if row["n_clusters"] > 1 and np.ptp(apart) > 0:
         row["low"], row["high"], row["p"], _ = mean_t(apart, cluster)
         reach = 1.96 * apart.std(ddof=1)
         row["apart_low"], row["apart_high"] = row["bias"] - reach, row["bias"] + reach
     else:
         reasons.append(
-            "one cluster: intervals need two" if n_clusters < 2 else "all differences are equal"
+            "one cluster: intervals need two"
+            if row["n_clusters"] < 2
+            else "all differences are equal"
         )
     if np.ptp(x) == 0:
         reasons.append("all human ratings are equal: no slope")

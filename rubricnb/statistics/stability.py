@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
-from rubricnb.statistics._inference import adjust, alike, few_clusters, mean_of, mean_t, named, said
+from rubricnb.statistics._inference import (
+    adjust,
+    alike,
+    counted,
+    few_clusters,
+    mean_known,
+    mean_of,
+    mean_t,
+    named_mean,
+    said,
+)
 from rubricnb.statistics._reads import (
     By,
     FloatArray,
@@ -33,6 +43,7 @@ BASELINE = {
 
 _MEASURES = ("flip_rate", "mad", "shift")
 Condition = Mapping[str, Any]
+Sides = list[tuple[dict[str, Any], Reads]]
 
 
 def stability(
@@ -98,14 +109,13 @@ def stability(
     0  letter        0.5  0.75  -0.75
     """
     rows = []
-    for key, base, others in strata(judgments, baseline, by, value):
-        distances = {name: _distances(side, base, value) for name, side in others.items()}
-        placebo = distances.get(placebo_of(baseline))
+    for key, base, placebo, others in strata(judgments, baseline, by, value):
+        control = None if placebo is None else _distances(placebo, base, value)
         again = _again(base, value)
-        for name, distance in distances.items():
-            row = {**key, **dict(zip(baseline, name, strict=True))}
-            own = _own_again(others[name], base, again, value, "placebo" in name)
-            rows.append(row | _summary(distance, placebo, again, own, base, others[name]))
+        for condition, side in others:
+            distance = control if side is placebo else _distances(side, base, value)
+            own = _own_again(side, base, again, value, "placebo" in condition.values())
+            rows.append({**key, **condition} | _summary(distance, control, again, own, base, side))
     result = pd.DataFrame(rows)
     return adjust(result, "shift_p") if "shift_p" in result else result
 
@@ -152,72 +162,74 @@ def flip_contrast(
        flip_rate_a  flip_rate_b  only_a  only_b  p_mcnemar
     0          0.5         0.75       1       2        1.0
     """
-    names = [tuple({**baseline, **changed}.values()) for changed in (a, b)]
     rows = []
-    for key, base, others in strata(judgments, baseline, by, "score"):
-        for name in names:
-            if name not in others:
-                known = ", ".join(map(str, others)) or "none"
+    for key, base, _, others in strata(judgments, baseline, by, "score"):
+        sides = []
+        for wanted in ({**baseline, **a}, {**baseline, **b}):
+            side = side_of(others, wanted)
+            if side is None:
+                known = ", ".join(str(tuple(name.values())) for name, _ in others) or "none"
                 raise ValueError(
-                    f"no judgments of {name} ({', '.join(baseline)}); there are: {known}"
+                    f"no judgments of {tuple(wanted.values())} ({', '.join(baseline)}); "
+                    f"there are: {known}"
                 )
-        sides = [others[name] for name in names]
-        flips = np.stack([_distances(side, base, "score")[0] for side in sides])
-        first = [Reads(s.items, s.value[:, :1], s.order[:, :1], s.orderings, None, None)
-                 for s in (base, *sides)]  # fmt: skip
-        single = np.stack([_distances(side, first[0], "score")[0] for side in first[1:]])
-        rows.append(key | _flip_contrast(flips, single, base.cluster))
+            sides.append(side)
+        rows.append(key | _flip_contrast(base, sides))
     return pd.DataFrame(rows)
 
 
-def _flip_contrast(flips: FloatArray, single: FloatArray, cluster: IntArray) -> dict[str, Any]:
+def _flip_contrast(base: Reads, sides: list[Reads]) -> dict[str, Any]:
+    flips = np.stack([_distances(side, base, "score")[0] for side in sides])
+    # McNemar's test counts items: their first reads.
+    first, *others = (
+        replace(s, value=s.value[:, :1], order=s.order[:, :1], key=None, criteria=None)
+        for s in (base, *sides)
+    )
+    once = np.stack([_distances(side, first, "score")[0] for side in others])
+    once = once[:, ~np.isnan(once).any(axis=0)] == 1
+    only_a, only_b = int((once[0] & ~once[1]).sum()), int((~once[0] & once[1]).sum())
     used = ~np.isnan(flips).any(axis=0)
     a, b = flips[:, used]
-    low, high, p, _ = mean_t(a - b, cluster[used])
-    n_clusters = len(np.unique(cluster[used]))
-    same = "no interval, as every cluster is alike: difference" if n_clusters > 1 else ""
-    once = single[:, ~np.isnan(single).any(axis=0)] == 1
-    only_a, only_b = int((once[0] & ~once[1]).sum()), int((~once[0] & once[1]).sum())
+    low, high, p, _ = mean_t(a - b, base.cluster[used])
+    row = counted(used, base.cluster)
+    same = np.isnan(low) and row["n_clusters"] > 1
+    row |= {"flip_rate_a": mean_of(a), "flip_rate_b": mean_of(b), "difference": mean_of(a - b)}
+    row |= {"low": low, "high": high, "p": p, "only_a": only_a, "only_b": only_b}
     discordant = only_a + only_b
-    return {
-        "n_items": int(used.sum()),
-        "n_clusters": n_clusters,
-        "flip_rate_a": mean_of(a),
-        "flip_rate_b": mean_of(b),
-        "difference": mean_of(a - b),
-        "low": low,
-        "high": high,
-        "p": p,
-        "only_a": only_a,
-        "only_b": only_b,
-        "p_mcnemar": float(stats.binomtest(only_a, discordant).pvalue) if discordant else 1.0,
-        "reason": said(
-            why_no_interval(used, cluster, {"flips": np.maximum(a, b)}),
-            same if np.isnan(low) else "",
-        ),
-    }
+    row["p_mcnemar"] = float(stats.binomtest(only_a, discordant).pvalue) if discordant else 1.0
+    row["reason"] = said(
+        why_no_interval(used, base.cluster, {"flips": np.maximum(a, b)}),
+        "no interval, as every cluster is alike: difference" if same else "",
+    )
+    return row
 
 
 def strata(
     judgments: pd.DataFrame, baseline: Condition, by: By, value: Value
-) -> Iterator[tuple[dict[str, Any], Reads, dict[tuple[Any, ...], Reads]]]:
-    """Yield, where all but the baseline's columns is equal, its reads and those of the others."""
+) -> Iterator[tuple[dict[str, Any], Reads, Reads | None, Sides]]:
+    """Yield, where all but the baseline's columns is equal, the reads of the conditions.
+
+    That is: the values of the other columns, the baseline's reads, those of its placebo, and every
+    condition but the baseline with its reads.
+    """
     require(judgments, baseline, "judgments")
     outside = grouping(judgments, by, without=baseline)
-    wanted = tuple(baseline.values())
     found = False
     for key, stratum in groups(slim(judgments, [*outside, *baseline], value), outside):
-        sides = {
-            tuple(name.values()): reads(part, value)
-            for name, part in groups(stratum, list(baseline))
-        }
-        base = sides.pop(wanted, None)
+        every = [(name, reads(part, value)) for name, part in groups(stratum, list(baseline))]
+        others = [(name, side) for name, side in every if name != baseline]
+        base = side_of(every, baseline)
         if base is not None:
             found = True
-            yield key, base, sides
+            yield key, base, side_of(others, {**baseline, "design": "placebo"}), others
     if not found:
         said = ", ".join(f"{name} = {value!r}" for name, value in baseline.items())
         raise ValueError(f"no judgments of the baseline ({said}); pass baseline= or plan it")
+
+
+def side_of(sides: Sides, condition: Condition) -> Reads | None:
+    """The reads of one condition, if there are any."""
+    return next((side for name, side in sides if name == condition), None)
 
 
 def _distances(side: Reads, base: Reads, value: Value) -> FloatArray:
@@ -276,11 +288,6 @@ def _means(difference: FloatArray, value: Value) -> FloatArray:
     return means
 
 
-def placebo_of(baseline: Condition) -> tuple[Any, ...]:
-    """Name the placebo of a baseline, as `strata` names conditions."""
-    return tuple("placebo" if name == "design" else v for name, v in baseline.items())
-
-
 def _summary(
     distance: FloatArray,
     placebo: FloatArray | None,
@@ -293,8 +300,7 @@ def _summary(
     row: dict[str, Any] = counted(used, base.cluster) | {"n_reads": int(side.parsed.sum())}
     for m, name in enumerate(_MEASURES):
         bounds = (0.0, 1.0) if name == "flip_rate" else None
-        interval = mean_t(distance[m, used], base.cluster[used], bounds)
-        row |= named(name, mean_of(distance[m, used]), interval, p=name == "shift")
+        row |= named_mean(name, distance[m], base.cluster, bounds, p=name == "shift")
     # The placebo minus itself is no measurement.
     unknown = np.full_like(distance, np.nan)
     control = unknown if placebo is None else placebo
@@ -302,9 +308,9 @@ def _summary(
     for m, name in enumerate(_MEASURES):
         row[f"{name}_reask"] = mean_known(again[m])
         row[f"{name}_placebo"] = mean_known(control[m])
-        row |= with_interval(f"{name}_excess", beyond[m], base.cluster)
+        row |= named_mean(f"{name}_excess", beyond[m], base.cluster)
         over_reask = distance[m] - (again[m] + own[m]) / 2
-        row |= with_interval(f"{name}_excess_reask", over_reask, base.cluster)
+        row |= named_mean(f"{name}_excess_reask", over_reask, base.cluster)
     row["reask_reason"] = ""
     if base.value.shape[1] < 2:
         row["reask_reason"] = "the baseline was asked once"
@@ -318,22 +324,6 @@ def _summary(
         alike(row),
     )
     return row
-
-
-def counted(used: NDArray[np.bool_], cluster: IntArray) -> dict[str, Any]:
-    """Number of the items used and of their clusters."""
-    return {"n_items": int(used.sum()), "n_clusters": len(np.unique(cluster[used]))}
-
-
-def with_interval(name: str, values: FloatArray, cluster: IntArray) -> dict[str, float]:
-    """Name the mean of the items that are known, its 95 % cluster t interval and its p."""
-    both = ~np.isnan(values)
-    return named(name, mean_of(values[both]), mean_t(values[both], cluster[both]))
-
-
-def mean_known(values: FloatArray) -> float:
-    """Mean of the values that are known."""
-    return mean_of(values[~np.isnan(values)])
 
 
 def why_no_excess(own: FloatArray, placebo: FloatArray | None) -> str:

@@ -14,9 +14,12 @@ from rubricnb.statistics._inference import (
     UNDEFINED,
     Interval,
     alike,
+    counted,
     jackknife_t,
+    mean_known,
     mean_of,
     named,
+    named_mean,
     said,
 )
 from rubricnb.statistics._placement import by_score
@@ -39,14 +42,10 @@ from rubricnb.statistics.agreement import ratings_of
 from rubricnb.statistics.stability import (
     BASELINE,
     Condition,
-    counted,
     distinct,
-    mean_known,
-    placebo_of,
     strata,
     why_no_excess,
     why_no_interval,
-    with_interval,
 )
 
 _SIGN_DRAWS = 999
@@ -158,12 +157,11 @@ def tendency_shift(
     0  letter   0.25
     """
     rows = []
-    for key, base, others in strata(judgments, baseline, by, value):
-        steps = {name: _steps(side, base) for name, side in others.items()}
-        placebo = steps.get(placebo_of(baseline))
-        for name, own in steps.items():
-            row = {**key, **dict(zip(baseline, name, strict=True))}
-            rows.append(row | _shifted(own, placebo, base.cluster, level))
+    for key, base, placebo, others in strata(judgments, baseline, by, value):
+        control = None if placebo is None else _steps(placebo, base)
+        for condition, side in others:
+            own = control if side is placebo else _steps(side, base)
+            rows.append({**key, **condition} | _shifted(own, control, base.cluster, level))
     return pd.DataFrame(rows)
 
 
@@ -210,16 +208,12 @@ def reference_pull(
        k  share  pull  approach
     0  2   0.75   0.5       1.0
     """
-    place = list(baseline).index("reference_score")
     rows = []
-    for key, base, others in strata(judgments, baseline, by, "score"):
-        for name, side in sorted(others.items(), key=lambda other: str(other[0][place])):
-            rest = [v for i, v in enumerate(name) if i != place]
-            if rest == [v for i, v in enumerate(baseline.values()) if i != place]:
-                row = {**key, **dict(zip(baseline, name, strict=True))}
-                if str(name[place]).isdigit():
-                    k = int(name[place])
-                    rows.append(row | _pull(k, side, base, others.get(placebo_of(baseline))))
+    for key, base, placebo, others in strata(judgments, baseline, by, "score"):
+        for condition, side in sorted(others, key=lambda other: str(other[0]["reference_score"])):
+            k = condition["reference_score"]
+            if condition == {**baseline, "reference_score": k} and str(k).isdigit():
+                rows.append({**key, **condition} | _pull(int(k), side, base, placebo))
     return pd.DataFrame(rows)
 
 
@@ -347,11 +341,9 @@ def _people(side: Reads, items: pd.DataFrame, human: str) -> tuple[_People | Non
         means = np.where(other, np.nan, means)
     column, rated = f"{human}_ratings", ~np.isnan(means)
     if column in items:
-        ratings = ratings_of(side, items, column)
-        if all(len(r) for r, known in zip(ratings, rated, strict=True) if known):
-            wide = np.full((len(means), max(map(len, ratings))), np.nan)
-            for i in np.flatnonzero(rated):
-                wide[i, : len(ratings[i])] = ratings[i]
+        wide = ratings_of(side, items, column)
+        if (~np.isnan(wide)).any(axis=1)[rated].all():
+            wide[~rated] = np.nan
             return _People(*_as_points(wide), _SINGLE), why
     single = (means[rated] == np.round(means[rated])).all()
     return _People(*_as_points(means), _SINGLE if single else _MEANS), why
@@ -496,9 +488,9 @@ def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> dict[str, 
         control = np.where(used, [edited - plain, edited_nearer], np.nan)
     found = (("pull", share - share_base), ("approach", nearer))
     for (name, values), other in zip(found, control, strict=True):
-        row |= with_interval(name, values, base.cluster)
+        row |= named_mean(name, values, base.cluster)
         row[f"{name}_placebo"] = mean_known(other)
-        row |= with_interval(f"{name}_excess", values - other, base.cluster)
+        row |= named_mean(f"{name}_excess", values - other, base.cluster)
     lacking = "no placebo reads to compare with" if placebo is None else ""
     return row | {"reason": said(why_no_interval(used, base.cluster), lacking, alike(row))}
 

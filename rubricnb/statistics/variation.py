@@ -13,11 +13,12 @@ from rubricnb.statistics._inference import (
     UNDEFINED,
     alike,
     correlation,
+    counted,
     few_clusters,
     jackknife_t,
     mean_of,
-    mean_t,
     named,
+    named_mean,
     percentile_interval,
     permuted_spread,
     resampled,
@@ -27,18 +28,17 @@ from rubricnb.statistics._placement import directions
 from rubricnb.statistics._reads import (
     By,
     FloatArray,
-    IntArray,
     Reads,
     Value,
     by_cluster,
     cell_means,
     grouping,
+    item_variance,
     require_orderings,
     row_per_group,
     same_answer,
 )
-from rubricnb.statistics.agreement import human_of
-from rubricnb.statistics.contrast import item_variance, read_moments
+from rubricnb.statistics.agreement import human_of, read_moments
 
 RESAMPLES = 1_000
 PERMUTATIONS = 500
@@ -249,20 +249,15 @@ def variance_components(
 
 
 def _within_item_sd(reads: Reads) -> dict[str, Any]:
-    variance = item_variance(reads.value)
+    variance, count = item_variance(reads.value), reads.parsed.sum(axis=1)
     used = ~np.isnan(variance)
-    variance, cluster = variance[used], reads.cluster[used]
-    count = reads.parsed.sum(axis=1)[used]
-    sd = np.sqrt(variance * (count - 1) / count)
-    row = named("sd", mean_of(sd), mean_t(sd, cluster), p=False)
-    row |= {
-        "variance": mean_of(variance),
-        "k": mean_of(count.astype(np.float64)),
-        "n_items": len(variance),
-        "n_clusters": len(np.unique(cluster)),
-    }
-    why = said(few_clusters(cluster), alike(row)) if len(sd) else "no item has two parsed reads"
-    return row | {"reason": why}
+    sd = np.sqrt(variance * (count - 1) / np.maximum(count, 1))
+    row: dict[str, Any] = named_mean("sd", sd, reads.cluster, p=False)
+    row |= {"variance": mean_of(variance[used]), "k": mean_of(count[used].astype(np.float64))}
+    row |= counted(used, reads.cluster)
+    if not used.any():
+        return row | {"reason": "no item has two parsed reads"}
+    return row | {"reason": said(few_clusters(reads.cluster[used]), alike(row))}
 
 
 def ordering_means(reads: Reads) -> FloatArray:
@@ -281,10 +276,8 @@ def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
         )
     mean = ordering_means(reads)
     complete = ~np.isnan(mean).any(axis=1)
-    n_items = int(complete.sum())
-    row: dict[str, Any] = dict.fromkeys(_EFFECTS, np.nan)
-    row |= {"n_items": n_items, "n_clusters": 0}
-    if n_items == 0:
+    row: dict[str, Any] = dict.fromkeys(_EFFECTS, np.nan) | counted(complete, reads.cluster)
+    if not complete.any():
         return row | {"reason": "no item has a parsed read under every ordering"}
     x, cluster = mean[complete], reads.cluster[complete]
     turn = directions(reads.orderings)
@@ -297,23 +290,18 @@ def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
     down = np.flatnonzero((np.diff(reads.orderings, axis=1) == -1).all(axis=1))
     if len(up) and len(down):
         row |= {"ascending": x[:, up[0]].mean(), "descending": x[:, down[0]].mean()}
-        row |= _paired("ascending_minus_descending", x[:, up[0]] - x[:, down[0]], cluster)
+        row |= named_mean("ascending_minus_descending", x[:, up[0]] - x[:, down[0]], cluster)
     else:
         reasons.append("ascending and descending were not both shown")
     if (turn == 1).any() and (turn == -1).any():
         difference = x[:, turn == 1].mean(axis=1) - x[:, turn == -1].mean(axis=1)
-        row |= _paired("forward_minus_reverse", difference, cluster)
+        row |= named_mean("forward_minus_reverse", difference, cluster)
     else:
         reasons.append("no forward and reverse rotations were both shown")
     middle = reads.scores.mean()
     row["deviation"] = float(np.abs(x - x.mean(axis=1, keepdims=True)).mean())
     row["crossing"] = float(((x > middle).any(axis=1) & (x < middle).any(axis=1)).mean())
-    row["n_clusters"] = len(np.unique(cluster))
     return row | {"reason": said(*reasons, alike(row), few_clusters(cluster))}
-
-
-def _paired(name: str, difference: FloatArray, cluster: IntArray) -> dict[str, float]:
-    return named(name, float(difference.mean()), mean_t(difference, cluster))
 
 
 def _ordering_rank(
@@ -335,7 +323,7 @@ def _ordering_rank(
     row: dict[str, Any] = {"ordering": wanted}
     names = ("r", "r_mean", "rank", "rank_low", "rank_high")
     row |= dict.fromkeys(names, np.nan) | {"best": None, "n_orderings": len(codes)}
-    row |= {"n_items": int(used.sum()), "n_clusters": len(np.unique(reads.cluster[used]))}
+    row |= counted(used, reads.cluster)
     if not used.any():
         return row | {"reason": "no item has every ordering parsed and a human rating"}
     cluster = reads.cluster[used]
@@ -362,12 +350,10 @@ def _rank(r: FloatArray) -> FloatArray:
 def _components(reads: Reads) -> dict[str, Any]:
     mean = ordering_means(reads)
     used = np.asarray(~np.isnan(mean).any(axis=1))
-    n_items, n_orderings = int(used.sum()), mean.shape[1]
-    cluster = reads.cluster[used]
-    n_clusters = len(np.unique(cluster))
-    row: dict[str, Any] = dict.fromkeys(_COMPONENTS, np.nan)
-    row |= {"n_items": n_items, "n_clusters": n_clusters, "n_orderings": n_orderings}
-    if n_items < 2:
+    cluster, n_orderings = reads.cluster[used], mean.shape[1]
+    row: dict[str, Any] = dict.fromkeys(_COMPONENTS, np.nan) | counted(used, reads.cluster)
+    row["n_orderings"] = n_orderings
+    if row["n_items"] < 2:
         return row | {"reason": "fewer than two items have a read under every ordering"}
     sums = by_cluster(_summands(mean[used], _reask(reads, used)), cluster)
     if n_orderings < 2 and not sums[:, 5].sum():

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import rubricnb as rb
@@ -26,6 +27,7 @@ def open_page(readers, request):
 def test_there_are_explorables():
     expected = {
         "07_how_many_orderings", "10_rank_reversal", "12_bias_cost", "17_calibration",
+        "25_how_many_labels",
     }  # fmt: skip
     assert expected <= set(PAGES)
 
@@ -85,7 +87,9 @@ def test_buttons_do_something(open_page, stem):
     assert any(changed) == bool(changed)
 
 
-@pytest.mark.parametrize("stem", ["07_how_many_orderings", "10_rank_reversal", "17_calibration"])
+@pytest.mark.parametrize(
+    "stem", ["07_how_many_orderings", "10_rank_reversal", "17_calibration", "25_how_many_labels"]
+)
 def test_a_click_on_its_track_moves_a_slider(open_page, stem):
     _, box = open_page(stem)
     slider = box.locator("input[type=range]").first
@@ -185,3 +189,97 @@ def test_a_cut_takes_its_neighbours_along(open_page):
     assert at == sorted(at)
     assert at[0] == at[-1]
     assert "QWK .000" in box.locator("output").inner_text()
+
+
+SETTINGS = [  # half width, r, standard deviation, texts, of a prompt, how alike
+    (0.2, 0.5, 1.0, 1200, 12, 0.1),
+    (0.07, 0.64, 0.92, 1600, 16, 0.03),
+    (0.35, 0.0, 0.75, 300, 4, 0.3),
+    (0.5, 0.9, 0.4, 5000, 1, 0.0),
+    (0.05, 0.3, 1.6, 50, 5, 0.5),
+]
+
+
+def told(box, setting):
+    """Set the six sliders; the numbers in the sentence that follows."""
+    for slider, value in zip(box.locator("input[type=range]").all(), setting, strict=True):
+        slider.fill(str(value))
+    said = box.locator("output").inner_text()
+    singly = re.search(r"rate (\d+) texts with the judge and (\d+) without", said)
+    whole = re.search(r"takes (\d+) prompts with the judge: (\d+) texts", said)
+    return said, [int(k) for found in (singly, whole) if found for k in found.groups()]
+
+
+def planted(setting, lost):
+    """Judgments and labels of all texts whose spread is exactly the setting's."""
+    _, r, sd, n, *_ = setting
+    rng = np.random.default_rng(n)
+    basis = np.linalg.qr(np.column_stack([np.ones(n), rng.normal(size=(n, 2))]))[0].T
+    # With all labelled: the variance of ratings, or of what a judge of this r leaves, is known.
+    human = (r * basis[1] + np.sqrt(1 - r**2) * basis[2]) * sd * np.sqrt(n - lost)
+    names = [f"t{i}" for i in range(n)]
+    judgments = pd.DataFrame({
+        "item_id": names, "cluster_id": names, "design": "fixed", "ordering_index": 1,
+        "ordering": "1-2-3-4-5", "score": basis[1] * 50 + 3,
+    })  # fmt: skip
+    return judgments, pd.DataFrame({"item_id": names, "human": human + 3})
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_labels_needed_are_those_of_the_package(open_page, setting):
+    _, box = open_page("25_how_many_labels")
+    said, (judged, alone, *whole) = told(box, setting)
+    assert said.startswith(f"For ± {setting[0]:.2f} points")
+    for shown, lost, column in ((judged, 2, "needed"), (alone, 1, "needed_alone")):
+        needed = rb.labels_needed(*planted(setting, lost), half_width=setting[0]).iloc[0]
+        assert shown == needed[column]
+    assert len(whole) == (2 if setting[4] > 1 else 0)
+
+
+def test_so_many_whole_prompts_have_the_wanted_interval(open_page):
+    """The interval of the package for clusters whose leftovers are as alike as the slider says."""
+    _, box = open_page("25_how_many_labels")
+    setting = (0.2, 0.5, 1.0, 1200, 12, 0.1)
+    _, numbers = told(box, setting)
+    g, texts = numbers[2:]
+    assert texts == 12 * g
+    widths = {k: whole_width(k, setting) for k in (g - 1, g)}
+    assert widths[g] <= 0.2 < widths[g - 1]
+
+
+def whole_width(g, setting):
+    """Half width of `rb.mean_with_labels` for g whole prompts with exactly the planted spread."""
+    _, r, sd, n, size, alike = setting
+    human, score = np.zeros((n // size, size)), np.zeros((n // size, size))
+    columns = np.column_stack([np.ones(g), np.random.default_rng(g).normal(size=g)])
+    between = np.linalg.qr(columns)[0][:, 1] * np.sqrt(g)  # mean 0, mean square 1
+    within = np.tile([1.0, -1.0], size // 2)
+    left = sd**2 * (1 - r**2)
+    # Mean square of a prompt's sum of leftovers: size · left · (1 + (size − 1) · alike).
+    shared = np.sqrt(left * (1 + (size - 1) * alike) / size)
+    score[:g] = within
+    human[:g] = between[:, None] * shared + 0.5 * within
+    names = [f"p{c}/{i}" for c in range(n // size) for i in range(size)]
+    judgments = pd.DataFrame({
+        "item_id": names, "cluster_id": [name.split("/")[0] for name in names],
+        "design": "fixed", "ordering_index": 1, "ordering": "1-2-3-4-5", "score": score.ravel(),
+    })  # fmt: skip
+    labels = pd.DataFrame({"item_id": names, "human": human.ravel()}).head(g * size)
+    row = rb.mean_with_labels(judgments, labels).iloc[0]
+    assert row["drawn"] == "clusters"
+    return (row["high"] - row["low"]) / 2
+
+
+def test_texts_without_company_need_no_clusters_and_a_recorded_judge_fills_the_sliders(open_page):
+    page, box = open_page("25_how_many_labels")
+    cells = page.evaluate(
+        "() => JSON.parse(document.querySelector('.explorable script').textContent).cells"
+    )
+    assert len(cells) == 26
+    box.locator("select").select_option(index=3)
+    at = [float(s.input_value()) for s in box.locator("input[type=range]").all()]
+    wanted = [cells[3][k] for k in ("r", "sd", "n_items", "shared", "alike")]
+    assert at[1:] == [*wanted[:4], max(0, wanted[4])]
+    said, numbers = told(box, (0.2, 0.5, 1.0, 1200, 1, 0.0))
+    assert "No two texts share a prompt" in said
+    assert len(numbers) == 2

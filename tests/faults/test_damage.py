@@ -3,6 +3,7 @@
 import hashlib
 import os
 import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -40,18 +41,29 @@ os._exit(9) if "killed" in sys.argv else store.close()
 """
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """Folders with a store that was closed, and one whose process was killed."""
+
+    def put(*how):
+        folder = tmp_path_factory.mktemp("filled")
+        command = [sys.executable, "-c", FILLED, folder / "replies.sqlite", *PATHS, *how]
+        assert subprocess.run(command, timeout=100).returncode == (9 if how else 0)
+        return folder
+
+    return {how: put(*how) for how in ((), ("killed",))}
+
+
 @pytest.fixture
-def fill(tmp_path, monkeypatch):
+def fill(tmp_path, monkeypatch, filled):
     path = tmp_path / "replies.sqlite"
     monkeypatch.setenv("RUBRICNB_STORE", str(path))
 
-    def filled(*how):
-        command = [sys.executable, "-c", FILLED, path, *PATHS, *how]
-        done = subprocess.run(command, timeout=100)
-        assert done.returncode == (9 if how else 0)
+    def copied(*how):
+        shutil.copytree(filled[how], tmp_path, dirs_exist_ok=True)
         return path
 
-    return filled
+    return copied
 
 
 def flip(path, at, bit=0):

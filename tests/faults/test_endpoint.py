@@ -21,8 +21,8 @@ from rubricnb.cli import app
 from rubricnb.judging.connection import retry_after
 from rubricnb.judging.contract import Message, Request
 from rubricnb.judging.openai import JudgeError
-from rubricnb.judging.results import record
 from rubricnb.judging.run import RunInterrupted, ask
+from studies.recording import record
 
 GOOD = completion("Fine. [RESULT] 2", tops=[("[RESULT]", {}), (" 2", {" 2": 0.7, " 1": 0.2})])
 ODD = "\ud83e\udd80\u0000\u202e \ud800 é́ [RESULT] 2"

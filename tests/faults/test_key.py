@@ -18,7 +18,7 @@ import logging, os, signal, sys, traceback
 logging.basicConfig(level=logging.DEBUG, stream=sys.stdout)
 import pandas as pd
 import rubricnb as rb
-from rubricnb.judging.results import record
+from studies.recording import record
 
 requests = rb.plan(rb.load("minibench", n_items=10), rb.balanced(5), readout="feedback")
 judge = rb.open_judge("openai:m@{url}", key_variable="OPENAI_API_KEY", retries=0, concurrency=2)

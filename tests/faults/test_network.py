@@ -129,34 +129,21 @@ def test_a_small_answer_that_swells_costs_little_memory(plan, tmp_path):
     assert peak < 200e6
 
 
-def stream(*texts, done=True):
-    """The same answer as events, as endpoints send it that know nothing else."""
-    choices = [{"index": 0, "delta": {"content": t}} for t in texts]
-    choices += [{"index": 0, "delta": {}, "finish_reason": "stop"}] * done
-    events = [{"id": "x", "model": "m", "choices": [c]} for c in choices]
-    events += [{"id": "x", "choices": [], "usage": GOOD["usage"]}] * done
-    lines = [": a comment", *(f"data: {json.dumps(e)}" for e in events), *["data: [DONE]"] * done]
-    return "\r\n\r\n".join(lines).encode()
-
-
+STREAM = b'data: {"choices": [{"delta": {"content": "Fine. [RESULT] 2"}}]}\n\ndata: [DONE]\n\n'
 PARTS = [
     {"type": "thinking", "thinking": [{"type": "text", "text": "Hm. [RESULT] 1"}]},
     {"type": "text", "text": "Fine. "},
     {"type": "text", "text": "[RESULT] 2"},
 ]
-SECOND = GOOD["choices"][0] | {"index": 1, "message": {"content": "No."}}
 READABLE = {
     "JSON as text": (json.dumps(GOOD).encode(), "text/plain"),
     "JSON as nothing": (json.dumps(GOOD).encode(), "application/octet-stream"),
     "parts": (completion(PARTS), "application/json"),
-    "two choices": (GOOD | {"choices": [SECOND, *GOOD["choices"]]}, "application/json"),
-    "a stream": (stream("Fine. ", "[RES", "ULT] 2"), "text/event-stream"),
-    "a stream under another name": (stream("Fine. [RESULT] ", "2"), "application/json"),
 }
 
 
 @pytest.mark.parametrize("name", READABLE)
-def test_an_answer_in_another_form_is_read_and_paid_once(name, plan, tmp_path, capsys):
+def test_an_answer_in_another_form_is_read_and_paid_once(name, plan, tmp_path):
     body, kind = READABLE[name]
     with endpoint(lambda p, h: (200, body, {"Content-Type": kind})) as (url, received):
         for _ in range(2):
@@ -165,12 +152,11 @@ def test_an_answer_in_another_form_is_read_and_paid_once(name, plan, tmp_path, c
     assert len(received) == 3
     assert set(stored(tmp_path, "text")) == {"Fine. [RESULT] 2"}
     assert set(stored(tmp_path, "completion_tokens")) == {7}
-    assert ("2 choices" in capsys.readouterr().out) == (name == "two choices")
 
 
 @pytest.mark.parametrize(
     "body",
-    [b"Thank you [RESULT] 2", stream("Fine. [RESULT] 2", done=False), b"[" * 100_000,
+    [b"Thank you [RESULT] 2", STREAM, b"[" * 100_000,
      json.dumps(GOOD | {"choices": "Thank you"}).encode()],
 )  # fmt: skip
 def test_what_cannot_be_read_is_kept_as_it_came(body, plan, tmp_path):
@@ -237,24 +223,9 @@ def test_a_server_that_speaks_no_tls_is_no_server_that_is_down(plan, tmp_path):
     assert received == []
 
 
-def test_a_parameter_of_the_address_is_sent_with_everything_and_says_who_answers(plan, tmp_path):
-    with endpoint(lambda p, h: (200, GOOD, {})) as (url, received):
-        version = {"api-version": "2024-10-21"}
-        assert (asking(url, plan.head(2), tmp_path, extra_query=version)["status"] == "ok").all()
-        assert list(received.paths) == [
-            f"/v1{path}?api-version=2024-10-21"
-            for path in ("/models", "/chat/completions", "/chat/completions")
-        ]
-    judges = [
-        rb.open_judge("openai:m", extra_query=q) for q in (None, version, {"api-version": "1"})
-    ]
-    assert len({j.identity for j in judges}) == 3
-    assert judges[0].identity == "https://api.openai.com/v1 m"
-    with pytest.raises(ValueError, match="extra_query"):
+def test_an_address_for_a_version_of_azure_is_named_with_one_that_needs_none():
+    with pytest.raises(ValueError, match="/openai/v1 needs no api-version"):
         rb.open_judge("openai:m@https://x.openai.azure.com/openai?api-version=1")
-    with pytest.raises(ValueError, match="key_variable=") as caught:
-        rb.open_judge("openai:m", extra_query={"api-key": SECRET})
-    assert SECRET not in str(caught.value)
 
 
 def test_this_machine_is_sent_no_key_but_the_one_named(plan, tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from rubricnb.judging.contract import Message, Reply, Request
+from rubricnb.judging.prices import Budget
 from rubricnb.judging.registry import open_judge
 from rubricnb.judging.run import RunInterrupted, ask
 
@@ -71,7 +72,7 @@ def test_a_budget_stops_and_the_next_call_goes_on(tmp_path, capsys):
     judge, path = Echo(), tmp_path / "s.sqlite"
     requests = [written(str(i)) for i in range(5)]
     with pytest.raises(RunInterrupted, match="after 2 calls"):
-        ask(requests, judge, path, max_calls=2)
+        ask(requests, judge, path, budget=Budget(max_calls=2))
     assert len(ask(requests, judge, path)) == 5
     assert len(judge.seen) == 5
 

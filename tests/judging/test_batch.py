@@ -9,12 +9,13 @@ from endpoint import completion, endpoint, sent
 from typer.testing import CliRunner
 
 import rubricnb as rb
-from rubricnb.cli import app
 from rubricnb.judging import batch
 from rubricnb.judging.rendering import rendered
-from rubricnb.judging.results import record
 from rubricnb.judging.run import RunInterrupted
 from rubricnb.judging.store import Store
+from studies.__main__ import app
+from studies.recording import record
+from studies.study import batch_of
 
 LABEL = [(" 2", {" 2": 0.6, " 1": 0.2, " 3": 0.1, " 4": 0.05, " 5": 0.01})]
 
@@ -285,21 +286,23 @@ def test_a_batch_has_the_plans_of_all_entries_of_a_judge(study):
         for effort in ("low", "high")
     )
     study(low, high)
-    _, plans = batch.of_study("mine")
+    _, plans = batch_of("mine")
     assert [str(plan["effort"].iloc[0]) for plan in plans] == ["low", "high"]
     study(low, high | {"options": {"extra": {"top_p": 1}}})
     with pytest.raises(ValueError, match="openai:m with several options"):
-        batch.of_study("mine")
+        batch_of("mine")
 
 
-def test_what_is_no_batch_is_said_without_opening_a_judge(study):
+def test_what_is_no_batch_is_said_without_opening_a_judge(study, tmp_path):
     study({"spec": "vllm:somewhere", "model": "m"})
-    for spec, why in (("", "0 endpoints"), ("vllm:somewhere", "vllm:somewhere is no endpoint")):
-        with pytest.raises(ValueError, match=why):
-            batch.of_study("mine", spec)
+    with pytest.raises(ValueError, match="0 endpoints"):
+        batch_of("mine")
+    judge, plans = batch_of("mine", "vllm:somewhere")
+    with pytest.raises(ValueError, match="vllm:somewhere is no endpoint"):
+        rb.export_batch(plans, judge, tmp_path / "b.jsonl")
     study({"spec": "openai:m", "model": "m"}, gradings=[{"dataset": "minibench"}])
     with pytest.raises(ValueError, match="gradings, whose calls depend on answers"):
-        batch.of_study("mine")
+        batch_of("mine")
 
 
 def test_the_command_line_goes_there_and_back(tmp_path):

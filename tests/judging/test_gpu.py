@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from rubricnb.judging.prices import _REASONING_TOKENS
-from rubricnb.judging.study import read_study
 from studies.gpu import gpu_hours
+from studies.study import read_study
 
 
 @pytest.fixture(scope="module")

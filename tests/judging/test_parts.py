@@ -13,9 +13,10 @@ from rubricnb.judging.openai import slug
 from rubricnb.judging.profiles import Profile
 from rubricnb.judging.progress import Progress
 from rubricnb.judging.registry import inner
-from rubricnb.judging.results import inside, slug_of
+from rubricnb.judging.results import slug_of
 from rubricnb.judging.sharing import Limit
 from rubricnb.judging.thinking import most_tokens, thinks
+from studies.recording import inside
 
 ASK = Request(0, "", (), (), (), "feedback", max_tokens=0)
 
@@ -73,7 +74,7 @@ def test_progress_ends_with_one_line(capsys):
     with Progress(2, "judging") as progress:
         progress.step()
         progress.step("60 % of tokens from the cache")
-    assert capsys.readouterr().out == "judging: 2 of 2 in 0 s; 60 % of tokens from the cache\n"
+    assert capsys.readouterr().out == "judging: 2 of 2 in 00:00; 60 % of tokens from the cache\n"
 
 
 def test_a_judge_without_noise_takes_the_option_of_the_human_rating():

@@ -1,13 +1,13 @@
 import pytest
 
-from rubricnb.judging.profiles import PLANTED, Profile, open_profile, profiles
+from rubricnb.judging.profiles import Profile, open_profile, profiles
 
 
 def test_every_fitted_profile_of_both_papers_is_there():
     names = [name.split("/") for name in profiles()]
     assert sum(name[0] == "v2" for name in names) == 24
     assert sum(name[0] == "v1" for name in names) == 7
-    assert {p.name for p in PLANTED} == {name[0] for name in names if len(name) == 1}
+    assert sum(len(name) == 1 for name in names) == 7
 
 
 def test_fitted_profiles_say_what_they_were_fitted_to():

@@ -2,7 +2,6 @@
 
 import importlib.util
 import os
-import pickle
 import re
 import signal
 import subprocess
@@ -13,7 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
-import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,9 +83,8 @@ def test_an_actor_returns_what_was_answered_before_a_problem(monkeypatch):
     with endpoint(answer) as (url, _):
         spec = f"openai:m@{url}"
         asked = list(rendered(requests.head(12), rb.open_judge(spec, **KEYED)))
-        block = pyarrow.table({"requests": [pickle.dumps(asked)]})
-        replies, problem = _Actor(spec, {"concurrency": 1, **KEYED}).answer(block)
-    assert [r.request_id for r in pickle.loads(replies)] == [r.request_id for r in asked[:9]]
+        replies, problem = _Actor(spec, {"concurrency": 1, **KEYED}).answer(asked)
+    assert [r.request_id for r in replies] == [r.request_id for r in asked[:9]]
     assert "refused" in problem
     assert _Actor("simulated:unbiased", {"speed": 3}).facts()[1].startswith("TypeError: ")
 
@@ -100,7 +97,7 @@ def test_an_actor_without_memory_is_one_sentence_and_the_other_blocks_are_kept()
         """Two actors amid their blocks: one is ended, the other answers."""
 
         def __init__(self, problem):
-            self.results = [problem, (pickle.dumps([Reply(7, "[RESULT] 2")]), "")]
+            self.results = [problem, ([Reply(7, "[RESULT] 2")], "")]
 
         def has_free(self):
             return False
@@ -143,7 +140,7 @@ def test_actors_are_told_what_others_have_heard():
 
         def remote(self, finish, answered_before):
             self.told.append(answered_before)
-            return pickle.dumps([Reply(1, "", finish)]), ""
+            return [Reply(1, "", finish)], ""
 
         def get_next_unordered(self):
             return self.results.pop()

@@ -7,8 +7,8 @@ import pytest
 
 import rubricnb as rb
 from rubricnb.judging.results import judges, recorded_judgments
-from rubricnb.judging.study import plans_for, read_study, requests_of
 from rubricnb.prompts import inert
+from studies.study import plans_for, read_study, requests_of
 
 RESULTS = Path(__file__).parents[2] / "results"
 GRADINGS = "rulers"  # recorded without keys

@@ -12,8 +12,9 @@ import rubricnb as rb
 from rubricnb.frames import conform
 from rubricnb.judging.embedded import EmbeddedJudge
 from rubricnb.judging.rendering import rendered
-from rubricnb.judging.results import judges, record, results_folder, run_card
+from rubricnb.judging.results import judges, results_folder
 from rubricnb.judging.simulated import SimulatedJudge
+from studies.recording import record
 
 EVERY = sorted(results_folder().glob("*/*/*.parquet"))
 GRADES = [p for p in EVERY if p.parent.parent.name == "rulers"]  # frames of their own
@@ -182,7 +183,7 @@ def test_recording_adds_to_what_is_there_and_replaces_the_same_requests(folder, 
     path = record(judgments.head(10), judge, "study", **FACTS)
     frame = rb.recorded("simulated:first-biased", "minibench", study="study")
     assert sorted(frame["request_id"]) == sorted(judgments["request_id"])
-    card = run_card("simulated:first-biased", "study")
+    card = json.loads((path / "run.json").read_text())
     assert card["datasets"]["minibench"]["status"] == {"ok": len(judgments)}
     assert judges()["spec"].tolist() == ["simulated:first-biased"]
     assert path.name == "simulated:first-biased"
@@ -192,8 +193,8 @@ RECORD = """
 import sys, time
 from pathlib import Path
 import pandas as pd
-from rubricnb.judging.results import record, register
 from rubricnb.judging.simulated import SimulatedJudge
+from studies.recording import record, register
 folder, own, other = Path(sys.argv[1]), *sys.argv[2:]
 judgments = pd.read_parquet(folder / own)
 judge = SimulatedJudge("first-biased")

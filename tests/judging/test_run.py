@@ -18,6 +18,7 @@ import pytest
 import rubricnb as rb
 from rubricnb.frames import conform
 from rubricnb.judging.contract import Reply
+from rubricnb.judging.prices import Budget
 from rubricnb.judging.rendering import rendered
 from rubricnb.judging.run import RunInterrupted, ask
 from rubricnb.judging.simulated import SimulatedJudge
@@ -129,7 +130,7 @@ def test_what_is_asked_by_itself_goes_on_with_a_fresh_start_too(plan):
     requests = list(rendered(plan.head(20), Counting()))
     judge = Counting()
     with pytest.raises(RunInterrupted) as stopped:
-        ask(requests, judge, fresh=True, max_calls=5)
+        ask(requests, judge, fresh=True, budget=Budget(max_calls=5))
     fresh = float(re.search(r"fresh=([\d.]+)", str(stopped.value))[1])
     assert len(ask(requests, judge, fresh=fresh)) == 20
     assert set(judge.asked.values()) == {1}

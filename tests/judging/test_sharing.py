@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import rubricnb as rb
 from rubricnb.judging.rendering import rendered
-from rubricnb.judging.sharing import Limit, common_prefix, distinct, walk, waves
+from rubricnb.judging.sharing import Limit, common_prefix, walk, waves
 
 PROMPTS = st.lists(st.text("ab", max_size=12), max_size=24)
 SINGLE = rb.single([1, 2, 3, 4, 5])
@@ -20,6 +20,13 @@ def items():
 
 def prefixes(prompts):
     return {prompt[:end] for prompt in prompts for end in range(1, len(prompt) + 1)}
+
+
+def distinct(prompts):
+    limit = Limit()
+    for prompt in sorted(prompts):
+        limit.add(prompt)
+    return limit.distinct
 
 
 def walked_over(requests):
@@ -81,7 +88,7 @@ def test_no_request_is_a_walk_too(items):
 
 
 @given(PROMPTS)
-def test_distinct_counts_every_prefix_once(prompts):
+def test_the_limit_counts_every_prefix_once(prompts):
     assert distinct(prompts) == len(prefixes(prompts))
 
 

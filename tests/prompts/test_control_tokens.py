@@ -206,7 +206,7 @@ def pieces():
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.lists(pieces(), max_size=8).map("".join))
+@given(st.lists(st.deferred(pieces), max_size=8).map("".join))
 def test_whatever_a_text_is_made_of_the_prompt_has_the_templates_control_tokens_only(
     tokenizer, text
 ):

@@ -8,7 +8,7 @@ import pytest
 import rubricnb as rb
 from rubricnb.rulers import SimulatedGrader, grade, load_bundle
 from rubricnb.rulers.grades import Reading, recorded_part
-from rubricnb.rulers.recording import record_gradings
+from studies.gradings import record_gradings
 
 STUDY = """
 judges: [{spec: "simulated:grader", model: a simulated grader, licence: none}]

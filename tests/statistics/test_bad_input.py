@@ -14,7 +14,9 @@ from planted import make_criterion_judgments, make_judgments
 
 import rubricnb as rb
 from rubricnb.permutation import balanced, fixed, placebo, shuffled, williams
-from rubricnb.statistics import missing_reads, predecessor_effects
+from rubricnb.statistics.criterion import counting_along, predecessor_effects
+from rubricnb.statistics.position import missing_reads
+from rubricnb.statistics.ranking import reversal_controls
 
 
 @cache
@@ -66,7 +68,7 @@ STATISTICS = {
     "ordering_rank": lambda j, i, v: rb.ordering_rank(balanced_only(j), i, value=v),
     "variance_components": lambda j, i, v: rb.variance_components(j, value=v),
     "rank_reversal": lambda j, i, v: rb.rank_reversal(j, value=v),
-    "reversal_controls": lambda j, i, v: rb.reversal_controls(j, value=v),
+    "reversal_controls": lambda j, i, v: reversal_controls(j, value=v),
     "reversal_effect": lambda j, i, v: rb.reversal_effect(j, value=v),
 }
 OF_CRITERIA = {
@@ -219,7 +221,7 @@ def test_a_score_that_is_no_place_is_not_counted_as_another_one():
         "item_id": list("aabbccdd"), "cluster_id": list("aabbccdd"), "criterion": "wit",
         "criterion_position": [1, 2] * 4, "n_options": 3, "score": [0, 2, 1, 2.5, 1, 2, 1, 2],
     })  # fmt: skip
-    row = rb.counting_along(judgments).iloc[0]
+    row = counting_along(judgments).iloc[0]
     assert row.share == 6 / 8
     assert row.chance == pytest.approx((0 + 1 + 1 + 0 + 4 * 1) / 16)
 

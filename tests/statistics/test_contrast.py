@@ -8,7 +8,7 @@ from test_agreement import leave_out, pearson, rated, spearman, wide
 import rubricnb as rb
 from rubricnb.permutation import balanced, fixed
 from rubricnb.statistics import strategy_contrast, within_item_sd
-from rubricnb.statistics.contrast import paired_bootstrap
+from rubricnb.statistics.agreement import papers_interval
 
 
 def two(n_clusters=15, per_cluster=4, seed=0, greedy=True, **planted):
@@ -93,8 +93,8 @@ def test_the_papers_interval_is_scipys_paired_bootstrap():
         n_resamples=2000,
         rng=0,
     ).confidence_interval
-    low, high, undefined = paired_bootstrap(
-        a["score"].to_numpy(), b["score"].to_numpy(), a["human"].to_numpy()
+    low, high, undefined = papers_interval(
+        np.stack([a["score"], b["score"]]), a["human"].to_numpy(), resamples=2000, seed=0
     )
     width = expected.high - expected.low
     assert (low, high) == pytest.approx((expected.low, expected.high), abs=0.1 * width)

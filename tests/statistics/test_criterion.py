@@ -6,7 +6,8 @@ from scipy import stats
 
 import rubricnb as rb
 from rubricnb.permutation import balanced, fixed, shuffled, williams
-from rubricnb.statistics import counting_along, criterion_order
+from rubricnb.statistics import criterion_order
+from rubricnb.statistics.criterion import counting_along
 
 FOUR = ("plot", "style", "wit", "depth")
 

@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 from statsmodels.stats.weightstats import ttost_paired
 
-from rubricnb.statistics import MARGINS, equivalence
+from rubricnb.statistics._inference import MARGINS, equivalence
 
 
 def test_it_is_statsmodels_paired_tost():

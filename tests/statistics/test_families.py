@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from rubricnb.statistics import benjamini_hochberg
+from rubricnb.statistics._inference import benjamini_hochberg
 
 
 def test_it_is_statsmodels():

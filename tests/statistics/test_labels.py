@@ -256,3 +256,74 @@ def test_four_systems_are_too_few():
     judgments, human, _ = systems(np.random.default_rng(14), 0.4, s=4)
     found = rb.systems_with_labels(judgments, labelled(judgments, human, np.arange(160)))
     assert "needs 5" in found["reason"].iloc[0]
+
+
+# ---- bad input ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("function", [rb.labels_needed, rb.mean_with_labels])
+def test_no_label_and_one_label_say_so(function):
+    judgments = judged([1, 2, 3, 4, 5, 3])
+    options = {"half_width": 0.2} if function is rb.labels_needed else {}
+    none = pd.DataFrame({"item_id": judgments["item_id"], "human": np.nan})
+    assert function(judgments, none, **options)["reason"].iloc[0]
+    one = none.assign(human=none["human"].where(none.index > 0, 4.0))
+    row = function(judgments, one, **options).iloc[0]
+    assert row["n_labels"] == 1
+    assert "1 labels: four are needed" in row["reason"]
+
+
+def test_systems_without_a_label_say_whose_are_missing():
+    judgments, human, _ = systems(np.random.default_rng(15), 0.4)
+    none = pd.DataFrame({"item_id": judgments["item_id"], "human": np.nan})
+    found = rb.systems_with_labels(judgments, none)
+    assert "s00 has 0 labels" in found["reason"].iloc[0]
+    one = labelled(judgments, human, np.array([0]))
+    assert rb.systems_with_labels(judgments, one)["estimate"].isna().all()
+
+
+@pytest.mark.parametrize("function", [rb.labels_needed, rb.systems_with_labels])
+def test_labels_outside_the_judged_items_are_an_error(function):
+    judgments, *_ = systems(np.random.default_rng(16), 0.4)
+    options = {"half_width": 0.2} if function is rb.labels_needed else {}
+    with pytest.raises(ValueError, match="among the items"):
+        function(judgments, pd.DataFrame({"item_id": ["x"], "human": [1.0]}), **options)
+
+
+def test_systems_of_a_judge_without_variance_lean_on_one_another_only():
+    judgments, human, system = systems(np.random.default_rng(17), 0.4)
+    judgments["score"] = 3
+    chosen = np.concatenate([np.flatnonzero(system == s)[:4] for s in range(12)])
+    found = rb.systems_with_labels(judgments, labelled(judgments, human, np.sort(chosen)))
+    weight = found["shrinkage"]
+    middle = found["labels_only"].mean()
+    wanted = found["labels_only"] + weight * (middle - found["labels_only"])
+    np.testing.assert_allclose(found["estimate"], wanted)
+    assert np.isfinite(found["low"]).all()
+
+
+def test_labels_all_in_one_prompt_have_no_interval_whatever_the_judge():
+    judgments, human, _ = systems(np.random.default_rng(18), 0.4)
+    row = rb.mean_with_labels(judgments, labelled(judgments, human, np.arange(12))).iloc[0]
+    assert row["n_clusters"] == 1
+    assert "whole clusters need three" in row["reason"]
+    assert np.isnan(row["low"])
+
+
+def test_whole_prompts_chosen_by_score_are_noticed():
+    judgments, human, _ = systems(np.random.default_rng(19), 0.4)
+    shift = 2.0 * np.arange(40)[np.arange(480) // 12] / 40
+    judgments["score"] += shift
+    row = rb.mean_with_labels(judgments, labelled(judgments, human, np.arange(360, 480))).iloc[0]
+    assert row["drawn"] == "clusters"
+    assert "look chosen" in row["reason"]
+
+
+def test_labels_chosen_for_what_the_judge_does_not_see_cannot_be_told():
+    """Said in the chapter: only what shows in the scores can be noticed."""
+    rng = np.random.default_rng(20)
+    human, judge = world(rng)
+    judgments = judged(rng.permutation(judge))
+    row = rb.mean_with_labels(judgments, labelled(judgments, human, np.argsort(-human)[:40]))
+    assert row["reason"].iloc[0] == ""
+    assert row["low"].iloc[0] > human.mean()

@@ -6,7 +6,7 @@ from statsmodels.stats.contingency_tables import cochrans_q
 
 import rubricnb as rb
 from rubricnb.permutation import balanced, fixed, shuffled
-from rubricnb.statistics import missing_reads
+from rubricnb.statistics.position import missing_reads
 
 
 def some_lost(item, read, score, ordering, rng):

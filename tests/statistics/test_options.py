@@ -5,7 +5,8 @@ import pytest
 
 import rubricnb as rb
 from rubricnb.permutation import decode
-from rubricnb.statistics import at_temperature, option_probabilities
+from rubricnb.statistics import option_probabilities
+from rubricnb.statistics.probabilities import at_temperature
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import statsmodels.formula.api as smf
 
 import rubricnb as rb
 from rubricnb.permutation import balanced, fixed, shuffled, williams
-from rubricnb.statistics import predecessor_effects
+from rubricnb.statistics.criterion import predecessor_effects
 
 CRITERIA = ("depth", "plot", "style", "wit")
 

@@ -12,8 +12,8 @@ import rubricnb as rb
 from rubricnb.judging.fitting import stand_in
 from rubricnb.judging.profiles import open_profile
 from rubricnb.permutation import balanced, fixed, placebo, shuffled
-from rubricnb.statistics import rank_reversal, reversal_controls, reversal_effect
-from rubricnb.statistics.ranking import prompt_measures
+from rubricnb.statistics import rank_reversal, reversal_effect
+from rubricnb.statistics.ranking import prompt_measures, reversal_controls
 
 MEASURES = ["kendall_tau", "flip_first", "flip_strict", "flip_expected", "discordant", "tied_once"]
 scores = st.lists(st.integers(1, 4), min_size=3, max_size=5)

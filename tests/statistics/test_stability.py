@@ -13,7 +13,8 @@ from statsmodels.stats.contingency_tables import mcnemar
 
 import rubricnb as rb
 from rubricnb.judging.profiles import open_profile
-from rubricnb.statistics import BASELINE, flip_contrast, stability
+from rubricnb.statistics import stability
+from rubricnb.statistics.stability import BASELINE, flip_contrast
 
 LABELS = {"labels": "numeric"}
 SCORES = st.lists(

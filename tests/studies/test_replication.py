@@ -5,7 +5,7 @@ import pytest
 
 from rubricnb.judging.results import results_folder
 from rubricnb.replication import COLUMNS
-from rubricnb.statistics import benjamini_hochberg
+from rubricnb.statistics._inference import benjamini_hochberg
 from rubricnb.summary import SUMMARIES, recorded_summary
 from studies import replication as study
 

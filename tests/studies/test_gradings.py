@@ -4,10 +4,10 @@ import pandas as pd
 import pytest
 
 import rubricnb as rb
-import rubricnb.rulers.recording as module
 from rubricnb.judging.results import judges
 from rubricnb.rulers import recorded_grades
-from rubricnb.rulers.recording import record_gradings
+from studies.gradings import record_gradings
+from studies.study import _GRADING_KEYS
 
 STUDY = """
 judges: [{spec: "simulated:grader", model: a simulated grader, licence: none}]
@@ -83,7 +83,7 @@ def test_the_study_of_the_clone_can_be_read():
 
     content = yaml.safe_load((results_folder().parent / "params/rulers.yml").read_text("utf-8"))
     for part in content["gradings"]:
-        assert set(part) <= module._KEYS
+        assert set(part) <= _GRADING_KEYS
         assert set(part.get("methods", ["rulers"])) <= set(METHODS)
         bundle = load_bundle(part.get("bundle", part["dataset"]))
         for variant in part.get("variants", []):

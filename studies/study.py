@@ -12,19 +12,19 @@ from typing import Any, get_args
 import pandas as pd
 import yaml
 
+import rubricnb
 from rubricnb import permutation
+from rubricnb.data import datasets
 from rubricnb.data.validate import nearest
 from rubricnb.frames import Items, Requests
-from rubricnb.judging.cost import estimate
+from rubricnb.judging import Store, open_judge, plan, plan_criteria, run
+from rubricnb.judging.contract import Judge
 from rubricnb.judging.openai import JudgeError
-from rubricnb.judging.plan import plan, plan_criteria
 from rubricnb.judging.prices import Budget
-from rubricnb.judging.registry import open_judge
-from rubricnb.judging.results import record, refuse_another, results_folder
+from rubricnb.judging.results import results_folder
 from rubricnb.judging.review import with_references, write_references
-from rubricnb.judging.run import run
-from rubricnb.judging.store import Store
 from rubricnb.permutation import Design
+from studies.recording import record, refuse_another
 
 
 def study(
@@ -54,7 +54,7 @@ def study(
     ------
     ValueError
         No such study, its file has an unknown entry, or a dataset's file is not there. Or a
-        judge's results are another judge's (`rubricnb.judging.results.record`): it has not been
+        judge's results are another judge's (`studies.recording.record`): it has not been
         asked then.
     RunInterrupted
         At a limit or on Ctrl-C. Plans that are finished are recorded.
@@ -121,7 +121,7 @@ def _of_judge(
     with closing(open_judge(entry["spec"], **entry.get("options", {}))) as judge:
         refuse_another(judge, name)
         for part in parts:
-            items = _with_written(_kept(part), part, content.get("references", []), written)
+            items = _with_written(items_of(part), part, content.get("references", []), written)
             budget.turn_to(judge, entry.get("price"))
             judgments = run(requests_of(part, items), judge, store, budget=budget)
             facts = {key: entry[key] for key in ("spec", "model", "licence")}
@@ -129,73 +129,16 @@ def _of_judge(
         return results_folder() / name / judge.slug
 
 
-def study_cost(name: str) -> pd.DataFrame:
-    """Estimate what a study would cost, as `rubricnb.estimate`; nothing is sent.
-
-    What is recorded or stored already is counted too. Not counted, and said in ``reason``: what
-    needs a file that is not there, and references, since their number depends on the reviews.
-    Gradings are counted on some of the texts, with answers as long as a simulated grader's.
-
-    Parameters
-    ----------
-    name
-        Name of the study.
-
-    Returns
-    -------
-    DataFrame
-        One row per judge and plan or grading; beside the estimate its ``model`` and ``dataset``.
-
-    Examples
-    --------
-    >>> cost = study_cost("minibench")
-    >>> int(cost.calls.sum()) > 1000, cost.price.sum().item()
-    (True, 0.0)
-    """
-    content = read_study(name)
-    from rubricnb.rulers.recording import grading_cost  # which reads studies itself
-
-    rows = []
-    for entry in content["judges"]:
-        for part in plans_for(entry, content.get("plans", [])):
-            row = _uncounted(part)
-            if not row:
-                requests = requests_of(part, _as_if_written(part, content.get("references", [])))
-                row = estimate(requests, entry["spec"], entry.get("price")).iloc[0].to_dict()
-            rows.append(row | {"model": entry["model"], "dataset": part["dataset"]})
-        for part in gradings_for(entry, content.get("gradings", [])):
-            row = _uncounted(part) or grading_cost(part, entry["spec"], entry.get("price"))
-            rows.append(row | {"model": entry["model"], "dataset": part["dataset"]})
-    for part in content.get("references", []):
-        row = _uncounted(part) or _nothing(
-            "references are not counted: their number depends on the reviews"
-        )
-        rows.append(row | {"model": part["writer"], "dataset": part["dataset"]})
-    return pd.DataFrame(rows)
-
-
-def _nothing(reason: str) -> dict[str, Any]:
-    counts = dict.fromkeys(("requests", "calls", "prompt_tokens", "completion_tokens"), 0)
-    return {**counts, "hours": 0.0, "price": 0.0, "reason": reason}
-
-
-def _uncounted(part: dict[str, Any]) -> dict[str, Any]:
-    """A row that counts nothing, where a file is missing; else empty."""
-    path = _missing(part)
-    return _nothing(f"{part['dataset']} is not counted: there is no {path}") if path else {}
-
-
-def _missing(part: dict[str, Any]) -> str:
+def missing_file(part: dict[str, Any]) -> str:
+    """Return the first file of an entry that is not there."""
     files = [str(part[key]) for key in ("path", "rubric") if key in part]
     return next((file for file in files if not Path(file).is_file()), "")
 
 
 def check_files(name: str, parts: Iterable[dict[str, Any]]) -> None:
     """Refuse a study whose files are not there, before anything is asked."""
-    from rubricnb.data import datasets
-
     for part in parts:
-        if path := _missing(part):
+        if path := missing_file(part):
             source = datasets().set_index("name")["source"].get(part["dataset"], "")
             raise ValueError(
                 f"{name}.yml: there is no {path}; put the file of {part['dataset']!r} there "
@@ -203,14 +146,8 @@ def check_files(name: str, parts: Iterable[dict[str, Any]]) -> None:
             )
 
 
-def gradings_for(judge: dict[str, Any], gradings: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the gradings of one judge of a study: those without ``models``, or that name it."""
-    own = [p for p in gradings if judge["model"] in p.get("models", [judge["model"]])]
-    return [{k: v for k, v in p.items() if k != "models"} for p in own]
-
-
 def read_study(name: str) -> dict[str, Any]:
-    """Read and check the file of a study; `rubricnb.rulers.record_gradings` checks its gradings."""
+    """Read and check the file of a study."""
     folder = results_folder().parent / "params"
     path = folder / f"{name}.yml"
     if not path.exists():
@@ -222,6 +159,7 @@ def read_study(name: str) -> dict[str, Any]:
         ("judges", content.get("judges", []), _JUDGE_KEYS, {"spec", "model", "licence"}),
         ("plans", content.get("plans", []), _PLAN_KEYS, {"dataset", "designs"}),
         ("references", content.get("references", []), _REFERENCE_KEYS, {"dataset", "writer"}),
+        ("gradings", content.get("gradings", []), _GRADING_KEYS, {"dataset"}),
     ):
         for entry in entries:
             if unknown := set(entry) - allowed:
@@ -280,6 +218,10 @@ _PLAN_KEYS = {
     "layout", "reference", "exemplar", "variant", "template", "prompt_format", "temperature",
     "effort", "thinking", "seed", "max_tokens",
 }  # fmt: skip
+_GRADING_KEYS = {
+    *_LOAD_KEYS, "models", "bundle", "methods", "variants", "units", "design", "replicates",
+    "temperature", "seed",
+}  # fmt: skip
 
 
 def plans_for(judge: dict[str, Any], plans: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -287,10 +229,13 @@ def plans_for(judge: dict[str, Any], plans: list[dict[str, Any]]) -> list[dict[s
 
     A plan with ``models`` is for those judges only.
     """
-    own = [p for p in plans if judge["model"] in p.get("models", [judge["model"]])]
-    return [
-        judge.get("conditions", {}) | {k: v for k, v in p.items() if k != "models"} for p in own
-    ]
+    return [judge.get("conditions", {}) | part for part in gradings_for(judge, plans)]
+
+
+def gradings_for(judge: dict[str, Any], gradings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the gradings of one judge of a study: those without ``models``, or that name it."""
+    own = [p for p in gradings if judge["model"] in p.get("models", [judge["model"]])]
+    return [{k: v for k, v in p.items() if k != "models"} for p in own]
 
 
 def requests_of(part: dict[str, Any], items: Items | None = None) -> Requests:
@@ -300,25 +245,49 @@ def requests_of(part: dict[str, Any], items: Items | None = None) -> Requests:
     settings that are lists are crossed.
     """
     options = {k: v for k, v in part.items() if k not in (*_LOAD_KEYS, *_OTHER_KEYS)}
-    items = _kept(part, items)
+    items = items_of(part, items)
     designs = [design_of(text) for text in part["designs"]]
     if part.get("setting", 1) == 2:
         return plan_criteria(items, designs, **options)
     return plan(items, designs, **options)
 
 
-def _kept(part: dict[str, Any], items: Items | None = None) -> Items:
+def items_of(part: dict[str, Any], items: Items | None = None) -> Items:
     """Load the items of an entry (unless given), and keep those of its criteria."""
-    from rubricnb.data import load
-
     if items is None:
-        items = load(
+        items = rubricnb.load(
             part["dataset"], part.get("n_items"), part.get("seed", 0), part.get("path"),
             part.get("rubric"),
         )  # fmt: skip
     if "criteria" not in part:
         return items
     return items[items["criterion"].isin(part["criteria"])].reset_index(drop=True)
+
+
+def batch_of(name: str, spec: str = "", server: str = "") -> tuple[Judge | str, list[Requests]]:
+    """Return an endpoint (or `spec`, if it is none) and the plans that a study has for it."""
+    content = read_study(name)
+    if "plans" not in content:
+        raise ValueError(
+            f"{name}.yml has gradings, whose calls depend on answers: no batch has them"
+        )
+    entries = [e for e in content["judges"] if e["spec"].startswith("openai:")]
+    entries = [e for e in entries if e["spec"] == spec or not spec]
+    specs = {e["spec"] for e in entries}
+    if not spec and len(specs) != 1:
+        raise ValueError(f"study {name!r} has {len(specs)} endpoints: name one with --judge")
+    entries = entries or [{"spec": spec, "model": spec}]
+    options = entries[0].get("options", {})
+    if any(e.get("options", {}) != options for e in entries):
+        raise ValueError(
+            f"study {name!r} has {entries[0]['spec']} with several options: give each of them a "
+            "study of its own"
+        )
+    judge: Judge | str = entries[0]["spec"]
+    if str(judge).startswith("openai:"):
+        judge = open_judge(str(judge), **options | ({"server": server} if server else {}))
+    plans = content["plans"]
+    return judge, [requests_of(part) for entry in entries for part in plans_for(entry, plans)]
 
 
 def _with_written(
@@ -328,7 +297,7 @@ def _with_written(
     written: Callable[[int], pd.DataFrame],
 ) -> Items:
     """Give items the references that a plan shows and their dataset does not have."""
-    scores = _lacking(items, part)
+    scores = lacking(items, part)
     for number, entry in enumerate(references):
         if entry["dataset"] == part["dataset"] and scores:
             items = with_references(items, written(number))
@@ -347,16 +316,8 @@ def _with_written(
     return items
 
 
-def _as_if_written(part: dict[str, Any], references: list[dict[str, Any]]) -> Items:
-    """Let a text of that length stand for references that the study has yet to write."""
-    items = _kept(part)
-    if part["dataset"] not in {entry["dataset"] for entry in references}:
-        return items
-    texts = items["reference"] if "reference" in items else items["response"] + " "
-    return items.assign(**{f"reference_{k}": texts for k in _lacking(items, part)})
-
-
-def _lacking(items: Items, part: dict[str, Any]) -> list[int]:
+def lacking(items: Items, part: dict[str, Any]) -> list[int]:
+    """Scores of the references that a plan shows and its items do not have."""
     shown = part.get("reference", "auto")
     scores = shown if isinstance(shown, list) else [shown]
     return [k for k in scores if isinstance(k, int) and f"reference_{k}" not in items]
@@ -389,7 +350,7 @@ def _written(
         ]
         prices = entries[0].get("price"), entries[-1].get("price")
         return write_references(
-            _kept(part), (opened[0], opened[-1]), store=store, budget=budget, prices=prices,
+            items_of(part), (opened[0], opened[-1]), store=store, budget=budget, prices=prices,
             **options,
         )  # fmt: skip
 

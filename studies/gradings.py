@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import closing, redirect_stdout
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-import rubricnb
-from rubricnb.frames import Items
-from rubricnb.judging.contract import Judge, Reply, Request
-from rubricnb.judging.cost import Calls
-from rubricnb.judging.prices import CHARACTERS_PER_TOKEN, Budget, destination, price_of
-from rubricnb.judging.registry import open_judge
-from rubricnb.judging.results import inside, register, write_card
-from rubricnb.judging.store import Store
-from rubricnb.judging.study import ask_judges, check_files, design_of, gradings_for, read_study
-from rubricnb.rulers.bundle import load_bundle
+from rubricnb.judging import Store, open_judge
+from rubricnb.judging.contract import Judge
+from rubricnb.judging.prices import Budget
+from rubricnb.rulers import grade, load_bundle
 from rubricnb.rulers.grades import STUDY, Grades, joined, with_categories
-from rubricnb.rulers.grading import grade
-from rubricnb.rulers.simulated import SimulatedGrader
-
-_SAMPLE = 20  # texts that a grading is costed on
-
-_KEYS = {
-    "dataset", "n_items", "path", "rubric", "models", "bundle", "methods", "variants", "units",
-    "design", "replicates", "temperature", "seed",
-}  # fmt: skip
+from studies.recording import inside, register, write_card
+from studies.study import ask_judges, check_files, design_of, gradings_for, items_of, read_study
 
 
 def record_gradings(
@@ -50,7 +36,7 @@ def record_gradings(
     store
         As in `rubricnb.run`.
     max_calls, max_cost
-        As in `rubricnb.judging.study.study`.
+        As in `studies.study.study`.
 
     Returns
     -------
@@ -67,12 +53,6 @@ def record_gradings(
         A judge cannot go on. The judges after it have been asked all the same.
     """
     content = read_study(name)
-    for part in content["gradings"]:
-        if unknown := set(part) - _KEYS:
-            raise ValueError(
-                f"{name}.yml: gradings has an unknown entry {min(unknown)!r}; "
-                f"known: {', '.join(sorted(_KEYS))}"
-            )
     check_files(name, content["gradings"])
     budget = Budget(None, max_calls, max_cost)
     return ask_judges(
@@ -88,16 +68,17 @@ def _of_judge(
         budget.turn_to(judge, entry.get("price"))
         found: dict[str, list[Grades]] = {}
         for part in gradings_for(entry, content["gradings"]):
-            found.setdefault(part["dataset"], []).extend(_graded(part, judge, store, budget))
+            found.setdefault(part["dataset"], []).extend(graded(part, judge, store, budget))
             _record(found, judge)  # what is finished stands, should the rest be interrupted
             register(judge, **{key: entry[key] for key in ("spec", "model", "licence")})
         return inside(STUDY, judge.slug)
 
 
-def _graded(
+def graded(
     part: dict[str, Any], judge: Judge, store: Store | str | Path | None, budget: Budget
 ) -> Iterator[Grades]:
-    items = _items(part)
+    """Ask a judge for one entry of ``gradings``, variant by variant."""
+    items = items_of(part)
     bundle = load_bundle(part.get("bundle", part["dataset"]))
     options: dict[str, Any] = {"store": store, "budget": budget} | {
         k: part[k] for k in ("replicates", "temperature", "seed") if k in part
@@ -108,61 +89,6 @@ def _graded(
         for units in part.get("units", [bundle.units]):
             own = replace(bundle.in_variant(variant), units=units)
             yield grade(items, own, judge, part.get("methods", "rulers"), **options)
-
-
-def _items(part: dict[str, Any]) -> Items:
-    return rubricnb.load(
-        part["dataset"], part.get("n_items"), part.get("seed", 0), part.get("path"),
-        part.get("rubric"),
-    )  # fmt: skip
-
-
-def grading_cost(
-    part: dict[str, Any], spec: str, price: tuple[float, float, float] | None = None
-) -> dict[str, Any]:
-    """Estimate one entry of ``gradings``: its calls for some texts, answered by a simulated grader.
-
-    Returns
-    -------
-    dict
-        A row as from `rubricnb.estimate`, but for ``judge`` and ``readout``.
-    """
-    texts = _items(part)["text_id"]
-    per_text = len(texts) / texts.nunique()
-    some = part | {"n_items": min(len(texts), round(_SAMPLE * per_text))}
-    scale = texts.nunique() / _items(some)["text_id"].nunique()
-    counter: Any = _Counter()
-    with redirect_stdout(StringIO()):
-        for _ in _graded(some, counter, ":memory:", Budget()):
-            pass
-    calls = Calls.of(counter.asked, *destination(spec))
-    answers = round(counter.characters / CHARACTERS_PER_TOKEN)
-    longer = max(calls.completion_tokens, answers)
-    calls = calls._replace(completion_tokens=longer).scaled(scale)
-    known, no_price = price_of(spec, price)
-    counts = calls._asdict() | {"requests": calls.number, "calls": calls.number}
-    del counts["number"], counts["cached_tokens"]
-    return counts | {
-        "hours": float("nan"),
-        "price": calls.cost(known) if known else float("nan"),
-        "reason": f"price: {no_price}" if no_price else "",
-    }
-
-
-class _Counter(SimulatedGrader):
-    """A grader that keeps what it was asked."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked: list[Request] = []
-        self.characters = 0
-
-    def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
-        for request in requests:
-            self.asked.append(request)
-            for reply in super().answer([request]):
-                self.characters += len(reply.text)
-                yield reply
 
 
 def _record(found: dict[str, list[Grades]], judge: Judge) -> None:

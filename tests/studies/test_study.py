@@ -8,13 +8,14 @@ from endpoint import completion, endpoint
 from typer.testing import CliRunner
 
 import rubricnb as rb
-from rubricnb import cli
 from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.results import results_folder
 from rubricnb.judging.run import RunInterrupted
-from rubricnb.judging.study import design_of, read_study, requests_of, study, study_cost
 from rubricnb.rulers import recorded_grades
-from rubricnb.rulers.recording import record_gradings
+from studies import __main__ as asking
+from studies.cost import study_cost
+from studies.gradings import record_gradings
+from studies.study import design_of, read_study, requests_of, study
 
 PLANS = [
     {"dataset": "minibench", "n_items": 15, "designs": ["balanced(5)", "shuffled(5, 2)"]},
@@ -183,7 +184,7 @@ def test_a_price_that_gradings_lack_is_said_before_anything_is_asked(write, tmp_
 @pytest.mark.skipif(bool(find_spec("vllm")), reason="vLLM is installed here")
 def test_what_is_not_installed_is_one_clear_line(write):
     write(judges=[{"spec": "vllm:x", "model": "x", "licence": "none"}], plans=PLANS)
-    done = CliRunner().invoke(cli.app, ["study", "mine"])
+    done = CliRunner().invoke(asking.app, ["run", "mine"])
     assert (done.exit_code, type(done.exception)) == (1, SystemExit)
     assert "error: vLLM is not installed: python -m pip" in done.output
 
@@ -203,12 +204,12 @@ def test_the_cost_of_a_study_is_summed_before_anything_is_sent(write, hosted, tm
     cost = study_cost("mine")
     assert cost["calls"].tolist() == [177, 177]  # three shuffles are among the balanced orderings
     assert cost["price"].sum() == pytest.approx(2 * 177 * 200 * 10 / 1e6)
-    shown = CliRunner().invoke(cli.app, ["study", "mine", "--cost"])
+    shown = CliRunner().invoke(asking.app, ["run", "mine", "--cost"])
     assert "one: 177 calls" in shown.output
     assert "all together: 354 calls" in shown.output
     assert "about 0.71 US dollars" in shown.output
     assert not received
-    stopped = CliRunner().invoke(cli.app, ["study", "mine", "--max-calls", "7"])
+    stopped = CliRunner().invoke(asking.app, ["run", "mine", "--max-calls", "7"])
     assert stopped.exit_code == 1
     assert "stopped after 7 calls" in stopped.output
     assert len(received) == 7
@@ -233,7 +234,7 @@ def test_the_cost_of_gradings_counts_every_call_of_every_method(write, hosted):
     assert cost["calls"].tolist() == [60 * (1 + 1 + 3 + 2), 10 * 10]
     assert (cost["prompt_tokens"] / cost["calls"]).between(300, 3000).all()
     assert cost["price"].gt(0).all()
-    assert "one: 520 calls" in CliRunner().invoke(cli.app, ["study", "mine", "--cost"]).output
+    assert "one: 520 calls" in CliRunner().invoke(asking.app, ["run", "mine", "--cost"]).output
     assert not received
 
 
@@ -382,7 +383,7 @@ def test_a_file_that_is_not_there_stops_the_study_and_not_its_estimate(write, ho
     write(judges=[judge], plans=[known, missing], references=[instances | pair])
     with pytest.raises(ValueError, match=r"no no/such\.parquet; put the file of 'biggen' there"):
         study("mine")
-    shown = CliRunner().invoke(cli.app, ["study", "mine", "--cost"]).output
+    shown = CliRunner().invoke(asking.app, ["run", "mine", "--cost"]).output
     assert "one: 8 calls" in shown
     assert "US dollars" in shown
     assert "biggen is not counted: there is no no/such.parquet" in shown

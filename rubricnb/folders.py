@@ -1,0 +1,11 @@
+"""Where recorded results lie."""
+
+import os
+from pathlib import Path
+
+
+def results_folder() -> Path:
+    """Return the folder of recorded runs: ``$RUBRICNB_RESULTS``, else ``results/`` of the clone."""
+    if path := os.environ.get("RUBRICNB_RESULTS"):
+        return Path(path)
+    return Path(__file__).resolve().parents[1] / "results"

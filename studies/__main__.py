@@ -1,0 +1,95 @@
+"""``python -m studies``, in a clone: ask judges what a file of ``params/`` says; record it."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rubricnb.cli import cost_line, errors
+from rubricnb.judging import export_batch, import_batch
+from rubricnb.judging.prices import destination
+from studies.cost import study_cost
+from studies.gradings import record_gradings
+from studies.study import batch_of, read_study, study
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+batch = typer.Typer(no_args_is_help=True, help="Batch files: OpenAI's Batch API, vllm run-batch.")
+app.add_typer(batch, name="batch")
+_Study = Annotated[str, typer.Argument(help="params/NAME.yml.")]
+_Judge = Annotated[str, typer.Option(help="openai:MODEL[@BASE_URL]; default: the study's.")]
+_Server = Annotated[
+    str, typer.Option(help="What will run the batch, if not the judge's address tells: vllm.")
+]
+
+
+@app.command()
+def run(
+    name: _Study,
+    cost: Annotated[bool, typer.Option("--cost", help="Only say what it would cost.")] = False,
+    max_cost: Annotated[
+        float | None, typer.Option(help="US dollars that all judges and plans may cost.")
+    ] = None,
+    max_calls: Annotated[
+        int | None, typer.Option(help="Requests that all of them may send.")
+    ] = None,
+) -> None:
+    """Run a study and record it in results/NAME; resumes where it was stopped."""
+    with errors():
+        content = read_study(name)
+        # What leaves this machine may have to be paid.
+        if cost or any(destination(entry["spec"])[0] for entry in content["judges"]):
+            typer.echo(_cost_lines(study_cost(name)))
+        if cost:
+            return
+        ask = record_gradings if "gradings" in content else study
+        for folder in ask(name, max_calls=max_calls, max_cost=max_cost):
+            typer.echo(f"recorded: {folder}")
+
+
+@batch.command("export")
+def write_batch(
+    name: _Study,
+    path: Annotated[Path, typer.Argument(help="The file to write.")],
+    judge: _Judge = "",
+    server: _Server = "",
+) -> None:
+    """Write the requests of a study that no answer is stored for; nothing is sent."""
+    with errors():
+        endpoint, plans = batch_of(name, judge, server)
+        files = export_batch(plans, endpoint, path)
+        for file in files:
+            with file.open("rb") as lines:
+                typer.echo(f"{file}: {sum(1 for _ in lines):,} requests")
+        if not files:
+            typer.echo("nothing to ask: every answer is stored, or on its way")
+
+
+@batch.command("import")
+def read_batch(
+    name: _Study,
+    paths: Annotated[list[Path], typer.Argument(help="Output and error files.")],
+    judge: _Judge = "",
+    server: _Server = "",
+) -> None:
+    """Put the answers of a batch into the store, where `run` finds them."""
+    with errors():
+        endpoint, plans = batch_of(name, judge, server)
+        counts = import_batch(plans, endpoint, paths)
+        typer.echo(", ".join(f"{number:,} {what}" for what, number in counts.items() if number))
+
+
+def _cost_lines(cost: Any) -> str:
+    """One line per judge of a study, what is not known of it, and the sum."""
+    lines = []
+    for model, own in cost.groupby("model", sort=False):
+        lines.append(f"{model}: {cost_line(own)}")
+        lines += [
+            f"  {reason}"
+            for reason in own["reason"].unique()
+            if "price" in reason or "not counted" in reason
+        ]
+    return "\n".join([*lines, f"all together: {cost_line(cost)}"])
+
+
+if __name__ == "__main__":
+    app()

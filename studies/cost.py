@@ -1,0 +1,139 @@
+"""What a study would cost, before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import redirect_stdout
+from io import StringIO
+from typing import Any
+
+import pandas as pd
+
+from rubricnb.frames import Items
+from rubricnb.judging import estimate
+from rubricnb.judging.contract import Reply, Request
+from rubricnb.judging.prices import CHARACTERS_PER_TOKEN, Budget, Calls, destination, price_of
+from rubricnb.rulers import SimulatedGrader
+from studies.gradings import graded
+from studies.study import (
+    gradings_for,
+    items_of,
+    lacking,
+    missing_file,
+    plans_for,
+    read_study,
+    requests_of,
+)
+
+_SAMPLE = 20  # texts that a grading is costed on
+
+
+def study_cost(name: str) -> pd.DataFrame:
+    """Estimate what a study would cost, as `rubricnb.estimate`; nothing is sent.
+
+    What is recorded or stored already is counted too. Not counted, and said in ``reason``: what
+    needs a file that is not there, and references, since their number depends on the reviews.
+    Gradings are counted on some of the texts, with answers as long as a simulated grader's.
+
+    Parameters
+    ----------
+    name
+        Name of the study.
+
+    Returns
+    -------
+    DataFrame
+        One row per judge and plan or grading; beside the estimate its ``model`` and ``dataset``.
+
+    Examples
+    --------
+    >>> cost = study_cost("minibench")
+    >>> int(cost.calls.sum()) > 1000, cost.price.sum().item()
+    (True, 0.0)
+    """
+    content = read_study(name)
+    rows = []
+    for entry in content["judges"]:
+        for part in plans_for(entry, content.get("plans", [])):
+            row = _uncounted(part)
+            if not row:
+                requests = requests_of(part, _as_if_written(part, content.get("references", [])))
+                row = estimate(requests, entry["spec"], entry.get("price")).iloc[0].to_dict()
+            rows.append(row | {"model": entry["model"], "dataset": part["dataset"]})
+        for part in gradings_for(entry, content.get("gradings", [])):
+            row = _uncounted(part) or _grading_cost(part, entry["spec"], entry.get("price"))
+            rows.append(row | {"model": entry["model"], "dataset": part["dataset"]})
+    for part in content.get("references", []):
+        row = _uncounted(part) or _nothing(
+            "references are not counted: their number depends on the reviews"
+        )
+        rows.append(row | {"model": part["writer"], "dataset": part["dataset"]})
+    return pd.DataFrame(rows)
+
+
+def _nothing(reason: str) -> dict[str, Any]:
+    counts = dict.fromkeys(("requests", "calls", "prompt_tokens", "completion_tokens"), 0)
+    return {**counts, "hours": 0.0, "price": 0.0, "reason": reason}
+
+
+def _uncounted(part: dict[str, Any]) -> dict[str, Any]:
+    """A row that counts nothing, where a file is missing; else empty."""
+    path = missing_file(part)
+    return _nothing(f"{part['dataset']} is not counted: there is no {path}") if path else {}
+
+
+def _as_if_written(part: dict[str, Any], references: list[dict[str, Any]]) -> Items:
+    """Let a text of that length stand for references that the study has yet to write."""
+    items = items_of(part)
+    if part["dataset"] not in {entry["dataset"] for entry in references}:
+        return items
+    texts = items["reference"] if "reference" in items else items["response"] + " "
+    return items.assign(**{f"reference_{k}": texts for k in lacking(items, part)})
+
+
+def _grading_cost(
+    part: dict[str, Any], spec: str, price: tuple[float, float, float] | None = None
+) -> dict[str, Any]:
+    """Estimate one entry of ``gradings``: its calls for some texts, answered by a simulated grader.
+
+    Returns
+    -------
+    dict
+        A row as from `rubricnb.estimate`, but for ``judge`` and ``readout``.
+    """
+    texts = items_of(part)["text_id"]
+    per_text = len(texts) / texts.nunique()
+    some = part | {"n_items": min(len(texts), round(_SAMPLE * per_text))}
+    scale = texts.nunique() / items_of(some)["text_id"].nunique()
+    counter: Any = _Counter()
+    with redirect_stdout(StringIO()):
+        for _ in graded(some, counter, ":memory:", Budget()):
+            pass
+    calls = Calls.of(counter.asked, *destination(spec))
+    answers = round(counter.characters / CHARACTERS_PER_TOKEN)
+    longer = max(calls.completion_tokens, answers)
+    calls = calls._replace(completion_tokens=longer).scaled(scale)
+    known, no_price = price_of(spec, price)
+    counts = calls._asdict() | {"requests": calls.number, "calls": calls.number}
+    del counts["number"], counts["cached_tokens"]
+    return counts | {
+        "hours": float("nan"),
+        "price": calls.cost(known) if known else float("nan"),
+        "reason": f"price: {no_price}" if no_price else "",
+    }
+
+
+class _Counter(SimulatedGrader):
+    """A grader that keeps what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[Request] = []
+        self.characters = 0
+
+    def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
+        for request in requests:
+            self.asked.append(request)
+            for reply in super().answer([request]):
+                self.characters += len(reply.text)
+                yield reply

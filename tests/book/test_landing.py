@@ -1,0 +1,87 @@
+"""The landing page: what its experiment says was recorded, and every way to move a line works."""
+
+import pytest
+
+from rubricnb import book
+from rubricnb.judging.results import recorded
+from studies.every_order import SPEC, STUDY
+
+PAGE = book.find_root() / "_build" / "html" / "book" / "index.html"
+
+
+@pytest.fixture(params=[("desktop", "light"), ("phone", "dark")], ids="-".join)
+def experiment(readers, request):
+    page = readers[request.param].open(PAGE.as_uri())
+    return page, page.locator(".explorable.landing")
+
+
+@pytest.fixture(scope="module")
+def scores():
+    judgments = recorded(SPEC, "minibench", study=STUDY)
+    return judgments.set_index(["candidate", "ordering"]).score
+
+
+def order(box):
+    lines = box.locator("ol.lines li b").all_inner_texts()
+    return "-".join(line.removeprefix("Score ").removesuffix(":") for line in lines)
+
+
+def score(box):
+    return int(box.locator(".score").inner_text())
+
+
+def test_score_shown_is_the_recorded_one_under_every_order_tried(experiment, scores):
+    page, box = experiment
+    assert order(box) == "1-2-3-4-5"
+    assert score(box) == scores["D", "1-2-3-4-5"]
+    box.get_by_label("Move score 5 up").press("Enter")
+    assert order(box) == "1-2-3-5-4"
+    assert score(box) == scores["D", "1-2-3-5-4"]
+    page.keyboard.press("ArrowUp")  # the line keeps the focus
+    assert order(box) == "1-2-5-3-4"
+    assert score(box) == scores["D", "1-2-5-3-4"]
+    box.get_by_role("button", name="5 to 1").click()
+    assert score(box) == scores["D", "5-4-3-2-1"]
+    for _ in range(5):
+        before = score(box)
+        box.get_by_role("button", name="An order with another score").click()
+        assert score(box) == scores["D", order(box)] != before
+
+
+def test_an_other_answer_has_its_own_scores(experiment, scores):
+    _, box = experiment
+    for place, name in enumerate("ACD"):
+        box.locator("select").select_option(index=place)
+        assert score(box) == scores[name, order(box)]
+        given = scores[name]
+        said = box.locator("output").inner_text()
+        assert f"anything from {given.min()} to {given.max()}" in said
+
+
+def test_a_line_is_dragged_to_another_place(experiment, scores):
+    page, box = experiment
+    box.get_by_role("button", name="1 to 5").click()
+    lines = box.locator("ol.lines li")
+    lines.first.scroll_into_view_if_needed()
+    start, end = (lines.nth(n).bounding_box() for n in (0, 3))
+    page.mouse.move(start["x"] + 20, start["y"] + 8)
+    page.mouse.down()
+    page.mouse.move(end["x"] + 20, end["y"] + 8, steps=12)
+    page.mouse.up()
+    assert order(box) == "2-3-4-1-5"
+    assert score(box) == scores["D", "2-3-4-1-5"]
+    page.mouse.move(start["x"] + 20, start["y"] + 8, steps=6)  # let go: nothing moves any more
+    assert order(box) == "2-3-4-1-5"
+
+
+def test_one_finding_is_learned_without_scrolling(readers):
+    page = readers["desktop", "light"].open(PAGE.as_uri())
+    box = page.locator(".explorable.landing")
+    for part in (box.locator(".score"), box.locator("output"), box.locator("ol.lines")):
+        frame = part.bounding_box()
+        assert frame["y"] + frame["height"] <= 900, part
+
+
+def test_without_scripts_the_page_shows_a_picture_of_the_same_scores(readers, scores):
+    raw = PAGE.read_text("utf-8")
+    assert f"score 1 under {(scores['D'] == 1).sum()}, 2 under {(scores['D'] == 2).sum()}" in raw
