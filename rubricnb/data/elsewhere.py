@@ -136,8 +136,8 @@ def _read(table: pd.DataFrame | str | Path) -> pd.DataFrame:
     if isinstance(table, pd.DataFrame):
         return table
     path = Path(table)
-    if path.suffix.lower() in (".json", ".eval") and (log := read_log(path)) is not None:
-        return log
+    if path.suffix.lower() in (".json", ".eval"):
+        return read_log(path)
     frame = read_rows(path)
     return frame.mask(frame == "")
 

@@ -18,8 +18,8 @@ _FACTS = ("text_id", "cluster_id", "group_id", "candidate", "form", "human")
 _ZSTD = 93
 
 
-def read_log(path: Path) -> pd.DataFrame | None:
-    """Read a log of one of them; None for a JSON file that is none. ``attrs`` has its scale."""
+def read_log(path: Path) -> pd.DataFrame:
+    """Read a log of one of them, whose scale stands in ``attrs``; or a JSON list of rows."""
     if path.suffix.lower() == ".eval":
         rows, scale = list(_inspect(_unpacked(path))), None
     else:
@@ -29,11 +29,14 @@ def read_log(path: Path) -> pd.DataFrame | None:
             raise ValueError(
                 f"{path.name}: line {error.lineno} is not JSON: {error.msg}"
             ) from error
-        if not isinstance(log, dict):
-            return None
+        if isinstance(log, list) and all(isinstance(row, dict) for row in log):
+            log = {"rows": log}
+        log = log if isinstance(log, dict) else {}
         cases = log.get("testCases", log.get("test_results"))
         runs = log.get("results")
-        if "eval" in log and "plan" in log:
+        if "rows" in log:
+            rows, scale = log["rows"], None
+        elif "eval" in log and "plan" in log:
             rows, scale = list(_inspect(log)), None
         elif isinstance(runs, dict) and isinstance(runs.get("results"), list):
             rows, scale = list(_promptfoo(runs["results"])), (0.0, 1.0)

@@ -91,8 +91,8 @@ def read_table(path: str | Path, needed: Sequence[str], numbers: Sequence[str]) 
     ----------
     path
         A CSV in UTF-8 with a header, its values separated by commas, semicolons or tabs (a first
-        line ``sep=;`` is understood); or ``.jsonl``, ``.json`` (a list of objects), ``.parquet``,
-        or ``.xlsx`` where openpyxl is installed. Rows and columns without a value are left out.
+        line ``sep=;`` is understood); or ``.jsonl``, ``.parquet``, or ``.xlsx`` where
+        openpyxl is installed. Rows and columns without a value are left out.
     needed
         Columns it must have, without a gap.
     numbers
@@ -140,8 +140,8 @@ def read_rows(path: Path) -> pd.DataFrame:
     match path.suffix.lower():
         case ".csv" | ".tsv" | ".txt":
             table = _read_csv(path)
-        case ".jsonl" | ".ndjson" | ".json":
-            table = _read_json(path)
+        case ".jsonl" | ".ndjson":
+            table = _read_jsonl(path)
         case ".parquet":
             table = pd.read_parquet(path)
         case ".xlsx":
@@ -154,7 +154,7 @@ def read_rows(path: Path) -> pd.DataFrame:
                 ) from error
         case suffix:
             raise ValueError(
-                f"{path.name}: a table is a .csv, .tsv, .jsonl, .json, .parquet or .xlsx, not "
+                f"{path.name}: a table is a .csv, .tsv, .jsonl, .parquet or .xlsx, not "
                 f"{suffix or 'a file without an ending'}"
             )
     table.columns = table.columns.astype("str").str.strip()
@@ -215,23 +215,16 @@ def _read_csv(path: Path) -> pd.DataFrame:
         raise ValueError(f"{path.name} is not a CSV with a header: {said}") from error
 
 
-def _read_json(path: Path) -> pd.DataFrame:
-    text = path.read_text(encoding="utf-8-sig")
+def _read_jsonl(path: Path) -> pd.DataFrame:
     rows = []
-    try:
-        if path.suffix.lower() == ".json":
-            rows = json.loads(text)
-        else:
-            number = 0
-            for line in text.split("\n"):  # not at every Unicode line end
-                number += 1
-                if line.strip():
-                    rows.append(json.loads(line))
-    except json.JSONDecodeError as error:
-        at = error.lineno if path.suffix.lower() == ".json" else number
-        raise ValueError(f"{path.name}: line {at} is not JSON: {error.msg}") from error
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows) or not rows:
-        raise ValueError(f"{path.name} does not hold a JSON object for every row")
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
+        try:
+            row = json.loads(line or "null")
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path.name}: line {number} is not JSON: {error.msg}") from error
+        if not isinstance(row, dict | None):
+            raise ValueError(f"{path.name}: line {number} is no JSON object, {{column: value, …}}")
+        rows += [row] if row else []
     return pd.DataFrame(rows)
 
 
