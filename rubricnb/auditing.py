@@ -1,28 +1,37 @@
-"""One page about one judge: what moves its scores that should not, and what to do about it.
+"""One page about one judge: is it any good, what moves it, and what to do about it.
 
-Four questions: does it matter where an option stands, what the scores are called, which reference
-is shown, in which order criteria are asked? Each has an effect with an interval and a test, and
-says how many scores change, beside those that change under meaning-free edits and when asked again.
-Questions and tests are fixed before looking; the p-values of a page are one family.
+First whether its answers can be read, tell texts apart and agree with people; then whether it
+matters where an option stands, what the scores are called, which reference is shown and in which
+order criteria are asked. Every effect has an interval and a test, and stands beside what edits
+without a meaning and asking again do. Questions and tests are fixed before looking; the p-values of
+an audit are one family. ``auditing.yml`` says what is measured, ``auditing_words.jinja`` how a
+result is said, ``auditing.jinja`` is the page.
 """
 
 from __future__ import annotations
 
-import base64
-import io
-from collections.abc import Iterator
+import json
+import operator
+import re
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
-from jinja2 import Environment, StrictUndefined
+import yaml
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import rubricnb
+from rubricnb.data import judgments as judgments_from
 from rubricnb.frames import Items, Requests
+from rubricnb.hashing import hash64, mix64
 from rubricnb.judging.contract import Judge
 from rubricnb.judging.cost import estimate
 from rubricnb.judging.plan import plan, plan_criteria
@@ -30,68 +39,258 @@ from rubricnb.judging.prices import Budget
 from rubricnb.judging.registry import open_judge
 from rubricnb.judging.run import run
 from rubricnb.judging.store import Store
-from rubricnb.pages import check_answered, condition_names, truth_of
-from rubricnb.permutation import balanced, code, decode, descending, fixed, placebo
-from rubricnb.plots import STYLE
-from rubricnb.statistics import criterion_order, position_bias, score_tendency, stability
-from rubricnb.statistics._inference import MARGINS as _MARGINS
-from rubricnb.statistics._inference import benjamini_hochberg, cluster_mean, equivalence, t_quantile
-from rubricnb.statistics._reads import Value
+from rubricnb.pages import check_answered, condition_names, configured, truth_of
+from rubricnb.permutation import balanced, descending, fixed, placebo
+from rubricnb.statistics import _inference as inference
+from rubricnb.statistics import agreement, criterion_order, position_bias, system_agreement
+from rubricnb.statistics._reads import FloatArray, IntArray, Value, matched, values_of
+from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.stability import BASELINE
 
 ALPHA = 0.05
-MARGINS = {"share": _MARGINS["share"], "points": _MARGINS["delta_pos"], "following": 0.05}
-"""Effects that are called nothing: in shares of reads, in score points, in points per point."""
-
+MARGINS = {"score points": 0.1, "points per point": 0.05, "percentage points": 2.0, "r": 0.02,
+           "κ": 0.02}  # fmt: skip
+"""Effects that are called nothing, by unit."""
+TOO_FEW = 5
+"""Effective clusters below which no judge is asked, and no verdict is given."""
+ENOUGH_PARSED, WEAK_LEVEL = 0.95, 0.3
 FOUND, SMALL, ABSENT, UNCLEAR = "found", "negligible", "not found", "cannot say"
-Findings = list[dict[str, Any]]
+SHOWN, WEAK, FAILS, NOTED = "shown", "weak", "fails", "measured"
+SCHEMA = "rubricnb-audit/1"
+MEASURES: dict[str, dict[str, str]] = yaml.safe_load(
+    (files("rubricnb") / "auditing.yml").read_text("utf-8")
+)
+"""What is measured: section, kind, unit, claim, meaning, why it may be missing, and advice."""
+_FIRST, _DAY = 20, 86_400
+_SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
+_ITEM = ["dataset", "item_id", "criterion"]
+_PLAIN = "baseline"
+_WORDS: Any = Environment(  # plain text; the page escapes it
+    loader=PackageLoader("rubricnb", "."), undefined=StrictUndefined, autoescape=False
+).get_template("auditing_words.jinja").module  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an audit found; holds neither texts nor answers.
+
+    Attributes
+    ----------
+    judge, identity
+        Who judged: slug, and everything about it that changes an answer.
+    asked
+        When, in seconds since 1970.
+    design
+        What was asked: ``datasets``, ``n_items``, ``n_clusters``, ``effective_clusters``,
+        ``n_judgments``, ``truth`` (people, designed, gold or nothing), ``source``, ``value``
+        (score or expected_score) and ``settings`` (None for judgments from elsewhere).
+    status
+        Number of judgments by status.
+    rows
+        One row per question: ``measure`` (a name in `MEASURES`), ``section``, ``question``,
+        ``effect`` with a 95 % cluster interval ``low, high`` in ``unit`` (of several places the
+        most extreme, with an interval that holds for all of them); ``placebo``: what edits without
+        a meaning do, already taken off (of criteria: what chance does, not taken off); ``flips``:
+        the share of scores that change; ``p``, ``p_adjusted`` (Benjamini–Hochberg over the rows),
+        ``p_equivalent`` (TOST against `MARGINS`), ``n_clusters``, ``verdict``, ``sentence``,
+        ``advice`` and ``reason``.
+
+        Verdicts on effects: ``found`` (p_adjusted < 0.05), ``not found`` (p_equivalent < 0.05),
+        ``negligible`` (both: there, and too small to matter) or ``cannot say``. On agreement and
+        discrimination: ``shown`` (the interval is above 0), ``weak`` (it lies below 0.3), ``cannot
+        say``, or ``fails`` (every text has the same score). ``measured``: there is nothing to test.
+    unseen
+        Measure → why this design cannot see it.
+    cells
+        Mean score of each item under each condition, and its human rating: for comparisons.
+    charts
+        Shares of the answers by place (``places``) and by score (``scores``).
+    """
+
+    judge: str
+    identity: str
+    asked: float
+    design: dict[str, Any]
+    status: dict[str, int]
+    rows: pd.DataFrame
+    unseen: dict[str, str]
+    cells: pd.DataFrame
+    charts: dict[str, Any]
+
+    @cached_property
+    def sentence(self) -> str:
+        """The result in one sentence, with what stands against relying on it."""
+        first = {row["measure"]: row for row in reversed(self.rows.to_dict("records"))}
+        effects = self._effects().to_dict("records")
+        return str(_WORDS.headline(self, first, effects, inference.FEW_CLUSTERS))
+
+    @property
+    def top(self) -> pd.DataFrame:
+        """The three or four rows that matter most: the parse rate first, the worst effect last."""
+        first = self.rows["measure"].isin(["parsed", "agreement", "discrimination"])
+        return pd.concat([self.rows[first], self._effects().sort_values(["p_adjusted"]).head(1)])
+
+    def _effects(self) -> pd.DataFrame:
+        beside = self.rows["section"].isin(["texts", "against"])
+        return self.rows[(_of_measure(self.rows, "kind") == "effect") & ~beside]
+
+    def failures(self, fail_on: str = "", require: str = "") -> list[str]:
+        """Say which thresholds are not met.
+
+        Parameters
+        ----------
+        fail_on
+            Conditions under which the audit fails: ``"order>0.2, agreement<0.5"``. The names are
+            those of `MEASURES`, the numbers in their units; an effect counts without its sign, and
+            of several rows the worst.
+        require
+            Conditions that must hold: ``"order<0.2, agreement>0.5"``.
+
+        Returns
+        -------
+        list of str
+            One sentence per failure. What is not known, or what the design cannot see, fails with
+            the reason, and a judge that gives every text the same score always fails.
+
+        Raises
+        ------
+        ValueError
+            An unknown name (lists those there are), or no such condition.
+        """
+        constant = self.rows[self.rows["verdict"] == FAILS]
+        said = [f"{self.judge}: {reason}" for reason in constant["reason"].head(1)]
+        for text, must in ((fail_on, False), (require, True)):
+            said += [self._failure(*threshold, must) for threshold in thresholds(text)]
+        return [why for why in said if why]
+
+    def _failure(self, name: str, sign: str, limit: float, must: bool) -> str:
+        rows = self.rows[self.rows["measure"] == name]
+        if rows.empty:
+            return f"{name}: this design cannot see it: {self.unseen[name]}"
+        level = MEASURES[name]["kind"] == "level"
+        sizes = rows["effect"] if level else rows["effect"].abs()
+        if sizes.isna().any():
+            return f"{name}: not known: {rows[sizes.isna()].iloc[0]['reason']}"
+        few = self.design["effective_clusters"]
+        if few < TOO_FEW and name != "parsed":
+            return f"{name}: {few:.0f} effective clusters are too few to show it"
+        worst = sizes.idxmin() if level else sizes.idxmax()
+        if _SIGNS[sign](sizes[worst], limit) == must:
+            return ""
+        rule = f"{'must be' if must else 'fails at'} {sign} {limit:g}"
+        return f"{name} ({rows['question'][worst]}) is {_WORDS.size(rows.loc[worst])}: {rule}"
+
+    def to_json(self) -> str:
+        """Write the audit as `read_audit` reads it."""
+        made = datetime.fromtimestamp(self.asked, UTC).isoformat(timespec="seconds")
+        head = {"schema": SCHEMA, "package": rubricnb.__version__, "date": made}
+        frames = {"rows": self.rows, "cells": self.cells}
+        tables = {k: json.loads(frame.to_json(orient="records")) for k, frame in frames.items()}
+        content = asdict(replace(self, rows=None, cells=None)) | {"sentence": self.sentence}
+        return json.dumps(head | content | tables, ensure_ascii=False, indent=1) + "\n"
+
+    def save(self, path: str | Path) -> None:
+        """Write the page to `path`, and the numbers beside it with the suffix ``.json``."""
+        Path(path).write_text(page(self), encoding="utf-8")
+        Path(path).with_suffix(".json").write_text(self.to_json(), encoding="utf-8")
+
+
+def thresholds(text: str) -> list[tuple[str, str, float]]:
+    """Read ``"order>0.2, agreement<0.5"``; refuses what is no measure."""
+    found = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        match = re.fullmatch(r"(\w+)\s*(<=|>=|<|>)\s*(-?\d*\.?\d+)", part)
+        if match is None or match[1] not in MEASURES:
+            raise ValueError(
+                f"{part!r} is no threshold: write NAME<NUMBER or NAME>NUMBER, with commas between "
+                f"them; names: {', '.join(MEASURES)}"
+            )
+        found.append((match[1], match[2], float(match[3])))
+    return found
+
+
+def read_audit(path: str | Path) -> Audit:
+    """Read an audit that was written as JSON.
+
+    Raises
+    ------
+    ValueError
+        The file is no such audit.
+    """
+    try:
+        stored = json.loads(Path(path).read_text("utf-8"))
+        if stored["schema"] != SCHEMA:
+            raise ValueError(f"its schema is {stored['schema']!r}, and {SCHEMA!r} can be read")
+        content = {name: stored[name] for name in Audit.__dataclass_fields__}
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: give the .json that an audit wrote ({error!r})") from error
+    tables = {name: pd.DataFrame(content[name]).fillna(np.nan) for name in ("rows", "cells")}
+    return Audit(**content | tables)
 
 
 def audit(
-    judge: Judge | str,
-    items: Items,
+    judge: Any = None,
+    items: Items | None = None,
     path: str | Path | None = None,
     *,
-    readout: str = "auto",
-    temperature: float = 0.0,
-    seed: int = 0,
+    judgments: pd.DataFrame | str | Path | None = None,
+    scale: Any = None,
+    n_items: int | None = None,
+    n_prompts: int | None = None,
+    options: Mapping[str, Any] | None = None,
+    against: Audit | str | Path | None = None,
+    new_judge: bool = False,
+    force: bool = False,
     store: Store | str | Path | None = None,
     max_calls: int | None = None,
     max_cost: float | None = None,
     price: tuple[float, float, float] | None = None,
-) -> pd.DataFrame:
-    """Audit a judge: ask it the same items in many ways, and say what moves its scores.
+    **settings: Any,
+) -> Audit:
+    """Audit a judge: ask it the same items in many ways, and say whether it is any good.
 
     Parameters
     ----------
     judge
-        From `open_judge`, or a spec.
+        From `open_judge`, or what that takes. With `judgments` of several judges, templates or
+        temperatures: which.
     items
         What it judges, from `load`. Several criteria per text allow the question about their order;
         graded answers (``reference_1`` …) or a full-mark one (``reference``) that about references.
     path
-        Where to write the page, one HTML file that needs nothing else; default: no page.
-    readout, temperature, seed
-        As in `plan`.
+        Where to write the page, one HTML file that needs nothing else, and its numbers beside it
+        as ``.json``; default: neither.
+    judgments, scale
+        Judgments that were made elsewhere, as in `rubricnb.judgments`; no judge is asked.
+    n_items, n_prompts
+        Draw so many items, and from so many clusters (prompts, or whatever texts share): whole
+        texts, evenly from all of these. Default: all.
+    options
+        thinking, effort, max_tokens; any other goes to the engine's class, as concurrency.
+    against
+        An earlier audit of this judge, or its ``.json``. The judge is asked anew (answers that are
+        older than a day or than that audit do not count), and rows of the section ``against`` say
+        what has changed.
+    new_judge
+        Compare even though the judge's identity is not that of the earlier audit.
+    force
+        Ask even if there are fewer than five effective clusters.
     store
         As in `run`: an audit that was stopped goes on where it was.
     max_calls, max_cost, price
         As in `run`, for all questions together.
+    **settings
+        readout, template, temperature, seed, … of `plan`.
 
     Returns
     -------
-    DataFrame
-        One row per question: ``section``, ``question``, ``effect`` with a 95 % cluster interval
-        ``low, high`` in ``unit`` (of several places the most extreme, with an interval that holds
-        for all of them); ``placebo``, what meaning-free edits do (of criteria: what chance does);
-        ``flips``, the share of scores that change, ``flips_placebo`` under such edits and
-        ``flips_reask`` when asked again; ``p``, ``p_adjusted`` (Benjamini–Hochberg over the rows),
-        ``p_equivalent`` (TOST against `MARGINS`), ``verdict``: ``found`` (p_adjusted < 0.05),
-        ``not found`` (p_equivalent < 0.05), ``negligible`` (both: there, and too small to matter)
-        or ``cannot say``; ``sentence``, ``advice`` and ``reason``.
+    Audit
+        ``sentence``, ``top``, ``rows``, ``failures("order>0.2")``, ``save(path)``.
 
     Raises
     ------
+    ValueError
+        Too few clusters, not one score in the first answers, or another judge than before.
     RunInterrupted
         At a limit or on Ctrl-C, before anything is written; says how to go on.
 
@@ -101,28 +300,65 @@ def audit(
     >>> found = audit("simulated:letter-strict", rb.load("minibench"), store=":memory:")
     ... # doctest: +ELLIPSIS
     simulated:letter-strict: ...
-    >>> found.set_index("question").verdict["letters"]
+    >>> found.rows.set_index("question").verdict["letters"]
     'found'
     """
-    opened = open_judge(judge) if isinstance(judge, str) else judge
-    try:
-        budget = Budget(None, max_calls, max_cost)
-        budget.turn_to(opened, price)
-        asked = audit_requests(items, readout=readout, temperature=temperature, seed=seed)
-        answers = [run(requests, opened, store, budget=budget) for requests in asked]
-    finally:
-        if isinstance(judge, str):
-            opened.close()
-    check_answered(*answers)
-    table = findings(*answers)
+    before = read_audit(against) if isinstance(against, str | Path) else against
+    if judgments is not None:
+        table = judgments_from(judgments, items, scale)
+        chosen = part_of(table, judge)
+        name = str(chosen["judge"].iloc[0]).replace("unknown", "the judge")
+        _check_same(before, f"judgments of {name}", None, new_judge)
+        done = findings([chosen], table.rated, name, f"judgments of {name}")
+    elif judge is None or items is None:
+        raise ValueError("an audit needs a judge and items, or judgments that were made elsewhere")
+    else:
+        items = drawn(items, n_items, n_prompts, settings.get("seed", 0))
+        _check_enough(items, force)
+        opened, own = configured(judge, options or {})
+        opened = opened if hasattr(opened, "answer") else open_judge(opened)
+        settings = {"readout": "auto", "temperature": 0.0, "seed": 0, **own, **settings}
+        with nullcontext() if opened is judge else closing(opened):
+            _check_same(before, opened.identity, settings, new_judge)
+            fresh = before is not None and max(before.asked, time.time() - _DAY)
+            budget = Budget(None, max_calls, max_cost)
+            budget.turn_to(opened, price)
+            asked = audit_requests(items, **settings)
+            # A judge that never gives a score is not asked everything.
+            first = asked[0].iloc[:: max(1, len(asked[0]) // _FIRST)]
+            check_answered(run(first, opened, store, fresh, budget=budget))
+            answers = [run(requests, opened, store, fresh, budget=budget) for requests in asked]
+        done = findings(answers, items, opened.slug, opened.identity, settings)
+    done = done if before is None else beside(before, done)
     if path is not None:
-        Path(path).write_text(page(opened, items, table, answers), encoding="utf-8")
-    return table
+        done.save(path)
+    return done
 
 
-def audit_requests(
-    items: Items, *, readout: str = "auto", temperature: float = 0.0, seed: int = 0
-) -> list[Requests]:
+def _check_enough(items: pd.DataFrame, force: bool) -> None:
+    few = inference.effective_clusters(pd.factorize(items["cluster_id"])[0])
+    if few < TOO_FEW and not force:
+        raise ValueError(
+            f"{few:.1f} effective clusters (texts that share a prompt are one): below {TOO_FEW} "
+            "nothing follows for other texts. Take texts of more prompts (n_prompts, --n-prompts), "
+            "or ask all the same (force=True, --force)"
+        )
+
+
+def _check_same(before: Audit | None, identity: str, settings: Any, new_judge: bool) -> None:
+    """Refuse to call a change of the judge or of the questions drift, before anything is asked."""
+    if before is None or new_judge:
+        return
+    then = before.design["settings"]
+    for what, now, old in (("judge", identity, before.identity), ("way of asking", settings, then)):
+        if now != old:
+            raise ValueError(
+                f"the {what} has changed since that audit of {before.judge}: {str(old)[:200]} "
+                f"then, {str(now)[:200]} now. If that is meant, say new_judge=True (--new-judge)"
+            )
+
+
+def audit_requests(items: Items, template: str = "rubric", **settings: Any) -> list[Requests]:
     """Plan an audit: Setting 1, and Setting 2 where every text has the same several criteria.
 
     Examples
@@ -131,413 +367,26 @@ def audit_requests(
     >>> [len(requests) for requests in audit_requests(rb.load("minibench", n_items=15))]
     [336, 55]
     """
-    levels = items.rubrics.loc[items.rubrics["rubric_id"].isin(items["rubric_id"]), "score"]
-    n = int(levels.max())
-    how: dict[str, Any] = {"readout": readout, "temperature": temperature, "seed": seed}
-    orders = [fixed(n, 2), descending(n), placebo(n, 5), balanced(n)]
-    one = fixed(n, 1)
-    parts = [
-        plan(items, orders, reference="none", **how),
-        plan(items, one, labels=["letter", "roman"], reference="none", **how),
-    ]
-    if graded := _graded(items, n):
-        parts.append(plan(items, one, reference=graded, **how))
-    elif "reference" in items:
-        parts.append(plan(items, one, reference="auto", **how))
-    asked = [pd.concat(parts, ignore_index=True)]
+    rubrics = items.rubrics[items.rubrics["rubric_id"].isin(items["rubric_id"])]
+    levels = rubrics.groupby("rubric_id", observed=True)["score"].nunique()
+    n_of = items["rubric_id"].astype("str").map(levels).to_numpy()
+    how = {"template": template, **settings}
+    parts = []
+    for n in np.unique(n_of).tolist():
+        own, one = _some(items, n_of == n), fixed(n, 1)
+        orders = [fixed(n, 2), descending(n), placebo(n, 5), balanced(n)]
+        shown = _graded(own, n) or ("auto" if "reference" in own else None)
+        parts += [plan(own, orders, reference="none", **how),
+                  plan(own, one, labels=["letter", "roman"], reference="none", **how)]  # fmt: skip
+        parts += [plan(own, one, reference=shown, **how)] if shown else []
+    asked = [Requests(pd.concat(parts, ignore_index=True))]
+    asked[0].source = items
     criteria = items.groupby("text_id", observed=True).size().unique()
-    if len(criteria) == 1 and criteria[0] > 1:
+    if len(criteria) == 1 < criteria[0] and len(np.unique(n_of)) == 1 and template == "rubric":
         k = int(criteria[0])
         designs = [fixed(k, 2), placebo(k, 3), balanced(k)]
-        asked.append(plan_criteria(items, designs, n_options=n, **how))
+        asked.append(plan_criteria(items, designs, n_options=int(n_of[0]), **settings))
     return asked
-
-
-def audit_cost(
-    judge: Judge | str,
-    items: Items,
-    readout: str = "auto",
-    price: tuple[float, float, float] | None = None,
-) -> pd.DataFrame:
-    """Estimate what an audit would cost, as `estimate`, before anything is sent.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> cost = audit_cost("openai:gpt-4.1", rb.load("minibench", n_items=15))
-    >>> int(cost.requests.sum())
-    391
-    """
-    asked = audit_requests(items, readout=readout)
-    return pd.concat([estimate(requests, judge, price) for requests in asked], ignore_index=True)
-
-
-def findings(judgments: pd.DataFrame, criteria: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Answer the questions of an audit from its judgments.
-
-    Parameters
-    ----------
-    judgments, criteria
-        Of the two parts of `audit_requests`.
-
-    Returns
-    -------
-    DataFrame
-        As `audit` returns.
-    """
-    value = _value(judgments)
-    rows = [*_order(judgments, value), *_labels(judgments, value), *_reference(judgments, value)]
-    if criteria is not None:
-        rows += _criteria(criteria, value)
-    table = pd.DataFrame(rows)
-    table["p_adjusted"] = benjamini_hochberg(table["p"])
-    there, small = table["p_adjusted"] < ALPHA, table["p_equivalent"] < ALPHA
-    table["verdict"] = np.select([there & small, there, small], [SMALL, FOUND, ABSENT], UNCLEAR)
-    table["sentence"] = [_sentence(row) for row in table.to_dict("records")]
-    table["advice"] = [_advice(row) for row in table.to_dict("records")]
-    return table.drop(columns="claim")
-
-
-def page(judge: Judge, items: Items, table: pd.DataFrame, answers: list[pd.DataFrame]) -> str:
-    """Write the page of an audit: HTML with its style and its figures in it.
-
-    Parameters
-    ----------
-    judge, items
-        Who was asked, about what.
-    table
-        From `findings`.
-    answers
-        The judgments it was made from.
-
-    Returns
-    -------
-    str
-        A whole HTML document that loads nothing.
-    """
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    template = environment.from_string(
-        (files("rubricnb") / "auditing.jinja").read_text(encoding="utf-8")
-    )
-    figures: dict[str, list[tuple[str, str]]] = {}
-    with mpl.rc_context(fname=STYLE):  # whatever style the caller's figures have
-        for section, image, description in _figures(items, table, answers):
-            figures.setdefault(section, []).append((image, description))
-    both = pd.concat([a[["status", "dataset"]].astype(str) for a in answers])
-    return template.render(
-        judge=judge,
-        datasets=", ".join(both["dataset"].unique()),
-        n_items=len(items),
-        n_clusters=items["cluster_id"].nunique(),
-        n_reads=sum(map(len, answers)),
-        status=both["status"].value_counts().to_dict(),
-        readout=", ".join(map(str, answers[0]["readout"].unique())),
-        source=", ".join(map(str, answers[0]["source"].unique())),
-        reask=_reask(judge, answers[0]),
-        date=datetime.now(UTC).date().isoformat(),
-        version=rubricnb.__version__,
-        rows=table.to_dict("records"),
-        sections=[s for s in _TITLES if s in set(table["section"])],
-        titles=_TITLES,
-        figures=figures,
-        margins=MARGINS,
-        expected=_value(answers[0]) == "expected_score",
-        number=_number,
-        percent=_percent,
-        size=_size,
-        p_value=_p,
-    )
-
-
-_TITLES = {
-    "order": "Where an option stands",
-    "labels": "What the scores are called",
-    "reference": "Which reference is shown",
-    "criteria": "In which order criteria are asked",
-}
-_MORE = "Judge more texts before relying on either answer; until then, keep this fixed."
-_ADVICE = {  # section, or question → advice if nothing was found, and if something was
-    "order": (
-        "One order of the options will do for mean scores; keep it the same everywhere.",
-        "Ask in balanced orders and average (rubricnb.balanced); never compare systems that were "
-        "graded under different orders.",
-    ),
-    "position": (
-        "No place among the options has to be avoided.",
-        "Ask in balanced orders and average (rubricnb.balanced): every option stands equally often "
-        "at every place.",
-    ),
-    "labels": (
-        "Choose one kind of label and keep it.",
-        "Do not change labels within a study, and do not compare with studies that used others.",
-    ),
-    "reference": (
-        "A reference of a wrong score does little harm here; keep the same one for all.",
-        "Show a full-mark reference or none, the same kind to all; never one of a middling score.",
-    ),
-    "full-mark reference": (
-        "With or without a full-mark reference, the mean score is the same.",
-        "Show it to all texts or to none. A shift can be a lesson as well as a bias: compare the "
-        "agreement with people with it and without.",
-    ),
-    "criteria": (
-        "Several criteria may share a call; keep their order.",
-        "Ask for each criterion in a call of its own, or rotate the criteria and average.",
-    ),
-}
-
-
-def _value(judgments: pd.DataFrame) -> Value:
-    """Expected scores where probabilities were read."""
-    read = "expected_score" in judgments and judgments["expected_score"].notna().any()
-    return "expected_score" if read else "score"
-
-
-def _order(judgments: pd.DataFrame, value: Value) -> Findings:
-    rotated = judgments[judgments["design"] == "balanced"]
-    found = position_bias(rotated, value=value).iloc[0]
-    n = int(found["n_options"])
-    shares = np.array([found.get(f"share_{p}", np.nan) for p in range(1, n + 1)], dtype=float)
-    most = int(np.nanargmax(np.abs(shares - 1 / n))) + 1 if np.isfinite(shares).any() else 1
-    share = shares[most - 1]
-    likes = "avoids" if share < 1 / n else "likes"
-    row = _row("order", f"position {most}", "percentage points", found["n_clusters"],
-               f"The judge {likes} what stands at position {most}")  # fmt: skip
-    ends = np.array([found.get(f"share_{most}_{end}", np.nan) for end in ("low", "high")])
-    # The largest of n: an interval for all of them at once. An end may be cut off at 0 or 1.
-    half = np.abs(ends - share).max() * _wider(found["n_clusters"], n)
-    row |= {
-        "effect": 100 * (share - 1 / n),
-        "low": 100 * (np.maximum(share - half, 0.0) - 1 / n),
-        "high": 100 * (np.minimum(share + half, 1.0) - 1 / n),
-        "p": found.get("p_within", np.nan),
-        "p_equivalent": found.get("p_equivalent", np.nan),
-        "reason": _plainly(found["reason"], "chi2", "log preference"),
-    }
-    moved = (judgments["design"] == "balanced") & (judgments["ordering"] != _plain(n))
-    return [
-        row | _flips(judgments, moved),
-        *_shift(judgments, "order", "descending", {"design": "descending"}, value,
-                "Showing the options in descending order moves the scores"),
-    ]  # fmt: skip
-
-
-def _labels(judgments: pd.DataFrame, value: Value) -> Findings:
-    return [
-        row
-        for name, labels in (("letters", "letter"), ("Roman numerals", "roman"))
-        for row in _shift(
-            judgments,
-            "labels",
-            name,
-            {"labels": labels},
-            value,
-            f"Calling the scores by {name} moves them",
-        )
-    ]
-
-
-def _reference(judgments: pd.DataFrame, value: Value) -> Findings:
-    shown = sorted(k for k in judgments["reference_score"].astype(str).unique() if k.isdigit())
-    best = str(judgments["n_options"].max())
-    full = {"reference_score": best if best in shown else "auto"}
-    rows = _shift(judgments, "reference", "full-mark reference", full, value,
-                  "A full-mark reference moves the scores")  # fmt: skip
-    graded = [k for k in shown if k != best]
-    graded = graded if len(graded) > 1 else shown
-    if len(graded) < 2:
-        return rows
-    low, high = graded[0], graded[-1]
-    own = judgments[judgments["reference_score"].isin([low, high])]
-    moved, flips = (stability(own, {"reference_score": low}, value=v).iloc[0]
-                    for v in (value, "score"))  # fmt: skip
-    steps = int(high) - int(low)
-    row = _row("reference", f"reference {high} against {low}", "points per point",
-               moved["n_clusters"], "The scores follow the score of the reference")  # fmt: skip
-    row |= {
-        "effect": moved["shift"] / steps,
-        "low": moved["shift_low"] / steps,
-        "high": moved["shift_high"] / steps,
-        "p": moved["shift_p"],
-        "reason": _plainly(moved["reason"], "no placebo reads", *_OF_OTHERS),
-    }
-    row |= _flips(judgments, judgments["reference_score"] == high) | {"flips": flips["flip_rate"]}
-    return [*rows, _tested(row, MARGINS["following"])]
-
-
-def _criteria(criteria: pd.DataFrame, value: Value) -> Findings:
-    rows = []
-    rotated = criteria[criteria["design"] == "balanced"]
-    for found in criterion_order(rotated, value=value).to_dict("records"):
-        name = str(found["criterion"])
-        row = _row("criteria", name, "score points", found["n_clusters"],
-                   f"The place of {name} among the criteria moves its scores")  # fmt: skip
-        row |= _largest_gap(rotated[rotated["criterion"] == name], value)
-        row |= {
-            "p": found["p_within"],
-            "p_equivalent": found["p_equivalent"],
-            "placebo": found["delta_pos_null"],
-            "reason": found["reason"],
-        }
-        own = criteria[criteria["criterion"] == name]
-        usual = _plain(len(decode(str(own["criterion_ordering"].iloc[0]))))
-        moved = (own["design"] == "balanced") & (own["criterion_ordering"] != usual)
-        rows.append(row | _flips(own, moved))
-    return rows
-
-
-def _largest_gap(judgments: pd.DataFrame, value: Value) -> dict[str, float]:
-    """Mean score at a criterion's best place minus that at its worst: ΔPos, with an interval."""
-    by_place = judgments.pivot_table(
-        value, ["cluster_id", "item_id"], "criterion_position", observed=True, aggfunc="mean"
-    ).dropna()
-    if by_place.empty or by_place.shape[1] < 2:
-        return {}
-    cells = by_place.to_numpy(np.float64)
-    means = cells.mean(axis=0)
-    gap = cells[:, means.argmax()] - cells[:, means.argmin()]
-    cluster = pd.factorize(by_place.index.get_level_values("cluster_id"))[0]
-    effect, error, n_clusters = cluster_mean(gap, cluster)
-    places = cells.shape[1]
-    half = error * t_quantile(n_clusters) * _wider(n_clusters, places * (places - 1) // 2)
-    half = half if half > 0 else np.nan
-    return {"effect": effect, "low": effect - half, "high": effect + half}
-
-
-def _shift(
-    judgments: pd.DataFrame,
-    section: str,
-    question: str,
-    changed: dict[str, str],
-    value: Value,
-    claim: str,
-) -> Findings:
-    """How far one changed column moves the scores, beyond the placebo."""
-    wanted = {**BASELINE, **changed}
-    shown = (judgments[list(wanted)].astype(str) == pd.Series(wanted)).all(axis=1)
-    if not shown.any():
-        return []
-    moved = _against_plain(judgments, shown, value)
-    row = _row(section, question, "score points", moved["n_clusters"], claim)
-    row |= {
-        "effect": moved["shift_excess"],
-        "low": moved["shift_excess_low"],
-        "high": moved["shift_excess_high"],
-        "p": moved["shift_excess_p"],
-        "placebo": moved["shift_placebo"],
-        "reason": _plainly(moved["reason"], *_OF_OTHERS),
-    }
-    return [_tested(row | _flips(judgments, shown), MARGINS["points"])]
-
-
-def _against_plain(judgments: pd.DataFrame, shown: pd.Series, value: Value) -> pd.Series:
-    """Compare reads of one condition with the plain prompt's, its placebo and its re-ask."""
-    controls = (judgments["design"].isin(["fixed", "placebo"]) & (
-        judgments["labels"] == "numeric") & (judgments["reference_score"] == "none"))  # fmt: skip
-    moved = stability(judgments[shown | controls], value=value)
-    return moved[moved["design"] != "placebo"].iloc[0]
-
-
-def _flips(judgments: pd.DataFrame, shown: pd.Series) -> dict[str, float]:
-    """Share of scores that these reads change, that edits change, that asking again changes."""
-    found = _against_plain(judgments, shown, "score")
-    return {f"flips{end}": float(found[f"flip_rate{end}"]) for end in ("", "_placebo", "_reask")}
-
-
-def _plain(n: int) -> str:
-    """Code of the order 1, 2, …, n."""
-    return code(np.arange(1, n + 1))[0]
-
-
-def _wider(n_clusters: float, m: int) -> float:
-    """How many times wider an interval is that holds for m estimates at once (Bonferroni)."""
-    n = int(n_clusters)
-    return t_quantile(n, 1 - ALPHA / m) / t_quantile(n)
-
-
-_OF_OTHERS = ("expected scores never tie", "no interval", "flip_rate")
-
-
-def _plainly(reason: str, *known: str) -> str:
-    """Leave out of a reason what is no matter of the row: parts that begin so."""
-    return "; ".join(part for part in reason.split("; ") if not part.startswith(known))
-
-
-def _row(section: str, question: str, unit: str, n_clusters: float, claim: str) -> dict[str, Any]:
-    unknown = ("effect", "low", "high", "placebo", "flips", "flips_placebo", "flips_reask", "p",
-               "p_equivalent")  # fmt: skip
-    return {"section": section, "question": question, "unit": unit, "reason": "", "claim": claim,
-            "n_clusters": int(n_clusters)} | dict.fromkeys(unknown, np.nan)  # fmt: skip
-
-
-def _tested(row: dict[str, Any], margin: float) -> dict[str, Any]:
-    """Add the test of equivalence, from the interval; where all moved alike, a sign test."""
-    error = (row["high"] - row["low"]) / (2 * t_quantile(row["n_clusters"]))
-    row["p_equivalent"] = equivalence(row["effect"], error, row["n_clusters"], margin)
-    if np.isnan(row["low"]) and row["n_clusters"] > 1 and np.isfinite(row["effect"]):
-        row["p"] = 1.0 if row["effect"] == 0 else 0.5 ** (row["n_clusters"] - 1)
-        row["reason"] = "every text moved alike, which does not show that others would"
-    return row
-
-
-def _sentence(row: dict[str, Any]) -> str:
-    claim, size, changed = row["claim"], _size(row), _changed(row)
-    if row["verdict"] == FOUND:
-        said = f"{claim}: {size}."
-    elif row["verdict"] == SMALL:
-        said = f"{claim}, but too little to matter: {size}."
-    elif row["verdict"] == ABSENT:
-        said = f"Not found: “{claim}”. The effect is {size}, too small to matter."
-    else:
-        said = f"Cannot say: “{claim}”. Measured: {size}; {_doubt(row)}."
-    return f"{said} {changed}".strip()
-
-
-def _doubt(row: dict[str, Any]) -> str:
-    """Say why an effect that was measured is neither found nor ruled out."""
-    if np.isnan(row["low"]):
-        return str(row["reason"])
-    if row["low"] > 0 or row["high"] < 0:
-        why = (
-            "the interval leaves out zero, but the p-value, adjusted for all questions of "
-            f"this page, is {_p(row['p_adjusted'])}"
-        )
-    else:
-        why = "the interval allows for nothing and for an effect that matters"
-    return "; ".join(filter(None, [why, row["reason"]]))
-
-
-def _size(row: dict[str, Any]) -> str:
-    """An effect with its unit and interval."""
-    interval = (
-        f" [{_number(row['low'])}, {_number(row['high'])}]" if np.isfinite(row["low"]) else ""
-    )
-    return f"{_number(row['effect'])} {row['unit']}{interval}"
-
-
-def _changed(row: dict[str, Any]) -> str:
-    """Say how many scores change, beside both controls; nothing if that is not known."""
-    if np.isnan(row["flips"]):
-        return ""
-    controls = [
-        f"{_percent(row[name])} {words}"
-        for name, words in (("flips_placebo", "under edits that mean nothing"),
-                            ("flips_reask", "when asked again"))
-        if np.isfinite(row[name])
-    ]  # fmt: skip
-    beside = f", against {' and '.join(controls)}" if controls else ""
-    return f"{_percent(row['flips'])} of the scores change{beside}."
-
-
-def _advice(row: dict[str, Any]) -> str:
-    if row["verdict"] == UNCLEAR:
-        return _MORE
-    section, question = row["section"], row["question"]
-    if section == "order" and question != "descending":
-        section = "position"
-    elif section == "reference" and question in _ADVICE:
-        section = question
-    return _ADVICE[section][row["verdict"] == FOUND]
 
 
 def _graded(items: Items, n: int) -> list[int]:
@@ -551,81 +400,501 @@ def _graded(items: Items, n: int) -> list[int]:
     return sorted({*two[:1], *two[-1:], *there[-1:]} if len(two) > 1 else there)
 
 
-def _reask(judge: Judge, judgments: pd.DataFrame) -> str:
-    found = stability(judgments, value="score").iloc[0]
-    again = f"changes {_percent(found['flip_rate_reask'])} of its scores when asked again"
-    if judge.deterministic and (judgments["temperature"] == 0).all():
-        again = "repeats itself when asked the same prompt again (it is asked once)"
-    edited = f"{_percent(found['flip_rate_placebo'])} of its scores under edits that mean nothing"
-    return f"{again}, and changes {edited}"
+def audit_cost(
+    judge: Judge | str, items: Items, price: tuple[float, float, float] | None = None, **how: Any
+) -> pd.DataFrame:
+    """Estimate what an audit would cost, as `estimate`, before anything is sent.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> cost = audit_cost("openai:gpt-4.1", rb.load("minibench", n_items=15))
+    >>> int(cost.requests.sum())
+    391
+    """
+    asked = audit_requests(items, **how)
+    return pd.concat([estimate(requests, judge, price) for requests in asked], ignore_index=True)
 
 
-def _number(value: float) -> str:
-    if not np.isfinite(value):
-        return "–"
-    return f"{value:+.2f}".replace("-", "−")
+def drawn(items: Items, n_items: int | None, n_prompts: int | None = None, seed: int = 0) -> Items:
+    """Draw whole texts, evenly from clusters drawn at random; a larger draw contains a smaller.
 
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %" if np.isfinite(share) else "–"
-
-
-def _p(value: float) -> str:
-    if np.isnan(value):
-        return "–"
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _figures(
-    items: Items, table: pd.DataFrame, answers: list[pd.DataFrame]
-) -> Iterator[tuple[str, str, str]]:
-    """Yield a section, an image as a data address and its description, one figure at a time."""
-    from rubricnb import plots
-
-    rotated = answers[0][answers[0]["design"] == "balanced"]
-    rotated = position_bias(rotated, value=_value(answers[0]))
-    ax = plots.position_selection(rotated)
-    shares = _listed(
-        "Share of reads by the position chosen, from the top:", rotated.iloc[0], "share"
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> few = drawn(rb.load("minibench"), 36)
+    >>> len(few), few.cluster_id.nunique()
+    (36, 12)
+    """
+    texts = items.groupby("text_id", observed=True, sort=False).agg(
+        cluster=("cluster_id", "first"), size=("item_id", "size")
     )
-    yield "order", _image(ax.figure, 3.4), shares
-    for section, part in table.groupby("section", sort=False):
-        drawn = part[(section != "order") | (part["question"] == "descending")]
-        units = " or ".join(drawn["unit"].unique())
-        ax = plots.forest(
-            drawn.rename(columns={"effect": "estimate"}), label="question", series="unit",
-            reference=0,
+    names = texts["cluster"].unique()
+    place = np.argsort(np.argsort(mix64(hash64(names), seed), kind="stable"))
+    texts["place"] = texts["cluster"].map(dict(zip(names, place, strict=True)))
+    texts["chance"] = mix64(hash64(texts.index.to_numpy()), seed)
+    texts["turn"] = texts.groupby("cluster", observed=True)["chance"].rank(method="first")
+    texts = texts[texts["place"] < (n_prompts or np.inf)].sort_values(["turn", "place"])
+    before = texts["size"].cumsum() - texts["size"]
+    return _some(items, items["text_id"].isin(texts.index[before < (n_items or np.inf)]))
+
+
+def _some(items: Items, kept: Any) -> Items:
+    out = Items(items[np.asarray(kept)].reset_index(drop=True))
+    out.rubrics = items.rubrics[items.rubrics["rubric_id"].isin(out["rubric_id"])]
+    return out
+
+
+def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
+    """Pick the judgments of one judge, template and temperature, by the name of any of these."""
+    names = ("judge", "template", "temperature")
+    known = judgments[[*names]].astype("object").fillna("unknown").astype("str")
+    own = (known == str(name)).any(axis=1) if name is not None else known["judge"] != ""
+    several = [f"{c} {v}" for c in names for v in known[c][own].unique()]
+    if len(several) != len(names):
+        several = several or [f"{c} {v}" for c in names for v in known[c].unique()]
+        raise ValueError(
+            "an audit is about one judge, template and temperature, and the judgments have "
+            f"{', '.join(several)}: name one (--judge NAME), or two to compare (--compare A B)"
+        )
+    judgments = judgments[own]
+    usual = {c: judgments[c].astype("str").replace("unknown", BASELINE[c]) for c in BASELINE}
+    return judgments.assign(**usual)
+
+
+def findings(
+    answers: Sequence[pd.DataFrame],
+    items: pd.DataFrame,
+    judge: str = "judge",
+    identity: str = "",
+    settings: Mapping[str, Any] | None = None,
+) -> Audit:
+    """Answer the questions of an audit from its judgments.
+
+    Parameters
+    ----------
+    answers
+        Of the parts of `audit_requests`, or judgments made elsewhere.
+    items
+        What they are about.
+    judge, identity, settings
+        Who was asked, and how.
+    """
+    check_answered(*answers)
+    read = "expected_score" in answers[0] and answers[0]["expected_score"].notna().any()
+    value: Value = "expected_score" if read else "score"
+    shown = answers[0]["reference_score"].astype("str").replace("auto", "of full mark")
+    judgments = answers[0].assign(
+        value=values_of(answers[0], value),
+        whole=values_of(answers[0]),
+        condition=condition_names(answers[0].assign(reference_score=shown)),
+    )
+    cells = _cells(judgments, items)
+    status = pd.concat([a["status"].astype("str") for a in answers]).value_counts()
+    rows = [
+        _parsed(status), *_people(judgments, cells, items, value), *_apart(judgments),
+        *_noise(judgments),
+    ]  # fmt: skip
+    places: dict[str, list[float]] = {}
+    why = {}
+    for name, ask in {
+        "position": partial(_positions, judgments, value, places),
+        "order": partial(_moved, judgments, cells),
+        "criteria": partial(_criteria, answers[1:], value),
+    }.items():
+        try:
+            rows += ask()
+        except ValueError as error:  # says why these scores have no answer to this
+            why[name] = str(error)
+    few = inference.effective_clusters(pd.factorize(cells["cluster_id"])[0])
+    table = _judged(rows, few)
+    seen = set(table["measure"])
+    scores = judgments[judgments["design"] != "balanced"]
+    shares = pd.crosstab(scores["condition"], scores["whole"].round(), normalize="index")
+    return Audit(
+        judge, identity, time.time(),
+        {
+            "datasets": sorted(judgments["dataset"].astype("str").unique()),
+            "n_items": len(cells), "n_clusters": int(cells["cluster_id"].nunique()),
+            "effective_clusters": round(few, 2), "n_judgments": int(status.sum()),
+            "truth": truth_of(items) if cells["human"].notna().any() else "nothing",
+            "source": ", ".join(judgments["source"].astype("str").unique()), "value": value,
+            "settings": None if settings is None else dict(settings),
+        },
+        {str(name): int(n) for name, n in status.items()},
+        table,
+        {k: why.get(k, m["lacking"]) for k, m in MEASURES.items() if k not in seen},
+        cells,
+        {
+            "places": places,
+            "scores": {k: {f"{s:g}": v for s, v in row.items()} for k, row in shares.T.items()},
+        },
+    )  # fmt: skip
+
+
+def _of_measure(table: pd.DataFrame, what: str) -> pd.Series:
+    return table["measure"].map({name: known[what] for name, known in MEASURES.items()})
+
+
+def _judged(rows: Sequence[Mapping[str, Any]], few: float) -> pd.DataFrame:
+    """Add verdicts that claim no more than this number of effective clusters can show."""
+    table = pd.DataFrame(rows)
+    kind, parsed = _of_measure(table, "kind"), table["measure"] == "parsed"
+    table["p_adjusted"] = inference.benjamini_hochberg(table["p"])
+    there, small = table["p_adjusted"] < ALPHA, table["p_equivalent"] < ALPHA
+    effect = np.select([there & small, there, small], [SMALL, FOUND, ABSENT], UNCLEAR)
+    level = np.select([table["high"] < WEAK_LEVEL, table["low"] > 0], [WEAK, SHOWN], UNCLEAR)
+    table["verdict"] = np.select([kind == "effect", kind == "level"], [effect, level], NOTED)
+    if few < inference.FEW_CLUSTERS:
+        doubt = f"{few:.0f} effective clusters: intervals may be too narrow"
+        if few < TOO_FEW:
+            doubt = f"{few:.0f} effective clusters: too few to say anything of other texts"
+            table.loc[kind != "noise", "verdict"] = UNCLEAR
+        old = table["reason"].str.replace(r"(^|; )\d+ effective clusters[^;]*", "", regex=True)
+        bare = parsed | table["constant"]
+        table["reason"] = (old + "; " + doubt).str.removeprefix("; ").where(~bare, old)
+    enough = table["effect"] >= ENOUGH_PARSED
+    table.loc[parsed, "verdict"] = np.where(enough[parsed], SHOWN, WEAK)
+    table.loc[table.pop("constant"), "verdict"] = FAILS
+    table["sentence"] = [str(_WORDS.sentence(row)).strip() for row in table.to_dict("records")]
+    act = table["verdict"].isin([FOUND, WEAK, FAILS])
+    table["advice"] = _of_measure(table, "act").where(act, _of_measure(table, "calm"))
+    table.loc[table["verdict"] == UNCLEAR, "advice"] = str(_WORDS.more())
+    return table.drop(columns="claim")
+
+
+def beside(before: Audit, now: Audit) -> Audit:
+    """Add to an audit what another one of the same texts differs in: the section ``against``.
+
+    Parameters
+    ----------
+    before, now
+        From `audit` or `read_audit`: two judges, two templates, or then and now.
+
+    Returns
+    -------
+    Audit
+        `now`; its new rows have ``a`` and ``b``, what each has, and ``effect``, the difference over
+        the items that both judged, paired, with a 95 % cluster interval.
+
+    Raises
+    ------
+    ValueError
+        No item is in both.
+    """
+    both = before.cells.merge(now.cells, on=_ITEM, suffixes=("_a", "_b"))
+    if both.empty:
+        raise ValueError(f"{before.judge} and {now.judge} judged no item in common")
+    cluster = np.asarray(pd.factorize(both["cluster_id_b"])[0])
+
+    def of(name: str) -> tuple[FloatArray, FloatArray]:
+        a, b = (both[f"{name}_{side}"].to_numpy(np.float64) for side in "ab")
+        return a, b
+
+    (x, y), (edited_x, edited_y) = of(_PLAIN), of("placebo")
+    rows = [_mean("drift_score", "mean score", y - x, cluster, a=np.nanmean(x), b=np.nanmean(y))]
+    differ = np.where(np.isnan(y - x), np.nan, np.round(x) != np.round(y))
+    rows.append(_mean("drift_changed", "texts with another score", differ, cluster, (0.0, 1.0)))
+    human = of("human")[1]
+    if (rated := np.isfinite(x + y + human)).sum() > 2:
+        sides = [_within(v[rated], both["criterion"][rated]) for v in (x, y, human)]
+        for name, sums_of, statistic, (a, b, truth) in (
+            ("agreement", inference.moments, inference.correlation, sides),
+            ("kappa", kappa_sums, kappa_of_sums, [x[rated], y[rated], human[rated]]),
+        ):
+            sums = np.stack([sums_of(a, truth), sums_of(b, truth)], axis=1)
+            apart = partial(_second_minus_first, statistic)
+            found = inference.jackknife(sums, cluster[rated], apart)
+            ends = dict(zip("ab", statistic(sums.sum(axis=0)), strict=True))
+            rows.append(_row(f"drift_{name}", name, len(np.unique(cluster)), *found, **ends))
+    for name in sorted({c[:-2] for c in both} & {*now.cells} - {*_NO_CONDITION, *_ITEM}):
+        (a, b) = of(name)
+        a, b = a - edited_x, b - edited_y
+        ends = {"a": np.nanmean(a), "b": np.nanmean(b)}
+        rows.append(_mean("drift_effect", name, b - a, cluster, **ends))
+    table = _judged(rows, inference.effective_clusters(cluster))
+    unseen = {k: v for k, v in now.unseen.items() if k not in set(table["measure"])}
+    return replace(now, rows=pd.concat([now.rows, table], ignore_index=True), unseen=unseen,
+                   design=now.design | {"against": before.judge})  # fmt: skip
+
+
+def _second_minus_first(statistic: Any, sums: FloatArray) -> FloatArray:
+    return np.asarray(np.diff(statistic(sums), axis=-1)[..., 0])
+
+
+_NO_CONDITION = (_PLAIN, "placebo", "balanced", "human", "cluster_id")
+
+
+def _cells(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
+    """Mean of each item under each condition, and its human rating."""
+    keys = [*_ITEM, "cluster_id"]
+    frame = judgments.astype(dict.fromkeys(keys, "str"))
+    cells = frame.pivot_table("value", keys, "condition", dropna=False, observed=True)
+    cells = cells.dropna(how="all").reindex(columns=cells.columns.union([_PLAIN, "placebo"]))
+    if cells[_PLAIN].isna().all():  # one that is not the book's: all its reads
+        cells[_PLAIN] = frame.groupby(keys)["value"].mean()
+    cells = cells.reset_index().rename_axis(columns=None)
+    cells["human"] = matched(cells, items, "human") if "human" in items else np.nan
+    return cells
+
+
+def _parsed(status: pd.Series) -> dict[str, Any]:
+    errors = status.drop("ok", errors="ignore")
+    why = "".join(f"commonest error: {k}, {n:,}" for k, n in errors.head(1).items())
+    return _row("parsed", "answers with a score", 0, status.get("ok", 0) / status.sum(), reason=why)
+
+
+def _usual(judgments: pd.DataFrame) -> pd.DataFrame:
+    """The reads of the plain prompt; of one that is not the book's, all."""
+    plain = judgments[judgments["condition"] == _PLAIN]
+    return plain if len(plain) else judgments
+
+
+def _people(
+    judgments: pd.DataFrame, cells: pd.DataFrame, items: pd.DataFrame, value: Value
+) -> list[dict[str, Any]]:
+    rated = cells[[_PLAIN, "human", "cluster_id"]].dropna()
+    if rated.empty:
+        return []
+    usual = _usual(judgments)
+    r = agreement(usual, items, by=[], value=value).iloc[0]
+    stem = "r_macro" if np.isfinite(r["r_macro"]) else "r"
+    x, y = rated[_PLAIN].to_numpy(), rated["human"].to_numpy()
+    cluster = np.asarray(pd.factorize(rated["cluster_id"])[0])
+    n = int(r["n_clusters"])
+    kappa = inference.jackknife(kappa_sums(x, y), cluster, kappa_of_sums)
+    rows = [
+        _row("agreement", "agreement", n, r[stem], (r[f"{stem}_low"], r[f"{stem}_high"], np.nan),
+             reason=_without(r["reason"], "rho")),
+        _row("kappa", "agreement in level", n, *kappa),
+        _mean("bias", "mean score", x - y, cluster),
+    ]  # fmt: skip
+    if "candidate" in usual and usual["candidate"].nunique() > 2:
+        tau = system_agreement(usual, items, by=[], value=value).iloc[0]
+        ends = (tau["tau_low"], tau["tau_high"], np.nan)
+        name = f"{tau['n_systems']} systems"
+        rows.append(_row("systems", name, n, tau["tau"], ends, reason=tau["reason"]))
+    return rows
+
+
+def _distinct(judgments: pd.DataFrame) -> pd.DataFrame:
+    """The reads with a score that are no copies of another one."""
+    known = judgments[judgments["value"].notna()]
+    return known.drop_duplicates([*_ITEM, "key"]) if known["key"].nunique() > 1 else known
+
+
+def _apart(judgments: pd.DataFrame) -> list[dict[str, Any]]:
+    """How one answer about a text correlates with the others, edits included."""
+    own = _usual(judgments)
+    edited = judgments[(judgments["design"] == "placebo") & ~judgments.index.isin(own.index)]
+    reads = _distinct(pd.concat([own, edited])).groupby(_ITEM, observed=True)
+    texts = reads.agg(
+        first=("value", "first"), total=("value", "sum"), k=("value", "size"),
+        cluster=("cluster_id", "first"),
+    ).reset_index()  # fmt: skip
+    mean = texts["total"] / texts["k"]
+    if np.abs(_within(mean, texts["criterion"])).max() < 1e-6:
+        scores = ", ".join(f"{score:g}" for score in np.unique(mean.round(2)))
+        why = f"every text gets the same score ({scores})"
+        return [_row("discrimination", "texts told apart", 0, 0.0, reason=why, constant=True)]
+    texts = texts[texts["k"] > 1]
+    if len(texts) < 3:
+        return []
+    others = (texts["total"] - texts["first"]) / (texts["k"] - 1)
+    sides = [_within(v, texts["criterion"]) for v in (texts["first"], others)]
+    cluster = np.asarray(pd.factorize(texts["cluster"])[0])
+    found = inference.jackknife(inference.moments(*sides), cluster, inference.correlation,
+                                inference.fisher_jackknife_t)  # fmt: skip
+    return [_row("discrimination", "texts told apart", len(np.unique(cluster)), *found)]
+
+
+def _differ(
+    base: pd.DataFrame, others: pd.DataFrame, on: Sequence[str] = _ITEM
+) -> tuple[FloatArray, IntArray]:
+    """Where a score is not that of the first base read of its item, 0 or 1, and the clusters."""
+    first = base.drop_duplicates(on)[[*on, "whole"]]
+    pairs = first.merge(others[[*on, "whole", "cluster_id"]], on=on, suffixes=("", "_other"))
+    pairs = pairs.dropna(subset=["whole", "whole_other"])
+    differ = (pairs["whole"] != pairs["whole_other"]).to_numpy(np.float64)
+    return differ, np.asarray(pd.factorize(pairs["cluster_id"])[0])
+
+
+def _noise(judgments: pd.DataFrame) -> list[dict[str, Any]]:
+    """Share of scores that change under edits without a meaning, and when asked again."""
+    base, rows = _usual(judgments), []
+    edited = judgments[judgments["condition"] == "placebo"]
+    if len(edited):
+        differ = _differ(base, edited)
+        rows.append(_mean("edits", "edits without a meaning", *differ, (0.0, 1.0)))
+    again = base[base.duplicated([*_ITEM, "ordering"])]
+    if len(again):
+        row = _mean("reask", "asked again", *_differ(base, again, [*_ITEM, "ordering"]), (0.0, 1.0))
+        if len(_distinct(base)) < len(base):
+            row |= {"low": np.nan, "high": np.nan, "reason": "it repeats itself: asked once"}
+        rows.append(row)
+    return rows
+
+
+def _moved(judgments: pd.DataFrame, cells: pd.DataFrame) -> list[dict[str, Any]]:
+    """How far an order, a label or a reference moves scores, beyond edits without a meaning."""
+    cluster = np.asarray(pd.factorize(cells["cluster_id"])[0])
+    base, rows = _usual(judgments), []
+    beyond = cells["placebo"] if cells["placebo"].notna().any() else cells[_PLAIN]
+    graded = sorted(c for c in cells if re.fullmatch(r"reference \d+", c))
+    full = f"reference {judgments['n_options'].max()}"
+    for name, measure, question in (
+        ("descending", "order", "descending"), ("letters", "labels", "letters"),
+        ("Roman numerals", "labels", "Roman numerals"),
+        (full, "full_mark", "full-mark reference"),
+        ("reference of full mark", "full_mark", "full-mark reference"),
+    ):  # fmt: skip
+        if name in cells:
+            row = _mean(measure, question, (cells[name] - beyond).to_numpy(np.float64), cluster)
+            flips, _ = _differ(base, judgments[judgments["condition"] == name])
+            rows.append(row | {"placebo": float((beyond - cells[_PLAIN]).mean()),
+                               "flips": _mean_of(flips)})  # fmt: skip
+    graded = [name for name in graded if name != full] if len(graded) > 2 else graded
+    if len(graded) > 1:
+        low, high = graded[0], graded[-1]
+        k, m = (int(name.split()[1]) for name in (low, high))
+        pulled = ((cells[high] - cells[low]) / (m - k)).to_numpy(np.float64)
+        flips, _ = _differ(*(judgments[judgments["condition"] == name] for name in (low, high)))
+        row = _mean("reference", f"{high} against {k}", pulled, cluster)
+        rows.append(row | {"flips": _mean_of(flips)})
+    return rows
+
+
+def _positions(
+    judgments: pd.DataFrame, value: Value, places: dict[str, list[float]]
+) -> list[dict[str, Any]]:
+    """The place whose share of answers is farthest from an even one; `places` gets all shares."""
+    rotated = judgments[judgments["design"].isin(["balanced", "williams"])]
+    if rotated.empty:
+        return []
+    out = []
+    table = position_bias(rotated, by=["n_options"], value=value)
+    for found in table.to_dict("records"):
+        n, clusters = int(found["n_options"]), int(found["n_clusters"])
+        shares = np.array([found.get(f"share_{p}", np.nan) for p in range(1, n + 1)])
+        most = int(np.nanargmax(np.abs(shares - 1 / n))) + 1 if np.isfinite(shares).any() else 1
+        share, low, high = (found.get(f"share_{most}{e}", np.nan) for e in ("", "_low", "_high"))
+        # The largest of n: an interval for all of them at once. An end may be cut off at 0 or 1.
+        half = np.maximum(share - low, high - share) * _wider(clusters, n)
+        ends = np.clip([share - half, share + half], 0, 1)
+        row = _row(
+            "position", f"position {most}{f' of {n}' if len(table) > 1 else ''}", clusters,
+            100 * (share - 1 / n), [*(100 * (ends - 1 / n)), found.get("p_within", np.nan)],
+            reason=_without(found["reason"], "chi2", "log preference"),
+            claim=f"The judge {'avoids' if share < 1 / n else 'likes'} position {most}",
+            p_equivalent=found.get("p_equivalent", np.nan),
+            flips=_mean_of(_differ(_usual(judgments), rotated[rotated["n_options"] == n])[0]),
         )  # fmt: skip
-        ax.set(xlabel=units)
-        effects = "; ".join(f"{r.question}: {_number(r.effect)}" for r in drawn.itertuples())
-        alt = f"Effects with intervals, in {units}: {effects}"
-        yield str(section), _image(ax.figure, 1.3 + 0.45 * len(drawn)), alt
-    tendency = score_tendency(answers[0][answers[0]["design"] != "balanced"], items)
-    tendency["condition"] = condition_names(tendency)
-    people = truth_of(items)
-    ax = plots.score_tendency(tendency, people=people)
-    given = [_listed(row["condition"], row, "share") for _, row in tendency.iterrows()]
-    if "human_1" in tendency:
-        given.insert(0, _listed(people, tendency.iloc[0], "human"))
-    yield (
-        "tendency",
-        _image(ax.figure, 4.2),
-        f"Share of each score, from the lowest: {'; '.join(given)}",
-    )
+        places[row["question"]] = shares.tolist()
+        out.append(row)
+    return out
 
 
-def _listed(name: str, row: pd.Series, stem: str) -> str:
-    """Write the shares of a row of `score_tendency` as text."""
-    shares = row.filter(regex=rf"^{stem}_\d+$")
-    return f"{name} {', '.join(map(_percent, shares))}"
+def _criteria(answers: Sequence[pd.DataFrame], value: Value) -> list[dict[str, Any]]:
+    """How far the place of a criterion moves its scores: its best place minus its worst."""
+    if not answers:
+        return []
+    rows = []
+    check_answered(*answers)
+    criteria = answers[0].assign(value=values_of(answers[0], value), whole=values_of(answers[0]))
+    rotated = criteria[criteria["design"] == "balanced"]
+    for found in criterion_order(rotated, value=value).to_dict("records"):
+        name = str(found["criterion"])
+        own = rotated[rotated["criterion"] == name]
+        cells = own.pivot_table("value", ["cluster_id", "item_id"], "criterion_position",
+                                observed=True).dropna()  # fmt: skip
+        means = cells.mean()
+        cluster = np.asarray(pd.factorize(cells.index.get_level_values("cluster_id"))[0])
+        row = _mean("criteria", name, (cells[means.idxmax()] - cells[means.idxmin()]).to_numpy(),
+                    cluster)  # fmt: skip
+        # The largest of several gaps: an interval for all of them at once.
+        wider = _wider(row["n_clusters"], len(means) * (len(means) - 1) // 2)
+        flips, _ = _differ(criteria[criteria["design"] == "fixed"], own)
+        rows.append(row | {
+            "low": row["effect"] - wider * (row["effect"] - row["low"]),
+            "high": row["effect"] + wider * (row["high"] - row["effect"]),
+            "p": found["p_within"], "p_equivalent": found["p_equivalent"],
+            "placebo": found["delta_pos_null"], "flips": _mean_of(flips),
+            "reason": found["reason"],
+        })  # fmt: skip
+    return rows
 
 
-def _image(figure: Any, height: float) -> str:
-    """Return a figure as an address that holds it whole."""
-    import matplotlib.pyplot as plt
+_mean_of = inference.mean_of
 
-    figure.set_size_inches(6.4, height)
-    target = io.BytesIO()
-    figure.savefig(target, format="png", dpi=144, facecolor="white")
-    plt.close(figure)
-    return "data:image/png;base64," + base64.b64encode(target.getvalue()).decode()
+
+def _wider(n_clusters: int, m: int) -> float:
+    """How many times wider an interval is that holds for m estimates at once (Bonferroni)."""
+    return inference.t_quantile(n_clusters, 1 - ALPHA / m) / inference.t_quantile(n_clusters)
+
+
+def _within(values: Any, criterion: Any) -> FloatArray:
+    """Values minus the mean of their criterion."""
+    series = pd.Series(np.asarray(values, dtype=np.float64))
+    return np.asarray(series - series.groupby(np.asarray(criterion)).transform("mean"))
+
+
+def _without(reason: str, *known: str) -> str:
+    """Leave out of a reason what is no matter of the row: parts that begin so."""
+    return "; ".join(part for part in str(reason).split("; ") if not part.startswith(known))
+
+
+def _mean(
+    measure: str,
+    question: str,
+    values: FloatArray,
+    cluster: IntArray,
+    bounds: tuple[float, float] | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """A row about a mean, with its interval and both tests; a sign test if all are alike."""
+    known = ~np.isnan(values)
+    values, cluster = values[known], cluster[known]
+    n = len(np.unique(cluster))
+    interval = inference.mean_t(values, cluster, bounds) if n else inference.UNDEFINED
+    row = _row(measure, question, n, _mean_of(values), interval, **more)
+    if n > 1 and np.isnan(row["low"]) and bounds is None:
+        row["p"] = 1.0 if row["effect"] == 0 else 0.5 ** (n - 1)
+        row["reason"] = "every text moved alike, which does not show that others would"
+    return row
+
+
+def _row(
+    measure: str,
+    question: str,
+    n_clusters: int,
+    effect: float = np.nan,
+    interval: Sequence[float] = inference.UNDEFINED,
+    **more: Any,
+) -> dict[str, Any]:
+    known = MEASURES[measure]
+    low, high, p = interval[:3]
+    tested = {"p": np.nan, "p_equivalent": np.nan}
+    if known["kind"] == "effect":
+        error = (high - low) / (2 * inference.t_quantile(n_clusters))
+        small = inference.equivalence(effect, error, n_clusters, MARGINS[known["unit"]])
+        tested = {"p": p, "p_equivalent": small}
+    return {
+        "measure": measure, "section": known["section"], "question": question,
+        "unit": known["unit"], "effect": float(effect), "low": low, "high": high,
+        "placebo": np.nan, "flips": np.nan, **tested, "n_clusters": n_clusters,
+        "reason": "one cluster: intervals need two" if n_clusters == 1 else "",
+        "claim": known["claim"].format(question), "constant": False, **more,
+    }  # fmt: skip
+
+
+def page(*audits: Audit) -> str:
+    """Write audits as one HTML page that loads nothing."""
+    environment = Environment(
+        loader=PackageLoader("rubricnb", "."), undefined=StrictUndefined, autoescape=True,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    return environment.get_template("auditing.jinja").render(
+        audits=audits, version=rubricnb.__version__, margins=MARGINS, measures=MEASURES,
+        size=_WORDS.size, number=_WORDS.number, percent=_WORDS.percent, p_value=_WORDS.p_value,
+        titles=_WORDS.TITLES, made=lambda seconds: datetime.fromtimestamp(seconds, UTC).date(),
+    )  # fmt: skip

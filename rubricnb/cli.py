@@ -1,7 +1,8 @@
 """The command line: ``python -m rubricnb COMMAND``. Thin: every command calls one function."""
 
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,12 +17,23 @@ app = typer.Typer(
 )
 
 
+_PAGE = Path("audit.html")
+_Options = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option", "-o", metavar="NAME=VALUE",
+        help="Of the judge, as often as needed: thinking, effort, max_tokens, concurrency, …",
+    ),
+]  # fmt: skip
+
+
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def execute(
     context: typer.Context,
     notebook: Annotated[str, typer.Argument(help="NN_slug, or the number alone.")],
     output: Annotated[Path | None, typer.Option(help="Default: NN_slug.ipynb, here.")] = None,
     html: Annotated[bool, typer.Option("--html", help="Write it as one HTML page too.")] = False,
+    option: _Options = None,
 ) -> None:
     """Execute one notebook with parameters of your own: -p NAME VALUE, as often as needed."""
     from rubricnb import book
@@ -29,6 +41,7 @@ def execute(
 
     with errors():
         values = _parameters(context.args)
+        values |= {"judge_options": _options(option)} if option else {}
         target = output or Path(f"{book.find_notebook(notebook).stem}.ipynb")
         if target.resolve().parent == book.find_root() / "notebooks":
             raise ValueError(f"{target}: the twins in notebooks/ carry no outputs; write elsewhere")
@@ -119,42 +132,88 @@ def weights(
 
 @app.command()
 def audit(
-    judge: Annotated[str, typer.Option(help="Whom to audit: embedded, openai:MODEL, …")],
-    data: Annotated[str, typer.Option(help="A dataset, or csv.")] = "minibench",
-    path: Annotated[Path | None, typer.Option(help="csv: your file of items.")] = None,
-    rubric: Annotated[Path | None, typer.Option(help="csv: your file of rubrics.")] = None,
-    n_items: Annotated[int | None, typer.Option(help="Draw so many items; default: all.")] = None,
+    judge: Annotated[str, typer.Option(help="Whom: embedded, openai:MODEL, …")] = "",
+    data: Annotated[str, typer.Option(help="A dataset; default: minibench, or --path.")] = "",
+    path: Annotated[Path | None, typer.Option(help="Your file of texts.")] = None,
+    rubric: Annotated[Path | None, typer.Option(help="Your file of rubrics.")] = None,
+    judgments: Annotated[
+        Path | None, typer.Option(help="Scores made elsewhere; asks none.")
+    ] = None,
+    scale: Annotated[tuple[float, float] | None, typer.Option(help="Of --judgments.")] = None,
+    n_prompts: Annotated[int | None, typer.Option(help="Draw so many prompts (clusters).")] = None,
+    n_items: Annotated[int | None, typer.Option(help="Draw so many items, from all these.")] = None,
+    template: Annotated[str, typer.Option(help="Your own prompt, a Jinja file.")] = "",
+    parser: Annotated[str, typer.Option(help="A regular expression that finds the score.")] = "",
+    option: _Options = None,
     readout: Annotated[str, typer.Option(help="auto, feedback, score or logprobs.")] = "auto",
     temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Of the draw and of the sampling.")] = 0,
-    output: Annotated[Path, typer.Option(help="The page to write.")] = Path("audit.html"),
+    compare: Annotated[
+        tuple[str, str] | None, typer.Option(help="Two of a kind: see below.")
+    ] = None,
+    against: Annotated[Path | None, typer.Option(help="An earlier audit.json: drift.")] = None,
+    new_judge: Annotated[bool, typer.Option("--new-judge", help="It is another one.")] = False,
+    fail_on: Annotated[str, typer.Option(help="Exit with 3 if 'order>0.2,agreement<0.5'.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
+    output: Annotated[Path, typer.Option(help="The page; its numbers as .json.")] = _PAGE,
+    force: Annotated[bool, typer.Option("--force", help="Ask, however few the prompts.")] = False,
     cost: Annotated[bool, typer.Option("--cost", help="Only say what it would cost.")] = False,
-    max_cost: Annotated[
-        float | None, typer.Option(help="US dollars that all questions may cost.")
-    ] = None,
-    max_calls: Annotated[
-        int | None, typer.Option(help="Requests that all of them may send.")
-    ] = None,
+    max_cost: Annotated[float | None, typer.Option(help="US dollars that it may cost.")] = None,
+    max_calls: Annotated[int | None, typer.Option(help="Requests that it may send.")] = None,
     price: Annotated[
         tuple[float, float, float] | None,
         typer.Option(help="US dollars per million tokens: input, cached, output."),
     ] = None,
 ) -> None:
-    """Audit a judge: one page on what moves its scores that should not. Resumes when stopped."""
-    import rubricnb as rb
-    from rubricnb.auditing import audit_cost
+    """Audit a judge: is it any good, and what moves it? One page. Resumes when stopped.
 
-    with errors():
-        items = rb.load(data, n_items, seed, path, rubric)
-        typer.echo(cost_line(audit_cost(judge, items, readout, price)))
+    --compare takes two judges, two templates (with --judge), two judges or templates within
+    --judgments, or two audits (.json). Ends with 0; with 3 if --fail-on says so or if every text
+    gets the same score; with 1 on an error.
+    """
+    import rubricnb as rb
+    from rubricnb.auditing import audit_cost, beside, drawn, page, read_audit, thresholds
+
+    with errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
+        thresholds(fail_on)  # before anything is asked
+        if against and output.with_suffix(".json").resolve() == against.resolve():
+            raise ValueError(f"{against} would be overwritten: name another page with --output")
+        how = {"readout": readout, "temperature": temperature, "seed": seed}
+        stored = compare is not None and all(side.endswith(".json") for side in compare)
+        items = None
+        if not stored and (data or path or not judgments):
+            items = rb.load(data or ("csv" if path else "minibench"), None, seed, path, rubric)
+            items = drawn(items, n_items, n_prompts, seed)
+        done = []
+        for side in compare or (judge,):
+            who, prompt = (judge, side) if compare and judge and not judgments else (side, template)
+            own = {k: v for k, v in (("template", prompt), ("parser", parser)) if v}
+            if items is not None and not judgments:
+                typer.echo(cost_line(audit_cost(who, items, price, readout=readout)))
+            if not cost:
+                done.append(read_audit(side) if stored else rb.audit(
+                    who or None, items, judgments=judgments, scale=scale, against=against,
+                    options=_options(option) | own, new_judge=new_judge, force=force,
+                    max_calls=max_calls, max_cost=max_cost, price=price, **how,
+                ))  # fmt: skip
         if cost:
             return
-        found = rb.audit(
-            judge, items, output, readout=readout, temperature=temperature, seed=seed,
-            max_calls=max_calls, max_cost=max_cost, price=price,
-        )  # fmt: skip
-        typer.echo("\n".join(found["sentence"]))
-        typer.echo(f"written: {output}")
+        done[-1:] = [beside(*done)] if compare else done
+        failures = [
+            why for found in done for why in found.failures(fail_on if found is done[-1] else "")
+        ]
+        output.write_text(page(*reversed(done)), "utf-8")
+        output.with_suffix(".json").write_text(done[-1].to_json(), "utf-8")
+        for found in done:
+            typer.echo(
+                "\n".join([found.sentence, *(f"  {said}" for said in found.top["sentence"])])
+            )
+        typer.echo(f"written: {output} and {output.with_suffix('.json')}")
+    if as_json:
+        typer.echo(done[-1].to_json())
+    if failures:
+        typer.echo(f"failed: {'; '.join(failures)}", err=True)
+        raise typer.Exit(3)
 
 
 @app.command("compile")
@@ -171,6 +230,7 @@ def compile_bundle(
     input_type: Annotated[str, typer.Option(help="What is judged: essays, replies, …")] = "texts",
     temperature: Annotated[float, typer.Option(help="Of the sampling; 0 is greedy.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Of the sampling.")] = 0,
+    option: _Options = None,
 ) -> None:
     """Compile a rubric of your own into a locked bundle: parameter bundle of chapters 15 to 18."""
     from contextlib import closing
@@ -185,7 +245,7 @@ def compile_bundle(
             raise ValueError(f"{output} {what}: give another with --output NAME.json")
         levels = read_rubrics(rubric)
         criteria = ", ".join(levels["criterion"].astype(str).unique())
-        with closing(open_judge(judge)) as opened:
+        with closing(open_judge(judge, **_options(option))) as opened:
             if "json" not in opened.readouts:
                 raise ValueError(
                     f"{judge} fills in no documents: compile with openai:MODEL, vllm:MODEL or "
@@ -216,6 +276,19 @@ def errors() -> Iterator[None]:
     except (ValueError, OSError, RuntimeError, ImportError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(1) from None
+
+
+def _options(given: list[str] | None) -> dict[str, Any]:
+    """Read ``NAME=VALUE``; values are YAML, but on and off are words.
+
+    >>> _options(["thinking=off", "max_tokens=512"])
+    {'thinking': 'off', 'max_tokens': 512}
+    """
+    pairs = [text.partition("=") for text in given or ()]
+    if wrong := [name for name, sign, _ in pairs if not (name and sign)]:
+        raise ValueError(f"{wrong[0]!r}: options of a judge are given as NAME=VALUE")
+    read = {name: yaml.safe_load(value) for name, _, value in pairs}
+    return {k: v if not isinstance(v, bool) else ("off", "on")[v] for k, v in read.items()}
 
 
 def cost_line(cost: Any) -> str:

@@ -1,7 +1,9 @@
 """An audit names what was planted, and nothing else; its page needs nothing and trusts no text."""
 
+import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -16,10 +18,20 @@ import pytest
 from scipy.stats import binom, t
 
 import rubricnb as rb
-from rubricnb.auditing import audit_cost, audit_requests, findings
+from rubricnb.auditing import (
+    MEASURES,
+    audit_cost,
+    audit_requests,
+    beside,
+    drawn,
+    findings,
+    page,
+    read_audit,
+)
 from rubricnb.cli import app
 from rubricnb.judging.profiles import open_profile
 from rubricnb.judging.simulated import SimulatedJudge
+from rubricnb.testing import assert_judge
 
 _spec = spec_from_file_location(
     "rubricnb_test_endpoint", Path(__file__).parent / "judging" / "endpoint.py"
@@ -42,20 +54,30 @@ def items():
     return rb.load("minibench")
 
 
+def turned(answers, items):
+    """What an audit says about what moves scores, by question."""
+    rows = findings(answers, items).rows
+    return rows[~rows.section.isin(["texts", "noise"])].set_index("question", drop=False)
+
+
+def simulated(items, profile="unbiased", seed=0, **settings):
+    return [rb.simulate(part, items, profile, seed) for part in audit_requests(items, **settings)]
+
+
 class Tags(HTMLParser):
     """What a page would load, and the tags it opens."""
 
     def __init__(self, text):
         super().__init__()
-        self.tags, self.loads, self.alts = [], [], []
+        self.tags, self.loads, self.labels = [], [], []
         self.feed(text)
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
         attrs = dict(attrs)
         self.loads += [attrs[a] for a in ("src", "href") if a in attrs]
-        if tag == "img":
-            self.alts.append(attrs.get("alt", ""))
+        if tag == "svg":
+            self.labels.append(attrs.get("aria-label", ""))
 
 
 @pytest.mark.parametrize("name", PLANTED)
@@ -64,7 +86,7 @@ def test_an_audit_names_the_planted_effect_and_no_other(items, name):
     named, wrong, rows = 0, 0, 0
     for seed in range(SEEDS):
         answers = [rb.simulate(part, items, name, seed) for part in (requests, criteria)]
-        table = findings(*answers).set_index("question")
+        table = turned(answers, items)
         found = set(table.index[table.verdict == "found"])
         others = set(table.index[~table.index.str.startswith("position")]) - PLANTED[name]
         named += (PLANTED[name] - {"descending"}) <= found
@@ -76,8 +98,7 @@ def test_an_audit_names_the_planted_effect_and_no_other(items, name):
 
 
 def test_the_unbiased_judge_is_cleared_where_there_is_enough_to_say_so(items):
-    answers = [rb.simulate(part, items, "unbiased") for part in audit_requests(items)]
-    table = findings(*answers).set_index("question")
+    table = turned(simulated(items), items)
     assert table.verdict["letters"] == table.verdict["Roman numerals"] == "not found"
     assert table.sentence["letters"].startswith("Not found")
 
@@ -87,47 +108,52 @@ def test_a_rewording_that_shifts_everything_is_charged_to_the_placebo(items):
     shifted = replace(open_profile("unbiased"), label_shift=(("letter", -0.5),), wording_noise=0.0)
     requests = audit_requests(items, readout="logprobs")[0]
     judgments = rb.simulate(requests, items, shifted)
-    assert findings(judgments).set_index("question").verdict["letters"] == "found"
+    assert turned([judgments], items).verdict["letters"] == "found"
     placebo = (judgments.design == "placebo").to_numpy()
     letters = judgments.copy()
     letters.loc[placebo, "expected_score"] -= 0.5
-    row = findings(letters).set_index("question").loc["letters"]
+    row = turned([letters], items).loc["letters"]
     assert row.placebo == pytest.approx(-0.5, abs=0.01)
     assert abs(row.effect) < 0.15
 
 
 def test_the_page_is_whole_and_loads_nothing(items, tmp_path, capsys):
     path = tmp_path / "audit.html"
-    table = rb.audit("simulated:letter-strict", items, path)
+    found = rb.audit("simulated:letter-strict", items, path)
     text = path.read_text("utf-8")
     read = Tags(text)
-    assert all(address.startswith("data:image/png;base64,") for address in read.loads)
+    assert read.loads == []
     assert not re.search(r"@import|url\(|<script|http", text)
-    assert read.tags.count("img") == 6
-    assert all(read.alts)
-    assert read.alts[-1].startswith("Share of each score, from the lowest: designed 20 %, 20 %")
-    plain = re.sub(r"<[^>]+>", " ", text)
-    assert "What should change in what you do" in plain
-    for sentence in table.sentence:
+    assert len(read.labels) > len(found.rows[found.rows.effect.notna()])
+    assert all(read.labels)
+    assert any(label.startswith("Share of answers that choose each place") for label in read.labels)
+    plain = " ".join(re.sub(r"<[^>]+>", " ", text).split())
+    for sentence in (found.sentence, *found.rows.sentence):
         assert sentence in plain
-    first, second = plain.index("What should change"), plain.index("Where an option stands", 2)
-    assert first < second  # the verdicts stand on top
-    assert table[table.verdict == "found"].question.tolist().count("letters") == 1
+    assert (
+        plain.index(found.sentence) < plain.index("What matters") < plain.index("Where an option")
+    )
+    assert found.rows[found.rows.verdict == "found"].question.tolist().count("letters") == 1
     assert "Effects are those of expected scores" in plain
+    assert "nobody rated them" in plain
+    assert "prefers-color-scheme: dark" in text
+    assert not re.search(r"\bnan\b", plain)
     rb.audit("simulated:letter-strict", items, path, readout="score", store=":memory:")
     assert "Effects are those of expected scores" not in path.read_text("utf-8")
 
 
-def test_the_figures_are_the_same_whatever_style_the_reader_has(items, tmp_path, capsys):
-    import matplotlib as mpl
-
-    pages = []
-    for style in ({}, {"font.size": 20, "axes.grid": False, "figure.figsize": (3, 3)}):
-        with mpl.rc_context(style):
-            rb.audit("simulated:first-biased", items, tmp_path / "a.html", store=":memory:")
-        pages.append((tmp_path / "a.html").read_text())
-    images = [re.findall(r'src="data:image[^"]+"', page) for page in pages]
-    assert images[0] == images[1] != []
+def test_the_page_is_the_same_from_its_numbers_alone(items, tmp_path, capsys):
+    found = rb.audit("simulated:first-biased", items, tmp_path / "a.html", store=":memory:")
+    stored = read_audit(tmp_path / "a.json")
+    assert page(stored) == page(found) == (tmp_path / "a.html").read_text("utf-8")
+    content = json.loads((tmp_path / "a.json").read_text("utf-8"))
+    assert content["schema"] == "rubricnb-audit/1"
+    assert content["sentence"] == found.sentence
+    texts = {*items.instruction, *items.response}
+    assert not any(text in json.dumps(content, ensure_ascii=False) for text in texts)
+    (tmp_path / "b.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"b.json: give the .json that an audit wrote"):
+        read_audit(tmp_path / "b.json")
 
 
 def test_texts_of_judge_and_data_are_escaped(items, tmp_path, capsys):
@@ -137,7 +163,7 @@ def test_texts_of_judge_and_data_are_escaped(items, tmp_path, capsys):
     rb.audit(hostile, bad, tmp_path / "a.html")
     read = Tags((tmp_path / "a.html").read_text("utf-8"))
     assert "script" not in read.tags
-    assert "x" not in read.loads
+    assert "img" not in read.tags
 
 
 def test_an_audit_resumes_and_says_its_cost_beforehand(items, tmp_path, capsys):
@@ -160,13 +186,13 @@ def test_an_audit_resumes_and_says_its_cost_beforehand(items, tmp_path, capsys):
         cost = audit_cost(judge, few, readout="feedback")
         assert len(received) == 0
         store = tmp_path / "s.sqlite"
-        table = rb.audit(judge, few, tmp_path / "a.html", readout="feedback", store=store)
+        found = rb.audit(judge, few, tmp_path / "a.html", readout="feedback", store=store)
         asked = len(received)
         assert asked == cost.calls.sum()
         again = rb.audit(judge, few, tmp_path / "b.html", readout="feedback", store=store)
         assert len(received) == asked
-    assert again.equals(table)
-    rows = table.set_index("question")
+    assert again.rows.equals(found.rows)
+    rows = found.rows.set_index("question")
     assert rows.verdict["letters"] == "found"
     assert rows.effect["letters"] == pytest.approx(-1)
     assert rows.effect["Roman numerals"] == 0
@@ -191,61 +217,80 @@ def test_from_nothing_to_a_page_about_an_endpoint(tmp_path):
             cwd=tmp_path, capture_output=True, text=True, timeout=600,
             env=os.environ | {"RUBRICNB_STORE": str(tmp_path / "s.sqlite")},
         )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "failed: m: every text gets the same score (1)" in done.stderr  # in the usual order
     calls = int(re.match(r"([\d,]+) calls", done.stdout)[1].replace(",", ""))
     assert len(received) == calls
     page = re.sub(r"<[^>]+>", " ", (tmp_path / "audit.html").read_text("utf-8"))
-    planted = "The judge likes what stands at position 1: +80.00 percentage points"
-    assert planted in done.stdout
+    planted = "The judge likes position 1: +80.00 percentage points"
     assert planted in page
 
 
-def test_what_cannot_be_said_says_why(items, tmp_path, capsys):
+def test_below_five_clusters_nobody_is_asked_and_nothing_is_said(items, tmp_path, capsys):
     one = items.head(3)
-    table = rb.audit("simulated:unbiased", one, tmp_path / "a.html")
-    assert (table.verdict == "cannot say").all()
-    assert table.sentence.str.startswith("Cannot say").all()
-    assert table.reason.str.contains("cluster").any()
-    page = re.sub(r"base64,[^\"]+", "", (tmp_path / "a.html").read_text("utf-8"))
-    assert not re.search(r"\bnan\b", page)
+    with pytest.raises(ValueError, match=r"1.0 effective clusters .*n_prompts, --n-prompts"):
+        rb.audit("simulated:unbiased", one, tmp_path / "a.html")
+    assert not (tmp_path / "a.html").exists()
+    found = rb.audit("simulated:unbiased", one, tmp_path / "a.html", force=True)
+    rows = found.rows[found.rows.verdict != "measured"].iloc[1:]
+    assert (rows.verdict == "cannot say").all()
+    assert rows.sentence.str.startswith("Cannot say").all()
+    assert rows.reason.str.contains("cluster").all()
+    assert "few to show it" in found.failures("order>0.2")[0]
+    assert not re.search(r"\bnan\b", (tmp_path / "a.html").read_text("utf-8"))
 
 
-def test_every_question_stands_beside_the_placebo_and_the_re_ask(items):
-    """Scores that change, for each kind of question; a loop is the oracle of two of them."""
+def test_below_twenty_clusters_a_reason_stands_beside_every_number(items):
+    found = findings(simulated(items), items)
+    beyond = found.rows[found.rows.measure != "parsed"]
+    assert beyond.reason.str.contains("12 effective clusters").all()
+    assert found.sentence.endswith("A first look: 12 effective clusters.")
+
+
+def test_every_question_has_its_share_of_changed_scores_and_its_controls(items):
+    """A loop is the oracle."""
     parts = audit_requests(items, readout="score", temperature=1.0)
     answers = [rb.simulate(part, items, "unbiased") for part in parts]
-    table = findings(*answers).set_index("question")
-    assert {"order", "labels", "reference", "criteria"} == set(table.section)
-    assert table[["flips", "flips_placebo", "flips_reask"]].notna().all().all()
+    found = findings(answers, items)
+    table = found.rows.set_index("question")
+    assert table.flips[~table.section.isin(["texts", "noise"])].notna().all()
     wide = answers[0].pivot(
         index="item_id", columns=["design", "labels", "reference_score", "ordering_index"],
         values="score",
     ).astype("Int64")  # fmt: skip
     one, two = (wide["fixed", "numeric", "none", k] for k in (1, 2))
+    assert table.effect["asked again"] == pytest.approx((one != two).mean())
+    edited = [(wide["placebo", "numeric", "none", k] != one).mean() for k in range(1, 6)]
+    assert table.effect["edits without a meaning"] == pytest.approx(np.mean(edited))
     letters = wide["fixed", "letter", "none", 1]
-    assert table.flips_reask["letters"] == pytest.approx((one != two).mean())
-    assert table.flips["letters"] == pytest.approx(
-        ((letters != one).mean() + (letters != two).mean()) / 2
+    assert table.flips["letters"] == pytest.approx((letters != one).mean())
+    assert (
+        f"{100 * table.flips['letters']:.0f} % of the scores change." in table.sentence["letters"]
     )
     own = answers[1][answers[1].criterion == "clarity"]
     wide = own.pivot(index="item_id", columns=["design", "ordering_index"], values="score")
-    base = [wide["fixed", k].astype(int) for k in (1, 2)]
-    edited = [wide["placebo", k].astype(int) for k in (1, 2, 3)]
-    turned = [wide["balanced", k].astype(int) for k in (2, 3, 4, 5, 6)]
-    assert table.flips_reask["clarity"] == pytest.approx((base[0] != base[1]).mean())
-    for name, others in (("flips_placebo", edited), ("flips", turned)):
-        rates = [(a != b).mean() for a in others for b in base]
-        assert table[name]["clarity"] == pytest.approx(np.mean(rates))
-    row = table.loc["letters"]
-    assert f"{100 * row.flips:.0f} % of the scores change, against" in row.sentence
-    assert row.sentence.endswith(f"and {100 * row.flips_reask:.0f} % when asked again.")
+    rates = [(wide["balanced", k] != wide["fixed", 1]).mean() for k in range(1, 7)]
+    assert table.flips["clarity"] == pytest.approx(np.mean(rates))
+
+
+def test_effects_are_those_of_the_statistics_that_the_chapters_use(items):
+    answers = simulated(items, "letter-strict")
+    table = turned(answers, items)
+    moved = rb.stability(answers[0], value="expected_score").set_index(["design", "labels"])
+    for question, key in (
+        ("letters", ("fixed", "letter")),
+        ("descending", ("descending", "numeric")),
+    ):
+        own = moved.loc[key].iloc[0]
+        for name, other in (("effect", ""), ("low", "_low"), ("high", "_high"), ("p", "_p")):
+            assert table[name][question] == pytest.approx(own[f"shift_excess{other}"])
 
 
 def test_a_criterion_is_measured_by_what_is_tested(items):
     """Its effect is the gap between places that the test, the control and the margin are about."""
     middle = replace(open_profile("unbiased"), criterion_position=(0.0, 0.4, 0.0))
-    answers = [rb.simulate(part, items, middle) for part in audit_requests(items)]
-    table = findings(*answers).set_index("question")
+    answers = simulated(items, middle)
+    table = turned(answers, items)
     rotated = answers[1][answers[1].design == "balanced"]
     for row in rb.criterion_order(rotated, value="expected_score").itertuples():
         found = table.loc[row.criterion]
@@ -255,8 +300,8 @@ def test_a_criterion_is_measured_by_what_is_tested(items):
 
 
 def test_the_interval_of_the_most_extreme_position_holds_for_all(items):
-    answers = [rb.simulate(part, items, "first-biased") for part in audit_requests(items)]
-    row = findings(*answers).set_index("question").loc["position 1"]
+    answers = simulated(items, "first-biased")
+    row = turned(answers, items).loc["position 1"]
     single = rb.position_bias(
         answers[0][answers[0].design == "balanced"], value="expected_score"
     ).iloc[0]
@@ -265,21 +310,20 @@ def test_the_interval_of_the_most_extreme_position_holds_for_all(items):
     half = (single.share_1_high - single.share_1_low) / 2
     assert row.effect == pytest.approx(100 * (single.share_1 - 0.2))
     assert row.high - row.effect == pytest.approx(100 * wider * half)
-    assert row.sentence.startswith("The judge likes what stands at position 1: +")
+    assert row.sentence.startswith("The judge likes position 1: +")
 
 
 def test_a_sentence_gives_no_reason_that_is_no_matter_of_it(items):
     few = items[items.cluster_id.isin(items.cluster_id.unique()[:3])].reset_index(drop=True)
-    answers = [rb.simulate(part, few, "unbiased") for part in audit_requests(few)]
-    table = findings(*answers)
-    assert (table.verdict == "cannot say").any()
+    few.rubrics = items.rubrics
+    table = turned(simulated(few), few)
+    assert (table.verdict == "cannot say").all()
     assert not table.sentence.str.contains("chi2|never tie|no placebo").any()
 
 
 def test_an_effect_that_is_there_and_too_small_to_matter_is_called_negligible(items):
     faint = replace(open_profile("unbiased"), label_shift=(("letter", -0.03),), wording_noise=0.0)
-    answers = [rb.simulate(part, items, faint) for part in audit_requests(items)]
-    row = findings(*answers).set_index("question").loc["letters"]
+    row = turned(simulated(items, faint), items).loc["letters"]
     assert row.p_adjusted < 0.05
     assert row.verdict == "negligible"
     assert "but too little to matter" in row.sentence
@@ -288,11 +332,13 @@ def test_an_effect_that_is_there_and_too_small_to_matter_is_called_negligible(it
 
 def test_without_graded_answers_the_full_mark_is_asked_about(items):
     plain = items.drop(columns=[c for c in items if c.startswith("reference_")])
-    none = findings(*[rb.simulate(p, plain, "unbiased") for p in audit_requests(plain)])
-    assert "reference" not in set(none.section)
+    plain.rubrics = items.rubrics
+    none = findings(simulated(plain), plain)
+    assert "reference" not in set(none.rows.section)
+    assert {"reference", "full_mark"} <= set(none.unseen)
     full = plain.assign(reference="The best answer.")
-    pulled = [rb.simulate(p, full, "reference-pulled") for p in audit_requests(full)]
-    row = findings(*pulled).set_index("section").loc["reference"]
+    full.rubrics = items.rubrics
+    row = turned(simulated(full, "reference-pulled"), full).set_index("section").loc["reference"]
     assert row.question == "full-mark reference"
     assert row.effect > 0.5
     assert np.isfinite(row.placebo)
@@ -312,24 +358,35 @@ def test_the_command_writes_the_page(tmp_path):
     assert CliRunner().invoke(app, ["audit", "--judge", "opnai:x"]).exit_code == 1
 
 
-def test_a_judge_that_always_says_3_is_not_cleared(items):
+def test_a_judge_that_always_says_3_fails(items):
+    answers = [a.assign(score=3.0, expected_score=np.nan) for a in simulated(items)]
+    found = findings(answers, items, "flat")
+    rows = found.rows.set_index("measure")
+    assert rows.verdict["discrimination"] == "fails"
+    assert rows.effect["discrimination"] == 0
+    assert found.sentence.startswith("flat fails: every text gets the same score (3)")
+    assert set(rows.verdict) == {"shown", "fails", "cannot say", "measured"}
+    assert (rows.verdict == "shown").sum() == 1  # that its answers could be read
+    assert found.failures() == ["flat: every text gets the same score (3)"]
+    assert "agreement: not known: all scores are equal" in found.failures("agreement<0.5")[1]
+
+
+def test_a_judge_with_one_score_per_criterion_fails_too(items):
+    """Scores that differ between criteria only tell no text from another."""
+    scores = {"accuracy": 2.0, "helpfulness": 3.0, "clarity": 4.0}
     answers = [
-        rb.simulate(part, items, "unbiased").assign(score=3.0, expected_score=np.nan)
-        for part in audit_requests(items)
+        a.assign(score=a.criterion.astype("str").map(scores), expected_score=np.nan)
+        for a in simulated(items)
     ]
-    table = findings(*answers)
-    assert (table.verdict == "cannot say").all()
-    assert table[["low", "high", "p_equivalent"]].isna().all(axis=None)
-    assert (table.reason != "").all()
-    assert table.sentence.str.contains("alike|no answer changes|no block's score").all()
+    rows = findings(answers, items).rows.set_index("measure")
+    assert rows.verdict["discrimination"] == "fails"
 
 
 def test_a_doubt_does_not_deny_its_own_interval(items):
     """Some intervals leave out zero, and yet p is not small beside the page's other questions."""
     doubts = []
     for seed in range(12):
-        answers = [rb.simulate(part, items, "unbiased", seed) for part in audit_requests(items)]
-        table = findings(*answers)
+        table = turned(simulated(items, seed=seed), items)
         doubts.append(table[(table.verdict == "cannot say") & table.low.notna()])
     table = pd.concat(doubts)
     outside = (table.low > 0) | (table.high < 0)
@@ -339,3 +396,195 @@ def test_a_doubt_does_not_deny_its_own_interval(items):
         table.sentence.str.contains("the interval leaves out zero, but the p-value") == outside
     ).all()
     assert (table.sentence.str.contains("allows for nothing") == ~outside).all()
+
+
+def test_a_draw_takes_whole_texts_from_as_many_prompts_as_it_can(items):
+    few = drawn(items, 36, None, seed=3)
+    assert few.cluster_id.nunique() == 12
+    assert (few.groupby("text_id").size() == 3).all()
+    assert few.cluster_id.value_counts().tolist() == [3] * 12
+    assert drawn(items, None, 7).cluster_id.nunique() == 7
+    assert set(drawn(items, 20, None, 3).item_id) < set(few.item_id)
+
+
+def test_thresholds_never_pass_on_what_is_not_known(items):
+    found = findings(simulated(items, "first-biased"), items)
+    assert found.failures("position>20, agreement<0.5") == []
+    [why] = found.failures("position>5", "agreement>0.5")
+    size = found.rows.set_index("measure").effect["position"]
+    assert why.startswith(f"position (position 1) is {size:+.2f} percentage points [+")
+    assert why.endswith("]: fails at > 5")
+    [unseen] = found.failures(require="drift_score<0.5")
+    assert unseen == "drift_score: this design cannot see it: no other audit was compared"
+    with pytest.raises(ValueError, match=r"'ordr>1' is no threshold.*parsed, agreement, kappa"):
+        found.failures("ordr>1")
+    with pytest.raises(ValueError, match=r"'order' is no threshold"):
+        found.failures(require="order")
+    worst = found.rows[found.rows.measure == "criteria"].effect.abs().max()
+    assert found.failures(f"criteria>{worst - 0.001}")
+    assert not found.failures(f"criteria>{worst + 0.001}")
+
+
+def test_assert_judge_holds_a_stored_audit_to_the_same_thresholds(items, tmp_path, capsys):
+    found = rb.audit("simulated:first-biased", items, tmp_path / "a.html", store=":memory:")
+    assert_judge(found, "agreement>0.5, labels<0.2")
+    with pytest.raises(AssertionError, match=r"position .* must be < 5") as raised:
+        assert_judge(tmp_path / "a.json", "position<5, agreement>0.99, kappa>-1")
+    assert str(raised.value).count("\n") == 1
+
+
+def test_every_measure_says_what_it_is_and_is_on_the_page_about_audits():
+    text = (Path(__file__).parents[1] / "book/audit.md").read_text("utf-8")
+    for name, known in MEASURES.items():
+        assert f"| `{name}` | {known['means']} | {known['unit']} |" in text, name
+
+
+def test_two_judges_are_compared_text_by_text(items):
+    """The difference of two means is that of a loop; one that is another judge's copy is not."""
+    one, two = (findings(simulated(items, name), items, name)
+                for name in ("unbiased", "letter-strict"))  # fmt: skip
+    rows = beside(one, two).rows.set_index("measure").loc[["drift_score", "drift_effect"]]
+    wide = [a.cells.set_index("item_id") for a in (one, two)]
+    gap = (wide[1].baseline - wide[0].baseline).mean()
+    assert rows.effect["drift_score"] == pytest.approx(gap)
+    letters = rows.set_index("question").loc["letters"]
+    effect = [(w.letters - w.placebo).mean() for w in wide]
+    assert (letters.a, letters.b) == (pytest.approx(effect[0]), pytest.approx(effect[1]))
+    assert letters.verdict == "found"
+    same = beside(one, one).rows.set_index("measure")
+    assert same.effect[["drift_score", "drift_changed", "drift_agreement"]].tolist() == [0, 0, 0]
+    assert not (same.verdict[same.section == "against"] == "found").any()
+    moved = one.cells.assign(item_id="other/" + one.cells.item_id)
+    with pytest.raises(ValueError, match="no item in common"):
+        beside(replace(one, cells=moved), two)
+
+
+def test_drift_asks_anew_and_refuses_another_judge_unannounced(items, tmp_path, capsys):
+    """Half a point less than in the stored audit, by a judge whose name is the same."""
+    few = drawn(items[items.criterion == "clarity"].pipe(with_rubrics, items), None)
+    lost = []
+
+    def answer(payload, headers):
+        prompt = payload["messages"][0]["content"]
+        response = prompt.split("###Response to evaluate:\n")[1].split("\n\n###")[0]
+        score = min(5, 2 + len(response) // 90) - len(lost)
+        return 200, _module.completion(f"Fine. [RESULT] {score}"), {}
+
+    with _module.endpoint(answer) as (url, received):
+        how = {"readout": "feedback", "store": tmp_path / "s.sqlite"}
+        spec = f"openai:m@{url}"
+        rb.audit(spec, few, tmp_path / "then.html", **how)
+        n = len(received)
+        lost.append(1)
+        now = rb.audit(spec, few, against=tmp_path / "then.json", **how)
+        assert len(received) == 2 * n
+        row = now.rows.set_index("measure").loc["drift_score"]
+        assert row.effect == -1
+        assert "drift_score" in now.failures("drift_score>0.2")[0]
+        assert now.failures("drift_changed>0.5")
+        rb.audit(spec, few, against=tmp_path / "then.json", **how)  # of today: not asked again
+        assert len(received) == 2 * n
+        with pytest.raises(ValueError, match=r"the judge has changed since .*--new-judge"):
+            rb.audit(f"openai:n@{url}", few, against=tmp_path / "then.json", **how)
+        with pytest.raises(ValueError, match=r"the way of asking has changed"):
+            rb.audit(spec, few, against=tmp_path / "then.json", temperature=1.0, **how)
+        assert len(received) == 2 * n
+
+
+def with_rubrics(part, items):
+    out = part.reset_index(drop=True)
+    out.rubrics = items.rubrics
+    return out
+
+
+LOG = pd.DataFrame({
+    "item_id": [f"t{i}" for i in range(30) for _ in range(2)],
+    "read": [1, 2] * 30,
+    "judge": "mine",
+    "form": "short",
+    "score": [1 + (i + r) % 5 for i in range(30) for r in (0, i % 3 == 0)],
+    "human": [1 + i % 5 for i in range(30) for _ in range(2)],
+})  # fmt: skip
+
+
+def test_judgments_from_elsewhere_are_audited_without_asking_anyone(tmp_path):
+    LOG.to_csv(tmp_path / "log.csv", index=False)
+    found = rb.audit(judgments=tmp_path / "log.csv", scale=(1, 5))
+    rows = found.rows.set_index("measure")
+    assert rows.effect["reask"] == pytest.approx(1 / 3)
+    assert rows.effect["agreement"] > 0.9
+    assert rows.effect["discrimination"] > 0.5
+    assert found.design["settings"] is None
+    assert set(found.unseen) >= {"position", "order", "labels", "reference", "criteria"}
+    [why] = found.failures("order>0.2")
+    assert why == "order: this design cannot see it: the options were not shown in descending order"
+    two = pd.concat([LOG, LOG.assign(form="long", score=6 - LOG.score)])
+    with pytest.raises(ValueError, match=r"template long.*--compare A B"):
+        rb.audit(judgments=two, scale=(1, 5))
+    short, long = (rb.audit(name, judgments=two, scale=(1, 5)) for name in ("short", "long"))
+    row = beside(short, long).rows.set_index("measure").loc["drift_agreement"]
+    assert row.effect < -1.5
+
+
+def command(folder, *arguments, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "rubricnb", "audit", *arguments], cwd=folder,
+        capture_output=True, text=True, timeout=600,
+        env=os.environ | {"RUBRICNB_STORE": str(folder / "s.sqlite")} | environment,
+    )  # fmt: skip
+
+
+def test_a_team_s_gate(tmp_path):
+    """A constant judge ends in 3 with one line, a silent one in 1 with one line and no page."""
+
+    def constant(payload, headers):
+        return 200, _module.completion("Fine. [RESULT] 3"), {}
+
+    with _module.endpoint(constant) as (url, received):
+        done = command(tmp_path, "--judge", f"openai:m@{url}", "--readout", "feedback",
+                       "--n-items", "36", "-o", "concurrency=8", "--json")  # fmt: skip
+        assert done.returncode == 3, done.stderr
+        assert done.stderr.splitlines()[-1] == "failed: m: every text gets the same score (3)"
+        assert json.loads(done.stdout)["judge"] == "m"
+        assert (tmp_path / "audit.html").exists()
+        n = len(received)
+        wrong = command(tmp_path, "--judge", f"openai:m@{url}", "--fail-on", "ordr>1")
+        assert (wrong.returncode, len(received)) == (1, n)
+        over = command(tmp_path, "--judge", f"openai:m@{url}", "--against", "audit.json")
+        assert "would be overwritten" in over.stderr
+    (tmp_path / "audit.html").unlink()
+
+    def silent(payload, headers):
+        return 200, _module.completion("Bewertung: 3 von 4"), {}
+
+    with _module.endpoint(silent) as (url, received):
+        done = command(tmp_path, "--judge", f"openai:q@{url}", "--readout", "feedback")
+        assert done.returncode == 1
+        assert len(done.stderr.strip().splitlines()) == 1
+        assert "gave no score in any of" in done.stderr
+        assert "unparsed" in done.stderr
+        assert len(received) < 30  # not asked everything
+    assert not (tmp_path / "audit.html").exists()
+
+
+def test_a_killed_audit_goes_on_where_it_was(tmp_path):
+    def answer(payload, headers):
+        time.sleep(0.01)
+        return 200, _module.completion(f"[RESULT] {1 + len(str(payload)) % 5}"), {}
+
+    with _module.endpoint(answer) as (url, received):
+        arguments = ["--judge", f"openai:m@{url}", "--readout", "feedback", "--n-items", "36"]
+        running = subprocess.Popen(
+            [sys.executable, "-m", "rubricnb", "audit", *arguments], cwd=tmp_path,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            env=os.environ | {"RUBRICNB_STORE": str(tmp_path / "s.sqlite")},
+        )  # fmt: skip
+        deadline = time.monotonic() + 120
+        while len(received) < 200 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        running.send_signal(signal.SIGKILL)
+        running.wait()
+        done = command(tmp_path, *arguments)
+        assert done.returncode == 0, done.stderr
+        calls = int(re.search(r"([\d,]+) calls", done.stdout)[1].replace(",", ""))
+        assert calls <= len(received) <= calls + 64

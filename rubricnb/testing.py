@@ -1,0 +1,41 @@
+"""Thresholds for a judge in a team's own tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rubricnb.auditing import Audit, read_audit
+
+
+def assert_judge(audit: Audit | str | Path, require: str) -> None:
+    """Assert that an audit meets thresholds.
+
+    Parameters
+    ----------
+    audit
+        From `rubricnb.audit`, or the ``.json`` that it wrote.
+    require
+        What must hold: ``"order<0.2, agreement>0.5"``, with names and units of
+        `rubricnb.auditing.MEASURES`. What the design cannot see does not hold.
+
+    Raises
+    ------
+    AssertionError
+        One line per threshold that is not met, with the number and its interval.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> from rubricnb.testing import assert_judge
+    >>> log = {"item_id": list("abcdefgh"), "score": 3, "human": [1, 2, 3, 4, 5, 4, 3, 2]}
+    >>> import pandas as pd
+    >>> found = rb.audit(judgments=pd.DataFrame(log), scale=(1, 5))
+    >>> assert_judge(found, "agreement>0.5")  # doctest: +ELLIPSIS, +IGNORE_EXCEPTION_DETAIL
+    Traceback (most recent call last):
+    ...
+    AssertionError: the judge: every text gets the same score (3)
+    agreement: not known: all scores are equal; ...
+    """
+    found = audit if isinstance(audit, Audit) else read_audit(audit)
+    if failures := found.failures(require=require):
+        raise AssertionError("\n".join(failures))
