@@ -37,6 +37,7 @@ from rubricnb.judging.cost import estimate
 from rubricnb.judging.plan import plan, plan_criteria
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.registry import open_judge
+from rubricnb.judging.rendering import askable
 from rubricnb.judging.run import run
 from rubricnb.judging.store import Store
 from rubricnb.pages import check_answered, condition_names, configured, truth_of
@@ -323,7 +324,12 @@ def audit(
             fresh = before is not None and max(before.asked, time.time() - _DAY)
             budget = Budget(None, max_calls, max_cost)
             budget.turn_to(opened, price)
-            asked = audit_requests(items, **settings)
+            shown = [askable(part, opened) for part in audit_requests(items, **settings)]
+            refused = list(dict.fromkeys(said for _, part in shown for said in part))
+            asked = [part for part, _ in shown if len(part)]
+            if not asked:
+                raise ValueError("; ".join(refused))
+            print(*refused, sep="\n", end="\n" * bool(refused))
             # A judge that never gives a score is not asked everything.
             first = asked[0].iloc[:: max(1, len(asked[0]) // _FIRST)]
             check_answered(run(first, opened, store, fresh, budget=budget))
