@@ -20,8 +20,9 @@ from rubricnb.judging.results import recorded, results_folder
 
 sys.path.append(str(Path(__file__).parents[1]))  # where studies/ is
 
-from studies.every_order import SPEC, STUDY, three_answers
+from studies.study import items_of, read_study
 
+STUDY = "every-order"
 SHOWN = "D"  # the answer that stands there first
 
 
@@ -41,8 +42,9 @@ class EveryOrder(SphinxDirective):
 
 def experiment() -> dict[str, Any]:
     """Return what the page needs; ``scores``: order, such as "31254", → a score for each answer."""
-    items = three_answers().sort_values("candidate")
-    judgments = recorded(SPEC, "minibench", study=STUDY)
+    study = read_study(STUDY)
+    items = items_of(study["plans"][0]).sort_values("candidate")
+    judgments = recorded(study["judges"][0]["spec"], "minibench", study=STUDY)
     given = judgments.assign(order=judgments["ordering"].str.replace("-", ""))
     table = given.pivot(index="order", columns="item_id", values="score")[items["item_id"]]
     rubric = items.rubrics[items.rubrics["rubric_id"] == items["rubric_id"].iloc[0]]

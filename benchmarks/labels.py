@@ -1,4 +1,4 @@
-"""Means of sixteen systems from few labels, and 1,000 draws of labels from 100 prompts."""
+"""Means of sixteen systems from few labels, and a thousand draws of labels of 1,600 texts."""
 
 from __future__ import annotations
 

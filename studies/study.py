@@ -206,7 +206,7 @@ def _check_pair(where: str, part: dict[str, Any], models: list[str]) -> None:
 
 
 _LOAD_KEYS = {"dataset", "n_items", "path", "rubric"}
-_OTHER_KEYS = ("criteria", "setting", "designs")
+_OTHER_KEYS = ("criteria", "texts", "setting", "designs")
 _JUDGE_KEYS = {
     "spec", "model", "licence", "options", "conditions", "simulated", "size", "price",
 }  # fmt: skip
@@ -214,9 +214,9 @@ _REFERENCE_KEYS = {
     *_LOAD_KEYS, "criteria", "targets", "rounds", "temperature", "seed", "writer", "reviewer",
 }  # fmt: skip
 _PLAN_KEYS = {
-    *_LOAD_KEYS, "criteria", "setting", "models", "designs", "labels", "readout", "n_options",
-    "layout", "reference", "exemplar", "variant", "template", "prompt_format", "temperature",
-    "effort", "thinking", "seed", "max_tokens",
+    *_LOAD_KEYS, "criteria", "texts", "setting", "models", "designs", "labels", "readout",
+    "n_options", "layout", "reference", "exemplar", "variant", "template", "prompt_format",
+    "temperature", "effort", "thinking", "seed", "max_tokens",
 }  # fmt: skip
 _GRADING_KEYS = {
     *_LOAD_KEYS, "models", "bundle", "methods", "variants", "units", "design", "replicates",
@@ -241,8 +241,8 @@ def gradings_for(judge: dict[str, Any], gradings: list[dict[str, Any]]) -> list[
 def requests_of(part: dict[str, Any], items: Items | None = None) -> Requests:
     """Turn one entry of a study's ``plans`` into requests, about `items` instead of its dataset's.
 
-    ``criteria`` keeps the items of these criteria; everything else is as in `rubricnb.plan`, where
-    settings that are lists are crossed.
+    ``criteria`` and ``texts`` keep the items of these; everything else is as in `rubricnb.plan`,
+    where settings that are lists are crossed.
     """
     options = {k: v for k, v in part.items() if k not in (*_LOAD_KEYS, *_OTHER_KEYS)}
     items = items_of(part, items)
@@ -253,15 +253,16 @@ def requests_of(part: dict[str, Any], items: Items | None = None) -> Requests:
 
 
 def items_of(part: dict[str, Any], items: Items | None = None) -> Items:
-    """Load the items of an entry (unless given), and keep those of its criteria."""
+    """Load the items of an entry (unless given), and keep those of its criteria and texts."""
     if items is None:
         items = rubricnb.load(
             part["dataset"], part.get("n_items"), part.get("seed", 0), part.get("path"),
             part.get("rubric"),
         )  # fmt: skip
-    if "criteria" not in part:
-        return items
-    return items[items["criterion"].isin(part["criteria"])].reset_index(drop=True)
+    for key, column in (("criteria", "criterion"), ("texts", "text_id")):
+        if key in part:
+            items = items[items[column].isin(part[key])].reset_index(drop=True)
+    return items
 
 
 def batch_of(name: str, spec: str = "", server: str = "") -> tuple[Judge | str, list[Requests]]:

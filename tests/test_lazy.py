@@ -1,7 +1,9 @@
 """``import rubricnb`` costs nothing: no data library, no plotting, no engine, no network."""
 
+import inspect
 import subprocess
 import sys
+from importlib import import_module
 
 HEAVY = ["pandas", "numpy", "scipy", "matplotlib", "openai", "xllamacpp", "sklearn", "statsmodels"]
 
@@ -40,3 +42,27 @@ def test_every_public_name_exists_and_an_unknown_one_is_an_attribute_error():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert "no_such_name" in done.stdout
+
+
+ROOMS = [
+    "rubricnb",
+    *(f"rubricnb.{r}" for r in ("data", "judging", "prompts", "rulers", "statistics")),
+]
+MOST_NAMES = 116
+
+
+def test_the_public_names_are_few_and_every_function_has_an_example():
+    public = {
+        name: getattr(room, name) for room in map(import_module, ROOMS) for name in room.__all__
+    }
+    assert len(public) <= MOST_NAMES
+    functions = {name: f for name, f in public.items() if inspect.isfunction(f)}
+    assert len(functions) > 60
+    assert [name for name, f in functions.items() if ">>>" not in (f.__doc__ or "")] == []
+
+
+def test_the_statistics_are_the_same_by_both_names():
+    import rubricnb as rb
+
+    assert set(rb.statistics.__all__) <= set(rb.__all__)
+    assert all(getattr(rb, n) is getattr(rb.statistics, n) for n in rb.statistics.__all__)

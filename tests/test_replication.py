@@ -5,10 +5,8 @@ import pandas as pd
 import pytest
 
 import rubricnb as rb
-from rubricnb import rulers
 from rubricnb.replication import (
     FINDINGS,
-    grading_replication,
     judged,
     recorded_replication,
     replication,
@@ -48,25 +46,6 @@ def test_a_run_without_fixed_reads_says_so():
         assert found.verdict[finding] == "cannot say"
         assert np.isnan(found.estimate[finding])
         assert found.reason[finding]
-
-
-def test_a_grading_is_held_against_what_rulers_finds(capsys):
-    """The simulated grader is severe and hedges: its calibration is worth much, its lock little."""
-    items = rb.load("minibench")
-    methods = ["rulers", "rulers-unlocked", "dhs"]
-    grades = rulers.grade(
-        items, rulers.load_bundle("minibench"), rb.open_judge("simulated:grader"), methods,
-        store=":memory:",
-    )  # fmt: skip
-    found = grading_replication(grades.scores, items).set_index("finding")
-    assert list(found.index) == list(FINDINGS)[6:]
-    assert (found.reason == "").all()
-    whole = rulers.whole_texts(grades.scores, items)
-    sides = {"method": "rulers"}, {"method": "rulers", "calibration": "none"}
-    by_hand = rulers.label_contrast(*whole, *sides)
-    assert found.estimate["calibration"] == by_hand["difference"]
-    excludes = (found.low > 0) | (found.high < 0)
-    assert ((found.p < 0.05) == excludes).all()  # test and interval say the same
 
 
 def test_two_judges_at_a_time_are_refused():

@@ -1,20 +1,17 @@
 """What is judged: items, rubrics, dataset loaders and the papers' published tables."""
 
 from rubricnb.data.catalogue import datasets, load
-from rubricnb.data.describe import describe, described
+from rubricnb.data.describe import describe
 from rubricnb.data.elsewhere import judgments
 from rubricnb.data.others import load_recording, recordings
 from rubricnb.data.pairing import pairs
 from rubricnb.data.papers import claims, published, verdicts
 from rubricnb.data.rubrics import read_rubrics
-from rubricnb.data.validate import check_items
 
 __all__ = [
-    "check_items",
     "claims",
     "datasets",
     "describe",
-    "described",
     "judgments",
     "load",
     "load_recording",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from itertools import chain
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import Any
 
 import pandas as pd
 
+from rubricnb.data.records import records
 from rubricnb.data.rubrics import levels
-from rubricnb.data.validate import check_items, nearest
+from rubricnb.data.validate import check_items, ids
 from rubricnb.frames import Items
 
 _NEEDED = (
@@ -21,11 +21,13 @@ _NEEDED = (
 _RUBRIC = ("criteria", *(f"score{k}_description" for k in range(1, 6)))
 
 
-def load_biggen(path: str | Path) -> Items:
+def load(name: str, path: str | Path) -> Items:
     """Load BiGGen Bench's human evaluation. Not yet met real data: written from its description.
 
     Parameters
     ----------
+    name
+        ``biggen``.
     path
         The split ``human_eval`` of the dataset BiGGen-Bench-Results, as ``.parquet`` or JSON lines.
         Columns: capability, task, instance_idx, system_prompt (may be missing), input,
@@ -43,7 +45,7 @@ def load_biggen(path: str | Path) -> Items:
     Raises
     ------
     ValueError
-        A column is missing, a rubric lacks a level, or a rating is out of range.
+        A record lacks something, a rubric lacks a level, or a rating is out of range.
 
     Notes
     -----
@@ -52,6 +54,7 @@ def load_biggen(path: str | Path) -> Items:
 
     Examples
     --------
+    >>> import json
     >>> from tempfile import TemporaryDirectory
     >>> rubric = {"criteria": "Right?"} | {f"score{k}_description": f"L{k}" for k in range(1, 6)}
     >>> row = {"capability": "planning", "task": "travel", "instance_idx": 0, "input": "Plan it.",
@@ -60,34 +63,14 @@ def load_biggen(path: str | Path) -> Items:
     >>> with TemporaryDirectory() as folder:
     ...     file = Path(folder, "human_eval.jsonl")
     ...     _ = file.write_text(json.dumps(row))
-    ...     load_biggen(file)[["text_id", "human", "gold"]]
+    ...     load("biggen", file)[["text_id", "human", "gold"]]
                           text_id  human  gold
     0  biggen/planning/travel/0/m    2.0   3.0
     """
-    path = Path(path)
-    table = _read(path)
-    for column in _NEEDED:
-        if column not in table:
-            raise ValueError(
-                f"{path.name} lacks the column {column!r}{nearest(column, table.columns)} "
-                f"It has: {', '.join(map(str, table.columns))}"
-            )
-    rows = table.to_dict("records")
-    rubrics = {_instance(row): _rubric(row, path.name) for row in rows}
+    rows = records(path, *_NEEDED)
+    rubrics = {_instance(row): _rubric(row, Path(path).name) for row in rows}
     items = pd.DataFrame([_item(row) for row in rows])
     return check_items(items, pd.DataFrame(chain(*rubrics.values())), allow_unrated=True)
-
-
-def _read(path: Path) -> pd.DataFrame:
-    if path.suffix == ".parquet":
-        return pd.read_parquet(path)
-    lines = path.read_text(encoding="utf-8").split("\n")
-    try:
-        return pd.DataFrame([json.loads(line) for line in lines if line.strip()])
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path.name} is neither a .parquet file nor JSON lines: {error}") from (
-            error
-        )
 
 
 def _instance(row: dict[str, Any]) -> str:
@@ -96,13 +79,10 @@ def _instance(row: dict[str, Any]) -> str:
 
 def _item(row: dict[str, Any]) -> dict[str, object]:
     instance = _instance(row)
-    system = row.get("system_prompt") or ""
+    system = row.get("system_prompt")
+    system = system if isinstance(system, str) else ""  # a missing one is None, in Parquet NaN
     return {
-        "item_id": f"{instance}/{row['model_name']}",
-        "dataset": "biggen",
-        "text_id": f"{instance}/{row['model_name']}",
-        "group_id": instance,
-        "cluster_id": instance,
+        **ids("biggen", instance, row["model_name"]),
         "candidate": str(row["model_name"]),
         "category": str(row["capability"]),
         "instruction": f"{system}\n\n{row['input']}".strip(),

@@ -2,40 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from importlib import import_module
 from numbers import Integral
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rubricnb.data import biggen, essays, flask, hanna, minibench, prometheus, summeval, summhf
 from rubricnb.data.own import load_csv
 from rubricnb.data.rubrics import read_rubrics
 from rubricnb.data.validate import nearest
 from rubricnb.frames import Items
 from rubricnb.hashing import hash64, mix64
-
-# Facts about each, and which arguments it takes, stand in datasets.csv.
-_LOADERS: dict[str, Callable[..., Items]] = {
-    "minibench": partial(minibench.load_minibench, "minibench"),
-    "minibench-7": partial(minibench.load_minibench, "minibench-7"),
-    "mt-bench": partial(prometheus.load_prometheus, "mt-bench"),
-    "vicuna": partial(prometheus.load_prometheus, "vicuna"),
-    "hanna": hanna.load_hanna,
-    "summeval": partial(summeval.load_summeval, "summeval"),
-    "summeval-all": partial(summeval.load_summeval, "summeval-all"),
-    "asap-2": partial(essays.load_essays, "asap-2"),
-    "asap-7": partial(essays.load_essays, "asap-7"),
-    "asap-8": partial(essays.load_essays, "asap-8"),
-    "asap-2.0": partial(essays.load_essays, "asap-2.0"),
-    "summhf": summhf.load_summhf,
-    "dress": partial(essays.load_essays, "dress"),
-    "biggen": biggen.load_biggen,
-    "flask": flask.load_flask,
-    "csv": load_csv,
-}
 
 
 def load(
@@ -50,10 +29,10 @@ def load(
     Parameters
     ----------
     name
-        One of `datasets`, or ``csv`` for own data.
+        One of `datasets`, or ``csv`` for own data; several joined by ``+``: ``hanna+summeval``.
     n_items
-        Draw this many items: whole clusters (what shares a text), and only the last one drawn is
-        cut. Default: all.
+        Draw this many items of each: whole clusters (what shares a text), and only the last one
+        drawn is cut. Default: all.
     seed
         Seed of that draw. A larger draw with the same seed contains a smaller one.
     path
@@ -87,13 +66,21 @@ def load(
 There are: minibench, minibench-7, mt-bench, vicuna, hanna, summeval, summeval-all, asap-2, \
 asap-7, asap-8, asap-2.0, summhf, dress, biggen, flask, csv
     """
-    if name not in _LOADERS:
-        raise ValueError(
-            f"unknown dataset {name!r}{nearest(name, _LOADERS)} There are: {', '.join(_LOADERS)}"
-        )
+    facts = _facts().set_index("name")
+    names = name.split("+")
+    for one in names:
+        if one not in facts.index:
+            there = ", ".join(facts.index)
+            raise ValueError(
+                f"unknown dataset {one!r}{nearest(one, facts.index)} There are: {there}"
+            )
+    if len(set(names)) < len(names):
+        raise ValueError(f"{name!r} names a dataset twice: name each once")
     if n_items is not None and not (isinstance(n_items, Integral) and n_items >= 1):
         raise ValueError(f"n_items is {n_items!r}; give a whole number from 1 on, or None for all")
-    return _drawn(_load(name, path, rubric).reset_index(drop=True), n_items, seed)
+    loaded = [_load(one, facts.loc[one], path, rubric).reset_index(drop=True) for one in names]
+    drawn = [_drawn(items, n_items, seed) for items in loaded]
+    return drawn[0] if len(drawn) == 1 else pd.concat(drawn, ignore_index=True)
 
 
 def datasets() -> pd.DataFrame:
@@ -111,38 +98,39 @@ def datasets() -> pd.DataFrame:
     >>> datasets().set_index("name").n_items[["mt-bench", "vicuna", "hanna", "summeval"]].tolist()
     [320, 320, 576, 1600]
     """
-    return _facts().drop(columns="takes")
+    return _facts().drop(columns=["loader", "takes"])
 
 
 def _facts() -> pd.DataFrame:
     return pd.read_csv(Path(__file__).with_name("datasets.csv"), keep_default_na=False)
 
 
-def _load(name: str, path: str | Path | None, rubric: str | Path | None) -> Items:
-    facts = _facts().set_index("name").loc[name]
-    given = {k: v for k, v in (("path", path), ("rubric", rubric)) if v is not None}
+def _load(name: str, facts: pd.Series, path: str | Path | None, rubric: str | Path | None) -> Items:
+    """Call the function ``load`` of a dataset's module with what it takes."""
+    given: dict[str, Any] = {
+        key: value for key, value in (("path", path), ("rubric", rubric)) if value is not None
+    }
     if name == "csv":
         if len(given) < 2:
             raise ValueError(
                 "own data needs both files: load('csv', path='my_data.csv', rubric='my_rubric.yml')"
             )
-        return _LOADERS[name](path, rubric)
-    if facts["takes"] == "path":
-        if list(given) != ["path"]:
-            raise ValueError(
-                f"{name!r} is read from a file of yours: load({name!r}, path='…'); get it from "
-                f"{facts['source']}"
-            )
-        return _LOADERS[name](path)
-    if "path" in given:
-        raise ValueError(f"path= is for own data (load('csv', …)); {name!r} knows its own files")
-    if rubric is None:
-        return _LOADERS[name]()
-    if facts["takes"] != "rubric":
+        return load_csv(**given)
+    if facts["takes"] == "path" and list(given) != ["path"]:
         raise ValueError(
-            f"{name!r} comes with its rubrics; rubric= is for own data, hanna and summeval"
+            f"{name!r} is read from a file of yours: load({name!r}, path='…'); get it from "
+            f"{facts['source']}"
         )
-    return _LOADERS[name](rubrics=read_rubrics(rubric))
+    if "path" in given and facts["takes"] != "path":
+        raise ValueError(f"path= is for own data (load('csv', …)); {name!r} knows its own files")
+    if "rubric" in given:
+        if facts["takes"] != "rubric":
+            raise ValueError(
+                f"{name!r} comes with its rubrics; rubric= is for own data, hanna and summeval"
+            )
+        given = {"rubrics": read_rubrics(given["rubric"])}
+    items: Items = import_module(f"rubricnb.data.{facts['loader']}").load(name, **given)
+    return items
 
 
 def _drawn(items: Items, n_items: int | None, seed: int) -> Items:

@@ -1,22 +1,14 @@
-"""What a dataset is like in numbers that carry no text and no single rating.
-
-The descriptions of the datasets that are not bundled are recorded under ``results/datasets/``, so
-that their pages can be read without them; `record_descriptions` writes them again.
-"""
+"""What a dataset is like in numbers that carry no text and no single rating."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rubricnb.folders import results_folder
-
 FloatArray = NDArray[np.float64]
-RECORDED = ("minibench", "mt-bench", "vicuna", "hanna", "summeval")
 _QUANTILES = (10, 50, 90)
 _MOST_RATERS = 20
 
@@ -57,64 +49,6 @@ def describe(items: pd.DataFrame) -> pd.DataFrame:
     out = pd.DataFrame(rows, columns=["criterion", "quantity", "value"])
     out.insert(0, "dataset", str(items["dataset"].iloc[0]))
     return out.astype({"value": "float64"})
-
-
-def described(name: str | None = None) -> pd.DataFrame:
-    """Read the recorded descriptions.
-
-    Parameters
-    ----------
-    name
-        A dataset; default: all that are recorded.
-
-    Raises
-    ------
-    FileNotFoundError
-        None is recorded; names those that are.
-
-    Examples
-    --------
-    >>> described("hanna").query("quantity == 'clusters'").value.item()
-    96.0
-    """
-    folder = _folder()
-    paths = sorted(folder.glob(f"{name or '*'}.csv"))
-    if not paths:
-        there = ", ".join(path.stem for path in sorted(folder.glob("*.csv"))) or "none"
-        raise FileNotFoundError(
-            f"no recorded description of {name!r}; there are: {there}; "
-            f"make one with rubricnb.data.describe(rubricnb.load({name!r}))"
-        )
-    frames = [pd.read_csv(path, keep_default_na=False, na_values="nan") for path in paths]
-    return pd.concat(frames, ignore_index=True)
-
-
-def record_descriptions(names: Sequence[str] = RECORDED) -> list[Path]:
-    """Describe datasets and write the descriptions under ``results/datasets/``.
-
-    Parameters
-    ----------
-    names
-        Names of datasets that can be loaded here (``RUBRICNB_MIRROR`` helps without a network).
-
-    Returns
-    -------
-    list of pathlib.Path
-        The files written.
-
-    Examples
-    --------
-    >>> record_descriptions(["hanna"])  # doctest: +SKIP
-    """
-    from rubricnb.data.catalogue import load
-
-    folder = _folder()
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for name in names:
-        paths.append(folder / f"{name}.csv")
-        describe(load(name)).round(4).to_csv(paths[-1], index=False, na_rep="nan")
-    return paths
 
 
 def _counts(items: pd.DataFrame) -> Iterator[tuple[str, float]]:
@@ -209,7 +143,3 @@ def _ratings(items: pd.DataFrame) -> Iterator[tuple[str, str, float]]:
             level = np.clip(np.floor(value + 0.5).astype(int), 1, top)
             for score, count in enumerate(np.bincount(level, minlength=top + 1)[1:], start=1):
                 yield str(criterion), f"{column}_{score}", int(count)
-
-
-def _folder() -> Path:
-    return results_folder() / "datasets"

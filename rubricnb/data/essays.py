@@ -12,11 +12,11 @@ import yaml
 from rubricnb.data.fetch import fetch
 from rubricnb.data.own import read_table
 from rubricnb.data.rubrics import bundled_rubrics
-from rubricnb.data.validate import check_items
+from rubricnb.data.validate import check_items, ids
 from rubricnb.frames import Items
 
 
-def load_essays(name: str, path: str | Path | None = None) -> Items:
+def load(name: str, path: str | Path | None = None) -> Items:
     r"""Load an essay set of ``essays.yml``.
 
     Parameters
@@ -59,7 +59,7 @@ def load_essays(name: str, path: str | Path | None = None) -> Items:
     ...     file = Path(folder, "dress.tsv")
     ...     _ = file.write_text("id\tprompt\tessay\tcontent\torganization\tlanguage\n"
     ...                         "7\tIs it?\tIt is.\t3.5\t3\t4\n")
-    ...     load_essays("dress", file).human.tolist()
+    ...     load("dress", file).human.tolist()
     [3.5, 3.0, 4.0]
     """
     facts = _sets()[name]
@@ -85,16 +85,11 @@ def load_essays(name: str, path: str | Path | None = None) -> Items:
 def _item(
     name: str, facts: dict[str, Any], essay: dict[Any, Any], criterion: str, columns: list[str]
 ) -> dict[str, object]:
-    text_id = f"{name}/{essay[facts['id']]}"
     # Rubrics begin at 1; the raters' scale may not.
     scores = [essay[column] + 1 - facts.get("lowest", 1) for column in columns]
     resolved = essay.get(facts.get("resolved"))
     item = {
-        "item_id": f"{text_id}/{criterion}",
-        "dataset": name,
-        "text_id": text_id,
-        "group_id": None,
-        "cluster_id": text_id,
+        **ids(name, f"{name}/{essay[facts['id']]}", criterion=criterion),
         "candidate": "student",
         "instruction": essay.get(facts.get("asked")) or facts.get("instruction"),
         "response": essay[facts["response"]].strip(),

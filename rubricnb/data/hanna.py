@@ -8,7 +8,7 @@ import pandas as pd
 
 from rubricnb.data.fetch import fetch
 from rubricnb.data.rubrics import bundled_rubrics, rated_criteria
-from rubricnb.data.validate import check_items
+from rubricnb.data.validate import check_items, ids
 from rubricnb.frames import Items
 
 FOLDER = "github/dig-team/hanna-benchmark-asg/282f27536a5d05ad4ce14298abcd70c45668fed2"
@@ -18,11 +18,13 @@ CRITERIA = ("Relevance", "Coherence", "Empathy", "Surprise", "Engagement", "Comp
 _INSTRUCTION = "Write a short story that follows from this prompt.\n\n{prompt}"
 
 
-def load_hanna(rubrics: pd.DataFrame | None = None) -> Items:
+def load(name: str, rubrics: pd.DataFrame | None = None) -> Items:
     """Load the stories of HANNA that were written by people.
 
     Parameters
     ----------
+    name
+        ``hanna``.
     rubrics
         Other rubrics than ours; items are loaded for their criteria.
 
@@ -44,41 +46,29 @@ def load_hanna(rubrics: pd.DataFrame | None = None) -> Items:
 
     Examples
     --------
-    >>> load_hanna(bundled_rubrics("minibench"))
+    >>> load("hanna", bundled_rubrics("minibench"))
     Traceback (most recent call last):
     ...
     ValueError: hanna has no ratings for the criterion 'accuracy'; it has: relevance, coherence, \
 empathy, surprise, engagement, complexity
     """
-    rubrics = bundled_rubrics("hanna") if rubrics is None else rubrics
-    judged = rated_criteria(rubrics, [name.lower() for name in CRITERIA], "hanna")
+    rubrics = bundled_rubrics(name) if rubrics is None else rubrics
+    judged = rated_criteria(rubrics, list(map(str.lower, CRITERIA)), name)
     stories = pd.read_csv(fetch(STORIES)).drop_duplicates("Prompt")
     scores = pd.read_csv(fetch(RATINGS)).set_index("Model").loc["Human"]
-    ratings = {name.lower(): ast.literal_eval(scores[name]) for name in CRITERIA}
+    ratings = {one.lower(): ast.literal_eval(scores[one]) for one in CRITERIA}
+    texts = enumerate(zip(stories["Prompt"], stories["Human"], strict=True), 1)
     rows = [
-        _item(number, prompt, story, criterion, rubric_id, ratings[criterion.lower()][number - 1])
-        for number, (prompt, story) in enumerate(
-            zip(stories["Prompt"], stories["Human"], strict=True), 1
-        )
+        {
+            **ids(name, f"hanna/{number:03d}", criterion=criterion.lower()),
+            "candidate": "human",
+            "instruction": _INSTRUCTION.format(prompt=prompt),
+            "response": story,
+            "criterion": criterion,
+            "rubric_id": rubric_id,
+            "human": ratings[criterion.lower()][number - 1],
+        }
+        for number, (prompt, story) in texts
         for criterion, rubric_id in judged
     ]
     return check_items(pd.DataFrame(rows), rubrics)
-
-
-def _item(
-    number: int, prompt: str, story: str, criterion: str, rubric_id: str, human: float
-) -> dict[str, object]:
-    text_id = f"hanna/{number:03d}"
-    return {
-        "item_id": f"{text_id}/{criterion.lower()}",
-        "dataset": "hanna",
-        "text_id": text_id,
-        "group_id": None,
-        "cluster_id": text_id,
-        "candidate": "human",
-        "instruction": _INSTRUCTION.format(prompt=prompt),
-        "response": story,
-        "criterion": criterion,
-        "rubric_id": rubric_id,
-        "human": human,
-    }

@@ -11,7 +11,6 @@ import ast
 from functools import cache, partial
 from itertools import combinations
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -94,14 +93,9 @@ def _evaluated(name: str, judge: str, dataset: str) -> Any:
 
 
 @cache
-def _groups() -> dict[str, dict[str, str]]:
-    groups: dict[str, dict[str, str]] = yaml.safe_load(_FILE.read_text(encoding="utf-8"))
-    return groups
-
-
-@cache
 def _expressions() -> dict[str, str]:
-    return {name: text for group in _groups().values() for name, text in group.items()}
+    groups = yaml.safe_load(_FILE.read_text(encoding="utf-8")).values()
+    return {name: text for group in groups for name, text in group.items()}
 
 
 def _asked(frame: pd.DataFrame, *by: str, judge: str, dataset: str) -> pd.DataFrame:
@@ -152,17 +146,3 @@ _FUNCTIONS: dict[str, Any] = {
     "sqrt": np.sqrt,
     "sum": sum,
 }
-
-
-# The papers' parts of the file, for pages that call one expression by name.
-_PARTS = {
-    "position_bias": "position bias",
-    "scoring_bias": "scoring bias",
-    "rulers": "RULERS",
-}
-
-
-def __getattr__(name: str) -> SimpleNamespace:
-    if name not in _PARTS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return SimpleNamespace(**{n: partial(value, n) for n in _groups()[_PARTS[name]]})

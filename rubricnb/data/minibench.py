@@ -9,14 +9,14 @@ import pandas as pd
 import yaml
 
 from rubricnb.data.rubrics import bundled_rubrics
-from rubricnb.data.validate import check_items
+from rubricnb.data.validate import check_items, ids
 from rubricnb.frames import Items
 
 _FILE = Path(__file__).parent / "bundled" / "minibench.yml"
 _DESIGNED_LEVELS = 5
 
 
-def load_minibench(name: str) -> Items:
+def load(name: str) -> Items:
     """Load minibench.
 
     Parameters
@@ -39,7 +39,7 @@ def load_minibench(name: str) -> Items:
 
     Examples
     --------
-    >>> items = load_minibench("minibench")
+    >>> items = load("minibench")
     >>> len(items), items.cluster_id.nunique(), sorted(items.human.unique().tolist())
     (180, 12, [1.0, 2.0, 3.0, 4.0, 5.0])
     """
@@ -68,15 +68,10 @@ def _item(
     criterion: str,
     rubric_id: str,
 ) -> dict[str, object]:
-    cluster = f"minibench/{prompt['id']}"
     responses = prompt["responses"]
     candidate = responses[level]["candidate"]
     return {
-        "item_id": f"{cluster}/{candidate}/{criterion}",
-        "dataset": name,
-        "text_id": f"{cluster}/{candidate}",
-        "group_id": f"{cluster}/{criterion}",
-        "cluster_id": cluster,
+        **ids(name, f"minibench/{prompt['id']}", candidate, criterion),
         "candidate": candidate,
         "category": prompt["category"],
         "instruction": prompt["instruction"],

@@ -10,7 +10,7 @@ import pandas as pd
 
 from rubricnb.data.fetch import fetch
 from rubricnb.data.rubrics import bundled_rubrics, rated_criteria
-from rubricnb.data.validate import check_items
+from rubricnb.data.validate import check_items, ids
 from rubricnb.frames import Items
 
 FOLDER = (
@@ -23,7 +23,7 @@ CRITERIA = ("coherence", "consistency", "fluency", "relevance")
 _INSTRUCTION = "Summarise the following article.\n\n{article}"
 
 
-def load_summeval(name: str, rubrics: pd.DataFrame | None = None) -> Items:
+def load(name: str, rubrics: pd.DataFrame | None = None) -> Items:
     """Load SummEval.
 
     Parameters
@@ -52,7 +52,7 @@ def load_summeval(name: str, rubrics: pd.DataFrame | None = None) -> Items:
 
     Examples
     --------
-    >>> load_summeval("summeval", bundled_rubrics("minibench"))
+    >>> load("summeval", bundled_rubrics("minibench"))
     Traceback (most recent call last):
     ...
     ValueError: summeval has no ratings for the criterion 'accuracy'; it has: coherence, \
@@ -81,14 +81,9 @@ def texts(system: str) -> list[tuple[str, dict[str, Any]]]:
 def _item(
     name: str, system: str, text: dict[str, Any], criterion: str, rubric_id: str
 ) -> dict[str, object]:
-    article = f"summeval/{text['id']}"
     ratings = tuple(expert[criterion.lower()] for expert in text["expert_annotations"])
     return {
-        "item_id": f"{article}/{system}/{criterion.lower()}",
-        "dataset": name,
-        "text_id": f"{article}/{system}",
-        "group_id": f"{article}/{criterion.lower()}",
-        "cluster_id": article,
+        **ids(name, f"summeval/{text['id']}", system, criterion.lower()),
         "candidate": system,
         "instruction": _INSTRUCTION.format(article=text["text"]),
         "response": text["decoded"],

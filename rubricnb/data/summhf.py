@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from rubricnb.data.records import records
 from rubricnb.data.rubrics import bundled_rubrics
 from rubricnb.data.validate import check_items
 from rubricnb.frames import Items
@@ -15,11 +15,13 @@ from rubricnb.frames import Items
 _INSTRUCTION = "Summarise the following post.\n\n{post}"
 
 
-def load_summhf(path: str | Path) -> Items:
+def load(name: str, path: str | Path) -> Items:
     r"""Load axis evaluations of SummHF. Not yet met real data: written from its description.
 
     Parameters
     ----------
+    name
+        ``summhf``.
     path
         JSON lines, each with ``info`` (``id`` and ``post`` or ``article``), ``summary`` (``text``,
         ``policy`` and ``axes`` with ``overall``, 1 to 7) and ``worker``. Lines without an overall
@@ -34,7 +36,7 @@ def load_summhf(path: str | Path) -> Items:
     Raises
     ------
     ValueError
-        A line is not such a record; no line has a rating; or a rating is out of range.
+        A record lacks something; none has a rating; or a rating is out of range.
 
     Notes
     -----
@@ -42,25 +44,21 @@ def load_summhf(path: str | Path) -> Items:
 
     Examples
     --------
+    >>> import json
     >>> from tempfile import TemporaryDirectory
     >>> line = {"info": {"id": "p1", "post": "A long post."}, "worker": "w", "summary":
     ...         {"text": "A post.", "policy": "ref", "axes": {"overall": 6}}}
     >>> with TemporaryDirectory() as folder:
     ...     file = Path(folder, "axis.jsonl")
     ...     _ = file.write_text(json.dumps(line))
-    ...     load_summhf(file)[["text_id", "candidate", "human"]]
+    ...     load("summhf", file)[["text_id", "candidate", "human"]]
            text_id candidate  human
     0  summhf/p1/1       ref    6.0
     """
-    path = Path(path)
-    # Not splitlines(): posts hold other separators than "\n".
-    lines = enumerate(path.read_text(encoding="utf-8").split("\n"), start=1)
-    records = [
-        _record(line, f"{path.name}: line {number}") for number, line in lines if line.strip()
-    ]
-    rated = pd.DataFrame([record for record in records if record["overall"] is not None])
+    rows = map(_record, records(path, "info.id", "summary.text", "summary.axes"))
+    rated = pd.DataFrame([row for row in rows if row["overall"] is not None])
     if rated.empty:
-        raise ValueError(f"{path.name} holds no summary with an overall rating")
+        raise ValueError(f"{Path(path).name} holds no summary with an overall rating")
     by = rated.groupby(["post_id", "text"], sort=False)
     first = by.head(1).reset_index(drop=True)
     posts = "summhf/" + first["post_id"]
@@ -84,19 +82,14 @@ def load_summhf(path: str | Path) -> Items:
     return check_items(items, bundled_rubrics("summhf"))
 
 
-def _record(line: str, where: str) -> dict[str, Any]:
-    try:
-        record = json.loads(line)
-        info, summary = record["info"], record["summary"]
-        return {
-            "post_id": str(info["id"]),
-            "post": info.get("post") or info["article"],
-            "text": summary["text"],
-            "policy": summary.get("policy"),
-            "overall": summary["axes"].get("overall"),
-        }
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
-            f"{where} is no axis evaluation ({type(error).__name__}: {error}); it needs info.id, "
-            "info.post or info.article, summary.text and summary.axes"
-        ) from error
+def _record(record: dict[str, Any]) -> dict[str, Any]:
+    info, summary = record["info"], record["summary"]
+    if not (post := info.get("post") or info.get("article")):
+        raise ValueError(f"the record of {info['id']!r} has neither info.post nor info.article")
+    return {
+        "post_id": str(info["id"]),
+        "post": post,
+        "text": summary["text"],
+        "policy": summary.get("policy"),
+        "overall": summary["axes"].get("overall"),
+    }

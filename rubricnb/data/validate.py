@@ -123,6 +123,25 @@ def check_text(values: pd.Series, frame: str) -> None:
         raise ValueError(f"{frame}: row {empty.idxmax()}, column {values.name!r} is empty")
 
 
+def ids(dataset: str, cluster: str, text: str = "", criterion: str = "") -> dict[str, object]:
+    """Return an item's ids: `text` names one of the responses to a prompt, which then compete.
+
+    Examples
+    --------
+    >>> ids("mine", "mine/prompt", "system", "tone")["group_id"]
+    'mine/prompt/tone'
+    """
+    text_id = f"{cluster}/{text}" if text else cluster
+    ending = f"/{criterion}" if criterion else ""
+    return {
+        "item_id": text_id + ending,
+        "dataset": dataset,
+        "text_id": text_id,
+        "group_id": cluster + ending if text else None,
+        "cluster_id": cluster,
+    }
+
+
 def nearest(name: object, known: Iterable[Hashable]) -> str:
     """Say what a misspelt name may have meant; empty where nothing is near.
 

@@ -25,16 +25,14 @@ def checked(base_url: str) -> tuple[str, str]:
             "an endpoint's address begins with http:// or https://: write "
             f"{scheme}://{address}{'' if bare[3] else '/v1'}"
         )
-    if re.search(r"[@?#;\\\s]", address):
-        raise ValueError(
-            "an endpoint's address holds no key, password or parameter: it would be written into "
-            "results. Put a key into an environment variable and name that by key_variable=; "
-            "Azure's /openai/v1 needs no api-version"
-        )
     scheme, _, rest = address.partition("://")
-    found = _BARE.fullmatch(rest)
-    if scheme not in ("http", "https") or not found:
-        raise ValueError("an endpoint's address is https://HOST[:PORT]/v1 or http://HOST[:PORT]/v1")
+    if scheme not in ("http", "https") or not _BARE.fullmatch(rest):
+        raise ValueError(
+            "an endpoint's address is https://HOST[:PORT]/v1 or http://HOST[:PORT]/v1, without a "
+            "key, a password or parameters, which would be written into results: put a key into "
+            "an environment variable and name that by key_variable=; Azure's /openai/v1 needs no "
+            "api-version"
+        )
     host = urlsplit(address).hostname or ""
     if scheme == "http" and host in KEYS:
         raise ValueError(

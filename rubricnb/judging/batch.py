@@ -134,6 +134,27 @@ def import_batch(
     ValueError
         A line that is no answer to a request of this plan by this judge, such as one of the file
         of requests; or two answers to one request that differ. Nothing is stored then.
+
+    Examples
+    --------
+    One answer has come back, as OpenAI writes it:
+
+    >>> import tempfile
+    >>> import rubricnb as rb
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> tmp = Path(folder.name)
+    >>> requests = rb.plan(rb.load("minibench", n_items=5), rb.fixed(5, 1), readout="feedback")
+    >>> [file] = export_batch(requests, "openai:gpt-4.1", tmp / "batch.jsonl", tmp / "s.sqlite")
+    >>> line = json.loads(file.read_text().splitlines()[0])
+    >>> message = {"role": "assistant", "content": "Clear. [RESULT] 4"}
+    >>> choice = {"index": 0, "finish_reason": "stop", "message": message}
+    >>> body = {"id": "1", "object": "chat.completion", "created": 0, "model": "gpt-4.1"}
+    >>> response = {"status_code": 200, "body": {**body, "choices": [choice]}}
+    >>> output = tmp / "output.jsonl"
+    >>> _ = output.write_text(json.dumps({"custom_id": line["custom_id"], "response": response}))
+    >>> import_batch(requests, "openai:gpt-4.1", output, tmp / "s.sqlite")
+    {'answered': 1, 'failed': 0, 'unfinished': 0, 'known': 0, 'missing': 4}
+    >>> folder.cleanup()
     """
     endpoint = _endpoint(judge)
     lines = _index([paths] if isinstance(paths, str | Path) else paths)

@@ -73,13 +73,13 @@ class Connection:
         base_url: str,
         headers: Mapping[str, str],
         *,
-        connect: float,
+        timeout: float,
         proxies: bool,
     ) -> None:
-        self.base_url = base_url
+        self.base_url, self.timeout = base_url, timeout
         self._client = httpx2.AsyncClient(
             headers={"Content-Type": "application/json", "User-Agent": "rubricnb"} | dict(headers),
-            timeout=httpx2.Timeout(None, connect=connect),
+            timeout=httpx2.Timeout(None, connect=min(timeout, 30)),
             limits=httpx2.Limits(),
             follow_redirects=False,
             trust_env=proxies,
@@ -88,14 +88,22 @@ class Connection:
     async def send(
         self, method: str, path: str, body: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], Mapping[str, str]]:
-        """Send a call; returns the JSON object and the headers that come back."""
+        """Send a call; returns the JSON object and the headers that come back.
+
+        The whole answer must come in time: a limit on every read would let a trickle go on.
+        """
         content = None if body is None else json.dumps(body).encode()
         url = self.base_url + path
         try:
-            async with self._client.stream(method, url, content=content) as response:
+            async with (
+                asyncio.timeout(self.timeout),
+                self._client.stream(method, url, content=content) as response,
+            ):
                 if 300 <= response.status_code < 400:
                     raise Refused(response.status_code, _redirect(response), response.headers)
                 raw = await _text(response)
+        except TimeoutError:
+            raise TimeoutError(f"no whole answer within {self.timeout:g} s") from None
         except httpx2.RequestError as problem:
             raise Unreachable(problem) from None
         if not response.is_success:

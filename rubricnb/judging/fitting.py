@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -19,8 +18,12 @@ _CRITERIA = {
     "hanna": ("Relevance", "Coherence", "Empathy", "Surprise", "Engagement", "Complexity"),
     "summeval": ("Coherence", "Consistency", "Fluency", "Relevance"),
 }
-_CANDIDATES = ("chatgpt", "llama2-chat-13b", "vicuna-13b", "wizardlm-13b")
-_SYSTEMS = ("M11", "M20", "M13", "M22")
+_CANDIDATES = {"hanna": ("human",), "summeval": ("M11", "M20", "M13", "M22")}
+_MODELS = ("chatgpt", "llama2-chat-13b", "vicuna-13b", "wizardlm-13b")
+_NUMBERS = {  # of the prompts, as each dataset counts them
+    "hanna": range(1, 97), "summeval": range(1, 101),
+    "mt-bench": range(81, 161), "vicuna": range(1, 81),
+}  # fmt: skip
 
 
 def stand_in(dataset: str) -> Items:
@@ -45,16 +48,17 @@ def stand_in(dataset: str) -> Items:
     """
     if dataset not in DATASETS:
         raise ValueError(f"no stand-in for {dataset!r}; there are {', '.join(DATASETS)}")
-    rows = list(_hanna() if dataset == "hanna" else
-                _summeval() if dataset == "summeval" else _prompts(dataset))  # fmt: skip
-    frame = pd.DataFrame(rows).assign(
+    candidates = _CANDIDATES.get(dataset, _MODELS)
+    criteria = _CRITERIA.get(dataset, ("overall",))
+    parts = product(_NUMBERS[dataset], candidates, criteria)
+    frame = pd.DataFrame([_row(dataset, *part) for part in parts]).assign(
         dataset=dataset, instruction="(stand-in)", response="(stand-in)"
     )
     if dataset in _CRITERIA:
         frame["human"] = _drawn_ratings(frame)
-    criteria = frame[["rubric_id", "criterion"]].drop_duplicates()
+    rubrics = frame[["rubric_id", "criterion"]].drop_duplicates()
     levels = pd.DataFrame({"score": range(1, 6)})
-    rubrics = criteria.merge(levels, how="cross")
+    rubrics = rubrics.merge(levels, how="cross")
     rubrics = rubrics.assign(variant="standard", definition="(stand-in)", description="(stand-in)")
     items = Items(conform(frame, "items"))
     items.rubrics = conform(rubrics, "rubrics")
@@ -94,37 +98,20 @@ def target_shares(pos1: float, pos5: float, chi2: float, n_reads: int) -> FloatA
     return np.array([pos1, middle + 2 * step, middle - step, middle - step, pos5])
 
 
-def _hanna() -> Iterator[dict[str, Any]]:
-    for number, criterion in product(range(1, 97), _CRITERIA["hanna"]):
-        text = f"hanna/{number:03d}"
-        yield _row(text, text, "human", criterion, None)
-
-
-def _summeval() -> Iterator[dict[str, Any]]:
-    for number, system, criterion in product(range(1, 101), _SYSTEMS, _CRITERIA["summeval"]):
-        article = f"summeval/{number:03d}"
-        group = f"{article}/{criterion.lower()}"
-        yield _row(f"{article}/{system}", article, system, criterion, group)
-
-
-def _prompts(dataset: str) -> Iterator[dict[str, Any]]:
-    # The numbers of the questions as the two benchmarks count them.
-    numbers = range(81, 161) if dataset == "mt-bench" else range(1, 81)
-    for number, candidate in product(numbers, _CANDIDATES):
-        prompt = f"{dataset}/{number}"
-        row = _row(f"{prompt}/{candidate}", prompt, candidate, "overall", prompt)
-        yield row | {"item_id": row["text_id"], "rubric_id": prompt}
-
-
-def _row(
-    text: str, cluster: str, candidate: str, criterion: str, group: str | None
-) -> dict[str, Any]:
-    dataset = cluster.split("/")[0]
+def _row(dataset: str, number: int, candidate: str, criterion: str) -> dict[str, Any]:
+    name = criterion.lower()
+    rated = dataset in _CRITERIA
+    prompt = f"{dataset}/{number:03d}" if rated else f"{dataset}/{number}"
+    text = prompt if candidate == "human" else f"{prompt}/{candidate}"
     return {
-        "item_id": f"{text}/{criterion.lower()}", "text_id": text, "cluster_id": cluster,
-        "group_id": group, "candidate": candidate, "criterion": criterion,
-        "rubric_id": f"{dataset}/{criterion.lower()}",
-    }  # fmt: skip
+        "item_id": f"{text}/{name}" if rated else text,
+        "text_id": text,
+        "cluster_id": prompt,
+        "group_id": {"hanna": None, "summeval": f"{prompt}/{name}"}.get(dataset, prompt),
+        "candidate": candidate,
+        "criterion": criterion,
+        "rubric_id": f"{dataset}/{name}" if rated else prompt,
+    }
 
 
 def _drawn_ratings(items: pd.DataFrame) -> FloatArray:

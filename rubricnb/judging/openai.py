@@ -10,13 +10,12 @@ import re
 import threading
 import time
 import zlib
-from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
-from functools import partial
 from itertools import count
 from types import coroutine
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from rubricnb.judging.address import KEYS, OPENAI, checked, headers_for, hidden
@@ -32,7 +31,7 @@ from rubricnb.judging.connection import (
 from rubricnb.judging.contract import Finish, Readout, Reply, Request
 from rubricnb.judging.label_probabilities import Step, label_probabilities, probabilities_at
 from rubricnb.judging.prices import CHARACTERS_PER_TOKEN
-from rubricnb.judging.readout import answer_text
+from rubricnb.judging.readout import answer_text, plain_prompt
 from rubricnb.judging.thinking import most_tokens
 
 Server = Literal["openai", "openrouter", "vllm", "llama.cpp", "other"]
@@ -40,8 +39,6 @@ Server = Literal["openai", "openrouter", "vllm", "llama.cpp", "other"]
 _LABEL_TOKENS = 4
 _TOP = 20  # alternatives per token: as many as OpenAI and vLLM give
 _KEPT = 100_000  # characters of an answer that cannot be read
-
-_T = TypeVar("_T")
 
 
 class _Dialect(NamedTuple):
@@ -73,14 +70,6 @@ _DIALECTS: dict[Server, _Dialect] = {
     "other": _Dialect(),
 }
 _HOSTED: dict[str, Server] = {OPENAI: "openai", "openrouter.ai": "openrouter"}
-
-
-class _Limits(NamedTuple):
-    """How long one waits for an endpoint, in seconds, and how often a call is sent again."""
-
-    timeout: float
-    retries: int
-    patience: float
 
 
 class JudgeError(RuntimeError):
@@ -177,7 +166,7 @@ class OpenAIJudge:
         self.concurrency = concurrency
         self.check_model = check_model
         self.key_variable = key_variable or KEYS.get(self.host)
-        self._limits = _Limits(timeout, retries, patience)
+        self.timeout, self.retries, self.patience = timeout, retries, patience
         self._requests = Pace(requests_per_minute)
         self._tokens = Pace(tokens_per_minute)
         self._typical = 200.0  # tokens of an answer, as far as is known
@@ -290,7 +279,7 @@ class OpenAIJudge:
                 return done
 
     def _patience_left(self) -> float:
-        return self._quiet_since + self._limits.patience - time.monotonic()
+        return self._quiet_since + self.patience - time.monotonic()
 
     def _start(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
@@ -303,7 +292,7 @@ class OpenAIJudge:
             self._connection = Connection(
                 self.base_url,
                 headers_for(self.host, key),
-                connect=min(self._limits.timeout, 30),
+                timeout=self.timeout,
                 proxies=bool(self.host),  # one for the internet does not know this machine
             )
             name = f"judge {self.slug}"
@@ -315,43 +304,33 @@ class OpenAIJudge:
         """The key, kept nowhere but in the connection."""
         return os.environ.get(self.key_variable) if self.key_variable else None
 
-    async def _persist(self, call: Callable[[], Awaitable[_T]], size: float = 0) -> _T:
-        """Await a call, and call again after a failure that may pass; `size` in tokens."""
+    async def _persist(
+        self, method: str, path: str, body: dict[str, Any] | None = None, size: float = 0
+    ) -> tuple[dict[str, Any], Mapping[str, str]]:
+        """Send a call of `size` tokens, and again after a failure that may pass."""
         for tries in count():
             await self._requests.take(1)
             await self._tokens.take(size + self._typical)
             sent_at = time.monotonic()
             try:
-                return await self._in_time(call())
+                return await self._connection.send(method, path, body)
             except Exception as problem:
                 self._last_trouble = self._said(problem)
                 pause = pause_after(problem, tries)
                 if isinstance(problem, Refused) and problem.status == 429:
                     self._requests.refused(sent_at, pause or 0)
                 absent = isinstance(problem, Unreachable) and problem.nobody and not self._heard
-                if pause is None or tries >= self._limits.retries or absent:
+                if pause is None or tries >= self.retries or absent:
                     raise
-            await asyncio.sleep(min(pause, self._limits.patience))
+            await asyncio.sleep(min(pause, self.patience))
         raise AssertionError("a count that ends")
-
-    async def _in_time(self, call: Awaitable[_T]) -> _T:
-        """Await one try; a limit on every read alone would let an endless trickle go on."""
-        seconds = self._limits.timeout
-        try:
-            async with asyncio.timeout(seconds) as deadline:
-                return await call
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-            raise TimeoutError(f"no whole answer within {seconds:g} s") from None
 
     def _ask_server(self) -> Server:
         """Ask who owns the models that the endpoint lists; where there is no list, it is other."""
         loop = self._start()
-        listing = self._persist(partial(self._connection.send, "GET", "/models"))
-        asking = asyncio.run_coroutine_threadsafe(listing, loop)
+        asking = asyncio.run_coroutine_threadsafe(self._persist("GET", "/models"), loop)
         try:
-            listed, _ = asking.result(self._limits.patience)
+            listed, _ = asking.result(self.patience)
             owned_by = {str(model.get("owned_by", "")).lower() for model in listed["data"]}
         except (Unreachable, TimeoutError) as problem:
             asking.cancel()
@@ -388,10 +367,8 @@ class OpenAIJudge:
 
     async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         size = len(json.dumps(body)) / CHARACTERS_PER_TOKEN if self._tokens.seconds else 0.0
-        response, headers = await self._persist(
-            partial(self._connection.send, "POST", path, body), size
-        )
-        self._requests.answered(headers, self._limits.patience)
+        response, headers = await self._persist("POST", path, body, size)
+        self._requests.answered(headers, self.patience)
         unexpected = _written(_part(response, "usage")) - self._typical
         self._tokens.owe(unexpected)
         self._typical += unexpected / 10
@@ -578,7 +555,6 @@ class _Call:
         dialect = self.judge.dialect
         if not dialect.continues:
             return await self._label_in_feedback()
-        filled: list[int] = []
         slots: list[tuple[float, ...]] = []
         targets = [f" {c}" for c in self.request.choices]
         text = ""
@@ -589,10 +565,8 @@ class _Call:
                 if 0 not in probabilities:  # else a label stands below the first tokens
                     break
             slots.append(probabilities)
-            best = max(range(len(targets)), key=probabilities.__getitem__)
-            filled.append(best + 1)
-            text += targets[best]
-        return answer_text(self.request, filled), "stop", tuple(slots)
+            text += targets[max(range(len(targets)), key=probabilities.__getitem__)]
+        return text, "stop", tuple(slots)
 
     async def _at_slot(self, text: str, targets: list[str], top: int) -> tuple[float, ...]:
         async def ask(prefix: str, rest: list[str]) -> list[Step]:
@@ -636,7 +610,6 @@ class _Call:
         **body: Any,
     ) -> tuple[str, Finish, list[Step]]:
         request, dialect = self.request, self.judge.dialect
-        messages = [{"role": m.role, "content": m.content} for m in request.messages]
         body |= {"model": self.judge.model, "temperature": request.temperature}
         if request.temperature > 0:
             body["seed"] = request.seed
@@ -645,14 +618,12 @@ class _Call:
         body |= {**_reasoning(self.judge.server, request), **dialect.every}
         if request.prompt_format == "plain":
             path = "/completions"
-            prompt = "\n\n".join(m["content"] for m in messages)
-            if prefill:
-                prompt += "\n" + prefill if not prefill.startswith("\n") else prefill
-            body |= {"prompt": prompt, "max_tokens": max_tokens}
+            body |= {"prompt": plain_prompt(request, prefill), "max_tokens": max_tokens}
             if top_logprobs:
                 body["logprobs"] = top_logprobs
         else:
             path = "/chat/completions"
+            messages = [{"role": m.role, "content": m.content} for m in request.messages]
             if prefill:
                 messages.append({"role": "assistant", "content": prefill})
                 body |= dialect.continuing

@@ -5,9 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import os
-import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from functools import cache, partial
 from itertools import groupby, islice
 from typing import Any
@@ -256,7 +254,6 @@ def _said(problem: Exception) -> str:
 def _connect(address: str | None) -> bool:
     """Connect to a cluster, or start one here; returns whether there is something to stop."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when Ray is imported
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     address = address or os.environ.get("RAY_ADDRESS")
     if not address:  # as on macOS: else Ray trades loopback for an address that others can reach
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
@@ -270,28 +267,13 @@ def _connect(address: str | None) -> bool:
     if not address:
         options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     try:
-        with _silent():
-            ray.init(address or "local", **options)
+        ray.init(address or "local", **options)
     except (ConnectionError, RuntimeError, ValueError) as problem:
         raise JudgeError(
             f"no Ray at {address or 'this machine'} ({str(problem).splitlines()[0]}): start it "
             "with 'ray start --head', or leave the address out"
         ) from None
     return True
-
-
-@contextmanager
-def _silent() -> Iterator[None]:
-    """Keep from the page what Ray's other half prints past Python when it starts."""
-    sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
 
 
 def _places(num_gpus: float | None, num_actors: int | None) -> tuple[float, int]:

@@ -140,3 +140,9 @@ def answer_text(request: Request, positions: Sequence[int]) -> str:
     return "".join(
         f"{slot} {request.choices[p - 1]}" for slot, p in zip(request.slots, positions, strict=True)
     )
+
+
+def plain_prompt(request: Request, beginning: str = "") -> str:
+    """Return a prompt without chat format, followed by the beginning of its answer."""
+    prompt = "\n\n".join(message.content for message in request.messages)
+    return f"{prompt}\n{beginning.removeprefix(chr(10))}" if beginning else prompt

@@ -26,6 +26,7 @@ import numpy as np
 from rubricnb.judging.contract import Finish, Readout, Reply, Request
 from rubricnb.judging.label_probabilities import Step, label_probabilities
 from rubricnb.judging.openai import JudgeError, slug
+from rubricnb.judging.readout import plain_prompt
 from rubricnb.judging.sharing import common_prefix, waves
 from rubricnb.judging.thinking import most_tokens
 from rubricnb.prompts.control_tokens import unknown
@@ -34,7 +35,7 @@ _FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
 _ON_CPU: dict[str, Any] = {
     "dtype": "bfloat16",
     "enforce_eager": True,
-    "block_size": 16,  # prefixes are shared in whole blocks; on a GPU this is vLLM's own default
+    "block_size": 32,  # the smallest there: prefixes are shared in whole blocks
     "max_num_seqs": 64,
     "kv_cache_memory_bytes": 2 << 30,
     # A prompt computed in parts ends the engine if its answer is drawn by a seed: vLLM then turns
@@ -94,11 +95,11 @@ class VLLMJudge:
             options["reasoning_parser"] = reasoning_parser
         llm = _open(weights, options, on_cpu)
         config = llm.llm_engine.vllm_config
+        dtype = str(config.model_config.dtype).removeprefix("torch.")
         self.slug = f"{slug(model.rstrip('/'))}-vllm"
-        self.identity = " ".join(
-            ["vllm", release, _precision(config.model_config), *filter(None, [reasoning_parser]),
-             f"weights sha256:{_sha256(weights)}"]
-        )  # fmt: skip
+        precision = config.model_config.quantization or dtype
+        parts = [precision, reasoning_parser, f"weights sha256:{_sha256(weights)}"]
+        self.identity = f"vllm {release} {' '.join(filter(None, parts))}"
         self.concurrency = concurrency
         self._llm: Any = llm
         self._closed = False
@@ -163,10 +164,7 @@ class VLLMJudge:
     def prompt(self, request: Request, beginning: str = "") -> list[int]:
         """Return the tokens of a prompt, followed by the beginning of its answer."""
         if request.prompt_format == "plain":
-            text = "\n\n".join(m.content for m in request.messages)
-            if beginning and not beginning.startswith("\n"):
-                text += "\n"
-            return self._tokenizer.encode(text + beginning)
+            return self._tokenizer.encode(plain_prompt(request, beginning))
         conditions: dict[str, Any] = {}
         if request.thinking != "default":
             conditions["enable_thinking"] = request.thinking == "on"
@@ -450,7 +448,6 @@ def _open(weights: Path, options: dict[str, Any], on_cpu: bool) -> Any:
         os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
         os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
         os.environ.setdefault("OMP_NUM_THREADS", "1")
-        _allow_small_blocks()
     from vllm import LLM
 
     common = {
@@ -459,20 +456,6 @@ def _open(weights: Path, options: dict[str, Any], on_cpu: bool) -> Any:
         "structured_outputs_config": _COMPACT_JSON,
     }
     return LLM(str(weights), **common | options)
-
-
-def _allow_small_blocks() -> None:
-    """Lift a limit of vLLM's: it offers blocks of 32 tokens, but has kernels for 16 as well."""
-    from vllm.v1.attention.backend import MultipleOf
-    from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
-
-    CPUAttentionBackend.get_supported_kernel_block_sizes = staticmethod(
-        lambda kv_cache_spec=None: [MultipleOf(16)]
-    )
-
-
-def _precision(model_config: Any) -> str:
-    return str(model_config.quantization or str(model_config.dtype).removeprefix("torch."))
 
 
 def _parser(name: str | None, tokenizer: Any) -> Any:

@@ -187,10 +187,15 @@ def _inert(text: str, slots: tuple[str, ...]) -> str:
     return inert(text, slots)
 
 
-@cache
 def _template(name: str) -> Template:
     if name not in (*TEMPLATES, "write"):
         raise ValueError(f"unknown template {name!r}: choose from {', '.join(TEMPLATES)}")
+    return templates().get_template(f"{name}.jinja")
+
+
+@cache
+def templates() -> Environment:
+    """Return the environment of all templates."""
     environment = Environment(
         loader=PackageLoader("rubricnb.prompts", "templates"),
         undefined=StrictUndefined,
@@ -199,4 +204,4 @@ def _template(name: str) -> Template:
         autoescape=False,  # prompts are plain text, not HTML
     )
     environment.globals.clear()  # unused here, and copied for every prompt
-    return environment.get_template(f"{name}.jinja")
+    return environment

@@ -131,7 +131,8 @@ def calibrated(
     Examples
     --------
     >>> import rubricnb as rb
-    >>> from rubricnb.rulers import SimulatedGrader, grade, load_bundle
+    >>> from rubricnb.rulers import grade, load_bundle
+    >>> from rubricnb.rulers.simulated import SimulatedGrader
     >>> items = rb.load("minibench")
     >>> grades = grade(items, load_bundle("minibench"), SimulatedGrader(), store=":memory:")
     ... # doctest: +ELLIPSIS
@@ -211,7 +212,8 @@ def label_agreement(
     Examples
     --------
     >>> import rubricnb as rb
-    >>> from rubricnb.rulers import SimulatedGrader, grade, load_bundle
+    >>> from rubricnb.rulers import grade, load_bundle
+    >>> from rubricnb.rulers.simulated import SimulatedGrader
     >>> items = rb.load("minibench")
     >>> grades = grade(items, load_bundle("minibench"), SimulatedGrader(), store=":memory:")
     ... # doctest: +ELLIPSIS
@@ -341,7 +343,8 @@ def label_contrast(
     Examples
     --------
     >>> import rubricnb as rb
-    >>> from rubricnb.rulers import SimulatedGrader, grade, load_bundle
+    >>> from rubricnb.rulers import grade, load_bundle
+    >>> from rubricnb.rulers.simulated import SimulatedGrader
     >>> items = rb.load("minibench")
     >>> grades = grade(items, load_bundle("minibench"), SimulatedGrader(), store=":memory:")
     ... # doctest: +ELLIPSIS

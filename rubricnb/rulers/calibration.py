@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Self
 
 import numpy as np
@@ -21,7 +19,7 @@ _ALPHAS = tuple(map(float, np.logspace(-2, 4, 25)))
 
 
 class _LabelMap(BaseEstimator):
-    """What both calibrators share: checks, memory of the calibration items, JSON."""
+    """What both calibrators share: checks, and memory of the calibration items."""
 
     def __init__(self, labels: Sequence[float] | None = None) -> None:
         self.labels = labels
@@ -98,46 +96,6 @@ class _LabelMap(BaseEstimator):
             return ""
         named = ", ".join(f"{s:g}" for s in self.missing_labels_)
         return f"no calibration item has the label {named}, so it is never predicted"
-
-    def save(self, path: str | Path) -> Path:
-        """Write the fitted calibrator as JSON; it names no item and no single rating."""
-        path = Path(path)
-        fitted = {
-            name: value.tolist() if isinstance(value, np.ndarray) else value
-            for name, value in vars(self).items()
-            if name.endswith("_")
-        }
-        # Ranges and arrays are sequences too, but not to JSON.
-        params = {
-            name: None if value is None else np.asarray(value).tolist()
-            for name, value in self.get_params().items()
-        }
-        content = {"class": type(self).__name__, "params": params, "fitted": fitted}
-        path.write_text(json.dumps(content, default=float, indent=1) + "\n", encoding="utf-8")
-        return path
-
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a calibrator that `save` wrote.
-
-        Raises
-        ------
-        ValueError
-            The file holds another kind of calibrator, or none.
-        """
-        path = Path(path)
-        try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            kind, params, fitted = content["class"], content["params"], content["fitted"]
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise ValueError(f"{path.name} is no saved calibrator: {error!r}") from error
-        if kind != cls.__name__:
-            raise ValueError(f"{path.name} holds a {kind}: load it with {kind}.load")
-        self = cls(**params)
-        for name, value in fitted.items():
-            dtype = np.uint64 if name == "items_" else None
-            setattr(self, name, np.array(value, dtype) if isinstance(value, list) else value)
-        return self
 
     def _fit(self, x: FloatArray, y: FloatArray) -> None:
         raise NotImplementedError

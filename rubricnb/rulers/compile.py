@@ -96,7 +96,7 @@ def compile_rubric(
     Examples
     --------
     >>> import rubricnb as rb
-    >>> from rubricnb.rulers import SimulatedGrader
+    >>> from rubricnb.rulers.simulated import SimulatedGrader
     >>> rubric = rb.load("minibench", n_items=3).rubrics
     >>> bundle = compile_rubric(rubric, SimulatedGrader(), name="mine", n_items=6, store=":memory:")
     ... # doctest: +ELLIPSIS

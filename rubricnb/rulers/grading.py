@@ -88,7 +88,8 @@ def grade(
     Examples
     --------
     >>> import rubricnb as rb
-    >>> from rubricnb.rulers import SimulatedGrader, load_bundle
+    >>> from rubricnb.rulers import load_bundle
+    >>> from rubricnb.rulers.simulated import SimulatedGrader
     >>> items = rb.load("minibench", n_items=30)
     >>> grades = grade(items, load_bundle("minibench"), SimulatedGrader(), store=":memory:")
     ... # doctest: +ELLIPSIS

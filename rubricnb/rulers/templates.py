@@ -7,9 +7,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined, Template
-
 from rubricnb.prompts import inert
+from rubricnb.prompts.render import templates
 
 
 @cache
@@ -34,20 +33,9 @@ def fill(name: str, **values: Any) -> str:
     'You are a judge scoring one trait of essays.'
     """
     safe = {k: inert(v) if isinstance(v, str) else v for k, v in values.items()}
-    return _template(name).render(**safe)
+    return templates().get_template(f"{name}.jinja").render(**safe)
 
 
 def as_json(content: Any) -> str:
     """Return a document as a judge reads it: indented, keys in their order."""
     return json.dumps(content, ensure_ascii=False, indent=1)
-
-
-@cache
-def _template(name: str) -> Template:
-    environment = Environment(
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,  # prompts are plain text, not HTML
-    )
-    return environment.from_string(source(name))

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
 from rubricnb.statistics._reads import FloatArray, IntArray, by_cluster
@@ -122,7 +121,7 @@ def named(name: str, estimate: float, interval: Interval, p: bool = True) -> dic
     return row | ({f"{name}_p": interval[2]} if p else {})
 
 
-def counted(used: NDArray[np.bool_], cluster: IntArray) -> dict[str, Any]:
+def counted(used: Any, cluster: IntArray) -> dict[str, Any]:
     """Number of the items used and of their clusters."""
     return {"n_items": int(used.sum()), "n_clusters": len(np.unique(cluster[used]))}
 

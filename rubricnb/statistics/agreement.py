@@ -10,44 +10,10 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from rubricnb.statistics._inference import (
-    MARGINS,
-    UNDEFINED,
-    Interval,
-    adjust,
-    correlation,
-    counted,
-    detectable,
-    equivalence,
-    few_clusters,
-    fisher_jackknife_t,
-    freedom,
-    jackknife,
-    jackknife_t,
-    leave_out_spearman,
-    moments,
-    named,
-    percentile_interval,
-    resampled,
-    said,
-)
-from rubricnb.statistics._reads import (
-    By,
-    FloatArray,
-    IntArray,
-    Reads,
-    Value,
-    by_cluster,
-    combine,
-    copies,
-    echoes,
-    floats,
-    item_means,
-    item_variance,
-    matched,
-    require,
-    row_per_group,
-)
+from rubricnb.statistics import _inference as infer
+from rubricnb.statistics import _reads as arrays
+from rubricnb.statistics._inference import Interval
+from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics._sides import shared_items, sides
 
 PAPER_RESAMPLES, PAPER_PAIRED_RESAMPLES = 1_000, 2_000
@@ -119,15 +85,15 @@ def agreement(
        n_items     r  r_low  r_high
     0        8  0.93   0.62    0.99
     """
-    return row_per_group(
+    return arrays.row_per_group(
         judgments, by, value, lambda reads: _agreement(reads, items, seed) | _ceiling(reads, items)
     )
 
 
 def human_of(reads: Reads, items: pd.DataFrame, what: str = "items") -> FloatArray:
     """Return the human rating of each judged item; NaN where there is none."""
-    require(items, ["item_id", "human"], what)
-    return floats(matched(reads.items, items, "human"))
+    arrays.require(items, ["item_id", "human"], what)
+    return arrays.floats(arrays.matched(reads.items, items, "human"))
 
 
 def criterion_of(reads: Reads) -> IntArray:
@@ -138,21 +104,21 @@ def criterion_of(reads: Reads) -> IntArray:
 
 
 def _agreement(reads: Reads, items: pd.DataFrame, seed: int) -> dict[str, Any]:
-    score, human = item_means(reads.value), human_of(reads, items)
+    score, human = arrays.item_means(reads.value), human_of(reads, items)
     used = ~np.isnan(score) & ~np.isnan(human)
     x, y, cluster = score[used], human[used], reads.cluster[used]
     criterion = criterion_of(reads)[used]
-    found = correlations(x[None], y, cluster, criterion, fisher_jackknife_t)
-    row: dict[str, Any] = counted(used, reads.cluster)
+    found = correlations(x[None], y, cluster, criterion, infer.fisher_jackknife_t)
+    row: dict[str, Any] = infer.counted(used, reads.cluster)
     row |= {"n_reads": int(reads.parsed[used].sum()), "n_criteria": len(np.unique(criterion))}
-    row |= named("r", *found["r"], p=False) | {"p": found["r"][1][2]}
-    row |= named("rho", *found["rho"]) | named("r_macro", *found["r_macro"])
+    row |= infer.named("r", *found["r"], p=False) | {"p": found["r"][1][2]}
+    row |= infer.named("rho", *found["rho"]) | infer.named("r_macro", *found["r_macro"])
     rhos = [spearman(x[criterion == c], y[criterion == c]) for c in np.unique(criterion)]
     row["rho_macro"] = float(np.mean(rhos)) if rhos else np.nan
     low, high, undefined = papers_interval(x[None], y, PAPER_RESAMPLES, seed)
     row |= {"r_paper_low": low, "r_paper_high": high, "n_undefined": undefined}
     row["k_effective"] = effective_count(reads, used)
-    return row | {"reason": said(*dict.fromkeys(_why_unsure(x, y, cluster, row)))}
+    return row | {"reason": infer.said(*dict.fromkeys(_why_unsure(x, y, cluster, row)))}
 
 
 def correlations(
@@ -167,15 +133,17 @@ def correlations(
     Of two sides: the first one's minus the second one's.
     """
     if not len(y):
-        return dict.fromkeys(("r", "rho", "r_macro"), (np.nan, UNDEFINED))
-    pooled = np.stack([moments(side, y) for side in x], axis=1)
+        return dict.fromkeys(("r", "rho", "r_macro"), (np.nan, infer.UNDEFINED))
+    pooled = np.stack([infer.moments(side, y) for side in x], axis=1)
     within = np.stack([per_criterion(side, y, criterion) for side in x], axis=1)
     rho = float(_difference(np.stack([spearman(side, y) for side in x])))
-    left = np.stack([leave_out_spearman(side, y, cluster) for side in x], axis=-1)
+    left = np.stack([infer.leave_out_spearman(side, y, cluster) for side in x], axis=-1)
     return {
-        "r": jackknife(pooled, cluster, lambda s: _difference(correlation(s)), interval),
+        "r": infer.jackknife(
+            pooled, cluster, lambda s: _difference(infer.correlation(s)), interval
+        ),
         "rho": (rho, interval(rho, _difference(left))),
-        "r_macro": jackknife(within, cluster, macro_correlation, interval),
+        "r_macro": infer.jackknife(within, cluster, macro_correlation, interval),
     }
 
 
@@ -186,7 +154,7 @@ def _difference(r: FloatArray) -> FloatArray:
 
 def macro_correlation(sums: FloatArray) -> FloatArray:
     """Mean over criteria of r, or its difference, from summed moments (…, sides, criteria, 6)."""
-    return _difference(correlation(sums).mean(axis=-1))
+    return _difference(infer.correlation(sums).mean(axis=-1))
 
 
 def papers_interval(
@@ -198,9 +166,9 @@ def papers_interval(
     """
     draws = np.empty(0)
     if len(y) > 1:
-        sums = np.stack([moments(side, y) for side in x], axis=1)
-        draws = resampled(sums, resamples, seed, lambda s: _difference(correlation(s)))
-    return *percentile_interval(draws), int(np.isnan(draws).sum())
+        sums = np.stack([infer.moments(side, y) for side in x], axis=1)
+        draws = infer.resampled(sums, resamples, seed, lambda s: _difference(infer.correlation(s)))
+    return *infer.percentile_interval(draws), int(np.isnan(draws).sum())
 
 
 def _why_unsure(
@@ -221,7 +189,7 @@ def _why_unsure(
             yield "|r| = 1 has no interval" if perfect else _NO_INTERVAL
         elif several and np.isnan(row["rho_p"]):
             yield "rho: without an interval or a p, for so few clusters"
-        yield few_clusters(cluster, scores=(x, y))
+        yield infer.few_clusters(cluster, scores=(x, y))
     if np.isnan(row["r_macro"]):
         yield "r_macro: in some criterion a side is constant"
 
@@ -260,7 +228,7 @@ def ratings_of(reads: Reads, items: pd.DataFrame, column: str) -> FloatArray:
 
     Shape (items, raters): a rater keeps the place; NaN where there is no rating.
     """
-    listed = [_numbers(ratings) for ratings in matched(reads.items, items, column)]
+    listed = [_numbers(ratings) for ratings in arrays.matched(reads.items, items, column)]
     out = np.full((len(listed), max(map(len, listed), default=0)), np.nan)
     for row, ratings in zip(out, listed, strict=True):
         row[: len(ratings)] = ratings
@@ -284,13 +252,13 @@ def _numbers(ratings: Any) -> FloatArray:
 
 def effective_count(reads: Reads, used: np.ndarray[Any, Any]) -> float:
     """Mean number of parsed reads per item that do not copy another one."""
-    own = (reads.parsed & ~echoes(reads))[used]
+    own = (reads.parsed & ~arrays.echoes(reads))[used]
     return float(own.sum(axis=1).mean()) if len(own) else float("nan")
 
 
 def spearman(x: FloatArray, y: FloatArray) -> FloatArray:
     """Spearman's ρ with mid-ranks; NaN where a side is constant."""
-    return correlation(moments(stats.rankdata(x), stats.rankdata(y)).sum(axis=0))
+    return infer.correlation(infer.moments(stats.rankdata(x), stats.rankdata(y)).sum(axis=0))
 
 
 def per_criterion(x: FloatArray, y: FloatArray, criterion: IntArray) -> FloatArray:
@@ -299,7 +267,7 @@ def per_criterion(x: FloatArray, y: FloatArray, criterion: IntArray) -> FloatArr
     parts = np.zeros((len(x), len(found), 6))
     for column, c in enumerate(found):
         own = criterion == c
-        parts[own, column] = moments(x[own], y[own])
+        parts[own, column] = infer.moments(x[own], y[own])
     return parts
 
 
@@ -379,39 +347,39 @@ def strategy_contrast(
             row |= _contrast(side_a, side_b, items, seed)
         rows.append(row)
     result = pd.DataFrame(rows)
-    return adjust(result, "p") if "p" in result else result
+    return infer.adjust(result, "p") if "p" in result else result
 
 
 def _contrast(a: Reads, b: Reads, items: pd.DataFrame, seed: int) -> dict[str, Any]:
     rows_a, rows_b = shared_items(a, b)
     human = human_of(a, items)[rows_a]
     value_a, value_b = a.value[rows_a], b.value[rows_b]
-    x = np.stack([item_means(value_a), item_means(value_b)])
+    x = np.stack([arrays.item_means(value_a), arrays.item_means(value_b)])
     used = ~np.isnan(x).any(axis=0) & ~np.isnan(human)
     x, y = x[:, used], human[used]
     cluster, criterion = a.cluster[rows_a][used], criterion_of(a)[rows_a][used]
-    row: dict[str, Any] = counted(used, a.cluster[rows_a])
+    row: dict[str, Any] = infer.counted(used, a.cluster[rows_a])
     if len(y) == 0:
         return row | {"reason": "no item has a score on both sides and a human rating"}
     reasons: list[str] = []
-    found = correlations(x, y, cluster, criterion, jackknife_t)
+    found = correlations(x, y, cluster, criterion, infer.jackknife_t)
     row |= _delta_r(x, y, cluster, found["r"], reasons)
     low, high, undefined = papers_interval(x, y, PAPER_PAIRED_RESAMPLES, seed)
     row |= {"paper_low": low, "paper_high": high, "n_undefined": undefined}
-    row |= named("delta_rho", *found["rho"]) | named("delta_r_macro", *found["r_macro"])
+    row |= infer.named("delta_rho", *found["rho"]) | infer.named("delta_r_macro", *found["r_macro"])
     if a.criteria is not None:
-        text = combine(
+        text = arrays.combine(
             a.items[c].iloc[rows_a][used] for c in ("dataset", "item_id") if c in a.items
         )
         # The paper (v2, Table 6) draws texts once for all correlations.
         within = np.stack([per_criterion(side, y, criterion) for side in x], axis=1)
-        sums = by_cluster(within, text)
-        draws = resampled(sums, PAPER_PAIRED_RESAMPLES, seed, macro_correlation)
-        low, high = percentile_interval(draws)
+        sums = arrays.by_cluster(within, text)
+        draws = infer.resampled(sums, PAPER_PAIRED_RESAMPLES, seed, macro_correlation)
+        low, high = infer.percentile_interval(draws)
         row |= {"paper_macro_low": low, "paper_macro_high": high}
     row |= _single_reads(value_a[used], value_b[used], y, cluster)
     row |= effective_reads(a, b, reasons)
-    return row | {"reason": said(*reasons)}
+    return row | {"reason": infer.said(*reasons)}
 
 
 def _delta_r(
@@ -422,10 +390,10 @@ def _delta_r(
     reasons: list[str],
 ) -> dict[str, float]:
     delta, (low, high, p, se) = found
-    sums = by_cluster(np.stack([moments(side, y) for side in x], axis=1), cluster)
-    r = correlation(sums.sum(axis=0))
-    left = _difference(correlation(sums.sum(axis=0) - sums))
-    df = float(freedom(left - left.mean())) if len(left) > 1 else 0.0
+    sums = arrays.by_cluster(np.stack([infer.moments(side, y) for side in x], axis=1), cluster)
+    r = infer.correlation(sums.sum(axis=0))
+    left = _difference(infer.correlation(sums.sum(axis=0) - sums))
+    df = float(infer.freedom(left - left.mean())) if len(left) > 1 else 0.0
     if np.isnan(delta):
         reasons.append("r is undefined: the ratings or a side's scores are all equal")
     elif len(sums) > 1 and np.isnan(se):
@@ -433,10 +401,10 @@ def _delta_r(
     elif len(sums) > 1 and np.isnan(p):
         reasons.append("both sides give the same scores: there is nothing to test")
     else:
-        reasons.append(few_clusters(cluster, scores=(*x, y)))
+        reasons.append(infer.few_clusters(cluster, scores=(*x, y)))
     row = {"r_a": float(r[0]), "r_b": float(r[1]), "delta_r": delta}
-    row |= {"low": low, "high": high, "p": p, "standard_error": se, "mde": detectable(se, df)}
-    return row | {"p_equivalent": equivalence(delta, se, df + 1, MARGINS["delta_r"])}
+    row |= {"low": low, "high": high, "p": p, "standard_error": se, "mde": infer.detectable(se, df)}
+    return row | {"p_equivalent": infer.equivalence(delta, se, df + 1, infer.MARGINS["delta_r"])}
 
 
 def _single_reads(
@@ -446,13 +414,15 @@ def _single_reads(
     parts = np.concatenate([read_moments(a, y), read_moments(b, y)], axis=1)
 
     def means(sums: FloatArray) -> FloatArray:
-        r = correlation(sums)
-        return np.stack([item_means(r[..., : a.shape[1]]), item_means(r[..., a.shape[1] :])], -1)
+        r = infer.correlation(sums)
+        return np.stack(
+            [arrays.item_means(r[..., : a.shape[1]]), arrays.item_means(r[..., a.shape[1] :])], -1
+        )
 
     r = means(parts.sum(axis=0))
-    delta, interval = jackknife(parts, cluster, lambda sums: _difference(means(sums)))
+    delta, interval = infer.jackknife(parts, cluster, lambda sums: _difference(means(sums)))
     single = {"r_single_a": float(r[0]), "r_single_b": float(r[1])}
-    return single | named("delta_single", delta, interval)
+    return single | infer.named("delta_single", delta, interval)
 
 
 def read_moments(value: FloatArray, y: FloatArray) -> FloatArray:
@@ -493,11 +463,11 @@ def _shows_orderings(side: Reads) -> bool:
 
 def _within_variance(side: Reads) -> float:
     """Mean over items of the variance of their reads (ddof 1)."""
-    variance = item_variance(np.where(copies(side), np.nan, side.value))
-    return float(item_means(variance[None])[0]) if not np.isnan(variance).all() else 0.0
+    variance = arrays.item_variance(np.where(arrays.copies(side), np.nan, side.value))
+    return float(arrays.item_means(variance[None])[0]) if not np.isnan(variance).all() else 0.0
 
 
 def _reads_per_item(side: Reads) -> float:
     """Mean number of parsed reads that are not copies."""
-    own = (side.parsed & ~copies(side)).sum(axis=1)
+    own = (side.parsed & ~arrays.copies(side)).sum(axis=1)
     return float(own[own > 0].mean()) if (own > 0).any() else 0.0

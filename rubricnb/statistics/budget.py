@@ -9,17 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._inference import correlation, few_clusters, fisher_jackknife_t, said
 from rubricnb.statistics._placement import blocks
-from rubricnb.statistics._reads import (
-    By,
-    FloatArray,
-    IntArray,
-    Reads,
-    Value,
-    row_per_group,
-    rows_per_group,
-)
+from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics.agreement import human_of
 
 MOST_SUBSETS = 1_000
@@ -73,7 +66,7 @@ def budget_curve(
     0  1          2    0.77
     1  2          1    0.88
     """
-    return rows_per_group(
+    return arrays.rows_per_group(
         judgments, by, value, lambda reads: _curve(reads, human_of(reads, items), seed)
     )
 
@@ -245,7 +238,7 @@ def will_permuting_help(
     """
     if k < 2:
         raise ValueError(f"k is {k}: two orders or more can be averaged")
-    return row_per_group(pilot, by, value, lambda reads: _pays(reads.value, k))
+    return arrays.row_per_group(pilot, by, value, lambda reads: _pays(reads.value, k))
 
 
 def _pays(value: FloatArray, k: int) -> dict[str, Any]:

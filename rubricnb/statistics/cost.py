@@ -10,20 +10,9 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from rubricnb.permutation import balanced, code
+from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._placement import read_profiles
-from rubricnb.statistics._reads import (
-    By,
-    FloatArray,
-    IntArray,
-    Reads,
-    Value,
-    by_cluster,
-    groups,
-    keyed,
-    require,
-    require_options,
-    row_per_group,
-)
+from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
 
 _TABLE_COLUMNS = ("score", "position", "share", "n", "share_null", "share_null_sd", "reason")
 
@@ -72,10 +61,10 @@ def bias_cost(table: pd.DataFrame, orderings: ArrayLike | None = None) -> pd.Dat
     0      1-2   0.2
     1      2-1   0.2
     """
-    require(table, ["score", "position", "share"], "the table")
+    arrays.require(table, ["score", "position", "share"], "the table")
     names = [c for c in table.columns if c not in _TABLE_COLUMNS]
     rows = []
-    for key, part in groups(table, names):
+    for key, part in arrays.groups(table, names):
         share = _square(part, "share")
         shown = _checked(orderings, len(share))
         null = _mean_deviation(part, len(share))
@@ -89,7 +78,7 @@ def bias_cost(table: pd.DataFrame, orderings: ArrayLike | None = None) -> pd.Dat
                 "reason": _why_unknown(share, null),
             }
         )
-        rows.append(keyed(key, result))
+        rows.append(arrays.keyed(key, result))
     return pd.concat(rows, ignore_index=True)
 
 
@@ -139,11 +128,11 @@ def choose_ordering(
       ordering  n_clusters
     0      1-2           4
     """
-    return row_per_group(judgments, by, value, lambda r: _choose(r, orderings, splits, seed))
+    return arrays.row_per_group(judgments, by, value, lambda r: _choose(r, orderings, splits, seed))
 
 
 def _choose(reads: Reads, orderings: ArrayLike | None, splits: int, seed: int) -> dict[str, Any]:
-    require_options(reads)
+    arrays.require_options(reads)
     tables, shown = _cluster_tables(reads), _checked(orderings, reads.n_options)
     n_clusters, n = tables.shape[:2]
     everything = _costs(_deviation(tables.sum(axis=0)), shown)
@@ -185,7 +174,7 @@ def _cluster_tables(reads: Reads) -> FloatArray:
     n = reads.n_options
     position = np.argsort(reads.orderings, axis=1)[reads.order]
     given = (position[..., None] == np.arange(n)) * read_profiles(reads)[..., None]
-    counts = by_cluster(given.sum(axis=1), reads.cluster)
+    counts = arrays.by_cluster(given.sum(axis=1), reads.cluster)
     shown = np.zeros((n, n), dtype=bool)
     shown[reads.orderings[reads.order[reads.parsed]] - 1, np.arange(n)] = True
     return np.asarray(np.where(shown, counts, np.nan))

@@ -9,35 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
-from rubricnb.statistics._inference import (
-    MARGINS,
-    adjust,
-    equivalence,
-    few_clusters,
-    jackknife_se,
-    mean_of,
-    named_mean,
-    noncentrality,
-    permuted_spread,
-    t_p_value,
-    t_quantile,
-)
-from rubricnb.statistics._reads import (
-    By,
-    FloatArray,
-    IntArray,
-    Value,
-    by_cluster,
-    cell_means,
-    clusters_of,
-    combine,
-    floats,
-    grouping,
-    groups,
-    keyed,
-    require,
-    values_of,
-)
+from rubricnb.statistics import _inference as infer
+from rubricnb.statistics import _reads as arrays
+from rubricnb.statistics._reads import By, FloatArray, IntArray, Value
 
 PERMUTATIONS = 1_000
 _STATISTICS = (
@@ -105,7 +79,7 @@ def criterion_order(
     """
     parts = _groups(judgments, by, [value], ["criterion"])
     result = pd.DataFrame([{**key, **_criterion(key, part, value, seed)} for key, part in parts])
-    return adjust(adjust(result, "p"), "p_within")
+    return infer.adjust(infer.adjust(result, "p"), "p_within")
 
 
 def counting_along(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
@@ -154,16 +128,18 @@ def _groups(
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
     """Groups of judgments of Setting 2, and with `within` of their parts."""
     needed = ["item_id", "cluster_id", "criterion", "criterion_position", *columns]
-    require(judgments, needed, "judgments")
-    names = grouping(judgments, by, without=["criterion"])
+    arrays.require(judgments, needed, "judgments")
+    names = arrays.grouping(judgments, by, without=["criterion"])
     extra = [c for c in ("dataset", "status") if c in judgments]
-    yield from groups(judgments[list(dict.fromkeys([*names, *extra, *needed]))], [*names, *within])
+    yield from arrays.groups(
+        judgments[list(dict.fromkeys([*names, *extra, *needed]))], [*names, *within]
+    )
 
 
 def _counting_along(part: pd.DataFrame) -> dict[str, Any]:
-    block = combine(part[c] for c in ("dataset", "item_id", "criterion") if c in part)
-    cluster = clusters_of(part)
-    place, score = floats(part["criterion_position"]), values_of(part)
+    block = arrays.combine(part[c] for c in ("dataset", "item_id", "criterion") if c in part)
+    cluster = arrays.clusters_of(part)
+    place, score = arrays.floats(part["criterion_position"]), arrays.values_of(part)
     if pd.Series(place).groupby(block).nunique().max() < 2:
         raise ValueError(
             "every criterion always stands at one place, so a score that equals it may be chance; "
@@ -180,27 +156,27 @@ def _counting_along(part: pd.DataFrame) -> dict[str, Any]:
     equal = (score == place).astype(np.float64)
     chance = given[block, place.astype(np.int64) - 1] / reads[block]
     row: dict[str, Any] = {"n_reads": len(equal), "n_clusters": len(np.unique(cluster))}
-    row |= named_mean("share", equal, cluster, (0.0, 1.0), p=False)
-    row["chance"] = mean_of(chance)
-    excess = named_mean("excess", equal - chance, cluster)
+    row |= infer.named_mean("share", equal, cluster, (0.0, 1.0), p=False)
+    row["chance"] = infer.mean_of(chance)
+    excess = infer.named_mean("excess", equal - chance, cluster)
     p = excess.pop("excess_p")
     row |= excess | {"p": p}
-    why = few_clusters(cluster, {"share": equal}) if len(equal) else "no read was parsed"
+    why = infer.few_clusters(cluster, {"share": equal}) if len(equal) else "no read was parsed"
     return row | {"reason": why}
 
 
 def _criterion(key: dict[str, Any], part: pd.DataFrame, value: Value, seed: int) -> dict[str, Any]:
-    positions, column = np.unique(floats(part["criterion_position"]), return_inverse=True)
+    positions, column = np.unique(arrays.floats(part["criterion_position"]), return_inverse=True)
     if len(positions) < 2:
         raise ValueError(
             f"criterion {key['criterion']!r} always stands at position {positions[0]:.0f}, so its "
             "position has no effect to measure; pass judgments of a design that moves it"
         )
-    block = combine(part[c] for c in ("dataset", "item_id") if c in part)
-    scores = values_of(part, value)
-    cells = cell_means(block, column, scores, (int(block.max()) + 1, len(positions)))
+    block = arrays.combine(part[c] for c in ("dataset", "item_id") if c in part)
+    scores = arrays.values_of(part, value)
+    cells = arrays.cell_means(block, column, scores, (int(block.max()) + 1, len(positions)))
     complete = ~np.isnan(cells).any(axis=1)
-    clusters = clusters_of(part)
+    clusters = arrays.clusters_of(part)
     first = np.unique(block, return_index=True)[1]
     cluster = clusters[first][complete]
     kept = np.isin(block, np.flatnonzero(complete)) & ~np.isnan(scores)
@@ -221,12 +197,12 @@ def _position_tests(
     if len(cells) == 0:
         return row | {"reason": "no text has a parsed read at every position"}
     row |= {f"mean_{p:.0f}": m for p, m in zip(positions, cells.mean(axis=0), strict=True)}
-    sums = by_cluster(cells, cluster)
+    sums = arrays.by_cluster(cells, cluster)
     reasons = []
-    row |= permuted_spread("delta_pos", cells, cluster, PERMUTATIONS, seed)
+    row |= infer.permuted_spread("delta_pos", cells, cluster, PERMUTATIONS, seed)
     row["friedman"], row["p"] = friedman(cells)
     row["kendall_w"] = row["friedman"] / (len(cells) * (k - 1))
-    size = by_cluster(np.ones((len(cells), 1)), cluster)
+    size = arrays.by_cluster(np.ones((len(cells), 1)), cluster)
     row["friedman_cluster"], row["p_cluster"] = friedman(sums / size)
     row["q"], row["p_within"] = _permutation_test(sums)
     if np.isnan(row["friedman"]):
@@ -274,7 +250,7 @@ def _minimum_detectable_gap(sums: FloatArray, n_blocks: int) -> float:
     variance = ((sums - sums.mean(axis=1, keepdims=True)) ** 2).sum() / (k - 1)
     if variance <= 1e-12:
         return float("nan")  # no score changes: nothing shows how much one could
-    return float(np.sqrt(2 * noncentrality(k - 1) * variance) / n_blocks)
+    return float(np.sqrt(2 * infer.noncentrality(k - 1) * variance) / n_blocks)
 
 
 def _all_within_margin(sums: FloatArray, size: FloatArray) -> float:
@@ -283,10 +259,12 @@ def _all_within_margin(sums: FloatArray, size: FloatArray) -> float:
     total = sums.sum(axis=0) / size.sum()
     left = (sums.sum(axis=0) - sums) / (size.sum() - size)
     first, second = np.triu_indices(sums.shape[1], 1)
-    se = jackknife_se(left[:, first] - left[:, second])
+    se = infer.jackknife_se(left[:, first] - left[:, second])
     gaps = total[first] - total[second]
-    margin = MARGINS["delta_pos"]
-    return float(np.max([equivalence(*pair, n, margin) for pair in zip(gaps, se, strict=True)]))
+    margin = infer.MARGINS["delta_pos"]
+    return float(
+        np.max([infer.equivalence(*pair, n, margin) for pair in zip(gaps, se, strict=True)])
+    )
 
 
 def predecessor_effects(
@@ -336,23 +314,23 @@ def predecessor_effects(
     True
     """
     parts = _groups(judgments, by, ["request_id", value])
-    frames = [keyed(key, _effects(part, value)) for key, part in parts]
+    frames = [arrays.keyed(key, _effects(part, value)) for key, part in parts]
     return pd.concat(frames, ignore_index=True)
 
 
 def _effects(part: pd.DataFrame, value: Value) -> pd.DataFrame:
     own, criteria = pd.factorize(part["criterion"].astype("str"), sort=True)
     n = len(criteria)
-    position = floats(part["criterion_position"]).astype(np.int64)
-    before = _criterion_before(combine([part["request_id"]]), position, own)
-    score = values_of(part, value)
+    position = arrays.floats(part["criterion_position"]).astype(np.int64)
+    before = _criterion_before(arrays.combine([part["request_id"]]), position, own)
+    score = arrays.values_of(part, value)
     parsed = ~np.isnan(score)
-    unit = combine(part[c] for c in ("dataset", "item_id", "criterion") if c in part)
+    unit = arrays.combine(part[c] for c in ("dataset", "item_id", "criterion") if c in part)
     x = np.concatenate([_sum_to_zero(position - 1, n), _sum_to_zero(before, n)], axis=1)
-    cluster, unit = clusters_of(part)[parsed], unit[parsed]
+    cluster, unit = arrays.clusters_of(part)[parsed], unit[parsed]
     estimate, se, joint, reason = _fit(x[parsed], score[parsed], unit, cluster, n)
     n_clusters = len(np.unique(cluster))
-    half = t_quantile(n_clusters) * se
+    half = infer.t_quantile(n_clusters) * se
     return pd.DataFrame(
         {
             "effect": np.repeat(["position", "predecessor"], n),
@@ -360,7 +338,7 @@ def _effects(part: pd.DataFrame, value: Value) -> pd.DataFrame:
             "estimate": estimate,
             "low": estimate - half,
             "high": estimate + half,
-            "p": [t_p_value(t, n_clusters) for t in estimate / se],
+            "p": [infer.t_p_value(t, n_clusters) for t in estimate / se],
             "p_joint": np.repeat(joint, n),
             "n_items": len(np.unique(unit)),
             "n_clusters": n_clusters,
@@ -392,9 +370,9 @@ def _fit(
         return *nothing, "no read was parsed"
     unit = np.unique(unit, return_inverse=True)[1]
     columns = np.column_stack([x, y])
-    means = by_cluster(columns, unit) / np.bincount(unit)[:, None]
+    means = arrays.by_cluster(columns, unit) / np.bincount(unit)[:, None]
     columns = columns - means[unit]  # takes the effect of every text × criterion out
-    products = by_cluster(columns[:, :, None] * columns[:, None, :], cluster)
+    products = arrays.by_cluster(columns[:, :, None] * columns[:, None, :], cluster)
     total = products.sum(axis=0)
     beta = _solved(total[None])[0]
     if np.isnan(beta).any():
@@ -402,9 +380,9 @@ def _fit(
     left = _solved(total - products)
     expand = np.kron(np.eye(2), np.vstack([np.eye(n - 1), -np.ones(n - 1)]))
     joint = [_hotelling(beta[part], left[:, part]) for part in np.split(np.arange(2 * n - 2), 2)]
-    se = jackknife_se(left @ expand.T)
+    se = infer.jackknife_se(left @ expand.T)
     se = np.where(se > 1e-12, se, np.nan)
-    reason = few_clusters(cluster)
+    reason = infer.few_clusters(cluster)
     if len(products) > 1 and np.isnan(left).any():
         reason = "without some cluster the effects cannot be told apart, so there is no interval"
     elif len(products) > 1 and np.isnan(se).any():

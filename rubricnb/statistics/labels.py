@@ -9,19 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
+from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._inference import LEVEL, correlation, mean_of, moments, said
-from rubricnb.statistics._reads import (
-    By,
-    FloatArray,
-    IntArray,
-    Reads,
-    Value,
-    by_cluster,
-    item_means,
-    require,
-    row_per_group,
-    rows_per_group,
-)
+from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics.agreement import human_of
 
 CHOSEN = 3.0  # standard errors between labelled and other texts that a random draw hardly shows
@@ -97,7 +87,7 @@ def mean_with_labels(
        n_labels  mean  labels_only  judge_mean
     0         6   2.7         3.17        3.75
     """
-    return row_per_group(
+    return arrays.row_per_group(
         judgments, by, value, lambda reads: _mean_row(reads, human_of(reads, labels, "labels"))
     )
 
@@ -155,7 +145,7 @@ def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
 
 def _scored(reads: Reads, human: FloatArray) -> tuple[pd.DataFrame, FloatArray, FloatArray]:
     """Keep the items that have a score."""
-    score = item_means(reads.value)
+    score = arrays.item_means(reads.value)
     there = ~np.isnan(score)
     return reads.items[there].reset_index(drop=True), score[there], human[there]
 
@@ -183,7 +173,7 @@ def _too_few(n: int, n_clusters: int, drawn: str) -> list[str]:
 
 
 def _strata_means(x: FloatArray, strata: IntArray) -> FloatArray:
-    return np.asarray((by_cluster(x, strata) / np.bincount(strata))[strata])
+    return np.asarray((arrays.by_cluster(x, strata) / np.bincount(strata))[strata])
 
 
 def _regression(y: FloatArray, f: FloatArray, strata: IntArray) -> _Fit:
@@ -199,7 +189,7 @@ def _regression(y: FloatArray, f: FloatArray, strata: IntArray) -> _Fit:
 
 def _whole_clusters(fit: _Fit, cluster: IntArray, share: float, lost: int = 2) -> tuple[float, int]:
     """Standard error and degrees of freedom where clusters are labelled whole."""
-    sums = by_cluster(fit.error, cluster)
+    sums = arrays.by_cluster(fit.error, cluster)
     g = len(sums)
     variance = (1 - share) * g / (g - lost) * (sums**2).sum() / len(cluster) ** 2
     return float(np.sqrt(variance)), g - 1
@@ -219,7 +209,7 @@ def _looks_chosen(score: FloatArray, labelled: Any, cluster: IntArray, drawn: st
     rest = score - score.mean()
     if drawn == "clusters":
         cluster = np.unique(cluster, return_inverse=True)[1]
-        sums, size = by_cluster(rest, cluster), np.bincount(cluster)
+        sums, size = arrays.by_cluster(rest, cluster), np.bincount(cluster)
         taken = np.bincount(cluster[labelled], minlength=len(size)) > 0
         g, total = int(taken.sum()), len(size)
         se = np.sqrt(sums.var(ddof=1) * (1 - g / total) / g) / size.mean()
@@ -282,7 +272,7 @@ def labels_needed(
     """
     if not half_width > 0:
         raise ValueError(f"half_width is {half_width}: give a positive number of points")
-    return row_per_group(
+    return arrays.row_per_group(
         judgments,
         by,
         value,
@@ -373,10 +363,10 @@ def systems_with_labels(
     0         a      1.62         1.67        2.00       0.65
     1         b      1.93         2.00        2.25       0.65
     """
-    require(judgments, [candidates], "judgments")
+    arrays.require(judgments, [candidates], "judgments")
     if candidates != "candidate":
         judgments = judgments.assign(candidate=judgments[candidates])
-    return rows_per_group(
+    return arrays.rows_per_group(
         judgments, by, value, lambda reads: _systems(reads, human_of(reads, labels, "labels"))
     )
 

@@ -9,33 +9,12 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special, stats
 
-from rubricnb.statistics._inference import (
-    MARGINS,
-    adjust,
-    benjamini_hochberg,
-    counted,
-    equivalence,
-    few_clusters,
-    freedom,
-    named,
-    noncentrality,
-    said,
-    t_quantile,
-)
+from rubricnb.statistics import _inference as infer
+from rubricnb.statistics import _reads as arrays
+from rubricnb.statistics._inference import noncentrality
 from rubricnb.statistics._placement import Placement, place, read_profiles
 from rubricnb.statistics._preference import log_preference
-from rubricnb.statistics._reads import (
-    By,
-    FloatArray,
-    Reads,
-    Value,
-    by_cluster,
-    cell_means,
-    keyed,
-    read_groups,
-    require_options,
-    rows_per_group,
-)
+from rubricnb.statistics._reads import By, FloatArray, Reads, Value
 
 _BLIND = (
     "the orderings leave nothing to permute (one of each direction): a preference for a position "
@@ -125,11 +104,11 @@ def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score"
     0        6    0.833      0.667
     """
     rows = []
-    for key, reads in read_groups(judgments, by, value):
-        require_options(reads)
+    for key, reads in arrays.read_groups(judgments, by, value):
+        arrays.require_options(reads)
         _check_orderings(key, reads)
         rows.append({**key, **_bias(reads)})
-    return adjust(pd.DataFrame(rows), "p_within")
+    return infer.adjust(pd.DataFrame(rows), "p_within")
 
 
 def score_position(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
@@ -167,7 +146,7 @@ def score_position(judgments: pd.DataFrame, by: By = None, value: Value = "score
     2      2         1   1.00  1.0
     3      2         2   0.00  1.0
     """
-    return rows_per_group(judgments, by, value, _score_position)
+    return arrays.rows_per_group(judgments, by, value, _score_position)
 
 
 def at_reads(bias: pd.DataFrame, n_reads: ArrayLike) -> pd.DataFrame:
@@ -226,7 +205,7 @@ def _bias(reads: Reads) -> dict[str, Any]:
     cluster = reads.cluster
     placement = place(reads)
     n_reads = int(reads.parsed.sum())
-    row: dict[str, Any] = counted(placement.reads > 0, cluster) | {"n_reads": n_reads}
+    row: dict[str, Any] = infer.counted(placement.reads > 0, cluster) | {"n_reads": n_reads}
     n_clusters = row["n_clusters"]
     reasons: list[str] = []
     if n_reads == 0:
@@ -244,10 +223,10 @@ def _bias(reads: Reads) -> dict[str, Any]:
     row |= _papers_intervals(row, n)
     row |= log_preference(reads, n_clusters, reasons if seen else [])
     if n_clusters > 1:
-        reasons.append(few_clusters(cluster[placement.reads > 0]))
+        reasons.append(infer.few_clusters(cluster[placement.reads > 0]))
     able = n_clusters > 1 and seen == n - 1 and row["df"] > 0
     row["mde"] = minimum_detectable_v(placement.as_if_balanced(), n) if able else np.nan
-    row["reason"] = said(*reasons)
+    row["reason"] = infer.said(*reasons)
     return row
 
 
@@ -326,16 +305,16 @@ def _shares(placement: Placement, reads: Reads, n_clusters: int) -> dict[str, fl
     if len(size):
         total = size.sum()
         share = 1 / n + deviation.sum(axis=0) / total
-        rest = by_cluster(deviation - (share - 1 / n) * size[:, None], cluster)
+        rest = arrays.by_cluster(deviation - (share - 1 / n) * size[:, None], cluster)
         if n_clusters > 1:
             spread = np.sqrt(n_clusters / (n_clusters - 1) * (rest**2).sum(axis=0)) / total
-            df = freedom(rest)
+            df = infer.freedom(rest)
             half = np.where(spread > 1e-12, special.stdtrit(df, 0.975) * spread, np.nan)
             found = zip(share - 1 / n, spread, df + 1, strict=True)
-            equal = [equivalence(*one, MARGINS["share"]) for one in found]
+            equal = [infer.equivalence(*one, infer.MARGINS["share"]) for one in found]
     low, high = np.maximum(share - half, 0.0), np.minimum(share + half, 1.0)
     for p in range(n):
-        out |= named(f"share_{p + 1}", share[p], (low[p], high[p], np.nan, np.nan), p=False)
+        out |= infer.named(f"share_{p + 1}", share[p], (low[p], high[p], np.nan, np.nan), p=False)
     out |= _worst_case(placement.count.sum(axis=0), int((reads.order >= 0).sum()))
     return out | {"p_equivalent": float(np.max(equal))}
 
@@ -358,14 +337,16 @@ def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, floa
     n_pairs = size.sum() ** 2 - (size**2).sum()
     if n_pairs == 0:
         return undefined
-    sums, scale = by_cluster(d, cluster), d.shape[1] / (d.shape[1] - 1)
+    sums, scale = arrays.by_cluster(d, cluster), d.shape[1] / (d.shape[1] - 1)
     v2 = scale * ((sums.sum(axis=0) ** 2).sum() - (sums**2).sum()) / n_pairs
     mean = d.mean(axis=0)
     rest = sums - size[:, None] * mean
     covariance = scale * len(size) / (len(size) - 1) * rest.T @ rest / len(d) ** 2
     if np.trace(covariance) < 1e-24:
         return undefined | {"v2_unbiased": float(v2)}
-    low, high = _score_interval(v2, mean, covariance, t_quantile(float(freedom(rest).min()) + 1))
+    low, high = _score_interval(
+        v2, mean, covariance, infer.t_quantile(float(infer.freedom(rest).min()) + 1)
+    )
     return {"v2_unbiased": float(v2), "v2_unbiased_low": low, "v2_unbiased_high": high}
 
 
@@ -399,7 +380,7 @@ def minimum_detectable_v(placement: Placement, n: int) -> float:
 
 
 def _score_position(reads: Reads) -> pd.DataFrame:
-    require_options(reads)
+    arrays.require_options(reads)
     n = reads.n_options
     answers = read_profiles(reads)[reads.parsed]
     given = answers.sum(axis=0)
@@ -465,11 +446,11 @@ def missing_reads(judgments: pd.DataFrame, by: By = None, value: Value = "score"
     0      1-2        3        1.00        2.0
     1      2-1        3        0.33        2.0
     """
-    found = [(key, _parse_rates(reads)) for key, reads in read_groups(judgments, by, value)]
-    adjusted = benjamini_hochberg(pd.Series([table["p"].iloc[0] for _, table in found]))
+    found = [(key, _parse_rates(reads)) for key, reads in arrays.read_groups(judgments, by, value)]
+    adjusted = infer.benjamini_hochberg(pd.Series([table["p"].iloc[0] for _, table in found]))
     for (_, table), p in zip(found, adjusted, strict=True):
         table.insert(table.columns.get_loc("p") + 1, "p_adjusted", p)
-    return pd.concat([keyed(*one) for one in found], ignore_index=True)
+    return pd.concat([arrays.keyed(*one) for one in found], ignore_index=True)
 
 
 def _parse_rates(reads: Reads) -> pd.DataFrame:
@@ -489,7 +470,7 @@ def _parse_rates(reads: Reads) -> pd.DataFrame:
         why = "items were shown different orderings"
         return table.assign(cochran_q=np.nan, df=0, p=np.nan, reason=why)
     first_read = [int((reads.order == o).any(axis=0).argmax()) for o in range(shape[1])]
-    cells = cell_means(item, column[own], parsed, shape)
+    cells = arrays.cell_means(item, column[own], parsed, shape)
     return table.iloc[np.argsort(first_read)].assign(**_cochran(cells))
 
 

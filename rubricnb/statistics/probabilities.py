@@ -6,21 +6,10 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.permutation import decode
+from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._inference import mean_t
 from rubricnb.statistics._placement import by_score
-from rubricnb.statistics._reads import (
-    By,
-    FloatArray,
-    IntArray,
-    Reads,
-    codes_of,
-    grouping,
-    groups,
-    item_means,
-    probability_columns,
-    require,
-    rows_per_group,
-)
+from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads
 
 _FLOOR = 1e-12  # a probability of 0 has no logarithm
 _NONE = "these judgments have no probabilities: plan them with readout='logprobs'"
@@ -65,7 +54,7 @@ def option_probabilities(judgments: pd.DataFrame) -> pd.DataFrame:
     0      2-1         1      2          0.7
     1      2-1         2      1          0.3
     """
-    probabilities = judgments[probability_columns(judgments)].to_numpy(np.float64)
+    probabilities = judgments[arrays.probability_columns(judgments)].to_numpy(np.float64)
     row, column = np.nonzero(~np.isnan(probabilities))
     if not len(row):
         raise ValueError(_NONE)
@@ -121,7 +110,7 @@ def at_temperature(judgments: pd.DataFrame, temperature: float, seed: int = 0) -
     """
     if not temperature >= 0:
         raise ValueError(f"temperature {temperature} is negative; 0 is greedy")
-    columns = probability_columns(judgments)
+    columns = arrays.probability_columns(judgments)
     if not columns:
         raise ValueError(_NONE)
     probabilities = judgments[columns].to_numpy(np.float64)
@@ -143,7 +132,7 @@ def at_temperature(judgments: pd.DataFrame, temperature: float, seed: int = 0) -
 
 def _shown(judgments: pd.DataFrame, width: int) -> IntArray:
     """The score at each position of every judgment; 0 beyond its options."""
-    codes, orderings = codes_of(judgments["ordering"])
+    codes, orderings = arrays.codes_of(judgments["ordering"])
     rows = [[*decode(code), *[0] * width][:width] for code in orderings]
     return np.array(rows, dtype=np.int64)[codes]
 
@@ -194,7 +183,7 @@ def position_prior(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
     0         1            0.18   0.59
     1         2           -0.18   0.41
     """
-    return rows_per_group(judgments, by, "expected_score", _prior)
+    return arrays.rows_per_group(judgments, by, "expected_score", _prior)
 
 
 def _prior(reads: Reads) -> pd.DataFrame:
@@ -264,11 +253,11 @@ def remove_prior(judgments: pd.DataFrame, prior: pd.DataFrame) -> pd.DataFrame:
        score  expected_score
     0      2            1.55
     """
-    names = [c for c in grouping(judgments, None, without=("design",)) if c in prior]
-    require(prior, ["position", "log_preference"], "prior")
-    columns = probability_columns(judgments)
+    names = [c for c in arrays.grouping(judgments, None, without=("design",)) if c in prior]
+    arrays.require(prior, ["position", "log_preference"], "prior")
+    columns = arrays.probability_columns(judgments)
     out = []
-    for key, part in groups(judgments, names):
+    for key, part in arrays.groups(judgments, names):
         own = prior[(prior[list(key)] == pd.Series(key)).all(axis=1)] if key else prior
         own = own.set_index("position")["log_preference"]
         out.append(_without(part, own, columns))
@@ -330,13 +319,13 @@ def geometric_mean(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
       item_id  expected_score  n_reads
     0       a            1.23        2
     """
-    return rows_per_group(judgments, by, "expected_score", _geometric_mean)
+    return arrays.rows_per_group(judgments, by, "expected_score", _geometric_mean)
 
 
 def _geometric_mean(reads: Reads) -> pd.DataFrame:
     logs = np.log(np.maximum(by_score(reads), _FLOOR))
     logs = np.where(reads.parsed[..., None], logs, np.nan)
-    mean = item_means(np.moveaxis(logs, 1, -1))
+    mean = arrays.item_means(np.moveaxis(logs, 1, -1))
     p = np.exp(mean - mean.max(axis=1, keepdims=True))
     expected = (p * np.arange(1, reads.n_options + 1)).sum(axis=1) / p.sum(axis=1)
     own = reads.items.drop(columns="cluster")

@@ -8,31 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.statistics._inference import (
-    MARGINS,
-    detectable,
-    equivalence,
-    few_clusters,
-    mean_of,
-    mean_t,
-    named_mean,
-    said,
-)
-from rubricnb.statistics._reads import (
-    By,
-    FloatArray,
-    IntArray,
-    Reads,
-    Value,
-    codes_of,
-    combine,
-    grouping,
-    groups,
-    item_means,
-    reads,
-    require,
-    slim,
-)
+from rubricnb.statistics import _inference as infer
+from rubricnb.statistics import _reads as arrays
+from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics._sides import shared_items, sides, take
 
 _MEASURES = ("kendall_tau", "flip_first", "flip_strict", "flip_expected", "discordant", "tied_once")
@@ -106,7 +84,7 @@ def rank_reversal(
        kendall_tau  flip_first  n_prompts
     0          0.0         0.5          2
     """
-    require(judgments, ["group_id"], "judgments")
+    arrays.require(judgments, ["group_id"], "judgments")
     rows = []
     for key, side_a, side_b in sides(judgments, a, b, by, value):
         row = {**key, "a": a, "b": b}
@@ -225,13 +203,13 @@ def reversal_effect(judgments: pd.DataFrame, by: By = None, value: Value = "scor
 def _design_groups(
     judgments: pd.DataFrame, by: By, value: Value
 ) -> Iterator[tuple[dict[str, Any], dict[str, Reads]]]:
-    require(judgments, ["group_id", "design"], "judgments")
+    arrays.require(judgments, ["group_id", "design"], "judgments")
     # A placebo is an edit of the prompt: what differs with the design is not a condition here.
-    names = grouping(judgments, by, without=["design"])
-    for key, part in groups(slim(judgments, names, value), names):
+    names = arrays.grouping(judgments, by, without=["design"])
+    for key, part in arrays.groups(arrays.slim(judgments, names, value), names):
         designs = part["design"].astype(object).to_numpy()
         found = dict.fromkeys(designs.tolist())
-        yield key, {name: reads(part[designs == name], value) for name in found}
+        yield key, {name: arrays.reads(part[designs == name], value) for name in found}
 
 
 def _piece(designs: dict[str, Reads], name: str) -> Reads | None:
@@ -263,18 +241,18 @@ def _reversal_effect(designs: dict[str, Reads]) -> list[dict[str, Any]]:
                 reason = f"no two halves of {control} reads"
             elif np.isnan(row["p"]) and n_clusters > 1:
                 reason = "the same difference in every cluster"
-            row |= {"reordered": mean_of(moved), "controlled": mean_of(calm)}
+            row |= {"reordered": infer.mean_of(moved), "controlled": infer.mean_of(calm)}
             row |= {"n_prompts": len(prompts), "n_clusters": n_clusters}
             rows.append({"control": control, "measure": name} | row | {"reason": reason})
     return rows
 
 
 def _paired(difference: FloatArray, cluster: IntArray) -> dict[str, float]:
-    low, high, p, se = mean_t(difference, cluster)
-    effect, n_clusters = mean_of(difference), len(np.unique(cluster))
-    equal = equivalence(effect, se, n_clusters, MARGINS["flips"], largest=1.0)
+    low, high, p, se = infer.mean_t(difference, cluster)
+    effect, n_clusters = infer.mean_of(difference), len(np.unique(cluster))
+    equal = infer.equivalence(effect, se, n_clusters, infer.MARGINS["flips"], largest=1.0)
     row = {"effect": effect, "low": low, "high": high, "p": p}
-    return row | {"p_equivalent": equal, "mde": detectable(se, n_clusters - 1)}
+    return row | {"p_equivalent": equal, "mde": infer.detectable(se, n_clusters - 1)}
 
 
 def _compare(a: Reads, b: Reads | None) -> pd.DataFrame:
@@ -283,15 +261,15 @@ def _compare(a: Reads, b: Reads | None) -> pd.DataFrame:
         return pd.DataFrame(columns=["cluster", *_MEASURES], dtype=np.float64)
     rows_a, rows_b = shared_items(a, b)
     items = a.items.iloc[rows_a].reset_index(drop=True)
-    scores = np.stack([item_means(a.value)[rows_a], item_means(b.value)[rows_b]])
+    scores = np.stack([arrays.item_means(a.value)[rows_a], arrays.item_means(b.value)[rows_b]])
     seen = ~np.isnan(scores).any(axis=0) & items["group_id"].notna().to_numpy()
     items, scores = items[seen].reset_index(drop=True), scores[:, seen]
     if len(items) == 0:
         return _compare(a, None)
     columns = [c for c in ("dataset", "group_id", "criterion") if c in items]
-    prompt = combine(items[c] for c in columns)
+    prompt = arrays.combine(items[c] for c in columns)
     if "candidate" in items:
-        order = np.argsort(codes_of(items["candidate"])[0], kind="stable")
+        order = np.argsort(arrays.codes_of(items["candidate"])[0], kind="stable")
         items, scores, prompt = items.iloc[order], scores[:, order], prompt[order]
     # A candidate's column is its place among its prompt's.
     place = pd.Series(prompt).groupby(prompt).cumcount().to_numpy()
@@ -342,12 +320,12 @@ def _summary(a: Reads, b: Reads) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for name in _MEASURES:
         bounds = (-1.0 if name == "kendall_tau" else 0.0, 1.0)
-        row |= named_mean(name, found[name].to_numpy(), cluster, bounds, p=False)
+        row |= infer.named_mean(name, found[name].to_numpy(), cluster, bounds, p=False)
     row["n_undefined"] = int(found["kendall_tau"].isna().sum())
     row |= {"n_prompts": len(cluster), "n_clusters": len(np.unique(cluster))}
     tied = len(cluster) and row["n_undefined"] == len(cluster)
     return row | {
-        "reason": said(
+        "reason": infer.said(
             _reason(cluster, {name: found[name].to_numpy() for name in _FLIPS}),
             "kendall_tau: in every prompt a side ties all" if tied else "",
         )
@@ -357,4 +335,4 @@ def _summary(a: Reads, b: Reads) -> dict[str, Any]:
 def _reason(cluster: IntArray, rates: dict[str, FloatArray]) -> str:
     if len(cluster) == 0:
         return "no prompt has two candidates scored on both sides"
-    return few_clusters(cluster, rates)
+    return infer.few_clusters(cluster, rates)

@@ -8,27 +8,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from rubricnb.statistics._inference import (
-    cluster_mean,
-    counted,
-    jackknife,
-    mean_t,
-    named,
-    percentile_interval,
-    resampled,
-    said,
-)
-from rubricnb.statistics._reads import (
-    By,
-    FloatArray,
-    IntArray,
-    Reads,
-    Value,
-    by_cluster,
-    item_means,
-    require,
-    row_per_group,
-)
+from rubricnb.statistics import _inference as infer
+from rubricnb.statistics import _reads as arrays
+from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics.agreement import human_of, ratings_of
 
 MIN_ITEMS = 30  # of an annotator, to be tested
@@ -103,10 +85,10 @@ def alternative_annotator(
        n_annotators  winning_rate  passes
     0             3           1.0    True
     """
-    require(items, ["item_id", "human_ratings"], "items")
+    arrays.require(items, ["item_id", "human_ratings"], "items")
     if not 0 <= epsilon < 1:
         raise ValueError(f"epsilon is {epsilon}: give a share of items, from 0 to below 1")
-    return row_per_group(
+    return arrays.row_per_group(
         judgments,
         by,
         value,
@@ -115,12 +97,12 @@ def alternative_annotator(
 
 
 def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str, Any]:
-    score = item_means(reads.value)
+    score = arrays.item_means(reads.value)
     used = ~np.isnan(score) & ((~np.isnan(ratings)).sum(axis=1) >= 2)
     score, ratings = score[used], ratings[used]
     cluster = reads.cluster[used]
     row: dict[str, Any] = {
-        **counted(used, reads.cluster), "n_annotators": 0,
+        **infer.counted(used, reads.cluster), "n_annotators": 0,
         "winning_rate": np.nan, "passes": False, "winning_rate_clusters": np.nan,
         "passes_clusters": False,
         **dict.fromkeys(("advantage", "advantage_low", "advantage_high"), np.nan),
@@ -139,7 +121,7 @@ def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str,
         row[f"passes{suffix}"] = bool(row[f"winning_rate{suffix}"] >= 0.5)
     there = ~np.isnan(judge[:, tested])
     wins = np.stack([np.where(there, judge[:, tested], 0.0), there], axis=-1)
-    row |= named("advantage", *jackknife(wins, cluster, _mean_share), p=False)
+    row |= infer.named("advantage", *infer.jackknife(wins, cluster, _mean_share), p=False)
     one = "one cluster: no test over clusters" if row["n_clusters"] < 2 else ""
     return row | {"reason": one}
 
@@ -159,7 +141,7 @@ def _wins(score: FloatArray, ratings: FloatArray) -> tuple[FloatArray, FloatArra
 
 def _less(d: FloatArray, cluster: IntArray, epsilon: float) -> float:
     """One-sided p of "the mean is epsilon or more", by t over clusters."""
-    mean, se, n = cluster_mean(d, cluster)
+    mean, se, n = infer.cluster_mean(d, cluster)
     if n < 2:
         return 1.0
     if se == 0:
@@ -224,15 +206,17 @@ def judge_bias(
        bias   low  high  slope
     0  0.67  0.12  1.21   0.85
     """
-    return row_per_group(judgments, by, value, lambda reads: _bias(reads, human_of(reads, items)))
+    return arrays.row_per_group(
+        judgments, by, value, lambda reads: _bias(reads, human_of(reads, items))
+    )
 
 
 def _bias(reads: Reads, human: FloatArray) -> dict[str, Any]:
-    score = item_means(reads.value)
+    score = arrays.item_means(reads.value)
     used = ~np.isnan(score) & ~np.isnan(human)
     x, y, cluster = human[used], score[used], reads.cluster[used]
     names = ("bias", "low", "high", "p", "slope", "slope_low", "slope_high")
-    row: dict[str, Any] = counted(used, reads.cluster)
+    row: dict[str, Any] = infer.counted(used, reads.cluster)
     row |= dict.fromkeys((*names, "apart_low", "apart_high"), np.nan)
     if len(x) == 0:
         return row | {"reason": "no item has both a score and a human rating"}
@@ -240,7 +224,7 @@ def _bias(reads: Reads, human: FloatArray) -> dict[str, Any]:
     row["bias"] = float(apart.mean())
     reasons = []
     if row["n_clusters"] > 1 and np.ptp(apart) > 0:
-        row["low"], row["high"], row["p"], _ = mean_t(apart, cluster)
+        row["low"], row["high"], row["p"], _ = infer.mean_t(apart, cluster)
         reach = 1.96 * apart.std(ddof=1)
         row["apart_low"], row["apart_high"] = row["bias"] - reach, row["bias"] + reach
     else:
@@ -254,8 +238,8 @@ def _bias(reads: Reads, human: FloatArray) -> dict[str, Any]:
     else:
         x, y = x - x.mean(), y - y.mean()
         parts = np.stack([np.ones_like(x), x, y, x * x, x * y], axis=-1)
-        row |= named("slope", *jackknife(parts, cluster, _slope), p=False)
-    return row | {"reason": said(*reasons)}
+        row |= infer.named("slope", *infer.jackknife(parts, cluster, _slope), p=False)
+    return row | {"reason": infer.said(*reasons)}
 
 
 def _slope(sums: FloatArray) -> FloatArray:
@@ -311,14 +295,14 @@ def system_agreement(
        n_systems  tau
     0          3  1.0
     """
-    require(judgments, ["candidate"], "judgments")
-    return row_per_group(
+    arrays.require(judgments, ["candidate"], "judgments")
+    return arrays.row_per_group(
         judgments, by, value, lambda reads: _ranking(reads, human_of(reads, items), seed)
     )
 
 
 def _ranking(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
-    score = item_means(reads.value)
+    score = arrays.item_means(reads.value)
     used = ~np.isnan(score) & ~np.isnan(human)
     system = pd.factorize(reads.items["candidate"][used])[0]
     score, human, cluster = score[used], human[used], reads.cluster[used]
@@ -329,13 +313,15 @@ def _ranking(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
         return row | {"reason": f"{n} systems: a ranking needs three"}
     cells = np.zeros((len(system), n, 3))
     cells[np.arange(len(system)), system] = np.stack([np.ones(len(system)), score, human], -1)
-    cells = by_cluster(cells, cluster)
+    cells = arrays.by_cluster(cells, cluster)
     row["tau"] = float(_tau(cells.sum(axis=0)))
     if np.isnan(row["tau"]):
         return row | {"reason": "all systems have one mean on a side"}
     if g < 2:
         return row | {"reason": "one cluster: intervals need two"}
-    row["tau_low"], row["tau_high"] = percentile_interval(resampled(cells, RESAMPLES, seed, _tau))
+    row["tau_low"], row["tau_high"] = infer.percentile_interval(
+        infer.resampled(cells, RESAMPLES, seed, _tau)
+    )
     return row | {"reason": ""}
 
 

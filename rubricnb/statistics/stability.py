@@ -10,30 +10,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from rubricnb.statistics._inference import (
-    adjust,
-    alike,
-    counted,
-    few_clusters,
-    mean_known,
-    mean_of,
-    mean_t,
-    named_mean,
-    said,
-)
-from rubricnb.statistics._reads import (
-    By,
-    FloatArray,
-    IntArray,
-    Reads,
-    Value,
-    grouping,
-    groups,
-    reads,
-    require,
-    same_answer,
-    slim,
-)
+from rubricnb.statistics import _inference as infer
+from rubricnb.statistics import _reads as arrays
+from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics._sides import shared_items
 
 BASELINE = {
@@ -110,14 +89,14 @@ def stability(
     """
     rows = []
     for key, base, placebo, others in strata(judgments, baseline, by, value):
-        control = None if placebo is None else _distances(placebo, base, value)
+        distances = [_distances(side, base, value) for _, side in others]
+        control = control_of(placebo, others, distances)
         again = _again(base, value)
-        for condition, side in others:
-            distance = control if side is placebo else _distances(side, base, value)
+        for (condition, side), distance in zip(others, distances, strict=True):
             own = _own_again(side, base, again, value, "placebo" in condition.values())
             rows.append({**key, **condition} | _summary(distance, control, again, own, base, side))
     result = pd.DataFrame(rows)
-    return adjust(result, "shift_p") if "shift_p" in result else result
+    return infer.adjust(result, "shift_p") if "shift_p" in result else result
 
 
 def flip_contrast(
@@ -190,14 +169,18 @@ def _flip_contrast(base: Reads, sides: list[Reads]) -> dict[str, Any]:
     only_a, only_b = int((once[0] & ~once[1]).sum()), int((~once[0] & once[1]).sum())
     used = ~np.isnan(flips).any(axis=0)
     a, b = flips[:, used]
-    low, high, p, _ = mean_t(a - b, base.cluster[used])
-    row = counted(used, base.cluster)
+    low, high, p, _ = infer.mean_t(a - b, base.cluster[used])
+    row = infer.counted(used, base.cluster)
     same = np.isnan(low) and row["n_clusters"] > 1
-    row |= {"flip_rate_a": mean_of(a), "flip_rate_b": mean_of(b), "difference": mean_of(a - b)}
+    row |= {
+        "flip_rate_a": infer.mean_of(a),
+        "flip_rate_b": infer.mean_of(b),
+        "difference": infer.mean_of(a - b),
+    }
     row |= {"low": low, "high": high, "p": p, "only_a": only_a, "only_b": only_b}
     discordant = only_a + only_b
     row["p_mcnemar"] = float(stats.binomtest(only_a, discordant).pvalue) if discordant else 1.0
-    row["reason"] = said(
+    row["reason"] = infer.said(
         why_no_interval(used, base.cluster, {"flips": np.maximum(a, b)}),
         "no interval, as every cluster is alike: difference" if same else "",
     )
@@ -212,11 +195,16 @@ def strata(
     That is: the values of the other columns, the baseline's reads, those of its placebo, and every
     condition but the baseline with its reads.
     """
-    require(judgments, baseline, "judgments")
-    outside = grouping(judgments, by, without=baseline)
+    arrays.require(judgments, baseline, "judgments")
+    outside = arrays.grouping(judgments, by, without=baseline)
     found = False
-    for key, stratum in groups(slim(judgments, [*outside, *baseline], value), outside):
-        every = [(name, reads(part, value)) for name, part in groups(stratum, list(baseline))]
+    for key, stratum in arrays.groups(
+        arrays.slim(judgments, [*outside, *baseline], value), outside
+    ):
+        every = [
+            (name, arrays.reads(part, value))
+            for name, part in arrays.groups(stratum, list(baseline))
+        ]
         others = [(name, side) for name, side in every if name != baseline]
         base = side_of(every, baseline)
         if base is not None:
@@ -230,6 +218,12 @@ def strata(
 def side_of(sides: Sides, condition: Condition) -> Reads | None:
     """The reads of one condition, if there are any."""
     return next((side for name, side in sides if name == condition), None)
+
+
+def control_of(placebo: Reads | None, others: Sides, found: list[FloatArray]) -> FloatArray | None:
+    """What was found of the placebo, one of the other conditions."""
+    pairs = zip(others, found, strict=True)
+    return next((own for (_, side), own in pairs if side is placebo), None)
 
 
 def _distances(side: Reads, base: Reads, value: Value) -> FloatArray:
@@ -274,7 +268,7 @@ def _own_again(
 
 def distinct(side: Reads) -> FloatArray:
     """The values of reads that do not copy another one."""
-    return np.where(same_answer(side), np.nan, side.value)
+    return np.where(arrays.same_answer(side), np.nan, side.value)
 
 
 def _means(difference: FloatArray, value: Value) -> FloatArray:
@@ -297,31 +291,31 @@ def _summary(
     side: Reads,
 ) -> dict[str, Any]:
     used = ~np.isnan(distance[2])
-    row: dict[str, Any] = counted(used, base.cluster) | {"n_reads": int(side.parsed.sum())}
+    row: dict[str, Any] = infer.counted(used, base.cluster) | {"n_reads": int(side.parsed.sum())}
     for m, name in enumerate(_MEASURES):
         bounds = (0.0, 1.0) if name == "flip_rate" else None
-        row |= named_mean(name, distance[m], base.cluster, bounds, p=name == "shift")
+        row |= infer.named_mean(name, distance[m], base.cluster, bounds, p=name == "shift")
     # The placebo minus itself is no measurement.
     unknown = np.full_like(distance, np.nan)
     control = unknown if placebo is None else placebo
     beyond = unknown if distance is placebo else distance - control
     for m, name in enumerate(_MEASURES):
-        row[f"{name}_reask"] = mean_known(again[m])
-        row[f"{name}_placebo"] = mean_known(control[m])
-        row |= named_mean(f"{name}_excess", beyond[m], base.cluster)
+        row[f"{name}_reask"] = infer.mean_known(again[m])
+        row[f"{name}_placebo"] = infer.mean_known(control[m])
+        row |= infer.named_mean(f"{name}_excess", beyond[m], base.cluster)
         over_reask = distance[m] - (again[m] + own[m]) / 2
-        row |= named_mean(f"{name}_excess_reask", over_reask, base.cluster)
+        row |= infer.named_mean(f"{name}_excess_reask", over_reask, base.cluster)
     row["reask_reason"] = ""
     if base.value.shape[1] < 2:
         row["reask_reason"] = "the baseline was asked once"
     elif np.isnan(own[2]).all():
         row["reask_reason"] = "no prompt of the condition was asked twice"
     ties = ~np.isnan(distance[0]).all()
-    row["reason"] = said(
+    row["reason"] = infer.said(
         why_no_interval(used, base.cluster, {"flip_rate": distance[0, used]} if ties else {}),
         why_no_excess(distance, placebo),
         "" if ties or not used.any() else "expected scores never tie: no flip rate",
-        alike(row),
+        infer.alike(row),
     )
     return row
 
@@ -337,4 +331,6 @@ def why_no_interval(
     used: Any, cluster: IntArray, rates: Mapping[str, FloatArray] | None = None
 ) -> str:
     """Say why the `used` items have no cluster interval, or why to doubt it; empty if neither."""
-    return few_clusters(cluster[used], rates) if used.any() else "no item was parsed under both"
+    return (
+        infer.few_clusters(cluster[used], rates) if used.any() else "no item was parsed under both"
+    )

@@ -9,39 +9,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.statistics._inference import (
-    LEVEL,
-    UNDEFINED,
-    Interval,
-    alike,
-    counted,
-    jackknife_t,
-    mean_known,
-    mean_of,
-    named,
-    named_mean,
-    said,
-)
+from rubricnb.statistics import _inference as infer
+from rubricnb.statistics import _reads as arrays
+from rubricnb.statistics._inference import Interval
 from rubricnb.statistics._placement import by_score
-from rubricnb.statistics._reads import (
-    By,
-    FloatArray,
-    IntArray,
-    Reads,
-    Value,
-    by_cluster,
-    floats,
-    item_means,
-    matched,
-    read_groups,
-    row_per_group,
-    same_answer,
-)
+from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics._sides import shared_items
 from rubricnb.statistics.agreement import ratings_of
 from rubricnb.statistics.stability import (
     BASELINE,
     Condition,
+    control_of,
     distinct,
     strata,
     why_no_excess,
@@ -107,7 +85,7 @@ def score_tendency(
        share_2  share_3  human_2  wasserstein
     0     0.25     0.75      0.5         0.75
     """
-    return row_per_group(judgments, by, value, lambda reads: _tendency(reads, items, human))
+    return arrays.row_per_group(judgments, by, value, lambda reads: _tendency(reads, items, human))
 
 
 def tendency_shift(
@@ -115,7 +93,7 @@ def tendency_shift(
     baseline: Condition = BASELINE,
     by: By = None,
     value: Value = "score",
-    level: float = LEVEL,
+    level: float = infer.LEVEL,
 ) -> pd.DataFrame:
     """Measure how far every condition moves a judge's distribution of scores.
 
@@ -158,9 +136,9 @@ def tendency_shift(
     """
     rows = []
     for key, base, placebo, others in strata(judgments, baseline, by, value):
-        control = None if placebo is None else _steps(placebo, base)
-        for condition, side in others:
-            own = control if side is placebo else _steps(side, base)
+        steps = [_steps(side, base) for _, side in others]
+        control = control_of(placebo, others, steps)
+        for (condition, _), own in zip(others, steps, strict=True):
             rows.append({**key, **condition} | _shifted(own, control, base.cluster, level))
     return pd.DataFrame(rows)
 
@@ -254,7 +232,7 @@ def gold(judgments: pd.DataFrame) -> pd.DataFrame:
     0       a   4.0    (4, 4, 5)           2
     1       b   3.0    (1, 5, 3)           3
     """
-    found = list(read_groups(judgments, None, "score"))
+    found = list(arrays.read_groups(judgments, None, "score"))
     if len(found) > 1:
         keys = pd.DataFrame([key for key, _ in found])
         several = [name for name in keys if keys[name].nunique() > 1]
@@ -264,7 +242,7 @@ def gold(judgments: pd.DataFrame) -> pd.DataFrame:
         )
     side = found[0][1]
     columns = [c for c in ("item_id", "dataset", "criterion") if c in side.items]
-    asked = (side.parsed & ~same_answer(side)).sum(axis=1)
+    asked = (side.parsed & ~arrays.same_answer(side)).sum(axis=1)
     given = [row[~np.isnan(row)] for row in side.value]
     return side.items[columns].assign(
         gold=[_majority(scores) for scores in given],
@@ -285,7 +263,7 @@ def _majority(scores: FloatArray) -> float:
 def _tendency(side: Reads, items: pd.DataFrame | None, human: str) -> dict[str, Any]:
     values, weights = _spread_of(side)
     known = weights.sum(axis=1) > 0
-    row: dict[str, Any] = counted(known, side.cluster) | {"n_reads": int(side.parsed.sum())}
+    row: dict[str, Any] = infer.counted(known, side.cluster) | {"n_reads": int(side.parsed.sum())}
     people, why = (None, []) if items is None else _people(side, items, human)
     rated = np.zeros(len(known), bool) if people is None else people.weights.sum(axis=1) > 0
     both = known & rated
@@ -296,19 +274,19 @@ def _tendency(side: Reads, items: pd.DataFrame | None, human: str) -> dict[str, 
         row["compares"] = people.compares
     if items is None:
         why += [] if known.any() else ["no read was parsed"]
-        return row | {"reason": said(*why)}
-    found: tuple[float, Interval] = (np.nan, UNDEFINED)
+        return row | {"reason": infer.said(*why)}
+    found: tuple[float, Interval] = (np.nan, infer.UNDEFINED)
     if people is not None and not both.any():
         why.append("no item has both a score and a rating")
     elif people is not None:
         if people.compares == _MEANS:
-            values, weights = _as_points(item_means(side.value))
+            values, weights = _as_points(arrays.item_means(side.value))
         steps = _cumulated(values, weights, people.values, people.weights)
-        found = _distance(steps[both][:, None], side.cluster[both], LEVEL)
+        found = _distance(steps[both][:, None], side.cluster[both], infer.LEVEL)
         why.append(why_no_interval(both, side.cluster))
-    row |= named("wasserstein", *found, p=False)
-    why.append(alike(row) if len(np.unique(side.cluster[both])) > 1 else "")
-    return row | {"reason": said(*why)}
+    row |= infer.named("wasserstein", *found, p=False)
+    why.append(infer.alike(row) if len(np.unique(side.cluster[both])) > 1 else "")
+    return row | {"reason": infer.said(*why)}
 
 
 _SINGLE, _MEANS = "read with rating", "mean with mean"
@@ -327,7 +305,7 @@ def _people(side: Reads, items: pd.DataFrame, human: str) -> tuple[_People | Non
     """What people said of each judged item, and what stands in the way."""
     if human not in items:
         return None, [f"items have no {human!r} ratings"]
-    means, why = floats(matched(side.items, items, human)), []
+    means, why = arrays.floats(arrays.matched(side.items, items, human)), []
     levels = _rated_on(side, items)
     other = ~np.isnan(levels) & (levels != side.n_options)
     if other.any():
@@ -340,7 +318,7 @@ def _people(side: Reads, items: pd.DataFrame, human: str) -> tuple[_People | Non
     column, rated = f"{human}_ratings", ~np.isnan(means)
     if column in items:
         wide = ratings_of(side, items, column)
-        if (~np.isnan(wide)).any(axis=1)[rated].all():
+        if not np.isnan(wide[rated]).all(axis=1).any():
             wide[~rated] = np.nan
             return _People(*_as_points(wide), _SINGLE), why
     single = (means[rated] == np.round(means[rated])).all()
@@ -354,7 +332,7 @@ def _rated_on(side: Reads, items: pd.DataFrame) -> FloatArray:
         return np.full(len(side.items), np.nan)
     levels = rubrics.assign(rubric_id=rubrics["rubric_id"].astype(object))
     levels = levels.groupby("rubric_id")["score"].max()
-    return floats(matched(side.items, items, "rubric_id").astype(object).map(levels))
+    return arrays.floats(arrays.matched(side.items, items, "rubric_id").astype(object).map(levels))
 
 
 def _as_points(numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -430,26 +408,26 @@ def _steps(side: Reads, base: Reads) -> FloatArray:
 
 def _mean_over_reads(values: FloatArray) -> FloatArray:
     """Mean over the parsed reads: (items, reads, several) to (items, several)."""
-    return item_means(np.moveaxis(values, 1, -1))
+    return arrays.item_means(np.moveaxis(values, 1, -1))
 
 
 def _shifted(
     own: FloatArray, placebo: FloatArray | None, cluster: IntArray, level: float
 ) -> dict[str, Any]:
     used = np.asarray(~np.isnan(own).all(axis=(1, 2)))
-    row: dict[str, Any] = counted(used, cluster)
-    row |= named("moved", *_distance(own[used], cluster[used], level), p=False)
+    row: dict[str, Any] = infer.counted(used, cluster)
+    row |= infer.named("moved", *_distance(own[used], cluster[used], level), p=False)
     edited: float = np.nan
-    beyond: tuple[float, Interval] = (np.nan, UNDEFINED)
+    beyond: tuple[float, Interval] = (np.nan, infer.UNDEFINED)
     if placebo is not None:
         edited = _distance(placebo, cluster, level)[0]
     if placebo is not None and placebo is not own:
         both = used & ~np.isnan(placebo).all(axis=(1, 2))
         steps = own[both] - _mean_over_reads(placebo)[both, None]
         beyond = _distance(steps, cluster[both], level)
-    row |= {"moved_placebo": edited} | named("moved_excess", *beyond, p=False)
-    why = (why_no_interval(used, cluster), why_no_excess(own, placebo), alike(row))
-    return row | {"reason": said(*why)}
+    row |= {"moved_placebo": edited} | infer.named("moved_excess", *beyond, p=False)
+    why = (why_no_interval(used, cluster), why_no_excess(own, placebo), infer.alike(row))
+    return row | {"reason": infer.said(*why)}
 
 
 def _distance(steps: FloatArray, cluster: IntArray, level: float) -> tuple[float, Interval]:
@@ -459,17 +437,19 @@ def _distance(steps: FloatArray, cluster: IntArray, level: float) -> tuple[float
     begins at 0 unless the distance is rare among those with each cluster's sign drawn.
     """
     known = ~np.isnan(steps)
-    sums, counts = (by_cluster(v, cluster) for v in (np.where(known, steps, 0.0), known * 1.0))
+    sums, counts = (
+        arrays.by_cluster(v, cluster) for v in (np.where(known, steps, 0.0), known * 1.0)
+    )
 
     def distance(total: FloatArray, n: FloatArray) -> FloatArray:
         means = np.where(n > 0, total / np.maximum(n, 1), np.nan)
-        return item_means(np.abs(means).sum(axis=-1))
+        return arrays.item_means(np.abs(means).sum(axis=-1))
 
     total, n = sums.sum(axis=0), counts.sum(axis=0)
     whole = float(distance(total, n))
-    low, high, *_ = jackknife_t(whole, distance(total - sums, n - counts), level)
+    low, high, *_ = infer.jackknife_t(whole, distance(total - sums, n - counts), level)
     if not np.isfinite(low):
-        return whole, UNDEFINED
+        return whole, infer.UNDEFINED
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (_SIGN_DRAWS, len(sums)))
     drawn = distance(np.tensordot(signs, sums, axes=1), n)
     p = float((1 + (drawn >= whole - 1e-12).sum()) / (1 + _SIGN_DRAWS))
@@ -478,19 +458,21 @@ def _distance(steps: FloatArray, cluster: IntArray, level: float) -> tuple[float
 
 def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> dict[str, Any]:
     share, share_base, nearer, used = _towards(k, side, base)
-    row: dict[str, Any] = {"k": k, **counted(used, base.cluster)}
-    row |= {"share": mean_of(share[used]), "share_baseline": mean_of(share_base[used])}
+    row: dict[str, Any] = {"k": k, **infer.counted(used, base.cluster)}
+    row |= {"share": infer.mean_of(share[used]), "share_baseline": infer.mean_of(share_base[used])}
     control = np.full((2, len(used)), np.nan)
     if placebo is not None:
         edited, plain, edited_nearer, _ = _towards(k, placebo, base)
         control = np.where(used, [edited - plain, edited_nearer], np.nan)
     found = (("pull", share - share_base), ("approach", nearer))
     for (name, values), other in zip(found, control, strict=True):
-        row |= named_mean(name, values, base.cluster)
-        row[f"{name}_placebo"] = mean_known(other)
-        row |= named_mean(f"{name}_excess", values - other, base.cluster)
+        row |= infer.named_mean(name, values, base.cluster)
+        row[f"{name}_placebo"] = infer.mean_known(other)
+        row |= infer.named_mean(f"{name}_excess", values - other, base.cluster)
     lacking = "no placebo reads to compare with" if placebo is None else ""
-    return row | {"reason": said(why_no_interval(used, base.cluster), lacking, alike(row))}
+    return row | {
+        "reason": infer.said(why_no_interval(used, base.cluster), lacking, infer.alike(row))
+    }
 
 
 def _towards(k: int, side: Reads, base: Reads) -> Sequence[Any]:
@@ -500,9 +482,9 @@ def _towards(k: int, side: Reads, base: Reads) -> Sequence[Any]:
     here, before = distinct(side)[rows], distinct(base)[rows_base]
     out[0, rows_base] = _share(here, k)
     out[1, rows_base] = _share(before, k)
-    out[2, rows_base] = item_means(np.abs(before - k)) - item_means(np.abs(here - k))
+    out[2, rows_base] = arrays.item_means(np.abs(before - k)) - arrays.item_means(np.abs(here - k))
     return [*out, ~np.isnan(out).any(axis=0)]
 
 
 def _share(values: FloatArray, k: int) -> FloatArray:
-    return item_means(np.where(np.isnan(values), np.nan, values == k))
+    return arrays.item_means(np.where(np.isnan(values), np.nan, values == k))

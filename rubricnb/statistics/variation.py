@@ -10,35 +10,10 @@ import pandas as pd
 from scipy import stats
 
 from rubricnb.permutation import decode
-from rubricnb.statistics._inference import (
-    UNDEFINED,
-    alike,
-    correlation,
-    counted,
-    few_clusters,
-    jackknife_t,
-    mean_of,
-    named,
-    named_mean,
-    percentile_interval,
-    permuted_spread,
-    resampled,
-    said,
-)
+from rubricnb.statistics import _inference as infer
+from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._placement import directions
-from rubricnb.statistics._reads import (
-    By,
-    FloatArray,
-    Reads,
-    Value,
-    by_cluster,
-    cell_means,
-    grouping,
-    item_variance,
-    require_orderings,
-    row_per_group,
-    same_answer,
-)
+from rubricnb.statistics._reads import By, FloatArray, Reads, Value
 from rubricnb.statistics.agreement import human_of, read_moments
 
 RESAMPLES = 1_000
@@ -54,8 +29,8 @@ _COMPONENTS = (
 )
 _EFFECTS = (
     *("spread", "spread_null", "spread_p", "ascending", "descending"),
-    *named("ascending_minus_descending", np.nan, UNDEFINED),
-    *named("forward_minus_reverse", np.nan, UNDEFINED),
+    *infer.named("ascending_minus_descending", np.nan, infer.UNDEFINED),
+    *infer.named("forward_minus_reverse", np.nan, infer.UNDEFINED),
     *("deviation", "crossing"),
 )
 _CROSSED = ("balanced", "williams", "fixed", "single", "descending")
@@ -91,7 +66,7 @@ def within_item_sd(judgments: pd.DataFrame, by: By = None, value: Value = "score
          sd  variance    k
     0  0.25      0.25  2.0
     """
-    return row_per_group(judgments, by, value, _within_item_sd)
+    return arrays.row_per_group(judgments, by, value, _within_item_sd)
 
 
 def order_effect(
@@ -139,7 +114,7 @@ def order_effect(
        spread  ascending_minus_descending  crossing
     0     0.5                        -0.5       0.5
     """
-    return row_per_group(judgments, by, value, lambda reads: _order_effect(reads, seed))
+    return arrays.row_per_group(judgments, by, value, lambda reads: _order_effect(reads, seed))
 
 
 def ordering_rank(
@@ -191,7 +166,7 @@ def ordering_rank(
           r  r_mean  rank  n_orderings
     0  0.96    0.77     1            2
     """
-    return row_per_group(
+    return arrays.row_per_group(
         judgments, by, value, lambda r: _ordering_rank(r, human_of(r, items), ordering, seed)
     )
 
@@ -243,33 +218,36 @@ def variance_components(
     0          0.333                0.5
     """
     if by is None:
-        by = grouping(judgments, None, without=["design"])
+        by = arrays.grouping(judgments, None, without=["design"])
         if "design" in judgments:
             judgments = judgments[judgments["design"].isin(_CROSSED)]
-    return row_per_group(judgments, by, value, _components)
+    return arrays.row_per_group(judgments, by, value, _components)
 
 
 def _within_item_sd(reads: Reads) -> dict[str, Any]:
-    variance, count = item_variance(reads.value), reads.parsed.sum(axis=1)
+    variance, count = arrays.item_variance(reads.value), reads.parsed.sum(axis=1)
     used = ~np.isnan(variance)
     sd = np.sqrt(variance * (count - 1) / np.maximum(count, 1))
-    row: dict[str, Any] = named_mean("sd", sd, reads.cluster, p=False)
-    row |= {"variance": mean_of(variance[used]), "k": mean_of(count[used].astype(np.float64))}
-    row |= counted(used, reads.cluster)
+    row: dict[str, Any] = infer.named_mean("sd", sd, reads.cluster, p=False)
+    row |= {
+        "variance": infer.mean_of(variance[used]),
+        "k": infer.mean_of(count[used].astype(np.float64)),
+    }
+    row |= infer.counted(used, reads.cluster)
     if not used.any():
         return row | {"reason": "no item has two parsed reads"}
-    return row | {"reason": said(few_clusters(reads.cluster[used]), alike(row))}
+    return row | {"reason": infer.said(infer.few_clusters(reads.cluster[used]), infer.alike(row))}
 
 
 def ordering_means(reads: Reads) -> FloatArray:
     """Mean of each item's parsed reads under each ordering: (items, orderings), NaN without."""
     own = reads.parsed & (reads.order >= 0)
     shape = len(reads.items), len(reads.orderings)
-    return cell_means(np.nonzero(own)[0], reads.order[own], reads.value[own], shape)
+    return arrays.cell_means(np.nonzero(own)[0], reads.order[own], reads.value[own], shape)
 
 
 def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
-    require_orderings(reads)
+    arrays.require_orderings(reads)
     if len(reads.orderings) < 2:
         raise ValueError(
             "every item was seen in one ordering, so there is no order effect to measure; pass "
@@ -277,38 +255,38 @@ def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
         )
     mean = ordering_means(reads)
     complete = ~np.isnan(mean).any(axis=1)
-    row: dict[str, Any] = dict.fromkeys(_EFFECTS, np.nan) | counted(complete, reads.cluster)
+    row: dict[str, Any] = dict.fromkeys(_EFFECTS, np.nan) | infer.counted(complete, reads.cluster)
     if not complete.any():
         return row | {"reason": "no item has a parsed read under every ordering"}
     x, cluster = mean[complete], reads.cluster[complete]
     turn = directions(reads.orderings)
     reasons: list[str] = []
     blocks = [np.flatnonzero(turn == t) for t in np.unique(turn)] if turn.all() else None
-    row |= permuted_spread("spread", x, cluster, PERMUTATIONS, seed, blocks)
+    row |= infer.permuted_spread("spread", x, cluster, PERMUTATIONS, seed, blocks)
     if np.isnan(row["spread_null"]):
         reasons.append("spread_null: one ordering of each direction, nothing can be permuted")
     up = np.flatnonzero((np.diff(reads.orderings, axis=1) == 1).all(axis=1))
     down = np.flatnonzero((np.diff(reads.orderings, axis=1) == -1).all(axis=1))
     if len(up) and len(down):
         row |= {"ascending": x[:, up[0]].mean(), "descending": x[:, down[0]].mean()}
-        row |= named_mean("ascending_minus_descending", x[:, up[0]] - x[:, down[0]], cluster)
+        row |= infer.named_mean("ascending_minus_descending", x[:, up[0]] - x[:, down[0]], cluster)
     else:
         reasons.append("ascending and descending were not both shown")
     if (turn == 1).any() and (turn == -1).any():
         difference = x[:, turn == 1].mean(axis=1) - x[:, turn == -1].mean(axis=1)
-        row |= named_mean("forward_minus_reverse", difference, cluster)
+        row |= infer.named_mean("forward_minus_reverse", difference, cluster)
     else:
         reasons.append("no forward and reverse rotations were both shown")
     middle = (1 + reads.n_options) / 2
     row["deviation"] = float(np.abs(x - x.mean(axis=1, keepdims=True)).mean())
     row["crossing"] = float(((x > middle).any(axis=1) & (x < middle).any(axis=1)).mean())
-    return row | {"reason": said(*reasons, alike(row), few_clusters(cluster))}
+    return row | {"reason": infer.said(*reasons, infer.alike(row), infer.few_clusters(cluster))}
 
 
 def _ordering_rank(
     reads: Reads, human: FloatArray, ordering: str | None, seed: int
 ) -> dict[str, Any]:
-    require_orderings(reads)
+    arrays.require_orderings(reads)
     wanted = decode(ordering) if ordering else tuple(range(1, reads.n_options + 1))
     found = np.flatnonzero((reads.orderings == wanted).all(axis=1))
     if len(found) == 0:
@@ -324,22 +302,24 @@ def _ordering_rank(
     row: dict[str, Any] = {"ordering": codes[found[0]]}
     names = ("r", "r_mean", "rank", "rank_low", "rank_high")
     row |= dict.fromkeys(names, np.nan) | {"best": None, "n_orderings": len(codes)}
-    row |= counted(used, reads.cluster)
+    row |= infer.counted(used, reads.cluster)
     if not used.any():
         return row | {"reason": "no item has every ordering parsed and a human rating"}
     cluster = reads.cluster[used]
-    sums = by_cluster(read_moments(mean[used], human[used]), cluster)  # (clusters, orderings, 6)
-    r = correlation(sums.sum(axis=0))
+    sums = arrays.by_cluster(
+        read_moments(mean[used], human[used]), cluster
+    )  # (clusters, orderings, 6)
+    r = infer.correlation(sums.sum(axis=0))
     if np.isnan(r).any():
         return row | {"reason": "r is undefined: some ordering's scores, or the ratings, are equal"}
     row |= {"r": r[found[0]], "r_mean": r.mean(), "rank": int(_rank(r)[found[0]])}
     row["best"] = codes[int(r.argmax())]
     if len(sums) < 2:
-        return row | {"reason": few_clusters(cluster)}
-    ranks = resampled(sums, RESAMPLES, seed, lambda drawn: _rank(correlation(drawn)))
-    low, high = percentile_interval(ranks[:, found[0]])
+        return row | {"reason": infer.few_clusters(cluster)}
+    ranks = infer.resampled(sums, RESAMPLES, seed, lambda drawn: _rank(infer.correlation(drawn)))
+    low, high = infer.percentile_interval(ranks[:, found[0]])
     row |= {"rank_low": np.floor(low), "rank_high": np.ceil(high)}
-    return row | {"reason": few_clusters(cluster)}
+    return row | {"reason": infer.few_clusters(cluster)}
 
 
 def _rank(r: FloatArray) -> FloatArray:
@@ -352,17 +332,17 @@ def _components(reads: Reads) -> dict[str, Any]:
     mean = ordering_means(reads)
     used = np.asarray(~np.isnan(mean).any(axis=1))
     cluster, n_orderings = reads.cluster[used], mean.shape[1]
-    row: dict[str, Any] = dict.fromkeys(_COMPONENTS, np.nan) | counted(used, reads.cluster)
+    row: dict[str, Any] = dict.fromkeys(_COMPONENTS, np.nan) | infer.counted(used, reads.cluster)
     row["n_orderings"] = n_orderings
     if row["n_items"] < 2:
         return row | {"reason": "fewer than two items have a read under every ordering"}
-    sums = by_cluster(_summands(mean[used], _reask(reads, used)), cluster)
+    sums = arrays.by_cluster(_summands(mean[used], _reask(reads, used)), cluster)
     if n_orderings < 2 and not sums[:, 5].sum():
         return row | {"reason": "one ordering and no repeats: noise cannot be told from the items"}
     found = _estimates(sums.sum(axis=0))
     row |= {name: float(value) for name, value in found.items() if name in row}
     row |= _ratio_intervals(found, _estimates(sums.sum(axis=0) - sums))
-    return row | {"reason": said(*_why_unknown(row), few_clusters(cluster))}
+    return row | {"reason": infer.said(*_why_unknown(row), infer.few_clusters(cluster))}
 
 
 def _summands(x: FloatArray, again: FloatArray) -> FloatArray:
@@ -431,7 +411,7 @@ def _ratio_intervals(found: dict[str, FloatArray], left: dict[str, FloatArray]) 
     """Cluster jackknife-t of the ratios. As they are: on the log scale it covers too little."""
     out: dict[str, float] = {}
     for name, most in (("phi", np.inf), ("phi_own", np.inf), ("share_ordering", 1.0)):
-        low, high, *_ = jackknife_t(float(found[name]), left[name])
+        low, high, *_ = infer.jackknife_t(float(found[name]), left[name])
         out[f"{name}_low"] = float(np.maximum(low, 0.0))
         out[f"{name}_high"] = float(np.minimum(high, most))
     return out
@@ -453,14 +433,14 @@ def _why_unknown(row: dict[str, Any]) -> Iterator[str]:
 
 def _reask(reads: Reads, used: np.ndarray[Any, Any]) -> FloatArray:
     """Per item, of repeats of an ordering: sum of squares, freedom, mean of 1 / repeats."""
-    value = np.where(same_answer(reads), np.nan, reads.value)[used]
+    value = np.where(arrays.same_answer(reads), np.nan, reads.value)[used]
     order = reads.order[used]
     out = np.zeros((len(value), 3))
     for o in range(len(reads.orderings)):
         cell = np.where(order == o, value, np.nan)
         count = (~np.isnan(cell)).sum(axis=1)
         freedom = np.maximum(count - 1, 0)
-        out[:, 0] += np.nan_to_num(item_variance(cell)) * freedom
+        out[:, 0] += np.nan_to_num(arrays.item_variance(cell)) * freedom
         out[:, 1] += freedom
         out[:, 2] += 1 / np.maximum(count, 1) / len(reads.orderings)
     return out

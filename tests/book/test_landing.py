@@ -4,7 +4,6 @@ import pytest
 
 from rubricnb import book
 from rubricnb.judging.results import recorded
-from studies.every_order import SPEC, STUDY
 
 PAGE = book.find_root() / "_build" / "html" / "book" / "index.html"
 
@@ -17,7 +16,7 @@ def experiment(readers, request):
 
 @pytest.fixture(scope="module")
 def scores():
-    judgments = recorded(SPEC, "minibench", study=STUDY)
+    judgments = recorded("embedded:qwen2.5-coder-1.5b-instruct", "minibench", study="every-order")
     return judgments.set_index(["candidate", "ordering"]).score
 
 

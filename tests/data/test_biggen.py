@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 import rubricnb as rb
-from rubricnb.data.biggen import load_biggen
 
 RUBRIC = {"criteria": "Is it right?"} | {
     f"score{k}_description": f"Level {k}." for k in range(1, 6)
@@ -17,7 +16,7 @@ def rows():
     return [
         {
             "capability": "planning", "task": "travel", "instance_idx": i, "input": f"Plan {i}.",
-            "system_prompt": "Be brief." if i else "", "reference_answer": "The plan.",
+            "system_prompt": "Be brief." if i else None, "reference_answer": "The plan.",
             "score_rubric": RUBRIC, "model_name": model, "response": f"{model} plans {i}.",
             "human_score": score,
         }
@@ -28,8 +27,8 @@ def rows():
 def test_parquet_and_json_lines_give_the_same_items(tmp_path):
     pd.DataFrame(rows()).to_parquet(tmp_path / "h.parquet")
     (tmp_path / "h.jsonl").write_text("\n".join(map(json.dumps, rows())))
-    items = load_biggen(tmp_path / "h.parquet")
-    assert items.equals(load_biggen(tmp_path / "h.jsonl"))
+    items = rb.load("biggen", path=tmp_path / "h.parquet")
+    assert items.equals(rb.load("biggen", path=tmp_path / "h.jsonl"))
     assert items.cluster_id.nunique() == items.rubrics.rubric_id.nunique() == 2
     assert items.groupby("group_id").candidate.apply(list).tolist() == [["a", "b"]] * 2
     assert items.human.tolist() == [2, 5, 2, 5]
@@ -59,7 +58,7 @@ def test_a_bad_row_is_named(tmp_path, change, message):
     bad[1] |= change
     (tmp_path / "h.jsonl").write_text("\n".join(map(json.dumps, bad)))
     with pytest.raises(ValueError, match=message):
-        load_biggen(tmp_path / "h.jsonl")
+        rb.load("biggen", path=tmp_path / "h.jsonl")
 
 
 def test_the_scores_by_gpt_4_that_come_with_the_data_are_the_gold(tmp_path):
@@ -70,7 +69,7 @@ def test_the_scores_by_gpt_4_that_come_with_the_data_are_the_gold(tmp_path):
     pd.DataFrame(some).to_parquet(tmp_path / "h.parquet")
     (tmp_path / "h.jsonl").write_text("\n".join(map(json.dumps, some)))
     for name in ("h.parquet", "h.jsonl"):
-        items = load_biggen(tmp_path / name)
+        items = rb.load("biggen", path=tmp_path / name)
         assert items.gold.tolist()[:2] == [3, 4]
         assert items.gold_ratings.tolist() == [(3,), (4,), None, None]
         assert items.gold.isna().tolist() == [False, False, True, True]
@@ -78,22 +77,27 @@ def test_the_scores_by_gpt_4_that_come_with_the_data_are_the_gold(tmp_path):
     some[0]["gpt4_score"] = 9
     pd.DataFrame(some).to_parquet(tmp_path / "h.parquet")
     with pytest.raises(ValueError, match=r"'gold': 9.0 is outside 1\.\.5"):
-        load_biggen(tmp_path / "h.parquet")
+        rb.load("biggen", path=tmp_path / "h.parquet")
 
 
 def test_a_missing_column_and_another_format_are_named(tmp_path):
     (tmp_path / "h.jsonl").write_text(json.dumps(rows()[0] | {"human_score": 3}))
-    assert len(load_biggen(tmp_path / "h.jsonl")) == 1
+    assert len(rb.load("biggen", path=tmp_path / "h.jsonl")) == 1
     (tmp_path / "h.jsonl").write_text(json.dumps({"input": "x"}))
-    with pytest.raises(ValueError, match="lacks the column 'capability'"):
-        load_biggen(tmp_path / "h.jsonl")
+    with pytest.raises(ValueError, match="record 1 lacks 'capability'"):
+        rb.load("biggen", path=tmp_path / "h.jsonl")
     (tmp_path / "h.jsonl").write_text("a,b\n1,2\n")
-    with pytest.raises(ValueError, match=r"neither a .parquet file nor JSON lines"):
-        load_biggen(tmp_path / "h.jsonl")
+    with pytest.raises(ValueError, match=r"h.jsonl holds no JSON"):
+        rb.load("biggen", path=tmp_path / "h.jsonl")
 
 
 def test_an_unrated_response_stays_without_a_rating(tmp_path):
     some = rows()
     some[0]["human_score"] = None
     pd.DataFrame(some).to_parquet(tmp_path / "h.parquet")
-    assert load_biggen(tmp_path / "h.parquet").human.isna().tolist() == [True, False, False, False]
+    assert rb.load("biggen", path=tmp_path / "h.parquet").human.isna().tolist() == [
+        True,
+        False,
+        False,
+        False,
+    ]

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 
 import rubricnb as rb
-from rubricnb.data import describe, described
-from rubricnb.data.describe import RECORDED, record_descriptions
+from rubricnb.data import describe
+from rubricnb.summary import described
+from studies.descriptions import RECORDED, record_descriptions
 
 
 @pytest.fixture(scope="module")

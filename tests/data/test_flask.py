@@ -5,7 +5,6 @@ import json
 import pytest
 
 import rubricnb as rb
-from rubricnb.data.flask import load_flask
 from rubricnb.data.prometheus import render_prompt
 
 
@@ -19,7 +18,7 @@ def row(idx=1, source="m", skill="Factuality", human=(4, 5, 4), gpt4=(5, 5, 4), 
 
 def load(tmp_path, rows):
     (tmp_path / "flask_eval.json").write_text(json.dumps(rows))
-    return load_flask(tmp_path / "flask_eval.json")
+    return rb.load("flask", path=tmp_path / "flask_eval.json")
 
 
 def test_a_response_is_one_text_under_several_skills(tmp_path):
@@ -63,5 +62,5 @@ def test_bad_files_are_named(tmp_path):
     with pytest.raises(ValueError, match="Prometheus format"):
         load(tmp_path, [row() | {"instruction": "Rate this."}])
     (tmp_path / "x.json").write_text("no")
-    with pytest.raises(ValueError, match=r"x.json is no JSON"):
-        load_flask(tmp_path / "x.json")
+    with pytest.raises(ValueError, match=r"x.json holds no JSON"):
+        rb.load("flask", path=tmp_path / "x.json")

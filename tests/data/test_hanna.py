@@ -3,8 +3,8 @@ import csv
 
 import pytest
 
-from rubricnb.data import load, read_rubrics
-from rubricnb.data.hanna import CRITERIA, RATINGS, STORIES, load_hanna
+from rubricnb.data import load
+from rubricnb.data.hanna import CRITERIA, RATINGS, STORIES
 
 
 @pytest.fixture
@@ -50,4 +50,4 @@ def test_a_rubric_for_what_nobody_rated_is_refused(tmp_path):
     file = tmp_path / "mine.yml"
     file.write_text("{criterion: wit, definition: Funny, levels: {1: a, 2: b}}")
     with pytest.raises(ValueError, match="hanna has no ratings for the criterion 'wit'"):
-        load_hanna(read_rubrics(file))
+        load("hanna", rubric=file)

@@ -39,8 +39,9 @@ def test_what_nobody_rated_is_left_out_and_articles_are_posts_too(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["{"], "line 1 is no axis evaluation"),
-        ([line(), {"info": {"id": "x"}}], r"line 2 is no axis evaluation .*summary"),
+        (["{"], "axis_evals.jsonl holds no JSON"),
+        ([line(), {"info": {"id": "x"}}], "record 2 lacks 'summary.text'"),
+        ([line(key="text")], "'p1' has neither info.post nor info.article"),
         ([line(overall=None)], "no summary with an overall rating"),
         ([line(overall=9)], r"9.0 is outside 1\.\.7"),
     ],

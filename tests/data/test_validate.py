@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rubricnb.data import check_items, load
-from rubricnb.data.validate import check_rubrics, nearest
+from rubricnb.data import load
+from rubricnb.data.validate import check_items, check_rubrics, nearest
 
 
 @pytest.fixture

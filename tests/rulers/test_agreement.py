@@ -9,20 +9,16 @@ import rubricnb as rb
 from rubricnb.rulers import (
     Bundle,
     Calibrator,
-    CheckItem,
-    SimulatedGrader,
-    Trait,
-    calibrated,
-    extreme,
-    features,
     grade,
     invariance,
     label_agreement,
     label_contrast,
     load_bundle,
-    verification,
     whole_texts,
 )
+from rubricnb.rulers.agreement import calibrated, extreme, features, verification
+from rubricnb.rulers.bundle import CheckItem, Trait
+from rubricnb.rulers.simulated import SimulatedGrader
 
 
 def essays(n=600, seed=0, hedging=1.0, prefix="e", n_traits=4):

@@ -8,8 +8,9 @@ from typer.testing import CliRunner
 import rubricnb as rb
 from rubricnb.cli import app
 from rubricnb.judging.contract import Reply
-from rubricnb.rulers import SimulatedGrader, compile_rubric, grade, load_bundle
+from rubricnb.rulers import compile_rubric, grade, load_bundle
 from rubricnb.rulers.compile import parse
+from rubricnb.rulers.simulated import SimulatedGrader
 
 RUBRIC = rb.load("minibench", n_items=3).rubrics
 

@@ -6,7 +6,8 @@ import pytest
 
 import rubricnb as rb
 from rubricnb.judging.embedded import EmbeddedJudge
-from rubricnb.rulers import grade, load_bundle, score
+from rubricnb.rulers import grade, load_bundle
+from rubricnb.rulers.scoring import score
 
 BUNDLE = load_bundle("minibench")
 FOUR = replace(

@@ -12,16 +12,11 @@ from hypothesis import strategies as st
 import rubricnb as rb
 from rubricnb.data.rubrics import bundled_rubrics
 from rubricnb.judging.contract import Reply
-from rubricnb.rulers import (
-    SimulatedGrader,
-    gate_threshold,
-    grade,
-    load_bundle,
-    score,
-    whole_texts,
-)
+from rubricnb.rulers import grade, load_bundle, whole_texts
 from rubricnb.rulers.bundle import PLACEBOS
 from rubricnb.rulers.methods import METHODS
+from rubricnb.rulers.scoring import gate_threshold, score
+from rubricnb.rulers.simulated import SimulatedGrader
 
 ITEMS = rb.load("minibench", n_items=45)  # three prompts, 15 texts, three criteria
 BUNDLE = load_bundle("minibench")

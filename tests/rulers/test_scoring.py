@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubricnb.rulers import gate_threshold, score
-from rubricnb.rulers.scoring import is_tie
+from rubricnb.rulers.scoring import gate_threshold, is_tie, score
 
 decisions = st.lists(st.integers(0, 2), min_size=1, max_size=30)
 levels = st.integers(2, 12)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import rubricnb as rb
-from rubricnb.rulers import SimulatedGrader, compile_rubric, grade, load_bundle
+from rubricnb.rulers import compile_rubric, grade, load_bundle
+from rubricnb.rulers.simulated import SimulatedGrader
 
 ITEMS = rb.load("minibench")
 BUNDLE = load_bundle("minibench")

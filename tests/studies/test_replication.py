@@ -3,8 +3,10 @@
 import pandas as pd
 import pytest
 
+import rubricnb as rb
+from rubricnb import rulers
 from rubricnb.judging.results import results_folder
-from rubricnb.replication import COLUMNS
+from rubricnb.replication import COLUMNS, FINDINGS
 from rubricnb.statistics._inference import benjamini_hochberg
 from rubricnb.summary import SUMMARIES, recorded_summary
 from studies import replication as study
@@ -61,3 +63,22 @@ def test_a_summary_has_rows_of_every_judge_that_could_be_asked(name):
     wanted = {"position": 1, "components": 1, "criteria": 3, "cost": 10, "temperature": 8}
     rows = table.groupby(["judge", "dataset"]).size()
     assert rows.min() >= wanted.get(name, 1)
+
+
+def test_a_grading_is_held_against_what_rulers_finds(capsys):
+    """The simulated grader is severe and hedges: its calibration is worth much, its lock little."""
+    items = rb.load("minibench")
+    methods = ["rulers", "rulers-unlocked", "dhs"]
+    grades = rulers.grade(
+        items, rulers.load_bundle("minibench"), rb.open_judge("simulated:grader"), methods,
+        store=":memory:",
+    )  # fmt: skip
+    found = study.grading_replication(grades.scores, items).set_index("finding")
+    assert list(found.index) == list(FINDINGS)[6:]
+    assert (found.reason == "").all()
+    whole = rulers.whole_texts(grades.scores, items)
+    sides = {"method": "rulers"}, {"method": "rulers", "calibration": "none"}
+    by_hand = rulers.label_contrast(*whole, *sides)
+    assert found.estimate["calibration"] == by_hand["difference"]
+    excludes = (found.low > 0) | (found.high < 0)
+    assert ((found.p < 0.05) == excludes).all()  # test and interval say the same

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 
 import pandas as pd
 
-from rubricnb.data.others import hanna, llm_rubric, probes, prometheus, rewardbench, summeval
 from rubricnb.data.validate import nearest
 from rubricnb.frames import Judgments
-
-_LOADERS = {
-    "rewardbench-reads": rewardbench.load,
-    "summeval-gpt": summeval.load_gpt,
-    "summeval-pairs": summeval.load_pairs,
-    "summeval-six": summeval.load_six,
-    "hanna-llm": hanna.load,
-    "prometheus-gpt4": prometheus.load,
-    "scoring-probes": probes.load,
-    "llm-rubric": llm_rubric.load,
-}
 
 
 def recordings() -> pd.DataFrame:
@@ -36,7 +25,7 @@ def recordings() -> pd.DataFrame:
     >>> recordings().set_index("name").n_rows["rewardbench-reads"]
     np.int64(1227424)
     """
-    return pd.read_csv(Path(__file__).with_name("recordings.csv"))
+    return _facts().drop(columns="loader")
 
 
 def load_recording(name: str) -> Judgments:
@@ -69,7 +58,16 @@ def load_recording(name: str) -> Judgments:
 'summeval-pairs'? There are: rewardbench-reads, summeval-gpt, summeval-pairs, summeval-six, \
 hanna-llm, prometheus-gpt4, scoring-probes, llm-rubric
     """
-    if name not in _LOADERS:
-        there = ", ".join(_LOADERS)
-        raise ValueError(f"unknown recording {name!r}{nearest(name, _LOADERS)} There are: {there}")
-    return _LOADERS[name]()
+    loaders = _facts().set_index("name")["loader"]
+    if name not in loaders:
+        there = ", ".join(loaders.index)
+        raise ValueError(
+            f"unknown recording {name!r}{nearest(name, loaders.index)} There are: {there}"
+        )
+    module, function = loaders[name].split(":")
+    judgments: Judgments = getattr(import_module(f"rubricnb.data.others.{module}"), function)()
+    return judgments
+
+
+def _facts() -> pd.DataFrame:
+    return pd.read_csv(Path(__file__).with_name("recordings.csv"))

@@ -6,9 +6,10 @@ import json
 
 import pandas as pd
 
+from rubricnb.data import prometheus
 from rubricnb.data.elsewhere import judgments
 from rubricnb.data.fetch import fetch
-from rubricnb.data.prometheus import FILES, item_of, load_prometheus
+from rubricnb.data.prometheus import FILES, item_of
 from rubricnb.frames import Judgments
 
 
@@ -23,5 +24,5 @@ def load() -> Judgments:
             zip(row["gpt4_score"], row["gpt4_feedback"], strict=True), 1
         )
     ]  # fmt: skip
-    items = pd.concat(map(load_prometheus, FILES), ignore_index=True)
+    items = pd.concat(map(prometheus.load, FILES), ignore_index=True)
     return judgments(pd.DataFrame(rows).assign(judge="gpt-4"), items)
