@@ -77,7 +77,8 @@ def clone(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "book/quickstart.md", "book/own-data.md", "book/guide.md"]
+    "page",
+    ["README.md", "book/quickstart.md", "book/own-data.md", "book/own-prompt.md", "book/guide.md"],
 )
 def test_python_on_the_page_runs(page, clone, capsys):
     scope = {}

@@ -11,8 +11,8 @@ from rubricnb import book
 ROOT = book.find_root()
 CASES = {
     "08_rubric_scales": 4,
-    "09_criterion_order": 2,
-    "10_rank_reversal": 10,
+    "09_criterion_order": 4,
+    "10_rank_reversal": 4,
     "11_temperature_and_effort": 4,
     "12_bias_cost": 10,
 }
@@ -24,10 +24,15 @@ SMALL = {
 
 
 def _own_data(folder, n):
-    """Twelve replies to six mails, rated for two criteria on `n` levels, and their rubrics."""
+    """Twelve replies to six mails, rated for two criteria on `n` levels, and their rubrics.
+
+    Four levels stand as a spreadsheet and a team have them: levels from 0, a byte order mark,
+    semicolons, empty rows at the end, and a third of the ratings missing.
+    """
+    low = 0 if n == 4 else 1
     rubrics = [
         {"criterion": name, "definition": f"Is the reply {name}?",
-         "levels": {k: f"{name} to degree {k} of {n}." for k in range(1, n + 1)}}
+         "levels": {low + k: f"{name} to degree {k + 1} of {n}." for k in range(n)}}
         for name in ("kind", "brief")
     ]  # fmt: skip
     rubric, table = folder / "reply.yml", folder / "replies.csv"
@@ -35,10 +40,18 @@ def _own_data(folder, n):
     rows = [
         {"instruction": f"Answer mail {mail}.", "candidate": who,
          "response": f"Reply of {who} to mail {mail}.",
-         "human_kind": 1 + (mail + 2 * (who == "sent")) % n, "human_brief": 1 + mail % n}
+         "human_kind": low + (mail + 2 * (who == "sent")) % n, "human_brief": low + mail % n}
         for mail, who in product(range(6), ("draft", "sent"))
     ]  # fmt: skip
-    pd.DataFrame(rows).to_csv(table, index=False)
+    frame = pd.DataFrame(rows)
+    if n == 4:
+        frame = frame.astype({"human_kind": object, "human_brief": object})
+        frame.loc[::3, "human_kind"] = frame.loc[1::3, "human_brief"] = ""
+        frame.to_csv(table, index=False, sep=";", encoding="utf-8-sig")
+        with table.open("a", encoding="utf-8") as file:
+            file.write(";;;;\n;;;;\n")
+    else:
+        frame.to_csv(table, index=False)
     return {"dataset": "csv", "path": str(table), "rubric": str(rubric)}
 
 
