@@ -37,6 +37,7 @@ from rubricnb.judging.cost import estimate
 from rubricnb.judging.plan import plan, plan_criteria
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.registry import open_judge
+from rubricnb.judging.rendering import askable
 from rubricnb.judging.run import run
 from rubricnb.judging.store import Store
 from rubricnb.pages import check_answered, condition_names, configured, truth_of
@@ -323,12 +324,14 @@ def audit(
             fresh = before is not None and max(before.asked, time.time() - _DAY)
             budget = Budget(None, max_calls, max_cost)
             budget.turn_to(opened, price)
-            asked = audit_requests(items, **settings)
+            parts = [askable(part, opened) for part in audit_requests(items, **settings)]
+            asked = [part for part, _ in parts if len(part)]
+            refused = [why for _, reasons in parts for why in reasons]
             # A judge that never gives a score is not asked everything.
             first = asked[0].iloc[:: max(1, len(asked[0]) // _FIRST)]
             check_answered(run(first, opened, store, fresh, budget=budget))
             answers = [run(requests, opened, store, fresh, budget=budget) for requests in asked]
-        done = findings(answers, items, opened.slug, opened.identity, settings)
+        done = findings(answers, items, opened.slug, opened.identity, settings, refused)
     done = done if before is None else beside(before, done)
     if path is not None:
         done.save(path)
@@ -469,6 +472,7 @@ def findings(
     judge: str = "judge",
     identity: str = "",
     settings: Mapping[str, Any] | None = None,
+    refused: Sequence[str] = (),
 ) -> Audit:
     """Answer the questions of an audit from its judgments.
 
@@ -478,8 +482,8 @@ def findings(
         Of the parts of `audit_requests`, or judgments made elsewhere.
     items
         What they are about.
-    judge, identity, settings
-        Who was asked, and how.
+    judge, identity, settings, refused
+        Who was asked, and how; what a template of one's own cannot ask.
     """
     check_answered(*answers)
     read = "expected_score" in answers[0] and answers[0]["expected_score"].notna().any()
@@ -524,7 +528,10 @@ def findings(
         },
         {str(name): int(n) for name, n in status.items()},
         table,
-        {k: why.get(k, m["lacking"]) for k, m in MEASURES.items() if k not in seen},
+        {
+            k: "; ".join([why.get(k, m["lacking"]), *refused])
+            for k, m in MEASURES.items() if k not in seen
+        },
         cells,
         {
             "places": places,
@@ -699,7 +706,7 @@ def _apart(judgments: pd.DataFrame) -> list[dict[str, Any]]:
     if texts["criterion"].nunique() == len(texts):
         return []
     if np.abs(_within(mean, texts["criterion"])).max() < 1e-6:
-        scores = ", ".join(f"{score:g}" for score in np.unique(mean.round(2)))
+        scores = ", ".join(f"{score:g}" for score in np.unique(texts["first"].round(2)))
         why = f"every text gets the same score ({scores})"
         return [_row("discrimination", "texts told apart", 0, 0.0, reason=why, constant=True)]
     texts = texts[texts["k"] > 1]

@@ -559,7 +559,8 @@ def test_a_team_s_gate(tmp_path):
         return 200, _module.completion("Bewertung: 3 von 4"), {}
 
     with _module.endpoint(silent) as (url, received):
-        done = command(tmp_path, "--judge", f"openai:q@{url}", "--readout", "feedback")
+        done = command(tmp_path, "--judge", f"openai:m@{url}", "--readout", "feedback",
+                       RUBRICNB_STORE=str(tmp_path / "other.sqlite"))  # fmt: skip
         assert done.returncode == 1
         assert len(done.stderr.strip().splitlines()) == 1
         assert "gave no score in any of" in done.stderr
