@@ -529,7 +529,7 @@ def findings(
         {str(name): int(n) for name, n in status.items()},
         table,
         {
-            k: "; ".join([why.get(k, m["lacking"]), *refused])
+            k: next((r for r in refused if m.get("asks", r + r) in r), why.get(k, m["lacking"]))
             for k, m in MEASURES.items() if k not in seen
         },
         cells,
