@@ -279,7 +279,7 @@ def _check_rubrics(items: Items, variant: str, n: int, template: str) -> None:
     lacking = sorted(set(items["rubric_id"]) - set(chosen["rubric_id"]))
     if lacking:
         raise ValueError(f"rubric {lacking[0]!r} has no variant {variant!r}")
-    if template in ("rubric", "pairwise"):
+    if template not in ("criteria", "pointwise"):
         resample(chosen, n)  # raises where n levels cannot be had
 
 

@@ -228,7 +228,7 @@ class _Source:
 
     def _rubric(self, row: Any, rubric_id: str) -> tuple[str, dict[int, str]]:
         """Definition, and score → description (empty where the template shows none)."""
-        shown = int(row.n_options) if row.template in ("rubric", "pairwise") else 0
+        shown = int(row.n_options) if row.template not in ("criteria", "pointwise") else 0
         if (row.variant, shown) not in self.rubrics:
             self.rubrics[row.variant, shown] = self._read_rubrics(row.variant, shown)
         return self.rubrics[row.variant, shown][rubric_id]

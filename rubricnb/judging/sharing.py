@@ -177,8 +177,8 @@ def _keys(requests: Requests, items: pd.DataFrame) -> IntArray:
     ids = requests["item_id"].astype("category").cat
     item = pd.Index(items[id_column]).get_indexer(ids.categories).astype(np.int32)[ids.codes]
     keys = np.zeros(len(requests), np.int64)
-    rubric = condition["template"] == "rubric"
-    for part in _PREFIX[condition["layout"] if rubric else condition["template"]]:
+    shape = condition["layout"] if condition["template"] == "rubric" else condition["template"]
+    for part in _PREFIX.get(shape, _PREFIX["rubric-last"]):
         if isinstance(part, tuple):
             rank = items.groupby(list(part), dropna=False).ngroup().to_numpy(np.int32)[item]
         elif part == "edits":
