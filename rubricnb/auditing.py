@@ -37,10 +37,11 @@ from rubricnb.judging.cost import estimate
 from rubricnb.judging.plan import plan, plan_criteria
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.registry import open_judge
+from rubricnb.judging.rendering import askable
 from rubricnb.judging.run import run
 from rubricnb.judging.store import Store
 from rubricnb.pages import check_answered, condition_names, configured, truth_of
-from rubricnb.permutation import balanced, descending, fixed, placebo
+from rubricnb.permutation import balanced, decode, descending, fixed, placebo
 from rubricnb.statistics import _inference as inference
 from rubricnb.statistics import agreement, criterion_order, position_bias, system_agreement
 from rubricnb.statistics._reads import FloatArray, IntArray, Value, matched, values_of
@@ -323,12 +324,16 @@ def audit(
             fresh = before is not None and max(before.asked, time.time() - _DAY)
             budget = Budget(None, max_calls, max_cost)
             budget.turn_to(opened, price)
-            asked = audit_requests(items, **settings)
+            parts = [askable(part, opened) for part in audit_requests(items, **settings)]
+            asked = [part for part, _ in parts if len(part)]
+            refused = [why for _, reasons in parts for why in reasons]
+            if not asked:
+                raise ValueError("; ".join(dict.fromkeys(refused)))
             # A judge that never gives a score is not asked everything.
             first = asked[0].iloc[:: max(1, len(asked[0]) // _FIRST)]
             check_answered(run(first, opened, store, fresh, budget=budget))
             answers = [run(requests, opened, store, fresh, budget=budget) for requests in asked]
-        done = findings(answers, items, opened.slug, opened.identity, settings)
+        done = findings(answers, items, opened.slug, opened.identity, settings, refused)
     done = done if before is None else beside(before, done)
     if path is not None:
         done.save(path)
@@ -391,11 +396,12 @@ def audit_requests(items: Items, template: str = "rubric", **settings: Any) -> l
 
 def _graded(items: Items, n: int) -> list[int]:
     """Scores for which every item has a reference: two, away from the ends if possible, and n."""
+    lowest = int(items.rubrics["score"].min())
+    every = range(lowest, lowest + n)
     there = [
-        k for k in range(1, n + 1)
-        if f"reference_{k}" in items and items[f"reference_{k}"].notna().all()
-    ]  # fmt: skip
-    inner = [k for k in there if 1 < k < n]
+        k for k in every if f"reference_{k}" in items and items[f"reference_{k}"].notna().all()
+    ]
+    inner = [k for k in there if every[0] < k < every[-1]]
     two = inner if len(inner) > 1 else there
     return sorted({*two[:1], *two[-1:], *there[-1:]} if len(two) > 1 else there)
 
@@ -468,6 +474,7 @@ def findings(
     judge: str = "judge",
     identity: str = "",
     settings: Mapping[str, Any] | None = None,
+    refused: Sequence[str] = (),
 ) -> Audit:
     """Answer the questions of an audit from its judgments.
 
@@ -477,8 +484,8 @@ def findings(
         Of the parts of `audit_requests`, or judgments made elsewhere.
     items
         What they are about.
-    judge, identity, settings
-        Who was asked, and how.
+    judge, identity, settings, refused
+        Who was asked, and how; what a template of one's own cannot ask.
     """
     check_answered(*answers)
     read = "expected_score" in answers[0] and answers[0]["expected_score"].notna().any()
@@ -523,7 +530,10 @@ def findings(
         },
         {str(name): int(n) for name, n in status.items()},
         table,
-        {k: why.get(k, m["lacking"]) for k, m in MEASURES.items() if k not in seen},
+        {
+            k: next((r for r in refused if m.get("asks", r + r) in r), why.get(k, m["lacking"]))
+            for k, m in MEASURES.items() if k not in seen
+        },
         cells,
         {
             "places": places,
@@ -543,19 +553,21 @@ def _judged(rows: Sequence[Mapping[str, Any]], few: float) -> pd.DataFrame:
     table["p_adjusted"] = inference.benjamini_hochberg(table["p"])
     there, small = table["p_adjusted"] < ALPHA, table["p_equivalent"] < ALPHA
     effect = np.select([there & small, there, small], [SMALL, FOUND, ABSENT], UNCLEAR)
-    level = np.select([table["high"] < WEAK_LEVEL, table["low"] > 0], [WEAK, SHOWN], UNCLEAR)
+    sure = (table["low"] > 0) | (table["effect"] > 1 - 1e-9)  # which has no interval
+    level = np.select([table["high"] < WEAK_LEVEL, sure], [WEAK, SHOWN], UNCLEAR)
     table["verdict"] = np.select([kind == "effect", kind == "level"], [effect, level], NOTED)
+    constant = table.pop("constant")
+    table.loc[constant, "verdict"] = FAILS
     if few < inference.FEW_CLUSTERS:
         doubt = f"{few:.0f} effective clusters: intervals may be too narrow"
         if few < TOO_FEW:
             doubt = f"{few:.0f} effective clusters: too few to say anything of other texts"
             table.loc[kind != "noise", "verdict"] = UNCLEAR
         old = table["reason"].str.replace(r"(^|; )\d+ effective clusters[^;]*", "", regex=True)
-        bare = parsed | table["constant"]
+        bare = parsed | constant
         table["reason"] = (old + "; " + doubt).str.removeprefix("; ").where(~bare, old)
     enough = table["effect"] >= ENOUGH_PARSED
     table.loc[parsed, "verdict"] = np.where(enough[parsed], SHOWN, WEAK)
-    table.loc[table.pop("constant"), "verdict"] = FAILS
     table["sentence"] = [str(_WORDS.sentence(row)).strip() for row in table.to_dict("records")]
     act = table["verdict"].isin([FOUND, WEAK, FAILS])
     table["advice"] = _of_measure(table, "act").where(act, _of_measure(table, "calm"))
@@ -592,7 +604,7 @@ def beside(before: Audit, now: Audit) -> Audit:
         return a, b
 
     (x, y), (edited_x, edited_y) = of(_PLAIN), of("placebo")
-    rows = [_mean("drift_score", "mean score", y - x, cluster, a=np.nanmean(x), b=np.nanmean(y))]
+    rows = [_mean("drift_score", "mean score", y - x, cluster, a=_known_mean(x), b=_known_mean(y))]
     differ = np.where(np.isnan(y - x), np.nan, np.round(x) != np.round(y))
     rows.append(_mean("drift_changed", "texts with another score", differ, cluster, (0.0, 1.0)))
     human = of("human")[1]
@@ -610,7 +622,7 @@ def beside(before: Audit, now: Audit) -> Audit:
     for name in sorted({c[:-2] for c in both} & {*now.cells} - {*_NO_CONDITION, *_ITEM}):
         (a, b) = of(name)
         a, b = a - edited_x, b - edited_y
-        ends = {"a": np.nanmean(a), "b": np.nanmean(b)}
+        ends = {"a": _known_mean(a), "b": _known_mean(b)}
         rows.append(_mean("drift_effect", name, b - a, cluster, **ends))
     table = _judged(rows, inference.effective_clusters(cluster))
     unseen = {k: v for k, v in now.unseen.items() if k not in set(table["measure"])}
@@ -693,8 +705,10 @@ def _apart(judgments: pd.DataFrame) -> list[dict[str, Any]]:
         cluster=("cluster_id", "first"),
     ).reset_index()  # fmt: skip
     mean = texts["total"] / texts["k"]
+    if texts["criterion"].nunique() == len(texts):
+        return []
     if np.abs(_within(mean, texts["criterion"])).max() < 1e-6:
-        scores = ", ".join(f"{score:g}" for score in np.unique(mean.round(2)))
+        scores = ", ".join(f"{score:g}" for score in np.unique(texts["first"].round(2)))
         why = f"every text gets the same score ({scores})"
         return [_row("discrimination", "texts told apart", 0, 0.0, reason=why, constant=True)]
     texts = texts[texts["k"] > 1]
@@ -741,7 +755,8 @@ def _moved(judgments: pd.DataFrame, cells: pd.DataFrame) -> list[dict[str, Any]]
     base, rows = _usual(judgments), []
     beyond = cells["placebo"] if cells["placebo"].notna().any() else cells[_PLAIN]
     graded = sorted(c for c in cells if re.fullmatch(r"reference \d+", c))
-    full = f"reference {judgments['n_options'].max()}"
+    listed = [decode(code) for code in judgments["ordering"].dropna().unique()]
+    full = f"reference {max((max(scores) for scores in listed), default=0)}"
     for name, measure, question in (
         ("descending", "order", "descending"), ("letters", "labels", "letters"),
         ("Roman numerals", "labels", "Roman numerals"),
@@ -827,6 +842,10 @@ def _criteria(answers: Sequence[pd.DataFrame], value: Value) -> list[dict[str, A
 _mean_of = inference.mean_of
 
 
+def _known_mean(values: FloatArray) -> float:
+    return _mean_of(values[~np.isnan(values)])
+
+
 def _wider(n_clusters: int, m: int) -> float:
     """How many times wider an interval is that holds for m estimates at once (Bonferroni)."""
     return inference.t_quantile(n_clusters, 1 - ALPHA / m) / inference.t_quantile(n_clusters)
@@ -857,7 +876,9 @@ def _mean(
     n = len(np.unique(cluster))
     interval = inference.mean_t(values, cluster, bounds) if n else inference.UNDEFINED
     row = _row(measure, question, n, _mean_of(values), interval, **more)
-    if n > 1 and np.isnan(row["low"]) and bounds is None:
+    if n == 0:
+        row["reason"] = "no text has a score under both"
+    elif n > 1 and np.isnan(row["low"]) and bounds is None:
         row["p"] = 1.0 if row["effect"] == 0 else 0.5 ** (n - 1)
         row["reason"] = "every text moved alike, which does not show that others would"
     return row

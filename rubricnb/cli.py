@@ -17,7 +17,7 @@ app = typer.Typer(
 )
 
 
-_PAGE = Path("audit.html")
+_PAGE, _BUNDLE = Path("audit.html"), Path("my_bundle.json")
 _Options = Annotated[
     list[str] | None,
     typer.Option(
@@ -56,12 +56,7 @@ def execute(
 @app.command()
 def check(
     store: Annotated[
-        bool | None,
-        typer.Option(
-            "--store/--no-store",
-            help="Read every stored reply, and save what is whole if the store is damaged; or do "
-            "not open the store.",
-        ),
+        bool | None, typer.Option("--store/--no-store", help="Check and mend it; or leave it.")
     ] = None,
 ) -> None:
     """Say what is installed, which judges and datasets are usable here, and what to do else."""
@@ -80,9 +75,7 @@ def check(
 
 @app.command()
 def data(
-    name: Annotated[
-        str | None, typer.Argument(help="A dataset to load; default: list all.")
-    ] = None,
+    name: Annotated[str | None, typer.Argument(help="Which to load; default: list all.")] = None,
 ) -> None:
     """List the datasets, or load one (downloads it if needed) and describe it."""
     import rubricnb as rb
@@ -148,9 +141,7 @@ def audit(
     readout: Annotated[str, typer.Option(help="auto, feedback, score or logprobs.")] = "auto",
     temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
     seed: Annotated[int, typer.Option(help="Of the draw and of the sampling.")] = 0,
-    compare: Annotated[
-        tuple[str, str] | None, typer.Option(help="Two of a kind: see below.")
-    ] = None,
+    compare: Annotated[tuple[str, str] | None, typer.Option(help="Two; see above.")] = None,
     against: Annotated[Path | None, typer.Option(help="An earlier audit.json: drift.")] = None,
     new_judge: Annotated[bool, typer.Option("--new-judge", help="It is another one.")] = False,
     fail_on: Annotated[str, typer.Option(help="Exit with 3 if 'order>0.2,agreement<0.5'.")] = "",
@@ -199,15 +190,12 @@ def audit(
         if cost:
             return
         done[-1:] = [beside(*done)] if compare else done
-        failures = [
-            why for found in done for why in found.failures(fail_on if found is done[-1] else "")
-        ]
+        failures = [*(why for other in done[:-1] for why in other.failures()),
+                    *done[-1].failures(fail_on)]  # fmt: skip
         output.write_text(page(*reversed(done)), "utf-8")
         output.with_suffix(".json").write_text(done[-1].to_json(), "utf-8")
         for found in done:
-            typer.echo(
-                "\n".join([found.sentence, *(f"  {said}" for said in found.top["sentence"])])
-            )
+            typer.echo("\n  ".join([found.sentence, *found.top["sentence"]]))
         typer.echo(f"written: {output} and {output.with_suffix('.json')}")
     if as_json:
         typer.echo(done[-1].to_json())
@@ -219,12 +207,8 @@ def audit(
 @app.command("compile")
 def compile_bundle(
     rubric: Annotated[Path, typer.Argument(help="Your file of rubrics, YAML or CSV.")],
-    judge: Annotated[
-        str, typer.Option(help="Who writes the checklist: openai:MODEL, vllm:MODEL, …")
-    ],
-    output: Annotated[Path, typer.Option(help="The bundle to write; its lock beside it.")] = Path(
-        "my_bundle.json"
-    ),
+    judge: Annotated[str, typer.Option(help="Who writes the checklist: openai:MODEL, …")],
+    output: Annotated[Path, typer.Option(help="The bundle to write, with its lock.")] = _BUNDLE,
     n_items: Annotated[int, typer.Option(help="Checklist items in all.")] = 15,
     min_evidence: Annotated[int, typer.Option(help="Quotes that a trait needs.")] = 2,
     input_type: Annotated[str, typer.Option(help="What is judged: essays, replies, …")] = "texts",

@@ -61,7 +61,7 @@ ITEMS = (
 RUBRICS = (
     Column("rubric_id", "category", "key, with variant and score"),
     Column("variant", "category", "standard or paraphrased"),
-    Column("score", "int8", "the level, 1 = worst"),
+    Column("score", "int8", "the level, from 0 or 1 (the worst) up"),
     Column("criterion", "category", "name of the criterion"),
     Column("definition", "str", "what the criterion asks, one or two sentences"),
     Column("description", "str", "what a response at this level is like"),

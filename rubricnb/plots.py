@@ -219,14 +219,15 @@ def score_tendency(
     (['50', '50', '25', '75'], ['people', 'none'])
     >>> plt.close(ax.figure)
     """
-    n = _numbered_columns(table, "share")
-    shares = [table[[f"share_{s}" for s in range(1, n + 1)]].to_numpy(dtype=np.float64)]
+    scores = [name.removeprefix("share_") for name in table.filter(regex=r"^share_\d+$")]
+    shares = [table[[f"share_{s}" for s in scores]].to_numpy(dtype=np.float64)]
     names = [str(name) for name in table[label]]
     if "human_1" in table:
-        rated = table[[f"human_{s}" for s in range(1, n + 1)]].to_numpy(dtype=np.float64)[:1]
+        rated = table[[f"human_{s}" for s in scores]].to_numpy(dtype=np.float64)[:1]
         shares, names = [rated, *shares], [people, *names]
     cells = 100 * np.concatenate(shares)
     ax = heat(cells, _axes(ax), "score", "", lowest=0, number="{:.0f}")
+    ax.set_xticks(range(1, len(scores) + 1), scores)
     ax.set_yticks(range(1, len(names) + 1), names)
     return ax
 

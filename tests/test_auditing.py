@@ -276,12 +276,13 @@ def test_every_question_has_its_share_of_changed_scores_and_its_controls(items):
 def test_effects_are_those_of_the_statistics_that_the_chapters_use(items):
     answers = simulated(items, "letter-strict")
     table = turned(answers, items)
-    moved = rb.stability(answers[0], value="expected_score").set_index(["design", "labels"])
+    moved = rb.stability(answers[0], value="expected_score")
+    moved = moved[moved.reference_score == "none"].set_index(["design", "labels"])
     for question, key in (
         ("letters", ("fixed", "letter")),
         ("descending", ("descending", "numeric")),
     ):
-        own = moved.loc[key].iloc[0]
+        own = moved.loc[key]
         for name, other in (("effect", ""), ("low", "_low"), ("high", "_high"), ("p", "_p")):
             assert table[name][question] == pytest.approx(own[f"shift_excess{other}"])
 
@@ -558,7 +559,8 @@ def test_a_team_s_gate(tmp_path):
         return 200, _module.completion("Bewertung: 3 von 4"), {}
 
     with _module.endpoint(silent) as (url, received):
-        done = command(tmp_path, "--judge", f"openai:q@{url}", "--readout", "feedback")
+        done = command(tmp_path, "--judge", f"openai:m@{url}", "--readout", "feedback",
+                       RUBRICNB_STORE=str(tmp_path / "other.sqlite"))  # fmt: skip
         assert done.returncode == 1
         assert len(done.stderr.strip().splitlines()) == 1
         assert "gave no score in any of" in done.stderr
@@ -588,3 +590,54 @@ def test_a_killed_audit_goes_on_where_it_was(tmp_path):
         assert done.returncode == 0, done.stderr
         calls = int(re.search(r"([\d,]+) calls", done.stdout)[1].replace(",", ""))
         assert calls <= len(received) <= calls + 64
+
+
+RUBRIC = """\
+- {rubric_id: a, criterion: tone, definition: "Is it kind?", levels:
+   {0: Rude., 1: Cold., 2: Neutral., 3: Kind.}}
+- {rubric_id: b, criterion: help, definition: "Does it help?", levels:
+   {0: No., 1: Little., 2: Some., 3: Yes.}}
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Thirty rows with semicolons and a BOM, four levels from 0, two criteria, gaps in ratings."""
+    lines = ["instruction;response;human_tone;human_help"]
+    for i in range(30):
+        rating = "" if i % 3 == 0 else min(3, i % 5)
+        lines.append(f"Question {i}?;{'thanks ' * (i % 4)}{i};{rating};{rating}")
+    (tmp_path / "d.csv").write_text("\ufeff" + "\n".join(lines), "utf-8")
+    (tmp_path / "r.yml").write_text(RUBRIC)
+    return rb.load("csv", path=tmp_path / "d.csv", rubric=tmp_path / "r.yml")
+
+
+def test_thirty_rows_of_one_s_own_and_a_function(own, capsys):
+    def mine(messages):
+        return f"ok [RESULT] {min(3, messages[-1]['content'].count('thanks'))}"
+
+    found = rb.audit(mine, own, readout="feedback", store=":memory:")
+    rows = found.rows.set_index("question")
+    assert found.judge == "mine"
+    assert rows.effect["answers with a score"] < 0.95  # it knows no letters
+    assert rows.verdict["answers with a score"] == "weak"
+    assert "unparsed" in rows.reason["answers with a score"]
+    assert rows.n_clusters["agreement"] == 20  # the others are not rated
+    assert rows.verdict["texts told apart"] == "shown"
+    assert rows.reason["letters"] == "no text has a score under both"
+    assert found.failures("labels>0.1")[0].startswith("labels: not known: no text has a score")
+
+
+def test_what_one_s_own_prompt_cannot_ask_is_said(own, tmp_path, capsys):
+    (tmp_path / "p.jinja").write_text("{{ criterion }}? {{ response }} Say: Score: N")
+
+    def mine(messages):
+        return f"Score: {min(3, messages[-1]['content'].count('thanks'))}"
+
+    options = {"template": tmp_path / "p.jinja", "parser": r"Score: (\d)"}
+    found = rb.audit(mine, own, options=options, store=":memory:")
+    assert found.judge == "mine-p"
+    assert {"order", "labels", "criteria", "edits"} <= set(found.unseen)
+    [why] = found.failures("order>0.2")
+    assert "p.jinja has no slot options: other orders of the options cannot be asked" in why
+    assert found.rows.set_index("measure").verdict["agreement"] in ("shown", "cannot say")

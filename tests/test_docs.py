@@ -4,6 +4,7 @@ import ast
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import rubricnb as rb
+import rubricnb.auditing
 from rubricnb import book, cli, frames
 from rubricnb.judging import registry
 from rubricnb.judging.address import OPENAI, checked
@@ -75,7 +77,8 @@ def clone(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "book/quickstart.md", "book/own-data.md", "book/guide.md"]
+    "page",
+    ["README.md", "book/quickstart.md", "book/own-data.md", "book/own-prompt.md", "book/guide.md"],
 )
 def test_python_on_the_page_runs(page, clone, capsys):
     scope = {}
@@ -98,6 +101,52 @@ def test_the_page_on_judgments_from_elsewhere_runs_and_lists_every_recording(clo
         )
         assert f"\n{row}\n" in text
     assert len(re.findall(r"^\| `[\w-]+` \|.* \d{4}", text, re.M)) == len(rb.recordings())
+
+
+def test_the_page_on_audits_runs_and_its_gates_pass_a_judge_that_reads(clone, capsys):
+    """On minibench the endpoint knows how good a text is meant to be; of others it counts words."""
+    page = ROOT / "book/audit.md"
+    items = rb.load("minibench")
+    quality = items.groupby("response").human.mean().round().astype(int).to_dict()
+
+    def answer(payload, headers):
+        prompt = payload["messages"][-1]["content"]
+        response = prompt.split("###Response to evaluate:\n")[-1].split("\n\n###")[0]
+        score = quality.get(response.strip(), 1 + len(response.split()) % 5)
+        label = "EDCBA"[score - 1] if "Score A:" in prompt else str(score)
+        return 200, completion(f"Fine. [RESULT] {label}") | {"model": payload["model"]}, {}
+
+    rows = [f"Question {i}?,{'word ' * (1 + i % 5)},{1 + i % 5}" for i in range(30)]
+    (clone / "my_data.csv").write_text("\n".join(["instruction,response,human", *rows]))
+    shutil.copy(ROOT / "examples/own-data/my_rubric.yml", clone)
+    log = [f"t{i},{1 + (i + read) % 5},{read},{1 + i % 5}" for i in range(9) for read in (1, 2)]
+    (clone / "my_scores.csv").write_text("\n".join(["item_id,score,read,human", *log]))
+    scope = {}
+    for _, text in blocks(page, "python"):
+        if "audit.json" not in text:
+            exec(compile(text, page.name, "exec"), scope)
+    with endpoint(answer) as (url, received):
+        for _, text in blocks(page, "bash"):
+            for line in text.replace("openai:MODEL", f"openai:m@{url}").splitlines():
+                if line.startswith("cp "):
+                    shutil.copy(*shlex.split(line)[1:])
+                    continue
+                done = CliRunner().invoke(cli.app, shlex.split(line)[3:])
+                assert done.exit_code == 0, f"{line}: {done.output}"
+    assert received
+    for _, text in blocks(page, "python"):
+        exec(compile(text, page.name, "exec"), scope)
+    assert "against" in set(rubricnb.auditing.read_audit("then-and-now.json").rows.section)
+
+
+def test_the_sample_audit_is_what_an_audit_writes(clone, capsys):
+    found = rb.audit("simulated:first-biased", rb.load("minibench"), "sample.html")
+    day = r"rubricnb [\w.]+, \d{4}-\d\d-\d\d"
+    pages = [re.sub(day, "", Path(name).read_text("utf-8"))
+             for name in ("sample.html", "book/audit-sample.html")]  # fmt: skip
+    assert pages[0] == pages[1]
+    assert "This judge is simulated" in pages[1]
+    assert found.sentence in pages[1]
 
 
 def test_the_example_log_has_only_columns_that_its_page_explains():

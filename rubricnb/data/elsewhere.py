@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rubricnb.data.own import read_table
+from rubricnb.data.logs import read_log
+from rubricnb.data.own import as_numbers, read_rows
 from rubricnb.frames import CONDITIONS, JUDGMENTS, STATUSES, Items, Judgments
 from rubricnb.hashing import hash64, mix64
 from rubricnb.permutation import balanced, decode, williams
@@ -50,9 +51,10 @@ def judgments(
     Parameters
     ----------
     table
-        One row a score; a frame, or a file: ``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``, or
-        ``.xlsx`` where pandas has a reader for it. Needed: ``score``, and ``item_id``, or
-        ``text_id`` and ``criterion``. Read where present:
+        One row a score; a frame, or a file: ``.csv`` (also with semicolons), ``.tsv``, ``.jsonl``,
+        ``.json``, ``.parquet``, or ``.xlsx`` where openpyxl is installed; or a log: ``.eval`` or
+        ``.json`` of inspect_ai, ``.json`` of promptfoo or DeepEval. Needed: ``score``, and
+        ``item_id``, or ``text_id`` and ``criterion``. Read where present:
 
         * ``judge``, ``dataset``, ``criterion``; ``form`` (of the prompt; it becomes ``template``),
           ``temperature`` and any other condition column of judgments;
@@ -73,7 +75,7 @@ def judgments(
         the table's own ids, clusters and ratings.
     scale
         Lowest and highest score, or such a pair for each criterion. Default: the levels of the
-        items' rubrics.
+        items' rubrics; for logs of promptfoo and DeepEval, whose scores are shares, (0, 1).
 
     Returns
     -------
@@ -107,7 +109,8 @@ def judgments(
     ValueError: judgments: rows 0, 1, column 'score': 0.0 is off the scale 1..4; pass the right \
 scale, or give such a row the status 'out_of_range'
     """
-    frame = _columns(_read(table))
+    frame = _columns(read := _read(table))
+    scale = read.attrs.get("scale") if scale is None and items is None else scale
     frame, rated, item = _matched(frame, items)
     low, high = (bound[item] for bound in _bounds(rated, scale, items))
     _read_scores(frame, low, high)
@@ -133,28 +136,10 @@ def _read(table: pd.DataFrame | str | Path) -> pd.DataFrame:
     if isinstance(table, pd.DataFrame):
         return table
     path = Path(table)
-    match path.suffix.lower():
-        case ".csv" | ".tsv" | ".txt":
-            frame = read_table(path, [], [])
-            return frame.mask(frame == "")
-        case ".jsonl" | ".ndjson":
-            frame = pd.read_json(path, lines=True, dtype=False)
-        case ".parquet":
-            frame = pd.read_parquet(path)
-        case ".xlsx":
-            try:
-                frame = pd.read_excel(path, engine="openpyxl")
-            except ImportError as error:
-                raise ValueError(
-                    f"{path.name}: this environment cannot read .xlsx ({error}); install openpyxl, "
-                    "or save the table as CSV UTF-8"
-                ) from error
-        case _:
-            raise ValueError(
-                f"{path.name}: a table of judgments is a .csv, .tsv, .jsonl, .parquet or .xlsx"
-            )
-    frame.index += 1
-    return frame
+    if path.suffix.lower() in (".json", ".eval"):
+        return read_log(path)
+    frame = read_rows(path)
+    return frame.mask(frame == "")
 
 
 def _columns(table: pd.DataFrame) -> pd.DataFrame:
@@ -174,7 +159,7 @@ def _columns(table: pd.DataFrame) -> pd.DataFrame:
         raise ValueError("there are no judgments: the table is empty")
     for name in (*_NUMBERS, *_probabilities(frame)):
         if name in frame and frame[name].dtype != np.float64:
-            numbers = pd.to_numeric(frame[name], errors="coerce").astype(np.float64)
+            numbers = as_numbers(frame[name])
             _refuse(frame, name, numbers.isna() & frame[name].notna(), "not a number")
             frame[name] = numbers
     for name in (*_TEXTS, *_WITHIN):

@@ -1,7 +1,10 @@
-"""Own data: a CSV of texts and a YAML of rubrics."""
+"""Own data: a table of texts and a file of rubrics."""
 
 from __future__ import annotations
 
+import csv
+import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -29,11 +32,13 @@ def load_csv(path: str | Path, rubric: str | Path) -> Items:
     Parameters
     ----------
     path
-        A CSV in UTF-8 with a header. Needed: ``instruction`` and ``response``. Read where present:
+        A file as `read_table` reads it. Needed: ``instruction`` and ``response``. Read where
+        present:
 
         * ``criterion`` (or ``rubric_id``): what this row is judged by. Without it every row is
           judged by every criterion of the rubric file.
-        * ``human_CRITERION``, or ``human`` where there is one criterion per row: mean rating.
+        * ``human_CRITERION``, or ``human`` where there is one criterion per row: mean rating; an
+          empty cell is a text that nobody rated. ``human_ratings``: the single ones, ``3 4 4``.
         * ``text_id``: a name for the response; default: ``item_id``, or a number.
         * ``item_id``: a name for the row.
         * ``candidate``: who wrote the response; those of one instruction then compete.
@@ -52,9 +57,9 @@ def load_csv(path: str | Path, rubric: str | Path) -> Items:
     Raises
     ------
     ValueError
-        The file is not a CSV in UTF-8, a column is missing, a text is empty, a rating is missing
-        or out of range, a criterion has no rubric, or an id stands twice. Rows count from 1,
-        without the header.
+        The file cannot be read, a column is missing, a text is empty, a rating is not a number or
+        off the scale, a criterion has no rubric, or an id stands twice. Rows count from 1, without
+        the header.
 
     Examples
     --------
@@ -76,7 +81,7 @@ def load_csv(path: str | Path, rubric: str | Path) -> Items:
     items = _by_criterion(table, rubrics, path.name)
     _check_numbers(items, path.name)
     per_criterion = "criterion" in table or "rubric_id" in table
-    return check_items(_with_ids(items, path.stem, per_criterion), rubrics)
+    return check_items(_with_ids(items, path.stem, per_criterion), rubrics, allow_unrated=True)
 
 
 def read_table(path: str | Path, needed: Sequence[str], numbers: Sequence[str]) -> pd.DataFrame:
@@ -85,7 +90,9 @@ def read_table(path: str | Path, needed: Sequence[str], numbers: Sequence[str]) 
     Parameters
     ----------
     path
-        A CSV in UTF-8 with a header; tab-separated if its name ends in ``.tsv`` or ``.txt``.
+        A CSV in UTF-8 with a header, its values separated by commas, semicolons or tabs (a first
+        line ``sep=;`` is understood); or ``.jsonl``, ``.parquet``, or ``.xlsx`` where
+        openpyxl is installed. Rows and columns without a value are left out.
     needed
         Columns it must have, without a gap.
     numbers
@@ -106,17 +113,10 @@ def read_table(path: str | Path, needed: Sequence[str], numbers: Sequence[str]) 
     [['007', 3.5]]
     """
     path = Path(path)
-    separator = "\t" if path.suffix in (".tsv", ".txt") else ","
-    # All as text: "NA", "None" and "007" are texts someone wrote.
-    try:
-        table = pd.read_csv(
-            path, sep=separator, dtype="str", keep_default_na=False, encoding="utf-8-sig"
-        )
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path.name} is not in UTF-8 ({error}); save it as CSV UTF-8") from error
-    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise ValueError(f"{path.name} is not a CSV with a header: {error}") from error
-    table.index += 1
+    table = read_rows(path)
+    for column in table.select_dtypes(exclude="str"):
+        table[column] = [_as_text(value) for value in table[column]]
+    table = table.fillna("")
     for column in needed:
         if column not in table:
             raise ValueError(
@@ -125,14 +125,107 @@ def read_table(path: str | Path, needed: Sequence[str], numbers: Sequence[str]) 
             )
         check_text(table[column], path.name)
     for column in numbers:
-        values = pd.to_numeric(table[column], errors="coerce")
+        values = as_numbers(table[column])
         if values.isna().any():
             row = values.isna().idxmax()
             raise ValueError(
                 f"{path.name}: row {row}, column {column!r}: {table[column][row]!r} is not a number"
             )
-        table[column] = values.astype("float64")
+        table[column] = values
     return table
+
+
+def read_rows(path: Path) -> pd.DataFrame:
+    """Read a table: a CSV all as text, other files as they are typed; row 1 is the first one."""
+    match path.suffix.lower():
+        case ".csv" | ".tsv" | ".txt":
+            table = _read_csv(path)
+        case ".jsonl" | ".ndjson":
+            table = _read_jsonl(path)
+        case ".parquet":
+            table = pd.read_parquet(path)
+        case ".xlsx":
+            try:
+                table = pd.read_excel(path, engine="openpyxl", keep_default_na=False)
+            except ImportError as error:
+                raise ValueError(
+                    f"{path.name}: to read .xlsx, install openpyxl (pip install openpyxl); or save "
+                    "the sheet as CSV UTF-8"
+                ) from error
+        case suffix:
+            raise ValueError(
+                f"{path.name}: a table is a .csv, .tsv, .jsonl, .parquet or .xlsx, not "
+                f"{suffix or 'a file without an ending'}"
+            )
+    table.columns = table.columns.astype("str").str.strip()
+    table.index = pd.RangeIndex(1, len(table) + 1)
+    gaps = table.isna() | table.eq("")
+    unnamed = table.columns.str.match(r"(Unnamed: \d+)?$")
+    table = table.loc[~gaps.all(axis=1), ~(unnamed & gaps.all(axis=0).to_numpy())]
+    if len(table) == 0:
+        raise ValueError(f"{path.name} has no rows below its header ({', '.join(table.columns)})")
+    return table
+
+
+def as_numbers(values: pd.Series) -> pd.Series:
+    """Read numbers, also with a decimal comma; NaN for what is none."""
+    if pd.api.types.is_numeric_dtype(values):
+        return values.astype("float64")
+    texts = values.astype("str").str.replace(r"^\s*(-?\d+),(\d+)\s*$", r"\1.\2", regex=True)
+    return pd.to_numeric(texts, errors="coerce").astype("float64")
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, float):
+        return "" if value != value else f"{value:g}" if value.is_integer() else repr(value)
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(value, ensure_ascii=False)
+    return "" if value is None or value is pd.NA or value is pd.NaT else str(value)
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            first = file.readline()
+            named = re.fullmatch(r'"?sep=(.)"?\s*', first)  # what Excel writes and reads
+            header = file.readline() if named else first
+        split = {mark: len(next(csv.reader([header], delimiter=mark), [])) for mark in ",;\t"}
+        separator = named[1] if named else max(split, key=lambda mark: split[mark])
+        # All as text: "NA", "None" and "007" are texts someone wrote.
+        return pd.read_csv(
+            path,
+            sep=separator,
+            dtype="str",
+            keep_default_na=False,
+            encoding="utf-8-sig",
+            skiprows=1 if named else 0,
+        )
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path.name} is not in UTF-8 ({error}); save it as CSV UTF-8") from error
+    except pd.errors.EmptyDataError as error:
+        raise ValueError(f"{path.name} is empty; its first line must name the columns") from error
+    except pd.errors.ParserError as error:
+        at = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
+        said = (
+            f"line {at[2]} has {at[3]} values and the header {at[1]}; put a text that holds "
+            f"{separator!r} between double quotes"
+            if at
+            else f"{error}; is a double quote left open?"
+        )
+        raise ValueError(f"{path.name} is not a CSV with a header: {said}") from error
+
+
+def _read_jsonl(path: Path) -> pd.DataFrame:
+    rows = []
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
+        try:
+            row = json.loads(line or "null")
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{path.name}: line {number} is not JSON: {error.msg}") from error
+        if not isinstance(row, dict | None):
+            raise ValueError(f"{path.name}: line {number} is no JSON object, {{column: value, …}}")
+        rows += [row] if row else []
+    return pd.DataFrame(rows)
 
 
 def _read(path: Path) -> pd.DataFrame:
@@ -195,17 +288,19 @@ def _check_numbers(items: pd.DataFrame, file: str) -> None:
     for column in _NUMBERS:
         if column not in items:
             continue
-        numbers = pd.to_numeric(items[column].replace("", None), errors="coerce")
-        bad = numbers.isna()
-        # A criterion that nobody rated has no ratings; a gap in one that was rated is a mistake.
-        bad &= (~bad).groupby(items["criterion"]).transform("any") | (items[column] != "")
+        numbers = as_numbers(items[column])
+        bad = numbers.isna() & (items[column].str.strip() != "")
         if bad.any():
             criterion = items["criterion"][bad].iloc[0]
             raise ValueError(
                 f"{file}: row {bad.idxmax()}, column {column!r} ({criterion}): "
-                f"{items[column][bad].iloc[0]!r} is not a number; rate the text or leave it out"
+                f"{items[column][bad].iloc[0]!r} is not a number; leave the cell of a text that "
+                "nobody rated empty"
             )
         items[column] = numbers
+    if "human_ratings" in items:
+        parts = items["human_ratings"].str.findall(r"-?\d+(?:\.\d+)?")
+        items["human_ratings"] = [tuple(map(float, own)) or None for own in parts]
 
 
 def _with_ids(items: pd.DataFrame, dataset: str, per_criterion: bool) -> pd.DataFrame:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import yaml
+from numpy.typing import NDArray
 
 from rubricnb.data.validate import check_rubrics, nearest
 
 _BUNDLED = Path(__file__).parent / "rubrics"
-_FORMAT = "a rubric file is a list of: rubric_id, criterion, definition, levels: {1: text, 2: …}"
+_FORMAT = "A rubric file is a list of: rubric_id, criterion, definition, levels: {1: text, 2: …}"
 
 
 def read_rubrics(path: str | Path) -> pd.DataFrame:
@@ -23,7 +24,7 @@ def read_rubrics(path: str | Path) -> pd.DataFrame:
     ----------
     path
         YAML: a list of mappings (or one mapping) with ``criterion`` (its name), ``definition``
-        (what it asks), ``levels`` (1, 2, … → what a response at this level is like, 1 = worst),
+        (what it asks), ``levels`` (from 0 or 1, the worst, up → what such a response is like),
         ``rubric_id`` (default: the criterion) and, optionally, ``paraphrased`` (``definition``
         and ``levels`` in other words). Or a CSV with a row for every level: ``criterion``,
         ``definition``, ``score``, ``description`` and, optionally, ``rubric_id`` and ``variant``
@@ -58,10 +59,10 @@ def read_rubrics(path: str | Path) -> pd.DataFrame:
     try:
         content = yaml.load(path.read_text(encoding="utf-8-sig"), Loader=_Loader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path.name} is not YAML in UTF-8: {error}; {_FORMAT}") from error
+        raise ValueError(f"{path.name} is not YAML in UTF-8: {error}. {_FORMAT}") from error
     rubrics = [content] if isinstance(content, dict) else content
     if not isinstance(rubrics, list) or not rubrics:
-        raise ValueError(f"{path.name} holds {_kind(content)}; {_FORMAT}")
+        raise ValueError(f"{path.name} holds {_kind(content)}. {_FORMAT}")
     rows = [row for k, rubric in enumerate(rubrics, 1) for row in _rows(rubric, path.name, k)]
     return check_rubrics(pd.DataFrame(rows))
 
@@ -107,7 +108,7 @@ def resample(rubrics: pd.DataFrame, n: int) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A rubrics frame with the same rubric_ids, variants and definitions, and scores 1…n.
+        A rubrics frame with the same rubric_ids, variants, definitions and lowest scores.
 
     Raises
     ------
@@ -134,11 +135,21 @@ def resample(rubrics: pd.DataFrame, n: int) -> pd.DataFrame:
     whole = np.arange(n)
     shown = np.where((sizes == n)[:, None], whole, whole if kept is None else kept)
     out = ordered.iloc[(first[:, None] + shown).ravel()].reset_index(drop=True)
-    out["score"] = np.tile(whole + 1, len(sizes))
+    lowest = ordered["score"].to_numpy()[first]
+    out["score"] = (lowest[:, None] + whole).ravel()
     if n == 9:
-        between = np.repeat(sizes == 5, n) & (out["score"] % 2 == 0)
+        between = np.repeat(sizes == 5, n) & np.tile(whole % 2 == 1, len(sizes))
         out.loc[between, "description"] = [_between(s) for s in out.loc[between, "score"]]
     return check_rubrics(out)
+
+
+def lowest_scores(items: pd.DataFrame) -> NDArray[np.int64]:
+    """The lowest score of each item's rubric; 1 where it is not known."""
+    rubrics = getattr(items, "rubrics", None)
+    if rubrics is None or rubrics["score"].min() == 1:
+        return np.ones(len(items), np.int64)
+    low = rubrics.groupby("rubric_id", observed=True)["score"].min().astype(np.int64)
+    return items["rubric_id"].astype(object).map(low.to_dict()).to_numpy(np.int64)
 
 
 def levels(
@@ -206,11 +217,11 @@ def _between(score: int) -> str:
 def _rows(rubric: Any, file: str, k: int) -> Iterator[dict[str, object]]:
     where = f"{file}: rubric {k}"
     if not isinstance(rubric, dict):
-        raise ValueError(f"{where} is {_kind(rubric)}; {_FORMAT}")
+        raise ValueError(f"{where} is {_kind(rubric)}. {_FORMAT}")
     known = ("rubric_id", "criterion", "definition", "levels", "paraphrased")
     for key in rubric:
         if key not in known:
-            raise ValueError(f"{where} has the unknown key {key!r}{nearest(key, known)}; {_FORMAT}")
+            raise ValueError(f"{where} has the unknown key {key!r}{nearest(key, known)} {_FORMAT}")
     criterion = _text(rubric, "criterion", where)
     rubric_id = _text({"rubric_id": criterion} | rubric, "rubric_id", where)
     where = f"{file}: rubric {rubric_id!r}"
@@ -222,7 +233,7 @@ def _rows(rubric: Any, file: str, k: int) -> Iterator[dict[str, object]]:
         wordings["paraphrased"] = {"definition": definition} | rubric["paraphrased"]
     for variant, wording in wordings.items():
         if not isinstance(wording.get("levels"), dict):
-            raise ValueError(f"{where} ({variant}) lacks 'levels'; {_FORMAT}")
+            raise ValueError(f"{where} ({variant}) lacks 'levels'. {_FORMAT}")
         for score in wording["levels"]:
             if not str(score).isdigit():
                 raise ValueError(f"{where} ({variant}): level {score!r} is not a whole number")
@@ -238,7 +249,7 @@ def _rows(rubric: Any, file: str, k: int) -> Iterator[dict[str, object]]:
 
 def _text(mapping: dict[Any, Any], key: Any, where: str) -> str:
     if key not in mapping:
-        raise ValueError(f"{where} lacks {key!r}; {_FORMAT}")
+        raise ValueError(f"{where} lacks {key!r}. {_FORMAT}")
     value = mapping[key]
     if not isinstance(value, str):
         # YAML reads yes, no, 3 and 2026-01-31 as something other than text.

@@ -50,7 +50,8 @@ def check_items(items: pd.DataFrame, rubrics: pd.DataFrame, allow_unrated: bool 
     for column in ("item_id", "text_id", "cluster_id", "instruction", "response"):
         check_text(out[column], "items")
     _check_rubric_ids(out, rubrics)
-    levels = rubrics.groupby("rubric_id", observed=True)["score"].max()
+    levels = rubrics.groupby("rubric_id", observed=True)["score"].agg(["min", "max"])
+    levels.index = levels.index.astype("str")
     for column in ("human", "gold"):
         if column in out:
             _check_ratings(out, column, levels, allow_unrated or column == "gold")
@@ -86,18 +87,19 @@ def check_rubrics(rubrics: pd.DataFrame) -> pd.DataFrame:
     ...                             criterion="coherence", definition="Does it hang together?"))
     Traceback (most recent call last):
     ...
-    ValueError: rubric 'coherence' has levels 1,2,4,5; a 5-level rubric needs 1..5
+    ValueError: rubric 'coherence' has levels 1,2,4,5; levels count up one by one from 0 or 1, so \
+1,2,3,4,5
     """
     out = conform(rubrics, "rubrics")
     for column in ("criterion", "definition", "description"):
         check_text(out[column].astype("str"), "rubrics")
     for (rubric_id, _), scores in out.groupby(["rubric_id", "variant"], observed=True)["score"]:
         _check_levels(str(rubric_id), sorted(scores))
-    by_variant = out.groupby(["rubric_id", "variant"], observed=True)["score"].max()
-    sizes = by_variant.groupby("rubric_id", observed=True).nunique()
+    ends = out.groupby(["rubric_id", "variant"], observed=True)["score"].agg(["min", "max"])
+    sizes = ends.groupby("rubric_id", observed=True).nunique().max(axis=1)
     if (sizes > 1).any():
         raise ValueError(
-            f"rubric {sizes.idxmax()!r} has a different number of levels in its variants; "
+            f"rubric {sizes.idxmax()!r} has other levels in one of its variants; "
             "word every level of the rubric in each"
         )
     return out
@@ -143,7 +145,7 @@ def ids(dataset: str, cluster: str, text: str = "", criterion: str = "") -> dict
 
 
 def nearest(name: object, known: Iterable[Hashable]) -> str:
-    """Say what a misspelt name may have meant; empty where nothing is near.
+    """Say what a misspelt name may have meant; a full stop where nothing is near.
 
     Examples
     --------
@@ -151,7 +153,7 @@ def nearest(name: object, known: Iterable[Hashable]) -> str:
     "; did you mean 'hanna'?"
     """
     matches = get_close_matches(str(name).lower(), [str(k) for k in known], n=2, cutoff=0.5)
-    return f"; did you mean {' or '.join(map(repr, matches))}?" if matches else ""
+    return f"; did you mean {' or '.join(map(repr, matches))}?" if matches else "."
 
 
 def _check_ids(items: pd.DataFrame) -> None:
@@ -178,7 +180,7 @@ def _check_rubric_ids(items: pd.DataFrame, rubrics: pd.DataFrame) -> None:
 
 
 def _check_ratings(
-    items: pd.DataFrame, column: str, levels: pd.Series, allow_missing: bool
+    items: pd.DataFrame, column: str, levels: pd.DataFrame, allow_missing: bool
 ) -> None:
     # A criterion of a dataset that nobody rated has no ratings; one that was rated has a gap.
     rated = items.groupby(["dataset", "criterion"], observed=True)[column].transform("count") > 0
@@ -188,35 +190,38 @@ def _check_ratings(
             f"items: row {missing.idxmax()}, column {column!r} is missing (NaN); rate the item or "
             "leave it out"
         )
-    top = items["rubric_id"].astype(str).map(levels)
-    outside = (items[column] < 1) | (items[column] > top)
+    ends = levels.loc[items["rubric_id"].astype(str)].set_axis(items.index)
+    low, top = ends["min"], ends["max"]
+    outside = (items[column] < low) | (items[column] > top)
     singles = f"{column}_ratings"
     if singles in items:
-        inside = [_all_inside(r, t) for r, t in zip(items[singles], top, strict=True)]
+        inside = [_all_inside(r, *at) for r, *at in zip(items[singles], low, top, strict=True)]
         outside |= ~pd.Series(inside, index=items.index)
     if outside.any():
         row = outside.idxmax()
         first = items[outside].iloc[0]
         value = first[column]
-        if 1 <= value <= top[outside].iloc[0]:
+        lowest, highest = low[outside].iloc[0], top[outside].iloc[0]
+        if lowest <= value <= highest:
             column, value = singles, first[singles]
         raise ValueError(
             f"items: row {row}, column {column!r}: {value} is outside "
-            f"1..{top[outside].iloc[0]}, the levels of rubric {first['rubric_id']!r}"
+            f"{lowest}..{highest}, the levels of rubric {first['rubric_id']!r}"
         )
 
 
-def _all_inside(ratings: object, top: float) -> bool:
+def _all_inside(ratings: object, low: float, top: float) -> bool:
     # Items without single ratings hold None or NaN here.
     return not isinstance(ratings, tuple | list) or all(
-        not math.isnan(r) and 1 <= r <= top for r in ratings
+        not math.isnan(r) and low <= r <= top for r in ratings
     )
 
 
 def _check_levels(rubric_id: str, scores: list[int]) -> None:
-    n = max(scores[-1], 2)
-    if scores != list(range(1, n + 1)):
+    low = 0 if scores[0] == 0 else 1
+    wanted = list(range(low, max(scores[-1], low + 1) + 1))
+    if scores != wanted:
         raise ValueError(
-            f"rubric {rubric_id!r} has levels {','.join(map(str, scores))}; "
-            f"a {n}-level rubric needs 1..{n}"
+            f"rubric {rubric_id!r} has levels {','.join(map(str, scores))}; levels count up one by "
+            f"one from 0 or 1, so {','.join(map(str, wanted))}"
         )

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from rubricnb.prompts.own import OwnTemplate
+
 Readout = Literal["feedback", "score", "logprobs", "json"]
 PromptFormat = Literal["chat", "plain"]
 Finish = Literal["stop", "length", "refusal", "error"]
@@ -147,7 +149,8 @@ class Judge(Protocol):
     stops a run when its first answer is a refusal has ``answered_before``: a run sets it where
     stored answers show that the judge works. One whose
     engine cannot hold the strings of a ``json`` answer to their `maxLength` has ``holds_lengths``
-    False, and the prompt states them.
+    False, and the prompt states them. ``prompt`` is a template of one's own, and ``parser`` what
+    reads its answers (`rubricnb.open_judge`).
     """
 
     slug: str
@@ -173,3 +176,4 @@ class Unopened:
     identity: str
     source: Literal["live", "simulated"] = "live"
     deterministic: bool = True
+    prompt: OwnTemplate | None = None

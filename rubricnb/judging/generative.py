@@ -146,7 +146,8 @@ class Tables:
 def ordering_tables(profile: Profile, table: tuple[str, ...], n: int) -> Tables:
     """Work out what the orderings of n options fix by themselves."""
     # Orderings of another size share the table; their rows are never looked up.
-    orders = np.array([o if len(o) == n else range(1, n + 1) for o in map(decode, table)]) - 1
+    shown = np.array([o if len(o) == n else range(1, n + 1) for o in map(decode, table)])
+    orders = shown - shown.min(axis=1, keepdims=True)  # of options from 0, whatever their scores
     points = np.arange(n) / (n - 1)
     alpha = _at(profile.score_preference, points)
     gamma = _at(profile.position_preference, points)
@@ -155,7 +156,7 @@ def ordering_tables(profile: Profile, table: tuple[str, ...], n: int) -> Tables:
     rates = dict(profile.unparsed)
     return Tables(
         hashes=hash64(table),
-        score=orders + 1,
+        score=shown,
         direction=(2 * rising - n) / max(n - 2, 1),
         level=1 + 4 * points[orders],
         score_part=alpha[orders],

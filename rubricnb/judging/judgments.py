@@ -24,6 +24,7 @@ class Rows:
 
     def __init__(self, requests: Requests, judge: Judge) -> None:
         self.requests, self.judge = requests, judge
+        self.parser = getattr(judge, "parser", None)
         self.several = "criterion_ordering" in requests
         self.probabilities = [f"probability_{p + 1}" for p in range(requests["n_options"].max())]
         self.rows: list[dict[str, Any]] = []
@@ -33,7 +34,7 @@ class Rows:
     def add(self, request: Request, reply: Reply) -> None:
         """Read one reply into one judgment per slot."""
         self.example = reply.text.strip()[-EXAMPLE:]
-        for slot, reading in enumerate(read(request, reply)):
+        for slot, reading in enumerate(read(request, reply, self.parser)):
             row = dict.fromkeys(self.probabilities) | {
                 "request_id": request.request_id,
                 "key": request.key,

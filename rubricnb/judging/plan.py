@@ -10,12 +10,12 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
-from rubricnb.data.rubrics import resample
+from rubricnb.data.rubrics import lowest_scores, resample
 from rubricnb.frames import CONDITION_COLUMNS, REQUESTS, Items, Requests
 from rubricnb.hashing import UInt64Array, hash64, mix64
 from rubricnb.judging.contract import Judge, Readout
 from rubricnb.judging.registry import judge_class
-from rubricnb.permutation import Design, code
+from rubricnb.permutation import Design, IntArray, code, decode
 from rubricnb.prompts import LABELS
 from rubricnb.prompts.render import LAYOUTS, TEMPLATES
 
@@ -329,10 +329,18 @@ def _requests(
     order = np.argsort(frame["row"].to_numpy(), kind="stable")
     frame, which = frame.iloc[order].reset_index(drop=True), which[order]
     frame["item_id"] = pd.Categorical.from_codes(frame.pop("row"), categories=list(ids))
+    low = lowest_scores(items)
     if permuted == "criterion_ordering":
-        ascending = "-".join(map(str, range(1, conditions[0]["n_options"] + 1)))
+        if len(set(low)) > 1:
+            raise ValueError(
+                "the criteria have scales that start at different scores, and one prompt names one "
+                "scale: ask about them in several plans"
+            )
+        ascending = "-".join(map(str, low[0] + np.arange(conditions[0]["n_options"])))
         frame = frame.rename(columns={"ordering": "criterion_ordering"})
         frame["ordering"] = pd.Categorical([ascending]).repeat(len(frame))
+    elif (low != 1).any():
+        frame["ordering"] = _from_lowest(frame, low)
     dtypes = {c.name: c.dtype for c in CONDITION_COLUMNS}
     for name in conditions[0]:
         values = pd.Series([c[name] for c in conditions], dtype=dtypes[name])
@@ -341,6 +349,13 @@ def _requests(
     out = Requests(frame[[c.name for c in REQUESTS if c.name in frame]])
     out.source = items
     return out
+
+
+def _from_lowest(frame: pd.DataFrame, low: IntArray) -> pd.Categorical:
+    """Orderings of options as orderings of their scores: `low`, of each item, is the first."""
+    shift = low[frame["item_id"].cat.codes.to_numpy()] - 1
+    pairs = pd.Series(list(zip(frame["ordering"], shift, strict=True)))
+    return pd.Categorical(pairs.map(lambda p: code([np.array(decode(p[0])) + p[1]])[0]))
 
 
 def _orderings(design: Design, ids: pd.Series, seed: int, items: Items) -> pd.DataFrame:

@@ -96,7 +96,7 @@ class Calls(NamedTuple):
             sent, received = typical_tokens(request, host, model)
             prompt += sent
             completion += received
-            text = request.messages[0].content
+            text = "\n".join(m.content for m in request.messages)
             common = common_prefix(before, text) / CHARACTERS_PER_TOKEN
             shared += common
             cached += common if not host or common >= _CACHED_FROM else 0

@@ -8,11 +8,15 @@ scale are never taken for a score.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import Any, TypeAlias
 
 from rubricnb.judging.contract import Reply, Request
+from rubricnb.prompts.render import RESULT
+
+Parser: TypeAlias = str | re.Pattern[str] | Callable[[str], Any]
 
 _ECHO_CONTEXT = 24
 """A score is a quotation if these many characters before it stand in the prompt as well."""
@@ -40,7 +44,7 @@ class Reading:
     label_mass: float | None = None
 
 
-def read(request: Request, reply: Reply) -> list[Reading]:
+def read(request: Request, reply: Reply, parser: Parser | None = None) -> list[Reading]:
     """Read a reply, one reading per slot.
 
     Parameters
@@ -49,6 +53,8 @@ def read(request: Request, reply: Reply) -> list[Reading]:
         What was asked; gives slots, choices and the prompt's text.
     reply
         What came back.
+    parser
+        Instead of the rule above: a regular expression or a function (`rubricnb.open_judge`).
 
     Returns
     -------
@@ -71,9 +77,15 @@ def read(request: Request, reply: Reply) -> list[Reading]:
     if reply.probabilities is not None:
         return [_most_probable(slot) for slot in reply.probabilities]
     prompt = "\n".join(m.content for m in request.messages)
-    readings = [
-        _last_label(reply.text, slot.strip(), request.choices, prompt) for slot in request.slots
-    ]
+    if parser is not None:
+        found = _found(parser, reply.text, prompt)
+        own = request.criterion.casefold()
+        names = request.criteria or (own if own in found else "",)
+        readings = [_named(found.get(name.casefold()), request.choices) for name in names]
+    else:
+        readings = [
+            _last_label(reply.text, slot.strip(), request.choices, prompt) for slot in request.slots
+        ]
     if reply.finish == "length":
         return [Reading("truncated") if r.status == "unparsed" else r for r in readings]
     return readings
@@ -100,6 +112,36 @@ def _last_label(text: str, slot: str, choices: tuple[str, ...], prompt: str) -> 
             return Reading("out_of_range")
         return Reading("ok", [c.casefold() for c in choices].index(label["label"].casefold()) + 1)
     return Reading("unparsed")
+
+
+def _found(parser: Parser, text: str, prompt: str) -> dict[str, Any]:
+    """Criterion (empty where none is named) → what the parser takes for its label."""
+    if not callable(parser):
+        found = {}
+        for match in re.finditer(parser, text):
+            if not _quoted(text, match.start(), match.end(), prompt, RESULT):
+                named = match.groupdict()
+                label = named.get("score") or match[1 if match.re.groups else 0]
+                found[(named.get("criterion") or "").casefold()] = label
+        return found
+    try:
+        value = parser(text)
+    except (ValueError, LookupError, TypeError, AttributeError):  # as of a text that is no JSON
+        return {}
+    if isinstance(value, Mapping):
+        return {str(name).casefold(): label for name, label in value.items()}
+    return {"": value}
+
+
+def _named(value: Any, choices: tuple[str, ...]) -> Reading:
+    """The option of this label."""
+    if value is None:
+        return Reading("unparsed")
+    label = re.sub(r"(?<=\d)[.,]0+$", "", str(value).strip())
+    folded = [choice.casefold() for choice in choices]
+    if label.casefold() in folded:
+        return Reading("ok", folded.index(label.casefold()) + 1)
+    return Reading("out_of_range" if _labels(choices)[1].fullmatch(label) else "unparsed")
 
 
 @cache

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from difflib import get_close_matches
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from rubricnb.judging.contract import Judge
+from rubricnb.judging.function import FunctionJudge
+from rubricnb.judging.readout import Parser
+from rubricnb.prompts.own import read_template
+from rubricnb.prompts.render import RESULT
 
 # engine → module and class, what stands behind the colon, and what it is for
 ENGINES = {
@@ -19,8 +26,14 @@ ENGINES = {
 }
 
 
-def open_judge(spec: str, **options: Any) -> Judge:
-    """Open a judge.
+def open_judge(
+    spec: str | Callable[[list[dict[str, str]]], Any],
+    *,
+    template: str | Path | None = None,
+    parser: Parser | None = None,
+    **options: Any,
+) -> Judge:
+    r"""Open a judge.
 
     Parameters
     ----------
@@ -28,9 +41,18 @@ def open_judge(spec: str, **options: Any) -> Judge:
         ``embedded``, ``embedded:NAME`` (weights that ``python -m rubricnb weights`` lists),
         ``embedded:PATH.gguf``, ``openai:MODEL``, ``openai:MODEL@BASE_URL``,
         ``vllm:MODEL``, ``simulated:PROFILE``, ``simulated:grader`` (for `rubricnb.rulers`), or
-        ``ray:`` and one of these.
+        ``ray:`` and one of these. Or a function, which takes chat messages (a list of ``{"role":
+        …, "content": …}``) and returns the answer's text; it may be ``async``.
+    template
+        A prompt of one's own instead of the papers': a Jinja file with the slots that "Your own
+        prompt" in the book lists. Its text is part of the judge's identity, its name of the slug.
+    parser
+        What finds the score in an answer: a regular expression, whose last match counts (its group
+        ``score``, else its first one), or a function from the answer's text to the label, or to
+        {criterion: label}. Default: the label after the last ``[RESULT]``.
     options
-        Go to the engine's class: concurrency, timeout, threads, seed, …
+        Go to the engine's class: concurrency, timeout, threads, seed, …; for a function ``name``,
+        ``concurrency`` and ``deterministic``.
 
     Returns
     -------
@@ -40,7 +62,8 @@ def open_judge(spec: str, **options: Any) -> Judge:
     Raises
     ------
     ValueError
-        An unknown engine (the message names the nearest), or a spec without its model.
+        An unknown engine (the message names the nearest), a spec without its model, or a template
+        that cannot be filled in.
 
     Examples
     --------
@@ -52,7 +75,31 @@ def open_judge(spec: str, **options: Any) -> Judge:
     Traceback (most recent call last):
     ...
     ValueError: unknown judge 'opnai:gpt-4.1': did you mean 'openai'? engines: ...
+
+    >>> def three(messages):
+    ...     return "Neither good nor bad. Score: 3"
+    >>> open_judge(three, parser=r"Score: (\d)").slug
+    'three'
     """
+    judge: Any = _opened(spec, options) if isinstance(spec, str) else FunctionJudge(spec, **options)
+    if parser is not None:
+        judge.parser = re.compile(parser) if isinstance(parser, str) else parser
+        judge.readouts = ("feedback",)
+    if template is not None:
+        own = read_template(template)
+        if parser is None and RESULT not in own.source and "criteria" not in own.shows:
+            raise ValueError(
+                f"{own.name} does not ask for {RESULT} before the score, so say how to find it: "
+                r"parser=r'Score: (\d+)', or a function from the answer's text to the score"
+            )
+        judge.prompt = own
+        judge.slug = f"{judge.slug}-{Path(own.name).stem}"
+        judge.identity = f"{judge.identity} template {own.sha256[:16]}"
+    opened: Judge = judge
+    return opened
+
+
+def _opened(spec: str, options: dict[str, Any]) -> Judge:
     engine, name = _engine(spec), _name(spec)
     rest = spec.removeprefix(name).removeprefix(":")
     if name == "openai":

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from rubricnb.data.rubrics import resample
+from rubricnb.data.rubrics import lowest_scores, resample
 from rubricnb.frames import Items, Requests
 from rubricnb.hashing import UInt64Array, hash64, mix64
 from rubricnb.judging.contract import Judge, Message, Request, Unopened
@@ -21,6 +21,7 @@ from rubricnb.judging.sharing import IntArray, walk
 from rubricnb.permutation import decode
 from rubricnb.prompts import PLACEBO_EDITS, render
 from rubricnb.prompts.control_tokens import apart
+from rubricnb.prompts.own import OwnTemplate
 
 _ROWS = 4096  # rows of the plan unpacked at once
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
@@ -62,7 +63,10 @@ def rendered(
     (True, ('1', '2', '3', '4', '5'))
     """
     order = walk(requests) if walked else np.arange(len(requests))
-    source = _Source(requests)
+    own = getattr(judge, "prompt", None)
+    if own is not None and (refused := askable(requests, judge)[1]):
+        raise ValueError("; ".join(refused))
+    source = _Source(requests, own)
     for row, wording in _rows(requests, order):
         request = inert_for(source.request(row, wording), judge)
         replicate = request.replicate if force_replicates else answered_as(request, judge)
@@ -71,12 +75,53 @@ def rendered(
         yield request
 
 
+def askable(requests: Requests, judge: Judge | Unopened) -> tuple[Requests, list[str]]:
+    """Keep the requests that a judge's own template can show, and say what it cannot.
+
+    Returns
+    -------
+    Requests, list of str
+        All, and nothing, for a judge without a template of its own.
+    """
+    own = getattr(judge, "prompt", None)
+    if own is None or not len(requests):
+        return requests, []
+    shows = own.shows
+    same = requests["ordering"].map(lambda o: list(decode(o)) == sorted(decode(o))).astype(bool)
+    several = requests["template"] == "criteria"
+    placebo = requests["design"] == "placebo"
+    alone = "criteria" in shows or requests.source["criterion"].nunique() > 1
+    reference = ~requests["reference_score"].isin(["none", "auto"])
+    if (requests["reference_score"] == "none").any():
+        reference = requests["reference_score"] != "none"
+    needs = (  # rows, the slots of which one must be there, and what cannot be asked
+        (~several & ~same, "options", "other orders of the options"),
+        (several, "criteria", "several criteria in one prompt"),
+        (~several & alone, "criterion definition options", "one criterion by itself"),
+        (placebo, "options criteria", "meaning-free edits of the list"),
+        (requests["labels"] != "numeric", "options", "other labels"),
+        (reference, "reference", "references"),
+        (requests["exemplar"] != "none", "", "in-context examples"),
+        (requests["layout"] != "rubric-last", "", "another layout"),
+        (requests["variant"] != "standard", "definition options criteria", "another wording"),
+        (~requests["template"].isin(["rubric", "criteria"]), "", "the other templates"),
+    )
+    kept, refused = np.ones(len(requests), bool), []
+    for rows, slots, what in needs:
+        if rows.any() and not shows & set(slots.split()):
+            kept &= ~rows.to_numpy(bool)
+            why = f"has no slot {' or '.join(slots.split())}" if slots else "has a form of its own"
+            refused.append(f"{own.name} {why}: {what} cannot be asked")
+    return requests[kept], refused
+
+
 class _Source:
     """What requests are rendered from: items and rubrics, ready to look up."""
 
-    def __init__(self, requests: Requests) -> None:
+    def __init__(self, requests: Requests, own: OwnTemplate | None = None) -> None:
         items = requests.source
         self.items: Items = items
+        self.own = own
         self.records = dict(zip(items["item_id"], items.itertuples(), strict=True))
         self.of_text: dict[str, list[str]] = {}
         for text, item in zip(items["text_id"], items["item_id"], strict=True):
@@ -94,7 +139,7 @@ class _Source:
         item = self.records[row.item_id]
         ordering = decode(row.ordering)
         definition, descriptions = self._rubric(row, item.rubric_id)
-        reference, reference_score = _reference(item, row)
+        reference, reference_score = _reference(item, row, max(ordering))
         prompt = render(
             item.instruction,
             item.response,
@@ -108,6 +153,8 @@ class _Source:
             reference_score=reference_score,
             exemplar=_exemplar(item, row.exemplar),
             edits=_edits(row),
+            criterion=item.criterion,
+            own=self.own,
         )
         return self._request(
             row,
@@ -140,6 +187,7 @@ class _Source:
             template="criteria",
             edits=_edits(row),
             criteria=[(s.criterion.capitalize(), self._rubric(row, s.rubric_id)[0]) for s in shown],
+            own=self.own,
         )
         qualities = self.quality[row.n_options]
         return self._request(
@@ -158,7 +206,10 @@ class _Source:
         return Request(
             request_id=int(row.request_id),
             key="",
-            messages=(Message("user", prompt.text),),
+            messages=(
+                *([Message("system", prompt.system)] if prompt.system else []),
+                Message("user", prompt.text),
+            ),
             slots=prompt.slots,
             choices=prompt.choices,
             readout=row.readout,
@@ -204,12 +255,12 @@ def option_quality(items: pd.DataFrame, n_options: int) -> NDArray[np.float64]:
     if "human" not in items:
         return np.full(len(items), np.nan)
     rubrics = getattr(items, "rubrics", None)
-    levels: ArrayLike = 5
+    steps: ArrayLike = 4
     if rubrics is not None:
-        top = rubrics.groupby("rubric_id", observed=True)["score"].max()
-        levels = items["rubric_id"].astype(object).map(top).to_numpy(np.float64)
-    return np.asarray(1 + (items["human"].to_numpy(np.float64) - 1) * (n_options - 1)
-                      / (np.asarray(levels) - 1))  # fmt: skip
+        levels = rubrics.groupby("rubric_id", observed=True)["score"].nunique()
+        steps = items["rubric_id"].astype(object).map(levels).to_numpy(np.float64) - 1
+    above = items["human"].to_numpy(np.float64) - lowest_scores(items)
+    return np.asarray(1 + above * (n_options - 1) / np.asarray(steps))
 
 
 def wording(requests: pd.DataFrame) -> UInt64Array:
@@ -274,12 +325,12 @@ def _seed(seed: int, replicate: int) -> int:
     return int(mix64(hash64([seed]), int(replicate))[0] >> np.uint64(33))
 
 
-def _reference(item: Any, row: Any) -> tuple[str | None, int | None]:
+def _reference(item: Any, row: Any, full: int) -> tuple[str | None, int | None]:
     if row.reference_score == "none" or row.template != "rubric":
         return None, None
     if row.reference_score == "auto":
         text = getattr(item, "reference", None)
-        return (text, int(row.n_options)) if isinstance(text, str) and text else (None, None)
+        return (text, full) if isinstance(text, str) and text else (None, None)
     return getattr(item, f"reference_{row.reference_score}"), int(row.reference_score)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from rubricnb.data.rubrics import lowest_scores
 from rubricnb.frames import STATUSES, Items
 from rubricnb.hashing import UInt64Array, hash64, mix64
 from rubricnb.judging.contract import Readout, Reply, Request
@@ -207,6 +208,7 @@ def _references(
     """Score of the reference that each judgment is shown; NaN for none."""
     codes, names = pd.factorize(requests["reference_score"])
     scores = np.array([float(n) if n.isdigit() else np.nan for n in names])[codes][row]
+    scores += 1 - lowest_scores(items)[item]
     if "reference" not in items:
         return scores
     full = (items["reference"].fillna("") != "").to_numpy(dtype=bool)
@@ -296,7 +298,13 @@ def _batch_of_requests(block: list[Request]) -> Batch:
         quality=np.array([np.nan if q is None else q for q in quality], dtype=np.float64),
         wording=np.array([r.wording for r, _ in own], dtype=np.uint64),
         labels=np.array([LABELS.index(r.labels) for r, _ in own]),
-        reference=np.array([r.reference_score or np.nan for r, _ in own], dtype=np.float64),
+        reference=np.array(
+            [
+                np.nan if r.reference_score is None else r.reference_score + 1 - min(r.ordering)
+                for r, _ in own
+            ],
+            dtype=np.float64,
+        ),
         temperature=np.array([r.temperature for r, _ in own], dtype=np.float32),
         replicate=np.array([r.replicate for r, _ in own], dtype=np.uint64),
     )

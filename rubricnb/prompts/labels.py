@@ -10,17 +10,19 @@ LABELS = ("numeric", "letter", "roman")
 
 
 @cache
-def label(score: int, n: int, labels: str = "numeric") -> str:
+def label(score: int, n: int, labels: str = "numeric", low: int = 1) -> str:
     """Return the label of a score on a scale of n levels.
 
     Parameters
     ----------
     score
-        1 (worst) to n (best).
+        From `low` (worst) to n levels on (best).
     n
         Number of levels, at most 10 for roman and 26 for letter.
     labels
         ``numeric`` (1, 2, …), ``letter`` (A is the best: E = 1 at n = 5) or ``roman`` (i, ii, …).
+    low
+        The lowest score; it is i and the last letter, whatever its number.
 
     Raises
     ------
@@ -37,15 +39,15 @@ def label(score: int, n: int, labels: str = "numeric") -> str:
     if labels == "numeric":
         return str(score)
     if labels == "letter" and n <= 26:
-        return chr(ord("A") + n - score)
+        return chr(ord("A") + n - 1 + low - score)
     if labels == "roman" and n <= len(_ROMAN):
-        return _ROMAN[score - 1]
+        return _ROMAN[score - low]
     if labels in LABELS:
         raise ValueError(f"labels {labels!r} do not reach to {n} levels: use 'numeric'")
     raise ValueError(f"unknown labels {labels!r}: choose from {', '.join(LABELS)}")
 
 
-def span(n: int, labels: str) -> tuple[str, str]:
+def span(n: int, labels: str, low: int = 1) -> tuple[str, str]:
     """Say which labels are allowed, in the two wordings of the task description.
 
     The numeric wording is the papers'; the other two are ours (T′ in arXiv:2506.22316, which
@@ -58,8 +60,9 @@ def span(n: int, labels: str) -> tuple[str, str]:
     >>> span(5, "letter")[0]
     'a letter between E and A'
     """
-    low, high = label(1, n, labels), label(n, n, labels)
+    first, last = (label(score, n, labels, low) for score in (low, low + n - 1))
     if labels == "numeric":
-        return f"an integer between {low} and {high}", f"an integer number between {low} and {high}"
+        between = f"between {first} and {last}"
+        return f"an integer {between}", f"an integer number {between}"
     kind = "letter" if labels == "letter" else "Roman numeral"
-    return (f"a {kind} between {low} and {high}",) * 2
+    return (f"a {kind} between {first} and {last}",) * 2

@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from rubricnb.prompts.control_tokens import inert
 from rubricnb.prompts.labels import label, span
+from rubricnb.prompts.own import OwnTemplate
 
 TEMPLATES = ("rubric", "criteria", "pointwise", "pairwise")
 LAYOUTS = ("rubric-last", "rubric-first")
@@ -39,11 +40,14 @@ class Prompt:
         The text directly before each answer.
     choices
         The label of the option at position 1, 2, …
+    system
+        What the system says before, in a template of one's own.
     """
 
     text: str
     slots: tuple[str, ...]
     choices: tuple[str, ...]
+    system: str = ""
 
 
 def render(
@@ -61,6 +65,8 @@ def render(
     exemplar: tuple[str, str, int] | None = None,
     edits: frozenset[str] = frozenset(),
     criteria: Sequence[tuple[str, str]] = (),
+    criterion: str = "",
+    own: OwnTemplate | None = None,
 ) -> Prompt:
     r"""Render one prompt.
 
@@ -88,6 +94,10 @@ def render(
         Placebo edits, one of `PLACEBO_EDITS`.
     criteria
         Setting 2: (name, definition) of the criterion at position 1, 2, …
+    criterion
+        The criterion's name, for a template of one's own.
+    own
+        Such a template, instead of `template`.
 
     Returns
     -------
@@ -113,35 +123,42 @@ def render(
     """
     if layout not in LAYOUTS:
         raise ValueError(f"unknown layout {layout!r}: choose from {', '.join(LAYOUTS)}")
-    n = len(ordering)
+    n, low = len(ordering), min(ordering)
     names = _names(ordering, template, labels)
-    text_span, number_span = span(n, labels)
+    text_span, number_span = span(n, labels, low)
     slots = _slots(criteria)
 
     def data(text: str) -> str:
         return _inert(text, slots)
 
-    text = _template(template).render(
-        instruction=data(instruction),
-        response=data(response),
-        definition=data(definition),
-        options=[
+    values = {
+        "instruction": data(instruction),
+        "response": data(response),
+        "definition": data(definition),
+        "options": [
             (name, data(descriptions.get(score, "")))
             for name, score in zip(names, ordering, strict=True)
         ],
-        reference=None if reference is None else data(reference),
-        reference_label=label(reference_score or n, n, labels),
-        exemplar=exemplar and [data(exemplar[0]), data(exemplar[1]), label(exemplar[2], n, labels)],
-        criteria=[{"name": inert(c), "definition": data(d)} for c, d in criteria],
-        n=n,
-        span=text_span,
-        span_number=number_span,
-        lowest=label(1, n, labels),
-        highest=label(n, n, labels),
-        layout=layout,
-        edits=edits,
-    )
-    return Prompt(text, slots, names)
+        "reference": None if reference is None else data(reference),
+        "reference_label": label(
+            low + n - 1 if reference_score is None else reference_score, n, labels, low
+        ),
+        "exemplar": exemplar
+        and [data(exemplar[0]), data(exemplar[1]), label(exemplar[2], n, labels, low)],
+        "criteria": [{"name": inert(c), "definition": data(d)} for c, d in criteria],
+        "n": n,
+        "span": text_span,
+        "span_number": number_span,
+        "lowest": label(low, n, labels, low),
+        "highest": label(low + n - 1, n, labels, low),
+        "criterion": data(criterion),
+        "layout": layout,
+        "edits": edits,
+    }
+    if own is not None:
+        system, text = own.fill(values, edits)
+        return Prompt(text, slots, names, system)
+    return Prompt(_template(template).render(values), slots, names)
 
 
 def render_writing(
@@ -173,7 +190,8 @@ def render_writing(
 def _names(ordering: Sequence[int], template: str, labels: str) -> tuple[str, ...]:
     if template == "pairwise":  # the first response shown is A, whichever it is
         return tuple("ABCDEFGHIJ"[: len(ordering)])
-    return tuple(label(int(score), len(ordering), labels) for score in ordering)
+    low = min(ordering)
+    return tuple(label(int(score), len(ordering), labels, low) for score in ordering)
 
 
 def _slots(criteria: Sequence[tuple[str, str]]) -> tuple[str, ...]:

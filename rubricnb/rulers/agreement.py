@@ -288,9 +288,10 @@ def whole_texts(scores: pd.DataFrame, items: pd.DataFrame) -> tuple[pd.DataFrame
         column: scored.filter(regex=rf"^{family}_\d").mean(axis=1) * times
         for column, family in (("score", "trait"), ("score_ungated", "ungated"))
     }
+    low = scored.get("lowest", 1)
     scale = {
-        "lowest": times,
-        "highest": times * scored["n_options"],
+        "lowest": times * low,
+        "highest": times * (low + scored["n_options"] - 1),
         "step": np.where(times > 1, 0.5, 1.0),
     }
     by_text = items.groupby("text_id", observed=True)["human"]
@@ -615,10 +616,8 @@ def _sets(
 
 def _scale(row: pd.Series) -> FloatArray:
     """Labels of a row's scale: its levels, or what `whole_texts` made of them."""
-    lowest, highest, step = (
-        float(row.get(name, default))
-        for name, default in (("lowest", 1), ("highest", row["n_options"]), ("step", 1))
-    )
+    lowest, step = float(row.get("lowest", 1)), float(row.get("step", 1))
+    highest = float(row.get("highest", lowest + row["n_options"] - 1))
     return np.arange(lowest, highest + step / 2, step)
 
 

@@ -134,6 +134,12 @@ class Bundle:
         return len(self.traits[0].levels)
 
     @property
+    def scale(self) -> tuple[int, int]:
+        """The lowest and the highest level."""
+        scores = [score for score, _ in self.traits[0].levels]
+        return min(scores), max(scores)
+
+    @property
     def variants(self) -> tuple[str, ...]:
         """Those of `VARIANTS` that can be had: a paraphrase must have been written."""
         written = self.variant == "paraphrased" or self._paraphrase.is_file()
@@ -474,10 +480,12 @@ def _check(bundle: Bundle) -> None:
             )
     for trait in bundle.traits:
         named, scores = f"{where}: trait {trait.id} ({trait.name})", sorted(dict(trait.levels))
-        if len(scores) != len(trait.levels) or scores != list(range(1, max(2, bundle.levels) + 1)):
+        low = 0 if 0 in dict(bundle.traits[0].levels) else 1
+        wanted = list(range(low, low + max(2, bundle.levels)))
+        if len(scores) != len(trait.levels) or scores != wanted:
             raise ValueError(
                 f"{named} has levels {','.join(map(str, scores)) or 'none'}; every trait needs "
-                f"each of 1..{max(2, bundle.levels)} once"
+                f"each of {low}..{wanted[-1]} once"
             )
         if not bundle.of_trait(trait):
             raise ValueError(

@@ -139,7 +139,8 @@ class Reading:
     def of(self, text_id: str) -> Iterator[tuple[int, tuple[int, ...], int]]:
         """Yield how a text is read: the number of an ordering, the levels in it, the replicate."""
         own = tuple(score for score, _ in self.bundle.traits[0].levels)
-        rows = [own] if self.design is None else self.design.orderings(text_id, self.seed)
+        above = self.bundle.scale[0] - 1  # a design orders the options 1, 2, …
+        rows = [own] if self.design is None else self.design.orderings(text_id, self.seed) + above
         seen: Counter[tuple[int, ...]] = Counter()
         for index, row in enumerate(rows, start=1):
             order = tuple(map(int, row))
@@ -208,7 +209,7 @@ def _texts_of_others(scores: pd.DataFrame, bundle: Bundle, method: str) -> set[s
 def _lock_in(bundle: Bundle, ordering: str) -> str:
     """The bundle's lock with its levels in this ordering; empty: it has other levels."""
     order = [int(score) for score in ordering.split("-")]
-    if sorted(order) != list(range(1, bundle.levels + 1)):
+    if sorted(order) != sorted(dict(bundle.traits[0].levels)):
         return ""
     return bundle.arranged(levels=order).lock[:12]
 

@@ -150,12 +150,12 @@ def _check_items(items: Items, bundle: Bundle) -> None:
     rubrics = getattr(items, "rubrics", None)
     if rubrics is None or not len(rubrics):
         raise ValueError("these items carry no rubrics: take them from rubricnb.load")
-    levels = rubrics.groupby("rubric_id", observed=True)["score"].max()
-    for rubric_id, top in levels.items():
-        if top != bundle.levels:
+    scale = bundle.scale
+    for rubric_id, levels in rubrics.groupby("rubric_id", observed=True)["score"]:
+        if (levels.min(), levels.max()) != scale:
             raise ValueError(
-                f"rubric {rubric_id!r} has {top} levels and bundle {bundle.name!r} has "
-                f"{bundle.levels}: take the bundle of these items"
+                f"rubric {rubric_id!r} has the levels {levels.min()}..{levels.max()} and bundle "
+                f"{bundle.name!r} has {scale[0]}..{scale[1]}: take the bundle of these items"
             )
 
 
@@ -186,7 +186,7 @@ def _cases(items: Items, reading: Reading) -> Iterator[Case]:
                     "seed": reading.seed + replicate - 1,
                     "group": str(text_id),
                 },
-                qualities=_qualities(rows, reading.bundle.levels),
+                qualities=_qualities(rows, *reading.bundle.scale),
                 condition={
                     "design": how["design"],
                     "ordering_index": index,
@@ -211,11 +211,11 @@ def _criteria(rubrics: pd.DataFrame, bundle: Bundle) -> Criteria:
     return dict(sorted(criteria.items(), key=lambda entry: place.get(entry[0], 0)))
 
 
-def _qualities(rows: pd.DataFrame, levels: int) -> dict[str, float]:
+def _qualities(rows: pd.DataFrame, low: int, high: int) -> dict[str, float]:
     if "human" not in rows:
         return {}
     known = rows[rows["human"].notna()]
-    scaled = (known["human"] - 1) / (levels - 1)
+    scaled = (known["human"] - low) / (high - low)
     return dict(zip(known["criterion"].astype(str), scaled.astype(float), strict=True))
 
 
@@ -252,6 +252,7 @@ def _measures(case: Case, outcome: Outcome) -> dict[str, Any]:
         "status": outcome.status,
         "reason": outcome.problem,
         "n_options": case.bundle.levels,
+        **({"lowest": case.bundle.scale[0]} if case.bundle.scale[0] != 1 else {}),
         **{
             f"{family}_{k}": values.get(name, np.nan)
             for family, values in (("trait", outcome.scores), ("ungated", outcome.ungated))

@@ -171,7 +171,7 @@ def holistic(case: Case) -> Steps:
         text=case.text,
         rubric=rubric_text(case.criteria),
         criteria=list(case.criteria),
-        levels=case.bundle.levels,
+        scale=case.bundle.scale,
     )
     tokens = 300 + 20 * len(case.criteria)
     (reply,) = yield [case.request(prompt, schema, tokens, list(case.criteria))]
@@ -191,7 +191,7 @@ def traits(case: Case) -> Steps:
             rubric=rubric_text(own or case.criteria),
             trait=trait.name,
             definition=trait.definition,
-            levels=case.bundle.levels,
+            scale=case.bundle.scale,
         )
         requests[trait.name] = case.request(prompt, schema, 320, [trait.name])
     replies = yield list(requests.values())
@@ -213,8 +213,8 @@ def autoscore(case: Case) -> Steps:
         name: [cut(text, _SEGMENT_CHARACTERS) for text in texts]
         for name, texts in parse(reply, schema)["segments"].items()
     }
-    levels = case.bundle.levels
-    prompt = fill("rulers_from_evidence", **shared, evidence=as_json(found), levels=levels)
+    scale = case.bundle.scale
+    prompt = fill("rulers_from_evidence", **shared, evidence=as_json(found), scale=scale)
     schema = record({"scores": _scores(case)})
     (reply,) = yield [case.request(prompt, schema, 20 + 20 * len(names), names)]
     return _bare(parse(reply, schema)["scores"])
@@ -225,6 +225,7 @@ def _read(case: Case, content: Any) -> Outcome:
     bundle = case.bundle
     outcome = Outcome(lock=bundle.lock)
     needed = min(bundle.min_evidence, len(case.units))
+    above = bundle.scale[0] - 1  # `score` counts from 1
     for trait in bundle.traits:
         own = [(c.id, content["checklist"][c.id]) for c in bundle.of_trait(trait)]
         decisions = [decision for _, decision in own]
@@ -233,8 +234,9 @@ def _read(case: Case, content: Any) -> Outcome:
         ]
         quotes = verify_quotes(cited, case.units, bundle.min_characters)
         valid = count_valid(quotes)
-        outcome.scores[trait.name] = score(decisions, bundle.levels, valid, needed)
-        outcome.ungated[trait.name] = score(decisions, bundle.levels)
+        gated, free = (score(decisions, bundle.levels, *gate) for gate in ((valid, needed), ()))
+        outcome.scores[trait.name] = above + gated
+        outcome.ungated[trait.name] = above + free
         outcome.invalid[trait.name] = 1 - sum(q.status == "verified" for q in quotes) / len(quotes)
         outcome.decisions += [(trait.name, item, decision) for item, decision in own]
         outcome.quotes += [(trait.name, quote) for quote in quotes]
@@ -257,7 +259,8 @@ def _scores(case: Case) -> dict[str, Any]:
 
 
 def _levels(case: Case) -> dict[str, Any]:
-    return {"type": "integer", "enum": list(range(1, case.bundle.levels + 1))}
+    low, high = case.bundle.scale
+    return {"type": "integer", "enum": list(range(low, high + 1))}
 
 
 def _text(characters: int) -> dict[str, Any]:

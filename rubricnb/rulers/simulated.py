@@ -142,7 +142,8 @@ class SimulatedGrader:
         hedged = 0.5 + self.hedging * (self.quality(request, trait) - 0.5)
         noise = self._normal(request, seen, request.text_id, request.criteria[trait], "bare")
         value = hedged + self.order_pull * _shown_first(request) + self.holistic_error * noise
-        return int(np.clip(np.floor(1 + (len(levels) - 1) * value + 0.5), 1, len(levels)))
+        low, high = min(levels), max(levels)
+        return int(np.clip(np.floor(low + (high - low) * value + 0.5), low, high))
 
     def _filled_in(self, request: Request, asked: dict[str, Any]) -> dict[str, Any]:
         prompt = request.messages[0].content
@@ -241,7 +242,7 @@ class SimulatedGrader:
 def _shown_first(request: Request) -> float:
     """d: the level that is shown first, from −1 (the worst) to 1 (the best)."""
     order = request.ordering
-    return 2 * (order[0] - 1) / (len(order) - 1) - 1 if len(order) > 1 else 0.0
+    return 2 * (order[0] - min(order)) / (len(order) - 1) - 1 if len(order) > 1 else 0.0
 
 
 def _json_after(prompt: str, marker: str) -> Any:

@@ -146,7 +146,7 @@ def directions(orderings: IntArray) -> IntArray:
 def by_score(reads: Reads) -> FloatArray:
     """Return each read's answer, score by score: 1 and 0, or probabilities; (items, reads, n)."""
     if reads.probability is None:
-        return (reads.value[..., None] == np.arange(1, reads.n_options + 1)).astype(np.float64)
+        return (reads.option[..., None] == np.arange(1, reads.n_options + 1)).astype(np.float64)
     place_of = np.argsort(reads.orderings, axis=1)[reads.order]
     found = np.take_along_axis(reads.probability, place_of, axis=2)
     return np.asarray(np.where(reads.parsed[..., None], found, 0.0))

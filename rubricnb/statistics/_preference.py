@@ -94,7 +94,7 @@ class _Likelihood:
 
 def _conditional(reads: Reads) -> tuple[_Likelihood, IntArray]:
     """Rows are item × block; copies of an answer count once."""
-    value = np.where(copies(reads), np.nan, reads.value)
+    value = np.where(copies(reads), np.nan, reads.option)
     score = np.where(np.isnan(value), 0, value).astype(np.int64)
     parts = [_block_rows(block, score, reads) for block in blocks(reads)]
     width = max(p.shape[1] for p in parts)

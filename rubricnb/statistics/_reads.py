@@ -40,8 +40,9 @@ class Reads:
     order
         Shape (items, reads): row of `orderings`; -1 where the read was never asked.
     orderings
-        Shape (orderings, n): the score shown at each position; a row of 0 for reads that name no
-        ordering (n is 0 if none does): repeats of one unknown prompt.
+        Shape (orderings, n): the option shown at each position, the lowest score being option 1;
+        a row of 0 for reads that name no ordering (n is 0 if none does): repeats of one unknown
+        prompt.
     probability
         Shape (items, reads, n), by position; None unless value is ``expected_score``.
     key
@@ -49,6 +50,8 @@ class Reads:
         item with one key are copies of one answer.
     criteria
         Shape (items, reads): a code for the order of the criteria, or None in Setting 1.
+    lowest
+        The score of option 1, by item; 1 for all where None.
     """
 
     items: pd.DataFrame
@@ -58,11 +61,28 @@ class Reads:
     probability: FloatArray | None
     key: IntArray | None
     criteria: IntArray | None = None
+    lowest: IntArray | None = None
 
     @property
     def n_options(self) -> int:
         """Number of options shown."""
         return int(self.orderings.shape[1])
+
+    @property
+    def option(self) -> FloatArray:
+        """The value as the number of an option: 1 for the lowest score."""
+        return self.value if self.lowest is None else self.value - self.lowest[:, None] + 1
+
+    @property
+    def scores(self) -> IntArray:
+        """The score of each option; 1, 2, … where items differ in it."""
+        low = self.lowest if self.lowest is not None and len(self.lowest) else np.ones(1, np.int64)
+        return np.arange(self.n_options) + (int(low[0]) if (low == low[0]).all() else 1)
+
+    def codes(self) -> list[str]:
+        """The orderings as frames write them."""
+        low = int(self.scores[0]) if self.n_options else 1
+        return ["-".join(map(str, o)) for o in (self.orderings + low - 1).tolist()]
 
     @property
     def arrangement(self) -> IntArray:
@@ -182,7 +202,7 @@ def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
         wide[unit, column] = values
         return wide
 
-    codes, orderings = _orderings(part)
+    codes, orderings, low = _orderings(part)
     probability = None
     if value == "expected_score":
         probability = part[_probability_columns(part)].to_numpy(dtype=np.float64)
@@ -202,6 +222,7 @@ def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
         probability=probability,
         key=None if key is None else widen(key, -1, np.int64),
         criteria=criteria,
+        lowest=None if (low == 1).all() else low[np.unique(unit, return_index=True)[1]],
     )
 
 
@@ -311,12 +332,12 @@ def require_options(reads: Reads) -> None:
     require_orderings(reads)
     if reads.probability is not None:
         return
-    off = reads.parsed & ~np.isin(reads.value, np.arange(1, reads.n_options + 1))
+    off = reads.parsed & ~np.isin(reads.option, np.arange(1, reads.n_options + 1))
     if off.any():
         item, read = np.argwhere(off)[0]
         raise ValueError(
             f"{int(off.sum())} of {int(reads.parsed.sum())} scores are none of the options "
-            f"1…{reads.n_options} (the first: {reads.value[item, read]:g}, item "
+            f"{reads.scores[0]}…{reads.scores[-1]} (the first: {reads.value[item, read]:g}, item "
             f"{reads.items['item_id'].iloc[item]!r}), so they have no position; pass judgments "
             "whose scores were options, or drop these rows and say so"
         )
@@ -434,16 +455,23 @@ def _refuse_duplicates(unit: IntArray, part: pd.DataFrame) -> None:
         )
 
 
-def _orderings(part: pd.DataFrame) -> tuple[IntArray, IntArray]:
-    """Return the code of each row's ordering, and the orderings; 0…0 for rows that name none."""
+def _orderings(part: pd.DataFrame) -> tuple[IntArray, IntArray, IntArray]:
+    """Return each row's ordering, the orderings (0…0: none is named), each row's lowest score."""
     if "ordering" not in part:
-        return np.zeros(len(part), np.int64), np.zeros((1, 0), np.int64)
+        none = np.zeros(len(part), np.int64)
+        return none, np.zeros((1, 0), np.int64), none + 1
     codes, levels = codes_of(part["ordering"])
     used, codes = np.unique(codes, return_inverse=True)
     shown = _decode([levels[u] for u in used if u >= 0])
     if used[0] < 0:
         shown = np.concatenate([np.zeros((1, shown.shape[1]), np.int64), shown])
-    return codes, shown
+    named = shown.any(axis=1)
+    low = np.where(named, shown.min(axis=1, initial=127), 1)
+    if (low == 1).all() or not shown.shape[1]:
+        return codes, shown, np.ones(len(codes), np.int64)
+    options = shown + np.where(named, 1 - low, 0)[:, None]
+    distinct, same = np.unique(options, axis=0, return_inverse=True)
+    return same.ravel()[codes], distinct, low[codes]
 
 
 def _decode(codes: Sequence[str]) -> IntArray:

@@ -217,10 +217,14 @@ def _square(part: pd.DataFrame, column: str) -> FloatArray:
     wide = part.pivot(index="score", columns="position", values=column).sort_index()
     n = wide.shape[1]
     expected = list(range(1, n + 1))
-    if list(wide.index) != expected or list(wide.columns.sort_values()) != expected:
+    low = 0 if 0 in wide.index else 1
+    if (
+        list(wide.index) != list(range(low, low + n))
+        or list(wide.columns.sort_values()) != expected
+    ):
         raise ValueError(
             f"the table has scores {list(wide.index)} and positions {list(wide.columns)}; "
-            "a Bias Cost needs every score 1…n at every position 1…n"
+            "a Bias Cost needs every one of n scores at every position 1…n"
         )
     return wide[expected].to_numpy(dtype=np.float64)
 

@@ -401,7 +401,7 @@ def _score_position(reads: Reads) -> pd.DataFrame:
     sd = np.sqrt(np.maximum(variance, 0))
     return pd.DataFrame(
         {
-            "score": np.repeat(np.arange(1, n + 1), n),
+            "score": np.repeat(reads.scores, n),
             "position": np.tile(np.arange(1, n + 1), n),
             "share": np.where(known, count / size[:, None], np.nan).ravel(),
             "n": np.repeat(given, n),
@@ -463,7 +463,7 @@ def _parse_rates(reads: Reads) -> pd.DataFrame:
     parsed = reads.parsed[own].astype(np.float64)
     asked = np.bincount(column[own], minlength=shape[1])
     given = np.bincount(column[own], weights=parsed, minlength=shape[1]).astype(np.int64)
-    codes = [""] * shape[1] if per_item else ["-".join(map(str, o)) for o in reads.orderings]
+    codes = [""] * shape[1] if per_item else reads.codes()
     table = pd.DataFrame({"ordering": codes, "n_asked": asked, "n_parsed": given})
     table["parse_rate"] = given / np.maximum(asked, 1)
     if per_item:

@@ -327,6 +327,7 @@ def _geometric_mean(reads: Reads) -> pd.DataFrame:
     logs = np.where(reads.parsed[..., None], logs, np.nan)
     mean = arrays.item_means(np.moveaxis(logs, 1, -1))
     p = np.exp(mean - mean.max(axis=1, keepdims=True))
-    expected = (p * np.arange(1, reads.n_options + 1)).sum(axis=1) / p.sum(axis=1)
+    scores = np.arange(reads.n_options) + (1 if reads.lowest is None else reads.lowest[:, None])
+    expected = (p * scores).sum(axis=1) / p.sum(axis=1)
     own = reads.items.drop(columns="cluster")
     return own.assign(expected_score=expected, n_reads=reads.parsed.sum(axis=1))

@@ -309,9 +309,11 @@ def _people(side: Reads, items: pd.DataFrame, human: str) -> tuple[_People | Non
     levels = _rated_on(side, items)
     other = ~np.isnan(levels) & (levels != side.n_options)
     if other.any():
-        scales = " and ".join(f"1..{level:.0f}" for level in np.unique(levels[other]))
+        low, high = side.scores[0], side.scores[-1]
+        tops = np.unique(levels[other]) + low - 1
+        scales = " and ".join(f"{low}..{top:.0f}" for top in tops)
         which = "" if other.all() else f" of {int(other.sum())} of {len(other)} items"
-        why = [f"ratings{which} are on {scales}, the options on 1..{side.n_options}"]
+        why = [f"ratings{which} are on {scales}, the options on {low}..{high}"]
         if other.all():
             return None, why
         means = np.where(other, np.nan, means)
@@ -331,7 +333,7 @@ def _rated_on(side: Reads, items: pd.DataFrame) -> FloatArray:
     if rubrics is None or "rubric_id" not in items or not side.n_options:
         return np.full(len(side.items), np.nan)
     levels = rubrics.assign(rubric_id=rubrics["rubric_id"].astype(object))
-    levels = levels.groupby("rubric_id")["score"].max()
+    levels = levels.groupby("rubric_id")["score"].nunique()
     return arrays.floats(arrays.matched(side.items, items, "rubric_id").astype(object).map(levels))
 
 
@@ -351,13 +353,13 @@ def _spread_of(side: Reads) -> tuple[FloatArray, FloatArray]:
         return _as_points(side.value)
     shares = by_score(side).sum(axis=1)
     total = shares.sum(axis=1, keepdims=True)
-    return np.arange(1.0, side.n_options + 1), shares / np.where(total > 0, total, 1.0)
+    return side.scores.astype(np.float64), shares / np.where(total > 0, total, 1.0)
 
 
 def _levels(side: Reads, values: FloatArray, people: _People | None) -> IntArray:
     """The options; without orderings, the whole scores between the least and the greatest."""
     if side.n_options:
-        return np.arange(1, side.n_options + 1)
+        return side.scores
     every = values if people is None else np.concatenate([values, people.values])
     rounded = np.floor(every + 0.5).astype(np.int64)
     return np.arange(rounded.min(), rounded.max() + 1) if len(rounded) else np.arange(0)

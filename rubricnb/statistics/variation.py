@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from rubricnb.permutation import decode
 from rubricnb.statistics import _inference as infer
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._placement import directions
@@ -277,7 +276,7 @@ def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
         row |= infer.named_mean("forward_minus_reverse", difference, cluster)
     else:
         reasons.append("no forward and reverse rotations were both shown")
-    middle = (1 + reads.n_options) / 2
+    middle = reads.scores.mean()
     row["deviation"] = float(np.abs(x - x.mean(axis=1, keepdims=True)).mean())
     row["crossing"] = float(((x > middle).any(axis=1) & (x < middle).any(axis=1)).mean())
     return row | {"reason": infer.said(*reasons, infer.alike(row), infer.few_clusters(cluster))}
@@ -287,10 +286,11 @@ def _ordering_rank(
     reads: Reads, human: FloatArray, ordering: str | None, seed: int
 ) -> dict[str, Any]:
     arrays.require_orderings(reads)
-    wanted = decode(ordering) if ordering else tuple(range(1, reads.n_options + 1))
-    found = np.flatnonzero((reads.orderings == wanted).all(axis=1))
-    if len(found) == 0:
-        raise ValueError(f"ordering {'-'.join(map(str, wanted))!r} is not among those shown")
+    codes = reads.codes()
+    wanted = ordering or "-".join(map(str, reads.scores))
+    if wanted not in codes:
+        raise ValueError(f"ordering {wanted!r} is not among those shown")
+    at = codes.index(wanted)
     if len(reads.orderings) > reads.value.shape[1]:
         raise ValueError(
             "items were shown different orderings; an ordering's r needs a design that shows all "
@@ -298,8 +298,7 @@ def _ordering_rank(
         )
     mean = ordering_means(reads)
     used = ~np.isnan(mean).any(axis=1) & ~np.isnan(human)
-    codes = ["-".join(map(str, o)) for o in reads.orderings.tolist()]
-    row: dict[str, Any] = {"ordering": codes[found[0]]}
+    row: dict[str, Any] = {"ordering": wanted}
     names = ("r", "r_mean", "rank", "rank_low", "rank_high")
     row |= dict.fromkeys(names, np.nan) | {"best": None, "n_orderings": len(codes)}
     row |= infer.counted(used, reads.cluster)
@@ -312,12 +311,12 @@ def _ordering_rank(
     r = infer.correlation(sums.sum(axis=0))
     if np.isnan(r).any():
         return row | {"reason": "r is undefined: some ordering's scores, or the ratings, are equal"}
-    row |= {"r": r[found[0]], "r_mean": r.mean(), "rank": int(_rank(r)[found[0]])}
+    row |= {"r": r[at], "r_mean": r.mean(), "rank": int(_rank(r)[at])}
     row["best"] = codes[int(r.argmax())]
     if len(sums) < 2:
         return row | {"reason": infer.few_clusters(cluster)}
     ranks = infer.resampled(sums, RESAMPLES, seed, lambda drawn: _rank(infer.correlation(drawn)))
-    low, high = infer.percentile_interval(ranks[:, found[0]])
+    low, high = infer.percentile_interval(ranks[:, at])
     row |= {"rank_low": np.floor(low), "rank_high": np.ceil(high)}
     return row | {"reason": infer.few_clusters(cluster)}
 

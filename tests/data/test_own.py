@@ -1,6 +1,8 @@
 import csv
+from importlib.util import find_spec
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -127,13 +129,22 @@ HEAD = "instruction,response"
     ("table", "message"),
     [
         ("instruction,respons\na,x\n", "mails.csv lacks the column 'response'; did you mean"),
-        ("", "mails.csv is not a CSV with a header"),
+        ("", "mails.csv is empty; its first line must name the columns"),
+        (f"{HEAD}\n", r"mails.csv has no rows below its header \(instruction, response\)"),
+        (
+            "Instruction;response\na;x\n",
+            "lacks the column 'instruction'; did you mean 'Instruction'. It",
+        ),
+        ("text,score\na,3\n", "lacks the column 'instruction'. It has: text, score"),
+        (
+            f"{HEAD}\na,x\nb,y,z\n",
+            "line 3 has 3 values and the header 2; put a text that holds ','",
+        ),
         (f"{HEAD}\na,x\nb,y,z\n", "mails.csv is not a CSV"),
         (f"{HEAD}\na,x\nb\n", "mails.csv: row 2, column 'response' is empty"),
         (f"{HEAD}\na,x\nb,\n", "mails.csv: row 2, column 'response' is empty"),
         (f"{HEAD},human\na,x,3\n", "does not say which of 2 criteria it rates"),
         (f"{HEAD},human_wit\na,x,3\n", "'human_wit' names no criterion of the rubric file"),
-        (f"{HEAD},human_tone\na,x,3\nb,y,\n", "row 2, column 'human' .tone.: '' is not a number"),
         (f"{HEAD},human_tone\na,x,3\nb,y,n/a\n", "row 2, column 'human' .tone.: 'n/a' is not"),
         (f"{HEAD},human_tone\na,x,3\nb,y,nan\n", "row 2, column 'human' .tone.: 'nan' is not"),
         (f"{HEAD},human_tone\na,x,3\nb,y,4\n", "row 2, column 'human': 4.0 is outside 1..3"),
@@ -153,3 +164,101 @@ def test_a_missing_file_is_named(tmp_path):
     (tmp_path / "r.yml").write_text(TONE)
     with pytest.raises(FileNotFoundError, match=r"nowhere\.csv"):
         load("csv", path=tmp_path / "nowhere.csv", rubric=tmp_path / "r.yml")
+
+
+# As a spreadsheet in a country with decimal commas writes it: a byte order mark, semicolons, empty
+# rows and an empty column at the end; levels from 0, and cells that nobody rated.
+FROM_0 = "[{criterion: tone, definition: 'Kind?', levels: {0: no!, 1: hm, 2: so so, 3: very}}]"
+SHEET = "instruction;response;human_tone;\r\na;x;0;\r\na;y, then z;;\r\nb;z;2,5;\r\n;;;\r\n;;;\r\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeff" + SHEET,
+        "sep=;\r\n" + SHEET,
+        '\ufeff"sep=;"\n' + SHEET,
+        SHEET.replace(", then", "").replace(",", ".").replace(";", "\t"),
+    ],
+    ids=["bom", "sep", "bom and sep", "tabs"],
+)
+def test_what_a_spreadsheet_writes_is_read(own, text):
+    items = own(text, FROM_0)
+    assert items.human.fillna(-1).tolist() == [0, -1, 2.5]
+    assert items.response.tolist()[::2] == ["x", "z"]
+    assert items.text_id.tolist() == ["mails/1", "mails/2", "mails/3"]
+
+
+def test_rows_keep_their_numbers_when_empty_ones_are_left_out(own):
+    with pytest.raises(ValueError, match=r"row 3, column 'human' \(tone\): 'good' is not a number"):
+        own(SHEET.replace("a;y, then z;;", ";;;\r\na;y;good;"), FROM_0)
+
+
+@pytest.mark.parametrize(
+    ("human", "message"),
+    [
+        ("4", r"row 1, column 'human': 4.0 is outside 0..3, the levels of rubric 'tone'"),
+        ("-1", r"row 1, column 'human': -1.0 is outside 0..3"),
+        ("n/a", "'n/a' is not a number; leave the cell of a text that nobody rated empty"),
+    ],
+)
+def test_ratings_off_a_scale_from_0_are_named(own, human, message):
+    with pytest.raises(ValueError, match=message):
+        own(f"instruction,response,human\na,x,{human}\nb,y,1\n", FROM_0)
+
+
+def test_single_ratings_of_a_csv_are_numbers(own):
+    items = own("instruction,response,human,human_ratings\na,x,2.5,2 3\nb,y,,\n", FROM_0)
+    assert items.human_ratings.tolist() == [(2, 3), None]
+
+
+def rows_in(folder, kind):
+    frame = pd.DataFrame(
+        {"instruction": ["a", "b"], "response": ["x", "007"], "human_tone": [0, None], "id": [7, 8]}
+    )
+    path = folder / f"mails.{kind}"
+    match kind:
+        case "jsonl":
+            path.write_text("\ufeff" + frame.to_json(orient="records", lines=True), "utf-8")
+        case "parquet":
+            frame.to_parquet(path)
+        case "xlsx":
+            frame.to_excel(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet", "xlsx"])
+def test_other_kinds_of_files_are_read(tmp_path, kind):
+    if kind == "xlsx" and not find_spec("openpyxl"):
+        (tmp_path / "mails.xlsx").write_bytes(b"PK")
+        (tmp_path / "r.yml").write_text(FROM_0)
+        with pytest.raises(
+            ValueError, match=r"to read \.xlsx, install openpyxl \(pip install open"
+        ):
+            load("csv", path=tmp_path / "mails.xlsx", rubric=tmp_path / "r.yml")
+        return
+    (tmp_path / "r.yml").write_text(FROM_0)
+    items = load("csv", path=rows_in(tmp_path, kind), rubric=tmp_path / "r.yml")
+    assert items.response.tolist() == ["x", "007"]
+    assert items.human.fillna(-1).tolist() == [0, -1]
+    assert items.id.tolist() == ["7", "8"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "mails.jsonl",
+            '{"instruction": "a", "response": "x"}\n{"inst',
+            "mails.jsonl: line 2 is not",
+        ),
+        ("mails.jsonl", "[1]", "mails.jsonl: line 1 is no JSON object"),
+        ("mails.docx", "x", r"a table is a \.csv, .* not \.docx"),
+        ("mails.csv", f'{HEAD}\na,"x\nb,y\n', "is a double quote left open"),
+    ],
+)
+def test_files_that_cannot_be_read_say_why(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "r.yml").write_text(TONE)
+    with pytest.raises(ValueError, match=message):
+        load("csv", path=tmp_path / name, rubric=tmp_path / "r.yml")

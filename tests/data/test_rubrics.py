@@ -1,8 +1,8 @@
 import pandas as pd
 import pytest
 
-from rubricnb.data import load, read_rubrics, resample
-from rubricnb.data.rubrics import bundled_rubrics
+from rubricnb.data import load, read_rubrics
+from rubricnb.data.rubrics import bundled_rubrics, resample
 
 TONE = {"criterion": "tone", "definition": "Is it kind?", "levels": {1: "Rude.", 2: "Kind."}}
 
@@ -37,7 +37,7 @@ def test_bundled_rubrics_are_sound_and_carry_both_wordings(name):
         ("{definition: x, levels: {1: a, 2: b}}", "rubric 1 lacks 'criterion'"),
         (
             "{criterion: tone, definition: x, levels: {1: a, 2: b, 4: d, 5: e}}",
-            "rubric 'tone' has levels 1,2,4,5; a 5-level rubric needs 1..5",
+            "rubric 'tone' has levels 1,2,4,5; levels count up one by one from 0 or 1",
         ),
         (
             "{criterion: tone, definition: x, levels: {1: no, 2: b}}",

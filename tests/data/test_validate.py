@@ -82,11 +82,15 @@ def rubric(scores, rubric_id="coherence", variant="standard"):
 @pytest.mark.parametrize(
     ("scores", "message"),
     [
-        ([1, 2, 4, 5], "rubric 'coherence' has levels 1,2,4,5; a 5-level rubric needs 1..5"),
-        ([2, 3], "has levels 2,3; a 3-level rubric needs 1..3"),
-        ([0, 1, 2], "has levels 0,1,2; a 2-level rubric needs 1..2"),
-        ([1, 2, 2, 3], "has levels 1,2,2,3; a 3-level rubric needs 1..3"),
-        ([1], "has levels 1; a 2-level rubric needs 1..2"),
+        (
+            [1, 2, 4, 5],
+            "rubric 'coherence' has levels 1,2,4,5; levels count up .* so 1,2,3,4,5",
+        ),
+        ([2, 3], "has levels 2,3; levels count up one by one from 0 or 1, so 1,2,3"),
+        ([0, 1, 3], "has levels 0,1,3; .* so 0,1,2,3"),
+        ([1, 2, 2, 3], "has levels 1,2,2,3; .* so 1,2,3"),
+        ([1], "has levels 1; .* so 1,2"),
+        ([0], "has levels 0; .* so 0,1"),
     ],
 )
 def test_levels_have_no_gap(scores, message):
@@ -98,11 +102,17 @@ def test_levels_may_stand_in_any_order():
     assert len(check_rubrics(rubric([3, 1, 2]))) == 3
 
 
+@pytest.mark.parametrize("n", range(2, 11))
+@pytest.mark.parametrize("low", [0, 1])
+def test_a_rubric_has_two_to_ten_levels_from_0_or_1(n, low):
+    assert len(check_rubrics(rubric(list(range(low, low + n))))) == n
+
+
 def test_variants_need_the_same_levels():
     both = pd.concat([rubric([1, 2, 3]), rubric([1, 2], variant="paraphrased")])
-    with pytest.raises(ValueError, match="'coherence' has a different number of levels"):
+    with pytest.raises(ValueError, match="'coherence' has other levels in one of its variants"):
         check_rubrics(both.reset_index(drop=True))
 
 
 def test_nothing_near_is_not_suggested():
-    assert nearest("zzz", ["hanna"]) == ""
+    assert nearest("zzz", ["hanna"]) == "."

@@ -1,4 +1,4 @@
-"""Chapters 13 to 18 on own data: a rubric of four levels and two criteria."""
+"""Chapters 13 to 18 on own data: two criteria, four levels from 0, a third of ratings missing."""
 
 import numpy as np
 import pandas as pd
@@ -20,10 +20,10 @@ CHAPTERS = {
 RUBRIC = """
 - criterion: clarity
   definition: Is it easy to follow?
-  levels: {1: Cannot be followed., 2: Hard., 3: Mostly clear., 4: Clear throughout.}
+  levels: {0: Cannot be followed., 1: Hard., 2: Mostly clear., 3: Clear throughout.}
 - criterion: depth
   definition: Does it say why?
-  levels: {1: Says nothing., 2: Says what., 3: Says what and some why., 4: Says all.}
+  levels: {0: Says nothing., 1: Says what., 2: Says what and some why., 3: Says all.}
 """
 ANSWERS = (
     "No idea. Ask someone else about it.",
@@ -43,13 +43,13 @@ def own(tmp_path_factory):
             "instruction": f"Explain device {prompt}.",
             "response": f"{ANSWERS[level]} That is device {prompt}, says writer {writer}.",
             "candidate": f"writer {writer}",
-            "human_clarity": level + 1,
-            "human_depth": min(4, level + int(rng.integers(1, 3))),
+            "human_clarity": level if (prompt + writer) % 3 else "",
+            "human_depth": min(3, level + prompt % 2) if (prompt + writer + 1) % 3 else "",
         }
         for prompt in range(8)
         for writer, level in enumerate(rng.integers(0, 4, 3))
     ]
-    pd.DataFrame(rows).to_csv(folder / "devices.csv", index=False)
+    pd.DataFrame(rows).to_csv(folder / "devices.csv", index=False, sep=";", encoding="utf-8-sig")
     (folder / "devices.yml").write_text(RUBRIC, encoding="utf-8")
     files = {"path": str(folder / "devices.csv"), "rubric": str(folder / "devices.yml")}
     judge = rb.open_judge("simulated:grader")

@@ -14,8 +14,8 @@ CASES = [
         for n in SEVERAL
     ),
     ("08_rubric_scales", 4),
-    ("09_criterion_order", 2),
-    ("10_rank_reversal", 10),
+    ("09_criterion_order", 4),
+    ("10_rank_reversal", 4),
     ("11_temperature_and_effort", 4),
     ("12_bias_cost", 10),
 ]

@@ -1,0 +1,116 @@
+"""A prompt of one's own: a Jinja file that names what it shows."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, meta, nodes
+from jinja2.sandbox import SandboxedEnvironment
+
+SLOTS = (
+    *("instruction", "response", "criterion", "definition", "options", "lowest", "highest"),
+    *("reference", "reference_label", "criteria"),
+)
+_OPEN, _CLOSE = "\ufdd0", "\ufdd1"  # around a label while a prompt is edited; no text has them
+
+
+@dataclass(frozen=True)
+class OwnTemplate:
+    """A file's name, the SHA-256 of its text, and the slots that it shows."""
+
+    name: str
+    sha256: str
+    shows: frozenset[str]
+    source: str = field(repr=False)
+    template: Template = field(repr=False, compare=False)
+
+    def fill(self, values: Mapping[str, Any], edits: frozenset[str]) -> tuple[str, str]:
+        """Return what the system says (nothing, in most templates), and the user."""
+        shown = {name: values[name] for name in SLOTS}
+        if edits:
+            shown["options"] = [(_marked(label), text) for label, text in shown["options"]]
+            named = [c | {"name": _marked(c["name"])} for c in shown["criteria"]]
+            shown["criteria"] = named
+        blocks = self.template.blocks or {"user": self.template.root_render_func}
+        try:
+            texts = {
+                name: "".join(block(self.template.new_context(shown)))
+                for name, block in blocks.items()
+            }
+        except TemplateError as error:
+            raise ValueError(f"{self.name}: {error}") from error
+        if edits:
+            if not any(_OPEN in text for text in texts.values()):
+                raise ValueError(
+                    f"{self.name} changes its options' labels: no placebo edit fits it"
+                )
+            texts = {name: _edited(text, edits) for name, text in texts.items()}
+        return texts.get("system", "").strip(), texts["user"].strip("\n")
+
+
+def read_template(path: str | Path) -> OwnTemplate:
+    """Read a template, and say what it shows.
+
+    Raises
+    ------
+    ValueError
+        It is no Jinja, names a slot that there is not, or shows no response.
+    """
+    path = Path(path)
+    source = path.read_text(encoding="utf-8-sig")
+    environment = SandboxedEnvironment(
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
+    )
+    try:
+        tree = environment.parse(source)
+        shows = meta.find_undeclared_variables(tree)
+        template = environment.from_string(source)
+    except TemplateSyntaxError as error:
+        raise ValueError(f"{path.name}, line {error.lineno}: {error.message}") from error
+    for name in sorted(shows - set(SLOTS)):
+        raise ValueError(f"{path.name} has an unknown slot {name!r}; there are: {', '.join(SLOTS)}")
+    if "response" not in shows:
+        raise ValueError(f"{path.name} shows no text to judge: write {{{{ response }}}} into it")
+    _check_blocks(path.name, tree, set(template.blocks))
+    sha256 = hashlib.sha256(source.encode()).hexdigest()
+    return OwnTemplate(path.name, sha256, frozenset(shows), source, template)
+
+
+def _check_blocks(name: str, tree: nodes.Template, blocks: set[str]) -> None:
+    if not blocks:
+        return
+    if not {"user"} <= blocks <= {"system", "user"}:
+        raise ValueError(f"{name}: its blocks are {', '.join(sorted(blocks))}, not system and user")
+    outside = [part for part in tree.body if isinstance(part, nodes.Output)]
+    for part in (p for output in outside for p in output.nodes):
+        if not isinstance(part, nodes.TemplateData) or part.data.strip():
+            raise ValueError(
+                f"{name}, line {part.lineno}: this stands outside the blocks system and user, so "
+                "nobody would read it; move it into one of them"
+            )
+
+
+def _marked(label: str) -> str:
+    return f"{_OPEN}{label}{_CLOSE}"
+
+
+def _edited(text: str, edits: frozenset[str]) -> str:
+    """Make the placebo edits around the list of options or criteria: none changes a word."""
+    lines = text.split("\n")
+    marked = [k for k, line in enumerate(lines) if _OPEN in line]
+    if marked:
+        first = marked[0]
+        heading = max((k for k in range(first) if lines[k].strip()), default=first)
+        if "header" in edits:
+            line = lines[heading].rstrip()
+            lines[heading] = line[:-1] if line.endswith(":") else f"{line}:"
+        if "trailing space" in edits:
+            lines[heading] += " "
+        if "blank line" in edits:
+            lines.insert(first, "")
+    gap = " " if "colon" in edits else ""
+    return "\n".join(lines).replace(_OPEN, "").replace(_CLOSE, gap)

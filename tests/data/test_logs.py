@@ -1,0 +1,79 @@
+"""Logs that inspect_ai 0.3.285 and DeepEval 4.3.1 wrote, and one as promptfoo documents it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import rubricnb as rb
+
+LOGS = Path(__file__).parent / "logs"
+LEVELS = {"rubric": (0, 3), "helpful": (0, 3), "brief": (0, 3), "model_graded_qa": (0, 1)}
+
+
+@pytest.mark.parametrize("kind", ["eval", "json"])
+def test_a_log_of_inspect_ai_has_a_row_for_every_scorer_and_epoch(kind):
+    mine = rb.judgments(LOGS / f"inspect_replies.{kind}", scale=LEVELS)
+    assert len(mine) == 4 * 2 * 4
+    one = mine[mine.criterion == "rubric"].set_index(["item_id", "replicate"])
+    assert one.score.fillna(-1).tolist() == [0, 1, 2, 3, 1, 2, 3, -1]
+    assert one.status.tolist() == ["ok"] * 7 + ["unparsed"]
+    graded = mine[mine.criterion == "model_graded_qa"]
+    assert graded.score.tolist() == [1, 0, 0.5, 1] * 2  # C, I, P, C
+    assert set(graded.judge) == {"mockllm/model"}
+    assert set(mine.dataset) == {"replies"}
+    helpful = mine[mine.criterion == "helpful"]
+    found = rb.agreement(helpful, mine.rated, by="criterion").iloc[0]
+    assert found.r == pytest.approx(1)  # human stands in the samples' metadata
+
+
+@pytest.mark.parametrize("name", ["deepeval_result.json", "deepeval_test_run.json"])
+def test_a_test_run_of_deepeval_has_a_row_for_every_metric(name):
+    mine = rb.judgments(LOGS / name)
+    wide = mine.pivot(index="item_id", columns="criterion", values="score").stack(future_stack=True)
+    assert mine[mine.criterion == "Helpful"].score.tolist() == [0.6, 0.9, 0.1, 0.4]
+    assert mine.status.tolist() == ["ok"] * 7 + ["error"]
+    assert set(mine.judge) == {"mine-1"}
+    assert mine.rated.human.tolist() == [0, 0, 1, 1, 0, 0, 1, 1]
+    assert wide.notna().sum() == 7
+
+
+def test_results_of_promptfoo_have_a_row_for_every_assertion():
+    mine = rb.judgments(LOGS / "promptfoo.json")
+    assert mine.score.fillna(-1).tolist() == [0.5, 1, -1, 1]
+    assert mine.status.tolist() == ["ok", "ok", "error", "ok"]  # the grader's answer was no JSON
+    assert mine.judge.tolist() == ["openai:gpt-4.1-mini", "unknown"] * 2
+    assert mine.candidate.tolist() == ["big"] * 2 + ["openai:gpt-4.1-nano"] * 2
+    assert set(mine.group_id) == set(mine.cluster_id) == {"test 0"}
+    helpful = mine.rated[mine.rated.criterion == "helpful"]
+    assert helpful.human.tolist() == [0.5, 0]
+
+
+def test_logs_of_shares_need_no_scale_and_others_do():
+    assert set(rb.judgments(LOGS / "promptfoo.json", scale=(0, 2)).n_options) == {3}
+    with pytest.raises(ValueError, match=r"judgments need scale=\(lowest, highest\)"):
+        rb.judgments(LOGS / "inspect_replies.json")
+    with pytest.raises(ValueError, match=r"scale of 'model_graded_qa' is missing"):
+        rb.judgments(LOGS / "inspect_replies.json", scale={"rubric": (0, 3)} | {"brief": (0, 3)} | {
+            "helpful": (0, 3)})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.json", '{"eval": 1', r"a\.json: line 1 is not JSON"),
+        ("a.json", '{"runs": []}', "neither a list of rows nor a log of inspect_ai.*it has: runs"),
+        ("a.json", '{"results": {"results": []}}', "is a log without scores"),
+        ("a.eval", "PK", r"a\.eval is no log of inspect_ai"),
+    ],
+)
+def test_what_is_no_log_is_refused(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ValueError, match=message):
+        rb.judgments(tmp_path / name)
+
+
+def test_a_json_list_is_a_table(tmp_path):
+    rows = [{"item_id": "a", "score": 1}, {"item_id": "b", "score": None}]
+    (tmp_path / "rows.json").write_text(json.dumps(rows))
+    assert rb.judgments(tmp_path / "rows.json", scale=(0, 1)).status.tolist() == ["ok", "unparsed"]

@@ -1,0 +1,287 @@
+"""A template, a parser or a function of one's own asks and is read like the papers' prompt."""
+
+import json
+
+import pandas as pd
+import pytest
+
+import rubricnb as rb
+from rubricnb.judging.rendering import askable, rendered
+
+LISTED = """
+{% block system %}
+You grade for {{ criterion }}.
+{% endblock %}
+{% block user %}
+Mail: {{ instruction }}
+Reply: {{ response }}
+{% if reference %}
+A reply worth {{ reference_label }}: {{ reference }}
+{% endif %}
+{{ definition }}
+{% for label, description in options %}
+{{ label }} = {{ description }}
+{% endfor %}
+Score:
+{% endblock %}
+"""
+BARE = "Rate from {{ lowest }} to {{ highest }}: {{ response }}"
+SEVERAL = """Text: {{ response }}
+{% for c in criteria %}
+* {{ c.name }}: {{ c.definition }}
+{% endfor %}
+"""
+
+
+@pytest.fixture
+def items():
+    return rb.load("minibench", n_items=6)
+
+
+@pytest.fixture
+def opened(tmp_path):
+    def opened(
+        text, function=lambda messages: "Score: 4", parser=r"Score: (\d)", name="mine.jinja"
+    ):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return rb.open_judge(function, name="f", template=tmp_path / name, parser=parser)
+
+    return opened
+
+
+def prompts(judge, requests):
+    return [[m.content for m in r.messages] for r in rendered(requests, judge)]
+
+
+def test_a_template_shows_the_options_in_each_order_under_each_label(opened, items):
+    judge = opened(LISTED)
+    requests = rb.plan(items[:1], rb.balanced(5), labels=["numeric", "letter"])
+    shown = prompts(judge, requests)
+    assert {system for system, _ in shown} == {"You grade for accuracy."}
+    assert len({user for _, user in shown}) == 20
+    listed = [[line[0] for line in user.splitlines() if " = " in line[:5]] for _, user in shown]
+    named = requests.assign(first=["".join(names) for names in listed])
+    numeric = named[named.labels == "numeric"]
+    assert numeric["first"].tolist() == numeric.ordering.str.replace("-", "").tolist()
+    assert set(named[named.labels == "letter"]["first"].map(sorted).map("".join)) == {"ABCDE"}
+
+
+def test_placebo_edits_change_every_prompt_and_no_word(opened, items):
+    judge = opened(LISTED)
+    shown = prompts(judge, rb.plan(items[:1], [rb.placebo(5, 15), rb.fixed(5, 1)]))
+    assert len({user for _, user in shown}) == 16
+    words = {" ".join(user.replace(":", " ").replace("=", " ").split()) for _, user in shown}
+    assert len(words) == 1
+
+
+def test_references_are_shown_where_the_template_has_their_slot(opened, items):
+    judge = opened(LISTED)
+    [[_, user]] = prompts(judge, rb.plan(items[1:2], rb.fixed(5, 1), reference=5))
+    assert f"A reply worth 5: {items.reference_5.iloc[1]}" in user
+
+
+def test_what_a_template_cannot_show_is_refused_in_a_sentence_and_the_rest_is_asked(opened, items):
+    judge = opened(BARE)
+    one = items[items.criterion == "helpfulness"]
+    everything = pd.concat(
+        [
+            rb.plan(one, [rb.balanced(5), rb.fixed(5, 2), rb.placebo(5, 1)], reference="none"),
+            rb.plan(one, rb.fixed(5, 1), labels="letter", reference="none"),
+            rb.plan(one, rb.fixed(5, 1), reference=5),
+        ],
+        ignore_index=True,
+    )
+    kept, refused = askable(everything, judge)
+    assert set(kept.design) == {"fixed", "balanced"}  # of balanced, the ascending order
+    assert set(kept.ordering) == {"1-2-3-4-5"}
+    assert set(kept.labels) == {"numeric"}
+    assert [sentence.split(": ")[1] for sentence in refused] == [
+        "other orders of the options cannot be asked",
+        "meaning-free edits of the list cannot be asked",
+        "other labels cannot be asked",
+        "references cannot be asked",
+    ]
+    with pytest.raises(ValueError, match=r"mine\.jinja has no slot options: other orders of the"):
+        rb.run(everything, judge, store=":memory:")
+    assert set(rb.run(kept, judge, store=":memory:").score) == {4}
+    several = rb.plan(items, rb.fixed(5, 1))
+    assert "one criterion by itself" in askable(several, judge)[1][0]  # which would be the same
+    assert askable(everything, rb.open_judge("simulated:unbiased")) == (everything, [])
+
+
+def test_several_criteria_are_asked_in_each_order_and_read_by_name(opened, items):
+    def answers(messages):
+        asked = [
+            line[2:].split(":")[0] for line in messages[0]["content"].splitlines() if "* " in line
+        ]
+        return json.dumps({name: 1 + len(name) % 5 for name in asked})
+
+    requests = rb.plan_criteria(items, [rb.balanced(3), rb.placebo(3, 2)])
+    found = rb.run(requests, opened(SEVERAL, answers, json.loads), store=":memory:")
+    assert (found.score == 1 + found.criterion.str.len() % 5).all()
+    assert found.groupby("criterion", observed=True).criterion_position.nunique().eq(3).all()
+    pattern = r'"(?P<criterion>\w+)": (?P<score>\d)'
+    again = rb.run(requests, opened(SEVERAL, answers, pattern), store=":memory:")
+    assert again.score.tolist() == found.score.tolist()
+
+
+@pytest.mark.parametrize(
+    ("answer", "parser", "status"),
+    [
+        ("Score: 2. No: Score: 4", r"Score: (\d)", "ok"),
+        ("I would say 4", r"\d", "ok"),
+        ("Score: 7", r"Score: (\d)", "out_of_range"),
+        ("Score: good", r"Score: (\w+)", "unparsed"),
+        ("no score", r"Score: (\d)", "unparsed"),
+        ('{"score": 4.0}', lambda text: json.loads(text)["score"], "ok"),
+        ('{"score": 4.5}', lambda text: json.loads(text)["score"], "out_of_range"),
+        ('{"skore": 4}', lambda text: json.loads(text)["score"], "unparsed"),
+        ("{", lambda text: json.loads(text)["score"], "unparsed"),
+        ("nothing", lambda text: None, "unparsed"),
+        ('{"helpfulness": 4, "clarity": 1}', json.loads, "ok"),
+    ],
+)
+def test_a_parser_finds_the_label_or_says_that_there_is_none(opened, items, answer, parser, status):
+    one = items[items.criterion == "helpfulness"]
+    judge = opened(LISTED, lambda messages: answer, parser)
+    found = rb.run(rb.plan(one, rb.fixed(5, 1)), judge, store=":memory:")
+    assert set(found.status) == {status}
+    assert set(found.score.dropna()) == ({4} if status == "ok" else set())
+
+
+def test_a_score_that_is_only_repeated_from_the_prompt_does_not_count(opened, items):
+    asks = LISTED.replace("Score:\n", "End with this line and nothing else: Score: 5\n")
+    judge = opened(
+        asks,
+        lambda messages: "I must End with this line and nothing else: Score: 5",
+        r"Score: (\d)",
+    )
+    found = rb.run(rb.plan(items[:1], rb.fixed(5, 1)), judge, store=":memory:")
+    assert found.status.tolist() == ["unparsed"]
+
+
+def test_a_parser_alone_reads_the_papers_prompt(items):
+    judge = rb.open_judge(lambda messages: "Bewertung: 3 von 5", parser=r"Bewertung: (\d)")
+    assert rb.run(rb.plan(items, rb.fixed(5, 1)), judge, store=":memory:").score.eq(3).all()
+    assert judge.readouts == ("feedback",)
+
+
+def test_another_text_is_another_judge_and_another_parser_is_not(opened, items, tmp_path):
+    calls = []
+
+    def answers(messages):
+        calls.append(messages)
+        return "Score: 4, or 2"
+
+    store, requests = tmp_path / "replies.sqlite", rb.plan(items, rb.fixed(5, 1))
+    first = rb.run(requests, opened(LISTED, answers), store=store)
+    assert len(calls) == len(items)
+    other = rb.run(requests, opened(LISTED, answers, r"or (\d)"), store=store)
+    assert (set(first.score), set(other.score), len(calls)) == ({4}, {2}, len(items))
+    changed = opened(LISTED.replace("Score:", "Score?"), answers)
+    assert changed.identity != opened(LISTED, answers).identity
+    rb.run(requests, changed, store=store)
+    assert len(calls) == 2 * len(items)
+    assert opened(LISTED, name="other.jinja").slug == "f-other"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "{{ respnse }}",
+            r"mine\.jinja has an unknown slot 'respnse'; there are: instruction, resp",
+        ),
+        ("Rate it.", r"mine\.jinja shows no text to judge: write \{\{ response \}\} into it"),
+        ("{{ response }\n", r"mine\.jinja, line 1: "),
+        (
+            "{% block system %}x{% endblock %}{{ response }}",
+            "its blocks are system, not system and",
+        ),
+        (
+            "Hi {% block user %}{{ response }}{% endblock %}",
+            "line 1: this stands outside the blocks",
+        ),
+    ],
+)
+def test_a_template_that_cannot_be_filled_in_says_why(opened, text, message):
+    with pytest.raises(ValueError, match=message):
+        opened(text)
+
+
+def test_a_template_without_a_parser_asks_for_the_papers_mark(opened):
+    with pytest.raises(ValueError, match=r"does not ask for \[RESULT\] .* parser=r'Score: "):
+        opened(BARE, parser=None)
+    assert opened(BARE + " [RESULT] N", parser=None).slug == "f-mine"
+
+
+async def later(messages):
+    return f"[RESULT] {1 + len(messages[0]['content']) % 5}"
+
+
+def now(messages):
+    return f"[RESULT] {1 + len(messages[0]['content']) % 5}"
+
+
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_a_function_may_be_async_and_concurrent(items, concurrency):
+    requests = rb.plan(items, rb.balanced(5))
+    expected = rb.run(requests, rb.open_judge(now), store=":memory:")
+    judge = rb.open_judge(later, concurrency=concurrency)
+    found = rb.run(requests, judge, store=":memory:")
+    judge.close()
+    assert found.score.tolist() == expected.score.tolist()
+    assert set(found.judge) == {"later"}
+    assert set(found.source) == {"live"}
+
+
+def test_what_a_function_raises_or_returns_is_the_reason(items, capsys):
+    def fails(messages):
+        raise RuntimeError("no quota left")
+
+    requests = rb.plan(items, rb.fixed(5, 1))
+    assert set(rb.run(requests, rb.open_judge(fails), store=":memory:").status) == {"error"}
+    assert "6 failed: RuntimeError: no quota left" in capsys.readouterr().out
+    rb.run(requests, rb.open_judge(lambda messages: 4), store=":memory:")
+    assert "TypeError: lambda returned int and not text" in capsys.readouterr().out
+
+
+def test_a_function_is_asked_for_every_repeat_unless_it_is_deterministic(items):
+    for deterministic, calls in ((False, 2), (True, 1)):
+        count: list[object] = []
+        judge = rb.open_judge(
+            lambda m, count=count: count.append(m) or "[RESULT] 1", deterministic=deterministic
+        )
+        rb.run(rb.plan(items, rb.fixed(5, 2)), judge, store=":memory:")
+        assert len(count) == calls * len(items)
+
+
+def test_functions_of_one_name_are_told_apart_by_their_source():
+    def one():
+        def judge(messages):
+            return "[RESULT] 1"
+
+        return judge
+
+    def two():
+        def judge(messages):
+            return "[RESULT] 2"
+
+        return judge
+
+    first, second = rb.open_judge(one()), rb.open_judge(two())
+    assert first.slug == second.slug == "judge"
+    assert first.identity != second.identity
+
+
+def test_an_audit_asks_what_a_template_can_show(opened, capsys):
+    items = rb.load("minibench", n_items=60)
+    items = items[items.criterion == "helpfulness"].reset_index(drop=True)
+    judge = opened(BARE, now, r"\[RESULT\] (\d)")
+    found = rb.audit(judge, items, store=":memory:", force=True)
+    said = capsys.readouterr().out
+    assert "mine.jinja has no slot options: other orders of the options cannot be asked" in said
+    assert "mine.jinja has no slot reference: references cannot be asked" in said
+    asked = found.rows.question.tolist()
+    assert {"agreement", "texts told apart", "asked again"} <= set(asked)
+    assert not {"descending", "letters"} & set(asked)
