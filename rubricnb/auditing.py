@@ -62,7 +62,7 @@ MEASURES: dict[str, dict[str, str]] = yaml.safe_load(
     (files("rubricnb") / "auditing.yml").read_text("utf-8")
 )
 """What is measured: section, kind, unit, claim, meaning, why it may be missing, and advice."""
-_FIRST, _DAY = 20, 86_400
+_FIRST, _DAY, _OWN = 20, 86_400, ("template", "parser")
 _SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
 _ITEM = ["dataset", "item_id", "criterion"]
 _PLAIN = "baseline"
@@ -316,8 +316,8 @@ def audit(
     else:
         items = drawn(items, n_items, n_prompts, settings.get("seed", 0))
         _check_enough(items, force)
-        prompt = {k: settings.pop(k) for k in ("template", "parser") if k in settings}
-        opened, own = configured(judge, {**(options or {}), **prompt})
+        mine: dict[str, Any] = {k: settings.pop(k) for k in _OWN if k in settings}
+        opened, own = configured(judge, {**(options or {}), **mine})
         opened = opened if hasattr(opened, "answer") else open_judge(opened)
         settings = {"readout": "auto", "temperature": 0.0, "seed": 0, **own, **settings}
         with nullcontext() if opened is judge else closing(opened):
