@@ -328,6 +328,8 @@ def audit(
             parts = [askable(part, opened) for part in audit_requests(items, **settings)]
             asked = [part for part, _ in parts if len(part)]
             refused = [why for _, reasons in parts for why in reasons]
+            if not asked:
+                raise ValueError("; ".join(dict.fromkeys(refused)))
             # A judge that never gives a score is not asked everything.
             first = asked[0].iloc[:: max(1, len(asked[0]) // _FIRST)]
             check_answered(run(first, opened, store, fresh, budget=budget))

@@ -45,17 +45,21 @@ def _plain(text):
 
 
 @pytest.fixture(scope="session")
-def not_in_paper():
-    """Parts of a quotation, at its ellipses, that are not in a paper: v1, v2, scoring, rulers."""
+def paper_text():
+    """The text of every paper: v1, v2, scoring, rulers."""
     beside = [Path(__file__).parents[2] / "shared"]
     if mirror := os.environ.get("RUBRICNB_MIRROR"):
         beside.append(Path(mirror).parent)
     folder = next((b / "papers" for b in beside if (b / "papers").is_dir()), None)
     if folder is None:
         pytest.skip("the papers' texts are not ours to carry, and not in ../shared/papers")
-    text = {
-        paper: _plain((folder / f"{name}.txt").read_text("utf-8")) for paper, name in _TEXTS.items()
-    }
+    return {paper: (folder / f"{name}.txt").read_text("utf-8") for paper, name in _TEXTS.items()}
+
+
+@pytest.fixture(scope="session")
+def not_in_paper(paper_text):
+    """Parts of a quotation, at its ellipses, that are not in a paper: v1, v2, scoring, rulers."""
+    text = {paper: _plain(whole) for paper, whole in paper_text.items()}
     return lambda paper, quote: [p for p in quote.split("…") if _plain(p) not in text[paper]]
 
 

@@ -1,27 +1,23 @@
 """The command line as a user types it."""
 
-import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from rubricnb.cli import app
 
 
 def rubricnb(*arguments, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "rubricnb", *arguments],
-        capture_output=True,
-        text=True,
-        env=os.environ | environment,
-        timeout=300,
-    )
+    return CliRunner().invoke(app, arguments, env=environment)
 
 
 def test_check_says_what_works_and_what_to_do_about_the_rest(tmp_path):
     done = rubricnb("check", OPENAI_API_KEY="", OPENROUTER_API_KEY="")
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()
     assert any(line.startswith("ok  judge embedded") for line in lines)
     assert any(line.startswith("--  judge openai") and "OPENAI_API_KEY" in line for line in lines)
@@ -30,7 +26,7 @@ def test_check_says_what_works_and_what_to_do_about_the_rest(tmp_path):
 def test_check_fails_with_the_reason_where_the_store_cannot_be_used(tmp_path):
     (tmp_path / "file").write_text("")
     done = rubricnb("check", RUBRICNB_STORE=str(tmp_path / "file" / "x.sqlite"))
-    assert done.returncode == 1
+    assert done.exit_code == 1
     assert "--  store: the store" in done.stdout
 
 
@@ -55,16 +51,18 @@ def test_judges_lists_engines_profiles_and_recorded_runs():
 )
 def test_a_wrong_argument_is_one_clear_line_and_no_traceback(arguments, message):
     done = rubricnb(*arguments)
-    assert done.returncode == 1
+    assert done.exit_code == 1
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) <= 3
 
 
 def test_help_lists_every_command():
-    out = rubricnb("--help").stdout
+    done = subprocess.run(
+        [sys.executable, "-m", "rubricnb", "--help"], capture_output=True, text=True, timeout=300
+    )
     for command in ("check", "data", "judges", "execute", "audit"):
-        assert command in out
+        assert command in done.stdout
 
 
 def test_a_notebook_runs_on_own_data_named_from_the_folder_one_stands_in(tmp_path):
@@ -73,10 +71,10 @@ def test_a_notebook_runs_on_own_data_named_from_the_folder_one_stands_in(tmp_pat
         shutil.copy(own / name, tmp_path)
     arguments = {
         "dataset": "csv", "path": "my_data.csv", "rubric": "my_rubric.yml",
-        "judge": "simulated:first-biased", "n_copies": "2",
+        "judge": "simulated:first-biased",
     }  # fmt: skip
     done = subprocess.run(
-        [sys.executable, "-m", "rubricnb", "execute", "05", "--output", "out.ipynb",
+        [sys.executable, "-m", "rubricnb", "execute", "04", "--output", "out.ipynb",
          *(word for name, value in arguments.items() for word in ("-p", name, value))],
         cwd=tmp_path, capture_output=True, text=True, timeout=300,
     )  # fmt: skip

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
+import numpy as np
 import pandas as pd
 
 from rubricnb.data.validate import check_items
@@ -58,73 +57,49 @@ def pairs(items: Items) -> Items:
     array([4])
     """
     couples = _couples(items)
-    if not couples:
+    if couples.empty:
         raise ValueError(
             "these items hold no two candidates that compete (columns group_id and candidate), so "
             "there are no pairs; try minibench, mt-bench, vicuna or summeval"
         )
-    wordings = {
-        str(rubric_id): rubric.drop_duplicates("variant").to_dict("records")
-        for rubric_id, rubric in items.rubrics.groupby("rubric_id", observed=True)
+    first, second = (couples[c].astype("str") for c in ("candidate", "candidate_2"))
+    versus = first + "-vs-" + second
+    name = couples["group_id"].astype("str") + "/" + versus
+    paired = {
+        **dict.fromkeys(("item_id", "text_id", "rubric_id"), name),
+        "candidate": versus,
+        "candidate_1": first,
+        "candidate_2": second,
+        "response": [_QUESTION.format(criterion=c) for c in couples["criterion"]],
+        **{column: couples[column] for column in _KEPT if column in couples},
     }
-    rubrics = [
-        level
-        for first, second in couples
-        for wording in wordings[str(first["rubric_id"])]
-        for level in _levels(wording, first, second)
-    ]
-    return check_items(
-        pd.DataFrame([_pair(*couple) for couple in couples]),
-        pd.DataFrame(rubrics),
-        allow_unrated=True,
-    )
+    for rating in (column for column in _RATINGS if column in couples):
+        one, two = couples[rating], couples[f"{rating}_2"]
+        better = np.select([one > two, one < two], [1.0, 2.0], np.nan)
+        paired |= {rating: better, f"{rating}_1": one, f"{rating}_2": two}
+    rubrics = _rubrics(couples.assign(name=name), items.rubrics)
+    return check_items(pd.DataFrame(paired), rubrics, allow_unrated=True)
 
 
-def _couples(items: Items) -> list[tuple[dict[str, object], dict[str, object]]]:
+def _couples(items: Items) -> pd.DataFrame:
+    """Two candidates of a group a row, the columns of the second with ``_2``."""
     if not {"group_id", "candidate"} <= set(items.columns):
-        return []
-    groups = items.groupby(["group_id", "criterion"], sort=False, observed=True)
-    return [couple for _, group in groups for couple in combinations(group.to_dict("records"), 2)]
+        return pd.DataFrame()
+    keys = ["group_id", "criterion"]
+    rows = pd.DataFrame(items).assign(row=range(len(items))).dropna(subset="group_id")
+    rows["group"] = rows.groupby(keys, observed=True)["row"].transform("min")
+    both = rows.merge(rows.drop(columns="group"), on=keys, suffixes=("", "_2"))
+    both = both[both["row"] < both["row_2"]]
+    return both.sort_values(["group", "row", "row_2"], ignore_index=True)
 
 
-def _pair(first: dict[str, object], second: dict[str, object]) -> dict[str, object]:
-    name = _name(first, second)
-    return {
-        "item_id": name,
-        "text_id": name,
-        "rubric_id": name,
-        "candidate": name.rsplit("/", 1)[1],
-        "candidate_1": first["candidate"],
-        "candidate_2": second["candidate"],
-        "response": _QUESTION.format(criterion=first["criterion"]),
-        **{column: first[column] for column in _KEPT if column in first},
-        **{
-            column: value
-            for rating in _RATINGS
-            if rating in first
-            for column, value in _ratings(rating, first[rating], second[rating]).items()
-        },
-    }
-
-
-def _ratings(name: str, first: object, second: object) -> dict[str, object]:
-    better = float("nan")
-    if first < second:  # type: ignore[operator]
-        better = 2.0
-    elif first > second:  # type: ignore[operator]
-        better = 1.0
-    return {name: better, f"{name}_1": first, f"{name}_2": second}
-
-
-def _levels(
-    wording: dict[str, object], first: dict[str, object], second: dict[str, object]
-) -> list[dict[str, object]]:
-    rubric = wording | {"rubric_id": _name(first, second)}
-    return [
-        rubric | {"score": score, "description": side["response"]}
-        for score, side in enumerate((first, second), 1)
+def _rubrics(couples: pd.DataFrame, rubrics: pd.DataFrame) -> pd.DataFrame:
+    """In every wording, level 1 is the first response and level 2 the other."""
+    wordings = rubrics.drop_duplicates(["rubric_id", "variant"]).astype({"rubric_id": "str"})
+    shown = couples[["name", "rubric_id", "response", "response_2"]].astype({"rubric_id": "str"})
+    worded = shown.merge(wordings, on="rubric_id")
+    levels = [
+        worded.assign(rubric_id=worded["name"], score=score, description=worded[response])
+        for score, response in enumerate(("response", "response_2"), 1)
     ]
-
-
-def _name(first: dict[str, object], second: dict[str, object]) -> str:
-    return f"{first['group_id']}/{first['candidate']}-vs-{second['candidate']}"
+    return pd.concat(levels).sort_index(kind="stable")[rubrics.columns].reset_index(drop=True)

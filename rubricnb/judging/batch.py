@@ -180,10 +180,10 @@ def import_batch(
     return dict(counts)
 
 
-def _endpoint(judge: Judge | str, **options: Any) -> Any:
+def _endpoint(judge: Judge | str) -> Any:
     endpoint: Any = judge
     if isinstance(judge, str) and judge.startswith("openai:"):  # another may take long to open
-        endpoint = open_judge(judge, **options)
+        endpoint = open_judge(judge)
     if type(endpoint) is not OpenAIJudge:
         name = getattr(judge, "slug", judge)
         raise ValueError(f"{name} is no endpoint: a batch is for openai:MODEL[@BASE_URL]")

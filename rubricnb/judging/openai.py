@@ -413,10 +413,7 @@ class OpenAIJudge:
                 )
             if problem.status == 404 and not re.search(r"/v\d", self.base_url):
                 said += f"; most addresses end in /v1: {self.base_url}/v1"
-            if problem.param == "temperature":
-                said += "; plan with temperature=1.0, the only one this model has"
-            if problem.param == "max_tokens":
-                said += '; open the judge with server="openai", if OpenAI\'s own stands behind it'
+            said += _WAYS_OUT.get(problem.param, "")
         return f"{self.identity} refused: {said}"
 
     def _silence(self) -> str:
@@ -465,17 +462,22 @@ class _Call:
             return reply
 
     async def _answer(self) -> Reply:
-        probabilities = None
+        continues = self.judge.dialect.continues
         match self.request.readout:
             case "feedback":
                 text, finish, _ = await self._send("", max_tokens=self._max_tokens())
+                return self._reply(text, finish)
             case "score":
-                text, finish = await self._score()
+                return await (self._label() if continues else self._label_in_document())
             case "json":
-                text, finish = await self._document()
+                schema = json.loads(self.request.schema)
+                if not self.judge.holds_lengths:
+                    schema = _without_lengths(schema)
+                return self._reply(*await self._document("answer", schema, self._max_tokens()))
             case "logprobs":
-                text, finish, probabilities = await self._label_probabilities()
-        return self._reply(text, finish, probabilities)
+                return await (
+                    self._label_probabilities() if continues else self._label_in_feedback()
+                )
 
     def failed(self, problem: Exception) -> Reply:
         """Reply to what cannot be read or had; what came is kept, since it may be paid."""
@@ -490,7 +492,7 @@ class _Call:
         self,
         text: str,
         finish: Finish,
-        probabilities: tuple[tuple[float, ...], ...] | None,
+        probabilities: tuple[tuple[float, ...], ...] | None = None,
         error: str | None = None,
     ) -> Reply:
         return Reply(
@@ -504,9 +506,7 @@ class _Call:
             error=error,
         )
 
-    async def _score(self) -> tuple[str, Finish]:
-        if not self.judge.dialect.continues:
-            return await self._structured()
+    async def _label(self) -> Reply:
         text = ""
         for slot in self.request.slots:
             text += slot
@@ -514,20 +514,18 @@ class _Call:
                 text, constraint=[f" {c}" for c in self.request.choices], max_tokens=16
             )
             if finish != "stop":
-                return text, finish
+                return self._reply(text, finish)
             text += " " + label.strip()
-        return text, "stop"
+        return self._reply(text, "stop")
 
-    async def _document(self) -> tuple[str, Finish]:
-        schema = json.loads(self.request.schema)
-        if not self.judge.holds_lengths:
-            schema = _without_lengths(schema)
+    async def _document(self, name: str, schema: Any, max_tokens: int) -> tuple[str, Finish]:
+        form = {"name": name, "strict": True, "schema": schema}
         text, finish, _ = await self._send(
-            "", max_tokens=self._max_tokens(), response_format=_conforming("answer", schema)
+            "", max_tokens=max_tokens, response_format={"type": "json_schema", "json_schema": form}
         )
         return text, finish
 
-    async def _structured(self) -> tuple[str, Finish]:
+    async def _label_in_document(self) -> Reply:
         names = [slot.strip().strip("[]") for slot in self.request.slots]
         choices = self.request.choices
         schema = {
@@ -536,37 +534,30 @@ class _Call:
             "required": names,
             "additionalProperties": False,
         }
-        text, finish, _ = await self._send(
-            "", max_tokens=self._max_tokens(64), response_format=_conforming("scores", schema)
-        )
+        text, finish = await self._document("scores", schema, self._max_tokens(64))
         if finish != "stop":
-            return text, finish
+            return self._reply(text, finish)
         try:
             answer = json.loads(text)
             chosen = [choices.index(answer[n]) + 1 for n in names]
         except (ValueError, KeyError, TypeError):
             said = self.judge._shown(text)
             raise ValueError(f"the endpoint did not keep to the schema: {said!r}") from None
-        return answer_text(self.request, chosen), "stop"
+        return self._reply(answer_text(self.request, chosen), "stop")
 
-    async def _label_probabilities(
-        self,
-    ) -> tuple[str, Finish, tuple[tuple[float, ...], ...] | None]:
-        dialect = self.judge.dialect
-        if not dialect.continues:
-            return await self._label_in_feedback()
+    async def _label_probabilities(self) -> Reply:
         slots: list[tuple[float, ...]] = []
         targets = [f" {c}" for c in self.request.choices]
         text = ""
         for slot in self.request.slots:
             text += slot
-            for top in dialect.tops:
+            for top in self.judge.dialect.tops:
                 probabilities = await self._at_slot(text, targets, top)
                 if 0 not in probabilities:  # else a label stands below the first tokens
                     break
             slots.append(probabilities)
             text += targets[max(range(len(targets)), key=probabilities.__getitem__)]
-        return text, "stop", tuple(slots)
+        return self._reply(text, "stop", tuple(slots))
 
     async def _at_slot(self, text: str, targets: list[str], top: int) -> tuple[float, ...]:
         async def ask(prefix: str, rest: list[str]) -> list[Step]:
@@ -577,9 +568,7 @@ class _Call:
 
         return await label_probabilities(ask, targets)
 
-    async def _label_in_feedback(
-        self,
-    ) -> tuple[str, Finish, tuple[tuple[float, ...], ...] | None]:
+    async def _label_in_feedback(self) -> Reply:
         plain = self.request.prompt_format == "plain"
         text, finish, steps = await self._send(
             "", max_tokens=self._max_tokens(), top_logprobs=5 if plain else _TOP
@@ -593,9 +582,8 @@ class _Call:
             probabilities_at(steps, slot.strip(), self.request.choices)
             for slot in self.request.slots
         )
-        if all(sum(p) == 0 for p in slots):
-            return text, finish, None  # no score was written: the text says why
-        return text, finish, slots
+        written = any(sum(p) > 0 for p in slots)  # else the text says why
+        return self._reply(text, finish, slots if written else None)
 
     def _max_tokens(self, *answer: int) -> int:
         return most_tokens(self.request, self.judge.slug, *answer)
@@ -685,6 +673,10 @@ def slug(model: str) -> str:
 
 
 _FINISH: dict[str | None, Finish] = {"length": "length", "content_filter": "refusal"}
+_WAYS_OUT = {  # by the parameter that an endpoint complains of
+    "temperature": "; plan with temperature=1.0, the only one this model has",
+    "max_tokens": '; open the judge with server="openai", if OpenAI\'s own stands behind it',
+}
 _BROKEN_OFF = ("error", "abort")  # what OpenRouter and vLLM call an end that is none
 _NO_LIST = (401, 403, 404, 405, 501)  # statuses of an endpoint that shows nobody its models
 
@@ -708,13 +700,6 @@ def _reasoning(server: Server, request: Request) -> dict[str, Any]:
             )
         body["chat_template_kwargs"] = {"enable_thinking": request.thinking == "on"}
     return body
-
-
-def _conforming(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "json_schema",
-        "json_schema": {"name": name, "strict": True, "schema": schema},
-    }
 
 
 def _without_lengths(schema: Any) -> Any:

@@ -87,13 +87,10 @@ class Profile:
                      "cluster_order_noise", "wording_noise"):  # fmt: skip
             if not getattr(self, name) >= 0:
                 raise ValueError(f"profile {self.name!r}: {name} = {getattr(self, name)}, below 0")
-        if not 0 <= self.reference_pull <= 1:
-            raise ValueError(
-                f"profile {self.name!r}: reference_pull = {self.reference_pull}, not in 0..1"
-            )
-        for ordering, rate in self.unparsed:
-            if not 0 <= rate <= 1:
-                raise ValueError(f"profile {self.name!r}: rate {rate} of {ordering!r} not in 0..1")
+        rates = ((f"unparsed {ordering}", rate) for ordering, rate in self.unparsed)
+        for name, share in (("reference_pull", self.reference_pull), *rates):
+            if not 0 <= share <= 1:
+                raise ValueError(f"profile {self.name!r}: {name} = {share}, not in 0..1")
 
 
 @cache

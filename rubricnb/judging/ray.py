@@ -103,10 +103,18 @@ class RayJudge:
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
         """Answer requests, a block as soon as its actor has done with it."""
+        from ray.util import ActorPool
+
         stream = iter(requests)
-        while window := list(islice(stream, _WINDOW)):
-            even = math.ceil(len(window) / (self.num_actors * _BLOCKS))
-            yield from self._answer(blocks(window, min(self.block, even)))
+        try:
+            while window := list(islice(stream, _WINDOW)):
+                even = math.ceil(len(window) / (self.num_actors * _BLOCKS))
+                self._start()
+                asked = blocks(window, min(self.block, even))
+                yield from self._answers(ActorPool(self._actors), asked)
+        except BaseException:  # an engine may be dead, and nobody wants what is under way
+            self._end()
+            raise
 
     def close(self) -> None:
         """End the actors, and Ray if it was started here."""
@@ -126,16 +134,6 @@ class RayJudge:
         if problem:
             raise JudgeError(f"ray:{self.spec}: {problem}")
         return dict(facts)
-
-    def _answer(self, asked: Iterator[list[Request]]) -> Iterator[Reply]:
-        from ray.util import ActorPool
-
-        self._start()
-        try:
-            yield from self._answers(ActorPool(self._actors), asked)
-        except BaseException:  # an engine may be dead, and nobody wants what is under way
-            self._end()
-            raise
 
     def _answers(self, pool: Any, asked: Iterator[list[Request]]) -> Iterator[Reply]:
         """Answer block after block; after a problem no other is begun, but those begun are ended.

@@ -95,7 +95,8 @@ def open_judge(
         judge.prompt = own
         judge.slug = f"{judge.slug}-{Path(own.name).stem}"
         judge.identity = f"{judge.identity} template {own.sha256[:16]}"
-    return judge  # type: ignore[no-any-return]
+    opened: Judge = judge
+    return opened
 
 
 def _opened(spec: str, options: dict[str, Any]) -> Judge:

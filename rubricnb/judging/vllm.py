@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count, islice
 from pathlib import Path
@@ -35,7 +36,7 @@ _FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
 _ON_CPU: dict[str, Any] = {
     "dtype": "bfloat16",
     "enforce_eager": True,
-    "block_size": 32,  # the smallest there: prefixes are shared in whole blocks
+    "block_size": 16,  # prefixes are shared in whole blocks; on a GPU this is vLLM's own default
     "max_num_seqs": 64,
     "kv_cache_memory_bytes": 2 << 30,
     # A prompt computed in parts ends the engine if its answer is drawn by a seed: vLLM then turns
@@ -114,7 +115,7 @@ class VLLMJudge:
         # Half of the cache is for prefixes; the rest holds what is still being answered.
         self._capacity = (config.cache_config.num_gpu_blocks or 0) * self.cache_block // 2
         self._names = map(str, count())
-        self._spelt: dict[str, int | None] = {}
+        self.token = cache(self._written_so)
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
         """Answer requests, leaders before siblings, as answers are finished."""
@@ -201,16 +202,12 @@ class VLLMJudge:
             return str(thinking or "")  # it did not think
         return str(answer or "")
 
-    def token(self, text: str) -> int | None:
+    def _written_so(self, text: str) -> int | None:
         """Return the token that is written exactly so, in the middle of a text."""
-        if text not in self._spelt:
-            spelt = {text, text.replace(" ", "Ġ"), text.replace(" ", "▁")}
-            ids = [self._vocabulary[s] for s in spelt if s in self._vocabulary]
-            before = self._tokenizer.encode("]", add_special_tokens=False)
-            self._spelt[text] = next(
-                (i for i in ids if self._tokenizer.decode([*before, i]) == f"]{text}"), None
-            )
-        return self._spelt[text]
+        spelt = {text, text.replace(" ", "Ġ"), text.replace(" ", "▁")}
+        ids = [self._vocabulary[s] for s in spelt if s in self._vocabulary]
+        before = self._tokenizer.encode("]", add_special_tokens=False)
+        return next((i for i in ids if self._tokenizer.decode([*before, i]) == f"]{text}"), None)
 
     def _chat(self, request: Request, conditions: dict[str, Any]) -> str:
         messages = [{"role": m.role, "content": m.content} for m in request.messages]
@@ -448,6 +445,7 @@ def _open(weights: Path, options: dict[str, Any], on_cpu: bool) -> Any:
         os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
         os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
         os.environ.setdefault("OMP_NUM_THREADS", "1")
+        _allow_small_blocks()
     from vllm import LLM
 
     common = {
@@ -456,6 +454,16 @@ def _open(weights: Path, options: dict[str, Any], on_cpu: bool) -> Any:
         "structured_outputs_config": _COMPACT_JSON,
     }
     return LLM(str(weights), **common | options)
+
+
+def _allow_small_blocks() -> None:
+    """Lift a limit of vLLM's: it offers blocks of 32 tokens, but has kernels for 16 as well."""
+    from vllm.v1.attention.backend import MultipleOf
+    from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
+
+    CPUAttentionBackend.get_supported_kernel_block_sizes = staticmethod(
+        lambda kv_cache_spec=None: [MultipleOf(16)]
+    )
 
 
 def _parser(name: str | None, tokenizer: Any) -> Any:

@@ -465,14 +465,13 @@ def _orderings(part: pd.DataFrame) -> tuple[IntArray, IntArray, IntArray]:
     shown = _decode([levels[u] for u in used if u >= 0])
     if used[0] < 0:
         shown = np.concatenate([np.zeros((1, shown.shape[1]), np.int64), shown])
-    low = np.where((shown == 0).all(axis=1), 1, shown.min(axis=1, initial=127))
+    named = shown.any(axis=1)
+    low = np.where(named, shown.min(axis=1, initial=127), 1)
     if (low == 1).all() or not shown.shape[1]:
         return codes, shown, np.ones(len(codes), np.int64)
-    options, same = np.unique(
-        np.where(shown.any(axis=1)[:, None], shown - low[:, None] + 1, 0),
-        axis=0, return_inverse=True,
-    )  # fmt: skip
-    return same.ravel()[codes], options, low[codes]
+    options = shown + np.where(named, 1 - low, 0)[:, None]
+    distinct, same = np.unique(options, axis=0, return_inverse=True)
+    return same.ravel()[codes], distinct, low[codes]
 
 
 def _decode(codes: Sequence[str]) -> IntArray:

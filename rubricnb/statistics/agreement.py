@@ -115,8 +115,10 @@ def _agreement(reads: Reads, items: pd.DataFrame, seed: int) -> dict[str, Any]:
     row |= infer.named("rho", *found["rho"]) | infer.named("r_macro", *found["r_macro"])
     rhos = [spearman(x[criterion == c], y[criterion == c]) for c in np.unique(criterion)]
     row["rho_macro"] = float(np.mean(rhos)) if rhos else np.nan
-    low, high, undefined = papers_interval(x[None], y, PAPER_RESAMPLES, seed)
-    row |= {"r_paper_low": low, "r_paper_high": high, "n_undefined": undefined}
+    paper = (np.nan, np.nan, 0)
+    if len(y) > 1:
+        paper = papers_interval(x[None], y, PAPER_RESAMPLES, seed)
+    row |= dict(zip(("r_paper_low", "r_paper_high", "n_undefined"), paper, strict=True))
     row["k_effective"] = effective_count(reads, used)
     return row | {"reason": infer.said(*dict.fromkeys(_why_unsure(x, y, cluster, row)))}
 
@@ -164,10 +166,8 @@ def papers_interval(
 
     Returns the 95 % percentile interval and how many resamples were undefined (dropped).
     """
-    draws = np.empty(0)
-    if len(y) > 1:
-        sums = np.stack([infer.moments(side, y) for side in x], axis=1)
-        draws = infer.resampled(sums, resamples, seed, lambda s: _difference(infer.correlation(s)))
+    sums = np.stack([infer.moments(side, y) for side in x], axis=1)
+    draws = infer.resampled(sums, resamples, seed, lambda s: _difference(infer.correlation(s)))
     return *infer.percentile_interval(draws), int(np.isnan(draws).sum())
 
 

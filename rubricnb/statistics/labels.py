@@ -207,15 +207,11 @@ def _looks_chosen(score: FloatArray, labelled: Any, cluster: IntArray, drawn: st
     if labelled.all() or np.ptp(score) == 0:
         return []
     rest = score - score.mean()
+    values, taken, size = rest, labelled, 1.0  # of what was drawn: items, or clusters
     if drawn == "clusters":
-        cluster = np.unique(cluster, return_inverse=True)[1]
-        sums, size = arrays.by_cluster(rest, cluster), np.bincount(cluster)
-        taken = np.bincount(cluster[labelled], minlength=len(size)) > 0
-        g, total = int(taken.sum()), len(size)
-        se = np.sqrt(sums.var(ddof=1) * (1 - g / total) / g) / size.mean()
-    else:
-        n = int(labelled.sum())
-        se = np.sqrt(rest.var(ddof=1) * (1 - n / len(rest)) / n)
+        values, size = arrays.by_cluster(rest, cluster), len(rest) / len(np.unique(cluster))
+        taken = arrays.by_cluster(labelled, cluster) > 0
+    se = np.sqrt(values.var(ddof=1) * (1 - taken.mean()) / taken.sum()) / size
     off = rest[labelled].mean() / se if se > 0 else 0.0
     if abs(off) <= CHOSEN:
         return []

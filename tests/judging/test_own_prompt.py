@@ -272,3 +272,16 @@ def test_functions_of_one_name_are_told_apart_by_their_source():
     first, second = rb.open_judge(one()), rb.open_judge(two())
     assert first.slug == second.slug == "judge"
     assert first.identity != second.identity
+
+
+def test_an_audit_asks_what_a_template_can_show(opened, capsys):
+    items = rb.load("minibench", n_items=60)
+    items = items[items.criterion == "helpfulness"].reset_index(drop=True)
+    judge = opened(BARE, now, r"\[RESULT\] (\d)")
+    found = rb.audit(judge, items, store=":memory:", force=True)
+    said = capsys.readouterr().out
+    assert "mine.jinja has no slot options: other orders of the options cannot be asked" in said
+    assert "mine.jinja has no slot reference: references cannot be asked" in said
+    asked = found.rows.question.tolist()
+    assert {"agreement", "texts told apart", "asked again"} <= set(asked)
+    assert not {"descending", "letters"} & set(asked)

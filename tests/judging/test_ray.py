@@ -332,6 +332,7 @@ judge.close()
 def test_actors_without_a_place_are_not_waited_for_in_silence(judged, monkeypatch, capsys):
     judge, _, _ = judged
     judge._start()  # has both processors
+    capsys.readouterr()  # a busy machine may have let it wait, too
     say = RayJudge._say_who_waits
 
     def say_and_make_room(waiter, waiting):
@@ -371,6 +372,7 @@ def test_without_an_address_ray_starts_here_says_nothing_and_stops(tmp_path):
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[-1] == "[]"  # no process of Ray is left
-    assert lines.pop(-2 if lines[-2].startswith("listening") else 1) == "listening: 127.0.0.1"
-    assert [line for line in lines[:-1] if not line.startswith("simulated:")] == []
+    assert [line for line in lines if line.startswith("listening")] == ["listening: 127.0.0.1"]
+    said = ("simulated:", "listening:", "ray:simulated:")  # the last on a busy machine
+    assert [line for line in lines[:-1] if not line.startswith(said)] == []
     assert [line for line in done.stderr.splitlines() if "simulated:" not in line] == []

@@ -1,9 +1,7 @@
 """`run`: nothing lost, nothing asked twice, whatever happens in between."""
 
 import os
-import random
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -375,39 +373,60 @@ def test_an_empty_plan_gives_an_empty_frame_of_judgments(plan):
 
 # ---- killed at random moments ---------------------------------------------------------------
 
+# Everything is imported and planned once; every run is a fork, so that many cost little.
 RUN = """
-import sys, time
+import os, random, signal, sys, time
 import rubricnb as rb
+from rubricnb.judging import embedded, run, simulated, store
+
+path, out, kills, longest = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
 items = rb.load("minibench", n_items={n_items})
 requests = rb.plan(items, rb.balanced(5), readout="logprobs")
 requests = requests[requests.ordering_index <= {reads}]
-judge = rb.open_judge("{judge}")
-print("judging", flush=True)
-rb.run(requests, judge, fresh=False, store=sys.argv[1]{extra}).to_parquet(sys.argv[2])
+
+def begin():
+    read, write = os.pipe()
+    if not (child := os.fork()):
+        judge = rb.open_judge("{judge}")
+        os.write(write, b"judging")
+        rb.run(requests, judge, fresh=False, store=path).to_parquet(out)
+        os._exit(0)
+    os.close(write)
+    os.read(read, 1)  # the judge is open, the run begins
+    os.close(read)
+    return child
+
+def ended(child):
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+random.seed(0)
+hit = 0
+for _ in range(kills):
+    child = begin()
+    time.sleep(random.uniform(0, longest))
+    os.kill(child, signal.SIGKILL)
+    killed = ended(child) == -signal.SIGKILL
+    hit += killed
+    longest /= 1 if killed else 2  # the faster the machine, the sooner it must be killed
+assert ended(begin()) == 0
+print("hit", hit)
 """
 
 
 def killed_and_resumed(tmp_path, kills, longest, **what):
     """Run with SIGKILL at random moments until it ends; returns judgments and kills that hit."""
-    random.seed(0)
-    program = RUN.format(**what)
-    command = [sys.executable, "-c", program, tmp_path / "store.sqlite", tmp_path / "out.parquet"]
-    environment = os.environ | {"RUBRICNB_RESULTS": str(tmp_path / "none")}
-    hit = 0
-    for _ in range(kills):
-        with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
-            process.stdout.readline()  # the judge is open, the run begins
-            time.sleep(random.uniform(0, longest))
-            process.send_signal(signal.SIGKILL)
-            killed = process.wait() == -signal.SIGKILL
-        hit += killed
-        longest /= 1 if killed else 2  # the faster the machine, the sooner it must be killed
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment, timeout=300)
-    return pd.read_parquet(tmp_path / "out.parquet"), hit
+    out = tmp_path / "out.parquet"
+    command = [sys.executable, "-c", RUN.format(**what), tmp_path / "store.sqlite", out]
+    done = subprocess.run(
+        [*command, str(kills), str(longest)], capture_output=True, text=True, timeout=600,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "RUBRICNB_RESULTS": str(tmp_path / "none")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return pd.read_parquet(out), int(done.stdout.rsplit("hit ", 1)[1])
 
 
 def test_killed_ten_times_a_simulated_run_ends_bit_equal(tmp_path):
-    what = {"n_items": 180, "reads": 10, "judge": "simulated:first-biased", "extra": ""}
+    what = {"n_items": 180, "reads": 10, "judge": "simulated:first-biased"}
     judgments, hit = killed_and_resumed(tmp_path, 10, 0.4, **what)
     assert hit >= 5
     requests = rb.plan(rb.load("minibench"), rb.balanced(5), readout="logprobs")
@@ -416,7 +435,7 @@ def test_killed_ten_times_a_simulated_run_ends_bit_equal(tmp_path):
 
 
 def test_killed_four_times_a_run_of_the_embedded_judge_ends_within_the_tolerance(tmp_path):
-    what = {"n_items": 9, "reads": 2, "judge": "embedded", "extra": ""}
+    what = {"n_items": 9, "reads": 2, "judge": "embedded"}
     judgments, hit = killed_and_resumed(tmp_path, 4, 3.0, **what)
     assert hit >= 2
     recorded = rb.recorded("embedded", "minibench")

@@ -49,6 +49,7 @@ class Line:
     values: dict[str, object]
     tables: dict[str, Table] = field(default_factory=dict)
     figures: dict[str, tuple[str, list[str]]] = field(default_factory=dict)  # name, what is drawn
+    intervals: tuple[str, ...] = ()  # statements, and what is printed, that get an interval
 
 
 def of(judge="", dataset="", **other):
@@ -72,6 +73,8 @@ LINES = {
              "not_significant": "χ² above its 5 % threshold"},
             of("GPT-OSS-20B", "HANNA"),
         )},
+        intervals=("χ² of position selection.*= 98.7 ± 14.8", "χ² above its 5 % threshold.*= 1",
+                   "first position minus the largest of the others.*≥ 0"),
     ),
     "06, version 2": Line(
         "06_when_permutation_helps", V2,
@@ -81,7 +84,8 @@ LINES = {
              "ci_low": INTERVAL, "ci_high": INTERVAL},
             of("GPT-OSS-20B", "HANNA"),
         )},
-        {"Figure 8": ("fig-06_when_permutation_helps-ours", ["argmax, ours", "argmax, the paper's"])},
+        {"Figure 8": ("fig-06_when_permutation_helps-ours",
+                      ["argmax, ours", "argmax, the paper's"])},
     ),
     "06, version 1": Line(
         "06_when_permutation_helps", V1 | {"strategies": "balanced fixed"},
@@ -101,12 +105,13 @@ LINES = {
     ),
     "08": Line(
         "08_rubric_scales",
-        V2 | {"dataset": "mt-bench+vicuna+hanna+summeval", "n_items": 5, "scales": [2, 3, 5, 9]},
+        V2 | {"dataset": "mt-bench+vicuna+hanna+summeval", "n_items": 8, "scales": [2, 3, 5, 9]},
         {"scales_2602.02219v2_table4": Table(
             ("judge", "n_options"),
             {"mean_cramers_v": "mean Cramér's V over the datasets, {n_options} options"},
             of("GPT-OSS-20B"),
         )},
+        intervals=("mean Cramér.s V over the datasets, 9 options.*= 0.039 ± 0.01",),
     ),
     "09": Line(
         "09_criterion_order",
@@ -145,6 +150,7 @@ LINES = {
         "11_temperature_and_effort",
         V2 | {"n_items": 12, "efforts": "low high", "draws": 1, "studies": 2},
         figures={"Figure 7": ("fig-ours", ["low", "high", "balanced"])},
+        intervals=("χ² of position selection, effort low.*= 115 ± 17.2",),
     ),
     "12": Line(
         "12_bias_cost", V1 | {"splits": 5},
@@ -169,6 +175,7 @@ LINES = {
              "corr_rank_default": "rank by r, among ten, of the default order"},
             of("Qwen3-32B"),
         )},
+        intervals=("mean r of single reads over ten orders.*= 0.313 ± 0.05",),
     ),
     "13": Line(
         "13_score_ids_and_rubric_order", BIGGEN,
@@ -226,27 +233,65 @@ ELSEWHERE = {
     "rulers_capabilities_table2": "no numbers: it says which method has which part",
     "rulers_variants_table6": "no numbers: chapter 18 asks with these variants",
 }
-FIGURES = {  # of the two papers on scores; paper → figure → where, or why not
+FIGURES = {  # paper → figure → the line that draws it, or where it stands, or why it does not
     "v2": {
-        1: "chapter 01 shows the prompts", 2: "chapter 02 draws its own", 3: "chapter 02: the orders",
-        4: "chapter 05: fig-fitted, by simulated judges", 5: "chapter 04 renders both prompts",
-        6: "chapter 11, as Figure 7 with temperatures", 7: "11", 8: "06, version 2",
-        9: "chapter 07: the budget curve of every run", 10: "09", 11: "09, with dataset summeval",
+        1: "chapter 01 shows its four prompts", 2: "chapter 02 draws the method",
+        3: "chapter 02 lists the orders", 4: "chapter 05, by simulated judges: fig-fitted",
+        5: "chapter 04 renders both prompts", 6: "Figure 7 with temperatures for efforts",
+        7: "11", 8: "06, version 2", 9: "chapter 07: the budget curve of whichever judge",
+        10: "09", 11: "Figure 10 with another dataset",
     },
     "v1": {
-        1: "chapter 01 shows the prompts", 2: "chapter 02 draws its own",
-        3: "chapter 04 renders the prompt", 4: "chapter 02: the orders",
-        5: "chapter 05 derives the shares from Table 5; they are not printed",
+        1: "chapter 01 shows its prompts", 2: "chapter 02 draws the method",
+        3: "chapter 04 renders the prompt", 4: "chapter 02 lists the orders",
+        5: "its shares are not printed; chapter 05 derives them from Table 5",
+    },
+    "scoring": {
+        1: "an example", 2: "an overview", 3: "chapter 04 renders the prompt",
+        4: "chapter 14 writes references in its two steps",
+        5: "chapters 13 and 14: counts of scores", 6: "chapter 14: ρ by reference",
     },
     "rulers": {
-        1: "an illustration", 2: "chapter 17 draws densities of labels", 3: "chapter 18: differences",
-        4: "a prompt", 5: "a prompt", 6: "an illustration",
+        1: "an example", 2: "chapter 17: shares of labels", 3: "chapter 18: differences of QWK",
+        4: "a prompt that chapter 15 sends", 5: "a prompt that chapter 16 sends", 6: "an overview",
     },
 }  # fmt: skip
+NOTATION = {("rulers", 1)}  # a table of symbols
+PAPERS = {"v1": "position bias v1", "v2": "position bias v2",
+          "scoring": "scoring bias", "rulers": "RULERS"}  # fmt: skip
+
+
+def rubric_first(prompt):
+    return prompt.index("###Score Rubrics:") < prompt.index("###The instruction to evaluate:")
+
+
+def protocol_of_13(prompts, glued):
+    for sentence in ("a letter between", "a Roman numeral between"):
+        asked = [rubric_first(prompt) for prompt in prompts if sentence in prompt]
+        assert len(asked) == 3 * 8  # three orders
+        assert all(asked)
+    assert "next most frequent score" in glued["tab-verdicts"]
+    # A hosted judge is really asked again, and that is a column with an interval.
+    assert "minus re-ask" in glued["tab-stability"]
+    assert "a copy" not in glued["tab-stability"]
+    # Its ρ stands beside that of edits and of asking again, each by single reads.
+    assert "placebo" in glued["tab-accuracy"]
+    assert "asked again" in glued["tab-accuracy"]
+    assert "k_effective" not in glued["tab-accuracy"]
+
+
+def protocol_of_14(prompts, glued):
+    shown = [prompt for prompt in prompts if "###Reference Answer (Score " in prompt]
+    # Ascending and descending, numbers and letters; and three reads for the gold scores of Table 2.
+    assert len(shown) == (4 + 2) * 8
+    assert all(map(rubric_first, shown))
+
+
+PROTOCOLS = {"13": protocol_of_13, "14": protocol_of_14}
 
 
 def judged(payload, headers):
-    """Any judge that reads: what it says follows from the prompt, in the form that was asked for."""
+    """Any judge: what it says follows from the prompt, in the form that was asked for."""
     prompt = payload["messages"][-1]["content"]
     drawn = crc32(prompt.encode())
     if "response_format" in payload:
@@ -255,7 +300,9 @@ def judged(payload, headers):
     else:
         named = re.search(r"^###Criteria .*?(?=^###The instruction)", prompt, re.M | re.S)
         n = re.search(r"an integer number between 1 and (\d)", prompt)
-        labels = "123456789"[: int(n[1])] if n else ROMAN if "a Roman numeral" in prompt else "EDCBA"
+        labels = (
+            "123456789"[: int(n[1])] if n else ROMAN if "a Roman numeral" in prompt else "EDCBA"
+        )
         text = f"Feedback: so so [RESULT] {labels[drawn % len(labels)]}"
         if named:  # all criteria at once
             names = re.findall(r"^- ([^:\n]+):", named[0], re.M)
@@ -331,7 +378,7 @@ def _expected(name, table):
 @pytest.mark.parametrize("name", LINES)
 def test_a_line_of_parameters_fills_the_papers_tables(name, mirror, own_file):
     line = LINES[name]
-    with endpoint(judged) as (url, _):
+    with endpoint(judged) as (url, received):
         known = {parameter.name for parameter in book.parameters(line.stem, ROOT)}
         values = {"judge": f"openai:qwen3-32b@{url}", **line.values}
         if "readout" in known:
@@ -355,9 +402,20 @@ def test_a_line_of_parameters_fills_the_papers_tables(name, mirror, own_file):
             assert re.match(r"-?\d", we_find), (statement, we_find)
             places.append(rows[0])
         assert places
+    for statement in line.intervals:
+        assert any(re.search(statement + r" \S+ \[\S+, \S+\]", " ".join(row)) for row in found), (
+            found
+        )
     for glued, drawn in line.figures.values():
         figure = book.glued(done)[glued]["image/svg+xml"]
         assert [text for text in drawn if f"<!-- {text} -->" not in figure] == []
+    if name in PROTOCOLS:
+        warned = [o.text for cell in done.cells for o in cell.get("outputs", [])
+                  if "Warning" in o.get("text", "") and o.name == "stderr"]  # fmt: skip
+        assert warned == []
+        text = {n: BeautifulSoup("".join(what["text/html"]), "html.parser").get_text(" ")
+                for n, what in book.glued(done).items() if "text/html" in what}  # fmt: skip
+        PROTOCOLS[name]([payload["messages"][-1]["content"] for payload in received], text)
 
 
 def test_every_table_of_the_papers_has_its_line_or_its_reason():
@@ -365,3 +423,23 @@ def test_every_table_of_the_papers_has_its_line_or_its_reason():
     assert not filled & set(ELSEWHERE)
     assert filled | set(ELSEWHERE) == set(rb.published().table)
     assert {t for t in rb.claims().source_table if t} <= filled | set(ELSEWHERE)
+
+
+def test_every_figure_of_the_papers_has_its_line_or_its_reason(paper_text):
+    drawn = {
+        int(name.split()[1]): key
+        for key, line in LINES.items() for name in line.figures
+    }  # fmt: skip
+    assert {n: key for n, key in FIGURES["v2"].items() if key in LINES} == drawn
+    for paper, known in FIGURES.items():
+        assert set(map(int, re.findall(r"Figure (\d+)", paper_text[paper]))) == set(known), paper
+
+
+def test_every_table_that_a_paper_prints_is_among_the_published(paper_text):
+    listed = rb.published()
+    for paper, title in PAPERS.items():
+        numbers = {(paper, n) for n in map(int, re.findall(r"Table (\d+)", paper_text[paper]))}
+        kept = {(paper, n) for n in listed.number[listed.paper == title]}
+        if paper == "v1":
+            kept.add((paper, 1))  # the same in version 2
+        assert numbers - NOTATION == kept, paper

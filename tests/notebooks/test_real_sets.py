@@ -6,7 +6,7 @@ from rubricnb import book
 
 ROOT = book.find_root()
 ANYBODY = {"judge": "simulated:unbiased", "n_items": 20}
-FEW = {"n_items": 60, "n_draws": 3}
+FEW = {"n_items": 30, "n_draws": 3}
 
 
 @pytest.mark.parametrize(
@@ -18,8 +18,9 @@ FEW = {"n_items": 60, "n_draws": 3}
             "13_score_ids_and_rubric_order",
             {"dataset": "mt-bench+vicuna", "paper_judge": "GPT-4o"} | ANYBODY,
         ),
-        ("15_locking_rubrics", {"dataset": "hanna"} | FEW),  # 45 items again: half a text too many
-        ("16_evidence", {"dataset": "summeval", "n_items": 60, "live_judge": "simulated:grader"}),
+        # 45 items again: half a text too many
+        ("15_locking_rubrics", FEW | {"dataset": "hanna", "n_items": 60}),
+        ("16_evidence", {"dataset": "summeval", "n_items": 30, "live_judge": "simulated:grader"}),
         ("17_calibration", {"dataset": "asap-2"} | FEW),
         ("18_rubric_sensitivity", {"dataset": "asap-2", "n_reasked": 6, "n_ordered": 6} | FEW),
     ],

@@ -61,43 +61,6 @@ def replication(tmp_path):
     return execute
 
 
-def rubric_first(prompt):
-    return prompt.index("###Score Rubrics:") < prompt.index("###The instruction to evaluate:")
-
-
-def test_tables_3_and_4_are_filled_from_the_papers_own_prompt(replication):
-    glued, prompts = replication("13_score_ids_and_rubric_order")
-    for sentence in ("a letter between", "a Roman numeral between"):
-        asked = [rubric_first(prompt) for prompt in prompts if sentence in prompt]
-        assert len(asked) == 3 * len(rows())  # three orders
-        assert all(asked)
-    found = glued["tab-verdicts"]
-    for cell in ("scores that Letter-Grades flips, %  (GPT-4o, biggen)",
-                 "ρ with people, Roman-Numerals (GPT-4o, biggen)",
-                 "next most frequent score"):  # fmt: skip
-        assert " ".join(cell.split()) in " ".join(found.split())
-    # A hosted judge is really asked again, and that is a column with an interval.
-    assert "minus re-ask" in glued["tab-stability"]
-    assert "a copy" not in glued["tab-stability"]
-    # Its ρ stands beside that of edits and of asking again, each by single reads.
-    assert "placebo" in glued["tab-accuracy"]
-    assert "asked again" in glued["tab-accuracy"]
-    assert "k_effective" not in glued["tab-accuracy"]
-
-
-def test_chapter_14_runs_on_a_full_mark_reference_alone(replication):
-    glued, prompts = replication("14_reference_answers")
-    shown = [prompt for prompt in prompts if "###Reference Answer (Score " in prompt]
-    # Ascending and descending, numbers and letters; and three reads for the gold scores of Table 2.
-    assert len(shown) == (4 + 2) * len(rows())
-    assert all(map(rubric_first, shown))
-    found = " ".join(glued["tab-verdicts"].split())
-    assert "scores that Ref-5 flips, % (GPT-4o, biggen)" in found
-    assert "mean absolute deviation under Ref-5 (GPT-4o, biggen)" in found
-    assert "ρ of gold scores with people (GPT-4o, biggen)" in found
-    assert "r of gold scores with people (GPT-4o, biggen)" in found
-
-
 def test_chapter_14_takes_references_that_were_written(replication, tmp_path):
     first = [f"biggen/planning/travel/{i}/a" for i in range(4)]
     attempts = pd.DataFrame(
@@ -133,22 +96,3 @@ def test_the_cells_of_table_4_are_compared_with_the_papers_gold_or_not_at_all(
     made.to_csv(tmp_path / "gold.csv", index=False)
     glued, _ = replication("13_score_ids_and_rubric_order", **some, gold=str(tmp_path / "gold.csv"))
     assert cell in " ".join(glued["tab-verdicts"].split())
-
-
-TEXT = {"judge": "simulated:first-biased", "readout": "feedback", "n_items": 30}
-DRAWN = {  # the paper's Figures 6 and 7 (what was asked: text has no probabilities), and 8
-    "11_temperature_and_effort": (
-        TEXT | {"efforts": "low high", "studies": 2}, "fig-ours", ["low", "high", "balanced"],
-    ),
-    "06_when_permutation_helps": (
-        TEXT, "fig-06_when_permutation_helps-ours", ["argmax, ours", "argmax, the paper's"],
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("stem", DRAWN)
-def test_a_figure_of_the_paper_is_drawn_from_text(stem):
-    values, name, drawn = DRAWN[stem]
-    done = book.execute(stem, values, root=ROOT, cell_seconds=300)
-    figure = book.glued(done)[name]["image/svg+xml"]
-    assert [text for text in drawn if f"<!-- {text} -->" not in figure] == []

@@ -14,6 +14,7 @@ import pandas as pd
 from rubricnb.data.elsewhere import judgments
 from rubricnb.data.fetch import pinned
 from rubricnb.data.summeval import CRITERIA, SYSTEMS, texts
+from rubricnb.data.validate import ids
 from rubricnb.frames import Items, Judgments
 
 FOLDER = "github/DAMO-NLP-SG/LLM_summeval/bd7dde15817a88940c17574973ff03e750356daa"
@@ -119,9 +120,8 @@ def _split(key: str) -> tuple[str, str, str]:
 
 def _rated(article: str, system: str, criterion: str, ratings: tuple[Any, ...]) -> dict[str, Any]:
     return {
-        "item_id": _item(article, system, criterion), "dataset": _DATASET,
-        "text_id": f"summeval/{article}/{system}", "group_id": f"summeval/{article}/{criterion}",
-        "cluster_id": f"summeval/{article}", "candidate": system, "criterion": criterion,
+        **ids(_DATASET, f"summeval/{article}", system, criterion),
+        "candidate": system, "criterion": criterion,
         "human": mean(ratings), "human_ratings": ratings,
     }  # fmt: skip
 
