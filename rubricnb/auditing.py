@@ -62,7 +62,7 @@ MEASURES: dict[str, dict[str, str]] = yaml.safe_load(
     (files("rubricnb") / "auditing.yml").read_text("utf-8")
 )
 """What is measured: section, kind, unit, claim, meaning, why it may be missing, and advice."""
-_FIRST, _DAY = 20, 86_400
+_FIRST, _DAY, _OWN = 20, 86_400, ("template", "parser")
 _SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
 _ITEM = ["dataset", "item_id", "criterion"]
 _PLAIN = "baseline"
@@ -281,7 +281,7 @@ def audit(
     max_calls, max_cost, price
         As in `run`, for all questions together.
     **settings
-        readout, template, temperature, seed, … of `plan`.
+        ``template`` and ``parser``, as in `open_judge`; readout, temperature, seed, … of `plan`.
 
     Returns
     -------
@@ -316,7 +316,8 @@ def audit(
     else:
         items = drawn(items, n_items, n_prompts, settings.get("seed", 0))
         _check_enough(items, force)
-        opened, own = configured(judge, options or {})
+        mine: dict[str, Any] = {k: settings.pop(k) for k in _OWN if k in settings}
+        opened, own = configured(judge, {**(options or {}), **mine})
         opened = opened if hasattr(opened, "answer") else open_judge(opened)
         settings = {"readout": "auto", "temperature": 0.0, "seed": 0, **own, **settings}
         with nullcontext() if opened is judge else closing(opened):
@@ -363,7 +364,7 @@ def _check_same(before: Audit | None, identity: str, settings: Any, new_judge: b
             )
 
 
-def audit_requests(items: Items, template: str = "rubric", **settings: Any) -> list[Requests]:
+def audit_requests(items: Items, **settings: Any) -> list[Requests]:
     """Plan an audit: Setting 1, and Setting 2 where every text has the same several criteria.
 
     Examples
@@ -375,19 +376,18 @@ def audit_requests(items: Items, template: str = "rubric", **settings: Any) -> l
     rubrics = items.rubrics[items.rubrics["rubric_id"].isin(items["rubric_id"])]
     levels = rubrics.groupby("rubric_id", observed=True)["score"].nunique()
     n_of = items["rubric_id"].astype("str").map(levels).to_numpy()
-    how = {"template": template, **settings}
     parts = []
     for n in np.unique(n_of).tolist():
         own, one = _some(items, n_of == n), fixed(n, 1)
         orders = [fixed(n, 2), descending(n), placebo(n, 5), balanced(n)]
         shown = _graded(own, n) or ("auto" if "reference" in own else None)
-        parts += [plan(own, orders, reference="none", **how),
-                  plan(own, one, labels=["letter", "roman"], reference="none", **how)]  # fmt: skip
-        parts += [plan(own, one, reference=shown, **how)] if shown else []
+        parts.append(plan(own, orders, reference="none", **settings))
+        parts.append(plan(own, one, labels=["letter", "roman"], reference="none", **settings))
+        parts += [plan(own, one, reference=shown, **settings)] if shown else []
     asked = [Requests(pd.concat(parts, ignore_index=True))]
     asked[0].source = items
     criteria = items.groupby("text_id", observed=True).size().unique()
-    if len(criteria) == 1 < criteria[0] and len(np.unique(n_of)) == 1 and template == "rubric":
+    if len(criteria) == 1 < criteria[0] and len(np.unique(n_of)) == 1:
         k = int(criteria[0])
         designs = [fixed(k, 2), placebo(k, 3), balanced(k)]
         asked.append(plan_criteria(items, designs, n_options=int(n_of[0]), **settings))
@@ -604,7 +604,7 @@ def beside(before: Audit, now: Audit) -> Audit:
         return a, b
 
     (x, y), (edited_x, edited_y) = of(_PLAIN), of("placebo")
-    rows = [_mean("drift_score", "mean score", y - x, cluster, a=_known_mean(x), b=_known_mean(y))]
+    rows = [_mean("drift_score", "mean score", y - x, cluster, a=_mean_of(x), b=_mean_of(y))]
     differ = np.where(np.isnan(y - x), np.nan, np.round(x) != np.round(y))
     rows.append(_mean("drift_changed", "texts with another score", differ, cluster, (0.0, 1.0)))
     human = of("human")[1]
@@ -622,7 +622,7 @@ def beside(before: Audit, now: Audit) -> Audit:
     for name in sorted({c[:-2] for c in both} & {*now.cells} - {*_NO_CONDITION, *_ITEM}):
         (a, b) = of(name)
         a, b = a - edited_x, b - edited_y
-        ends = {"a": _known_mean(a), "b": _known_mean(b)}
+        ends = {"a": _mean_of(a), "b": _mean_of(b)}
         rows.append(_mean("drift_effect", name, b - a, cluster, **ends))
     table = _judged(rows, inference.effective_clusters(cluster))
     unseen = {k: v for k, v in now.unseen.items() if k not in set(table["measure"])}
@@ -839,11 +839,8 @@ def _criteria(answers: Sequence[pd.DataFrame], value: Value) -> list[dict[str, A
     return rows
 
 
-_mean_of = inference.mean_of
-
-
-def _known_mean(values: FloatArray) -> float:
-    return _mean_of(values[~np.isnan(values)])
+def _mean_of(values: FloatArray) -> float:
+    return inference.mean_of(values[~np.isnan(values)])
 
 
 def _wider(n_clusters: int, m: int) -> float:

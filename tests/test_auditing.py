@@ -634,8 +634,9 @@ def test_what_one_s_own_prompt_cannot_ask_is_said(own, tmp_path, capsys):
     def mine(messages):
         return f"Score: {min(3, messages[-1]['content'].count('thanks'))}"
 
-    options = {"template": tmp_path / "p.jinja", "parser": r"Score: (\d)"}
-    found = rb.audit(mine, own, options=options, store=":memory:")
+    found = rb.audit(
+        mine, own, template=tmp_path / "p.jinja", parser=r"Score: (\d)", store=":memory:"
+    )
     assert found.judge == "mine-p"
     assert {"order", "labels", "criteria", "edits"} <= set(found.unseen)
     [why] = found.failures("order>0.2")
