@@ -304,9 +304,9 @@ def test_a_spreadsheet_needs_its_reader(log, tmp_path):
         assert len(rb.judgments(file, scale=(0, 4))) == 80
     else:
         file.write_bytes(b"PK")
-        with pytest.raises(ValueError, match=r"cannot read \.xlsx .* install openpyxl, or save"):
+        with pytest.raises(ValueError, match=r"to read \.xlsx, install openpyxl .* or save"):
             rb.judgments(file, scale=(0, 4))
-    with pytest.raises(ValueError, match=r"log\.docx: a table of judgments is a \.csv"):
+    with pytest.raises(ValueError, match=r"log\.docx: a table is a \.csv"):
         rb.judgments(tmp_path / "log.docx", scale=(0, 4))
 
 

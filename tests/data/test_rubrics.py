@@ -29,7 +29,7 @@ def test_bundled_rubrics_are_sound_and_carry_both_wordings(name):
     [
         ("levels: [1, 2", "mine.yml is not YAML"),
         (b"\xff\xfe\xfa", "mine.yml is not YAML in UTF-8"),
-        ("", "mine.yml holds nothing; a rubric file is a list of"),
+        ("", "mine.yml holds nothing. A rubric file is a list of"),
         ("just text", "mine.yml holds a str"),
         ("[a, b]", "mine.yml: rubric 1 is a str"),
         ("{criterion: tone, definition: x}", "rubric 'tone' .standard. lacks 'levels'"),
