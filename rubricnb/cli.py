@@ -93,8 +93,8 @@ def data(
 @app.command()
 def judges() -> None:
     """List the engines, the simulated profiles and the judges with recorded runs."""
-    from rubricnb.judging import ENGINES
-    from rubricnb.judging import judges as recorded_judges
+    from rubricnb.judging.registry import ENGINES
+    from rubricnb.judging.results import judges as recorded_judges
     from rubricnb.judging.simulated import profiles
 
     with errors():
@@ -219,7 +219,7 @@ def compile_bundle(
     """Compile a rubric of your own into a locked bundle: parameter bundle of chapters 15 to 18."""
     from contextlib import closing
 
-    from rubricnb.data import read_rubrics
+    from rubricnb.data.rubrics import read_rubrics
     from rubricnb.judging import open_judge
     from rubricnb.rulers import compile_rubric
 

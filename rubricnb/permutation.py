@@ -245,7 +245,7 @@ def placebo(n: int, k: int) -> Design:
     """(1, …, n) under k meaning-free edits of the prompt: the control for every order effect.
 
     The edits (a blank line, ``Score 1 :``, a header's synonym, a trailing space and their
-    combinations) are `rubricnb.prompts.PLACEBO_EDITS`; ``ordering_index`` j takes the j-th.
+    combinations) are `rubricnb.prompts.render.PLACEBO_EDITS`; ``ordering_index`` j takes the j-th.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ def described(name: str | None = None) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        As from `rubricnb.data.describe`.
+        As from `rubricnb.data.describe.describe`.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def described(name: str | None = None) -> pd.DataFrame:
     if not paths or name not in (None, *paths):
         raise FileNotFoundError(
             f"no recorded description of {name!r}; there are: {', '.join(paths) or 'none'}; "
-            f"make one with rubricnb.data.describe(rubricnb.load({name!r}))"
+            f"make one with rubricnb.data.describe.describe(rubricnb.load({name!r}))"
         )
     chosen = paths.values() if name is None else [paths[name]]
     frames = [pd.read_csv(path, keep_default_na=False, na_values="nan") for path in chosen]

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rubricnb.cli import errors
-from rubricnb.data import describe, load
+from rubricnb.data import load
+from rubricnb.data.describe import describe
 from rubricnb.judging.results import results_folder
 
 RECORDED = ("minibench", "mt-bench", "vicuna", "hanna", "summeval")

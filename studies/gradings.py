@@ -10,9 +10,10 @@ from typing import Any
 
 import pandas as pd
 
-from rubricnb.judging import Store, open_judge
+from rubricnb.judging import open_judge
 from rubricnb.judging.contract import Judge
 from rubricnb.judging.prices import Budget
+from rubricnb.judging.store import Store
 from rubricnb.rulers import grade, load_bundle
 from rubricnb.rulers.grades import STUDY, Grades, joined, with_categories
 from studies.recording import inside, register, write_card

@@ -17,12 +17,13 @@ from rubricnb import permutation
 from rubricnb.data import datasets
 from rubricnb.data.validate import nearest
 from rubricnb.frames import Items, Requests
-from rubricnb.judging import Store, open_judge, plan, plan_criteria, run
+from rubricnb.judging import open_judge, plan, plan_criteria, run
 from rubricnb.judging.contract import Judge
 from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.results import results_folder
 from rubricnb.judging.review import with_references, write_references
+from rubricnb.judging.store import Store
 from rubricnb.permutation import Design
 from studies.recording import record, refuse_another
 

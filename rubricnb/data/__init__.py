@@ -1,23 +1,19 @@
 """What is judged: items, rubrics, dataset loaders and the papers' published tables."""
 
 from rubricnb.data.catalogue import datasets, load
-from rubricnb.data.describe import describe
 from rubricnb.data.elsewhere import judgments
 from rubricnb.data.others import load_recording, recordings
 from rubricnb.data.pairing import pairs
 from rubricnb.data.papers import claims, published, verdicts
-from rubricnb.data.rubrics import read_rubrics
 
 __all__ = [
     "claims",
     "datasets",
-    "describe",
     "judgments",
     "load",
     "load_recording",
     "pairs",
     "published",
-    "read_rubrics",
     "recordings",
     "verdicts",
 ]

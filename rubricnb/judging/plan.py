@@ -16,7 +16,7 @@ from rubricnb.hashing import UInt64Array, hash64, mix64
 from rubricnb.judging.contract import Judge, Readout
 from rubricnb.judging.registry import judge_class
 from rubricnb.permutation import Design, IntArray, code, decode
-from rubricnb.prompts import LABELS
+from rubricnb.prompts.labels import LABELS
 from rubricnb.prompts.render import LAYOUTS, TEMPLATES
 
 READOUTS = ("auto", "feedback", "score", "logprobs")

@@ -19,9 +19,10 @@ from rubricnb.hashing import UInt64Array, hash64, mix64
 from rubricnb.judging.contract import Judge, Message, Request, Unopened
 from rubricnb.judging.sharing import IntArray, walk
 from rubricnb.permutation import decode
-from rubricnb.prompts import PLACEBO_EDITS, render
+from rubricnb.prompts import render
 from rubricnb.prompts.control_tokens import apart
 from rubricnb.prompts.own import OwnTemplate
+from rubricnb.prompts.render import PLACEBO_EDITS
 
 _ROWS = 4096  # rows of the plan unpacked at once
 _ENCODER = json.JSONEncoder(ensure_ascii=False)

@@ -34,7 +34,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rubricnb.frames import Items, Requests
-from rubricnb.prompts import PLACEBO_EDITS
+from rubricnb.prompts.render import PLACEBO_EDITS
 
 IntArray = NDArray[np.signedinteger[Any]]
 

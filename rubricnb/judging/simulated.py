@@ -26,7 +26,7 @@ from rubricnb.judging.profiles import Profile, open_profile, profiles
 from rubricnb.judging.readout import answer_text
 from rubricnb.judging.rendering import hashed, option_quality, wording
 from rubricnb.permutation import decode
-from rubricnb.prompts import LABELS
+from rubricnb.prompts.labels import LABELS
 
 __all__ = [
     "Profile",

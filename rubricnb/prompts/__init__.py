@@ -5,7 +5,6 @@ they are never read as templates, and control tokens and ``[RESULT]`` in them ar
 """
 
 from rubricnb.prompts.control_tokens import inert
-from rubricnb.prompts.labels import LABELS, label
-from rubricnb.prompts.render import PLACEBO_EDITS, TEMPLATES, Prompt, render
+from rubricnb.prompts.render import render
 
-__all__ = ["LABELS", "PLACEBO_EDITS", "TEMPLATES", "Prompt", "inert", "label", "render"]
+__all__ = ["inert", "render"]

@@ -1,7 +1,7 @@
 """RULERS: locked rubrics, verified evidence, calibrated scores; and its three baselines."""
 
 from rubricnb.rulers.agreement import invariance, label_agreement, label_contrast, whole_texts
-from rubricnb.rulers.bundle import Bundle, LockError, load_bundle
+from rubricnb.rulers.bundle import Bundle, load_bundle
 from rubricnb.rulers.calibration import Calibrator
 from rubricnb.rulers.compile import compile_rubric
 from rubricnb.rulers.evidence import verify_quotes
@@ -11,7 +11,6 @@ from rubricnb.rulers.grading import grade
 __all__ = [
     "Bundle",
     "Calibrator",
-    "LockError",
     "compile_rubric",
     "grade",
     "invariance",

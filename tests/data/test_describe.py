@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import rubricnb as rb
-from rubricnb.data import describe
+from rubricnb.data.describe import describe
 from rubricnb.summary import described
 from studies.descriptions import RECORDED, record_descriptions
 

@@ -1,8 +1,8 @@
 import pandas as pd
 import pytest
 
-from rubricnb.data import load, read_rubrics
-from rubricnb.data.rubrics import bundled_rubrics, resample
+from rubricnb.data import load
+from rubricnb.data.rubrics import bundled_rubrics, read_rubrics, resample
 
 TONE = {"criterion": "tone", "definition": "Is it kind?", "levels": {1: "Rude.", 2: "Kind."}}
 

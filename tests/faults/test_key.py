@@ -41,7 +41,7 @@ rb.run(requests.tail(20), judge, fresh=True)
 KILLED = (
     NOTEBOOK.split("judgments =")[0]
     + """
-from rubricnb.judging import Store
+from rubricnb.judging.store import Store
 store = Store()
 rb.run(requests.head(20), judge, store=store)
 os.kill(os.getpid(), signal.SIGKILL)

@@ -16,7 +16,8 @@ from rubricnb.judging.contract import Message, Request
 from rubricnb.judging.embedded import EmbeddedJudge, default_weights
 from rubricnb.judging.openai import OpenAIJudge
 from rubricnb.judging.readout import read
-from rubricnb.prompts import inert, label, render
+from rubricnb.prompts import inert, render
+from rubricnb.prompts.labels import label
 
 LEVELS = {1: "Wrong.", 2: "Half right.", 3: "Right."}
 

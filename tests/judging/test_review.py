@@ -13,6 +13,7 @@ from rubricnb.judging.contract import Reply
 from rubricnb.judging.profiles import Profile
 from rubricnb.judging.review import acceptance, with_references, write_references
 from rubricnb.judging.simulated import SimulatedJudge
+from rubricnb.judging.store import Store
 
 SIGMA = 0.5
 KNOWN = Profile(
@@ -62,11 +63,11 @@ def test_the_two_judges_alternate_and_every_attempt_is_kept(items, tmp_path, cap
     assert (attempts.writer != attempts.reviewer).all()
     assert len(attempts) == 3 * 5
     assert acceptance(attempts, []).iloc[0][["rate", "found"]].tolist() == [0, 0]
-    kept = len(rb.judging.Store(store))
+    kept = len(Store(store))
     assert kept == 2 * len(attempts)
     again = write_references(items.head(3), pair, targets=(2,), rounds=5, store=store)
     assert again.equals(attempts)
-    assert len(rb.judging.Store(store)) == kept  # resumed: nothing was asked twice
+    assert len(Store(store)) == kept  # resumed: nothing was asked twice
 
 
 class Scripted:

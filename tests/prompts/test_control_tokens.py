@@ -15,8 +15,8 @@ from rubricnb.judging.contract import Message, Reply, Request
 from rubricnb.judging.embedded import EmbeddedJudge, default_weights
 from rubricnb.judging.readout import read
 from rubricnb.judging.rendering import rendered
-from rubricnb.prompts import PLACEBO_EDITS, inert, render
-from rubricnb.prompts.render import render_writing
+from rubricnb.prompts import inert, render
+from rubricnb.prompts.render import PLACEBO_EDITS, render_writing
 
 # What the tokenisers and chat templates of the families in use act on, some of each kind.
 FAMILIES = {

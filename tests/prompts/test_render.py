@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rubricnb.prompts import LABELS, PLACEBO_EDITS, inert, label, render
+from rubricnb.prompts import inert, render
+from rubricnb.prompts.labels import LABELS, label
+from rubricnb.prompts.render import PLACEBO_EDITS
 
 LEVELS = {s: f"Level {s}." for s in range(1, 11)}
 

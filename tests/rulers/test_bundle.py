@@ -8,8 +8,8 @@ import pytest
 
 import rubricnb.rulers.bundle as module
 from rubricnb.data.rubrics import bundled_rubrics
-from rubricnb.rulers import LockError, load_bundle
-from rubricnb.rulers.bundle import CheckItem, answer_schema, first_problem, read_bundle
+from rubricnb.rulers import load_bundle
+from rubricnb.rulers.bundle import CheckItem, LockError, answer_schema, first_problem, read_bundle
 from rubricnb.rulers.methods import Case, rulers
 
 OURS = ["minibench", "hanna", "summeval", "asap-2", "asap-2.0", "summhf", "dress"]

@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 import rubricnb as rb
 from rubricnb.cli import app
+from rubricnb.data.rubrics import read_rubrics
 from rubricnb.judging.contract import Reply
 from rubricnb.rulers import compile_rubric, grade, load_bundle
 from rubricnb.rulers.compile import parse
@@ -242,7 +243,7 @@ def test_a_table_that_is_no_rubric_is_refused(tmp_path, text, message):
     file = tmp_path / "rubric.csv"
     file.write_text(text)
     with pytest.raises(ValueError, match=message.replace(".", r"\.")):
-        rb.data.read_rubrics(file)
+        read_rubrics(file)
 
 
 def test_brackets_without_end_are_no_document():

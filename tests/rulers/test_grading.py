@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rubricnb as rb
-from rubricnb.data.rubrics import bundled_rubrics
+from rubricnb.data.rubrics import bundled_rubrics, read_rubrics
 from rubricnb.judging.contract import Reply
 from rubricnb.rulers import grade, load_bundle, whole_texts
 from rubricnb.rulers.bundle import PLACEBOS
@@ -325,7 +325,7 @@ def test_control_tokens_and_braces_in_a_text_are_text():
 
 def test_a_holistic_criterion_gets_the_mean_of_the_traits():
     bundle = load_bundle("asap-2")
-    rubrics = rb.data.read_rubrics("rubricnb/data/rubrics/asap.yml")
+    rubrics = read_rubrics("rubricnb/data/rubrics/asap.yml")
     rubrics = rubrics[rubrics.rubric_id == "asap-2-holistic"]
     essays = ITEMS.drop_duplicates("text_id").assign(
         criterion="holistic", rubric_id="asap-2-holistic"
