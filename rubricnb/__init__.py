@@ -51,7 +51,7 @@ _PUBLIC = {
     ],
 }  # fmt: skip
 _MODULES = [
-    "checks", "data", "judging", "pages", "permutation", "plots", "prompts", "replication",
+    "checks", "data", "judging", "pages", "permutation", "plots", "prompts",
     "rulers", "statistics",
 ]  # fmt: skip
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
