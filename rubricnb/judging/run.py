@@ -93,7 +93,7 @@ def run(
     >>> requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback")
     >>> judgments = rb.run(requests, "simulated:first-biased", store=":memory:")
     ... # doctest: +ELLIPSIS
-    simulated:first-biased: 50 of 50 in ... s
+    simulated:first-biased: 50 of 50 in ...
     >>> judgments.status.unique().tolist(), bool(judgments.score.between(1, 5).all())
     (['ok'], True)
     """
@@ -179,7 +179,7 @@ def ask(
     ...                   ordering=(1, 2))
     >>> ask([request], open_judge("simulated:unbiased"), ":memory:")[0].text in (
     ...     "[RESULT] 1", "[RESULT] 2")  # doctest: +ELLIPSIS
-    simulated:unbiased: 1 of 1 in ... s
+    simulated:unbiased: 1 of 1 in ...
     True
     """
     for request in requests:

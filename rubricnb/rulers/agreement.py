@@ -136,7 +136,7 @@ def calibrated(
     >>> items = rb.load("minibench")
     >>> grades = grade(items, load_bundle("minibench"), SimulatedGrader(), store=":memory:")
     ... # doctest: +ELLIPSIS
-    simulated:grader: 60 of 60 in ... s
+    simulated:grader: 60 of 60 in ...
     >>> labels = calibrated(grades.scores, items, n_calibration=30)
     >>> len(labels), sorted(labels.label.unique().tolist())
     (90, [1.0, 2.0, 3.0, 4.0, 5.0])
@@ -217,7 +217,7 @@ def label_agreement(
     >>> items = rb.load("minibench")
     >>> grades = grade(items, load_bundle("minibench"), SimulatedGrader(), store=":memory:")
     ... # doctest: +ELLIPSIS
-    simulated:grader: 60 of 60 in ... s
+    simulated:grader: 60 of 60 in ...
     >>> table = label_agreement(grades.scores, items, ["quantile", "none"], n_calibration=30)
     >>> table[["criterion", "calibration", "n_calibration"]].head(2).values.tolist()
     [['accuracy', 'quantile', 30], ['accuracy', 'none', 0]]
@@ -349,7 +349,7 @@ def label_contrast(
     >>> items = rb.load("minibench")
     >>> grades = grade(items, load_bundle("minibench"), SimulatedGrader(), store=":memory:")
     ... # doctest: +ELLIPSIS
-    simulated:grader: 60 of 60 in ... s
+    simulated:grader: 60 of 60 in ...
     >>> same = {"method": "rulers"}
     >>> found = label_contrast(*whole_texts(grades.scores, items), same, same)
     >>> found["difference"], found["n_items"]

@@ -100,7 +100,7 @@ def compile_rubric(
     >>> rubric = rb.load("minibench", n_items=3).rubrics
     >>> bundle = compile_rubric(rubric, SimulatedGrader(), name="mine", n_items=6, store=":memory:")
     ... # doctest: +ELLIPSIS
-    simulated:grader: 1 of 1 in ... s
+    simulated:grader: 1 of 1 in ...
     >>> [t.name for t in bundle.traits], len(bundle.checklist)
     (['accuracy', 'helpfulness', 'clarity'], 6)
     """

@@ -93,7 +93,7 @@ def grade(
     >>> items = rb.load("minibench", n_items=30)
     >>> grades = grade(items, load_bundle("minibench"), SimulatedGrader(), store=":memory:")
     ... # doctest: +ELLIPSIS
-    simulated:grader: 10 of 10 in ... s
+    simulated:grader: 10 of 10 in ...
     >>> len(grades.scores), len(grades.decisions), len(grades.evidence)
     (30, 120, 60)
     """

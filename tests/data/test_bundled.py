@@ -222,5 +222,5 @@ def test_own_data_example_fits_its_rubric():
     levels = OWN_RUBRICS[0]["levels"]
     assert all(min(levels) <= float(row["human"]) <= max(levels) for row in rows)
     assert sorted(path.name for path in OWN_DATA.iterdir()) == [
-        "my_data.csv", "my_rubric.yml", "my_scores.csv",
+        "my_data.csv", "my_prompt.jinja", "my_rubric.yml", "my_scores.csv",
     ]  # fmt: skip

@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import nbformat
 import pandas as pd
@@ -78,6 +79,7 @@ def home(tmp_path, monkeypatch):
         "RUBRICNB_RESULTS": tmp_path / "results",
         "OPENAI_LOG": "debug",
         "HOME": tmp_path,
+        "PYTHONPATH": Path(__file__).parents[2],  # for studies/, which record
         "PYTHONFAULTHANDLER": "1",
     }.items():
         monkeypatch.setenv(name, str(value))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import rubricnb as rb
 from rubricnb.data.rubrics import bundled_rubrics, read_rubrics
+from rubricnb.data.validate import check_items
 from rubricnb.judging.contract import Reply
 from rubricnb.rulers import grade, load_bundle, whole_texts
 from rubricnb.rulers.bundle import PLACEBOS
@@ -330,7 +331,7 @@ def test_a_holistic_criterion_gets_the_mean_of_the_traits():
     essays = ITEMS.drop_duplicates("text_id").assign(
         criterion="holistic", rubric_id="asap-2-holistic"
     )
-    items = rb.data.check_items(pd.DataFrame(essays), rubrics)
+    items = check_items(pd.DataFrame(essays), rubrics)
     found = grade(items, bundle, SimulatedGrader(), ["rulers", "mts", "dhs"], store=":memory:")
     for method, rows in found.scores.groupby("method", observed=True):
         traits = rows[[f"trait_{k}" for k in (1, 2, 3, 4)]]
@@ -349,7 +350,7 @@ def test_essays_that_are_rated_by_traits_are_graded_by_traits(name, n_traits, le
         texts.assign(criterion=c, rubric_id=i, item_id=[f"{t}/{c}" for t in texts.text_id])
         for c, i in zip(ids.criterion.astype(str), ids.rubric_id.astype(str), strict=True)
     ]
-    items = rb.data.check_items(pd.DataFrame(pd.concat(rows, ignore_index=True)), rubrics)
+    items = check_items(pd.DataFrame(pd.concat(rows, ignore_index=True)), rubrics)
     scores = grade(items, load_bundle(name), SimulatedGrader(), ["rulers", "dhs", "mts"],
                    store=":memory:").scores  # fmt: skip
     assert len(scores) == 3 * 3 * n_traits
@@ -390,7 +391,7 @@ def test_the_papers_sets_are_graded_by_every_method(dataset, variant, tmp_path):
 def test_bad_arguments_are_named():
     with pytest.raises(ValueError, match="unknown method 'ruler'; did you mean 'rulers'"):
         grade(ITEMS, BUNDLE, SimulatedGrader(), "ruler")
-    with pytest.raises(ValueError, match="has 5 levels and bundle 'asap-2' has 6"):
+    with pytest.raises(ValueError, match=r"has the levels 1\.\.5 and bundle 'asap-2' has 1\.\.6"):
         grade(ITEMS, load_bundle("asap-2"), SimulatedGrader())
     with pytest.raises(ValueError, match="carry no rubrics"):
         grade(pd.DataFrame(ITEMS), BUNDLE, SimulatedGrader())

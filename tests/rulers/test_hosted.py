@@ -8,6 +8,7 @@ from endpoint import completion, endpoint
 
 import rubricnb as rb
 from rubricnb.data.rubrics import bundled_rubrics
+from rubricnb.data.validate import check_items
 from rubricnb.judging.rendering import key_of
 from rubricnb.judging.store import Store
 from rubricnb.rulers import compile_rubric, grade, load_bundle, recorded_grades
@@ -178,7 +179,7 @@ def test_recorded_gradings_keep_their_keys(slug, dataset, method):
         rubrics = bundled_rubrics("asap")
         rubrics = rubrics[rubrics.rubric_id == "asap-2-holistic"]
         items = items.iloc[:1].assign(criterion="holistic", rubric_id="asap-2-holistic")
-        items = rb.data.check_items(items, rubrics)
+        items = check_items(items, rubrics)
     judge = Local()
     grade(items, bundle, judge, method, store=":memory:")
     digits = sha256(" ".join(sorted(judge.keys)).encode()).hexdigest()[:12]

@@ -86,7 +86,7 @@ def test_an_ordering_that_is_no_permutation_is_an_error(orderings):
 
 def test_a_table_with_a_hole_is_an_error():
     table = rb.score_position(make_judgments(5))
-    with pytest.raises(ValueError, match="every score 1…n at every position"):
+    with pytest.raises(ValueError, match="needs every one of n scores at every position 1…n"):
         bias_cost(table[table["score"] != 2])
 
 
