@@ -109,9 +109,7 @@ def test_an_answer_that_is_no_bundle_is_refused(judge, message):
 def test_a_rubric_without_levels_is_refused():
     with pytest.raises(ValueError, match="the rubric has no levels"):
         compile_rubric(RUBRIC.iloc[:0], Writer(), name="mine")
-    with pytest.raises(
-        ValueError, match="has levels 1; levels count up one by one from 0 or"
-    ):
+    with pytest.raises(ValueError, match="has levels 1; levels count up one by one from 0 or"):
         compile_rubric(RUBRIC[RUBRIC.score == 1], Writer(), name="mine")
 
 
