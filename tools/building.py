@@ -58,6 +58,7 @@ _STAGED = (
     "_ext/*.py",
     "_static/**/*",
     "book/**/*",
+    "examples/own-data/*",
     "params/*.yml",
     "results/**/*.csv",
     "results/**/*.json",
