@@ -414,7 +414,7 @@
       plot.replaceChildren(...counts.flatMap((count, s) => [
         svg("rect", { x: 12 + 58 * s, y: 68 - height(count), width: 44, height: height(count), class: s + 1 === score ? "bar now" : "bar" }),
         svg("text", { x: 34 + 58 * s, y: 62 - height(count), "text-anchor": "middle" }, count || ""),
-        svg("text", { x: 34 + 58 * s, y: 86, "text-anchor": "middle" }, `score ${s + 1}`),
+        svg("text", { x: 34 + 58 * s, y: 86, "text-anchor": "middle" }, s + 1),
       ]));
       const least = Math.min(...range(n).filter((s) => counts[s])) + 1;
       const most = Math.max(...range(n).filter((s) => counts[s])) + 1;
