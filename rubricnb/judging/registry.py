@@ -92,7 +92,7 @@ def open_judge(
                 f"{own.name} does not ask for {RESULT} before the score, so say how to find it: "
                 r"parser=r'Score: (\d+)', or a function from the answer's text to the score"
             )
-        judge.prompt = own
+        judge.own_prompt = own
         judge.slug = f"{judge.slug}-{Path(own.name).stem}"
         judge.identity = f"{judge.identity} template {own.sha256[:16]}"
     opened: Judge = judge

@@ -64,7 +64,7 @@ def rendered(
     (True, ('1', '2', '3', '4', '5'))
     """
     order = walk(requests) if walked else np.arange(len(requests))
-    own = getattr(judge, "prompt", None)
+    own = getattr(judge, "own_prompt", None)
     if own is not None and (refused := askable(requests, judge)[1]):
         raise ValueError("; ".join(refused))
     source = _Source(requests, own)
@@ -84,7 +84,7 @@ def askable(requests: Requests, judge: Judge | Unopened) -> tuple[Requests, list
     Requests, list of str
         All, and nothing, for a judge without a template of its own.
     """
-    own = getattr(judge, "prompt", None)
+    own = getattr(judge, "own_prompt", None)
     if own is None or not len(requests):
         return requests, []
     shows = own.shows

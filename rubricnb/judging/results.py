@@ -121,7 +121,7 @@ def recorded_judgments(
 
 def _asked_then(judge: Judge | str) -> Unopened:
     if not isinstance(judge, str):
-        return Unopened(judge.identity, judge.source, prompt=getattr(judge, "prompt", None))
+        return Unopened(judge.identity, judge.source, own_prompt=getattr(judge, "own_prompt", None))
     table = judges().set_index("slug")["identity"]
     return Unopened(table.get(slug_of(judge), ""), judge_class(judge).source)
 
