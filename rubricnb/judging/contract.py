@@ -149,8 +149,8 @@ class Judge(Protocol):
     stops a run when its first answer is a refusal has ``answered_before``: a run sets it where
     stored answers show that the judge works. One whose
     engine cannot hold the strings of a ``json`` answer to their `maxLength` has ``holds_lengths``
-    False, and the prompt states them. ``own_prompt`` is a template of one's own, and ``parser`` what
-    reads its answers (`rubricnb.open_judge`).
+    False, and the prompt states them. ``own_prompt`` is a template of one's own, and ``parser``
+    what reads its answers (`rubricnb.open_judge`).
     """
 
     slug: str
