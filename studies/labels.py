@@ -18,8 +18,8 @@ import pandas as pd
 from scipy import special, stats
 
 import rubricnb as rb
-from rubricnb.judging.results import results_folder
 from rubricnb.statistics._reads import FloatArray, IntArray
+from studies.recording import write_tables
 
 DRAWS = 1_000
 SIZES = (10, 20, 50, 100, 200)  # labels drawn at random
@@ -493,13 +493,7 @@ def compute(draws: int = DRAWS, of: list[Cell] | None = None) -> dict[str, pd.Da
 
 def write(folder: Path | None = None) -> list[Path]:
     """Write every table; the paths."""
-    folder = folder or results_folder() / "recordings"
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for name, table in compute().items():
-        paths.append(folder / f"{name}.csv")
-        table.to_csv(paths[-1], index=False, float_format="%.6g")
-    return paths
+    return write_tables(compute(), folder)
 
 
 if __name__ == "__main__":

@@ -132,3 +132,14 @@ def _counts(frame: pd.DataFrame) -> dict[str, Any]:
         "item_ids_sha256": hashlib.sha256("\n".join(sorted(frame["item_id"].unique())).encode())
         .hexdigest(),
     }  # fmt: skip
+
+
+def write_tables(tables: dict[str, pd.DataFrame], folder: Path | None = None) -> list[Path]:
+    """Write tables about other people's judgments to ``results/recordings``; the paths."""
+    folder = folder or results_folder() / "recordings"
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, table in tables.items():
+        paths.append(folder / f"{name}.csv")
+        table.to_csv(paths[-1], index=False, float_format="%.6g")
+    return paths

@@ -16,9 +16,9 @@ import pandas as pd
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.judging.results import results_folder
 from rubricnb.statistics._inference import jackknife_t
 from rubricnb.statistics._reads import FloatArray, by_cluster
+from studies.recording import write_tables
 
 SETS = ("summeval-six", "summeval-gpt")
 CRITERIA = ("coherence", "consistency", "fluency", "relevance")
@@ -276,13 +276,7 @@ def compute() -> dict[str, pd.DataFrame]:
 
 def write(folder: Path | None = None) -> list[Path]:
     """Write every table; the paths."""
-    folder = folder or results_folder() / "recordings"
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for name, table in compute().items():
-        paths.append(folder / f"{name}.csv")
-        table.to_csv(paths[-1], index=False, float_format="%.6g")
-    return paths
+    return write_tables(compute(), folder)
 
 
 if __name__ == "__main__":
