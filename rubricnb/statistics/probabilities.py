@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from rubricnb.permutation import decode
+from rubricnb.permutation import Design, decode
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._inference import mean_t
 from rubricnb.statistics._placement import by_score
@@ -259,22 +259,27 @@ def remove_prior(judgments: pd.DataFrame, prior: pd.DataFrame) -> pd.DataFrame:
     out = []
     for key, part in arrays.groups(judgments, names):
         own = prior[(prior[list(key)] == pd.Series(key)).all(axis=1)] if key else prior
-        own = own.set_index("position")["log_preference"]
         out.append(_without(part, own, columns))
-    return pd.concat(out).loc[judgments.index] if out else judgments.copy()
+    return pd.concat(out).loc[judgments.index]
 
 
-def _without(part: pd.DataFrame, prior: pd.Series, columns: list[str]) -> pd.DataFrame:
+def _places(prior: pd.DataFrame, n: int) -> FloatArray:
+    """The log preference for place 1, …, n."""
+    if sorted(prior["position"]) != list(range(1, n + 1)):
+        raise ValueError(
+            f"the prior has places {sorted(prior['position'])}, but there are {n} options: give "
+            "one row for each place (of each judge and condition)"
+        )
+    return prior.sort_values("position")["log_preference"].to_numpy(np.float64)
+
+
+def _without(part: pd.DataFrame, prior: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     shown = np.array([decode(code) for code in part["ordering"]])
     n = shown.shape[1]
-    if not prior.index.is_unique or sorted(prior.index) != list(range(1, n + 1)):
-        raise ValueError(
-            f"the prior has places {sorted(prior.index)}, the judgments have {n} options: give one "
-            "row for each place (of each judge and condition)"
-        )
+    gamma = _places(prior, n)
     ok = part[columns[:n]].notna().all(axis=1).to_numpy()
     logs = np.log(np.maximum(part[columns[:n]].to_numpy(np.float64), _FLOOR))
-    logs -= prior.sort_index().to_numpy()
+    logs -= gamma
     p = np.exp(logs - logs.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
     part = part.copy()
@@ -286,6 +291,65 @@ def _without(part: pd.DataFrame, prior: pd.Series, columns: list[str]) -> pd.Dat
     part["position"] = pd.array(place + 1, dtype="Int64")
     part.loc[~ok, ["score", "position"]] = pd.NA
     return part
+
+
+def placement_bias(design: Design, prior: pd.DataFrame) -> pd.DataFrame:
+    """Say how much of a preference for places is left in the mean over the reads of a design.
+
+    Parameters
+    ----------
+    design
+        Which orderings would be asked, such as ``first_orderings(5, 2)``. `rotated` counts as all
+        the orderings it deals out. `shuffled` has other ones for every item, so it is refused.
+    prior
+        From `position_prior`, one row a place, or one for each group it names (judge, dataset, …).
+
+    Returns
+    -------
+    DataFrame
+        One row a group of `prior`: its columns; ``design``, ``k``; ``left``, the share of the
+        preference that becomes one for scores (0: it cancels, 1: all of it, as in a single order);
+        ``shift``, the points by which a judge without an opinion would miss the middle of the
+        scale.
+
+    Raises
+    ------
+    ValueError
+        `design` draws its orderings for each item, or `prior` has other places than it.
+
+    Notes
+    -----
+    ``left`` is the root mean square, over scores, of the mean log preference for the places where
+    the score stands, over that of the preference itself. ``shift`` is exact for the mean of
+    expected scores.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rubricnb.permutation import balanced, first_orderings
+    >>> prior = pd.DataFrame({"position": [1, 2, 3], "log_preference": [0.6, -0.4, -0.2]})
+    >>> designs = [first_orderings(3, 1), first_orderings(3, 2), balanced(3)]
+    >>> pd.concat([placement_bias(d, prior) for d in designs]).round(2)
+         design  k  left  shift
+    0     first  1  1.00  -0.28
+    0     first  2  0.65   0.00
+    0  balanced  6  0.00   0.00
+    """
+    if design.per_item:
+        raise ValueError(f"{design.name} draws orderings for each item: pass a design with its own")
+    arrays.require(prior, ["position", "log_preference"], "prior")
+    shown = np.argsort(design.orderings(), axis=1)  # the place of every score, from 0
+    rows = []
+    for key, part in arrays.groups(prior, arrays.grouping(prior, None, without=("design",))):
+        gamma = _places(part, design.n)
+        log = gamma[shown]
+        weight = np.exp(log)
+        middle = np.arange(design.n) - (design.n - 1) / 2
+        shift = float((weight @ middle / weight.sum(axis=1)).mean())
+        size = float(np.sqrt((gamma**2).mean()))
+        left = float(np.sqrt((log.mean(axis=0) ** 2).mean())) / size if size > 0 else 0.0
+        rows.append(key | {"design": design.name, "k": design.k, "left": left, "shift": shift})
+    return pd.DataFrame(rows)
 
 
 def geometric_mean(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
