@@ -35,7 +35,7 @@ JUDGES = {
 FLOOR = 1e-12
 PILOT = 20  # items from which a preference is measured
 DRAWS = 300
-STRENGTHS = (0.0, 1.0, 2.0, 4.0)
+STRENGTHS = (0.0, 1.0, 2.0, 4.0, 8.0)
 ITEMS, SEEDS = 300, 20  # of a simulated study
 BALANCED = rb.balanced(5).orderings()
 
@@ -80,10 +80,12 @@ def cell(slug: str, dataset: str) -> Cell:
         raise ValueError(f"{slug} on {dataset}: not every item has the same ten balanced reads")
     whole = ~np.isnan(p).any(axis=(1, 2))
     items = rb.load(dataset).set_index("item_id").loc[ids[whole, 0]].reset_index()
-    kept = pd.DataFrame(items)[["cluster_id", "group_id", "candidate"]].astype(str)
+    kept = pd.DataFrame(items)[["cluster_id", "group_id", "candidate"]].astype(object)
+    kept["group_id"] = kept["group_id"].fillna(kept["cluster_id"])  # where no one competes
     orders = np.array([decode(c) for c in shown[0]])
     name = JUDGES[slug][0]
-    return Cell(name, dataset, p[whole], orders, items["human"].to_numpy(np.float64), kept)
+    human = items["human"] if "human" in items else items["gold"]  # of a stronger judge
+    return Cell(name, dataset, p[whole], orders, human.to_numpy(np.float64), kept)
 
 
 def cells() -> list[Cell]:
@@ -215,7 +217,7 @@ def systems(of: Cell, rng: np.random.Generator) -> list[dict[str, Any]]:
     """Errors of systems' means, and of their differences, from one read an item."""
     groups = pd.factorize(of.items["group_id"])[0]
     system = pd.factorize(of.items["candidate"])[0]
-    if system.max() < 1 or np.bincount(groups).max() < 2:
+    if system.max() < 1 or system.min() < 0 or np.bincount(groups).max() < 2:
         return []
     e = expected(of.p, of.orders)
     size = np.bincount(system)
@@ -324,17 +326,35 @@ def planted(seeds: int = SEEDS) -> pd.DataFrame:
 
 
 def nulls(path: str) -> pd.DataFrame:
-    """Ask the 1.5B judge about the text "N/A" in ten orders; by criterion, place and score."""
-    items = rb.load("minibench").drop_duplicates("criterion").copy()
+    """Ask the 1.5B judge about the text "N/A" in ten orders: log probabilities by place."""
+    items = rb.load("minibench").query("criterion == 'helpfulness'").head(1).copy()
     items["response"] = "N/A"
-    for name in ("item_id", "text_id"):
-        items[name] = [f"null/{k}" for k in items["criterion"]]
+    items["item_id"] = items["text_id"] = "null"
     asked = rb.run(rb.plan(items, rb.balanced(5), readout="logprobs"), f"embedded:{path}",
                    store=":memory:")  # fmt: skip
     long = rb.option_probabilities(asked)
     long["log"] = np.log(np.maximum(long["probability"], FLOOR))
-    long["log"] -= long.groupby(["item_id", "ordering_index"], observed=True)["log"].transform("mean")
-    return long.groupby(["criterion", "position", "score"], observed=True, as_index=False)["log"].mean()
+    return long[["ordering_index", "position", "score", "log"]]
+
+
+def null_levels(of: Cell, table: pd.DataFrame) -> pd.DataFrame:
+    """One ascending read, corrected by what the judge says of an empty text, as `levels`.
+
+    ``size`` is the slope of the preference so measured on that of real texts.
+    """
+    log = table.sort_values(["ordering_index", "position"])["log"].to_numpy().reshape(10, 5)
+    log -= log.mean(axis=1, keepdims=True)
+    gamma, real = log.mean(axis=0), preference(of.p)
+    up, ten = of.p[:, 0], expected(of.p, of.orders).mean(axis=1)
+    ways = {"one order": up, "preference of empty text removed": without(up, gamma),
+            "divided by empty text's distribution": softmax(logs(up) - log[0])}  # fmt: skip
+    rows = []
+    for name, p in ways.items():
+        off = p @ of.orders[0] - ten
+        rows.append({"quantity": name, "rmse": np.sqrt((off**2).mean()), "mean_error": off.mean(),
+                     "size": gamma @ real / (real @ real),
+                     "likeness": np.corrcoef(gamma, real)[0, 1]})  # fmt: skip
+    return pd.DataFrame(rows)
 
 
 def compute(seeds: int = SEEDS, of: list[Cell] | None = None) -> dict[str, pd.DataFrame]:
@@ -353,6 +373,10 @@ def compute(seeds: int = SEEDS, of: list[Cell] | None = None) -> dict[str, pd.Da
         "one_read_levels": each(levels, 0),
         "one_read_systems": each(systems, 1),
         "one_read_planted": planted(seeds),
+        "one_read_null_levels": null_levels(
+            next(c for c in of if c.dataset == "minibench"),
+            pd.read_csv(results_folder() / "recordings" / "one_read_null.csv"),
+        ),
     }
 
 
