@@ -224,8 +224,8 @@ def recorded_decisions(of: list[Cell]) -> pd.DataFrame:
                 wrong += (found == -truth[used]) / ORDERS
                 calls += cost / ORDERS
             ends = {}
-            for what, per_text in (("wrong", wrong), ("reads", calls)):
-                low, high, *_ = mean_t(per_text, c.cluster[used])
+            for what, per_text, bounds in (("wrong", wrong, (0.0, 1.0)), ("reads", calls, None)):
+                low, high, *_ = mean_t(per_text, c.cluster[used], bounds)
                 ends |= {what: per_text.mean(), f"{what}_low": low, f"{what}_high": high}
             rows.append(c.names | {
                 "cut": cut, "ties": 1 - used.mean(), "unanimous": (split == 10).mean(),

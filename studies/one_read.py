@@ -343,7 +343,7 @@ def null_levels(of: Cell, table: pd.DataFrame) -> pd.DataFrame:
     ``size`` is the slope of the preference so measured on that of real texts.
     """
     log = table.sort_values(["ordering_index", "position"])["log"].to_numpy().reshape(10, 5)
-    log -= log.mean(axis=1, keepdims=True)
+    log = log - log.mean(axis=1, keepdims=True)
     gamma, real = log.mean(axis=0), preference(of.p)
     up, ten = of.p[:, 0], expected(of.p, of.orders).mean(axis=1)
     ways = {"one order": up, "preference of empty text removed": without(up, gamma),

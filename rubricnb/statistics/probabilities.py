@@ -153,7 +153,7 @@ def position_prior(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
     ----------
     judgments
         Judgments with ``probability_1…n`` (readout ``logprobs``) in orders that show every score
-        equally often at every place: balanced ones of some items, or `rotated` ones of many.
+        at every place: balanced ones of some items, or `rotated` ones of many.
     by
         Columns to group by; by default judge, dataset, design and every condition column present.
 
@@ -167,8 +167,8 @@ def position_prior(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        There are no probabilities, or the orders are not balanced: then a score could pass for a
-        place.
+        There are no probabilities, or some score never stands at some place: then a score could
+        pass for a place.
 
     Examples
     --------
@@ -190,15 +190,21 @@ def _prior(reads: Reads) -> pd.DataFrame:
     item, read = np.nonzero(reads.parsed & (reads.order >= 0))
     shown = reads.orderings[reads.order[item, read]]
     n = reads.n_options
-    counts = np.stack([(shown == s).sum(axis=0) for s in range(1, n + 1)])
-    if len(shown) and counts.min() < 0.9 * counts.max():
+    seen = (shown[..., None] == np.arange(1, n + 1)).astype(np.float64)  # read, place, score
+    counts = seen.sum(axis=0)
+    if len(shown) and counts.min() == 0:
         raise ValueError(
-            "the orders show some scores more often than others at a place, so a score could pass "
-            "for a place: ask in balanced(n) or rotated(n) orders"
+            "the orders show some scores never at a place, so a score could pass for a place: ask "
+            "in balanced(n) or rotated(n) orders"
         )
     logs = _logs(np.asarray(reads.probability)[item, read])
-    mean = logs.mean(axis=0) if len(logs) else np.full(n, np.nan)
-    low, high, *_ = np.array([mean_t(own, reads.cluster[item]) for own in logs.T]).T
+    # Scores count alike at every place, also where they do not stand there equally often.
+    cell = np.einsum("rp,rps->ps", logs, seen) / np.maximum(counts, 1)
+    mean = cell.mean(axis=1) - cell.mean() if len(logs) else np.full(n, np.nan)
+    weight = len(logs) / n / np.maximum(counts, 1)
+    own = ((logs[..., None] - cell) * seen * weight).sum(axis=2)
+    values = mean + own - own.mean(axis=1, keepdims=True)
+    low, high, *_ = np.array([mean_t(of_place, reads.cluster[item]) for of_place in values.T]).T
     return pd.DataFrame(
         {
             "position": np.arange(1, n + 1),
@@ -329,11 +335,12 @@ def placement_bias(design: Design, prior: pd.DataFrame) -> pd.DataFrame:
     >>> from rubricnb.permutation import balanced, first_orderings
     >>> prior = pd.DataFrame({"position": [1, 2, 3], "log_preference": [0.6, -0.4, -0.2]})
     >>> designs = [first_orderings(3, 1), first_orderings(3, 2), balanced(3)]
-    >>> pd.concat([placement_bias(d, prior) for d in designs]).round(2)
-         design  k  left  shift
-    0     first  1  1.00  -0.28
-    0     first  2  0.65   0.00
-    0  balanced  6  0.00   0.00
+    >>> found = pd.concat([placement_bias(d, prior) for d in designs], ignore_index=True)
+    >>> found[["k", "left", "shift"]].round(2) + 0.0  # no minus before a zero
+         k  left  shift
+    0  1.0  1.00   -0.3
+    1  2.0  0.65    0.0
+    2  6.0  0.00    0.0
     """
     if design.per_item:
         raise ValueError(f"{design.name} draws orderings for each item: pass a design with its own")

@@ -82,6 +82,19 @@ def test_one_read_dealt_over_prompts_finds_it_too():
     assert (prior["high"] - prior["low"]).max() < 1.5
 
 
+def test_orders_dealt_unevenly_do_not_pass_a_score_off_as_a_place():
+    """All texts are fives, and one order was dealt out three times as often as the others."""
+    high = make_judgments(
+        300, gamma=GAMMA, readout="logprobs", quality=np.full(300, 5.0), concentration=0.3, seed=4
+    )
+    deal = np.minimum(np.maximum(high["cluster_id"].cat.codes % 12, 2) - 1, 10)
+    prior = rb.position_prior(high[high["ordering_index"] == deal])
+    wanted = GAMMA - GAMMA.mean()
+    assert prior["log_preference"].to_numpy() == pytest.approx(wanted, abs=0.02)
+    plain = np.log(high[high["ordering_index"] == deal].filter(like="probability_")).mean()
+    assert np.abs((plain - plain.mean()).to_numpy() - wanted).max() > 0.1
+
+
 def test_a_fixed_order_cannot_tell_a_place_from_a_score():
     judgments = make_judgments(20, design=rb.fixed(5, 2), gamma=GAMMA, readout="logprobs")
     with pytest.raises(ValueError, match="a score could pass"):

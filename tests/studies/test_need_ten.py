@@ -46,7 +46,7 @@ def test_votes_gone_through_have_the_exact_chances():
 def test_the_recorded_rows_of_the_judge_that_reads_recompute():
     c = cell("qwen2.5-coder-1.5b-instruct-embedded", "minibench")
     for name, rows, keys in (
-        ("recorded", need_ten.recorded_pilots([c]), ["readout"]),
+        ("recorded", need_ten.recorded_pilots([c]), ["readout", "pilot"]),
         ("votes", need_ten.recorded_decisions([c]), ["lead", "most"]),
         ("directions", need_ten.directions([c]), ["readout"]),
         ("pairs", need_ten.pairs([c]), ["reads"]),

@@ -1,5 +1,6 @@
 """One read instead of ten: the recorded tables, and the statistics they are made of."""
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -13,6 +14,13 @@ from studies import one_read
 
 FOLDER = results_folder() / "recordings"
 QWEN = ("qwen2.5-coder-1.5b-instruct-embedded", "minibench")
+
+
+# A judge without noise, and not so sure that probabilities fall below the floor.
+CALM = replace(
+    open_profile("first-biased"),
+    sharpness=1.0, order_noise=0.0, cluster_order_noise=0.0, wording_noise=0.0,
+)  # fmt: skip
 
 
 def recorded(name):
@@ -76,7 +84,7 @@ def test_the_ways_are_the_packages():
 
 
 def test_a_planted_preference_is_found_and_taken_off():
-    judge = one_read.strengthened(open_profile("first-biased"), 4)
+    judge = one_read.strengthened(CALM, 4)
     human = one_read.qualities(200, np.random.default_rng(1))
     p = one_read.ask(judge, human, one_read.BALANCED, 1)
     fair = one_read.ask(one_read.strengthened(judge, 0), human, one_read.BALANCED, 1)
@@ -86,14 +94,23 @@ def test_a_planted_preference_is_found_and_taken_off():
 
 
 def test_simulated_judges_answer_as_through_the_package():
-    judge = open_profile("first-biased")
+    judge = replace(CALM, text_error=0.0, item_error=0.0)
     items = rb.load("minibench").head(20).copy()
     wanted = rb.simulate(rb.plan(items, rb.balanced(5), readout="logprobs"), items, judge)
     human = items["human"].to_numpy(float)
     ours = one_read.ask(judge, human, one_read.BALANCED, 0)
     theirs = wanted[[f"probability_{k}" for k in range(1, 6)]].to_numpy().reshape(ours.shape)
-    # Their texts have other names, so only what is no noise agrees: the preference.
-    assert one_read.preference(ours) == pytest.approx(one_read.preference(theirs), abs=1e-4)
+    # Their texts have other names, so they agree where nothing is noise.
+    assert ours == pytest.approx(theirs, abs=1e-6)
+
+
+def test_an_empty_text_is_no_measure_of_the_judge_that_reads():
+    """The recorded answers about "N/A", which need the weights, and what follows from them."""
+    found = one_read.null_levels(qwen(), recorded("null"))
+    pd.testing.assert_frame_equal(found, recorded("null_levels"), rtol=1e-4, atol=1e-6)
+    rmse = found.set_index("quantity").rmse
+    assert rmse["one order"] < rmse["preference of empty text removed"] < rmse.iloc[2]
+    assert recorded("null").shape == (50, 4)
 
 
 def test_planted_truth_says_what_the_chapter_says():
@@ -107,7 +124,8 @@ def test_planted_truth_says_what_the_chapter_says():
 
 def test_a_recording_that_lacks_a_read_is_refused(monkeypatch):
     found = rb.recorded(*QWEN)
-    monkeypatch.setattr(one_read.rb, "recorded", lambda *_: found.assign(
-        ordering=found["ordering"].astype(str).where(found.index != found.index[3], "5-1-2-3-4")))
+    one = found.index == found.index[found["design"] == "balanced"][3]
+    changed = found.assign(ordering=found["ordering"].astype(str).mask(one, "5-1-2-3-4"))
+    monkeypatch.setattr(one_read.rb, "recorded", lambda *_: changed)
     with pytest.raises(ValueError, match="same ten balanced reads"):
         one_read.cell(*QWEN)
