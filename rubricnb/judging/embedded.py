@@ -47,10 +47,6 @@ class EmbeddedJudge(OpenAIJudge):
         Default: half the processors.
     concurrency
         Requests in flight at once. One keeps the longest prefix cached.
-    flash_attention
-        llama.cpp's own choice, and what is recorded. With it a probability depends on the number of
-        threads and on how much of the prompt is cached, by up to 0.05; without it answers are the
-        same to the last digit, some per cent slower, and those of another judge.
 
     Raises
     ------
@@ -77,7 +73,6 @@ class EmbeddedJudge(OpenAIJudge):
         context: int = 8192,
         threads: int | None = None,
         concurrency: int = 1,
-        flash_attention: bool = True,
     ) -> None:
         named = str(path) if str(path) in WEIGHTS else ""
         if named:
@@ -89,7 +84,7 @@ class EmbeddedJudge(OpenAIJudge):
                 f"no weights at {weights}: give the path of a GGUF file (embedded:PATH.gguf) or "
                 f"one of {', '.join(WEIGHTS)}"
             )
-        params = _params(weights, context, threads or _threads(), concurrency, flash_attention)
+        params = _params(weights, context, threads or _threads(), concurrency)
         self._engine = _start(params)
         super().__init__(
             model=weights.stem,
@@ -101,12 +96,10 @@ class EmbeddedJudge(OpenAIJudge):
         )
         # Recorded answers are found by the slug: what changes answers needs one of its own.
         name = named or (weights.stem if path else _NAME)
-        exact = "" if flash_attention else "-exact"
-        self.slug = f"{slug(name)}-embedded{exact}"
+        self.slug = f"{slug(name)}-embedded"
         self.identity = (
-            f"llama.cpp (xllamacpp {version('xllamacpp')}) weights sha256:{sha256(weights)}{exact}"
+            f"llama.cpp (xllamacpp {version('xllamacpp')}) weights sha256:{sha256(weights)}"
         )
-
         self.control_tokens = unknown(control_tokens(weights))
 
     def _key(self) -> str:
@@ -203,7 +196,7 @@ class _Engine:
         self._server = None  # its destructor stops the loop and frees the weights
 
 
-def _params(weights: Path, context: int, threads: int, slots: int, flash_attention: bool) -> Any:
+def _params(weights: Path, context: int, threads: int, slots: int) -> Any:
     # Threads that wait in a loop would take the cores from those they wait for, and on a busy
     # machine be many times slower than one; OpenMP reads this when llama.cpp is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -218,8 +211,6 @@ def _params(weights: Path, context: int, threads: int, slots: int, flash_attenti
     params.cpuparams.n_threads = threads
     params.cpuparams_batch.n_threads = threads
     params.n_batch = params.n_ubatch = 512
-    if not flash_attention:
-        params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [secrets.token_hex(16)]

@@ -1,4 +1,4 @@
-"""Items with the structure of the papers' datasets, and the shares behind a printed row."""
+"""Items with the structure of the papers' datasets, for simulated judges."""
 
 from __future__ import annotations
 
@@ -63,39 +63,6 @@ def stand_in(dataset: str) -> Items:
     items = Items(conform(frame, "items"))
     items.rubrics = conform(rubrics, "rubrics")
     return items
-
-
-def target_shares(pos1: float, pos5: float, chi2: float, n_reads: int) -> FloatArray:
-    """Complete a row of Table 2 of v2: the middle positions by maximum entropy given χ².
-
-    On the circle that the sum and χ² leave to three shares, entropy is largest where two are equal
-    and the third is larger. Which one is larger it does not say: position 2, the middle position
-    that Table 5 of v1 shows chosen most often. A χ² too small for its own Pos1 and Pos5 (rounding)
-    leaves all three equal.
-
-    Parameters
-    ----------
-    pos1, pos5
-        Shares of the first and last position, 0 to 1.
-    chi2
-        χ² against a uniform distribution.
-    n_reads
-        Number of reads it was computed from.
-
-    Returns
-    -------
-    ndarray, shape (5,)
-
-    Examples
-    --------
-    >>> shares = target_shares(0.25, 0.194, 98.7, 5760)
-    >>> shares.round(3).tolist(), round(float(5760 * 5 * ((shares - 0.2) ** 2).sum()), 1)
-    ([0.25, 0.198, 0.179, 0.179, 0.194], 98.7)
-    """
-    middle = (1 - pos1 - pos5) / 3
-    ends = (pos1 - 0.2) ** 2 + (pos5 - 0.2) ** 2 + 3 * (middle - 0.2) ** 2
-    step = np.sqrt(max(chi2 / (5 * n_reads) - ends, 0) / 6)
-    return np.array([pos1, middle + 2 * step, middle - step, middle - step, pos5])
 
 
 def _row(dataset: str, number: int, candidate: str, criterion: str) -> dict[str, Any]:
