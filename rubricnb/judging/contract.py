@@ -138,14 +138,13 @@ class Judge(Protocol):
     Notes
     -----
     A judge with a tokeniser at hand has ``tokens(request)`` too, the token ids of what it sends;
-    where there is none, the least that a run must compute is estimated. One whose cache is shared
-    in blocks of several tokens has ``cache_block``, their number. ``control_tokens`` are those of
-    its vocabulary that `rubricnb.prompts.inert` does not know: they are made inert too. One that
+    where there is none, the least that a run must compute is not said. ``control_tokens`` are those
+    of its vocabulary that `rubricnb.prompts.inert` does not know: they are made inert too. One that
     stops a run when its first answer is a refusal has ``answered_before``: a run sets it where
-    stored answers show that the judge works. One whose
-    engine cannot hold the strings of a ``json`` answer to their `maxLength` has ``holds_lengths``
-    False, and the prompt states them. ``own_prompt`` is a template of one's own, and ``parser``
-    what reads its answers (`rubricnb.open_judge`).
+    stored answers show that the judge works. One whose engine cannot hold the strings of a ``json``
+    answer to their `maxLength` has ``holds_lengths`` False, and the prompt states them.
+    ``own_prompt`` is a template of one's own, and ``parser`` what reads its answers
+    (`rubricnb.open_judge`).
     """
 
     slug: str

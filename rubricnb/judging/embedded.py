@@ -6,7 +6,6 @@ that is true of an endpoint (`OpenAIJudge`) is true of it.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import secrets
@@ -17,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pooch
 
 from rubricnb.judging.contract import Readout, Request
 from rubricnb.judging.openai import OpenAIJudge, slug
-from rubricnb.judging.readout import answer_text, plain_prompt
 from rubricnb.judging.weights import WEIGHTS, find_weights
 from rubricnb.prompts.control_tokens import unknown
 
@@ -106,22 +105,12 @@ class EmbeddedJudge(OpenAIJudge):
         return self._engine.key
 
     def tokens(self, request: Request) -> list[int]:
-        """Return the token ids of a request's prompt, up to its last label."""
-        begun = ""
-        if request.readout in ("score", "logprobs"):
-            answer = answer_text(request, [1] * len(request.slots))
-            begun = answer.removesuffix(f" {request.choices[0]}")
-        if request.prompt_format == "plain":
-            prompt = plain_prompt(request, begun)
-        else:
-            messages = [{"role": m.role, "content": m.content} for m in request.messages]
-            if begun:
-                messages.append({"role": "assistant", "content": begun})
-            prompt = self._engine.send("/apply-template", messages=messages)["prompt"]
-        answered = self._engine.send(
-            "/tokenize", content=prompt, add_special=True, parse_special=True
-        )
-        ids: list[int] = answered["tokens"]
+        """Return the token ids of a request's first prompt: what sharing is counted by."""
+        _, body = self.first_call(request)
+        if messages := body.get("messages"):
+            body = self._engine.send("/apply-template", messages=messages)
+        how = {"add_special": True, "parse_special": True}
+        ids: list[int] = self._engine.send("/tokenize", content=body["prompt"], **how)["tokens"]
         return ids
 
     def close(self) -> None:
@@ -254,5 +243,4 @@ def _whole(weights: Path) -> Path:
 @cache
 def sha256(path: Path) -> str:
     """Return the SHA-256 of a file, as 64 hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return str(pooch.file_hash(str(path)))

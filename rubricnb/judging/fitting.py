@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 from scipy.special import ndtri
 
 from rubricnb.frames import Items, conform
 from rubricnb.hashing import hash64, uniform
 from rubricnb.judging.generative import FloatArray
 
-DATASETS = {"hanna": "HANNA", "summeval": "SummEval", "mt-bench": "MT-Bench", "vicuna": "Vicuna"}
-_CRITERIA = {
-    "hanna": ("Relevance", "Coherence", "Empathy", "Surprise", "Engagement", "Complexity"),
-    "summeval": ("Coherence", "Consistency", "Fluency", "Relevance"),
-}
-_CANDIDATES = {"hanna": ("human",), "summeval": ("M11", "M20", "M13", "M22")}
-_MODELS = ("chatgpt", "llama2-chat-13b", "vicuna-13b", "wizardlm-13b")
-_NUMBERS = {  # of the prompts, as each dataset counts them
-    "hanna": range(1, 97), "summeval": range(1, 101),
-    "mt-bench": range(81, 161), "vicuna": range(1, 81),
-}  # fmt: skip
+_SETS: dict[str, dict[str, Any]] = yaml.safe_load(
+    files("rubricnb.judging").joinpath("stand_ins.yml").read_text(encoding="utf-8")
+)
+DATASETS: dict[str, str] = {dataset: facts["name"] for dataset, facts in _SETS.items()}
 
 
 def stand_in(dataset: str) -> Items:
@@ -48,13 +43,14 @@ def stand_in(dataset: str) -> Items:
     """
     if dataset not in DATASETS:
         raise ValueError(f"no stand-in for {dataset!r}; there are {', '.join(DATASETS)}")
-    candidates = _CANDIDATES.get(dataset, _MODELS)
-    criteria = _CRITERIA.get(dataset, ("overall",))
-    parts = product(_NUMBERS[dataset], candidates, criteria)
+    facts = _SETS[dataset]
+    first, last = facts["prompts"]
+    criteria = facts.get("criteria", ["overall"])
+    parts = product(range(first, last + 1), facts["candidates"], criteria)
     frame = pd.DataFrame([_row(dataset, *part) for part in parts]).assign(
         dataset=dataset, instruction="(stand-in)", response="(stand-in)"
     )
-    if dataset in _CRITERIA:
+    if "criteria" in facts:
         frame["human"] = _drawn_ratings(frame)
     rubrics = frame[["rubric_id", "criterion"]].drop_duplicates()
     levels = pd.DataFrame({"score": range(1, 6)})
@@ -67,7 +63,7 @@ def stand_in(dataset: str) -> Items:
 
 def _row(dataset: str, number: int, candidate: str, criterion: str) -> dict[str, Any]:
     name = criterion.lower()
-    rated = dataset in _CRITERIA
+    rated = "criteria" in _SETS[dataset]
     prompt = f"{dataset}/{number:03d}" if rated else f"{dataset}/{number}"
     text = prompt if candidate == "human" else f"{prompt}/{candidate}"
     return {

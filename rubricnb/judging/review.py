@@ -8,7 +8,6 @@ has a cap on the rounds, keeps every attempt, and says how many were accepted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from rubricnb.judging.plan import plan
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.rendering import rubric_texts
 from rubricnb.judging.run import ask, run
-from rubricnb.judging.store import Store
+from rubricnb.judging.store import Store, open_store
 from rubricnb.permutation import fixed
 from rubricnb.prompts.render import render_writing
 from rubricnb.statistics._inference import few_clusters, mean_t
@@ -101,7 +100,7 @@ def write_references(
     prompts.check(targets)
     open_ = [(item, k) for item in prompts.ids for k in targets]
     parts: list[pd.DataFrame] = []
-    with nullcontext(store) if isinstance(store, Store) else Store(store) as kept:
+    with open_store(store) as kept:
         for number in range(1, rounds + 1):
             if not open_:
                 break

@@ -21,6 +21,7 @@ from rubricnb.frames import STATUSES, Items
 from rubricnb.hashing import UInt64Array, hash64, mix64
 from rubricnb.judging.contract import Readout, Reply, Request
 from rubricnb.judging.generative import Answers, Batch, BoolArray, FloatArray, IntArray, answer
+from rubricnb.judging.judgments import typed
 from rubricnb.judging.plan import with_readout
 from rubricnb.judging.profiles import Profile, open_profile, profiles
 from rubricnb.judging.readout import answer_text
@@ -98,14 +99,17 @@ def simulate(
             columns[name] = _category(source[name], judged.item)
     columns["judge"] = _constant(judge.slug, len(batch.ordering))
     columns["source"] = _constant(judge.source, len(batch.ordering))
-    columns |= _outcome(batch, answers, lost)
+    columns["status"] = pd.Categorical.from_codes(lost.astype(np.int8), list(STATUSES))
+    columns["score"] = np.where(lost, np.nan, answers.score)
+    columns["position"] = np.where(lost, np.nan, answers.position + 1)
+    columns["expected_score"] = answers.expected
+    columns["label_mass"] = np.where(logprobs, 1.0, np.nan)
     if "criterion_ordering" in requests:
-        columns["criterion_position"] = _nullable(judged.slot + 1, judged.n_slots == 0)
-    columns |= _probabilities(answers)
-    for name in ("prompt_tokens", "cached_tokens", "completion_tokens"):
-        columns[name] = np.zeros(len(batch.ordering), np.int32)
-    columns["seconds"] = np.zeros(len(batch.ordering), np.float32)
-    return pd.DataFrame(columns, copy=False)
+        columns["criterion_position"] = np.where(judged.n_slots, judged.slot + 1, np.nan)
+    for p, probability in enumerate(answers.probabilities.T, 1):
+        columns[f"probability_{p}"] = np.ascontiguousarray(probability)
+    columns |= dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens", "seconds"), 0)
+    return typed(pd.DataFrame(columns, copy=False))
 
 
 class SimulatedJudge:
@@ -311,28 +315,6 @@ def _repeated(requests: pd.DataFrame, row: IntArray) -> dict[str, Any]:
     return {name: values.take(row) for name, values in columns.items()}
 
 
-def _outcome(batch: Batch, answers: Answers, lost: BoolArray) -> dict[str, Any]:
-    orders = [decode(code) for code in batch.table]
-    table = np.zeros((len(orders), max(map(len, orders), default=0)), np.int64)
-    for r, order in enumerate(orders):
-        table[r, : len(order)] = order
-    return {
-        "status": pd.Categorical.from_codes(lost.astype(np.int8), list(STATUSES)),
-        "score": _nullable(table[batch.ordering, answers.position], lost),
-        "position": _nullable(answers.position + 1, lost),
-    }
-
-
-def _probabilities(answers: Answers) -> dict[str, Any]:
-    columns: dict[str, Any] = {
-        f"probability_{p + 1}": np.ascontiguousarray(answers.probabilities[:, p])
-        for p in range(answers.probabilities.shape[1])
-    }
-    mass = np.where(np.isnan(answers.expected), np.nan, 1.0)
-    expected = {"expected_score": answers.expected, "label_mass": mass}
-    return columns | {name: values.astype(np.float32) for name, values in expected.items()}
-
-
 def _keys(identity: str, request_id: UInt64Array) -> Any:
     """256 bits in hexadecimal per request, without a hash function called two million times."""
     words = np.stack([mix64(hash64([identity]), request_id, j) for j in range(4)], axis=1)
@@ -350,7 +332,3 @@ def _category(column: pd.Series, item: IntArray) -> pd.Categorical:
 
 def _constant(value: str, size: int) -> pd.Categorical:
     return pd.Categorical.from_codes(np.zeros(size, np.int8), [value])
-
-
-def _nullable(values: IntArray, missing: BoolArray) -> Any:
-    return pd.arrays.IntegerArray(values.astype(np.int8), np.asarray(missing, dtype=bool).copy())
