@@ -23,22 +23,11 @@ from rubricnb.judging.contract import Readout, Reply, Request
 from rubricnb.judging.generative import Answers, Batch, BoolArray, FloatArray, IntArray, answer
 from rubricnb.judging.judgments import typed
 from rubricnb.judging.plan import with_readout
-from rubricnb.judging.profiles import Profile, open_profile, profiles
+from rubricnb.judging.profiles import Profile, open_profile
 from rubricnb.judging.readout import answer_text
 from rubricnb.judging.rendering import WORDING, option_quality
 from rubricnb.permutation import decode
 from rubricnb.prompts.labels import LABELS
-
-__all__ = [
-    "Profile",
-    "SimulatedJudge",
-    "batch_of",
-    "open_profile",
-    "option_quality",
-    "profiles",
-    "simulate",
-    "wording",
-]
 
 READOUTS: tuple[Readout, ...] = ("logprobs", "score", "feedback")
 _BATCH = 1024  # requests a judge takes at once
@@ -60,7 +49,7 @@ def simulate(
     items
         The items they ask about; None takes ``requests.source``.
     profile
-        A name (see `profiles`) or a `Profile`.
+        A name (see `rubricnb.judging.profiles`) or a `Profile`.
     seed
         Another seed is another judge with the same parameters.
 
@@ -85,7 +74,9 @@ def simulate(
     ('simulated:first-biased', 150)
     """
     judge = SimulatedJudge(profile, seed)
-    source = _items_of(requests, items)
+    source = items if items is not None else getattr(requests, "source", None)
+    if source is None:
+        raise ValueError("these requests carry no items: pass them as items=")
     requests = with_readout(requests, judge)
     batch, judged = batch_of(requests, source)
     readout = requests["readout"].to_numpy()[judged.row]
@@ -118,7 +109,7 @@ class SimulatedJudge:
     Parameters
     ----------
     profile
-        A name (see `profiles`) or a `Profile`.
+        A name (see `rubricnb.judging.profiles`) or a `Profile`.
     seed
         Another seed is another judge with the same parameters.
 
@@ -241,13 +232,6 @@ def _references(
     automatic = (requests["reference_score"] == "auto") & (requests["template"] == "rubric")
     automatic = automatic.to_numpy()[row] & full[item]
     return np.where(automatic, requests["n_options"].to_numpy(np.float64)[row], scores)
-
-
-def _items_of(requests: pd.DataFrame, items: Items | None) -> pd.DataFrame:
-    found = items if items is not None else getattr(requests, "source", None)
-    if found is None:
-        raise ValueError("these requests carry no items: pass them as items=")
-    return found
 
 
 def _judged(requests: pd.DataFrame, items: pd.DataFrame) -> Judged:
