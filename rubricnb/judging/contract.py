@@ -7,7 +7,7 @@ engine is one class with one method, and old answers can be read again by a bett
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from rubricnb.prompts.own import OwnTemplate
@@ -79,7 +79,7 @@ class Request:
     cluster_id: str = ""
     criteria: tuple[str, ...] = ()
     qualities: tuple[float | None, ...] = ()
-    plan: Any = None
+    plan: Any = field(default=None, compare=False, repr=False)
     row: int = 0
     facts: tuple[Any, ...] = ()
     group: str = ""

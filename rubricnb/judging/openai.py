@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
-from itertools import count
+from itertools import count, islice
 from types import coroutine
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -209,10 +209,8 @@ class OpenAIJudge:
         self._quiet_since = self._looked = time.monotonic()
         try:
             while True:
-                while trouble is None and len(under_way) < self.concurrency:
-                    request = next(source, None)
-                    if request is None:
-                        break
+                free = 0 if trouble else self.concurrency - len(under_way)
+                for request in islice(source, free):
                     loop = self._start()
                     _ = self.server  # asked once, before the first request
                     under_way.add(asyncio.run_coroutine_threadsafe(self._answer(request), loop))
@@ -303,13 +301,15 @@ class OpenAIJudge:
 
     async def _persist(
         self, method: str, path: str, body: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], Mapping[str, str]]:
+    ) -> dict[str, Any]:
         """Send a call, and again after a failure that may pass."""
         for tries in count():
             await self._pace.take()
             sent_at = time.monotonic()
             try:
-                return await self._connection.send(method, path, body)
+                response, headers = await self._connection.send(method, path, body)
+                self._pace.answered(headers, self.patience)
+                return response
             except Exception as problem:
                 self._last_trouble = self._said(problem)
                 pause = pause_after(problem, tries)
@@ -326,7 +326,7 @@ class OpenAIJudge:
         loop = self._start()
         asking = asyncio.run_coroutine_threadsafe(self._persist("GET", "/models"), loop)
         try:
-            listed, _ = asking.result(self.patience)
+            listed = asking.result(self.patience)
             owned_by = {str(model.get("owned_by", "")).lower() for model in listed["data"]}
         except (Unreachable, TimeoutError) as problem:
             asking.cancel()
@@ -350,7 +350,7 @@ class OpenAIJudge:
         try:
             step = call.go_on()
             while not isinstance(step, Reply):
-                step = call.go_on(await self._post(*step))
+                step = call.go_on(await self._persist("POST", *step))
             reply = replace(step, text=self._hide(step.text))
             self._heard, self._quiet_since = True, time.monotonic()
         except JudgeError:
@@ -360,11 +360,6 @@ class OpenAIJudge:
                 raise JudgeError(self._advice(problem)) from None
             reply = call.failed(problem)
         return replace(reply, seconds=time.monotonic() - asked)
-
-    async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        response, headers = await self._persist("POST", path, body)
-        self._pace.answered(headers, self.patience)
-        return response
 
     def _stops(self, problem: Exception) -> bool:
         """Whether asking on is useless: every request would fail, or nobody has answered long."""

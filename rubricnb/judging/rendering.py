@@ -133,7 +133,7 @@ class _Source:
             n: dict(zip(items["item_id"], option_quality(items, n), strict=True))
             for n in requests["n_options"].unique().tolist()
         }
-        self.rubrics: dict[tuple[str, int], dict[str, tuple[str, dict[int, str]]]] = {}
+        self.rubrics = cache(self._read_rubrics)
 
     def request(self, row: Any) -> Request:
         """Render one row of the plan; its key is still empty."""
@@ -231,9 +231,7 @@ class _Source:
     def _rubric(self, row: Any, rubric_id: str) -> tuple[str, dict[int, str]]:
         """Definition, and score → description (empty where the template shows none)."""
         shown = int(row.n_options) if row.template not in ("criteria", "pointwise") else 0
-        if (row.variant, shown) not in self.rubrics:
-            self.rubrics[row.variant, shown] = self._read_rubrics(row.variant, shown)
-        return self.rubrics[row.variant, shown][rubric_id]
+        return self.rubrics(row.variant, shown)[rubric_id]
 
     def _read_rubrics(self, variant: str, n: int) -> dict[str, tuple[str, dict[int, str]]]:
         frame = self.items.rubrics
