@@ -83,14 +83,13 @@ class EmbeddedJudge(OpenAIJudge):
                 f"no weights at {weights}: give the path of a GGUF file (embedded:PATH.gguf) or "
                 f"one of {', '.join(WEIGHTS)}"
             )
-        params = _params(weights, context, threads or _threads(), concurrency)
-        self._engine = _start(params)
+        threads = threads or max(1, (os.cpu_count() or 1) // 2)
+        self._engine = _Engine(_params(weights, context, threads, concurrency))
         super().__init__(
             model=weights.stem,
             base_url=f"{self._engine.address}/v1",
             server="llama.cpp",
             concurrency=concurrency,
-            timeout=600,
             retries=1,
         )
         # Recorded answers are found by the slug: what changes answers needs one of its own.
@@ -166,14 +165,25 @@ def control_tokens(weights: Path) -> list[str]:
 class _Engine:
     """A running llama.cpp server, its address and its key."""
 
-    def __init__(self, server: Any, key: str) -> None:
-        self._server, self.key = server, key
-        self.address: str = server.listening_address
+    def __init__(self, params: Any) -> None:
+        import xllamacpp
+
+        try:
+            self._server: Any = xllamacpp.Server(params)
+        except RuntimeError:
+            raise ValueError(
+                f"llama.cpp cannot load {params.model.path}: it is no GGUF file "
+                "(convert_hf_to_gguf.py of llama.cpp makes one), damaged (download it again), or "
+                f"its architecture is newer than xllamacpp {version('xllamacpp')} (update it)"
+            ) from None
+        self.key = params.api_keys[0]
+        self.address: str = self._server.listening_address
         # A proxy that the environment names for the internet does not know this machine.
-        headers = {"Authorization": f"Bearer {key}"}
+        headers = {"Authorization": f"Bearer {self.key}"}
         self._client = httpx2.Client(
             base_url=self.address, headers=headers, timeout=60, trust_env=False
         )
+        self.send("/slots")  # from llama.cpp's queue: stopped before that, it never would be
 
     def send(self, path: str, **body: Any) -> Any:
         """Ask for `path`, or post `body` to it; returns what the server says in JSON."""
@@ -208,25 +218,6 @@ def _params(weights: Path, context: int, threads: int, slots: int) -> Any:
     params.warmup = False
     params.verbosity = -1
     return params
-
-
-def _start(params: Any) -> _Engine:
-    import xllamacpp
-
-    try:
-        engine = _Engine(xllamacpp.Server(params), params.api_keys[0])
-    except RuntimeError:
-        raise ValueError(
-            f"llama.cpp cannot load {params.model.path}: it is no GGUF file "
-            "(convert_hf_to_gguf.py of llama.cpp makes one), damaged (download it again), or its "
-            f"architecture is newer than xllamacpp {version('xllamacpp')} (update it)"
-        ) from None
-    engine.send("/slots")  # answered from llama.cpp's queue: stopped before that, it never would be
-    return engine
-
-
-def _threads() -> int:
-    return max(1, (os.cpu_count() or 1) // 2)
 
 
 def _whole(weights: Path) -> Path:
