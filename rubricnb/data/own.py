@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -15,15 +16,7 @@ from rubricnb.data.validate import check_items, check_text, nearest
 from rubricnb.frames import Items
 
 _NUMBERS = ("human", "gold")
-_NAMES = (
-    "text_id",
-    "item_id",
-    "cluster_id",
-    "group_id",
-    "candidate",
-    "criterion",
-    "rubric_id",
-)
+_NAMES = ["text_id", "item_id", "cluster_id", "group_id", "candidate", "criterion", "rubric_id"]
 
 
 def load_csv(path: str | Path, rubric: str | Path) -> Items:
@@ -77,7 +70,9 @@ def load_csv(path: str | Path, rubric: str | Path) -> Items:
     """
     path = Path(path)
     rubrics = read_rubrics(rubric)
-    table = _read(path)
+    table = read_table(path, ["instruction", "response"], [])
+    for column in table.columns.intersection(_NAMES, sort=False):
+        check_text(table[column], path.name)
     items = _by_criterion(table, rubrics, path.name)
     _check_numbers(items, path.name)
     per_criterion = "criterion" in table or "rubric_id" in table
@@ -141,7 +136,7 @@ def read_rows(path: Path) -> pd.DataFrame:
         case ".csv" | ".tsv" | ".txt":
             table = _read_csv(path)
         case ".jsonl" | ".ndjson":
-            table = _read_jsonl(path)
+            table = pd.DataFrame(read_json(path))
         case ".parquet":
             table = pd.read_parquet(path)
         case ".xlsx":
@@ -165,6 +160,48 @@ def read_rows(path: Path) -> pd.DataFrame:
     if len(table) == 0:
         raise ValueError(f"{path.name} has no rows below its header ({', '.join(table.columns)})")
     return table
+
+
+def read_records(path: Path, needed: Sequence[str]) -> list[dict[str, Any]]:
+    """Read records, each of which has what is `needed` (``info.id``: inside ``info``)."""
+    if path.suffix.lower() in (".json", ".jsonl", ".ndjson"):
+        rows = read_json(path)
+    else:
+        rows = read_rows(path).to_dict("records")
+    for number, row in enumerate(rows, 1):
+        for name in needed:
+            part: Any = row
+            for key in name.split("."):
+                if not isinstance(part, dict) or key not in part:
+                    raise ValueError(
+                        f"{path.name}: record {number} lacks {name!r}; it needs {', '.join(needed)}"
+                    )
+                part = part[key]
+    return rows
+
+
+def read_json(path: Path) -> list[dict[str, Any]]:
+    """Read JSON lines, or a JSON list."""
+    text, whole = path.read_text(encoding="utf-8-sig"), path.suffix.lower() == ".json"
+    # Not splitlines(): texts hold other separators than "\n".
+    lines = enumerate([text] if whole else text.split("\n"), 1)
+    read = [parsed(line, path, number) for number, line in lines]
+    rows = read[0] if whole else read
+    if not isinstance(rows, list):
+        raise ValueError(f"{path.name} holds no list of records but a {type(rows).__name__}")
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict | None):
+            raise ValueError(f"{path.name}: line {number} is no JSON object, {{column: value, …}}")
+    return [row for row in rows if row]
+
+
+def parsed(text: str, path: Path, line: int = 1) -> Any:
+    """Read one JSON document of a file, which begins at this line; nothing where it is blank."""
+    try:
+        return json.loads(text) if text.strip() else None
+    except json.JSONDecodeError as error:
+        at = line + error.lineno - 1
+        raise ValueError(f"{path.name}: line {at} is not JSON: {error.msg}") from error
 
 
 def as_numbers(values: pd.Series) -> pd.Series:
@@ -213,27 +250,6 @@ def _read_csv(path: Path) -> pd.DataFrame:
             else f"{error}; is a double quote left open?"
         )
         raise ValueError(f"{path.name} is not a CSV with a header: {said}") from error
-
-
-def _read_jsonl(path: Path) -> pd.DataFrame:
-    rows = []
-    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), 1):
-        try:
-            row = json.loads(line or "null")
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{path.name}: line {number} is not JSON: {error.msg}") from error
-        if not isinstance(row, dict | None):
-            raise ValueError(f"{path.name}: line {number} is no JSON object, {{column: value, …}}")
-        rows += [row] if row else []
-    return pd.DataFrame(rows)
-
-
-def _read(path: Path) -> pd.DataFrame:
-    table = read_table(path, ["instruction", "response"], [])
-    for column in _NAMES:
-        if column in table:
-            check_text(table[column], path.name)
-    return table
 
 
 def _by_criterion(table: pd.DataFrame, rubrics: pd.DataFrame, file: str) -> pd.DataFrame:
