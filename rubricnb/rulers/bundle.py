@@ -140,6 +140,11 @@ class Bundle:
         return min(scores), max(scores)
 
     @property
+    def wording(self) -> str:
+        """The variant of the rubric in natural language that this bundle words."""
+        return "paraphrased" if self.variant == "paraphrased" else "standard"
+
+    @property
     def variants(self) -> tuple[str, ...]:
         """Those of `VARIANTS` that can be had: a paraphrase must have been written."""
         written = self.variant == "paraphrased" or self._paraphrase.is_file()
