@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rubricnb.data.own import read_records
+from rubricnb.data.tables import read_records
 
 _HEADINGS = (
     "###Task Description:",

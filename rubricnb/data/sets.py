@@ -14,8 +14,8 @@ import yaml
 from jinja2 import Environment
 
 from rubricnb.data.fetch import fetch
-from rubricnb.data.own import read_records, read_table
 from rubricnb.data.rubrics import bundled_rubrics, levels, rated_criteria
+from rubricnb.data.tables import read_records, read_table
 from rubricnb.data.validate import check_items, ids
 from rubricnb.frames import Items
 

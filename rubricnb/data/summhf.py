@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rubricnb.data.own import read_records
+from rubricnb.data.tables import read_records
 
 
 def rows(files: Sequence[Path], needs: Sequence[str]) -> list[dict[str, Any]]:

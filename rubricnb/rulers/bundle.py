@@ -21,6 +21,7 @@ from typing import Annotated, Any, ClassVar
 from jsonschema import Draft202012Validator
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from rubricnb.data.tables import parsed
 from rubricnb.data.validate import nearest
 from rubricnb.rulers.evidence import MIN_CHARACTERS, Segmentation
 from rubricnb.rulers.templates import source
@@ -549,10 +550,7 @@ def _lock_file(path: Path) -> Path:
 
 
 def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path.name} is not JSON in UTF-8: {error}") from error
+    return parsed(path.read_text(encoding="utf-8"), path)
 
 
 def _pretty(content: Any) -> str:

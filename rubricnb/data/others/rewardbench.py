@@ -11,7 +11,7 @@ import pandas as pd
 
 from rubricnb.data.elsewhere import judgments
 from rubricnb.data.fetch import pinned
-from rubricnb.data.own import read_json
+from rubricnb.data.tables import read_json
 from rubricnb.frames import Judgments
 
 FOLDER = (

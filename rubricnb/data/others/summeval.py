@@ -12,9 +12,9 @@ import pandas as pd
 
 from rubricnb.data.elsewhere import judgments
 from rubricnb.data.fetch import pinned
-from rubricnb.data.own import read_json
 from rubricnb.data.sets import rows as records
 from rubricnb.data.sets import sets
+from rubricnb.data.tables import read_json
 from rubricnb.data.validate import ids
 from rubricnb.frames import Items, Judgments
 
