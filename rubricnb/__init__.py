@@ -28,13 +28,14 @@ _PUBLIC = {
         "load_recording",
     ],
     "permutation": [
-        "balanced", "williams", "shuffled", "rotated", "fixed", "descending", "single", "placebo",
-        "Design", "position_counts", "neighbour_counts",
+        "balanced", "williams", "first_orderings", "shuffled", "rotated", "fixed", "descending",
+        "single", "placebo", "Design", "position_counts", "neighbour_counts",
     ],
     "judging": [
         "plan", "plan_criteria", "estimate", "open_judge", "run", "export_batch", "import_batch",
         "recorded", "simulate",
     ],
+    "judging.deciding": ["decide"],
     "judging.review": ["write_references", "with_references"],
     "auditing": ["audit"],
     "statistics": [
@@ -47,7 +48,8 @@ _PUBLIC = {
         "stability", "score_tendency", "tendency_shift", "reference_pull", "gold",
         "mean_with_labels", "systems_with_labels", "labels_needed",
         "alternative_annotator", "judge_bias", "system_agreement",
-        "option_probabilities", "position_prior", "remove_prior", "geometric_mean",
+        "option_probabilities", "position_prior", "remove_prior", "placement_bias",
+        "geometric_mean",
     ],
 }  # fmt: skip
 _MODULES = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from rubricnb.permutation import decode
+from rubricnb.permutation import Design, decode
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._inference import mean_t
 from rubricnb.statistics._placement import by_score
@@ -153,7 +153,7 @@ def position_prior(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
     ----------
     judgments
         Judgments with ``probability_1…n`` (readout ``logprobs``) in orders that show every score
-        equally often at every place: balanced ones of some items, or `rotated` ones of many.
+        at every place: balanced ones of some items, or `rotated` ones of many.
     by
         Columns to group by; by default judge, dataset, design and every condition column present.
 
@@ -167,8 +167,8 @@ def position_prior(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        There are no probabilities, or the orders are not balanced: then a score could pass for a
-        place.
+        There are no probabilities, or some score never stands at some place: then a score could
+        pass for a place.
 
     Examples
     --------
@@ -190,15 +190,21 @@ def _prior(reads: Reads) -> pd.DataFrame:
     item, read = np.nonzero(reads.parsed & (reads.order >= 0))
     shown = reads.orderings[reads.order[item, read]]
     n = reads.n_options
-    counts = np.stack([(shown == s).sum(axis=0) for s in range(1, n + 1)])
-    if len(shown) and counts.min() < 0.9 * counts.max():
+    seen = (shown[..., None] == np.arange(1, n + 1)).astype(np.float64)  # read, place, score
+    counts = seen.sum(axis=0)
+    if len(shown) and counts.min() == 0:
         raise ValueError(
-            "the orders show some scores more often than others at a place, so a score could pass "
-            "for a place: ask in balanced(n) or rotated(n) orders"
+            "the orders show some scores never at a place, so a score could pass for a place: ask "
+            "in balanced(n) or rotated(n) orders"
         )
     logs = _logs(np.asarray(reads.probability)[item, read])
-    mean = logs.mean(axis=0) if len(logs) else np.full(n, np.nan)
-    low, high, *_ = np.array([mean_t(own, reads.cluster[item]) for own in logs.T]).T
+    # Scores count alike at every place, also where they do not stand there equally often.
+    cell = np.einsum("rp,rps->ps", logs, seen) / np.maximum(counts, 1)
+    mean = cell.mean(axis=1) - cell.mean() if len(logs) else np.full(n, np.nan)
+    weight = len(logs) / n / np.maximum(counts, 1)
+    own = ((logs[..., None] - cell) * seen * weight).sum(axis=2)
+    values = mean + own - own.mean(axis=1, keepdims=True)
+    low, high, *_ = np.array([mean_t(of_place, reads.cluster[item]) for of_place in values.T]).T
     return pd.DataFrame(
         {
             "position": np.arange(1, n + 1),
@@ -259,22 +265,27 @@ def remove_prior(judgments: pd.DataFrame, prior: pd.DataFrame) -> pd.DataFrame:
     out = []
     for key, part in arrays.groups(judgments, names):
         own = prior[(prior[list(key)] == pd.Series(key)).all(axis=1)] if key else prior
-        own = own.set_index("position")["log_preference"]
         out.append(_without(part, own, columns))
-    return pd.concat(out).loc[judgments.index] if out else judgments.copy()
+    return pd.concat(out).loc[judgments.index]
 
 
-def _without(part: pd.DataFrame, prior: pd.Series, columns: list[str]) -> pd.DataFrame:
+def _places(prior: pd.DataFrame, n: int) -> FloatArray:
+    """The log preference for place 1, …, n."""
+    if sorted(prior["position"]) != list(range(1, n + 1)):
+        raise ValueError(
+            f"the prior has places {sorted(prior['position'])}, but there are {n} options: give "
+            "one row for each place (of each judge and condition)"
+        )
+    return prior.sort_values("position")["log_preference"].to_numpy(np.float64)
+
+
+def _without(part: pd.DataFrame, prior: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     shown = np.array([decode(code) for code in part["ordering"]])
     n = shown.shape[1]
-    if not prior.index.is_unique or sorted(prior.index) != list(range(1, n + 1)):
-        raise ValueError(
-            f"the prior has places {sorted(prior.index)}, the judgments have {n} options: give one "
-            "row for each place (of each judge and condition)"
-        )
+    gamma = _places(prior, n)
     ok = part[columns[:n]].notna().all(axis=1).to_numpy()
     logs = np.log(np.maximum(part[columns[:n]].to_numpy(np.float64), _FLOOR))
-    logs -= prior.sort_index().to_numpy()
+    logs -= gamma
     p = np.exp(logs - logs.max(axis=1, keepdims=True))
     p /= p.sum(axis=1, keepdims=True)
     part = part.copy()
@@ -286,6 +297,66 @@ def _without(part: pd.DataFrame, prior: pd.Series, columns: list[str]) -> pd.Dat
     part["position"] = pd.array(place + 1, dtype="Int64")
     part.loc[~ok, ["score", "position"]] = pd.NA
     return part
+
+
+def placement_bias(design: Design, prior: pd.DataFrame) -> pd.DataFrame:
+    """Say how much of a preference for places is left in the mean over the reads of a design.
+
+    Parameters
+    ----------
+    design
+        Which orderings would be asked, such as ``first_orderings(5, 2)``. `rotated` counts as all
+        the orderings it deals out. `shuffled` has other ones for every item, so it is refused.
+    prior
+        From `position_prior`, one row a place, or one for each group it names (judge, dataset, …).
+
+    Returns
+    -------
+    DataFrame
+        One row a group of `prior`: its columns; ``design``, ``k``; ``left``, the share of the
+        preference that becomes one for scores (0: it cancels, 1: all of it, as in a single order);
+        ``shift``, the points by which a judge without an opinion would miss the middle of the
+        scale.
+
+    Raises
+    ------
+    ValueError
+        `design` draws its orderings for each item, or `prior` has other places than it.
+
+    Notes
+    -----
+    ``left`` is the root mean square, over scores, of the mean log preference for the places where
+    the score stands, over that of the preference itself. ``shift`` is exact for the mean of
+    expected scores.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rubricnb.permutation import balanced, first_orderings
+    >>> prior = pd.DataFrame({"position": [1, 2, 3], "log_preference": [0.6, -0.4, -0.2]})
+    >>> designs = [first_orderings(3, 1), first_orderings(3, 2), balanced(3)]
+    >>> found = pd.concat([placement_bias(d, prior) for d in designs], ignore_index=True)
+    >>> found[["k", "left", "shift"]].round(2) + 0.0  # no minus before a zero
+         k  left  shift
+    0  1.0  1.00   -0.3
+    1  2.0  0.65    0.0
+    2  6.0  0.00    0.0
+    """
+    if design.per_item:
+        raise ValueError(f"{design.name} draws orderings for each item: pass a design with its own")
+    arrays.require(prior, ["position", "log_preference"], "prior")
+    shown = np.argsort(design.orderings(), axis=1)  # the place of every score, from 0
+    rows = []
+    for key, part in arrays.groups(prior, arrays.grouping(prior, None, without=("design",))):
+        gamma = _places(part, design.n)
+        log = gamma[shown]
+        weight = np.exp(log)
+        middle = np.arange(design.n) - (design.n - 1) / 2
+        shift = float((weight @ middle / weight.sum(axis=1)).mean())
+        size = float(np.sqrt((gamma**2).mean()))
+        left = float(np.sqrt((log.mean(axis=0) ** 2).mean())) / size if size > 0 else 0.0
+        rows.append(key | {"design": design.name, "k": design.k, "left": left, "shift": shift})
+    return pd.DataFrame(rows)
 
 
 def geometric_mean(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
