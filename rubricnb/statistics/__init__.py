@@ -9,6 +9,8 @@ from rubricnb.statistics.budget import will_permuting_help as will_permuting_hel
 from rubricnb.statistics.cost import bias_cost as bias_cost
 from rubricnb.statistics.cost import choose_ordering as choose_ordering
 from rubricnb.statistics.criterion import criterion_order as criterion_order
+from rubricnb.statistics.error_budget import design_for as design_for
+from rubricnb.statistics.error_budget import error_budget as error_budget
 from rubricnb.statistics.kappa import quadratic_weighted_kappa as quadratic_weighted_kappa
 from rubricnb.statistics.labels import labels_needed as labels_needed
 from rubricnb.statistics.labels import mean_with_labels as mean_with_labels
