@@ -2,6 +2,7 @@
 
 from rubricnb import _PUBLIC
 from rubricnb.statistics._inference import equivalence as equivalence
+from rubricnb.statistics.advice import advise as advise
 from rubricnb.statistics.agreement import agreement as agreement
 from rubricnb.statistics.agreement import strategy_contrast as strategy_contrast
 from rubricnb.statistics.budget import budget_curve as budget_curve

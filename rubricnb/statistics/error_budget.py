@@ -1,4 +1,4 @@
-"""Where the noise of a score comes from, and what to buy against it: texts, reads, orders, forms."""
+"""Where the noise of a score comes from, and what to buy against it."""
 
 from __future__ import annotations
 
@@ -145,9 +145,7 @@ def _budget(part: pd.DataFrame, names: list[str], value: Value) -> Iterator[dict
     shares = np.maximum(estimates, 0)
     total = shares.sum(axis=1, keepdims=True)
     shares = shares / np.where(total > 0, total, np.nan)
-    nothing = dict.fromkeys(
-        ("variance", "low", "high", "share", "share_low", "share_high"), np.nan
-    )
+    nothing = dict.fromkeys(("variance", "low", "high", "share", "share_low", "share_high"), np.nan)
     for source, code in sources.items():
         row: dict[str, Any] = {"source": source, **nothing, "n_levels": _levels(code), **count}
         if source in kept:
@@ -204,12 +202,16 @@ def _distinct(sources: dict[str, IntArray]) -> tuple[dict[str, IntArray], dict[s
 
 
 def _solve(sources: list[IntArray], cluster: IntArray, x: FloatArray) -> tuple[FloatArray, str]:
-    """Variances of the sources: of all reads, then without each cluster; why there are none."""
+    """Variances of the sources: of all reads, then without each cluster; why there are none.
+
+    NaN where sources cannot be told apart, with all clusters or without one of few.
+    """
     square, expected = _squares([np.zeros_like(cluster), *sources], cluster, x)
     left, right = square[:, 1:] - square[:, :1], expected[:, 1:] - expected[:, :1]
-    if np.linalg.matrix_rank(right[0]) < len(sources):
-        return np.full(left.shape, np.nan), "the sources are not crossed, so none can be told apart"
-    return np.einsum("gij,gj->gi", np.linalg.pinv(right), left), ""
+    told_apart = np.linalg.matrix_rank(right) == len(sources)
+    found = np.einsum("gij,gj->gi", np.linalg.pinv(right), left)
+    found = np.where(told_apart[:, None], found, np.nan)
+    return found, "" if told_apart[0] else "sources are not crossed: none can be told apart"
 
 
 def _squares(
@@ -241,7 +243,9 @@ def _squares(
             first, pair = _pairs(code, other)
             of, n = code[first], np.bincount(pair)
             if local[a]:
-                expected[:, a, [b]] = without(cluster[first], 0 * of, n**2 / size[of])
+                expected[:, a, [b]] = without(
+                    cluster[first], 0 * of, np.square(n, dtype=np.float64) / size[of]
+                )
             elif local[b + 1]:
                 expected[:, a, b] = (without(cluster[first], of, n**2.0) / sizes).sum(axis=1)
             else:
@@ -305,11 +309,10 @@ def design_for(
     >>> asked = rb.plan(items, rb.balanced(5), readout="score", seed=1)
     >>> budget = rb.error_budget(rb.simulate(asked, items, "first-biased"))
     >>> plans = design_for(budget, difference=0.5)
-    >>> plans.set_index("orders").loc[[1, 10], ["items", "calls"]]
-            items  calls
-    orders
-    1       165.0  330.0
-    10       90.0 1800.0
+    >>> plans[["orders", "items", "calls"]].iloc[[0, -1]]
+       orders  items   calls
+    0       1  153.0   306.0
+    4      10  143.0  2860.0
     """
     if not difference > 0:
         raise ValueError(f"difference is {difference}: give a positive number of points")
@@ -359,7 +362,7 @@ def _designs(
 
 
 def _with_left_out(part: pd.DataFrame, attrs: Mapping[Any, Any]) -> FloatArray:
-    """Variances that are known: sources × (estimate, then without each cluster, if that is kept)."""
+    """Variances that are known, and without each cluster where that is kept: sources in rows."""
     known = part[part["variance"].notna()]
     kept = [attrs.get("left", {}).get(str(i), [np.nan]) for i in known.index]
     if len(kept) and all(v[0] == e for v, e in zip(kept, known["variance"], strict=True)):
@@ -411,4 +414,5 @@ def _why_no_design(n: float, part: pd.DataFrame, known: int) -> str:
     return infer.said(
         "" if np.isfinite(n) else "no number of prompts is enough",
         "" if known > 2 else "no interval: the budget is of few clusters, or was read from a file",
+        "; ".join(r for r in part["reason"].iloc[0].split("; ") if "clusters" in r),
     )

@@ -86,7 +86,9 @@ def henderson(frame, sources):
     x = frame["score"] - frame["score"].mean()
     keys = [frame[c].astype(str).agg("/".join, axis=1) if c else x.index for c in sources]
     keys.insert(0, pd.Series("all", index=x.index))
-    square = [sum(x[k == s].sum() ** 2 / (k == s).sum() for s in set(k)) for k in map(pd.Series, keys)]
+    square = [
+        sum(x[k == s].sum() ** 2 / (k == s).sum() for s in set(k)) for k in map(pd.Series, keys)
+    ]
     weight = [
         [sum((pd.Series(other)[k == s].value_counts() ** 2).sum() / (k == s).sum() for s in set(k))
          for other in keys[1:]]
@@ -259,8 +261,7 @@ def test_unknown_clusters_and_columns_are_named():
 
 
 def plan(budget, **asked):
-    plans = rb.design_for(budget, **{"difference": 0.3} | asked)
-    return plans
+    return rb.design_for(budget, **{"difference": 0.3} | asked)
 
 
 def row(plans, **asked):
@@ -274,7 +275,9 @@ def test_prompts_needed_have_the_power_that_is_promised():
     left = budget.attrs["left"]
     truth = {s: v**2 for s, v in sd.items()}
     budget["variance"] = budget["source"].map(truth)
-    budget.attrs["left"] = {k: [truth[s], *left[k][1:]] for k, s in zip(left, budget["source"])}
+    budget.attrs["left"] = {
+        k: [truth[s], *left[k][1:]] for k, s in zip(left, budget["source"], strict=True)
+    }
     n = int(row(plan(budget), forms=1, reads=2)["items"])
     rng = np.random.default_rng(16)
     found = []
@@ -289,8 +292,9 @@ def test_ten_reads_of_few_texts_cost_what_the_formula_says():
     budget = rb.error_budget(planted(np.random.default_rng(17), 200, forms=1))
     v = variances(budget)
     phi = v["re-read"] / v["item"]
-    one, eight = row(plan(budget, difference=0.05), reads=1), row(
-        plan(budget, difference=0.05), reads=8
+    one, eight = (
+        row(plan(budget, difference=0.05), reads=1),
+        row(plan(budget, difference=0.05), reads=8),
     )
     assert eight["calls"] / one["calls"] == pytest.approx((8 + phi) / (1 + phi), rel=0.01)
 
