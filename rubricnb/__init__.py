@@ -42,6 +42,7 @@ _PUBLIC = {
         "position_bias", "score_position", "bias_cost", "choose_ordering", "at_reads",
         "missing_reads", "equivalence",
         "order_effect", "ordering_rank", "within_item_sd", "variance_components",
+        "error_budget", "design_for", "advise",
         "budget_curve", "will_permuting_help",
         "agreement", "strategy_contrast", "quadratic_weighted_kappa",
         "criterion_order", "rank_reversal", "reversal_effect",

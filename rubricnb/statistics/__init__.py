@@ -2,6 +2,7 @@
 
 from rubricnb import _PUBLIC
 from rubricnb.statistics._inference import equivalence as equivalence
+from rubricnb.statistics.advice import advise as advise
 from rubricnb.statistics.agreement import agreement as agreement
 from rubricnb.statistics.agreement import strategy_contrast as strategy_contrast
 from rubricnb.statistics.budget import budget_curve as budget_curve
@@ -9,6 +10,8 @@ from rubricnb.statistics.budget import will_permuting_help as will_permuting_hel
 from rubricnb.statistics.cost import bias_cost as bias_cost
 from rubricnb.statistics.cost import choose_ordering as choose_ordering
 from rubricnb.statistics.criterion import criterion_order as criterion_order
+from rubricnb.statistics.error_budget import design_for as design_for
+from rubricnb.statistics.error_budget import error_budget as error_budget
 from rubricnb.statistics.kappa import quadratic_weighted_kappa as quadratic_weighted_kappa
 from rubricnb.statistics.labels import labels_needed as labels_needed
 from rubricnb.statistics.labels import mean_with_labels as mean_with_labels
