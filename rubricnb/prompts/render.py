@@ -205,6 +205,7 @@ def _inert(text: str, slots: tuple[str, ...]) -> str:
     return inert(text, slots)
 
 
+@cache  # Jinja looks at the file each time
 def _template(name: str) -> Template:
     if name not in (*TEMPLATES, "write"):
         raise ValueError(f"unknown template {name!r}: choose from {', '.join(TEMPLATES)}")

@@ -77,7 +77,7 @@ def test_code_and_solutions_unfold(readers, chapter):
         cell for cell in cells for tag in cell.metadata.get("tags", [])
         if tag == "hide-input" or (tag == "hide-output" and cell.outputs)
     ]  # fmt: skip
-    summaries = page.query_selector_all(".bd-article details > summary")
+    summaries = page.query_selector_all(".bd-article details:not(.evidence) > summary")
     assert len(summaries) == len(folded) > 0
     solutions = page.query_selector_all(".bd-article .solution.dropdown")
     assert len(solutions) == sum(cell.source.count("{solution-start}") for cell in cells) > 0
@@ -92,6 +92,23 @@ def test_code_and_solutions_unfold(readers, chapter):
         assert not body.is_visible()
         solution.query_selector("button.toggle-button, summary").click()
         body.wait_for_element_state("visible")
+
+
+def test_evidence_is_folded_until_a_link_leads_into_it(readers, chapter):
+    reader = readers["desktop", "light"]
+    page = reader.open(address(f"notebooks/{chapter}.html"), unfold=False)
+    story = page.query_selector(".bd-article .story")
+    fold = page.query_selector(".bd-article details.evidence")
+    assert (story is None) == (fold is None)
+    if fold is None:
+        return
+    inside = "details.evidence section[id]"
+    assert not page.query_selector(inside).is_visible()
+    assert page.query_selector(".bd-article .answer").is_visible()
+    place = page.eval_on_selector(inside, "e => e.id")
+    page.evaluate("place => { location.hash = place; }", place)
+    page.wait_for_selector(f"[id='{place}']")  # visible
+    assert page.query_selector("details.evidence .answer, details.evidence .story") is None
 
 
 @pytest.mark.parametrize("source", ["file", "server"])
