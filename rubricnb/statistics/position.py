@@ -370,30 +370,25 @@ def _score_position(reads: Reads) -> pd.DataFrame:
     n = reads.n_options
     answers = read_profiles(reads)[reads.parsed]
     given = answers.sum(axis=0)
-    size = np.where(given > 0, given, np.nan)
-    count, null, variance = (np.empty((n, n)) for _ in range(3))
-    reason = np.repeat(np.where(given > 0, "", "this score was never given").astype(object), n)
     shown = np.zeros((n, n), dtype=bool)
     shown[reads.orderings[reads.order[reads.parsed]] - 1, np.arange(n)] = True
-    reason[(reason == "") & ~shown.ravel()] = "this score never stood at this position"
-    if given.any() and place(reads).comparable == 0:
-        reason[reason == ""] = _BLIND
-    known = (reason == "").reshape(n, n)
-    for s in range(n):
-        placement = place(reads, score=s + 1)
-        count[s] = placement.count.sum(axis=0)
-        null[s] = placement.expected.sum(axis=0)
-        variance[s] = np.diag(placement.variance)
-    sd = np.sqrt(np.maximum(variance, 0))
+    blind = _BLIND if given.any() and place(reads).comparable == 0 else ""
+    reason = np.where(shown, blind, "this score never stood at this position")
+    reason[given == 0] = "this score was never given"
+    size = np.where(reason == "", given[:, None], np.nan)
+    found = [place(reads, score=s) for s in range(1, n + 1)]
+    count = np.stack([placement.count.sum(axis=0) for placement in found])
+    null = np.stack([placement.expected.sum(axis=0) for placement in found])
+    sd = np.sqrt(np.maximum([np.diag(placement.variance) for placement in found], 0))
     return pd.DataFrame(
         {
             "score": np.repeat(reads.scores, n),
             "position": np.tile(np.arange(1, n + 1), n),
-            "share": np.where(known, count / size[:, None], np.nan).ravel(),
+            "share": (count / size).ravel(),
             "n": np.repeat(given, n),
-            "share_null": np.where(known, null / size[:, None], np.nan).ravel(),
-            "share_null_sd": np.where(known, sd / size[:, None], np.nan).ravel(),
-            "reason": reason,
+            "share_null": (null / size).ravel(),
+            "share_null_sd": (sd / size).ravel(),
+            "reason": reason.ravel(),
         }
     )
 

@@ -202,14 +202,12 @@ def _summary(
 ) -> dict[str, Any]:
     used = ~np.isnan(distance[2])
     row: dict[str, Any] = infer.counted(used, base.cluster) | {"n_reads": int(side.parsed.sum())}
+    control = np.full_like(distance, np.nan) if placebo is None else placebo
+    # The placebo minus itself is no measurement.
+    beyond = distance - (np.nan if distance is placebo else control)
     for m, name in enumerate(_MEASURES):
         bounds = (0.0, 1.0) if name == "flip_rate" else None
         row |= infer.named_mean(name, distance[m], base.cluster, bounds, p=name == "shift")
-    # The placebo minus itself is no measurement.
-    unknown = np.full_like(distance, np.nan)
-    control = unknown if placebo is None else placebo
-    beyond = unknown if distance is placebo else distance - control
-    for m, name in enumerate(_MEASURES):
         row[f"{name}_reask"] = infer.mean_known(again[m])
         row[f"{name}_placebo"] = infer.mean_known(control[m])
         row |= infer.named_mean(f"{name}_excess", beyond[m], base.cluster)
