@@ -36,8 +36,9 @@ def load(
     seed
         Seed of that draw. A larger draw with the same seed contains a smaller one.
     path
-        ``csv``: the file, as `rubricnb.data.own.load_csv` reads it. ``asap-2.0``, ``summhf`` and
-        ``dress``: the file one has got from its authors.
+        ``csv``: the file, as `rubricnb.data.own.load_csv` reads it. ``asap-2.0``, ``summhf``,
+        ``dress``, ``biggen`` and ``flask``: the file one has got from its authors, with the columns
+        that ``rubricnb/data/sets.yml`` names.
     rubric
         ``csv``: the file of rubrics. For ``hanna`` and ``summeval``: rubrics to use instead of
         ours, for the criteria they name.
