@@ -2,6 +2,7 @@ import os
 import re
 import shutil
 import unicodedata
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,26 @@ settings.register_profile(
 settings.load_profile("rubricnb")
 
 
+@pytest.fixture(scope="session")
+def stores(tmp_path_factory):
+    """Names of stores; a numbered folder for each would be looked for among thousands."""
+    folder = tmp_path_factory.mktemp("stores")
+    return (folder / f"{number}.sqlite" for number in count())
+
+
 @pytest.fixture(autouse=True)
-def own_store(tmp_path_factory, monkeypatch):
+def own_store(stores, monkeypatch):
     """Every test has a store of its own: none reads or fills the user's."""
-    monkeypatch.setenv("RUBRICNB_STORE", str(tmp_path_factory.mktemp("store") / "replies.sqlite"))
+    monkeypatch.setenv("RUBRICNB_STORE", str(next(stores)))
+
+
+@pytest.fixture
+def warm_kernels(monkeypatch):
+    """Kernels are forked from a process in which what notebooks import is imported already."""
+    import warm
+    from jupyter_client.provisioning import local_provisioner
+
+    monkeypatch.setattr(local_provisioner, "launch_kernel", warm.launch)
 
 
 @pytest.fixture
@@ -80,9 +97,18 @@ print(n_items * 2)
 """
 
 
+@pytest.fixture(scope="session")
+def small_book():
+    """Put a book of our machinery into a folder, with one prose page and one notebook."""
+    return _small_book
+
+
 @pytest.fixture
 def small(tmp_path):
-    """A book of our machinery, with one prose page and one notebook."""
+    return _small_book(tmp_path)
+
+
+def _small_book(tmp_path):
     for name in ("_static", "_ext"):
         shutil.copytree(ROOT / name, tmp_path / name)
     shutil.copy(ROOT / "_config.yml", tmp_path)
