@@ -131,7 +131,7 @@ class _Source:
             n: dict(zip(items["item_id"], option_quality(items, n), strict=True))
             for n in requests["n_options"].unique().tolist()
         }
-        self.rubrics: dict[tuple[str, int], dict[str, tuple[str, dict[int, str]]]] = {}
+        self.rubrics: dict[tuple[str, int, str], tuple[str, dict[int, str]]] = {}
 
     def request(self, row: Any, wording: int) -> Request:
         """Render one row of the plan; its key is still empty."""
@@ -230,25 +230,21 @@ class _Source:
     def _rubric(self, row: Any, rubric_id: str) -> tuple[str, dict[int, str]]:
         """Definition, and score → description (empty where the template shows none)."""
         shown = int(row.n_options) if row.template not in ("criteria", "pointwise") else 0
-        if (row.variant, shown) not in self.rubrics:
-            self.rubrics[row.variant, shown] = self._read_rubrics(row.variant, shown)
-        return self.rubrics[row.variant, shown][rubric_id]
+        key = (row.variant, shown, rubric_id)
+        if key not in self.rubrics:
+            self.rubrics[key] = self._read_rubric(*key)
+        return self.rubrics[key]
 
-    def _read_rubrics(self, variant: str, n: int) -> dict[str, tuple[str, dict[int, str]]]:
+    def _read_rubric(self, variant: str, n: int, rubric_id: str) -> tuple[str, dict[int, str]]:
         frame = self.items.rubrics
-        frame = frame[frame["variant"] == variant]
-        frame = frame[frame["rubric_id"].isin(self.items["rubric_id"].unique())]
-        if n:
-            frame = resample(frame, n)
-        return {
-            str(name): (
-                str(levels["definition"].iloc[0]),
-                dict(zip(levels["score"].astype(int), levels["description"], strict=True))
-                if n
-                else {},
-            )
-            for name, levels in frame.groupby("rubric_id", observed=True)
-        }
+        levels = frame[(frame["variant"] == variant) & (frame["rubric_id"] == rubric_id)]
+        definition = str(levels["definition"].iloc[0])
+        if not n:
+            return definition, {}
+        levels = resample(levels, n)
+        return definition, dict(
+            zip(levels["score"].astype(int), levels["description"], strict=True)
+        )
 
 
 def option_quality(items: pd.DataFrame, n_options: int) -> NDArray[np.float64]:
