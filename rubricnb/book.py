@@ -253,28 +253,25 @@ def _declared(notebook: Any, stem: str) -> list[Parameter]:
 
 
 def _parameters_in(source: str, stem: str) -> list[Parameter]:
-    lines = source.splitlines()
-    return [_parameter(node, lines[node.lineno - 1], stem) for node in ast.parse(source).body]
-
-
-def _parameter(node: ast.stmt, line: str, stem: str) -> Parameter:
-    _, comment_mark, comment = line[getattr(node, "end_col_offset", 0) :].partition("#")
-    if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value):
-        raise ValueError(
-            f"{stem}: parameters cell, {line!r}: write 'name: type = value  # comment'"
-        )
-    if not (comment_mark and comment.strip()) or node.lineno != node.end_lineno:
-        raise ValueError(f"{stem}: parameters cell, {line!r}: say what it is in a trailing comment")
-    if "=" in comment:
-        raise ValueError(f"{stem}: parameters cell, {line!r}: papermill reads no '=' in a comment")
-    try:
-        default = ast.literal_eval(node.value)
-    except ValueError:
-        raise ValueError(
-            f"{stem}: parameters cell, {line!r}: a derived value does not follow when another "
-            "parameter is changed; compute it in the next cell"
-        ) from None
-    return Parameter(node.target.id, ast.unparse(node.annotation), default, comment.strip())
+    found, lines = [], source.splitlines()
+    for node in ast.parse(source).body:
+        line = lines[node.lineno - 1]
+        if not (
+            isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value
+        ):
+            raise ValueError(
+                f"{stem}: parameters cell, {line!r}: write 'name: type = value  # comment'"
+            )
+        comment = line[node.end_col_offset or 0 :].partition("#")[2].strip()
+        try:
+            default = ast.literal_eval(node.value)
+        except ValueError:
+            raise ValueError(
+                f"{stem}: parameters cell, {line!r}: a derived value does not follow when another "
+                "parameter is changed; compute it in the next cell"
+            ) from None
+        found.append(Parameter(node.target.id, ast.unparse(node.annotation), default, comment))
+    return found
 
 
 def check_values(values: Mapping[str, Any], declared: Sequence[Parameter], where: str) -> None:

@@ -93,9 +93,9 @@ def data(
 @app.command()
 def judges() -> None:
     """List the engines, the simulated profiles and the judges with recorded runs."""
+    from rubricnb.judging.profiles import profiles
     from rubricnb.judging.registry import ENGINES
     from rubricnb.judging.results import judges as recorded_judges
-    from rubricnb.judging.simulated import profiles
 
     with errors():
         for engine, (_, form, purpose) in ENGINES.items():

@@ -42,8 +42,6 @@ def test_parameters_are_read_with_type_default_and_comment(small):
     ("line", "message"),
     [
         ("n_items = 3  # how many items", "write 'name: type = value"),
-        ("n_items: int = 3", "trailing comment"),
-        ("n_items: int = 3  # how many; 0 = all", "no '=' in a comment"),
         ("n_items: int = 2 + len('a')  # how many items", "derived value"),
     ],
 )

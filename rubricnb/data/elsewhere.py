@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rubricnb.data.logs import read_log
-from rubricnb.data.own import as_numbers, read_rows
+from rubricnb.data.tables import as_numbers, read_rows
 from rubricnb.frames import CONDITIONS, JUDGMENTS, STATUSES, Items, Judgments
 from rubricnb.hashing import hash64, mix64
 from rubricnb.permutation import balanced, decode, williams

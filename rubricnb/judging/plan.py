@@ -296,11 +296,10 @@ def _check_shown(items: Items, what: str, score: str, template: str) -> None:
     if template != "rubric":
         raise ValueError(f"{what} = {score!r}: the template {template!r} shows no {what}")
     column = f"{what}_{score}"
-    if column not in items or items[column].isna().any():
-        row = items["item_id"].iloc[0] if column not in items else items.loc[
-            items[column].isna(), "item_id"].iloc[0]  # fmt: skip
+    lacking = items[items[column].isna()] if column in items else items
+    if len(lacking):
         raise ValueError(
-            f"{what} = {score!r}: item {row!r} has no {column}; choose "
+            f"{what} = {score!r}: item {lacking['item_id'].iloc[0]!r} has no {column}; choose "
             f"{', '.join(map(repr, words))} or a score for which every item has a text"
         )
 

@@ -200,11 +200,10 @@ def _cases(items: Items, reading: Reading) -> Iterator[Case]:
 
 def _criteria(rubrics: pd.DataFrame, bundle: Bundle) -> Criteria:
     """The rubric in natural language, worded and ordered like the bundle."""
-    wording = "paraphrased" if bundle.variant == "paraphrased" else "standard"
     criteria = {
         name: (definition, rewritten(levels, bundle.variant))
         for name, (definition, levels) in criteria_of(
-            rubrics, wording, [s for s, _ in bundle.traits[0].levels]
+            rubrics, bundle.wording, [s for s, _ in bundle.traits[0].levels]
         ).items()
     }
     place = {trait.name: k for k, trait in enumerate(bundle.traits)}
