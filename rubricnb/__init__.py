@@ -39,7 +39,7 @@ _PUBLIC = {
     "judging.review": ["write_references", "with_references"],
     "auditing": ["audit"],
     "statistics": [
-        "position_bias", "score_position", "bias_cost", "choose_ordering", "at_reads",
+        "position_bias", "score_position", "bias_cost", "at_reads",
         "missing_reads", "equivalence",
         "order_effect", "ordering_rank", "within_item_sd", "variance_components",
         "error_budget", "design_for", "advise",

@@ -18,7 +18,14 @@ from rubricnb.hashing import hash64, mix64
 
 IntArray = NDArray[np.int64]
 DesignName = Literal[
-    "balanced", "williams", "first", "shuffled", "rotated", "fixed", "descending", "single",
+    "balanced",
+    "williams",
+    "first",
+    "shuffled",
+    "rotated",
+    "fixed",
+    "descending",
+    "single",
     "placebo",
 ]
 

@@ -138,8 +138,13 @@ def said(
     rows = [_pays(value[drawn(cluster, rng, whole)], 10) for _ in range(times)]
     table = pd.DataFrame(rows)
     share = table["verdict"].value_counts(normalize=True)
-    median = {"pilot_gain": table["gain"].median(), "pilot_congeneric": table["gain_congeneric"].median()}
-    return {"pilots": times} | median | {v: float(share.get(v, 0)) for v in ("go", "unsure", "stop")}
+    median = {
+        "pilot_gain": table["gain"].median(),
+        "pilot_congeneric": table["gain_congeneric"].median(),
+    }
+    return (
+        {"pilots": times} | median | {v: float(share.get(v, 0)) for v in ("go", "unsure", "stop")}
+    )
 
 
 def recorded_pilots(of: list[Cell], times: int = PILOTS) -> pd.DataFrame:
@@ -212,7 +217,7 @@ def recorded_decisions(of: list[Cell]) -> pd.DataFrame:
         rng = np.random.default_rng([3, *f"{c.judge}/{c.dataset}".encode()])
         score = greedy(c.p, c.orders)
         mean = score.mean(axis=1)
-        cut = min((2, 3, 4, 5), key=lambda k: abs((mean >= k - 0.5).mean() - 0.5))  # noqa: B023
+        cut = min((2, 3, 4, 5), key=lambda k: abs((mean >= k - 0.5).mean() - 0.5))
         votes = np.where(score >= cut, 1, -1)
         truth = np.sign(votes.sum(axis=1))
         used = truth != 0
@@ -231,6 +236,32 @@ def recorded_decisions(of: list[Cell]) -> pd.DataFrame:
                 "cut": cut, "ties": 1 - used.mean(), "unanimous": (split == 10).mean(),
                 "lead": lead, "most": most, **ends,
             })  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def simulated_decisions(n: int = TEXTS // 2) -> pd.DataFrame:
+    """The same with simulated judges, where what most of a hundred other orders say is right."""
+    rows = []
+    many = rb.shuffled(5, 100).orderings("many", 0)
+    for shape in ("normal", "ceiling", "floor", "narrow", "U"):
+        for noise in (0.25, 0.6):
+            judge = replace(FIRST, order_noise=noise)
+            rng = np.random.default_rng([6, *shape.encode(), int(100 * noise)])
+            human = qualities(shape, n, rng)
+            score = greedy(ask(judge, human, BALANCED, 0), BALANCED)
+            often = greedy(ask(judge, human, many, 0), many)
+            for cut in (3, 4):
+                share = (often >= cut).mean(axis=1)
+                used = share != 0.5
+                truth = np.where(share[used] > 0.5, 1, -1)
+                votes = rng.permuted(np.where(score >= cut, 1, -1)[used], axis=1)
+                for lead, most in ((2, 9), (1, 1), (5, 5), (9, 9)):
+                    found, calls = by_votes(votes, lead, most)
+                    rows.append({
+                        "shape": shape, "noise": noise, "cut": cut, "yes": (share >= 0.5).mean(),
+                        "lead": lead, "most": most, "wrong": (found != truth).mean(),
+                        "reads": calls.mean(),
+                    })  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -271,10 +302,11 @@ def sequential(n: int = TEXTS) -> pd.DataFrame:
             for within in (0.15, 0.2, 0.3, 0.4, 0.5):
                 found, calls = stopped(value, within)
                 same = np.interp(1 / calls.mean(), (1 / k)[::-1], mse[::-1])
-                at = int(round(calls.mean())) - 1
+                at = round(calls.mean()) - 1
                 rows.append({
                     "noise": noise, "readout": readout, "within": within, "reads": calls.mean(),
-                    "after_two": (calls == 2).mean(), "rmse": np.sqrt(((found - target) ** 2).mean()),
+                    "after_two": (calls == 2).mean(),
+                    "rmse": np.sqrt(((found - target) ** 2).mean()),
                     "fixed_rmse": np.sqrt(same), "spread": found.std() / target.std(),
                     "fixed_spread": means[:, at].std() / target.std(),
                 })  # fmt: skip
@@ -406,6 +438,7 @@ def compute(of: list[Cell] | None = None, times: int = PILOTS) -> dict[str, pd.D
         "need_ten_recorded": recorded_pilots(of, times),
         "need_ten_exact": exact(),
         "need_ten_votes": recorded_decisions(of),
+        "need_ten_decisions": simulated_decisions(),
         "need_ten_sequential": sequential(),
         "need_ten_first": first_reads(),
         "need_ten_directions": directions(of),

@@ -248,9 +248,13 @@ def systems(of: Cell, rng: np.random.Generator) -> list[dict[str, Any]]:
 
 
 def ask(
-    profile: Profile, human: FloatArray, orders: IntArray, seed: int, cluster: IntArray | None = None
+    profile: Profile,
+    human: FloatArray,
+    orders: IntArray,
+    seed: int,
+    cluster: IntArray | None = None,
 ) -> FloatArray:
-    """Ask a simulated judge of the package about items of known quality: items × orders × places."""
+    """Ask a simulated judge about items of known quality: items × orders × places."""
     n, reads = len(human), len(orders)
     rows = n * reads
     names = hash64(f"item {i}" for i in range(n)).repeat(reads)

@@ -17,7 +17,7 @@ def check_items(items: pd.DataFrame, rubrics: pd.DataFrame, allow_unrated: bool 
     Parameters
     ----------
     items
-        Columns as in ``rubricnb.frames.ITEMS``.
+        Columns as in ``rubricnb.frames.FRAMES["items"]``.
     rubrics
         The rubrics that ``rubric_id`` refers to.
     allow_unrated
@@ -67,7 +67,7 @@ def check_rubrics(rubrics: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     rubrics
-        Columns as in ``rubricnb.frames.RUBRICS``.
+        Columns as in ``rubricnb.frames.FRAMES["rubrics"]``.
 
     Returns
     -------

@@ -59,13 +59,8 @@ def option_probabilities(judgments: pd.DataFrame) -> pd.DataFrame:
     if not len(row):
         raise ValueError(_NONE)
     reads = judgments[[c for c in _READ if c in judgments]].iloc[row].reset_index(drop=True)
-    scores = {code: decode(code) for code in judgments["ordering"].unique()}
-    shown = judgments["ordering"].to_numpy()[row]
-    return reads.assign(
-        position=column + 1,
-        score=[scores[code][place] for code, place in zip(shown, column, strict=True)],
-        probability=probabilities[row, column],
-    )
+    score = _shown(judgments, probabilities.shape[1])[row, column]
+    return reads.assign(position=column + 1, score=score, probability=probabilities[row, column])
 
 
 def at_temperature(judgments: pd.DataFrame, temperature: float, seed: int = 0) -> pd.DataFrame:
@@ -113,20 +108,26 @@ def at_temperature(judgments: pd.DataFrame, temperature: float, seed: int = 0) -
     columns = arrays.probability_columns(judgments)
     if not columns:
         raise ValueError(_NONE)
-    probabilities = judgments[columns].to_numpy(np.float64)
-    known = ~np.isnan(probabilities).all(axis=1)
-    p = _tempered(np.nan_to_num(probabilities), temperature)
-    below = np.cumsum(p, axis=1)[:, :-1]
+    p = judgments[columns].to_numpy(np.float64)
+    tempered = _tempered(np.nan_to_num(p), temperature)
+    below = np.cumsum(tempered, axis=1)[:, :-1]
     u = np.random.default_rng(seed).random(len(p))
-    position = (below <= u[:, None]).sum(axis=1)
-    scores = _shown(judgments, p.shape[1])
-    drawn = scores[np.arange(len(p)), position]
-    out = judgments.drop(columns="key", errors="ignore").copy()
-    out[columns] = np.where(np.isnan(probabilities), np.nan, p)
-    out["expected_score"] = np.where(known, (p * scores).sum(axis=1), np.nan)
-    for name, values in (("score", drawn), ("position", position + 1)):
-        out[name] = pd.array(np.where(known, values, None), dtype="Int8")
+    place = (below <= u[:, None]).sum(axis=1)
+    out = _rescored(judgments, np.where(np.isnan(p), np.nan, tempered), place)
     out["temperature"] = np.float32(temperature)
+    return out.drop(columns="key", errors="ignore")
+
+
+def _rescored(judgments: pd.DataFrame, p: FloatArray, place: IntArray) -> pd.DataFrame:
+    """Judgments with other probabilities, and the score at the place chosen, from 0."""
+    known = ~np.isnan(p).all(axis=1)
+    shown = _shown(judgments, p.shape[1])
+    out = judgments.copy()
+    out[arrays.probability_columns(judgments)[: p.shape[1]]] = p
+    out["expected_score"] = np.where(known, (np.nan_to_num(p) * shown).sum(axis=1), np.nan)
+    score = shown[np.arange(len(p)), place]
+    for name, values in (("score", score), ("position", place + 1)):
+        out[name] = pd.Series(values, out.index).where(known).astype("Int8")
     return out
 
 
@@ -211,7 +212,7 @@ def _prior(reads: Reads) -> pd.DataFrame:
             "log_preference": mean,
             "low": low,
             "high": high,
-            "share": np.exp(mean) / np.exp(mean).sum(),
+            "share": _softmax(mean),
             "n_reads": len(logs),
             "reason": np.where(np.isfinite(low), "", "fewer than two clusters: no interval"),
         }
@@ -280,23 +281,15 @@ def _places(prior: pd.DataFrame, n: int) -> FloatArray:
 
 
 def _without(part: pd.DataFrame, prior: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    shown = np.array([decode(code) for code in part["ordering"]])
-    n = shown.shape[1]
-    gamma = _places(prior, n)
-    ok = part[columns[:n]].notna().all(axis=1).to_numpy()
-    logs = np.log(np.maximum(part[columns[:n]].to_numpy(np.float64), _FLOOR))
-    logs -= gamma
-    p = np.exp(logs - logs.max(axis=1, keepdims=True))
-    p /= p.sum(axis=1, keepdims=True)
-    part = part.copy()
-    place = np.where(ok, np.where(np.isnan(p), 0, p).argmax(axis=1), 0)
-    score = shown[np.arange(len(part)), place]
-    part[columns[:n]] = p
-    part["expected_score"] = (p * shown).sum(axis=1)
-    part["score"] = pd.array(np.where(ok, score, 0), dtype="Int64")
-    part["position"] = pd.array(place + 1, dtype="Int64")
-    part.loc[~ok, ["score", "position"]] = pd.NA
-    return part
+    n = len(decode(part["ordering"].iloc[0]))
+    log = np.log(np.maximum(part[columns[:n]].to_numpy(np.float64), _FLOOR)) - _places(prior, n)
+    p = _softmax(log)
+    return _rescored(part, p, np.nan_to_num(p).argmax(axis=1))
+
+
+def _softmax(log: FloatArray) -> FloatArray:
+    weight = np.exp(log - log.max(axis=-1, keepdims=True))
+    return np.asarray(weight / weight.sum(axis=-1, keepdims=True))
 
 
 def placement_bias(design: Design, prior: pd.DataFrame) -> pd.DataFrame:
@@ -350,9 +343,8 @@ def placement_bias(design: Design, prior: pd.DataFrame) -> pd.DataFrame:
     for key, part in arrays.groups(prior, arrays.grouping(prior, None, without=("design",))):
         gamma = _places(part, design.n)
         log = gamma[shown]
-        weight = np.exp(log)
         middle = np.arange(design.n) - (design.n - 1) / 2
-        shift = float((weight @ middle / weight.sum(axis=1)).mean())
+        shift = float((_softmax(log) @ middle).mean())
         size = float(np.sqrt((gamma**2).mean()))
         left = float(np.sqrt((log.mean(axis=0) ** 2).mean())) / size if size > 0 else 0.0
         rows.append(key | {"design": design.name, "k": design.k, "left": left, "shift": shift})
@@ -396,9 +388,8 @@ def geometric_mean(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
 def _geometric_mean(reads: Reads) -> pd.DataFrame:
     logs = np.log(np.maximum(by_score(reads), _FLOOR))
     logs = np.where(reads.parsed[..., None], logs, np.nan)
-    mean = arrays.item_means(np.moveaxis(logs, 1, -1))
-    p = np.exp(mean - mean.max(axis=1, keepdims=True))
+    p = _softmax(arrays.item_means(np.moveaxis(logs, 1, -1)))
     scores = np.arange(reads.n_options) + (1 if reads.lowest is None else reads.lowest[:, None])
-    expected = (p * scores).sum(axis=1) / p.sum(axis=1)
+    expected = (p * scores).sum(axis=1)
     own = reads.items.drop(columns="cluster")
     return own.assign(expected_score=expected, n_reads=reads.parsed.sum(axis=1))

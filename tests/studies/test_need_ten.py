@@ -68,7 +68,7 @@ def test_the_systematic_error_is_that_of_many_simulated_reads():
     """The integral against a crowd of simulated texts, whose own noise averages out."""
     judge = need_ten.replace(need_ten.strengthened(need_ten.FIRST, 4.0), direction=1.0)
     plain = need_ten.replace(judge, position_preference=(0.0,), direction=0.0)
-    sure = dict(text_error=0.9, item_error=0.0, cluster_order_noise=0.0, human_weight=0.0)
+    sure = {"text_error": 0.9, "item_error": 0.0, "cluster_order_noise": 0.0, "human_weight": 0.0}
     orders = rb.first_orderings(5, 2).orderings()
     human = np.full(20_000, 3.0)
     means = [
@@ -98,6 +98,15 @@ def test_stopping_at_a_small_standard_error_stops_where_it_should():
 def test_no_shape_of_another_name():
     with pytest.raises(ValueError, match="no shape 'round'"):
         need_ten.qualities("round", 5, np.random.default_rng(0))
+
+
+def test_a_lead_of_two_errs_like_five_reads_however_ratings_are_skewed():
+    found = recorded("decisions").set_index(["shape", "noise", "cut", "lead", "most"])
+    wrong = found.wrong.unstack(["lead", "most"])
+    assert len(wrong) == 5 * 2 * 2
+    assert (wrong[(2, 9)] - wrong[(5, 5)]).abs().max() < 0.01
+    assert (wrong[(2, 9)] < wrong[(1, 1)]).all()
+    assert found.reads.unstack(["lead", "most"])[(2, 9)].between(2, 3).all()
 
 
 def test_the_rule_hardly_ever_says_the_opposite():
