@@ -134,12 +134,8 @@ def calibrated(
         train = np.zeros(len(data.human), bool)
         if calibration != "none":
             train = _drawn(data, n_calibration, seed)
-        found = {
-            "item_id": data.phi.index,
-            "cluster_id": data.cluster_id,
-            "label": _predict(data, calibration, train),
-            "human": data.human,
-        }
+        found = {"item_id": data.phi.index, "cluster_id": data.cluster_id}
+        found |= {"label": _predict(data, calibration, train), "human": data.human}
         tables.append(pd.DataFrame(key | found)[~train])
     return pd.concat(tables, ignore_index=True)
 
