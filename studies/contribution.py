@@ -7,6 +7,7 @@ keys, counts and sums, the file's SHA-256. ``python -m studies check results/STU
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ def problems(folder: Path) -> list[str]:
     found = [
         f"{path.name}: a recording is run.json and one .parquet a dataset, and nothing else"
         for path in sorted(folder.iterdir())
-        if path.suffix != ".parquet" and path.name not in ("run.json", ".lock")
+        if not re.fullmatch(r"run\.json|\.lock|[\w.-]+\.parquet|references-[\w.-]+\.csv", path.name)
     ]
     there = {path.stem for path in folder.glob("*.parquet")}
     for name in sorted(there | set(plans) | set(card["datasets"])):

@@ -206,11 +206,12 @@ def read_study(name: str, judge: dict[str, Any] | None = None) -> dict[str, Any]
                 )
     _check_plans(path.name, content)
     if judge is not None:
-        if "references" in content or "gradings" in content:
-            raise ValueError(f"{path.name} asks its own judges only: put {judge['spec']} into it")
         own = [entry for entry in content["judges"] if entry["spec"] == judge["spec"]]
-        plain = set(judge) <= {"spec", "model", "licence"}
-        content["judges"] = own if own and plain else [judge]
+        if any(judge.get(key) for key in ("conditions", "options", "price")):
+            own = []  # asked in another way than the file says
+        if not own and ("references" in content or "gradings" in content):
+            raise ValueError(f"{path.name} asks its own judges only: put {judge['spec']} into it")
+        content["judges"] = own or [judge]
         _check_plans(path.name, content)
     if not content["judges"]:
         raise ValueError(f"{path.name} names no judge: add --judge openai:MODEL")

@@ -267,7 +267,9 @@ def _bounds(
     if scale is None:
         rubrics = getattr(items, "rubrics", None)
         if rubrics is None:
-            raise ValueError("judgments need scale=(lowest, highest), or items with rubrics")
+            raise ValueError(
+                "judgments need scale=(lowest, highest), or items with rubrics (--scale 0 3)"
+            )
         levels = rubrics.groupby("rubric_id", observed=True)["score"].agg(["min", "max"])
         return levels.loc[rated["rubric_id"].astype("str")].to_numpy(dtype=np.float64).T
     if not isinstance(scale, Mapping):

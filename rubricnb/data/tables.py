@@ -98,11 +98,9 @@ def read_rows(path: Path) -> pd.DataFrame:
 
 
 def read_records(path: Path, needed: Sequence[str]) -> list[dict[str, Any]]:
-    """Read records, each of which has what is `needed` (``info.id``: inside ``info``)."""
-    if path.suffix.lower() in (".json", ".jsonl", ".ndjson"):
-        rows = read_json(path)
-    else:
-        rows = read_rows(path).to_dict("records")
+    """Read JSON or Parquet, where each record has what is `needed` (``info.id``: in ``info``)."""
+    parquet = path.suffix.lower() == ".parquet"
+    rows = read_rows(path).to_dict("records") if parquet else read_json(path)
     for number, row in enumerate(rows, 1):
         for name in needed:
             part: Any = row

@@ -156,6 +156,28 @@ def nearest(name: object, known: Iterable[Hashable]) -> str:
     return f"; did you mean {' or '.join(map(repr, matches))}?" if matches else "."
 
 
+def one_of(what: str, name: object, known: Iterable[Hashable]) -> None:
+    """Check that a name is known.
+
+    Raises
+    ------
+    ValueError
+        It is not; says what there is.
+
+    Examples
+    --------
+    >>> one_of("dataset", "hana", ["hanna", "summeval"])
+    Traceback (most recent call last):
+    ...
+    ValueError: unknown dataset 'hana'; did you mean 'hanna'? There are: hanna, summeval
+    """
+    names = list(map(str, known))
+    if name not in names:
+        raise ValueError(
+            f"unknown {what} {name!r}{nearest(name, names)} There are: {', '.join(names)}"
+        )
+
+
 def _check_ids(items: pd.DataFrame) -> None:
     twice = items["item_id"].duplicated()
     if twice.any():

@@ -208,6 +208,11 @@ def with_readout(requests: Requests, judge: Judge | str) -> Requests:
 
 def check_readout(name: str, readouts: Sequence[Readout], readout: str) -> None:
     """Refuse a readout that a judge does not have."""
+    if readout not in readouts and readout == "json":
+        raise ValueError(
+            f"{name} fills in no documents, which RULERS needs: take openai:MODEL, vllm:MODEL or "
+            "embedded, without a template of your own (simulated:grader writes placeholders)"
+        )
     if readout not in readouts:
         raise ValueError(f"{name} has no readout {readout!r}: choose from {', '.join(readouts)}")
 

@@ -133,7 +133,7 @@ class _Source:
             n: dict(zip(items["item_id"], option_quality(items, n), strict=True))
             for n in requests["n_options"].unique().tolist()
         }
-        self.rubrics = cache(self._read_rubrics)
+        self.rubrics = cache(self._read_rubric)
 
     def request(self, row: Any) -> Request:
         """Render one row of the plan; its key is still empty."""
@@ -231,13 +231,12 @@ class _Source:
     def _rubric(self, row: Any, rubric_id: str) -> tuple[str, dict[int, str]]:
         """Definition, and score → description (empty where the template shows none)."""
         shown = int(row.n_options) if row.template not in ("criteria", "pointwise") else 0
-        return self.rubrics(row.variant, shown)[rubric_id]
+        return self.rubrics(row.variant, shown, rubric_id)
 
-    def _read_rubrics(self, variant: str, n: int) -> dict[str, tuple[str, dict[int, str]]]:
+    def _read_rubric(self, variant: str, n: int, rubric_id: str) -> tuple[str, dict[int, str]]:
         frame = self.items.rubrics
-        frame = frame[frame["variant"] == variant]
-        frame = frame[frame["rubric_id"].isin(self.items["rubric_id"].unique())]
-        return rubric_texts(resample(frame, n) if n else frame)
+        frame = frame[(frame["variant"] == variant) & (frame["rubric_id"] == rubric_id)]
+        return rubric_texts(resample(frame, n) if n else frame)[rubric_id]
 
 
 def rubric_texts(rubrics: pd.DataFrame) -> dict[str, tuple[str, dict[int, str]]]:

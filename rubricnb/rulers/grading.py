@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.data.validate import nearest
+from rubricnb.data.validate import one_of
 from rubricnb.frames import Items
 from rubricnb.judging.contract import Judge, Reply, Request
 from rubricnb.judging.prices import Budget
@@ -99,10 +99,7 @@ def grade(
     """
     names = [methods] if isinstance(methods, str) else list(methods)
     for name in names:
-        if name not in METHODS:
-            raise ValueError(
-                f"unknown method {name!r}{nearest(name, METHODS)} There are: {', '.join(METHODS)}"
-            )
+        one_of("method", name, METHODS)
     _check_items(items, bundle)
     if design is not None and (design.name == "placebo" or design.n != bundle.levels):
         raise ValueError(

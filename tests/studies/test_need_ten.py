@@ -117,3 +117,24 @@ def test_the_rule_hardly_ever_says_the_opposite():
     assert len(much) > 5
     assert much.stop.mean() < 0.02
     assert no_gain.go.mean() < 0.10
+
+
+def test_what_the_chapter_says_in_words():
+    smol = (
+        recorded("recorded")
+        .query("judge == 'SmolLM2' and dataset == 'hanna' and readout == 'expected score'")
+        .set_index("pilot")
+    )
+    assert smol.go["whole clusters"] > 2 * smol.go["any texts"]
+    assert set(smol.verdict) == {"stop"}
+    near = recorded("pairs").pivot(index=["judge", "dataset"], columns="reads", values="rmse")
+    assert (near["opposite"] < near["rotations"]).all()
+    first = recorded("first").query("bias == 'direction'").set_index(["readout", "orders"]).rmse
+    for readout in need_ten.READOUTS:
+        assert first[readout, "first 10"] < first[readout, "balanced 10"] / 2
+    gain = recorded("skewed").query("bias == 2").set_index("shape")["gain"]
+    assert gain[["ceiling", "floor"]].min() >= gain["normal"]
+    assert gain["U"] < gain["normal"]
+    pull = recorded("skewed").query("bias == 8").set_index("shape")
+    assert pull["pull"]["ceiling"] == pytest.approx(-0.2, abs=0.01)
+    assert (pull["r_highest"] - pull["r_lowest"]).min() > 0.3

@@ -129,3 +129,22 @@ def test_a_recording_that_lacks_a_read_is_refused(monkeypatch):
     monkeypatch.setattr(one_read.rb, "recorded", lambda *_: changed)
     with pytest.raises(ValueError, match="same ten balanced reads"):
         one_read.cell(*QWEN)
+
+
+def test_what_the_chapter_says_in_words():
+    small = recorded("systems").query("judge != 'Qwen 1.5B'").groupby("orders")["pair"].mean()
+    assert 0.4 < small["rotated over prompts"] / small["one order for all"] < 0.6
+    assert small["an order for each text"] > small["one order for all"]
+    levels = recorded("levels").set_index(["judge", "dataset", "quantity"]).sort_index()
+    reader = levels.rmse["Qwen 1.5B", "minibench"]
+    assert reader["rotated"] / reader["one order"] == pytest.approx(4 / 3, abs=0.05)
+    systems = recorded("systems").set_index(["judge", "orders"])["pair"].sort_index()
+    fixed, dealt = (
+        systems["Qwen 1.5B", name] for name in ("one order for all", "rotated over prompts")
+    )
+    assert dealt > 1.3 * fixed
+    smol = levels.rmse["SmolLM2", "mt-bench"]
+    assert smol["one order, preference removed"] > 1.5 * smol["one order"]
+    mean = levels.mean_error.unstack("quantity")
+    further = mean["batch calibration"] > mean["one order"]
+    assert (further == (mean.index.get_level_values("judge") != "Gemma 270M")).all()

@@ -108,6 +108,16 @@ def test_without_a_judge_the_study_says_how_to_name_one(small):
         assert "option_order.yml names no judge: add --judge openai:MODEL" in done.output
 
 
+def test_a_judge_of_the_command_line_takes_the_place_of_the_file_s_where_that_can_be():
+    [own] = read_study("gemma", named("vllm:checkpoints/gemma-3-270m"))["judges"]
+    assert own["conditions"] == {"prompt_format": "plain"}  # as the file has it
+    [other] = read_study("gemma", named("openai:m"))["judges"]
+    assert other == {"spec": "openai:m", "model": "m", "licence": "its provider's terms"}
+    assert read_study("scoring", named("embedded"))["references"]
+    with pytest.raises(ValueError, match="asks its own judges only: put openai:m into it"):
+        read_study("scoring", named("openai:m"))
+
+
 def test_what_a_judge_of_the_command_line_is_asked_with_is_recorded(small, hosted):
     small(15, 6)
     options = ["-o", "temperature=1.0", "-o", "concurrency=4", "--price", "1", "1", "1"]
