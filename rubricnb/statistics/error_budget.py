@@ -377,7 +377,7 @@ def variance_of_difference(
         elif "item" in (source, text):
             falls[i] = 1 / k.get(facet, 1)
         elif text == "candidate":
-            stays[i] = 1 / k[facet]
+            stays[i] = 1 / k.get(facet, 1)
     return 2 * falls @ variances, np.maximum(2 * stays @ variances, 0.0)
 
 
