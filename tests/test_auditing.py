@@ -267,7 +267,7 @@ def test_below_twenty_clusters_a_reason_stands_beside_every_number(items):
     found = findings(simulated(items), items)
     beyond = found.rows[found.rows.measure != "parsed"]
     assert beyond.reason.str.contains("12 effective clusters").all()
-    assert found.sentence.endswith("A first look: 12 effective clusters.")
+    assert "A first look: 12 effective clusters (texts that share a prompt are" in found.sentence
 
 
 def test_every_question_has_its_share_of_changed_scores_and_its_controls(items):

@@ -106,7 +106,9 @@ def test_the_page_on_judgments_from_elsewhere_runs_and_lists_every_recording(clo
 
 def test_the_page_on_audits_runs_and_its_gates_pass_a_judge_that_reads(clone, capsys):
     """On minibench the endpoint knows how good a text is meant to be; of others it counts words."""
-    page = ROOT / "book/audit.md"
+    page = clone / "audit.md"  # its first section is run by test_four_ways.py
+    before, _, after = (ROOT / "book/audit.md").read_text("utf-8").partition("## Four ways in")
+    page.write_text(before + after[after.index("\n## ") :])
     items = rb.load("minibench")
     quality = items.groupby("response").human.mean().round().astype(int).to_dict()
 
@@ -141,13 +143,19 @@ def test_the_page_on_audits_runs_and_its_gates_pass_a_judge_that_reads(clone, ca
 
 
 def test_the_sample_audit_is_what_an_audit_writes(clone, capsys):
-    found = rb.audit("simulated:first-biased", rb.load("minibench"), "sample.html")
+    recorded = "results/minibench/qwen2.5-coder-1.5b-instruct-embedded/minibench.parquet"
+    found = rb.audit(items=rb.load("minibench"), path="sample.html", judgments=recorded)
     day = r"rubricnb [\w.]+, \d{4}-\d\d-\d\d"
     pages = [re.sub(day, "", Path(name).read_text("utf-8"))
              for name in ("sample.html", "book/audit-sample.html")]  # fmt: skip
     assert pages[0] == pages[1]
-    assert "This judge is simulated" in pages[1]
+    assert "Recorded" in pages[1]
     assert found.sentence in pages[1]
+
+
+@pytest.mark.parametrize("page", ["README", "book/index", "book/quickstart", "book/own-data"])
+def test_the_sample_audit_is_linked_where_readers_begin(page):
+    assert "audit-sample.html" in (ROOT / f"{page}.md").read_text("utf-8")
 
 
 def test_the_example_log_has_only_columns_that_its_page_explains():

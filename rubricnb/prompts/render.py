@@ -146,7 +146,6 @@ def render(
         "exemplar": exemplar
         and [data(exemplar[0]), data(exemplar[1]), label(exemplar[2], n, labels, low)],
         "criteria": [{"name": inert(c), "definition": data(d)} for c, d in criteria],
-        "n": n,
         "span": text_span,
         "span_number": number_span,
         "lowest": label(low, n, labels, low),

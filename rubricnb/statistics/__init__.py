@@ -2,13 +2,15 @@
 
 from rubricnb import _PUBLIC
 from rubricnb.statistics._inference import equivalence as equivalence
+from rubricnb.statistics.advice import advise as advise
 from rubricnb.statistics.agreement import agreement as agreement
 from rubricnb.statistics.agreement import strategy_contrast as strategy_contrast
 from rubricnb.statistics.budget import budget_curve as budget_curve
 from rubricnb.statistics.budget import will_permuting_help as will_permuting_help
 from rubricnb.statistics.cost import bias_cost as bias_cost
-from rubricnb.statistics.cost import choose_ordering as choose_ordering
 from rubricnb.statistics.criterion import criterion_order as criterion_order
+from rubricnb.statistics.error_budget import design_for as design_for
+from rubricnb.statistics.error_budget import error_budget as error_budget
 from rubricnb.statistics.kappa import quadratic_weighted_kappa as quadratic_weighted_kappa
 from rubricnb.statistics.labels import labels_needed as labels_needed
 from rubricnb.statistics.labels import mean_with_labels as mean_with_labels
@@ -19,6 +21,7 @@ from rubricnb.statistics.position import position_bias as position_bias
 from rubricnb.statistics.position import score_position as score_position
 from rubricnb.statistics.probabilities import geometric_mean as geometric_mean
 from rubricnb.statistics.probabilities import option_probabilities as option_probabilities
+from rubricnb.statistics.probabilities import placement_bias as placement_bias
 from rubricnb.statistics.probabilities import position_prior as position_prior
 from rubricnb.statistics.probabilities import remove_prior as remove_prior
 from rubricnb.statistics.ranking import rank_reversal as rank_reversal

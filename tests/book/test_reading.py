@@ -1,10 +1,12 @@
 """Every page as a reader sees it: in Chromium, network off, wide and narrow, light and dark."""
 
+import re
 from pathlib import Path
 
 import axe_playwright_python
 import nbformat
 import pytest
+from bs4 import BeautifulSoup
 
 from rubricnb import book
 
@@ -109,6 +111,39 @@ def test_evidence_is_folded_until_a_link_leads_into_it(readers, chapter):
     page.evaluate("place => { location.hash = place; }", place)
     page.wait_for_selector(f"[id='{place}']")  # visible
     assert page.query_selector("details.evidence .answer, details.evidence .story") is None
+
+
+def test_the_answer_comes_first(readers, chapter):
+    """Question, answer and the beginning of its figure are on one screen of a large desktop."""
+    page = readers["desktop", "light"].open(address(f"notebooks/{chapter}.html"), unfold=False)
+    if not page.query_selector(".bd-article .answer"):
+        return
+    page.set_viewport_size({"width": 1440, "height": 1100})
+    try:
+        tops = page.evaluate(
+            "() => ['.answer', '.answer figure'].map("
+            "s => document.querySelector(`.bd-article ${s}`).getBoundingClientRect().top + scrollY)"
+        )
+    finally:
+        page.set_viewport_size({"width": 1280, "height": 900})
+    assert tops == sorted(tops)
+    assert tops[-1] < 1100
+
+
+def test_a_story_is_short_and_spare_with_numbers(chapter):
+    html = BeautifulSoup((HTML / "notebooks" / f"{chapter}.html").read_text("utf-8"), "html.parser")
+    story = html.select_one(".bd-article .story")
+    if story is None:
+        return
+    assert story.select("pre, .cell_input") == []
+    for part in story.select("figure, table, aside, .math"):
+        part.decompose()
+    text = story.get_text(" ")
+    words = text.split()
+    # A name such as GPT-4 or 1.5B is no number; an estimate with its interval is one.
+    numbers = re.findall(r"(?<![\w.,-])\d[\d.,]*(?![\w-])", re.sub(r"\[[^\]]*\]", "", text))
+    assert len(words) <= 900
+    assert len(numbers) <= 0.02 * len(words), numbers
 
 
 @pytest.mark.parametrize("source", ["file", "server"])

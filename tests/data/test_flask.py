@@ -62,5 +62,5 @@ def test_bad_files_are_named(tmp_path):
     with pytest.raises(ValueError, match="Prometheus format"):
         load(tmp_path, [row() | {"instruction": "Rate this."}])
     (tmp_path / "x.json").write_text("no")
-    with pytest.raises(ValueError, match=r"x.json holds no JSON"):
+    with pytest.raises(ValueError, match=r"x.json: line 1 is not JSON"):
         rb.load("flask", path=tmp_path / "x.json")

@@ -52,6 +52,7 @@ def test_twins_carry_no_outputs():
 def test_parameters_cell_keeps_the_contract(stem):
     declared = book.parameters(stem, ROOT)
     assert declared
+    assert all(parameter.comment for parameter in declared)
     assert len({parameter.name for parameter in declared}) == len(declared)
 
 

@@ -248,7 +248,7 @@ def test_a_score_that_is_no_option_is_refused_where_it_would_need_a_place(score)
     judgments = make_judgments(10)
     judgments["score"] = judgments["score"].astype(float)
     judgments.loc[[3, 8], "score"] = score
-    for statistic in (rb.position_bias, rb.score_position, rb.choose_ordering):
+    for statistic in (rb.position_bias, rb.score_position):
         with pytest.raises(ValueError, match=rf"2 of 100 scores .* {score:g}, item 'i0000'"):
             statistic(judgments)
     assert rb.within_item_sd(judgments).k.item() == 10
@@ -258,7 +258,7 @@ def test_reads_without_an_ordering_are_refused_where_places_count():
     judgments = make_judgments(10)
     judgments["ordering"] = judgments["ordering"].astype(object)
     judgments.loc[7, "ordering"] = np.nan
-    for statistic in (rb.position_bias, rb.score_position, rb.order_effect, rb.choose_ordering):
+    for statistic in (rb.position_bias, rb.score_position, rb.order_effect):
         with pytest.raises(ValueError, match="1 of 100 judgments have no ordering"):
             statistic(judgments)
 

@@ -176,3 +176,14 @@ def test_a_bare_jupyter_book_build_says_what_to_run(small):
     )
     assert done.returncode != 0
     assert "make book" in done.stderr + done.stdout
+
+
+def test_memory_is_known_of_a_kernel_that_has_to_be_killed(small):
+    change(
+        small,
+        "print(n_items * 2)",
+        "bytearray(300_000_000)\nimport atexit, time\natexit.register(time.sleep, 60)",
+    )
+    held = bytearray(800_000_000)  # by the parent, when it starts the kernel
+    assert 300 < building.measured("05", {}, small).metadata["rubricnb"]["peak_mb"] < 800
+    del held

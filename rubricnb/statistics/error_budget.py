@@ -1,0 +1,418 @@
+"""Where the noise of a score comes from, and what to buy against it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rubricnb.statistics import _inference as infer
+from rubricnb.statistics import _reads as arrays
+from rubricnb.statistics._reads import By, FloatArray, IntArray, Value
+
+FORMS = ("template", "variant", "labels", "layout", "reference_score", "exemplar")
+_FACETS = {
+    "judge": ("judge",), "form": FORMS, "order": ("ordering", "criterion_ordering"),
+    "rater": ("rater",),
+}  # fmt: skip
+_AGAIN = "re-read"
+_STEPS = (1, 2, 4, 8, 16)
+_MOST = 10_000_000
+
+
+def error_budget(
+    judgments: pd.DataFrame,
+    items: pd.DataFrame | None = None,
+    by: By = None,
+    value: Value = "score",
+) -> pd.DataFrame:
+    """Split the variance of a score by its sources: texts, re-reading, order, form, judge, rater.
+
+    Parameters
+    ----------
+    judgments
+        Judgments, crossed or not, complete or not; a placebo design is left out.
+    items
+        Items with ``human_ratings``: their budget follows, with the rater as a source.
+    by
+        Columns to group by. By default the judge, the dataset and every condition column but those
+        of the prompt's form: these, and the order of the options, are sources. ``["dataset"]``
+        makes the judge one as well.
+    value
+        ``score`` or ``expected_score``.
+
+    Returns
+    -------
+    DataFrame
+        One row a group, ``measure`` (``judge`` or ``people``) and ``source``:
+
+        * ``prompt`` (what all answers to one prompt share), ``candidate``, ``item`` (the rest);
+          ``form`` and the like: a shift of all scores, ``form × candidate``, ``form × prompt``,
+          ``form × item``; ``re-read``: what is left when the same is asked again;
+        * ``variance``: in squared points, untruncated (an estimate of a small one can be negative),
+          with ``low, high``: 95 % cluster jackknife-t, over texts like these and these very forms,
+          orders and judges;
+        * ``share`` of the variance of a single score, components below 0 taken as 0, with ``_low``
+          and ``_high``;
+        * ``n_levels, n_reads, n_items, n_clusters``; ``reason``: what the design cannot tell, and
+          what a row therefore contains.
+
+    Notes
+    -----
+    Henderson's (1953) method 1: sums of squares of the means over every source, equated with their
+    expectations. For balanced data this is the analysis of variance. Criteria are separate texts;
+    ``candidate`` is a candidate's mean on a criterion. A source is left out where it coincides with
+    another one (one read of each text: ``item`` is part of ``re-read``).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> judgments = pd.DataFrame({
+    ...     "item_id": list("aabbcc"), "cluster_id": list("aabbcc"), "design": "balanced",
+    ...     "ordering_index": [1, 2] * 3, "ordering": ["1-2-3", "3-2-1"] * 3,
+    ...     "score": [1, 2, 2, 3, 2, 3]})
+    >>> error_budget(judgments)[["source", "variance", "n_levels"]].iloc[[0, 2, 3]].round(3)
+             source  variance  n_levels
+    0          item     0.333         3
+    2         order     0.500         2
+    3  order × item     0.000         6
+    """
+    names = arrays.grouping(judgments, by, without=() if by else ("design", *FORMS))
+    arrays.read_columns(judgments, value)
+    if "design" in judgments:
+        judgments = judgments[judgments["design"] != "placebo"]
+    found = [
+        pd.DataFrame(_budget(part, names, value)).assign(measure="judge", **key)
+        for key, part in arrays.groups(_asked(judgments), names)
+    ]
+    if items is not None:
+        ratings = _ratings(items)
+        found += [
+            pd.DataFrame(_budget(part, names, "score")).assign(
+                measure="people", **{"judge": "people"} if "judge" in names else {}, **key
+            )
+            for key, part in arrays.groups(ratings, [n for n in names if n in items])
+        ]
+    table = pd.concat(found, ignore_index=True)
+    left = table.pop("left")
+    table.attrs["left"] = {str(i): list(v) for i, v in left.items() if v is not None}
+    return table[[*names, "measure", *table.columns.difference([*names, "measure"], sort=False)]]
+
+
+def _asked(judgments: pd.DataFrame) -> pd.DataFrame:
+    """Leave out copies: reads of a text that share the key of everything that changes an answer."""
+    if "key" not in judgments or judgments["key"].nunique() < 2:
+        return judgments
+    names = ("judge", "dataset", "item_id", "criterion", "key")
+    return judgments.drop_duplicates([n for n in names if n in judgments])
+
+
+def _ratings(items: pd.DataFrame) -> pd.DataFrame:
+    arrays.require(items, ["item_id", "cluster_id", "human_ratings"], "items")
+    each = items.dropna(subset=["human_ratings"]).explode("human_ratings")
+    rater = each.groupby(level=0).cumcount() + 1
+    score = pd.to_numeric(each["human_ratings"])
+    return pd.DataFrame(each).assign(rater=rater, score=score).reset_index(drop=True)
+
+
+def _facets(part: pd.DataFrame, names: list[str]) -> dict[str, IntArray]:
+    """What a text could be asked with that is not held fixed, as codes."""
+    found = {
+        facet: [part[c] for c in columns if c in part and c not in names]
+        for facet, columns in _FACETS.items()
+    }
+    return {facet: arrays.combine(columns) for facet, columns in found.items() if columns}
+
+
+def _budget(part: pd.DataFrame, names: list[str], value: Value) -> Iterator[dict[str, Any]]:
+    x = arrays.values_of(part, value)
+    part, x = part[~np.isnan(x)], x[~np.isnan(x)]
+    cluster = arrays.clusters_of(part)
+    sources = _sources(part, cluster, _facets(part, names))
+    count: dict[str, Any] = {"n_reads": len(x), "n_items": _levels(sources["item"])}
+    count |= {"n_clusters": _levels(cluster)}
+    kept, why = _distinct(sources)
+    estimates, alias = np.full((1, len(kept)), np.nan), "no scores"
+    if kept:
+        estimates, alias = _solve(list(kept.values()), cluster, x - x.mean())
+    equal = "all scores are equal" if len(x) and np.ptp(x) == 0 else ""
+    whole = infer.said(equal, alias, infer.few_clusters(cluster))
+    shares = np.maximum(estimates, 0)
+    total = shares.sum(axis=1, keepdims=True)
+    shares = shares / np.where(total > 0, total, np.nan)
+    nothing = dict.fromkeys(("variance", "low", "high", "share", "share_low", "share_high"), np.nan)
+    for source, code in sources.items():
+        row: dict[str, Any] = {"source": source, **nothing, "n_levels": _levels(code), **count}
+        if source in kept:
+            at = list(kept).index(source)
+            v, s = estimates[:, at], shares[:, at]
+            row |= dict(zip(("low", "high"), infer.jackknife_t(v[0], v[1:])[:2], strict=True))
+            low, high = infer.jackknife_t(s[0], s[1:])[:2]
+            row |= {"variance": v[0], "share": s[0]}
+            row |= {"share_low": np.maximum(low, 0.0), "share_high": np.minimum(high, 1.0)}
+            inner = ", ".join(n for n, r in why.items() if r == f"part of {source}")
+            row |= {"reason": infer.said(inner and f"contains {inner}", whole), "left": v.tolist()}
+        else:
+            row |= {"reason": why[source], "left": None}
+        yield row
+
+
+def _levels(code: IntArray) -> int:
+    return int(code.max(initial=-1)) + 1
+
+
+def _sources(
+    part: pd.DataFrame, cluster: IntArray, facets: dict[str, IntArray]
+) -> dict[str, IntArray]:
+    """Every source as a code of the reads: of two that coincide the first one counts."""
+    within = [part[c] for c in ("dataset", "criterion") if c in part]
+    out = {"item": arrays.combine([part["item_id"], *within])}
+    if within and _levels(criterion := arrays.combine(within)) > 1:
+        out["criterion"] = criterion
+    if "candidate" in part:
+        out["candidate"] = arrays.combine([*within, part["candidate"]])
+    out["prompt"] = arrays.combine([pd.Series(cluster), *within])
+    texts = dict(out)
+    for facet, code in facets.items():
+        out[facet] = code
+        if _levels(code) > 1:
+            for name, text in texts.items():
+                out[f"{facet} × {name}"] = arrays.combine([pd.Series(code), pd.Series(text)])
+    return out | {_AGAIN: np.arange(len(part))}
+
+
+def _distinct(sources: dict[str, IntArray]) -> tuple[dict[str, IntArray], dict[str, str]]:
+    """Keep the sources that can be told apart; say of every other one why it is not there."""
+    kept: dict[str, IntArray] = {}
+    why = {}
+    for name, code in sources.items():
+        same = [other for other, its in kept.items() if (its == code).all()]
+        if _levels(code) < 2:
+            why[name] = f"one {name} only: not seen"
+        elif same:
+            why[name] = f"part of {same[0]}"
+        else:
+            kept[name] = code
+    return kept, why
+
+
+def _solve(sources: list[IntArray], cluster: IntArray, x: FloatArray) -> tuple[FloatArray, str]:
+    """Variances of the sources: of all reads, then without each cluster; why there are none.
+
+    NaN where sources cannot be told apart, with all clusters or without one of few.
+    """
+    square, expected = _squares([np.zeros_like(cluster), *sources], cluster, x)
+    left, right = square[:, 1:] - square[:, :1], expected[:, 1:] - expected[:, :1]
+    told_apart = np.linalg.matrix_rank(right) == len(sources)
+    found = np.einsum("gij,gj->gi", np.linalg.pinv(right), left)
+    found = np.where(told_apart[:, None], found, np.nan)
+    return found, "" if told_apart[0] else "sources are not crossed: none can be told apart"
+
+
+def _squares(
+    codes: list[IntArray], cluster: IntArray, x: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Sum of squared totals over sizes by source, and the weights of the variances in it.
+
+    Shapes (1 + clusters, sources) and (1 + clusters, sources, sources - 1): all, then without each.
+    """
+    g, codes = int(cluster.max()) + 1, [np.unique(c, return_inverse=True)[1] for c in codes]
+    square = np.zeros((1 + g, len(codes)))
+    expected = np.zeros((1 + g, len(codes), len(codes) - 1))
+
+    def without(row: IntArray, column: IntArray, weight: FloatArray | None = None) -> FloatArray:
+        width = int(column.max()) + 1
+        table = np.bincount(row * width + column, weight, g * width).reshape(g, width)
+        return np.concatenate([table.sum(axis=0)[None], table.sum(axis=0) - table])
+
+    local = [_pairs(code, cluster)[1].max() == code.max() for code in codes]
+    for a, code in enumerate(codes):
+        if local[a]:  # each level within a cluster: a sum over clusters
+            size, home = np.bincount(code), cluster[np.unique(code, return_index=True)[1]]
+            zero = np.zeros_like(home)
+            square[:, [a]] = without(home, zero, np.bincount(code, x) ** 2 / size)
+        else:
+            sizes = np.maximum(without(cluster, code), 1)
+            square[:, a] = (without(cluster, code, x) ** 2 / sizes).sum(axis=1)
+        for b, other in enumerate(codes[1:]):
+            first, pair = _pairs(code, other)
+            of, n = code[first], np.bincount(pair)
+            if local[a]:
+                expected[:, a, [b]] = without(
+                    cluster[first], 0 * of, np.square(n, dtype=np.float64) / size[of]
+                )
+            elif local[b + 1]:
+                expected[:, a, b] = (without(cluster[first], of, n**2.0) / sizes).sum(axis=1)
+            else:
+                expected[:, a, b] = (without(cluster, pair) ** 2 / sizes[:, of]).sum(axis=1)
+    return square, expected
+
+
+def _pairs(one: IntArray, other: IntArray) -> tuple[IntArray, IntArray]:
+    """First read of each combination of two codes, and each read's combination."""
+    _, first, pair = np.unique(
+        one * (other.max() + 1) + other, return_index=True, return_inverse=True
+    )
+    return first, pair
+
+
+def design_for(
+    budget: pd.DataFrame,
+    difference: float,
+    price: float | Mapping[str, float] = 1.0,
+    prompts: int | None = None,
+) -> pd.DataFrame:
+    """Say how many prompts each way of asking needs to detect a difference, and what it costs.
+
+    Parameters
+    ----------
+    budget
+        Of `error_budget`, fresh: a budget read back from a file gives no intervals.
+    difference
+        Between two candidates that answer the same prompts and are asked in the same forms, in
+        points of the score. Where the budget knows one text a prompt only: between two sets.
+    price
+        Of a call; or ``{"call": …, "item": …, "label": …}``: of a call, of one more prompt with its
+        two answers, of a human rating. Nothing said of an item: 0; of a label: cost NaN.
+    prompts
+        Prompts there are; default: as many as are behind the budget.
+
+    Returns
+    -------
+    DataFrame
+        One row a group, measure and way of asking, the cheapest first: ``reads`` of the same
+        (more than 1 only where the budget saw re-reads), ``orders``, ``forms``, ``judges``,
+        ``raters`` (as far as there are several); ``items``: prompts for 80 % power of a two-sided
+        t test at 5 %, with ``items_low, items_high`` (95 %, from the budget's clusters; inf: no
+        number is enough); ``calls`` for both candidates; ``cost``; ``detectable``: the difference
+        that `prompts` prompts detect, with ``_low, _high``; ``reason``.
+
+    Raises
+    ------
+    ValueError
+        `difference` is not positive, or `budget` is not of `error_budget`.
+
+    Notes
+    -----
+    The variance of the difference is 2[(σ²(item) + Σ σ²(f × item)/k + σ²(re-read)/reads)/n +
+    Σ σ²(f × candidate)/k] over the facets f, k levels of each: the last sum does not fall with n.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> items = rb.load("minibench", n_items=60)
+    >>> asked = rb.plan(items, rb.balanced(5), readout="score", seed=1)
+    >>> budget = rb.error_budget(rb.simulate(asked, items, "first-biased"))
+    >>> plans = design_for(budget, difference=0.5)
+    >>> plans[["orders", "items", "calls"]].iloc[[0, -1]]
+       orders  items   calls
+    0       1  153.0   306.0
+    4      10  143.0  2860.0
+    """
+    if not difference > 0:
+        raise ValueError(f"difference is {difference}: give a positive number of points")
+    arrays.require(budget, ["measure", "source", "variance"], "the budget")
+    prices = dict(price) if isinstance(price, Mapping) else {"call": float(price)}
+    names = list(budget.columns[: budget.columns.get_loc("source")])
+    rows: list[dict[str, Any]] = []
+    for key, part in arrays.groups(budget, names):
+        found = [row | key for row in _designs(part, budget.attrs, difference, prices, prompts)]
+        rows += sorted(found, key=lambda row: (np.isnan(row["cost"]), row["cost"], row["calls"]))
+    table = pd.DataFrame(rows)
+    asked = [c for c in table if c in ("reads", *(f"{f}s" for f in _FACETS))]
+    table[asked] = table[asked].fillna(1).astype(int)
+    return table[[*names, *asked, *table.columns.difference([*names, *asked], sort=False)]]
+
+
+def _designs(
+    part: pd.DataFrame, attrs: Mapping[Any, Any], difference: float, prices: dict[str, float],
+    prompts: int | None,
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    seen = part[part["variance"].notna()].set_index("source")
+    variances = _with_left_out(part, attrs)
+    n_now = int(part["n_clusters"].iloc[0]) if prompts is None else prompts
+    levels = {f: int(seen.loc[f, "n_levels"]) for f in _FACETS if f in seen.index}
+    options = [[k for k in _STEPS if k < n] + [n] for n in levels.values()]
+    price = prices.get("call" if part["measure"].iloc[0] == "judge" else "label", np.nan)
+    for *ks, reads in product(*options, _STEPS[:4] if _AGAIN in seen.index else (1,)):
+        k = dict(zip(levels, ks, strict=True))
+        calls = int(np.prod(ks)) * reads
+        falls, stays = np.array([_weights(s, k, calls) for s in seen.index]).reshape(-1, 2).T
+        one, floor = 2 * falls @ variances, 2 * np.maximum(stays @ variances, 0.0)
+        n = _prompts(one[0], floor[0], difference) if one[0] > 0 else np.nan
+        low, high = (
+            _prompts(one[0] * ratio, floor[0] * ratio, difference)
+            for ratio in _ratios(one / np.minimum(n, _MOST) + floor)
+        )
+        now = one / n_now + floor
+        found = np.array([1.0, *_ratios(now)]) * max(now[0], 0.0)
+        at = infer.detectable(1.0, n_now - 1) * np.sqrt(found)
+        yield {
+            **{f"{f}s": v for f, v in k.items()}, "reads": reads,
+            "items": n, "items_low": low, "items_high": high, "calls": 2 * n * calls,
+            "cost": 2 * n * calls * price + n * prices.get("item", 0.0),
+            **dict(zip(("detectable", "detectable_low", "detectable_high"), at, strict=True)),
+            "reason": _why_no_design(n, part, variances.shape[1]),
+        }  # fmt: skip
+
+
+def _with_left_out(part: pd.DataFrame, attrs: Mapping[Any, Any]) -> FloatArray:
+    """Variances that are known, and without each cluster where that is kept: sources in rows."""
+    known = part[part["variance"].notna()]
+    kept = [attrs.get("left", {}).get(str(i), [np.nan]) for i in known.index]
+    if len(kept) and all(v[0] == e for v, e in zip(kept, known["variance"], strict=True)):
+        return np.array(kept)
+    return known["variance"].to_numpy(np.float64)[:, None]
+
+
+def _weights(source: str, k: dict[str, int], calls: int) -> tuple[float, float]:
+    """Weight of a source in the variance of a candidate's mean: what n divides, what it does not.
+
+    What both candidates share, prompts and the shift of a form, is none of their difference.
+    """
+    facet, _, text = source.partition(" × ")
+    if source == _AGAIN:
+        return 1 / calls, 0.0
+    if "item" in (source, text):
+        return 1 / k.get(facet, 1), 0.0
+    return 0.0, 1 / k[facet] if text == "candidate" else 0.0
+
+
+def _ratios(variance: FloatArray) -> tuple[float, float]:
+    """Ends of the interval of a variance over its estimate."""
+    low, high = infer.jackknife_t(variance[0], variance[1:])[:2]
+    size = variance[0] if variance[0] > 0 else np.nan
+    return float(np.maximum(low, 0.0) / size), float(high / size)
+
+
+def _prompts(one: float, floor: float, difference: float) -> float:
+    """Smallest number of prompts whose t test detects the difference; inf if none does."""
+    if np.isnan(one):
+        return float("nan")
+
+    def enough(n: int) -> bool:
+        return _multiplier(min(n, 10_000) - 1) ** 2 * (one / n + floor) <= difference**2
+
+    if not enough(_MOST):
+        return float("inf")
+    return float(2 + bisect_left(range(2, _MOST), True, key=enough))
+
+
+@lru_cache(1_000)
+def _multiplier(df: int) -> float:
+    return infer.detectable(1.0, df)
+
+
+def _why_no_design(n: float, part: pd.DataFrame, known: int) -> str:
+    if np.isnan(n):
+        return infer.said("no variance between texts to plan with", part["reason"].iloc[0])
+    return infer.said(
+        "" if np.isfinite(n) else "no number of prompts is enough",
+        "" if known > 2 else "no interval: the budget is of few clusters, or was read from a file",
+        "; ".join(r for r in part["reason"].iloc[0].split("; ") if "clusters" in r),
+    )

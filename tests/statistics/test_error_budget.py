@@ -1,0 +1,372 @@
+"""The error budget: planted variances, oracles, what a design cannot tell, and plans."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.formula.api as smf
+from planted import make_judgments
+from scipy import stats
+
+import rubricnb as rb
+
+SD = {
+    "item": 0.6, "candidate": 0.3, "prompt": 0.7, "form": 0.4, "form × item": 0.4,
+    "form × candidate": 0.2, "form × prompt": 0.3, "re-read": 0.5,
+}  # fmt: skip
+
+
+def planted(rng, clusters=30, candidates=4, forms=3, reads=2, lost=0.0, sd=SD):
+    """Crossed prompts, candidates, forms and reads; a share of the reads is lost."""
+    shape = (clusters, candidates, forms, reads)
+    axes = {
+        "prompt": (0,), "candidate": (1,), "item": (0, 1), "form": (2,), "form × prompt": (0, 2),
+        "form × candidate": (1, 2), "form × item": (0, 1, 2), "re-read": (0, 1, 2, 3),
+    }  # fmt: skip
+    x = np.full(shape, 3.0)
+    for source, size in sd.items():
+        effect = [n if a in axes[source] else 1 for a, n in enumerate(shape)]
+        x = x + size * rng.normal(size=effect)
+    prompt, candidate, form, read = (a.ravel() for a in np.indices(shape))
+    frame = pd.DataFrame({
+        "item_id": [f"{p}/{c}" for p, c in zip(prompt, candidate, strict=True)],
+        "cluster_id": prompt.astype(str), "candidate": candidate.astype(str),
+        "template": form.astype(str), "replicate": read + 1, "score": x.ravel(),
+    })  # fmt: skip
+    return frame[rng.random(len(frame)) >= lost].reset_index(drop=True)
+
+
+def variances(budget):
+    return budget.set_index("source")["variance"]
+
+
+# ---- oracles ------------------------------------------------------------------------------------
+
+
+def test_texts_and_reads_are_those_of_a_mixed_model():
+    """Balanced and all positive: the analysis of variance is REML."""
+    judgments = planted(np.random.default_rng(1), 25, forms=1).drop(columns=["candidate"])
+    fitted = smf.mixedlm(
+        "score ~ 1", judgments, groups="cluster_id", re_formula="1",
+        vc_formula={"item": "0 + C(item_id)"},
+    ).fit(reml=True)  # fmt: skip
+    found = variances(rb.error_budget(judgments))
+    assert found["prompt"] == pytest.approx(fitted.cov_re.iloc[0, 0], rel=1e-3)
+    assert found["item"] == pytest.approx(fitted.vcomp[0], rel=1e-3)
+    assert found["re-read"] == pytest.approx(fitted.scale, rel=1e-3)
+
+
+def test_items_and_forms_are_the_two_way_analysis_of_variance():
+    judgments = planted(np.random.default_rng(2), 20, candidates=1)
+    cells = judgments.pivot_table(index="item_id", columns="template", values="score").to_numpy()
+    n, k = cells.shape
+    rest = cells - cells.mean(axis=1, keepdims=True) - cells.mean(axis=0) + cells.mean()
+    ms_rest = 2 * (rest**2).sum() / ((n - 1) * (k - 1))
+    ms_item, ms_form = 2 * k * cells.mean(axis=1).var(ddof=1), 2 * n * cells.mean(0).var(ddof=1)
+    again = judgments.groupby(["item_id", "template"])["score"].var().mean()
+    found = variances(rb.error_budget(judgments))
+    assert found["item"] == pytest.approx((ms_item - ms_rest) / (2 * k))
+    assert found["form"] == pytest.approx((ms_form - ms_rest) / (2 * n))
+    assert found["form × item"] == pytest.approx((ms_rest - again) / 2)
+    assert found["re-read"] == pytest.approx(again)
+
+
+def test_balanced_orders_are_those_of_variance_components():
+    judgments = make_judgments(25)
+    old = rb.variance_components(judgments).iloc[0]
+    found = variances(rb.error_budget(judgments))
+    assert found["item"] == pytest.approx(old.variance_item)
+    assert found["order"] == pytest.approx(old.variance_ordering)
+    assert found["order × item"] == pytest.approx(old.variance_item_ordering)
+
+
+def henderson(frame, sources):
+    """Henderson's method 1 in loops: sources as lists of columns."""
+    x = frame["score"] - frame["score"].mean()
+    keys = [frame[c].astype(str).agg("/".join, axis=1) if c else x.index for c in sources]
+    keys.insert(0, pd.Series("all", index=x.index))
+    square = [
+        sum(x[k == s].sum() ** 2 / (k == s).sum() for s in set(k)) for k in map(pd.Series, keys)
+    ]
+    weight = [
+        [sum((pd.Series(other)[k == s].value_counts() ** 2).sum() / (k == s).sum() for s in set(k))
+         for other in keys[1:]]
+        for k in map(pd.Series, keys)
+    ]  # fmt: skip
+    return np.linalg.solve(np.array(weight[1:]) - weight[0], np.array(square[1:]) - square[0])
+
+
+SOURCES = {
+    "item": ["item_id"], "candidate": ["candidate"], "prompt": ["cluster_id"],
+    "form": ["template"], "form × item": ["template", "item_id"],
+    "form × candidate": ["template", "candidate"], "form × prompt": ["template", "cluster_id"],
+    "re-read": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_unbalanced_data_are_hendersons_and_intervals_leave_out_clusters(seed):
+    judgments = planted(np.random.default_rng(seed), 6, candidates=3, lost=0.3)
+    budget = rb.error_budget(judgments).set_index("source")
+    whole = henderson(judgments, SOURCES.values())
+    np.testing.assert_allclose(budget.loc[list(SOURCES), "variance"], whole)
+    left = np.array([
+        henderson(judgments[judgments["cluster_id"] != c].reset_index(drop=True), SOURCES.values())
+        for c in judgments["cluster_id"].unique()
+    ])  # fmt: skip
+    se = np.sqrt(5 / 6 * ((left - left.mean(axis=0)) ** 2).sum(axis=0))
+    np.testing.assert_allclose(
+        budget.loc[list(SOURCES), "high"], whole + stats.t.ppf(0.975, 5) * se, rtol=1e-9
+    )
+
+
+# ---- planted truth ------------------------------------------------------------------------------
+
+
+def test_planted_variances_are_recovered_without_bias_from_incomplete_data():
+    found = pd.DataFrame(
+        variances(rb.error_budget(planted(np.random.default_rng(s), lost=0.3))) for s in range(150)
+    )
+    error = found.std() / np.sqrt(len(found))
+    for source, sd in SD.items():
+        assert abs(found[source].mean() - sd**2) < 3.5 * error[source]
+
+
+def test_intervals_hold_the_planted_variances():
+    """For what clusters sample; forms and candidates are these, not a draw."""
+    sampled = ["item", "form × item", "re-read"]
+    held = []
+    for seed in range(200):
+        budget = rb.error_budget(planted(np.random.default_rng(seed), 40, reads=2))
+        rows = budget.set_index("source").loc[sampled]
+        truth = np.array([SD[s] ** 2 for s in sampled])
+        held.append((rows["low"] < truth) & (truth < rows["high"]))
+    coverage = np.mean(held, axis=0)
+    assert (coverage > 0.90).all()
+    assert (coverage < 0.985).all()
+
+
+def test_raters_are_a_source_of_their_own_budget():
+    rng = np.random.default_rng(5)
+    judgments = planted(rng, 60, candidates=3, forms=1, reads=1)
+    truth = rng.normal(size=180)[:, None] + 0.3 * rng.normal(size=3)
+    ratings = truth + 0.7 * rng.normal(size=(180, 3))
+    items = judgments[["item_id", "cluster_id", "candidate"]].assign(
+        human_ratings=list(map(tuple, ratings))
+    )
+    budget = rb.error_budget(judgments, items)
+    people = budget[budget["measure"] == "people"].set_index("source")
+    assert people.loc["rater × item", "variance"] == pytest.approx(0.49, abs=0.1)
+    assert "contains re-read" in people.loc["rater × item", "reason"]
+    assert people.loc["item", "variance"] == pytest.approx(1.0, abs=0.25)
+    assert people.loc["item", "n_reads"] == 540
+    assert (budget["measure"] == "judge").any()
+
+
+def test_judges_are_a_source_where_they_are_not_grouped_by():
+    judgments = planted(np.random.default_rng(6)).rename(columns={"template": "judge"})
+    apart = rb.error_budget(judgments)
+    together = rb.error_budget(judgments, by=[])
+    assert apart["judge"].nunique() == 3
+    assert "judge" not in set(apart["source"])
+    same = rb.error_budget(judgments.rename(columns={"judge": "template"}))
+    found = variances(together).rename(lambda s: s.replace("judge", "form"))
+    pd.testing.assert_series_equal(found[same["source"]], variances(same))
+
+
+def test_criteria_are_other_texts_and_their_means_no_noise():
+    judgments = planted(np.random.default_rng(7))
+    two = pd.concat([judgments.assign(criterion="a"), judgments.assign(criterion="b")])
+    two.loc[two["criterion"] == "b", "score"] += 5
+    one, both = variances(rb.error_budget(judgments)), variances(rb.error_budget(two))
+    assert both["item"] == pytest.approx(one["item"])
+    assert both["form × item"] == pytest.approx(one["form × item"])
+    assert both["criterion"] > 10
+
+
+# ---- what a design cannot tell -------------------------------------------------------------------
+
+
+def test_copies_of_a_greedy_judge_are_not_reads():
+    judgments = planted(np.random.default_rng(8), forms=1)
+    key = judgments["item_id"]
+    first = judgments.groupby("item_id")["score"].transform("first")
+    found = rb.error_budget(judgments.assign(score=first, key=key)).set_index("source")
+    assert np.isnan(found.loc["re-read", "variance"])
+    assert found.loc["re-read", "reason"] == "part of item"
+    known = rb.error_budget(judgments.assign(score=first)).set_index("source")
+    assert known.loc["re-read", "variance"] == pytest.approx(0, abs=1e-12)
+
+
+def test_one_read_a_text_says_what_is_not_seen():
+    judgments = planted(np.random.default_rng(9), forms=1, reads=1)
+    found = rb.error_budget(judgments).set_index("source")
+    assert found.loc["form", "reason"] == "one form only: not seen"
+    assert "contains re-read" in found.loc["item", "reason"]
+    assert found.loc["item", "variance"] > 0
+
+
+def test_a_form_for_each_candidate_is_called_that():
+    judgments = planted(np.random.default_rng(10))
+    own = judgments[judgments["template"] == judgments["candidate"]]
+    found = rb.error_budget(own).set_index("source")
+    assert found.loc["form", "reason"] == "part of candidate"
+
+
+def test_placebo_reads_are_left_out():
+    judgments = make_judgments(20)
+    edited = judgments.assign(design="placebo", score=5)
+    both = pd.concat([judgments.astype({"design": str}), edited], ignore_index=True)
+    np.testing.assert_allclose(
+        rb.error_budget(both)["variance"], rb.error_budget(judgments)["variance"]
+    )
+
+
+def test_one_cluster_has_no_interval():
+    judgments = planted(np.random.default_rng(11), 1, candidates=6)
+    found = rb.error_budget(judgments)
+    assert found["low"].isna().all()
+    assert found["reason"].str.contains("one cluster|only: not seen|part of").all()
+
+
+def test_equal_scores_are_called_equal():
+    judgments = planted(np.random.default_rng(12)).assign(score=3)
+    found = rb.error_budget(judgments)
+    assert found["reason"].str.contains("all scores are equal").any()
+    assert found["share"].isna().all()
+    plans = rb.design_for(found, difference=0.2)
+    assert plans["items"].isna().all()
+    assert plans["reason"].str.contains("no variance between texts").all()
+
+
+def test_no_scores_at_all_are_nan_with_a_reason():
+    judgments = planted(np.random.default_rng(13)).assign(status="unparsed")
+    found = rb.error_budget(judgments)
+    assert found["variance"].isna().all()
+    assert (found["reason"] != "").all()
+
+
+def test_unknown_clusters_and_columns_are_named():
+    judgments = planted(np.random.default_rng(14))
+    with pytest.raises(ValueError, match="cluster_id"):
+        rb.error_budget(judgments.assign(cluster_id=None))
+    with pytest.raises(ValueError, match="'wording'"):
+        rb.error_budget(judgments, by="wording")
+    with pytest.raises(ValueError, match="human_ratings"):
+        rb.error_budget(judgments, judgments[["item_id", "cluster_id"]])
+
+
+# ---- plans --------------------------------------------------------------------------------------
+
+
+def plan(budget, **asked):
+    return rb.design_for(budget, **{"difference": 0.3} | asked)
+
+
+def row(plans, **asked):
+    (found,) = plans[np.all([plans[k] == v for k, v in asked.items()], axis=0)].to_dict("records")
+    return found
+
+
+def test_prompts_needed_have_the_power_that_is_promised():
+    sd = SD | {"form × candidate": 0.0}
+    budget = rb.error_budget(planted(np.random.default_rng(15), 400, sd=sd))
+    left = budget.attrs["left"]
+    truth = {s: v**2 for s, v in sd.items()}
+    budget["variance"] = budget["source"].map(truth)
+    budget.attrs["left"] = {
+        k: [truth[s], *left[k][1:]] for k, s in zip(left, budget["source"], strict=True)
+    }
+    n = int(row(plan(budget), forms=1, reads=2)["items"])
+    rng = np.random.default_rng(16)
+    found = []
+    for _ in range(2_000):
+        judgments = planted(rng, n, candidates=2, forms=1, sd=sd | {"candidate": 0.0})
+        mean = judgments.groupby(["cluster_id", "candidate"])["score"].mean().unstack()
+        found.append(stats.ttest_1samp(mean["1"] - mean["0"] + 0.3, 0).pvalue < 0.05)
+    assert np.mean(found) == pytest.approx(0.80, abs=0.03)
+
+
+def test_ten_reads_of_few_texts_cost_what_the_formula_says():
+    budget = rb.error_budget(planted(np.random.default_rng(17), 200, forms=1))
+    v = variances(budget)
+    phi = v["re-read"] / v["item"]
+    one, eight = (
+        row(plan(budget, difference=0.05), reads=1),
+        row(plan(budget, difference=0.05), reads=8),
+    )
+    assert eight["calls"] / one["calls"] == pytest.approx((8 + phi) / (1 + phi), rel=0.01)
+
+
+def test_what_is_dear_is_bought_less_of():
+    budget = rb.error_budget(planted(np.random.default_rng(18), 100, forms=1))
+    calls_only = plan(budget)
+    dear_texts = plan(budget, price={"call": 0.01, "item": 5.0})
+    assert calls_only.iloc[0]["reads"] == 1
+    assert dear_texts.iloc[0]["reads"] > 1
+    first = dear_texts.iloc[0]
+    assert first["cost"] == pytest.approx(0.01 * first["calls"] + 5 * first["items"])
+
+
+def test_a_form_that_prefers_a_candidate_is_not_averaged_away_by_texts():
+    sd = SD | {"form × candidate": 0.8}
+    budget = rb.error_budget(planted(np.random.default_rng(19), 50, sd=sd))
+    plans = plan(budget)
+    assert np.isinf(row(plans, forms=1, reads=1)["items"])
+    assert "no number of prompts" in row(plans, forms=1, reads=1)["reason"]
+    assert row(plans, forms=3, reads=1)["detectable"] < row(plans, forms=1, reads=8)["detectable"]
+
+
+def test_people_cost_labels_and_judges_calls():
+    rng = np.random.default_rng(20)
+    judgments = planted(rng, 60, forms=1, reads=1)
+    ratings = list(map(tuple, rng.normal(size=(len(judgments), 2))))
+    items = judgments[["item_id", "cluster_id", "candidate"]].assign(human_ratings=ratings)
+    budget = rb.error_budget(judgments, items)
+    plans = rb.design_for(budget, 0.3, {"call": 0.01, "label": 2.0})
+    people = plans[plans["measure"] == "people"]
+    assert set(people["raters"]) == {1, 2}
+    np.testing.assert_allclose(people["cost"], 2 * people["calls"])
+    assert rb.design_for(budget, 0.3)["cost"].isna().sum() == 2
+
+
+def test_a_budget_from_a_file_plans_without_intervals(tmp_path):
+    budget = rb.error_budget(planted(np.random.default_rng(21)))
+    budget.to_csv(tmp_path / "budget.csv", index=False)
+    again = rb.design_for(pd.read_csv(tmp_path / "budget.csv"), 0.3)
+    fresh = rb.design_for(budget, 0.3)
+    np.testing.assert_allclose(again["items"], fresh["items"])
+    assert again["items_high"].isna().all()
+    assert again["reason"].str.contains("read from a file").all()
+    assert fresh["items_high"].notna().all()
+
+
+def test_a_part_of_a_budget_keeps_its_intervals():
+    judgments = planted(np.random.default_rng(22)).assign(judge="a")
+    both = pd.concat([judgments, judgments.assign(judge="b", score=judgments["score"] * 2)])
+    budget = rb.error_budget(both)
+    whole = rb.design_for(budget, 0.3)
+    part = rb.design_for(budget[budget["judge"] == "b"], 0.3)
+    expected = whole[whole["judge"] == "b"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(part, expected)
+
+
+@pytest.mark.parametrize("difference", [0, -1, float("nan")])
+def test_a_difference_is_positive(difference):
+    budget = rb.error_budget(planted(np.random.default_rng(23)))
+    with pytest.raises(ValueError, match="difference"):
+        rb.design_for(budget, difference)
+
+
+def test_another_table_is_refused():
+    with pytest.raises(ValueError, match="the budget lack"):
+        rb.design_for(pd.DataFrame({"judge": ["a"]}), 0.3)
+
+
+def test_every_way_of_asking_stands_once():
+    budget = rb.error_budget(planted(np.random.default_rng(24), forms=5))
+    plans = plan(budget)
+    assert set(zip(plans["forms"], plans["reads"], strict=True)) == set(
+        itertools.product((1, 2, 4, 5), (1, 2, 4, 8))
+    )
