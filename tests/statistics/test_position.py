@@ -104,13 +104,13 @@ def test_mean_and_variance_equal_monte_carlo(design):
     score, shown = wide.value.astype(int), wide.orderings[wide.order]
     blocks = [np.arange(5), np.arange(5, 10)] if design.name == "balanced" else [np.arange(6)]
     draws = np.zeros((4000, 5))
-    for b in range(len(draws)):
-        for cluster in range(12):
-            rows = np.flatnonzero(wide.cluster == cluster)
-            for block in blocks:
-                moved = shown[rows][:, rng.permutation(block)]
-                position = (moved == score[rows][:, block, None]).argmax(axis=2)
-                draws[b] += np.bincount(position.ravel(), minlength=5)
+    for cluster in range(12):
+        rows = np.flatnonzero(wide.cluster == cluster)
+        for block in blocks:
+            order = rng.permuted(np.tile(block, (len(draws), 1)), axis=1)
+            moved = shown[rows][:, order]
+            position = (moved == score[rows][:, None, block, None]).argmax(axis=3)
+            draws += np.stack([(position == p).sum(axis=(0, 2)) for p in range(5)], axis=1)
     placement = place(wide)
     variance = np.cov(draws.T)
     error = np.sqrt(np.diag(variance) / len(draws))
