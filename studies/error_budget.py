@@ -18,7 +18,7 @@ from scipy import stats
 
 import rubricnb as rb
 from rubricnb.statistics._inference import jackknife_t
-from rubricnb.statistics._reads import FloatArray
+from rubricnb.statistics._reads import FloatArray, IntArray
 from rubricnb.statistics.error_budget import variance_of_difference, with_left_out
 from studies import forms, noisy, replace
 from studies.recording import write_tables
@@ -44,7 +44,7 @@ class Cell:
         return {"recording": self.recording, "who": self.who, "criterion": self.criterion,
                 "facet": self.facet}  # fmt: skip
 
-    def frame(self, prompts: FloatArray | None = None) -> pd.DataFrame:
+    def frame(self, prompts: IntArray | None = None) -> pd.DataFrame:
         """Judgments of some prompts; what is missing is left out."""
         x = self.x if prompts is None else self.x[prompts]
         prompt, candidate, level = (a.ravel() for a in np.indices(x.shape))
@@ -54,7 +54,7 @@ class Cell:
         })  # fmt: skip
         return table[np.isfinite(x.ravel())]
 
-    def budget(self, prompts: FloatArray | None = None) -> pd.DataFrame:
+    def budget(self, prompts: IntArray | None = None) -> pd.DataFrame:
         """Its error budget."""
         return rb.error_budget(self.frame(prompts), by=[])
 

@@ -229,7 +229,7 @@ def recorded_decisions(of: list[Cell]) -> pd.DataFrame:
                 found, cost = by_votes(rng.permuted(votes[used], axis=1), lead, most)
                 wrong += (found == -truth[used]) / ORDERS
                 calls += cost / ORDERS
-            ends = {}
+            ends: dict[str, float] = {}
             for what, per_text, bounds in (("wrong", wrong, (0.0, 1.0)), ("reads", calls, None)):
                 low, high, *_ = mean_t(per_text, c.cluster[used], bounds)
                 ends |= {what: per_text.mean(), f"{what}_low": low, f"{what}_high": high}
@@ -386,8 +386,11 @@ def directions(of: list[Cell]) -> pd.DataFrame:
 def pairs(of: list[Cell]) -> pd.DataFrame:
     """Two recorded reads against the other eight: opposite orders, rotations, and one read."""
     rows = []
-    kinds = {"one": [(i,) for i in range(10)], "opposite": [(i, i + 5) for i in range(5)],
-             "rotations": [(i, (i + 1) % 5) for i in range(5)]}  # fmt: skip
+    kinds: dict[str, list[tuple[int, ...]]] = {
+        "one": [(i,) for i in range(10)],
+        "opposite": [(i, i + 5) for i in range(5)],
+        "rotations": [(i, (i + 1) % 5) for i in range(5)],
+    }
     for c in of:
         value = expected(c.p, c.orders)
         for kind, sets in kinds.items():

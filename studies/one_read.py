@@ -9,6 +9,7 @@ does harm. What is written to ``results/recordings/one_read_*.csv`` are aggregat
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -230,7 +231,7 @@ def systems(of: Cell, rng: np.random.Generator) -> list[dict[str, Any]]:
         return float((mean**2).mean()), float((pairs**2).mean())
 
     n_groups = groups.max() + 1
-    deals = {
+    deals: dict[str, Callable[[], IntArray]] = {
         "one order for all": lambda: np.zeros(len(e), int),
         "an order for each text": lambda: rng.integers(0, 10, len(e)),
         "rotated over prompts": lambda: (rng.permutation(n_groups) % 10)[groups],
@@ -289,7 +290,7 @@ def planted(seeds: int = SEEDS) -> pd.DataFrame:
     Errors are against what the same judge says without a preference. Of the null distribution,
     which `dividing by` takes as it is, the judge's empty answer leans to the middle of the scale.
     """
-    rows = []
+    rows: list[dict[str, Any]] = []
     published = [p for name, p in profiles().items() if name.startswith("v2/")]
     cases = [(f"{s:g} ×", strengthened(open_profile("first-biased"), s)) for s in STRENGTHS]
     cases += [("published", p) for p in published]

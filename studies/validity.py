@@ -670,7 +670,7 @@ def _criterion_position(gap: float, rng: np.random.Generator, dear: bool) -> Fou
     cells = 3 + shared + effect + 0.42 * rng.standard_normal((384, 6))
     sums = by_cluster(cells, np.repeat(np.arange(96), 4))
     kind = "power" if gap else "size"
-    theirs, ours = friedman(cells)[1], _permutation_test(sums)[1]
+    theirs, ours = friedman(cells)[1], _permutation_test(sums, len(cells))[1]
     yield kind, "criterion position", "Friedman of the papers", _nominal(kind), float(theirs < 0.05)
     yield kind, "criterion position", "cluster permutation", _nominal(kind), float(ours < 0.05)
     if dear:

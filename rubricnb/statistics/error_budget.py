@@ -244,7 +244,9 @@ def _squares(
                     cluster[first], 0 * of, np.square(n, dtype=np.float64) / size[of]
                 )
             elif local[b + 1]:
-                expected[:, a, b] = (without(cluster[first], of, n**2.0) / sizes).sum(axis=1)
+                expected[:, a, b] = (
+                    without(cluster[first], of, np.square(n, dtype=np.float64)) / sizes
+                ).sum(axis=1)
             else:
                 expected[:, a, b] = (without(cluster, pair) ** 2 / sizes[:, of]).sum(axis=1)
     return square, expected
@@ -345,7 +347,7 @@ def _designs(
         now = one / n_now + floor
         found = np.array([1.0, *_ratios(now)]) * (now[0] if now[0] > 0 else np.nan)
         at = _multiplier(n_now - 1) * np.sqrt(found)
-        row = {f"{f}s": v for f, v in k.items()} | {"reads": reads}
+        row: dict[str, Any] = {f"{f}s": v for f, v in k.items()} | {"reads": reads}
         row |= {"items": n, "items_low": low, "items_high": high, "calls": 2 * n * calls}
         row["cost"] = row["calls"] * price + n * prices.get("item", 0.0)
         row |= dict(zip(("detectable", "detectable_low", "detectable_high"), at, strict=True))
