@@ -19,7 +19,7 @@ THEME: dict[tuple[str, str], str] = {}
 
 # Neither a name (GPT-4, 1.5B) nor a score or a place is a number that the reader has to hold.
 NUMBER = re.compile(r"(?![1-9]$)[−+-]?\.?\d[\d.,]*").fullmatch
-# Stories that still have more than 900 words or 2 numbers in 100 words: to be shortened, not to grow.
+# Stories with more than 900 words or 2 numbers in 100 words so far: to be shortened, not to grow.
 LONGER = {
     "20_results": (900, 2.3),
     "21_how_noisy": (900, 4.1),
