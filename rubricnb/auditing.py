@@ -555,7 +555,7 @@ def findings(
 
 def _judged(rows: Sequence[Mapping[str, Any]], few: float) -> pd.DataFrame:
     """Add verdicts that claim no more than this number of effective clusters can show."""
-    table = pd.DataFrame([dict.fromkeys(_COLUMNS, np.nan) | row for row in rows])
+    table = pd.DataFrame([{**dict.fromkeys(_COLUMNS, np.nan), **row} for row in rows])
     table = table.join(_KNOWN[["section", "unit", "kind", "act", "calm"]], on="measure")
     kind, parsed = table.pop("kind"), table["measure"] == "parsed"
     table["p_adjusted"] = inference.benjamini_hochberg(table["p"])

@@ -19,7 +19,7 @@ from scipy import stats
 import rubricnb as rb
 from rubricnb.statistics._inference import jackknife_t
 from rubricnb.statistics._reads import FloatArray
-from rubricnb.statistics.error_budget import _weights, _with_left_out
+from rubricnb.statistics.error_budget import variance_of_difference, with_left_out
 from studies import forms, noisy, replace
 from studies.recording import write_tables
 
@@ -123,16 +123,12 @@ def parts(of: list[Cell]) -> pd.DataFrame:
     )[[*of[0].names, *columns]]
 
 
-def variance_of_difference(budget: pd.DataFrame, k: int, n: float) -> FloatArray:
-    """Variance of the difference of two candidates on n prompts in k levels, as in `design_for`.
-
-    Of the budget, then without each of its clusters.
-    """
-    seen = budget.loc[budget["variance"].notna(), "source"]
-    levels = dict.fromkeys(set(seen) & {"form", "judge", "rater"}, k)
-    falls, stays = np.array([_weights(s, levels, k) for s in seen]).T
-    variances = _with_left_out(budget, budget.attrs)
-    return np.asarray(2 * falls @ variances / n + 2 * np.maximum(stays @ variances, 0.0))
+def variance(of: tuple[list[str], FloatArray], k: int, n: float) -> FloatArray:
+    """Variance of the difference of two candidates on n prompts in k levels: all, without each."""
+    sources, variances = of
+    levels = dict.fromkeys({"form", "judge", "rater"} & set(sources), k)
+    falls, stays = variance_of_difference(sources, variances, levels, k)
+    return np.asarray(falls / n + stays)
 
 
 def prices(of: list[Cell]) -> pd.DataFrame:
@@ -146,10 +142,10 @@ def prices(of: list[Cell]) -> pd.DataFrame:
     """
     rows = []
     for cell in of:
-        budget = cell.budget()
+        budget = with_left_out(cell.budget())
         power = stats.norm.ppf(0.975) + stats.norm.ppf(0.8)
-        endless = {k: variance_of_difference(budget, k, np.inf) for k in (1, 2, 4, 8)}
-        hundred = {k: variance_of_difference(budget, k, 100) for k in (1, 2, 4, 8)}
+        endless = {k: variance(budget, k, np.inf) for k in (1, 2, 4, 8)}
+        hundred = {k: variance(budget, k, 100) for k in (1, 2, 4, 8)}
         for k in (1, 2, 4, 8):
             if k > cell.x.shape[2]:
                 continue
@@ -186,19 +182,17 @@ def coverage(
         tally: dict[tuple[int, int], list[tuple[float, float, float]]] = {}
         for _ in range(splits):
             order = rng.permutation(len(x))
-            budget, other = whole.budget(order[:half]), x[order[half:]]
+            sources, variances = with_left_out(whole.budget(order[:half]))
+            budget, other = (sources, variances[:, :1]), x[order[half:]]
             t = stats.t.ppf(0.975, half - 1)
             for n in sizes:
                 for k in [k for k in (1, 4) if 2 * k <= levels]:
                     rest = len(other) - n
                     seen, left = (
-                        variance_of_difference(budget, level, size)[0]
+                        variance(budget, level, size)[0]
                         for level, size in ((k, n), (levels - k, rest))
                     )
-                    floors = [
-                        variance_of_difference(budget, level, np.inf)[0]
-                        for level in (k, levels - k)
-                    ]
+                    floors = [variance(budget, level, np.inf)[0] for level in (k, levels - k)]
                     only = seen + left - sum(floors)
                     for _ in range(draws // splits):
                         gap = _gap(other, n, k, rng)

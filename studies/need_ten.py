@@ -154,7 +154,8 @@ def recorded_pilots(of: list[Cell], times: int = PILOTS) -> pd.DataFrame:
         for readout, read in READOUTS.items():
             rng = np.random.default_rng([2, *f"{c.judge}/{c.dataset}".encode()])
             value = read(c.p, c.orders)
-            r = [np.corrcoef(v, c.human)[0, 1] for v in (*value.T, value.mean(axis=1))]
+            with np.errstate(invalid="ignore"):  # some order may give all texts one score
+                r = [np.corrcoef(v, c.human)[0, 1] for v in (*value.T, value.mean(axis=1))]
             every = _pays(value, 10)
             for whole in (False, True):
                 rows.append(

@@ -34,6 +34,7 @@ from rubricnb.auditing import (
 from rubricnb.cli import app
 from rubricnb.judging.profiles import open_profile
 from rubricnb.judging.simulated import SimulatedJudge
+from rubricnb.statistics.kappa import quadratic_weighted_kappa
 from rubricnb.testing import assert_judge
 
 _spec = spec_from_file_location(
@@ -366,6 +367,28 @@ def test_without_graded_answers_the_full_mark_is_asked_about(items):
     assert row.question == "full-mark reference"
     assert row.effect > 0.5
     assert np.isfinite(row.placebo)
+
+
+def test_reads_that_differ_in_their_order_only_say_nothing_about_references(items):
+    """What was recorded with `reference="auto"`, which shows none where an item has none."""
+    plan = rb.plan(items, [rb.balanced(5), rb.fixed(5, 2)], readout="score")
+    assert set(plan.reference_score) == {"auto"}
+    found = findings([rb.simulate(plan, items, "first-biased")], items)
+    assert {"full_mark", "reference"} <= set(found.unseen)
+    rows = found.rows.set_index("measure")
+    assert rows.verdict["position"] == "found"
+    assert rows.verdict["discrimination"] == "shown"  # among orders, as there are no other edits
+    assert found.cells.baseline.notna().all()
+
+
+def test_agreement_in_level_is_the_mean_of_its_criteria(items):
+    found = findings(simulated(items), items)
+    kappas = [
+        quadratic_weighted_kappa(own.baseline, own.human)
+        for _, own in found.cells.groupby("criterion")
+    ]
+    assert len(kappas) == 3
+    assert found.rows.set_index("measure").effect["kappa"] == pytest.approx(np.mean(kappas))
 
 
 def test_the_command_writes_the_page(tmp_path):

@@ -94,7 +94,7 @@ def rows(name: str, path: str | Path | None = None) -> list[Record]:
         found = [row for file in files for row in read_records(file, needs)]
     if "sort" in facts:
         found.sort(key=lambda row: str(row[facts["sort"]]))
-    return [{"dataset": name} | row for row in found]
+    return [row | {"dataset": name} for row in found]
 
 
 def _own_rubrics(

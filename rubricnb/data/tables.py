@@ -101,6 +101,8 @@ def read_records(path: Path, needed: Sequence[str]) -> list[dict[str, Any]]:
     """Read JSON or Parquet, where each record has what is `needed` (``info.id``: in ``info``)."""
     parquet = path.suffix.lower() == ".parquet"
     rows = read_rows(path).to_dict("records") if parquet else read_json(path)
+    if not rows:
+        raise ValueError(f"{path.name} holds no record; each needs {', '.join(needed)}")
     for number, row in enumerate(rows, 1):
         for name in needed:
             part: Any = row

@@ -13,7 +13,7 @@ from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._reads import By, FloatArray, Value
 from rubricnb.statistics.agreement import agreement
 from rubricnb.statistics.budget import will_permuting_help
-from rubricnb.statistics.error_budget import _with_left_out, design_for, error_budget
+from rubricnb.statistics.error_budget import design_for, error_budget, with_left_out
 from rubricnb.statistics.labels import labels_needed, mean_with_labels
 from rubricnb.statistics.variation import order_effect
 
@@ -200,9 +200,8 @@ def _labels(
 def _phi(part: pd.DataFrame, value: Value) -> FloatArray:
     """Noise of a read over the variance between texts, order means removed; then left out."""
     budget = error_budget(part, by=[], value=value)
-    known = budget.loc[budget["variance"].notna(), "source"].tolist()
-    variances = dict(zip(known, _with_left_out(budget, budget.attrs), strict=True))
-    if not ("item" in variances and len(known) > 1 and variances["item"][0] > 0):
+    variances = dict(zip(*with_left_out(budget), strict=True))
+    if not ("item" in variances and len(variances) > 1 and variances["item"][0] > 0):
         return np.array([np.nan])
     noise = variances.get("order × item", 0) + variances.get("re-read", 0)
     return np.asarray(noise / variances["item"])

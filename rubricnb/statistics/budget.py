@@ -251,8 +251,8 @@ def _pays(value: FloatArray, k: int) -> dict[str, Any]:
     value = value[:, ~np.isnan(value).all(axis=0)]
     whole = value[~np.isnan(value).any(axis=1)]
     n, reads = whole.shape
-    row: dict[str, Any] = {"n_items": n, "n_reads": reads}
-    row |= dict.fromkeys(("phi", "gain", "gain_congeneric"), np.nan) | {"verdict": "unsure"}
+    numbers = dict.fromkeys(("phi", "gain", "gain_congeneric"), np.nan)
+    row: dict[str, Any] = {"n_items": n, "n_reads": reads, **numbers, "verdict": "unsure"}
     if n < 3 or reads < 2:
         return row | {"reason": f"{n} items with all of {reads} reads: three with two are needed"}
     if np.ptp(whole) == 0:

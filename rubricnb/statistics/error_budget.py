@@ -21,6 +21,7 @@ _FACETS = {
     "rater": ("rater",),
 }  # fmt: skip
 _AGAIN = "re-read"
+_NUMBERS = ("variance", "low", "high", "share", "share_low", "share_high")
 _STEPS = (1, 2, 4, 8, 16)
 _MOST = 10_000_000
 
@@ -99,8 +100,8 @@ def error_budget(
             for key, part in arrays.groups(ratings, [n for n in names if n in items])
         ]
     table = pd.concat(found, ignore_index=True)
-    left = table.pop("left")
-    table.attrs["left"] = {str(i): list(v) for i, v in left.items() if v is not None}
+    # As text: pandas copies and compares attributes at every step, and writes them to parquet.
+    table.attrs["left"] = {str(row): text for row, text in table.pop("left").items()}
     return table[[*names, "measure", *table.columns.difference([*names, "measure"], sort=False)]]
 
 
@@ -145,20 +146,16 @@ def _budget(part: pd.DataFrame, names: list[str], value: Value) -> Iterator[dict
     shares = np.maximum(estimates, 0)
     total = shares.sum(axis=1, keepdims=True)
     shares = shares / np.where(total > 0, total, np.nan)
-    nothing = dict.fromkeys(("variance", "low", "high", "share", "share_low", "share_high"), np.nan)
     for source, code in sources.items():
-        row: dict[str, Any] = {"source": source, **nothing, "n_levels": _levels(code), **count}
+        row: dict[str, Any] = {"source": source, **dict.fromkeys(_NUMBERS, np.nan)}
+        row |= {"n_levels": _levels(code), **count, "reason": why.get(source, ""), "left": ""}
         if source in kept:
-            at = list(kept).index(source)
-            v, s = estimates[:, at], shares[:, at]
-            row |= dict(zip(("low", "high"), infer.jackknife_t(v[0], v[1:])[:2], strict=True))
-            low, high = infer.jackknife_t(s[0], s[1:])[:2]
-            row |= {"variance": v[0], "share": s[0]}
-            row |= {"share_low": np.maximum(low, 0.0), "share_high": np.minimum(high, 1.0)}
+            v, s = (a[:, list(kept).index(source)] for a in (estimates, shares))
+            ends, its = (infer.jackknife_t(a[0], a[1:])[:2] for a in (v, s))
+            row |= dict(zip(_NUMBERS, [v[0], *ends, s[0], *np.clip(its, 0, 1)], strict=True))
             inner = ", ".join(n for n, r in why.items() if r == f"part of {source}")
-            row |= {"reason": infer.said(inner and f"contains {inner}", whole), "left": v.tolist()}
-        else:
-            row |= {"reason": why[source], "left": None}
+            row["reason"] = infer.said(inner and f"contains {inner}", whole)
+            row["left"] = v.tobytes().hex()
         yield row
 
 
@@ -321,7 +318,7 @@ def design_for(
     names = list(budget.columns[: budget.columns.get_loc("source")])
     rows: list[dict[str, Any]] = []
     for key, part in arrays.groups(budget, names):
-        found = [row | key for row in _designs(part, budget.attrs, difference, prices, prompts)]
+        found = [row | key for row in _designs(part, difference, prices, prompts)]
         rows += sorted(found, key=lambda row: (np.isnan(row["cost"]), row["cost"], row["calls"]))
     table = pd.DataFrame(rows)
     asked = [c for c in table if c in ("reads", *(f"{f}s" for f in _FACETS))]
@@ -330,57 +327,58 @@ def design_for(
 
 
 def _designs(
-    part: pd.DataFrame, attrs: Mapping[Any, Any], difference: float, prices: dict[str, float],
-    prompts: int | None,
-) -> Iterator[dict[str, Any]]:  # fmt: skip
-    seen = part[part["variance"].notna()].set_index("source")
-    variances = _with_left_out(part, attrs)
+    part: pd.DataFrame, difference: float, prices: dict[str, float], prompts: int | None
+) -> Iterator[dict[str, Any]]:
+    sources, variances = with_left_out(part)
     n_now = int(part["n_clusters"].iloc[0]) if prompts is None else prompts
-    levels = {f: int(seen.loc[f, "n_levels"]) for f in _FACETS if f in seen.index}
+    n_levels = part.set_index("source")["n_levels"]
+    levels = {f: int(n_levels[f]) for f in _FACETS if f in sources}
     options = [[k for k in _STEPS if k < n] + [n] for n in levels.values()]
     price = prices.get("call" if part["measure"].iloc[0] == "judge" else "label", np.nan)
-    for *ks, reads in product(*options, _STEPS[:4] if _AGAIN in seen.index else (1,)):
+    for *ks, reads in product(*options, _STEPS[:4] if _AGAIN in sources else (1,)):
         k = dict(zip(levels, ks, strict=True))
         calls = int(np.prod(ks)) * reads
-        falls, stays = np.array([_weights(s, k, calls) for s in seen.index]).reshape(-1, 2).T
-        one, floor = 2 * falls @ variances, 2 * np.maximum(stays @ variances, 0.0)
+        one, floor = variance_of_difference(sources, variances, k, calls)
         n = _prompts(one[0], floor[0], difference) if one[0] > 0 else np.nan
-        low, high = (
-            _prompts(one[0] * ratio, floor[0] * ratio, difference)
-            for ratio in _ratios(one / np.minimum(n, _MOST) + floor)
-        )
+        ends = _ratios(one / np.minimum(n, _MOST) + floor)
+        low, high = (_prompts(one[0] * r, floor[0] * r, difference) for r in ends)
         now = one / n_now + floor
-        found = np.array([1.0, *_ratios(now)]) * max(now[0], 0.0)
-        at = infer.detectable(1.0, n_now - 1) * np.sqrt(found)
-        yield {
-            **{f"{f}s": v for f, v in k.items()}, "reads": reads,
-            "items": n, "items_low": low, "items_high": high, "calls": 2 * n * calls,
-            "cost": 2 * n * calls * price + n * prices.get("item", 0.0),
-            **dict(zip(("detectable", "detectable_low", "detectable_high"), at, strict=True)),
-            "reason": _why_no_design(n, part, variances.shape[1]),
-        }  # fmt: skip
+        found = np.array([1.0, *_ratios(now)]) * (now[0] if now[0] > 0 else np.nan)
+        at = _multiplier(n_now - 1) * np.sqrt(found)
+        row = {f"{f}s": v for f, v in k.items()} | {"reads": reads}
+        row |= {"items": n, "items_low": low, "items_high": high, "calls": 2 * n * calls}
+        row["cost"] = row["calls"] * price + n * prices.get("item", 0.0)
+        row |= dict(zip(("detectable", "detectable_low", "detectable_high"), at, strict=True))
+        yield row | {"reason": _why_no_design(n, part, variances.shape[1])}
 
 
-def _with_left_out(part: pd.DataFrame, attrs: Mapping[Any, Any]) -> FloatArray:
-    """Variances that are known, and without each cluster where that is kept: sources in rows."""
-    known = part[part["variance"].notna()]
-    kept = [attrs.get("left", {}).get(str(i), [np.nan]) for i in known.index]
-    if len(kept) and all(v[0] == e for v, e in zip(kept, known["variance"], strict=True)):
-        return np.array(kept)
-    return known["variance"].to_numpy(np.float64)[:, None]
+def with_left_out(budget: pd.DataFrame) -> tuple[list[str], FloatArray]:
+    """Sources of one group, and in a row each: its variance, then without each cluster if kept."""
+    known = budget[budget["variance"].notna()]
+    stored = [budget.attrs.get("left", {}).get(str(i), "") for i in known.index]
+    kept = [np.frombuffer(bytes.fromhex(text)) for text in stored]
+    own = known["variance"].to_numpy(np.float64)[:, None]
+    whole = len(kept) and all(len(v) and v[0] == e for v, e in zip(kept, own, strict=True))
+    return known["source"].tolist(), np.array(kept) if whole else own
 
 
-def _weights(source: str, k: dict[str, int], calls: int) -> tuple[float, float]:
-    """Weight of a source in the variance of a candidate's mean: what n divides, what it does not.
+def variance_of_difference(
+    sources: list[str], variances: FloatArray, k: Mapping[str, int], calls: int
+) -> tuple[FloatArray, FloatArray]:
+    """Variance of the difference of two candidates: what n prompts divide, and what they do not.
 
-    What both candidates share, prompts and the shift of a form, is none of their difference.
+    What both share, prompts and the shift of a form, is none of their difference.
     """
-    facet, _, text = source.partition(" × ")
-    if source == _AGAIN:
-        return 1 / calls, 0.0
-    if "item" in (source, text):
-        return 1 / k.get(facet, 1), 0.0
-    return 0.0, 1 / k[facet] if text == "candidate" else 0.0
+    falls, stays = np.zeros((2, len(sources)))
+    for i, source in enumerate(sources):
+        facet, _, text = source.partition(" × ")
+        if source == _AGAIN:
+            falls[i] = 1 / calls
+        elif "item" in (source, text):
+            falls[i] = 1 / k.get(facet, 1)
+        elif text == "candidate":
+            stays[i] = 1 / k.get(facet, 1)
+    return 2 * falls @ variances, np.maximum(2 * stays @ variances, 0.0)
 
 
 def _ratios(variance: FloatArray) -> tuple[float, float]:
@@ -405,14 +403,15 @@ def _prompts(one: float, floor: float, difference: float) -> float:
 
 @lru_cache(1_000)
 def _multiplier(df: int) -> float:
-    return infer.detectable(1.0, df)
+    return infer.detectable(1.0, df)  # NaN without a degree of freedom
 
 
 def _why_no_design(n: float, part: pd.DataFrame, known: int) -> str:
+    reasons = str(part["reason"].iloc[0]).split("; ")
     if np.isnan(n):
-        return infer.said("no variance between texts to plan with", part["reason"].iloc[0])
+        return infer.said("no variance between texts to plan with", *reasons)
     return infer.said(
         "" if np.isfinite(n) else "no number of prompts is enough",
         "" if known > 2 else "no interval: the budget is of few clusters, or was read from a file",
-        "; ".join(r for r in part["reason"].iloc[0].split("; ") if "clusters" in r),
+        *(reason for reason in reasons if "clusters" in reason),
     )

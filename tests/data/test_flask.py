@@ -55,6 +55,8 @@ def test_one_number_or_none_instead_of_a_list(tmp_path):
 def test_bad_files_are_named(tmp_path):
     with pytest.raises(ValueError, match="record 1 lacks 'criteria'"):
         load(tmp_path, [{k: v for k, v in row().items() if k != "criteria"}])
+    with pytest.raises(ValueError, match=r"flask_eval.json holds no record; each needs idx"):
+        load(tmp_path, [])
     with pytest.raises(ValueError, match="holds no list of records but a dict"):
         load(tmp_path, {"rows": []})
     with pytest.raises(ValueError, match="outside"):
