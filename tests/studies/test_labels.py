@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -138,6 +138,7 @@ def check(found, row, draw):
     assert row["high"] - row["low"] == pytest.approx(2 * half)
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1))
 def test_texts_drawn_singly_are_estimated_as_the_package_does(seed):
     rng = np.random.default_rng(seed)
@@ -153,6 +154,7 @@ def test_texts_drawn_singly_are_estimated_as_the_package_does(seed):
         assert width == pytest.approx(2 * stats.t.ppf(0.975, df) * se[1])
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1))
 def test_one_text_a_prompt_is_estimated_as_the_package_does(seed):
     rng = np.random.default_rng(seed)
@@ -164,6 +166,7 @@ def test_one_text_a_prompt_is_estimated_as_the_package_does(seed):
     check(found, row, 0)
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1))
 def test_whole_prompts_are_estimated_as_the_package_does(seed):
     rng = np.random.default_rng(seed)
@@ -179,6 +182,7 @@ def test_whole_prompts_are_estimated_as_the_package_does(seed):
     assert width == pytest.approx(2 * stats.t.ppf(0.975, df) * se[0])
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([2, 3, 5]))
 def test_systems_are_estimated_as_the_package_does(seed, m):
     rng = np.random.default_rng(seed)
