@@ -345,7 +345,7 @@ def _designs(
         now = one / n_now + floor
         found = np.array([1.0, *_ratios(now)]) * (now[0] if now[0] > 0 else np.nan)
         at = _multiplier(n_now - 1) * np.sqrt(found)
-        row = {f"{f}s": v for f, v in k.items()} | {"reads": reads}
+        row: dict[str, Any] = {f"{f}s": v for f, v in k.items()} | {"reads": reads}
         row |= {"items": n, "items_low": low, "items_high": high, "calls": 2 * n * calls}
         row["cost"] = row["calls"] * price + n * prices.get("item", 0.0)
         row |= dict(zip(("detectable", "detectable_low", "detectable_high"), at, strict=True))
