@@ -21,7 +21,7 @@ class FrameColumns(SphinxDirective):
         name = self.arguments[0]
         if name not in frames.FRAMES:
             raise self.error(f"no frame {name!r}; there are: {', '.join(frames.FRAMES)}")
-        self.env.note_dependency(frames.__file__)
+        self.env.note_dependency(frames.__file__.replace(".py", ".csv"))
         rows = [
             (column.name, column.dtype, "yes" if column.required else "no", column.meaning)
             for column in frames.FRAMES[name]

@@ -2,3 +2,23 @@
 if (location.protocol === "file:" && typeof DOCUMENTATION_OPTIONS !== "undefined") {
   DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 }
+
+/* A link to a place in the folded evidence of a chapter unfolds it; so does printing. */
+(() => {
+  const folds = () => document.querySelectorAll("details.evidence");
+  const reveal = () => {
+    const place = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const fold = place && place.closest("details.evidence");
+    if (fold && !fold.open) {
+      fold.open = true;
+      place.scrollIntoView();
+    }
+  };
+  window.addEventListener("hashchange", reveal);
+  document.addEventListener("DOMContentLoaded", reveal);
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest && event.target.closest('a[href^="#"]');
+    if (link && link.hash === location.hash) reveal(); // the address does not change then
+  });
+  window.addEventListener("beforeprint", () => folds().forEach((fold) => (fold.open = true)));
+})();

@@ -27,8 +27,6 @@ N_ITEMS = 3  # under ten orderings each
 WAYS: dict[str, dict[str, Any]] = {
     "as recorded (Q4_1, one thread)": {},
     "two threads": {"threads": 2},
-    "no flash attention": {"flash_attention": False},
-    "no flash attention, two threads": {"flash_attention": False, "threads": 2},
     "Q8_0": {"path": "Q8_0"},
     "Q4_0": {"path": "Q4_0"},
     "two slots": {"concurrency": 2},

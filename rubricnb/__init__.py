@@ -28,17 +28,18 @@ _PUBLIC = {
         "load_recording",
     ],
     "permutation": [
-        "balanced", "williams", "shuffled", "rotated", "fixed", "descending", "single", "placebo",
-        "Design", "position_counts", "neighbour_counts",
+        "balanced", "williams", "first_orderings", "shuffled", "rotated", "fixed", "descending",
+        "single", "placebo", "Design", "position_counts", "neighbour_counts",
     ],
     "judging": [
         "plan", "plan_criteria", "estimate", "open_judge", "run", "export_batch", "import_batch",
         "recorded", "simulate",
     ],
+    "judging.deciding": ["decide"],
     "judging.review": ["write_references", "with_references"],
     "auditing": ["audit"],
     "statistics": [
-        "position_bias", "score_position", "bias_cost", "choose_ordering", "at_reads",
+        "position_bias", "score_position", "bias_cost", "at_reads",
         "missing_reads", "equivalence",
         "order_effect", "ordering_rank", "within_item_sd", "variance_components",
         "error_budget", "design_for", "advise",
@@ -48,7 +49,8 @@ _PUBLIC = {
         "stability", "score_tendency", "tendency_shift", "reference_pull", "gold",
         "mean_with_labels", "systems_with_labels", "labels_needed",
         "alternative_annotator", "judge_bias", "system_agreement",
-        "option_probabilities", "position_prior", "remove_prior", "geometric_mean",
+        "option_probabilities", "position_prior", "remove_prior", "placement_bias",
+        "geometric_mean",
     ],
 }  # fmt: skip
 _MODULES = [

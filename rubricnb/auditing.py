@@ -62,13 +62,18 @@ MEASURES: dict[str, dict[str, str]] = yaml.safe_load(
     (files("rubricnb") / "auditing.yml").read_text("utf-8")
 )
 """What is measured: section, kind, unit, claim, meaning, why it may be missing, and advice."""
+_KNOWN = pd.DataFrame.from_dict(MEASURES, orient="index")
 _FIRST, _DAY, _OWN = 20, 86_400, ("template", "parser")
 _SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
+_COLUMNS = (
+    *("measure", "question", "effect", "low", "high", "placebo", "flips", "p", "p_equivalent"),
+    *("n_clusters", "reason", "constant"),
+)
 _ITEM = ["dataset", "item_id", "criterion"]
-_PLAIN = "baseline"
+_PLAIN, _FULL = "baseline", "reference of full mark"
 _WORDS: Any = Environment(  # plain text; the page escapes it
     loader=PackageLoader("rubricnb", "."), undefined=StrictUndefined, autoescape=False
-).get_template("auditing_words.jinja").module  # fmt: skip
+).get_template("auditing_words.jinja", globals={"measures": MEASURES}).module  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -133,7 +138,7 @@ class Audit:
 
     def _effects(self) -> pd.DataFrame:
         beside = self.rows["section"].isin(["texts", "against"])
-        return self.rows[(_of_measure(self.rows, "kind") == "effect") & ~beside]
+        return self.rows[self.rows["measure"].map(_KNOWN["kind"]).eq("effect") & ~beside]
 
     def failures(self, fail_on: str = "", require: str = "") -> list[str]:
         """Say which thresholds are not met.
@@ -374,34 +379,34 @@ def audit_requests(items: Items, **settings: Any) -> list[Requests]:
     [336, 55]
     """
     rubrics = items.rubrics[items.rubrics["rubric_id"].isin(items["rubric_id"])]
-    levels = rubrics.groupby("rubric_id", observed=True)["score"].nunique()
-    n_of = items["rubric_id"].astype("str").map(levels).to_numpy()
+    ends = rubrics.groupby("rubric_id", observed=True)["score"].agg(["min", "max"])
+    scales = ends.drop_duplicates().to_numpy()
     parts = []
-    for n in np.unique(n_of).tolist():
-        own, one = _some(items, n_of == n), fixed(n, 1)
+    for low, high in scales.tolist():
+        n, ours = high - low + 1, ends.index[(ends["min"] == low) & (ends["max"] == high)]
+        own, one = _some(items, items["rubric_id"].isin(ours)), fixed(n, 1)
         orders = [fixed(n, 2), descending(n), placebo(n, 5), balanced(n)]
-        shown = _graded(own, n) or ("auto" if "reference" in own else None)
+        shown = _graded(own, range(low, high + 1)) or ("auto" if "reference" in own else None)
         parts.append(plan(own, orders, reference="none", **settings))
         parts.append(plan(own, one, labels=["letter", "roman"], reference="none", **settings))
         parts += [plan(own, one, reference=shown, **settings)] if shown else []
-    asked = [Requests(pd.concat(parts, ignore_index=True))]
+    coded = dict.fromkeys(parts[0].select_dtypes("category"), "category")  # of each scale its own
+    asked = [Requests(pd.concat(parts, ignore_index=True).astype(coded))]
     asked[0].source = items
     criteria = items.groupby("text_id", observed=True).size().unique()
-    if len(criteria) == 1 < criteria[0] and len(np.unique(n_of)) == 1:
+    if len(criteria) == 1 < criteria[0] and len(scales) == 1:
         k = int(criteria[0])
         designs = [fixed(k, 2), placebo(k, 3), balanced(k)]
-        asked.append(plan_criteria(items, designs, n_options=int(n_of[0]), **settings))
+        asked.append(plan_criteria(items, designs, n_options=n, **settings))
     return asked
 
 
-def _graded(items: Items, n: int) -> list[int]:
-    """Scores for which every item has a reference: two, away from the ends if possible, and n."""
-    lowest = int(items.rubrics["score"].min())
-    every = range(lowest, lowest + n)
+def _graded(items: Items, scale: range) -> list[int]:
+    """Scores for which every item has a reference: two, off the ends if possible, and last."""
     there = [
-        k for k in every if f"reference_{k}" in items and items[f"reference_{k}"].notna().all()
+        k for k in scale if f"reference_{k}" in items and items[f"reference_{k}"].notna().all()
     ]
-    inner = [k for k in there if every[0] < k < every[-1]]
+    inner = [k for k in there if scale[0] < k < scale[-1]]
     two = inner if len(inner) > 1 else there
     return sorted({*two[:1], *two[-1:], *there[-1:]} if len(two) > 1 else there)
 
@@ -490,11 +495,17 @@ def findings(
     check_answered(*answers)
     read = "expected_score" in answers[0] and answers[0]["expected_score"].notna().any()
     value: Value = "expected_score" if read else "score"
-    shown = answers[0]["reference_score"].astype("str").replace("auto", "of full mark")
+    shown = answers[0]["reference_score"].astype("str")
+    top = answers[0]["ordering"].astype("object").map(lambda o: max(decode(o)), na_action="ignore")
+    shown = shown.replace("auto", "of full mark" if "reference" in items else "none")
+    shown = shown.mask(pd.to_numeric(shown, errors="coerce") == top, "of full mark")
+    if shown.nunique() == 1:  # nothing was asked without it, or with another one
+        shown[:] = "none"
     judgments = answers[0].assign(
         value=values_of(answers[0], value),
         whole=values_of(answers[0]),
         condition=condition_names(answers[0].assign(reference_score=shown)),
+        top=top,
     )
     cells = _cells(judgments, items)
     status = pd.concat([a["status"].astype("str") for a in answers]).value_counts()
@@ -542,21 +553,18 @@ def findings(
     )  # fmt: skip
 
 
-def _of_measure(table: pd.DataFrame, what: str) -> pd.Series:
-    return table["measure"].map({name: known[what] for name, known in MEASURES.items()})
-
-
 def _judged(rows: Sequence[Mapping[str, Any]], few: float) -> pd.DataFrame:
     """Add verdicts that claim no more than this number of effective clusters can show."""
-    table = pd.DataFrame(rows)
-    kind, parsed = _of_measure(table, "kind"), table["measure"] == "parsed"
+    table = pd.DataFrame([{**dict.fromkeys(_COLUMNS, np.nan), **row} for row in rows])
+    table = table.join(_KNOWN[["section", "unit", "kind", "act", "calm"]], on="measure")
+    kind, parsed = table.pop("kind"), table["measure"] == "parsed"
     table["p_adjusted"] = inference.benjamini_hochberg(table["p"])
     there, small = table["p_adjusted"] < ALPHA, table["p_equivalent"] < ALPHA
     effect = np.select([there & small, there, small], [SMALL, FOUND, ABSENT], UNCLEAR)
     sure = (table["low"] > 0) | (table["effect"] > 1 - 1e-9)  # which has no interval
     level = np.select([table["high"] < WEAK_LEVEL, sure], [WEAK, SHOWN], UNCLEAR)
     table["verdict"] = np.select([kind == "effect", kind == "level"], [effect, level], NOTED)
-    constant = table.pop("constant")
+    constant = table.pop("constant").eq(True)
     table.loc[constant, "verdict"] = FAILS
     if few < inference.FEW_CLUSTERS:
         doubt = f"{few:.0f} effective clusters: intervals may be too narrow"
@@ -569,10 +577,10 @@ def _judged(rows: Sequence[Mapping[str, Any]], few: float) -> pd.DataFrame:
     enough = table["effect"] >= ENOUGH_PARSED
     table.loc[parsed, "verdict"] = np.where(enough[parsed], SHOWN, WEAK)
     table["sentence"] = [str(_WORDS.sentence(row)).strip() for row in table.to_dict("records")]
-    act = table["verdict"].isin([FOUND, WEAK, FAILS])
-    table["advice"] = _of_measure(table, "act").where(act, _of_measure(table, "calm"))
+    act, calm = table.pop("act"), table.pop("calm")
+    table["advice"] = act.where(table["verdict"].isin([FOUND, WEAK, FAILS]), calm)
     table.loc[table["verdict"] == UNCLEAR, "advice"] = str(_WORDS.more())
-    return table.drop(columns="claim")
+    return table
 
 
 def beside(before: Audit, now: Audit) -> Audit:
@@ -609,15 +617,15 @@ def beside(before: Audit, now: Audit) -> Audit:
     rows.append(_mean("drift_changed", "texts with another score", differ, cluster, (0.0, 1.0)))
     human = of("human")[1]
     if (rated := np.isfinite(x + y + human)).sum() > 2:
-        sides = [_within(v[rated], both["criterion"][rated]) for v in (x, y, human)]
-        for name, sums_of, statistic, (a, b, truth) in (
-            ("agreement", inference.moments, inference.correlation, sides),
-            ("kappa", kappa_sums, kappa_of_sums, [x[rated], y[rated], human[rated]]),
+        for name, sums_of, statistic in (
+            ("agreement", inference.moments, inference.correlation),
+            ("kappa", kappa_sums, kappa_of_sums),
         ):
-            sums = np.stack([sums_of(a, truth), sums_of(b, truth)], axis=1)
+            sides = [sums_of(v[rated], human[rated]) for v in (x, y)]
+            sums = _by_criterion(np.stack(sides, axis=1), both["criterion"][rated])
             apart = partial(_second_minus_first, statistic)
             found = inference.jackknife(sums, cluster[rated], apart)
-            ends = dict(zip("ab", statistic(sums.sum(axis=0)), strict=True))
+            ends = dict(zip("ab", _macro(statistic, sums.sum(axis=0)), strict=True))
             rows.append(_row(f"drift_{name}", name, len(np.unique(cluster)), *found, **ends))
     for name in sorted({c[:-2] for c in both} & {*now.cells} - {*_NO_CONDITION, *_ITEM}):
         (a, b) = of(name)
@@ -631,7 +639,7 @@ def beside(before: Audit, now: Audit) -> Audit:
 
 
 def _second_minus_first(statistic: Any, sums: FloatArray) -> FloatArray:
-    return np.asarray(np.diff(statistic(sums), axis=-1)[..., 0])
+    return np.asarray(np.diff(_macro(statistic, sums), axis=-1)[..., 0])
 
 
 _NO_CONDITION = (_PLAIN, "placebo", "balanced", "human", "cluster_id")
@@ -665,16 +673,18 @@ def _usual(judgments: pd.DataFrame) -> pd.DataFrame:
 def _people(
     judgments: pd.DataFrame, cells: pd.DataFrame, items: pd.DataFrame, value: Value
 ) -> list[dict[str, Any]]:
-    rated = cells[[_PLAIN, "human", "cluster_id"]].dropna()
+    rated = cells[[_PLAIN, "human", "cluster_id", "criterion"]].dropna()
     if rated.empty:
         return []
-    usual = _usual(judgments)
+    usual = _usual(judgments).assign(ordering=np.nan)  # of several lengths where scales differ
     r = agreement(usual, items, by=[], value=value).iloc[0]
     stem = "r_macro" if np.isfinite(r["r_macro"]) else "r"
     x, y = rated[_PLAIN].to_numpy(), rated["human"].to_numpy()
     cluster = np.asarray(pd.factorize(rated["cluster_id"])[0])
     n = int(r["n_clusters"])
-    kappa = inference.jackknife(kappa_sums(x, y), cluster, kappa_of_sums)
+    kappa = inference.jackknife(
+        _by_criterion(kappa_sums(x, y), rated["criterion"]), cluster, partial(_macro, kappa_of_sums)
+    )
     rows = [
         _row("agreement", "agreement", n, r[stem], (r[f"{stem}_low"], r[f"{stem}_high"], np.nan),
              reason=_without(r["reason"], "rho")),
@@ -689,6 +699,17 @@ def _people(
     return rows
 
 
+def _by_criterion(sums: FloatArray, criterion: pd.Series) -> FloatArray:
+    """Keep the summands of each criterion apart: (items, …, k) becomes (items, …, criteria, k)."""
+    code, names = pd.factorize(criterion)
+    own = code[:, None] == np.arange(len(names))
+    return sums[..., None, :] * own.reshape(len(own), *[1] * (sums.ndim - 2), -1, 1)
+
+
+def _macro(statistic: Any, sums: FloatArray) -> FloatArray:
+    return np.asarray(statistic(sums).mean(axis=-1))
+
+
 def _distinct(judgments: pd.DataFrame) -> pd.DataFrame:
     """The reads with a score that are no copies of another one."""
     known = judgments[judgments["value"].notna()]
@@ -698,7 +719,9 @@ def _distinct(judgments: pd.DataFrame) -> pd.DataFrame:
 def _apart(judgments: pd.DataFrame) -> list[dict[str, Any]]:
     """How one answer about a text correlates with the others, edits included."""
     own = _usual(judgments)
-    edited = judgments[(judgments["design"] == "placebo") & ~judgments.index.isin(own.index)]
+    other = judgments[~judgments.index.isin(own.index) & (judgments["design"] != "fixed")]
+    edited = other[other["design"] == "placebo"]
+    edited = edited if len(edited) else other
     reads = _distinct(pd.concat([own, edited])).groupby(_ITEM, observed=True)
     texts = reads.agg(
         first=("value", "first"), total=("value", "sum"), k=("value", "size"),
@@ -754,28 +777,28 @@ def _moved(judgments: pd.DataFrame, cells: pd.DataFrame) -> list[dict[str, Any]]
     cluster = np.asarray(pd.factorize(cells["cluster_id"])[0])
     base, rows = _usual(judgments), []
     beyond = cells["placebo"] if cells["placebo"].notna().any() else cells[_PLAIN]
-    graded = sorted(c for c in cells if re.fullmatch(r"reference \d+", c))
-    listed = [decode(code) for code in judgments["ordering"].dropna().unique()]
-    full = f"reference {max((max(scores) for scores in listed), default=0)}"
     for name, measure, question in (
         ("descending", "order", "descending"), ("letters", "labels", "letters"),
-        ("Roman numerals", "labels", "Roman numerals"),
-        (full, "full_mark", "full-mark reference"),
-        ("reference of full mark", "full_mark", "full-mark reference"),
+        ("Roman numerals", "labels", "Roman numerals"), (_FULL, "full_mark", "full-mark reference"),
     ):  # fmt: skip
         if name in cells:
             row = _mean(measure, question, (cells[name] - beyond).to_numpy(np.float64), cluster)
             flips, _ = _differ(base, judgments[judgments["condition"] == name])
             rows.append(row | {"placebo": float((beyond - cells[_PLAIN]).mean()),
                                "flips": _mean_of(flips)})  # fmt: skip
-    graded = [name for name in graded if name != full] if len(graded) > 2 else graded
-    if len(graded) > 1:
-        low, high = graded[0], graded[-1]
-        k, m = (int(name.split()[1]) for name in (low, high))
-        pulled = ((cells[high] - cells[low]) / (m - k)).to_numpy(np.float64)
-        flips, _ = _differ(*(judgments[judgments["condition"] == name] for name in (low, high)))
-        row = _mean("reference", f"{high} against {k}", pulled, cluster)
-        rows.append(row | {"flips": _mean_of(flips)})
+    for top, own in judgments.groupby("top"):  # each scale by itself
+        names = {int(top) if c == _FULL else int(c.split()[1]): c for c in own["condition"].unique()
+                 if re.fullmatch(r"reference (\d+|of full mark)", c)}  # fmt: skip
+        if len(names) > 2:
+            names.pop(int(top), None)
+        if len(names) > 1:
+            low, high = min(names), max(names)
+            ours = pd.MultiIndex.from_frame(own[_ITEM].astype("str"))
+            inside = pd.MultiIndex.from_frame(cells[_ITEM]).isin(ours)
+            pulled = ((cells[names[high]] - cells[names[low]]) / (high - low)).where(inside)
+            row = _mean("reference", f"reference {high} against {low}", pulled.to_numpy(), cluster)
+            flips, _ = _differ(*(own[own["condition"] == names[k]] for k in (low, high)))
+            rows.append(row | {"flips": _mean_of(flips)})
     return rows
 
 
@@ -800,7 +823,6 @@ def _positions(
             "position", f"position {most}{f' of {n}' if len(table) > 1 else ''}", clusters,
             100 * (share - 1 / n), [*(100 * (ends - 1 / n)), found.get("p_within", np.nan)],
             reason=_without(found["reason"], "chi2", "log preference"),
-            claim=f"The judge {'avoids' if share < 1 / n else 'likes'} position {most}",
             p_equivalent=found.get("p_equivalent", np.nan),
             flips=_mean_of(_differ(_usual(judgments), rotated[rotated["n_options"] == n])[0]),
         )  # fmt: skip
@@ -889,20 +911,18 @@ def _row(
     interval: Sequence[float] = inference.UNDEFINED,
     **more: Any,
 ) -> dict[str, Any]:
-    known = MEASURES[measure]
     low, high, p = interval[:3]
-    tested = {"p": np.nan, "p_equivalent": np.nan}
-    if known["kind"] == "effect":
-        error = (high - low) / (2 * inference.t_quantile(n_clusters))
-        small = inference.equivalence(effect, error, n_clusters, MARGINS[known["unit"]])
-        tested = {"p": p, "p_equivalent": small}
-    return {
-        "measure": measure, "section": known["section"], "question": question,
-        "unit": known["unit"], "effect": float(effect), "low": low, "high": high,
-        "placebo": np.nan, "flips": np.nan, **tested, "n_clusters": n_clusters,
+    row = {
+        "measure": measure, "question": question, "effect": float(effect), "low": low, "high": high,
+        "n_clusters": n_clusters,
         "reason": "one cluster: intervals need two" if n_clusters == 1 else "",
-        "claim": known["claim"].format(question), "constant": False, **more,
     }  # fmt: skip
+    if MEASURES[measure]["kind"] == "effect":
+        error = (high - low) / (2 * inference.t_quantile(n_clusters))
+        margin = MARGINS[MEASURES[measure]["unit"]]
+        row["p"] = p
+        row["p_equivalent"] = inference.equivalence(effect, error, n_clusters, margin)
+    return row | more
 
 
 def page(*audits: Audit) -> str:

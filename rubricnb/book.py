@@ -7,7 +7,6 @@ import logging
 import os
 import platform
 import re
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,7 +21,6 @@ from typing import Any
 import rubricnb
 
 _START_SECONDS = 300  # a kernel that has not started by then hangs; a busy machine needs a minute
-_PEAK = "peak"  # file of a notebook's working folder: the kernel's memory
 
 
 class BookError(RuntimeError):
@@ -158,6 +156,7 @@ def execute(
     *,
     root: Path | None = None,
     cell_seconds: int | None = None,
+    first: str = "pass",
 ) -> Any:
     """Execute one notebook with parameters, in a scratch folder that is removed afterwards.
 
@@ -173,6 +172,8 @@ def execute(
         The clone; default: as `find_root`.
     cell_seconds
         Seconds after which a cell counts as hung; ``None`` waits for ever.
+    first
+        One line of code that the kernel executes before the notebook.
 
     Returns
     -------
@@ -204,7 +205,7 @@ def execute(
     check_values(values, _declared(notebook, stem), stem)
     target = None if output is None else Path(output).resolve()
     start = time.perf_counter()
-    with _scratch(root) as folder:
+    with _scratch(first) as folder:
         try:
             executed = papermill.execute_notebook(
                 notebook,
@@ -219,8 +220,7 @@ def execute(
             )
         except papermill.PapermillExecutionError as error:
             raise BookError(f"notebook {stem} failed\n{plain(str(error))}") from None
-        peak = _peak_mb(folder)
-    executed.metadata["rubricnb"] = _record(stem, values, time.perf_counter() - start, peak)
+    executed.metadata["rubricnb"] = _record(stem, values, time.perf_counter() - start)
     _forget_machine(executed)
     if target is not None:
         nbformat.write(executed, target)
@@ -253,28 +253,25 @@ def _declared(notebook: Any, stem: str) -> list[Parameter]:
 
 
 def _parameters_in(source: str, stem: str) -> list[Parameter]:
-    lines = source.splitlines()
-    return [_parameter(node, lines[node.lineno - 1], stem) for node in ast.parse(source).body]
-
-
-def _parameter(node: ast.stmt, line: str, stem: str) -> Parameter:
-    _, comment_mark, comment = line[getattr(node, "end_col_offset", 0) :].partition("#")
-    if not (isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value):
-        raise ValueError(
-            f"{stem}: parameters cell, {line!r}: write 'name: type = value  # comment'"
-        )
-    if not (comment_mark and comment.strip()) or node.lineno != node.end_lineno:
-        raise ValueError(f"{stem}: parameters cell, {line!r}: say what it is in a trailing comment")
-    if "=" in comment:
-        raise ValueError(f"{stem}: parameters cell, {line!r}: papermill reads no '=' in a comment")
-    try:
-        default = ast.literal_eval(node.value)
-    except ValueError:
-        raise ValueError(
-            f"{stem}: parameters cell, {line!r}: a derived value does not follow when another "
-            "parameter is changed; compute it in the next cell"
-        ) from None
-    return Parameter(node.target.id, ast.unparse(node.annotation), default, comment.strip())
+    found, lines = [], source.splitlines()
+    for node in ast.parse(source).body:
+        line = lines[node.lineno - 1]
+        if not (
+            isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value
+        ):
+            raise ValueError(
+                f"{stem}: parameters cell, {line!r}: write 'name: type = value  # comment'"
+            )
+        comment = line[node.end_col_offset or 0 :].partition("#")[2].strip()
+        try:
+            default = ast.literal_eval(node.value)
+        except ValueError:
+            raise ValueError(
+                f"{stem}: parameters cell, {line!r}: a derived value does not follow when another "
+                "parameter is changed; compute it in the next cell"
+            ) from None
+        found.append(Parameter(node.target.id, ast.unparse(node.annotation), default, comment))
+    return found
 
 
 def check_values(values: Mapping[str, Any], declared: Sequence[Parameter], where: str) -> None:
@@ -324,7 +321,7 @@ def _hint(name: str, known: Any) -> str:
 
 
 @contextmanager
-def _scratch(root: Path) -> Iterator[Path]:
+def _scratch(first: str) -> Iterator[Path]:
     """A working folder for a notebook, and the environment every notebook runs in."""
     with tempfile.TemporaryDirectory(prefix="rubricnb-") as name:
         profile = Path(name) / ".ipython" / "profile_default"
@@ -336,8 +333,7 @@ def _scratch(root: Path) -> Iterator[Path]:
             "{'bbox_inches': 'tight', 'metadata': {'Date': None, 'Creator': None}}\n"
             "c.HistoryManager.enabled = False\n"
             "c.IPKernelApp.log_level = 50\n"  # it warns of its unencrypted loopback port
-            # After every cell, not at the kernel's exit: a kernel that exits slowly is killed.
-            f"""c.InteractiveShellApp.exec_lines = [{_after_every_cell(Path(name) / _PEAK)!r}]\n"""
+            f"c.InteractiveShellApp.exec_lines = [{first!r}]\n"
         )
         wanted = {
             "IPYTHONDIR": str(profile.parent),
@@ -363,24 +359,6 @@ def _scratch(root: Path) -> Iterator[Path]:
                     os.environ[key] = value
 
 
-def _after_every_cell(path: Path) -> str:
-    """What a kernel executes first, to keep the most memory that it has held in a file.
-
-    On Linux ``ru_maxrss`` also counts what the parent held when it started the kernel; the
-    high-water mark of the kernel's own memory does not.
-    """
-    status = "__import__('pathlib').Path('/proc/self/status').read_text()"
-    peak = (
-        f"{status}.split('VmHWM:')[1].split()[0]"
-        if sys.platform == "linux"
-        else "str(__import__('resource').getrusage(0).ru_maxrss)"
-    )
-    return (
-        "get_ipython().events.register('post_run_cell', "
-        f"lambda _: __import__('pathlib').Path({str(path)!r}).write_text({peak}))"
-    )
-
-
 def _kernel_transport() -> Any:
     """Reach a kernel through Unix sockets in the folder it runs in: a TCP port is chosen first and
     bound later, by then perhaps by another kernel that starts at the same time."""
@@ -389,19 +367,12 @@ def _kernel_transport() -> Any:
     return Config(KernelManager={"transport": "ipc", "ip": "kernel"} if os.name == "posix" else {})
 
 
-def _peak_mb(folder: Path) -> int:
-    """Most memory that the kernel has held by the end of its last cell."""
-    unit = 1e6 if sys.platform == "darwin" else 1e3  # bytes there, kilobytes elsewhere
-    return round(int((folder / _PEAK).read_text()) / unit)
-
-
-def _record(stem: str, values: Mapping[str, Any], seconds: float, peak_mb: int) -> dict[str, Any]:
+def _record(stem: str, values: Mapping[str, Any], seconds: float) -> dict[str, Any]:
     """What the execution record and the line under a page's title say about a run."""
     return {
         "stem": stem,
         "executed": date.today().isoformat(),
         "seconds": round(seconds, 1),
-        "peak_mb": peak_mb,
         "parameters": dict(values),
         "version": rubricnb.__version__,
         "python": platform.python_version(),

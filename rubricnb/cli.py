@@ -93,9 +93,9 @@ def data(
 @app.command()
 def judges() -> None:
     """List the engines, the simulated profiles and the judges with recorded runs."""
+    from rubricnb.judging.profiles import profiles
     from rubricnb.judging.registry import ENGINES
     from rubricnb.judging.results import judges as recorded_judges
-    from rubricnb.judging.simulated import profiles
 
     with errors():
         for engine, (_, form, purpose) in ENGINES.items():
@@ -167,6 +167,10 @@ def audit(
 
     with errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
         thresholds(fail_on)  # before anything is asked
+        if not (judge or judgments or compare):
+            raise ValueError("whom? --judge embedded, --judge openai:MODEL, or --judgments FILE")
+        if not output.parent.is_dir():
+            raise ValueError(f"{output}: there is no folder {output.parent}")
         if against and output.with_suffix(".json").resolve() == against.resolve():
             raise ValueError(f"{against} would be overwritten: name another page with --output")
         how = {"readout": readout, "temperature": temperature, "seed": seed}
@@ -212,8 +216,6 @@ def compile_bundle(
     n_items: Annotated[int, typer.Option(help="Checklist items in all.")] = 15,
     min_evidence: Annotated[int, typer.Option(help="Quotes that a trait needs.")] = 2,
     input_type: Annotated[str, typer.Option(help="What is judged: essays, replies, …")] = "texts",
-    temperature: Annotated[float, typer.Option(help="Of the sampling; 0 is greedy.")] = 0.0,
-    seed: Annotated[int, typer.Option(help="Of the sampling.")] = 0,
     option: _Options = None,
 ) -> None:
     """Compile a rubric of your own into a locked bundle: parameter bundle of chapters 15 to 18."""
@@ -221,6 +223,7 @@ def compile_bundle(
 
     from rubricnb.data.rubrics import read_rubrics
     from rubricnb.judging import open_judge
+    from rubricnb.judging.plan import check_readout
     from rubricnb.rulers import compile_rubric
 
     with errors():
@@ -230,18 +233,14 @@ def compile_bundle(
         levels = read_rubrics(rubric)
         criteria = ", ".join(levels["criterion"].astype(str).unique())
         with closing(open_judge(judge, **_options(option))) as opened:
-            if "json" not in opened.readouts:
-                raise ValueError(
-                    f"{judge} fills in no documents: compile with openai:MODEL, vllm:MODEL or "
-                    "embedded (or simulated:grader, which writes placeholders)"
-                )
+            check_readout(judge, opened.readouts, "json")
             typer.echo(
                 f"{opened.slug} is asked once, with the whole of {rubric.name}, for a definition "
                 f"of each trait ({criteria}) and {n_items} checklist items; the levels stay yours"
             )
             bundle = compile_rubric(
                 levels, opened, name=output.stem, input_type=input_type, n_items=n_items,
-                min_evidence=min_evidence, temperature=temperature, seed=seed,
+                min_evidence=min_evidence,
             )  # fmt: skip
         for trait in bundle.traits:
             typer.echo(f"{trait.name}: {trait.definition}")
@@ -258,7 +257,8 @@ def errors() -> Iterator[None]:
     try:
         yield
     except (ValueError, OSError, RuntimeError, ImportError) as error:
-        typer.echo(f"error: {error}", err=True)
+        missing = isinstance(error, FileNotFoundError) and error.filename
+        typer.echo(f"error: {f'there is no {missing}' if missing else error}", err=True)
         raise typer.Exit(1) from None
 
 

@@ -2,15 +2,17 @@
 
     items ──design──▶ requests ──judge──▶ replies ──read out──▶ judgments ──statistics──▶ results
 
-This module is the one place where columns and dtypes stand; the API page is generated from it.
+Columns and dtypes stand in ``frames.csv`` and nowhere else; the API page is generated from it.
 Positions, scores and ranks count from 1. ``category`` columns hold text, ``Int8`` is pandas'
 integer with a missing value.
 """
 
 from __future__ import annotations
 
+import csv
 import re
 from dataclasses import dataclass
+from importlib.resources import files
 from typing import Any
 
 import pandas as pd
@@ -30,101 +32,22 @@ class Column:
         return bool(re.fullmatch(self.name.replace("{k}", r"\d+"), column))
 
 
-def _optional(name: str, dtype: str, meaning: str) -> Column:
-    return Column(name, dtype, meaning, required=False)
+def _contracts() -> dict[str, tuple[Column, ...]]:
+    """The frames' columns, in order; requests hold the conditions, judgments their request."""
+    found: dict[str, tuple[Column, ...]] = {}
+    text = (files("rubricnb") / "frames.csv").read_text(encoding="utf-8")
+    for row in csv.DictReader(text.splitlines()):
+        column = Column(row["name"], row["dtype"], row["meaning"], row["required"] == "yes")
+        found[row["frame"]] = (*found.get(row["frame"], ()), column)
+    found["requests"] += found["conditions"]
+    found["judgments"] = found["requests"] + found["judgments"]
+    return found
 
 
-ITEMS = (
-    Column("item_id", "str", "key: one text under one criterion"),
-    Column("dataset", "category", "name of the dataset"),
-    Column("text_id", "str", "the response; several criteria judge the same one"),
-    _optional(
-        "group_id", "str", "whose candidates compete: the prompt; in SummEval article × criterion"
-    ),
-    Column("cluster_id", "str", "what shares a text: story, article, prompt, essay"),
-    _optional("candidate", "category", "who wrote the response"),
-    _optional("category", "category", "kind of task"),
-    Column("instruction", "str", "what the response answers"),
-    Column("response", "str", "the text that is judged"),
-    _optional("reference", "str", "the dataset's own full-mark answer"),
-    _optional("reference_{k}", "str", "an answer that deserves score k"),
-    _optional("exemplar_instruction", "str", "the instruction of the in-context examples"),
-    _optional("exemplar_{k}", "str", "an answer to that instruction that deserves score k"),
-    Column("criterion", "category", "what is judged"),
-    Column("rubric_id", "category", "key into the rubrics"),
-    _optional("human", "float64", "mean human rating (minibench: designed quality)"),
-    _optional("human_ratings", "object", "the single ratings, a tuple of numbers"),
-    _optional("gold", "float64", "majority of reads of a stronger judge"),
-    _optional("gold_ratings", "object", "those reads, a tuple of numbers"),
-)
-
-RUBRICS = (
-    Column("rubric_id", "category", "key, with variant and score"),
-    Column("variant", "category", "standard or paraphrased"),
-    Column("score", "int8", "the level, from 0 or 1 (the worst) up"),
-    Column("criterion", "category", "name of the criterion"),
-    Column("definition", "str", "what the criterion asks, one or two sentences"),
-    Column("description", "str", "what a response at this level is like"),
-)
-
-CONDITION_COLUMNS = (
-    Column("n_options", "int8", "number of options shown"),
-    Column("labels", "category", "numeric, letter (E = 1) or roman"),
-    Column("layout", "category", "rubric-last or rubric-first"),
-    Column("reference_score", "category", "auto, none, or the score of the reference shown"),
-    Column("exemplar", "category", "none, or the score of the one in-context example"),
-    Column("variant", "category", "wording of the rubric: standard or paraphrased"),
-    Column("readout", "category", "auto, feedback, score or logprobs"),
-    Column("prompt_format", "category", "chat or plain (a base model has no chat template)"),
-    Column("template", "category", "file under prompts/templates"),
-    Column("temperature", "float32", "sampling temperature; 0 is greedy"),
-    Column("effort", "category", "reasoning effort: default, low, medium or high"),
-    Column("thinking", "category", "default, on or off"),
-    Column("seed", "int32", "seed of the sampling"),
-    Column("max_tokens", "int32", "longest answer; 0 lets the readout decide"),
-)
-
-REQUESTS = (
-    Column("request_id", "uint64", "key: hash of the other columns"),
-    Column("item_id", "category", "the item (Setting 2: the text_id)"),
-    Column("design", "category", "name of the constructor of the orderings"),
-    Column("ordering_index", "int16", "read within the design, from 1"),
-    Column("ordering", "category", "score at position 1, 2, …: '2-3-4-5-1'"),
-    _optional("criterion_ordering", "category", "Setting 2: criterion at position 1, 2, …"),
-    Column("replicate", "int16", "how often this ordering stood before in the design, plus 1"),
-    *CONDITION_COLUMNS,
-)
-
+FRAMES = _contracts()
+CONDITION_COLUMNS = FRAMES.pop("conditions")
+REQUESTS, JUDGMENTS = FRAMES["requests"], FRAMES["judgments"]
 STATUSES = ("ok", "unparsed", "out_of_range", "truncated", "refused", "error")
-
-JUDGMENTS = (
-    *REQUESTS,
-    Column("key", "str", "SHA-256 of everything that changes the answer"),
-    Column("dataset", "category", "from the item"),
-    _optional("group_id", "category", "from the item"),
-    Column("cluster_id", "category", "from the item"),
-    _optional("candidate", "category", "from the item"),
-    Column("criterion", "category", "what was judged; with request_id the key"),
-    Column("judge", "category", "slug of the judge"),
-    Column("source", "category", "recorded, live or simulated"),
-    Column("status", "category", ", ".join(STATUSES)),
-    Column(
-        "score",
-        "Int8",
-        "the parsed score; missing unless status is ok (float64 where `judgments` met halves)",
-    ),
-    Column("position", "Int8", "where that score stood in the ordering"),
-    _optional("criterion_position", "Int8", "Setting 2: where the criterion stood"),
-    _optional("probability_{k}", "float32", "probability of the option at position k"),
-    _optional("expected_score", "float32", "mean score under these probabilities"),
-    _optional("label_mass", "float32", "probability on all labels before renormalising"),
-    Column("prompt_tokens", "int32", "tokens sent; 0 if unknown"),
-    Column("cached_tokens", "int32", "of these, served from the prefix cache"),
-    Column("completion_tokens", "int32", "tokens received"),
-    Column("seconds", "float32", "from sending to the full answer"),
-)
-
-FRAMES = {"items": ITEMS, "rubrics": RUBRICS, "requests": REQUESTS, "judgments": JUDGMENTS}
 CONDITIONS = tuple(c.name for c in CONDITION_COLUMNS if c.name not in ("seed", "max_tokens"))
 """Columns that statistics group by, with judge, dataset and design, wherever they are present."""
 

@@ -18,7 +18,15 @@ from rubricnb.hashing import hash64, mix64
 
 IntArray = NDArray[np.int64]
 DesignName = Literal[
-    "balanced", "williams", "shuffled", "rotated", "fixed", "descending", "single", "placebo"
+    "balanced",
+    "williams",
+    "first",
+    "shuffled",
+    "rotated",
+    "fixed",
+    "descending",
+    "single",
+    "placebo",
 ]
 
 
@@ -88,6 +96,8 @@ class Design:
                 return np.vstack([_rotations(up), _rotations(up[::-1])])
             case "williams":
                 return _williams(self.n)
+            case "first":
+                return _first(self.n, self.k)
             case "shuffled":
                 if item_id is None:
                     raise ValueError("shuffled draws per item: pass orderings(item_id=…, seed=…)")
@@ -141,6 +151,39 @@ def williams(n: int) -> Design:
     [[1, 2, 4, 3], [2, 3, 1, 4], [3, 4, 2, 1], [4, 1, 3, 2]]
     """
     return Design("williams", _options(n), n if n % 2 == 0 else 2 * n)
+
+
+def first_orderings(n: int, k: int) -> Design:
+    """The k orderings to ask first, where 2n are too many.
+
+    Two are the ascending list and its mirror image; an even k are such opposite pairs, their starts
+    spread over the places, so a preference that rises or falls evenly from place to place cancels.
+    n of them are the first rows of `williams`, and 2n all its rows.
+
+    Parameters
+    ----------
+    n
+        Number of options, 2 or more.
+    k
+        Reads per item: 1, an even number up to 2n (for even n: n), or n.
+
+    Raises
+    ------
+    ValueError
+        Another k, which would show some options early more often than late.
+
+    Examples
+    --------
+    >>> first_orderings(5, 4).orderings().tolist()
+    [[1, 2, 3, 4, 5], [5, 4, 3, 2, 1], [3, 4, 5, 1, 2], [2, 1, 5, 4, 3]]
+    >>> first_orderings(5, 10).orderings().tolist() == williams(5).orderings().tolist()
+    True
+    """
+    most = williams(n).k
+    allowed = sorted({1, n, *range(2, most + 1, 2)})
+    if k not in allowed:
+        raise ValueError(f"k = {k}: of {n} options choose {', '.join(map(str, allowed))} orderings")
+    return Design("first", n, k)
 
 
 def shuffled(n: int, k: int) -> Design:
@@ -362,6 +405,14 @@ def _williams(n: int) -> IntArray:
     zigzag = [(j + 1) // 2 if j % 2 else (n - j // 2) % n for j in range(n)]
     square = (np.array(zigzag) + np.arange(n)[:, None]) % n + 1
     return square if n % 2 == 0 else np.vstack([square, square[:, ::-1]])
+
+
+def _first(n: int, k: int) -> IntArray:
+    if k in (n, 2 * n):
+        return _williams(n)[:k]
+    pairs = max(k // 2, 1)
+    up = _rotations(np.arange(1, n + 1))[np.arange(pairs) * n // pairs]
+    return np.stack([up, up[:, ::-1]], axis=1).reshape(-1, n)[:k]
 
 
 def _shuffled(n: int, k: int, item_id: str, seed: int) -> IntArray:

@@ -26,6 +26,7 @@ STYLE = Path(__file__).with_name("matplotlibrc")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 QUIET = "#595959"
 _INTERVAL = ("estimate", "low", "high")
+_ENDS = ("", "_low", "_high")
 
 
 def position_selection(table: pd.DataFrame, label: str = "judge", ax: Axes | None = None) -> Axes:
@@ -60,12 +61,19 @@ def position_selection(table: pd.DataFrame, label: str = "judge", ax: Axes | Non
     >>> plt.close(ax.figure)
     """
     ax = _axes(ax)
-    n = _numbered_columns(table, "share")
-    ends = [(100 / n, "uniform", QUIET)]
+    n = len(table.filter(regex=r"^share_\d+$").columns)
+    shares = [
+        pd.DataFrame({"line": range(len(table)), "position": p}).assign(
+            **{f"share{e}": 100 * table[f"share_{p}{e}"].to_numpy() for e in _ENDS}
+        )
+        for p in range(1, n + 1)
+    ]
     ax.axhline(100 / n, color=QUIET, linestyle=":", linewidth=1.2)
-    ends += position_lines(table, "share", label, n, ax, scale=100)
-    ax.set(ylabel="selected, % of reads")
-    end_labels(ax, n + 0.3, ends)
+    drawn = interval_lines(pd.concat(shares), "position", "share", "line", ax, aside=0.08)
+    ends = [(end, str(table[label].iloc[int(line)]), colour) for end, line, colour in drawn]
+    ax.set(xlabel="position in the prompt, from the top", xlim=(0.7, n + 0.3))
+    ax.set(xticks=range(1, n + 1), ylabel="selected, % of reads")
+    end_labels(ax, n + 0.3, [(100 / n, "uniform", QUIET), *ends])
     return ax
 
 
@@ -312,7 +320,7 @@ def reach(table: pd.DataFrame, value: str, scale: float = 1) -> NDArray[np.float
     """How far ``{value}_low`` and ``_high`` are from `value`, for errorbar; None without them."""
     if f"{value}_low" not in table:
         return None
-    return _bars(*(scale * table[f"{value}{end}"] for end in ("", "_low", "_high")))
+    return _bars(*(scale * table[f"{value}{end}"] for end in _ENDS))
 
 
 def interval_lines(
@@ -402,31 +410,6 @@ def heat(
     ax.set(xticks=range(1, columns + 1), yticks=range(1, rows + 1))
     ax.tick_params(length=0)
     return ax
-
-
-def position_lines(
-    table: pd.DataFrame, stem: str, label: str, n: int, ax: Axes, scale: float = 1
-) -> list[tuple[float, str, Any]]:
-    """Draw ``stem_1…n`` with intervals, a line per row; return where the lines end, and names."""
-    positions = np.arange(1, n + 1)
-    ends = []
-    for k, (_, row) in enumerate(table.iterrows()):
-        middle, low, high = (
-            scale * np.array([row[f"{stem}_{p}{end}"] for p in positions], dtype=np.float64)
-            for end in ("", "_low", "_high")
-        )
-        if np.isnan(middle).all():
-            continue
-        aside = 0.08 * (k - (len(table) - 1) / 2)  # keeps the bars of several lines apart
-        bars = _bars(middle, low, high)
-        ends.append(_line(ax, k, str(row[label]), positions + aside, middle, bars))
-    ax.set(xlabel="position in the prompt, from the top", xlim=(0.7, n + 0.3), xticks=positions)
-    return ends
-
-
-def _numbered_columns(table: pd.DataFrame, stem: str) -> int:
-    """Count the columns ``stem_1``, ``stem_2``, …"""
-    return sum(c[: len(stem) + 1] == f"{stem}_" and c[len(stem) + 1 :].isdigit() for c in table)
 
 
 def end_labels(ax: Axes, x: float, ends: list[tuple[float, str, Any]]) -> None:

@@ -192,23 +192,16 @@ def _only(frame: pd.DataFrame, column: str) -> str:
 
 def _position(balanced: pd.DataFrame) -> dict[str, Any]:
     row = position_bias(balanced).iloc[0]
-    estimate, low, high = (
-        np.sqrt(np.maximum(row[f"v2_unbiased{end}"], 0)) for end in ("", "_low", "_high")
-    )
-    return _counts(row) | {
-        "estimate": estimate, "low": low, "high": high, "unit": "V", "p": row.p_within,
-        "p_equivalent": row.p_equivalent,
-    }  # fmt: skip
+    v = [np.sqrt(np.maximum(row[f"v2_unbiased{end}"], 0)) for end in ("", "_low", "_high")]
+    return _found(row, v, "V", row.p_within, row.p_equivalent)
 
 
 def _first(balanced: pd.DataFrame) -> dict[str, Any]:
     row, even = position_bias(balanced).iloc[0], 1 / int(balanced["n_options"].iloc[0])
-    estimate, low, high = (100 * (row[f"share_1{end}"] - even) for end in ("", "_low", "_high"))
-    standard_error = (high - low) / 2 / t_quantile(row.n_clusters)
-    p = t_p_value(estimate / standard_error, row.n_clusters) if standard_error else float("nan")
-    return _counts(row) | {
-        "estimate": estimate, "low": low, "high": high, "unit": "percentage points", "p": p
-    }  # fmt: skip
+    points = [100 * (row[f"share_1{end}"] - even) for end in ("", "_low", "_high")]
+    standard_error = (points[2] - points[1]) / 2 / t_quantile(row.n_clusters)
+    t = points[0] / standard_error if standard_error else np.nan
+    return _found(row, points, "percentage points", t_p_value(t, row.n_clusters))
 
 
 def _descending(balanced: pd.DataFrame, value: Value) -> dict[str, Any]:
@@ -218,48 +211,42 @@ def _descending(balanced: pd.DataFrame, value: Value) -> dict[str, Any]:
     low, high = ends if row[name] >= 0 else (-ends[1], -ends[0])
     standard_error = (high - low) / 2 / t_quantile(row.n_clusters)
     equal = equivalence(row[name], standard_error, row.n_clusters, MARGINS["delta_pos"])
-    return _counts(row) | {
-        "estimate": abs(row[name]), "low": low, "high": high, "unit": "score points",
-        "p": row[f"{name}_p"], "p_equivalent": equal,
-    }  # fmt: skip
+    return _found(row, [abs(row[name]), low, high], "score points", row[f"{name}_p"], equal)
 
 
 def _agreement(judgments: pd.DataFrame, items: pd.DataFrame, value: Value) -> dict[str, Any]:
     if "human" not in items:
         raise ValueError("people have not rated these items")
     row = strategy_contrast(judgments, items, "balanced", "fixed", value=value).iloc[0]
-    return _counts(row) | {
-        "estimate": row.delta_r, "low": row.low, "high": row.high, "unit": "r", "p": row.p,
-        "p_equivalent": row.p_equivalent,
-    }  # fmt: skip
+    return _found(row, [row.delta_r, row.low, row.high], "r", row.p, row.p_equivalent)
 
 
 def _reversal(judgments: pd.DataFrame, value: Value) -> dict[str, Any]:
-    effects = reversal_effect(judgments, value=value)
+    effects = reversal_effect(judgments, value=value).rename(columns={"n_prompts": "n_items"})
     row = effects[(effects["measure"] == "flip_strict") & (effects["control"] == "fixed")].iloc[0]
-    return {
-        "estimate": 100 * row.effect, "low": 100 * row.low, "high": 100 * row.high,
-        "unit": "percentage points", "p": row.p, "p_equivalent": row.p_equivalent,
-        "n_items": row.n_prompts, "n_clusters": row.n_clusters, "reason": row.reason,
-    }  # fmt: skip
+    points = [100 * row.effect, 100 * row.low, 100 * row.high]
+    return _found(row, points, "percentage points", row.p, row.p_equivalent)
 
 
 def _criteria(balanced: pd.DataFrame, value: Value) -> dict[str, Any]:
-    rows = criterion_order(balanced, value=value)
+    rows = criterion_order(balanced, value=value).rename(columns={"n_blocks": "n_items"})
     p = rows["p_within_adjusted"].min()  # Simes: some criterion is moved
     if pd.isna(p):
         return {"reason": str(rows["reason"].iloc[0])}
     above = rows["delta_pos"] - rows["delta_pos_null"]
-    row = rows.loc[above.idxmax()]
-    return {
-        "estimate": above.max(), "unit": "score points", "p": p,
-        "p_equivalent": rows["p_equivalent"].max(), "n_items": row.n_blocks,
-        "n_clusters": row.n_clusters, "reason": f"the largest: {row.criterion}",
-    }  # fmt: skip
+    rows["reason"] = "the largest: " + rows["criterion"].astype(str)
+    gap = [above.max(), np.nan, np.nan]
+    row, equal = rows.loc[above.idxmax()], rows["p_equivalent"].max()
+    return _found(row, gap, "score points", p, equal)
 
 
-def _counts(row: pd.Series) -> dict[str, Any]:
-    return {"n_items": row.n_items, "n_clusters": row.n_clusters, "reason": row.reason}
+def _found(
+    row: pd.Series, estimate: list[float], unit: str, p: float, p_equivalent: float = np.nan
+) -> dict[str, Any]:
+    """What a statistic's row says of a finding: the estimate is followed by its interval."""
+    ends = dict(zip(("estimate", "low", "high"), estimate, strict=True))
+    tests = {"unit": unit, "p": p, "p_equivalent": p_equivalent}
+    return ends | tests | {name: row[name] for name in ("n_items", "n_clusters", "reason")}
 
 
 def _why(row: pd.Series) -> str:

@@ -5,18 +5,23 @@ from typing import Annotated, Any
 
 import typer
 
-from rubricnb.cli import cost_line, errors
+from rubricnb.cli import _Options, _options, cost_line, errors
 from rubricnb.judging import export_batch, import_batch
 from rubricnb.judging.prices import destination
+from studies import contribution
 from studies.cost import study_cost
 from studies.gradings import record_gradings
-from studies.study import batch_of, read_study, study
+from studies.study import batch_of, named, read_study, study
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 batch = typer.Typer(no_args_is_help=True, help="Batch files: OpenAI's Batch API, vllm run-batch.")
 app.add_typer(batch, name="batch")
 _Study = Annotated[str, typer.Argument(help="params/NAME.yml.")]
 _Judge = Annotated[str, typer.Option(help="openai:MODEL[@BASE_URL]; default: the study's.")]
+_Price = Annotated[
+    tuple[float, float, float] | None,
+    typer.Option(help="US dollars per million tokens of --judge: input, cached, output."),
+]
 _Server = Annotated[
     str, typer.Option(help="What will run the batch, if not the judge's address tells: vllm.")
 ]
@@ -25,6 +30,9 @@ _Server = Annotated[
 @app.command()
 def run(
     name: _Study,
+    judge: _Judge = "",
+    option: _Options = None,
+    price: _Price = None,
     cost: Annotated[bool, typer.Option("--cost", help="Only say what it would cost.")] = False,
     max_cost: Annotated[
         float | None, typer.Option(help="US dollars that all judges and plans may cost.")
@@ -35,15 +43,33 @@ def run(
 ) -> None:
     """Run a study and record it in results/NAME; resumes where it was stopped."""
     with errors():
-        content = read_study(name)
+        entry = named(judge, _options(option), price)
+        content = read_study(name, entry)
         # What leaves this machine may have to be paid.
-        if cost or any(destination(entry["spec"])[0] for entry in content["judges"]):
-            typer.echo(_cost_lines(study_cost(name)))
+        if cost or any(destination(one["spec"])[0] for one in content["judges"]):
+            typer.echo(_cost_lines(study_cost(name, entry)))
         if cost:
             return
-        ask = record_gradings if "gradings" in content else study
-        for folder in ask(name, max_calls=max_calls, max_cost=max_cost):
+        if "gradings" in content:
+            folders = record_gradings(name, max_calls=max_calls, max_cost=max_cost)
+        else:
+            folders = study(name, max_calls=max_calls, max_cost=max_cost, judge=entry)
+        for folder in folders:
             typer.echo(f"recorded: {folder}")
+
+
+@app.command()
+def check(
+    folder: Annotated[Path, typer.Argument(help="results/STUDY/JUDGE, as `run` wrote it.")],
+) -> None:
+    """Check a recording against its study's plan and its own card, and say what it shows."""
+    with errors():
+        if found := contribution.problems(folder):
+            raise ValueError("\n  ".join([f"{folder} is not taken in:", *found]))
+        findings, tables = contribution.shows(folder)
+        typer.echo(findings.to_string(index=False))
+        typer.echo(f"{folder} is as its study asks and as its run.json says")
+        typer.echo(f"python -m studies.replication will renew in results/: {', '.join(tables)}")
 
 
 @batch.command("export")
@@ -52,10 +78,15 @@ def write_batch(
     path: Annotated[Path, typer.Argument(help="The file to write.")],
     judge: _Judge = "",
     server: _Server = "",
+    option: _Options = None,
+    price: _Price = None,
 ) -> None:
-    """Write the requests of a study that no answer is stored for; nothing is sent."""
+    """Say the price, and write the requests that no answer is stored for; nothing is sent."""
     with errors():
-        endpoint, plans = batch_of(name, judge, server)
+        entry = named(judge, _options(option), price)
+        endpoint, plans = batch_of(name, entry, server)
+        typer.echo(_cost_lines(study_cost(name, entry)))
+        typer.echo("asked one by one, that is: OpenAI charges half of it for a batch")
         files = export_batch(plans, endpoint, path)
         for file in files:
             with file.open("rb") as lines:
@@ -70,10 +101,11 @@ def read_batch(
     paths: Annotated[list[Path], typer.Argument(help="Output and error files.")],
     judge: _Judge = "",
     server: _Server = "",
+    option: _Options = None,
 ) -> None:
     """Put the answers of a batch into the store, where `run` finds them."""
     with errors():
-        endpoint, plans = batch_of(name, judge, server)
+        endpoint, plans = batch_of(name, named(judge, _options(option)), server)
         counts = import_batch(plans, endpoint, paths)
         typer.echo(", ".join(f"{number:,} {what}" for what, number in counts.items() if number))
 

@@ -28,7 +28,7 @@ from studies.study import (
 _SAMPLE = 20  # texts that a grading is costed on
 
 
-def study_cost(name: str) -> pd.DataFrame:
+def study_cost(name: str, judge: dict[str, Any] | None = None) -> pd.DataFrame:
     """Estimate what a study would cost, as `rubricnb.estimate`; nothing is sent.
 
     What is recorded or stored already is counted too. Not counted, and said in ``reason``: what
@@ -39,6 +39,8 @@ def study_cost(name: str) -> pd.DataFrame:
     ----------
     name
         Name of the study.
+    judge
+        Of `studies.study.named`, in place of the file's.
 
     Returns
     -------
@@ -51,7 +53,7 @@ def study_cost(name: str) -> pd.DataFrame:
     >>> int(cost.calls.sum()) > 1000, cost.price.sum().item()
     (True, 0.0)
     """
-    content = read_study(name)
+    content = read_study(name, judge)
     rows = []
     for entry in content["judges"]:
         for part in plans_for(entry, content.get("plans", [])):

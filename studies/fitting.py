@@ -27,7 +27,7 @@ from scipy.optimize import brentq
 
 from rubricnb.data import published
 from rubricnb.frames import Items
-from rubricnb.judging.fitting import DATASETS, stand_in, target_shares
+from rubricnb.judging.fitting import DATASETS, stand_in
 from rubricnb.judging.generative import Batch, FloatArray, IntArray, logits_of, ordering_tables
 from rubricnb.judging.plan import plan, plan_criteria
 from rubricnb.judging.profiles import Profile
@@ -39,6 +39,39 @@ SHARE_TOLERANCE, CHI2_TOLERANCE, ROW_TOLERANCE = 0.01, 0.15, 0.015
 
 _MARGIN = 0.8  # of the tolerances, so that a profile never sits on the edge
 _RATED = ("hanna", "summeval")  # datasets with human ratings, of several criteria
+
+
+def target_shares(pos1: float, pos5: float, chi2: float, n_reads: int) -> FloatArray:
+    """Complete a row of Table 2 of v2: the middle positions by maximum entropy given χ².
+
+    On the circle that the sum and χ² leave to three shares, entropy is largest where two are equal
+    and the third is larger. Which one is larger it does not say: position 2, the middle position
+    that Table 5 of v1 shows chosen most often. A χ² too small for its own Pos1 and Pos5 (rounding)
+    leaves all three equal.
+
+    Parameters
+    ----------
+    pos1, pos5
+        Shares of the first and last position, 0 to 1.
+    chi2
+        χ² against a uniform distribution.
+    n_reads
+        Number of reads it was computed from.
+
+    Returns
+    -------
+    ndarray, shape (5,)
+
+    Examples
+    --------
+    >>> shares = target_shares(0.25, 0.194, 98.7, 5760)
+    >>> shares.round(3).tolist(), round(float(5760 * 5 * ((shares - 0.2) ** 2).sum()), 1)
+    ([0.25, 0.198, 0.179, 0.179, 0.194], 98.7)
+    """
+    middle = (1 - pos1 - pos5) / 3
+    ends = (pos1 - 0.2) ** 2 + (pos5 - 0.2) ** 2 + 3 * (middle - 0.2) ** 2
+    step = np.sqrt(max(chi2 / (5 * n_reads) - ends, 0) / 6)
+    return np.array([pos1, middle + 2 * step, middle - step, middle - step, pos5])
 
 
 def fit_profiles(

@@ -31,11 +31,19 @@ def inside(*names: str) -> Path:
 
 
 def record(
-    judgments: pd.DataFrame, judge: Judge, study: str, *, model: str, licence: str, spec: str
+    judgments: pd.DataFrame,
+    judge: Judge,
+    study: str,
+    *,
+    model: str,
+    licence: str,
+    spec: str,
+    conditions: dict[str, Any] | None = None,
 ) -> Path:
     """Write judgments of one judge into ``results/``, added to what is recorded already.
 
-    Several processes may record into one folder at once.
+    Several processes may record into one folder at once. `conditions` are what this judge was
+    asked with beside the study's plans; `studies.contribution` makes the plans anew from them.
     """
     folder = inside(study, judge.slug)
     parts = {
@@ -46,8 +54,9 @@ def record(
         refuse_another(judge, study)
         for path, frame in parts.items():
             _add(frame, path)
-        sets = {p.stem: pd.read_parquet(p) for p in sorted(folder.glob("*.parquet"))}
-        write_card(folder, judge, {name: _counts(frame) for name, frame in sets.items()})
+        counts = {p.stem: counts_of(p) for p in sorted(folder.glob("*.parquet"))}
+        facts = {"spec": spec, "model": model, "licence": licence, "conditions": conditions or {}}
+        write_card(folder, judge, counts, **facts)
     register(judge, spec=spec, model=model, licence=licence)
     return folder
 
@@ -76,11 +85,12 @@ def register(judge: Judge, *, spec: str, model: str, licence: str) -> None:
         _write(results_folder() / "judges.csv", lambda path: out.to_csv(path, index=False))
 
 
-def write_card(folder: Path, judge: Judge, datasets: dict[str, Any]) -> None:
+def write_card(folder: Path, judge: Judge, datasets: dict[str, Any], **facts: Any) -> None:
     """Write ``run.json``: when and with what the files of a folder came about, and their counts."""
     card = {
         "judge": judge.slug,
         "identity": judge.identity,
+        **facts,
         "package": rubricnb.__version__,
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
@@ -116,9 +126,13 @@ def _add(judgments: pd.DataFrame, path: Path) -> None:
     _write(path, lambda p: judgments.to_parquet(p, index=False, compression="zstd"))
 
 
-def _counts(frame: pd.DataFrame) -> dict[str, Any]:
+def counts_of(path: Path) -> dict[str, Any]:
+    """Count a file of judgments: what its card says, and `studies.contribution` counts again."""
+    frame = pd.read_parquet(path)
     calls = frame.drop_duplicates("key")
+    answered = frame.dropna(subset="score").groupby("design", observed=True)
     return {
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "judgments": len(frame),
         "calls": len(calls),
         "designs": frame["design"].value_counts().to_dict(),
@@ -129,9 +143,15 @@ def _counts(frame: pd.DataFrame) -> dict[str, Any]:
         "cached_tokens": int(calls["cached_tokens"].sum()),
         "completion_tokens": int(calls["completion_tokens"].sum()),
         "seconds": round(float(calls["seconds"].sum()), 1),
+        "positions": {str(design): _tally(part["position"]) for design, part in answered},
+        "scores": {str(design): _tally(part["score"]) for design, part in answered},
         "item_ids_sha256": hashlib.sha256("\n".join(sorted(frame["item_id"].unique())).encode())
         .hexdigest(),
     }  # fmt: skip
+
+
+def _tally(values: pd.Series) -> dict[str, int]:
+    return {str(value): int(n) for value, n in values.value_counts().sort_index().items()}
 
 
 def write_tables(tables: dict[str, pd.DataFrame], folder: Path | None = None) -> list[Path]:

@@ -33,6 +33,7 @@ def study(
     store: Store | str | Path | None = None,
     max_calls: int | None = None,
     max_cost: float | None = None,
+    judge: dict[str, Any] | None = None,
 ) -> list[Path]:
     """Run ``params/NAME.yml`` and record the judgments in ``results/NAME/``; resumes.
 
@@ -45,6 +46,8 @@ def study(
     max_calls, max_cost
         As in `run`, for all judges and plans together. A judge whose price is not known has it in
         the file: ``price: [input, cached, output]`` in US dollars per million tokens.
+    judge
+        Of `named`: ask this one instead of the file's.
 
     Returns
     -------
@@ -62,7 +65,7 @@ def study(
     JudgeError
         A judge cannot go on. The judges after it have been asked all the same.
     """
-    content = read_study(name)
+    content = read_study(name, judge)
     references = content.get("references", [])
     check_files(name, [*content.get("plans", []), *references])
     budget = Budget(None, max_calls, max_cost)
@@ -126,7 +129,7 @@ def _of_judge(
             budget.turn_to(judge, entry.get("price"))
             judgments = run(requests_of(part, items), judge, store, budget=budget)
             facts = {key: entry[key] for key in ("spec", "model", "licence")}
-            record(judgments, judge, name, **facts)
+            record(judgments, judge, name, **facts, conditions=entry.get("conditions", {}))
         return results_folder() / name / judge.slug
 
 
@@ -147,8 +150,37 @@ def check_files(name: str, parts: Iterable[dict[str, Any]]) -> None:
             )
 
 
-def read_study(name: str) -> dict[str, Any]:
-    """Read and check the file of a study."""
+def named(
+    spec: str, given: dict[str, Any] | None = None, price: tuple[float, float, float] | None = None
+) -> dict[str, Any] | None:
+    """Write a judge of the command line as a study's file would; None if there is none.
+
+    Of the options given, those that a request carries become conditions of the plans.
+
+    Examples
+    --------
+    >>> named("openai:m@http://localhost:8000/v1", {"temperature": 1.0, "concurrency": 4})
+    ... # doctest: +NORMALIZE_WHITESPACE
+    {'spec': 'openai:m@http://localhost:8000/v1', 'model': 'm', 'licence': "its provider's terms",
+     'conditions': {'temperature': 1.0}, 'options': {'concurrency': 4}}
+    """
+    if not spec:
+        return None
+    options = dict(given or {})
+    conditions = {key: options.pop(key) for key in CONDITIONS if key in options}
+    entry = {
+        "spec": spec,
+        "model": spec.partition(":")[2].partition("@")[0] or spec,
+        "licence": "its provider's terms",
+        "conditions": conditions,
+        "options": options,
+        "price": price,
+    }
+    return {key: value for key, value in entry.items() if value}
+
+
+def read_study(name: str, judge: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Read and check the file of a study; with a judge of `named` in place of its own."""
     folder = results_folder().parent / "params"
     path = folder / f"{name}.yml"
     if not path.exists():
@@ -173,6 +205,16 @@ def read_study(name: str) -> dict[str, Any]:
                     f"{path.name}: an entry of {where} lacks {min(missing)!r}: {str(entry)[:80]}"
                 )
     _check_plans(path.name, content)
+    if judge is not None:
+        own = [entry for entry in content["judges"] if entry["spec"] == judge["spec"]]
+        if any(judge.get(key) for key in ("conditions", "options", "price")):
+            own = []  # asked in another way than the file says
+        if not own and ("references" in content or "gradings" in content):
+            raise ValueError(f"{path.name} asks its own judges only: put {judge['spec']} into it")
+        content["judges"] = own or [judge]
+        _check_plans(path.name, content)
+    if not content["judges"]:
+        raise ValueError(f"{path.name} names no judge: add --judge openai:MODEL")
     return content
 
 
@@ -205,6 +247,9 @@ def _check_pair(where: str, part: dict[str, Any], models: list[str]) -> None:
                 f"{nearest(model, models)} They are: {', '.join(models)}"
             )
 
+
+CONDITIONS = ("temperature", "effort", "thinking", "max_tokens", "prompt_format")
+"""What a judge that is named on the command line may be asked with."""
 
 _LOAD_KEYS = {"dataset", "n_items", "path", "rubric"}
 _OTHER_KEYS = ("criteria", "texts", "setting", "designs")
@@ -266,30 +311,30 @@ def items_of(part: dict[str, Any], items: Items | None = None) -> Items:
     return items
 
 
-def batch_of(name: str, spec: str = "", server: str = "") -> tuple[Judge | str, list[Requests]]:
-    """Return an endpoint (or `spec`, if it is none) and the plans that a study has for it."""
-    content = read_study(name)
+def batch_of(
+    name: str, judge: dict[str, Any] | None = None, server: str = ""
+) -> tuple[Judge | str, list[Requests]]:
+    """Return an endpoint (or its spec, if it is none) and the plans that a study has for it."""
+    content = read_study(name, judge)
     if "plans" not in content:
         raise ValueError(
             f"{name}.yml has gradings, whose calls depend on answers: no batch has them"
         )
-    entries = [e for e in content["judges"] if e["spec"].startswith("openai:")]
-    entries = [e for e in entries if e["spec"] == spec or not spec]
+    entries = [e for e in content["judges"] if judge or e["spec"].startswith("openai:")]
     specs = {e["spec"] for e in entries}
-    if not spec and len(specs) != 1:
+    if len(specs) != 1:
         raise ValueError(f"study {name!r} has {len(specs)} endpoints: name one with --judge")
-    entries = entries or [{"spec": spec, "model": spec}]
     options = entries[0].get("options", {})
     if any(e.get("options", {}) != options for e in entries):
         raise ValueError(
             f"study {name!r} has {entries[0]['spec']} with several options: give each of them a "
             "study of its own"
         )
-    judge: Judge | str = entries[0]["spec"]
-    if str(judge).startswith("openai:"):
-        judge = open_judge(str(judge), **options | ({"server": server} if server else {}))
+    endpoint: Judge | str = entries[0]["spec"]
+    if str(endpoint).startswith("openai:"):
+        endpoint = open_judge(str(endpoint), **options | ({"server": server} if server else {}))
     plans = content["plans"]
-    return judge, [requests_of(part) for entry in entries for part in plans_for(entry, plans)]
+    return endpoint, [requests_of(part) for entry in entries for part in plans_for(entry, plans)]
 
 
 def _with_written(

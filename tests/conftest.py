@@ -2,9 +2,11 @@ import os
 import re
 import shutil
 import unicodedata
+from itertools import count
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, settings
 
 os.environ.setdefault(  # before anything draws
@@ -17,10 +19,26 @@ settings.register_profile(
 settings.load_profile("rubricnb")
 
 
+@pytest.fixture(scope="session")
+def stores(tmp_path_factory):
+    """Names of stores; a numbered folder for each would be looked for among thousands."""
+    folder = tmp_path_factory.mktemp("stores")
+    return (folder / f"{number}.sqlite" for number in count())
+
+
 @pytest.fixture(autouse=True)
-def own_store(tmp_path_factory, monkeypatch):
+def own_store(stores, monkeypatch):
     """Every test has a store of its own: none reads or fills the user's."""
-    monkeypatch.setenv("RUBRICNB_STORE", str(tmp_path_factory.mktemp("store") / "replies.sqlite"))
+    monkeypatch.setenv("RUBRICNB_STORE", str(next(stores)))
+
+
+@pytest.fixture
+def warm_kernels(monkeypatch):
+    """Kernels are forked from a process in which what notebooks import is imported already."""
+    import warm
+    from jupyter_client.provisioning import local_provisioner
+
+    monkeypatch.setattr(local_provisioner, "launch_kernel", warm.launch)
 
 
 @pytest.fixture
@@ -30,6 +48,40 @@ def mirror(monkeypatch):
     if not Path(folder, "github").is_dir():
         pytest.skip("needs the datasets: set RUBRICNB_MIRROR to a folder that mirrors them")
     monkeypatch.setenv("RUBRICNB_MIRROR", str(folder))
+
+
+CRITERIA = {"kind": "Is the reply kind?", "useful": "Does the reply help?"}
+
+
+@pytest.fixture
+def thirty_rows(tmp_path):
+    """Write what a team has into a folder, and return it: thirty replies, and how they are judged.
+
+    The table is as a spreadsheet writes it: semicolons, a byte order mark, empty rows at the end.
+    Two criteria, whose levels start at 0, and a third of the ratings is missing. A reply is as kind
+    and as useful as it often says thanks.
+    """
+
+    def write(levels=(4, 4), folder=tmp_path):
+        rubrics = [
+            {"criterion": name, "definition": asked,
+             "levels": {k: f"{name} to degree {k} of {n - 1}." for k in range(n)}}
+            for (name, asked), n in zip(CRITERIA.items(), levels, strict=True)
+        ]  # fmt: skip
+        (folder / "my_rubric.yml").write_text(yaml.safe_dump(rubrics), "utf-8")
+        lines = ["text_id;candidate;instruction;response;human_kind;human_useful"]
+        for i in range(30):
+            mail, who = divmod(i, 3)
+            told = (mail + 2 * who) % 4
+            text = f"Mail {mail}, answered by writer {who}: {'thanks ' * told}and goodbye."
+            ratings = [min(told, n - 1) if (i + c) % 3 else "" for c, n in enumerate(levels)]
+            row = (f"m{i}", f"writer {who}", f"Answer mail {mail}.", text, *ratings)
+            lines.append(";".join(map(str, row)))
+        table = "\n".join([*lines, ";;;;;", ";;;;;", ""])
+        (folder / "my_data.csv").write_text(table, "utf-8-sig")
+        return folder
+
+    return write
 
 
 _TEXTS = {
@@ -80,9 +132,18 @@ print(n_items * 2)
 """
 
 
+@pytest.fixture(scope="session")
+def small_book():
+    """Put a book of our machinery into a folder, with one prose page and one notebook."""
+    return _small_book
+
+
 @pytest.fixture
 def small(tmp_path):
-    """A book of our machinery, with one prose page and one notebook."""
+    return _small_book(tmp_path)
+
+
+def _small_book(tmp_path):
     for name in ("_static", "_ext"):
         shutil.copytree(ROOT / name, tmp_path / name)
     shutil.copy(ROOT / "_config.yml", tmp_path)

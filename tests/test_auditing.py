@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import chdir
 from dataclasses import replace
+from functools import cache
 from html.parser import HTMLParser
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -16,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom, t
+from typer.testing import CliRunner
 
 import rubricnb as rb
 from rubricnb.auditing import (
@@ -31,6 +34,7 @@ from rubricnb.auditing import (
 from rubricnb.cli import app
 from rubricnb.judging.profiles import open_profile
 from rubricnb.judging.simulated import SimulatedJudge
+from rubricnb.statistics.kappa import quadratic_weighted_kappa
 from rubricnb.testing import assert_judge
 
 _spec = spec_from_file_location(
@@ -39,7 +43,7 @@ _spec = spec_from_file_location(
 _module = module_from_spec(_spec)
 _spec.loader.exec_module(_module)
 
-SEEDS = 12
+SEEDS = 6
 PLANTED = {
     "first-biased": {"position 1", "descending"},  # what stands first pulls a direction with it
     "letter-strict": {"letters"},
@@ -54,6 +58,14 @@ def items():
     return rb.load("minibench")
 
 
+@pytest.fixture(scope="module")
+def few(items):
+    """Two texts of each prompt, on one criterion: what an endpoint is asked about."""
+    one = items[items.criterion == "clarity"].reset_index(drop=True)
+    one.rubrics = items.rubrics
+    return drawn(one, 24)
+
+
 def turned(answers, items):
     """What an audit says about what moves scores, by question."""
     rows = findings(answers, items).rows
@@ -62,6 +74,20 @@ def turned(answers, items):
 
 def simulated(items, profile="unbiased", seed=0, **settings):
     return [rb.simulate(part, items, profile, seed) for part in audit_requests(items, **settings)]
+
+
+@cache
+def of_seed(name, seed):
+    """As `turned`, of a simulated judge on minibench."""
+    items = rb.load("minibench")
+    return turned(simulated(items, name, seed, readout="logprobs"), items)
+
+
+@pytest.fixture(scope="module")
+def first(items, tmp_path_factory):
+    """An audit of one judge, and the page that it wrote, its numbers beside it."""
+    path = tmp_path_factory.mktemp("audit") / "a.html"
+    return rb.audit("simulated:first-biased", items, path, store=":memory:"), path
 
 
 class Tags(HTMLParser):
@@ -81,19 +107,18 @@ class Tags(HTMLParser):
 
 
 @pytest.mark.parametrize("name", PLANTED)
-def test_an_audit_names_the_planted_effect_and_no_other(items, name):
-    requests, criteria = audit_requests(items, readout="logprobs")
+def test_an_audit_names_the_planted_effect_and_no_other(name):
     named, wrong, rows = 0, 0, 0
-    for seed in range(SEEDS):
-        answers = [rb.simulate(part, items, name, seed) for part in (requests, criteria)]
-        table = turned(answers, items)
+    seeds = SEEDS if PLANTED[name] else 2 * SEEDS
+    for seed in range(seeds):
+        table = of_seed(name, seed)
         found = set(table.index[table.verdict == "found"])
         others = set(table.index[~table.index.str.startswith("position")]) - PLANTED[name]
         named += (PLANTED[name] - {"descending"}) <= found
         wrong += len(found & others)
         rows += len(others)
     if PLANTED[name]:
-        assert named == SEEDS
+        assert named == seeds
     assert wrong <= binom.ppf(0.999, rows, 0.05)
 
 
@@ -117,7 +142,7 @@ def test_a_rewording_that_shifts_everything_is_charged_to_the_placebo(items):
     assert abs(row.effect) < 0.15
 
 
-def test_the_page_is_whole_and_loads_nothing(items, tmp_path, capsys):
+def test_the_page_is_whole_and_loads_nothing(items, few, tmp_path, capsys):
     path = tmp_path / "audit.html"
     found = rb.audit("simulated:letter-strict", items, path)
     text = path.read_text("utf-8")
@@ -138,15 +163,15 @@ def test_the_page_is_whole_and_loads_nothing(items, tmp_path, capsys):
     assert "nobody rated them" in plain
     assert "prefers-color-scheme: dark" in text
     assert not re.search(r"\bnan\b", plain)
-    rb.audit("simulated:letter-strict", items, path, readout="score", store=":memory:")
+    rb.audit("simulated:letter-strict", few, path, readout="score", store=":memory:")
     assert "Effects are those of expected scores" not in path.read_text("utf-8")
 
 
-def test_the_page_is_the_same_from_its_numbers_alone(items, tmp_path, capsys):
-    found = rb.audit("simulated:first-biased", items, tmp_path / "a.html", store=":memory:")
-    stored = read_audit(tmp_path / "a.json")
-    assert page(stored) == page(found) == (tmp_path / "a.html").read_text("utf-8")
-    content = json.loads((tmp_path / "a.json").read_text("utf-8"))
+def test_the_page_is_the_same_from_its_numbers_alone(first, items, tmp_path):
+    found, path = first
+    stored = read_audit(path.with_suffix(".json"))
+    assert page(stored) == page(found) == path.read_text("utf-8")
+    content = json.loads(path.with_suffix(".json").read_text("utf-8"))
     assert content["schema"] == "rubricnb-audit/1"
     assert content["sentence"] == found.sentence
     texts = {*items.instruction, *items.response}
@@ -156,19 +181,18 @@ def test_the_page_is_the_same_from_its_numbers_alone(items, tmp_path, capsys):
         read_audit(tmp_path / "b.json")
 
 
-def test_texts_of_judge_and_data_are_escaped(items, tmp_path, capsys):
+def test_texts_of_judge_and_data_are_escaped(few, tmp_path, capsys):
     hostile = SimulatedJudge(replace(open_profile("unbiased"), name="<script>alert(1)</script>"))
-    bad = items.assign(dataset="<img src=x onerror=alert(2)>")
-    bad.rubrics = items.rubrics
+    bad = few.assign(dataset="<img src=x onerror=alert(2)>")
+    bad.rubrics = few.rubrics
     rb.audit(hostile, bad, tmp_path / "a.html")
     read = Tags((tmp_path / "a.html").read_text("utf-8"))
     assert "script" not in read.tags
     assert "img" not in read.tags
 
 
-def test_an_audit_resumes_and_says_its_cost_beforehand(items, tmp_path, capsys):
+def test_an_audit_resumes_and_says_its_cost_beforehand(few, tmp_path, capsys):
     """A judge behind an endpoint on loopback: it grades by length, and letters one point lower."""
-    few = items[items.criterion == "clarity"].reset_index(drop=True)
 
     def answer(payload, headers):
         prompt = payload["messages"][0]["content"]
@@ -213,7 +237,7 @@ def test_from_nothing_to_a_page_about_an_endpoint(tmp_path):
     with _module.endpoint(answer) as (url, received):
         done = subprocess.run(
             [sys.executable, "-m", "rubricnb", "audit", "--judge", f"openai:m@{url}",
-             "--readout", "feedback", "--n-items", "60"],
+             "--readout", "feedback", "--n-items", "36"],
             cwd=tmp_path, capture_output=True, text=True, timeout=600,
             env=os.environ | {"RUBRICNB_STORE": str(tmp_path / "s.sqlite")},
         )  # fmt: skip
@@ -244,7 +268,7 @@ def test_below_twenty_clusters_a_reason_stands_beside_every_number(items):
     found = findings(simulated(items), items)
     beyond = found.rows[found.rows.measure != "parsed"]
     assert beyond.reason.str.contains("12 effective clusters").all()
-    assert found.sentence.endswith("A first look: 12 effective clusters.")
+    assert "A first look: 12 effective clusters (texts that share a prompt are" in found.sentence
 
 
 def test_every_question_has_its_share_of_changed_scores_and_its_controls(items):
@@ -345,9 +369,29 @@ def test_without_graded_answers_the_full_mark_is_asked_about(items):
     assert np.isfinite(row.placebo)
 
 
-def test_the_command_writes_the_page(tmp_path):
-    from typer.testing import CliRunner
+def test_reads_that_differ_in_their_order_only_say_nothing_about_references(items):
+    """What was recorded with `reference="auto"`, which shows none where an item has none."""
+    plan = rb.plan(items, [rb.balanced(5), rb.fixed(5, 2)], readout="score")
+    assert set(plan.reference_score) == {"auto"}
+    found = findings([rb.simulate(plan, items, "first-biased")], items)
+    assert {"full_mark", "reference"} <= set(found.unseen)
+    rows = found.rows.set_index("measure")
+    assert rows.verdict["position"] == "found"
+    assert rows.verdict["discrimination"] == "shown"  # among orders, as there are no other edits
+    assert found.cells.baseline.notna().all()
 
+
+def test_agreement_in_level_is_the_mean_of_its_criteria(items):
+    found = findings(simulated(items), items)
+    kappas = [
+        quadratic_weighted_kappa(own.baseline, own.human)
+        for _, own in found.cells.groupby("criterion")
+    ]
+    assert len(kappas) == 3
+    assert found.rows.set_index("measure").effect["kappa"] == pytest.approx(np.mean(kappas))
+
+
+def test_the_command_writes_the_page(tmp_path):
     target = tmp_path / "page.html"
     arguments = ["audit", "--judge", "simulated:first-biased", "--n-items", "60"]
     done = CliRunner().invoke(app, [*arguments, "--output", str(target)])
@@ -383,13 +427,10 @@ def test_a_judge_with_one_score_per_criterion_fails_too(items):
     assert rows.verdict["discrimination"] == "fails"
 
 
-def test_a_doubt_does_not_deny_its_own_interval(items):
+def test_a_doubt_does_not_deny_its_own_interval():
     """Some intervals leave out zero, and yet p is not small beside the page's other questions."""
-    doubts = []
-    for seed in range(12):
-        table = turned(simulated(items, seed=seed), items)
-        doubts.append(table[(table.verdict == "cannot say") & table.low.notna()])
-    table = pd.concat(doubts)
+    table = pd.concat([of_seed("unbiased", seed) for seed in range(12)])
+    table = table[(table.verdict == "cannot say") & table.low.notna()]
     outside = (table.low > 0) | (table.high < 0)
     assert outside.any()
     assert outside.sum() < len(table)
@@ -426,11 +467,11 @@ def test_thresholds_never_pass_on_what_is_not_known(items):
     assert not found.failures(f"criteria>{worst + 0.001}")
 
 
-def test_assert_judge_holds_a_stored_audit_to_the_same_thresholds(items, tmp_path, capsys):
-    found = rb.audit("simulated:first-biased", items, tmp_path / "a.html", store=":memory:")
+def test_assert_judge_holds_a_stored_audit_to_the_same_thresholds(first):
+    found, path = first
     assert_judge(found, "agreement>0.5, labels<0.2")
     with pytest.raises(AssertionError, match=r"position .* must be < 5") as raised:
-        assert_judge(tmp_path / "a.json", "position<5, agreement>0.99, kappa>-1")
+        assert_judge(path.with_suffix(".json"), "position<5, agreement>0.99, kappa>-1")
     assert str(raised.value).count("\n") == 1
 
 
@@ -460,9 +501,8 @@ def test_two_judges_are_compared_text_by_text(items):
         beside(replace(one, cells=moved), two)
 
 
-def test_drift_asks_anew_and_refuses_another_judge_unannounced(items, tmp_path, capsys):
-    """Half a point less than in the stored audit, by a judge whose name is the same."""
-    few = drawn(items[items.criterion == "clarity"].pipe(with_rubrics, items), None)
+def test_drift_asks_anew_and_refuses_another_judge_unannounced(few, tmp_path, capsys):
+    """A point less than in the stored audit, by a judge whose name is the same."""
     lost = []
 
     def answer(payload, headers):
@@ -490,12 +530,6 @@ def test_drift_asks_anew_and_refuses_another_judge_unannounced(items, tmp_path, 
         with pytest.raises(ValueError, match=r"the way of asking has changed"):
             rb.audit(spec, few, against=tmp_path / "then.json", temperature=1.0, **how)
         assert len(received) == 2 * n
-
-
-def with_rubrics(part, items):
-    out = part.reset_index(drop=True)
-    out.rubrics = items.rubrics
-    return out
 
 
 LOG = pd.DataFrame({
@@ -528,11 +562,10 @@ def test_judgments_from_elsewhere_are_audited_without_asking_anyone(tmp_path):
 
 
 def command(folder, *arguments, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "rubricnb", "audit", *arguments], cwd=folder,
-        capture_output=True, text=True, timeout=600,
-        env=os.environ | {"RUBRICNB_STORE": str(folder / "s.sqlite")} | environment,
-    )  # fmt: skip
+    """The command as typed in a folder, but in this process."""
+    with chdir(folder):
+        store = {"RUBRICNB_STORE": str(folder / "s.sqlite")}
+        return CliRunner().invoke(app, ["audit", *arguments], env=store | environment)
 
 
 def test_a_team_s_gate(tmp_path):
@@ -544,13 +577,13 @@ def test_a_team_s_gate(tmp_path):
     with _module.endpoint(constant) as (url, received):
         done = command(tmp_path, "--judge", f"openai:m@{url}", "--readout", "feedback",
                        "--n-items", "36", "-o", "concurrency=8", "--json")  # fmt: skip
-        assert done.returncode == 3, done.stderr
+        assert done.exit_code == 3, done.stderr
         assert done.stderr.splitlines()[-1] == "failed: m: every text gets the same score (3)"
         assert json.loads(done.stdout)["judge"] == "m"
         assert (tmp_path / "audit.html").exists()
         n = len(received)
         wrong = command(tmp_path, "--judge", f"openai:m@{url}", "--fail-on", "ordr>1")
-        assert (wrong.returncode, len(received)) == (1, n)
+        assert (wrong.exit_code, len(received)) == (1, n)
         over = command(tmp_path, "--judge", f"openai:m@{url}", "--against", "audit.json")
         assert "would be overwritten" in over.stderr
     (tmp_path / "audit.html").unlink()
@@ -561,7 +594,7 @@ def test_a_team_s_gate(tmp_path):
     with _module.endpoint(silent) as (url, received):
         done = command(tmp_path, "--judge", f"openai:m@{url}", "--readout", "feedback",
                        RUBRICNB_STORE=str(tmp_path / "other.sqlite"))  # fmt: skip
-        assert done.returncode == 1
+        assert done.exit_code == 1
         assert len(done.stderr.strip().splitlines()) == 1
         assert "gave no score in any of" in done.stderr
         assert "unparsed" in done.stderr
@@ -587,7 +620,7 @@ def test_a_killed_audit_goes_on_where_it_was(tmp_path):
         running.send_signal(signal.SIGKILL)
         running.wait()
         done = command(tmp_path, *arguments)
-        assert done.returncode == 0, done.stderr
+        assert done.exit_code == 0, done.stderr
         calls = int(re.search(r"([\d,]+) calls", done.stdout)[1].replace(",", ""))
         assert calls <= len(received) <= calls + 64
 

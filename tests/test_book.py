@@ -42,8 +42,6 @@ def test_parameters_are_read_with_type_default_and_comment(small):
     ("line", "message"),
     [
         ("n_items = 3  # how many items", "write 'name: type = value"),
-        ("n_items: int = 3", "trailing comment"),
-        ("n_items: int = 3  # how many; 0 = all", "no '=' in a comment"),
         ("n_items: int = 2 + len('a')  # how many items", "derived value"),
     ],
 )
@@ -54,24 +52,13 @@ def test_parameters_cell_that_breaks_the_contract_is_named(small, line, message)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kernels are reached through Unix sockets")
-def test_a_kernel_needs_no_port_that_another_process_may_take(small):
+def test_a_kernel_needs_no_port_that_another_process_may_take(small, warm_kernels):
     change(
         small,
         "print(n_items * 2)",
         "import ipykernel\nprint(ipykernel.get_connection_info(unpack=True)['transport'])",
     )
     assert printed(book.execute("05", root=small)) == ["ipc"]
-
-
-def test_memory_is_known_of_a_kernel_that_has_to_be_killed(small):
-    change(
-        small,
-        "print(n_items * 2)",
-        "bytearray(300_000_000)\nimport atexit, time\natexit.register(time.sleep, 60)",
-    )
-    held = bytearray(800_000_000)  # by the parent, when it starts the kernel
-    assert 300 < book.execute("05", root=small).metadata["rubricnb"]["peak_mb"] < 800
-    del held
 
 
 def test_figures_are_vectors_whatever_backend_the_user_has_set(small, monkeypatch):
@@ -87,7 +74,7 @@ def test_two_parameters_cells_are_an_error(small):
         book.parameters("05_doubling", small)
 
 
-def test_execute_injects_parameters_and_writes_the_notebook(small, tmp_path):
+def test_execute_injects_parameters_and_writes_the_notebook(small, tmp_path, warm_kernels):
     output = tmp_path / "out.ipynb"
     executed = book.execute("05_doubling", {"n_items": 21}, output, root=small)
     assert printed(executed) == ["42"]
@@ -96,7 +83,7 @@ def test_execute_injects_parameters_and_writes_the_notebook(small, tmp_path):
     assert str(tmp_path) not in output.read_text()
 
 
-def test_execute_leaves_no_file_beside_the_notebook(small):
+def test_execute_leaves_no_file_beside_the_notebook(small, warm_kernels):
     change(small, "print(n_items * 2)", "open('left.txt', 'w').close()")
     before = sorted(small.rglob("*"))
     book.execute("05_doubling", root=small)
@@ -118,7 +105,7 @@ def test_unknown_notebook_lists_the_known_ones(small):
         book.execute("06_x", root=small)
 
 
-def test_failing_cell_shows_its_traceback(small):
+def test_failing_cell_shows_its_traceback(small, warm_kernels):
     change(small, "print(n_items * 2)", "1 / (n_items - 3)")
     with pytest.raises(book.BookError, match=r"(?s)05_doubling failed.*ZeroDivisionError"):
         book.execute("05_doubling", root=small)

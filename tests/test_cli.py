@@ -80,3 +80,14 @@ def test_a_notebook_runs_on_own_data_named_from_the_folder_one_stands_in(tmp_pat
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert "my_data" in (tmp_path / "out.ipynb").read_text()
+
+
+def test_a_judge_is_configured_where_a_notebook_is_executed(tmp_path):
+    """An option that its engine does not know is refused by name, one of the requests is taken."""
+    arguments = ("execute", "04", "--output", str(tmp_path / "out.ipynb"),
+                 "-p", "judge", "simulated:unbiased", "-p", "n_items", "15")  # fmt: skip
+    assert rubricnb(*arguments, "-o", "max_tokens=64").exit_code == 0
+    for option, message in (("sead=1", "sead"), ("seed", "options of a judge are given as NAME=")):
+        done = rubricnb(*arguments, "-o", option)
+        assert done.exit_code == 1
+        assert message in done.stderr

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import click.testing
+import nbformat
 import papermill.cli
 import pytest
 import warm
@@ -105,7 +106,9 @@ def test_the_page_on_judgments_from_elsewhere_runs_and_lists_every_recording(clo
 
 def test_the_page_on_audits_runs_and_its_gates_pass_a_judge_that_reads(clone, capsys):
     """On minibench the endpoint knows how good a text is meant to be; of others it counts words."""
-    page = ROOT / "book/audit.md"
+    page = clone / "audit.md"  # its first section is run by test_four_ways.py
+    before, _, after = (ROOT / "book/audit.md").read_text("utf-8").partition("## Four ways in")
+    page.write_text(before + after[after.index("\n## ") :])
     items = rb.load("minibench")
     quality = items.groupby("response").human.mean().round().astype(int).to_dict()
 
@@ -140,13 +143,19 @@ def test_the_page_on_audits_runs_and_its_gates_pass_a_judge_that_reads(clone, ca
 
 
 def test_the_sample_audit_is_what_an_audit_writes(clone, capsys):
-    found = rb.audit("simulated:first-biased", rb.load("minibench"), "sample.html")
+    recorded = "results/minibench/qwen2.5-coder-1.5b-instruct-embedded/minibench.parquet"
+    found = rb.audit(items=rb.load("minibench"), path="sample.html", judgments=recorded)
     day = r"rubricnb [\w.]+, \d{4}-\d\d-\d\d"
     pages = [re.sub(day, "", Path(name).read_text("utf-8"))
              for name in ("sample.html", "book/audit-sample.html")]  # fmt: skip
     assert pages[0] == pages[1]
-    assert "This judge is simulated" in pages[1]
+    assert "Recorded" in pages[1]
     assert found.sentence in pages[1]
+
+
+@pytest.mark.parametrize("page", ["README", "book/index", "book/quickstart", "book/own-data"])
+def test_the_sample_audit_is_linked_where_readers_begin(page):
+    assert "audit-sample.html" in (ROOT / f"{page}.md").read_text("utf-8")
 
 
 def test_the_example_log_has_only_columns_that_its_page_explains():
@@ -303,8 +312,11 @@ def do(line, folder):
 
 
 def do_here(line):
-    """Run a shell line of a page in this process, its kernel forked from a warm one."""
-    command = shlex.split(line)
+    """Run a shell line of a page in this process, its kernel forked from a warm one.
+
+    Chapter 05 simulates fewer studies than it does for readers.
+    """
+    command = [*shlex.split(line), *(["-p", "n_copies", "2"] if "05_position_bias" in line else ())]
     app, rest = {
         "papermill": (papermill.cli.papermill, command[1:]),
         "python": (get_command(cli.app), command[3:]),
@@ -319,6 +331,9 @@ def do_here(line):
 def test_command_marked_runnable_runs(line, clone):
     if line.startswith("python -m rubricnb execute"):  # papermill's line starts a process and more
         do_here(line)
+        (written,) = clone.glob("0*.ipynb")
+        outputs = [o for cell in nbformat.read(written, 4).cells for o in cell.get("outputs", [])]
+        assert [o.text for o in outputs if o.get("name") == "stderr"] == []
     else:
         do(line, clone)
 

@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from rubricnb.frames import FRAMES, Items, Requests, conform
+from rubricnb.frames import FRAMES, STATUSES, Items, Requests, conform
 
 
 def rubrics(**changes):
@@ -35,6 +35,11 @@ def test_numbered_columns_belong_to_their_family():
     families = [c for c in FRAMES["judgments"] if c.matches("probability_10")]
     assert [c.name for c in families] == ["probability_{k}"]
     assert not any(c.matches("probability_x") for c in FRAMES["judgments"])
+
+
+def test_the_table_names_every_status():
+    (status,) = (c for c in FRAMES["judgments"] if c.name == "status")
+    assert tuple(status.meaning.split(", ")) == STATUSES
 
 
 def items(name, rubric):

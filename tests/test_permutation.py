@@ -13,6 +13,7 @@ from rubricnb.permutation import (
     code,
     decode,
     descending,
+    first_orderings,
     fixed,
     neighbour_counts,
     placebo,
@@ -133,3 +134,25 @@ def test_single_refuses_what_is_no_permutation(bad):
 def test_impossible_sizes_are_refused_with_the_reason(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 7, 10])
+def test_first_orderings_are_opposite_pairs_or_squares(n):
+    most = williams(n).k
+    for k in {1, n, *range(2, most + 1, 2)}:
+        orders = first_orderings(n, k).orderings()
+        assert orders.shape == (k, n)
+        assert len({tuple(o) for o in orders.tolist()}) == k
+        counts = position_counts(orders)
+        if k in (n, most):  # every option equally often at every place
+            assert (counts == k // n).all()
+        elif k > 1:  # as often at a place as at its mirror image, so at the middle on average
+            assert (counts == counts[:, ::-1]).all()
+    assert first_orderings(n, 1).orderings().tolist() == [list(range(1, n + 1))]
+    assert (first_orderings(n, most).orderings() == williams(n).orderings()).all()
+
+
+@pytest.mark.parametrize(("n", "k"), [(5, 3), (5, 7), (5, 0), (5, 12), (4, 6), (4, 3)])
+def test_first_orderings_refuse_a_number_that_cannot_be_even(n, k):
+    with pytest.raises(ValueError, match=f"k = {k}: of {n} options choose 1, 2"):
+        first_orderings(n, k)

@@ -23,6 +23,7 @@ from copy import deepcopy
 from importlib.metadata import PackageNotFoundError, requires, version
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import nbformat
@@ -250,11 +251,41 @@ def _outcomes(
     # Processes of their own: papermill changes the working directory of the one it runs in.
     with ProcessPoolExecutor(WORKERS, mp_context=get_context("spawn")) as pool:
         futures: dict[Future[Any], str] = {
-            pool.submit(execute, stem, dict(plan[stem]), root=root, cell_seconds=CELL_SECONDS): stem
-            for stem in stems
+            pool.submit(measured, stem, dict(plan[stem]), root): stem for stem in stems
         }
         for future in as_completed(futures):
             yield futures[future], future.exception() or future.result()
+
+
+def measured(stem: str, values: Mapping[str, Any], root: Path) -> Any:
+    """Execute a notebook and note, as ``peak_mb``, the most memory that its kernel has held."""
+    with TemporaryDirectory() as folder:
+        peak = Path(folder) / "peak"
+        notebook = execute(
+            stem, values, root=root, cell_seconds=CELL_SECONDS, first=_after_every_cell(peak)
+        )
+        unit = 1e6 if sys.platform == "darwin" else 1e3  # bytes there, kilobytes elsewhere
+        notebook.metadata.rubricnb["peak_mb"] = round(int(peak.read_text()) / unit)
+    return notebook
+
+
+def _after_every_cell(path: Path) -> str:
+    """What a kernel executes first, to keep the most memory that it has held in a file.
+
+    After every cell, not at the kernel's exit: a kernel that exits slowly is killed.
+    On Linux ``ru_maxrss`` also counts what the parent held when it started the kernel; the
+    high-water mark of the kernel's own memory does not.
+    """
+    status = "__import__('pathlib').Path('/proc/self/status').read_text()"
+    peak = (
+        f"{status}.split('VmHWM:')[1].split()[0]"
+        if sys.platform == "linux"
+        else "str(__import__('resource').getrusage(0).ru_maxrss)"
+    )
+    return (
+        "get_ipython().events.register('post_run_cell', "
+        f"lambda _: __import__('pathlib').Path({str(path)!r}).write_text({peak}))"
+    )
 
 
 def _versions() -> str:

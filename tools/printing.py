@@ -97,6 +97,8 @@ def _within(article: Any, name: str, pages: list[str]) -> Any:
     for element in article.select("[id]"):
         element["id"] = _place(name, element["id"])
     article["id"] = _place(name, "")
+    for fold in article.select("details.evidence"):
+        fold["open"] = ""
     for link in article.select("a[href]"):
         target = urlsplit(link["href"])
         if target.scheme or target.netloc:

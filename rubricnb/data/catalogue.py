@@ -12,7 +12,7 @@ import pandas as pd
 
 from rubricnb.data.own import load_csv
 from rubricnb.data.rubrics import read_rubrics
-from rubricnb.data.validate import nearest
+from rubricnb.data.validate import one_of
 from rubricnb.frames import Items
 from rubricnb.hashing import hash64, mix64
 
@@ -36,8 +36,9 @@ def load(
     seed
         Seed of that draw. A larger draw with the same seed contains a smaller one.
     path
-        ``csv``: the file, as `rubricnb.data.own.load_csv` reads it. ``asap-2.0``, ``summhf`` and
-        ``dress``: the file one has got from its authors.
+        ``csv``: the file, as `rubricnb.data.own.load_csv` reads it. ``asap-2.0``, ``summhf``,
+        ``dress``, ``biggen`` and ``flask``: the file one has got from its authors, with the columns
+        that ``rubricnb/data/sets.yml`` names.
     rubric
         ``csv``: the file of rubrics. For ``hanna`` and ``summeval``: rubrics to use instead of
         ours, for the criteria they name.
@@ -69,11 +70,7 @@ asap-7, asap-8, asap-2.0, summhf, dress, biggen, flask, csv
     facts = _facts().set_index("name")
     names = name.split("+")
     for one in names:
-        if one not in facts.index:
-            there = ", ".join(facts.index)
-            raise ValueError(
-                f"unknown dataset {one!r}{nearest(one, facts.index)} There are: {there}"
-            )
+        one_of("dataset", one, facts.index)
     if len(set(names)) < len(names):
         raise ValueError(f"{name!r} names a dataset twice: name each once")
     if n_items is not None and not (isinstance(n_items, Integral) and n_items >= 1):

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+_COUNTED = {
+    "texts": "text_id", "clusters": "cluster_id", "groups": "group_id", "candidates": "candidate",
+    "categories": "category", "criteria": "criterion",
+}  # fmt: skip
 _QUANTILES = (10, 50, 90)
 _MOST_RATERS = 20
 
@@ -44,39 +46,28 @@ def describe(items: pd.DataFrame) -> pd.DataFrame:
     >>> about[["items", "texts", "clusters", "criteria"]].astype(int).tolist()
     [180, 60, 12, 3]
     """
-    rows = [("", *row) for row in [*_counts(items), *_lengths(items), *_dependence(items)]]
-    rows += list(_ratings(items))
-    out = pd.DataFrame(rows, columns=["criterion", "quantity", "value"])
+    rated = next((c for c in ("human", "gold") if c in items and items[c].notna().any()), "")
+    share = _cluster_share(items[items[rated].notna()], rated) if rated else float("nan")
+    rows = [("", *row) for row in (*_counts(items), *_lengths(items), ("cluster_share", share))]
+    out = pd.DataFrame([*rows, *_ratings(items)], columns=["criterion", "quantity", "value"])
     out.insert(0, "dataset", str(items["dataset"].iloc[0]))
     return out.astype({"value": "float64"})
 
 
 def _counts(items: pd.DataFrame) -> Iterator[tuple[str, float]]:
     yield "items", len(items)
-    for name, column in {
-        "texts": "text_id",
-        "clusters": "cluster_id",
-        "groups": "group_id",
-        "candidates": "candidate",
-        "categories": "category",
-        "criteria": "criterion",
-    }.items():
+    for name, column in _COUNTED.items():
         yield name, items[column].nunique() if column in items else 0
-    yield "rubrics", _different_rubrics(items)
+    rubrics = getattr(items, "rubrics", None)
+    if rubrics is not None:
+        standard = rubrics[rubrics["variant"] == "standard"].sort_values(["rubric_id", "score"])
+        texts = standard.groupby("rubric_id", observed=True).agg(
+            {"definition": "first", "description": tuple}
+        )
+    yield "rubrics", 0 if rubrics is None else len(texts.drop_duplicates())
     for column in ("reference", "human", "gold"):
         yield f"with_{column}", int(items[column].notna().sum()) if column in items else 0
     yield "raters", _raters(items)
-
-
-def _different_rubrics(items: pd.DataFrame) -> int:
-    rubrics = getattr(items, "rubrics", None)
-    if rubrics is None:
-        return 0
-    standard = rubrics[rubrics["variant"] == "standard"].sort_values(["rubric_id", "score"])
-    texts = standard.groupby("rubric_id", observed=True, sort=False).agg(
-        {"definition": "first", "description": tuple}
-    )
-    return len(set(texts.itertuples(index=False, name=None)))
 
 
 def _raters(items: pd.DataFrame) -> float:
@@ -100,21 +91,11 @@ def _lengths(items: pd.DataFrame) -> Iterator[tuple[str, float]]:
             yield f"{column}_words_{q}", float(np.percentile(words, q))
 
 
-def _dependence(items: pd.DataFrame) -> Iterator[tuple[str, float]]:
-    rated = [c for c in ("human", "gold") if c in items and items[c].notna().any()]
-    share = float("nan")
-    if rated:
-        known = items[items[rated[0]].notna()]
-        within = known[rated[0]] - known.groupby("criterion", observed=True)[rated[0]].transform(
-            "mean"
-        )
-        share = _cluster_share(within.to_numpy(dtype=np.float64), known["cluster_id"])
-    yield "cluster_share", share
-
-
-def _cluster_share(value: FloatArray, cluster: pd.Series) -> float:
-    """Intraclass correlation from the mean squares between and within clusters."""
-    code, names = pd.factorize(cluster)
+def _cluster_share(items: pd.DataFrame, rated: str) -> float:
+    """Intraclass correlation within criteria, from the mean squares between and within clusters."""
+    of_criterion = items.groupby("criterion", observed=True)[rated]
+    value = (items[rated] - of_criterion.transform("mean")).to_numpy(dtype=np.float64)
+    code, names = pd.factorize(items["cluster_id"])
     size = np.bincount(code)
     k, total = len(names), len(value)
     if k < 2 or total == k:

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rubricnb.data.logs import read_log
-from rubricnb.data.own import as_numbers, read_rows
+from rubricnb.data.tables import as_numbers, read_rows
 from rubricnb.frames import CONDITIONS, JUDGMENTS, STATUSES, Items, Judgments
 from rubricnb.hashing import hash64, mix64
 from rubricnb.permutation import balanced, decode, williams
@@ -267,7 +267,9 @@ def _bounds(
     if scale is None:
         rubrics = getattr(items, "rubrics", None)
         if rubrics is None:
-            raise ValueError("judgments need scale=(lowest, highest), or items with rubrics")
+            raise ValueError(
+                "judgments need scale=(lowest, highest), or items with rubrics (--scale 0 3)"
+            )
         levels = rubrics.groupby("rubric_id", observed=True)["score"].agg(["min", "max"])
         return levels.loc[rated["rubric_id"].astype("str")].to_numpy(dtype=np.float64).T
     if not isinstance(scale, Mapping):

@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import cache as cached
 from pathlib import Path
 
@@ -77,9 +75,8 @@ def fetch(path: str, sha256: str | None = None) -> Path:
     if mirror and "://" not in mirror:
         return _from_folder(Path(mirror).expanduser(), path, sha256)
     file = cache() / path
-    if not _is_whole(file, sha256):
-        url = f"{mirror.rstrip('/')}/{path}" if mirror else SOURCE + path.removeprefix("github/")
-        _download(url, file, sha256)
+    _download(f"{mirror.rstrip('/')}/{path}" if mirror else SOURCE + path.removeprefix("github/"),
+              file, sha256)  # fmt: skip
     return file
 
 
@@ -107,33 +104,18 @@ def _from_folder(mirror: Path, path: str, sha256: str) -> Path:
             f"RUBRICNB_MIRROR={mirror} lacks the file {path}; add it there, or unset "
             "RUBRICNB_MIRROR to download it from its source"
         )
-    got = pooch.file_hash(str(file))
-    if got != sha256:
-        raise ValueError(_mismatch(str(file), sha256, got, "replace it by the file of that commit"))
+    if (got := pooch.file_hash(str(file))) != sha256:
+        raise ValueError(
+            f"{file} has SHA-256 {got}, expected {sha256}, so it is not used; replace it by the "
+            "file of that commit"
+        )
     return file
 
 
-def _is_whole(file: Path, sha256: str) -> bool:
-    if not file.is_file():
-        return False
-    whole = bool(pooch.file_hash(str(file)) == sha256)
-    if not whole:
-        # A cut or changed copy must not stay behind when the fresh download fails.
-        file.unlink()
-    return whole
-
-
 def _download(url: str, file: Path, sha256: str) -> None:
-    import requests  # a quarter of a second that a bundled dataset need not pay
-
-    def download(url: str, output: str, _: object) -> None:
-        pooch.HTTPDownloader(progressbar=False)(url, output, None)
-        got = pooch.file_hash(output)
-        if got != sha256:
-            way_out = f"nothing was kept; try again later, or {_MIRROR_HELP}"
-            raise ValueError(_mismatch(url, sha256, got, way_out))
-
-    # pooch writes to a temporary file and moves it when its hash is right.
+    """Download a file, unless it is there with the right hash; what is wrong is not kept."""
+    # pooch reports to stderr, and a line on stderr would fail the build of the book.
+    pooch.get_logger().setLevel(logging.ERROR)
     downloads = pooch.create(
         path=file.parent,
         base_url="",
@@ -142,27 +124,18 @@ def _download(url: str, file: Path, sha256: str) -> None:
         retry_if_failed=1,
     )
     try:
-        with _silent():
-            downloads.fetch(file.name, downloader=download)
-    except requests.RequestException as error:
-        status = getattr(error.response, "status_code", None)
-        said = f"HTTP {status}" if status else type(error).__name__
+        downloads.fetch(file.name)
+    except PermissionError:
+        raise
+    except (OSError, ValueError) as error:  # of requests, and of pooch where the hash is wrong
+        file.unlink(missing_ok=True)
+        if isinstance(error, ValueError):
+            raise ValueError(
+                f"{url}: {error} Expected {sha256}; nothing was kept; try again later, or "
+                f"{_MIRROR_HELP}"
+            ) from error
+        response = getattr(error, "response", None)
+        said = type(error).__name__ if response is None else f"HTTP {response.status_code}"
         raise ConnectionError(
             f"cannot download {url} ({said}); without internet, {_MIRROR_HELP}"
         ) from error
-
-
-def _mismatch(file: str, expected: str, got: str, way_out: str) -> str:
-    return f"{file} has SHA-256 {got}, expected {expected}, so it is not used; {way_out}"
-
-
-@contextmanager
-def _silent() -> Iterator[None]:
-    # pooch reports to stderr, and a line on stderr would fail the build of the book.
-    logger = pooch.get_logger()
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

@@ -125,24 +125,15 @@ def _costs(shares: pd.DataFrame) -> pd.Series:
     return pd.Series(away.sum(axis=1), index=[str(o.tolist()).replace(" ", "") for o in orders])
 
 
-_FUNCTIONS: dict[str, Any] = {
+_NAMED = (
+    *(_claims, combinations, false_discovery_control, spearmanr),
+    *(np.diff, np.sign, np.sqrt, pd.Series, float, int, len, min, sum),
+)
+_FUNCTIONS: dict[str, Any] = {function.__name__: function for function in _NAMED} | {
     "balanced": lambda n: balanced(int(n)).orderings(),
     "chi": chi,
     "chi2": chi2,
-    "claims": _claims,
-    "combinations": combinations,
     "costs": _costs,
-    "diff": np.diff,
-    "false_discovery_control": false_discovery_control,
-    "float": float,
-    "int": int,
     "least_squares": _least_squares,
-    "len": len,
-    "min": min,
     "norm": norm,
-    "Series": pd.Series,
-    "sign": np.sign,
-    "spearmanr": spearmanr,
-    "sqrt": np.sqrt,
-    "sum": sum,
 }

@@ -12,6 +12,8 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from rubricnb.data.tables import parsed
+
 Row = dict[str, Any]
 _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partial, incorrect, no answer
 _FACTS = ("text_id", "cluster_id", "group_id", "candidate", "form", "human")
@@ -23,12 +25,7 @@ def read_log(path: Path) -> pd.DataFrame:
     if path.suffix.lower() == ".eval":
         rows, scale = list(_inspect(_unpacked(path))), None
     else:
-        try:
-            log = json.loads(path.read_text(encoding="utf-8-sig"))
-        except json.JSONDecodeError as error:
-            raise ValueError(
-                f"{path.name}: line {error.lineno} is not JSON: {error.msg}"
-            ) from error
+        log = parsed(path.read_text(encoding="utf-8-sig"), path)
         if isinstance(log, list) and all(isinstance(row, dict) for row in log):
             log = {"rows": log}
         log = log if isinstance(log, dict) else {}

@@ -43,46 +43,31 @@ def load(name: str) -> Items:
     >>> len(items), items.cluster_id.nunique(), sorted(items.human.unique().tolist())
     (180, 12, [1.0, 2.0, 3.0, 4.0, 5.0])
     """
-    rubrics = bundled_rubrics("minibench")
-    levels = rubrics.groupby("rubric_id", observed=True)["score"].max()
-    native = rubrics["rubric_id"].astype("str").map(levels)
-    rubrics = rubrics[native == 7 if name == "minibench-7" else native == 5]
     n = 7 if name == "minibench-7" else 5
+    rubrics = bundled_rubrics("minibench")
+    native = rubrics.groupby("rubric_id", observed=True)["score"].transform("max")
+    rubrics = rubrics[native == n]
     criteria = rubrics[["criterion", "rubric_id"]].astype("str").drop_duplicates()
     prompts = yaml.safe_load(_FILE.read_text(encoding="utf-8"))["prompts"]
-    rows = [
-        _item(name, prompt, prompts[prompt is prompts[0]], level, n, criterion, rubric_id)
-        for prompt in prompts
-        for level in sorted(prompt["responses"], key=lambda k: prompt["responses"][k]["candidate"])
-        for criterion, rubric_id in criteria.itertuples(index=False)
-    ]
+    rows = []
+    for prompt in prompts:
+        responses, example = prompt["responses"], prompts[prompt is prompts[0]]
+        shared = {
+            "category": prompt["category"],
+            "instruction": prompt["instruction"],
+            **_graded("reference", responses, n),
+            "exemplar_instruction": example["instruction"],
+            **_graded("exemplar", example["responses"], n),
+        }
+        for level, response in sorted(responses.items(), key=lambda one: one[1]["candidate"]):
+            for criterion, rubric_id in criteria.itertuples(index=False):
+                own = ids(name, f"minibench/{prompt['id']}", response["candidate"], criterion)
+                rows.append({
+                    **own, "candidate": response["candidate"], "response": response["text"],
+                    **shared, "criterion": criterion, "rubric_id": rubric_id,
+                    "human": _on_scale(level, n),
+                })  # fmt: skip
     return check_items(pd.DataFrame(rows), rubrics)
-
-
-def _item(
-    name: str,
-    prompt: dict[str, Any],
-    example: dict[str, Any],
-    level: int,
-    n: int,
-    criterion: str,
-    rubric_id: str,
-) -> dict[str, object]:
-    responses = prompt["responses"]
-    candidate = responses[level]["candidate"]
-    return {
-        **ids(name, f"minibench/{prompt['id']}", candidate, criterion),
-        "candidate": candidate,
-        "category": prompt["category"],
-        "instruction": prompt["instruction"],
-        "response": responses[level]["text"],
-        **_graded("reference", responses, n),
-        "exemplar_instruction": example["instruction"],
-        **_graded("exemplar", example["responses"], n),
-        "criterion": criterion,
-        "rubric_id": rubric_id,
-        "human": _on_scale(level, n),
-    }
 
 
 def _graded(name: str, responses: dict[int, Any], n: int) -> dict[str, object]:

@@ -14,7 +14,7 @@ from rubricnb.data.validate import nearest
 _FOLDER = Path(__file__).parent / "published"
 _CLAIMS = _FOLDER / "claims.csv"
 _INDEX = _FOLDER / "index.csv"
-_ERRATA = _FOLDER / "errata.csv"
+ERRATA = _FOLDER / "errata.csv"
 VERDICTS = ("replicates", "does not", "cannot say")  # of what is tested on judges
 # What is checked without a judge has words of its own: "the arithmetic holds", "… fails".
 _CHECKED = {"identity": "the arithmetic", "fact": "the count", "procedure": "the procedure"}
@@ -113,7 +113,7 @@ def verdicts(claims: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     the band, it *does not* if the whole interval lies outside, and otherwise we *cannot say*, nor
     can we without an interval. The other kinds have words of their own: *the arithmetic* of an
     identity, *the count* of a fact and *the procedure* *holds* or *fails*; it fails *as we read it*
-    where the erratum is a reading (`rubricnb.data.errata`). Identities and facts are exact.
+    where the erratum is a reading (``errata.csv``). Identities and facts are exact.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def verdicts(claims: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     top = (out["published"] + out["tolerance"] + slack).where(out["relation"] != ">=", np.inf)
     inside, outside = (low >= bottom) & (high <= top), (high < bottom) | (low > top)
     checked = out["kind"].map(_CHECKED)
-    ours = pd.read_csv(_ERRATA).query("consequence == 'reading'")["claim_id"]
+    ours = pd.read_csv(ERRATA).query("consequence == 'reading'")["claim_id"]
     read = out["claim_id"].isin(ours).map({True: ", as we read it", False: ""})
     yes = (checked + " holds").fillna(VERDICTS[0])
     no = (checked + " fails" + read).fillna(VERDICTS[1])

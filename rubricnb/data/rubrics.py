@@ -11,6 +11,7 @@ import pandas as pd
 import yaml
 from numpy.typing import NDArray
 
+from rubricnb.data.tables import read_table
 from rubricnb.data.validate import check_rubrics, nearest
 
 _BUNDLED = Path(__file__).parent / "rubrics"
@@ -68,8 +69,6 @@ def read_rubrics(path: str | Path) -> pd.DataFrame:
 
 
 def _of_table(path: Path) -> pd.DataFrame:
-    from rubricnb.data.own import read_table  # which reads rubrics itself
-
     table = read_table(path, ["criterion", "definition", "score", "description"], ["score"])
     if not len(table):
         raise ValueError(f"{path.name} has a header and no levels: write a row for every level")

@@ -17,7 +17,7 @@ def check_items(items: pd.DataFrame, rubrics: pd.DataFrame, allow_unrated: bool 
     Parameters
     ----------
     items
-        Columns as in ``rubricnb.frames.ITEMS``.
+        Columns as in ``rubricnb.frames.FRAMES["items"]``.
     rubrics
         The rubrics that ``rubric_id`` refers to.
     allow_unrated
@@ -67,7 +67,7 @@ def check_rubrics(rubrics: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     rubrics
-        Columns as in ``rubricnb.frames.RUBRICS``.
+        Columns as in ``rubricnb.frames.FRAMES["rubrics"]``.
 
     Returns
     -------
@@ -154,6 +154,28 @@ def nearest(name: object, known: Iterable[Hashable]) -> str:
     """
     matches = get_close_matches(str(name).lower(), [str(k) for k in known], n=2, cutoff=0.5)
     return f"; did you mean {' or '.join(map(repr, matches))}?" if matches else "."
+
+
+def one_of(what: str, name: object, known: Iterable[Hashable]) -> None:
+    """Check that a name is known.
+
+    Raises
+    ------
+    ValueError
+        It is not; says what there is.
+
+    Examples
+    --------
+    >>> one_of("dataset", "hana", ["hanna", "summeval"])
+    Traceback (most recent call last):
+    ...
+    ValueError: unknown dataset 'hana'; did you mean 'hanna'? There are: hanna, summeval
+    """
+    names = list(map(str, known))
+    if name not in names:
+        raise ValueError(
+            f"unknown {what} {name!r}{nearest(name, names)} There are: {', '.join(names)}"
+        )
 
 
 def _check_ids(items: pd.DataFrame) -> None:

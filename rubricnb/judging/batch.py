@@ -22,7 +22,7 @@ from rubricnb.judging.plan import with_readout
 from rubricnb.judging.registry import open_judge
 from rubricnb.judging.rendering import rendered
 from rubricnb.judging.results import recorded_judgments
-from rubricnb.judging.store import Store
+from rubricnb.judging.store import Store, open_store
 
 MAX_REQUESTS, MAX_BYTES = 50_000, 200_000_000
 """What the OpenAI Batch API takes in one file."""
@@ -81,8 +81,7 @@ def export_batch(
     others: list[str] = []
     try:
         with ExitStack() as stack:
-            if not isinstance(store, Store):
-                store = stack.enter_context(Store(store))
+            store = stack.enter_context(open_store(store))
             count = size = 0
             file: IO[bytes] | None = None
             for request in _unasked(_requests(requests, endpoint, recorded=False), store, others):
@@ -166,9 +165,7 @@ def import_batch(
             f"{path}, byte {start}: {min(strangers)[:80]!r} is no request of this plan by "
             f"{endpoint.identity}: give the plan, judge and version that were exported"
         )
-    with ExitStack() as stack:
-        if not isinstance(store, Store):
-            store = stack.enter_context(Store(store))
+    with open_store(store) as store:
         batches = set(store.in_batches(list(lines)).values())
         seen: set[str] = set()
         for request in _requests(requests, endpoint):

@@ -150,7 +150,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 class Pace:
-    """Spaces units out: so many a minute, and no more than the endpoint takes.
+    """Spaces calls out: so many a minute, and no more than the endpoint takes.
 
     A refusal for haste (429) makes the space between calls half as long again and holds all of
     them back for as long as it asks, 20 s at most; every answer takes five per cent off again.
@@ -161,24 +161,15 @@ class Pace:
         self.learnt = 0.0
         self.free_at = self.held_until = self._slowed_at = 0.0
 
-    @property
-    def seconds(self) -> float:
-        """Between two units."""
-        return max(self.least, self.learnt)
-
-    async def take(self, units: float) -> None:
-        """Wait until so many units may be sent."""
+    async def take(self) -> None:
+        """Wait until a call may be sent."""
         while True:
             at = max(self.free_at, now := time.monotonic())
-            self.owe(units)
+            self.free_at = at + max(self.least, self.learnt)
             if at > now:
                 await asyncio.sleep(at - now)
             if self.held_until <= at:
                 return
-
-    def owe(self, units: float) -> None:
-        """Count units that were sent, or came back."""
-        self.free_at = max(self.free_at, time.monotonic()) + units * self.seconds
 
     def hold(self, seconds: float) -> None:
         """Send nothing for so long."""

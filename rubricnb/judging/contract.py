@@ -7,8 +7,8 @@ engine is one class with one method, and old answers can be read again by a bett
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
 
 from rubricnb.prompts.own import OwnTemplate
 
@@ -48,16 +48,13 @@ class Request:
         JSON Schema of a ``json`` answer, as text; the order of its properties is the answer's.
     prompt_format, temperature, effort, thinking, seed, max_tokens
         As in the requests frame; ``max_tokens`` is resolved, ``seed`` differs by replicate.
-    item_id, criterion, ordering, replicate, quality
-        What the request is about. Only simulated judges look at these; ``quality`` is the human
-        rating on the scale of the options, or None.
-    text_id, cluster_id, criterion_ordering, criteria, qualities, wording
-        More of the same: the ids that share noise; in Setting 2 the code of the criteria's order,
-        and criterion and quality by slot; the hash of the prompt's other conditions
-        (`rubricnb.judging.rendering.wording`).
-    labels, reference_score
-        What the options are called, and the score of the reference shown (None: none is). Only
-        simulated judges look at these.
+    item_id, text_id, cluster_id, criterion, criteria, ordering, replicate
+        What the request is about; in Setting 2 ``criteria`` has the criterion of each slot.
+    qualities
+        What people gave to the text, by criterion (None: nothing); for the simulated grader.
+    plan, row, facts
+        For a simulated judge, which looks there instead of at the prompt: part of the plan, the
+        row of this request in it, and what else decides its answer, for the key.
     group
         Requests of one group share a long prefix (the same text, layout and template).
     """
@@ -78,15 +75,13 @@ class Request:
     criterion: str = ""
     ordering: tuple[int, ...] = ()
     replicate: int = 1
-    quality: float | None = None
     text_id: str = ""
     cluster_id: str = ""
-    criterion_ordering: str = ""
     criteria: tuple[str, ...] = ()
     qualities: tuple[float | None, ...] = ()
-    wording: int = 0
-    labels: str = "numeric"
-    reference_score: int | None = None
+    plan: Any = field(default=None, compare=False, repr=False)
+    row: int = 0
+    facts: tuple[Any, ...] = ()
     group: str = ""
     schema: str = ""
 
@@ -143,14 +138,13 @@ class Judge(Protocol):
     Notes
     -----
     A judge with a tokeniser at hand has ``tokens(request)`` too, the token ids of what it sends;
-    where there is none, the least that a run must compute is estimated. One whose cache is shared
-    in blocks of several tokens has ``cache_block``, their number. ``control_tokens`` are those of
-    its vocabulary that `rubricnb.prompts.inert` does not know: they are made inert too. One that
+    where there is none, the least that a run must compute is not said. ``control_tokens`` are those
+    of its vocabulary that `rubricnb.prompts.inert` does not know: they are made inert too. One that
     stops a run when its first answer is a refusal has ``answered_before``: a run sets it where
-    stored answers show that the judge works. One whose
-    engine cannot hold the strings of a ``json`` answer to their `maxLength` has ``holds_lengths``
-    False, and the prompt states them. ``own_prompt`` is a template of one's own, and ``parser``
-    what reads its answers (`rubricnb.open_judge`).
+    stored answers show that the judge works. One whose engine cannot hold the strings of a ``json``
+    answer to their `maxLength` has ``holds_lengths`` False, and the prompt states them.
+    ``own_prompt`` is a template of one's own, and ``parser`` what reads its answers
+    (`rubricnb.open_judge`).
     """
 
     slug: str

@@ -6,7 +6,6 @@ that is true of an endpoint (`OpenAIJudge`) is true of it.
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import secrets
@@ -17,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pooch
 
 from rubricnb.judging.contract import Readout, Request
 from rubricnb.judging.openai import OpenAIJudge, slug
-from rubricnb.judging.readout import answer_text, plain_prompt
 from rubricnb.judging.weights import WEIGHTS, find_weights
 from rubricnb.prompts.control_tokens import unknown
 
@@ -47,10 +46,6 @@ class EmbeddedJudge(OpenAIJudge):
         Default: half the processors.
     concurrency
         Requests in flight at once. One keeps the longest prefix cached.
-    flash_attention
-        llama.cpp's own choice, and what is recorded. With it a probability depends on the number of
-        threads and on how much of the prompt is cached, by up to 0.05; without it answers are the
-        same to the last digit, some per cent slower, and those of another judge.
 
     Raises
     ------
@@ -77,7 +72,6 @@ class EmbeddedJudge(OpenAIJudge):
         context: int = 8192,
         threads: int | None = None,
         concurrency: int = 1,
-        flash_attention: bool = True,
     ) -> None:
         named = str(path) if str(path) in WEIGHTS else ""
         if named:
@@ -89,46 +83,33 @@ class EmbeddedJudge(OpenAIJudge):
                 f"no weights at {weights}: give the path of a GGUF file (embedded:PATH.gguf) or "
                 f"one of {', '.join(WEIGHTS)}"
             )
-        params = _params(weights, context, threads or _threads(), concurrency, flash_attention)
-        self._engine = _start(params)
+        threads = threads or max(1, (os.cpu_count() or 1) // 2)
+        self._engine = _Engine(_params(weights, context, threads, concurrency))
         super().__init__(
             model=weights.stem,
             base_url=f"{self._engine.address}/v1",
             server="llama.cpp",
             concurrency=concurrency,
-            timeout=600,
             retries=1,
         )
         # Recorded answers are found by the slug: what changes answers needs one of its own.
         name = named or (weights.stem if path else _NAME)
-        exact = "" if flash_attention else "-exact"
-        self.slug = f"{slug(name)}-embedded{exact}"
+        self.slug = f"{slug(name)}-embedded"
         self.identity = (
-            f"llama.cpp (xllamacpp {version('xllamacpp')}) weights sha256:{sha256(weights)}{exact}"
+            f"llama.cpp (xllamacpp {version('xllamacpp')}) weights sha256:{sha256(weights)}"
         )
-
         self.control_tokens = unknown(control_tokens(weights))
 
     def _key(self) -> str:
         return self._engine.key
 
     def tokens(self, request: Request) -> list[int]:
-        """Return the token ids of a request's prompt, up to its last label."""
-        begun = ""
-        if request.readout in ("score", "logprobs"):
-            answer = answer_text(request, [1] * len(request.slots))
-            begun = answer.removesuffix(f" {request.choices[0]}")
-        if request.prompt_format == "plain":
-            prompt = plain_prompt(request, begun)
-        else:
-            messages = [{"role": m.role, "content": m.content} for m in request.messages]
-            if begun:
-                messages.append({"role": "assistant", "content": begun})
-            prompt = self._engine.send("/apply-template", messages=messages)["prompt"]
-        answered = self._engine.send(
-            "/tokenize", content=prompt, add_special=True, parse_special=True
-        )
-        ids: list[int] = answered["tokens"]
+        """Return the token ids of a request's first prompt: what sharing is counted by."""
+        _, body = self.first_call(request)
+        if messages := body.get("messages"):
+            body = self._engine.send("/apply-template", messages=messages)
+        how = {"add_special": True, "parse_special": True}
+        ids: list[int] = self._engine.send("/tokenize", content=body["prompt"], **how)["tokens"]
         return ids
 
     def close(self) -> None:
@@ -184,14 +165,25 @@ def control_tokens(weights: Path) -> list[str]:
 class _Engine:
     """A running llama.cpp server, its address and its key."""
 
-    def __init__(self, server: Any, key: str) -> None:
-        self._server, self.key = server, key
-        self.address: str = server.listening_address
+    def __init__(self, params: Any) -> None:
+        import xllamacpp
+
+        try:
+            self._server: Any = xllamacpp.Server(params)
+        except RuntimeError:
+            raise ValueError(
+                f"llama.cpp cannot load {params.model.path}: it is no GGUF file "
+                "(convert_hf_to_gguf.py of llama.cpp makes one), damaged (download it again), or "
+                f"its architecture is newer than xllamacpp {version('xllamacpp')} (update it)"
+            ) from None
+        self.key = params.api_keys[0]
+        self.address: str = self._server.listening_address
         # A proxy that the environment names for the internet does not know this machine.
-        headers = {"Authorization": f"Bearer {key}"}
+        headers = {"Authorization": f"Bearer {self.key}"}
         self._client = httpx2.Client(
             base_url=self.address, headers=headers, timeout=60, trust_env=False
         )
+        self.send("/slots")  # from llama.cpp's queue: stopped before that, it never would be
 
     def send(self, path: str, **body: Any) -> Any:
         """Ask for `path`, or post `body` to it; returns what the server says in JSON."""
@@ -203,7 +195,7 @@ class _Engine:
         self._server = None  # its destructor stops the loop and frees the weights
 
 
-def _params(weights: Path, context: int, threads: int, slots: int, flash_attention: bool) -> Any:
+def _params(weights: Path, context: int, threads: int, slots: int) -> Any:
     # Threads that wait in a loop would take the cores from those they wait for, and on a busy
     # machine be many times slower than one; OpenMP reads this when llama.cpp is imported.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -218,8 +210,6 @@ def _params(weights: Path, context: int, threads: int, slots: int, flash_attenti
     params.cpuparams.n_threads = threads
     params.cpuparams_batch.n_threads = threads
     params.n_batch = params.n_ubatch = 512
-    if not flash_attention:
-        params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [secrets.token_hex(16)]
@@ -228,25 +218,6 @@ def _params(weights: Path, context: int, threads: int, slots: int, flash_attenti
     params.warmup = False
     params.verbosity = -1
     return params
-
-
-def _start(params: Any) -> _Engine:
-    import xllamacpp
-
-    try:
-        engine = _Engine(xllamacpp.Server(params), params.api_keys[0])
-    except RuntimeError:
-        raise ValueError(
-            f"llama.cpp cannot load {params.model.path}: it is no GGUF file "
-            "(convert_hf_to_gguf.py of llama.cpp makes one), damaged (download it again), or its "
-            f"architecture is newer than xllamacpp {version('xllamacpp')} (update it)"
-        ) from None
-    engine.send("/slots")  # answered from llama.cpp's queue: stopped before that, it never would be
-    return engine
-
-
-def _threads() -> int:
-    return max(1, (os.cpu_count() or 1) // 2)
 
 
 def _whole(weights: Path) -> Path:
@@ -263,5 +234,4 @@ def _whole(weights: Path) -> Path:
 @cache
 def sha256(path: Path) -> str:
     """Return the SHA-256 of a file, as 64 hexadecimal digits."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return str(pooch.file_hash(str(path)))

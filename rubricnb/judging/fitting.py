@@ -1,29 +1,24 @@
-"""Items with the structure of the papers' datasets, and the shares behind a printed row."""
+"""Items with the structure of the papers' datasets, for simulated judges."""
 
 from __future__ import annotations
 
+from importlib.resources import files
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import yaml
 from scipy.special import ndtri
 
 from rubricnb.frames import Items, conform
 from rubricnb.hashing import hash64, uniform
 from rubricnb.judging.generative import FloatArray
 
-DATASETS = {"hanna": "HANNA", "summeval": "SummEval", "mt-bench": "MT-Bench", "vicuna": "Vicuna"}
-_CRITERIA = {
-    "hanna": ("Relevance", "Coherence", "Empathy", "Surprise", "Engagement", "Complexity"),
-    "summeval": ("Coherence", "Consistency", "Fluency", "Relevance"),
-}
-_CANDIDATES = {"hanna": ("human",), "summeval": ("M11", "M20", "M13", "M22")}
-_MODELS = ("chatgpt", "llama2-chat-13b", "vicuna-13b", "wizardlm-13b")
-_NUMBERS = {  # of the prompts, as each dataset counts them
-    "hanna": range(1, 97), "summeval": range(1, 101),
-    "mt-bench": range(81, 161), "vicuna": range(1, 81),
-}  # fmt: skip
+_SETS: dict[str, dict[str, Any]] = yaml.safe_load(
+    files("rubricnb.judging").joinpath("stand_ins.yml").read_text(encoding="utf-8")
+)
+DATASETS: dict[str, str] = {dataset: facts["name"] for dataset, facts in _SETS.items()}
 
 
 def stand_in(dataset: str) -> Items:
@@ -48,13 +43,14 @@ def stand_in(dataset: str) -> Items:
     """
     if dataset not in DATASETS:
         raise ValueError(f"no stand-in for {dataset!r}; there are {', '.join(DATASETS)}")
-    candidates = _CANDIDATES.get(dataset, _MODELS)
-    criteria = _CRITERIA.get(dataset, ("overall",))
-    parts = product(_NUMBERS[dataset], candidates, criteria)
+    facts = _SETS[dataset]
+    first, last = facts["prompts"]
+    criteria = facts.get("criteria", ["overall"])
+    parts = product(range(first, last + 1), facts["candidates"], criteria)
     frame = pd.DataFrame([_row(dataset, *part) for part in parts]).assign(
         dataset=dataset, instruction="(stand-in)", response="(stand-in)"
     )
-    if dataset in _CRITERIA:
+    if "criteria" in facts:
         frame["human"] = _drawn_ratings(frame)
     rubrics = frame[["rubric_id", "criterion"]].drop_duplicates()
     levels = pd.DataFrame({"score": range(1, 6)})
@@ -65,42 +61,9 @@ def stand_in(dataset: str) -> Items:
     return items
 
 
-def target_shares(pos1: float, pos5: float, chi2: float, n_reads: int) -> FloatArray:
-    """Complete a row of Table 2 of v2: the middle positions by maximum entropy given χ².
-
-    On the circle that the sum and χ² leave to three shares, entropy is largest where two are equal
-    and the third is larger. Which one is larger it does not say: position 2, the middle position
-    that Table 5 of v1 shows chosen most often. A χ² too small for its own Pos1 and Pos5 (rounding)
-    leaves all three equal.
-
-    Parameters
-    ----------
-    pos1, pos5
-        Shares of the first and last position, 0 to 1.
-    chi2
-        χ² against a uniform distribution.
-    n_reads
-        Number of reads it was computed from.
-
-    Returns
-    -------
-    ndarray, shape (5,)
-
-    Examples
-    --------
-    >>> shares = target_shares(0.25, 0.194, 98.7, 5760)
-    >>> shares.round(3).tolist(), round(float(5760 * 5 * ((shares - 0.2) ** 2).sum()), 1)
-    ([0.25, 0.198, 0.179, 0.179, 0.194], 98.7)
-    """
-    middle = (1 - pos1 - pos5) / 3
-    ends = (pos1 - 0.2) ** 2 + (pos5 - 0.2) ** 2 + 3 * (middle - 0.2) ** 2
-    step = np.sqrt(max(chi2 / (5 * n_reads) - ends, 0) / 6)
-    return np.array([pos1, middle + 2 * step, middle - step, middle - step, pos5])
-
-
 def _row(dataset: str, number: int, candidate: str, criterion: str) -> dict[str, Any]:
     name = criterion.lower()
-    rated = dataset in _CRITERIA
+    rated = "criteria" in _SETS[dataset]
     prompt = f"{dataset}/{number:03d}" if rated else f"{dataset}/{number}"
     text = prompt if candidate == "human" else f"{prompt}/{candidate}"
     return {

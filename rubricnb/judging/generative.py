@@ -91,9 +91,10 @@ class Batch:
 
 @dataclass(frozen=True)
 class Answers:
-    """One answer per row: position from 0, P by position (no columns without logprobs)."""
+    """One answer per row: position from 0, score, P by position (no columns without logprobs)."""
 
     position: IntArray
+    score: IntArray
     lost: BoolArray  # whether free text would end without the score
     probabilities: NDArray[np.floating[Any]]
     expected: FloatArray
@@ -109,7 +110,7 @@ def answer(
     """Answer every read of a batch."""
     size = len(batch.ordering)
     widest = int(batch.n_options.max(initial=0)) if logprobs.any() else 0
-    position = np.zeros(size, np.int64)
+    position, score = np.zeros((2, size), np.int64)
     lost = np.zeros(size, bool)
     probabilities = np.full((size, widest), np.nan, precision)
     expected = np.full(size, np.nan)
@@ -121,13 +122,14 @@ def answer(
             part = batch.take(rows)
             logits = logits_of(profile, seed, part, int(n), tables)
             position[rows] = _choose(profile, seed, part, logits, logprobs[rows])
+            score[rows] = tables.score[part.ordering, position[rows]]
             lost[rows] = _lost(profile, seed, part, tables)
             shown = np.flatnonzero(logprobs[rows])
             if len(shown):
                 p = _softmax(logits[shown])
                 probabilities[rows[shown], :n] = p
                 expected[rows[shown]] = (p * tables.score[part.ordering[shown]]).sum(axis=1)
-    return Answers(position, lost, probabilities, expected)
+    return Answers(position, score, lost, probabilities, expected)
 
 
 @dataclass(frozen=True)

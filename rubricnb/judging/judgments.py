@@ -56,7 +56,7 @@ class Rows:
             self._pack()
 
     def _pack(self) -> None:
-        self.packed.append(_typed(pd.DataFrame(self.rows)))
+        self.packed.append(typed(pd.DataFrame(self.rows)))
         self.rows = []
 
     def frame(self) -> pd.DataFrame:
@@ -73,7 +73,7 @@ class Rows:
             out = out.drop(columns="criterion_position")
         out = out.drop(columns=[name for name in self.probabilities if out[name].isna().all()])
         out = out.assign(**self._facts(out), judge=self.judge.slug, source=self.judge.source)
-        return _typed(out)
+        return typed(out)
 
     def _facts(self, out: pd.DataFrame) -> dict[str, Any]:
         """What the items say about the judgments: columns by name."""
@@ -98,21 +98,16 @@ def join(requests: Requests, known: pd.DataFrame, live: pd.DataFrame) -> pd.Data
     """Put recorded and live judgments together, in the order of the requests."""
     frames = [f for f in (known, live) if len(f)]
     if not frames:
-        return _typed(pd.DataFrame({c.name: [] for c in JUDGMENTS if c.required}))
+        return typed(pd.DataFrame({c.name: [] for c in JUDGMENTS if c.required}))
     out = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
     order = pd.Series(np.arange(len(requests)), index=requests["request_id"].to_numpy())
     out = out.assign(_row=order.reindex(out["request_id"].to_numpy()).to_numpy())
     keys = ["_row", "criterion_position"] if "criterion_position" in out else ["_row"]
-    return _typed(out.sort_values(keys, kind="stable").drop(columns="_row").reset_index(drop=True))
+    return typed(out.sort_values(keys, kind="stable").drop(columns="_row").reset_index(drop=True))
 
 
-def _typed(frame: pd.DataFrame) -> pd.DataFrame:
-    dtypes = {}
-    ordered = []
-    for column in JUDGMENTS:
-        for name in frame.columns:
-            if column.matches(str(name)) and name not in ordered:
-                dtypes[name] = column.dtype
-                ordered.append(name)
-    rest = [name for name in frame.columns if name not in ordered]
-    return frame[[*ordered, *rest]].astype(dtypes)
+def typed(frame: pd.DataFrame) -> pd.DataFrame:
+    """Put the columns of judgments into the contract's order and dtypes."""
+    dtypes = {n: c.dtype for c in JUDGMENTS for n in frame.columns if c.matches(str(n))}
+    rest = [name for name in frame.columns if name not in dtypes]
+    return frame[[*dtypes, *rest]].astype(dtypes)

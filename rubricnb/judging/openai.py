@@ -10,10 +10,11 @@ import re
 import threading
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
-from itertools import count
+from itertools import count, islice
 from types import coroutine
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -30,7 +31,6 @@ from rubricnb.judging.connection import (
 )
 from rubricnb.judging.contract import Finish, Readout, Reply, Request
 from rubricnb.judging.label_probabilities import Step, label_probabilities, probabilities_at
-from rubricnb.judging.prices import CHARACTERS_PER_TOKEN
 from rubricnb.judging.readout import answer_text, plain_prompt
 from rubricnb.judging.thinking import most_tokens
 
@@ -98,9 +98,9 @@ class OpenAIJudge:
         writes its feedback and the probabilities are read where the score stands in it.
     concurrency
         Requests in flight at once.
-    requests_per_minute, tokens_per_minute
-        Limits to keep, retries included; tokens sent and received. Without them, too, calls are
-        spaced out where the endpoint says that they come too fast (429, ``x-ratelimit-*``).
+    requests_per_minute
+        Limit to keep, retries included. Without it, too, calls are spaced out where the endpoint
+        says that they come too fast (429, ``x-ratelimit-*``), for their number or their tokens.
     timeout
         Seconds within which a call must be answered to the last byte; then it is given up and sent
         again.
@@ -149,7 +149,6 @@ class OpenAIJudge:
         server: Server | None = None,
         concurrency: int = 16,
         requests_per_minute: float | None = None,
-        tokens_per_minute: float | None = None,
         timeout: float = 600,
         retries: int = 6,
         patience: float = 1800,
@@ -167,9 +166,7 @@ class OpenAIJudge:
         self.check_model = check_model
         self.key_variable = key_variable or KEYS.get(self.host)
         self.timeout, self.retries, self.patience = timeout, retries, patience
-        self._requests = Pace(requests_per_minute)
-        self._tokens = Pace(tokens_per_minute)
-        self._typical = 200.0  # tokens of an answer, as far as is known
+        self._pace = Pace(requests_per_minute)
         self._server = server or _HOSTED.get(self.host)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._connection: Connection  # from the first call on
@@ -212,10 +209,8 @@ class OpenAIJudge:
         self._quiet_since = self._looked = time.monotonic()
         try:
             while True:
-                while trouble is None and len(under_way) < self.concurrency:
-                    request = next(source, None)
-                    if request is None:
-                        break
+                free = 0 if trouble else self.concurrency - len(under_way)
+                for request in islice(source, free):
                     loop = self._start()
                     _ = self.server  # asked once, before the first request
                     under_way.add(asyncio.run_coroutine_threadsafe(self._answer(request), loop))
@@ -305,20 +300,21 @@ class OpenAIJudge:
         return os.environ.get(self.key_variable) if self.key_variable else None
 
     async def _persist(
-        self, method: str, path: str, body: dict[str, Any] | None = None, size: float = 0
-    ) -> tuple[dict[str, Any], Mapping[str, str]]:
-        """Send a call of `size` tokens, and again after a failure that may pass."""
+        self, method: str, path: str, body: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Send a call, and again after a failure that may pass."""
         for tries in count():
-            await self._requests.take(1)
-            await self._tokens.take(size + self._typical)
+            await self._pace.take()
             sent_at = time.monotonic()
             try:
-                return await self._connection.send(method, path, body)
+                response, headers = await self._connection.send(method, path, body)
+                self._pace.answered(headers, self.patience)
+                return response
             except Exception as problem:
                 self._last_trouble = self._said(problem)
                 pause = pause_after(problem, tries)
                 if isinstance(problem, Refused) and problem.status == 429:
-                    self._requests.refused(sent_at, pause or 0)
+                    self._pace.refused(sent_at, pause or 0)
                 absent = isinstance(problem, Unreachable) and problem.nobody and not self._heard
                 if pause is None or tries >= self.retries or absent:
                     raise
@@ -330,7 +326,7 @@ class OpenAIJudge:
         loop = self._start()
         asking = asyncio.run_coroutine_threadsafe(self._persist("GET", "/models"), loop)
         try:
-            listed, _ = asking.result(self.patience)
+            listed = asking.result(self.patience)
             owned_by = {str(model.get("owned_by", "")).lower() for model in listed["data"]}
         except (Unreachable, TimeoutError) as problem:
             asking.cancel()
@@ -354,7 +350,7 @@ class OpenAIJudge:
         try:
             step = call.go_on()
             while not isinstance(step, Reply):
-                step = call.go_on(await self._post(*step))
+                step = call.go_on(await self._persist("POST", *step))
             reply = replace(step, text=self._hide(step.text))
             self._heard, self._quiet_since = True, time.monotonic()
         except JudgeError:
@@ -364,15 +360,6 @@ class OpenAIJudge:
                 raise JudgeError(self._advice(problem)) from None
             reply = call.failed(problem)
         return replace(reply, seconds=time.monotonic() - asked)
-
-    async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        size = len(json.dumps(body)) / CHARACTERS_PER_TOKEN if self._tokens.seconds else 0.0
-        response, headers = await self._persist("POST", path, body, size)
-        self._requests.answered(headers, self.patience)
-        unexpected = _written(_part(response, "usage")) - self._typical
-        self._tokens.owe(unexpected)
-        self._typical += unexpected / 10
-        return response
 
     def _stops(self, problem: Exception) -> bool:
         """Whether asking on is useless: every request would fail, or nobody has answered long."""
@@ -450,7 +437,7 @@ class _Call:
     def __init__(self, judge: OpenAIJudge, request: Request) -> None:
         self.judge, self.request = judge, request
         self.answering = self._answer()
-        self.prompt_tokens = self.cached_tokens = self.completion_tokens = 0
+        self.tokens: Counter[str] = Counter()  # of all calls, under the names that a reply has
         self.last: dict[str, Any] = {}  # what the endpoint sent
 
     def go_on(self, response: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]] | Reply:
@@ -495,16 +482,8 @@ class _Call:
         probabilities: tuple[tuple[float, ...], ...] | None = None,
         error: str | None = None,
     ) -> Reply:
-        return Reply(
-            self.request.request_id,
-            text,
-            finish,
-            probabilities,
-            self.prompt_tokens,
-            self.cached_tokens,
-            self.completion_tokens,
-            error=error,
-        )
+        number = self.request.request_id
+        return Reply(number, text, finish, probabilities, error=error, **self.tokens)
 
     async def _label(self) -> Reply:
         text = ""
@@ -627,9 +606,11 @@ class _Call:
 
     def _received(self, response: dict[str, Any], prefill: str) -> tuple[str, Finish, list[Step]]:
         usage = _part(response, "usage")
-        self.prompt_tokens += _count(usage, "prompt_tokens")
-        self.completion_tokens += _written(usage)
-        self.cached_tokens += _count(_part(usage, "prompt_tokens_details"), "cached_tokens")
+        self.tokens.update(
+            prompt_tokens=_count(usage, "prompt_tokens"),
+            cached_tokens=_count(_part(usage, "prompt_tokens_details"), "cached_tokens"),
+            completion_tokens=_written(usage),
+        )
         choices = response.get("choices")
         if not isinstance(choices, list) or not choices:
             raise ValueError(f"the endpoint sent no answer: {self.judge._shown(response)}")

@@ -208,6 +208,11 @@ def with_readout(requests: Requests, judge: Judge | str) -> Requests:
 
 def check_readout(name: str, readouts: Sequence[Readout], readout: str) -> None:
     """Refuse a readout that a judge does not have."""
+    if readout not in readouts and readout == "json":
+        raise ValueError(
+            f"{name} fills in no documents, which RULERS needs: take openai:MODEL, vllm:MODEL or "
+            "embedded, without a template of your own (simulated:grader writes placeholders)"
+        )
     if readout not in readouts:
         raise ValueError(f"{name} has no readout {readout!r}: choose from {', '.join(readouts)}")
 
@@ -291,11 +296,10 @@ def _check_shown(items: Items, what: str, score: str, template: str) -> None:
     if template != "rubric":
         raise ValueError(f"{what} = {score!r}: the template {template!r} shows no {what}")
     column = f"{what}_{score}"
-    if column not in items or items[column].isna().any():
-        row = items["item_id"].iloc[0] if column not in items else items.loc[
-            items[column].isna(), "item_id"].iloc[0]  # fmt: skip
+    lacking = items[items[column].isna()] if column in items else items
+    if len(lacking):
         raise ValueError(
-            f"{what} = {score!r}: item {row!r} has no {column}; choose "
+            f"{what} = {score!r}: item {lacking['item_id'].iloc[0]!r} has no {column}; choose "
             f"{', '.join(map(repr, words))} or a score for which every item has a text"
         )
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
+from typing import Annotated
 
 import yaml
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+Spread = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 @dataclass(frozen=True)
@@ -56,41 +61,26 @@ class Profile:
     """
 
     name: str
-    sharpness: float = 4.0
+    sharpness: Spread = 4.0
     score_preference: tuple[float, ...] = (0.0,)
     position_preference: tuple[float, ...] = (0.0,)
     interaction: tuple[tuple[float, ...], ...] = ()
     direction: float = 0.0
     criterion_position: tuple[float, ...] = (0.0,)
     label_shift: tuple[tuple[str, float], ...] = ()
-    reference_pull: float = 0.0
+    reference_pull: Share = 0.0
     center: float = 3.0
     human_weight: float = 0.8
-    quality_sd: float = 0.9
-    text_share: float = 0.5
-    text_error: float = 0.4
-    item_error: float = 0.4
-    cluster_order_noise: float = 0.1
-    order_noise: float = 0.25
-    wording_noise: float = 0.1
-    unparsed: tuple[tuple[str, float], ...] = ()
+    quality_sd: Spread = 0.9
+    text_share: Share = 0.5
+    text_error: Spread = 0.4
+    item_error: Spread = 0.4
+    cluster_order_noise: Spread = 0.1
+    order_noise: Spread = 0.25
+    wording_noise: Spread = 0.1
+    unparsed: tuple[tuple[str, Share], ...] = ()
     draw: int = 0
     source: str = ""
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, list | tuple):  # lists come from YAML; a profile is hashable
-                plain = tuple(tuple(v) if isinstance(v, list) else v for v in value)
-                object.__setattr__(self, field.name, plain)
-        for name in ("sharpness", "quality_sd", "text_error", "item_error", "order_noise",
-                     "cluster_order_noise", "wording_noise"):  # fmt: skip
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"profile {self.name!r}: {name} = {getattr(self, name)}, below 0")
-        rates = ((f"unparsed {ordering}", rate) for ordering, rate in self.unparsed)
-        for name, share in (("reference_pull", self.reference_pull), *rates):
-            if not 0 <= share <= 1:
-                raise ValueError(f"profile {self.name!r}: {name} = {share}, not in 0..1")
 
 
 @cache

@@ -6,9 +6,11 @@ import re
 from collections.abc import Callable
 from difflib import get_close_matches
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from rubricnb.data.validate import nearest
 from rubricnb.judging.contract import Judge
 from rubricnb.judging.function import FunctionJudge
 from rubricnb.judging.readout import Parser
@@ -83,8 +85,8 @@ def open_judge(
     """
     judge: Any = _opened(spec, options) if isinstance(spec, str) else FunctionJudge(spec, **options)
     if parser is not None:
-        judge.parser = re.compile(parser) if isinstance(parser, str) else parser
-        judge.readouts = ("feedback",)
+        judge.parser = _compiled(parser) if isinstance(parser, str) else parser
+        judge.readouts = tuple(r for r in judge.readouts if r in ("feedback", "json"))
     if template is not None:
         own = read_template(template)
         if parser is None and RESULT not in own.source and "criteria" not in own.shows:
@@ -92,7 +94,12 @@ def open_judge(
                 f"{own.name} does not ask for {RESULT} before the score, so say how to find it: "
                 r"parser=r'Score: (\d+)', or a function from the answer's text to the score"
             )
+        if judge.readouts == ("json",):
+            raise ValueError(
+                f"{judge.slug} answers the prompts of RULERS only: no template fits it"
+            )
         judge.own_prompt = own
+        judge.readouts = tuple(r for r in judge.readouts if r != "json")  # has a prompt of its own
         judge.slug = f"{judge.slug}-{Path(own.name).stem}"
         judge.identity = f"{judge.identity} template {own.sha256[:16]}"
     opened: Judge = judge
@@ -107,7 +114,18 @@ def _opened(spec: str, options: dict[str, Any]) -> Judge:
         if not model or "://" in model:
             raise ValueError("the judge has no model: openai:MODEL[@BASE_URL]")
         return engine(model, base_url or None, **options)
+    known = signature(engine).parameters
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
+        for option in sorted(set(options) - set(known)):
+            raise ValueError(f"{name} has no option {option!r}{nearest(option, known)}")
     return engine(rest, **options) if rest else engine(**options)
+
+
+def _compiled(expression: str) -> re.Pattern[str]:
+    try:
+        return re.compile(expression)
+    except re.error as error:
+        raise ValueError(f"parser {expression!r} is no regular expression: {error}") from error
 
 
 def inner(spec: str) -> str:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rubricnb.data.rubrics import lowest_scores, resample
 from rubricnb.frames import Items, Requests
-from rubricnb.hashing import UInt64Array, hash64, mix64
+from rubricnb.hashing import hash64, mix64
 from rubricnb.judging.contract import Judge, Message, Request, Unopened
 from rubricnb.judging.sharing import IntArray, walk
 from rubricnb.permutation import decode
@@ -26,7 +26,7 @@ from rubricnb.prompts.render import PLACEBO_EDITS
 
 _ROWS = 4096  # rows of the plan unpacked at once
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
-_WORDING = (
+WORDING = (
     "labels", "layout", "reference_score", "exemplar", "variant", "prompt_format", "template",
     "effort",
 )  # fmt: skip
@@ -68,8 +68,10 @@ def rendered(
     if own is not None and (refused := askable(requests, judge)[1]):
         raise ValueError("; ".join(refused))
     source = _Source(requests, own)
-    for row, wording in _rows(requests, order):
-        request = inert_for(source.request(row, wording), judge)
+    for part, number, row in _rows(requests, order):
+        request = inert_for(source.request(row), judge)
+        if judge.source == "simulated":
+            request = replace(request, plan=part, row=number, facts=source.facts(row))
         replicate = request.replicate if force_replicates else answered_as(request, judge)
         # Nobody else has it yet, and a copy of all its fields would take as long as rendering it.
         object.__setattr__(request, "key", key_of(request, judge, replicate))
@@ -131,12 +133,12 @@ class _Source:
             n: dict(zip(items["item_id"], option_quality(items, n), strict=True))
             for n in requests["n_options"].unique().tolist()
         }
-        self.rubrics: dict[tuple[str, int], dict[str, tuple[str, dict[int, str]]]] = {}
+        self.rubrics = cache(self._read_rubric)
 
-    def request(self, row: Any, wording: int) -> Request:
+    def request(self, row: Any) -> Request:
         """Render one row of the plan; its key is still empty."""
         if row.template == "criteria":
-            return self._criteria(row, wording)
+            return self._criteria(row)
         item = self.records[row.item_id]
         ordering = decode(row.ordering)
         definition, descriptions = self._rubric(row, item.rubric_id)
@@ -161,16 +163,19 @@ class _Source:
             row,
             prompt,
             item,
-            wording=wording,
             item_id=row.item_id,
             criterion=item.criterion,
             ordering=ordering,
-            labels=row.labels,
-            reference_score=reference_score,
-            quality=_known(self.quality[row.n_options][row.item_id]),
         )
 
-    def _criteria(self, row: Any, wording: int) -> Request:
+    def facts(self, row: Any) -> tuple[Any, ...]:
+        """Return what decides a simulated judge's answer and need not stand in the prompt."""
+        quality = self.quality[row.n_options]
+        ids = self.of_text[row.item_id] if row.template == "criteria" else [row.item_id]
+        shown = ((i, self.records[i].text_id, self.records[i].criterion, quality[i]) for i in ids)
+        return (*(getattr(row, name) for name in WORDING), *shown)
+
+    def _criteria(self, row: Any) -> Request:
         ids = self.of_text[row.item_id]
         order = decode(row.criterion_ordering)
         if len(ids) != len(order):
@@ -190,17 +195,13 @@ class _Source:
             criteria=[(s.criterion.capitalize(), self._rubric(row, s.rubric_id)[0]) for s in shown],
             own=self.own,
         )
-        qualities = self.quality[row.n_options]
         return self._request(
             row,
             prompt,
             shown[0],
-            wording=wording,
             item_id=row.item_id,
             ordering=decode(row.ordering),
-            criterion_ordering=row.criterion_ordering,
             criteria=tuple(s.criterion for s in shown),
-            qualities=tuple(_known(qualities[s.item_id]) for s in shown),
         )
 
     def _request(self, row: Any, prompt: Any, item: Any, **facts: Any) -> Request:
@@ -230,25 +231,23 @@ class _Source:
     def _rubric(self, row: Any, rubric_id: str) -> tuple[str, dict[int, str]]:
         """Definition, and score → description (empty where the template shows none)."""
         shown = int(row.n_options) if row.template not in ("criteria", "pointwise") else 0
-        if (row.variant, shown) not in self.rubrics:
-            self.rubrics[row.variant, shown] = self._read_rubrics(row.variant, shown)
-        return self.rubrics[row.variant, shown][rubric_id]
+        return self.rubrics(row.variant, shown, rubric_id)
 
-    def _read_rubrics(self, variant: str, n: int) -> dict[str, tuple[str, dict[int, str]]]:
+    def _read_rubric(self, variant: str, n: int, rubric_id: str) -> tuple[str, dict[int, str]]:
         frame = self.items.rubrics
-        frame = frame[frame["variant"] == variant]
-        frame = frame[frame["rubric_id"].isin(self.items["rubric_id"].unique())]
-        if n:
-            frame = resample(frame, n)
-        return {
-            str(name): (
-                str(levels["definition"].iloc[0]),
-                dict(zip(levels["score"].astype(int), levels["description"], strict=True))
-                if n
-                else {},
-            )
-            for name, levels in frame.groupby("rubric_id", observed=True)
-        }
+        frame = frame[(frame["variant"] == variant) & (frame["rubric_id"] == rubric_id)]
+        return rubric_texts(resample(frame, n) if n else frame)[rubric_id]
+
+
+def rubric_texts(rubrics: pd.DataFrame) -> dict[str, tuple[str, dict[int, str]]]:
+    """Return the definition of every rubric, and what each score means in it."""
+    return {
+        str(name): (
+            str(levels["definition"].iloc[0]),
+            dict(zip(levels["score"].astype(int), levels["description"], strict=True)),
+        )
+        for name, levels in rubrics.groupby("rubric_id", observed=True)
+    }
 
 
 def option_quality(items: pd.DataFrame, n_options: int) -> NDArray[np.float64]:
@@ -264,21 +263,12 @@ def option_quality(items: pd.DataFrame, n_options: int) -> NDArray[np.float64]:
     return np.asarray(1 + above * (n_options - 1) / np.asarray(steps))
 
 
-def wording(requests: pd.DataFrame) -> UInt64Array:
-    """Hash what else than the ordering makes a prompt differ: conditions and placebo edit."""
-    parts = [hashed(requests[name]) for name in _WORDING]
-    thinks = (requests["thinking"] == "on").to_numpy(np.uint64)  # by default, none of these does
-    edited = (requests["design"] == "placebo").to_numpy()
-    edit = np.where(edited, requests["ordering_index"].to_numpy(np.uint64), np.uint64(0))
-    return mix64(*parts, thinks, edit)
-
-
-def _rows(requests: Requests, order: IntArray) -> Iterator[tuple[Any, int]]:
-    """Rows as named tuples, and the hashes of their wording; in parts, for there are millions."""
-    frame = pd.DataFrame(requests)
-    for start in range(0, len(frame), _ROWS):
-        part = frame.iloc[order[start : start + _ROWS]]
-        yield from zip(part.itertuples(index=False), wording(part).tolist(), strict=True)
+def _rows(requests: Requests, order: IntArray) -> Iterator[tuple[Requests, int, Any]]:
+    """Parts of a plan, for it may have millions of rows; with each row of one as a named tuple."""
+    for start in range(0, len(requests), _ROWS):
+        part = requests.iloc[order[start : start + _ROWS]]
+        for number, row in enumerate(part.itertuples(index=False)):
+            yield part, number, row
 
 
 def answered_as(request: Request, judge: Judge | Unopened) -> int:
@@ -315,8 +305,8 @@ def key_of(request: Request, judge: Judge | Unopened, replicate: int) -> str:
     if replicate:  # otherwise greedy, or a probability that is read and not sampled
         what += [request.temperature, request.seed if request.temperature > 0 else 0]
     if judge.source == "simulated":  # it looks at what the request is about, not at the prompt
-        what += [request.item_id, request.criteria, request.ordering, request.criterion_ordering]
-        what += [request.quality, request.qualities, request.cluster_id, request.wording]
+        what += [request.item_id, request.criteria, request.ordering, request.qualities]
+        what += [request.cluster_id, request.facts]
     return hashlib.sha256(_ENCODER.encode(what).encode()).hexdigest()
 
 
@@ -344,13 +334,3 @@ def _exemplar(item: Any, score: str) -> tuple[str, str, int] | None:
     if score == "none":
         return None
     return item.exemplar_instruction, getattr(item, f"exemplar_{score}"), int(score)
-
-
-def _known(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
-
-
-def hashed(column: pd.Series) -> UInt64Array:
-    """Hash the values of a column."""
-    codes, values = pd.factorize(column)
-    return hash64(values)[codes]

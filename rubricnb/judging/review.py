@@ -7,20 +7,22 @@ has a cap on the rounds, keeps every attempt, and says how many were accepted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from rubricnb.frames import Items
-from rubricnb.judging.contract import Judge, Message, Reply, Request
+from rubricnb.frames import Items, Requests
+from rubricnb.judging.contract import Judge, Message, Request
+from rubricnb.judging.plan import plan
 from rubricnb.judging.prices import Budget
-from rubricnb.judging.readout import read
-from rubricnb.judging.run import ask
-from rubricnb.judging.store import Store
-from rubricnb.prompts.render import render, render_writing
+from rubricnb.judging.rendering import rubric_texts
+from rubricnb.judging.run import ask, run
+from rubricnb.judging.store import Store, open_store
+from rubricnb.permutation import fixed
+from rubricnb.prompts.render import render_writing
 from rubricnb.statistics._inference import few_clusters, mean_t
 
 _WRITING_TOKENS = 300
@@ -98,7 +100,7 @@ def write_references(
     prompts.check(targets)
     open_ = [(item, k) for item in prompts.ids for k in targets]
     parts: list[pd.DataFrame] = []
-    with store if isinstance(store, Store) else Store(store) as kept:
+    with open_store(store) as kept:
         for number in range(1, rounds + 1):
             if not open_:
                 break
@@ -108,15 +110,15 @@ def write_references(
             if budget:
                 budget.turn_to(writer, prices[::step][0])
             texts = [reply.text.strip() for reply in ask(asked, writer, kept, budget=budget)]
-            written = [(cell, text) for cell, text in zip(open_, texts, strict=True) if text]
-            reviews = [prompts.review(*cell, number, text, reviewer) for cell, text in written]
             if budget:
                 budget.turn_to(reviewer, prices[::step][1])
-            replies = ask(reviews, reviewer, kept, budget=budget)
-            found = map(_score, reviews, replies)
-            scores = {cell: score for (cell, _), score in zip(written, found, strict=True)}
-            part = prompts.attempts(open_, texts, scores)
-            part.insert(2, "round", number)
+            part = prompts.attempts(open_, number, texts)
+            for requests in prompts.reviews(part[part["text"] != ""]):
+                read = run(requests, reviewer, kept, budget=budget)
+                here = part["attempt"].isin(read["item_id"])
+                part.loc[here, "status"] = read["status"].astype(object).array
+                part.loc[here, "score"] = read["score"].array
+            part["accepted"] = (part["score"] == part["target"]).fillna(False).astype(bool)
             parts.append(part.assign(writer=writer.slug, reviewer=reviewer.slug))
             open_ = [c for c, done in zip(open_, part["accepted"], strict=True) if not done]
     columns = ["item_id", "cluster_id", "target", "round", "writer", "reviewer", "text", "status",
@@ -210,92 +212,71 @@ def with_references(items: Items, attempts: pd.DataFrame) -> Items:
 
 
 class _Prompts:
-    """What there is to write for, and the requests to write and to review."""
+    """What there is to write for, the requests to write, and the plans to review."""
 
     def __init__(self, items: Items) -> None:
-        first = ~_cells(items).duplicated()
-        self.rows = {row.item_id: row for row in items[first].itertuples()}
-        self.ids = list(self.rows)
+        first = items[~_cells(items).duplicated()]
+        self.items = first.set_index("item_id", drop=False)
+        self.ids = self.items.index.tolist()
         standard = items.rubrics[items.rubrics["variant"] == "standard"]
-        self.rubrics = {
-            str(name): (
-                str(levels["definition"].iloc[0]),
-                dict(zip(levels["score"].astype(int), levels["description"], strict=True)),
-            )
-            for name, levels in standard.groupby("rubric_id", observed=True)
-        }
+        self.rubrics = rubric_texts(standard)
 
     def check(self, targets: Sequence[int]) -> None:
         """Refuse targets that no review can give."""
-        for name in dict.fromkeys(row.rubric_id for row in self.rows.values()):
+        for name in self.items["rubric_id"].unique():
             if missing := sorted(set(targets) - set(self.rubrics[name][1])):
                 raise ValueError(f"targets: the rubric {name!r} has no level {missing[0]}")
 
     def writing(
         self, item_id: str, target: int, number: int, temperature: float, seed: int
     ) -> Request:
-        row = self.rows[item_id]
-        text = render_writing(row.instruction, *self.rubrics[row.rubric_id], target)
-        # Replicate and seed make every round another sample of the same prompt.
-        facts = {"temperature": temperature, "replicate": number, "seed": seed + number}
-        return self._request(row, text, ("feedback", _WRITING_TOKENS), target, number, **facts)
-
-    def review(
-        self, item_id: str, target: int, number: int, response: str, judge: Judge
-    ) -> Request:
-        row = self.rows[item_id]
-        definition, levels = self.rubrics[row.rubric_id]
-        prompt = render(row.instruction, response, definition, levels, sorted(levels))
-        how = (judge.readouts[0], _REVIEW_TOKENS)
-        # A simulated reviewer does not read: to it, the writer has hit the target exactly.
-        return self._request(row, prompt.text, how, target, number, quality=float(target))
-
-    def _request(
-        self, row: Any, text: str, how: tuple[Any, int], target: int, number: int, **facts: Any
-    ) -> Request:
-        scores = tuple(sorted(self.rubrics[row.rubric_id][1]))
+        row = self.items.loc[item_id]
+        text = render_writing(row["instruction"], *self.rubrics[row["rubric_id"]], target)
         return Request(
             request_id=0,
             key="",
             messages=(Message("user", text),),
-            slots=("[RESULT]",),
-            choices=tuple(map(str, scores)),
-            readout=how[0],
-            max_tokens=how[1],
-            item_id=f"{row.item_id}/{target}/{number}",
-            text_id=f"{row.item_id}/{target}/{number}",
-            cluster_id=row.cluster_id,
-            criterion=row.criterion,
-            ordering=scores,
-            group=row.item_id,
-            **facts,
+            slots=(),
+            choices=(),
+            readout="feedback",
+            max_tokens=_WRITING_TOKENS,
+            temperature=temperature,
+            # Replicate and seed make every round another sample of the same prompt.
+            replicate=number,
+            seed=seed + number,
+            item_id=f"{item_id}/{target}/{number}",
+            group=item_id,
         )
 
-    def attempts(
-        self, cells: list[tuple[str, int]], texts: list[str], scores: dict[Any, tuple[str, Any]]
-    ) -> pd.DataFrame:
-        """One round as a frame."""
-        found = [scores.get(cell, ("empty", None)) for cell in cells]
-        frame = pd.DataFrame(
+    def attempts(self, cells: list[tuple[str, int]], number: int, texts: list[str]) -> pd.DataFrame:
+        """One round as a frame; nothing is reviewed yet."""
+        ids, targets = zip(*cells, strict=True)
+        return pd.DataFrame(
             {
-                "item_id": [item for item, _ in cells],
-                "cluster_id": [self.rows[item].cluster_id for item, _ in cells],
-                "target": [target for _, target in cells],
+                "item_id": ids,
+                "cluster_id": self.items.loc[list(ids), "cluster_id"].array,
+                "target": targets,
+                "round": number,
                 "text": texts,
-                "status": [status for status, _ in found],
-                "score": pd.array([score for _, score in found], dtype="Int8"),
+                "status": "empty",
+                "score": pd.array([None] * len(cells), dtype="Int8"),
+                "attempt": [f"{item}/{target}/{number}" for item, target in cells],
             }
         )
-        accepted = (frame["score"] == frame["target"]).fillna(False)
-        return frame.assign(accepted=accepted.astype(bool))
+
+    def reviews(self, written: pd.DataFrame) -> Iterator[Requests]:
+        """Plan the reviews of texts, each under its whole rubric: a plan for each size of these."""
+        # A simulated reviewer does not read: to it, the writer has hit the target exactly.
+        items = self.items.loc[written["item_id"]].assign(
+            item_id=written["attempt"].array, text_id=written["attempt"].array,
+            response=written["text"].array, human=written["target"].array.astype(float),
+        )  # fmt: skip
+        levels = items["rubric_id"].map(lambda name: len(self.rubrics[name][1])).to_numpy(int)
+        for n in np.unique(levels):
+            texts = items[levels == n].reset_index(drop=True)
+            yield plan(texts, fixed(int(n), 1), reference="none", max_tokens=_REVIEW_TOKENS)
 
 
 def _cells(items: pd.DataFrame) -> pd.Series:
     """Number the combinations of instruction and rubric."""
     return items.groupby(["instruction", "rubric_id"], observed=True, sort=False).ngroup()
-
-
-def _score(request: Request, reply: Reply) -> tuple[str, int | None]:
-    reading = read(request, reply)[0]
-    position = reading.position
-    return reading.status, None if position is None else request.ordering[position - 1]

@@ -175,12 +175,12 @@ def ask(
     --------
     >>> from rubricnb.judging.contract import Message
     >>> from rubricnb.judging.registry import open_judge
-    >>> request = Request(0, "", (Message("user", "…"),), ("[RESULT]",), ("1", "2"), "score",
-    ...                   ordering=(1, 2))
-    >>> ask([request], open_judge("simulated:unbiased"), ":memory:")[0].text in (
-    ...     "[RESULT] 1", "[RESULT] 2")  # doctest: +ELLIPSIS
-    simulated:unbiased: 1 of 1 in ...
-    True
+    >>> def echo(messages):
+    ...     return messages[0]["content"]
+    >>> request = Request(0, "", (Message("user", "Fine."),), (), (), "feedback")
+    >>> ask([request], open_judge(echo), ":memory:")[0].text  # doctest: +ELLIPSIS
+    echo: 1 of 1 in ...
+    'Fine.'
     """
     for request in requests:
         check_readout(judge.slug, judge.readouts, request.readout)

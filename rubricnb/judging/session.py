@@ -18,7 +18,7 @@ from rubricnb.judging.prices import Budget, Calls
 from rubricnb.judging.progress import Progress
 from rubricnb.judging.registry import open_judge
 from rubricnb.judging.sharing import Limit
-from rubricnb.judging.store import Store
+from rubricnb.judging.store import Store, open_store
 
 _BLOCK = 256  # requests rendered and looked up at once
 _POLL = 0.2  # seconds between looks at what another run is asking
@@ -45,9 +45,7 @@ def opened(
         if isinstance(judge, str):
             judge = open_judge(judge)
             stack.callback(judge.close)
-        if not isinstance(store, Store):
-            store = stack.enter_context(Store(store))
-        yield Session(judge, store, fresh, budget)
+        yield Session(judge, stack.enter_context(open_store(store)), fresh, budget)
 
 
 class Session:
@@ -187,7 +185,7 @@ class Session:
             elif receive is not None:
                 receive(request, reply)
 
-        tokens = _Tokens.of(self.judge)
+        tokens = _Tokens(getattr(self.judge, "tokens", None))
         others: list[Request] = []
         polls = 0
         while True:
@@ -309,16 +307,11 @@ class _Tokens:
     """Sums for the line behind the progress."""
 
     tokenise: Callable[[Request], Sequence[int]] | None
-    limit: Limit
+    limit: Limit = field(default_factory=Limit)
     sent: int = 0
     cached: int = 0
     cut: int = 0
     failed: Counter[str] = field(default_factory=Counter)  # by reason
-
-    @classmethod
-    def of(cls, judge: Judge) -> _Tokens:
-        limit = Limit(block=getattr(judge, "cache_block", 1))
-        return cls(getattr(judge, "tokens", None), limit)
 
     def ask(self, request: Request) -> Request:
         """Count what this request adds to the least that must be computed."""
@@ -340,8 +333,6 @@ class _Tokens:
         elif self.sent:  # whose cache is not known here, nor what it could share
             kept = f", {self.cached:,} of them from the cache" if self.cached else ""
             parts.append(f"{self.sent:,} tokens sent{kept}")
-        if self.sent and self.limit.in_parts:
-            parts.append(f"{self.limit.in_parts:,} shared in parts of cache blocks")
         if budget.spent:
             parts.append(f"${budget.spent:.2f}")
         if self.cut:

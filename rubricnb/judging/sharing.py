@@ -145,18 +145,12 @@ def waves(
 class Limit:
     """Counts the distinct nodes of a trie while one walks over it, holding one prompt at a time."""
 
-    total: int = 0  # tokens of all prompts so far
     distinct: int = 0  # nodes of their trie; too many if the prompts do not come as a walk
-    block: int = 1  # tokens of one cache block
-    in_parts: int = 0  # computed beyond `distinct` where prompts branch off within a block
     _before: Sequence[Any] = ()
 
     def add(self, prompt: Sequence[Any]) -> None:
         """Walk on to this prompt."""
-        shared = common_prefix(self._before, prompt)
-        self.total += len(prompt)
-        self.distinct += len(prompt) - shared
-        self.in_parts += shared % self.block
+        self.distinct += len(prompt) - common_prefix(self._before, prompt)
         self._before = prompt
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
-from itertools import islice
+from itertools import groupby, islice, pairwise
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -21,26 +21,17 @@ from rubricnb.frames import STATUSES, Items
 from rubricnb.hashing import UInt64Array, hash64, mix64
 from rubricnb.judging.contract import Readout, Reply, Request
 from rubricnb.judging.generative import Answers, Batch, BoolArray, FloatArray, IntArray, answer
+from rubricnb.judging.judgments import typed
 from rubricnb.judging.plan import with_readout
-from rubricnb.judging.profiles import Profile, open_profile, profiles
+from rubricnb.judging.profiles import Profile, open_profile
 from rubricnb.judging.readout import answer_text
-from rubricnb.judging.rendering import hashed, option_quality, wording
+from rubricnb.judging.rendering import WORDING, option_quality
 from rubricnb.permutation import decode
 from rubricnb.prompts.labels import LABELS
 
-__all__ = [
-    "Profile",
-    "SimulatedJudge",
-    "batch_of",
-    "open_profile",
-    "option_quality",
-    "profiles",
-    "simulate",
-    "wording",
-]
-
 READOUTS: tuple[Readout, ...] = ("logprobs", "score", "feedback")
 _BATCH = 1024  # requests a judge takes at once
+_NO_TEXT = "A simulated judge reads no text."
 
 
 def simulate(
@@ -58,7 +49,7 @@ def simulate(
     items
         The items they ask about; None takes ``requests.source``.
     profile
-        A name (see `profiles`) or a `Profile`.
+        A name (see `rubricnb.judging.profiles`) or a `Profile`.
     seed
         Another seed is another judge with the same parameters.
 
@@ -83,7 +74,9 @@ def simulate(
     ('simulated:first-biased', 150)
     """
     judge = SimulatedJudge(profile, seed)
-    source = _items_of(requests, items)
+    source = items if items is not None else getattr(requests, "source", None)
+    if source is None:
+        raise ValueError("these requests carry no items: pass them as items=")
     requests = with_readout(requests, judge)
     batch, judged = batch_of(requests, source)
     readout = requests["readout"].to_numpy()[judged.row]
@@ -97,14 +90,17 @@ def simulate(
             columns[name] = _category(source[name], judged.item)
     columns["judge"] = _constant(judge.slug, len(batch.ordering))
     columns["source"] = _constant(judge.source, len(batch.ordering))
-    columns |= _outcome(batch, answers, lost)
+    columns["status"] = pd.Categorical.from_codes(lost.astype(np.int8), list(STATUSES))
+    columns["score"] = np.where(lost, np.nan, answers.score)
+    columns["position"] = np.where(lost, np.nan, answers.position + 1)
+    columns["expected_score"] = answers.expected
+    columns["label_mass"] = np.where(logprobs, 1.0, np.nan)
     if "criterion_ordering" in requests:
-        columns["criterion_position"] = _nullable(judged.slot + 1, judged.n_slots == 0)
-    columns |= _probabilities(answers)
-    for name in ("prompt_tokens", "cached_tokens", "completion_tokens"):
-        columns[name] = np.zeros(len(batch.ordering), np.int32)
-    columns["seconds"] = np.zeros(len(batch.ordering), np.float32)
-    return pd.DataFrame(columns, copy=False)
+        columns["criterion_position"] = np.where(judged.n_slots, judged.slot + 1, np.nan)
+    for p, probability in enumerate(answers.probabilities.T, 1):
+        columns[f"probability_{p}"] = np.ascontiguousarray(probability)
+    columns |= dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens", "seconds"), 0)
+    return typed(pd.DataFrame(columns, copy=False))
 
 
 class SimulatedJudge:
@@ -113,7 +109,7 @@ class SimulatedJudge:
     Parameters
     ----------
     profile
-        A name (see `profiles`) or a `Profile`.
+        A name (see `rubricnb.judging.profiles`) or a `Profile`.
     seed
         Another seed is another judge with the same parameters.
 
@@ -136,23 +132,30 @@ class SimulatedJudge:
         self.identity = json.dumps({"model": 1, "seed": seed, **asdict(self.profile)})
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
-        """Answer requests, a thousand at a time."""
+        """Answer requests of plans, a thousand at a time; to any other there is nothing to say."""
         stream = iter(requests)
         while block := list(islice(stream, _BATCH)):
-            yield from self._answer(block)
+            for _, same in groupby(block, key=lambda request: id(request.plan)):
+                yield from self._answer(list(same))
 
     def close(self) -> None:
         """Nothing to let go of."""
 
     def _answer(self, block: list[Request]) -> Iterator[Reply]:
-        for n in sorted({len(r.ordering) for r in block}):
-            same = [r for r in block if len(r.ordering) == n]
-            slots = [len(r.criteria) or 1 for r in same]
-            logprobs = np.repeat([r.readout == "logprobs" for r in same], slots)
-            answers = answer(self.profile, self.seed, _batch_of_requests(same), logprobs)
-            first = 0
-            for request, count in zip(same, slots, strict=True):
-                yield _reply(request, answers, range(first, first := first + count))
+        plan = block[0].plan
+        if plan is None:
+            yield from (Reply(request.request_id, _NO_TEXT) for request in block)
+            return
+        part = plan.iloc[[request.row for request in block]]
+        items = plan.source
+        shown = items["item_id"].isin(part["item_id"]) | items["text_id"].isin(part["item_id"])
+        used = pd.Categorical(part["ordering"]).remove_unused_categories()
+        batch, judged = batch_of(part.assign(ordering=used), items[shown])
+        logprobs = (part["readout"] == "logprobs").to_numpy()[judged.row]
+        answers = answer(self.profile, self.seed, batch, logprobs)
+        ends = np.searchsorted(judged.row, np.arange(len(block) + 1))
+        for request, (first, last) in zip(block, pairwise(ends), strict=True):
+            yield _reply(request, answers, range(first, last))
 
 
 class Judged(NamedTuple):
@@ -177,14 +180,14 @@ def batch_of(requests: pd.DataFrame, items: pd.DataFrame) -> tuple[Batch, Judged
     several = _several(requests)
     criterion_ordering = np.zeros(len(requests), np.uint64)
     if several.any():
-        criterion_ordering[several] = hashed(requests.loc[several, "criterion_ordering"])
+        criterion_ordering[several] = _hashed(requests.loc[several, "criterion_ordering"])
     batch = Batch(
         table=tuple(orders.categories),
         ordering=orders.codes.astype(np.int64)[row],
         n_options=n_options,
         text=hash64(items["text_id"])[item],
         cluster=hash64(items["cluster_id"])[item],
-        criterion=hashed(items["criterion"])[item],
+        criterion=_hashed(items["criterion"])[item],
         criterion_ordering=criterion_ordering[row],
         place=np.where(n_slots > 0, slot / np.maximum(n_slots - 1, 1), np.nan),
         quality=quality,
@@ -195,6 +198,20 @@ def batch_of(requests: pd.DataFrame, items: pd.DataFrame) -> tuple[Batch, Judged
         replicate=requests["replicate"].to_numpy(np.uint64)[row],
     )
     return batch, judged
+
+
+def wording(requests: pd.DataFrame) -> UInt64Array:
+    """Hash what else than the ordering makes a prompt differ: conditions and placebo edit."""
+    parts = [_hashed(requests[name]) for name in WORDING]
+    thinks = (requests["thinking"] == "on").to_numpy(np.uint64)  # by default, none of these does
+    edited = (requests["design"] == "placebo").to_numpy()
+    edit = np.where(edited, requests["ordering_index"].to_numpy(np.uint64), np.uint64(0))
+    return mix64(*parts, thinks, edit)
+
+
+def _hashed(column: pd.Series) -> UInt64Array:
+    codes, values = pd.factorize(column)
+    return hash64(values)[codes]
 
 
 def _label_rows(labels: pd.Series) -> IntArray:
@@ -217,13 +234,6 @@ def _references(
     return np.where(automatic, requests["n_options"].to_numpy(np.float64)[row], scores)
 
 
-def _items_of(requests: pd.DataFrame, items: Items | None) -> pd.DataFrame:
-    found = items if items is not None else getattr(requests, "source", None)
-    if found is None:
-        raise ValueError("these requests carry no items: pass them as items=")
-    return found
-
-
 def _judged(requests: pd.DataFrame, items: pd.DataFrame) -> Judged:
     several = _several(requests)
     ids = pd.Categorical(requests["item_id"])
@@ -235,40 +245,26 @@ def _judged(requests: pd.DataFrame, items: pd.DataFrame) -> Judged:
     if not several.any():
         none = np.zeros_like(item)
         return Judged(np.arange(len(requests)), item, none, none)
-    members, orders = _criteria(requests, items, ids)
-    # A request of Setting 1 is one that asks the first of one.
-    members[~several, 0] = item[~several]
-    orders[~several, 0] = 0
-    row, slot = np.nonzero(orders >= 0)
-    n_slots = np.where(several, (orders >= 0).sum(axis=1), 0)[row]
-    return Judged(row, members[row, orders[row, slot]], slot, n_slots)
-
-
-def _criteria(
-    requests: pd.DataFrame, items: pd.DataFrame, ids: pd.Categorical
-) -> tuple[IntArray, IntArray]:
-    """Per request, padded with -1: the text's items, and which of them is asked 1st, 2nd, …"""
-    texts = items["text_id"].astype(object)
-    number = texts.groupby(texts.to_numpy(), sort=False).cumcount().to_numpy()
-    rows = pd.Index(ids.categories).get_indexer(texts)
-    orderings = pd.Categorical(requests["criterion_ordering"])
-    decoded = [decode(code) for code in orderings.categories]
-    width = max(number.max() + 1, *map(len, decoded))
-    members = np.full((len(ids.categories) + 1, width), -1)
-    members[rows, number] = np.where(rows >= 0, np.arange(len(items)), -1)
-    members[-1] = -1
-    orders = np.full((len(decoded) + 1, width), -1)
-    for r, order in enumerate(decoded):
-        orders[r, : len(order)] = np.array(order) - 1
-    members, orders = members[ids.codes], orders[orderings.codes]
-    wrong = ((members >= 0).sum(1) != (orders >= 0).sum(1)) & (orderings.codes >= 0)
+    codes = zip(requests["criterion_ordering"], several, strict=True)
+    orders = [decode(code) if asked else (1,) for code, asked in codes]
+    size = np.array([len(order) for order in orders])
+    there = requests["item_id"].astype(object).map(items["text_id"].value_counts()).to_numpy()
+    wrong = several & (there != size)
     if wrong.any():
         r = int(np.argmax(wrong))
         raise ValueError(
-            f"request row {r}: items have {(members[r] >= 0).sum()} criteria of text "
-            f"{ids[r]!r}, but its criterion_ordering is {orderings[r]!r}"
+            f"request row {r}: items have {np.nan_to_num(there[r]):g} criteria of text "
+            f"{requests['item_id'].iloc[r]!r}, but its criterion_ordering is "
+            f"{requests['criterion_ordering'].iloc[r]!r}"
         )
-    return members, orders
+    row = np.repeat(np.arange(len(requests)), size)
+    slot = np.concatenate([np.arange(n) for n in size])
+    texts = items["text_id"].astype(object)
+    of_text = pd.MultiIndex.from_arrays([texts, texts.groupby(texts, sort=False).cumcount() + 1])
+    asked_about = [requests["item_id"].astype(object).to_numpy()[row], np.concatenate(orders)]
+    members = of_text.get_indexer(pd.MultiIndex.from_arrays(asked_about))
+    item = np.where(several[row], members, item[row])
+    return Judged(row, item, slot, np.where(several, size, 0)[row])
 
 
 def _several(requests: pd.DataFrame) -> BoolArray:
@@ -278,49 +274,21 @@ def _several(requests: pd.DataFrame) -> BoolArray:
     return np.asarray(requests["criterion_ordering"].notna())
 
 
-def _batch_of_requests(block: list[Request]) -> Batch:
-    """The same arrays, from requests of one number of options."""
-    own = [(r, j) for r in block for j in range(len(r.criteria) or 1)]
-    codes, table = pd.factorize(pd.Series(["-".join(map(str, r.ordering)) for r, _ in own]))
-    quality = [r.qualities[j] if r.criteria else r.quality for r, j in own]
-    place = [j / max(len(r.criteria) - 1, 1) if r.criteria else np.nan for r, j in own]
-    order = hash64(r.criterion_ordering for r, _ in own)
-    several = np.array([bool(r.criteria) for r, _ in own])
-    return Batch(
-        table=tuple(table),
-        ordering=codes.astype(np.int64),
-        n_options=np.array([len(r.ordering) for r, _ in own]),
-        text=hash64(r.text_id for r, _ in own),
-        cluster=hash64(r.cluster_id for r, _ in own),
-        criterion=hash64(r.criteria[j] if r.criteria else r.criterion for r, j in own),
-        criterion_ordering=np.where(several, order, np.uint64(0)),
-        place=np.array(place, dtype=np.float64),
-        quality=np.array([np.nan if q is None else q for q in quality], dtype=np.float64),
-        wording=np.array([r.wording for r, _ in own], dtype=np.uint64),
-        labels=np.array([LABELS.index(r.labels) for r, _ in own]),
-        reference=np.array(
-            [
-                np.nan if r.reference_score is None else r.reference_score + 1 - min(r.ordering)
-                for r, _ in own
-            ],
-            dtype=np.float64,
-        ),
-        temperature=np.array([r.temperature for r, _ in own], dtype=np.float32),
-        replicate=np.array([r.replicate for r, _ in own], dtype=np.uint64),
-    )
-
-
 def _reply(request: Request, answers: Answers, rows: range) -> Reply:
     positions = [int(p) + 1 for p in answers.position[rows]]
     if request.readout == "logprobs":
-        shown = tuple(map(tuple, answers.probabilities[rows].tolist()))
-        return Reply(request.request_id, answer_text(request, positions), probabilities=shown)
+        shown = answers.probabilities[rows, : len(request.choices)].tolist()
+        return Reply(
+            request.request_id,
+            answer_text(request, positions),
+            probabilities=tuple(map(tuple, shown)),
+        )
     if request.readout == "feedback":
         # What is lost is lost for good: the slot does not stand in the text at all.
         kept = [j for j, r in enumerate(rows) if not answers.lost[r]]
         slots = tuple(request.slots[j] for j in kept)
         text = answer_text(replace(request, slots=slots), [positions[j] for j in kept])
-        return Reply(request.request_id, f"Feedback: A simulated judge reads no text. {text}")
+        return Reply(request.request_id, f"Feedback: {_NO_TEXT} {text}")
     return Reply(request.request_id, answer_text(request, positions))
 
 
@@ -331,36 +299,12 @@ def _repeated(requests: pd.DataFrame, row: IntArray) -> dict[str, Any]:
     return {name: values.take(row) for name, values in columns.items()}
 
 
-def _outcome(batch: Batch, answers: Answers, lost: BoolArray) -> dict[str, Any]:
-    orders = [decode(code) for code in batch.table]
-    table = np.zeros((len(orders), max(map(len, orders), default=0)), np.int64)
-    for r, order in enumerate(orders):
-        table[r, : len(order)] = order
-    return {
-        "status": pd.Categorical.from_codes(lost.astype(np.int8), list(STATUSES)),
-        "score": _nullable(table[batch.ordering, answers.position], lost),
-        "position": _nullable(answers.position + 1, lost),
-    }
-
-
-def _probabilities(answers: Answers) -> dict[str, Any]:
-    columns: dict[str, Any] = {
-        f"probability_{p + 1}": np.ascontiguousarray(answers.probabilities[:, p])
-        for p in range(answers.probabilities.shape[1])
-    }
-    mass = np.where(np.isnan(answers.expected), np.nan, 1.0)
-    expected = {"expected_score": answers.expected, "label_mass": mass}
-    return columns | {name: values.astype(np.float32) for name, values in expected.items()}
-
-
 def _keys(identity: str, request_id: UInt64Array) -> Any:
     """256 bits in hexadecimal per request, without a hash function called two million times."""
     words = np.stack([mix64(hash64([identity]), request_id, j) for j in range(4)], axis=1)
-    digits = np.frombuffer(b"0123456789abcdef", np.uint8)
-    octets = words.astype(">u8").view(np.uint8).reshape(len(request_id), 32)
-    text = np.stack([digits[octets >> 4], digits[octets & 15]], axis=2)
+    text = words.astype(">u8").tobytes().hex().encode()
     offsets = np.arange(len(request_id) + 1, dtype=np.int64) * 64
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(text))]
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
     array = pa.Array.from_buffers(pa.large_string(), len(request_id), buffers)
     return pd.array(array, dtype="str")
 
@@ -372,7 +316,3 @@ def _category(column: pd.Series, item: IntArray) -> pd.Categorical:
 
 def _constant(value: str, size: int) -> pd.Categorical:
     return pd.Categorical.from_codes(np.zeros(size, np.int8), [value])
-
-
-def _nullable(values: IntArray, missing: BoolArray) -> Any:
-    return pd.arrays.IntegerArray(values.astype(np.int8), np.asarray(missing, dtype=bool).copy())

@@ -20,7 +20,7 @@ import time
 import uuid
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -352,6 +352,11 @@ class Store:
         except (sqlite3.Error, OSError) as error:
             kind, why = _explain(self.path, error)
             raise kind(why) from error
+
+
+def open_store(store: Store | str | Path | None) -> AbstractContextManager[Store]:
+    """Open the store of a path, and close it in the end; one that is given stays open."""
+    return nullcontext(store) if isinstance(store, Store) else Store(store)
 
 
 def in_use(path: Path) -> bool:

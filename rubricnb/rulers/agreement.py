@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from rubricnb.hashing import hash64, mix64
 from rubricnb.rulers.calibration import (
@@ -20,17 +20,7 @@ from rubricnb.rulers.calibration import (
     nearest_label,
 )
 from rubricnb.rulers.evidence import STATUSES
-from rubricnb.statistics._inference import (
-    LEVEL,
-    alike,
-    cluster_mean,
-    few_clusters,
-    freedom,
-    jackknife_se,
-    leave_out_spearman,
-    mean_t,
-    t_quantile,
-)
+from rubricnb.statistics import _inference as infer
 from rubricnb.statistics._reads import IntArray, as_list, by_cluster, groups, matched, require
 from rubricnb.statistics.agreement import spearman
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
@@ -47,10 +37,8 @@ _MEASURES = (
     "qwk", "mae", "rho", "sd_ratio", "middle", "middle_human", "middle_excess", "wasserstein",
 )  # fmt: skip
 _CONTRASTED = ("qwk", "mae", "rho", "wasserstein")
-_BOUNDS = {  # those with an interval, and what they can be at the least and at the most
-    "qwk": (-1, 1), "mae": (0, np.inf), "rho": (-1, 1), "sd_ratio": (0, np.inf),
-    "middle_excess": (-1, 1), "wasserstein": (0, np.inf),
-}  # fmt: skip
+_LEAST = {"mae": 0.0, "sd_ratio": 0.0, "wasserstein": 0.0}  # of the others -1
+_MOST = {"qwk": 1.0, "rho": 1.0, "middle_excess": 1.0}  # the others have no upper end
 
 
 def features(scores: pd.DataFrame, verified: bool = True, mean: bool = False) -> pd.DataFrame:
@@ -146,12 +134,8 @@ def calibrated(
         train = np.zeros(len(data.human), bool)
         if calibration != "none":
             train = _drawn(data, n_calibration, seed)
-        found = {
-            "item_id": data.phi.index,
-            "cluster_id": data.cluster_id,
-            "label": _predict(data, calibration, train),
-            "human": data.human,
-        }
+        found = {"item_id": data.phi.index, "cluster_id": data.cluster_id}
+        found |= {"label": _predict(data, calibration, train), "human": data.human}
         tables.append(pd.DataFrame(key | found)[~train])
     return pd.concat(tables, ignore_index=True)
 
@@ -233,19 +217,22 @@ def label_agreement(
     rows = []
     for key, data in _sets(scores, items, by, verified, mean=other is not None):
         for kind in kinds:
-            draws = _Draws.of([(data, kind)], n_calibration, n_draws, seed, other)
+            found, sizes, problem = _draws([(data, kind)], n_calibration, n_draws, seed, other)
             row = {
                 **key,
                 "calibration": kind,
                 "n_items": len(data.human),
                 "n_clusters": len(np.unique(data.cluster)),
                 "n_unscored": int(np.isnan(data.score).sum()),
-                "n_calibration": round(float(np.mean(draws.sizes or 0))),
-                "n_draws": len(draws.found) if kind != "none" else 0,
-                **_over_draws([measured for (measured,) in draws.found]),
+                "n_calibration": round(float(np.mean(sizes or 0))),
+                "n_draws": len(found) if kind != "none" else 0,
             }
-            doubts = few_clusters(data.cluster, scores=(data.human,)), alike(row)
-            rows.append(row | {"reason": draws.problem or "; ".join(filter(None, doubts))})
+            for name in _MEASURES:
+                row |= _over_draws(name, [measured[name] for (measured,) in found])
+            kappas = [measured["qwk"][0] for (measured,) in found]
+            row["qwk_sd_draws"] = _sd(kappas) if found else np.nan
+            doubts = infer.few_clusters(data.cluster, scores=(data.human,)), infer.alike(row)
+            rows.append(row | {"reason": problem or infer.said(*doubts)})
     return pd.DataFrame(rows)
 
 
@@ -360,17 +347,20 @@ def label_contrast(
     common = scored[0].intersection(scored[1], sort=False)
     sides = [(data.rows(data.phi.index.get_indexer(common)), kind) for data, kind in sides]
     first = sides[0][0]
-    if len(common):
-        draws = _Draws.of(sides, n_calibration, n_draws, seed)
-    else:
-        draws = _Draws([], [], "no item has a score from both")
+    nothing = "no item has a score from both"
+    found, _, problem = (
+        _draws(sides, n_calibration, n_draws, seed) if len(common) else ([], [], nothing)
+    )
     row: dict[str, Any] = {"n_items": len(common), "n_clusters": len(set(first.cluster_id))}
     for name in _CONTRASTED:
-        row |= _contrasted(name, [[side[name] for side in draw] for draw in draws.found])
-    reason = draws.problem or few_clusters(first.cluster, scores=(first.human,))
-    if draws.found and np.isnan(row["difference"]):
+        row |= {f"{name}_{x}": _mean([draw[k][name] for draw in found]) for k, x in enumerate("ab")}
+        row |= _over_draws(f"{name}_difference", [a[name] - b[name] for a, b in found])
+    for end, column in (("", "difference"), ("_low", "low"), ("_high", "high")):
+        row[column] = row.pop(f"qwk_difference{end}")
+    reason = problem or infer.few_clusters(first.cluster, scores=(first.human,))
+    if found and np.isnan(row["difference"]):
         reason = "a kappa is not defined: no test item has both labels, or all are equal"
-    elif draws.found and np.isnan(row["low"]) and row["n_clusters"] > 1:
+    elif found and np.isnan(row["low"]) and row["n_clusters"] > 1:
         reason = "every cluster has the same difference: no interval"
     return row | {"reason": reason}
 
@@ -410,8 +400,8 @@ def extreme(table: pd.DataFrame, name: str, largest: bool = False) -> tuple[floa
     value, low, high = table[[name, *ends]].to_numpy(dtype=np.float64).T
     if largest:
         value, low, high = -value, -high, -low
-    together = 1 - (1 - LEVEL) / len(table)
-    wider = [t_quantile(n, together) / t_quantile(n) for n in table["n_clusters"]]
+    together = 1 - (1 - infer.LEVEL) / len(table)
+    wider = [infer.t_quantile(n, together) / infer.t_quantile(n) for n in table["n_clusters"]]
     found = np.array([np.min(value), np.min(low), np.min(value + (high - value) * wider)])
     if np.isnan(found).any():
         return float("nan"), float("nan"), float("nan")
@@ -453,29 +443,24 @@ def invariance(scores: pd.DataFrame, by: str | Sequence[str] | None = None) -> p
         reads = part.dropna(subset="score").groupby(
             ["item_id", "ordering"], sort=False, observed=True
         )
-        table = pd.DataFrame({
-            "variance": reads["score"].var(ddof=1),
-            "cluster": reads["cluster_id"].first(),
-            "n": reads.size(),
-        }).dropna(subset="variance")  # fmt: skip
-        variance = table["variance"].to_numpy(dtype=np.float64)
-        cluster = pd.factorize(table["cluster"])[0]
-        low, high, _, _ = mean_t(variance, cluster)
-        mean = cluster_mean(variance, cluster)[0]
-        rows.append({
-            **key,
+        table = reads.agg(
+            variance=("score", "var"), cluster=("cluster_id", "first"), n=("score", "size")
+        ).dropna(subset="variance")
+        variance, cluster = table["variance"].to_numpy(np.float64), _codes(table["cluster"])
+        row: dict[str, Any] = key | {
             "n_items": part["item_id"].nunique(),
             "n_clusters": len(np.unique(cluster)),
             "n_reads": int(table["n"].sum()),
-            "variance": mean,
-            "variance_low": max(low, 0.0) if not np.isnan(low) else low,
-            "variance_high": high,
-            "sd": float(np.sqrt(mean)),
-            "unchanged": float((variance == 0).mean()) if len(variance) else float("nan"),
-            "reason": "every item was read once: ask for replicates" if not len(variance)
-            else "every score repeats: no interval" if not variance.any()
-            else few_clusters(cluster),
-        })  # fmt: skip
+            **infer.named_mean("variance", variance, cluster, p=False),
+        }
+        row["variance_low"] = float(np.maximum(row["variance_low"], 0.0))
+        row |= {"sd": row["variance"] ** 0.5, "unchanged": infer.mean_of(variance == 0)}
+        reason = infer.few_clusters(cluster)
+        if not variance.any():
+            reason = "every score repeats: no interval"
+        if not len(variance):
+            reason = "every item was read once: ask for replicates"
+        rows.append(row | {"reason": reason})
     return pd.DataFrame(rows)
 
 
@@ -505,21 +490,13 @@ def verification(evidence: pd.DataFrame, by: str | Sequence[str] | None = None) 
     require(evidence, ["text_id", "cluster_id", "status"], "evidence")
     rows = []
     for key, part in groups(evidence, _names(evidence, by)):
-        cluster = pd.factorize(part["cluster_id"])[0]
+        cluster, counts = _codes(part["cluster_id"]), {"n_texts": part["text_id"].nunique()}
         for status in STATUSES:
             hit = (part["status"] == status).to_numpy(dtype=np.float64)
-            low, high, _, _ = mean_t(hit, cluster, (0.0, 1.0))
-            rows.append({
-                **key,
-                "status": status,
-                "share": float(hit.mean()),
-                "share_low": low,
-                "share_high": high,
-                "n_quotes": len(hit),
-                "n_texts": part["text_id"].nunique(),
-                "n_clusters": len(np.unique(cluster)),
-                "reason": few_clusters(cluster, {"share": hit}),
-            })  # fmt: skip
+            row = key | {"status": status, "n_quotes": len(hit)} | counts
+            row |= infer.named_mean("share", hit, cluster, (0.0, 1.0), p=False)
+            row["n_clusters"] = len(np.unique(cluster))
+            rows.append(row | {"reason": infer.few_clusters(cluster, {"share": hit})})
     return pd.DataFrame(rows)
 
 
@@ -536,7 +513,7 @@ class _Set:
     @cached_property
     def cluster(self) -> IntArray:
         """The clusters as numbers."""
-        return np.asarray(pd.factorize(self.cluster_id)[0], dtype=np.int64)
+        return _codes(self.cluster_id)
 
     def rows(self, kept: Any) -> _Set:
         """Some of the items."""
@@ -551,40 +528,40 @@ class _Set:
 _Side = tuple[_Set, Calibration]
 
 
-@dataclass(frozen=True)
-class _Draws:
-    """What some calibration draws found: measures by draw and side, sizes, why it broke off."""
+_Measured = dict[str, FloatArray]
 
-    found: list[list[dict[str, FloatArray]]]
-    sizes: list[int]
-    problem: str = ""
 
-    @classmethod
-    def of(
-        cls, sides: list[_Side], n: int, n_draws: int, seed: int, other: _Set | None = None
-    ) -> _Draws:
-        """Measure the labels of the sides on the test items of every draw, all the same items."""
-        first, learnt = sides[0][0], other or sides[0][0]
-        learning = any(kind != "none" for _, kind in sides)
-        train = np.zeros(len(learnt.human), bool)
-        draws = cls([], [])
-        for draw in range(n_draws if learning else 1):
-            if learning:
-                train = _drawn(learnt, n, seed, draw)
-            if learning and other is None and train.sum() < MIN_ITEMS:
-                few = f"{len(train)} items leave {train.sum()} for calibration"
-                return replace(draws, problem=f"{few}: the map needs {MIN_ITEMS}")
-            try:
-                labels = [_predict(data, kind, train, other) for data, kind in sides]
-            except ValueError as problem:
-                return replace(draws, problem=str(problem))
-            test = ~np.isnan(labels).any(axis=0)
-            human, cluster = first.human[test], first.cluster[test]
-            draws.found.append(
-                [_measured(own[test], human, cluster, first.scale) for own in labels]
-            )
-            draws.sizes.append(int(train.sum()))
-        return draws
+def _draws(
+    sides: list[_Side], n: int, n_draws: int, seed: int, other: _Set | None = None
+) -> tuple[list[list[_Measured]], list[int], str]:
+    """Measure the labels of the sides on the test items of every draw, all the same items.
+
+    Returns measures by draw and side, the sizes of the draws, and why it broke off, if it did.
+    """
+    first, learnt = sides[0][0], other or sides[0][0]
+    learning = any(kind != "none" for _, kind in sides)
+    train = np.zeros(len(learnt.human), bool)
+    found: list[list[_Measured]] = []
+    sizes: list[int] = []
+    for draw in range(n_draws if learning else 1):
+        if learning:
+            train = _drawn(learnt, n, seed, draw)
+        if learning and other is None and train.sum() < MIN_ITEMS:
+            few = f"{len(train)} items leave {train.sum()} for calibration"
+            return found, sizes, f"{few}: the map needs {MIN_ITEMS}"
+        try:
+            labels = [_predict(data, kind, train, other) for data, kind in sides]
+        except ValueError as problem:
+            return found, sizes, str(problem)
+        test = ~np.isnan(labels).any(axis=0)
+        human, cluster = first.human[test], first.cluster[test]
+        found.append([_measured(own[test], human, cluster, first.scale) for own in labels])
+        sizes.append(int(train.sum()))
+    return found, sizes, ""
+
+
+def _codes(clusters: Any) -> IntArray:
+    return np.asarray(pd.factorize(clusters)[0], dtype=np.int64)
 
 
 def _names(frame: pd.DataFrame, by: str | Sequence[str] | None) -> list[str]:
@@ -698,27 +675,36 @@ def _check_one_condition(scores: pd.DataFrame, what: str) -> None:
             )
 
 
-def _contrasted(name: str, draws: list[list[FloatArray]]) -> dict[str, float]:
-    """A measure of both sides and its difference with an interval, over draws."""
-    ends = ("difference", "low", "high")
-    if name != "qwk":
-        ends = (f"{name}_difference", f"{name}_difference_low", f"{name}_difference_high")
-    keys = (f"{name}_a", f"{name}_b", *ends)
-    if not draws:
-        return dict.fromkeys(keys, float("nan"))
-    a, b = (float(np.mean([draw[side][0] for draw in draws])) for side in (0, 1))
-    half = _half_width([one - other for one, other in draws])
-    values = (a, b, a - b, a - b - half, a - b + half)
-    return dict(zip(keys, map(float, values), strict=True))
+def _over_draws(name: str, draws: list[FloatArray]) -> dict[str, float]:
+    """Mean over draws of a measure (or of a difference), with the interval of one calibration.
+
+    Its variance is that over clusters and that between draws; of ρ on Fisher's z scale.
+    """
+    middle = _mean(draws)
+    if name in ("middle", "middle_human"):
+        return {name: middle}
+    low = high = np.nan
+    if draws:
+        scaled, back = (_fisher, np.tanh) if name == "rho" else (np.asarray, np.asarray)
+        z = [scaled(draw) for draw in draws]
+        within = float(np.mean([float(infer.jackknife_se(draw[1:])) ** 2 for draw in z]))
+        df = [float(infer.freedom(draw[1:] - draw[1:].mean())) for draw in z if len(draw) > 2]
+        t = infer.t_quantile(float(np.mean(df)) + 1 if df else 0)
+        half = t * float(np.sqrt(within + _sd([float(draw[0]) for draw in z]) ** 2))
+        half = half if half > 1e-12 else np.nan  # no variance is not certainty
+        ends = back(scaled(np.array(middle)) + np.array([-half, half]))
+        if name in _MEASURES:
+            ends = np.clip(ends, _LEAST.get(name, -1.0), _MOST.get(name, np.inf))
+        low, high = map(float, ends)
+    return infer.named(name, middle, (low, high, np.nan, np.nan), p=False)
 
 
-def _half_width(draws: list[FloatArray]) -> float:
-    """Half a 95 % interval of one calibration: the variance over clusters and that of draws."""
-    within = float(np.mean([float(jackknife_se(draw[1:])) ** 2 for draw in draws]))
-    between = float(np.var([draw[0] for draw in draws], ddof=1)) if len(draws) > 1 else 0.0
-    df = [float(freedom(draw[1:] - draw[1:].mean())) for draw in draws if len(draw) > 2]
-    half = t_quantile(float(np.mean(df)) + 1 if df else 0) * float(np.sqrt(within + between))
-    return half if half > 1e-12 else float("nan")  # no variance is not certainty
+def _mean(draws: list[FloatArray]) -> float:
+    return infer.mean_of(np.array([draw[0] for draw in draws]))
+
+
+def _sd(draws: list[float]) -> float:
+    return float(np.std(draws, ddof=1)) if len(draws) > 1 else 0.0
 
 
 def _measured(
@@ -745,7 +731,7 @@ def _measured(
     return {
         "qwk": kappa_of_sums(sums),
         "mae": error[:, 0] / n,
-        "rho": np.append(spearman(label, human), leave_out_spearman(label, human, cluster)),
+        "rho": np.append(spearman(label, human), infer.leave_out_spearman(label, human, cluster)),
         "sd_ratio": np.where(known, np.sqrt(spread[0] / np.where(known, spread[1], 1)), np.nan),
         "middle": middle,
         "middle_human": middle_human,
@@ -760,21 +746,6 @@ def _middle(labels: FloatArray, scale: FloatArray) -> NDArray[np.bool_]:
     return np.asarray(np.abs(place - 0.5) <= 1 / 6 + 1e-9)
 
 
-def _over_draws(found: list[dict[str, FloatArray]]) -> dict[str, float]:
-    ends = [f"{name}_{end}" for name in _BOUNDS for end in ("low", "high")]
-    if not found:
-        return dict.fromkeys((*_MEASURES, *ends, "qwk_sd_draws"), float("nan"))
-    row = {name: float(np.mean([f[name][0] for f in found])) for name in _MEASURES}
-    for name, bounds in _BOUNDS.items():
-        scaled, back = (_fisher, np.tanh) if name == "rho" else (np.asarray, np.asarray)
-        middle, half = scaled(row[name]), _half_width([scaled(f[name]) for f in found])
-        for end, away in (("low", -half), ("high", half)):
-            row[f"{name}_{end}"] = float(np.clip(back(middle + away), *bounds))
-    spread = np.std([f["qwk"][0] for f in found], ddof=1) if len(found) > 1 else 0.0
-    return row | {"qwk_sd_draws": float(spread)}
-
-
-def _fisher(rho: ArrayLike) -> FloatArray:
+def _fisher(rho: FloatArray) -> FloatArray:
     """Fisher's z; NaN where it is infinite."""
-    inside = np.abs(rho) < 1
-    return np.where(inside, np.arctanh(np.where(inside, rho, 0.0)), np.nan)
+    return np.arctanh(np.where(np.abs(rho) < 1, rho, np.nan))

@@ -21,6 +21,7 @@ from typing import Annotated, Any, ClassVar
 from jsonschema import Draft202012Validator
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
+from rubricnb.data.tables import parsed
 from rubricnb.data.validate import nearest
 from rubricnb.rulers.evidence import MIN_CHARACTERS, Segmentation
 from rubricnb.rulers.templates import source
@@ -138,6 +139,11 @@ class Bundle:
         """The lowest and the highest level."""
         scores = [score for score, _ in self.traits[0].levels]
         return min(scores), max(scores)
+
+    @property
+    def wording(self) -> str:
+        """The variant of the rubric in natural language that this bundle words."""
+        return "paraphrased" if self.variant == "paraphrased" else "standard"
 
     @property
     def variants(self) -> tuple[str, ...]:
@@ -544,10 +550,7 @@ def _lock_file(path: Path) -> Path:
 
 
 def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path.name} is not JSON in UTF-8: {error}") from error
+    return parsed(path.read_text(encoding="utf-8"), path)
 
 
 def _pretty(content: Any) -> str:

@@ -104,10 +104,11 @@ def compile_rubric(
     >>> [t.name for t in bundle.traits], len(bundle.checklist)
     (['accuracy', 'helpfulness', 'clarity'], 6)
     """
-    task = Compilation(
-        criteria_of(rubric, variant), name, dataset or name, input_type, tuple(traits), n_items,
-        min_evidence, tuple(anchors), variant,
-    )  # fmt: skip
+    facts = {
+        "name": name, "dataset": dataset or name, "input_type": input_type,
+        "min_evidence": min_evidence, "anchors": tuple(anchors), "variant": variant,
+    }  # fmt: skip
+    task = Compilation(criteria_of(rubric, variant), n_items, facts, tuple(traits))
     request = task.request(temperature=temperature, seed=seed)
     (reply,) = ask(stating_lengths([request], judge), judge, store, fresh)
     return task.read(reply)
@@ -118,14 +119,9 @@ class Compilation:
     """One rubric to be compiled: the request to a judge, and how its reply is read."""
 
     criteria: Criteria
-    name: str
-    dataset: str
-    input_type: str
-    names: tuple[str, ...]  # of the traits; none: the rubric's criteria
     n_items: int
-    min_evidence: int
-    anchors: tuple[tuple[str, str], ...]
-    variant: str
+    facts: dict[str, Any]  # of the bundle
+    names: tuple[str, ...] = ()  # of the traits; none: the rubric's criteria
 
     @cached_property
     def traits(self) -> dict[str, Trait]:
@@ -147,13 +143,10 @@ class Compilation:
         """Return the request; `text`: what is to be scored, for a judge that reads both at once."""
         prompt = fill(
             "rulers_compile",
-            dataset=self.dataset,
-            input_type=self.input_type,
+            **self.facts | {"anchors": scored(self.facts["anchors"])},
             rubric=rubric_text(self.criteria),
-            anchors="; ".join(f"{example} -> {deserves}" for example, deserves in self.anchors),
             traits=[{"id": t.id, "name": t.name} for t in self.traits.values()],
             n_items=self.n_items,
-            min_evidence=self.min_evidence,
             text=text,
         )
         tokens = _TOKENS_EACH * (len(self.traits) + self.n_items)
@@ -163,7 +156,7 @@ class Compilation:
         """Return the schema of the judge's answer: exactly N traits and M checklist items."""
         text = {"type": "string", "minLength": 1, "maxLength": _TEXT_CHARACTERS}
         item = record({"trait": {"type": "string", "enum": list(self.traits)}, "text": text})
-        evidence = {"min_evidence": {"type": "integer", "enum": [self.min_evidence]}}
+        evidence = {"min_evidence": {"type": "integer", "enum": [self.facts["min_evidence"]]}}
         return record({
             "taxonomy": record(dict.fromkeys(self.traits, record({"definition": text}))),
             "checklist": record(dict.fromkeys(self.items, item)),
@@ -177,21 +170,16 @@ class Compilation:
         except ValueError as problem:
             raise Unreadable(
                 reply,
-                f"the judge's answer is no bundle of {self.name!r}: {problem}; compile with "
-                "another judge, or another seed at a temperature above 0, or write the bundle "
+                f"the judge's answer is no bundle of {self.facts['name']!r}: {problem}; compile "
+                "with another judge, or another seed at a temperature above 0, or write the bundle "
                 "by hand",
             ) from problem
 
     def _bundle(self, content: Any) -> Bundle:
         return Bundle(
-            name=self.name,
-            dataset=self.dataset,
-            input_type=self.input_type,
-            variant=self.variant,
+            **self.facts,
             traits=tuple(replace(t, **content["taxonomy"][i]) for i, t in self.traits.items()),
             checklist=tuple(CheckItem(id=i, **content["checklist"][i]) for i in self.items),
-            min_evidence=self.min_evidence,
-            anchors=self.anchors,
         )
 
     def _levels(self, trait: str) -> tuple[tuple[int, str], ...]:
@@ -255,6 +243,11 @@ def rubric_text(criteria: Criteria) -> str:
         "\n".join([f"[{name}] {definition}", *(f"Score {s}: {text}" for s, text in levels)])
         for name, (definition, levels) in criteria.items()
     )
+
+
+def scored(anchors: Sequence[tuple[str, str]]) -> str:
+    """Write out scored examples as a judge reads them."""
+    return "; ".join(f"{example} -> {deserves}" for example, deserves in anchors)
 
 
 def json_request(prompt: str, schema: dict[str, Any], max_tokens: int, **facts: Any) -> Request:

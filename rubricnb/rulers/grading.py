@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.data.validate import nearest
+from rubricnb.data.validate import one_of
 from rubricnb.frames import Items
 from rubricnb.judging.contract import Judge, Reply, Request
 from rubricnb.judging.prices import Budget
@@ -99,10 +99,7 @@ def grade(
     """
     names = [methods] if isinstance(methods, str) else list(methods)
     for name in names:
-        if name not in METHODS:
-            raise ValueError(
-                f"unknown method {name!r}{nearest(name, METHODS)} There are: {', '.join(METHODS)}"
-            )
+        one_of("method", name, METHODS)
     _check_items(items, bundle)
     if design is not None and (design.name == "placebo" or design.n != bundle.levels):
         raise ValueError(
@@ -200,11 +197,10 @@ def _cases(items: Items, reading: Reading) -> Iterator[Case]:
 
 def _criteria(rubrics: pd.DataFrame, bundle: Bundle) -> Criteria:
     """The rubric in natural language, worded and ordered like the bundle."""
-    wording = "paraphrased" if bundle.variant == "paraphrased" else "standard"
     criteria = {
         name: (definition, rewritten(levels, bundle.variant))
         for name, (definition, levels) in criteria_of(
-            rubrics, wording, [s for s, _ in bundle.traits[0].levels]
+            rubrics, bundle.wording, [s for s, _ in bundle.traits[0].levels]
         ).items()
     }
     place = {trait.name: k for k, trait in enumerate(bundle.traits)}

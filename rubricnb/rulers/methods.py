@@ -16,6 +16,7 @@ from rubricnb.rulers.compile import (
     json_request,
     parse,
     rubric_text,
+    scored,
 )
 from rubricnb.rulers.evidence import Quote, count_valid, cut, split_units, verify_quotes
 from rubricnb.rulers.scoring import is_tie, score
@@ -135,7 +136,7 @@ def rulers(case: Case) -> Steps:
         checklist=as_json([
             {"id": c.id, "trait": c.trait, "text": c.text} for c in bundle.checklist
         ]),
-        anchors="; ".join(f"{example} -> {deserves}" for example, deserves in bundle.anchors),
+        anchors=scored(bundle.anchors),
         n_items=len(bundle.checklist),
         min_evidence=bundle.min_evidence,
     )  # fmt: skip
@@ -153,11 +154,10 @@ def unlocked(case: Case) -> Steps:
     The judge that compiles sees the text, as one does that reads rubric and text at once.
     """
     bundle = case.bundle
-    task = Compilation(
-        case.criteria, bundle.name, bundle.dataset, bundle.input_type,
-        tuple(t.name for t in bundle.traits), len(bundle.checklist), bundle.min_evidence,
-        bundle.anchors, "paraphrased" if bundle.variant == "paraphrased" else "standard",
-    )  # fmt: skip
+    kept = ("name", "dataset", "input_type", "min_evidence", "anchors")
+    facts = {name: getattr(bundle, name) for name in kept} | {"variant": bundle.wording}
+    names = tuple(t.name for t in bundle.traits)
+    task = Compilation(case.criteria, len(bundle.checklist), facts, names)
     (reply,) = yield [task.request(case.text, criteria=tuple(case.qualities), **case.facts)]
     return (yield from rulers(replace(case, bundle=task.read(reply))))
 

@@ -35,6 +35,17 @@ _RAW_TEXT = "\nText:\n"
 _INVENTED = "this sentence was written by nobody at all"
 
 
+class _Seen:
+    """What the grader reads: the prompt, the parts that are asked for, the units, the checklist."""
+
+    def __init__(self, request: Request, schema: dict[str, Any]) -> None:
+        self.prompt = request.messages[0].content
+        self.parts = {n: list(p.get("properties", ())) for n, p in schema["properties"].items()}
+        if "boundary" in self.parts:
+            self.units = _json_after(self.prompt, _BANK)
+            self.checklist = {c["id"]: c for c in _json_after(self.prompt, _CHECKLIST)}
+
+
 @dataclass
 class SimulatedGrader:
     """A simulated judge behind the contract of every judge, for JSON answers.
@@ -93,7 +104,8 @@ class SimulatedGrader:
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
         """Answer requests one by one."""
         for request in requests:
-            document = self._document(request, json.loads(request.schema)["properties"])
+            schema = json.loads(request.schema)
+            document = self._filled_in(request, schema, _Seen(request, schema))
             yield Reply(request.request_id, json.dumps(document, ensure_ascii=False))
 
     def close(self) -> None:
@@ -117,25 +129,40 @@ class SimulatedGrader:
         x += self.text_error * self._normal(request, "text", request.text_id)
         return x + self.trait_error * self._normal(request, "trait", request.text_id, name)
 
-    def _document(self, request: Request, asked: dict[str, Any]) -> dict[str, Any]:
-        if "taxonomy" in asked:
-            return self._compiled(request, asked)
-        if "checklist" in asked:
-            return self._filled_in(request, asked)
-        if "segments" in asked:
-            return {"segments": {name: self._segments(request) for name in request.criteria}}
-        document: dict[str, Any] = {}
-        if "rationale" in asked:
-            document["rationale"] = "A simulated grader gives no reasons."
-        if "score" in asked:
-            return document | {"score": self._bare(request, 0, asked["score"]["enum"], "trait")}
-        scores, seen = asked["scores"]["properties"], "text" if document else "evidence"
-        return document | {
-            "scores": {
-                name: self._bare(request, request.criteria.index(name), scores[name]["enum"], seen)
-                for name in scores
-            }
-        }
+    def _filled_in(self, request: Request, schema: dict[str, Any], seen: _Seen, *path: str) -> Any:
+        """Fill in a part of the document that is asked for: the part at this path."""
+        if "properties" in schema:
+            parts = schema["properties"].items()
+            return {n: self._filled_in(request, part, seen, *path, n) for n, part in parts}
+        match path:
+            case ["taxonomy", trait, _]:
+                return f"What is meant by {trait}."
+            case ["checklist", name, "trait"]:
+                return schema["enum"][(int(name[1:]) - 1) % len(schema["enum"])]
+            case ["checklist", name, _]:
+                # Another wording for every prompt: what is compiled anew is another checklist.
+                wording = int(self._uniform(request, "wording", seen.prompt) * 10**6)
+                return f"Point {name} in wording {wording} is there."
+            case ["checklist", name]:
+                item = seen.checklist[name]
+                return self._decision(
+                    request, seen.parts["evidence"].index(item["trait"]), item["text"]
+                )
+            case ["evidence", trait]:
+                number = range(schema["minItems"])
+                return [self._quote(request, seen.units, trait, k) for k in number]
+            case ["boundary", _, why]:
+                return "Something is missing." if why == "why_not_higher" else "Much is there."
+            case ["segments", _]:
+                return [" ".join(seen.prompt.rpartition(_RAW_TEXT)[2].split()[:12])]
+            case ["score"]:
+                return self._bare(request, 0, schema["enum"], "trait")
+            case ["scores", name]:
+                what = "text" if "rationale" in seen.parts else "evidence"
+                return self._bare(request, request.criteria.index(name), schema["enum"], what)
+            case ["rationale"]:
+                return "A simulated grader gives no reasons."
+        return schema["enum"][0]
 
     def _bare(self, request: Request, trait: int, levels: Sequence[int], seen: str) -> int:
         """A score without a checklist: hedged, and pulled to the level shown first."""
@@ -144,31 +171,6 @@ class SimulatedGrader:
         value = hedged + self.order_pull * _shown_first(request) + self.holistic_error * noise
         low, high = min(levels), max(levels)
         return int(np.clip(np.floor(low + (high - low) * value + 0.5), low, high))
-
-    def _filled_in(self, request: Request, asked: dict[str, Any]) -> dict[str, Any]:
-        prompt = request.messages[0].content
-        units = _json_after(prompt, _BANK)
-        checklist = {c["id"]: c for c in _json_after(prompt, _CHECKLIST)}
-        evidence = asked["evidence"]["properties"]
-        numbers = {trait: k for k, trait in enumerate(evidence)}
-        decisions = {
-            name: self._decision(
-                request, numbers[checklist[name]["trait"]], checklist[name]["text"]
-            )
-            for name in asked["checklist"]["properties"]
-        }
-        reasons = {"why_not_higher": "Something is missing.", "why_not_lower": "Much is there."}
-        return {
-            "checklist": decisions,
-            "evidence": {
-                trait: [
-                    self._quote(request, units, trait, k)
-                    for k in range(evidence[trait]["minItems"])
-                ]
-                for trait in evidence
-            },
-            "boundary": dict.fromkeys(evidence, reasons),
-        }
 
     def _decision(self, request: Request, trait: int, text: str) -> int:
         difficulty = self._normal(request, "difficulty", text, still=True)
@@ -197,30 +199,6 @@ class SimulatedGrader:
         elif draws[2] < self.invented + self.misplaced + self.short:
             quote = quote[:2]
         return {"sent_id": cited, "quote": quote}
-
-    def _segments(self, request: Request) -> list[str]:
-        words = request.messages[0].content.rpartition(_RAW_TEXT)[2].split()
-        return [" ".join(words[:12])]
-
-    def _compiled(self, request: Request, asked: dict[str, Any]) -> dict[str, Any]:
-        traits = list(asked["taxonomy"]["properties"])
-        # Another wording for every prompt: what is compiled anew is another checklist.
-        drawn = self._uniform(request, "wording", request.messages[0].content)
-        wording = int(drawn * 10**6)
-        items = asked["checklist"]["properties"]
-        return {
-            "taxonomy": {t: {"definition": f"What is meant by {t}."} for t in traits},
-            "checklist": {
-                name: {
-                    "trait": traits[k % len(traits)],
-                    "text": f"Point {name} in wording {wording} is there.",
-                }
-                for k, name in enumerate(items)
-            },
-            "evidence_rules": {
-                "min_evidence": asked["evidence_rules"]["properties"]["min_evidence"]["enum"][0]
-            },
-        }
 
     def _normal(self, request: Request, *what: str, still: bool = False) -> float:
         """A standard normal draw; of what is not `still`, a hot judge draws a share anew."""

@@ -23,7 +23,7 @@ def source(name: str) -> str:
     return (files("rubricnb.prompts") / "templates" / f"{name}.jinja").read_text(encoding="utf-8")
 
 
-def fill(name: str, **values: Any) -> str:
+def fill(name: str, /, **values: Any) -> str:
     """Render a template; control tokens in texts are made inert, numbers and lists are not texts.
 
     Examples

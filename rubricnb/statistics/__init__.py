@@ -8,7 +8,6 @@ from rubricnb.statistics.agreement import strategy_contrast as strategy_contrast
 from rubricnb.statistics.budget import budget_curve as budget_curve
 from rubricnb.statistics.budget import will_permuting_help as will_permuting_help
 from rubricnb.statistics.cost import bias_cost as bias_cost
-from rubricnb.statistics.cost import choose_ordering as choose_ordering
 from rubricnb.statistics.criterion import criterion_order as criterion_order
 from rubricnb.statistics.error_budget import design_for as design_for
 from rubricnb.statistics.error_budget import error_budget as error_budget
@@ -22,6 +21,7 @@ from rubricnb.statistics.position import position_bias as position_bias
 from rubricnb.statistics.position import score_position as score_position
 from rubricnb.statistics.probabilities import geometric_mean as geometric_mean
 from rubricnb.statistics.probabilities import option_probabilities as option_probabilities
+from rubricnb.statistics.probabilities import placement_bias as placement_bias
 from rubricnb.statistics.probabilities import position_prior as position_prior
 from rubricnb.statistics.probabilities import remove_prior as remove_prior
 from rubricnb.statistics.ranking import rank_reversal as rank_reversal

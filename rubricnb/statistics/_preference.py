@@ -67,15 +67,13 @@ class _Pattern:
 
 @dataclass(frozen=True)
 class _Likelihood:
-    """The conditional likelihood of γ: distinct rows, and which rows of the data they stand for."""
+    """The conditional likelihood of γ."""
 
-    n: int
-    observed: FloatArray  # (distinct rows, n): position counts
+    observed: FloatArray  # (rows, n): position counts
     patterns: list[_Pattern]
-    inverse: IntArray  # data row -> distinct row
 
     def __call__(self, gamma: FloatArray) -> tuple[float, FloatArray]:
-        """Return the log-likelihood and each distinct row's gradient."""
+        """Return the log-likelihood and each row's gradient."""
         weight = np.exp(gamma)
         log_z = self.observed @ gamma  # a row with one score only is certain
         expected = self.observed.copy()
@@ -83,13 +81,7 @@ class _Likelihood:
             z, chosen = _permanent(pattern, weight)
             log_z[pattern.rows] = np.log(z)[pattern.case]
             expected[pattern.rows] = chosen[pattern.case]
-        value = self.observed @ gamma - log_z
-        return float(self.times @ value), self.observed - expected
-
-    @property
-    def times(self) -> IntArray:
-        """How many rows of the data each distinct row stands for."""
-        return np.bincount(self.inverse, minlength=len(self.observed))
+        return float((self.observed @ gamma - log_z).sum()), self.observed - expected
 
 
 def _conditional(reads: Reads) -> tuple[_Likelihood, IntArray]:
@@ -100,10 +92,7 @@ def _conditional(reads: Reads) -> tuple[_Likelihood, IntArray]:
     width = max(p.shape[1] for p in parts)
     parts = [np.pad(p, ((0, 0), (0, width - p.shape[1]), (0, 0))) for p in parts]
     rows = np.concatenate(parts)  # (items × blocks, reads, 2): score (0: none), ordering
-    distinct, inverse = np.unique(rows.reshape(len(rows), -1), axis=0, return_inverse=True)
-    distinct = distinct.reshape(len(distinct), width, 2)
-    cluster = np.tile(reads.cluster, len(parts))
-    return _likelihood(distinct, inverse.ravel(), reads.orderings), cluster
+    return _likelihood(rows, reads.orderings), np.tile(reads.cluster, len(parts))
 
 
 def _block_rows(block: Block, score: IntArray, reads: Reads) -> IntArray:
@@ -116,7 +105,7 @@ def _block_rows(block: Block, score: IntArray, reads: Reads) -> IntArray:
     return packed[:, : max(longest, 1)]
 
 
-def _likelihood(rows: IntArray, inverse: IntArray, orderings: IntArray) -> _Likelihood:
+def _likelihood(rows: IntArray, orderings: IntArray) -> _Likelihood:
     n = orderings.shape[1]
     position_of = np.argsort(orderings, axis=1)
     score, order = rows[..., 0], rows[..., 1]
@@ -135,7 +124,7 @@ def _likelihood(rows: IntArray, inverse: IntArray, orderings: IntArray) -> _Like
         scores = by_frequency[members, : len(counts)]
         position = position_of[order[members, :k, None], scores[:, None, :]]
         patterns.append(_Pattern(counts, members, *_cases(position, n)))
-    return _Likelihood(n, observed.reshape(-1, n).astype(np.float64), patterns, inverse)
+    return _Likelihood(observed.reshape(-1, n).astype(np.float64), patterns)
 
 
 def _cases(position: IntArray, n: int) -> tuple[IntArray, IntArray]:
@@ -195,11 +184,10 @@ def _states(counts: tuple[int, ...]) -> tuple[list[IntArray], IntArray, IntArray
 
 
 def _fit_conditional(likelihood: _Likelihood, contrasts: FloatArray) -> Any:
-    """Maximise it: (θ, each data row's score, each data row's information), or why not."""
+    """Maximise it: (θ, each row's score, each row's information), or why not."""
     size = contrasts.shape[1]
     if max((prod(c + 1 for c in p.counts) for p in likelihood.patterns), default=0) > _MOST_STATES:
         return "too many reads per item for the exact likelihood"
-    times = likelihood.times
 
     def rowwise(theta: FloatArray) -> FloatArray:
         return likelihood(contrasts @ theta)[1] @ contrasts
@@ -207,13 +195,13 @@ def _fit_conditional(likelihood: _Likelihood, contrasts: FloatArray) -> Any:
     def information(theta: FloatArray) -> FloatArray:
         h = 1e-4
         steps = [(rowwise(theta - h * e) - rowwise(theta + h * e)) / (2 * h) for e in np.eye(size)]
-        return np.stack(steps, axis=-1)  # (distinct rows, size, size)
+        return np.stack(steps, axis=-1)  # (rows, size, size)
 
     def negative(theta: FloatArray) -> tuple[float, FloatArray]:
         value, gradient = likelihood(contrasts @ theta)
-        return -value, -(times @ gradient) @ contrasts
+        return -value, -gradient.sum(axis=0) @ contrasts
 
-    start = np.tensordot(times, information(np.zeros(size)), axes=1)
+    start = information(np.zeros(size)).sum(axis=0)
     problem = _singular(start)
     if problem:
         return problem
@@ -223,19 +211,17 @@ def _fit_conditional(likelihood: _Likelihood, contrasts: FloatArray) -> Any:
         np.zeros(size),
         jac=True,
         method="BFGS",
-        options={"hess_inv0": (inverse + inverse.T) / 2, "gtol": 1e-7 * times.sum()},
+        options={"hess_inv0": (inverse + inverse.T) / 2, "gtol": 1e-7 * len(likelihood.observed)},
     )
     theta = found.x
     per_row = information(theta)
-    total = np.tensordot(times, per_row, axes=1)
+    total = per_row.sum(axis=0)
     left = np.linalg.eigvalsh(total)[0] / np.linalg.eigvalsh(start)[0]
     if np.abs(contrasts @ theta).max() > _LARGEST or left < _SEPARATED:
         return "no finite estimate (some position is always or never taken)"
-    score = rowwise(theta)
-    step = np.linalg.solve(total, times @ score)  # one Newton step polishes BFGS's last digits
-    theta = theta + step
-    score = rowwise(theta)
-    return theta, score[likelihood.inverse], per_row[likelihood.inverse]
+    # One Newton step polishes BFGS's last digits.
+    theta = theta + np.linalg.solve(total, rowwise(theta).sum(axis=0))
+    return theta, rowwise(theta), per_row
 
 
 def _fit_probabilities(reads: Reads, contrasts: FloatArray) -> tuple[Any, IntArray]:

@@ -1,8 +1,8 @@
-"""Two sides of a comparison: which judgments they are, and the items they share."""
+"""The sides of a comparison: which judgments they are, and the items they share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,26 +16,26 @@ _PARTS = ("forward", "reverse", "half-1", "half-2")
 
 
 def sides(
-    judgments: pd.DataFrame, a: Any, b: Any, by: By, value: Value
-) -> Iterator[tuple[dict[str, Any], Reads | None, Reads | None]]:
-    """Yield, for each group, the reads of `a` and of `b`; None for a side without judgments.
+    judgments: pd.DataFrame, names: Sequence[Any], by: By, value: Value, column: str | None = None
+) -> Iterator[tuple[dict[str, Any], list[Reads | None]]]:
+    """Yield, for each group, the reads of every side; None for one without judgments.
 
-    `a` and `b` are two values of one column, the design if both are designs. A design may be
-    followed by ``/forward``, ``/reverse``, ``/half-1`` or ``/half-2``: these of its reads.
+    Sides are values of one `column`; by default the one that has the first two, the design if it
+    can be. A design may be followed by ``/forward``, ``/reverse``, ``/half-1`` or ``/half-2``:
+    these of its reads.
     """
-    (value_a, part_a), (value_b, part_b) = _split(a), _split(b)
-    column = compared_column(judgments, value_a, value_b)
-    names = grouping(judgments, by, without=[column])
-    for key, part in groups(slim(judgments, [*names, column], value), names):
-        label = part[column].to_numpy()
-        both = []
-        for wanted, piece in ((value_a, part_a), (value_b, part_b)):
-            own = part[label == wanted]
-            both.append(take(reads(own, value), piece) if len(own) else None)
-        yield key, both[0], both[1]
+    wanted = [_split(name) for name in names]
+    column = column or _compared_column(judgments, wanted[0][0], wanted[1][0])
+    outside = grouping(judgments, by, without=[column])
+    for key, part in groups(slim(judgments, [*outside, column], value), outside):
+        label, found = part[column].to_numpy(), dict[Any, Reads]()
+        for name in dict.fromkeys(name for name, _ in wanted):
+            if (own := label == name).any():
+                found[name] = reads(part[own], value)
+        yield key, [take(found[name], piece) if name in found else None for name, piece in wanted]
 
 
-def compared_column(judgments: pd.DataFrame, a: Any, b: Any) -> str:
+def _compared_column(judgments: pd.DataFrame, a: Any, b: Any) -> str:
     """Find the column that holds both values: the design if it can be."""
     names = grouping(judgments, None)
     for name in sorted(names, key=lambda name: name != "design"):

@@ -339,7 +339,7 @@ def strategy_contrast(
     0        6  0.96  0.32     0.64
     """
     rows = []
-    for key, side_a, side_b in sides(judgments, a, b, by, value):
+    for key, (side_a, side_b) in sides(judgments, [a, b], by, value):
         row = {**key, "a": a, "b": b}
         if side_a is None or side_b is None:
             row["reason"] = f"no judgments of {a if side_a is None else b!r}"

@@ -170,16 +170,22 @@ def _expected(reads: Reads, used: np.ndarray[Any, Any], last: float) -> FloatArr
     k = np.arange(1, n_reads + 1)
     if n_reads < 2 or n_items < 3:
         return np.full(n_reads, np.nan)
-    freedom = n_items * (n_reads - 1)
-    if reads.n_options and len(blocks(reads)[0].shown) == 1:
-        value = value - value.mean(axis=0)
-        freedom -= n_reads - 1
-    within = ((value - value.mean(axis=1, keepdims=True)) ** 2).sum() / freedom
-    between = value.mean(axis=1).var(ddof=1) - within / n_reads
+    common = bool(reads.n_options) and len(blocks(reads)[0].shown) == 1
+    within, between = _variances(value, common)
     if not between > 0:
         return np.full(n_reads, np.nan)
     phi = within / between
     return np.asarray(last * np.sqrt((1 + phi / n_reads) / (1 + phi / k)))
+
+
+def _variances(value: FloatArray, common: bool) -> tuple[float, float]:
+    """Variance of a read within items and between them; without shifts `common` to all items."""
+    n, reads = value.shape
+    if common:
+        value = value - value.mean(axis=0)
+    item = value.mean(axis=1)
+    within = float(((value - item[:, None]) ** 2).sum()) / ((n - common) * (reads - 1))
+    return within, float(item.var(ddof=1)) - within / reads
 
 
 def will_permuting_help(
@@ -245,21 +251,18 @@ def _pays(value: FloatArray, k: int) -> dict[str, Any]:
     value = value[:, ~np.isnan(value).all(axis=0)]
     whole = value[~np.isnan(value).any(axis=1)]
     n, reads = whole.shape
-    row: dict[str, Any] = {"n_items": n, "n_reads": reads}
-    row |= dict.fromkeys(("phi", "gain", "gain_congeneric"), np.nan) | {"verdict": "unsure"}
+    numbers = dict.fromkeys(("phi", "gain", "gain_congeneric"), np.nan)
+    row: dict[str, Any] = {"n_items": n, "n_reads": reads, **numbers, "verdict": "unsure"}
     if n < 3 or reads < 2:
         return row | {"reason": f"{n} items with all of {reads} reads: three with two are needed"}
     if np.ptp(whole) == 0:
         return row | {"reason": "all reads give one score"}
-    centred = whole - whole.mean(axis=0)
-    item = centred.mean(axis=1)
-    within = float(((centred - item[:, None]) ** 2).sum()) / ((n - 1) * (reads - 1))
-    between = float(item.var(ddof=1)) - within / reads
+    within, between = _variances(whole, common=True)
     reliability = np.clip(between / (within + between), 0.02, 1.0) if within + between > 0 else 0.02
     phi = 1 / reliability - 1
     row |= {"phi": phi, "gain": float(np.sqrt((1 + phi) / (1 + phi / k)))}
     if reads == k:
-        row["gain_congeneric"] = _congeneric(centred)
+        row["gain_congeneric"] = _congeneric(whole - whole.mean(axis=0))
     best = row["gain"] if np.isnan(row["gain_congeneric"]) else row["gain_congeneric"]
     row["verdict"] = "go" if best > GAIN else "stop" if row["gain"] < GAIN else "unsure"
     lost = len(value) - n

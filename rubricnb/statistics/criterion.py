@@ -204,7 +204,7 @@ def _position_tests(
     row["kendall_w"] = row["friedman"] / (len(cells) * (k - 1))
     size = arrays.by_cluster(np.ones((len(cells), 1)), cluster)
     row["friedman_cluster"], row["p_cluster"] = friedman(sums / size)
-    row["q"], row["p_within"] = _permutation_test(sums)
+    row["q"], row["p_within"], mde = _permutation_test(sums, len(cells))
     if np.isnan(row["friedman"]):
         reasons.append("no block's score changes with the position")
     if len(sums) < 2:
@@ -212,7 +212,7 @@ def _position_tests(
         row |= {"q": np.nan, "p_within": np.nan, "delta_pos_p": np.nan}
     else:
         row["p_equivalent"] = _all_within_margin(sums, size)
-        row["mde"] = _minimum_detectable_gap(sums, len(cells))
+        row["mde"] = mde
         if np.isnan(row["p_equivalent"]) and not reasons:
             reasons.append("p_equivalent: two positions differ by the same in every cluster")
     return row | {"reason": "; ".join(reasons)}
@@ -233,24 +233,20 @@ def friedman(cells: FloatArray) -> tuple[float, float]:
     return statistic, float(special.chdtrc(k - 1, statistic))
 
 
-def _permutation_test(sums: FloatArray) -> tuple[float, float]:
-    """Hoeffding's variance makes Q = (k - 1) Σ_p (T_p - T̄)² / Σ_g Σ_p (x_gp - x̄_g)²."""
+def _permutation_test(sums: FloatArray, n_blocks: int) -> tuple[float, float, float]:
+    """Hoeffding's variance makes Q = (k - 1) Σ_p (T_p - T̄)² / Σ_g Σ_p (x_gp - x̄_g)².
+
+    Returns Q, its p, and the gap between two positions, the others half-way, that this finds with
+    80 % power. Where no score changes nothing shows how much one could.
+    """
     k = sums.shape[1]
     rest = sums - sums.mean(axis=1, keepdims=True)
-    variance = (rest**2).sum()
-    if variance <= 1e-12:
-        return 0.0, 1.0
-    q = float((k - 1) * (rest.sum(axis=0) ** 2).sum() / variance)
-    return q, float(special.chdtrc(k - 1, q))
-
-
-def _minimum_detectable_gap(sums: FloatArray, n_blocks: int) -> float:
-    """Gap between two positions, the others half-way, that `p_within` finds with 80 % power."""
-    k = sums.shape[1]
-    variance = ((sums - sums.mean(axis=1, keepdims=True)) ** 2).sum() / (k - 1)
-    if variance <= 1e-12:
-        return float("nan")  # no score changes: nothing shows how much one could
-    return float(np.sqrt(2 * infer.noncentrality(k - 1) * variance) / n_blocks)
+    variance = float((rest**2).sum()) / (k - 1)
+    if variance * (k - 1) <= 1e-12:
+        return 0.0, 1.0, float("nan")
+    q = float((rest.sum(axis=0) ** 2).sum() / variance)
+    gap = float(np.sqrt(2 * infer.noncentrality(k - 1) * variance) / n_blocks)
+    return q, float(special.chdtrc(k - 1, q)), gap
 
 
 def _all_within_margin(sums: FloatArray, size: FloatArray) -> float:
@@ -265,150 +261,3 @@ def _all_within_margin(sums: FloatArray, size: FloatArray) -> float:
     return float(
         np.max([infer.equivalence(*pair, n, margin) for pair in zip(gaps, se, strict=True)])
     )
-
-
-def predecessor_effects(
-    judgments: pd.DataFrame, by: By = None, value: Value = "score"
-) -> pd.DataFrame:
-    """Separate the effect of a criterion's position from that of the criterion directly before it.
-
-    Parameters
-    ----------
-    judgments
-        Judgments of Setting 2 (`plan_criteria`).
-    by
-        Columns to group by; by default every condition column.
-    value
-        ``score`` or ``expected_score``.
-
-    Returns
-    -------
-    DataFrame
-        One row a group, kind of effect and level: ``effect`` (``position`` or ``predecessor``);
-        ``level`` (the position, or the criterion before, as text); ``estimate`` in score points
-        with 95 % ``low, high`` and ``p`` (cluster jackknife-t); ``p_joint``, that no level of this
-        effect matters (Hotelling's T² on the jackknife covariance); ``n_items, n_clusters,
-        n_reads`` (parsed); ``reason``.
-
-    Raises
-    ------
-    ValueError
-        A column is missing.
-
-    Notes
-    -----
-    Least squares of score = text × criterion + position + predecessor: effects that all criteria
-    have in common (Williams 1949). The levels of each effect sum to 0. The first position has no
-    predecessor, in whatever design, so its estimate is the effect of both.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> items = rb.load("minibench", n_items=60)
-    >>> requests = rb.plan_criteria(items, rb.williams(3), readout="logprobs")
-    >>> answers = rb.simulate(requests, items, "criterion-biased")
-    >>> found = predecessor_effects(answers, value="expected_score").set_index("effect")
-    >>> found.loc["position", "level"].tolist()
-    ['1', '2', '3']
-    >>> bool(found.loc["position", "estimate"].is_monotonic_decreasing)
-    True
-    """
-    parts = _groups(judgments, by, ["request_id", value])
-    frames = [arrays.keyed(key, _effects(part, value)) for key, part in parts]
-    return pd.concat(frames, ignore_index=True)
-
-
-def _effects(part: pd.DataFrame, value: Value) -> pd.DataFrame:
-    own, criteria = pd.factorize(part["criterion"].astype("str"), sort=True)
-    n = len(criteria)
-    position = arrays.floats(part["criterion_position"]).astype(np.int64)
-    before = _criterion_before(arrays.combine([part["request_id"]]), position, own)
-    score = arrays.values_of(part, value)
-    parsed = ~np.isnan(score)
-    unit = arrays.combine(part[c] for c in ("dataset", "item_id", "criterion") if c in part)
-    x = np.concatenate([_sum_to_zero(position - 1, n), _sum_to_zero(before, n)], axis=1)
-    cluster, unit = arrays.clusters_of(part)[parsed], unit[parsed]
-    estimate, se, joint, reason = _fit(x[parsed], score[parsed], unit, cluster, n)
-    n_clusters = len(np.unique(cluster))
-    half = infer.t_quantile(n_clusters) * se
-    return pd.DataFrame(
-        {
-            "effect": np.repeat(["position", "predecessor"], n),
-            "level": [*map(str, range(1, n + 1)), *criteria],
-            "estimate": estimate,
-            "low": estimate - half,
-            "high": estimate + half,
-            "p": [infer.t_p_value(t, n_clusters) for t in estimate / se],
-            "p_joint": np.repeat(joint, n),
-            "n_items": len(np.unique(unit)),
-            "n_clusters": n_clusters,
-            "n_reads": len(unit),
-            "reason": reason,
-        }
-    )
-
-
-def _criterion_before(request: IntArray, position: IntArray, own: IntArray) -> IntArray:
-    """The criterion one place further up in the same answer; -1 at the first place."""
-    order = np.lexsort((position, request))
-    before = np.full(len(own), -1)
-    before[order[1:]] = np.where(np.diff(request[order]) == 0, own[order[:-1]], -1)
-    return before
-
-
-def _sum_to_zero(level: IntArray, n: int) -> FloatArray:
-    """Columns of an effect with n levels that sum to 0; a row of zeros where the level is -1."""
-    return np.asarray(np.vstack([np.eye(n - 1), -np.ones(n - 1), np.zeros(n - 1)])[level])
-
-
-def _fit(
-    x: FloatArray, y: FloatArray, unit: IntArray, cluster: IntArray, n: int
-) -> tuple[FloatArray, FloatArray, list[float], str]:
-    """Estimates and standard errors of all 2 n levels, p of both effects, and a reason."""
-    nothing = np.full(2 * n, np.nan), np.full(2 * n, np.nan), [np.nan, np.nan]
-    if len(y) == 0:
-        return *nothing, "no read was parsed"
-    unit = np.unique(unit, return_inverse=True)[1]
-    columns = np.column_stack([x, y])
-    means = arrays.by_cluster(columns, unit) / np.bincount(unit)[:, None]
-    columns = columns - means[unit]  # takes the effect of every text × criterion out
-    products = arrays.by_cluster(columns[:, :, None] * columns[:, None, :], cluster)
-    total = products.sum(axis=0)
-    beta = _solved(total[None])[0]
-    if np.isnan(beta).any():
-        return *nothing, "the orderings do not tell position and predecessor apart"
-    left = _solved(total - products)
-    expand = np.kron(np.eye(2), np.vstack([np.eye(n - 1), -np.ones(n - 1)]))
-    joint = [_hotelling(beta[part], left[:, part]) for part in np.split(np.arange(2 * n - 2), 2)]
-    se = infer.jackknife_se(left @ expand.T)
-    se = np.where(se > 1e-12, se, np.nan)
-    reason = infer.few_clusters(cluster)
-    if len(products) > 1 and np.isnan(left).any():
-        reason = "without some cluster the effects cannot be told apart, so there is no interval"
-    elif len(products) > 1 and np.isnan(se).any():
-        reason = "no score changes with the order"
-    elif len(products) > 1 and np.isnan(joint).any():
-        reason = "p_joint: needs more clusters than an effect has levels"
-    return np.asarray(expand @ beta), se, joint, reason
-
-
-def _solved(products: FloatArray) -> FloatArray:
-    """Solve normal equations (samples, k + 1, k + 1), the last column y; NaN if singular."""
-    k = products.shape[1] - 1
-    out = np.full((len(products), k), np.nan)
-    regular = np.linalg.matrix_rank(products[:, :k, :k]) == k
-    out[regular] = np.linalg.solve(products[regular, :k, :k], products[regular, :k, k:])[..., 0]
-    return out
-
-
-def _hotelling(estimate: FloatArray, left: FloatArray) -> float:
-    """p of Hotelling's T² that an effect is 0, from its delete-one-cluster estimates."""
-    n, k = left.shape
-    if n <= k or np.isnan(left).any():
-        return float("nan")
-    rest = left - left.mean(axis=0)
-    covariance = (n - 1) / n * rest.T @ rest
-    if np.linalg.matrix_rank(covariance) < k:
-        return float("nan")
-    t2 = float(estimate @ np.linalg.solve(covariance, estimate))
-    return float(special.fdtrc(k, n - k, t2 * (n - k) / (k * (n - 1))))

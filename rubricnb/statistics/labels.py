@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,10 +15,11 @@ from rubricnb.statistics.agreement import human_of
 
 CHOSEN = 3.0  # standard errors between labelled and other texts that a random draw hardly shows
 MIN_SYSTEMS = 5
+_NUMBERS = ("mean", "low", "high", "labels_only", "labels_only_low", "labels_only_high",
+            "judge_mean", "gain", "r", "slope")  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Fit:
+class _Fit(NamedTuple):
     """A regression of ratings on judge scores, and what it leaves unexplained."""
 
     slope: float
@@ -100,14 +100,9 @@ def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
     clusters = scored["cluster"].to_numpy()
     own = clusters[labelled]
     drawn = _drawn(scored, labelled)
-    row: dict[str, Any] = {
-        "n_items": len(score), "n_labels": n, "n_clusters": len(np.unique(own)), "drawn": drawn,
-        **dict.fromkeys(("mean", "low", "high"), np.nan),
-        "labels_only": mean_of(y),
-        **dict.fromkeys(("labels_only_low", "labels_only_high"), np.nan),
-        "judge_mean": mean_of(everything),
-        **dict.fromkeys(("gain", "r", "slope"), np.nan),
-    }  # fmt: skip
+    sizes = {"n_items": len(score), "n_labels": n, "n_clusters": len(np.unique(own))}
+    row: dict[str, Any] = sizes | {"drawn": drawn} | dict.fromkeys(_NUMBERS, np.nan)
+    row |= {"labels_only": mean_of(y), "judge_mean": mean_of(everything)}
     reasons = _too_few(n, row["n_clusters"], drawn)
     if reasons:
         return row | {"reason": said(*reasons)}
@@ -135,7 +130,7 @@ def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
     row["gain"] = (se_alone / se) ** 2 if se > 0 and se_alone > 0 else np.nan
     row["r"] = float(correlation(moments(y, f).sum(axis=0)))
     if np.ptp(y) == 0:
-        row |= dict.fromkeys(("low", "high", "labels_only_low", "labels_only_high", "gain"), np.nan)
+        row |= dict.fromkeys([k for k in _NUMBERS if k.endswith(("low", "high", "gain"))], np.nan)
         reasons.append("all labels are equal: no interval")
     if np.ptp(f) == 0:
         reasons.append("the judge gives all labelled texts one score: the labels stand alone")
@@ -268,12 +263,11 @@ def labels_needed(
     """
     if not half_width > 0:
         raise ValueError(f"half_width is {half_width}: give a positive number of points")
-    return arrays.row_per_group(
-        judgments,
-        by,
-        value,
-        lambda reads: _needed_row(reads, human_of(reads, labels, "labels"), half_width),
-    )
+
+    def row(reads: Reads) -> dict[str, Any]:
+        return _needed_row(reads, human_of(reads, labels, "labels"), half_width)
+
+    return arrays.row_per_group(judgments, by, value, row)
 
 
 def _needed_row(reads: Reads, human: FloatArray, half_width: float) -> dict[str, Any]:

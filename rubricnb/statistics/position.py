@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ _HALF_BLIND = (
     "these orderings leave some positions uncompared: p_within is about the others, and sizes need "
     "more orderings (balanced)"
 )
+_ENDS = ("", "_low", "_high")
 _PAPERS = (
     *("chi2", "chi2_low", "chi2_high", "p_chi2"),
     *("cramers_v", "cramers_v_low", "cramers_v_high"),
@@ -178,12 +180,20 @@ def at_reads(bias: pd.DataFrame, n_reads: ArrayLike) -> pd.DataFrame:
     >>> bool(np.isclose(at_reads(bias, bias.n_reads).chi2, bias.chi2).all())
     True
     """
+    n_reads = pd.Series(n_reads, bias.index)
+    return pd.DataFrame({"n_reads": n_reads} | _carried(bias, n_reads, bias["n_options"], _ENDS))
+
+
+def _carried(bias: Any, n_reads: Any, n_options: Any, ends: Sequence[str]) -> dict[str, Any]:
+    """The papers' χ² and V at a number of reads, of rows or of one row.
+
+    V²_U and its interval are raised by what V² is above V²_U: the floor of a study of this size.
+    """
     floor = (bias["cramers_v"] ** 2 - bias["v2_unbiased"]) * bias["n_reads"] / n_reads
-    out = pd.DataFrame({"n_reads": n_reads}, index=bias.index)
-    for end in ("", "_low", "_high"):
-        v2 = (bias[f"v2_unbiased{end}"] + floor).clip(lower=0)
-        out[f"chi2{end}"] = out["n_reads"] * (bias["n_options"] - 1) * v2
-        out[f"cramers_v{end}"] = v2**0.5
+    out: dict[str, Any] = {}
+    for end in ends:
+        v2 = np.maximum(bias[f"v2_unbiased{end}"] + floor, 0.0)
+        out |= {f"chi2{end}": n_reads * (n_options - 1) * v2, f"cramers_v{end}": v2**0.5}
     return out
 
 
@@ -216,11 +226,12 @@ def _bias(reads: Reads) -> dict[str, Any]:
     row |= _shares(placement, reads, n_clusters)
     if seen < n - 1:
         reasons.append(_BLIND if seen == 0 else _HALF_BLIND)
-        row |= dict.fromkeys(_sizes(n), np.nan)
+        sizes = ("share_", "v2_unbiased", "p_equivalent")
+        row |= dict.fromkeys([c for c in row if c.startswith(sizes)], np.nan)
     elif row["df"] == 0:  # nothing varied: the sizes have no standard error
         row |= dict.fromkeys([c for c in row if c.endswith(("_low", "_high"))], np.nan)
         row["p_equivalent"] = np.nan
-    row |= _papers_intervals(row, n)
+    row |= _carried(row, max(n_reads, 1), n, _ENDS[1:])
     row |= log_preference(reads, n_clusters, reasons if seen else [])
     if n_clusters > 1:
         reasons.append(infer.few_clusters(cluster[placement.reads > 0]))
@@ -228,13 +239,6 @@ def _bias(reads: Reads) -> dict[str, Any]:
     row["mde"] = minimum_detectable_v(placement.as_if_balanced(), n) if able else np.nan
     row["reason"] = infer.said(*reasons)
     return row
-
-
-def _sizes(n: int) -> list[str]:
-    """Columns of `_shares` that need positions which the orderings let one compare."""
-    ends = ("", "_low", "_high", "_least", "_most")
-    shares = [f"share_{p}{end}" for p in range(1, n + 1) for end in ends]
-    return [*shares, *(f"v2_unbiased{end}" for end in ends[:3]), "p_equivalent"]
 
 
 def _papers_test(reads: Reads, placement: Placement, reasons: list[str]) -> dict[str, float]:
@@ -251,16 +255,6 @@ def _papers_test(reads: Reads, placement: Placement, reasons: list[str]) -> dict
     chi2, p = stats.chisquare(count)
     v = np.sqrt(chi2 / (count.sum() * (reads.n_options - 1)))
     return undefined | {"chi2": float(chi2), "p_chi2": float(p), "cramers_v": float(v)}
-
-
-def _papers_intervals(row: dict[str, Any], n: int) -> dict[str, float]:
-    """The interval of V²_U, raised by what V² is above V²_U: the floor of a study of this size."""
-    floor = row["cramers_v"] ** 2 - row["v2_unbiased"]
-    out: dict[str, float] = {}
-    for end in ("low", "high"):
-        v2 = float(np.maximum(row[f"v2_unbiased_{end}"] + floor, 0.0))
-        out |= {f"chi2_{end}": row["n_reads"] * (n - 1) * v2, f"cramers_v_{end}": v2**0.5}
-    return out
 
 
 def _is_balanced(reads: Reads) -> bool:
@@ -313,20 +307,12 @@ def _shares(placement: Placement, reads: Reads, n_clusters: int) -> dict[str, fl
             found = zip(share - 1 / n, spread, df + 1, strict=True)
             equal = [infer.equivalence(*one, infer.MARGINS["share"]) for one in found]
     low, high = np.maximum(share - half, 0.0), np.minimum(share + half, 1.0)
+    count, asked = placement.count.sum(axis=0), int((reads.order >= 0).sum())
     for p in range(n):
         out |= infer.named(f"share_{p + 1}", share[p], (low[p], high[p], np.nan, np.nan), p=False)
-    out |= _worst_case(placement.count.sum(axis=0), int((reads.order >= 0).sum()))
+        out[f"share_{p + 1}_least"] = count[p] / asked  # no lost read stood there
+        out[f"share_{p + 1}_most"] = (count[p] + asked - count.sum()) / asked  # all of them did
     return out | {"p_equivalent": float(np.max(equal))}
-
-
-def _worst_case(count: FloatArray, n_asked: int) -> dict[str, float]:
-    """Shares if no lost read, and if every lost read, had stood at a position."""
-    lost = n_asked - count.sum()
-    out = {}
-    for p, c in enumerate(count, start=1):
-        out[f"share_{p}_least"] = c / n_asked
-        out[f"share_{p}_most"] = (c + lost) / n_asked
-    return out
 
 
 def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, float]:
@@ -384,30 +370,25 @@ def _score_position(reads: Reads) -> pd.DataFrame:
     n = reads.n_options
     answers = read_profiles(reads)[reads.parsed]
     given = answers.sum(axis=0)
-    size = np.where(given > 0, given, np.nan)
-    count, null, variance = (np.empty((n, n)) for _ in range(3))
-    reason = np.repeat(np.where(given > 0, "", "this score was never given").astype(object), n)
     shown = np.zeros((n, n), dtype=bool)
     shown[reads.orderings[reads.order[reads.parsed]] - 1, np.arange(n)] = True
-    reason[(reason == "") & ~shown.ravel()] = "this score never stood at this position"
-    if given.any() and place(reads).comparable == 0:
-        reason[reason == ""] = _BLIND
-    known = (reason == "").reshape(n, n)
-    for s in range(n):
-        placement = place(reads, score=s + 1)
-        count[s] = placement.count.sum(axis=0)
-        null[s] = placement.expected.sum(axis=0)
-        variance[s] = np.diag(placement.variance)
-    sd = np.sqrt(np.maximum(variance, 0))
+    blind = _BLIND if given.any() and place(reads).comparable == 0 else ""
+    reason = np.where(shown, blind, "this score never stood at this position")
+    reason[given == 0] = "this score was never given"
+    size = np.where(reason == "", given[:, None], np.nan)
+    found = [place(reads, score=s) for s in range(1, n + 1)]
+    count = np.stack([placement.count.sum(axis=0) for placement in found])
+    null = np.stack([placement.expected.sum(axis=0) for placement in found])
+    sd = np.sqrt(np.maximum([np.diag(placement.variance) for placement in found], 0))
     return pd.DataFrame(
         {
             "score": np.repeat(reads.scores, n),
             "position": np.tile(np.arange(1, n + 1), n),
-            "share": np.where(known, count / size[:, None], np.nan).ravel(),
+            "share": (count / size).ravel(),
             "n": np.repeat(given, n),
-            "share_null": np.where(known, null / size[:, None], np.nan).ravel(),
-            "share_null_sd": np.where(known, sd / size[:, None], np.nan).ravel(),
-            "reason": reason,
+            "share_null": (null / size).ravel(),
+            "share_null_sd": (sd / size).ravel(),
+            "reason": reason.ravel(),
         }
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from rubricnb.permutation import decode
+from rubricnb.permutation import Design, decode
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._inference import mean_t
 from rubricnb.statistics._placement import by_score
@@ -59,13 +59,8 @@ def option_probabilities(judgments: pd.DataFrame) -> pd.DataFrame:
     if not len(row):
         raise ValueError(_NONE)
     reads = judgments[[c for c in _READ if c in judgments]].iloc[row].reset_index(drop=True)
-    scores = {code: decode(code) for code in judgments["ordering"].unique()}
-    shown = judgments["ordering"].to_numpy()[row]
-    return reads.assign(
-        position=column + 1,
-        score=[scores[code][place] for code, place in zip(shown, column, strict=True)],
-        probability=probabilities[row, column],
-    )
+    score = _shown(judgments, probabilities.shape[1])[row, column]
+    return reads.assign(position=column + 1, score=score, probability=probabilities[row, column])
 
 
 def at_temperature(judgments: pd.DataFrame, temperature: float, seed: int = 0) -> pd.DataFrame:
@@ -113,20 +108,26 @@ def at_temperature(judgments: pd.DataFrame, temperature: float, seed: int = 0) -
     columns = arrays.probability_columns(judgments)
     if not columns:
         raise ValueError(_NONE)
-    probabilities = judgments[columns].to_numpy(np.float64)
-    known = ~np.isnan(probabilities).all(axis=1)
-    p = _tempered(np.nan_to_num(probabilities), temperature)
-    below = np.cumsum(p, axis=1)[:, :-1]
+    p = judgments[columns].to_numpy(np.float64)
+    tempered = _tempered(np.nan_to_num(p), temperature)
+    below = np.cumsum(tempered, axis=1)[:, :-1]
     u = np.random.default_rng(seed).random(len(p))
-    position = (below <= u[:, None]).sum(axis=1)
-    scores = _shown(judgments, p.shape[1])
-    drawn = scores[np.arange(len(p)), position]
-    out = judgments.drop(columns="key", errors="ignore").copy()
-    out[columns] = np.where(np.isnan(probabilities), np.nan, p)
-    out["expected_score"] = np.where(known, (p * scores).sum(axis=1), np.nan)
-    for name, values in (("score", drawn), ("position", position + 1)):
-        out[name] = pd.array(np.where(known, values, None), dtype="Int8")
+    place = (below <= u[:, None]).sum(axis=1)
+    out = _rescored(judgments, np.where(np.isnan(p), np.nan, tempered), place)
     out["temperature"] = np.float32(temperature)
+    return out.drop(columns="key", errors="ignore")
+
+
+def _rescored(judgments: pd.DataFrame, p: FloatArray, place: IntArray) -> pd.DataFrame:
+    """Judgments with other probabilities, and the score at the place chosen, from 0."""
+    known = ~np.isnan(p).all(axis=1)
+    shown = _shown(judgments, p.shape[1])
+    out = judgments.copy()
+    out[arrays.probability_columns(judgments)[: p.shape[1]]] = p
+    out["expected_score"] = np.where(known, (np.nan_to_num(p) * shown).sum(axis=1), np.nan)
+    score = shown[np.arange(len(p)), place]
+    for name, values in (("score", score), ("position", place + 1)):
+        out[name] = pd.Series(values, out.index).where(known).astype("Int8")
     return out
 
 
@@ -153,7 +154,7 @@ def position_prior(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
     ----------
     judgments
         Judgments with ``probability_1…n`` (readout ``logprobs``) in orders that show every score
-        equally often at every place: balanced ones of some items, or `rotated` ones of many.
+        at every place: balanced ones of some items, or `rotated` ones of many.
     by
         Columns to group by; by default judge, dataset, design and every condition column present.
 
@@ -167,8 +168,8 @@ def position_prior(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        There are no probabilities, or the orders are not balanced: then a score could pass for a
-        place.
+        There are no probabilities, or some score never stands at some place: then a score could
+        pass for a place.
 
     Examples
     --------
@@ -190,22 +191,28 @@ def _prior(reads: Reads) -> pd.DataFrame:
     item, read = np.nonzero(reads.parsed & (reads.order >= 0))
     shown = reads.orderings[reads.order[item, read]]
     n = reads.n_options
-    counts = np.stack([(shown == s).sum(axis=0) for s in range(1, n + 1)])
-    if len(shown) and counts.min() < 0.9 * counts.max():
+    seen = (shown[..., None] == np.arange(1, n + 1)).astype(np.float64)  # read, place, score
+    counts = seen.sum(axis=0)
+    if len(shown) and counts.min() == 0:
         raise ValueError(
-            "the orders show some scores more often than others at a place, so a score could pass "
-            "for a place: ask in balanced(n) or rotated(n) orders"
+            "the orders show some scores never at a place, so a score could pass for a place: ask "
+            "in balanced(n) or rotated(n) orders"
         )
     logs = _logs(np.asarray(reads.probability)[item, read])
-    mean = logs.mean(axis=0) if len(logs) else np.full(n, np.nan)
-    low, high, *_ = np.array([mean_t(own, reads.cluster[item]) for own in logs.T]).T
+    # Scores count alike at every place, also where they do not stand there equally often.
+    cell = np.einsum("rp,rps->ps", logs, seen) / np.maximum(counts, 1)
+    mean = cell.mean(axis=1) - cell.mean() if len(logs) else np.full(n, np.nan)
+    weight = len(logs) / n / np.maximum(counts, 1)
+    own = ((logs[..., None] - cell) * seen * weight).sum(axis=2)
+    values = mean + own - own.mean(axis=1, keepdims=True)
+    low, high, *_ = np.array([mean_t(of_place, reads.cluster[item]) for of_place in values.T]).T
     return pd.DataFrame(
         {
             "position": np.arange(1, n + 1),
             "log_preference": mean,
             "low": low,
             "high": high,
-            "share": np.exp(mean) / np.exp(mean).sum(),
+            "share": _softmax(mean),
             "n_reads": len(logs),
             "reason": np.where(np.isfinite(low), "", "fewer than two clusters: no interval"),
         }
@@ -259,33 +266,89 @@ def remove_prior(judgments: pd.DataFrame, prior: pd.DataFrame) -> pd.DataFrame:
     out = []
     for key, part in arrays.groups(judgments, names):
         own = prior[(prior[list(key)] == pd.Series(key)).all(axis=1)] if key else prior
-        own = own.set_index("position")["log_preference"]
         out.append(_without(part, own, columns))
-    return pd.concat(out).loc[judgments.index] if out else judgments.copy()
+    return pd.concat(out).loc[judgments.index]
 
 
-def _without(part: pd.DataFrame, prior: pd.Series, columns: list[str]) -> pd.DataFrame:
-    shown = np.array([decode(code) for code in part["ordering"]])
-    n = shown.shape[1]
-    if not prior.index.is_unique or sorted(prior.index) != list(range(1, n + 1)):
+def _places(prior: pd.DataFrame, n: int) -> FloatArray:
+    """The log preference for place 1, …, n."""
+    if sorted(prior["position"]) != list(range(1, n + 1)):
         raise ValueError(
-            f"the prior has places {sorted(prior.index)}, the judgments have {n} options: give one "
-            "row for each place (of each judge and condition)"
+            f"the prior has places {sorted(prior['position'])}, but there are {n} options: give "
+            "one row for each place (of each judge and condition)"
         )
-    ok = part[columns[:n]].notna().all(axis=1).to_numpy()
-    logs = np.log(np.maximum(part[columns[:n]].to_numpy(np.float64), _FLOOR))
-    logs -= prior.sort_index().to_numpy()
-    p = np.exp(logs - logs.max(axis=1, keepdims=True))
-    p /= p.sum(axis=1, keepdims=True)
-    part = part.copy()
-    place = np.where(ok, np.where(np.isnan(p), 0, p).argmax(axis=1), 0)
-    score = shown[np.arange(len(part)), place]
-    part[columns[:n]] = p
-    part["expected_score"] = (p * shown).sum(axis=1)
-    part["score"] = pd.array(np.where(ok, score, 0), dtype="Int64")
-    part["position"] = pd.array(place + 1, dtype="Int64")
-    part.loc[~ok, ["score", "position"]] = pd.NA
-    return part
+    return prior.sort_values("position")["log_preference"].to_numpy(np.float64)
+
+
+def _without(part: pd.DataFrame, prior: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
+    n = len(decode(part["ordering"].iloc[0]))
+    log = np.log(np.maximum(part[columns[:n]].to_numpy(np.float64), _FLOOR)) - _places(prior, n)
+    p = _softmax(log)
+    return _rescored(part, p, np.nan_to_num(p).argmax(axis=1))
+
+
+def _softmax(log: FloatArray) -> FloatArray:
+    weight = np.exp(log - log.max(axis=-1, keepdims=True))
+    return np.asarray(weight / weight.sum(axis=-1, keepdims=True))
+
+
+def placement_bias(design: Design, prior: pd.DataFrame) -> pd.DataFrame:
+    """Say how much of a preference for places is left in the mean over the reads of a design.
+
+    Parameters
+    ----------
+    design
+        Which orderings would be asked, such as ``first_orderings(5, 2)``. `rotated` counts as all
+        the orderings it deals out. `shuffled` has other ones for every item, so it is refused.
+    prior
+        From `position_prior`, one row a place, or one for each group it names (judge, dataset, …).
+
+    Returns
+    -------
+    DataFrame
+        One row a group of `prior`: its columns; ``design``, ``k``; ``left``, the share of the
+        preference that becomes one for scores (0: it cancels, 1: all of it, as in a single order);
+        ``shift``, the points by which a judge without an opinion would miss the middle of the
+        scale.
+
+    Raises
+    ------
+    ValueError
+        `design` draws its orderings for each item, or `prior` has other places than it.
+
+    Notes
+    -----
+    ``left`` is the root mean square, over scores, of the mean log preference for the places where
+    the score stands, over that of the preference itself. ``shift`` is exact for the mean of
+    expected scores.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from rubricnb.permutation import balanced, first_orderings
+    >>> prior = pd.DataFrame({"position": [1, 2, 3], "log_preference": [0.6, -0.4, -0.2]})
+    >>> designs = [first_orderings(3, 1), first_orderings(3, 2), balanced(3)]
+    >>> found = pd.concat([placement_bias(d, prior) for d in designs], ignore_index=True)
+    >>> found[["k", "left", "shift"]].round(2) + 0.0  # no minus before a zero
+         k  left  shift
+    0  1.0  1.00   -0.3
+    1  2.0  0.65    0.0
+    2  6.0  0.00    0.0
+    """
+    if design.per_item:
+        raise ValueError(f"{design.name} draws orderings for each item: pass a design with its own")
+    arrays.require(prior, ["position", "log_preference"], "prior")
+    shown = np.argsort(design.orderings(), axis=1)  # the place of every score, from 0
+    rows = []
+    for key, part in arrays.groups(prior, arrays.grouping(prior, None, without=("design",))):
+        gamma = _places(part, design.n)
+        log = gamma[shown]
+        middle = np.arange(design.n) - (design.n - 1) / 2
+        shift = float((_softmax(log) @ middle).mean())
+        size = float(np.sqrt((gamma**2).mean()))
+        left = float(np.sqrt((log.mean(axis=0) ** 2).mean())) / size if size > 0 else 0.0
+        rows.append(key | {"design": design.name, "k": design.k, "left": left, "shift": shift})
+    return pd.DataFrame(rows)
 
 
 def geometric_mean(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
@@ -325,9 +388,8 @@ def geometric_mean(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
 def _geometric_mean(reads: Reads) -> pd.DataFrame:
     logs = np.log(np.maximum(by_score(reads), _FLOOR))
     logs = np.where(reads.parsed[..., None], logs, np.nan)
-    mean = arrays.item_means(np.moveaxis(logs, 1, -1))
-    p = np.exp(mean - mean.max(axis=1, keepdims=True))
+    p = _softmax(arrays.item_means(np.moveaxis(logs, 1, -1)))
     scores = np.arange(reads.n_options) + (1 if reads.lowest is None else reads.lowest[:, None])
-    expected = (p * scores).sum(axis=1) / p.sum(axis=1)
+    expected = (p * scores).sum(axis=1)
     own = reads.items.drop(columns="cluster")
     return own.assign(expected_score=expected, n_reads=reads.parsed.sum(axis=1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,19 +10,12 @@ import pandas as pd
 from rubricnb.statistics import _inference as infer
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
-from rubricnb.statistics._sides import shared_items, sides, take
+from rubricnb.statistics._sides import shared_items, sides
 
 _MEASURES = ("kendall_tau", "flip_first", "flip_strict", "flip_expected", "discordant", "tied_once")
 _FLIPS = ("flip_strict", "flip_expected", "flip_first", "discordant")
-_CONTROLS = (
-    ("re-ask", "fixed/half-1", "fixed/half-2"),
-    ("forward against reverse", "balanced/forward", "balanced/reverse"),
-    ("halves of shuffled", "shuffled/half-1", "shuffled/half-2"),
-    ("placebo against placebo", "placebo/half-2", "placebo/half-1"),
-    ("fixed against placebo", "fixed/half-1", "placebo/half-1"),
-    ("forward against placebo", "balanced/forward", "placebo/half-1"),
-    ("reverse against placebo", "balanced/reverse", "placebo/half-1"),
-)
+_BLOCKS = ("balanced/forward", "balanced/reverse")
+_CONTROLS = {"fixed": "fixed/half-1", "placebo": "placebo/half-2"}
 
 
 def rank_reversal(
@@ -70,7 +62,8 @@ def rank_reversal(
     Notes
     -----
     arXiv:2602.02219v2, §5.6, Table 7, which compares means of ten orderings with copies of one
-    integer score. Rounding alone flips a third of the winners: compare `reversal_controls`.
+    integer score. Rounding alone flips a third of the winners: compare halves of equal budget,
+    such as ``placebo/half-1`` and ``placebo/half-2``, and `reversal_effect`.
 
     Examples
     --------
@@ -86,58 +79,13 @@ def rank_reversal(
     """
     arrays.require(judgments, ["group_id"], "judgments")
     rows = []
-    for key, side_a, side_b in sides(judgments, a, b, by, value):
+    for key, (side_a, side_b) in sides(judgments, [a, b], by, value):
         row = {**key, "a": a, "b": b}
         if side_a is None or side_b is None:
             row |= {"n_prompts": 0, "reason": f"no judgments of {a if side_a is None else b!r}"}
         else:
             row |= _summary(side_a, side_b)
         rows.append(row)
-    return pd.DataFrame(rows)
-
-
-def reversal_controls(
-    judgments: pd.DataFrame, by: By = None, value: Value = "score"
-) -> pd.DataFrame:
-    """Compare rankings between halves of equal budget: what flips without any order effect?
-
-    Parameters
-    ----------
-    judgments, value
-        As in `rank_reversal`, with any of the designs balanced, placebo, shuffled, fixed.
-    by
-        Columns to group by; by default every condition column but the design.
-
-    Returns
-    -------
-    DataFrame
-        One row a group and comparison that its designs allow: ``comparison`` and the columns of
-        `rank_reversal`. The comparisons are re-ask (two halves of fixed), forward against reverse
-        rotations, halves of shuffled, placebo against placebo, and a half of fixed and each block
-        of rotations against a placebo half.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> judgments = pd.DataFrame({
-    ...     "item_id": list("abab"), "cluster_id": "p", "group_id": "p", "candidate": list("xyxy"),
-    ...     "design": "fixed", "ordering_index": [1, 1, 2, 2], "ordering": "1-2-3",
-    ...     "score": [1, 2, 1, 2]})
-    >>> reversal_controls(judgments)[["comparison", "kendall_tau", "flip_first"]]
-      comparison  kendall_tau  flip_first
-    0     re-ask          1.0         0.0
-    """
-    rows = []
-    for key, designs in _design_groups(judgments, by, value):
-        for label, a, b in _CONTROLS:
-            one, other = _piece(designs, a), _piece(designs, b)
-            if one is not None and other is not None:
-                rows.append({**key, "comparison": label, "a": a, "b": b, **_summary(one, other)})
-    if not rows:
-        raise ValueError(
-            "no two halves to compare: pass judgments of 'balanced', 'placebo', 'shuffled' or "
-            "'fixed' with two or more reads per item"
-        )
     return pd.DataFrame(rows)
 
 
@@ -188,56 +136,38 @@ def reversal_effect(judgments: pd.DataFrame, by: By = None, value: Value = "scor
       control      measure  effect
     0   fixed  flip_strict     1.0
     """
+    arrays.require(judgments, ["group_id", "design"], "judgments")
+    names = ["placebo/half-1", *_BLOCKS, *_CONTROLS.values()]
     rows = []
-    for key, designs in _design_groups(judgments, by, value):
-        missing = [d for d in ("balanced", "placebo") if d not in designs]
-        if missing:
+    # A placebo is an edit of the prompt: what differs with the design is not a condition here.
+    for key, (base, forward, reverse, *controls) in sides(judgments, names, by, value, "design"):
+        if base is None or forward is None or reverse is None:
             raise ValueError(
-                f"no judgments of the design {missing[0]!r}: the order effect on rankings compares "
-                "'balanced' with 'placebo'"
+                f"no judgments of the design {'balanced' if base else 'placebo'!r}: the order "
+                "effect on rankings compares 'balanced' with 'placebo'"
             )
-        rows += [key | row for row in _reversal_effect(designs)]
+        rows += [key | row for row in _reversal_effect(base, [forward, reverse], controls)]
     return pd.DataFrame(rows)
 
 
-def _design_groups(
-    judgments: pd.DataFrame, by: By, value: Value
-) -> Iterator[tuple[dict[str, Any], dict[str, Reads]]]:
-    arrays.require(judgments, ["group_id", "design"], "judgments")
-    # A placebo is an edit of the prompt: what differs with the design is not a condition here.
-    names = arrays.grouping(judgments, by, without=["design"])
-    for key, part in arrays.groups(arrays.slim(judgments, names, value), names):
-        designs = part["design"].astype(object).to_numpy()
-        found = dict.fromkeys(designs.tolist())
-        yield key, {name: arrays.reads(part[designs == name], value) for name in found}
-
-
-def _piece(designs: dict[str, Reads], name: str) -> Reads | None:
-    design, piece = name.split("/")
-    side = designs.get(design)
-    if side is None or (piece.startswith("half") and side.value.shape[1] < 2):
-        return None
-    return take(side, piece)
-
-
-def _reversal_effect(designs: dict[str, Reads]) -> list[dict[str, Any]]:
-    base = _piece(designs, "placebo/half-1")
-    if base is None:
+def _reversal_effect(
+    base: Reads, blocks: list[Reads], controls: list[Reads | None]
+) -> list[dict[str, Any]]:
+    if base.value.shape[1] < 2:
         raise ValueError("a placebo design of one read has no halves; use placebo(n, 2 * n)")
-    blocks = [_compare(base, _piece(designs, f"balanced/{b}")) for b in ("forward", "reverse")]
+    moving = [_compare(base, block) for block in blocks]
     rows = []
-    for control, piece in (("fixed", "fixed/half-1"), ("placebo", "placebo/half-2")):
-        other = _piece(designs, piece)
+    for control, other in zip(_CONTROLS, controls, strict=True):
         still = _compare(base, other)
-        prompts = still.index.intersection(blocks[0].index).intersection(blocks[1].index)
-        still, forward, reverse = (found.loc[prompts] for found in (still, *blocks))
+        prompts = still.index.intersection(moving[0].index).intersection(moving[1].index)
+        still, forward, reverse = (found.loc[prompts] for found in (still, *moving))
         cluster = still["cluster"].to_numpy()
         n_clusters = len(np.unique(cluster))
         for name in _FLIPS:
             moved, calm = ((forward[name] + reverse[name]) / 2).to_numpy(), still[name].to_numpy()
             row = _paired(moved - calm, cluster)
             reason = _reason(cluster, {"differences": np.abs(np.sign(moved - calm))})
-            if other is None:
+            if other is None or other.value.shape[1] < 2:
                 reason = f"no two halves of {control} reads"
             elif np.isnan(row["p"]) and n_clusters > 1:
                 reason = "the same difference in every cluster"

@@ -88,12 +88,11 @@ def alternative_annotator(
     arrays.require(items, ["item_id", "human_ratings"], "items")
     if not 0 <= epsilon < 1:
         raise ValueError(f"epsilon is {epsilon}: give a share of items, from 0 to below 1")
-    return arrays.row_per_group(
-        judgments,
-        by,
-        value,
-        lambda r: _alternative(r, ratings_of(r, items, "human_ratings"), epsilon),
-    )
+
+    def row(reads: Reads) -> dict[str, Any]:
+        return _alternative(reads, ratings_of(reads, items, "human_ratings"), epsilon)
+
+    return arrays.row_per_group(judgments, by, value, row)
 
 
 def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str, Any]:
@@ -111,9 +110,8 @@ def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str,
     tested = (~np.isnan(judge)).sum(axis=0) >= MIN_ITEMS
     row["n_annotators"] = int(tested.sum())
     if not tested.any():
-        return row | {
-            "reason": f"no annotator has {MIN_ITEMS} items on which another one rated too"
-        }
+        why = f"no annotator has {MIN_ITEMS} items on which another one rated too"
+        return row | {"reason": why}
     lead = (annotator - judge)[:, tested]
     for suffix, of in (("", np.arange(len(score))), ("_clusters", cluster)):
         p = [_less(d[~np.isnan(d)], of[~np.isnan(d)], epsilon) for d in lead.T]
@@ -132,9 +130,8 @@ def _wins(score: FloatArray, ratings: FloatArray) -> tuple[FloatArray, FloatArra
     for j in range(ratings.shape[1]):
         others = np.delete(ratings, j, axis=1)
         own = ~np.isnan(ratings[:, j]) & (~np.isnan(others)).any(axis=1)
-        far = [
-            np.nanmean((x[own, None] - others[own]) ** 2, axis=1) for x in (score, ratings[:, j])
-        ]
+        both = (score[own, None], ratings[own, j, None])
+        far = [np.nanmean((x - others[own]) ** 2, axis=1) for x in both]
         judge[own, j], annotator[own, j] = far[0] <= far[1], far[1] <= far[0]
     return judge, annotator
 
@@ -222,17 +219,13 @@ def _bias(reads: Reads, human: FloatArray) -> dict[str, Any]:
         return row | {"reason": "no item has both a score and a human rating"}
     apart = y - x
     row["bias"] = float(apart.mean())
-    reasons = []
+    reasons = ["one cluster: intervals need two" if row["n_clusters"] < 2 else ""]
     if row["n_clusters"] > 1 and np.ptp(apart) > 0:
         row["low"], row["high"], row["p"], _ = infer.mean_t(apart, cluster)
         reach = 1.96 * apart.std(ddof=1)
         row["apart_low"], row["apart_high"] = row["bias"] - reach, row["bias"] + reach
-    else:
-        reasons.append(
-            "one cluster: intervals need two"
-            if row["n_clusters"] < 2
-            else "all differences are equal"
-        )
+    elif row["n_clusters"] > 1:
+        reasons.append("all differences are equal")
     if np.ptp(x) == 0:
         reasons.append("all human ratings are equal: no slope")
     else:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from rubricnb.statistics import _inference as infer
 from rubricnb.statistics import _reads as arrays
@@ -97,94 +95,6 @@ def stability(
             rows.append({**key, **condition} | _summary(distance, control, again, own, base, side))
     result = pd.DataFrame(rows)
     return infer.adjust(result, "shift_p") if "shift_p" in result else result
-
-
-def flip_contrast(
-    judgments: pd.DataFrame,
-    a: Condition,
-    b: Condition,
-    baseline: Condition = BASELINE,
-    by: By = None,
-) -> pd.DataFrame:
-    """Compare the flip rates of two perturbations on the same items.
-
-    Parameters
-    ----------
-    judgments, baseline, by
-        As in `stability`.
-    a, b
-        What each perturbation changes in the baseline, such as ``{"labels": "letter"}``.
-
-    Returns
-    -------
-    DataFrame
-        One row a group: its columns, ``n_items`` (parsed under all three), ``n_clusters``,
-        ``flip_rate_a, flip_rate_b``, their ``difference`` with a 95 % cluster t interval
-        ``low, high`` and ``p``; ``only_a, only_b`` (items whose first read flips under one only)
-        and ``p_mcnemar``, exact, which takes the items for independent; ``reason``.
-
-    Raises
-    ------
-    ValueError
-        A perturbation that was not judged.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> judgments = pd.DataFrame({
-    ...     "item_id": list("abcd") * 3, "cluster_id": list("abcd") * 3,
-    ...     "labels": ["numeric"] * 4 + ["letter"] * 4 + ["roman"] * 4, "ordering_index": 1,
-    ...     "ordering": "1-2-3-4-5", "score": [1, 2, 3, 4, 1, 1, 3, 2, 2, 2, 2, 5]})
-    >>> found = flip_contrast(judgments, {"labels": "letter"}, {"labels": "roman"},
-    ...                       {"labels": "numeric"})
-    >>> found[["flip_rate_a", "flip_rate_b", "only_a", "only_b", "p_mcnemar"]]
-       flip_rate_a  flip_rate_b  only_a  only_b  p_mcnemar
-    0          0.5         0.75       1       2        1.0
-    """
-    rows = []
-    for key, base, _, others in strata(judgments, baseline, by, "score"):
-        sides = []
-        for wanted in ({**baseline, **a}, {**baseline, **b}):
-            side = side_of(others, wanted)
-            if side is None:
-                known = ", ".join(str(tuple(name.values())) for name, _ in others) or "none"
-                raise ValueError(
-                    f"no judgments of {tuple(wanted.values())} ({', '.join(baseline)}); "
-                    f"there are: {known}"
-                )
-            sides.append(side)
-        rows.append(key | _flip_contrast(base, sides))
-    return pd.DataFrame(rows)
-
-
-def _flip_contrast(base: Reads, sides: list[Reads]) -> dict[str, Any]:
-    flips = np.stack([_distances(side, base, "score")[0] for side in sides])
-    # McNemar's test counts items: their first reads.
-    first, *others = (
-        replace(s, value=s.value[:, :1], order=s.order[:, :1], key=None, criteria=None)
-        for s in (base, *sides)
-    )
-    once = np.stack([_distances(side, first, "score")[0] for side in others])
-    once = once[:, ~np.isnan(once).any(axis=0)] == 1
-    only_a, only_b = int((once[0] & ~once[1]).sum()), int((~once[0] & once[1]).sum())
-    used = ~np.isnan(flips).any(axis=0)
-    a, b = flips[:, used]
-    low, high, p, _ = infer.mean_t(a - b, base.cluster[used])
-    row = infer.counted(used, base.cluster)
-    same = np.isnan(low) and row["n_clusters"] > 1
-    row |= {
-        "flip_rate_a": infer.mean_of(a),
-        "flip_rate_b": infer.mean_of(b),
-        "difference": infer.mean_of(a - b),
-    }
-    row |= {"low": low, "high": high, "p": p, "only_a": only_a, "only_b": only_b}
-    discordant = only_a + only_b
-    row["p_mcnemar"] = float(stats.binomtest(only_a, discordant).pvalue) if discordant else 1.0
-    row["reason"] = infer.said(
-        why_no_interval(used, base.cluster, {"flips": np.maximum(a, b)}),
-        "no interval, as every cluster is alike: difference" if same else "",
-    )
-    return row
 
 
 def strata(
@@ -292,14 +202,12 @@ def _summary(
 ) -> dict[str, Any]:
     used = ~np.isnan(distance[2])
     row: dict[str, Any] = infer.counted(used, base.cluster) | {"n_reads": int(side.parsed.sum())}
+    control = np.full_like(distance, np.nan) if placebo is None else placebo
+    # The placebo minus itself is no measurement.
+    beyond = distance - (np.nan if distance is placebo else control)
     for m, name in enumerate(_MEASURES):
         bounds = (0.0, 1.0) if name == "flip_rate" else None
         row |= infer.named_mean(name, distance[m], base.cluster, bounds, p=name == "shift")
-    # The placebo minus itself is no measurement.
-    unknown = np.full_like(distance, np.nan)
-    control = unknown if placebo is None else placebo
-    beyond = unknown if distance is placebo else distance - control
-    for m, name in enumerate(_MEASURES):
         row[f"{name}_reask"] = infer.mean_known(again[m])
         row[f"{name}_placebo"] = infer.mean_known(control[m])
         row |= infer.named_mean(f"{name}_excess", beyond[m], base.cluster)

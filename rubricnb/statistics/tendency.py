@@ -341,9 +341,7 @@ def _as_points(numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Distinct numbers of items (items,) or (items, several), and each item's shares of them."""
     wide = numbers.reshape(len(numbers), -1)
     values = np.unique(wide[~np.isnan(wide)])
-    counts = np.stack([(wide == v).sum(axis=1) for v in values], axis=1) if len(values) else None
-    if counts is None:
-        return values, np.zeros((len(wide), 0))
+    counts = (wide[..., None] == values).sum(axis=1)
     return values, counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
 
 
@@ -388,11 +386,9 @@ def _cumulated(
     The sum of the absolute means over items is the Wasserstein distance.
     """
     grid = np.unique(np.concatenate([a, b]))
-    below = [
-        np.cumsum(weights @ (values[:, None] == grid), axis=1)
-        for values, weights in ((a, weights_a), (b, weights_b))
-    ]
-    return np.asarray((below[0] - below[1])[:, :-1] * np.diff(grid))
+    lower = grid[:-1]
+    below = weights_a @ (a[:, None] <= lower) - weights_b @ (b[:, None] <= lower)
+    return np.asarray(below * np.diff(grid))
 
 
 def _steps(side: Reads, base: Reads) -> FloatArray:

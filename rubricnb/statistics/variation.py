@@ -305,9 +305,7 @@ def _ordering_rank(
     if not used.any():
         return row | {"reason": "no item has every ordering parsed and a human rating"}
     cluster = reads.cluster[used]
-    sums = arrays.by_cluster(
-        read_moments(mean[used], human[used]), cluster
-    )  # (clusters, orderings, 6)
+    sums = arrays.by_cluster(read_moments(mean[used], human[used]), cluster)  # for each ordering
     r = infer.correlation(sums.sum(axis=0))
     if np.isnan(r).any():
         return row | {"reason": "r is undefined: some ordering's scores, or the ratings, are equal"}

@@ -89,9 +89,14 @@ class Reader:
         self.page.on("response", self._answered)
         self.trouble = []
 
-    def open(self, address):
+    def open(self, address, unfold=True):
+        """Show a page; its evidence is unfolded, so that all of it is there to be read."""
         self.trouble.clear()
         self.page.goto(address)
+        if unfold:
+            self.page.evaluate(
+                "() => document.querySelectorAll('details.evidence').forEach(d => d.open = true)"
+            )
         self.page.evaluate(
             "async () => { if (window.MathJax?.startup?.promise) await MathJax.startup.promise; }"
         )

@@ -27,6 +27,12 @@ def test_every_page_is_in_it_in_the_books_order(whole):
         assert title == page.select_one("article h1").get_text()
 
 
+def test_evidence_is_unfolded(whole):
+    folds = whole.select("details.evidence")
+    assert folds
+    assert all(fold.has_attr("open") for fold in folds)
+
+
 def test_links_within_the_book_lead_to_places_in_the_file(whole):
     places = [element["id"] for element in whole.select("[id]")]
     inner = {link["href"][1:] for link in whole.select("article a[href^='#']")}

@@ -1,10 +1,12 @@
 """Every page as a reader sees it: in Chromium, network off, wide and narrow, light and dark."""
 
+import re
 from pathlib import Path
 
 import axe_playwright_python
 import nbformat
 import pytest
+from bs4 import BeautifulSoup
 
 from rubricnb import book
 
@@ -77,7 +79,7 @@ def test_code_and_solutions_unfold(readers, chapter):
         cell for cell in cells for tag in cell.metadata.get("tags", [])
         if tag == "hide-input" or (tag == "hide-output" and cell.outputs)
     ]  # fmt: skip
-    summaries = page.query_selector_all(".bd-article details > summary")
+    summaries = page.query_selector_all(".bd-article details:not(.evidence) > summary")
     assert len(summaries) == len(folded) > 0
     solutions = page.query_selector_all(".bd-article .solution.dropdown")
     assert len(solutions) == sum(cell.source.count("{solution-start}") for cell in cells) > 0
@@ -92,6 +94,56 @@ def test_code_and_solutions_unfold(readers, chapter):
         assert not body.is_visible()
         solution.query_selector("button.toggle-button, summary").click()
         body.wait_for_element_state("visible")
+
+
+def test_evidence_is_folded_until_a_link_leads_into_it(readers, chapter):
+    reader = readers["desktop", "light"]
+    page = reader.open(address(f"notebooks/{chapter}.html"), unfold=False)
+    story = page.query_selector(".bd-article .story")
+    fold = page.query_selector(".bd-article details.evidence")
+    assert (story is None) == (fold is None)
+    if fold is None:
+        return
+    inside = "details.evidence section[id]"
+    assert not page.query_selector(inside).is_visible()
+    assert page.query_selector(".bd-article .answer").is_visible()
+    place = page.eval_on_selector(inside, "e => e.id")
+    page.evaluate("place => { location.hash = place; }", place)
+    page.wait_for_selector(f"[id='{place}']")  # visible
+    assert page.query_selector("details.evidence .answer, details.evidence .story") is None
+
+
+def test_the_answer_comes_first(readers, chapter):
+    """Question, answer and the beginning of its figure are on one screen of a large desktop."""
+    page = readers["desktop", "light"].open(address(f"notebooks/{chapter}.html"), unfold=False)
+    if not page.query_selector(".bd-article .answer"):
+        return
+    page.set_viewport_size({"width": 1440, "height": 1100})
+    try:
+        tops = page.evaluate(
+            "() => ['.answer', '.answer figure'].map("
+            "s => document.querySelector(`.bd-article ${s}`).getBoundingClientRect().top + scrollY)"
+        )
+    finally:
+        page.set_viewport_size({"width": 1280, "height": 900})
+    assert tops == sorted(tops)
+    assert tops[-1] < 1100
+
+
+def test_a_story_is_short_and_spare_with_numbers(chapter):
+    html = BeautifulSoup((HTML / "notebooks" / f"{chapter}.html").read_text("utf-8"), "html.parser")
+    story = html.select_one(".bd-article .story")
+    if story is None:
+        return
+    assert story.select("pre, .cell_input") == []
+    for part in story.select("figure, table, aside, .math"):
+        part.decompose()
+    text = story.get_text(" ")
+    words = text.split()
+    # A name such as GPT-4 or 1.5B is no number; an estimate with its interval is one.
+    numbers = re.findall(r"(?<![\w.,-])\d[\d.,]*(?![\w-])", re.sub(r"\[[^\]]*\]", "", text))
+    assert len(words) <= 900
+    assert len(numbers) <= 0.02 * len(words), numbers
 
 
 @pytest.mark.parametrize("source", ["file", "server"])

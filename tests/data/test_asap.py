@@ -3,11 +3,11 @@ import csv
 import pytest
 
 import rubricnb as rb
-from rubricnb.data.essays import _sets
+from rubricnb.data.sets import sets
 
 
 def rows_of(mirror, name):
-    with open(mirror / _sets()[name]["file"], encoding="utf-8", newline="") as file:
+    with open(mirror / sets()[name]["files"][0], encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file, delimiter="\t"))
 
 
@@ -39,7 +39,7 @@ def test_people_agree_with_one_another_on_set_2(mirror):
 @pytest.mark.parametrize("name", ["asap-7", "asap-8"])
 def test_sets_7_and_8_are_rated_by_traits(mirror, name):
     items = rb.load(name, n_items=60)
-    traits = list(_sets()[name]["criteria"])
+    traits = list(sets()[name]["criteria"])
     assert items.groupby("text_id").criterion.apply(list).map(lambda c: c == traits).all()
     means = [sum(r) / 2 for r in items.human_ratings]
     assert items.human.tolist() == means

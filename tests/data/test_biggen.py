@@ -49,7 +49,7 @@ def test_its_reference_is_a_full_mark_and_reaches_the_prompt(tmp_path, capsys):
     ("change", "message"),
     [
         ({"human_score": 7}, "7.0 is outside 1..5"),
-        ({"score_rubric": {"criteria": "x"}}, "lacks 'score1_description'"),
+        ({"score_rubric": {"criteria": "x"}}, "planning/travel/0' lacks 'score_rubric.score1_desc"),
         ({"response": ""}, "column 'response' is empty"),
     ],
 )
@@ -87,7 +87,7 @@ def test_a_missing_column_and_another_format_are_named(tmp_path):
     with pytest.raises(ValueError, match="record 1 lacks 'capability'"):
         rb.load("biggen", path=tmp_path / "h.jsonl")
     (tmp_path / "h.jsonl").write_text("a,b\n1,2\n")
-    with pytest.raises(ValueError, match=r"h.jsonl holds no JSON"):
+    with pytest.raises(ValueError, match=r"h.jsonl: line 1 is not JSON"):
         rb.load("biggen", path=tmp_path / "h.jsonl")
 
 

@@ -1,12 +1,15 @@
 import re
+import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from rubricnb.data import claims, identities
-from rubricnb.data.errata import CONSEQUENCES, STRONGEST, errata
+from rubricnb.data.papers import ERRATA as MEANINGS
 
-MEANINGS = errata.__globals__["_ERRATA"]
+sys.path.insert(0, str(Path(__file__).parents[2] / "_ext"))
+from errata_list import CONSEQUENCES, STRONGEST, errata
 
 
 @pytest.fixture(scope="module")

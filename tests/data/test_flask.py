@@ -55,6 +55,8 @@ def test_one_number_or_none_instead_of_a_list(tmp_path):
 def test_bad_files_are_named(tmp_path):
     with pytest.raises(ValueError, match="record 1 lacks 'criteria'"):
         load(tmp_path, [{k: v for k, v in row().items() if k != "criteria"}])
+    with pytest.raises(ValueError, match=r"flask_eval.json holds no record; each needs idx"):
+        load(tmp_path, [])
     with pytest.raises(ValueError, match="holds no list of records but a dict"):
         load(tmp_path, {"rows": []})
     with pytest.raises(ValueError, match="outside"):
@@ -62,5 +64,5 @@ def test_bad_files_are_named(tmp_path):
     with pytest.raises(ValueError, match="Prometheus format"):
         load(tmp_path, [row() | {"instruction": "Rate this."}])
     (tmp_path / "x.json").write_text("no")
-    with pytest.raises(ValueError, match=r"x.json holds no JSON"):
+    with pytest.raises(ValueError, match=r"x.json: line 1 is not JSON"):
         rb.load("flask", path=tmp_path / "x.json")

@@ -4,7 +4,7 @@ import csv
 import pytest
 
 from rubricnb.data import load
-from rubricnb.data.hanna import CRITERIA, RATINGS, STORIES
+from rubricnb.data.sets import sets
 
 
 @pytest.fixture
@@ -26,13 +26,15 @@ def test_ratings_are_means_of_three_raters(items):
 
 
 def test_ratings_belong_to_their_stories(items, mirror):
-    with open(mirror / STORIES, encoding="utf-8", newline="") as file:
+    first, second = sets()["hanna"]["files"]
+    with open(mirror / first, encoding="utf-8", newline="") as file:
         stories = list(dict.fromkeys(row["Human"] for row in csv.DictReader(file)))
-    with open(mirror / RATINGS, encoding="utf-8", newline="") as file:
+    with open(mirror / second, encoding="utf-8", newline="") as file:
         scores = next(row for row in csv.DictReader(file) if row["Model"] == "Human")
-    for name in CRITERIA:
-        rated = items[items.criterion == name.lower()].set_index("response").human
-        assert rated.to_dict() == dict(zip(stories, ast.literal_eval(scores[name]), strict=True))
+    for name in sets()["hanna"]["criteria"]:
+        rated = items[items.criterion == name].set_index("response").human
+        means = ast.literal_eval(scores[name.capitalize()])
+        assert rated.to_dict() == dict(zip(stories, means, strict=True))
 
 
 def test_own_rubrics_replace_ours(mirror, tmp_path):

@@ -5,14 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubricnb.data import load
-from rubricnb.data.prometheus import FILES, parse_prompt, render_prompt
+from rubricnb.data.prometheus import parse_prompt, render_prompt
+from rubricnb.data.sets import sets
 
 PARTS = ("task", "instruction", "response", "reference", "definition")
 NAMES = PARTS + tuple(f"level_{k}" for k in range(1, 6))
 
 
 def raw(mirror, name):
-    return json.loads((mirror / FILES[name]).read_text(encoding="utf-8"))
+    return json.loads((mirror / sets()[name]["files"][0]).read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("name", ["mt-bench", "vicuna"])

@@ -13,7 +13,8 @@ import pytest
 import rubricnb as rb
 import rubricnb.data.fetch as module
 from rubricnb.data.fetch import pinned
-from rubricnb.data.others import hanna, llm_rubric, prometheus, rewardbench, summeval
+from rubricnb.data.others import llm_rubric, rewardbench, summeval
+from rubricnb.data.sets import sets
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +202,7 @@ def test_hanna_counts_what_is_off_the_scale(mirror, load):
 
 def test_hanna_scores_stand_under_their_keys(mirror, load):
     judgments = load("hanna-llm")
-    table = pd.read_csv(mirror / hanna.RATINGS).set_index("Model")
+    table = pd.read_csv(mirror / sets()["hanna"]["files"][1]).set_index("Model")
     row = judgments[
         (judgments.item_id == "hanna/096/CTRL/surprise")
         & (judgments.judge == "Mistral-7B")
@@ -326,5 +327,5 @@ def test_files_come_in_parallel_from_a_url(mirror, cache, serve, monkeypatch):
 
 def test_prometheus_items_are_those_of_the_data_sets(mirror, load):
     judgments = load("prometheus-gpt4")
-    ids = {i for name in prometheus.FILES for i in rb.load(name)["item_id"]}
+    ids = {i for name in ("mt-bench", "vicuna") for i in rb.load(name)["item_id"]}
     assert set(judgments["item_id"]) == ids

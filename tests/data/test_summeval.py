@@ -3,7 +3,7 @@ import json
 import pytest
 
 from rubricnb.data import load
-from rubricnb.data.summeval import FOLDER
+from rubricnb.data.sets import sets
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_what_shares_a_cluster_shares_the_article(items):
 
 
 def test_ratings_are_the_three_experts(items, mirror):
-    lines = (mirror / f"{FOLDER}/M13_outputs_annotations.jsonl").read_text(encoding="utf-8")
+    lines = (mirror / sets()["summeval"]["files"][2]).read_text(encoding="utf-8")
     rows = {row["id"]: row for row in map(json.loads, lines.strip().split("\n"))}
     mine = items[items.candidate == "M13"]
     assert len(mine) == 400

@@ -39,7 +39,7 @@ def test_what_nobody_rated_is_left_out_and_articles_are_posts_too(tmp_path):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["{"], "axis_evals.jsonl holds no JSON"),
+        (["{"], "axis_evals.jsonl: line 1 is not JSON"),
         ([line(), {"info": {"id": "x"}}], "record 2 lacks 'summary.text'"),
         ([line(key="text")], "'p1' has neither info.post nor info.article"),
         ([line(overall=None)], "no summary with an overall rating"),

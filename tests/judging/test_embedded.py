@@ -188,18 +188,6 @@ def test_identity_names_weights_and_engine_but_no_port_key_or_machine(judge):
         assert private not in judge.identity
 
 
-def test_without_flash_attention_threads_and_cache_change_no_digit():
-    asked = [request(o, "logprobs", response="It is 4. " * 30) for o in ((1, 2, 3), (1, 3, 2))]
-    answers = []
-    for threads in (1, 2):
-        judge = EmbeddedJudge(context=2048, threads=threads, flash_attention=False)
-        for order in (asked, asked[::-1]):  # in turn from scratch and from the cache
-            found = {r.ordering: a for r, a in zip(order, judge.answer(order), strict=True)}
-            answers.append([found[r.ordering].probabilities for r in asked])
-        judge.close()
-    assert all(a == answers[0] for a in answers)
-
-
 def test_a_judge_that_is_closed_at_once_closes():
     """The engine's thread must be at work before it can be told to stop."""
     program = (

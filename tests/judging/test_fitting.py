@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 import rubricnb as rb
-from rubricnb.judging.fitting import DATASETS, stand_in, target_shares
+from rubricnb.judging.fitting import DATASETS, stand_in
 from rubricnb.judging.profiles import profiles
 from rubricnb.judging.simulated import simulate
 from studies.fitting import (
@@ -16,6 +16,7 @@ from studies.fitting import (
     SHARE_TOLERANCE,
     fit_profiles,
     position_figures,
+    target_shares,
 )
 
 V2 = [name for name in profiles() if name.startswith("v2/")]

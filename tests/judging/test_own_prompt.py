@@ -7,6 +7,7 @@ import pytest
 
 import rubricnb as rb
 from rubricnb.judging.rendering import askable, rendered
+from rubricnb.rulers import grade, load_bundle
 
 LISTED = """
 {% block system %}
@@ -285,3 +286,18 @@ def test_an_audit_asks_what_a_template_can_show(opened):
     asked = found.rows.question.tolist()
     assert {"agreement", "texts told apart", "asked again"} <= set(asked)
     assert not {"descending", "letters"} & set(asked)
+
+
+def test_rulers_take_a_judge_with_a_parser_and_decline_one_with_a_template(items, tmp_path):
+    """They read documents, which the parser is not for, and ask with prompts of their own."""
+    bundle, how = load_bundle("minibench"), {"store": ":memory:"}
+    plain = grade(items, bundle, rb.open_judge("simulated:grader"), **how)
+    parsing = rb.open_judge("simulated:grader", parser=r"Score: (\d)")
+    assert grade(items, bundle, parsing, **how).scores.score.equals(plain.scores.score)
+    (tmp_path / "mine.jinja").write_text(BARE)
+    own = {"template": tmp_path / "mine.jinja", "parser": r"\d"}
+    with pytest.raises(ValueError, match="simulated:grader answers the prompts of RULERS only"):
+        rb.open_judge("simulated:grader", **own)
+    for other in (rb.open_judge("openai:m@http://127.0.0.1:9/v1", **own), rb.open_judge(now)):
+        with pytest.raises(ValueError, match=r"fills in no documents, .*without a template"):
+            grade(items, bundle, other, **how)

@@ -13,8 +13,8 @@ import rubricnb as rb
 from rubricnb.frames import JUDGMENTS, conform
 from rubricnb.judging.fitting import stand_in
 from rubricnb.judging.profiles import open_profile
-from rubricnb.judging.rendering import option_quality, wording
-from rubricnb.judging.simulated import SimulatedJudge, simulate
+from rubricnb.judging.rendering import option_quality
+from rubricnb.judging.simulated import SimulatedJudge, simulate, wording
 
 CROOKED = replace(
     open_profile("middle-averse"),

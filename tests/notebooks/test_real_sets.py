@@ -14,10 +14,6 @@ FEW = {"n_items": 30, "n_draws": 3}
     [
         ("13_score_ids_and_rubric_order", {"dataset": "hanna", "criterion": "empathy"} | ANYBODY),
         ("14_reference_answers", {"dataset": "vicuna"} | ANYBODY),
-        (
-            "13_score_ids_and_rubric_order",
-            {"dataset": "mt-bench+vicuna", "paper_judge": "GPT-4o"} | ANYBODY,
-        ),
         # 45 items again: half a text too many
         ("15_locking_rubrics", FEW | {"dataset": "hanna", "n_items": 60}),
         ("16_evidence", {"dataset": "summeval", "n_items": 30, "live_judge": "simulated:grader"}),

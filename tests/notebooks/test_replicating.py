@@ -88,7 +88,8 @@ def test_the_cells_of_table_4_are_compared_with_the_papers_gold_or_not_at_all(
     items = rb.load("vicuna", n_items=8)
     cell = "ρ with GPT-4.1, Baseline (GPT-4o, vicuna)"
     some = {"dataset": "vicuna", "path": "", "n_items": 8}
-    glued, _ = replication("13_score_ids_and_rubric_order", **some)
+    both = some | {"dataset": "mt-bench+vicuna"}
+    glued, _ = replication("13_score_ids_and_rubric_order", **both)
     found = " ".join(glued["tab-verdicts"].split())
     assert "scores that Letter-Grades flips, % (GPT-4o, vicuna)" in found
     assert cell not in found

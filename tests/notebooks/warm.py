@@ -22,7 +22,7 @@ IMPORTED = (
     "statsmodels.api", "statsmodels.stats.power", "statsmodels.stats.proportion",
     "rubricnb.replication", "rubricnb.rulers", "rubricnb.summary", "rubricnb.statistics",
     "rubricnb.pages", "rubricnb.plots", "rubricnb.judging.embedded", "rubricnb.judging.fitting",
-    "rubricnb.judging.openai", "rubricnb.judging.injection", "rubricnb.judging.run",
+    "rubricnb.judging.openai", "rubricnb.judging.run",
 )  # fmt: skip
 # What libraries read while they are imported.
 AT_IMPORT = {

@@ -88,7 +88,7 @@ def covered(half, one, truth):
 def test_the_interval_of_one_calibration_covers_what_other_essays_and_draws_would_say():
     """Neither too seldom nor always: about 95 % of 100 studies."""
     sets = [essays(300, seed) for seed in range(100)]
-    studies = [label_agreement(*own, n_draws=5, n_calibration=100) for own in sets]
+    studies = [label_agreement(*own, n_draws=3, n_calibration=100) for own in sets]
     one = [label_agreement(*own, n_draws=1, n_calibration=100, seed=99) for own in sets]
     for name in ("qwk", "mae", "rho"):
         truth = np.mean([table[name][0] for table in studies])
@@ -108,7 +108,7 @@ def test_the_interval_of_a_contrast_covers_what_other_essays_and_draws_would_say
         both = pd.concat([a, b], ignore_index=True)
         return label_contrast(both, items, *sides, n_calibration=100, **options)
 
-    studies = [contrast(study, n_draws=5) for study in range(100)]
+    studies = [contrast(study, n_draws=3) for study in range(100)]
     one = [contrast(study, n_draws=1, seed=99) for study in range(100)]
     for prefix in ("", "mae_", "rho_"):
         name = f"{prefix}difference"
@@ -371,11 +371,11 @@ def test_what_is_said_of_all_needs_the_lower_end_of_all():
 def test_one_of_many_estimates_below_zero_by_chance_refutes_nothing():
     """Twelve leads, all truly zero: an upper end below zero in one study of forty."""
     rng = np.random.default_rng(0)
-    draws = rng.standard_normal((4_000, 12))
+    draws = rng.standard_normal((1_000, 12))
     tables = (planted(z, stats.t.ppf(0.975, 399)) for z in draws)
     refuted = np.mean([extreme(table, "difference")[2] < 0 for table in tables])
-    assert stats.binom.ppf(0.0005, 4_000, 0.02) / 4_000 <= refuted
-    assert refuted <= stats.binom.ppf(0.9995, 4_000, 0.025) / 4_000
+    assert stats.binom.ppf(0.0005, 1_000, 0.02) / 1_000 <= refuted
+    assert refuted <= stats.binom.ppf(0.9995, 1_000, 0.025) / 1_000
 
 
 def test_a_carried_calibration_does_not_look_at_the_labels_it_is_tested_on():

@@ -312,5 +312,5 @@ def test_an_unknown_name_and_a_broken_file_are_named(tmp_path):
         load_bundle(tmp_path / "none.json")
     broken = tmp_path / "broken.json"
     broken.write_text("{")
-    with pytest.raises(ValueError, match=r"broken\.json is not JSON"):
+    with pytest.raises(ValueError, match=r"broken\.json: line 1 is not JSON"):
         load_bundle(broken)

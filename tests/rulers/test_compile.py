@@ -203,7 +203,11 @@ def test_a_judge_that_leaves_a_trait_out_is_told_with_the_way_out(tmp_path):
     [
         ("criterion: tone\ndefinition: Kind?", (), "(standard) lacks 'levels'"),
         ("criterion: tone\ndefinition: Kind?\nlevels: {1: Bad.}", (), "level"),
-        (None, ("--judge", "simulated:unbiased"), "fills in no documents: compile with openai:"),
+        (
+            None,
+            ("--judge", "simulated:unbiased"),
+            "fills in no documents, which RULERS needs: take openai:",
+        ),
         (None, ("--judge", "nobody"), "nobody"),
         (None, ("--n-items", "0"), "0 checklist items cannot cover 1 traits: let it write 3"),
         (None, ("--output", "no/such/folder/b.json"), "is no name for a new JSON file"),

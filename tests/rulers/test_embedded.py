@@ -1,4 +1,4 @@
-"""RULERS on the default judge, for real: one text, a bundle of four items and two quotes."""
+"""RULERS on the default judge, for real: one text, a bundle of two items and a quote."""
 
 from dataclasses import replace
 
@@ -10,11 +10,11 @@ from rubricnb.rulers import grade, load_bundle
 from rubricnb.rulers.scoring import score
 
 BUNDLE = load_bundle("minibench")
-FOUR = replace(
+TWO = replace(
     BUNDLE,
-    name="four",
-    traits=BUNDLE.traits[:2],
-    checklist=tuple(c for t in BUNDLE.traits[:2] for c in BUNDLE.of_trait(t)[:2]),
+    name="two",
+    traits=BUNDLE.traits[:1],
+    checklist=tuple(BUNDLE.of_trait(BUNDLE.traits[0])[:2]),
     min_evidence=1,
 )
 
@@ -24,7 +24,7 @@ def grades():
     items = rb.load("minibench", n_items=3)
     judge = EmbeddedJudge(context=4096, threads=1)
     try:
-        return grade(items, FOUR, judge, store=":memory:")
+        return grade(items, TWO, judge, store=":memory:")
     finally:
         judge.close()
 
@@ -32,9 +32,9 @@ def grades():
 def test_every_item_is_decided_and_every_trait_has_its_quote(grades):
     assert (grades.scores.status == "ok").all(), grades.scores.reason.unique()
     assert len(grades.scores) == 3
-    assert grades.decisions.item.tolist() == [c.id for c in FOUR.checklist]
+    assert grades.decisions.item.tolist() == [c.id for c in TWO.checklist]
     assert set(grades.decisions.decision) <= {0, 1, 2}
-    assert grades.evidence.trait.tolist() == [t.name for t in FOUR.traits]
+    assert grades.evidence.trait.tolist() == [t.name for t in TWO.traits]
 
 
 def test_the_scores_follow_from_the_decisions(grades):

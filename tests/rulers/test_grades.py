@@ -1,6 +1,7 @@
 """What is recorded is taken, and nothing else: text by text, under the lock it was made with."""
 
 from dataclasses import replace
+from functools import cache
 
 import pandas as pd
 import pytest
@@ -23,13 +24,27 @@ FEW = rb.load("minibench", n_items=15)
 SPEC = "simulated:grader"
 
 
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Give the folder where these studies are recorded, one after the other; each once."""
+
+    def made(*texts):
+        folder = tmp_path_factory.mktemp("recorded")
+        for name in ("params", "results"):
+            (folder / name).mkdir()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("RUBRICNB_RESULTS", str(folder / "results"))
+            for text in texts:
+                (folder / "params" / "rulers.yml").write_text(text)
+                record_gradings(store=":memory:")
+        return str(folder / "results")
+
+    return cache(made)
+
+
 @pytest.fixture
-def recorded(tmp_path, monkeypatch):
-    monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path / "results"))
-    (tmp_path / "params").mkdir()
-    (tmp_path / "results").mkdir()
-    (tmp_path / "params" / "rulers.yml").write_text(STUDY)
-    record_gradings(store=":memory:")
+def recorded(results, monkeypatch):
+    monkeypatch.setenv("RUBRICNB_RESULTS", results(STUDY))
 
 
 def sources(grades):
@@ -104,9 +119,8 @@ gradings:
 
 
 @pytest.fixture
-def recorded_orders(recorded, tmp_path):
-    (tmp_path / "params" / "rulers.yml").write_text(ORDERS)
-    record_gradings(store=":memory:")
+def recorded_orders(results, monkeypatch):
+    monkeypatch.setenv("RUBRICNB_RESULTS", results(STUDY, ORDERS))
 
 
 SIX = rb.load("minibench", n_items=6)

@@ -395,5 +395,5 @@ def test_bad_arguments_are_named():
         grade(ITEMS, load_bundle("asap-2"), SimulatedGrader())
     with pytest.raises(ValueError, match="carry no rubrics"):
         grade(pd.DataFrame(ITEMS), BUNDLE, SimulatedGrader())
-    with pytest.raises(ValueError, match="has no readout 'json'"):
+    with pytest.raises(ValueError, match="fills in no documents, which RULERS needs"):
         grade(ITEMS, BUNDLE, rb.open_judge("simulated:unbiased"), store=":memory:")

@@ -5,7 +5,7 @@ from planted import FIRST, make_judgments
 
 import rubricnb as rb
 from rubricnb.permutation import decode
-from rubricnb.statistics import bias_cost, choose_ordering
+from rubricnb.statistics import bias_cost
 
 
 def test_table_6_follows_from_table_5():
@@ -88,31 +88,3 @@ def test_a_table_with_a_hole_is_an_error():
     table = rb.score_position(make_judgments(5))
     with pytest.raises(ValueError, match="needs every one of n scores at every position 1…n"):
         bias_cost(table[table["score"] != 2])
-
-
-def test_a_chosen_cost_is_biased_down_and_the_held_out_one_is_not():
-    rows = [
-        choose_ordering(make_judgments(40, concentration=0.5, seed=s), splits=20).iloc[0]
-        for s in range(10)
-    ]
-    table = pd.DataFrame(rows)
-    assert (table["cost_chosen"] < table["cost_held_out"]).all()
-    # Without a preference the choice is among noise: held out, it is like any candidate.
-    assert table["cost_held_out"].mean() == pytest.approx(table["cost_mean"].mean(), rel=0.08)
-    assert table["chosen_again"].mean() < 0.4
-
-
-def test_a_strong_preference_of_one_score_is_found_again():
-    judgments = make_judgments(200, concentration=1)
-    # Score 1 is taken whenever it stands first: an ordering that puts it there costs most.
-    judgments.loc[judgments["ordering"].astype(str).str.startswith("1"), "score"] = 1
-    row = choose_ordering(judgments, [[1, 2, 3, 4, 5], [5, 4, 3, 2, 1]], splits=30).iloc[0]
-    assert row["chosen_again"] > 0.9
-    assert row["cost_held_out"] < row["cost_mean"]
-
-
-def test_halves_need_two_clusters():
-    row = choose_ordering(make_judgments(1, 30)).iloc[0]
-    assert "one cluster" in row["reason"]
-    assert np.isnan(row["cost_held_out"])
-    assert row["cost"] >= 0

@@ -82,6 +82,19 @@ def test_one_read_dealt_over_prompts_finds_it_too():
     assert (prior["high"] - prior["low"]).max() < 1.5
 
 
+def test_orders_dealt_unevenly_do_not_pass_a_score_off_as_a_place():
+    """All texts are fives, and one order was dealt out three times as often as the others."""
+    high = make_judgments(
+        300, gamma=GAMMA, readout="logprobs", quality=np.full(300, 5.0), concentration=0.3, seed=4
+    )
+    deal = np.minimum(np.maximum(high["cluster_id"].cat.codes % 12, 2) - 1, 10)
+    prior = rb.position_prior(high[high["ordering_index"] == deal])
+    wanted = GAMMA - GAMMA.mean()
+    assert prior["log_preference"].to_numpy() == pytest.approx(wanted, abs=0.02)
+    plain = np.log(high[high["ordering_index"] == deal].filter(like="probability_")).mean()
+    assert np.abs((plain - plain.mean()).to_numpy() - wanted).max() > 0.1
+
+
 def test_a_fixed_order_cannot_tell_a_place_from_a_score():
     judgments = make_judgments(20, design=rb.fixed(5, 2), gamma=GAMMA, readout="logprobs")
     with pytest.raises(ValueError, match="a score could pass"):
@@ -148,3 +161,44 @@ def test_a_preference_for_places_cancels_from_the_systems_means():
     deal = biased["cluster_id"].cat.codes % 10 + 1
     dealt = biased[biased["ordering_index"] == deal]["expected_score"].mean()
     assert abs(dealt - truth) < abs(fixed - truth) / 3
+
+
+def test_placement_bias_is_what_a_judge_without_an_opinion_shows():
+    """Planted preference, no opinion: its mean score over a design is the middle plus the shift."""
+    prior = pd.DataFrame({"position": range(1, 6), "log_preference": GAMMA - GAMMA.mean()})
+    fair = np.zeros((30, 5))
+    for design in (rb.first_orderings(5, 1), rb.first_orderings(5, 4), rb.descending(5)):
+        blank = make_judgments(
+            30, design=design, gamma=GAMMA, readout="logprobs", quality=fair.mean(axis=1),
+            concentration=0.0,
+        )  # fmt: skip
+        row = rb.placement_bias(design, prior).iloc[0]
+        assert row["shift"] == pytest.approx(blank["expected_score"].mean() - 3, abs=1e-6)
+
+
+def test_what_cancels_leaves_nothing_and_one_order_leaves_all():
+    prior = pd.DataFrame({"position": range(1, 6), "log_preference": GAMMA - GAMMA.mean()})
+    left = {d.name: rb.placement_bias(d, prior)["left"][0]
+            for d in (rb.fixed(5, 3), rb.balanced(5), rb.williams(5), rb.rotated(5))}  # fmt: skip
+    assert left == pytest.approx({"fixed": 1, "balanced": 0, "williams": 0, "rotated": 0})
+    by_reads = [rb.placement_bias(rb.first_orderings(5, k), prior).iloc[0] for k in (1, 2, 4, 5)]
+    assert by_reads[0]["left"] > by_reads[1]["left"] > by_reads[2]["left"]
+    assert by_reads[3]["left"] == pytest.approx(0)
+    assert by_reads[1]["shift"] == pytest.approx(0)
+    # A preference that falls evenly cancels in any opposite pair.
+    even = prior.assign(log_preference=[2.0, 1, 0, -1, -2])
+    assert rb.placement_bias(rb.first_orderings(5, 2), even)["left"][0] == pytest.approx(0)
+
+
+def test_placement_bias_goes_by_judge_and_refuses_what_it_cannot_know():
+    prior = rb.position_prior(make_judgments(20, gamma=GAMMA, readout="logprobs"))
+    two = pd.concat([prior, prior.assign(judge="other", log_preference=0.0)])
+    found = rb.placement_bias(rb.first_orderings(5, 1), two).set_index("judge")
+    assert found["left"].to_dict() == {"simulated": pytest.approx(1), "other": 0}
+    assert found["shift"]["other"] == pytest.approx(0)
+    with pytest.raises(ValueError, match="for each item"):
+        rb.placement_bias(rb.shuffled(5, 2), prior)
+    with pytest.raises(ValueError, match="3 options"):
+        rb.placement_bias(rb.balanced(3), prior)
+    with pytest.raises(ValueError, match="prior lack the column"):
+        rb.placement_bias(rb.balanced(5), prior.drop(columns="log_preference"))

@@ -13,7 +13,7 @@ from rubricnb.judging.fitting import stand_in
 from rubricnb.judging.profiles import open_profile
 from rubricnb.permutation import balanced, fixed, placebo, shuffled
 from rubricnb.statistics import rank_reversal, reversal_effect
-from rubricnb.statistics.ranking import prompt_measures, reversal_controls
+from rubricnb.statistics.ranking import prompt_measures
 
 MEASURES = ["kendall_tau", "flip_first", "flip_strict", "flip_expected", "discordant", "tied_once"]
 scores = st.lists(st.integers(1, 4), min_size=3, max_size=5)
@@ -135,24 +135,23 @@ def all_designs(**planted):
     return pd.concat(parts, ignore_index=True)
 
 
-def test_controls_without_an_effect_agree_with_one_another():
-    controls = reversal_controls(all_designs(n_prompts=150, concentration=0.3))
-    assert controls["comparison"].tolist() == [
-        "re-ask",
-        "forward against reverse",
-        "halves of shuffled",
-        "placebo against placebo",
-        "fixed against placebo",
-        "forward against placebo",
-        "reverse against placebo",
-    ]
-    assert np.ptp(controls["flip_expected"]) < 0.15
-    assert (controls["n_prompts"] == 150).all()
+PLACEBO = "placebo/half-1"
+HALVES = [
+    ("fixed/half-1", "fixed/half-2"),
+    ("balanced/forward", "balanced/reverse"),
+    ("shuffled/half-1", "shuffled/half-2"),
+    ("placebo/half-2", PLACEBO),
+    ("fixed/half-1", PLACEBO),
+    ("balanced/forward", PLACEBO),
+    ("balanced/reverse", PLACEBO),
+]
 
 
-def test_only_possible_controls_are_returned():
-    controls = reversal_controls(competing(balanced(5)))
-    assert controls["comparison"].tolist() == ["forward against reverse"]
+def test_halves_without_an_effect_agree_with_one_another():
+    judgments = all_designs(n_prompts=150, concentration=0.3)
+    found = pd.concat([rank_reversal(judgments, *pair) for pair in HALVES])
+    assert np.ptp(found["flip_expected"]) < 0.15
+    assert (found["n_prompts"] == 150).all()
 
 
 def effect_of(judgments, control="fixed", **options):
@@ -164,10 +163,11 @@ def effect_of(judgments, control="fixed", **options):
 def test_the_order_effect_is_the_mean_of_two_paired_differences(control):
     judgments = all_designs(gamma=np.array(FIRST) * 4, concentration=0.5)
     effect = effect_of(judgments, control)
-    controls = reversal_controls(judgments).set_index("comparison")
+    found = pd.concat([rank_reversal(judgments, *pair) for pair in HALVES])
+    against = found[found["b"] == PLACEBO].set_index("a")
     for name in effect.index:
-        reordered = controls.loc[["forward against placebo", "reverse against placebo"], name]
-        still = controls.loc[f"{control} against placebo", name]
+        reordered = against.loc[["balanced/forward", "balanced/reverse"], name]
+        still = against.loc[{"fixed": "fixed/half-1", "placebo": "placebo/half-2"}[control], name]
         assert effect.loc[name, "effect"] == pytest.approx(reordered.mean() - still)
         assert effect.loc[name, "reordered"] == pytest.approx(reordered.mean())
         assert effect.loc[name, "controlled"] == pytest.approx(still)

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 
+import nbformat
 import pytest
 import yaml
 from bs4 import BeautifulSoup
@@ -100,10 +101,27 @@ def test_build_fails_on_what_a_page_must_not_show(small):
         assert "has no :alt: text" in str(failure.value)
 
 
-def test_glued_frames_are_tables_with_a_number_and_a_file(small):
-    (small / "book" / "behind.csv").write_text("n\n1\n")
+@pytest.fixture(scope="module")
+def shown(small_book, tmp_path_factory):
+    """A book that was built: chapter 05 glues frames, chapter 06 shows what it has."""
+    root = small_book(tmp_path_factory.mktemp("shown"))
+    chapter = root / "notebooks" / "05_doubling.md"
+    other = root / "notebooks" / "06_shown.md"
+    other.write_text(
+        chapter.read_text().replace(
+            "print(n_items * 2)\n```",
+            "import matplotlib.pyplot as plt\nimport pandas as pd\nimport rubricnb as rb\n"
+            "rb.pages.show('fig', plt.figure().add_subplot(), size=(2, 1))\n"
+            "rb.pages.show('tab', pd.DataFrame({'n': [41]}))\n"
+            "rb.pages.say({'7-up': 3}, n_items=2)\n```\n\n"
+            "Text {glue:text}`n-items` {glue:text}`7-up`.\n\n"
+            "```{glue:figure} fig\n:name: fig-one\n:alt: Nothing.\n\nOne.\n```\n\n"
+            "```{glue:figure} tab\n:name: tab-four\n\nTwo.\n```",
+        )
+    )
+    (root / "book" / "behind.csv").write_text("n\n1\n")
     change(
-        small,
+        root,
         "print(n_items * 2)\n```",
         "import pandas as pd\nfrom myst_nb import glue\n"
         "one = pd.DataFrame([['1,234', '.5'], ['a, \u2212b', '\u22122.0']], columns=['n', 'r'])\n"
@@ -115,8 +133,14 @@ def test_glued_frames_are_tables_with_a_number_and_a_file(small):
         "```{glue:figure} two\n:name: tab-three\n\n"
         "Three ({download}`CSV <../book/behind.csv>`).\n```",
     )
-    building.build(root=small)
-    page = small / "_build" / "html" / "notebooks" / "05_doubling.html"
+    with (root / "_toc.yml").open("a") as contents:
+        contents.write("  - file: notebooks/06_shown\n")
+    building.build(root=root)
+    return root / "_build"
+
+
+def test_glued_frames_are_tables_with_a_number_and_a_file(shown):
+    page = shown / "html" / "notebooks" / "05_doubling.html"
     assert 'std-numref">Table 2' in page.read_text()
     assert "Fig. " not in page.read_text()
     links = {f["id"]: f.figcaption.select("a.download") for f in soup_of(page).select("figure")}
@@ -129,24 +153,13 @@ def test_glued_frames_are_tables_with_a_number_and_a_file(small):
     assert files[2].read_text() == "n\n1\n"  # what its caption links, and no other
 
 
-def test_what_is_shown_stands_below_its_cell_and_in_the_book_where_its_caption_is(small):
-    change(
-        small,
-        "print(n_items * 2)\n```",
-        "import matplotlib.pyplot as plt\nimport pandas as pd\nimport rubricnb as rb\n"
-        "rb.pages.show('fig', plt.figure().add_subplot(), size=(2, 1))\n"
-        "rb.pages.show('tab', pd.DataFrame({'n': [41]}))\n"
-        "rb.pages.say({'7-up': 3}, n_items=2)\n```\n\n"
-        "Text {glue:text}`n-items` {glue:text}`7-up`.\n\n"
-        "```{glue:figure} fig\n:name: fig-one\n:alt: Nothing.\n\nOne.\n```\n\n"
-        "```{glue:figure} tab\n:name: tab-one\n\nTwo.\n```",
-    )
-    cell = next(c for c in book.execute("05", root=small).cells if "rb.pages.show" in c.source)
+def test_what_is_shown_stands_below_its_cell_and_in_the_book_where_its_caption_is(shown):
+    executed = nbformat.read(shown / "executed" / "06_shown.ipynb", 4)
+    cell = next(c for c in executed.cells if "rb.pages.show" in c.source)
     assert [{"image/svg+xml", "text/html"} & set(o.data) for o in cell.outputs] == [
         {"image/svg+xml"}, {"text/html"}, set(), set(),
     ]  # fmt: skip
-    building.build(root=small)
-    page = soup_of(small / "_build" / "html" / "notebooks" / "05_doubling.html")
+    page = soup_of(shown / "html" / "notebooks" / "06_shown.html")
     assert len(page.select(".bd-article img")) == len(page.select(".bd-article td")) == 1
     assert page.select_one("figure img")
     assert page.select_one("figure td").get_text() == "41"
@@ -163,3 +176,14 @@ def test_a_bare_jupyter_book_build_says_what_to_run(small):
     )
     assert done.returncode != 0
     assert "make book" in done.stderr + done.stdout
+
+
+def test_memory_is_known_of_a_kernel_that_has_to_be_killed(small):
+    change(
+        small,
+        "print(n_items * 2)",
+        "bytearray(300_000_000)\nimport atexit, time\natexit.register(time.sleep, 60)",
+    )
+    held = bytearray(800_000_000)  # by the parent, when it starts the kernel
+    assert 300 < building.measured("05", {}, small).metadata["rubricnb"]["peak_mb"] < 800
+    del held

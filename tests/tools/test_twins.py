@@ -35,7 +35,7 @@ def test_twins_are_written_once_and_say_when_out_of_step(small):
     assert not twin.exists()
 
 
-def test_twin_is_what_papermill_reads(small, tmp_path):
+def test_twin_is_what_papermill_reads(small, tmp_path, warm_kernels):
     papermill = pytest.importorskip("papermill")
     twins.twins(root=small)
     twin = small / "notebooks" / "05_doubling.ipynb"
@@ -67,7 +67,9 @@ def test_a_class_gets_the_exercises_and_no_solutions(tmp_path):
         ({"n_items": 4}, ""),
     ],
 )
-def test_papermill_stops_at_a_parameter_that_the_notebook_does_not_have(small, given, why):
+def test_papermill_stops_at_a_parameter_that_the_notebook_does_not_have(
+    small, given, why, warm_kernels
+):
     import papermill
 
     twins.twins(root=small)

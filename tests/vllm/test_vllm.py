@@ -293,19 +293,16 @@ def test_thinking_is_cut_off_and_closed_before_a_label(judge, smollm2, monkeypat
 @pytest.mark.parametrize(
     ("dataset", "n_items", "at_most"), [("mt-bench", 8, 1.04), ("hanna", 6, 1.08)]
 )
-def test_what_is_computed_beyond_the_limit_is_parts_of_blocks(
-    judge, dataset, n_items, at_most, capsys, mirror
-):
+def test_little_more_than_the_limit_is_computed(judge, dataset, n_items, at_most, capsys, mirror):
     plan = rb.plan(rb.load(dataset, n_items=n_items), rb.balanced(5), readout="logprobs")
     judge._llm.reset_prefix_cache()
     judgments = rb.run(plan, judge, fresh=True)  # this judge is recorded on both
     assert set(judgments["status"]) == {"ok"}
     line = capsys.readouterr().out.splitlines()[-1]
-    numbers = re.search(r"([\d,]+) computed, ([\d,]+) needed, ([\d,]+) shared in parts of", line)
-    computed, needed, in_parts = (int(n.replace(",", "")) for n in numbers.groups())
+    numbers = re.search(r"([\d,]+) computed, ([\d,]+) needed", line)
+    computed, needed = (int(n.replace(",", "")) for n in numbers.groups())
     assert computed == (judgments["prompt_tokens"] - judgments["cached_tokens"]).sum()
-    assert needed <= computed <= needed + in_parts
-    assert computed <= at_most * needed
+    assert needed <= computed <= at_most * needed
 
 
 def test_a_cache_too_small_for_two_prompts_slows_a_run_and_nothing_else(exact, smollm2):

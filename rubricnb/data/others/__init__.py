@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from rubricnb.data.validate import nearest
+from rubricnb.data.validate import one_of
 from rubricnb.frames import Judgments
 
 
@@ -59,11 +59,7 @@ def load_recording(name: str) -> Judgments:
 hanna-llm, prometheus-gpt4, scoring-probes, llm-rubric
     """
     loaders = _facts().set_index("name")["loader"]
-    if name not in loaders:
-        there = ", ".join(loaders.index)
-        raise ValueError(
-            f"unknown recording {name!r}{nearest(name, loaders.index)} There are: {there}"
-        )
+    one_of("recording", name, loaders.index)
     module, function = loaders[name].split(":")
     judgments: Judgments = getattr(import_module(f"rubricnb.data.others.{module}"), function)()
     return judgments

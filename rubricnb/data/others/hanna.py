@@ -9,16 +9,16 @@ import pandas as pd
 
 from rubricnb.data.elsewhere import judgments
 from rubricnb.data.fetch import fetch
-from rubricnb.data.hanna import CRITERIA, RATINGS
+from rubricnb.data.sets import sets
 from rubricnb.frames import Items, Judgments
 
 _JUDGES = ("ChatGPT", "Llama-13B", "Beluga-13B", "OrcaPlatypus", "Mistral-7B")
-_SHORT = ("RE", "CH", "EM", "SU", "EG", "CX")  # the columns' names of CRITERIA
+_SHORT = ("RE", "CH", "EM", "SU", "EG", "CX")  # the columns' names of the criteria
 
 
 def load() -> Judgments:
     """Load them; ``raw`` keeps a score that is off the scale."""
-    table = pd.read_csv(fetch(RATINGS)).set_index("Model")
+    table = pd.read_csv(fetch(sets()["hanna"]["files"][1])).set_index("Model")
     items = _items(table)
     parts = []
     for judge in _JUDGES:
@@ -46,7 +46,7 @@ def _items(table: pd.DataFrame) -> Items:
         story = f"hanna/{number:03d}"
         # The stories by people are those of the dataset hanna, and have its ids.
         text = story if writer == "Human" else f"{story}/{writer}"
-        for c, criterion in enumerate(map(str.lower, CRITERIA)):
+        for c, criterion in enumerate(sets()["hanna"]["criteria"]):
             ratings = tuple(raters[:, c, place].tolist())
             rows.append({
                 "item_id": f"{text}/{criterion}", "dataset": "hanna", "text_id": text,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +11,7 @@ import pandas as pd
 
 from rubricnb.data.elsewhere import judgments
 from rubricnb.data.fetch import pinned
+from rubricnb.data.tables import read_json
 from rubricnb.frames import Judgments
 
 FOLDER = (
@@ -31,11 +31,7 @@ _STATUS = {
 
 def load() -> Judgments:
     """Load them; an item is one response to one prompt, the prompt is its cluster."""
-    parts = [
-        part
-        for name, file in pinned(FOLDER).items()
-        for part in _arms(name, [json.loads(line) for line in file.open(encoding="utf-8")])
-    ]
+    parts = [part for name, file in pinned(FOLDER).items() for part in _arms(name, read_json(file))]
     cells = pd.concat([part.pop("cells") for part in parts], ignore_index=True)
     rows = np.repeat(np.arange(len(cells)), _READS)
     frame = cells.astype("category").iloc[rows].reset_index(drop=True)

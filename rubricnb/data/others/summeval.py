@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 from statistics import mean
 from typing import Any
 
@@ -13,7 +12,9 @@ import pandas as pd
 
 from rubricnb.data.elsewhere import judgments
 from rubricnb.data.fetch import pinned
-from rubricnb.data.summeval import CRITERIA, SYSTEMS, texts
+from rubricnb.data.sets import rows as records
+from rubricnb.data.sets import sets
+from rubricnb.data.tables import read_json
 from rubricnb.data.validate import ids
 from rubricnb.frames import Items, Judgments
 
@@ -60,7 +61,7 @@ def load_gpt() -> Judgments:
     rows = []
     for name, file in pinned(FOLDER, ".txt").items():
         judge, system, criterion, kind = re.fullmatch(form, name).groups()  # type: ignore[union-attr]
-        for answer in _lines(file):
+        for answer in read_json(file):
             scores = _PARSERS[kind](answer["resp"].strip())
             reason = (
                 "" if len(scores) == 1 else "several scores named" if scores else "no score named"
@@ -79,7 +80,7 @@ def load_pairs() -> Judgments:
     for name, file in pinned(FOLDER, ".result").items():
         judge, first, other, criterion, toggled = re.fullmatch(name_of, name).groups()  # type: ignore[union-attr]
         in_order = {"A": 2.0, "B": 1.0, "C": 1.5} if toggled else {"A": 1.0, "B": 2.0, "C": 1.5}
-        for answer in _lines(file):
+        for answer in read_json(file):
             article = f"summeval/{answer['id']}"
             human = answer["human_score_1"], answer["human_score_2"]
             rows.append({
@@ -104,11 +105,6 @@ def load_six() -> Judgments:
     return judgments(table.reset_index(drop=True).assign(dataset=_DATASET), rated, (1, 5))
 
 
-def _lines(file: Path) -> list[dict[str, Any]]:
-    # Not splitlines(): the texts hold other separators than "\n".
-    return [json.loads(line) for line in file.read_text(encoding="utf-8").strip().split("\n")]
-
-
 def _item(article: str, system: str, criterion: str) -> str:
     return f"summeval/{article}/{system}/{criterion}"
 
@@ -129,13 +125,12 @@ def _rated(article: str, system: str, criterion: str, ratings: tuple[Any, ...]) 
 def _experts() -> Items:
     """The items with three experts' and five crowd workers' ratings; no texts."""
     rows = []
-    for system in SYSTEMS:
-        for _, text in texts(system):
-            for criterion in CRITERIA:
-                experts, crowd = (
-                    tuple(person[criterion] for person in text[f"{kind}_annotations"])
-                    for kind in ("expert", "turker")
-                )
-                row = _rated(text["id"], system, criterion, experts)
-                rows.append(row | {"crowd_ratings": crowd})
+    for text in records(_DATASET):
+        for criterion in sets()[_DATASET]["criteria"]:
+            experts, crowd = (
+                tuple(person[criterion] for person in text[f"{kind}_annotations"])
+                for kind in ("expert", "turker")
+            )
+            row = _rated(text["id"], text["model_id"], criterion, experts)
+            rows.append(row | {"crowd_ratings": crowd})
     return Items(rows)

@@ -1,17 +1,18 @@
 """Attacks on the default judge: what is recorded, and that the defence keeps the structure."""
 
+import pandas as pd
 import pytest
 
 import rubricnb as rb
-from rubricnb.judging.injection import ATTACKS, injection
 from rubricnb.judging.rendering import rendered
+from rubricnb.judging.results import results_folder
 from rubricnb.prompts import inert
-from studies.injection import attacked, undefended
+from studies.injection import ATTACKS, attacked, undefended
 
 
 @pytest.fixture(scope="module")
 def found():
-    return injection()
+    return pd.read_csv(results_folder() / "injection.csv")
 
 
 def test_every_attack_is_recorded_on_the_same_texts_with_and_without_the_defence(found):

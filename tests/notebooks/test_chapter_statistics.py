@@ -1,13 +1,31 @@
-"""Position and predecessor: against dummy regression, planted effects and designs."""
+"""Statistics that stand in a chapter: against dummy regression, planted effects, designs."""
+
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
+from scipy import stats
 
 import rubricnb as rb
 from rubricnb.permutation import balanced, fixed, shuffled, williams
-from rubricnb.statistics.criterion import predecessor_effects
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+
+
+def defined(chapter, *names, **values):
+    """The functions as a chapter shows them."""
+    text = (NOTEBOOKS / f"{chapter}.md").read_text("utf-8")
+    blocks = [b for cell in re.findall(r"```{code-cell}.*?\n(.*?)```", text, re.S)
+              for b in cell.split("\n\n\n")]  # fmt: skip
+    space = {"np": np, "pd": pd, "rb": rb, "stats": stats, **values}
+    for name in names:
+        (block,) = (b for b in blocks if b.lstrip().startswith(f"def {name}("))
+        exec(block, space)
+    return [space[name] for name in names]
+
 
 CRITERIA = ("depth", "plot", "style", "wit")
 
@@ -43,13 +61,17 @@ def planted(design, n_texts=30, position=None, predecessor=None, noise=0.3, seed
     return frame.assign(expected_score=value.to_numpy(), before=before.fillna("none"))
 
 
-def estimates(judgments):
-    found = predecessor_effects(judgments, value="expected_score")
-    return found.set_index(["effect", "level"])
+@pytest.fixture(scope="module")
+def model():
+    return defined("09_criterion_order", "place_and_predecessor")[0]
+
+
+def estimates(model, judgments):
+    return model(judgments, "expected_score").set_index(["effect", "level"])
 
 
 @pytest.mark.parametrize("design", [balanced(4), williams(4), shuffled(4, 6)])
-def test_estimates_are_those_of_a_regression_with_dummies(design):
+def test_estimates_are_those_of_a_regression_with_dummies(model, design):
     judgments = planted(design, 12, (0.3, 0, 0, -0.2), {"plot": 0.4})
     frame = judgments.assign(
         unit=judgments["item_id"].astype("str") + judgments["criterion"].astype("str"),
@@ -60,7 +82,7 @@ def test_estimates_are_those_of_a_regression_with_dummies(design):
         own = (frame["before"] == name).astype(float)
         frame[f"b{k}"] = own - (frame["before"] == CRITERIA[-1])
     fit = smf.ols("y ~ C(unit) + C(q, Sum) + b0 + b1 + b2", frame).fit()
-    found = estimates(judgments)["estimate"]
+    found = estimates(model, judgments)["estimate"]
     for k, name in enumerate(CRITERIA[:-1]):
         assert found["predecessor", name] == pytest.approx(fit.params[f"b{k}"], abs=1e-8)
         assert found["position", str(k + 1)] == pytest.approx(
@@ -68,77 +90,109 @@ def test_estimates_are_those_of_a_regression_with_dummies(design):
         )
 
 
-def test_levels_sum_to_zero():
-    found = estimates(planted(williams(4)))["estimate"]
+def test_levels_sum_to_zero(model):
+    found = estimates(model, planted(williams(4)))["estimate"]
     assert found.groupby("effect").sum().abs().max() < 1e-10
 
 
-def test_planted_effects_lie_in_their_intervals_and_are_found():
+def test_planted_effects_lie_in_their_intervals_and_are_found(model):
     position, predecessor = (
         (0.3, 0.1, -0.1, -0.3),
         dict(zip(CRITERIA, (0.4, -0.4, 0.1, -0.1), strict=True)),
     )
-    found = estimates(planted(williams(4), 60, position, predecessor))
+    found = estimates(model, planted(williams(4), 60, position, predecessor))
     truth = [*position, *predecessor.values()]
     assert ((found["low"] < truth) & (found["high"] > truth)).sum() >= 7
     assert (found["p_joint"] < 1e-6).all()
 
 
-def test_without_effects_both_joint_tests_reject_rarely():
+def test_without_effects_both_joint_tests_reject_rarely(model):
     p = pd.concat(
-        predecessor_effects(planted(williams(4), 15, seed=s), value="expected_score")
+        model(planted(williams(4), 15, seed=s), "expected_score")
         .groupby("effect")["p_joint"].first()
         for s in range(60)
     )  # fmt: skip
     assert (p < 0.05).sum() <= 15  # 120 tests; binomial 99.9 % is 15
 
 
-def test_intervals_treat_texts_of_a_cluster_as_one():
+def test_intervals_treat_texts_of_a_cluster_as_one(model):
     items = criteria_items(20, texts_per_cluster=2)
     requests = rb.plan_criteria(items, williams(4), readout="score")
     judgments = rb.simulate(requests, items, "criterion-biased")
-    alone = predecessor_effects(judgments.assign(cluster_id=judgments["item_id"]))
-    together = predecessor_effects(judgments)
+    alone = model(judgments.assign(cluster_id=judgments["item_id"]))
+    together = model(judgments)
     np.testing.assert_allclose(alone["estimate"], together["estimate"])
-    assert set(alone["n_clusters"]) == {20}
-    assert set(together["n_clusters"]) == {10}
     assert not np.allclose(alone["low"], together["low"])
 
 
-def test_williams_tells_predecessors_apart_better_than_rotations():
+def test_williams_tells_predecessors_apart_better_than_rotations(model):
     width = {
-        design.name: estimates(planted(design, 60)).loc["predecessor"].eval("high - low").mean()
+        design.name: estimates(model, planted(design, 60)).loc["predecessor"].eval("high - low").mean()
         for design in (balanced(4), williams(4))
     }
     # Williams has half the orderings; its variance per ordering is 2.9, the rotations' is 5.3.
     assert width["williams"] < 1.1 * width["balanced"]
 
 
-def test_a_fixed_order_gives_nan_and_the_reason():
+def test_a_fixed_order_gives_nan(model):
     judgments = planted(fixed(4, 3), 5)
-    found = predecessor_effects(judgments, value="expected_score")
+    found = model(judgments, "expected_score")
     assert found["estimate"].isna().all()
-    assert set(found["reason"]) == {"the orderings do not tell position and predecessor apart"}
 
 
-def test_one_cluster_has_estimates_without_intervals():
+def test_one_cluster_has_estimates_without_intervals(model):
     judgments = planted(williams(4), 1)
-    found = predecessor_effects(judgments, value="expected_score")
+    found = model(judgments, "expected_score")
     assert found["estimate"].notna().all()
-    assert found[["low", "high", "p", "p_joint"]].isna().all().all()
-    assert set(found["reason"]) == {"one cluster: intervals need two"}
+    assert found[["low", "high", "p_joint"]].isna().all().all()
 
 
-def test_lost_reads_are_left_out_but_still_stand_before_others():
+def test_lost_reads_are_left_out_but_still_stand_before_others(model):
     judgments = planted(williams(4), 20, predecessor={"plot": 1.0}, noise=0.0)
     lost = judgments["criterion"].eq("plot") & judgments["criterion_position"].eq(2)
     judgments = judgments.assign(expected_score=judgments["expected_score"].mask(lost))
-    found = estimates(judgments)["estimate"]
+    found = estimates(model, judgments)["estimate"]
     assert found["predecessor", "plot"] - found["predecessor", "wit"] == pytest.approx(1.0)
 
 
-def test_no_parsed_read_gives_nan_and_the_reason():
+def test_no_parsed_read_gives_nan(model):
     judgments = planted(williams(4), 3).assign(expected_score=np.nan)
-    found = predecessor_effects(judgments, value="expected_score")
+    found = model(judgments, "expected_score")
     assert found["estimate"].isna().all()
-    assert set(found["reason"]) == {"no read was parsed"}
+
+
+@pytest.fixture(scope="module")
+def halves():
+    names = "costs_of", "by_cluster", "on_halves"
+    _, by_cluster, on_halves = defined("12_bias_cost", *names, seed=0, splits=20)
+    return lambda judgments, value="score": on_halves(by_cluster(judgments, value))
+
+
+def answered(seed=0, n_items=None, readout="score", profile="unbiased"):
+    items = rb.load("minibench", n_items=n_items, seed=seed)
+    return rb.simulate(rb.plan(items, balanced(5), readout=readout), items, profile, seed=seed)
+
+
+def test_a_chosen_cost_is_biased_down_and_the_held_out_one_is_not(halves):
+    table = pd.DataFrame([halves(answered(seed)) for seed in range(5)])
+    assert (table["chosen half"] < table["other half"]).all()
+    # Without a preference the choice is among noise: held out, it is like any candidate.
+    assert table["other half"].mean() == pytest.approx(table["mean of ten"].mean(), rel=0.1)
+    assert table["same choice, % of halvings"].mean() < 50
+
+
+@pytest.mark.parametrize("value", ["score", "expected_score"])
+def test_costs_are_those_of_the_package(halves, value):
+    judgments = answered(readout="logprobs", profile="first-biased")
+    table = rb.score_position(judgments, value=value)
+    costs = rb.bias_cost(table).set_index("ordering")["cost"]
+    found = halves(judgments, value)
+    assert found["cheapest on all"] == costs.idxmin()
+    assert found["its cost"] == pytest.approx(100 * costs.min(), rel=1e-4)
+
+
+def test_halves_need_two_clusters(halves):
+    judgments = answered()
+    found = halves(judgments[judgments["cluster_id"] == judgments["cluster_id"].iloc[0]])
+    assert "one cluster" in found["reason"]
+    assert np.isnan(found["other half"])

@@ -1,0 +1,138 @@
+"""Datasets whose records ``sets.yml`` maps to items: another dataset is another entry there."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from statistics import mean, median
+from typing import Any
+
+import pandas as pd
+import yaml
+from jinja2 import Environment
+
+from rubricnb.data.fetch import fetch
+from rubricnb.data.rubrics import bundled_rubrics, levels, rated_criteria
+from rubricnb.data.tables import read_records, read_table
+from rubricnb.data.validate import check_items, ids
+from rubricnb.frames import Items
+
+Record = dict[str, Any]
+_compiled = cache(Environment().compile_expression)
+
+
+def load(name: str, path: str | Path | None = None, rubrics: pd.DataFrame | None = None) -> Items:
+    r"""Load a dataset of ``sets.yml``.
+
+    Parameters
+    ----------
+    name
+        Its name there.
+    path
+        The file, where it is one's own.
+    rubrics
+        Other rubrics than the set's; items are loaded for their criteria.
+
+    Returns
+    -------
+    Items
+        One item per text and criterion; comments in ``sets.yml`` say what is ours.
+
+    Raises
+    ------
+    ValueError, ConnectionError, FileNotFoundError
+        As `rubricnb.data.fetch.fetch`; or a file lacks something, a text is empty, a rating is out
+        of range, or a criterion of the rubrics was not rated.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "dress.tsv")
+    ...     _ = file.write_text("id\tprompt\tessay\tcontent\torganization\tlanguage\n"
+    ...                         "7\tIs it?\tIt is.\t3.5\t3\t4\n")
+    ...     load("dress", file).human.tolist()
+    [3.5, 3.0, 4.0]
+    """
+    facts, found = sets()[name], rows(name, path)
+    if own := facts.get("rubric"):
+        judged, rubrics = _own_rubrics(name, found, own)
+    else:
+        rubrics = bundled_rubrics(facts["rubrics"]) if rubrics is None else rubrics
+        ours = rubrics["rubric_id"].astype("str").str.startswith(facts.get("starting", ""))
+        place = {criterion: n for n, criterion in enumerate(facts["criteria"], 1)}
+        pairs = rated_criteria(rubrics[ours], place, name)
+        judged = [
+            (row | {"criterion": criterion.lower(), "n": place[criterion.lower()], "row": row},
+             criterion, criterion.lower(), rubric_id)
+            for row in found
+            for criterion, rubric_id in pairs
+        ]  # fmt: skip
+    items = pd.DataFrame([_item(name, facts, *one) for one in judged])
+    return check_items(items, rubrics, allow_unrated=bool(own))
+
+
+@cache
+def sets() -> dict[str, Record]:
+    """Read ``sets.yml``."""
+    text = Path(__file__).with_name("sets.yml").read_text(encoding="utf-8")
+    return dict(yaml.safe_load(text))
+
+
+def rows(name: str, path: str | Path | None = None) -> list[Record]:
+    """Read the records of a set."""
+    facts = sets()[name]
+    files = [Path(path)] if path else [fetch(file) for file in facts["files"]]
+    needs, numbers = facts.get("needs", []), facts.get("numbers")
+    if "rows" in facts:
+        found = import_module(f"rubricnb.data.{facts['rows']}").rows(files, needs)
+    elif numbers:
+        found = read_table(files[0], [*needs, *numbers], numbers).to_dict("records")
+    else:
+        found = [row for file in files for row in read_records(file, needs)]
+    if "sort" in facts:
+        found.sort(key=lambda row: str(row[facts["sort"]]))
+    return [row | {"dataset": name} for row in found]
+
+
+def _own_rubrics(
+    name: str, found: list[Record], rubric: Record
+) -> tuple[list[tuple[Record, str, str, str]], pd.DataFrame]:
+    """Take each record's rubric; one that is worded in several ways is several."""
+    wordings: dict[str, list[list[Any]]] = {}
+    judged, rows = [], []
+    for row in found:
+        rubric_id, criterion = (_value(rubric[part], row) for part in ("id", "criterion"))
+        parts = (rubric["definition"], *rubric["levels"])
+        wording = [_value(part, row) for part in parts]
+        if None in wording:
+            lost = parts[wording.index(None)]
+            raise ValueError(f"{name}: the rubric {rubric_id!r} lacks {lost!r}")
+        known = wordings.setdefault(rubric_id, [])
+        if wording not in known:
+            known.append(wording)
+        if number := known.index(wording):
+            rubric_id += f"-{number + 1}"
+        judged.append((row, criterion, "" if criterion == "overall" else criterion, rubric_id))
+        rows += levels(rubric_id, criterion, wording[0], wording[1:])
+    return judged, pd.DataFrame(rows).drop_duplicates()
+
+
+def _item(
+    name: str, facts: Record, row: Record, criterion: str, ending: str, rubric_id: str
+) -> Record:
+    item = {column: _value(text, row) for column, text in facts["columns"].items()}
+    for column, middle in (("human", mean), ("gold", median)):
+        if (singles := f"{column}_ratings") in item:
+            known = [r for r in item[singles] or () if isinstance(r, int | float) and r == r]
+            item[singles] = tuple(known) or None
+            item.setdefault(column, float(middle(known)) if known else math.nan)
+    text = str(_value(facts["text"], row)) if "text" in facts else ""
+    named = ids(name, str(_value(facts["cluster"], row)), text, ending)
+    return named | item | {"criterion": criterion, "rubric_id": rubric_id}
+
+
+def _value(expression: str, row: Record) -> Any:
+    return _compiled(expression)(row)

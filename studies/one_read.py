@@ -1,0 +1,397 @@
+"""One read instead of ten? ``python -m studies.one_read`` recomputes.
+
+Simulated judges, whose bias is known, and the recorded ones, whose balanced reads have
+probabilities: what one read loses, how a preference for places is taken out of it, and where that
+does harm. What is written to ``results/recordings/one_read_*.csv`` are aggregates.
+``python -m studies.one_read --null`` asks the 1.5B judge about empty texts first.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import rubricnb as rb
+from rubricnb.hashing import hash64
+from rubricnb.judging.generative import Batch, answer
+from rubricnb.judging.profiles import Profile, open_profile, profiles
+from rubricnb.judging.results import results_folder
+from rubricnb.permutation import code, decode
+from rubricnb.statistics._inference import correlation, jackknife_t, moments
+from rubricnb.statistics._reads import FloatArray, IntArray, by_cluster
+from studies.recording import write_tables
+
+JUDGES = {
+    "qwen2.5-coder-1.5b-instruct-embedded": ("Qwen 1.5B", ("minibench",)),
+    "qwen2.5-coder-0.5b-instruct-vllm": ("Qwen 0.5B", ("hanna", "summeval", "mt-bench", "vicuna")),
+    "gemma-3-270m-vllm": ("Gemma 270M", ("hanna", "summeval", "mt-bench", "vicuna")),
+    "smollm2-135m-instruct-vllm": ("SmolLM2", ("hanna", "summeval", "mt-bench", "vicuna")),
+}
+FLOOR = 1e-12
+PILOT = 20  # items from which a preference is measured
+DRAWS = 300
+STRENGTHS = (0.0, 1.0, 2.0, 4.0, 8.0)
+ITEMS, SEEDS = 300, 20  # of a simulated study
+BALANCED = rb.balanced(5).orderings()
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The balanced reads of a judge on a set: `p` is items × orders × places."""
+
+    judge: str
+    dataset: str
+    p: FloatArray
+    orders: IntArray
+    human: FloatArray
+    items: pd.DataFrame  # cluster_id, group_id, candidate
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """The columns that name it."""
+        clusters = self.items["cluster_id"].nunique()
+        return {"judge": self.judge, "dataset": self.dataset, "n_items": len(self.p),
+                "n_clusters": clusters}  # fmt: skip
+
+    @property
+    def cluster(self) -> IntArray:
+        """A number for each item's cluster."""
+        return np.asarray(pd.factorize(self.items["cluster_id"])[0])
+
+
+def cell(slug: str, dataset: str) -> Cell:
+    """Read one recorded judge: items with all ten balanced reads, one criterion a prompt."""
+    found = rb.recorded(slug, dataset)
+    found = found[(found["design"] == "balanced") & (found["template"] == "rubric")]
+    if found["reference_score"].nunique() > 1:
+        found = found[found["reference_score"] == "none"]
+    columns = [f"probability_{k}" for k in range(1, 6)]
+    found = found.sort_values(["item_id", "ordering_index"])
+    shape = (-1, 10, 5)
+    p = found[columns].to_numpy(np.float64).reshape(shape)
+    shown = found["ordering"].to_numpy().reshape(shape[:2])
+    ids = found["item_id"].astype(str).to_numpy().reshape(shape[:2])
+    if (shown != shown[0]).any() or (ids != ids[:, :1]).any():
+        raise ValueError(f"{slug} on {dataset}: not every item has the same ten balanced reads")
+    whole = ~np.isnan(p).any(axis=(1, 2))
+    items = rb.load(dataset).set_index("item_id").loc[ids[whole, 0]].reset_index()
+    kept = pd.DataFrame(items)[["cluster_id", "group_id", "candidate"]].astype(object)
+    kept["group_id"] = kept["group_id"].fillna(kept["cluster_id"])  # where no one competes
+    orders = np.array([decode(c) for c in shown[0]])
+    name = JUDGES[slug][0]
+    human = items["human"] if "human" in items else items["gold"]  # of a stronger judge
+    return Cell(name, dataset, p[whole], orders, human.to_numpy(np.float64), kept)
+
+
+def cells() -> list[Cell]:
+    """All recorded judges with probabilities, on the sets where they were asked."""
+    return [cell(slug, name) for slug, (_, sets) in JUDGES.items() for name in sets]
+
+
+# ---- one read, and what can be made of it ------------------------------------------------------
+
+
+def expected(p: FloatArray, orders: IntArray) -> FloatArray:
+    """Mean score under the probabilities (…, reads, places)."""
+    return np.asarray((p * orders).sum(axis=-1))
+
+
+def greedy(p: FloatArray, orders: IntArray) -> FloatArray:
+    """The most probable score."""
+    best = p.argmax(axis=-1)
+    return np.asarray(orders[np.arange(len(orders)), best], dtype=np.float64)
+
+
+def logs(p: FloatArray) -> FloatArray:
+    """Log probabilities, about their mean over places."""
+    log = np.log(np.maximum(p, FLOOR))
+    return np.asarray(log - log.mean(axis=-1, keepdims=True))
+
+
+def softmax(log: FloatArray) -> FloatArray:
+    """Probabilities from logs, over the last axis."""
+    weight = np.exp(log - log.max(axis=-1, keepdims=True))
+    return np.asarray(weight / weight.sum(axis=-1, keepdims=True))
+
+
+def preference(p: FloatArray) -> FloatArray:
+    """γ: mean log preference for each place, as `rubricnb.position_prior`."""
+    return np.asarray(logs(p).reshape(-1, p.shape[-1]).mean(axis=0))
+
+
+def without(p: FloatArray, gamma: FloatArray) -> FloatArray:
+    """Probabilities divided by a preference, as `rubricnb.remove_prior`."""
+    return softmax(logs(p) - gamma)
+
+
+def by_score(p: FloatArray, orders: IntArray) -> FloatArray:
+    """The same probabilities, from the lowest score to the highest."""
+    return np.take_along_axis(p, np.argsort(orders, axis=-1)[None], axis=-1)
+
+
+def geometric(p: FloatArray, orders: IntArray) -> FloatArray:
+    """Expected score of the geometric mean over reads, as `rubricnb.geometric_mean`."""
+    mean = softmax(logs(by_score(p, orders)).mean(axis=1))
+    return np.asarray(mean @ np.arange(1, p.shape[-1] + 1))
+
+
+def estimates(p: FloatArray, orders: IntArray, gamma: FloatArray) -> dict[str, FloatArray]:
+    """Every way to score an item, items × (reads or 1)."""
+    e, a, free = expected(p, orders), greedy(p, orders), expected(without(p, gamma), orders)
+    return {
+        "A1": a, "E1": e, "E1 free": free,
+        "A10": a.mean(axis=1, keepdims=True), "E10": e.mean(axis=1, keepdims=True),
+        "E10 free": free.mean(axis=1, keepdims=True), "G10": geometric(p, orders)[:, None],
+    }  # fmt: skip
+
+
+# ---- recorded judges ---------------------------------------------------------------------------
+
+CONTRASTS = (("E1", "A1"), ("E10", "E1"), ("E1 free", "E1"), ("G10", "E10"), ("E10 free", "E10"))
+
+
+def agreement(of: Cell) -> list[dict[str, Any]]:
+    """Correlation with people by every way, the mean over single reads, and differences."""
+    whole: dict[str, float] = {}
+    left: dict[str, FloatArray] = {}
+    for name, value in estimates(of.p, of.orders, preference(of.p)).items():
+        sums = np.stack(
+            [by_cluster(moments(x, of.human), of.cluster) for x in value.T], axis=1
+        )  # clusters, reads, moments
+        total = sums.sum(axis=0)
+        whole[name] = float(correlation(total).mean())
+        left[name] = correlation(total - sums).mean(axis=1)
+    rows = [(n, whole[n], left[n]) for n in whole]
+    rows += [(f"{a} − {b}", whole[a] - whole[b], left[a] - left[b]) for a, b in CONTRASTS]
+    return [
+        of.names | dict(zip(("quantity", "value", "low", "high"),
+                            (name, value, *jackknife_t(value, out)[:2]), strict=True))
+        for name, value, out in rows
+    ]  # fmt: skip
+
+
+def levels(of: Cell, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """How far one read is from the mean of ten, in points: for an item, and for the mean of all.
+
+    The preference comes from `PILOT` other items under ten orders; or, with rotated orders, from
+    the batch of single reads itself.
+    """
+    ten = expected(of.p, of.orders).mean(axis=1)
+    up = of.p[:, 0]
+    ascending = of.orders[0]
+    fixed = {"one order": up @ ascending}
+    calibrated = up / up.mean(axis=0)
+    fixed["batch calibration"] = calibrated / calibrated.sum(axis=1, keepdims=True) @ ascending
+    errors: dict[str, list[tuple[float, float]]] = {}
+
+    def note(name: str, score: FloatArray, target: FloatArray) -> None:
+        off = score - target
+        errors.setdefault(name, []).append(((off**2).mean(), off.mean() ** 2))
+
+    for name, score in fixed.items():
+        note(name, score, ten)
+    groups = pd.factorize(of.items["group_id"])[0]
+    for _ in range(DRAWS):
+        pilot = rng.choice(len(ten), PILOT, replace=False)
+        rest = np.setdiff1d(np.arange(len(ten)), pilot)
+        gamma = preference(of.p[pilot])
+        note("one order, preference removed", without(up[rest], gamma) @ ascending, ten[rest])
+        row = rng.permutation(groups.max() + 1)[groups] % len(of.orders)
+        one = of.p[np.arange(len(ten)), row]
+        note("rotated", (one * of.orders[row]).sum(axis=1), ten)
+        own = without(one, preference(one))
+        note("rotated, preference removed", (own * of.orders[row]).sum(axis=1), ten)
+    return [
+        of.names | {"quantity": name, "rmse": np.sqrt(np.mean([e[0] for e in pairs])),
+                    "mean_error": np.sqrt(np.mean([e[1] for e in pairs]))}
+        for name, pairs in errors.items()
+    ]  # fmt: skip
+
+
+def systems(of: Cell, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Errors of systems' means, and of their differences, from one read an item."""
+    groups = pd.factorize(of.items["group_id"])[0]
+    system = pd.factorize(of.items["candidate"])[0]
+    if system.max() < 1 or system.min() < 0 or np.bincount(groups).max() < 2:
+        return []
+    e = expected(of.p, of.orders)
+    size = np.bincount(system)
+
+    def error(read: IntArray) -> tuple[float, float]:
+        off = e[np.arange(len(e)), read] - e.mean(axis=1)
+        mean = np.bincount(system, off) / size
+        apart = mean[:, None] - mean
+        pairs = apart[np.triu_indices(len(mean), 1)]
+        return float((mean**2).mean()), float((pairs**2).mean())
+
+    n_groups = groups.max() + 1
+    deals = {
+        "one order for all": lambda: np.zeros(len(e), int),
+        "an order for each text": lambda: rng.integers(0, 10, len(e)),
+        "rotated over prompts": lambda: (rng.permutation(n_groups) % 10)[groups],
+        "rotated, five rows": lambda: (rng.permutation(n_groups) % 5)[groups],
+    }
+    rows = []
+    for name, deal in deals.items():
+        found = np.array([error(deal()) for _ in range(1 if "for all" in name else DRAWS)])
+        mean, pair = np.sqrt(found.mean(axis=0))
+        rows.append(of.names | {"orders": name, "n_systems": len(size), "mean": mean, "pair": pair})
+    return rows
+
+
+# ---- planted truth -----------------------------------------------------------------------------
+
+
+def ask(
+    profile: Profile,
+    human: FloatArray,
+    orders: IntArray,
+    seed: int,
+    cluster: IntArray | None = None,
+) -> FloatArray:
+    """Ask a simulated judge about items of known quality: items × orders × places."""
+    n, reads = len(human), len(orders)
+    rows = n * reads
+    names = hash64(f"item {i}" for i in range(n)).repeat(reads)
+    zero = np.zeros(rows, np.uint64)
+    nan, none = np.full(rows, np.nan), np.zeros(rows, np.int64)
+    batch = Batch(
+        table=tuple(code(orders)), ordering=np.tile(np.arange(reads), n),
+        n_options=np.full(rows, orders.shape[1]), text=names,
+        cluster=names if cluster is None else hash64(cluster).repeat(reads),
+        criterion=zero, criterion_ordering=zero, place=nan, quality=human.repeat(reads),
+        wording=zero, labels=none, reference=nan, temperature=np.zeros(rows, np.float32),
+        replicate=zero + np.uint64(1),
+    )  # fmt: skip
+    found = answer(profile, seed, batch, np.ones(rows, bool)).probabilities
+    return np.asarray(found, dtype=np.float64).reshape(n, reads, -1)
+
+
+def strengthened(profile: Profile, factor: float) -> Profile:
+    """The same judge with so many times its preference for places."""
+    gamma = tuple(factor * g for g in profile.position_preference)
+    return replace(profile, position_preference=gamma)
+
+
+def qualities(n: int, rng: np.random.Generator) -> FloatArray:
+    """What people say of simulated texts: around the middle of the scale."""
+    return np.asarray(np.clip(rng.normal(3, 0.9, n), 1, 5))
+
+
+def planted(seeds: int = SEEDS) -> pd.DataFrame:
+    """Simulated judges with a known preference: correlation with the truth, and errors in points.
+
+    Errors are against what the same judge says without a preference. Of the null distribution,
+    which `dividing by` takes as it is, the judge's empty answer leans to the middle of the scale.
+    """
+    rows = []
+    published = [p for name, p in profiles().items() if name.startswith("v2/")]
+    cases = [(f"{s:g} ×", strengthened(open_profile("first-biased"), s)) for s in STRENGTHS]
+    cases += [("published", p) for p in published]
+    for label, profile in cases:
+        for seed in range(seeds if label != "published" else max(2, seeds // 10)):
+            rng = np.random.default_rng([seed, len(rows)])
+            human = qualities(ITEMS, rng)
+            p = ask(profile, human, BALANCED, seed)
+            fair = ask(strengthened(profile, 0), human, BALANCED, seed)
+            target = expected(fair, BALANCED).mean(axis=1, keepdims=True)
+            pilot = preference(p[:PILOT])
+            ways = estimates(p, BALANCED, pilot)
+            blank = ask(replace(profile, sharpness=0.5, text_error=0, item_error=0, order_noise=0),
+                        np.full(1, 3.0), BALANCED, seed)[0]  # fmt: skip
+            up = p[:, :1]
+            ways |= {
+                "E1 null": expected(without(up, preference(blank)), BALANCED[:1]),
+                "E1 null, whole": expected(softmax(logs(up) - logs(blank[:1])), BALANCED[:1]),
+                "E1 batch": expected(softmax(logs(up) - np.log(up.mean(axis=0))), BALANCED[:1]),
+                "E1 first": expected(up, BALANCED[:1]),
+                "E1 first, free": expected(without(up, pilot), BALANCED[:1]),
+            }
+            for name, value in ways.items():
+                off = value - target
+                r = np.mean([np.corrcoef(v, human)[0, 1] for v in value.T])
+                rows.append({"bias": label, "profile": profile.name, "quantity": name, "r": r,
+                             "rmse": np.sqrt((off**2).mean()), "spread": value.std() / target.std(),
+                             "mean_error": np.abs(off.mean(axis=0)).mean()})  # fmt: skip
+    table = pd.DataFrame(rows)
+    keys = ["bias", "quantity"]
+    measures = ["r", "rmse", "spread", "mean_error"]
+    mean = table.groupby(keys, sort=False)[measures].mean()
+    mean["r_se"] = table.groupby(keys, sort=False)["r"].sem()
+    return mean.reset_index()
+
+
+# ---- empty texts -------------------------------------------------------------------------------
+
+
+def nulls(path: str) -> pd.DataFrame:
+    """Ask the 1.5B judge about the text "N/A" in ten orders: log probabilities by place."""
+    items = rb.load("minibench").query("criterion == 'helpfulness'").head(1).copy()
+    items["response"] = "N/A"
+    items["item_id"] = items["text_id"] = "null"
+    asked = rb.run(rb.plan(items, rb.balanced(5), readout="logprobs"), f"embedded:{path}",
+                   store=":memory:")  # fmt: skip
+    long = rb.option_probabilities(asked)
+    long["log"] = np.log(np.maximum(long["probability"], FLOOR))
+    return long[["ordering_index", "position", "score", "log"]]
+
+
+def null_levels(of: Cell, table: pd.DataFrame) -> pd.DataFrame:
+    """One ascending read, corrected by what the judge says of an empty text, as `levels`.
+
+    ``size`` is the slope of the preference so measured on that of real texts.
+    """
+    log = table.sort_values(["ordering_index", "position"])["log"].to_numpy().reshape(10, 5)
+    log = log - log.mean(axis=1, keepdims=True)
+    gamma, real = log.mean(axis=0), preference(of.p)
+    up, ten = of.p[:, 0], expected(of.p, of.orders).mean(axis=1)
+    ways = {"one order": up, "preference of empty text removed": without(up, gamma),
+            "divided by empty text's distribution": softmax(logs(up) - log[0])}  # fmt: skip
+    rows = []
+    for name, p in ways.items():
+        off = p @ of.orders[0] - ten
+        rows.append({"quantity": name, "rmse": np.sqrt((off**2).mean()), "mean_error": off.mean(),
+                     "size": gamma @ real / (real @ real),
+                     "likeness": np.corrcoef(gamma, real)[0, 1]})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def compute(seeds: int = SEEDS, of: list[Cell] | None = None) -> dict[str, pd.DataFrame]:
+    """All tables of the chapter, by name of file; every cell has a stream of its own."""
+    of = cells() if of is None else of
+
+    def each(function: Any, table: int) -> pd.DataFrame:
+        rows = []
+        for c in of:
+            rng = np.random.default_rng([table, *f"{c.judge}/{c.dataset}".encode()])
+            rows += function(c, rng)
+        return pd.DataFrame(rows)
+
+    return {
+        "one_read_agreement": pd.DataFrame([row for c in of for row in agreement(c)]),
+        "one_read_levels": each(levels, 0),
+        "one_read_systems": each(systems, 1),
+        "one_read_planted": planted(seeds),
+        "one_read_null_levels": null_levels(
+            next(c for c in of if c.dataset == "minibench"),
+            pd.read_csv(results_folder() / "recordings" / "one_read_null.csv"),
+        ),
+    }
+
+
+def write(folder: Path | None = None) -> list[Path]:
+    """Write every table; the paths."""
+    return write_tables(compute(), folder)
+
+
+if __name__ == "__main__":
+    if "--null" in sys.argv:
+        table = nulls(sys.argv[sys.argv.index("--null") + 1])
+        table.to_csv(results_folder() / "recordings" / "one_read_null.csv", index=False)
+    for path in write():
+        print(path)

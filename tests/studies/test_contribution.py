@@ -1,0 +1,244 @@
+"""A recording from elsewhere is taken in as it is, or refused with a sentence that says where."""
+
+import json
+import re
+import shutil
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from rubricnb.judging.results import judges, results_folder
+from studies import __main__ as asking
+from studies.contribution import problems, shows
+from studies.recording import counts_of, write_card
+
+SLUG = "qwen2.5-coder-1.5b-instruct-embedded"
+NAME = "minibench.parquet"
+
+
+def carded(folder, **facts):
+    """Write the card of a folder, as `record` does."""
+    row = judges().set_index("slug").loc[folder.name]
+    judge = SimpleNamespace(slug=folder.name, identity=row["identity"])
+    counts = {p.stem: counts_of(p) for p in sorted(folder.glob("*.parquet"))}
+    who = {"spec": row["spec"], "model": row["model"], "licence": row["licence"], "conditions": {}}
+    write_card(folder, judge, counts, **who | facts)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A real recording: three answers under all 120 orders of their rubric, by the 1.5B judge."""
+    real = results_folder()
+    (tmp_path / "results").mkdir()
+    shutil.copy(real / "judges.csv", tmp_path / "results")
+    (tmp_path / "params").symlink_to(real.parent / "params")
+    folder = tmp_path / "results" / "every-order" / SLUG
+    shutil.copytree(real / "every-order" / SLUG, folder)
+    monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path / "results"))
+    carded(folder)
+    return folder
+
+
+def test_a_real_recording_is_taken_in_and_the_command_says_what_it_shows(folder):
+    assert problems(folder) == []
+    done = CliRunner().invoke(asking.app, ["check", str(folder)])
+    assert done.exit_code == 0, done.output
+    assert "is as its study asks and as its run.json says" in done.output
+    assert "will renew in results/: replication.csv" in done.output
+    assert "first" in done.output
+
+
+def test_of_several_criteria_at_once_the_one_that_lacks_an_answer_is_named(tmp_path):
+    real = results_folder() / "minibench" / "smollm2-135m-instruct-embedded"
+    folder = shutil.copytree(real, tmp_path / "minibench" / real.name)
+    frame = pd.read_parquet(folder / NAME)
+    row = frame["criterion_position"].eq(3).idxmax()
+    frame.drop(index=row).to_parquet(folder / NAME, index=False)
+    carded(folder)
+    [said] = problems(folder)
+    assert said.startswith(f"{NAME}: 1 of ")
+    assert frame["item_id"][row] in said
+
+
+def another_score(frame):
+    """Row 8 with another score, as if somebody had typed over it."""
+    frame.loc[7, "score"] = frame["score"][7] % 5 + 1
+    return r"row 8: score \d does not stand at place \d of [1-5-]+$"
+
+
+def another_choice(frame):
+    """Row 8 with another choice: place and score fit."""
+    order = [int(x) for x in frame["ordering"][7].split("-")]
+    frame.loc[7, "position"] = place = frame["position"][7] % 5 + 1
+    frame.loc[7, "score"] = order[place - 1]
+    return r"row 8: place \d was taken, which is not the most probable"
+
+
+def off_the_scale(frame):
+    frame.loc[7, "score"] = 7
+    return "row 8: score 7 is not on the scale"
+
+
+def without_a_score(frame):
+    frame.loc[7, ["score", "position"]] = None
+    return "row 8: status is 'ok', and the score None"
+
+
+def sum_above_one(frame):
+    frame.loc[7, "probability_1"] = frame["probability_1"][7] + 0.5
+    return r"row 8: its probabilities sum to 1\.5"
+
+
+def swapped_probabilities(frame):
+    """They still sum to one."""
+    row = frame.loc[7, [f"probability_{k}" for k in range(1, 6)]].astype(float)
+    frame.loc[7, row.index] = row.to_numpy()[::-1]
+    return r"row 8: expected_score is \d\.\d+, and \d\.\d+ by its probabilities"
+
+
+def another_order(frame):
+    frame["ordering"] = frame["ordering"].astype(object)
+    frame.loc[7, "ordering"] = frame["ordering"][8]
+    return r"row 8: ordering is '[1-5-]+', and '[1-5-]+' in the plan"
+
+
+def another_request(frame):
+    frame.loc[7, "request_id"] = frame["request_id"][7] ^ 1
+    return r"row 8: request \d+ is none of the study's plan"
+
+
+def another_prompt(frame):
+    frame.loc[7, "key"] = "0" * 64
+    return r"row 8: the key 0{12}… is not that of its prompt to 'llama\.cpp"
+
+
+def another_prompt_of_the_data(frame):
+    frame["cluster_id"] = frame["cluster_id"].astype(object)
+    frame.loc[7, "cluster_id"] = "minibench/elsewhere"
+    return "row 8: cluster_id is 'minibench/elsewhere', not 'minibench/exam-sleep'"
+
+
+def another_judge_in_a_row(frame):
+    frame["judge"] = frame["judge"].astype(object)
+    frame.loc[7, "judge"] = "me"
+    return f"row 8: judge is 'me', not '{SLUG}'"
+
+
+def a_text(frame):
+    frame["answer"] = "Clear."
+    return "column 'answer' is none of a judgment's, and a recording holds no texts"
+
+
+def no_key(frame):
+    del frame["key"]
+    return "judgments lack the column 'key'"
+
+
+CHANGES = [
+    another_score, another_choice, off_the_scale, without_a_score, sum_above_one,
+    swapped_probabilities, another_order, another_request, another_prompt,
+    another_prompt_of_the_data, another_judge_in_a_row, a_text, no_key,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_one_changed_row_is_refused_and_named(folder, change):
+    frame = pd.read_parquet(folder / NAME)
+    message = change(frame)
+    frame.to_parquet(folder / NAME, index=False)
+    found = pd.Series(problems(folder))
+    assert found.str.startswith(f"{NAME}: ").all()
+    assert found.str.contains(message).sum() == 1, list(found)
+    assert change is no_key or found.str.startswith(f"{NAME}: sha256 is ").sum() == 1
+
+
+def test_a_card_that_was_written_anew_does_not_hide_a_changed_row(folder):
+    frame = pd.read_parquet(folder / NAME)
+    message = another_score(frame)
+    frame.to_parquet(folder / NAME, index=False)
+    carded(folder)
+    done = CliRunner().invoke(asking.app, ["check", str(folder)])
+    assert done.exit_code == 1
+    assert f"error: {folder} is not taken in:" in done.output
+    assert re.search(f"^  {NAME}: {message}", done.output, re.M)
+
+
+def test_a_missing_and_a_doubled_row_are_refused(folder):
+    frame = pd.read_parquet(folder / NAME)
+    frame.drop(index=7).to_parquet(folder / NAME, index=False)
+    carded(folder)
+    [said] = problems(folder)
+    order = frame["ordering"][7]
+    assert said.startswith(f"{NAME}: 1 of 360 requests of the plan lack an answer, the first is ")
+    assert f"{frame['item_id'][7]}, shuffled, {order}, read {frame['ordering_index'][7]}" in said
+    pd.concat([frame, frame[7:8]]).to_parquet(folder / NAME, index=False)
+    carded(folder)
+    [said] = problems(folder)
+    assert said == f"{NAME}: row 361: request {frame['request_id'][7]} stands there already"
+
+
+def test_another_identity_is_refused_whatever_the_table_of_judges_says(folder):
+    path, table = folder / "run.json", results_folder() / "judges.csv"
+    old = json.loads(path.read_text())["identity"]
+    path.write_text(path.read_text().replace(old, "better weights"))
+    [said] = problems(folder)
+    assert said.startswith("run.json: identity is 'better weights', and results/judges.csv knows ")
+    table.write_text(table.read_text().replace(old, "better weights"))
+    [said] = problems(folder)
+    assert said.startswith(f"{NAME}: no key is that of a prompt to 'better weights'")
+
+
+def test_what_the_card_says_is_counted_again(folder):
+    path = folder / "run.json"
+    card = json.loads(path.read_text())
+    counts = card["datasets"]["minibench"]
+    counts["status"] = {"ok": 359}
+    counts["positions"]["shuffled"]["1"] += 1
+    del counts["prompt_tokens"]
+    path.write_text(json.dumps(card))
+    said = problems(folder)
+    assert f"{NAME}: run.json says no prompt_tokens" in said
+    assert f"{NAME}: status is ok: 360, and run.json says ok: 359" in said
+    n = counts["positions"]["shuffled"]["1"]
+    assert f"{NAME}: positions is shuffled: 1: {n - 1}, and run.json says shuffled: 1: {n}" in said
+
+
+def test_rows_in_another_order_are_another_file(folder):
+    frame = pd.read_parquet(folder / NAME)
+    frame[::-1].to_parquet(folder / NAME, index=False)
+    [said] = problems(folder)
+    assert said.startswith(f"{NAME}: sha256 is ")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: (f / "run.json").unlink(), "has no run.json"),
+        (lambda f: (f / "run.json").write_text("{"), "run.json is no card"),
+        (lambda f: (f / "run.json").write_text("{}"), "run.json lacks judge, identity, spec"),
+        (lambda f: carded(f, conditions={"labels": "letter"}), "condition 'labels' that no study"),
+        (lambda f: (f / "texts.jsonl").write_text("{}"), "texts.jsonl: a recording is run.json"),
+        (lambda f: (f / NAME).unlink(), "minibench is not in a file"),
+        (lambda f: shutil.copy(f / NAME, f / "vicuna.parquet"), "vicuna is not in the study's pl"),
+        (lambda f: (f / NAME).write_bytes(b"PAR1"), NAME),
+        (lambda f: carded(f, conditions={"temperature": 1.0}), "request .* is none of the study's"),
+    ],
+)
+def test_what_is_no_recording_of_the_study_is_said(folder, change, message):
+    change(folder)
+    assert pd.Series(problems(folder)).str.contains(message).any(), problems(folder)
+
+
+def test_a_folder_that_is_named_after_another_judge_or_study_is_refused(folder):
+    moved = folder.rename(folder.with_name("gpt-4.1"))
+    assert problems(moved) == [f"run.json is of '{SLUG}', and the folder of 'gpt-4.1'"]
+    other = shutil.copytree(moved, moved.parents[1] / "nowhere" / SLUG)
+    assert problems(other)[0].startswith("no study 'nowhere' in ")
+
+
+def test_only_tables_that_get_rows_are_named(folder):
+    findings, tables = shows(folder)
+    assert set(findings["judge"]) == {SLUG}
+    assert tables == ["replication.csv"]  # one design that no table reads

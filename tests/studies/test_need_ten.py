@@ -1,0 +1,140 @@
+"""Do you need ten reads: the recorded tables, and the rules they are about."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import rubricnb as rb
+from rubricnb.judging.results import results_folder
+from studies import need_ten
+from studies.one_read import cell
+
+FOLDER = results_folder() / "recordings"
+
+
+def recorded(name):
+    return pd.read_csv(FOLDER / f"need_ten_{name}.csv")
+
+
+@pytest.mark.parametrize(
+    ("p", "yes", "reads", "five"),
+    [(0.7, 0.840, 3.37, 0.837), (0.8, 0.940, 2.92, 0.942), (0.9, 0.988, 2.44, 0.991)],
+)
+def test_the_chances_of_a_lead_of_two(p, yes, reads, five):
+    found = need_ten.chances(p, 2, 9)
+    assert found == (pytest.approx(yes, abs=6e-4), 0, pytest.approx(reads, abs=6e-3))
+    assert need_ten.chances(p, 5, 5)[0] == pytest.approx(five, abs=6e-4)
+
+
+@pytest.mark.parametrize("k", [1, 3, 5, 7, 9])
+def test_a_lead_of_all_is_the_majority_of_all(k):
+    assert need_ten.chances(0.6, k, k)[0] == pytest.approx(stats.binom.sf(k // 2, k, 0.6))
+
+
+def test_votes_gone_through_have_the_exact_chances():
+    rng = np.random.default_rng(1)
+    votes = np.where(rng.random((40_000, 9)) < 0.7, 1, -1)
+    for lead, most in need_ten.RULES:
+        outcome, calls = need_ten.by_votes(votes, lead, most)
+        yes, tie, reads = need_ten.chances(0.7, lead, most)
+        assert (outcome == 1).mean() == pytest.approx(yes, abs=0.01)
+        assert (outcome == 0).mean() == pytest.approx(tie, abs=0.01)
+        assert calls.mean() == pytest.approx(reads, abs=0.05)
+
+
+def test_the_recorded_rows_of_the_judge_that_reads_recompute():
+    c = cell("qwen2.5-coder-1.5b-instruct-embedded", "minibench")
+    for name, rows, keys in (
+        ("recorded", need_ten.recorded_pilots([c]), ["readout", "pilot"]),
+        ("votes", need_ten.recorded_decisions([c]), ["lead", "most"]),
+        ("directions", need_ten.directions([c]), ["readout"]),
+        ("pairs", need_ten.pairs([c]), ["reads"]),
+    ):
+        ours = rows.set_index(["judge", "dataset", *keys])
+        theirs = recorded(name).set_index(["judge", "dataset", *keys]).loc[ours.index]
+        pd.testing.assert_frame_equal(
+            ours, theirs[list(ours.columns)], check_dtype=False, rtol=1e-4, atol=1e-6
+        )
+
+
+@pytest.mark.parametrize("name", ["exact", "first"])
+def test_what_is_not_drawn_recomputes(name):
+    found = {"exact": need_ten.exact, "first": need_ten.first_reads}[name]()
+    pd.testing.assert_frame_equal(found, recorded(name), check_dtype=False, rtol=1e-4, atol=1e-5)
+
+
+def test_the_systematic_error_is_that_of_many_simulated_reads():
+    """The integral against a crowd of simulated texts, whose own noise averages out."""
+    judge = need_ten.replace(need_ten.strengthened(need_ten.FIRST, 4.0), direction=1.0)
+    plain = need_ten.replace(judge, position_preference=(0.0,), direction=0.0)
+    sure = {"text_error": 0.9, "item_error": 0.0, "cluster_order_noise": 0.0, "human_weight": 0.0}
+    orders = rb.first_orderings(5, 2).orderings()
+    human = np.full(20_000, 3.0)
+    means = [
+        need_ten.expected(need_ten.ask(need_ten.replace(j, **sure), human, orders, 3), orders)
+        for j in (judge, plain)
+    ]
+    _, wanted = need_ten.systematic(orders[:1], judge, "expected score")
+    assert (means[0] - means[1])[:, 0].mean() == pytest.approx(wanted, abs=0.02)
+
+
+def test_the_direction_effects_are_those_found_before():
+    """All twelve small cells: .007 to .101 points, by the expected score."""
+    found = recorded("directions")
+    twelve = found[(found.dataset != "minibench") & (found.readout == "expected score")]
+    assert len(twelve) == 12
+    assert twelve.effect.abs().min() == pytest.approx(0.007, abs=1e-3)
+    assert twelve.effect.abs().max() == pytest.approx(0.101, abs=1e-3)
+
+
+def test_stopping_at_a_small_standard_error_stops_where_it_should():
+    value = np.array([[3.0, 3, 1, 1], [1, 5, 1, 5], [2, 3, 2, 3]])
+    mean, calls = need_ten.stopped(value, 0.5)
+    assert calls.tolist() == [2, 4, 2]
+    assert mean.tolist() == [3, 3, 2.5]
+
+
+def test_no_shape_of_another_name():
+    with pytest.raises(ValueError, match="no shape 'round'"):
+        need_ten.qualities("round", 5, np.random.default_rng(0))
+
+
+def test_a_lead_of_two_errs_like_five_reads_however_ratings_are_skewed():
+    found = recorded("decisions").set_index(["shape", "noise", "cut", "lead", "most"])
+    wrong = found.wrong.unstack(["lead", "most"])
+    assert len(wrong) == 5 * 2 * 2
+    assert (wrong[(2, 9)] - wrong[(5, 5)]).abs().max() < 0.01
+    assert (wrong[(2, 9)] < wrong[(1, 1)]).all()
+    assert found.reads.unstack(["lead", "most"])[(2, 9)].between(2, 3).all()
+
+
+def test_the_rule_hardly_ever_says_the_opposite():
+    found = recorded("pilots")
+    plain = found[found.clusters == "none"]
+    no_gain, much = plain[plain.gain < 1.02], plain[plain.gain > 1.10]
+    assert len(no_gain) > 5
+    assert len(much) > 5
+    assert much.stop.mean() < 0.02
+    assert no_gain.go.mean() < 0.10
+
+
+def test_what_the_chapter_says_in_words():
+    smol = (
+        recorded("recorded")
+        .query("judge == 'SmolLM2' and dataset == 'hanna' and readout == 'expected score'")
+        .set_index("pilot")
+    )
+    assert smol.go["whole clusters"] > 2 * smol.go["any texts"]
+    assert set(smol.verdict) == {"stop"}
+    near = recorded("pairs").pivot(index=["judge", "dataset"], columns="reads", values="rmse")
+    assert (near["opposite"] < near["rotations"]).all()
+    first = recorded("first").query("bias == 'direction'").set_index(["readout", "orders"]).rmse
+    for readout in need_ten.READOUTS:
+        assert first[readout, "first 10"] < first[readout, "balanced 10"] / 2
+    gain = recorded("skewed").query("bias == 2").set_index("shape")["gain"]
+    assert gain[["ceiling", "floor"]].min() >= gain["normal"]
+    assert gain["U"] < gain["normal"]
+    pull = recorded("skewed").query("bias == 8").set_index("shape")
+    assert pull["pull"]["ceiling"] == pytest.approx(-0.2, abs=0.01)
+    assert (pull["r_highest"] - pull["r_lowest"]).min() > 0.3

@@ -1,0 +1,150 @@
+"""One read instead of ten: the recorded tables, and the statistics they are made of."""
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rubricnb as rb
+from rubricnb.judging.profiles import open_profile
+from rubricnb.judging.results import results_folder
+from studies import one_read
+
+FOLDER = results_folder() / "recordings"
+QWEN = ("qwen2.5-coder-1.5b-instruct-embedded", "minibench")
+
+
+# A judge without noise, and not so sure that probabilities fall below the floor.
+CALM = replace(
+    open_profile("first-biased"),
+    sharpness=1.0, order_noise=0.0, cluster_order_noise=0.0, wording_noise=0.0,
+)  # fmt: skip
+
+
+def recorded(name):
+    return pd.read_csv(FOLDER / f"one_read_{name}.csv")
+
+
+@lru_cache(1)
+def qwen():
+    return one_read.cell(*QWEN)
+
+
+def same(found, name, keys):
+    theirs = recorded(name).set_index(["judge", "dataset", *keys])
+    ours = found.set_index(["judge", "dataset", *keys])
+    np.testing.assert_allclose(
+        ours.astype(float), theirs.loc[ours.index][list(ours.columns)].astype(float),
+        rtol=1e-4, atol=1e-6,
+    )  # fmt: skip
+
+
+def test_the_recorded_rows_of_the_judge_that_reads_recompute():
+    c = qwen()
+    assert c.p.shape == (180, 10, 5)
+    same(pd.DataFrame(one_read.agreement(c)), "agreement", ["quantity"])
+    stream = [0, *b"Qwen 1.5B/minibench"]
+    found = one_read.levels(c, np.random.default_rng(stream))
+    same(pd.DataFrame(found), "levels", ["quantity"])
+    found = one_read.systems(c, np.random.default_rng([1, *stream[1:]]))
+    same(pd.DataFrame(found), "systems", ["orders"])
+
+
+def test_gemma_on_mt_bench_loses_what_was_found_before(mirror):
+    """The counter-example: .058 less agreement when ten reads are rid of the preference."""
+    c = one_read.cell("gemma-3-270m-vllm", "mt-bench")
+    found = pd.DataFrame(one_read.agreement(c))
+    same(found, "agreement", ["quantity"])
+    row = found.set_index("quantity").loc["G10 − E10"]
+    assert row["value"] == pytest.approx(-0.058, abs=5e-4)
+    assert row["high"] < 0
+
+
+def test_every_judge_is_recorded_once():
+    agreement = recorded("agreement")
+    assert not agreement.duplicated(["judge", "dataset", "quantity"]).any()
+    assert len(agreement) == 13 * 12
+    assert set(recorded("levels")["judge"]) == {name for name, _ in one_read.JUDGES.values()}
+
+
+def test_the_ways_are_the_packages():
+    """Preference, removal and geometric mean against the public functions."""
+    c = qwen()
+    judgments = rb.recorded(*QWEN).query("design == 'balanced'")
+    gamma = rb.position_prior(judgments)
+    assert one_read.preference(c.p) == pytest.approx(gamma["log_preference"], abs=1e-6)
+    order = np.argsort(judgments.sort_values(["item_id", "ordering_index"]).index)
+    free = rb.remove_prior(judgments, gamma)["expected_score"].to_numpy()
+    ours = one_read.expected(one_read.without(c.p, one_read.preference(c.p)), c.orders)
+    assert ours.ravel()[order] == pytest.approx(free, abs=1e-5)
+    mean = rb.geometric_mean(judgments).sort_values("item_id")["expected_score"]
+    assert one_read.geometric(c.p, c.orders) == pytest.approx(mean.to_numpy(), abs=1e-5)
+
+
+def test_a_planted_preference_is_found_and_taken_off():
+    judge = one_read.strengthened(CALM, 4)
+    human = one_read.qualities(200, np.random.default_rng(1))
+    p = one_read.ask(judge, human, one_read.BALANCED, 1)
+    fair = one_read.ask(one_read.strengthened(judge, 0), human, one_read.BALANCED, 1)
+    gamma = np.array(judge.position_preference)
+    assert one_read.preference(p) == pytest.approx(gamma - gamma.mean(), abs=1e-6)
+    assert one_read.without(p, gamma) == pytest.approx(fair, abs=1e-6)
+
+
+def test_simulated_judges_answer_as_through_the_package():
+    judge = replace(CALM, text_error=0.0, item_error=0.0)
+    items = rb.load("minibench").head(20).copy()
+    wanted = rb.simulate(rb.plan(items, rb.balanced(5), readout="logprobs"), items, judge)
+    human = items["human"].to_numpy(float)
+    ours = one_read.ask(judge, human, one_read.BALANCED, 0)
+    theirs = wanted[[f"probability_{k}" for k in range(1, 6)]].to_numpy().reshape(ours.shape)
+    # Their texts have other names, so they agree where nothing is noise.
+    assert ours == pytest.approx(theirs, abs=1e-6)
+
+
+def test_an_empty_text_is_no_measure_of_the_judge_that_reads():
+    """The recorded answers about "N/A", which need the weights, and what follows from them."""
+    found = one_read.null_levels(qwen(), recorded("null"))
+    pd.testing.assert_frame_equal(found, recorded("null_levels"), rtol=1e-4, atol=1e-6)
+    rmse = found.set_index("quantity").rmse
+    assert rmse["one order"] < rmse["preference of empty text removed"] < rmse.iloc[2]
+    assert recorded("null").shape == (50, 4)
+
+
+def test_planted_truth_says_what_the_chapter_says():
+    r = recorded("planted").pivot(index="bias", columns="quantity", values="r")
+    assert (r["E1"] > r["A1"]).all()
+    assert r.loc["8 ×", "G10"] - r.loc["8 ×", "E10"] > 0.01
+    rmse = recorded("planted").pivot(index="bias", columns="quantity", values="rmse")
+    assert rmse.loc["4 ×", "E1 first, free"] < rmse.loc["4 ×", "E1 first"] / 2
+    assert (rmse["E1 null, whole"] > rmse["E1 first, free"]).all()
+
+
+def test_a_recording_that_lacks_a_read_is_refused(monkeypatch):
+    found = rb.recorded(*QWEN)
+    one = found.index == found.index[found["design"] == "balanced"][3]
+    changed = found.assign(ordering=found["ordering"].astype(str).mask(one, "5-1-2-3-4"))
+    monkeypatch.setattr(one_read.rb, "recorded", lambda *_: changed)
+    with pytest.raises(ValueError, match="same ten balanced reads"):
+        one_read.cell(*QWEN)
+
+
+def test_what_the_chapter_says_in_words():
+    small = recorded("systems").query("judge != 'Qwen 1.5B'").groupby("orders")["pair"].mean()
+    assert 0.4 < small["rotated over prompts"] / small["one order for all"] < 0.6
+    assert small["an order for each text"] > small["one order for all"]
+    levels = recorded("levels").set_index(["judge", "dataset", "quantity"]).sort_index()
+    reader = levels.rmse["Qwen 1.5B", "minibench"]
+    assert reader["rotated"] / reader["one order"] == pytest.approx(4 / 3, abs=0.05)
+    systems = recorded("systems").set_index(["judge", "orders"])["pair"].sort_index()
+    fixed, dealt = (
+        systems["Qwen 1.5B", name] for name in ("one order for all", "rotated over prompts")
+    )
+    assert dealt > 1.3 * fixed
+    smol = levels.rmse["SmolLM2", "mt-bench"]
+    assert smol["one order, preference removed"] > 1.5 * smol["one order"]
+    mean = levels.mean_error.unstack("quantity")
+    further = mean["batch calibration"] > mean["one order"]
+    assert (further == (mean.index.get_level_values("judge") != "Gemma 270M")).all()
