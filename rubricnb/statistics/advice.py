@@ -191,7 +191,8 @@ def _labels(
     return row | {
         "gain": found["gain"], "low": low, "high": high,
         "cost": more * prices.get("label", np.nan), "reason": reason,
-        "do": f"have {more:.0f} more texts rated for a mean within {precision:g} points"
+        "do": f"have {more:.0f} more rated (texts drawn at random) for a mean within "
+        f"{precision:g} points"
         if more
         else f"the labels suffice for {precision:g} points: report their mean with the judge's",
     }  # fmt: skip

@@ -222,7 +222,7 @@ def _squares(
     square = np.zeros((1 + g, len(codes)))
     expected = np.zeros((1 + g, len(codes), len(codes) - 1))
 
-    def without(row: IntArray, column: IntArray, weight: FloatArray | None = None) -> FloatArray:
+    def without(row: IntArray, column: IntArray, weight: Any = None) -> FloatArray:
         width = int(column.max()) + 1
         table = np.bincount(row * width + column, weight, g * width).reshape(g, width)
         return np.concatenate([table.sum(axis=0)[None], table.sum(axis=0) - table])
@@ -240,9 +240,7 @@ def _squares(
             first, pair = _pairs(code, other)
             of, n = code[first], np.bincount(pair)
             if local[a]:
-                expected[:, a, [b]] = without(
-                    cluster[first], 0 * of, np.square(n, dtype=np.float64) / size[of]
-                )
+                expected[:, a, [b]] = without(cluster[first], 0 * of, n**2 / size[of])
             elif local[b + 1]:
                 expected[:, a, b] = (
                     without(cluster[first], of, np.square(n, dtype=np.float64)) / sizes

@@ -86,7 +86,7 @@ def test_labels_are_those_that_labels_needed_asks_for(wavering):
     needed = rb.labels_needed(wavering, people, 0.1)["needed"].iloc[0]
     assert needed > 30
     assert found["cost"] == 2 * (needed - 30)
-    assert f"{needed - 30:.0f} more texts" in found["do"]
+    assert f"{needed - 30:.0f} more rated" in found["do"]
     assert found["gain"] == rb.mean_with_labels(wavering, people)["gain"].iloc[0]
     assert found["low"] < found["gain"] < found["high"]
     enough = advice(wavering, people, precision=1.0).loc["labels"]
