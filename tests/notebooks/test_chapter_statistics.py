@@ -127,7 +127,10 @@ def test_intervals_treat_texts_of_a_cluster_as_one(model):
 
 def test_williams_tells_predecessors_apart_better_than_rotations(model):
     width = {
-        design.name: estimates(model, planted(design, 60)).loc["predecessor"].eval("high - low").mean()
+        design.name: estimates(model, planted(design, 60))
+        .loc["predecessor"]
+        .eval("high - low")
+        .mean()
         for design in (balanced(4), williams(4))
     }
     # Williams has half the orderings; its variance per ordering is 2.9, the rotations' is 5.3.

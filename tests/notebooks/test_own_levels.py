@@ -55,3 +55,15 @@ def test_a_chapter_names_both_of_two_datasets(stem, mirror):
     tables = {"09_criterion_order": "tab-friedman", "10_rank_reversal": "tab-ours"}
     html = book.glued(done)[tables[stem]]["text/html"]
     assert all(name in html for name in datasets.split("+"))
+
+
+def test_chapter_1_runs_on_four_levels_from_0_or_says_what_to_choose(own_data):
+    """Chapters 02 and 19 take no data, and 20 reads what is recorded: they refuse by name."""
+    values = own_data(4) | {"judge": "simulated:first-biased"}
+    with pytest.raises(RuntimeError, match="has 4 levels and cannot be shown on 5; choose n_opt"):
+        _execute("01_paradigms", **values)
+    assert "fig-01_paradigms-answers" in book.glued(_execute("01_paradigms", n_options=4, **values))
+    with pytest.raises(ValueError, match="02_balanced_permutation: unknown parameter 'path'"):
+        _execute("02_balanced_permutation", path=values["path"])
+    with pytest.raises(RuntimeError, match="dataset 'csv' is not recorded; there are: "):
+        _execute("20_results", dataset="csv")
