@@ -285,7 +285,7 @@ def test_copies_of_a_failed_read_do_not_keep_it_from_being_asked_again(items):
 
 def test_ctrl_c_leaves_a_store_that_can_be_resumed_and_says_so(plan):
     judge = Counting(stop_after=40)
-    with pytest.raises(RunInterrupted, match=r"Ctrl-C.*replies\.sqlite.*run the same again"):
+    with pytest.raises(RunInterrupted, match=r"Ctrl-C.*\.sqlite.*run the same again"):
         rb.run(plan, judge)
     rest = Counting()
     rb.run(plan, rest)
