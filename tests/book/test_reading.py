@@ -27,9 +27,7 @@ LONGER = {
     "23_probes": (960, 2.3),
     "24_may_a_judge_replace_people": (980, 2.6),
     "25_how_many_labels": (900, 2.8),
-    "26_one_read": (900, 3.9),
-    "27_do_you_need_ten": (900, 4.3),
-    "28_error_budget": (900, 4.0),
+    "28_error_budget": (920, 2.6),
 }
 
 UNTYPESET = """() => [...document.querySelectorAll('.math')]
