@@ -92,7 +92,7 @@ def test_code_and_solutions_unfold(readers, chapter):
         cell for cell in cells for tag in cell.metadata.get("tags", [])
         if tag == "hide-input" or (tag == "hide-output" and cell.outputs)
     ]  # fmt: skip
-    summaries = page.query_selector_all(".bd-article details:not(.evidence) > summary")
+    summaries = page.query_selector_all(".bd-article details.hide > summary")
     assert len(summaries) == len(folded) > 0
     solutions = page.query_selector_all(".bd-article .solution.dropdown")
     assert len(solutions) == sum(cell.source.count("{solution-start}") for cell in cells) > 0
