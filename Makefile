@@ -26,13 +26,16 @@ NBVAL = MATPLOTLIBRC=$(CURDIR)/rubricnb/matplotlibrc $(PY) -m pytest -n 2 --dist
   --nbval-lax --nbval-current-env _build/stage/notebooks
 
 .DEFAULT_GOAL = book
-.PHONY: book test test-book test-vllm bench env lint lock notebooks pdf student clean help
+.PHONY: book test test-slow test-book test-vllm bench env lint lock notebooks pdf student clean help
 
 book: env  ## execute the notebooks that changed, build the book, print the path to open
 	$(PY) -m tools book
 
 test: env  ## run the tests: package, doctests, every notebook with small parameters
-	$(PY) -m pytest $(ONCE_MORE) -n 2 --dist worksteal
+	$(PY) -m pytest $(ONCE_MORE) -n 2 --dist worksteal -m 'not slow'
+
+test-slow: env  ## run what users run whole: the pages' commands, chapters on other data and judges, audits
+	$(PY) -m pytest $(ONCE_MORE) -n 2 --dist worksteal -m slow
 
 test-book: book $(VENV)/browser  ## run the built book's notebooks again and read every page in Chromium
 	$(if $(wildcard notebooks/*.md),$(NBVAL) || $(NBVAL) --last-failed)

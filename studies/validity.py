@@ -48,8 +48,10 @@ from rubricnb.statistics._placement import place
 from rubricnb.statistics._preference import log_preference
 from rubricnb.statistics._reads import FloatArray, IntArray, Reads, by_cluster
 from rubricnb.statistics.agreement import papers_interval, spearman
+from rubricnb.statistics.budget import _pays
 from rubricnb.statistics.criterion import _permutation_test, friedman
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
+from rubricnb.statistics.labels import _mean_row
 from rubricnb.statistics.position import (
     _cluster_test,
     _papers_test,
@@ -57,6 +59,7 @@ from rubricnb.statistics.position import (
     minimum_detectable_v,
 )
 from rubricnb.statistics.ranking import _paired
+from rubricnb.statistics.raters import _bias, _less
 from rubricnb.statistics.variation import _components
 
 PIECE = 100
@@ -230,6 +233,11 @@ def _cells() -> dict[str, _Cell]:
         for name in names:
             cell = partial(_hard, levels, _SIZES[name])
             cells[f"coverage/{levels}/{name}"] = _Cell(cell, 400, 200)
+    for name in ("10", "20", "40", "96", "uneven"):
+        cells[f"labels/{name}"] = _Cell(partial(_with_labels, _SIZES[name]), 2_000)
+        cells[f"raters/{name}"] = _Cell(partial(_against_raters, _SIZES[name]), 2_000)
+    for n in (20, 60):
+        cells[f"orders/{n}"] = _Cell(partial(_do_orders_pay, n), 2_000)
     for n in (5, 20, 40, 160):
         cells[f"equivalence/{n}"] = _Cell(partial(_rare_difference, n))
     for n in (4, 6, 10, 20):
@@ -507,10 +515,10 @@ def _correlations(n_clusters: int, rng: np.random.Generator, dear: bool) -> Foun
 
 # -- few, unequal and skewed -----------------------------------------------------------------------
 
-_SIZES = {n: (6,) * int(n) for n in ("6", "10", "20", "40", "60")}
+_SIZES = {n: (6,) * int(n) for n in ("6", "10", "20", "40", "60", "96")}
 _SIZES["uneven"] = tuple(int(m) for m in np.linspace(1, 45, 20).round())
 _LEVELS = {"skewed": (0.03, 0.07, 0.12, 0.92), "binary": (0.8,), "even": (0.2, 0.4, 0.6, 0.8)}
-_HARD = {"skewed": tuple(_SIZES), "binary": ("6", "20", "uneven"), "even": ("6", "20", "uneven")}
+_HARD = {"skewed": ("6", "10", "20", "40", "60", "uneven"), "binary": ("6", "20", "uneven"), "even": ("6", "20", "uneven")}
 _FLIPS, _FLIP_CORRELATION = 0.02, 0.1
 _RESAMPLES = 400
 
@@ -584,7 +592,7 @@ def _graded(
 
 
 def _as_reads(cluster: IntArray, value: FloatArray) -> Reads:
-    order = np.broadcast_to(np.arange(10), value.shape)
+    order = np.broadcast_to(np.arange(value.shape[1]), value.shape)
     return Reads(pd.DataFrame({"cluster": cluster}), value, order, _orderings(5)[0], None, None)
 
 
@@ -599,6 +607,61 @@ def _hard_truth(levels: str) -> dict[str, float]:
         row |= {"ρ": float(spearman(label, human))}
         found.append(row | {"φ": _components(_as_reads(cluster, reads))["phi"]})
     return {name: float(np.mean([row[name] for row in found])) for name in found[0]}
+
+
+def _with_labels(sizes: tuple[int, ...], rng: np.random.Generator, dear: bool) -> Found:
+    """The mean rating of skewed texts from labels drawn in three ways; two systems in turn."""
+    cluster, human, reads = _graded("skewed", sizes, rng)
+    known = _as_reads(cluster, reads[:, :1])
+    known.items["candidate"] = np.arange(len(cluster)) % 2
+    whole = rng.permutation(len(sizes))[: len(sizes) // 2]
+    turn = rng.permutation(len(sizes)) % 2
+    of = known.items.assign(at=rng.random(len(cluster)))
+    of = of[of["candidate"] == turn[cluster]].sort_values("at")
+    drawn = {
+        "at random": rng.permutation(len(cluster))[: max(len(sizes), 20)],
+        "whole prompts": np.flatnonzero(np.isin(cluster, whole)),
+        "one text a prompt": of.index[~of["cluster"].duplicated()],
+    }
+    for name, rows in drawn.items():
+        labels = np.full(len(human), np.nan)
+        labels[rows] = human[rows]
+        found = _mean_row(known, labels)
+        truth = float(human.mean())
+        yield _covers("mean with labels", name, found["low"], found["high"], truth)
+        low, high = found["labels_only_low"], found["labels_only_high"]
+        yield _covers("mean of the labels", name, low, high, truth)
+        yield "doubted", "mean with labels", name, float("nan"), float(bool(found["reason"]))
+
+
+def _against_raters(sizes: tuple[int, ...], rng: np.random.Generator, dear: bool) -> Found:
+    """A judge exactly as much worse than a rater as is allowed, and one with a known bias."""
+    cluster, human, reads = _graded("skewed", sizes, rng)
+    known = _as_reads(cluster, reads)
+    found, truth = _bias(known, human), _bias_truth()
+    yield _covers("judge − people", "t over prompts", found["low"], found["high"], truth)
+    shared = rng.standard_normal(len(sizes))[cluster] + rng.standard_normal(len(cluster))
+    cuts = np.sqrt(2) * special.ndtri([0.2, 0.6])  # loses, ties, wins: the mean is .2
+    lead = np.searchsorted(cuts, shared) - 1.0
+    for name, of in (("t over texts (Calderon et al.)", np.arange(len(lead))),
+                     ("t over prompts", cluster)):  # fmt: skip
+        yield "size", "judge instead of people", name, 0.05, float(_less(lead, of, 0.2) < 0.05)
+
+
+@cache
+def _bias_truth() -> float:
+    """Mean of judge minus people of 60,000 clusters; means of ten reads."""
+    drawn = (_graded("skewed", (6,) * 10_000, np.random.default_rng([6, k])) for k in range(6))
+    return float(np.mean([reads.mean() - human.mean() for _, human, reads in drawn]))
+
+
+def _do_orders_pay(n: int, rng: np.random.Generator, dear: bool) -> Found:
+    """Pilots of n texts where ten orders bring 2 %, and where they bring 25 %: who errs?"""
+    for gain, wrong in ((1.02, "go"), (1.25, "stop")):
+        phi = (gain**2 - 1) / (1 - gain**2 / 10)
+        value = rng.standard_normal((n, 1)) + np.sqrt(phi) * rng.standard_normal((n, 10))
+        said = _pays(value + 0.5 * rng.standard_normal(10), 10)["verdict"]
+        yield "size", f"gain of {gain:g}", f"“{wrong}”", 0.05, float(said == wrong)
 
 
 def _fisher(sums: FloatArray) -> FloatArray:

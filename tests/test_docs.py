@@ -77,6 +77,7 @@ def clone(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     ["README.md", "book/quickstart.md", "book/own-data.md", "book/own-prompt.md", "book/guide.md"],
@@ -88,6 +89,7 @@ def test_python_on_the_page_runs(page, clone, capsys):
     assert "rb" in scope
 
 
+@pytest.mark.slow
 def test_the_page_on_judgments_from_elsewhere_runs_and_lists_every_recording(clone, mirror):
     page = ROOT / "book/judgments-elsewhere.md"
     scope = {}
@@ -104,6 +106,7 @@ def test_the_page_on_judgments_from_elsewhere_runs_and_lists_every_recording(clo
     assert len(re.findall(r"^\| `[\w-]+` \|.* \d{4}", text, re.M)) == len(rb.recordings())
 
 
+@pytest.mark.slow
 def test_the_page_on_audits_runs_and_its_gates_pass_a_judge_that_reads(clone, capsys):
     """On minibench the endpoint knows how good a text is meant to be; of others it counts words."""
     page = clone / "audit.md"  # its first section is run by test_four_ways.py
@@ -142,6 +145,7 @@ def test_the_page_on_audits_runs_and_its_gates_pass_a_judge_that_reads(clone, ca
     assert "against" in set(rubricnb.auditing.read_audit("then-and-now.json").rows.section)
 
 
+@pytest.mark.slow
 def test_the_sample_audit_is_what_an_audit_writes(clone, capsys):
     recorded = "results/minibench/qwen2.5-coder-1.5b-instruct-embedded/minibench.parquet"
     found = rb.audit(items=rb.load("minibench"), path="sample.html", judgments=recorded)
@@ -201,6 +205,7 @@ def hosted(monkeypatch):
         yield url, received
 
 
+@pytest.mark.slow
 def test_what_the_study_page_does_with_endpoints_runs(clone, hosted):
     page = ROOT / "book/running-a-study.md"
     scope = {}
@@ -212,6 +217,7 @@ def test_what_the_study_page_does_with_endpoints_runs(clone, hosted):
     assert len(received) == scope["judgments"]["key"].nunique() == 15 * (10 + 5)
 
 
+@pytest.mark.slow
 def test_what_the_study_page_does_with_batches_runs(clone, hosted, monkeypatch):
     url, received = hosted
     monkeypatch.setenv("RUBRICNB_RESULTS", str(clone / "own/results"))
@@ -327,6 +333,7 @@ def do_here(line):
     assert done.exit_code == 0, done.output[-2000:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", RUNNABLE, ids=str)
 def test_command_marked_runnable_runs(line, clone):
     if line.startswith("python -m rubricnb execute"):  # papermill's line starts a process and more
@@ -338,6 +345,7 @@ def test_command_marked_runnable_runs(line, clone):
         do(line, clone)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ENDPOINT, ids=str)
 def test_command_with_an_endpoint_runs_with_one_on_this_machine(line, clone):
     def answer(payload, headers):
@@ -439,6 +447,7 @@ with Store() as store:
 """
 
 
+@pytest.mark.slow
 def test_the_slurm_job_keeps_every_reply_however_its_studies_end(tmp_path):
     """Job 1 is told to stop, 2 ends by itself, 3 opens what they have kept."""
     job = blocks(ROOT / "book/gpu-cluster.md", "bash")[-1][1]

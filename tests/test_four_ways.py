@@ -20,6 +20,8 @@ from typer.testing import CliRunner
 from rubricnb.auditing import read_audit
 from rubricnb.cli import app
 
+pytestmark = pytest.mark.slow
+
 PAGE = (Path(__file__).parents[1] / "book/audit.md").read_text("utf-8")
 WAYS = PAGE.split("\n## Four ways in\n")[1].split("\n## ")[0]
 EMBEDDED, OWN_PROMPT, SCORES = re.findall(r"^```bash\n(.*)\n```", WAYS, re.M)

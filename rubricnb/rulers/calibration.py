@@ -221,48 +221,6 @@ def nearest_label(values: ArrayLike, labels: ArrayLike) -> FloatArray:
     return np.asarray(scale[np.searchsorted(middles, np.asarray(values), side="right")])
 
 
-def best_monotone(latent: ArrayLike, labels: ArrayLike) -> FloatArray:
-    """Map a latent score to the labels so that kappa with *these* labels is as large as possible.
-
-    No calibrator can do better with this latent score: the map is fitted on the very labels it is
-    judged by. It is the yardstick of `Calibrator`, not a calibrator.
-
-    Parameters
-    ----------
-    latent
-        A score per item; equal scores get equal labels.
-    labels
-        Labels by people.
-
-    Returns
-    -------
-    ndarray
-        A label per item, never lower for a higher latent score.
-
-    Notes
-    -----
-    QWK = 1 − N/D, both sums over items. Dinkelbach's method minimises N/D by minimising N − λ D,
-    which is a sum of squares about (y − λ ȳ)/(1 − λ): the nearest labels to its isotonic
-    regression.
-
-    Examples
-    --------
-    >>> best_monotone([0.1, 0.2, 0.3, 0.9], [1, 1, 3, 3]).tolist()
-    [1.0, 1.0, 3.0, 3.0]
-    """
-    z, y = np.asarray(latent, dtype=np.float64), np.asarray(labels, dtype=np.float64)
-    scale, ratio, label = np.unique(y), 1.0, y
-    for _ in range(50):
-        rising = IsotonicRegression().fit_transform(z, y - ratio * y.mean())
-        label = nearest_label(rising / max(1 - ratio, 1e-9), scale)
-        total = ((label - y.mean()) ** 2 + y.var()).sum()
-        better = ((label - y) ** 2).sum() / total if total > 0 else ratio
-        if better >= ratio - 1e-12:
-            break
-        ratio = better
-    return label
-
-
 def _leave_one_out(u: FloatArray, s: FloatArray, y: FloatArray, alphas: FloatArray) -> FloatArray:
     """(z_i − h_ii y_i)/(1 − h_ii): what ridge predicts for each item from all the others.
 

@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import special, stats
 
 from rubricnb.statistics import _reads as arrays
-from rubricnb.statistics._inference import LEVEL, correlation, mean_of, moments, said
+from rubricnb.statistics._inference import LEVEL, correlation, few_clusters, mean_of, moments, said
 from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics.agreement import human_of
 
@@ -135,7 +135,10 @@ def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
     if np.ptp(f) == 0:
         reasons.append("the judge gives all labelled texts one score: the labels stand alone")
     reasons += _looks_chosen(score, labelled, clusters, drawn)
-    return row | {"reason": "; ".join(reasons)}
+    whole = drawn == "clusters"
+    few = few_clusters(own if whole else np.arange(n), scores=(y, f))
+    few = few if whole else few.replace("effective clusters", "labels")
+    return row | {"reason": said(*reasons, few)}
 
 
 def _scored(reads: Reads, human: FloatArray) -> tuple[pd.DataFrame, FloatArray, FloatArray]:

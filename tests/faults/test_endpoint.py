@@ -521,6 +521,7 @@ def test_what_is_under_way_when_the_run_must_stop_is_kept(plan, tmp_path):
             assert db.execute("SELECT COUNT(*) FROM replies").fetchone() == (3,)
 
 
+@pytest.mark.slow
 def test_an_audit_keeps_to_its_allowance_and_goes_on_from_there(tmp_path, monkeypatch):
     """As a user types it, to an endpoint that is busy every seventh time."""
     monkeypatch.setenv("RUBRICNB_STORE", str(tmp_path / "s.sqlite"))

@@ -434,6 +434,7 @@ def test_killed_ten_times_a_simulated_run_ends_bit_equal(tmp_path):
     assert judgments.drop(columns="seconds").equals(undisturbed.drop(columns="seconds"))
 
 
+@pytest.mark.slow
 def test_killed_three_times_a_run_of_the_embedded_judge_ends_within_the_tolerance(tmp_path):
     what = {"n_items": 6, "reads": 2, "judge": "embedded"}
     judgments, hit = killed_and_resumed(tmp_path, 3, 2.0, **what)

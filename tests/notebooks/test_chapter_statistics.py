@@ -1,5 +1,6 @@
 """Statistics that stand in a chapter: against dummy regression, planted effects, designs."""
 
+import itertools
 import re
 from pathlib import Path
 
@@ -7,10 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
+from sklearn.isotonic import IsotonicRegression
 
 import rubricnb as rb
 from rubricnb.permutation import balanced, fixed, shuffled, williams
+from rubricnb.rulers import Calibrator
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
@@ -199,3 +204,75 @@ def test_halves_need_two_clusters(halves):
     found = halves(judgments[judgments["cluster_id"] == judgments["cluster_id"].iloc[0]])
     assert "one cluster" in found["reason"]
     assert np.isnan(found["other half"])
+
+
+@pytest.fixture(scope="module")
+def best_monotone():
+    return defined("17_calibration", "best_monotone", IsotonicRegression=IsotonicRegression)[0]
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 4)), min_size=2, max_size=9))
+def test_the_best_map_is_the_best_of_all_monotone_maps(best_monotone, pairs):
+    z, y = np.array(pairs, dtype=float).T
+    places, groups = np.unique(z, return_inverse=True)
+    kappas = [
+        rb.quadratic_weighted_kappa(np.array(labels)[groups], y)
+        for labels in itertools.combinations_with_replacement(np.unique(y), len(places))
+    ]
+    found = rb.quadratic_weighted_kappa(best_monotone(z, y), y)
+    if np.ptp(y) == 0:
+        assert np.isnan(found)
+    else:
+        assert found == pytest.approx(np.nanmax(kappas), abs=1e-9)
+
+
+def test_the_calibration_is_close_to_the_best_map_there_is(best_monotone):
+    """200 calibration and 2,000 test essays: mean QWK over 50 studies, ours minus the best."""
+    cuts = np.array([-2.0, -1.2, 0.1, 1.4, 2.2])
+    (essays,) = defined("17_calibration", "essays", label_cuts=cuts)
+    gaps = []
+    for seed in range(50):
+        x, y = essays(seed, 2_200)
+        calibrator = Calibrator().fit(x[:200], y[:200])
+        ours = rb.quadratic_weighted_kappa(calibrator.predict(x[200:]), y[200:])
+        best = best_monotone(calibrator.latent(x[200:]), y[200:])
+        gaps.append(ours - rb.quadratic_weighted_kappa(best, y[200:]))
+    assert max(gaps) <= 1e-9
+    assert np.mean(gaps) >= -0.03
+
+
+def test_acceptance_counts_attempts_and_answers():
+    (acceptance,) = defined("14_reference_answers", "acceptance")
+    attempts = pd.DataFrame({
+        "item_id": list("aabbcc"), "cluster_id": list("aabbcc"), "target": 2, "round": [1, 2] * 3,
+        "accepted": [False, True, False, False, True, True],
+    })  # fmt: skip
+    found = acceptance(attempts)
+    assert found["attempts"] == 6
+    assert found["accepted, %"] == pytest.approx(50)
+    left = np.array([2, 3, 1]) / 4  # without a, b, c
+    half = 100 * stats.t.ppf(0.975, 2) * np.sqrt(2 * left.var())
+    assert half > 50
+    assert (found["low"], found["high"]) == (0, 100)
+    assert found["found in the end, %"] == pytest.approx(100)  # three accepted of three answers
+    assert found["mean round"] == pytest.approx(5 / 3)
+    none = acceptance(attempts.assign(accepted=False))
+    assert none["accepted, %"] == 0
+    assert none[["low", "high", "mean round"]].isna().all()  # all alike: no interval
+
+
+def test_an_acceptance_holds_its_planted_rate():
+    """Jackknife intervals of attempts in clusters of unlike size, over repetitions."""
+    (acceptance,) = defined("14_reference_answers", "acceptance")
+    rng = np.random.default_rng(0)
+    sizes, hits = np.tile([2, 4, 6], 8), []
+    cluster = np.repeat(np.arange(len(sizes)), sizes)
+    for _ in range(200):
+        rate = rng.beta(6, 4, len(sizes))[cluster]  # 0.6 on average, unlike between clusters
+        attempts = pd.DataFrame({
+            "item_id": cluster, "cluster_id": cluster, "target": 1, "round": 1,
+            "accepted": rng.random(len(cluster)) < rate,
+        })  # fmt: skip
+        found = acceptance(attempts)
+        hits.append(found["low"] <= 60 <= found["high"])
+    assert 0.9 <= np.mean(hits) <= 0.99

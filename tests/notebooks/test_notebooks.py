@@ -16,9 +16,9 @@ from tools.twins import twins as out_of_step
 ROOT = book.find_root()
 STEMS = sorted(path.stem for path in (ROOT / "notebooks").glob("*.md"))
 SMALL = Path(__file__).with_name("small.yml")
-# 05 as a reader types it, in tests/test_docs.py; 15 to 18 about a recorded judge in
+# 15 to 18 about a recorded judge in
 # test_recorded.py and with the simulated grader in test_own_grading.py.
-ELSEWHERE = ("05_", "15_", "16_", "17_", "18_")
+ELSEWHERE = ("15_", "16_", "17_", "18_")
 
 
 def test_table_of_contents_lists_exactly_the_notebooks_there_are():

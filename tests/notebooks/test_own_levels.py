@@ -4,6 +4,8 @@ import pytest
 
 from rubricnb import book
 
+pytestmark = pytest.mark.slow
+
 ROOT = book.find_root()
 SEVERAL = (2, 4, 10)
 CASES = [

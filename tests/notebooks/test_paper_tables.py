@@ -17,6 +17,8 @@ from endpoint import completion, endpoint
 import rubricnb as rb
 from rubricnb import book
 
+pytestmark = pytest.mark.slow
+
 ROOT = book.find_root()
 RUBRIC = {"criteria": "Is it right?"} | {
     f"score{k}_description": f"Level {k}." for k in range(1, 6)

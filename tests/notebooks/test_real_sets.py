@@ -4,6 +4,8 @@ import pytest
 
 from rubricnb import book
 
+pytestmark = pytest.mark.slow
+
 ROOT = book.find_root()
 ANYBODY = {"judge": "simulated:unbiased", "n_items": 20}
 FEW = {"n_items": 30, "n_draws": 3}

@@ -7,6 +7,8 @@ import pytest
 
 from rubricnb import book
 
+pytestmark = pytest.mark.slow
+
 ROOT = book.find_root()
 SMALL = {"n_draws": 3}  # calibration draws; the rest is what was recorded of the embedded judge
 RECORDED = {

@@ -54,6 +54,7 @@ def test_parameter_file_with_an_unknown_name_is_an_error(small, tmp_path, conten
         building.parameter_file(path, small)
 
 
+@pytest.mark.slow
 def test_build_executes_what_changed_and_nothing_else(small, capsys):
     page = building.build(root=small)
     assert page == small / "_build" / "html" / "index.html"
@@ -88,6 +89,7 @@ def test_build_fails_with_the_traceback_of_a_failing_notebook(small, capsys):
         building.build(root=small)
 
 
+@pytest.mark.slow
 def test_build_fails_on_what_a_page_must_not_show(small):
     change(
         small,

@@ -1,0 +1,194 @@
+"""Is the advice worth following? ``python -m studies.followed`` recomputes.
+
+The 1.5B judge scored the coherence of four summaries each of 50 articles in ten orders.
+`rubricnb.advise` sees 25 of the articles with the experts' ratings; what it says is then done on
+the other 25. What is written to ``results/recordings/followed*.csv`` are aggregates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import rubricnb as rb
+from rubricnb.statistics._inference import jackknife_t
+from rubricnb.statistics._reads import FloatArray
+from studies.recording import write_tables
+
+JUDGE, DATASET, CRITERION = "qwen2.5-coder-1.5b-instruct-embedded", "summeval", "coherence"
+SPLITS = 40
+LABELS, DRAWS = 25, 2_000  # rated texts of a half whose mean is wanted, and how often drawn
+PRECISION = 0.25  # points that two systems are to be told apart by, and a mean is wanted within
+
+
+def data() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Judgments, and their items with the experts' mean ratings."""
+    judged = rb.recorded(JUDGE, DATASET)
+    items = rb.load(DATASET)
+    items = items[items["item_id"].isin(judged["item_id"]) & (items["criterion"] == CRITERION)]
+    judged = judged[judged["item_id"].isin(items["item_id"]) & (judged["design"] == "balanced")]
+    return judged.reset_index(drop=True), items.reset_index(drop=True)
+
+
+class Half:
+    """Some articles: their texts' scores in every order, and the experts' ratings.
+
+    `score` and `expected` are texts × orders, `human` and `article` a value a text.
+    """
+
+    def __init__(self, judged: pd.DataFrame, items: pd.DataFrame, articles: Any) -> None:
+        self.judged = judged[judged["cluster_id"].isin(articles)]
+        self.items = items[items["cluster_id"].isin(articles)]
+        wide = self.judged.pivot(index="item_id", columns="ordering")
+        about = self.items.set_index("item_id").loc[wide.index]
+        self.score, self.expected = (
+            wide[name].to_numpy(np.float64) for name in ("score", "expected_score")
+        )
+        self.ascending = list(wide["score"]).index("1-2-3-4-5")
+        self.descending = list(wide["score"]).index("5-4-3-2-1")
+        self.human = about["human"].to_numpy(np.float64)
+        self.article = pd.factorize(about["cluster_id"])[0]
+
+    def advice(self) -> pd.DataFrame:
+        """What the package says to do, a row a step."""
+        labels = self.items[["item_id", "criterion", "human", "cluster_id"]]
+        labels = labels.sample(LABELS, random_state=0)
+        return rb.advise(self.judged, labels, precision=PRECISION, by="judge").set_index("step")
+
+
+def _r(x: FloatArray, y: FloatArray) -> float:
+    return float(np.corrcoef(x, y)[0, 1])
+
+
+def _single(reads: FloatArray, human: FloatArray) -> float:
+    """Mean r of one order's reads."""
+    return float(np.mean([_r(read, human) for read in reads.T]))
+
+
+def _gain(judge: FloatArray, human: FloatArray, seed: int = 0) -> float:
+    """Squared error of labels alone over that of labels with the judge, of a mean over texts."""
+    rng = np.random.default_rng(seed)
+    drawn = rng.permuted(np.tile(np.arange(len(human)), (DRAWS, 1)), axis=1)[:, :LABELS]
+    y, f = human[drawn], judge[drawn]
+    alone = y.mean(axis=1)
+    centred = f - f.mean(axis=1, keepdims=True)
+    slope = (centred * y).sum(axis=1) / np.maximum((centred**2).sum(axis=1), 1e-12)
+    both = alone + slope * (judge.mean() - f.mean(axis=1))
+    error = [((estimate - human.mean()) ** 2).mean() for estimate in (alone, both)]
+    return float(error[0] / error[1])
+
+
+# Step → what doing it changes, in the unit of the advice, from the half's texts that are kept.
+FOUND: dict[str, Callable[[Half, Any], float]] = {
+    "orders": lambda h, k: _r(h.score[k].mean(axis=1), h.human[k]) / _single(h.score[k], h.human[k]),
+    "readout": lambda h, k: _single(h.expected[k], h.human[k]) / _single(h.score[k], h.human[k]),
+    "direction": lambda h, k: float(
+        (h.score[k, h.ascending] - h.score[k, h.descending]).mean()
+    ),
+    "labels": lambda h, k: _gain(h.score[k].mean(axis=1), h.human[k]),
+}
+# What follows from it for whoever asked one ascending read and took the score: r with the experts.
+WAYS: dict[str, Callable[[Half, Any], FloatArray]] = {
+    "one ascending read, its score": lambda h, k: h.score[k, h.ascending],
+    "one ascending read, expected score": lambda h, k: h.expected[k, h.ascending],
+    "ascending and descending, expected score": lambda h, k: h.expected[k][
+        :, [h.ascending, h.descending]
+    ].mean(axis=1),
+    "ten orders, score": lambda h, k: h.score[k].mean(axis=1),
+    "ten orders, expected score": lambda h, k: h.expected[k].mean(axis=1),
+}
+
+
+def _with_interval(half: Half, of: Callable[[Half, Any], float]) -> tuple[float, float, float]:
+    """A number with its 95 % jackknife-t interval over articles."""
+    left = [of(half, half.article != a) for a in range(half.article.max() + 1)]
+    whole = of(half, half.article >= 0)
+    low, high, *_ = jackknife_t(whole, np.array(left))
+    return whole, float(low), float(high)
+
+
+def halves(
+    judged: pd.DataFrame, items: pd.DataFrame, splits: int
+) -> Iterator[tuple[Half, Half]]:
+    """Halves of the articles at random; the first split is the one that is shown."""
+    articles = items["cluster_id"].astype(str).unique()
+    for seed in range(splits):
+        order = np.random.default_rng(seed).permutation(articles)
+        middle = len(order) // 2
+        yield Half(judged, items, order[:middle]), Half(judged, items, order[middle:])
+
+
+def steps(first: Half, other: Half) -> pd.DataFrame:
+    """Each step: what the first half advises and expects of it, and what the other half finds."""
+    advice, rows = first.advice(), []
+    for step, of in FOUND.items():
+        value, low, high = _with_interval(other, of)
+        told = advice.loc[step]
+        rows.append({"step": step, "do": told["do"], "gain_is": told["gain_is"],
+                     "gain": told["gain"], "low": told["low"], "high": told["high"],
+                     "found": value, "found_low": low, "found_high": high})  # fmt: skip
+    told, found = advice.loc["texts"], other.advice().loc["texts"]
+    rows.append({"step": "texts", "do": told["do"], "gain_is": told["gain_is"],
+                 "gain": told["gain"], "low": told["low"], "high": told["high"],
+                 "found": found["gain"], "found_low": found["low"],
+                 "found_high": found["high"]})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def ways(half: Half) -> pd.DataFrame:
+    """Agreement with the experts of each way to ask, and what it gains over the first."""
+    base, *_ = WAYS.values()
+    rows = []
+    for name, way in WAYS.items():
+        z = _with_interval(half, lambda h, k, way=way: np.arctanh(_r(way(h, k), h.human[k])))
+        r = np.tanh(z)
+        more = _with_interval(
+            half, lambda h, k, way=way: _r(way(h, k), h.human[k]) - _r(base(h, k), h.human[k])
+        )
+        names = ("r", "r_low", "r_high"), ("more", "more_low", "more_high")
+        rows.append({"way": name} | {n: v for ns, vs in zip(names, (r, more), strict=True)
+                                     for n, v in zip(ns, vs, strict=True)})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def over_splits(pairs: list[tuple[Half, Half]]) -> pd.DataFrame:
+    """Each step over random halves: how often it is advised, and what it then changed."""
+    rows = []
+    for number, (first, other) in enumerate(pairs):
+        advice = first.advice()
+        for step in ("orders", "readout", "direction"):
+            told = advice.loc[step]
+            value = FOUND[step](other, other.article >= 0)
+            rows.append({"split": number, "step": step, "do": told["do"], "gain": told["gain"],
+                         "held": told["low"] <= value <= told["high"], "found": value})  # fmt: skip
+    of = pd.DataFrame(rows).groupby(["step", "do"])
+    table = of.agg(splits=("split", "size"), gain=("gain", "median"), found=("found", "median"),
+                   found_low=("found", lambda v: v.quantile(0.025)),
+                   found_high=("found", lambda v: v.quantile(0.975)), held=("held", "mean"))  # fmt: skip
+    return table.reset_index()
+
+
+def compute(splits: int = SPLITS) -> dict[str, pd.DataFrame]:
+    """All tables, by name of file."""
+    judged, items = data()
+    pairs = list(halves(judged, items, splits))
+    first, other = pairs[0]
+    return {
+        "followed": steps(first, other).assign(n_articles=other.article.max() + 1),
+        "followed_ways": ways(other),
+        "followed_splits": over_splits(pairs),
+    }
+
+
+def write(folder: Path | None = None) -> list[Path]:
+    """Write every table; the paths."""
+    return write_tables(compute(), folder)
+
+
+if __name__ == "__main__":
+    for path in write():
+        print(path)
