@@ -305,17 +305,6 @@ def colours(n: int) -> list[Any]:
     return [plt.get_cmap("viridis")(x) for x in np.linspace(0, 0.85, n)]
 
 
-def lines(table: pd.DataFrame, ax: Axes) -> None:
-    """Draw a line for every column of a table, with markers of its own."""
-    for k, name in enumerate(table):
-        # Later lines are thinner, so that one which covers another leaves it visible.
-        ax.plot(
-            table.index, table[name], marker=MARKERS[k % len(MARKERS)], label=str(name),
-            linewidth=max(1.4, 2.8 - 0.8 * k), markersize=max(4.5, 8.5 - 2.5 * k),
-        )  # fmt: skip
-    ax.set_xticks(table.index)
-
-
 def reach(table: pd.DataFrame, value: str, scale: float = 1) -> NDArray[np.float64] | None:
     """How far ``{value}_low`` and ``_high`` are from `value`, for errorbar; None without them."""
     if f"{value}_low" not in table:
@@ -363,13 +352,6 @@ def interval_lines(
         places = part[x].to_numpy(dtype=np.float64) + shift
         ends.append(_line(ax, k, str(name), places, part[value], bars))
     return ends
-
-
-def from_zero(ax: Axes) -> None:
-    """Begin the ordinate at 0 and end it above the data, those of axes that share it included."""
-    ax.autoscale(axis="y")
-    ax.autoscale_view(scalex=False)
-    ax.set_ylim(0, ax.get_ylim()[1])
 
 
 def uniform(ax: Axes, n: int, scale: float = 1) -> None:

@@ -56,16 +56,6 @@ def test_names_at_line_ends_keep_apart_and_in_order():
     assert np.diff(sorted(heights.values())).min() > 0.02
 
 
-def test_axes_that_share_an_ordinate_begin_at_zero_and_show_all_of_both():
-    _, (first, second) = plt.subplots(1, 2, sharey=True)
-    for ax, high in ((first, 50), (second, 90)):
-        rb.plots.lines(pd.DataFrame({"a": [high, 10]}, index=[1, 2]), ax)
-        rb.plots.from_zero(ax)
-    assert first.get_ylim() == second.get_ylim()
-    assert first.get_ylim()[0] == 0
-    assert first.get_ylim()[1] >= 90
-
-
 @pytest.fixture(scope="module")
 def bias():
     items = rb.load("minibench")

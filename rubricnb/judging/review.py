@@ -23,7 +23,6 @@ from rubricnb.judging.run import ask, run
 from rubricnb.judging.store import Store, open_store
 from rubricnb.permutation import fixed
 from rubricnb.prompts.render import render_writing
-from rubricnb.statistics._inference import few_clusters, mean_t
 
 _WRITING_TOKENS = 300
 _REVIEW_TOKENS = 1024
@@ -124,57 +123,6 @@ def write_references(
     columns = ["item_id", "cluster_id", "target", "round", "writer", "reviewer", "text", "status",
                "score", "accepted"]  # fmt: skip
     return pd.concat(parts, ignore_index=True)[columns]
-
-
-def acceptance(attempts: pd.DataFrame, by: str | Sequence[str] = ("target",)) -> pd.DataFrame:
-    """Say how many attempts were accepted, and how many answers were found in the end.
-
-    Parameters
-    ----------
-    attempts
-        From `write_references`.
-    by
-        Columns to group by, such as ``target`` or ``writer``; an empty list for one row.
-
-    Returns
-    -------
-    DataFrame
-        ``attempts``; ``rate`` of them accepted, with a 95 % interval ``low, high`` (Wilson's,
-        over clusters); ``answers`` wanted; ``found``, the share of them for which some attempt was
-        accepted; ``rounds``, the mean round of those; and ``reason``, why there is no interval, or
-        why to doubt it.
-
-    Examples
-    --------
-    >>> attempts = pd.DataFrame({
-    ...     "item_id": ["a", "a", "b"], "cluster_id": ["a", "a", "b"], "target": 2,
-    ...     "round": [1, 2, 1], "accepted": [False, True, True]})
-    >>> acceptance(attempts)[["target", "attempts", "rate", "found", "rounds"]].round(2)
-       target  attempts  rate  found  rounds
-    0       2         3  0.67    1.0     1.5
-    """
-    by = [by] if isinstance(by, str) else list(by)
-    rows = []
-    for key, part in attempts.groupby(by) if by else [((), attempts)]:
-        accepted = part["accepted"].to_numpy(np.float64)
-        cluster = pd.factorize(part["cluster_id"])[0]
-        low, high, *_ = mean_t(accepted, cluster, (0.0, 1.0))
-        done = part[part["accepted"]]
-        answers = part[["item_id", "target"]].drop_duplicates()
-        rows.append(
-            dict(zip(by, key, strict=True))
-            | {
-                "attempts": len(part),
-                "rate": float(part["accepted"].mean()),
-                "low": low,
-                "high": high,
-                "answers": len(answers),
-                "found": len(done) / len(answers),
-                "rounds": float(done["round"].mean()) if len(done) else np.nan,
-                "reason": few_clusters(cluster, {"rate": accepted}),
-            }
-        )
-    return pd.DataFrame(rows)
 
 
 def with_references(items: Items, attempts: pd.DataFrame) -> Items:

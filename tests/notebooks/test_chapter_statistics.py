@@ -239,3 +239,40 @@ def test_the_calibration_is_close_to_the_best_map_there_is(best_monotone):
         gaps.append(ours - rb.quadratic_weighted_kappa(best, y[200:]))
     assert max(gaps) <= 1e-9
     assert np.mean(gaps) >= -0.03
+
+
+def test_acceptance_counts_attempts_and_answers():
+    (acceptance,) = defined("14_reference_answers", "acceptance")
+    attempts = pd.DataFrame({
+        "item_id": list("aabbcc"), "cluster_id": list("aabbcc"), "target": 2, "round": [1, 2] * 3,
+        "accepted": [False, True, False, False, True, True],
+    })  # fmt: skip
+    found = acceptance(attempts)
+    assert found["attempts"] == 6
+    assert found["accepted, %"] == pytest.approx(50)
+    left = np.array([2, 3, 1]) / 4  # without a, b, c
+    half = 100 * stats.t.ppf(0.975, 2) * np.sqrt(2 * left.var())
+    assert half > 50
+    assert (found["low"], found["high"]) == (0, 100)
+    assert found["found in the end, %"] == pytest.approx(100)  # three accepted of three answers
+    assert found["mean round"] == pytest.approx(5 / 3)
+    none = acceptance(attempts.assign(accepted=False))
+    assert none["accepted, %"] == 0
+    assert none[["low", "high", "mean round"]].isna().all()  # all alike: no interval
+
+
+def test_an_acceptance_holds_its_planted_rate():
+    """Jackknife intervals of attempts in clusters of unlike size, over repetitions."""
+    (acceptance,) = defined("14_reference_answers", "acceptance")
+    rng = np.random.default_rng(0)
+    sizes, hits = np.tile([2, 4, 6], 8), []
+    cluster = np.repeat(np.arange(len(sizes)), sizes)
+    for _ in range(200):
+        rate = rng.beta(6, 4, len(sizes))[cluster]  # 0.6 on average, unlike between clusters
+        attempts = pd.DataFrame({
+            "item_id": cluster, "cluster_id": cluster, "target": 1, "round": 1,
+            "accepted": rng.random(len(cluster)) < rate,
+        })  # fmt: skip
+        found = acceptance(attempts)
+        hits.append(found["low"] <= 60 <= found["high"])
+    assert 0.9 <= np.mean(hits) <= 0.99
