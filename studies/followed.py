@@ -84,11 +84,11 @@ def _gain(judge: FloatArray, human: FloatArray, seed: int = 0) -> float:
 
 # Step → what doing it changes, in the unit of the advice, from the half's texts that are kept.
 FOUND: dict[str, Callable[[Half, Any], float]] = {
-    "orders": lambda h, k: _r(h.score[k].mean(axis=1), h.human[k]) / _single(h.score[k], h.human[k]),
-    "readout": lambda h, k: _single(h.expected[k], h.human[k]) / _single(h.score[k], h.human[k]),
-    "direction": lambda h, k: float(
-        (h.score[k, h.ascending] - h.score[k, h.descending]).mean()
+    "orders": lambda h, k: (
+        _r(h.score[k].mean(axis=1), h.human[k]) / _single(h.score[k], h.human[k])
     ),
+    "readout": lambda h, k: _single(h.expected[k], h.human[k]) / _single(h.score[k], h.human[k]),
+    "direction": lambda h, k: float((h.score[k, h.ascending] - h.score[k, h.descending]).mean()),
     "labels": lambda h, k: _gain(h.score[k].mean(axis=1), h.human[k]),
 }
 # What follows from it for whoever asked one ascending read and took the score: r with the experts.
@@ -111,9 +111,7 @@ def _with_interval(half: Half, of: Callable[[Half, Any], float]) -> tuple[float,
     return whole, float(low), float(high)
 
 
-def halves(
-    judged: pd.DataFrame, items: pd.DataFrame, splits: int
-) -> Iterator[tuple[Half, Half]]:
+def halves(judged: pd.DataFrame, items: pd.DataFrame, splits: int) -> Iterator[tuple[Half, Half]]:
     """Halves of the articles at random; the first split is the one that is shown."""
     articles = items["cluster_id"].astype(str).unique()
     for seed in range(splits):
@@ -168,7 +166,8 @@ def over_splits(pairs: list[tuple[Half, Half]]) -> pd.DataFrame:
     of = pd.DataFrame(rows).groupby(["step", "do"])
     table = of.agg(splits=("split", "size"), gain=("gain", "median"), found=("found", "median"),
                    found_low=("found", lambda v: v.quantile(0.025)),
-                   found_high=("found", lambda v: v.quantile(0.975)), held=("held", "mean"))  # fmt: skip
+                   found_high=("found", lambda v: v.quantile(0.975)),
+                   held=("held", "mean"))  # fmt: skip
     return table.reset_index()
 
 
@@ -178,7 +177,9 @@ def compute(splits: int = SPLITS) -> dict[str, pd.DataFrame]:
     pairs = list(halves(judged, items, splits))
     first, other = pairs[0]
     return {
-        "followed": steps(first, other).assign(n_articles=other.article.max() + 1),
+        "followed": steps(first, other).assign(
+            n_articles=other.article.max() + 1, n_texts=len(items)
+        ),
         "followed_ways": ways(other),
         "followed_splits": over_splits(pairs),
     }

@@ -518,7 +518,11 @@ def _correlations(n_clusters: int, rng: np.random.Generator, dear: bool) -> Foun
 _SIZES = {n: (6,) * int(n) for n in ("6", "10", "20", "40", "60", "96")}
 _SIZES["uneven"] = tuple(int(m) for m in np.linspace(1, 45, 20).round())
 _LEVELS = {"skewed": (0.03, 0.07, 0.12, 0.92), "binary": (0.8,), "even": (0.2, 0.4, 0.6, 0.8)}
-_HARD = {"skewed": ("6", "10", "20", "40", "60", "uneven"), "binary": ("6", "20", "uneven"), "even": ("6", "20", "uneven")}
+_HARD = {
+    "skewed": ("6", "10", "20", "40", "60", "uneven"),
+    "binary": ("6", "20", "uneven"),
+    "even": ("6", "20", "uneven"),
+}
 _FLIPS, _FLIP_CORRELATION = 0.02, 0.1
 _RESAMPLES = 400
 

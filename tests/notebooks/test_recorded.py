@@ -27,7 +27,8 @@ RECORDED = {
     ),
     "18_rubric_sensitivity": (
         {"n_items": 30, "n_reasked": 15, "n_ordered": 15},
-        r"that change when the levels are reversed [^|]*\| ≤ 0.05 \| 0\.\d+ \[[^]]*\] \| cannot say",
+        r"that change when the levels are reversed [^|]*\| ≤ 0.05 "
+        r"\| 0\.\d+ \[[^]]*\] \| cannot say",
     ),
 }
 

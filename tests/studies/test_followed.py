@@ -1,0 +1,62 @@
+"""What following the advice changed: tables recompute, and what is planted is found."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rubricnb as rb
+from rubricnb.judging.results import results_folder
+from studies import followed
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """A judge that likes low scores when they stand first, and wavers; five articles of ten."""
+    items = rb.load("minibench", n_items=60, seed=1)
+    asked = rb.plan(items, rb.balanced(5), readout="logprobs", seed=2)
+    return rb.simulate(asked, items, "first-biased"), items
+
+
+def test_halves_share_no_article_and_lose_none(planted):
+    ((first, other),) = followed.halves(*planted, splits=1)
+    clusters = [set(half.items["cluster_id"]) for half in (first, other)]
+    assert not clusters[0] & clusters[1]
+    assert set.union(*clusters) == set(planted[1]["cluster_id"])
+
+
+def test_what_the_other_half_finds_is_what_its_frames_say(planted):
+    ((_, half),) = followed.halves(*planted, splits=1)
+    found = {step: of(half, half.article >= 0) for step, of in followed.FOUND.items()}
+    r = rb.agreement(half.judged, half.items, by=[]).r.iloc[0]
+    each = half.judged.groupby("ordering").apply(
+        lambda part: rb.agreement(part, half.items, by=[]).r.iloc[0]
+    )
+    assert found["orders"] == pytest.approx(r / each.mean())
+    effect = rb.order_effect(half.judged, by=[]).iloc[0]
+    assert found["direction"] == pytest.approx(effect["ascending_minus_descending"])
+    ways = followed.ways(half).set_index("way")
+    assert ways.loc["ten orders, score", "r"] == pytest.approx(r)
+    ascending = ways.loc["one ascending read, its score", "r"]
+    assert ascending == pytest.approx(each["1-2-3-4-5"])
+    more = ways.loc["ten orders, score"]
+    assert more["more"] == pytest.approx(r - ascending)
+    assert more["more_low"] < more["more"] < more["more_high"]
+
+
+def test_labels_with_a_judge_err_as_the_package_says():
+    """The gain over many draws is that of `mean_with_labels`: here about 1 / (1 − r²)."""
+    rng = np.random.default_rng(0)
+    human = rng.normal(size=400)
+    judge = 0.8 * human + 0.6 * rng.normal(size=400)
+    r = np.corrcoef(human, judge)[0, 1]
+    lost = (followed.LABELS - 3) / (followed.LABELS - 2)
+    assert followed._gain(judge, human) == pytest.approx(lost / (1 - r**2), rel=0.12)
+    assert followed._gain(rng.normal(size=400), human) == pytest.approx(1, abs=0.12)
+
+
+def test_recorded_tables_recompute(mirror):
+    kept = {name: pd.read_csv(results_folder() / f"recordings/{name}.csv")
+            for name in ("followed", "followed_ways")}  # fmt: skip
+    computed = followed.compute(splits=1)
+    for name, table in kept.items():
+        pd.testing.assert_frame_equal(computed[name], table, check_dtype=False, atol=2e-5)
