@@ -178,3 +178,25 @@ def test_recorded_recoveries_hold_what_was_planted(recorded):
     assert len(valid) == 6
     assert (np.abs(valid.rate - valid.truth) <= 2 * (valid.high - valid.low)).all()
     assert (np.abs(valid.rate - valid.truth) <= 0.05 * valid.truth).all()
+
+
+def test_intervals_with_labels_cover_or_say_why_not(recorded):
+    labels = recorded[recorded.cell.str.startswith("labels/")]
+    ours = rows(labels, quantity="mean with labels", kind="coverage").set_index(["cell", "method"])
+    doubted = rows(labels, kind="doubted").set_index(["cell", "method"]).rate
+    assert len(ours) == 15
+    low = ours[ours.rate < 0.93]
+    assert (doubted[low.index] > 0.5).all()
+    assert ours.rate.max() <= 0.97
+    bias = rows(recorded, quantity="judge − people", kind="coverage")
+    assert len(bias) == 5
+    assert (bias.high > 0.93).all()
+
+
+def test_tests_against_people_err_as_often_as_they_say(recorded):
+    size = rows(recorded, quantity="judge instead of people").set_index(["method", "cell"]).rate
+    assert size["t over prompts"].max() <= 0.07
+    assert size["t over texts (Calderon et al.)"].min() > 0.07
+    pilots = recorded[recorded.cell.str.startswith("orders/")]
+    assert len(pilots) == 4
+    assert (pilots.rate <= 0.05).all()
