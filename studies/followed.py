@@ -8,6 +8,7 @@ the other 25. What is written to ``results/recordings/followed*.csv`` are aggreg
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +93,8 @@ FOUND: dict[str, Callable[[Half, Any], float]] = {
     "labels": lambda h, k: _gain(h.score[k].mean(axis=1), h.human[k]),
 }
 # What follows from it for whoever asked one ascending read and took the score: r with the experts.
-WAYS: dict[str, Callable[[Half, Any], FloatArray]] = {
+Way = Callable[[Half, Any], FloatArray]
+WAYS: dict[str, Way] = {
     "one ascending read, its score": lambda h, k: h.score[k, h.ascending],
     "one ascending read, expected score": lambda h, k: h.expected[k, h.ascending],
     "ascending and descending, expected score": lambda h, k: h.expected[k][
@@ -142,15 +144,23 @@ def ways(half: Half) -> pd.DataFrame:
     base, *_ = WAYS.values()
     rows = []
     for name, way in WAYS.items():
-        z = _with_interval(half, lambda h, k, way=way: np.arctanh(_r(way(h, k), h.human[k])))
-        r = np.tanh(z)
-        more = _with_interval(
-            half, lambda h, k, way=way: _r(way(h, k), h.human[k]) - _r(base(h, k), h.human[k])
-        )
-        names = ("r", "r_low", "r_high"), ("more", "more_low", "more_high")
-        rows.append({"way": name} | {n: v for ns, vs in zip(names, (r, more), strict=True)
-                                     for n, v in zip(ns, vs, strict=True)})  # fmt: skip
+        z = _with_interval(half, partial(_z, way))
+        more = _with_interval(half, partial(_more, way, base))
+        row: dict[str, Any] = {"way": name}
+        row |= dict(zip(("r", "r_low", "r_high"), np.tanh(z), strict=True))
+        rows.append(row | dict(zip(("more", "more_low", "more_high"), more, strict=True)))
     return pd.DataFrame(rows)
+
+
+def _z(way: Way, half: Half, kept: Any) -> float:
+    """Fisher's z of a way's r with the experts."""
+    return float(np.arctanh(_r(way(half, kept), half.human[kept])))
+
+
+def _more(way: Way, base: Way, half: Half, kept: Any) -> float:
+    """How much higher a way's r is than another's."""
+    human = half.human[kept]
+    return _r(way(half, kept), human) - _r(base(half, kept), human)
 
 
 def over_splits(pairs: list[tuple[Half, Half]]) -> pd.DataFrame:

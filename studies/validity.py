@@ -646,7 +646,7 @@ def _against_raters(sizes: tuple[int, ...], rng: np.random.Generator, dear: bool
     yield _covers("judge − people", "t over prompts", found["low"], found["high"], truth)
     shared = rng.standard_normal(len(sizes))[cluster] + rng.standard_normal(len(cluster))
     cuts = np.sqrt(2) * special.ndtri([0.2, 0.6])  # loses, ties, wins: the mean is .2
-    lead = np.searchsorted(cuts, shared) - 1.0
+    lead = np.asarray(np.searchsorted(cuts, shared) - 1.0, dtype=np.float64)
     for name, of in (("t over texts (Calderon et al.)", np.arange(len(lead))),
                      ("t over prompts", cluster)):  # fmt: skip
         yield "size", "judge instead of people", name, 0.05, float(_less(lead, of, 0.2) < 0.05)

@@ -78,11 +78,12 @@ def few_clusters(
     cluster: IntArray,
     rates: Mapping[str, FloatArray] | None = None,
     scores: Sequence[FloatArray] = (),
+    times: int = 2,
 ) -> str:
     """Why items of these clusters have no interval, or why to doubt it; empty if neither.
 
     `rates`: values in 0…1 of the items, by the name of the rate that is their mean. `scores` that
-    are nearly all alike need twice as many clusters.
+    are nearly all alike need that many `times` as many clusters.
     """
     effective = effective_clusters(cluster)
     if len(np.unique(cluster)) < 2:
@@ -93,7 +94,7 @@ def few_clusters(
     )
     if most > MOST_ALIKE:
         skewed = f", {most:.0%} of scores alike"
-    if round(effective, 6) < FEW_CLUSTERS * (2 if skewed else 1):
+    if round(effective, 6) < FEW_CLUSTERS * (times if skewed else 1):
         why.append(f"{effective:.0f} effective clusters{skewed}: intervals may be too narrow")
     rare = [k for k, v in (rates or {}).items() if min((v > 0).sum(), (v < 1).sum()) < FEW_EVENTS]
     if rare:

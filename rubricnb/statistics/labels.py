@@ -136,7 +136,7 @@ def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
         reasons.append("the judge gives all labelled texts one score: the labels stand alone")
     reasons += _looks_chosen(score, labelled, clusters, drawn)
     whole = drawn == "clusters"
-    few = few_clusters(own if whole else np.arange(n), scores=(y, f))
+    few = few_clusters(own if whole else np.arange(n), scores=(y, f), times=2 if whole else 3)
     few = few if whole else few.replace("effective clusters", "labels")
     return row | {"reason": said(*reasons, few)}
 

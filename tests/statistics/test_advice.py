@@ -168,3 +168,12 @@ def test_scores_made_elsewhere_will_do():
 def test_a_precision_is_positive(wavering, precision):
     with pytest.raises(ValueError, match="positive"):
         rb.advise(wavering, precision=precision)
+
+
+def test_labels_say_where_a_judge_may_agree_with_nobody(wavering):
+    rng = np.random.default_rng(5)
+    good = advice(wavering, rated(wavering, 40, rng)).loc["labels", "reason"]
+    labels = rated(wavering, 40, rng).assign(human=rng.integers(1, 6, 40).astype(float))
+    bad = advice(wavering, labels).loc["labels", "reason"]
+    assert "agree with people not at all" not in good
+    assert "may agree with people not at all, and more reads do not mend that" in bad

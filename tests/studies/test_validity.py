@@ -186,6 +186,7 @@ def test_intervals_with_labels_cover_or_say_why_not(recorded):
     doubted = rows(labels, kind="doubted").set_index(["cell", "method"]).rate
     assert len(ours) == 15
     low = ours[ours.rate < 0.93]
+    assert len(low)
     assert (doubted[low.index] > 0.5).all()
     assert ours.rate.max() <= 0.97
     bias = rows(recorded, quantity="judge − people", kind="coverage")
