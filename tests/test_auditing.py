@@ -106,6 +106,7 @@ class Tags(HTMLParser):
             self.labels.append(attrs.get("aria-label", ""))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANTED)
 def test_an_audit_names_the_planted_effect_and_no_other(name):
     named, wrong, rows = 0, 0, 0
@@ -191,6 +192,7 @@ def test_texts_of_judge_and_data_are_escaped(few, tmp_path, capsys):
     assert "img" not in read.tags
 
 
+@pytest.mark.slow
 def test_an_audit_resumes_and_says_its_cost_beforehand(few, tmp_path, capsys):
     """A judge behind an endpoint on loopback: it grades by length, and letters one point lower."""
 
@@ -224,6 +226,7 @@ def test_an_audit_resumes_and_says_its_cost_beforehand(few, tmp_path, capsys):
     assert not (rows.section == "criteria").any()  # one criterion has no order
 
 
+@pytest.mark.slow
 def test_from_nothing_to_a_page_about_an_endpoint(tmp_path):
     """As a new user: an empty folder, an empty store, one command, ten minutes at most."""
 
@@ -391,6 +394,7 @@ def test_agreement_in_level_is_the_mean_of_its_criteria(items):
     assert found.rows.set_index("measure").effect["kappa"] == pytest.approx(np.mean(kappas))
 
 
+@pytest.mark.slow
 def test_the_command_writes_the_page(tmp_path):
     target = tmp_path / "page.html"
     arguments = ["audit", "--judge", "simulated:first-biased", "--n-items", "60"]
@@ -501,6 +505,7 @@ def test_two_judges_are_compared_text_by_text(items):
         beside(replace(one, cells=moved), two)
 
 
+@pytest.mark.slow
 def test_drift_asks_anew_and_refuses_another_judge_unannounced(few, tmp_path, capsys):
     """A point less than in the stored audit, by a judge whose name is the same."""
     lost = []
@@ -568,6 +573,7 @@ def command(folder, *arguments, **environment):
         return CliRunner().invoke(app, ["audit", *arguments], env=store | environment)
 
 
+@pytest.mark.slow
 def test_a_team_s_gate(tmp_path):
     """A constant judge ends in 3 with one line, a silent one in 1 with one line and no page."""
 
@@ -602,6 +608,7 @@ def test_a_team_s_gate(tmp_path):
     assert not (tmp_path / "audit.html").exists()
 
 
+@pytest.mark.slow
 def test_a_killed_audit_goes_on_where_it_was(tmp_path):
     def answer(payload, headers):
         time.sleep(0.01)

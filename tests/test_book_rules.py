@@ -101,6 +101,7 @@ def test_html_that_is_no_table_is_shown_as_text(journal):
     assert soup.get_text() == "judge <script>alert(1)</script>, 5 reads"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stem", ["03_datasets", "04_judges_and_prompts"])
 def test_own_data_that_is_html_does_not_act_in_a_chapter_that_shows_texts(stem, tmp_path, journal):
     attack = "".join(ATTACKS)

@@ -65,6 +65,7 @@ def test_help_lists_every_command():
         assert command in done.stdout
 
 
+@pytest.mark.slow
 def test_a_notebook_runs_on_own_data_named_from_the_folder_one_stands_in(tmp_path):
     own = Path(__file__).parents[1] / "examples" / "own-data"
     for name in ("my_data.csv", "my_rubric.yml"):
@@ -82,6 +83,7 @@ def test_a_notebook_runs_on_own_data_named_from_the_folder_one_stands_in(tmp_pat
     assert "my_data" in (tmp_path / "out.ipynb").read_text()
 
 
+@pytest.mark.slow
 def test_a_judge_is_configured_where_a_notebook_is_executed(tmp_path):
     """An option that its engine does not know is refused by name, one of the requests is taken."""
     arguments = ("execute", "04", "--output", str(tmp_path / "out.ipynb"),

@@ -190,7 +190,9 @@ def _labels(
         low, high, reason = np.nan, np.nan, infer.said(reason, r["reason"])
     elif r["r_low"] <= 0 <= r["r_high"]:
         why = "may agree with people not at all, and more reads do not mend that"
-        reason = infer.said(reason, f"r = {r['r']:.2f} [{r['r_low']:.2f}, {r['r_high']:.2f}]: {why}")
+        reason = infer.said(
+            reason, f"r = {r['r']:.2f} [{r['r_low']:.2f}, {r['r_high']:.2f}]: {why}"
+        )
     return row | {
         "gain": found["gain"], "low": low, "high": high,
         "cost": more * prices.get("label", np.nan), "reason": reason,

@@ -89,6 +89,7 @@ def test_fresh_asks_everything_once_more(plan):
     assert len(judge.asked) == 300
 
 
+@pytest.mark.slow
 def test_a_fresh_run_that_is_stopped_goes_on_when_it_is_given_its_beginning(plan):
     rb.run(plan, Counting())
     judge, fresh = Counting(), True
@@ -234,6 +235,7 @@ def test_a_run_counts_the_answers_that_were_cut(plan, capsys):
     assert f", {calls} cut at their token limit" in capsys.readouterr().out.splitlines()[-1]
 
 
+@pytest.mark.slow
 def test_before_texts_leave_the_machine_one_is_told_to_whom_and_how_many(plan, capsys):
     judge = Abroad()
     told = []

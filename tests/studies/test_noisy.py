@@ -56,6 +56,7 @@ def test_recorded_tables_recompute_from_the_pinned_files(mirror, recorded):
         pd.testing.assert_frame_equal(table, recorded[name], check_dtype=False, atol=2e-5)
 
 
+@pytest.mark.slow
 def test_the_chapter_computes_its_tables_anew(mirror, monkeypatch, tmp_path):
     monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path))  # nothing is recorded here
     executed = book.execute("21_how_noisy", {"recompute": True}, cell_seconds=300)

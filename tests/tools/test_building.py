@@ -141,6 +141,7 @@ def shown(small_book, tmp_path_factory):
     return root / "_build"
 
 
+@pytest.mark.slow
 def test_glued_frames_are_tables_with_a_number_and_a_file(shown):
     page = shown / "html" / "notebooks" / "05_doubling.html"
     assert 'std-numref">Table 2' in page.read_text()
@@ -155,6 +156,7 @@ def test_glued_frames_are_tables_with_a_number_and_a_file(shown):
     assert files[2].read_text() == "n\n1\n"  # what its caption links, and no other
 
 
+@pytest.mark.slow
 def test_what_is_shown_stands_below_its_cell_and_in_the_book_where_its_caption_is(shown):
     executed = nbformat.read(shown / "executed" / "06_shown.ipynb", 4)
     cell = next(c for c in executed.cells if "rb.pages.show" in c.source)
