@@ -18,6 +18,7 @@ import pandas as pd
 from scipy import special, stats
 
 import rubricnb as rb
+from rubricnb.statistics._inference import jackknife_t
 from rubricnb.statistics._reads import FloatArray, IntArray
 from studies.recording import write_tables
 
@@ -469,8 +470,39 @@ def expectations(of: list[Cell]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def forms() -> pd.DataFrame:
+    """How ChatGPT ranks HANNA's writers under each of four prompts: τ, mean over the criteria."""
+    judgments = rb.load_recording("hanna-llm")
+    kept = (judgments["judge"] == "ChatGPT") & (judgments["replicate"].astype(int) == 1)
+    scores = judgments[kept].merge(judgments.rated[["item_id", "human"]], on="item_id")
+    scores["score"] = scores["score"].to_numpy(dtype=float, na_value=np.nan)
+    rows = []
+    for form, part in scores.astype({"template": str}).groupby("template"):
+        of = cells(part.assign(judge=form, dataset="HANNA")[
+            ["judge", "dataset", "criterion", "cluster_id", "candidate", "score", "human"]
+        ].astype({"criterion": str, "cluster_id": str, "candidate": str}))  # fmt: skip
+        names = sorted({name for cell in of for name in cell.clusters})
+        low, high, *_ = jackknife_t(
+            _mean_tau(of), np.array([_mean_tau(of, without=name) for name in names])
+        )
+        rows.append({"form": form, "tau": _mean_tau(of), "low": low, "high": high,
+                     "n_prompts": len(names)})  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _mean_tau(of: list[Cell], without: str = "") -> float:
+    """Mean over cells of τ between the judge's means of the systems and people's."""
+    found = []
+    for cell in of:
+        kept = np.array(cell.clusters) != without
+        means = cell.score[kept].mean(axis=0), cell.human[kept].mean(axis=0)
+        found.append(stats.kendalltau(*means).statistic)
+    return float(np.mean(found))
+
+
 def compute(draws: int = DRAWS, of: list[Cell] | None = None) -> dict[str, pd.DataFrame]:
     """All tables of the chapter, by name of file. Every cell and table has a stream of its own."""
+    recorded = of is None
     of = cells(loaded()) if of is None else of
 
     def stream(cell: Cell, table: int) -> np.random.Generator:
@@ -488,7 +520,7 @@ def compute(draws: int = DRAWS, of: list[Cell] | None = None) -> dict[str, pd.Da
         "labels_plans": each(by_plan, 1),
         "labels_share": each(share, 2),
         "labels_systems": each(systems, 3),
-    }
+    } | ({"labels_forms": forms()} if recorded else {})
 
 
 def write(folder: Path | None = None) -> list[Path]:

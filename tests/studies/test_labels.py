@@ -65,6 +65,13 @@ def test_the_recorded_tables_recompute(of):
         same(whole.get(name, tables[name]), name)
 
 
+def test_the_ranks_by_prompt_recompute(mirror):
+    found = labels.forms()
+    pd.testing.assert_frame_equal(found, recorded("labels_forms"), atol=1e-5)
+    assert (found.low < found.tau).all()
+    assert (found.tau < found.high).all()
+
+
 def test_every_pair_is_recorded_once():
     for name, keys in KEYS.items():
         assert not recorded(name).duplicated(keys).any()
