@@ -163,9 +163,11 @@ class ExecutionRecord(SphinxDirective):
         self.env.note_dependency(str(path))
         runs = json.loads(path.read_text("utf-8"))
         only = self.options.get("only", "").split()
-        if unknown := set(only) - {run["stem"][:2] for run in runs}:
+        if unknown := set(only) - {run["stem"].split("_")[0] for run in runs}:
             raise self.error(f"no notebook was executed with number {', '.join(sorted(unknown))}")
-        runs = sorted((run for run in runs if not only or run["stem"][:2] in only), key=_in(only))
+        runs = sorted(
+            (run for run in runs if not only or run["stem"].split("_")[0] in only), key=_in(only)
+        )
         columns = _COLUMNS if not only else {k: _COLUMNS[k] for k in ("notebook", *_NUMBERS)}
         rows = [[show(run) for show in columns.values()] for run in runs]
         right = [i for i, name in enumerate(columns) if name in _NUMBERS]
@@ -179,7 +181,7 @@ class ExecutionRecord(SphinxDirective):
 
 
 def _in(order: list[str]) -> Callable[[dict], int]:
-    return lambda run: order.index(run["stem"][:2]) if order else 0
+    return lambda run: order.index(run["stem"].split("_")[0]) if order else 0
 
 
 def _memory(run: dict) -> str:

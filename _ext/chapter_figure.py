@@ -1,6 +1,6 @@
 """``chapter-figure``: a figure that a chapter has glued, on another page.
 
-```{chapter-figure} 21_how_noisy fig-noise
+```{chapter-figure} 19_how_noisy fig-noise
 :alt: What the picture shows, for those who do not see it.
 ```
 """

@@ -82,7 +82,7 @@ def find_notebook(stem: str, root: Path | None = None) -> Path:
     """
     known = {path.stem: path for path in sorted(((root or find_root()) / "notebooks").glob("*.md"))}
     name = Path(stem).stem
-    number = name.zfill(2)  # 5 is 05
+    number = name.zfill(2) if name.isdigit() else name  # 5 is 05
     found = [name] if name in known else [s for s in known if s.split("_")[0] == number]
     if len(found) == 1:
         return known[found[0]]

@@ -393,7 +393,7 @@ def test_every_subcommand_that_is_mentioned_exists(package, app):
 def test_every_parameter_given_to_a_notebook_is_one_it_declares():
     checked = 0
     for path, line in commands():
-        notebook = re.search(r"(?:notebooks/|execute )(\d\d_\w+)", line)
+        notebook = re.search(r"(?:notebooks/|execute )((?:\d\d|[A-Z])_\w+)", line)
         if notebook:
             declared = {p.name for p in book.parameters(notebook[1])}
             given = set(re.findall(r"-p (\w+)", line))

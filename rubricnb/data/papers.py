@@ -96,7 +96,7 @@ def claims(chapter: str | None = None) -> pd.DataFrame:
     if chapter is None:
         return rows
     stems = rows["chapter"].unique()
-    mine = rows["chapter"].isin([s for s in stems if chapter in (s, s[:2])])
+    mine = rows["chapter"].isin([s for s in stems if chapter in (s, s.split("_")[0])])
     if not mine.any():
         raise ValueError(
             f"no claim belongs to chapter {chapter!r}{nearest(chapter, stems)} "

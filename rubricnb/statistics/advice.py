@@ -103,7 +103,7 @@ def _row(step: str, chapter: str, gain_is: str, **known: Any) -> _Row:
 def _texts(part: pd.DataFrame, prices: dict[str, float], precision: float) -> _Row:
     of = "prompts for this difference"
     plan = design_for(error_budget(part, by=[]), precision, prices).iloc[0]
-    row = _row("texts", "28_error_budget", of, reason=plan["reason"])
+    row = _row("texts", "23_error_budget", of, reason=plan["reason"])
     if np.isnan(plan["items"]):
         return row
     how = ", ".join(
@@ -118,7 +118,7 @@ def _texts(part: pd.DataFrame, prices: dict[str, float], precision: float) -> _R
 
 
 def _orders(crossed: pd.DataFrame, prices: dict[str, float]) -> _Row:
-    row = _row("orders", "07_how_many_orderings", f"r of {ORDERS} orders over r of one", reason="")
+    row = _row("orders", "08_how_many_orderings", f"r of {ORDERS} orders over r of one", reason="")
     if len(crossed) == 0:
         return row | {"reason": "no balanced orders: ask twenty texts in rb.balanced(n)"}
     found = will_permuting_help(crossed, k=ORDERS, by=[]).iloc[0]
@@ -141,7 +141,7 @@ def _orders(crossed: pd.DataFrame, prices: dict[str, float]) -> _Row:
 
 def _direction(crossed: pd.DataFrame) -> _Row:
     of = "mean score, ascending minus descending"
-    row = _row("direction", "10_rank_reversal", of, reason="")
+    row = _row("direction", "11_rank_reversal", of, reason="")
     if len(crossed) == 0:
         return row | {"reason": "no balanced orders: ask twenty texts in rb.balanced(n)"}
     found = order_effect(crossed, by=[]).iloc[0]
@@ -174,7 +174,7 @@ def _readout(crossed: pd.DataFrame) -> _Row:
 def _labels(
     part: pd.DataFrame, labels: pd.DataFrame | None, prices: dict[str, float], precision: float
 ) -> _Row:
-    row = _row("labels", "25_how_many_labels", "labels that one is worth with the judge")
+    row = _row("labels", "24_how_many_labels", "labels that one is worth with the judge")
     if labels is None:
         return row | {"do": "have 20 texts rated, drawn at random", "reason": "no labels"}
     needed = labels_needed(part, labels, precision, by=[]).iloc[0]

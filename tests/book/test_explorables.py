@@ -26,8 +26,8 @@ def open_page(readers, request):
 
 def test_there_are_explorables():
     expected = {
-        "07_how_many_orderings", "10_rank_reversal", "12_bias_cost", "17_calibration",
-        "25_how_many_labels",
+        "08_how_many_orderings", "11_rank_reversal", "A_bias_cost", "17_calibration",
+        "24_how_many_labels",
     }  # fmt: skip
     assert expected <= set(PAGES)
 
@@ -88,7 +88,7 @@ def test_buttons_do_something(open_page, stem):
 
 
 @pytest.mark.parametrize(
-    "stem", ["07_how_many_orderings", "10_rank_reversal", "17_calibration", "25_how_many_labels"]
+    "stem", ["08_how_many_orderings", "11_rank_reversal", "17_calibration", "24_how_many_labels"]
 )
 def test_a_click_on_its_track_moves_a_slider(open_page, stem):
     _, box = open_page(stem)
@@ -101,7 +101,7 @@ def test_a_click_on_its_track_moves_a_slider(open_page, stem):
 
 
 def test_same_order_for_all_never_changes_the_ranking_and_own_orders_do(open_page):
-    _, box = open_page("10_rank_reversal")
+    _, box = open_page("11_rank_reversal")
     slider = box.locator("input[type=range]")
     wrong = lambda: int(re.search(r"pairs (\d+)", box.locator("output").inner_text())[1])  # noqa: E731
     for value in ("-4", "0", "4"):
@@ -118,7 +118,7 @@ def test_same_order_for_all_never_changes_the_ranking_and_own_orders_do(open_pag
 
 
 def test_correlation_shown_is_the_one_of_the_data(open_page):
-    page, box = open_page("07_how_many_orderings")
+    page, box = open_page("08_how_many_orderings")
     data = page.evaluate(
         "() => JSON.parse(document.querySelector('.explorable script').textContent)"
     )
@@ -132,7 +132,7 @@ def test_correlation_shown_is_the_one_of_the_data(open_page):
 
 
 def test_a_new_draw_is_another_one_and_only_offered_where_there_is_one(open_page):
-    _, box = open_page("07_how_many_orderings")
+    _, box = open_page("08_how_many_orderings")
     button = box.get_by_role("button")
     for _ in range(60):  # one in ten were the same before, with one ordering
         before = shown(box)
@@ -146,7 +146,7 @@ def test_a_new_draw_is_another_one_and_only_offered_where_there_is_one(open_page
 
 
 def test_cost_shown_is_the_one_of_the_ordering(open_page):
-    page, box = open_page("12_bias_cost")
+    page, box = open_page("A_bias_cost")
     tables = page.evaluate(
         "() => JSON.parse(document.querySelector('.explorable script').textContent).tables"
     )
@@ -227,7 +227,7 @@ def planted(setting, lost):
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 def test_labels_needed_are_those_of_the_package(open_page, setting):
-    _, box = open_page("25_how_many_labels")
+    _, box = open_page("24_how_many_labels")
     said, (judged, alone, *whole) = told(box, setting)
     assert said.startswith(f"For ± {setting[0]:.2f} points")
     for shown, lost, column in ((judged, 2, "needed"), (alone, 1, "needed_alone")):
@@ -238,7 +238,7 @@ def test_labels_needed_are_those_of_the_package(open_page, setting):
 
 def test_so_many_whole_prompts_have_the_wanted_interval(open_page):
     """The interval of the package for clusters whose leftovers are as alike as the slider says."""
-    _, box = open_page("25_how_many_labels")
+    _, box = open_page("24_how_many_labels")
     setting = (0.2, 0.5, 1.0, 1200, 12, 0.1)
     _, numbers = told(box, setting)
     g, texts = numbers[2:]
@@ -271,7 +271,7 @@ def whole_width(g, setting):
 
 
 def test_texts_without_company_need_no_clusters_and_a_recorded_judge_fills_the_sliders(open_page):
-    page, box = open_page("25_how_many_labels")
+    page, box = open_page("24_how_many_labels")
     cells = page.evaluate(
         "() => JSON.parse(document.querySelector('.explorable script').textContent).cells"
     )

@@ -12,7 +12,7 @@ from rubricnb import book
 from tools import building, printing
 
 HTML = book.find_root() / "_build" / "html"
-PART = ["notebooks/10_rank_reversal", "notebooks/12_bias_cost"]  # each with an experiment
+PART = ["notebooks/11_rank_reversal", "notebooks/A_bias_cost"]  # each with an experiment
 
 
 @pytest.fixture(scope="module")

@@ -157,9 +157,7 @@ def test_what_was_not_measured_cannot_be_said():
     out = verdicts(claims("03"), pd.DataFrame({"claim_id": [], "value": []}))
     assert set(out.verdict) == {VERDICTS[2]}
     assert set(out.reason) >= {"not measured here", "needs hanna"}
-    cells = verdicts(claims("12"), pd.DataFrame({"claim_id": [], "value": []})).set_index(
-        "claim_id"
-    )
+    cells = verdicts(claims("A"), pd.DataFrame({"claim_id": [], "value": []})).set_index("claim_id")
     assert cells.reason["v1/table-4/gpt-4.1/hanna/r"] == "needs GPT-4.1 on hanna"
     assert verdict(one(), np.nan) == "cannot say"
 

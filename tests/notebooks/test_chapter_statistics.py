@@ -68,7 +68,7 @@ def planted(design, n_texts=30, position=None, predecessor=None, noise=0.3, seed
 
 @pytest.fixture(scope="module")
 def model():
-    return defined("09_criterion_order", "place_and_predecessor")[0]
+    return defined("10_criterion_order", "place_and_predecessor")[0]
 
 
 def estimates(model, judgments):
@@ -172,7 +172,7 @@ def test_no_parsed_read_gives_nan(model):
 @pytest.fixture(scope="module")
 def halves():
     names = "costs_of", "by_cluster", "on_halves"
-    _, by_cluster, on_halves = defined("12_bias_cost", *names, seed=0, splits=20)
+    _, by_cluster, on_halves = defined("A_bias_cost", *names, seed=0, splits=20)
     return lambda judgments, value="score": on_halves(by_cluster(judgments, value))
 
 

@@ -12,22 +12,22 @@ CASES = [
     *((stem, n) for stem in ("04_judges_and_prompts", "05_position_bias") for n in SEVERAL),
     *(
         (stem, n)
-        for stem in ("06_when_permutation_helps", "07_how_many_orderings")
+        for stem in ("07_when_permutation_helps", "08_how_many_orderings")
         for n in SEVERAL
     ),
-    ("08_rubric_scales", 4),
-    ("09_criterion_order", 4),
-    ("10_rank_reversal", 4),
-    ("11_temperature_and_effort", 4),
-    ("12_bias_cost", 4),
-    ("12_bias_cost", 10),
+    ("09_rubric_scales", 4),
+    ("10_criterion_order", 4),
+    ("11_rank_reversal", 4),
+    ("12_temperature_and_effort", 4),
+    ("A_bias_cost", 4),
+    ("A_bias_cost", 10),
 ]
 SMALL = {
     "05_position_bias": {"n_copies": 3},
-    "07_how_many_orderings": {"n_copies": 3},
-    "09_criterion_order": {"n_copies": 1},
-    "11_temperature_and_effort": {"studies": 2, "draws": 1},
-    "12_bias_cost": {"splits": 5},
+    "08_how_many_orderings": {"n_copies": 3},
+    "10_criterion_order": {"n_copies": 1},
+    "12_temperature_and_effort": {"studies": 2, "draws": 1},
+    "A_bias_cost": {"splits": 5},
 }
 JUDGE = {"judge": "simulated:first-biased", "judge_options": {"seed": 1, "effort": "low"}}
 
@@ -47,20 +47,20 @@ def test_a_chapter_runs_on_own_data_of_any_number_of_levels(stem, n, own_data, w
         if "data" in output
     )
     assert "np." not in said
-    assert f"{n} levels" in said if stem == "08_rubric_scales" else "first-biased" in said
+    assert f"{n} levels" in said if stem == "09_rubric_scales" else "first-biased" in said
 
 
-@pytest.mark.parametrize("stem", ["09_criterion_order", "10_rank_reversal"])
+@pytest.mark.parametrize("stem", ["10_criterion_order", "11_rank_reversal"])
 def test_a_chapter_names_both_of_two_datasets(stem, mirror):
-    datasets = "hanna+summeval" if stem.startswith("09") else "minibench+summeval"
+    datasets = "hanna+summeval" if stem.startswith("10") else "minibench+summeval"
     done = _execute(stem, dataset=datasets, n_items=48, judge="simulated:first-biased")
-    tables = {"09_criterion_order": "tab-friedman", "10_rank_reversal": "tab-ours"}
+    tables = {"10_criterion_order": "tab-friedman", "11_rank_reversal": "tab-ours"}
     html = book.glued(done)[tables[stem]]["text/html"]
     assert all(name in html for name in datasets.split("+"))
 
 
 def test_chapter_1_runs_on_four_levels_from_0_or_says_what_to_choose(own_data):
-    """Chapters 02 and 19 take no data, and 20 reads what is recorded: they refuse by name."""
+    """Chapters 02 and 06 take no data, and 27 reads what is recorded: they refuse by name."""
     values = own_data(4) | {"judge": "simulated:first-biased"}
     with pytest.raises(RuntimeError, match="has 4 levels and cannot be shown on 5; choose n_opt"):
         _execute("01_paradigms", **values)
@@ -68,4 +68,4 @@ def test_chapter_1_runs_on_four_levels_from_0_or_says_what_to_choose(own_data):
     with pytest.raises(ValueError, match="02_balanced_permutation: unknown parameter 'path'"):
         _execute("02_balanced_permutation", path=values["path"])
     with pytest.raises(RuntimeError, match="dataset 'csv' is not recorded; there are: "):
-        _execute("20_results", dataset="csv")
+        _execute("27_results", dataset="csv")

@@ -61,7 +61,7 @@ def of(judge="", dataset="", **other):
 V2 = {"paper_judge": "GPT-OSS-20B", "dataset": "hanna", "n_items": 24}
 V1 = {"paper_judge": "Qwen3-32B", "dataset": "hanna", "n_items": 24}
 BIGGEN = {"paper_judge": "GPT-4o", "dataset": "biggen", "criterion": ""}
-INTERVAL = Left("the paper's interval resamples items; it is drawn in chapter 06")
+INTERVAL = Left("the paper's interval resamples items; it is drawn in chapter 07")
 PERTURBED = {"Descending-Numeric", "Random-Numeric", "Letter-Grades", "Roman-Numerals"}
 
 
@@ -84,19 +84,19 @@ LINES = {
         intervals=("χ² of position selection.*= 98.7 ± 14.8", "χ² above its 5 % threshold.*= 1",
                    "first position minus the largest of the others.*≥ 0"),
     ),
-    "06, version 2": Line(
-        "06_when_permutation_helps", V2,
+    "07, version 2": Line(
+        "07_when_permutation_helps", V2,
         {"strategy_ablation_2602.02219v2_table3": Table(
             ("judge", "dataset", "contrast"),
             {"delta_r": "r of {contrast}, ten reads each",
              "ci_low": INTERVAL, "ci_high": INTERVAL},
             of("GPT-OSS-20B", "HANNA"),
         )},
-        {"Figure 8": ("fig-06_when_permutation_helps-ours",
+        {"Figure 8": ("fig-07_when_permutation_helps-ours",
                       ["argmax, ours", "argmax, the paper's"])},
     ),
-    "06, version 1": Line(
-        "06_when_permutation_helps", V1 | {"strategies": "balanced fixed"},
+    "07, version 1": Line(
+        "07_when_permutation_helps", V1 | {"strategies": "balanced fixed"},
         {"permutation_vs_repeat_2602.02219v1_table2": Table(
             ("judge", "dataset", "statistic"),
             {"permutation": "{statistic} of ten orderings (",
@@ -111,19 +111,19 @@ LINES = {
             of("Qwen3-32B", "HANNA"),
         )},
     ),
-    "08": Line(
-        "08_rubric_scales",
+    "09": Line(
+        "09_rubric_scales",
         V2 | {"dataset": "mt-bench+vicuna+hanna+summeval", "n_items": 5, "scales": [2, 3, 5]},
         {"scales_2602.02219v2_table4": scales(2, 3, 5)},
     ),
-    "08, nine options": Line(
-        "08_rubric_scales",
+    "09, nine options": Line(
+        "09_rubric_scales",
         V2 | {"dataset": "hanna+summeval", "n_items": 20, "scales": [9]},
         {"scales_2602.02219v2_table4": scales(9)},
         intervals=("mean Cramér.s V over the datasets, 9 options.*= 0.039 ± 0.01",),
     ),
-    "09": Line(
-        "09_criterion_order",
+    "10": Line(
+        "10_criterion_order",
         V2 | {"paper_judge": "Qwen3.5-9B", "n_items": 48, "n_copies": 1,
               "designs": ["balanced", "shuffled", "fixed"]},
         {"criterion_order_2602.02219v2_table5": Table(
@@ -144,10 +144,10 @@ LINES = {
              "significant": "balanced − fixed excludes 0"},
             of("Qwen3.5-9B", "HANNA"),
         )},
-        {"Figure 10": ("fig-09_criterion_order-shift", ["engagement", "relevance"])},
+        {"Figure 10": ("fig-10_criterion_order-shift", ["engagement", "relevance"])},
     ),
-    "10": Line(
-        "10_rank_reversal", V2 | {"dataset": "vicuna"},
+    "11": Line(
+        "11_rank_reversal", V2 | {"dataset": "vicuna"},
         {"rank_reversal_2602.02219v2_table7": Table(
             ("judge", "dataset"),
             {"kendall_tau": "Kendall's τ per prompt, BALANCED against FIXED",
@@ -155,14 +155,14 @@ LINES = {
             of("GPT-OSS-20B", "Vicuna"),
         )},
     ),
-    "11": Line(
-        "11_temperature_and_effort",
+    "12": Line(
+        "12_temperature_and_effort",
         V2 | {"n_items": 12, "efforts": "low high", "draws": 1, "studies": 2},
         figures={"Figure 7": ("fig-ours", ["low", "high", "balanced"])},
         intervals=("χ² of position selection, effort low.*= 115 ± 17.2",),
     ),
-    "12": Line(
-        "12_bias_cost", V1 | {"splits": 5},
+    "A": Line(
+        "A_bias_cost", V1 | {"splits": 5},
         {"default_order_rank_2602.02219v1_table4": Table(
             ("judge", "dataset"),
             {"r_12345": "r of single reads in the default order",
@@ -248,8 +248,8 @@ FIGURES = {  # paper → figure → the line that draws it, or where it stands, 
         1: "chapter 01 shows its four prompts", 2: "chapter 02 draws the method",
         3: "chapter 02 lists the orders", 4: "chapter 05, by simulated judges: fig-fitted",
         5: "chapter 04 renders both prompts", 6: "Figure 7 with temperatures for efforts",
-        7: "11", 8: "06, version 2", 9: "chapter 07: the budget curve of whichever judge",
-        10: "09", 11: "Figure 10 with another dataset",
+        7: "12", 8: "07, version 2", 9: "chapter 08: the budget curve of whichever judge",
+        10: "10", 11: "Figure 10 with another dataset",
     },
     "v1": {
         1: "chapter 01 shows its prompts", 2: "chapter 02 draws the method",

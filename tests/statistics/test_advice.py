@@ -161,7 +161,7 @@ def test_scores_made_elsewhere_will_do():
                         "score": rng.integers(1, 6, 60)})  # fmt: skip
     found = advice(rb.judgments(log, scale=(1, 5)))
     assert unknown(found.loc["orders"])
-    assert found.loc["texts", "chapter"] == "28_error_budget"
+    assert found.loc["texts", "chapter"] == "23_error_budget"
 
 
 @pytest.mark.parametrize("precision", [0, -0.1])

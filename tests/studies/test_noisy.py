@@ -59,7 +59,7 @@ def test_recorded_tables_recompute_from_the_pinned_files(mirror, recorded):
 @pytest.mark.slow
 def test_the_chapter_computes_its_tables_anew(mirror, monkeypatch, tmp_path):
     monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path))  # nothing is recorded here
-    executed = book.execute("21_how_noisy", {"recompute": True}, cell_seconds=300)
+    executed = book.execute("19_how_noisy", {"recompute": True}, cell_seconds=300)
     outputs = [output for cell in executed.cells for output in cell.get("outputs", [])]
     names = [output.get("metadata", {}).get("scrapbook", {}).get("name") for output in outputs]
     glued = outputs[names.index("reask-count")].data

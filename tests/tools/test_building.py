@@ -42,6 +42,7 @@ def test_parameter_file_overrides_defaults_by_notebook(small, tmp_path):
     [
         ({"default": {}}, "unknown section 'default'"),
         ({"notebooks": {"06_x": {}}}, "unknown notebook '06_x'"),
+        ({"notebooks": {"19_doubling": {}}}, "did you mean '05_doubling'"),  # it had another number
         ({"defaults": {"n_item": 1}}, "unknown parameter 'n_item'"),
         ({"notebooks": {"05_doubling": {"judge": "x"}}}, "unknown parameter 'judge'"),
         ({"notebooks": {"05_doubling": {"n_items": "x"}}}, "is not of type int"),
@@ -105,7 +106,7 @@ def test_build_fails_on_what_a_page_must_not_show(small):
 
 @pytest.fixture(scope="module")
 def shown(small_book, tmp_path_factory):
-    """A book that was built: chapter 05 glues frames, chapter 06 shows what it has."""
+    """A book that was built: chapter 05 glues frames, chapter 07 shows what it has."""
     root = small_book(tmp_path_factory.mktemp("shown"))
     chapter = root / "notebooks" / "05_doubling.md"
     other = root / "notebooks" / "06_shown.md"
