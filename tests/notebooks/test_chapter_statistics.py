@@ -111,6 +111,7 @@ def test_planted_effects_lie_in_their_intervals_and_are_found(model):
     assert (found["p_joint"] < 1e-6).all()
 
 
+@pytest.mark.slow
 def test_without_effects_both_joint_tests_reject_rarely(model):
     p = pd.concat(
         model(planted(williams(4), 15, seed=s), "expected_score")

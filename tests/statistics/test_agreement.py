@@ -113,6 +113,7 @@ def test_resamples_without_variance_are_dropped_and_counted():
     assert np.isfinite(row.r_paper_low)
 
 
+@pytest.mark.slow
 def test_jackknife_covers_where_the_item_bootstrap_does_not():
     truth = 1 / np.sqrt(2)
     ours = papers = 0
