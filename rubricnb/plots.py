@@ -45,7 +45,7 @@ def styles(names: Iterable[Any]) -> dict[Any, tuple[str, str]]:
     -------
     dict
         Name → colour and marker. Judges (by `rubricnb.pages.short_names`) and datasets of
-        ``series.csv`` have their own whatever else is drawn; others get colours that these leave.
+        ``series.csv`` have their own whatever else is drawn; others get what these leave.
 
     Examples
     --------
@@ -55,9 +55,10 @@ def styles(names: Iterable[Any]) -> dict[Any, tuple[str, str]]:
     True
     """
     own = {name: _series().get(str(name).lower()) for name in dict.fromkeys(names)}
-    taken = {style[0] for style in own.values() if style}
+    taken = {part for style in own.values() if style for part in style}
     turns = [(f"C{k % 7}", MARKERS[k % len(MARKERS)]) for k in range(70)]
-    others = cycle([turn for turn in turns if turn[0] not in taken] or turns)
+    free = [turn for turn in turns if not taken & set(turn) and turn not in _series().values()]
+    others = cycle(free or turns)
     return {name: style or next(others) for name, style in own.items()}
 
 
