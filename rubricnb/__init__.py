@@ -41,7 +41,7 @@ _PUBLIC = {
     "statistics": [
         "position_bias", "score_position", "bias_cost", "at_reads",
         "missing_reads", "equivalence",
-        "order_effect", "ordering_rank", "within_item_sd", "variance_components",
+        "order_effect", "within_item_sd", "variance_components",
         "error_budget", "design_for", "advise",
         "budget_curve", "will_permuting_help",
         "agreement", "strategy_contrast", "quadratic_weighted_kappa",

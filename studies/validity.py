@@ -165,14 +165,6 @@ def record_validity(
     ------
     ValueError
         The folder holds the tallies of another seed.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as scratch:
-    ...     found = pd.read_csv(record_validity(scratch, replications=2) / "validity.csv")
-    >>> found.cell.unique().tolist() == cell_names()
-    True
     """
     folder = Path(folder) if folder else results_folder() / "validity"
     path = folder / "run.json"

@@ -431,6 +431,7 @@ def test_a_judge_with_one_score_per_criterion_fails_too(items):
     assert rows.verdict["discrimination"] == "fails"
 
 
+@pytest.mark.slow
 def test_a_doubt_does_not_deny_its_own_interval():
     """Some intervals leave out zero, and yet p is not small beside the page's other questions."""
     table = pd.concat([of_seed("unbiased", seed) for seed in range(12)])

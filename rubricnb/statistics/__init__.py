@@ -35,7 +35,6 @@ from rubricnb.statistics.tendency import reference_pull as reference_pull
 from rubricnb.statistics.tendency import score_tendency as score_tendency
 from rubricnb.statistics.tendency import tendency_shift as tendency_shift
 from rubricnb.statistics.variation import order_effect as order_effect
-from rubricnb.statistics.variation import ordering_rank as ordering_rank
 from rubricnb.statistics.variation import variance_components as variance_components
 from rubricnb.statistics.variation import within_item_sd as within_item_sd
 

@@ -7,15 +7,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from rubricnb.statistics import _inference as infer
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._placement import directions
 from rubricnb.statistics._reads import By, FloatArray, Reads, Value
-from rubricnb.statistics.agreement import human_of, read_moments
 
-RESAMPLES = 1_000
 PERMUTATIONS = 500
 _COMPONENTS = (
     *("variance_item", "variance_ordering", "variance_item_ordering", "variance_reask"),
@@ -114,60 +111,6 @@ def order_effect(
     0     0.5                        -0.5       0.5
     """
     return arrays.row_per_group(judgments, by, value, lambda reads: _order_effect(reads, seed))
-
-
-def ordering_rank(
-    judgments: pd.DataFrame,
-    items: pd.DataFrame,
-    ordering: str | None = None,
-    by: By = None,
-    value: Value = "score",
-    seed: int = 0,
-) -> pd.DataFrame:
-    """Rank one ordering among all by the agreement of its single reads with people.
-
-    Parameters
-    ----------
-    judgments, items, by, value
-        As in `agreement`; all items must see the same orderings.
-    ordering
-        Code of the ordering to rank; default ``"1-2-…-n"``.
-    seed
-        Of the cluster bootstrap (1,000 resamples).
-
-    Returns
-    -------
-    DataFrame
-        One row a group: ``ordering, r`` (its r), ``r_mean`` (over all orderings), ``rank`` (1 = the
-        highest r) with its 95 % cluster percentile interval ``rank_low, rank_high``; ``best`` (code
-        of the highest), ``n_orderings, n_items, n_clusters``, ``reason``. The interval usually
-        spans most ranks: the r are nearly equal.
-
-    Raises
-    ------
-    ValueError
-        The ordering is not among those shown.
-
-    Notes
-    -----
-    arXiv:2602.02219v1, Table 4.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> names = list("abcdef")
-    >>> judgments = pd.DataFrame({
-    ...     "item_id": names * 2, "cluster_id": names * 2, "design": "balanced",
-    ...     "ordering_index": [1] * 6 + [2] * 6, "ordering": ["1-2-3"] * 6 + ["3-2-1"] * 6,
-    ...     "score": [1, 1, 2, 2, 3, 3, 1, 2, 1, 3, 2, 3]})
-    >>> items = pd.DataFrame({"item_id": names, "human": [1.0, 1, 2, 2, 3, 4]})
-    >>> ordering_rank(judgments, items)[["r", "r_mean", "rank", "n_orderings"]].round(2)
-          r  r_mean  rank  n_orderings
-    0  0.96    0.77     1            2
-    """
-    return arrays.row_per_group(
-        judgments, by, value, lambda r: _ordering_rank(r, human_of(r, items), ordering, seed)
-    )
 
 
 def variance_components(
@@ -280,49 +223,6 @@ def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
     row["deviation"] = float(np.abs(x - x.mean(axis=1, keepdims=True)).mean())
     row["crossing"] = float(((x > middle).any(axis=1) & (x < middle).any(axis=1)).mean())
     return row | {"reason": infer.said(*reasons, infer.alike(row), infer.few_clusters(cluster))}
-
-
-def _ordering_rank(
-    reads: Reads, human: FloatArray, ordering: str | None, seed: int
-) -> dict[str, Any]:
-    arrays.require_orderings(reads)
-    codes = reads.codes()
-    wanted = ordering or "-".join(map(str, reads.scores))
-    if wanted not in codes:
-        raise ValueError(f"ordering {wanted!r} is not among those shown")
-    at = codes.index(wanted)
-    if len(reads.orderings) > reads.value.shape[1]:
-        raise ValueError(
-            "items were shown different orderings; an ordering's r needs a design that shows all "
-            "items the same ones ('balanced' or 'williams')"
-        )
-    mean = ordering_means(reads)
-    used = ~np.isnan(mean).any(axis=1) & ~np.isnan(human)
-    row: dict[str, Any] = {"ordering": wanted}
-    names = ("r", "r_mean", "rank", "rank_low", "rank_high")
-    row |= dict.fromkeys(names, np.nan) | {"best": None, "n_orderings": len(codes)}
-    row |= infer.counted(used, reads.cluster)
-    if not used.any():
-        return row | {"reason": "no item has every ordering parsed and a human rating"}
-    cluster = reads.cluster[used]
-    sums = arrays.by_cluster(read_moments(mean[used], human[used]), cluster)  # for each ordering
-    r = infer.correlation(sums.sum(axis=0))
-    if np.isnan(r).any():
-        return row | {"reason": "r is undefined: some ordering's scores, or the ratings, are equal"}
-    row |= {"r": r[at], "r_mean": r.mean(), "rank": int(_rank(r)[at])}
-    row["best"] = codes[int(r.argmax())]
-    if len(sums) < 2:
-        return row | {"reason": infer.few_clusters(cluster)}
-    ranks = infer.resampled(sums, RESAMPLES, seed, lambda drawn: _rank(infer.correlation(drawn)))
-    low, high = infer.percentile_interval(ranks[:, at])
-    row |= {"rank_low": np.floor(low), "rank_high": np.ceil(high)}
-    return row | {"reason": infer.few_clusters(cluster)}
-
-
-def _rank(r: FloatArray) -> FloatArray:
-    """Rank along the last axis, 1 = the highest; NaN where a value is undefined."""
-    rank = stats.rankdata(-r, axis=-1, method="min", nan_policy="propagate")
-    return np.asarray(rank, dtype=np.float64)
 
 
 def _components(reads: Reads) -> dict[str, Any]:

@@ -37,6 +37,8 @@ class Run:
             stdout=subprocess.PIPE,
             text=True,
             env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+            # A shell's background job is born deaf to Ctrl-C, and so would be what it starts.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def tell(self, number):

@@ -111,6 +111,7 @@ def test_planted_effects_lie_in_their_intervals_and_are_found(model):
     assert (found["p_joint"] < 1e-6).all()
 
 
+@pytest.mark.slow
 def test_without_effects_both_joint_tests_reject_rarely(model):
     p = pd.concat(
         model(planted(williams(4), 15, seed=s), "expected_score")
@@ -276,3 +277,41 @@ def test_an_acceptance_holds_its_planted_rate():
         found = acceptance(attempts)
         hits.append(found["low"] <= 60 <= found["high"])
     assert 0.9 <= np.mean(hits) <= 0.99
+
+
+def rated(n_texts, noise=0.0, seed=0):
+    """Judgments in ten orders, their items' ratings, and the one ordering without extra noise."""
+    items = criteria_items(n_texts, ("depth",))
+    judgments = rb.simulate(rb.plan(items, balanced(5)), items, "unbiased", seed=seed)
+    other = judgments.ordering.astype(str) != "1-2-3-4-5"
+    extra = np.random.default_rng(seed).normal(0, noise, len(judgments)) * other
+    return judgments.assign(score=judgments.score.astype(float) + extra), items
+
+
+def rank_by_r(*arguments):
+    (function,) = defined("A_bias_cost", "rank_by_r", seed=0)
+    return function(*arguments)
+
+
+def test_the_rank_of_an_ordering_equals_a_loop():
+    judgments, items = rated(40)
+    r = rb.agreement(judgments, items, by="ordering").set_index("ordering").r
+    rank, low, high = rank_by_r(judgments, items, "3-4-5-1-2")
+    assert rank == 1 + sum(value > r["3-4-5-1-2"] for value in r)
+    assert low <= rank <= high
+    assert high - low > 3  # r are nearly equal
+
+
+def test_an_ordering_that_agrees_better_is_ranked_first_with_certainty():
+    rank, low, high = rank_by_r(*rated(150, noise=4), "1-2-3-4-5")
+    assert (rank, low) == (1, 1)
+    assert high <= 2
+
+
+def test_equal_scores_missing_ratings_or_one_prompt_have_no_rank_or_no_interval():
+    judgments, items = rated(10)
+    assert np.isnan(rank_by_r(judgments.assign(score=2.0), items, "1-2-3-4-5")).all()
+    assert np.isnan(rank_by_r(judgments, items.assign(human=np.nan), "1-2-3-4-5")).all()
+    alone = rank_by_r(judgments.assign(cluster_id="c"), items.assign(cluster_id="c"), "1-2-3-4-5")
+    assert np.isfinite(alone[0])
+    assert np.isnan(alone[1:]).all()

@@ -5,6 +5,7 @@ import pytest
 import rubricnb as rb
 from rubricnb import book, rulers
 
+pytestmark = pytest.mark.slow
 ROOT = book.find_root()
 FEW = {"n_draws": 3}
 CHAPTERS = {

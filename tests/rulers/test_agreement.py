@@ -85,6 +85,7 @@ def covered(half, one, truth):
     return np.mean(np.abs(np.asarray(one) - truth) <= np.asarray(half))
 
 
+@pytest.mark.slow
 def test_the_interval_of_one_calibration_covers_what_other_essays_and_draws_would_say():
     """Neither too seldom nor always: about 95 % of 100 studies."""
     sets = [essays(300, seed) for seed in range(100)]
@@ -97,6 +98,7 @@ def test_the_interval_of_one_calibration_covers_what_other_essays_and_draws_woul
     assert all(table.qwk_sd_draws[0] > 0 for table in studies)
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_contrast_covers_what_other_essays_and_draws_would_say():
     sides = {"method": "rulers"}, {"method": "dhs", "calibration": "isotonic"}
 

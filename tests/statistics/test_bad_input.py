@@ -63,7 +63,6 @@ STATISTICS = {
     "budget_curve": lambda j, i, v: rb.budget_curve(j, i, value=v),
     "within_item_sd": lambda j, i, v: rb.within_item_sd(j, value=v),
     "order_effect": lambda j, i, v: rb.order_effect(balanced_only(j), value=v),
-    "ordering_rank": lambda j, i, v: rb.ordering_rank(balanced_only(j), i, value=v),
     "variance_components": lambda j, i, v: rb.variance_components(j, value=v),
     "rank_reversal": lambda j, i, v: rb.rank_reversal(j, value=v),
     "rank_reversal of halves": lambda j, i, v: rb.rank_reversal(
@@ -260,11 +259,9 @@ def test_an_unbalanced_design_has_no_chi2_of_the_papers_but_our_test():
     assert 0 <= row.p_within <= 1
 
 
-def test_orderings_drawn_per_item_have_no_ranks_and_no_components():
-    judgments, items = study()
+def test_orderings_drawn_per_item_have_no_components():
+    judgments, _ = study()
     drawn = judgments[judgments["design"] == "shuffled"]
-    with pytest.raises(ValueError, match="balanced"):
-        rb.ordering_rank(drawn, items)
     assert "every ordering" in rb.order_effect(drawn).iloc[0].reason
     assert "every ordering" in rb.variance_components(drawn, by="design").iloc[0].reason
 

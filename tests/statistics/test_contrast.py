@@ -193,6 +193,7 @@ def test_swapping_the_sides_turns_the_sign():
     assert ba.p_equivalent == pytest.approx(ab.p_equivalent)
 
 
+@pytest.mark.slow
 def test_size_and_coverage_under_shared_text():
     """Two judges with equal correlations whose errors are shared within clusters."""
     hits = papers = 0

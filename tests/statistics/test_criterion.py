@@ -64,6 +64,7 @@ def test_the_closed_form_equals_permutation():
     assert row.delta_pos_null == pytest.approx((np.ptp(totals, axis=1) / 36).mean(), rel=0.05)
 
 
+@pytest.mark.slow
 def test_size_where_texts_share_a_reaction_and_friedmans_fails():
     ours = friedmans = 0
     for seed in range(130):
@@ -91,6 +92,7 @@ def test_no_gap_is_equivalent_to_none_with_enough_texts():
     assert (result["p_equivalent"] < 0.05).all()
 
 
+@pytest.mark.slow
 def test_power_at_the_minimum_detectable_gap_is_80_per_cent():
     mde = criterion_order(make_criterion_judgments(60))["mde"].mean()
     hits = 0

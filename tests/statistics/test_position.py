@@ -232,6 +232,7 @@ def test_shares_do_not_depend_on_the_orderings_that_show_them(design):
     assert row.v2_unbiased == pytest.approx(truth.v2_unbiased, rel=0.08)
 
 
+@pytest.mark.slow
 def test_size_on_a_slice_of_three_rotations_is_the_level():
     hits = 0
     for seed in range(300):
@@ -301,7 +302,13 @@ NULLS = {
 }
 
 
-@pytest.mark.parametrize("null", NULLS)
+@pytest.mark.parametrize(
+    "null",
+    [
+        "independent, undecided",
+        *(pytest.param(n, marks=pytest.mark.slow) for n in NULLS if n != "independent, undecided"),
+    ],
+)
 def test_size_is_the_level(null):
     low, high = stats.binom.interval(0.999, 400, 0.05)
     assert low <= _rejections(400, **NULLS[null]) <= high
@@ -328,6 +335,7 @@ def test_a_judge_that_always_says_five_has_no_preference_whatever_is_lost():
     assert "no answer changes" in row.reason
 
 
+@pytest.mark.slow
 def test_losing_reads_by_ordering_does_not_make_a_preference():
     def lost(item, read, score, ordering, rng):
         return (read < 2) & (rng.random(len(read)) < 0.5)
@@ -397,6 +405,7 @@ def test_far_from_0_the_interval_of_v_is_the_jackknifes():
     assert row.cramers_v_high - row.cramers_v_low == pytest.approx(2 * half, rel=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [0.0, 0.5, 1.0, 3.0])
 @pytest.mark.parametrize("n_clusters", [12, 40])
 def test_v2_intervals_cover(size, n_clusters):
@@ -519,6 +528,7 @@ def test_too_many_reads_for_the_exact_likelihood_are_named():
     assert np.isfinite(row.q)
 
 
+@pytest.mark.slow
 def test_power_at_the_minimum_detectable_effect_is_80_per_cent():
     assert [round(noncentrality(n - 1), 2) for n in (2, 3, 5, 9)] == [7.85, 9.63, 11.94, 15.02]
     # V is proportional to γ near 0: find the γ whose V is the MDE, and count rejections there.

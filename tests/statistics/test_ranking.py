@@ -174,6 +174,7 @@ def test_the_order_effect_is_the_mean_of_two_paired_differences(control):
         assert effect.loc[name, "low"] < effect.loc[name, "effect"] < effect.loc[name, "high"]
 
 
+@pytest.mark.slow
 def test_an_order_effect_is_found_and_its_absence_is_equivalent():
     none = effect_of(all_designs(n_prompts=1500, concentration=2))
     assert none.loc["flip_expected", "p_equivalent"] < 0.05
@@ -200,6 +201,7 @@ def without_order_effect(seed, temperature=1.0):
     return rb.simulate(asked, items, judge, seed=seed)
 
 
+@pytest.mark.slow
 def test_the_interval_of_the_order_effect_covers_none_where_wordings_matter():
     found = [reversal_effect(without_order_effect(seed)) for seed in range(40)]
     table = pd.concat(found)

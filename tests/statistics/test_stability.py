@@ -94,6 +94,7 @@ def test_planted_label_shift_is_found_beyond_placebo_and_nothing_else_is(items):
     assert "this is the placebo" in found.reason["placebo", "numeric"]
 
 
+@pytest.mark.slow
 def test_flips_without_any_bias_are_those_of_the_placebo(items):
     """Wording noise alone flips scores; the excess over the placebo says that nothing is biased."""
     noisy = replace(open_profile("unbiased"), wording_noise=0.4, order_noise=0.0,

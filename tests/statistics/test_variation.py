@@ -3,10 +3,9 @@ import pandas as pd
 import pytest
 from planted import FIRST, freedom, make_judgments
 from scipy import stats
-from test_agreement import pearson, rated, wide
 
 from rubricnb.permutation import balanced, fixed, placebo, shuffled
-from rubricnb.statistics import order_effect, ordering_rank, variance_components, within_item_sd
+from rubricnb.statistics import order_effect, variance_components, within_item_sd
 
 
 def pivot(judgments):
@@ -98,47 +97,6 @@ def test_items_with_orderings_of_their_own_are_named():
     row = order_effect(make_judgments(30, design=shuffled(5, 3))).iloc[0]
     assert row.n_items == 0
     assert "every ordering" in row.reason
-
-
-# --- ordering_rank -------------------------------------------------------------------------------
-
-
-def test_ranks_equal_a_loop():
-    judgments, items = rated(30, 2)
-    r = {o: pearson(wide(part, items)) for o, part in judgments.groupby("ordering", observed=True)}
-    row = ordering_rank(judgments, items).iloc[0]
-    assert row.r == pytest.approx(r["1-2-3-4-5"])
-    assert row.r_mean == pytest.approx(np.mean(list(r.values())))
-    assert row["rank"] == 1 + sum(v > r["1-2-3-4-5"] for v in r.values())
-    assert row.best == max(r, key=r.get)
-    assert row.rank_low <= row["rank"] <= row.rank_high
-    assert row.rank_high - row.rank_low > 3  # nearly equal r
-    other = ordering_rank(judgments, items, "5-4-3-2-1").iloc[0]
-    assert other.r == pytest.approx(r["5-4-3-2-1"])
-
-
-def test_an_ordering_that_agrees_better_is_ranked_first_with_certainty():
-    judgments, items = rated(150, 1)
-    judgments["score"] = judgments["score"].astype(float)
-    noise = np.random.default_rng(0).normal(0, 3, len(judgments))
-    other = judgments["ordering"] != "1-2-3-4-5"
-    judgments.loc[other, "score"] += noise[other]
-    row = ordering_rank(judgments, items).iloc[0]
-    assert (row["rank"], row.rank_low) == (1, 1)
-    assert row.rank_high <= 2
-
-
-def test_rank_bad_input():
-    judgments, items = rated()
-    with pytest.raises(ValueError, match="'2-1-3-4-5' is not among"):
-        ordering_rank(judgments, items, "2-1-3-4-5")
-    names = items["item_id"]
-    drawn = make_judgments(15, 4, design=shuffled(5, 10))
-    with pytest.raises(ValueError, match="different orderings"):
-        ordering_rank(drawn, items.assign(item_id=names), drawn["ordering"].iloc[0])
-    row = ordering_rank(judgments.assign(score=2), items).iloc[0]
-    assert np.isnan(row["rank"])
-    assert "r is undefined" in row.reason
 
 
 # --- variance_components -------------------------------------------------------------------------

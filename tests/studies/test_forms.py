@@ -55,6 +55,7 @@ def as_orderings(judgments):
     )
 
 
+@pytest.mark.slow
 def test_everything_recorded_is_recomputed_from_the_pinned_files(mirror, recorded):
     found = forms.tables(forms.recordings())
     assert set(found) == NAMES

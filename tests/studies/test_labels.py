@@ -55,6 +55,7 @@ def test_the_counts_are_those_of_the_sets(of):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_recorded_tables_recompute(of):
     tables = labels.compute(of=[c for c in of if c.criterion in ("relevance", "empathy")])
     whole = {

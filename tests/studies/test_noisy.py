@@ -49,6 +49,7 @@ def as_judgments(scores, judge="gpt-5.4", temperature=1.0):
     )
 
 
+@pytest.mark.slow
 def test_recorded_tables_recompute_from_the_pinned_files(mirror, recorded):
     computed = noisy.compute()
     assert set(computed) == set(recorded)

@@ -58,6 +58,7 @@ def test_the_counts_are_those_of_the_two_sets(loaded):
     assert len(replace.eleven(scores)) == 11
 
 
+@pytest.mark.slow
 def test_the_recorded_panels_labels_and_part_of_the_judges_recompute(loaded):
     judgments, items = loaded
     same(replace.effective(judgments, items), "replace_panels")

@@ -14,6 +14,7 @@ from studies import replication as study
 EVERY = 4  # of judges and datasets: all of them take minutes
 
 
+@pytest.mark.slow
 def test_the_recorded_tables_are_those_of_the_recorded_judgments(tmp_path, monkeypatch, mirror):
     names = ["replication.csv", *(f"{name}.csv" for name in SUMMARIES)]
     kept = {name: pd.read_csv(results_folder() / name) for name in names}

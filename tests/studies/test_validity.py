@@ -26,6 +26,7 @@ def rows(frame, **wanted):
     return frame
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cell", "method", "rate"),
     [
@@ -41,6 +42,7 @@ def test_what_we_use_keeps_its_promise_in_400_studies(cell, method, rate):
     assert found.rate.mul(400).between(low, high).all()
 
 
+@pytest.mark.slow
 def test_the_band_notices_a_test_that_does_not_hold():
     found = validity(["size/independent/0.2", "size/duplicated"], 400, seed=7)
     low, high = stats.binom.interval(0.999, 400, 0.05)
@@ -96,6 +98,12 @@ def test_a_folder_of_another_seed_is_refused(tmp_path):
     (tmp_path / "run.json").write_text(json.dumps({"seconds": 1.0, "seed": 3}))
     with pytest.raises(ValueError, match="tallies of seed 3"):
         module.record_validity(tmp_path, seed=0)
+
+
+@pytest.mark.slow
+def test_a_recording_has_every_cell(tmp_path):
+    folder = module.record_validity(tmp_path, replications=2)
+    assert pd.read_csv(folder / "validity.csv").cell.unique().tolist() == cell_names()
 
 
 def test_every_cell_is_recorded_with_what_it_planned(recorded):
