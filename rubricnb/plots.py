@@ -7,6 +7,7 @@ dataset have one colour and one marker throughout the book (`styles`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 from itertools import cycle
@@ -39,7 +40,8 @@ def styles(names: Iterable[Any]) -> dict[Any, tuple[str, str]]:
     Parameters
     ----------
     names
-        Of the series; the case of letters does not matter.
+        Of the series; the case of letters does not matter. After a comma a name may say more, such
+        as where a judge's answers come from, unless two begin in the same way.
 
     Returns
     -------
@@ -54,7 +56,12 @@ def styles(names: Iterable[Any]) -> dict[Any, tuple[str, str]]:
     >>> styles(["SummEval"])["SummEval"] == styles(["hanna", "summeval"])["summeval"]
     True
     """
-    own = {name: _series().get(str(name).lower()) for name in dict.fromkeys(names)}
+    heads = {name: str(name).lower().partition(", ")[0] for name in names}
+    shared = Counter(heads.values())
+    own = {
+        name: _series().get(head if shared[head] == 1 else str(name).lower())
+        for name, head in heads.items()
+    }
     taken = {part for style in own.values() if style for part in style}
     turns = [(f"C{k % 7}", MARKERS[k % len(MARKERS)]) for k in range(70)]
     free = [turn for turn in turns if not taken & set(turn) and turn not in _series().values()]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
 
 import rubricnb as rb
-from rubricnb.judging.results import judges
+from rubricnb.judging.results import judges, results_folder
 
 mpl.use("agg")
 
@@ -205,6 +205,16 @@ def test_a_judge_and_a_dataset_look_the_same_whatever_else_is_drawn(drawn, shout
             assert style == tuple(own.loc[name, ["colour", "marker"]])
 
 
+def test_a_name_may_say_more_after_a_comma_unless_two_would_look_the_same():
+    names = ["Qwen 1.5B", "SmolLM2, live", "hanna, BALANCED", "hanna, FIXED", "vicuna", "vicuna, x"]
+    styles = rb.plots.styles(names)
+    known = rb.plots.styles(["Qwen 1.5B", "SmolLM2", "hanna", "vicuna"])
+    assert styles["SmolLM2, live"] == known["SmolLM2"]
+    assert (styles["Qwen 1.5B"], styles["vicuna"]) == (known["Qwen 1.5B"], known["vicuna"])
+    assert len(set(styles.values())) == len(names)
+    assert known["hanna"] not in styles.values()
+
+
 @pytest.mark.parametrize("n", [1, 4])
 def test_what_has_no_style_of_its_own_keeps_apart_from_what_has(n):
     others = [f"simulated {k}" for k in range(n)]
@@ -223,13 +233,26 @@ def test_no_two_judges_or_datasets_look_the_same():
     assert set(SERIES["marker"]) <= set(rb.plots.MARKERS)
 
 
-def test_every_recorded_judge_has_a_name_a_colour_and_a_marker_of_its_own():
-    known = judges()
-    assert known["name"].notna().all()
-    assert set(known["name"]) <= set(SERIES.query("kind == 'judge'")["name"])
-    together = SERIES[SERIES["name"].isin(known["name"])]
-    assert together["colour"].is_unique
-    assert together["marker"].is_unique
+def _drawn_together():
+    """Judges that stand side by side in a figure of the book."""
+    rated = pd.read_csv(results_folder() / "recordings/labels_random.csv")["judge"]
+    rated = set(rated.str.replace("-0[0-9]{3}$", "", regex=True)) - {"ChatGPT, four prompts"}
+    return {
+        "recorded": set(judges()["name"]),
+        "arXiv:2602.02219v2": set(rb.published("position_bias")["judge"]),
+        "rated by people": rated,
+        "read eight times": {"GPT-5.4", "GPT-5.4 mini", "GPT-5.4 nano", "Sonnet 4.6", "Haiku 4.5"},
+        "probed": {"GPT-4o", "GPT-4o-mini", "Llama-3.1-70B"},
+    }
+
+
+@pytest.mark.parametrize("group", _drawn_together())
+def test_judges_that_are_drawn_together_differ_by_colour_and_by_marker(group):
+    names = _drawn_together()[group]
+    own = SERIES[SERIES["name"].isin(names) & (SERIES["kind"] == "judge")]
+    assert set(own["name"]) == names
+    assert own["colour"].is_unique
+    assert own["marker"].is_unique
 
 
 @pytest.mark.parametrize("order", [1, -1])
