@@ -30,6 +30,9 @@ UNLOADED = """async () => {
   return images.filter(i => !i.naturalWidth).map(i => i.src);
 }"""
 TOO_WIDE = "() => document.documentElement.scrollWidth - window.innerWidth"
+CUT = """() => [...document.querySelectorAll('.bd-article :is(pre, .table-scroll, ' +
+    '.pst-scrollable-table-container)')].filter(e => e.scrollWidth > e.clientWidth + 1)
+  .map(e => (e.closest('figure') || {}).id || e.textContent.trim().slice(0, 60))"""
 BREACHES = """async () => (await axe.run(document, {resultTypes: ['violations']})).violations
   .filter(v => ['serious', 'critical'].includes(v.impact))
   .flatMap(v => v.nodes.map(n => [v.id, n.html, n.failureSummary]))"""
@@ -51,6 +54,30 @@ def test_page_is_whole_at_every_width_and_theme(readers, page_name):
         if trouble:
             found[view] = trouble
     assert found == {}
+
+
+def test_no_table_and_no_code_is_cut_on_a_desktop(readers, page_name):
+    reader = readers["desktop", "light"]
+    reader.page.set_viewport_size({"width": 1440, "height": 900})
+    try:
+        page = reader.open(address(page_name))
+        page.evaluate("() => document.querySelectorAll('details').forEach(d => d.open = true)")
+        page.evaluate("() => document.querySelectorAll('.all-rows input').forEach(i => i.click())")
+        cut = page.evaluate(CUT)
+    finally:
+        reader.page.set_viewport_size({"width": 1280, "height": 900})
+    assert cut == []
+
+
+def test_all_rows_of_a_table_are_shown_when_they_are_asked_for(readers, chapter):
+    page = readers["phone", "light"].open(address(f"notebooks/{chapter}.html"))
+    waits = page.query_selector("tr.rest")
+    if waits is None:
+        return
+    assert not waits.is_visible()
+    page.focus(".all-rows input")
+    page.keyboard.press("Space")
+    assert waits.is_visible()
 
 
 @pytest.mark.parametrize("view", [("desktop", "light"), ("phone", "dark")], ids="-".join)
