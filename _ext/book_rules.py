@@ -6,6 +6,7 @@
   judgment cannot act on a page. nh3 has the last word; it reads HTML as browsers do.
 * Vector figures are transparent and follow the dark theme; wide tables scroll by themselves.
 * No script but the theme's and ours: what `_static/vendor` holds is loaded where it is used.
+* The search shows the page first whose title or name was asked for.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import nh3
@@ -30,12 +32,17 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.writers.html5 import HTML5Translator
 
+from rubricnb.judging.results import judges
+
 LOGGER = logging.getLogger(__name__)
 # A number as a table prints it, an empty cell included: 1,234 · −0.12 · 5 % · 0.3 [0.2, 0.4] · NaN
 NUMBER = re.compile(
     r"|[–—-]|nan|NaN|<NA>|[<>≤≥=]?\s*[-+−]?[\d.,]+\s*%?(\s*[\[(].*[\])])?(e[-+]\d+)?"
 )
 SENTENCE = 40  # characters; what is longer may wrap
+WORDS = dict.fromkeys(("nan", "NaN", "None", "<NA>", "NaT"), "–") | {"True": "yes", "False": "no"}
+COLUMN = re.compile(r"[a-z]+(_[a-z0-9]+)+")  # of a frame, such as item_id
+BRACKETS = re.compile(r"[\[(][-+−\d][^a-zA-Z\])]*(?:inf)?[\])]")  # an interval: on one line
 LONG_NAME = re.compile(r"[^\s,]*-[^\s,]*(?<=[^\s,]{20})(,|$)")  # a judge's, say; it may wrap too
 # All that a frame's HTML is made of, and what is added here.
 TABLE_TAGS = {
@@ -117,6 +124,8 @@ def journal(html: str) -> str:
         if tag.name not in TABLE_TAGS:
             tag.replace_with(str(tag))
         tag.attrs = {k: v for k, v in tag.attrs.items() if k in TABLE_ATTRIBUTES}
+    for cell in soup.find_all(["th", "td"]):
+        _reworded(cell)
     for table in soup.find_all("table"):
         body = [row.find_all(["th", "td"]) for row in table.select("tbody tr")]
         head = [row.find_all(["th", "td"]) for row in table.select("thead tr")]
@@ -136,6 +145,26 @@ def journal(html: str) -> str:
         table.wrap(soup.new_tag("div", attrs=SCROLLS))
     allowed = {"*": TABLE_ATTRIBUTES | ADDED_ATTRIBUTES}
     return nh3.clean(str(soup), tags=TABLE_TAGS, attributes=allowed)
+
+
+def _reworded(cell: Tag) -> None:
+    """Say in words what only a program calls by its name; keep what stands in brackets together."""
+    for text in cell.find_all(string=True):
+        said = WORDS.get(text.strip(), str(text))
+        if cell.name == "th" and COLUMN.fullmatch(said.strip()):
+            said = said.replace("_", " ")
+        for slug, name in short_names().items():
+            said = said.replace(slug, name)
+        said = BRACKETS.sub(lambda found: found[0].replace(" ", "\u00a0").replace("inf", "∞"), said)
+        if said != text:
+            text.replace_with(said)
+
+
+@cache
+def short_names() -> dict[str, str]:
+    """The short name of each recorded judge, from small to large."""
+    known = judges()
+    return dict(zip(known["slug"], known.get("name", known["slug"]), strict=True))
 
 
 def _stackable(table: Tag, names: list[str]) -> None:
@@ -221,6 +250,11 @@ def only_staged(app: Sphinx, config: Config) -> None:
         )
 
 
+def rank_search(app: Sphinx, config: Config) -> None:
+    """Let our scorer rank what the search finds; Sphinx looks for it where it was started."""
+    config.html_search_scorer = str(Path(__file__).with_name("search_scorer.js"))
+
+
 def drop_vendored(app: Sphinx, config: Config) -> None:
     """Jupyter Book adds all that is below _static to every page; these load where needed."""
     for name in ("html_js_files", "html_css_files"):
@@ -263,5 +297,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("execution-record", ExecutionRecord)
     app.connect("html-page-context", plain_citations)
     app.connect("config-inited", only_staged)
+    app.connect("config-inited", rank_search)
     app.connect("config-inited", drop_vendored, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

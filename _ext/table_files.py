@@ -2,6 +2,10 @@
 
 The file is made from the table as it is printed, so that what is downloaded is what is read. A
 caption that links a CSV of its own keeps that one: the data behind the table, not the table.
+
+A page shows eight rows of a table, those that matter most, and the rest where the reader asks for
+it. A table of a paper
+(``:figclass: paper``) is shown whole, and so is every table on paper.
 """
 
 from __future__ import annotations
@@ -12,7 +16,7 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from book_rules import captioned_table
+from book_rules import captioned_table, short_names
 from bs4 import BeautifulSoup, Tag
 from docutils import nodes
 from sphinx import addnodes
@@ -20,6 +24,9 @@ from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 FOLDER = "tables"  # below _downloads
+ROWS = 8  # of a table that a page shows at once
+ALL_ROWS = '<label class="all-rows"><input type="checkbox"/> show all {} rows</label>'
+VERDICTS = ("does not", "fails", "replicates", "holds")  # by how much they matter to a reader
 FORMULA = re.compile(r"[=@]|[-+](?=.*[^\W\d_]|.*[|!])", re.S)  # a sign before words or a command
 NUMBER = re.compile(r"[-+−]?(\d{1,3}(,\d{3})+|\d*)(\.\d+|(?<=\d))(e[-+−]?\d+)?")
 
@@ -33,28 +40,58 @@ class TableFiles(SphinxPostTransform):
     def run(self) -> None:
         for figure in self.document.findall(captioned_table):
             caption = next(iter(figure.findall(nodes.caption)), None)
-            table = _table(figure)
-            if caption is None or table is None or _links_csv(caption):
+            raw, table = _table(figure)
+            if caption is None or table is None:
+                continue
+            cut = "paper" not in figure["classes"] and _cut(raw, table)
+            behind = _links_csv(caption)
+            if behind and not cut:
                 continue
             name = f"{FOLDER}/{figure['ids'][0]}.csv"
             _write(Path(self.app.outdir) / "_downloads" / name, table)
-            caption += self._link(figure, name)
+            caption += self._link(figure, name, "this table: " if behind else "")
 
-    def _link(self, figure: nodes.Element, name: str) -> nodes.inline:
+    def _link(self, figure: nodes.Element, name: str, what: str) -> nodes.inline:
         numbers = self.env.toc_fignumbers.get(self.env.docname, {}).get("table", {})
         number = ".".join(map(str, numbers.get(figure["ids"][0], ())))
         which = nodes.inline("", f" of Table {number}".rstrip(), classes=["visually-hidden"])
         link = addnodes.download_reference(
             "", "", nodes.Text("CSV"), which, filename=name, reftarget=name
         )
-        return nodes.inline("", "", nodes.Text(" ("), link, nodes.Text(")"), classes=["table-file"])
+        before, after = nodes.Text(f" ({what}"), nodes.Text(")")
+        return nodes.inline("", "", before, link, after, classes=["table-file"])
 
 
-def _table(figure: nodes.Element) -> Tag | None:
+def _table(figure: nodes.Element) -> tuple[nodes.raw | None, Tag | None]:
     for raw in figure.findall(nodes.raw):
         if "html" in raw.get("format", "") and "<table" in raw.astext():
-            return BeautifulSoup(raw.astext(), "html.parser").find("table")
-    return None
+            return raw, BeautifulSoup(raw.astext(), "html.parser").find("table")
+    return None, None
+
+
+def _cut(raw: nodes.raw, table: Tag) -> bool:
+    """Mark the rows that the page leaves to the reader to ask for, and say how many there are."""
+    rows = table.select("tbody tr")
+    if len(rows) <= ROWS:
+        return False
+    names = [cell.get_text(strip=True) for cell in table.select("thead tr:last-child th")]
+    for row in sorted(rows, key=lambda row: _rank(row, names))[ROWS:]:
+        row["class"] = [*row.get("class", []), "rest"]
+    asked = nodes.raw("", ALL_ROWS.format(len(rows)), format="html")
+    raw.parent.insert(raw.parent.index(raw) + 1, asked)
+    raw.replace_self(nodes.raw("", str(table), format="html"))
+    return True
+
+
+def _rank(row: Tag, names: list[str]) -> int:
+    """Say how early a row is shown: statements that fail, judges that read; else as it stands."""
+    texts = [cell.get_text(strip=True) for cell in row.find_all(["th", "td"])]
+    cells = dict(zip(names, texts, strict=False))
+    if "paper says" in cells:
+        words = enumerate(VERDICTS)
+        return next((k for k, word in words if word in cells.get("verdict", "")), len(VERDICTS))
+    known = list(short_names())
+    return -known.index(cells["judge"]) if cells.get("judge") in known else 0
 
 
 def _links_csv(caption: nodes.Element) -> bool:

@@ -4,16 +4,20 @@ import importlib
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from docutils import nodes
+from docutils.utils import new_document
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from rubricnb import book, pages
+from rubricnb.judging.results import judges
 from tools import building
 
 EXTENSIONS = Path(__file__).parents[1] / "_ext"
@@ -79,7 +83,7 @@ def test_a_text_in_a_table_does_not_act_on_the_page(attack, journal):
         assert shown.select("tbody td")[-2].get_text().split() == attack.split()
 
 
-@given(text=st.text("<>/&;\"'= abcsriptonld", max_size=60))
+@given(text=st.text("<>/&;\"'= abcsriptonld", max_size=60).filter(lambda t: t.strip() != "nan"))
 def test_a_text_in_a_frame_is_shown_as_it_is(text, journal):
     frame = pd.DataFrame({"text": [text]})
     cell = BeautifulSoup(journal(frame.to_html()), "html.parser").select_one("tbody td")
@@ -93,6 +97,62 @@ def test_of_a_styler_the_spans_stay_and_the_rules_go(journal):
     assert "color" not in str(soup)
     assert soup.select_one("th[colspan='2']").get_text() == "r"
     assert [c.get_text() for c in soup.select("td.number")] == ["1.000000", "2.000000"]
+
+
+def test_what_only_a_program_calls_by_its_name_is_said_in_words(journal):
+    frame = pd.DataFrame(
+        {"item_id": [float("nan"), True], "√V²_U": ["0.5 [0.25, 0.75] a_b", "NaN"]},
+        index=["n_items", "nan"],
+    )
+    soup = BeautifulSoup(journal(frame.to_html()), "html.parser")
+    cells = [cell.get_text() for cell in soup.select("th, td")]
+    assert cells == [
+        "", "item id", "√V²_U",
+        "n items", "–", "0.5 [0.25,\u00a00.75] a_b",
+        "–", "yes", "–",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("paper", [True, False])
+def test_a_page_shows_eight_rows_of_a_table_and_its_file_has_all(paper, extensions, tmp_path):
+    files = extensions("table_files")
+    frame = pd.DataFrame({"k": range(20)}).style.hide(axis="index")
+    raw = nodes.raw("", frame.to_html(), format="html")
+    caption = extensions("book_rules").table_caption("", "", nodes.Text("k"))
+    table = extensions("book_rules").captioned_table("", caption, raw, ids=["tab-k"])
+    table["classes"] += ["paper"] * paper
+    document = new_document("")
+    document += table
+    document.settings.env = SimpleNamespace(
+        app=SimpleNamespace(outdir=tmp_path), docname="k", toc_fignumbers={}, config=None
+    )
+    files.TableFiles(document).run()
+    listed = (tmp_path / "_downloads" / "tables" / "tab-k.csv").read_text().split()
+    assert listed == ["k", *map(str, range(20))]
+    html = "".join(raw.astext() for raw in table.findall(nodes.raw))
+    shown = BeautifulSoup(html, "html.parser")
+    assert len(shown.select("tbody tr")) == 20
+    assert len(shown.select("tbody tr:not(.rest)")) == (20 if paper else 8)
+    assert ("show all 20 rows" in shown.get_text()) is not paper
+
+
+@pytest.mark.parametrize(
+    ("column", "first", "last"),
+    [
+        ("verdict", "does not", "the count holds"),
+        ("judge", *judges()["slug"].iloc[[-1, 0]]),
+    ],
+)
+def test_the_rows_that_matter_are_shown_first_but_where_they_stand(column, first, last, extensions):
+    frame = pd.DataFrame({"paper says": "= 1", column: [last] * 9 + [first]})
+    if column == "judge":
+        frame = frame.drop(columns="paper says")
+    raw = nodes.raw("", frame.to_html(index=False), format="html")
+    cell = nodes.container("", raw)
+    table = BeautifulSoup(raw.astext(), "html.parser").table
+    assert extensions("table_files")._cut(raw, table)
+    shown = BeautifulSoup(cell[0].astext(), "html.parser").select("tbody tr:not(.rest)")
+    assert [row.find_all("td")[-1].get_text() for row in shown] == [last] * 7 + [first]
 
 
 def test_html_that_is_no_table_is_shown_as_text(journal):
@@ -147,3 +207,20 @@ def test_a_downloaded_table_holds_no_formula_and_its_numbers_are_numbers(extensi
     header, *rows = extensions("table_files").records(BeautifulSoup(html, "html.parser").table)
     assert header == ["'=HYPERLINK(1)"]
     assert [row[0] for row in rows] == [*(f"'{t}" for t in FORMULAS), *NUMBERS.values(), *KEPT]
+
+
+def test_what_the_quick_start_shows_of_the_sample_is_its_sentence_and_its_table(extensions):
+    html = (EXTENSIONS.parent / "book/audit-sample.html").read_text("utf-8")
+    title, said, header, rows = extensions("shown").head(html)
+    assert title.startswith("Audit of ")
+    assert f'<p class="said">{said}</p>' in html
+    assert header == ["What matters", "Measured [95 %]", "Verdict", "What to do"]
+    assert len(rows) >= 3
+    assert {len(row) for row in rows} == {4}
+    assert [cell for row in rows for cell in row if "<" in cell or not cell] == []
+
+
+def test_what_a_block_of_python_prints_is_shown_and_nothing_of_the_next(extensions):
+    assert extensions("shown").printed("x = 2\nprint(x + 1)\nx") == "3"
+    with pytest.raises(NameError):
+        extensions("shown").printed("print(x)")

@@ -27,7 +27,8 @@ def test_table_of_contents_lists_exactly_the_notebooks_there_are():
 
 def test_table_of_contents_lists_exactly_the_pages_there_are():
     listed = sorted(page for page in building.pages(ROOT) if page.startswith("book/"))
-    assert listed == sorted(f"book/{path.stem}" for path in (ROOT / "book").glob("*.md"))
+    pages = (path.relative_to(ROOT) for path in (ROOT / "book").rglob("*.md"))
+    assert listed == sorted(path.with_suffix("").as_posix() for path in pages)
 
 
 def test_chapters_stand_in_the_order_of_their_numbers():
