@@ -13,6 +13,9 @@ HTML = book.find_root() / "_build" / "html" / "notebooks"
 PAGES = sorted(p.stem for p in HTML.glob("*.html") if 'class="explorable"' in p.read_text("utf-8"))
 
 
+SLIDERS = ["08_how_many_orderings", "11_rank_reversal", "17_calibration", "24_how_many_labels"]
+
+
 @pytest.fixture(params=[("desktop", "light"), ("phone", "dark")], ids="-".join)
 def open_page(readers, request):
     reader = readers[request.param]
@@ -87,9 +90,7 @@ def test_buttons_do_something(open_page, stem):
     assert any(changed) == bool(changed)
 
 
-@pytest.mark.parametrize(
-    "stem", ["08_how_many_orderings", "11_rank_reversal", "17_calibration", "24_how_many_labels"]
-)
+@pytest.mark.parametrize("stem", SLIDERS)
 def test_a_click_on_its_track_moves_a_slider(open_page, stem):
     _, box = open_page(stem)
     slider = box.locator("input[type=range]").first
@@ -98,6 +99,22 @@ def test_a_click_on_its_track_moves_a_slider(open_page, stem):
     slider.click(position={"x": 0.9 * size["width"], "y": size["height"] / 2})
     assert float(slider.input_value()) > value
     assert shown(box) != before
+
+
+@pytest.mark.parametrize("stem", SLIDERS)
+def test_a_finger_on_its_track_moves_a_slider(browser, stem):
+    context = browser.new_context(viewport={"width": 390, "height": 800}, has_touch=True)
+    try:
+        page = context.new_page()
+        page.goto((HTML / f"{stem}.html").as_uri())
+        page.evaluate("() => document.querySelectorAll('details').forEach(d => d.open = true)")
+        slider = page.locator(".explorable input[type=range]").first
+        slider.scroll_into_view_if_needed()
+        size, value = slider.bounding_box(), float(slider.input_value())
+        page.touchscreen.tap(size["x"] + 0.9 * size["width"], size["y"] + size["height"] / 2)
+        assert float(slider.input_value()) > value
+    finally:
+        context.close()
 
 
 def carried(page):
