@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from rubricnb import book, pages
+from rubricnb.judging.results import judges
 from tools import building
 
 EXTENSIONS = Path(__file__).parents[1] / "_ext"
@@ -135,6 +136,25 @@ def test_a_page_shows_eight_rows_of_a_table_and_its_file_has_all(paper, extensio
     assert ("show all 20 rows" in shown.get_text()) is not paper
 
 
+@pytest.mark.parametrize(
+    ("column", "first", "last"),
+    [
+        ("verdict", "does not", "the count holds"),
+        ("judge", *judges()["slug"].iloc[[-1, 0]]),
+    ],
+)
+def test_the_rows_that_matter_are_shown_first_but_where_they_stand(column, first, last, extensions):
+    frame = pd.DataFrame({"paper says": "= 1", column: [last] * 9 + [first]})
+    if column == "judge":
+        frame = frame.drop(columns="paper says")
+    raw = nodes.raw("", frame.to_html(index=False), format="html")
+    cell = nodes.container("", raw)
+    table = BeautifulSoup(raw.astext(), "html.parser").table
+    assert extensions("table_files")._cut(raw, table)
+    shown = BeautifulSoup(cell[0].astext(), "html.parser").select("tbody tr:not(.rest)")
+    assert [row.find_all("td")[-1].get_text() for row in shown] == [last] * 7 + [first]
+
+
 def test_html_that_is_no_table_is_shown_as_text(journal):
     soup = BeautifulSoup(journal("judge <script>alert(1)</script>, 5 reads"), "html.parser")
     assert soup.find("script") is None
@@ -187,3 +207,20 @@ def test_a_downloaded_table_holds_no_formula_and_its_numbers_are_numbers(extensi
     header, *rows = extensions("table_files").records(BeautifulSoup(html, "html.parser").table)
     assert header == ["'=HYPERLINK(1)"]
     assert [row[0] for row in rows] == [*(f"'{t}" for t in FORMULAS), *NUMBERS.values(), *KEPT]
+
+
+def test_what_the_quick_start_shows_of_the_sample_is_its_sentence_and_its_table(extensions):
+    html = (EXTENSIONS.parent / "book/audit-sample.html").read_text("utf-8")
+    title, said, header, rows = extensions("shown").head(html)
+    assert title.startswith("Audit of ")
+    assert f'<p class="said">{said}</p>' in html
+    assert header == ["What matters", "Measured [95 %]", "Verdict", "What to do"]
+    assert len(rows) >= 3
+    assert {len(row) for row in rows} == {4}
+    assert [cell for row in rows for cell in row if "<" in cell or not cell] == []
+
+
+def test_what_a_block_of_python_prints_is_shown_and_nothing_of_the_next(extensions):
+    assert extensions("shown").printed("x = 2\nprint(x + 1)\nx") == "3"
+    with pytest.raises(NameError):
+        extensions("shown").printed("print(x)")

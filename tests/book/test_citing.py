@@ -23,6 +23,8 @@ def citing():
 
 def test_a_finding_has_the_number_of_its_chapter_and_an_entry_that_says_the_same(chapter, citing):
     page = soup(f"notebooks/{chapter}.html")
+    if not page.select_one(".bd-article .answer"):  # a class asks; tests/test_citing.py counts
+        return
     number = page.select_one("h1 .section-number")
     number = f"{text(number)}1" if number else "A.1"  # "5." and 1
     anchor = f"finding-{number.replace('.', '-').lower()}"
