@@ -15,6 +15,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import nh3
@@ -31,6 +32,8 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 from sphinx.writers.html5 import HTML5Translator
 
+from rubricnb.judging.results import judges
+
 LOGGER = logging.getLogger(__name__)
 # A number as a table prints it, an empty cell included: 1,234 · −0.12 · 5 % · 0.3 [0.2, 0.4] · NaN
 NUMBER = re.compile(
@@ -39,7 +42,7 @@ NUMBER = re.compile(
 SENTENCE = 40  # characters; what is longer may wrap
 WORDS = dict.fromkeys(("nan", "NaN", "None", "<NA>", "NaT"), "–") | {"True": "yes", "False": "no"}
 COLUMN = re.compile(r"[a-z]+(_[a-z0-9]+)+")  # of a frame, such as item_id
-BRACKETS = re.compile(r"[\[(][-+−\d][^\])]*[\])]")  # an interval or a count: on one line
+BRACKETS = re.compile(r"[\[(][-+−\d][^a-zA-Z\])]*(?:inf)?[\])]")  # an interval: on one line
 LONG_NAME = re.compile(r"[^\s,]*-[^\s,]*(?<=[^\s,]{20})(,|$)")  # a judge's, say; it may wrap too
 # All that a frame's HTML is made of, and what is added here.
 TABLE_TAGS = {
@@ -150,9 +153,18 @@ def _reworded(cell: Tag) -> None:
         said = WORDS.get(text.strip(), str(text))
         if cell.name == "th" and COLUMN.fullmatch(said.strip()):
             said = said.replace("_", " ")
-        said = BRACKETS.sub(lambda found: found[0].replace(" ", "\u00a0"), said)
+        for slug, name in short_names().items():
+            said = said.replace(slug, name)
+        said = BRACKETS.sub(lambda found: found[0].replace(" ", "\u00a0").replace("inf", "∞"), said)
         if said != text:
             text.replace_with(said)
+
+
+@cache
+def short_names() -> dict[str, str]:
+    """The short name of each recorded judge, from small to large."""
+    known = judges()
+    return dict(zip(known["slug"], known.get("name", known["slug"]), strict=True))
 
 
 def _stackable(table: Tag, names: list[str]) -> None:

@@ -3,7 +3,8 @@
 The file is made from the table as it is printed, so that what is downloaded is what is read. A
 caption that links a CSV of its own keeps that one: the data behind the table, not the table.
 
-A page shows eight rows of a table, and the rest where the reader asks for it. A table of a paper
+A page shows eight rows of a table, those that matter most, and the rest where the reader asks for
+it. A table of a paper
 (``:figclass: paper``) is shown whole, and so is every table on paper.
 """
 
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
-from book_rules import captioned_table
+from book_rules import captioned_table, short_names
 from bs4 import BeautifulSoup, Tag
 from docutils import nodes
 from sphinx import addnodes
@@ -25,6 +26,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 FOLDER = "tables"  # below _downloads
 ROWS = 8  # of a table that a page shows at once
 ALL_ROWS = '<label class="all-rows"><input type="checkbox"/> show all {} rows</label>'
+VERDICTS = ("does not", "fails", "replicates", "holds")  # by how much they matter to a reader
 FORMULA = re.compile(r"[=@]|[-+](?=.*[^\W\d_]|.*[|!])", re.S)  # a sign before words or a command
 NUMBER = re.compile(r"[-+−]?(\d{1,3}(,\d{3})+|\d*)(\.\d+|(?<=\d))(e[-+−]?\d+)?")
 
@@ -72,14 +74,24 @@ def _cut(raw: nodes.raw, table: Tag) -> bool:
     rows = table.select("tbody tr")
     if len(rows) <= ROWS:
         return False
-    for row in rows[ROWS:]:
+    names = [cell.get_text(strip=True) for cell in table.select("thead tr:last-child th")]
+    for row in sorted(rows, key=lambda row: _rank(row, names))[ROWS:]:
         row["class"] = [*row.get("class", []), "rest"]
-    shown = nodes.raw("", str(table), format="html")
-    raw.parent.insert(
-        raw.parent.index(raw) + 1, nodes.raw("", ALL_ROWS.format(len(rows)), format="html")
-    )
-    raw.replace_self(shown)
+    asked = nodes.raw("", ALL_ROWS.format(len(rows)), format="html")
+    raw.parent.insert(raw.parent.index(raw) + 1, asked)
+    raw.replace_self(nodes.raw("", str(table), format="html"))
     return True
+
+
+def _rank(row: Tag, names: list[str]) -> int:
+    """Say how early a row is shown: statements that fail, judges that read; else as it stands."""
+    texts = [cell.get_text(strip=True) for cell in row.find_all(["th", "td"])]
+    cells = dict(zip(names, texts, strict=False))
+    if "paper says" in cells:
+        words = enumerate(VERDICTS)
+        return next((k for k, word in words if word in cells.get("verdict", "")), len(VERDICTS))
+    known = list(short_names())
+    return -known.index(cells["judge"]) if cells.get("judge") in known else 0
 
 
 def _links_csv(caption: nodes.Element) -> bool:

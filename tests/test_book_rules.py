@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from rubricnb import book, pages
+from rubricnb.judging.results import judges
 from tools import building
 
 EXTENSIONS = Path(__file__).parents[1] / "_ext"
@@ -133,6 +134,25 @@ def test_a_page_shows_eight_rows_of_a_table_and_its_file_has_all(paper, extensio
     assert len(shown.select("tbody tr")) == 20
     assert len(shown.select("tbody tr:not(.rest)")) == (20 if paper else 8)
     assert ("show all 20 rows" in shown.get_text()) is not paper
+
+
+@pytest.mark.parametrize(
+    ("column", "first", "last"),
+    [
+        ("verdict", "does not", "the count holds"),
+        ("judge", *judges()["slug"].iloc[[-1, 0]]),
+    ],
+)
+def test_the_rows_that_matter_are_shown_first_but_where_they_stand(column, first, last, extensions):
+    frame = pd.DataFrame({"paper says": "= 1", column: [last] * 9 + [first]})
+    if column == "judge":
+        frame = frame.drop(columns="paper says")
+    raw = nodes.raw("", frame.to_html(index=False), format="html")
+    cell = nodes.container("", raw)
+    table = BeautifulSoup(raw.astext(), "html.parser").table
+    assert extensions("table_files")._cut(raw, table)
+    shown = BeautifulSoup(cell[0].astext(), "html.parser").select("tbody tr:not(.rest)")
+    assert [row.find_all("td")[-1].get_text() for row in shown] == [last] * 7 + [first]
 
 
 def test_html_that_is_no_table_is_shown_as_text(journal):

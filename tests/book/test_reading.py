@@ -32,6 +32,9 @@ UNLOADED = """async () => {
   return images.filter(i => !i.naturalWidth).map(i => i.src);
 }"""
 TOO_WIDE = "() => document.documentElement.scrollWidth - window.innerWidth"
+CUT = """() => [...document.querySelectorAll('.bd-article :is(pre, .table-scroll, ' +
+    '.pst-scrollable-table-container)')].filter(e => e.scrollWidth > e.clientWidth + 1)
+  .map(e => (e.closest('figure') || {}).id || e.textContent.trim().slice(0, 60))"""
 BREACHES = """async () => (await axe.run(document, {resultTypes: ['violations']})).violations
   .filter(v => ['serious', 'critical'].includes(v.impact))
   .flatMap(v => v.nodes.map(n => [v.id, n.html, n.failureSummary]))"""
@@ -39,6 +42,16 @@ BREACHES = """async () => (await axe.run(document, {resultTypes: ['violations']}
 
 def address(page_name):
     return (HTML / page_name).as_uri()
+
+
+def cut_on_a_desktop(page):
+    """Tables, with all their rows, and code that do not fit beside the sidebars."""
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.evaluate("() => document.querySelectorAll('details').forEach(d => d.open = true)")
+    page.evaluate("() => document.querySelectorAll('.all-rows input').forEach(i => i.click())")
+    cut = page.evaluate(CUT)
+    page.set_viewport_size({"width": 1280, "height": 900})
+    return cut
 
 
 def test_page_is_whole_and_accessible_at_every_width_and_theme(readers, server, page_name):
@@ -55,9 +68,22 @@ def test_page_is_whole_and_accessible_at_every_width_and_theme(readers, server, 
         if view in CHECKED:
             page.evaluate(AXE)
             trouble += [b for b in page.evaluate(BREACHES) if (b[0], b[1]) not in THEME]
+        if view == ("desktop", "light"):
+            trouble += [f"cut at 1440 pixels: {what}" for what in cut_on_a_desktop(page)]
         if trouble:
             found[view] = trouble
     assert found == {}
+
+
+def test_all_rows_of_a_table_are_shown_when_they_are_asked_for(readers, chapter):
+    page = readers["phone", "light"].open(address(f"notebooks/{chapter}.html"))
+    waits = page.query_selector("tr.rest")
+    if waits is None:
+        return
+    assert not waits.is_visible()
+    page.focus(".all-rows input")
+    page.keyboard.press("Space")
+    assert waits.is_visible()
 
 
 def test_front_door_leads_to_the_landing_page(readers):
