@@ -6,6 +6,7 @@
   judgment cannot act on a page. nh3 has the last word; it reads HTML as browsers do.
 * Vector figures are transparent and follow the dark theme; wide tables scroll by themselves.
 * No script but the theme's and ours: what `_static/vendor` holds is loaded where it is used.
+* The search shows the page first whose title or name was asked for.
 """
 
 from __future__ import annotations
@@ -249,6 +250,11 @@ def only_staged(app: Sphinx, config: Config) -> None:
         )
 
 
+def rank_search(app: Sphinx, config: Config) -> None:
+    """Let our scorer rank what the search finds; Sphinx looks for it where it was started."""
+    config.html_search_scorer = str(Path(__file__).with_name("search_scorer.js"))
+
+
 def drop_vendored(app: Sphinx, config: Config) -> None:
     """Jupyter Book adds all that is below _static to every page; these load where needed."""
     for name in ("html_js_files", "html_css_files"):
@@ -291,5 +297,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("execution-record", ExecutionRecord)
     app.connect("html-page-context", plain_citations)
     app.connect("config-inited", only_staged)
+    app.connect("config-inited", rank_search)
     app.connect("config-inited", drop_vendored, priority=900)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

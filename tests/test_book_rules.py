@@ -207,3 +207,20 @@ def test_a_downloaded_table_holds_no_formula_and_its_numbers_are_numbers(extensi
     header, *rows = extensions("table_files").records(BeautifulSoup(html, "html.parser").table)
     assert header == ["'=HYPERLINK(1)"]
     assert [row[0] for row in rows] == [*(f"'{t}" for t in FORMULAS), *NUMBERS.values(), *KEPT]
+
+
+def test_what_the_quick_start_shows_of_the_sample_is_its_sentence_and_its_table(extensions):
+    html = (EXTENSIONS.parent / "book/audit-sample.html").read_text("utf-8")
+    title, said, header, rows = extensions("shown").head(html)
+    assert title.startswith("Audit of ")
+    assert f'<p class="said">{said}</p>' in html
+    assert header == ["What matters", "Measured [95 %]", "Verdict", "What to do"]
+    assert len(rows) >= 3
+    assert {len(row) for row in rows} == {4}
+    assert [cell for row in rows for cell in row if "<" in cell or not cell] == []
+
+
+def test_what_a_block_of_python_prints_is_shown_and_nothing_of_the_next(extensions):
+    assert extensions("shown").printed("x = 2\nprint(x + 1)\nx") == "3"
+    with pytest.raises(NameError):
+        extensions("shown").printed("print(x)")

@@ -34,7 +34,7 @@ from tools import building
 ROOT = Path(__file__).parents[1]
 DOCS = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
-    *sorted((ROOT / "book").glob("*.md")),
+    *sorted((ROOT / "book").rglob("*.md")),
 ]
 PROGRAMS = {"rubricnb": cli.app, "studies": asking.app, "tools": workshop.app}
 FENCE = re.compile(r"^(<!-- runnable -->\n)?```(bash|python|yaml)\n(.*?)^```", re.M | re.S)
@@ -528,17 +528,23 @@ def test_every_published_table_is_on_its_page_once():
     assert sorted(shown) == sorted(files)
 
 
-def test_the_api_page_documents_every_frame_and_every_module_with_public_names():
-    page = (ROOT / "book/api.md").read_text("utf-8")
-    assert re.findall(r"\{frame-columns\} (\w+)", page) == list(frames.FRAMES)
-    documented = set(re.findall(r"public-names:: ([\w.]+)", page))
-    assert set(rb._PUBLIC) | {"checks", "plots"} <= documented
+def test_the_pages_about_the_package_document_every_frame_and_every_public_name():
+    pages = [p.read_text("utf-8") for p in sorted((ROOT / "book/api").glob("*.md"))]
+    data = (ROOT / "book/api/data.md").read_text("utf-8")
+    assert re.findall(r"\{frame-columns\} (\w+)", data) == list(frames.FRAMES)
+    documented = [m for page in pages for m in re.findall(r"public-names:: ([\w.]+)", page)]
+    modules = {"auditing", "checks", "pages", "plots", "prompts", "rulers", "testing"}
+    assert set(rb._PUBLIC) | modules <= set(documented)
+    index = (ROOT / "book/api.md").read_text("utf-8")
+    listed = [m for line in re.findall(r"public-index:: (.+)", index) for m in line.split()]
+    assert sorted(listed) == sorted(documented)
+    assert len(set(listed)) == len(listed)
 
 
 def test_every_citation_has_a_reference_and_no_key_stands_twice():
     keys = re.findall(r"^@\w+\{(\w+),", (ROOT / "book/references.bib").read_text("utf-8"), re.M)
     assert len(keys) == len(set(keys))
-    pages = [*(ROOT / "book").glob("*.md"), *(ROOT / "notebooks").glob("*.md")]
+    pages = [*(ROOT / "book").rglob("*.md"), *(ROOT / "notebooks").glob("*.md")]
     cited = {
         key.strip()
         for page in pages

@@ -54,9 +54,10 @@ _NOTEBOOK = re.compile(r"^notebooks/(\w+)$")
 
 # What the staged tree holds beside the executed notebooks: the pages and what they link to.
 _STAGED = (
+    "CITATION.cff",
     "_config.yml",
     "_toc.yml",
-    "_ext/*.py",
+    "_ext/*",
     "_static/**/*",
     "book/**/*",
     "examples/own-data/*",
@@ -414,7 +415,7 @@ def _render(root: Path, stage: Path) -> None:
 def _digest_toolchain(root: Path) -> str:
     """Hash what changes how every page is rendered and Sphinx does not notice."""
     digest = hashlib.sha256()
-    for path in _glob(root, ("_config.yml", "_toc.yml", "_ext/*.py")):
+    for path in _glob(root, ("_config.yml", "_toc.yml", "_ext/*")):
         digest.update(path.read_bytes())
     digest.update(_versions().encode())
     return digest.hexdigest()

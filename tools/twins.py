@@ -76,7 +76,7 @@ def student(folder: Path | None = None, *, root: Path | None = None) -> list[Pat
     ...     written = student(Path(folder))
     ...     texts = [path.read_text("utf-8") for path in written]
     >>> written[0].name, any("solution-start" in text for text in texts)
-    ('01_paradigms.ipynb', False)
+    ('90_minutes.ipynb', False)
     """
     root = root or find_root()
     folder = folder or root / "_build" / "student"

@@ -1,0 +1,81 @@
+"""What a reader gets to see, on the page that tells what to do; nothing of it is typed.
+
+```{printed} 1
+```
+What the page's first block of Python prints, executed while the page is built.
+
+```{audit-head}
+```
+The head of the sample audit: its sentence and the table of what matters.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from bs4 import BeautifulSoup
+from docutils import nodes
+from plain_table import plain, plain_table
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
+SAMPLE = "book/audit-sample.html"
+
+
+class Printed(SphinxDirective):
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        page = Path(self.env.doc2path(self.env.docname))
+        for path in Path(self.env.srcdir, "rubricnb").rglob("*.py"):
+            self.env.note_dependency(str(path))
+        block = PYTHON.findall(page.read_text("utf-8"))[int(self.arguments[0]) - 1]
+        said = printed(block)
+        return [nodes.literal_block(said, said, language="text", classes=["printed"])]
+
+
+def printed(block: str) -> str:
+    """Execute a block of Python and return what it prints.
+
+    >>> printed("x = 2\\nprint(x + 1)")
+    '3'
+    """
+    with redirect_stdout(io.StringIO()) as said:
+        exec(compile(block, "<page>", "exec"), {})
+    return said.getvalue().rstrip()
+
+
+class AuditHead(SphinxDirective):
+    def run(self) -> list[nodes.Node]:
+        path = Path(self.env.srcdir, SAMPLE)
+        self.env.note_dependency(str(path))
+        title, said, header, rows = head(path.read_text("utf-8"))
+        return [
+            nodes.container(
+                "", nodes.paragraph("", "", nodes.strong("", title)), nodes.paragraph("", said),
+                plain_table(header, rows, [plain] * len(header)), classes=["sample"],
+            )
+        ]  # fmt: skip
+
+
+def head(html: str) -> tuple[str, str, list[str], list[list[str]]]:
+    """Return an audit page's title, its sentence, and its first table: header and rows."""
+    page = BeautifulSoup(html, "html.parser")
+    for doubt in page.select("td .small"):
+        doubt.decompose()
+    table = page.find("table")
+    header, *rows = [
+        [" ".join(cell.get_text(" ").split()) for cell in row.find_all(["th", "td"])]
+        for row in table.find_all("tr")
+    ]
+    return page.h1.get_text(), page.select_one(".said").get_text(), header, rows
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_directive("printed", Printed)
+    app.add_directive("audit-head", AuditHead)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
