@@ -19,42 +19,51 @@
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();
 
-  /* Five candidates, one judge with a planted preference: who wins? */
-  function winner(root, { candidates, orderings, sharpness }) {
+  /* Candidates of one prompt, a judge, and a preference for a place on top: who wins?
+     A recorded judge brings its probabilities, by order and place; a simulated one has a formula. */
+  function winner(root, { judges, orderings, sharpness }) {
     const n = orderings[0].length;
-    let own = [];
-    const draw = () => { own = candidates.map(() => orderings[Math.floor(Math.random() * orderings.length)]); };
+    let { candidates, truth } = judges[0];
+    let [own, before] = [[], null];
+    const draw = () => { own = candidates.map(() => Math.floor(Math.random() * orderings.length)); };
     draw();
-    const preference = slider("Preference of the judge", { min: -4, max: 4, step: 0.1, value: 0 },
+    const judge = select("Judge", judges.map((j) => j.name), (i) => {
+      ({ candidates, truth } = judges[i]);
+      draw();
+      before = null;
+      update();
+    });
+    const preference = slider("Preference for a place, added to it", { min: -4, max: 4, step: 0.1, value: 0 },
       (v) => (+v === 0 ? "none" : `${Math.abs(v).toFixed(1)} for the ${v < 0 ? "first" : "last"} option`), update);
     const order = choice("Each candidate is read under", {
       same: "the same order, 1 to n", own: "an order of its own", all: "all orders of BALANCED" }, update);
     const score = choice("Its score is", {
       expected: "the expected score", argmax: "the most probable score" }, update);
     const again = button("Draw the orders again", () => { draw(); update(); });
-    const plot = figure("The true quality of each candidate and the score the judge gives it", 640, 210);
+    const plot = figure("The quality of each candidate and the score the judge gives it", 640, 210);
     const said = output();
-    const key = element("p", {}, "Hollow: the true quality. Filled: the judge's score.");
-    root.append(group(preference.node, order.node, score.node, again), key, plot, said);
+    const key = element("p");
+    root.append(group(judge, preference.node, order.node, score.node, again), key, plot, said);
     update();
 
-    function probabilities(quality, ordering) {
-      const weights = ordering.map((s, p) =>
-        Math.exp(-0.5 * sharpness * (s - quality) ** 2 + preference.value() * p / (n - 1)));
+    function probabilities(candidate, k) {
+      const weights = orderings[k].map((s, p) => Math.exp(preference.value() * p / (n - 1)) *
+        (candidate.reads ? candidate.reads[k][p] : Math.exp(-0.5 * sharpness * (s - candidate.quality) ** 2)));
       const total = sum(weights);
       return weights.map((w) => w / total);
     }
 
-    function read(quality, ordering) {
-      const shares = probabilities(quality, ordering);
-      if (score.value() === "expected") return sum(shares.map((q, p) => q * ordering[p]));
-      return ordering[shares.indexOf(Math.max(...shares))];
+    function read(candidate, k) {
+      const shares = probabilities(candidate, k);
+      if (score.value() === "expected") return sum(shares.map((q, p) => q * orderings[k][p]));
+      return orderings[k][shares.indexOf(Math.max(...shares))];
     }
 
     function update() {
-      const under = { same: () => [orderings[0]], own: (i) => [own[i]], all: () => orderings }[order.value()];
-      const scores = candidates.map((c, i) => mean(under(i).map((o) => read(c.quality, o))));
+      const under = { same: () => [0], own: (i) => [own[i]], all: () => range(orderings.length) }[order.value()];
+      const scores = candidates.map((c, i) => mean(under(i).map((k) => read(c, k))));
       again.disabled = order.value() !== "own";
+      key.textContent = `Hollow: ${truth}. Filled: the judge's score.`;
       const x = scale(1, n, 40, 620);
       const rows = candidates.map((c, i) => {
         const y = 26 + i * 34;
@@ -72,36 +81,58 @@
         const best = Math.max(...values);
         return candidates.filter((_, i) => values[i] > best - 1e-9).map((c) => c.name).join(" and ");
       };
-      const truth = candidates.map((c) => c.quality);
+      const quality = candidates.map((c) => c.quality);
       const pairs = range(candidates.length).flatMap((i) => range(i).map((j) => [i, j]));
-      const against = pairs.filter(([i, j]) => (truth[i] - truth[j]) * (scores[i] - scores[j]) < -1e-9).length;
+      const against = pairs.filter(([i, j]) => (quality[i] - quality[j]) * (scores[i] - scores[j]) < -1e-9).length;
       const tied = pairs.filter(([i, j]) => Math.abs(scores[i] - scores[j]) <= 1e-9).length;
-      said.textContent = `The judge's winner: ${names(scores)}; the best candidate: ${names(truth)}. ` +
-        `Of ${pairs.length} pairs ${against} ${against === 1 ? "is" : "are"} the wrong way round and ${tied} tied.`;
+      const now = { moved: preference.value(), scores: String(scores), ranks: String(pairs.map(([i, j]) => Math.sign(Math.round(1e9 * (scores[i] - scores[j]))))) };
+      said.textContent = `The judge's winner: ${names(scores)}; the best candidate: ${names(quality)}. ` +
+        `Of ${pairs.length} pairs ${against} ${against === 1 ? "is" : "are"} the wrong way round and ${tied} tied.` + why(now);
+      before = now;
+    }
+
+    /* What to make of a move that has changed nothing. */
+    function why(now) {
+      if (!before || before.ranks !== now.ranks) return "";
+      if (before.moved === now.moved) return " This changed no rank.";
+      if (before.scores === now.scores) return " This changed no score, because no other score has become the most probable one.";
+      return " This changed no rank, because " + {
+        same: "all candidates are read in the same order, so their scores move together.",
+        all: "every score stands in every place equally often, which takes the preference out of the ranking.",
+        own: "no candidate has moved past another yet.",
+      }[order.value()];
     }
   }
 
   /* K of the orderings, drawn at random: how well does their mean agree with people? */
-  function subsets(root, { reads, human, what }) {
-    const count = reads[0].length;
-    const all = range(2 ** count - 1).map((i) => range(count).filter((k) => ((i + 1) >> k) & 1));
-    if (!Number.isFinite(agreement(range(count)))) {
+  function subsets(root, { judges }) {
+    const known = judges.filter((j) => Number.isFinite(agreement(range(j.reads[0].length), j)));
+    if (!known.length) {
       root.append("There is nothing to correlate: all scores, or all ratings, are equal.");
       return;
     }
-    const bySize = range(count).map((k) => all.filter((chosen) => chosen.length === k + 1)
-      .map((chosen) => ({ chosen, r: agreement(chosen) })).filter((d) => Number.isFinite(d.r)));
-    let drawn;
-    const size = slider("Orderings averaged, K", { min: 1, max: count, step: 1, value: 1 }, (v) => v, () => draw());
+    let [shown, bySize, drawn] = [known[0]];
+    let count = 0;
+    const judge = select("Judge", known.map((j) => j.name), (i) => { take(known[i]); draw(); });
+    const size = slider("Orderings averaged, K", { min: 1, max: shown.reads[0].length, step: 1, value: 1 }, (v) => v, () => draw());
     const again = button("Draw other orderings", () => draw());
     const plot = figure("Agreement with the human scores against the number of orderings averaged", 640, 260);
     const said = output();
-    root.append(group(size.node, again), plot, said);
+    root.append(group(judge, size.node, again), plot, said);
+    take(shown);
     draw();
 
-    function agreement(chosen) {
-      const score = reads.map((row) => mean(chosen.map((k) => row[k])));
-      return correlation(score, human);
+    function take(j) {
+      shown = j;
+      count = j.reads[0].length;
+      const all = range(2 ** count - 1).map((i) => range(count).filter((k) => ((i + 1) >> k) & 1));
+      bySize = range(count).map((k) => all.filter((chosen) => chosen.length === k + 1)
+        .map((chosen) => ({ chosen, r: agreement(chosen, j) })).filter((d) => Number.isFinite(d.r)));
+      size.limit(count);
+    }
+
+    function agreement(chosen, { reads, human }) {
+      return correlation(reads.map((row) => mean(chosen.map((k) => row[k]))), human);
     }
 
     function draw() {
@@ -124,9 +155,10 @@
         ...[Math.min(...every), Math.max(...every)].map((v) => svg("text", { x: 0, y: y(v) + 5 }, number(v))),
         svg("text", { x: 335, y: 256, "text-anchor": "middle" }, "orderings averaged, K"));
       const k = size.value();
-      said.textContent = `Orderings ${drawn.chosen.map((i) => i + 1).join(", ")}: r with ${what} = ${number(drawn.r)}. ` +
+      said.textContent = `Orderings ${drawn.chosen.map((i) => i + 1).join(", ")}: r with ${shown.what} = ${number(drawn.r)}. ` +
         `Over all ${cell.length} ways to choose ${k} of ${count}: ${number(low[k - 1])} to ${number(high[k - 1])}, ` +
-        `on average ${number(middle[k - 1])}.`;
+        `on average ${number(middle[k - 1])}.` +
+        (cell.length === 1 ? " There is nothing left to draw: all orderings are averaged. Other texts would still give another r." : "");
     }
   }
 
@@ -136,6 +168,7 @@
     const n = table.shares.length;
     const every = permutations(range(n));
     let ordering = range(n);
+    let before = null;
     const judge = select("Judge", tables.map((t) => t.judge), (i) => { table = tables[i]; update(); });
     const list = element("ol", { class: "options" });
     const to = (text, pick) => button(text, () => { ordering = [...pick()]; update(); });
@@ -180,7 +213,15 @@
         svg("text", { x: x(Math.max(...costs)), y: 86, "text-anchor": "middle" }, Math.max(...costs).toFixed(1)));
       const rank = 1 + costs.filter((c) => c < now - 1e-9).length;
       said.textContent = `${ordering.map((s) => s + 1).join("-")}: Bias Cost ${now.toFixed(1)}, ` +
-        `place ${rank} of ${every.length} (cheapest ${Math.min(...costs).toFixed(1)}, dearest ${Math.max(...costs).toFixed(1)}).`;
+        `place ${rank} of ${every.length} (cheapest ${Math.min(...costs).toFixed(1)}, dearest ${Math.max(...costs).toFixed(1)}).` + why(now);
+      before = { table, order: String(ordering), now };
+    }
+
+    /* What to make of a move that has changed nothing. */
+    function why(now) {
+      if (!before || before.table !== table || before.now.toFixed(1) !== now.toFixed(1)) return "";
+      if (before.order === String(ordering)) return " That is the order which stands here already.";
+      return " This changed no cost, because the shares that count now are as far from even as those before.";
     }
   }
 
@@ -189,6 +230,7 @@
     const [least, most] = [Math.min(...latent), Math.max(...latent)];
     const step = (most - least) / 200;
     let at = maps[0].cuts; // exact: sliders stand at the nearest step
+    let before = "";
     const sliders = labels.slice(1).map((label, k) => slider(`${label} begins at z`,
       { min: least, max: most + step, step, value: maps[0].cuts[k] }, (v) => (+v).toFixed(2), () => push(k)));
     const presets = maps.map((map) => button(map.name, () => set(map.cuts)));
@@ -230,7 +272,9 @@
         svg("text", { x: 540, y: 34 * labels.length + 34, "text-anchor": "middle" }, "share of the texts"));
       const off = mean(given.map((v, i) => Math.abs(v - people[i])));
       said.textContent = `QWK ${number(kappa(given, people))}, mean error ${off.toFixed(3)}, ` +
-        `right ${(100 * mean(given.map((v, i) => +(v === people[i])))).toFixed(0)} % of ${given.length} texts.`;
+        `right ${(100 * mean(given.map((v, i) => +(v === people[i])))).toFixed(0)} % of ${given.length} texts.` +
+        (before === String(given) ? " This changed no label, because no text lies between the old place of a cut and the new one." : "");
+      before = String(given);
     }
   }
 
@@ -247,6 +291,7 @@
     const shared = slider("Texts that share a prompt", { min: 1, max: 20, step: 1, value: 1 }, (v) => v, update);
     const alike = slider("How alike those are, beyond the judge", { min: 0, max: 0.5, step: 0.01, value: 0 }, plain, update);
     const all = [width, r, sd, texts, shared, alike];
+    let before = null;
     const key = element("p", {}, "Half width of the 95 % interval, by how many texts people rate. " +
       "Filled: drawn singly, with the judge. Hollow: drawn singly, without it. Square: with it, all texts of some prompts. " +
       "Line across: what is wanted.");
@@ -315,7 +360,22 @@
         ...[0, most / 2, most].map((n) => svg("text", { x: x(n), y: 224, "text-anchor": "middle" }, Math.round(n))),
         svg("text", { x: 335, y: 252, "text-anchor": "middle" }, "texts that people rate"));
       said.textContent = `For ${points(h)} people rate ${judged} texts with the judge and ${alone} without. ` +
-        (size === 1 ? "No two texts share a prompt." : `Rating all ${size} texts of a prompt takes ${g} prompts with the judge: ${g * size} texts.`);
+        (size === 1 ? "No two texts share a prompt." : `Rating all ${size} texts of a prompt takes ${g} prompts with the judge: ${g * size} texts.`) + why([h, people, r.value(), total, size, alike.value()], [alone, judged, size === 1 ? 0 : g * size]);
+    }
+
+    /* What to make of a move that has changed nothing. */
+    function why(setting, found) {
+      const same = before && String(before.found) === String(found);
+      const moved = same ? range(setting.length).filter((k) => setting[k] !== before.setting[k]) : [];
+      before = { setting, found };
+      if (moved.length !== 1) return "";
+      const reason = [
+        "the step is too small for a whole text", "the step is too small for a whole text", "the step is too small for a whole text",
+        "so few of so many texts are rated that it hardly matters how many there are",
+        "texts drawn singly do not ask who shares a prompt",
+        setting[4] === 1 ? "no two texts share a prompt" : "the step is too small for a whole prompt, and texts drawn singly do not ask",
+      ][moved[0]];
+      return ` This changed no number, because ${reason}.`;
     }
   }
 
@@ -325,6 +385,7 @@
     const every = Object.keys(scores);
     let answer = shown;
     let ordering = range(n);
+    let before = null;
     const which = select("Answer", answers.map((words) => (words.length > 30 ? `${words.slice(0, 28)}…` : words)), (i) => { answer = i; update(); });
     which.querySelector("select").value = shown;
     const text = element("blockquote");
@@ -420,7 +481,10 @@
       const most = Math.max(...range(n).filter((s) => counts[s])) + 1;
       said.textContent = `is what ${judge} gives it under this order. The same text gets ` +
         (least === most ? `a ${least} under all ${every.length} orders.`
-          : `anything from ${least} to ${most}, depending on the order alone.`);
+          : `anything from ${least} to ${most}, depending on the order alone.`) +
+        (before && before.answer === answer && before.order !== key(ordering) && before.score === score
+          ? ` This move changed nothing: ${score} is still its most probable score.` : "");
+      before = { answer, score, order: key(ordering) };
     }
   }
 
@@ -468,7 +532,8 @@
     input.addEventListener("input", () => { show(); act(); });
     show();
     const set = (value) => { input.value = value; show(); };
-    return { node: element("label", {}, `${text}: `, shown, input), value: () => +input.value, set };
+    const limit = (max) => { input.max = max; show(); };
+    return { node: element("label", {}, `${text}: `, shown, input), value: () => +input.value, set, limit };
   }
 
   let groups = 0;

@@ -1,4 +1,4 @@
-"""Slides for each part of the book, with the figures and numbers of the executed notebooks.
+"""Slides for a class and for parts of the book, with figures and numbers of the executed notebooks.
 
 A deck is ``slides/NAME.md``: slides in Markdown between lines of ``---``; what follows a line
 ``Note:`` is for the speaker (key S). ``{{ figure(STEM, NAME) }}`` and ``{{ value(STEM, NAME) }}``
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import re
+from ast import literal_eval
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
@@ -73,7 +74,9 @@ def deck(text: str, executed: Mapping[str, Any], name: str = "deck") -> str:
         raise ValueError(f"{name}: {stem} glues nothing under the name {what!r}")
 
     def value(stem: str, what: str, form: str = "") -> str:
-        shown = glued(stem, what)["text/plain"].strip("'")
+        shown = glued(stem, what)["text/plain"]
+        if shown[:1] in ("'", '"'):
+            shown = literal_eval(shown)  # a text, as Python writes it
         return format(float(shown), form) if form else escape(shown)
 
     def figure(stem: str, what: str) -> str:

@@ -13,6 +13,9 @@ HTML = book.find_root() / "_build" / "html" / "notebooks"
 PAGES = sorted(p.stem for p in HTML.glob("*.html") if 'class="explorable"' in p.read_text("utf-8"))
 
 
+SLIDERS = ["08_how_many_orderings", "11_rank_reversal", "17_calibration", "24_how_many_labels"]
+
+
 @pytest.fixture(params=[("desktop", "light"), ("phone", "dark")], ids="-".join)
 def open_page(readers, request):
     reader = readers[request.param]
@@ -87,9 +90,7 @@ def test_buttons_do_something(open_page, stem):
     assert any(changed) == bool(changed)
 
 
-@pytest.mark.parametrize(
-    "stem", ["08_how_many_orderings", "11_rank_reversal", "17_calibration", "24_how_many_labels"]
-)
+@pytest.mark.parametrize("stem", SLIDERS)
 def test_a_click_on_its_track_moves_a_slider(open_page, stem):
     _, box = open_page(stem)
     slider = box.locator("input[type=range]").first
@@ -100,8 +101,96 @@ def test_a_click_on_its_track_moves_a_slider(open_page, stem):
     assert shown(box) != before
 
 
+@pytest.mark.parametrize("stem", SLIDERS)
+def test_a_finger_on_its_track_moves_a_slider(browser, stem):
+    context = browser.new_context(viewport={"width": 390, "height": 800}, has_touch=True)
+    try:
+        page = context.new_page()
+        page.goto((HTML / f"{stem}.html").as_uri())
+        page.evaluate("() => document.querySelectorAll('details').forEach(d => d.open = true)")
+        slider = page.locator(".explorable input[type=range]").first
+        slider.scroll_into_view_if_needed()
+        size, value = slider.bounding_box(), float(slider.input_value())
+        page.touchscreen.tap(size["x"] + 0.9 * size["width"], size["y"] + size["height"] / 2)
+        assert float(slider.input_value()) > value
+    finally:
+        context.close()
+
+
+def carried(page):
+    """What the page's experiment holds."""
+    return page.evaluate(
+        "() => JSON.parse(document.querySelector('.explorable script').textContent)"
+    )
+
+
+def test_an_experiment_begins_with_a_judge_that_reads_and_says_that_it_is_recorded(open_page):
+    for stem in ("08_how_many_orderings", "11_rank_reversal", "A_bias_cost"):
+        _, box = open_page(stem)
+        assert box.locator("select option").first.inner_text().startswith("Qwen 1.5B, recorded")
+        assert box.locator("select").input_value() == "0"
+
+
+@pytest.mark.parametrize(
+    "stem", ["08_how_many_orderings", "11_rank_reversal", "24_how_many_labels"]
+)
+def test_an_experiment_that_answers_stands_before_the_story_and_outside_the_fold(readers, stem):
+    page = readers["desktop", "light"].open((HTML / f"{stem}.html").as_uri(), unfold=False)
+    box = page.locator(".explorable").first
+    assert box.is_visible()
+    top, story = (page.locator(e).first.bounding_box()["y"] for e in (".explorable", ".story"))
+    assert top < story
+
+
+def test_scores_shown_are_the_recorded_ones_under_the_chosen_order(open_page):
+    page, box = open_page("11_rank_reversal")
+    data = carried(page)
+    judge = data["judges"][0]
+    orders = np.array(data["orderings"])
+    reads = np.array([c["reads"] for c in judge["candidates"]])  # candidate × order × place
+    means = (reads * orders).sum(axis=2) / reads.sum(axis=2)
+    for value, scores in (("same", means[:, 0]), ("all", means.mean(axis=1))):
+        box.locator(f"input[value={value}]").check()
+        winner = judge["candidates"][int(np.argmax(scores))]["name"]
+        assert f"The judge's winner: {winner};" in box.locator("output").inner_text()
+    recorded = rb.recorded("qwen2.5-coder-1.5b-instruct-embedded", "minibench")
+    here = recorded[(recorded.group_id == "minibench/exam-sleep/helpfulness")
+                    & (recorded.design == "balanced")]  # fmt: skip
+    told = here.sort_values(["candidate", "ordering_index"]).expected_score.to_numpy()
+    np.testing.assert_allclose(means.ravel(), told, atol=2e-3)
+
+
+def test_what_changes_nothing_is_said_with_its_reason(open_page):
+    def says(box):
+        return box.locator("output").inner_text()
+
+    _, box = open_page("11_rank_reversal")
+    assert "changed no" not in says(box)
+    box.locator("input[type=range]").fill("1")
+    assert "because all candidates are read in the same order" in says(box)
+    _, box = open_page("A_bias_cost")
+    for _ in range(2):
+        box.get_by_role("button", name="Cheapest").press("Enter")
+    assert "stands here already" in says(box)
+    _, box = open_page("24_how_many_labels")
+    box.locator("input[type=range]").nth(3).fill("4999")
+    box.locator("input[type=range]").nth(3).fill("5000")
+    assert "hardly matters how many there are" in says(box)
+    _, box = open_page("17_calibration")
+    best = box.get_by_role("button").nth(2)
+    best.press("Enter")
+    assert "changed no label" not in says(box)
+    best.press("Enter")
+    assert "changed no label" in says(box)
+    _, box = open_page("08_how_many_orderings")
+    slider = box.locator("input[type=range]")
+    slider.fill(slider.get_attribute("max"))
+    assert "nothing left to draw" in says(box)
+
+
 def test_same_order_for_all_never_changes_the_ranking_and_own_orders_do(open_page):
     _, box = open_page("11_rank_reversal")
+    box.locator("select").select_option(index=1)  # the simulated judge, whose truth is known
     slider = box.locator("input[type=range]")
     wrong = lambda: int(re.search(r"pairs (\d+)", box.locator("output").inner_text())[1])  # noqa: E731
     for value in ("-4", "0", "4"):
@@ -119,9 +208,7 @@ def test_same_order_for_all_never_changes_the_ranking_and_own_orders_do(open_pag
 
 def test_correlation_shown_is_the_one_of_the_data(open_page):
     page, box = open_page("08_how_many_orderings")
-    data = page.evaluate(
-        "() => JSON.parse(document.querySelector('.explorable script').textContent)"
-    )
+    data = carried(page)["judges"][0]
     box.locator("input[type=range]").fill("3")
     said = box.locator("output").inner_text().replace("−", "-")
     chosen = [int(k) - 1 for k in re.search(r"Orderings ([\d, ]+):", said)[1].split(", ")]

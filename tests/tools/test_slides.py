@@ -1,6 +1,7 @@
 """Decks: what a slide shows is what a notebook glued."""
 
 import base64
+import html
 import re
 
 import nbformat
@@ -29,6 +30,7 @@ def executed():
         outputs=[
             glued("share", text_plain="0.53846"),
             glued("judge", text_plain="'a <judge>'"),
+            glued("text", text_plain=repr("It's so.")),
             glued("fig-a", **{"image_svg+xml": SVG}),
             nbformat.v4.new_output("stream", text="progress"),
         ]
@@ -44,6 +46,7 @@ def test_slides_carry_values_and_figures_of_the_run(executed):
         executed,
     )
     assert "0.54 by a &lt;judge&gt;" in page
+    assert "<p>It's so.</p>" in html.unescape(slides.deck('{{ value("05_x", "text") }}', executed))
     assert base64.b64encode(SVG.encode()).decode() in page
     assert 'alt="Two &quot;bars&quot;."' in page
     assert page.count("<section>") == 2
@@ -80,6 +83,14 @@ def test_a_slide_says_what_the_caption_of_its_figure_says_of_the_judges(deck, wo
             page = (ROOT / "notebooks" / f"{stem}.md").read_text("utf-8")
             caption = re.search(r"{glue:figure} " + name + r"\n(.*?)```", page, re.S)[1].casefold()
             assert word in shown or word not in caption, (name, slide)
+
+
+@pytest.mark.parametrize("deck", DECKS, ids=lambda path: path.stem)
+def test_a_slide_with_a_figure_says_whether_its_numbers_are_recorded_live_or_simulated(deck):
+    for slide in deck.read_text("utf-8").split("\n---\n"):
+        shown = slide.partition("\nNote:")[0]
+        if "figure(" in shown:
+            assert re.search(r"\*(recorded|live|simulated|published)\*", shown, re.I), shown
 
 
 def test_what_a_slide_quotes_of_the_position_bias_paper_stands_in_it(not_in_paper):
