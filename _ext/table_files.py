@@ -90,8 +90,9 @@ def _rank(row: Tag, names: list[str]) -> int:
     if "paper says" in cells:
         words = enumerate(VERDICTS)
         return next((k for k, word in words if word in cells.get("verdict", "")), len(VERDICTS))
-    known = list(short_names())
-    return -known.index(cells["judge"]) if cells.get("judge") in known else 0
+    known = list(short_names().values())
+    judge = short_names().get(cells.get("judge"), cells.get("judge"))
+    return -known.index(judge) if judge in known else 0
 
 
 def _links_csv(caption: nodes.Element) -> bool:

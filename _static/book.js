@@ -22,3 +22,11 @@ if (location.protocol === "file:" && typeof DOCUMENTATION_OPTIONS !== "undefined
   });
   window.addEventListener("beforeprint", () => folds().forEach((fold) => (fold.open = true)));
 })();
+
+/* What unfolds a page's sub-pages in the sidebar is an arrow: it says so to those who hear the page. */
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll(".bd-sidebar-primary li.has-children").forEach((item) => {
+    const [link, arrow] = [item.querySelector("a"), item.querySelector("summary")];
+    if (link && arrow) arrow.setAttribute("aria-label", `Pages of ${link.textContent.trim()}`);
+  });
+});

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.data.papers import NO_INTERVAL
+from rubricnb.judging.results import judges as recorded_judges
 
 _OF_REQUESTS = ("thinking", "effort", "max_tokens")
 _ONE_CLUSTER = (
@@ -287,6 +288,32 @@ def unbiased_v(table: pd.DataFrame, digits: str = ".2f") -> list[str]:
     return [estimate(row, "v2_unbiased", digits) for _, row in rows]
 
 
+def short_names(judges: pd.Series) -> pd.Series:
+    """Name judges as figures, tables and prose do, by ``results/judges.csv``.
+
+    Parameters
+    ----------
+    judges
+        Slugs, a column of judgments or of what a statistic returns.
+
+    Returns
+    -------
+    Series
+        Ordered categories, from small to large; a judge that is not recorded keeps its slug and
+        comes after those that are.
+
+    Examples
+    --------
+    >>> names = short_names(pd.Series(["simulated:unbiased", "smollm2-135m-instruct-vllm"]))
+    >>> names.tolist(), names.sort_values().tolist()
+    (['simulated:unbiased', 'SmolLM2'], ['SmolLM2', 'simulated:unbiased'])
+    """
+    known = recorded_judges().set_index("slug")["name"]
+    slugs = judges.astype(str)
+    names = slugs.map(known).fillna(slugs)
+    return names.astype(pd.CategoricalDtype(list(dict.fromkeys([*known, *names])), ordered=True))
+
+
 def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame:
     """Lay out verdicts as the table "paper says / we find".
 
@@ -363,7 +390,7 @@ def replicated(table: pd.DataFrame) -> pd.DataFrame:
 
     shown = pd.DataFrame({
         "finding": table["finding"],
-        "judge": table["judge"],
+        "judge": short_names(table["judge"]).astype(str),
         "dataset": table["dataset"],
         "verdict": table["verdict"],
         "estimate [95 %]": table.apply(estimated, axis=1),

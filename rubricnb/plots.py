@@ -1,18 +1,23 @@
 """Figures: one function each, a tidy frame and ``ax=None`` in, the Axes out.
 
 The style is a file of matplotlib's, ``matplotlib.rc_file(rubricnb.plots.STYLE)``. What tells things
-apart is never colour alone: lines carry markers and labels, cells carry numbers.
+apart is never colour alone: lines carry markers and labels, cells carry numbers. A judge and a
+dataset have one colour and one marker throughout the book (`styles`).
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,6 +34,47 @@ _INTERVAL = ("estimate", "low", "high")
 _ENDS = ("", "_low", "_high")
 
 
+def styles(names: Iterable[Any]) -> dict[Any, tuple[str, str]]:
+    """Return the colour and the marker of every series of a figure.
+
+    Parameters
+    ----------
+    names
+        Of the series; the case of letters does not matter. After a comma a name may say more, such
+        as where a judge's answers come from, unless two begin in the same way.
+
+    Returns
+    -------
+    dict
+        Name → colour and marker. Judges (by `rubricnb.pages.short_names`) and datasets of
+        ``series.csv`` have their own whatever else is drawn; others get what these leave.
+
+    Examples
+    --------
+    >>> styles(["our judge", "Qwen 1.5B"])
+    {'our judge': ('C1', 's'), 'Qwen 1.5B': ('C0', 'D')}
+    >>> styles(["SummEval"])["SummEval"] == styles(["hanna", "summeval"])["summeval"]
+    True
+    """
+    heads = {name: str(name).lower().partition(", ")[0] for name in names}
+    shared = Counter(heads.values())
+    own = {
+        name: _series().get(head if shared[head] == 1 else str(name).lower())
+        for name, head in heads.items()
+    }
+    taken = {part for style in own.values() if style for part in style}
+    turns = [(f"C{k % 7}", MARKERS[k % len(MARKERS)]) for k in range(70)]
+    free = [turn for turn in turns if not taken & set(turn) and turn not in _series().values()]
+    others = cycle(free or turns)
+    return {name: style or next(others) for name, style in own.items()}
+
+
+@cache
+def _series() -> dict[str, tuple[str, str]]:
+    table = pd.read_csv(Path(__file__).with_name("series.csv"))
+    return {row.name.lower(): (row.colour, row.marker) for row in table.itertuples(index=False)}
+
+
 def position_selection(table: pd.DataFrame, label: str = "judge", ax: Axes | None = None) -> Axes:
     """Draw how often each position is selected, with intervals and the uniform share.
 
@@ -37,7 +83,7 @@ def position_selection(table: pd.DataFrame, label: str = "judge", ax: Axes | Non
     table
         What `rubricnb.position_bias` returns, one line a row.
     label
-        The column that names the lines.
+        The column that names the lines, each once.
     ax
         Where to draw; default: new axes.
 
@@ -62,15 +108,12 @@ def position_selection(table: pd.DataFrame, label: str = "judge", ax: Axes | Non
     """
     ax = _axes(ax)
     n = len(table.filter(regex=r"^share_\d+$").columns)
+    ax.axhline(100 / n, color=QUIET, linestyle=":", linewidth=1.2)
     shares = [
-        pd.DataFrame({"line": range(len(table)), "position": p}).assign(
-            **{f"share{e}": 100 * table[f"share_{p}{e}"].to_numpy() for e in _ENDS}
-        )
+        table[[label]].assign(place=p, **{f"share{e}": 100 * table[f"share_{p}{e}"] for e in _ENDS})
         for p in range(1, n + 1)
     ]
-    ax.axhline(100 / n, color=QUIET, linestyle=":", linewidth=1.2)
-    drawn = interval_lines(pd.concat(shares), "position", "share", "line", ax, aside=0.08)
-    ends = [(end, str(table[label].iloc[int(line)]), colour) for end, line, colour in drawn]
+    ends = interval_lines(pd.concat(shares), "place", "share", label, ax, aside=0.08)
     ax.set(xlabel="position in the prompt, from the top", xlim=(0.7, n + 0.3))
     ax.set(xticks=range(1, n + 1), ylabel="selected, % of reads")
     end_labels(ax, n + 0.3, [(100 / n, "uniform", QUIET), *ends])
@@ -107,14 +150,15 @@ def null_quantiles(table: pd.DataFrame, df: int, ax: Axes | None = None) -> Axes
     ax = _axes(ax)
     threshold = float(chi2.isf(0.05, df))
     top, ends = threshold, []
-    for k, (name, part) in enumerate(table.groupby("statistic", sort=False)):
+    for name, part in table.groupby("statistic", sort=False):
+        colour, marker = styles(table["statistic"])[name]
         values = np.sort(part["value"].dropna().to_numpy(dtype=np.float64))
         if len(values) == 0:
             continue
         expected = chi2.ppf((np.arange(len(values)) + 0.5) / len(values), df)
-        (line,) = ax.plot(expected, values, marker=MARKERS[k], linestyle="", markersize=4.5)
+        ax.plot(expected, values, marker, color=colour, markersize=4.5)
         top = max(top, expected[-1], values[-1])
-        ends.append((float(values[-1]), str(name), line.get_color()))
+        ends.append((float(values[-1]), str(name), colour))
     limits = (0, 1.06 * top)
     ax.plot(limits, limits, color=QUIET, linewidth=1)
     ax.axhline(threshold, color=QUIET, linestyle=":", linewidth=1.2)
@@ -173,7 +217,7 @@ def forest(
     for k, (name, part) in enumerate(groups):
         aside = 0.6 * ((k + 0.5) / len(groups) - 0.5)
         y = part[label].astype(object).map(rows).to_numpy(dtype=np.float64) + aside
-        colour, marker = f"C{k}", MARKERS[k % len(MARKERS)]
+        colour, marker = styles(table[series])[name]
         middle, low, high = (part[c].to_numpy(dtype=np.float64) for c in _INTERVAL)
         ax.hlines(y, low, high, color=colour, linewidth=1.4)
         empty = (
@@ -255,16 +299,8 @@ def sizes(table: pd.DataFrame, ax: Axes, scale: float = 1) -> Axes:
     return ax
 
 
-def curves(
-    table: pd.DataFrame,
-    ax: Axes,
-    low: pd.DataFrame | None = None,
-    high: pd.DataFrame | None = None,
-    aside: float = 0,
-) -> list[tuple[float, str, Any]]:
-    """Draw every column against the index, with intervals of the same shape if there are any.
-
-    Each stands `aside` further to the right, so that intervals do not cover each other.
+def curves(table: pd.DataFrame, ax: Axes) -> list[tuple[float, str, Any]]:
+    """Draw every column against the index.
 
     Returns
     -------
@@ -279,37 +315,21 @@ def curves(
     >>> plt.close(ax.figure)
     """
     ends = []
-    for k, name in enumerate(table.columns):
-        bars = None if low is None or high is None else _bars(table[name], low[name], high[name])
-        ends.append(_line(ax, k, str(name), table.index.to_numpy() + aside * k, table[name], bars))
+    for name, (colour, marker) in styles(table.columns).items():
+        ax.plot(table.index, table[name], marker=marker, color=colour)
+        ends.append((float(table[name].iloc[-1]), str(name), colour))
     return ends
 
 
-def _line(
-    ax: Axes, k: int, name: str, x: ArrayLike, y: ArrayLike, bars: NDArray[np.float64] | None
-) -> tuple[float, str, Any]:
-    """Draw the k-th line; return where it ends, its name and its colour."""
-    middle = np.asarray(y, dtype=np.float64)
-    drawn = ax.errorbar(x, middle, yerr=bars, marker=MARKERS[k % len(MARKERS)], elinewidth=1.1)
-    return float(middle[-1]), name, drawn.lines[0].get_color()
-
-
-def _bars(middle: ArrayLike, low: ArrayLike, high: ArrayLike) -> NDArray[np.float64]:
-    """How far an interval reaches from its estimate, for errorbar; 0 where it is not known."""
-    m, low, high = (np.asarray(end, dtype=np.float64) for end in (middle, low, high))
-    return np.maximum(np.nan_to_num([m - low, high - m]), 0)
-
-
-def colours(n: int) -> list[Any]:
-    """From dark to light: scores have an order."""
-    return [plt.get_cmap("viridis")(x) for x in np.linspace(0, 0.85, n)]
-
-
 def reach(table: pd.DataFrame, value: str, scale: float = 1) -> NDArray[np.float64] | None:
-    """How far ``{value}_low`` and ``_high`` are from `value`, for errorbar; None without them."""
+    """How far ``{value}_low`` and ``_high`` are from `value`, for errorbar; None without them.
+
+    It is 0 where an end is not known.
+    """
     if f"{value}_low" not in table:
         return None
-    return _bars(*(scale * table[f"{value}{end}"] for end in _ENDS))
+    middle, low, high = (scale * table[f"{value}{e}"].to_numpy(dtype=np.float64) for e in _ENDS)
+    return np.maximum(np.nan_to_num([middle - low, high - middle]), 0)
 
 
 def interval_lines(
@@ -349,18 +369,10 @@ def interval_lines(
             continue
         bars = reach(part, value)
         shift = 0.0 if bars is None else aside * (k - (len(groups) - 1) / 2)
-        places = part[x].to_numpy(dtype=np.float64) + shift
-        ends.append(_line(ax, k, str(name), places, part[value], bars))
+        y, (colour, marker) = part[value].to_numpy(dtype=np.float64), styles(table[label])[name]
+        ax.errorbar(part[x] + shift, y, bars, marker=marker, color=colour, elinewidth=1.1)
+        ends.append((float(y[-1]), str(name), colour))
     return ends
-
-
-def uniform(ax: Axes, n: int, scale: float = 1) -> None:
-    """Draw where every share would be without a preference, 1/n."""
-    ax.axhline(scale / n, color=QUIET, linestyle="--", linewidth=1, zorder=1)
-    ax.annotate(
-        f"1/{n}", (1, scale / n), xycoords=("axes fraction", "data"), xytext=(3, 0),
-        textcoords="offset points", va="center", color=QUIET, size="small", annotation_clip=False,
-    )  # fmt: skip
 
 
 def heat(

@@ -17,7 +17,15 @@ from rubricnb.judging.store import Store
 from rubricnb.rulers import grade, load_bundle
 from rubricnb.rulers.grades import STUDY, Grades, joined, with_categories
 from studies.recording import inside, register, write_card
-from studies.study import ask_judges, check_files, design_of, gradings_for, items_of, read_study
+from studies.study import (
+    FACTS,
+    ask_judges,
+    check_files,
+    design_of,
+    gradings_for,
+    items_of,
+    read_study,
+)  # fmt: skip
 
 
 def record_gradings(
@@ -71,7 +79,7 @@ def _of_judge(
         for part in gradings_for(entry, content["gradings"]):
             found.setdefault(part["dataset"], []).extend(graded(part, judge, store, budget))
             _record(found, judge)  # what is finished stands, should the rest be interrupted
-            register(judge, **{key: entry[key] for key in ("spec", "model", "licence")})
+            register(judge, **{key: entry[key] for key in FACTS if key in entry})
         return inside(STUDY, judge.slug)
 
 

@@ -38,6 +38,7 @@ def record(
     model: str,
     licence: str,
     spec: str,
+    name: str = "",
     conditions: dict[str, Any] | None = None,
 ) -> Path:
     """Write judgments of one judge into ``results/``, added to what is recorded already.
@@ -57,7 +58,7 @@ def record(
         counts = {p.stem: counts_of(p) for p in sorted(folder.glob("*.parquet"))}
         facts = {"spec": spec, "model": model, "licence": licence, "conditions": conditions or {}}
         write_card(folder, judge, counts, **facts)
-    register(judge, spec=spec, model=model, licence=licence)
+    register(judge, spec=spec, model=model, licence=licence, name=name)
     return folder
 
 
@@ -73,16 +74,17 @@ def refuse_another(judge: Judge, study: str) -> None:
         )
 
 
-def register(judge: Judge, *, spec: str, model: str, licence: str) -> None:
-    """Write what ``results/judges.csv`` says of a judge."""
-    entry = pd.DataFrame(
-        [{"slug": judge.slug, "spec": spec, "model": model, "licence": licence,
-          "identity": judge.identity}]
-    )  # fmt: skip
+def register(judge: Judge, *, spec: str, model: str, licence: str, name: str = "") -> None:
+    """Write what ``results/judges.csv`` says of a judge: in its place, or at the end.
+
+    The file stands from small to large: a new line is moved to its place by hand.
+    """
+    entry = {"name": name or model.partition(" (")[0], "spec": spec, "model": model}
+    entry |= {"licence": licence, "identity": judge.identity}
     with _alone(results_folder()):
-        known = judges()
-        out = pd.concat([known[known["slug"] != judge.slug], entry]).sort_values("slug")
-        _write(results_folder() / "judges.csv", lambda path: out.to_csv(path, index=False))
+        known = judges().set_index("slug")
+        known.loc[judge.slug, list(entry)] = list(entry.values())
+        _write(results_folder() / "judges.csv", known.to_csv)
 
 
 def write_card(folder: Path, judge: Judge, datasets: dict[str, Any], **facts: Any) -> None:

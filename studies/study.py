@@ -128,7 +128,7 @@ def _of_judge(
             items = _with_written(items_of(part), part, content.get("references", []), written)
             budget.turn_to(judge, entry.get("price"))
             judgments = run(requests_of(part, items), judge, store, budget=budget)
-            facts = {key: entry[key] for key in ("spec", "model", "licence")}
+            facts = {key: entry[key] for key in FACTS if key in entry}
             record(judgments, judge, name, **facts, conditions=entry.get("conditions", {}))
         return results_folder() / name / judge.slug
 
@@ -251,10 +251,13 @@ def _check_pair(where: str, part: dict[str, Any], models: list[str]) -> None:
 CONDITIONS = ("temperature", "effort", "thinking", "max_tokens", "prompt_format")
 """What a judge that is named on the command line may be asked with."""
 
+FACTS = ("spec", "model", "name", "licence")
+"""What ``results/judges.csv`` says of a judge; without a name it is the model up to a bracket."""
+
 _LOAD_KEYS = {"dataset", "n_items", "path", "rubric"}
 _OTHER_KEYS = ("criteria", "texts", "setting", "designs")
 _JUDGE_KEYS = {
-    "spec", "model", "licence", "options", "conditions", "simulated", "size", "price",
+    *FACTS, "options", "conditions", "simulated", "size", "price",
 }  # fmt: skip
 _REFERENCE_KEYS = {
     *_LOAD_KEYS, "criteria", "targets", "rounds", "temperature", "seed", "writer", "reviewer",

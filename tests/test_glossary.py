@@ -12,7 +12,7 @@ PAGES = [
     for path in [*sorted((ROOT / "book").rglob("*.md")), *sorted((ROOT / "notebooks").glob("*.md"))]
     if path.name != "glossary.md"
 ]
-ENTRIES = re.findall(r"^(\S[^\n]*)\n(?=  \S)", GLOSSARY, re.M)
+ENTRIES = re.findall(r"^[^\s:`].*$", GLOSSARY.partition("{glossary}")[2], re.M)  # a name each
 
 # What needs no entry: why, and the words.
 KNOWN = {
@@ -22,7 +22,7 @@ KNOWN = {
     "a licence, with its text": "BSD BY CC CC0 MIT",
     "a conference or journal, in a source": "ACL ICLR TACL",
     "everybody knows it": "CITATION HTML MB MiB README URL US UTF VS",
-    "a symbol or a prompt's own word, where it stands": "BUNDLE HASH LOCKED MS RESULT",
+    "a symbol or a prompt's own word, where it stands": "HASH LOCKED MS RESULT",
 }  # fmt: skip
 
 # Words that textbooks on measurement and papers on judging explain, and readers may not know.
@@ -65,8 +65,9 @@ TEXTS = {path.stem: prose(path.read_text("utf-8")) for path in PAGES}
 
 
 def explained():
-    """Every word of every entry's name."""
-    return {word for entry in ENTRIES for word in re.findall(r"[\w+-]+", entry)}
+    """Every word of every entry's name, also as the papers write their designs: PLACEBO."""
+    words = {word for entry in ENTRIES for word in re.findall(r"[\w+-]+", entry)}
+    return words | {word.upper() for word in words if len(word) > 3}
 
 
 def abbreviations(text):
@@ -122,6 +123,10 @@ def test_what_the_page_of_definitions_defines_has_an_entry():
     assert [name for name in sorted(plain) if synonyms.get(name, name) not in heads] == []
 
 
-def test_entries_are_sorted_explained_and_unique():
+def test_entries_are_unique_and_have_a_sentence_each():
     assert len(ENTRIES) == len({entry.lower() for entry in ENTRIES}) > 80
-    assert len(ENTRIES) == len(re.findall(r"^  \S.*[.?)!\"]$", GLOSSARY, re.M))
+    paragraphs = GLOSSARY.partition(":sorted:")[2].removesuffix("```\n").strip().split("\n\n")
+    for entry in paragraphs:
+        *names, said = entry.split("\n")
+        assert [name for name in names if name not in ENTRIES] == []
+        assert re.fullmatch(r"  \S.*[.?)!\"]", said), entry

@@ -1,5 +1,9 @@
 """Figures: what is drawn is what the frame says, on the axes that were given."""
 
+import re
+from itertools import combinations
+from pathlib import Path
+
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
@@ -7,8 +11,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.colors import to_rgb
 
 import rubricnb as rb
+from rubricnb.judging.results import judges, results_folder
 
 mpl.use("agg")
 
@@ -174,10 +180,172 @@ def test_score_tendency_puts_people_on_top_and_rows_add_to_a_hundred():
 def test_curves_are_named_at_their_ends_and_keep_gaps():
     table = pd.DataFrame({"a": [0.1, np.nan, 0.3], "b": [0.2, 0.1, 0.4]}, index=[1, 2, 4])
     ax = plt.figure().add_subplot()
-    ends = rb.plots.curves(table, ax, table - 0.1, table + 0.2, aside=0.5)
+    ends = rb.plots.curves(table, ax)
     assert [end[:2] for end in ends] == [(0.3, "a"), (0.4, "b")]
     assert len({end[2] for end in ends}) == 2
-    assert ax.lines[3].get_xdata().tolist() == [1.5, 2.5, 4.5]
+    assert ax.lines[1].get_xdata().tolist() == [1, 2, 4]
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), table["a"])
-    bars = ax.collections[1].get_segments()
-    assert [s[:, 1].round(6).tolist() for s in bars] == [[0.1, 0.4], [0.0, 0.3], [0.3, 0.6]]
+
+
+SERIES = pd.read_csv(rb.plots.STYLE.with_name("series.csv"))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    drawn=st.lists(st.sampled_from([*SERIES["name"], "our judge", "BALANCED", "x"]), unique=True),
+    shouted=st.booleans(),
+)
+def test_a_judge_and_a_dataset_look_the_same_whatever_else_is_drawn(drawn, shouted):
+    own = SERIES.set_index("name")
+    given_names = [name.upper() if shouted else name for name in drawn]
+    styles = rb.plots.styles(given_names)
+    assert list(styles) == given_names
+    for name, style in zip(drawn, styles.values(), strict=True):
+        if name in own.index:
+            assert style == tuple(own.loc[name, ["colour", "marker"]])
+
+
+def test_a_name_may_say_more_after_a_comma_unless_two_would_look_the_same():
+    names = ["Qwen 1.5B", "SmolLM2, live", "hanna, BALANCED", "hanna, FIXED", "vicuna", "vicuna, x"]
+    styles = rb.plots.styles(names)
+    known = rb.plots.styles(["Qwen 1.5B", "SmolLM2", "hanna", "vicuna"])
+    assert styles["SmolLM2, live"] == known["SmolLM2"]
+    assert (styles["Qwen 1.5B"], styles["vicuna"]) == (known["Qwen 1.5B"], known["vicuna"])
+    assert len(set(styles.values())) == len(names)
+    assert known["hanna"] not in styles.values()
+
+
+@pytest.mark.parametrize("n", [1, 4])
+def test_what_has_no_style_of_its_own_keeps_apart_from_what_has(n):
+    others = [f"simulated {k}" for k in range(n)]
+    styles = rb.plots.styles(["Qwen 1.5B", *others])
+    assert len({colour for colour, _ in styles.values()}) == n + 1
+    assert len({marker for _, marker in styles.values()}) == n + 1
+    alone = set(rb.plots.styles(others).values())
+    assert not alone & set(zip(SERIES["colour"], SERIES["marker"], strict=True))
+
+
+def test_no_two_judges_or_datasets_look_the_same():
+    assert not SERIES["name"].str.lower().duplicated().any()
+    assert not SERIES.duplicated(["colour", "marker"]).any()
+    assert SERIES.query("kind == 'dataset'")["colour"].is_unique  # they are drawn together
+    assert set(SERIES["colour"]) <= {f"C{k}" for k in range(6)}  # the seventh is that of rules
+    assert set(SERIES["marker"]) <= set(rb.plots.MARKERS)
+
+
+def _drawn_together():
+    """Judges that stand side by side in a figure of the book."""
+    rated = pd.read_csv(results_folder() / "recordings/labels_random.csv")["judge"]
+    rated = set(rated.str.replace("-0[0-9]{3}$", "", regex=True)) - {"ChatGPT, four prompts"}
+    return {
+        "recorded": set(judges()["name"]),
+        "arXiv:2602.02219v2": set(rb.published("position_bias")["judge"]),
+        "rated by people": rated,
+        "read eight times": {"GPT-5.4", "GPT-5.4 mini", "GPT-5.4 nano", "Sonnet 4.6", "Haiku 4.5"},
+        "probed": {"GPT-4o", "GPT-4o-mini", "Llama-3.1-70B"},
+    }
+
+
+@pytest.mark.parametrize("group", _drawn_together())
+def test_judges_that_are_drawn_together_differ_by_colour_and_by_marker(group):
+    names = _drawn_together()[group]
+    own = SERIES[SERIES["name"].isin(names) & (SERIES["kind"] == "judge")]
+    assert set(own["name"]) == names
+    assert own["colour"].is_unique
+    assert own["marker"].is_unique
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_every_figure_draws_a_dataset_in_the_same_way(order, bias):
+    """Lines over positions, over sizes, wide tables and forests, in either order of the rows."""
+    names = ["hanna", "minibench", "vicuna"][::order]
+    wanted = {n: rb.plots.styles([n])[n] for n in names}
+    rows = pd.concat([bias.iloc[[0]].assign(dataset=name) for name in names])
+    estimates = pd.DataFrame({"dataset": names, "judge": "a", "estimate": 0.1, "low": 0, "high": 1})
+    lines = pd.DataFrame({"n": [1, 2] * 3, "V": range(6), "dataset": np.repeat(names, 2)})
+    for draw in (
+        lambda ax: rb.plots.position_selection(rows, "dataset", ax),
+        lambda ax: rb.plots.interval_lines(lines, "n", "V", "dataset", ax),
+        lambda ax: rb.plots.curves(lines.pivot(index="n", columns="dataset")["V"][names], ax),
+        lambda ax: rb.plots.forest(estimates, series="dataset", ax=ax),
+    ):
+        ax = plt.figure().add_subplot()
+        draw(ax)
+        seen = [(line.get_color(), line.get_marker()) for line in ax.lines]
+        seen = [style for style in seen if style in wanted.values()]
+        assert list(dict.fromkeys(seen)) == list(wanted.values())
+
+
+def _dark(rgb):
+    """What the book's dark theme makes of a colour of a figure, and the ground it stands on."""
+    css = (Path(__file__).parents[1] / "_static/custom.css").read_text("utf-8")
+    rule = re.search(r"img\.dark-light.*filter: invert\((.*?)\) hue-rotate\(180deg\)", css)
+    turned = (1 - 2 * float(rule.group(1))) * rgb + float(rule.group(1))
+    # Filter Effects, feColorMatrix hueRotate: at 180 degrees the sine is 0 and the cosine -1
+    grey = np.array([0.213, 0.715, 0.072])
+    ground = re.search(r'data-theme="dark"\] \{[^}]*--pst-color-background: (#\w+)', css)
+    return np.clip(2 * (turned @ grey) - turned, 0, 1), np.array(to_rgb(ground.group(1)))
+
+
+def _linear(rgb):
+    return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+
+
+def _contrast(a, b):
+    """Of WCAG 2."""
+    light, dark = sorted(float(_linear(c) @ [0.2126, 0.7152, 0.0722]) for c in (a, b))[::-1]
+    return (light + 0.05) / (dark + 0.05)
+
+
+PALETTE = [
+    to_rgb(c) for c in mpl.rc_params_from_file(rb.plots.STYLE)["axes.prop_cycle"].by_key()["color"]
+]
+
+
+@pytest.mark.parametrize("colour", PALETTE)
+def test_every_colour_is_read_as_text_on_the_light_and_on_the_dark_page(colour):
+    colour = np.array(colour)
+    assert _contrast(colour, np.ones(3)) >= 4.5
+    assert _contrast(*_dark(colour)) >= 4.5
+
+
+# Machado, Oliveira and Fernandes 2009, severity 1, for linear RGB.
+SEEN = {
+    "all": np.eye(3),
+    "no long waves": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216],
+                      [-0.003882, -0.048116, 1.051998]],
+    "no middle waves": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
+                        [-0.011820, 0.042940, 0.968881]],
+    "no short waves": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602],
+                       [0.004733, 0.691367, 0.303900]],
+}  # fmt: skip
+
+
+def _oklab(linear):
+    """Ottosson 2020: distances in it are about as large as they look."""
+    cones = [[0.41222147, 0.53633254, 0.05144599], [0.21190350, 0.68069955, 0.10739696],
+             [0.08830246, 0.28171884, 0.62997870]]  # fmt: skip
+    mixed = [[0.21045426, 0.79361779, -0.00407205], [1.97799850, -2.42859221, 0.45059371],
+             [0.02590404, 0.78277177, -0.80867577]]  # fmt: skip
+    return np.array(mixed) @ np.cbrt(np.array(cones) @ np.clip(linear, 0, 1))
+
+
+@pytest.mark.parametrize("eye", SEEN)
+@pytest.mark.parametrize("dark", [False, True])
+def test_colours_can_be_told_apart_by_every_eye(eye, dark):
+    shown = [_dark(np.array(c))[0] if dark else np.array(c) for c in PALETTE]
+    seen = [_oklab(np.array(SEEN[eye]) @ _linear(c)) for c in shown]
+    gaps = [np.linalg.norm(a - b) for a, b in combinations(seen, 2)]
+    assert min(gaps) > 0.06  # three just noticeable differences
+
+
+def test_no_chapter_names_recorded_judges_by_itself():
+    """Slug and short name side by side: that table stands once, in results/judges.csv."""
+    names = "|".join(map(re.escape, judges()["name"].unique()))
+    slug = r"(?:smollm2|gemma|qwen|coder)[\w.-]*"
+    pair = re.compile(rf'"{slug}": \(?"(?:{names})"|"(?:{names})": \(?"{slug}"', re.I)
+    chapters = (Path(__file__).parents[1] / "notebooks").glob("*.md")
+    assert [
+        (c.name, found) for c in chapters if (found := pair.findall(c.read_text("utf-8")))
+    ] == []
+    assert pair.search('"Qwen 1.5B": "coder-1.5b"')  # as it once stood in six of them

@@ -32,15 +32,16 @@ def judges() -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        slug, spec, model, licence, identity.
+        slug, name (a short one, for figures and tables), spec, model, licence, identity; from small
+        to large.
 
     Examples
     --------
     >>> judges().columns.tolist()
-    ['slug', 'spec', 'model', 'licence', 'identity']
+    ['slug', 'name', 'spec', 'model', 'licence', 'identity']
     """
     path = results_folder() / "judges.csv"
-    columns = ["slug", "spec", "model", "licence", "identity"]
+    columns = ["slug", "name", "spec", "model", "licence", "identity"]
     return pd.read_csv(path, dtype="str") if path.exists() else pd.DataFrame(columns=columns)
 
 

@@ -14,7 +14,7 @@ from rubricnb.judging.embedded import EmbeddedJudge
 from rubricnb.judging.rendering import rendered
 from rubricnb.judging.results import judges, results_folder
 from rubricnb.judging.simulated import SimulatedJudge
-from studies.recording import record
+from studies.recording import record, register
 
 EVERY = sorted(results_folder().glob("*/*/*.parquet"))
 GRADES = [p for p in EVERY if p.parent.parent.name == "rulers"]  # frames of their own
@@ -189,6 +189,21 @@ def test_recording_adds_to_what_is_there_and_replaces_the_same_requests(folder, 
     assert path.name == "simulated:first-biased"
 
 
+def test_a_judge_keeps_its_place_among_those_recorded_and_a_new_one_comes_last(folder):
+    first, second = SimulatedJudge("unbiased"), SimulatedJudge("first-biased")
+    facts = {"model": "planted (by us)", "licence": "none"}
+    register(first, spec="simulated:unbiased", **facts)
+    register(second, spec="simulated:first-biased", name="First", **facts)
+    register(first, spec="simulated:unbiased", **facts | {"licence": "CC0-1.0"})
+    assert judges()["slug"].tolist() == [first.slug, second.slug]
+    assert judges()["name"].tolist() == ["planted", "First"]
+    assert judges()["licence"].tolist() == ["CC0-1.0", "none"]
+    slugs = pd.Series([second.slug, "never recorded", first.slug])
+    names = rb.pages.short_names(slugs)
+    assert names.tolist() == ["First", "never recorded", "planted"]
+    assert names.sort_values().tolist() == ["planted", "First", "never recorded"]
+
+
 RECORD = """
 import sys, time
 from pathlib import Path
@@ -223,7 +238,7 @@ def test_two_processes_record_into_one_folder_and_neither_loses_a_row(folder, ju
     card = json.loads((folder / "study/shared/run.json").read_text())
     assert card["datasets"]["minibench"]["judgments"] == len(judgments)
     slugs = [f"{own}-{n}" for own in ("even", "odd") for n in range(0, len(judgments) // 2, 5)]
-    assert judges()["slug"].tolist() == sorted([*slugs, "shared"])
+    assert sorted(judges()["slug"]) == sorted([*slugs, "shared"])
 
 
 def test_what_is_not_recorded_is_said_with_what_is(folder):

@@ -240,5 +240,5 @@ def test_a_folder_that_is_named_after_another_judge_or_study_is_refused(folder):
 
 def test_only_tables_that_get_rows_are_named(folder):
     findings, tables = shows(folder)
-    assert set(findings["judge"]) == {SLUG}
+    assert set(findings["judge"]) == {judges().set_index("slug")["name"][SLUG]}
     assert tables == ["replication.csv"]  # one design that no table reads
