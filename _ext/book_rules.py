@@ -205,7 +205,8 @@ class ExecutionRecord(SphinxDirective):
         machines = sorted({f"Python {run['python']}, {run['platform']}" for run in runs})
         versions = sorted({run["version"] for run in runs})
         text = f"rubricnb {', '.join(versions)}; {'; '.join(machines)}."
-        total = f"{len(runs)} notebooks, {sum(run['seconds'] for run in runs):.0f} seconds; {text}"
+        seconds = sum(run["seconds"] for run in runs)
+        total = f"{len(runs)} notebook{'s' * (len(runs) != 1)}, {seconds:.0f} seconds; {text}"
         return [table, nodes.paragraph("", total)]
 
 

@@ -116,7 +116,7 @@
     const judge = select("Judge", known.map((j) => j.name), (i) => { take(known[i]); draw(); });
     const size = slider("Orderings averaged, K", { min: 1, max: shown.reads[0].length, step: 1, value: 1 }, (v) => v, () => draw());
     const again = button("Draw other orderings", () => draw());
-    const plot = figure("Agreement with the human scores against the number of orderings averaged", 640, 260);
+    const plot = figure("Agreement with the human scores against the number of orderings averaged", 640, 272);
     const said = output();
     root.append(group(judge, size.node, again), plot, said);
     take(shown);
@@ -153,7 +153,7 @@
         svg("circle", { cx: x(size.value()), cy: y(drawn.r), r: 7, class: "mark" }),
         ...range(count).map((k) => svg("text", { x: x(k + 1), y: 238, "text-anchor": "middle" }, k + 1)),
         ...[Math.min(...every), Math.max(...every)].map((v) => svg("text", { x: 0, y: y(v) + 5 }, number(v))),
-        svg("text", { x: 335, y: 256, "text-anchor": "middle" }, "orderings averaged, K"));
+        svg("text", { x: 335, y: 266, "text-anchor": "middle" }, "orderings averaged, K"));
       const k = size.value();
       said.textContent = `Orderings ${drawn.chosen.map((i) => i + 1).join(", ")}: r with ${shown.what} = ${number(drawn.r)}. ` +
         `Over all ${cell.length} ways to choose ${k} of ${count}: ${number(low[k - 1])} to ${number(high[k - 1])}, ` +
