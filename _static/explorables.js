@@ -392,6 +392,7 @@
     const list = element("ol", { class: "options lines", "aria-label": "Lines of the rubric" });
     const big = element("div", { class: "score" });
     const said = output();
+    const note = element("p", { class: "note", "aria-live": "polite" }); // below the list, which must not move under a finger
     const plot = figure("How often the answer gets each score, over all orders of the rubric", 300, 92);
     const to = (label, pick) => button(label, () => { ordering = pick(); update(); });
     const other = () => {
@@ -407,7 +408,7 @@
         element("div", { class: "verdict" }, big, said), plot),
       element("div", { class: "rubric" },
         element("p", {}, element("strong", {}, criterion), " Drag a line, or use its arrows."), list,
-        group(to("1 to 5", () => range(n)), to("5 to 1", () => range(n).reverse()), to("An order with another score", other), which)));
+        group(to("1 to 5", () => range(n)), to("5 to 1", () => range(n).reverse()), to("An order with another score", other), which), note));
     update();
 
     function key(order) { return order.map((s) => s + 1).join(""); }
@@ -481,9 +482,9 @@
       const most = Math.max(...range(n).filter((s) => counts[s])) + 1;
       said.textContent = `is what ${judge} gives it under this order. The same text gets ` +
         (least === most ? `a ${least} under all ${every.length} orders.`
-          : `anything from ${least} to ${most}, depending on the order alone.`) +
-        (before && before.answer === answer && before.order !== key(ordering) && before.score === score
-          ? ` This move changed nothing: ${score} is still its most probable score.` : "");
+          : `anything from ${least} to ${most}, depending on the order alone.`);
+      const same = before && before.answer === answer && before.order !== key(ordering) && before.score === score;
+      note.textContent = same ? `That move changed nothing, because ${score} is still its most probable score.` : "";
       before = { answer, score, order: key(ordering) };
     }
   }

@@ -21,17 +21,17 @@ import rubricnb as rb
 from rubricnb.hashing import hash64
 from rubricnb.judging.generative import Batch, answer
 from rubricnb.judging.profiles import Profile, open_profile, profiles
-from rubricnb.judging.results import results_folder
+from rubricnb.judging.results import judges, results_folder
 from rubricnb.permutation import code, decode
 from rubricnb.statistics._inference import correlation, jackknife_t, moments
 from rubricnb.statistics._reads import FloatArray, IntArray, by_cluster
 from studies.recording import write_tables
 
 JUDGES = {
-    "qwen2.5-coder-1.5b-instruct-embedded": ("Qwen 1.5B", ("minibench",)),
-    "qwen2.5-coder-0.5b-instruct-vllm": ("Qwen 0.5B", ("hanna", "summeval", "mt-bench", "vicuna")),
-    "gemma-3-270m-vllm": ("Gemma 270M", ("hanna", "summeval", "mt-bench", "vicuna")),
-    "smollm2-135m-instruct-vllm": ("SmolLM2", ("hanna", "summeval", "mt-bench", "vicuna")),
+    "qwen2.5-coder-1.5b-instruct-embedded": ("minibench",),
+    "qwen2.5-coder-0.5b-instruct-vllm": ("hanna", "summeval", "mt-bench", "vicuna"),
+    "gemma-3-270m-vllm": ("hanna", "summeval", "mt-bench", "vicuna"),
+    "smollm2-135m-instruct-vllm": ("hanna", "summeval", "mt-bench", "vicuna"),
 }
 FLOOR = 1e-12
 PILOT = 20  # items from which a preference is measured
@@ -84,14 +84,14 @@ def cell(slug: str, dataset: str) -> Cell:
     kept = pd.DataFrame(items)[["cluster_id", "group_id", "candidate"]].astype(object)
     kept["group_id"] = kept["group_id"].fillna(kept["cluster_id"])  # where no one competes
     orders = np.array([decode(c) for c in shown[0]])
-    name = JUDGES[slug][0]
+    name = judges().set_index("slug")["name"][slug]
     human = items["human"] if "human" in items else items["gold"]  # of a stronger judge
     return Cell(name, dataset, p[whole], orders, human.to_numpy(np.float64), kept)
 
 
 def cells() -> list[Cell]:
     """All recorded judges with probabilities, on the sets where they were asked."""
-    return [cell(slug, name) for slug, (_, sets) in JUDGES.items() for name in sets]
+    return [cell(slug, name) for slug, sets in JUDGES.items() for name in sets]
 
 
 # ---- one read, and what can be made of it ------------------------------------------------------

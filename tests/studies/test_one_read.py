@@ -9,7 +9,7 @@ import pytest
 
 import rubricnb as rb
 from rubricnb.judging.profiles import open_profile
-from rubricnb.judging.results import results_folder
+from rubricnb.judging.results import judges, results_folder
 from studies import one_read
 
 FOLDER = results_folder() / "recordings"
@@ -66,7 +66,8 @@ def test_every_judge_is_recorded_once():
     agreement = recorded("agreement")
     assert not agreement.duplicated(["judge", "dataset", "quantity"]).any()
     assert len(agreement) == 13 * 12
-    assert set(recorded("levels")["judge"]) == {name for name, _ in one_read.JUDGES.values()}
+    names = judges().set_index("slug")["name"]
+    assert set(recorded("levels")["judge"]) == set(names[list(one_read.JUDGES)])
 
 
 def test_the_ways_are_the_packages():
