@@ -71,3 +71,7 @@ def test_what_fits_is_left_alone_and_what_cannot_be_broken_is_listed(chapter, tm
     chapter(f"name = '{90 * 'x'}'")
     columns.wrap(root=tmp_path)
     assert columns.too_wide(root=tmp_path) == ["01_x.md:8"]
+
+
+def test_code_of_every_notebook_fits():
+    assert columns.too_wide() == []
