@@ -124,8 +124,8 @@ def test_code_and_solutions_unfold(readers, chapter):
         body.wait_for_element_state("visible")
 
 
-def test_the_answer_comes_first_and_evidence_is_folded_until_a_link_leads_into_it(readers, chapter):
-    page = readers["desktop", "light"].open(address(f"notebooks/{chapter}.html"), unfold=False)
+def test_the_answer_comes_first_and_evidence_is_folded_until_a_link_leads_into_it(readers, told):
+    page = readers["desktop", "light"].open(address(f"notebooks/{told}.html"), unfold=False)
     page.set_viewport_size({"width": 1440, "height": 1100})
     try:
         tops = page.evaluate(
@@ -145,8 +145,8 @@ def test_the_answer_comes_first_and_evidence_is_folded_until_a_link_leads_into_i
     assert page.query_selector("details.evidence .answer, details.evidence .story") is None
 
 
-def test_a_story_is_short_and_spare_with_numbers(chapter):
-    html = BeautifulSoup((HTML / "notebooks" / f"{chapter}.html").read_text("utf-8"), "html.parser")
+def test_a_story_is_short_and_spare_with_numbers(told):
+    html = BeautifulSoup((HTML / "notebooks" / f"{told}.html").read_text("utf-8"), "html.parser")
     story = html.select_one(".bd-article .story")
     assert story.select("pre, .cell_input") == []
     for part in story.select("figure, table, aside, .math"):
