@@ -48,8 +48,6 @@ def test_every_chapter_is_found_first_by_its_name(searching):
         ("how many orderings", "notebooks/08_how_many_orderings"),
         ("bias of position", "notebooks/05_position_bias"),
         ("cite", "book/cite"),
-        ("label mass", "book/glossary"),  # a term, and no page's name
-        ("flip rate", "book/glossary"),
     ],
 )
 def test_what_readers_ask_for_leads_where_they_want_to_go(searching, query, page):
