@@ -192,11 +192,9 @@ class ExecutionRecord(SphinxDirective):
         self.env.note_dependency(str(path))
         runs = json.loads(path.read_text("utf-8"))
         only = self.options.get("only", "").split()
-        if unknown := set(only) - {run["stem"].split("_")[0] for run in runs}:
+        if unknown := set(only) - {_number(run) for run in runs}:
             raise self.error(f"no notebook was executed with number {', '.join(sorted(unknown))}")
-        runs = sorted(
-            (run for run in runs if not only or run["stem"].split("_")[0] in only), key=_in(only)
-        )
+        runs = sorted((run for run in runs if not only or _number(run) in only), key=_in(only))
         columns = _COLUMNS if not only else {k: _COLUMNS[k] for k in ("notebook", *_NUMBERS)}
         rows = [[show(run) for show in columns.values()] for run in runs]
         right = [i for i, name in enumerate(columns) if name in _NUMBERS]
@@ -211,7 +209,11 @@ class ExecutionRecord(SphinxDirective):
 
 
 def _in(order: list[str]) -> Callable[[dict], int]:
-    return lambda run: order.index(run["stem"].split("_")[0]) if order else 0
+    return lambda run: order.index(_number(run)) if order else 0
+
+
+def _number(run: dict) -> str:
+    return run["stem"].split("_")[0]
 
 
 def _memory(run: dict) -> str:

@@ -3,9 +3,8 @@
 The file is made from the table as it is printed, so that what is downloaded is what is read. A
 caption that links a CSV of its own keeps that one: the data behind the table, not the table.
 
-A page shows eight rows of a table, those that matter most, and the rest where the reader asks for
-it. A table of a paper
-(``:figclass: paper``) is shown whole, and so is every table on paper.
+A page shows eight rows of a table, those that matter most, and the rest if the reader asks for it.
+A table of a paper (``:figclass: paper``) is shown whole, and so is every table on paper.
 """
 
 from __future__ import annotations

@@ -150,8 +150,9 @@ def null_quantiles(table: pd.DataFrame, df: int, ax: Axes | None = None) -> Axes
     ax = _axes(ax)
     threshold = float(chi2.isf(0.05, df))
     top, ends = threshold, []
+    styled = styles(table["statistic"])
     for name, part in table.groupby("statistic", sort=False):
-        colour, marker = styles(table["statistic"])[name]
+        colour, marker = styled[name]
         values = np.sort(part["value"].dropna().to_numpy(dtype=np.float64))
         if len(values) == 0:
             continue

@@ -38,6 +38,18 @@ def test_chapters_stand_in_the_order_of_their_numbers():
     assert appendix == "A"
 
 
+def test_code_is_at_most_79_columns_wide():
+    wide = [
+        f"{stem}: {line}"
+        for stem in STEMS
+        for cell in jupytext.read(ROOT / "notebooks" / f"{stem}.md").cells
+        if cell.cell_type == "code"
+        for line in cell.source.splitlines()
+        if len(line) > 79
+    ]
+    assert wide == []
+
+
 def test_twins_are_in_step():
     assert [path.name for path in out_of_step(check=True, root=ROOT)] == []
 
