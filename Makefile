@@ -18,6 +18,8 @@ override RUBRICNB_MIRROR := $(if $(findstring ://,$(RUBRICNB_MIRROR)),$(RUBRICNB
 export RUBRICNB_MIRROR
 endif
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
+# Containers often forbid Python to keep compiled modules; hundreds of kernels and commands start here.
+unexport PYTHONDONTWRITEBYTECODE
 # Kernels, servers and browsers can stall on a shared machine: what fails is run once more, and the
 # closing line counts it.
 ONCE_MORE = --reruns 1 --rerun-show-tracebacks
@@ -32,10 +34,10 @@ book: env  ## execute the notebooks that changed, build the book, print the path
 	$(PY) -m tools book
 
 test: env  ## run the tests: package, doctests, every notebook with small parameters
-	$(PY) -m pytest $(ONCE_MORE) -n 3 --dist worksteal -m 'not slow'
+	$(PY) -m pytest $(ONCE_MORE) -n 4 --dist worksteal -m 'not slow'
 
 test-slow: env  ## run what takes long: the pages' commands, chapters on other data, simulated studies
-	$(PY) -m pytest $(ONCE_MORE) -n 3 --dist worksteal -m slow
+	$(PY) -m pytest $(ONCE_MORE) -n 4 --dist worksteal -m slow
 
 test-book: book $(VENV)/browser  ## run the built book's notebooks again and read every page in Chromium
 	$(if $(wildcard notebooks/*.md),$(NBVAL) || $(NBVAL) --last-failed)

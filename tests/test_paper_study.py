@@ -29,6 +29,7 @@ def test_every_judge_reads_the_reads_that_the_paper_counts(study):
             assert set(ks) == {2 * n}
 
 
+@pytest.mark.slow
 def test_the_calls_come_near_the_papers_number(study):
     total = sum(calls(p) for judge in study["judges"] for p in plans_for(judge, study["plans"]))
     assert round(total / 2_100_000, 1) == 1.0

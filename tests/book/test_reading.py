@@ -35,6 +35,11 @@ TOO_WIDE = "() => document.documentElement.scrollWidth - window.innerWidth"
 CUT = """() => [...document.querySelectorAll('.bd-article :is(pre, .table-scroll, ' +
     '.pst-scrollable-table-container)')].filter(e => e.scrollWidth > e.clientWidth + 1)
   .map(e => (e.closest('figure') || {}).id || e.textContent.trim().slice(0, 60))"""
+# Letters are drawn at ten points; below six and a half pixels a phone's reader has to guess.
+SMALL = """() => [...document.querySelectorAll('.bd-article figure img[src$=".svg"]')]
+  .filter(i => i.checkVisibility())
+  .filter(i => i.getBoundingClientRect().width / i.naturalWidth * 40 / 3 < 6.5)
+  .map(i => (i.closest('figure') || i).id)"""
 BREACHES = """async () => (await axe.run(document, {resultTypes: ['violations']})).violations
   .filter(v => ['serious', 'critical'].includes(v.impact))
   .flatMap(v => v.nodes.map(n => [v.id, n.html, n.failureSummary]))"""
@@ -65,6 +70,8 @@ def test_page_is_whole_and_accessible_at_every_width_and_theme(readers, server, 
         trouble += [f"not loaded: {source}" for source in page.evaluate(UNLOADED)]
         if (excess := page.evaluate(TOO_WIDE)) > 1:
             trouble.append(f"the page is {excess} pixels wider than the window")
+        if view[0] == "phone":
+            trouble += [f"letters are too small: {figure}" for figure in page.evaluate(SMALL)]
         if view in CHECKED:
             page.evaluate(AXE)
             trouble += [b for b in page.evaluate(BREACHES) if (b[0], b[1]) not in THEME]

@@ -48,7 +48,7 @@ def test_own_rubrics_replace_ours(mirror, tmp_path):
     assert items.rubrics.description.tolist() == list("abcde")
 
 
-def test_a_rubric_for_what_nobody_rated_is_refused(tmp_path):
+def test_a_rubric_for_what_nobody_rated_is_refused(mirror, tmp_path):
     file = tmp_path / "mine.yml"
     file.write_text("{criterion: wit, definition: Funny, levels: {1: a, 2: b}}")
     with pytest.raises(ValueError, match="hanna has no ratings for the criterion 'wit'"):

@@ -81,6 +81,7 @@ def test_the_exact_chances_are_those_of_the_rule(p, yes, reads):
     assert exact(p, 2, 9) == (pytest.approx(yes, abs=6e-4), pytest.approx(reads, abs=6e-3))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [0.7, 0.9])
 def test_decisions_and_reads_have_the_exact_chances(plan, p):
     found = [rb.decide(plan, Voter(p, seed), cut=3, store=":memory:") for seed in range(4)]

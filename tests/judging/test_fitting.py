@@ -43,6 +43,7 @@ def published_cell(name):
     return table[own].iloc[0]
 
 
+@pytest.mark.slow
 def test_the_position_figures_of_v2_are_met(load):
     loaded = {name: load(name) for name in DATASETS}
     for name in V2:
@@ -55,6 +56,7 @@ def test_the_position_figures_of_v2_are_met(load):
         assert abs(chi2 / cell.chi2 - 1) <= CHI2_TOLERANCE, name
 
 
+@pytest.mark.slow
 def test_the_score_position_rows_of_v1_are_met(load):
     loaded = [load(name) for name in DATASETS]
     table = rb.published("score_position")

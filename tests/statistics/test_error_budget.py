@@ -130,6 +130,7 @@ def test_planted_variances_are_recovered_without_bias_from_incomplete_data():
         assert abs(found[source].mean() - sd**2) < 3.5 * error[source]
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_planted_variances():
     """For what clusters sample; forms and candidates are these, not a draw."""
     sampled = ["item", "form × item", "re-read"]

@@ -314,6 +314,7 @@ def test_size_is_the_level(null):
     assert low <= _rejections(400, **NULLS[null]) <= high
 
 
+@pytest.mark.slow
 def test_item_wise_permutation_fails_where_text_noise_is_shared():
     planted = NULLS["shared text × order noise"]
     assert _rejections(60, item_wise=True, **planted) > 12
@@ -488,6 +489,7 @@ def test_log_preference_of_a_strong_judge_is_not_biased():
     assert row.log_preference_1 == pytest.approx(0.69, abs=0.07)
 
 
+@pytest.mark.slow
 def test_log_preference_intervals_cover_with_clusters():
     hits, gamma = 0, (0.3, -0.1, -0.2)
     for seed in range(100):

@@ -153,6 +153,7 @@ def test_excess_over_the_re_ask_is_a_paired_difference_with_its_interval(items):
         assert found[f"{name}_excess_reask_p"] == pytest.approx(p)
 
 
+@pytest.mark.slow
 def test_a_judge_that_samples_and_has_no_bias_has_no_excess_over_its_re_ask(items):
     still = replace(open_profile("unbiased"), wording_noise=0.0, order_noise=0.0,
                     cluster_order_noise=0.0)  # fmt: skip

@@ -207,6 +207,7 @@ def excess(moved, seed, n=80):
     return found.set_index("labels").loc["letter"]
 
 
+@pytest.mark.slow
 def test_what_moves_beyond_the_placebo_is_not_a_difference_of_distances():
     truth = excess(0.35, 7, n=40_000).moved_excess
     rows = [excess(0.35, seed) for seed in range(40)]

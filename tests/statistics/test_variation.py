@@ -254,6 +254,7 @@ def test_phi_counts_re_asks_as_noise_of_a_read():
     assert row.phi_low < 0.74 < row.phi_high
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_clusters", [12, 40, 96])
 def test_phi_intervals_cover_where_items_share_a_text(n_clusters):
     hits, replications = {"phi": 0, "phi_own": 0}, 200

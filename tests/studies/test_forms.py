@@ -135,6 +135,7 @@ def test_components_are_those_of_the_package_with_forms_in_the_place_of_ordering
     assert found.share["mean"].sum() == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_components_recover_what_was_planted_and_intervals_hold_it():
     truth = {"item": 0.8, "form": np.var([0.0, 0.6, -0.6], ddof=1), "item × form": 0.5}
     held = []

@@ -130,6 +130,7 @@ def test_what_a_judge_of_the_command_line_is_asked_with_is_recorded(small, hoste
     assert problems(folder) == []
 
 
+@pytest.mark.slow
 def test_a_batch_goes_there_and_back_with_the_price_first_and_a_part_missing(small, hosted, capsys):
     url, received = hosted
     small(90, 6)
@@ -171,6 +172,7 @@ def commands():
     return [line for text in fences for line in text.splitlines()]
 
 
+@pytest.mark.slow
 def test_every_command_of_the_page_runs_in_its_order(small, hosted):
     url, received = hosted
     small(15, 6)
