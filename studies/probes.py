@@ -27,7 +27,7 @@ NAME = "scoring-probes"
 API, OPEN = f"{NAME}-api", f"{NAME}-open"
 REVERSED, THREE_ANCHORS = "rubric_order/reversed", "rubric_order/random"
 PROBES = ("rubric_order", "score_id", "reference_answer", "authority", "verbosity")  # run 1 … 5
-SMALL = "smollm2-135m-instruct-embedded"  # the judge of chapters 13 and 14
+SMALL = ("smollm2-135m-instruct-embedded", "qwen2.5-coder-1.5b-instruct-embedded")  # of 13 and 14
 
 
 def tables(judgments: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -47,7 +47,7 @@ def tables(judgments: pd.DataFrame) -> dict[str, pd.DataFrame]:
         "plausible": pd.DataFrame([{"judge": name, **plausible(part)} for name, part in by_judge]),
         "labels": pd.DataFrame([{"judge": name, **labels(part)} for name, part in by_judge]),
         "open": open_models(judgments[judgments["dataset"] == OPEN]),
-        "small": small(),
+        "small": pd.concat([small(judge) for judge in SMALL]),
     }
 
 
@@ -236,9 +236,9 @@ def open_models(part: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(median_of_variants=np.median(every))
 
 
-def small() -> pd.DataFrame:
-    """Measure the same three changes for the book's smallest judge, in its expected scores."""
-    judgments = recorded(SMALL, "minibench")
+def small(judge: str) -> pd.DataFrame:
+    """Measure the same three changes for a judge of the book's own, in its expected scores."""
+    judgments = recorded(judge, "minibench", "scoring")
     found = stability(judgments[judgments["layout"] == "rubric-last"], value="expected_score")
     plain = found["exemplar"] == "none"
     chosen = {
@@ -252,7 +252,7 @@ def small() -> pd.DataFrame:
     columns = ["n_items", "n_clusters", "shift", "shift_low", "shift_high"]
     rows = [found[plain & which][columns].assign(change=name) for name, which in chosen.items()]
     mass = judgments["label_mass"].median()
-    return pd.concat(rows)[["change", *columns]].assign(label_mass=mass)
+    return pd.concat(rows)[["change", *columns]].assign(judge=judge, label_mass=mass)
 
 
 def mean(values: np.ndarray) -> tuple[float, float, float]:
