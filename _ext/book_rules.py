@@ -51,6 +51,7 @@ TABLE_TAGS = {
 }  # fmt: skip
 TABLE_ATTRIBUTES = {"class", "colspan", "rowspan", "scope"}
 SCROLLS = {"class": "table-scroll", "tabindex": "0", "role": "region", "aria-label": "table"}
+WIDE = 480  # points; what a phone cannot show whole with letters that can be read
 ADDED_ATTRIBUTES = {*SCROLLS, "data-column"}
 
 
@@ -60,6 +61,10 @@ class captioned_table(nodes.figure):
 
 class table_caption(nodes.caption):
     """Its caption, which stands above the table; a figure's is closed after all that follows."""
+
+
+class wide_figure(nodes.General, nodes.Element):
+    """Holds a figure of several panels: a phone shows a part of it and scrolls."""
 
 
 class TablesAmongFigures(SphinxTransform):
@@ -85,12 +90,20 @@ class DescribedImages(SphinxPostTransform):
     formats = ("html",)
 
     def run(self) -> None:
-        for image in self.document.findall(nodes.image):
+        for image in list(self.document.findall(nodes.image)):
             uri = image.get("uri", "")
             if not image.get("alt", "").strip() or image["alt"] == uri:
                 LOGGER.warning("image %s has no :alt: text", uri, location=image)
             if uri.endswith(".svg") and "only-light" not in image["classes"]:
                 image["classes"].append("dark-light")
+            if uri.endswith(".svg") and _points(Path(self.env.srcdir, uri)) > WIDE:
+                image.replace_self(wide_figure("", image.deepcopy()))
+
+
+def _points(svg: Path) -> float:
+    """How wide a figure was drawn."""
+    width = re.search(r'<svg[^>]*? width="([\d.]+)pt"', svg.read_text("utf-8"))
+    return float(width[1]) if width else 0.0
 
 
 class JournalTables(SphinxPostTransform):
@@ -277,6 +290,16 @@ def depart_table(translator: HTML5Translator, node: nodes.Element) -> None:
     translator.body.append("</figure>\n")
 
 
+def visit_wide(translator: HTML5Translator, node: nodes.Element) -> None:
+    translator.body.append(
+        '<div class="figure-scroll" tabindex="0" role="region" aria-label="figure">'
+    )
+
+
+def depart_wide(translator: HTML5Translator, node: nodes.Element) -> None:
+    translator.body.append("</div>\n")
+
+
 def visit_caption(translator: HTML5Translator, node: nodes.Element) -> None:
     translator.visit_caption(node)
 
@@ -294,6 +317,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_enumerable_node(captioned_table, "table", _caption, html=(visit_table, depart_table))
     app.add_config_value("comments_config", {}, "html")  # Jupyter Book sets it for sphinx_comments
     app.add_node(table_caption, html=(visit_caption, depart_caption))
+    app.add_node(wide_figure, html=(visit_wide, depart_wide))
     app.add_transform(TablesAmongFigures)
     app.add_post_transform(DescribedImages)
     app.add_post_transform(JournalTables)

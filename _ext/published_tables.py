@@ -22,6 +22,7 @@ from sphinx.util.docutils import SphinxDirective
 import rubricnb
 
 FOLDER = Path(rubricnb.__file__).parent / "data" / "published"
+YES_NO = {"True": "yes", "False": "no"}
 
 
 class PublishedTable(SphinxDirective):
@@ -37,6 +38,7 @@ class PublishedTable(SphinxDirective):
         self.env.note_dependency(str(path))
         with path.open(encoding="utf-8", newline="") as file:
             header, *rows = csv.reader(file)
+        rows = [[YES_NO.get(cell, cell) for cell in row] for row in rows]
         right = [i for i in range(len(header)) if rows and all(_numeric(r[i]) for r in rows)]
         table = plain_table([h.replace("_", " ") for h in header], rows, right=right)
         if self.content:
