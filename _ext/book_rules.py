@@ -6,6 +6,7 @@
   judgment cannot act on a page. nh3 has the last word; it reads HTML as browsers do.
 * Vector figures are transparent and follow the dark theme; wide tables scroll by themselves.
 * No script but the theme's and ours: what `_static/vendor` holds is loaded where it is used.
+* A per cent sign stays with its number; an appendix numbers its figures by its letter.
 * The search shows the page first whose title or name was asked for.
 """
 
@@ -25,6 +26,7 @@ from docutils.parsers.rst import directives
 from plain_table import code, plain, plain_table
 from sphinx.application import Sphinx
 from sphinx.config import Config
+from sphinx.environment import BuildEnvironment
 from sphinx.errors import ConfigError
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
@@ -43,6 +45,7 @@ SENTENCE = 40  # characters; what is longer may wrap
 WORDS = dict.fromkeys(("nan", "NaN", "None", "<NA>", "NaT"), "–") | {"True": "yes", "False": "no"}
 COLUMN = re.compile(r"[a-z]+(_[a-z0-9]+)+")  # of a frame, such as item_id
 BRACKETS = re.compile(r"[\[(][-+−\d][^a-zA-Z\])]*(?:inf)?[\])]")  # an interval: on one line
+PERCENT = re.compile(r"(?:^|(?<=[\d\])])) %(?!\w)")  # of a number: on its line
 LONG_NAME = re.compile(r"[^\s,]*-[^\s,]*(?<=[^\s,]{20})(,|$)")  # a judge's, say; it may wrap too
 # All that a frame's HTML is made of, and what is added here.
 TABLE_TAGS = {
@@ -51,6 +54,7 @@ TABLE_TAGS = {
 }  # fmt: skip
 TABLE_ATTRIBUTES = {"class", "colspan", "rowspan", "scope"}
 SCROLLS = {"class": "table-scroll", "tabindex": "0", "role": "region", "aria-label": "table"}
+APPENDIX = re.compile("notebooks/([A-Z])_")
 WIDE = 480  # points; what a phone cannot show whole with letters that can be read
 ADDED_ATTRIBUTES = {*SCROLLS, "data-column"}
 
@@ -100,10 +104,32 @@ class DescribedImages(SphinxPostTransform):
                 image.replace_self(wide_figure("", image.deepcopy()))
 
 
+def number_appendix(app: Sphinx, env: BuildEnvironment) -> list[str]:
+    """Number figures and tables of an appendix by its letter: it has no number among chapters."""
+    for page, kinds in env.toc_fignumbers.items():
+        if letter := APPENDIX.match(page):
+            for numbered in kinds.values():
+                numbered.update((key, (letter[1], k)) for k, key in enumerate(numbered, 1))
+    return []
+
+
 def _points(svg: Path) -> float:
     """How wide a figure was drawn."""
     width = re.search(r'<svg[^>]*? width="([\d.]+)pt"', svg.read_text("utf-8"))
     return float(width[1]) if width else 0.0
+
+
+class NumbersWithTheirUnit(SphinxPostTransform):
+    """Begin no line with a per cent sign."""
+
+    default_priority = 905
+    formats = ("html",)
+
+    def run(self) -> None:
+        for text in list(self.document.findall(nodes.Text)):
+            verbatim = isinstance(text.parent, nodes.literal | nodes.FixedTextElement | nodes.raw)
+            if " %" in text and not verbatim:
+                text.parent.replace(text, nodes.Text(PERCENT.sub("\u00a0%", text)))
 
 
 class JournalTables(SphinxPostTransform):
@@ -320,9 +346,11 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_node(wide_figure, html=(visit_wide, depart_wide))
     app.add_transform(TablesAmongFigures)
     app.add_post_transform(DescribedImages)
+    app.add_post_transform(NumbersWithTheirUnit)
     app.add_post_transform(JournalTables)
     app.add_directive("execution-record", ExecutionRecord)
     app.connect("html-page-context", plain_citations)
+    app.connect("env-get-updated", number_appendix, priority=900)  # Sphinx numbers them first
     app.connect("config-inited", only_staged)
     app.connect("config-inited", rank_search)
     app.connect("config-inited", drop_vendored, priority=900)
