@@ -85,6 +85,20 @@ def test_page_names_nothing_of_this_machine(soup):
     assert MACHINE.findall(soup.get_text()) == []
 
 
+def test_a_per_cent_sign_stays_with_its_number(soup):
+    texts = [
+        t for p in soup.select(".bd-article p") for t in p.find_all(string=re.compile(r"\d %"))
+    ]
+    assert [t for t in texts if not t.find_parent(["code", "pre"])] == []
+
+
+def test_figures_and_tables_are_numbered_by_their_chapter(told):
+    page = BeautifulSoup((HTML / "notebooks" / f"{told}.html").read_text("utf-8"), "html.parser")
+    number = told.partition("_")[0].lstrip("0")
+    said = [found.get_text(strip=True) for found in page.select(".bd-article .caption-number")]
+    assert [s for s in said if not re.match(rf"(Fig\.|\w+) {number}\.\d+$", s)] == []
+
+
 def test_links_within_the_book_lead_somewhere(soup, page_name):
     missing = []
     for link in soup.select("a[href], link[href], img[src], script[src]"):
