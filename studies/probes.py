@@ -239,8 +239,8 @@ def open_models(part: pd.DataFrame) -> pd.DataFrame:
 def small(judge: str) -> pd.DataFrame:
     """Measure the same three changes for a judge of the book's own, in its expected scores."""
     judgments = recorded(judge, "minibench", "scoring")
-    found = stability(judgments[judgments["layout"] == "rubric-last"], value="expected_score")
-    plain = found["exemplar"] == "none"
+    judgments = judgments.query("layout == 'rubric-last' and exemplar == 'none'")
+    found = stability(judgments, value="expected_score")
     chosen = {
         "order of the rubric": (found["design"] == "descending") & (found["labels"] == "numeric")
         & (found["reference_score"] == "none"),
@@ -250,7 +250,7 @@ def small(judge: str) -> pd.DataFrame:
         & (found["labels"] == "numeric") & (found["reference_score"] == "5"),
     }  # fmt: skip
     columns = ["n_items", "n_clusters", "shift", "shift_low", "shift_high"]
-    rows = [found[plain & which][columns].assign(change=name) for name, which in chosen.items()]
+    rows = [found[which][columns].assign(change=name) for name, which in chosen.items()]
     mass = judgments["label_mass"].median()
     return pd.concat(rows)[["change", *columns]].assign(judge=judge, label_mass=mass)
 
