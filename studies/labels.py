@@ -99,10 +99,13 @@ def cells(scores: pd.DataFrame) -> list[Cell]:
 
 
 def chosen(rng: np.random.Generator, total: int, n: int, draws: int) -> IntArray:
-    """Draw n of `total` without replacement, many times: (draws, n)."""
+    """Draw n of `total` without replacement, many times: (draws, n).
+
+    In a random order, the same on every processor: that of `argpartition` is not.
+    """
     step = max(1, int(BLOCK // total))
     parts = [
-        rng.random((min(step, draws - start), total)).argpartition(n - 1, axis=1)[:, :n]
+        rng.random((min(step, draws - start), total)).argsort(axis=1)[:, :n]
         for start in range(0, draws, step)
     ]
     return np.concatenate(parts)
