@@ -452,7 +452,7 @@ def _parse_rates(reads: Reads) -> pd.DataFrame:
         return table.assign(cochran_q=np.nan, df=0, p=np.nan, reason=why)
     first_read = [int((reads.order == o).any(axis=0).argmax()) for o in range(shape[1])]
     cells = arrays.cell_means(item, column[own], parsed, shape)
-    return table.iloc[np.argsort(first_read)].assign(**_cochran(cells))
+    return table.iloc[np.argsort(first_read, kind="stable")].assign(**_cochran(cells))
 
 
 def _cochran(cells: FloatArray) -> dict[str, Any]:
