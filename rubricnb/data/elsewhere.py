@@ -362,7 +362,9 @@ def _fill(frame: pd.DataFrame, rated: Items, item: IntArray) -> None:
 
 
 def _refuse_twice(frame: pd.DataFrame, item: IntArray) -> None:
-    names = [c for c in ("design", *_WITHIN, "ordering", "replicate") if c in frame]
+    names = [
+        c for c in ("design", *_WITHIN, "ordering", "ordering_index", "replicate") if c in frame
+    ]
     keys = frame[names].assign(item=item)
     # What is equal in all rows, missing included, need not be looked at.
     varied = [c for c in keys if c not in frame or np.ptp(_levels(frame[c])[0]) > 0]
