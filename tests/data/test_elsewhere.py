@@ -316,3 +316,12 @@ def test_filtering_and_joining_keep_what_was_rated(log):
     both = pd.concat([first[first.replicate == 1], other], ignore_index=True)
     assert len(both.rated) == 40
     assert rb.agreement(both, both.rated).set_index("judge").n_items.to_dict() == {"a": 40, "b": 30}
+
+
+def test_edits_of_a_recording_are_reads_of_their_own_and_a_read_twice_is_not():
+    recorded = rb.recorded("embedded", "minibench", "minibench").query(
+        "design == 'placebo' and template == 'rubric'"
+    )
+    assert len(rb.judgments(recorded, rb.load("minibench"))) == len(recorded) > 1000
+    with pytest.raises(ValueError, match="is judged twice"):
+        rb.judgments(pd.concat([recorded, recorded.head(1)]), rb.load("minibench"))
