@@ -68,7 +68,7 @@ class Cell:
 def cell(slug: str, dataset: str) -> Cell:
     """Read one recorded judge: items with all ten balanced reads, one criterion a prompt."""
     found = rb.recorded(slug, dataset)
-    found = found[(found["design"] == "balanced") & (found["template"] == "rubric")]
+    found = found.query("design == 'balanced' and template == 'rubric' and n_options == 5")
     if found["reference_score"].nunique() > 1:
         found = found[found["reference_score"] == "none"]
     columns = [f"probability_{k}" for k in range(1, 6)]

@@ -154,8 +154,10 @@ def test_scores_shown_are_the_recorded_ones_under_the_chosen_order(open_page):
         winner = judge["candidates"][int(np.argmax(scores))]["name"]
         assert f"The judge's winner: {winner};" in box.locator("output").inner_text()
     recorded = rb.recorded("qwen2.5-coder-1.5b-instruct-embedded", "minibench")
-    here = recorded[(recorded.group_id == "minibench/exam-sleep/helpfulness")
-                    & (recorded.design == "balanced")]  # fmt: skip
+    here = recorded.query(
+        "design == 'balanced' and n_options == 5 and template == 'rubric' "
+        "and group_id == 'minibench/exam-sleep/helpfulness'"
+    )
     told = here.sort_values(["candidate", "ordering_index"]).expected_score.to_numpy()
     np.testing.assert_allclose(means.ravel(), told, atol=2e-3)
 

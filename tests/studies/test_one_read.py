@@ -73,7 +73,8 @@ def test_every_judge_is_recorded_once():
 def test_the_ways_are_the_packages():
     """Preference, removal and geometric mean against the public functions."""
     c = qwen()
-    judgments = rb.recorded(*QWEN).query("design == 'balanced'")
+    judgments = rb.recorded(*QWEN).query("design == 'balanced' and n_options == 5")
+    judgments = judgments[judgments["template"] == "rubric"]
     gamma = rb.position_prior(judgments)
     assert one_read.preference(c.p) == pytest.approx(gamma["log_preference"], abs=1e-6)
     order = np.argsort(judgments.sort_values(["item_id", "ordering_index"]).index)
