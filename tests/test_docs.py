@@ -26,6 +26,7 @@ import rubricnb.auditing
 from rubricnb import book, cli, frames
 from rubricnb.judging import registry
 from rubricnb.judging.address import OPENAI, checked
+from rubricnb.replication import settings
 from studies import __main__ as asking
 from studies import study
 from tools import __main__ as workshop
@@ -147,8 +148,9 @@ def test_the_page_on_audits_runs_and_its_gates_pass_a_judge_that_reads(clone, ca
 
 @pytest.mark.slow
 def test_the_sample_audit_is_what_an_audit_writes(clone, capsys):
-    recorded = "results/minibench/qwen2.5-coder-1.5b-instruct-embedded/minibench.parquet"
-    found = rb.audit(items=rb.load("minibench"), path="sample.html", judgments=recorded)
+    recorded = rb.recorded("embedded:qwen2.5-coder-1.5b-instruct", "minibench", "minibench")
+    one_call_each, _ = settings(recorded)  # what an audit asks: five levels, a criterion a call
+    found = rb.audit(items=rb.load("minibench"), path="sample.html", judgments=one_call_each)
     day = r"rubricnb [\w.]+, \d{4}-\d\d-\d\d"
     pages = [re.sub(day, "", Path(name).read_text("utf-8"))
              for name in ("sample.html", "book/audit-sample.html")]  # fmt: skip
