@@ -15,7 +15,7 @@ from rubricnb.rulers import recorded_grades
 from studies import __main__ as asking
 from studies.cost import study_cost
 from studies.gradings import record_gradings
-from studies.study import design_of, items_of, read_study, requests_of, study
+from studies.study import design_of, read_study, requests_of, study
 
 PLANS = [
     {"dataset": "minibench", "n_items": 15, "designs": ["balanced(5)", "shuffled(5, 2)"]},
@@ -44,14 +44,6 @@ def test_a_study_records_every_plan_and_a_second_run_asks_nothing(write):
     }  # fmt: skip
     again = rb.run(requests_of(PLANS[0]), "simulated:last-biased", store=":memory:")
     assert (again["source"] == "recorded").all()
-
-
-def test_a_plan_keeps_the_criteria_and_the_candidates_that_it_names():
-    part = {"dataset": "minibench", "criteria": ["clarity"], "candidates": ["A", "C"]}
-    kept, whole = items_of(part), rb.load("minibench")
-    assert set(kept["criterion"]) == {"clarity"}
-    assert set(kept["candidate"]) == {"A", "C"}
-    assert len(kept) == 2 * whole["cluster_id"].nunique()
 
 
 def test_a_study_that_could_not_be_recorded_asks_nothing(write, tmp_path):
