@@ -469,6 +469,12 @@ def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
             f"{', '.join(several)}: name one (--judge NAME), or two to compare (--compare A B)"
         )
     judgments = judgments[own]
+    lengths = sorted(judgments["n_options"].unique())
+    if len(lengths) > 1:
+        raise ValueError(
+            f"an audit is about one scale, and the judgments show {', '.join(map(str, lengths))} "
+            "options (column 'ordering'): keep the rows of one length"
+        )
     usual = {c: judgments[c].astype("str").replace("unknown", BASELINE[c]) for c in BASELINE}
     return judgments.assign(**usual)
 

@@ -567,6 +567,14 @@ def test_judgments_from_elsewhere_are_audited_without_asking_anyone(tmp_path):
     assert row.effect < -1.5
 
 
+def test_judgments_on_scales_of_several_lengths_are_refused():
+    shown = LOG.assign(ordering="1-2-3-4-5")
+    shorter = LOG.assign(score=1 + LOG.score % 2, ordering="2-1")
+    with pytest.raises(ValueError, match="one scale, and the judgments show 2, 5 options"):
+        rb.audit(judgments=pd.concat([shown, shorter]), scale=(1, 5))
+    assert len(rb.audit(judgments=shown, scale=(1, 5)).rows)
+
+
 def command(folder, *arguments, **environment):
     """The command as typed in a folder, but in this process."""
     with chdir(folder):

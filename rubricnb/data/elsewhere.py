@@ -28,7 +28,7 @@ _NUMBERS = (
 )
 _TEXTS = ("dataset", "item_id", "text_id", "criterion", "cluster_id", "group_id", "candidate")
 _OF_ITEM = ("cluster_id", "group_id", "candidate", "human", "human_ratings")
-_WITHIN = ("judge", *(c for c in CONDITIONS if c != "n_options"))
+_WITHIN = ("judge", *CONDITIONS)
 _NOT_KNOWN: dict[str, Any] = {
     **dict.fromkeys(_WITHIN, "unknown"),
     **dict.fromkeys(("effort", "thinking"), "default"),
@@ -117,9 +117,6 @@ scale, or give such a row the status 'out_of_range'
     _read_orderings(frame, low, high)
     _fill(frame, rated, item)
     _refuse_twice(frame, item)
-    options = high - low + 1
-    small = np.int8 if options.max() < 128 else np.int32
-    frame["n_options"] = np.where(options % 1 == 0, options, 0).astype(small)
     frame["design"] = _designs(frame, item)
     frame["ordering_index"] = _place(frame, item)
     if names := _probabilities(frame):
@@ -313,7 +310,10 @@ def _read_scores(frame: pd.DataFrame, low: FloatArray, high: FloatArray) -> None
 
 
 def _read_orderings(frame: pd.DataFrame, low: FloatArray, high: FloatArray) -> None:
-    """Set ordering and position; both are missing where no ordering is given."""
+    """Set ordering, position (missing where no ordering is given) and number of options."""
+    options = high - low + 1
+    small = np.int8 if options.max() < 128 else np.int32
+    frame["n_options"] = np.where(options % 1 == 0, options, 0).astype(small)
     if "ordering" not in frame:
         frame["ordering"] = pd.Series(None, frame.index, dtype="category")
         frame["position"] = pd.Series(pd.NA, frame.index, dtype="Int8")
@@ -329,6 +329,8 @@ def _read_orderings(frame: pd.DataFrame, low: FloatArray, high: FloatArray) -> N
     at = shown == frame["score"].to_numpy(dtype=np.float64, na_value=np.nan)[:, None]
     place = np.where(at.any(axis=1), at.argmax(axis=1) + 1, np.nan)
     frame["position"] = pd.array(place).astype("Int8")
+    counts = (~np.isnan(shown)).sum(axis=1)
+    frame["n_options"] = np.where(counts > 0, counts, frame["n_options"]).astype(small)
 
 
 def _shown(ordering: pd.Series) -> FloatArray:
@@ -419,16 +421,18 @@ def _probabilities(frame: pd.DataFrame) -> list[str]:
 def _expect(frame: pd.DataFrame, names: list[str], low: FloatArray) -> None:
     """Set expected score and label mass from the probabilities."""
     p = frame[names].to_numpy()
-    mass = p.sum(axis=1)
+    given = (~np.isnan(p)).sum(axis=1)
+    mass = np.where(given > 0, np.nansum(p, axis=1), np.nan)
     said = f"not one of {len(names)} shares that sum to 1 or less, one for each option"
-    other = (frame["n_options"] != len(names)).to_numpy() & ~np.isnan(p).all(axis=1)
+    other = (frame["n_options"].to_numpy() != given) & (given > 0)
     _refuse(frame, names[0], (p < 0).any(axis=1) | (mass > 1.001) | other, said)
     shown = low[:, None] + np.arange(len(names))
     if frame["ordering"].notna().any():
         orders = _shown(frame["ordering"])
-        shown = np.where(np.isnan(orders), shown, orders)
-    known = np.where(mass > 0, mass, np.nan)
-    for name, value in (("expected_score", (p * shown).sum(axis=1) / known), ("label_mass", mass)):
+        wide = orders.shape[1]
+        shown[:, :wide] = np.where(np.isnan(orders), shown[:, :wide], orders)
+    expected = np.nansum(p * shown, axis=1) / np.where(mass > 0, mass, np.nan)
+    for name, value in (("expected_score", expected), ("label_mass", mass)):
         if name not in frame:
             frame[name] = value.astype(np.float32)
     frame[names] = frame[names].astype(np.float32)

@@ -212,6 +212,23 @@ def test_probabilities_give_an_expected_score():
         rb.judgments(frame.drop(columns="ordering"), scale=(1, 3))
 
 
+def test_reads_of_shorter_lists_keep_their_number_of_options_and_their_own_probabilities():
+    frame = pd.DataFrame({"item_id": ["a"] * 4, "score": [1, 2, 1, 3]})
+    frame["ordering"] = ["1-2", "2-1", "1-2-3", "3-1-2"]
+    parts = [[0.6, 0.2, np.nan], [0.5, 0.5, np.nan], [0.5, 0, 0.5], [0.8, 0.1, 0.1]]
+    frame[["probability_1", "probability_2", "probability_3"]] = parts
+    mine = rb.judgments(frame, scale=(1, 3))
+    assert mine["n_options"].tolist() == [2, 2, 3, 3]
+    assert mine["expected_score"].tolist() == pytest.approx([1.25, 1.5, 2, 2.7])
+    assert mine["label_mass"].tolist() == pytest.approx([0.8, 1, 1, 1])
+    assert mine["design"].tolist() == ["balanced", "balanced", "shuffled", "shuffled"]
+    assert mine["ordering_index"].tolist() == [1, 2, 1, 2]
+    two = rb.judgments(frame[:2], scale=(1, 3))
+    assert two["expected_score"].tolist() == pytest.approx([1.25, 1.5])
+    with pytest.raises(ValueError, match=r"rows 0, 1, column .probability_1.*3 shares"):
+        rb.judgments(frame.assign(probability_3=0.1), scale=(1, 3))
+
+
 def spoilt(log, **columns):
     for name, (row, value) in columns.items():
         log[name] = log[name].astype(object) if name in log else None
