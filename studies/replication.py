@@ -29,6 +29,7 @@ from rubricnb.statistics import (
     within_item_sd,
 )
 from rubricnb.statistics._inference import t_p_value, t_quantile
+from rubricnb.statistics._reads import Value
 from rubricnb.statistics.criterion import counting_along
 from rubricnb.statistics.probabilities import at_temperature
 
@@ -159,7 +160,14 @@ def _agreement(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
 
 
 def _components(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    return variance_components(_balanced(reads), _CELL)
+    """By likeliest scores, and by expected ones where probabilities are recorded."""
+    values: list[Value] = ["score", "expected_score"] if "probability_1" in reads else ["score"]
+    parts = []
+    for value in values:
+        part = variance_components(_balanced(reads), _CELL, value=value)
+        part.insert(len(_CELL), "value", value)
+        parts.append(part)
+    return pd.concat(parts)
 
 
 def _ranking(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:

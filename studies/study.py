@@ -255,7 +255,7 @@ FACTS = ("spec", "model", "name", "licence")
 """What ``results/judges.csv`` says of a judge; without a name it is the model up to a bracket."""
 
 _LOAD_KEYS = {"dataset", "n_items", "path", "rubric"}
-_OTHER_KEYS = ("criteria", "texts", "setting", "designs")
+_OTHER_KEYS = ("criteria", "texts", "candidates", "setting", "designs")
 _JUDGE_KEYS = {
     *FACTS, "options", "conditions", "simulated", "size", "price",
 }  # fmt: skip
@@ -263,13 +263,13 @@ _REFERENCE_KEYS = {
     *_LOAD_KEYS, "criteria", "targets", "rounds", "temperature", "seed", "writer", "reviewer",
 }  # fmt: skip
 _PLAN_KEYS = {
-    *_LOAD_KEYS, "criteria", "texts", "setting", "models", "designs", "labels", "readout",
-    "n_options", "layout", "reference", "exemplar", "variant", "template", "prompt_format",
-    "temperature", "effort", "thinking", "seed", "max_tokens",
+    *_LOAD_KEYS, "criteria", "texts", "candidates", "setting", "models", "designs", "labels",
+    "readout", "n_options", "layout", "reference", "exemplar", "variant", "template",
+    "prompt_format", "temperature", "effort", "thinking", "seed", "max_tokens",
 }  # fmt: skip
 _GRADING_KEYS = {
-    *_LOAD_KEYS, "models", "bundle", "methods", "variants", "units", "design", "replicates",
-    "temperature", "seed",
+    *_LOAD_KEYS, "candidates", "models", "bundle", "methods", "variants", "units", "design",
+    "replicates", "temperature", "seed",
 }  # fmt: skip
 
 
@@ -290,8 +290,8 @@ def gradings_for(judge: dict[str, Any], gradings: list[dict[str, Any]]) -> list[
 def requests_of(part: dict[str, Any], items: Items | None = None) -> Requests:
     """Turn one entry of a study's ``plans`` into requests, about `items` instead of its dataset's.
 
-    ``criteria`` and ``texts`` keep the items of these; everything else is as in `rubricnb.plan`,
-    where settings that are lists are crossed.
+    ``criteria``, ``texts`` and ``candidates`` keep the items of these; everything else is as in
+    `rubricnb.plan`, where settings that are lists are crossed.
     """
     options = {k: v for k, v in part.items() if k not in (*_LOAD_KEYS, *_OTHER_KEYS)}
     items = items_of(part, items)
@@ -302,13 +302,14 @@ def requests_of(part: dict[str, Any], items: Items | None = None) -> Requests:
 
 
 def items_of(part: dict[str, Any], items: Items | None = None) -> Items:
-    """Load the items of an entry (unless given), and keep those of its criteria and texts."""
+    """Load the items of an entry (unless given), and keep those that it names."""
     if items is None:
         items = rubricnb.load(
             part["dataset"], part.get("n_items"), part.get("seed", 0), part.get("path"),
             part.get("rubric"),
         )  # fmt: skip
-    for key, column in (("criteria", "criterion"), ("texts", "text_id")):
+    kept = {"criteria": "criterion", "texts": "text_id", "candidates": "candidate"}
+    for key, column in kept.items():
         if key in part:
             items = items[items[column].isin(part[key])].reset_index(drop=True)
     return items
