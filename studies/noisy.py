@@ -237,8 +237,10 @@ def requests(judgments: pd.DataFrame, judge: str = "gpt-5.4", level: float = 1.0
 
     A request brought eight reads, so each arm is another request. Per pair of arms: ``expected``,
     what two means of eight should differ by (variance) if all reads were independent, ``beyond``,
-    what they differ by more. Per arm: ``reads``, the variance of reads within a request;
-    ``request``, the part of `beyond` that is this arm's when two arms' parts add up (least
+    what they differ by more, ``sharpened``, the same with the commonest of the first arm's eight
+    scores in place of their mean, much as temperature 0 would give it (the commonest of eight is
+    noisy itself, so this is rather too large). Per arm: ``reads``, the variance of reads within a
+    request; ``request``, the part of `beyond` that is this arm's when two arms' parts add up (least
     squares); ``total``, their sum; ``worth``, how many reads of separate requests have the
     variance of the mean of eight of one. Against the arm `level`: ``total_minus``, ``right_minus``
     (right answers of a single read, ties split), ``right_8_minus``. ``request`` holds all that
@@ -270,6 +272,10 @@ def requests(judgments: pd.DataFrame, judge: str = "gpt-5.4", level: float = 1.0
     others = found[w, y] + found[x, z] + found[w, z] + found[x, y]
     add(w, z, "neighbours", share(found[w, x] + found[y, z] - others / 2, size))
     add(x, z, "beyond_minus_nearer", share(found[x, z] - found[x, y], size))
+    # What sharpening alone does: an arm's commonest scores against the reads of the next arm.
+    gap = commonest(cells[y]) - cells[z].mean(axis=2)
+    sharpened = ((gap - gap.mean()) ** 2).sum(axis=1) - within[z] / READS
+    add(y, z, "sharpened", share(sharpened, size))
     design = np.array([[float(t in pair) for t in temperatures] for pair in pairs])
     request = dict(zip(temperatures, np.linalg.pinv(design) @ np.array(beyond), strict=True))
     credit = {t: right(s)[0] for t, s in cells.items()}
@@ -292,6 +298,14 @@ def requests(judgments: pd.DataFrame, judge: str = "gpt-5.4", level: float = 1.0
         gain = (right(mixed)[0] - alone).mean(axis=1)
         add(level, level, f"right_spread_{each * len(warm)}", share(gain, np.ones(n)))
     return pd.DataFrame(rows)
+
+
+def commonest(scores: Array) -> Array:
+    """Return the score that most of a response's reads gave; the mean of several."""
+    given = (scores[..., None] == np.unique(scores)).sum(axis=2)
+    most = given == given.max(axis=2, keepdims=True)
+    found: Array = (most * np.unique(scores)).sum(axis=2) / most.sum(axis=2)
+    return found
 
 
 def together(judgments: pd.DataFrame, judge: str) -> dict[float, Array]:

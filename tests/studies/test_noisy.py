@@ -185,6 +185,21 @@ def test_what_lies_between_requests_is_found_and_nothing_where_there_is_nothing(
     assert abs(one(table, quantity="neighbours").value) < 0.03
 
 
+def test_temperature_zero_alone_lies_away_from_the_mean_of_warm_reads():
+    """A judge whose reads are rounded draws around one value: its likeliest score is off the mean."""
+    rng = np.random.default_rng(51)
+    quality = rng.normal(5, 1.5, (900, 4, 1))
+    arms = {t: np.round(quality + rng.normal(0, 0.6, (900, 4, 8))) for t in (0.3, 0.7, 1.0)}
+    cold = np.repeat(noisy.commonest(arms[0.3])[..., None], 8, axis=2)
+    frames = [as_judgments(s, temperature=t) for t, s in ({0.0: cold} | arms).items()]
+    table = noisy.requests(pd.concat(frames)).set_index(["temperature", "other", "quantity"]).value
+    assert table[0.7, 1.0, "beyond"] == pytest.approx(0, abs=0.02)
+    assert table[0.7, 1.0, "sharpened"] == pytest.approx(table[0.0, 1.0, "beyond"], abs=0.03)
+    assert table[0.0, 1.0, "beyond"] > 0.05
+    ties = np.array([[[1.0, 1, 2, 2, 3], [4, 4, 4, 5, 5]]])
+    assert noisy.commonest(ties).tolist() == [[1.5, 4.0]]
+
+
 def test_requests_that_share_their_noise_are_seen_as_neighbours():
     low, high = drawn(900, 20, 0.4), drawn(900, 21, 0.4)
     rng = np.random.default_rng(22)
