@@ -186,7 +186,7 @@ def test_what_lies_between_requests_is_found_and_nothing_where_there_is_nothing(
 
 
 def test_temperature_zero_alone_lies_away_from_the_mean_of_warm_reads():
-    """A judge whose reads are rounded draws around one value: its likeliest score is off the mean."""
+    """Of rounded draws around one value, the likeliest score lies off their mean."""
     rng = np.random.default_rng(51)
     quality = rng.normal(5, 1.5, (900, 4, 1))
     arms = {t: np.round(quality + rng.normal(0, 0.6, (900, 4, 8))) for t in (0.3, 0.7, 1.0)}
