@@ -23,7 +23,12 @@ from rubricnb.judging.generative import Batch, answer
 from rubricnb.judging.profiles import Profile, open_profile, profiles
 from rubricnb.judging.results import judges, results_folder
 from rubricnb.permutation import code, decode
-from rubricnb.statistics._inference import correlation, jackknife_t, moments
+from rubricnb.statistics._inference import (
+    correlation,
+    fisher_jackknife_t,
+    jackknife_t,
+    moments,
+)
 from rubricnb.statistics._reads import FloatArray, IntArray, by_cluster
 from studies.recording import write_tables
 
@@ -167,12 +172,13 @@ def agreement(of: Cell) -> list[dict[str, Any]]:
         total = sums.sum(axis=0)
         whole[name] = float(correlation(total).mean())
         left[name] = correlation(total - sums).mean(axis=1)
-    rows = [(n, whole[n], left[n]) for n in whole]
-    rows += [(f"{a} − {b}", whole[a] - whole[b], left[a] - left[b]) for a, b in CONTRASTS]
+    rows = [(n, whole[n], *fisher_jackknife_t(whole[n], left[n])[:2]) for n in whole]
+    for a, b in CONTRASTS:
+        value = whole[a] - whole[b]
+        rows.append((f"{a} − {b}", value, *jackknife_t(value, left[a] - left[b])[:2]))
     return [
-        of.names | dict(zip(("quantity", "value", "low", "high"),
-                            (name, value, *jackknife_t(value, out)[:2]), strict=True))
-        for name, value, out in rows
+        of.names | dict(zip(("quantity", "value", "low", "high"), row, strict=True))
+        for row in rows
     ]  # fmt: skip
 
 
