@@ -15,7 +15,11 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,23 @@ REQUESTS, JUDGMENTS = FRAMES["requests"], FRAMES["judgments"]
 STATUSES = ("ok", "unparsed", "out_of_range", "truncated", "refused", "error")
 CONDITIONS = tuple(c.name for c in CONDITION_COLUMNS if c.name not in ("seed", "max_tokens"))
 """Columns that statistics group by, with judge, dataset and design, wherever they are present."""
+
+
+def places(item: IntArray, kind: IntArray) -> IntArray:
+    """Number the reads of every item from 0, whatever order their rows are in.
+
+    `kind` is the code of what tells an item's reads apart, such as their ordering. Reads of one
+    kind get one number in all items, unless items have kinds of their own.
+    """
+    kinds, code = np.unique(kind, return_inverse=True)
+    most = np.bincount(item).max(initial=0)
+    if len(kinds) <= most and np.bincount(item * len(kinds) + code).max(initial=0) <= 1:
+        return np.asarray(code, dtype=np.int64)
+    rows = np.lexsort((code, item))
+    _, first, which = np.unique(item[rows], return_index=True, return_inverse=True)
+    rank = np.empty(len(item), dtype=np.int64)
+    rank[rows] = np.arange(len(item)) - first[which]
+    return rank
 
 
 def conform(frame: pd.DataFrame, name: str) -> pd.DataFrame:

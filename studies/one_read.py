@@ -174,8 +174,8 @@ def agreement(of: Cell) -> list[dict[str, Any]]:
         left[name] = correlation(total - sums).mean(axis=1)
     rows = [(n, whole[n], *fisher_jackknife_t(whole[n], left[n])[:2]) for n in whole]
     for a, b in CONTRASTS:
-        value = whole[a] - whole[b]
-        rows.append((f"{a} − {b}", value, *jackknife_t(value, left[a] - left[b])[:2]))
+        more = whole[a] - whole[b]
+        rows.append((f"{a} − {b}", more, *jackknife_t(more, left[a] - left[b])[:2]))
     return [
         of.names | dict(zip(("quantity", "value", "low", "high"), row, strict=True))
         for row in rows

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rubricnb.data.logs import read_log
 from rubricnb.data.tables import as_numbers, read_rows
-from rubricnb.frames import CONDITIONS, JUDGMENTS, STATUSES, Items, Judgments
+from rubricnb.frames import CONDITIONS, JUDGMENTS, STATUSES, Items, Judgments, places
 from rubricnb.hashing import hash64, mix64
 from rubricnb.permutation import balanced, decode, williams
 
@@ -84,8 +84,9 @@ def judgments(
         ``ordering`` and ``position`` are missing where none is given), with the items they are
         about, and their ratings, as ``.rated``. Scores are kept as they are: float64 if one is not
         whole. They are blanked where the status is not ok. One prompt, or none known, is the
-        design ``fixed``; orderings are ``balanced`` or ``williams`` if each item was shown exactly
-        those, else ``shuffled``; a column ``design`` decides.
+        design ``fixed``; orderings are ``balanced`` or ``williams`` if half of the items or more
+        were shown exactly those and no item others (a few reads may be lost), else ``shuffled``; a
+        column ``design`` decides.
 
     Raises
     ------
@@ -326,6 +327,9 @@ def _read_orderings(frame: pd.DataFrame, low: FloatArray, high: FloatArray) -> N
     bad = ~((shown >= low[:, None]) & (shown <= high[:, None]) | np.isnan(shown)).all(axis=1)
     said = "not the scores in an order, such as 2-3-1"
     _refuse(frame, "ordering", bad | np.isneginf(shown).any(axis=1), said)
+    reach = np.nanmax(shown, axis=1, initial=-np.inf) - np.nanmin(shown, axis=1, initial=np.inf)
+    said = "a list with gaps; number the levels one by one (1-2-3 for 1-3-5), in the scores too"
+    _refuse(frame, "ordering", reach >= (~np.isnan(shown)).sum(axis=1), said)
     at = shown == frame["score"].to_numpy(dtype=np.float64, na_value=np.nan)[:, None]
     place = np.where(at.any(axis=1), at.argmax(axis=1) + 1, np.nan)
     frame["position"] = pd.array(place).astype("Int8")
@@ -388,10 +392,11 @@ def _designs(frame: pd.DataFrame, item: IntArray) -> pd.Series:
 
 
 def _design(part: pd.DataFrame) -> str:
-    shown = part.groupby("item")["ordering"].agg(lambda o: tuple(sorted(set(o))))
-    if shown.nunique() > 1:
+    shown = part.groupby("item")["ordering"].agg(lambda o: tuple(sorted(set(o)))).value_counts()
+    commonest = shown.index[0]
+    if shown.iloc[0] < shown.sum() / 2 or any(set(o) - set(commonest) for o in shown.index):
         return "shuffled"
-    orders = np.array([decode(o) for o in shown.iloc[0]])
+    orders = np.array([decode(o) for o in commonest])
     orders -= orders.min() - 1
     if len(orders) == 1:
         return "fixed" if (np.diff(orders[0]) > 0).all() else "single"
@@ -407,10 +412,31 @@ def _place(frame: pd.DataFrame, item: IntArray) -> pd.Series:
     """Number an item's reads: as they are numbered, or through all its orderings."""
     if frame["ordering"].isna().all():
         return frame["replicate"]
-    groups = frame.assign(item=item).groupby(
-        ["item", "design", *_WITHIN], observed=True, dropna=False
-    )
-    return (groups.cumcount() + 1).astype(np.int16)
+    out = np.zeros(len(frame), dtype=np.int16)
+    parts = frame[["ordering", "replicate", "design", *_WITHIN]]
+    parts = parts.assign(item=item, row=range(len(frame)))
+    for (design, *_), part in parts.groupby(["design", *_WITHIN], observed=True, dropna=False):
+        turn = _turns(part["ordering"], str(design))
+        kind = turn * (int(part["replicate"].max()) + 1) + part["replicate"].to_numpy()
+        out[part["row"]] = places(part["item"].to_numpy(), kind) + 1
+    return pd.Series(out, index=frame.index)
+
+
+def _turns(ordering: pd.Series, design: str) -> IntArray:
+    """Rank of each row's ordering: in its design if that has a fixed sequence, else by name."""
+    ordering = ordering.cat.remove_unused_categories()
+    names = ordering.cat.categories
+    rank = np.argsort(np.argsort(names)) + 1
+    if len(names) and design in (made := {"balanced": balanced, "williams": williams}):
+        orders = [np.array(decode(name)) for name in names]
+        own = made[design](max(map(len, orders))).orderings().tolist()
+        known = [(o - o.min() + 1).tolist() for o in orders]
+        later = len(own) + rank
+        rank = np.array(
+            [own.index(o) if o in own else r for o, r in zip(known, later, strict=True)]
+        )
+        rank += 1
+    return np.append(rank, 0)[ordering.cat.codes]
 
 
 def _probabilities(frame: pd.DataFrame) -> list[str]:

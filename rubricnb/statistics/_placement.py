@@ -207,13 +207,13 @@ def _permutation_variance(block: Block, cluster: IntArray) -> FloatArray:
     n_slots, n = block.profile.shape[1:]
     if n_slots < 2:
         return np.zeros((n, n))
-    count, profile, owner = _pool(block, cluster)
+    count, profile, shown, owner = _pool(block, cluster)
     # A[r, j, k, p]: what was answered under slot j, placed under slot k. Worked on in place: with
     # a cluster an item, this array is most of the test's time.
-    if len(block.shown) == 1:
-        placed = np.take(profile, block.shown[0] - 1, axis=2)
+    if len(shown) == 1:
+        placed = np.take(profile, shown[0] - 1, axis=2)
     else:
-        placed = np.take_along_axis(profile[:, :, None, :], block.shown[:, None] - 1, axis=3)
+        placed = np.take_along_axis(profile[:, :, None, :], shown[:, None] - 1, axis=3)
     placed *= count[:, None, :, None]
     has = (count > 0).astype(np.float64)
     occupied = np.maximum(has.sum(axis=1), 1)[:, None, None]
@@ -230,20 +230,21 @@ def _permutation_variance(block: Block, cluster: IntArray) -> FloatArray:
     return np.asarray(flat.T @ flat / (n_slots - 1))
 
 
-def _pool(block: Block, cluster: IntArray) -> tuple[FloatArray, FloatArray, IntArray]:
+def _pool(block: Block, cluster: IntArray) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
     """Add up the items of a cluster that have the same reads: they are permuted as one.
 
-    Returns counts, profiles and the cluster of each row, sorted by cluster.
+    Returns counts, profiles, what was shown and the cluster of each row, sorted by cluster.
     """
     if len(block.shown) > 1:  # orderings differ between items: nothing to add up
         order = np.argsort(cluster, kind="stable")
-        return block.count[order], block.profile[order], cluster[order]
+        return block.count[order], block.profile[order], block.shown[order], cluster[order]
     pattern = np.zeros(len(cluster), dtype=np.int64)
     if (block.count != block.count[0]).any():
         pattern = np.unique(block.count, axis=0, return_inverse=True)[1].ravel()
     label = cluster * (pattern.max() + 1) + pattern
     found, first, row = np.unique(label, return_index=True, return_inverse=True)
-    return block.count[first], by_cluster(block.profile, row), found // (pattern.max() + 1)
+    profile = by_cluster(block.profile, row)
+    return block.count[first], profile, block.shown, found // (pattern.max() + 1)
 
 
 def _sum_sorted(values: FloatArray, owner: IntArray) -> FloatArray:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rubricnb.frames import CONDITIONS
+from rubricnb.frames import CONDITIONS, places
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -204,9 +204,12 @@ def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
 
     codes, orderings, low = _orderings(part)
     probability = None
+    values = values_of(part, value)
     if value == "expected_score":
         probability = part[_probability_columns(part)].to_numpy(dtype=np.float64)
     if probability is not None:
+        # A read without its probabilities is no read here, also where its mean is told.
+        values = np.where(np.isnan(probability).all(axis=1), np.nan, values)
         probability = widen(probability[:, : orderings.shape[1]], np.nan, np.float64)
     criteria = None
     if "criterion_ordering" in part and part["criterion_ordering"].notna().any():
@@ -216,7 +219,7 @@ def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
         key = None  # not filled in
     return Reads(
         items=_units(part, unit),
-        value=widen(values_of(part, value), np.nan, np.float64),
+        value=widen(values, np.nan, np.float64),
         order=widen(codes, -1, np.int64),
         orderings=orderings,
         probability=probability,
@@ -279,12 +282,15 @@ def matched(judged: pd.DataFrame, items: pd.DataFrame, column: str) -> pd.Series
 
     Dataset and criterion count where both frames name them. Where no item_id fits, the judged are
     texts under several criteria (Setting 2) and the items' text_id is matched with the criterion.
+    Of a dataset that the items lack, nothing is known: all are missing.
     """
     both = [c for c in ("dataset", "criterion") if c in judged and c in items]
     ways = [["item_id", *both]]
     if "text_id" in items and "criterion" in both:
         ways.append(["text_id", *both])
     wanted = _keys(judged, ways[0])
+    if "dataset" in both and not judged["dataset"].isin(items["dataset"].unique()).any():
+        return items[column].iloc[:0].reindex(range(len(judged)))
     for names in ways:
         known = _keys(items, names)
         own = known.isin(wanted)
@@ -297,6 +303,18 @@ def matched(judged: pd.DataFrame, items: pd.DataFrame, column: str) -> pd.Series
         f"none of the {len(judged)} judged items (the first: {first}) is among the items, matched "
         f"by {', '.join(ways[0])}; pass the items that were judged"
     )
+
+
+def require_same(judged: pd.DataFrame, items: pd.DataFrame) -> None:
+    """Refuse items of which none is of a dataset that was judged."""
+    if "dataset" not in judged or "dataset" not in items:
+        return
+    own, others = (frame["dataset"].unique().tolist() for frame in (judged, items))
+    if set(own).isdisjoint(others):
+        raise ValueError(
+            f"none of the judged items is among the items: judged were {', '.join(map(str, own))}, "
+            f"the items are of {', '.join(map(str, others))}; pass the items that were judged"
+        )
 
 
 def _keys(frame: pd.DataFrame, names: list[str]) -> pd.MultiIndex:
@@ -431,14 +449,18 @@ def _units(part: pd.DataFrame, unit: IntArray) -> pd.DataFrame:
 
 
 def _read_column(unit: IntArray, part: pd.DataFrame) -> IntArray:
-    """Column of each read: its index in the design, else its rank of appearance in its item."""
+    """Column of each read: its index in the design, else the rank of its ordering in its item."""
+    kind = np.zeros(len(part), np.int64)
     if "ordering_index" in part:
-        indices, column = np.unique(part["ordering_index"].to_numpy(), return_inverse=True)
-        cell = unit * len(indices) + column
+        kind = np.unique(part["ordering_index"].to_numpy(), return_inverse=True)[1]
+        cell = unit * (kind.max() + 1) + kind
         if np.bincount(cell).max() <= 1:
-            return np.asarray(column, dtype=np.int64)
+            return np.asarray(kind, dtype=np.int64)
+    elif "ordering" in part:
+        codes, names = codes_of(part["ordering"])
+        kind = np.append(np.argsort(np.argsort(names.astype(str))), -1)[codes]
     _refuse_duplicates(unit, part)
-    return pd.Series(unit).groupby(unit).cumcount().to_numpy(np.int64)
+    return places(unit, kind)
 
 
 def _refuse_duplicates(unit: IntArray, part: pd.DataFrame) -> None:
@@ -475,7 +497,7 @@ def _orderings(part: pd.DataFrame) -> tuple[IntArray, IntArray, IntArray]:
 
 
 def _decode(codes: Sequence[str]) -> IntArray:
-    split = [[int(o) for o in str(code).split("-")] for code in codes]
+    split = [_scores(str(code)) for code in codes]
     sizes = {len(s) for s in split}
     if not split:
         return np.zeros((0, 0), np.int64)
@@ -485,6 +507,19 @@ def _decode(codes: Sequence[str]) -> IntArray:
             "add 'n_options' to by="
         )
     return np.array(split, dtype=np.int64)
+
+
+def _scores(code: str) -> list[int]:
+    try:
+        shown = [int(o) for o in code.split("-")]
+    except ValueError:
+        shown = []
+    if not shown or sorted(shown) != list(range(min(shown), max(shown) + 1)):
+        raise ValueError(
+            f"the ordering {code!r} is not the scores of a scale without gaps in an order, such as "
+            "'2-3-1'"
+        )
+    return shown
 
 
 def probability_columns(judgments: pd.DataFrame) -> list[str]:

@@ -85,6 +85,7 @@ def agreement(
        n_items     r  r_low  r_high
     0        8  0.93   0.62    0.99
     """
+    arrays.require_same(judgments, items)
     return arrays.row_per_group(
         judgments, by, value, lambda reads: _agreement(reads, items, seed) | _ceiling(reads, items)
     )
@@ -228,14 +229,15 @@ def ratings_of(reads: Reads, items: pd.DataFrame, column: str) -> FloatArray:
 
     Shape (items, raters): a rater keeps the place; NaN where there is no rating.
     """
-    listed = [_numbers(ratings) for ratings in arrays.matched(reads.items, items, column)]
+    listed = [numbers_of(ratings) for ratings in arrays.matched(reads.items, items, column)]
     out = np.full((len(listed), max(map(len, listed), default=0)), np.nan)
     for row, ratings in zip(out, listed, strict=True):
         row[: len(ratings)] = ratings
     return out
 
 
-def _numbers(ratings: Any) -> FloatArray:
+def numbers_of(ratings: Any) -> FloatArray:
+    """Return an item's single ratings as numbers: a tuple, or its text."""
     parts = ratings
     if isinstance(ratings, str):
         bare = re.sub(r"np\.\w+|[()\[\]]", " ", ratings)
@@ -338,6 +340,7 @@ def strategy_contrast(
        n_items   r_a   r_b  delta_r
     0        6  0.96  0.32     0.64
     """
+    arrays.require_same(judgments, items)
     rows = []
     for key, (side_a, side_b) in sides(judgments, [a, b], by, value):
         row = {**key, "a": a, "b": b}

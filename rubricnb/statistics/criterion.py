@@ -215,7 +215,9 @@ def _position_tests(
         row["mde"] = mde
         if np.isnan(row["p_equivalent"]) and not reasons:
             reasons.append("p_equivalent: two positions differ by the same in every cluster")
-    return row | {"reason": "; ".join(reasons)}
+    if len(sums) > 1:
+        reasons.append(infer.few_clusters(cluster))
+    return row | {"reason": infer.said(*reasons)}
 
 
 def friedman(cells: FloatArray) -> tuple[float, float]:

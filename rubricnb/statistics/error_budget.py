@@ -14,6 +14,7 @@ import pandas as pd
 from rubricnb.statistics import _inference as infer
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._reads import By, FloatArray, IntArray, Value
+from rubricnb.statistics.agreement import numbers_of
 
 FORMS = ("template", "variant", "labels", "layout", "reference_score", "exemplar")
 _FACETS = {
@@ -88,8 +89,8 @@ def error_budget(
     if "design" in judgments:
         judgments = judgments[judgments["design"] != "placebo"]
     found = [
-        pd.DataFrame(_budget(part, names, value)).assign(measure="judge", **key)
-        for key, part in arrays.groups(_asked(judgments), names)
+        pd.DataFrame(_budget(_asked(part), names, value)).assign(measure="judge", **key)
+        for key, part in arrays.groups(judgments, names)
     ]
     if items is not None:
         ratings = _ratings(items)
@@ -109,16 +110,19 @@ def _asked(judgments: pd.DataFrame) -> pd.DataFrame:
     """Leave out copies: reads of a text that share the key of everything that changes an answer."""
     if "key" not in judgments or judgments["key"].nunique() < 2:
         return judgments
-    names = ("judge", "dataset", "item_id", "criterion", "key")
-    return judgments.drop_duplicates([n for n in names if n in judgments])
+    names = [n for n in ("judge", "dataset", "item_id", "criterion", "key") if n in judgments]
+    known = judgments["key"].notna() & (judgments["key"] != "")
+    return judgments[~(known & judgments.duplicated(names))]
 
 
 def _ratings(items: pd.DataFrame) -> pd.DataFrame:
     arrays.require(items, ["item_id", "cluster_id", "human_ratings"], "items")
-    each = items.dropna(subset=["human_ratings"]).explode("human_ratings")
+    rated = pd.DataFrame(items.dropna(subset=["human_ratings"])).reset_index(drop=True)
+    rated["score"] = [numbers_of(ratings) for ratings in rated["human_ratings"]]
+    each = rated.explode("score")
     rater = each.groupby(level=0).cumcount() + 1
-    score = pd.to_numeric(each["human_ratings"])
-    return pd.DataFrame(each).assign(rater=rater, score=score).reset_index(drop=True)
+    score = pd.to_numeric(each["score"])
+    return each.assign(rater=rater, score=score).reset_index(drop=True)
 
 
 def _facets(part: pd.DataFrame, names: list[str]) -> dict[str, IntArray]:

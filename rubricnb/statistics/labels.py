@@ -55,8 +55,9 @@ def mean_with_labels(
         One row a group: its columns, and
 
         * ``n_items, n_labels, n_clusters`` (labelled), and ``drawn``: how the labels look drawn,
-          which decides the interval: ``items`` (at random), ``clusters`` (labelled whole) or
-          ``one per cluster`` (one item each, the candidates evenly);
+          which decides the interval: ``items`` (at random), ``texts`` (at random, each under all of
+          its criteria), ``clusters`` (labelled whole) or ``one per cluster`` (one item each, the
+          candidates evenly);
         * ``mean, low, high``: of these texts, 95 % t interval;
         * ``labels_only`` with ``_low, _high``: the same without the judge; ``judge_mean``;
         * ``gain``: by how many times the labels alone would have to be more for this precision;
@@ -87,6 +88,7 @@ def mean_with_labels(
        n_labels  mean  labels_only  judge_mean
     0         6   2.7         3.17        3.75
     """
+    arrays.require_same(judgments, labels)
     return arrays.row_per_group(
         judgments, by, value, lambda reads: _mean_row(reads, human_of(reads, labels, "labels"))
     )
@@ -97,13 +99,15 @@ def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
     labelled = ~np.isnan(human)
     y, f, everything = human[labelled], score[labelled], score
     n = len(y)
-    clusters = scored["cluster"].to_numpy()
-    own = clusters[labelled]
     drawn = _drawn(scored, labelled)
-    sizes = {"n_items": len(score), "n_labels": n, "n_clusters": len(np.unique(own))}
+    whole = drawn in ("clusters", "texts")
+    unit = _texts(scored) if drawn == "texts" else scored["cluster"].to_numpy()
+    own = unit[labelled]
+    sizes = {"n_items": len(score), "n_labels": n}
+    sizes["n_clusters"] = scored["cluster"][labelled].nunique()
     row: dict[str, Any] = sizes | {"drawn": drawn} | dict.fromkeys(_NUMBERS, np.nan)
     row |= {"labels_only": mean_of(y), "judge_mean": mean_of(everything)}
-    reasons = _too_few(n, row["n_clusters"], drawn)
+    reasons = _too_few(n, own, drawn)
     if reasons:
         return row | {"reason": said(*reasons)}
     strata = np.zeros(n, dtype=np.int64)
@@ -112,8 +116,8 @@ def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
     with_judge, alone = _regression(y, f, strata), _regression(y, np.zeros(n), strata)
     row["slope"] = with_judge.slope
     row["mean"] = row["labels_only"] + with_judge.slope * (everything.mean() - f.mean())
-    if drawn == "clusters":
-        share = row["n_clusters"] / len(np.unique(clusters))
+    if whole:
+        share = len(np.unique(own)) / len(np.unique(unit))
         se, df = _whole_clusters(with_judge, own, share)
         se_alone, df_alone = _whole_clusters(alone, own, share, 1)
     else:
@@ -127,6 +131,8 @@ def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
     row["labels_only_low"], row["labels_only_high"] = _around(
         row["labels_only"], se_alone, df_alone
     )
+    if labelled.all():
+        reasons.append("every text is labelled: nothing is left to estimate")
     row["gain"] = (se_alone / se) ** 2 if se > 0 and se_alone > 0 else np.nan
     row["r"] = float(correlation(moments(y, f).sum(axis=0)))
     if np.ptp(y) == 0:
@@ -134,10 +140,10 @@ def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
         reasons.append("all labels are equal: no interval")
     if np.ptp(f) == 0:
         reasons.append("the judge gives all labelled texts one score: the labels stand alone")
-    reasons += _looks_chosen(score, labelled, clusters, drawn)
-    whole = drawn == "clusters"
+    reasons += _looks_chosen(score, labelled, unit if whole else np.arange(len(score)))
     few = few_clusters(own if whole else np.arange(n), scores=(y, f), times=2 if whole else 3)
-    few = few if whole else few.replace("effective clusters", "labels")
+    if drawn != "clusters":
+        few = few.replace("effective clusters", f"labelled {drawn}" if whole else "labels")
     return row | {"reason": said(*reasons, few)}
 
 
@@ -149,11 +155,13 @@ def _scored(reads: Reads, human: FloatArray) -> tuple[pd.DataFrame, FloatArray, 
 
 
 def _drawn(items: pd.DataFrame, labelled: Any) -> str:
-    """Tell how labels look drawn: of clusters whole, one of each, or of items at random."""
+    """Tell how labels look drawn: clusters or texts whole, one of each cluster, or any items."""
     of = items["cluster"].to_numpy()
-    size, taken = np.bincount(of), np.bincount(of[labelled], minlength=int(of.max(initial=0)) + 1)
-    if size.max(initial=0) > 1 and ((taken == 0) | (taken == size)).all() and taken.any():
+    if _taken_whole(of, labelled):
         return "clusters"
+    if _taken_whole(_texts(items), labelled):
+        return "texts"
+    size, taken = np.bincount(of), np.bincount(of[labelled], minlength=int(of.max(initial=0)) + 1)
     if size.max(initial=0) > 1 and taken.max(initial=0) == 1 and "candidate" in items:
         each = items["candidate"][labelled].value_counts()
         each = each.reindex(items["candidate"].unique(), fill_value=0)
@@ -162,11 +170,24 @@ def _drawn(items: pd.DataFrame, labelled: Any) -> str:
     return "items"
 
 
-def _too_few(n: int, n_clusters: int, drawn: str) -> list[str]:
+def _taken_whole(of: IntArray, labelled: Any) -> bool:
+    """Whether labels are of all items of a unit or of none, and units have several items."""
+    size, taken = np.bincount(of), np.bincount(of[labelled], minlength=int(of.max(initial=0)) + 1)
+    return bool(size.max(initial=0) > 1 and taken.any() and ((taken == 0) | (taken == size)).all())
+
+
+def _texts(items: pd.DataFrame) -> IntArray:
+    """Number each item's text: what one candidate wrote in a cluster, under all criteria."""
+    if "criterion" not in items or items["criterion"].nunique() < 2 or "candidate" not in items:
+        return np.arange(len(items))
+    return arrays.combine(items[c] for c in ("cluster", "group_id", "candidate") if c in items)
+
+
+def _too_few(n: int, own: IntArray, drawn: str) -> list[str]:
     if n == 0:
         return ["no judged item has a label"]
-    if drawn == "clusters" and n_clusters < 3:
-        return [f"{n_clusters} labelled clusters: whole clusters need three"]
+    if drawn in ("clusters", "texts") and (units := len(np.unique(own))) < 3:
+        return [f"{units} labelled {drawn}: whole {drawn} need three"]
     return [f"{n} labels: four are needed"] if n < 4 else []
 
 
@@ -200,15 +221,16 @@ def _around(estimate: float, se: float, df: float) -> tuple[float, float]:
     return estimate - half, estimate + half
 
 
-def _looks_chosen(score: FloatArray, labelled: Any, cluster: IntArray, drawn: str) -> list[str]:
-    """Say so where the labelled texts differ from the others by more than a random draw would."""
+def _looks_chosen(score: FloatArray, labelled: Any, unit: IntArray) -> list[str]:
+    """Say so where the labelled texts differ from the others by more than a random draw would.
+
+    `unit`: what was drawn, an item or all items of a text or cluster.
+    """
     if labelled.all() or np.ptp(score) == 0:
         return []
     rest = score - score.mean()
-    values, taken, size = rest, labelled, 1.0  # of what was drawn: items, or clusters
-    if drawn == "clusters":
-        values, size = arrays.by_cluster(rest, cluster), len(rest) / len(np.unique(cluster))
-        taken = arrays.by_cluster(labelled, cluster) > 0
+    values, size = arrays.by_cluster(rest, unit), len(rest) / len(np.unique(unit))
+    taken = arrays.by_cluster(labelled, unit) > 0
     se = np.sqrt(values.var(ddof=1) * (1 - taken.mean()) / taken.sum()) / size
     off = rest[labelled].mean() / se if se > 0 else 0.0
     if abs(off) <= CHOSEN:
@@ -264,6 +286,7 @@ def labels_needed(
        needed  needed_alone
     0      27            96
     """
+    arrays.require_same(judgments, labels)
     if not half_width > 0:
         raise ValueError(f"half_width is {half_width}: give a positive number of points")
 
@@ -274,7 +297,7 @@ def labels_needed(
 
 
 def _needed_row(reads: Reads, human: FloatArray, half_width: float) -> dict[str, Any]:
-    _, score, human = _scored(reads, human)
+    items, score, human = _scored(reads, human)
     labelled = ~np.isnan(human)
     n, total = int(labelled.sum()), len(score)
     names = ("needed", "needed_low", "needed_high", "needed_alone")
@@ -289,7 +312,15 @@ def _needed_row(reads: Reads, human: FloatArray, half_width: float) -> dict[str,
     sizes = [_size(v, total, half_width, 2) for v in (fit.variance, low, high)]
     sizes.append(_size(y.var(ddof=1), total, half_width, 1))
     reason = "all texts must be labelled" if sizes[0] == total else ""
-    return row | dict(zip(names, sizes, strict=True)) | {"reason": reason}
+    together = _together(items, labelled)
+    return row | dict(zip(names, sizes, strict=True)) | {"reason": said(reason, together)}
+
+
+def _together(items: pd.DataFrame, labelled: Any) -> str:
+    """Warn where labels come by the text, under several criteria, and count as so many draws."""
+    if not _taken_whole(_texts(items), labelled):
+        return ""
+    return "labels of one text under several criteria count singly here: ask by criterion"
 
 
 def _size(variance: float, total: int, half_width: float, lost: int) -> int:
@@ -357,6 +388,7 @@ def systems_with_labels(
     1         b      1.93         2.00        2.25       0.65
     """
     arrays.require(judgments, [candidates], "judgments")
+    arrays.require_same(judgments, labels)
     if candidates != "candidate":
         judgments = judgments.assign(candidate=judgments[candidates])
     return arrays.rows_per_group(
@@ -366,6 +398,8 @@ def systems_with_labels(
 
 def _systems(reads: Reads, human: FloatArray) -> pd.DataFrame:
     items, score, human = _scored(reads, human)
+    there = items["candidate"].notna().to_numpy()
+    items, score, human = items[there], score[there], human[there]
     system, names = pd.factorize(items["candidate"])
     labelled = ~np.isnan(human)
     of, y, f = system[labelled], human[labelled], score[labelled]
@@ -383,7 +417,9 @@ def _systems(reads: Reads, human: FloatArray) -> pd.DataFrame:
     fit = _regression(y, np.zeros_like(f) if np.median(count) <= 2 else f, of)
     own = alone + fit.slope * (judge - np.bincount(of, weights=f, minlength=len(names)) / count)
     sampling = (1 - count / size) * fit.variance / count
-    return out.assign(**_composite(own, judge, sampling, fit.df))
+    found = out.assign(**_composite(own, judge, sampling, fit.df))
+    together = _together(items.reset_index(drop=True), labelled)
+    return found.assign(reason=[said(reason, together) for reason in found["reason"]])
 
 
 def _why_no_systems(names: Any, count: IntArray) -> str:

@@ -180,6 +180,10 @@ def at_reads(bias: pd.DataFrame, n_reads: ArrayLike) -> pd.DataFrame:
     >>> bool(np.isclose(at_reads(bias, bias.n_reads).chi2, bias.chi2).all())
     True
     """
+    if isinstance(n_reads, pd.Series) and not bias.index.isin(n_reads.index).all():
+        raise ValueError(
+            "n_reads has another index than bias: pass one number, or one for each row"
+        )
     n_reads = pd.Series(n_reads, bias.index)
     return pd.DataFrame({"n_reads": n_reads} | _carried(bias, n_reads, bias["n_options"], _ENDS))
 

@@ -7,12 +7,16 @@ import pandas as pd
 
 from rubricnb.permutation import Design, decode
 from rubricnb.statistics import _reads as arrays
-from rubricnb.statistics._inference import mean_t
+from rubricnb.statistics._inference import few_clusters, mean_t
 from rubricnb.statistics._placement import by_score
 from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads
 
 _FLOOR = 1e-12  # a probability of 0 has no logarithm
 _NONE = "these judgments have no probabilities: plan them with readout='logprobs'"
+_UNORDERED = (
+    "{} of {} judgments have no ordering, so what stood at a place is not known; pass judgments "
+    "that say in which order the options stood, such as '1-2-3-4-5'"
+)
 _READ = (
     "judge", "source", "design", "item_id", "criterion", "ordering_index", "ordering",
     "criterion_ordering",
@@ -134,6 +138,8 @@ def _rescored(judgments: pd.DataFrame, p: FloatArray, place: IntArray) -> pd.Dat
 def _shown(judgments: pd.DataFrame, width: int) -> IntArray:
     """The score at each position of every judgment; 0 beyond its options."""
     codes, orderings = arrays.codes_of(judgments["ordering"])
+    if (codes < 0).any():
+        raise ValueError(_UNORDERED.format(int((codes < 0).sum()), len(codes)))
     rows = [[*decode(code), *[0] * width][:width] for code in orderings]
     return np.array(rows, dtype=np.int64)[codes]
 
@@ -188,6 +194,7 @@ def position_prior(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
 
 
 def _prior(reads: Reads) -> pd.DataFrame:
+    arrays.require_orderings(reads)
     item, read = np.nonzero(reads.parsed & (reads.order >= 0))
     shown = reads.orderings[reads.order[item, read]]
     n = reads.n_options
@@ -205,7 +212,8 @@ def _prior(reads: Reads) -> pd.DataFrame:
     weight = len(logs) / n / np.maximum(counts, 1)
     own = ((logs[..., None] - cell) * seen * weight).sum(axis=2)
     values = mean + own - own.mean(axis=1, keepdims=True)
-    low, high, *_ = np.array([mean_t(of_place, reads.cluster[item]) for of_place in values.T]).T
+    cluster = reads.cluster[item]
+    low, high, *_ = np.array([mean_t(of_place, cluster) for of_place in values.T]).T
     return pd.DataFrame(
         {
             "position": np.arange(1, n + 1),
@@ -214,7 +222,7 @@ def _prior(reads: Reads) -> pd.DataFrame:
             "high": high,
             "share": _softmax(mean),
             "n_reads": len(logs),
-            "reason": np.where(np.isfinite(low), "", "fewer than two clusters: no interval"),
+            "reason": few_clusters(cluster) if len(logs) else "no read has probabilities",
         }
     )
 
@@ -264,10 +272,12 @@ def remove_prior(judgments: pd.DataFrame, prior: pd.DataFrame) -> pd.DataFrame:
     arrays.require(prior, ["position", "log_preference"], "prior")
     columns = arrays.probability_columns(judgments)
     out = []
-    for key, part in arrays.groups(judgments, names):
-        own = prior[(prior[list(key)] == pd.Series(key)).all(axis=1)] if key else prior
-        out.append(_without(part, own, columns))
-    return pd.concat(out).loc[judgments.index]
+    for key, part in arrays.groups(judgments.reset_index(drop=True), names):
+        own = np.ones(len(prior), dtype=bool)
+        for name, value in key.items():
+            own &= (prior[name].isna() if pd.isna(value) else prior[name] == value).to_numpy(bool)
+        out.append(_without(part, prior[own], columns))
+    return pd.concat(out).sort_index().set_axis(judgments.index)
 
 
 def _places(prior: pd.DataFrame, n: int) -> FloatArray:
@@ -281,7 +291,10 @@ def _places(prior: pd.DataFrame, n: int) -> FloatArray:
 
 
 def _without(part: pd.DataFrame, prior: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    n = len(decode(part["ordering"].iloc[0]))
+    shown = part["ordering"].dropna()
+    if len(shown) < len(part):
+        raise ValueError(_UNORDERED.format(len(part) - len(shown), len(part)))
+    n = len(decode(shown.iloc[0]))
     log = np.log(np.maximum(part[columns[:n]].to_numpy(np.float64), _FLOOR)) - _places(prior, n)
     p = _softmax(log)
     return _rescored(part, p, np.nan_to_num(p).argmax(axis=1))
@@ -386,6 +399,7 @@ def geometric_mean(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
 
 
 def _geometric_mean(reads: Reads) -> pd.DataFrame:
+    arrays.require_orderings(reads)
     logs = np.log(np.maximum(by_score(reads), _FLOOR))
     logs = np.where(reads.parsed[..., None], logs, np.nan)
     p = _softmax(arrays.item_means(np.moveaxis(logs, 1, -1)))

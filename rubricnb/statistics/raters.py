@@ -86,6 +86,7 @@ def alternative_annotator(
     0             3           1.0    True
     """
     arrays.require(items, ["item_id", "human_ratings"], "items")
+    arrays.require_same(judgments, items)
     if not 0 <= epsilon < 1:
         raise ValueError(f"epsilon is {epsilon}: give a share of items, from 0 to below 1")
 
@@ -120,8 +121,7 @@ def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str,
     there = ~np.isnan(judge[:, tested])
     wins = np.stack([np.where(there, judge[:, tested], 0.0), there], axis=-1)
     row |= infer.named("advantage", *infer.jackknife(wins, cluster, _mean_share), p=False)
-    one = "one cluster: no test over clusters" if row["n_clusters"] < 2 else ""
-    return row | {"reason": one}
+    return row | {"reason": infer.few_clusters(cluster)}
 
 
 def _wins(score: FloatArray, ratings: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -203,6 +203,7 @@ def judge_bias(
        bias   low  high  slope
     0  0.67  0.12  1.21   0.85
     """
+    arrays.require_same(judgments, items)
     return arrays.row_per_group(
         judgments, by, value, lambda reads: _bias(reads, human_of(reads, items))
     )
@@ -219,7 +220,7 @@ def _bias(reads: Reads, human: FloatArray) -> dict[str, Any]:
         return row | {"reason": "no item has both a score and a human rating"}
     apart = y - x
     row["bias"] = float(apart.mean())
-    reasons = ["one cluster: intervals need two" if row["n_clusters"] < 2 else ""]
+    reasons = [infer.few_clusters(cluster)]
     if row["n_clusters"] > 1 and np.ptp(apart) > 0:
         row["low"], row["high"], row["p"], _ = infer.mean_t(apart, cluster)
         reach = 1.96 * apart.std(ddof=1)
@@ -268,7 +269,8 @@ def system_agreement(
     DataFrame
         One row a group: its columns, ``n_systems, n_items, n_clusters``; ``tau`` (Kendall's τ-b of
         the systems' means) with ``tau_low, tau_high`` (95 % percentile interval of 2,000 resamples
-        of clusters: it says how the ranking of these systems depends on the prompts); ``reason``.
+        of clusters: it says how the ranking of these systems depends on the prompts; resampling
+          adds to the noise of the means, so it lies low where systems are close); ``reason``.
 
     Raises
     ------
@@ -289,6 +291,7 @@ def system_agreement(
     0          3  1.0
     """
     arrays.require(judgments, ["candidate"], "judgments")
+    arrays.require_same(judgments, items)
     return arrays.row_per_group(
         judgments, by, value, lambda reads: _ranking(reads, human_of(reads, items), seed)
     )
@@ -296,7 +299,7 @@ def system_agreement(
 
 def _ranking(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
     score = arrays.item_means(reads.value)
-    used = ~np.isnan(score) & ~np.isnan(human)
+    used = ~np.isnan(score) & ~np.isnan(human) & reads.items["candidate"].notna().to_numpy()
     system = pd.factorize(reads.items["candidate"][used])[0]
     score, human, cluster = score[used], human[used], reads.cluster[used]
     n, g = len(np.unique(system)), len(np.unique(cluster))
@@ -315,7 +318,7 @@ def _ranking(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
     row["tau_low"], row["tau_high"] = infer.percentile_interval(
         infer.resampled(cells, RESAMPLES, seed, _tau)
     )
-    return row | {"reason": ""}
+    return row | {"reason": infer.few_clusters(cluster)}
 
 
 def _tau(sums: FloatArray) -> FloatArray:

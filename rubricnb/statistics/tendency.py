@@ -85,6 +85,8 @@ def score_tendency(
        share_2  share_3  human_2  wasserstein
     0     0.25     0.75      0.5         0.75
     """
+    if items is not None:
+        arrays.require_same(judgments, items)
     return arrays.row_per_group(judgments, by, value, lambda reads: _tendency(reads, items, human))
 
 
@@ -136,7 +138,8 @@ def tendency_shift(
     """
     rows = []
     for key, base, placebo, others in strata(judgments, baseline, by, value):
-        steps = [_steps(side, base) for _, side in others]
+        grid = _grid([base, *(side for _, side in others)])
+        steps = [_steps(side, base, grid) for _, side in others]
         control = control_of(placebo, others, steps)
         for (condition, _), own in zip(others, steps, strict=True):
             rows.append({**key, **condition} | _shifted(own, control, base.cluster, level))
@@ -391,17 +394,33 @@ def _cumulated(
     return np.asarray(below * np.diff(grid))
 
 
-def _steps(side: Reads, base: Reads) -> FloatArray:
-    """Cumulated shares of every read minus the baseline's: (items of `base`, reads, n − 1).
+def _grid(sides: list[Reads]) -> FloatArray:
+    """Every value that was given, from the lowest; with probabilities, every option."""
+    if sides[0].probability is not None:
+        return sides[0].scores.astype(np.float64)
+    return np.unique(np.concatenate([side.value[side.parsed] for side in sides]))
+
+
+def _steps(side: Reads, base: Reads, grid: FloatArray) -> FloatArray:
+    """Cumulated shares of every read minus the baseline's: (items of `base`, reads, steps).
 
     NaN where an item was not parsed. The sum of their absolute means is the distance.
     """
     rows_base, rows = shared_items(base, side)
-    shares, plain = (np.where(s.parsed[..., None], by_score(s), np.nan) for s in (side, base))
+    shares, plain = (_cumulated_reads(s, grid) for s in (side, base))
     before = _mean_over_reads(plain)[rows_base]
     out = np.full((len(base.items), *shares.shape[1:]), np.nan)
-    out[rows_base] = np.cumsum(shares[rows] - before[:, None], axis=-1)
-    return out[..., :-1]
+    out[rows_base] = shares[rows] - before[:, None]
+    return out
+
+
+def _cumulated_reads(side: Reads, grid: FloatArray) -> FloatArray:
+    """How much of each read lies at or below each value but the last, times the next step."""
+    if side.probability is None:
+        below = (side.value[..., None] <= grid[:-1]).astype(np.float64)
+    else:
+        below = np.cumsum(by_score(side), axis=-1)[..., :-1]
+    return np.where(side.parsed[..., None], below * np.diff(grid), np.nan)
 
 
 def _mean_over_reads(values: FloatArray) -> FloatArray:

@@ -327,3 +327,46 @@ def test_labels_chosen_for_what_the_judge_does_not_see_cannot_be_told():
     row = rb.mean_with_labels(judgments, labelled(judgments, human, np.argsort(-human)[:40]))
     assert row["reason"].iloc[0] == ""
     assert row["low"].iloc[0] > human.mean()
+
+
+def test_labels_of_whole_texts_under_several_criteria_are_as_many_draws_as_texts():
+    """SummEval's shape: 25 articles, 4 systems, 4 criteria; 50 texts drawn, labelled under all."""
+    rng = np.random.default_rng(8)
+    article, system, criterion = (a.ravel() for a in np.indices((25, 4, 4)))
+    text = article * 4 + system
+    ids = [f"{t}/{c}" for t, c in zip(text, criterion, strict=True)]
+    held = []
+    for _ in range(200):
+        human = 3 + rng.normal(size=100)[text] + 0.3 * rng.normal(size=400)
+        score = np.clip(np.round(3 + 0.3 * human + rng.normal(size=100)[text]), 1, 5)
+        judgments = judged(score, cluster=article, candidate=system).assign(
+            item_id=ids, criterion=criterion
+        )
+        chosen = np.isin(text, rng.choice(100, 50, replace=False))
+        labels = pd.DataFrame({"item_id": ids, "criterion": criterion, "human": human})[chosen]
+        row = rb.mean_with_labels(judgments, labels).iloc[0]
+        held.append(row.low <= human.mean() <= row.high)
+    assert row.drawn == "texts"
+    assert 0.90 <= np.mean(held) <= 0.99
+    assert "count singly" in rb.labels_needed(judgments, labels, half_width=0.2).reason.item()
+    one = judgments[judgments.criterion == 0]
+    assert "count singly" not in rb.labels_needed(one, labels, half_width=0.2).reason.item()
+
+
+def test_everything_labelled_leaves_nothing_to_gain_and_says_so():
+    judgments = judged([1, 2, 3, 4, 5, 3])
+    labels = labelled(judgments, [1, 2, 3, 4, 4, 3.0], np.ones(6, bool))
+    row = rb.mean_with_labels(judgments, labels).iloc[0]
+    assert np.isnan(row.gain)
+    assert "every text is labelled" in row.reason
+
+
+def test_a_text_without_a_system_counts_for_no_system():
+    names = ["a", "b", "c", "d", "e", "f"] * 6
+    rng = np.random.default_rng(0)
+    judgments = judged(rng.integers(1, 6, 36), candidate=names)
+    labels = labelled(judgments, rng.integers(1, 6, 36).astype(float), np.arange(36) < 30)
+    gone = judgments.assign(candidate=[None, *names[1:]])
+    found = rb.systems_with_labels(gone, labels)
+    assert found.candidate.tolist() == ["b", "c", "d", "e", "f", "a"]
+    assert rb.system_agreement(gone, labels).n_systems.item() == 6

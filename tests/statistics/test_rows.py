@@ -1,0 +1,203 @@
+"""What must not matter: the order of rows, their index, and what other rows hold."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from planted import make_judgments
+from scipy import stats
+
+import rubricnb as rb
+from rubricnb.permutation import balanced, code, shuffled, williams
+from rubricnb.statistics.probabilities import at_temperature, geometric_mean, position_prior
+
+
+def additive(n=30):
+    """A log in which text and ordering add up exactly, in the order in which it was asked."""
+    quality = np.random.default_rng(7).uniform(2, 4, n)
+    orders = code(balanced(5).orderings())
+    return pd.DataFrame(
+        [(f"t{t}", o, q + s) for t, q in enumerate(quality)
+         for o, s in zip(orders, np.linspace(-1, 1, 10), strict=True)],
+        columns=["item_id", "ordering", "score"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("lost", [0, 3])
+def test_a_log_in_order_of_completion_says_what_a_sorted_one_says(lost):
+    """Ordering and text add up, so reads differ by nothing that averaging could remove."""
+    log = additive().drop(index=range(lost))
+    mixed = rb.judgments(log.sample(frac=1, random_state=0), scale=(1, 5))
+    assert mixed.groupby("ordering_index").ordering.nunique().tolist() == [1] * 10
+    numbers = mixed.drop_duplicates("ordering").set_index("ordering").ordering_index
+    assert [numbers[o] for o in code(balanced(5).orderings())] == list(range(1, 11))
+    (found,) = rb.will_permuting_help(mixed).phi
+    assert found == pytest.approx(0, abs=1e-9)
+    pd.testing.assert_frame_equal(
+        rb.variance_components(mixed), rb.variance_components(rb.judgments(log, scale=(1, 5)))
+    )
+
+
+@pytest.mark.parametrize("design", [balanced(5), williams(5), shuffled(5, 4)])
+def test_reads_are_numbered_by_their_ordering_in_frames_without_numbers_too(design):
+    judgments = make_judgments(30, 1, design, gamma=(0.8, 0, 0, 0, -0.8), seed=2)
+    judgments = judgments.drop(columns="ordering_index")
+    mixed = judgments.sample(frac=1, random_state=1)
+    sides = [frame.sort_values("item_id", kind="stable") for frame in (judgments, mixed)]
+    results = [rb.will_permuting_help(frame) for frame in sides]
+    pd.testing.assert_frame_equal(*results)
+
+
+def test_position_test_of_drawn_orderings_does_not_depend_on_the_order_of_items():
+    design, gamma = shuffled(5, 10), 0.35 * np.array((0.4, 0.1, -0.1, -0.2, -0.2))
+    judgments = make_judgments(30, 4, design, gamma=gamma, seed=4)
+    number = judgments["item_id"].astype("category").cat.codes.to_numpy().astype(int)
+    by_system = judgments.iloc[np.argsort(number % 4 * 10_000 + number, kind="stable")]
+    one, other = (rb.position_bias(frame).iloc[0] for frame in (judgments, by_system))
+    assert one.p_within == pytest.approx(other.p_within, rel=1e-9)
+    assert one.q == pytest.approx(other.q, rel=1e-9)
+
+
+def test_copies_are_known_by_their_key_and_reads_without_one_are_none():
+    rng = np.random.default_rng(0)
+
+    def of(judge, key):
+        return pd.DataFrame({
+            "judge": judge, "item_id": np.repeat(range(20), 10), "ordering": "1-2-3-4-5",
+            "cluster_id": np.repeat(range(20), 10), "ordering_index": np.tile(range(1, 11), 20),
+            "score": rng.integers(1, 6, 200), "key": key,
+        })  # fmt: skip
+
+    own, live = of("own", ""), of("live", [str(k) for k in range(200)])
+    alone = rb.error_budget(own).query("judge == 'own'").reset_index(drop=True)
+    both = rb.error_budget(pd.concat([live, own])).query("judge == 'own'").reset_index(drop=True)
+    assert alone.n_reads.iloc[0] == 200
+    pd.testing.assert_frame_equal(alone, both, check_like=True)
+
+
+def test_raters_are_told_apart_whatever_the_index_and_the_file():
+    judgments = make_judgments(20, 1, seed=1)
+    names = judgments["item_id"].unique()
+    rng = np.random.default_rng(1)
+    ratings = [tuple(map(int, r)) for r in rng.integers(1, 6, (len(names), 3))]
+    items = pd.DataFrame({"item_id": names, "cluster_id": names, "human_ratings": ratings})
+    joined = pd.concat([items.iloc[:10], items.iloc[10:].reset_index(drop=True)])
+    text = items.assign(human_ratings=[str(r) for r in ratings])
+    found = [rb.error_budget(judgments, frame) for frame in (items, joined, text)]
+    for other in found[1:]:
+        pd.testing.assert_frame_equal(found[0], other)
+    assert found[0].query("measure == 'people' and source == 'rater'").n_levels.item() == 3
+
+
+def with_probabilities(n=30):
+    items = rb.load("minibench", n_items=n)
+    return rb.simulate(rb.plan(items, rb.balanced(5), readout="logprobs"), items, "first-biased")
+
+
+def test_removing_the_prior_keeps_rows_and_takes_judgments_from_elsewhere():
+    judgments = with_probabilities()
+    prior = position_prior(judgments)
+    whole = rb.remove_prior(judgments, prior)
+    again = pd.concat([judgments.iloc[:150], judgments.iloc[150:].reset_index(drop=True)])
+    other = rb.remove_prior(again, prior)
+    assert other.index.equals(again.index)
+    np.testing.assert_allclose(other.expected_score, whole.expected_score)
+    columns = ["item_id", "ordering", "score", "criterion", "cluster_id"]
+    columns += [c for c in judgments if c.startswith("probability_")]
+    mine = rb.judgments(pd.DataFrame(judgments)[columns], scale=(1, 5))
+    cleared = rb.remove_prior(mine, position_prior(mine))
+    np.testing.assert_allclose(cleared.expected_score, whole.expected_score, atol=1e-5)
+
+
+def test_a_read_without_its_probabilities_is_no_read():
+    judgments = with_probabilities().copy()
+    names = [c for c in judgments if c.startswith("probability_")]
+    lost = judgments.index[:1]
+    judgments.loc[lost, names] = np.nan
+    dropped = judgments.assign(
+        status=judgments["status"].where(~judgments.index.isin(lost), "unparsed")
+    )
+    for statistic in (rb.position_bias, rb.score_tendency):
+        one, other = (statistic(frame, value="expected_score") for frame in (judgments, dropped))
+        n = "n_reads"
+        assert one[n].item() == other[n].item() == len(judgments) - 1
+    prior = position_prior(judgments)
+    assert np.isfinite(prior.log_preference).all()
+    assert prior.n_reads.tolist() == [len(judgments) - 1] * 5
+
+
+@pytest.mark.parametrize(
+    "statistic",
+    [rb.option_probabilities, position_prior, geometric_mean, lambda j: at_temperature(j, 1),
+     lambda j: rb.remove_prior(j, position_prior(with_probabilities()))],
+)  # fmt: skip
+@pytest.mark.parametrize("known", [0, 1])
+def test_probabilities_of_places_need_to_know_what_stood_there(statistic, known):
+    judgments = pd.DataFrame(with_probabilities())
+    orders = judgments["ordering"].astype(object)
+    orders.iloc[known:] = None
+    with pytest.raises(ValueError, match="judgments have no ordering"):
+        statistic(judgments.assign(ordering=orders))
+
+
+@pytest.mark.parametrize("orders", [["1-3-5", "5-3-1"], ["1-2-4", "4-2-1"]])
+def test_levels_with_gaps_are_refused_with_the_way_out(orders):
+    log = pd.DataFrame({"item_id": list("aabb"), "ordering": orders * 2, "score": [1, 1, 1, 1]})
+    with pytest.raises(ValueError, match=r"number the levels one by one"):
+        rb.judgments(log, scale=(1, 5))
+    frame = log.assign(cluster_id=log["item_id"], ordering_index=[1, 2] * 2)
+    with pytest.raises(ValueError, match="scale without gaps"):
+        rb.position_bias(frame)
+    with pytest.raises(ValueError, match="'ascending' is not the scores"):
+        rb.position_bias(frame.assign(ordering="ascending"))
+
+
+def test_labels_of_one_dataset_leave_the_other_without_and_keep_their_own():
+    names = [f"t{i}" for i in range(40)]
+    scores = np.tile([1, 2, 3, 4, 5], 8)
+    judgments = pd.concat([
+        pd.DataFrame({"dataset": d, "item_id": names, "cluster_id": names, "design": "fixed",
+                      "ordering_index": 1, "ordering": "1-2-3-4-5", "score": scores})
+        for d in ("a", "b")
+    ])  # fmt: skip
+    labels = pd.DataFrame({"dataset": "a", "item_id": names, "human": scores[::-1] * 1.0})
+    labels.loc[20:, "human"] = np.nan
+    for statistic in (rb.mean_with_labels, rb.judge_bias, rb.agreement):
+        found = statistic(judgments, labels).set_index("dataset")
+        alone = statistic(judgments[judgments.dataset == "a"], labels).set_index("dataset")
+        pd.testing.assert_frame_equal(found.loc[["a"]], alone)
+        assert "no" in found.loc["b", "reason"]
+        with pytest.raises(ValueError, match="the items are of a"):
+            statistic(judgments[judgments.dataset == "b"], labels)
+
+
+@pytest.mark.parametrize("orderings", [{"ordering": "1-2-3"}, {}])
+@pytest.mark.parametrize("step", [1, 0.5])
+def test_a_moved_distribution_is_measured_for_half_points_and_without_orderings(orderings, step):
+    """Oracle: scipy's distance, for one read an item."""
+    before = 1 + step * np.random.default_rng(3).integers(0, 3, 40)
+    after = before[::-1] + step
+
+    def of(labels, score):
+        return pd.DataFrame({"item_id": range(40), "score": score, "labels": labels, **orderings})
+
+    table = pd.concat([of("numeric", before), of("letter", after)])
+    (found,) = rb.tendency_shift(
+        rb.judgments(table, scale=(1, 5)), {"labels": "numeric"}
+    ).itertuples()
+    assert found.moved == pytest.approx(stats.wasserstein_distance(before, after))
+    assert found.n_items == 40
+
+
+def test_one_large_cluster_among_small_ones_is_said():
+    size = [1] * 8 + [40]
+    cluster = np.repeat(range(9), size)
+    names = [f"t{i}" for i in range(48)]
+    score = np.random.default_rng(0).integers(1, 6, 48)
+    judgments = pd.DataFrame({
+        "item_id": names, "cluster_id": cluster, "design": "fixed", "candidate": list("abc") * 16,
+        "ordering_index": 1, "ordering": "1-2-3-4-5", "score": score,
+    })  # fmt: skip
+    ratings = [(s, s) for s in np.clip(score + 1, 1, 5).astype(float)]
+    items = pd.DataFrame({"item_id": names, "human": score[::-1] * 1.0, "human_ratings": ratings})
+    for statistic in (rb.judge_bias, rb.alternative_annotator, rb.system_agreement):
+        assert "effective clusters" in statistic(judgments, items).reason.item()
