@@ -224,6 +224,7 @@ def compile_bundle(
     from rubricnb.data.rubrics import read_rubrics
     from rubricnb.judging import open_judge
     from rubricnb.judging.plan import check_readout
+    from rubricnb.pages import configured
     from rubricnb.rulers import compile_rubric
 
     with errors():
@@ -232,7 +233,10 @@ def compile_bundle(
             raise ValueError(f"{output} {what}: give another with --output NAME.json")
         levels = read_rubrics(rubric)
         criteria = ", ".join(levels["criterion"].astype(str).unique())
-        with closing(open_judge(judge, **_options(option))) as opened:
+        asked, settings = configured(judge, _options(option))
+        if settings:
+            raise ValueError(f"compile takes no {', '.join(settings)}: only options of the engine")
+        with closing(open_judge(asked) if isinstance(asked, str) else asked) as opened:
             check_readout(judge, opened.readouts, "json")
             typer.echo(
                 f"{opened.slug} is asked once, with the whole of {rubric.name}, for a definition "

@@ -568,3 +568,11 @@ def test_every_piece_of_advice_names_a_chapter():
     advice = re.findall(r"^(?:\d\. |\* |\| (?!report |---)).+", page, re.M)
     assert len(advice) > 20
     assert [line for line in advice if "{doc}`../notebooks/" not in line] == []
+
+
+def test_a_default_judge_reaches_no_page_that_only_reads_recordings(tmp_path):
+    """`judge` of the defaults is whom one asks; chapter 27 asks nobody."""
+    (tmp_path / "mine.yml").write_text("defaults: {judge: 'openai:m'}")
+    plan = building.parameter_file(tmp_path / "mine.yml")
+    assert "judge" not in plan.get("27_results", {})
+    assert plan["05_position_bias"]["judge"] == "openai:m"

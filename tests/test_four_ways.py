@@ -228,6 +228,7 @@ def test_a_constant_judge_ends_in_3_and_a_silent_one_in_one_line(folder):
         ("--judge simulated:unbiased --output no/a.html", "there is no folder no"),
         ("--judge simulated:unbiased --against no.json", "there is no no.json"),
         ("--judge simulated:unbiased -o sed=1", "has no option 'sed'; did you mean 'seed'?"),
+        ("--judge openai:m -o foo=1", "openai has no option 'foo'"),
         ("--judge simulated:unbiased --parser (", "parser '(' is no regular expression: missing )"),
         ("--judge simulated:unbiased --template no.jinja", "there is no no.jinja"),
         ("--judge simulated:unbiased --n-prompts 3", "3.0 effective clusters"),
@@ -242,3 +243,15 @@ def test_what_a_new_user_gets_wrong_is_one_line(folder, line, message):
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     assert not list(folder.glob("*.html"))
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [("thinking=off", "compile takes no thinking"), ("foo=1", "openai has no option 'foo'")],
+)
+def test_compile_says_which_option_it_does_not_take(folder, option, message):
+    line = ["compile", "my_rubric.yml", "--judge", "openai:m", "-o", option]
+    done = CliRunner().invoke(app, line)
+    assert done.exit_code == 1
+    assert message in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

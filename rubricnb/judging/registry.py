@@ -109,15 +109,15 @@ def open_judge(
 def _opened(spec: str, options: dict[str, Any]) -> Judge:
     engine, name = _engine(spec), _name(spec)
     rest = spec.removeprefix(name).removeprefix(":")
+    known = signature(engine).parameters
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
+        for option in sorted(set(options) - set(known)):
+            raise ValueError(f"{name} has no option {option!r}{nearest(option, known)}")
     if name == "openai":
         model, _, base_url = rest.partition("@")
         if not model or "://" in model:
             raise ValueError("the judge has no model: openai:MODEL[@BASE_URL]")
         return engine(model, base_url or None, **options)
-    known = signature(engine).parameters
-    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
-        for option in sorted(set(options) - set(known)):
-            raise ValueError(f"{name} has no option {option!r}{nearest(option, known)}")
     return engine(rest, **options) if rest else engine(**options)
 
 

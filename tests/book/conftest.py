@@ -36,13 +36,14 @@ def built_pages():
 
 
 def pytest_generate_tests(metafunc):
+    # All that a module asks of one page comes together, so that a page is parsed once.
     if "page_name" in metafunc.fixturenames:
-        metafunc.parametrize("page_name", built_pages())
+        metafunc.parametrize("page_name", built_pages(), scope="module")
     if "chapter" in metafunc.fixturenames:
-        metafunc.parametrize("chapter", building.notebooks(ROOT))
+        metafunc.parametrize("chapter", building.notebooks(ROOT), scope="module")
     if "told" in metafunc.fixturenames:  # a class asks: its notebook has no answer and no story
         told = [stem for stem in building.notebooks(ROOT) if stem != "90_minutes"]
-        metafunc.parametrize("told", told)
+        metafunc.parametrize("told", told, scope="module")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -4,6 +4,7 @@ import csv
 import getpass
 import hashlib
 import re
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -43,11 +44,21 @@ MACHINE_NAME = re.compile(
 )
 
 
-@pytest.fixture
-def soup(page_name):
+@lru_cache(maxsize=2)
+def parsed(page_name):
     return BeautifulSoup((HTML / page_name).read_text("utf-8"), "html.parser")
 
 
+def page_of(chapter):
+    return parsed(f"notebooks/{chapter}.html")
+
+
+@pytest.fixture
+def soup(page_name):
+    return parsed(page_name)
+
+
+@lru_cache(maxsize=2)
 def executed(chapter):
     return nbformat.read(STAGE / "notebooks" / f"{chapter}.ipynb", 4)
 
@@ -93,7 +104,7 @@ def test_a_per_cent_sign_stays_with_its_number(soup):
 
 
 def test_figures_and_tables_are_numbered_by_their_chapter(told):
-    page = BeautifulSoup((HTML / "notebooks" / f"{told}.html").read_text("utf-8"), "html.parser")
+    page = page_of(told)
     number = told.partition("_")[0].lstrip("0")
     said = [found.get_text(strip=True) for found in page.select(".bd-article .caption-number")]
     assert [s for s in said if not re.match(rf"(Fig\.|\w+) {number}\.\d+$", s)] == []
@@ -112,7 +123,7 @@ def test_links_within_the_book_lead_somewhere(soup, page_name):
 
 
 def test_chapter_says_when_and_with_what_it_ran(chapter):
-    soup = BeautifulSoup((HTML / "notebooks" / f"{chapter}.html").read_text("utf-8"), "html.parser")
+    soup = page_of(chapter)
     line = soup.select_one(".provenance").get_text()
     run = executed(chapter).metadata.rubricnb
     assert run["executed"] in line
@@ -120,8 +131,7 @@ def test_chapter_says_when_and_with_what_it_ran(chapter):
 
 
 def test_every_captioned_table_has_a_file(chapter):
-    page = HTML / "notebooks" / f"{chapter}.html"
-    soup = BeautifulSoup(page.read_text("utf-8"), "html.parser")
+    page, soup = HTML / "notebooks" / f"{chapter}.html", page_of(chapter)
     tables = [figure for figure in soup.select(".bd-article figure") if figure.find("table")]
     assert tables
     for table in tables:
@@ -133,7 +143,7 @@ def test_every_captioned_table_has_a_file(chapter):
 
 
 def tables_of(chapter):
-    soup = BeautifulSoup((HTML / "notebooks" / f"{chapter}.html").read_text("utf-8"), "html.parser")
+    soup = page_of(chapter)
     return soup.select(".bd-article table")
 
 
@@ -169,7 +179,7 @@ def test_tables_speak_the_readers_words(chapter):
 
 
 def test_chapter_shows_only_figures_of_its_run_or_of_the_records(chapter):
-    soup = BeautifulSoup((HTML / "notebooks" / f"{chapter}.html").read_text("utf-8"), "html.parser")
+    soup = page_of(chapter)
     figures = {Path(image["src"]).stem for image in soup.select(".bd-article img")}
     computed = {
         hashlib.sha256("\n".join(text.splitlines()).encode()).hexdigest()

@@ -68,4 +68,4 @@ def test_chapter_1_runs_on_four_levels_from_0_or_says_what_to_choose(own_data):
     with pytest.raises(ValueError, match="02_balanced_permutation: unknown parameter 'path'"):
         _execute("02_balanced_permutation", path=values["path"])
     with pytest.raises(RuntimeError, match="dataset 'csv' is not recorded; there are: "):
-        _execute("27_results", dataset="csv")
+        _execute("27_results", recorded_dataset="csv")
