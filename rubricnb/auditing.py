@@ -51,7 +51,7 @@ from rubricnb.statistics.stability import BASELINE
 ALPHA = 0.05
 MARGINS = {"score points": 0.1, "points per point": 0.05, "percentage points": 2.0, "r": 0.02,
            "κ": 0.02}  # fmt: skip
-"""Effects that are called nothing, by unit."""
+"""Effects that are called nothing, by unit; score points: on a scale of five levels."""
 TOO_FEW = 5
 """Effective clusters below which no judge is asked, and no verdict is given."""
 ENOUGH_PARSED, WEAK_LEVEL = 0.95, 0.3
@@ -88,8 +88,9 @@ class Audit:
         When, in seconds since 1970.
     design
         What was asked: ``datasets``, ``n_items``, ``n_clusters``, ``effective_clusters``,
-        ``n_judgments``, ``truth`` (people, designed, gold or nothing), ``source``, ``value``
-        (score or expected_score) and ``settings`` (None for judgments from elsewhere).
+        ``n_judgments``, ``n_rated`` (items), ``span`` and ``step`` of the scale, ``truth`` (people,
+        designed, gold or nothing), ``source``, ``value`` (score or expected_score) and ``settings``
+        (None for judgments from elsewhere).
     status
         Number of judgments by status.
     rows
@@ -177,7 +178,7 @@ class Audit:
         sizes = rows["effect"] if level else rows["effect"].abs()
         if sizes.isna().any():
             return f"{name}: not known: {rows[sizes.isna()].iloc[0]['reason']}"
-        few = self.design["effective_clusters"]
+        few = min(self.design["effective_clusters"], *rows["n_clusters"].where(lambda n: n > 0))
         if few < TOO_FEW and name != "parsed":
             return f"{name}: {few:.0f} effective clusters are too few to show it"
         worst = sizes.idxmin() if level else sizes.idxmax()
@@ -311,6 +312,13 @@ def audit(
     """
     before = read_audit(against) if isinstance(against, str | Path) else against
     if judgments is not None:
+        limits = {"n_items": n_items, "n_prompts": n_prompts, "max_calls": max_calls,
+                  "max_cost": max_cost, "options": options or None, **settings}  # fmt: skip
+        if idle := [name for name, given in limits.items() if given is not None]:
+            raise ValueError(
+                f"judgments that were made elsewhere are taken whole, and nobody is asked: leave "
+                f"out {', '.join(idle)}"
+            )
         table = judgments_from(judgments, items, scale)
         chosen = part_of(table, judge)
         name = str(chosen["judge"].iloc[0]).replace("unknown", "the judge")
@@ -437,6 +445,9 @@ def drawn(items: Items, n_items: int | None, n_prompts: int | None = None, seed:
     >>> len(few), few.cluster_id.nunique()
     (36, 12)
     """
+    for name, n in (("n_items", n_items), ("n_prompts", n_prompts)):
+        if n is not None and n < 1:
+            raise ValueError(f"{name} is {n}: give a number from 1, or none for all")
     texts = items.groupby("text_id", observed=True, sort=False).agg(
         cluster=("cluster_id", "first"), size=("item_id", "size")
     )
@@ -531,16 +542,18 @@ def findings(
         except ValueError as error:  # says why these scores have no answer to this
             why[name] = str(error)
     few = inference.effective_clusters(pd.factorize(cells["cluster_id"])[0])
-    table = _judged(rows, few)
+    span, step = _scale_of(judgments)
+    table = _judged(rows, few, span)
     seen = set(table["measure"])
     scores = judgments[judgments["design"] != "balanced"]
-    shares = pd.crosstab(scores["condition"], scores["whole"].round(), normalize="index")
+    shares = pd.crosstab(scores["condition"], _binned(scores["whole"], step), normalize="index")
     return Audit(
         judge, identity, time.time(),
         {
             "datasets": sorted(judgments["dataset"].astype("str").unique()),
             "n_items": len(cells), "n_clusters": int(cells["cluster_id"].nunique()),
             "effective_clusters": round(few, 2), "n_judgments": int(status.sum()),
+            "n_rated": int(cells["human"].notna().sum()), "span": span, "step": step,
             "truth": truth_of(items) if cells["human"].notna().any() else "nothing",
             "source": ", ".join(judgments["source"].astype("str").unique()), "value": value,
             "settings": None if settings is None else dict(settings),
@@ -559,15 +572,39 @@ def findings(
     )  # fmt: skip
 
 
-def _judged(rows: Sequence[Mapping[str, Any]], few: float) -> pd.DataFrame:
-    """Add verdicts that claim no more than this number of effective clusters can show."""
+_USUAL_SPAN = 4.0  # of a scale from 1 to 5, to which the margin in score points belongs
+
+
+def _scale_of(judgments: pd.DataFrame) -> tuple[float, float]:
+    """From the lowest score to the highest, and the distance of two neighbouring scores."""
+    options, given = judgments["n_options"], judgments["whole"].dropna()
+    span = float(options[options > 0].min() - 1) if (options > 0).any() else float(np.ptp(given))
+    for step in (1.0, 0.5):
+        if (given / step % 1 == 0).all():
+            return span, step
+    return span, span / 10
+
+
+def _binned(scores: Any, step: float) -> Any:
+    return np.round(np.floor(scores / step + 0.5) * step, 6)
+
+
+def _judged(rows: Sequence[Mapping[str, Any]], few: float, span: float) -> pd.DataFrame:
+    """Add verdicts that claim no more than this number of effective clusters can show.
+
+    `span`: from the lowest score to the highest, of which the margin of a mean is a part.
+    """
     table = pd.DataFrame([{**dict.fromkeys(_COLUMNS, np.nan), **row} for row in rows])
     table = table.join(_KNOWN[["section", "unit", "kind", "act", "calm"]], on="measure")
     kind, parsed = table.pop("kind"), table["measure"] == "parsed"
+    if span != _USUAL_SPAN:
+        points = (kind == "effect") & (table["unit"] == "score points")
+        for i in table.index[points & (table["measure"] != "criteria")]:
+            table.loc[i, "p_equivalent"] = _equivalent(table.loc[i], span / _USUAL_SPAN)
     table["p_adjusted"] = inference.benjamini_hochberg(table["p"])
     there, small = table["p_adjusted"] < ALPHA, table["p_equivalent"] < ALPHA
     effect = np.select([there & small, there, small], [SMALL, FOUND, ABSENT], UNCLEAR)
-    sure = (table["low"] > 0) | (table["effect"] > 1 - 1e-9)  # which has no interval
+    sure = (table["low"] > 0) | (table["low"].isna() & (table["effect"] > 1 - 1e-9))  # all alike
     level = np.select([table["high"] < WEAK_LEVEL, sure], [WEAK, SHOWN], UNCLEAR)
     table["verdict"] = np.select([kind == "effect", kind == "level"], [effect, level], NOTED)
     constant = table.pop("constant").eq(True)
@@ -580,6 +617,11 @@ def _judged(rows: Sequence[Mapping[str, Any]], few: float) -> pd.DataFrame:
         old = table["reason"].str.replace(r"(^|; )\d+ effective clusters[^;]*", "", regex=True)
         bare = parsed | constant
         table["reason"] = (old + "; " + doubt).str.removeprefix("; ").where(~bare, old)
+    scarce = table["n_clusters"].between(1, TOO_FEW - 1) & (kind != "noise") & ~constant & ~parsed
+    if few >= TOO_FEW and scarce.any():
+        table.loc[scarce, "verdict"] = UNCLEAR
+        said = table.loc[scarce, "n_clusters"].map("{:.0f} clusters: too few for a verdict".format)
+        table.loc[scarce, "reason"] = said
     enough = table["effect"] >= ENOUGH_PARSED
     table.loc[parsed, "verdict"] = np.where(enough[parsed], SHOWN, WEAK)
     table["sentence"] = [str(_WORDS.sentence(row)).strip() for row in table.to_dict("records")]
@@ -619,7 +661,8 @@ def beside(before: Audit, now: Audit) -> Audit:
 
     (x, y), (edited_x, edited_y) = of(_PLAIN), of("placebo")
     rows = [_mean("drift_score", "mean score", y - x, cluster, a=_mean_of(x), b=_mean_of(y))]
-    differ = np.where(np.isnan(y - x), np.nan, np.round(x) != np.round(y))
+    step = float(now.design.get("step", 1.0))
+    differ = np.where(np.isnan(y - x), np.nan, _binned(x, step) != _binned(y, step))
     rows.append(_mean("drift_changed", "texts with another score", differ, cluster, (0.0, 1.0)))
     human = of("human")[1]
     if (rated := np.isfinite(x + y + human)).sum() > 2:
@@ -638,7 +681,8 @@ def beside(before: Audit, now: Audit) -> Audit:
         a, b = a - edited_x, b - edited_y
         ends = {"a": _mean_of(a), "b": _mean_of(b)}
         rows.append(_mean("drift_effect", name, b - a, cluster, **ends))
-    table = _judged(rows, inference.effective_clusters(cluster))
+    span = float(now.design.get("span", _USUAL_SPAN))
+    table = _judged(rows, inference.effective_clusters(cluster), span)
     unseen = {k: v for k, v in now.unseen.items() if k not in set(table["measure"])}
     return replace(now, rows=pd.concat([now.rows, table], ignore_index=True), unseen=unseen,
                    design=now.design | {"against": before.judge})  # fmt: skip
@@ -924,11 +968,17 @@ def _row(
         "reason": "one cluster: intervals need two" if n_clusters == 1 else "",
     }  # fmt: skip
     if MEASURES[measure]["kind"] == "effect":
-        error = (high - low) / (2 * inference.t_quantile(n_clusters))
-        margin = MARGINS[MEASURES[measure]["unit"]]
         row["p"] = p
-        row["p_equivalent"] = inference.equivalence(effect, error, n_clusters, margin)
+        row["p_equivalent"] = _equivalent(row)
     return row | more
+
+
+def _equivalent(row: Any, times: float = 1.0) -> float:
+    """The p-value of "at least as large as matters", which is so many times the margin."""
+    n = int(row["n_clusters"])
+    error = (row["high"] - row["low"]) / (2 * inference.t_quantile(n))
+    margin = times * MARGINS[MEASURES[row["measure"]]["unit"]]
+    return inference.equivalence(row["effect"], error, n, margin)
 
 
 def page(*audits: Audit) -> str:

@@ -144,7 +144,9 @@ def audit(
     compare: Annotated[tuple[str, str] | None, typer.Option(help="Two; see above.")] = None,
     against: Annotated[Path | None, typer.Option(help="An earlier audit.json: drift.")] = None,
     new_judge: Annotated[bool, typer.Option("--new-judge", help="It is another one.")] = False,
-    fail_on: Annotated[str, typer.Option(help="Exit with 3 if 'order>0.2,agreement<0.5'.")] = "",
+    fail_on: Annotated[
+        str, typer.Option(help="Exit 3 if 'order>0.2,agreement<0.5'; of --compare, the second.")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
     output: Annotated[Path, typer.Option(help="The page; its numbers as .json.")] = _PAGE,
     force: Annotated[bool, typer.Option("--force", help="Ask, however few the prompts.")] = False,
@@ -162,8 +164,11 @@ def audit(
     --judgments, or two audits (.json). Ends with 0; with 3 if --fail-on says so or if every text
     gets the same score; with 1 on an error.
     """
+    from contextlib import closing
+
     import rubricnb as rb
     from rubricnb.auditing import audit_cost, beside, drawn, page, read_audit, thresholds
+    from rubricnb.pages import configured
 
     with errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
         thresholds(fail_on)  # before anything is asked
@@ -171,20 +176,32 @@ def audit(
             raise ValueError("whom? --judge embedded, --judge openai:MODEL, or --judgments FILE")
         if not output.parent.is_dir():
             raise ValueError(f"{output}: there is no folder {output.parent}")
-        if against and output.with_suffix(".json").resolve() == against.resolve():
-            raise ValueError(f"{against} would be overwritten: name another page with --output")
-        how = {"readout": readout, "temperature": temperature, "seed": seed}
+        if output.suffix == ".json":
+            raise ValueError(f"{output} is the page: the numbers are written beside it as .json")
+        for earlier in (against, *(Path(side) for side in compare or ())):
+            if earlier and output.with_suffix(".json").resolve() == earlier.resolve():
+                raise ValueError(f"{earlier} would be overwritten: name another page with --output")
+        how: dict[str, Any] = {"readout": readout, "temperature": temperature, "seed": seed}
+        if judgments:  # what is given beside them is refused by name
+            usual = {"readout": "auto", "temperature": 0.0, "seed": 0}
+            how = {k: v for k, v in how.items() if v != usual[k]}
+            how |= {"n_items": n_items, "n_prompts": n_prompts}
+            if cost:
+                raise ValueError("--cost: with --judgments nobody is asked, so it costs nothing")
         stored = compare is not None and all(side.endswith(".json") for side in compare)
         items = None
         if not stored and (data or path or not judgments):
             items = rb.load(data or ("csv" if path else "minibench"), None, seed, path, rubric)
-            items = drawn(items, n_items, n_prompts, seed)
+            items = items if judgments else drawn(items, n_items, n_prompts, seed)
         done = []
         for side in compare or (judge,):
             who, prompt = (judge, side) if compare and judge and not judgments else (side, template)
             own = {k: v for k, v in (("template", prompt), ("parser", parser)) if v}
             if items is not None and not judgments:
-                typer.echo(cost_line(audit_cost(who, items, price, readout=readout)))
+                asked, settings = configured(who, _options(option) | own)
+                with nullcontext() if isinstance(asked, str) else closing(asked):
+                    found = audit_cost(asked, items, price, readout=readout, **settings)
+                typer.echo(cost_line(found))
             if not cost:
                 done.append(read_audit(side) if stored else rb.audit(
                     who or None, items, judgments=judgments, scale=scale, against=against,
@@ -269,14 +286,19 @@ def errors() -> Iterator[None]:
 def _options(given: list[str] | None) -> dict[str, Any]:
     """Read ``NAME=VALUE``; values are YAML, but on and off are words.
 
-    >>> _options(["thinking=off", "max_tokens=512"])
-    {'thinking': 'off', 'max_tokens': 512}
+    >>> _options(["thinking=off", "max_tokens=512", "check_model=false"])
+    {'thinking': 'off', 'max_tokens': 512, 'check_model': False}
     """
     pairs = [text.partition("=") for text in given or ()]
     if wrong := [name for name, sign, _ in pairs if not (name and sign)]:
         raise ValueError(f"{wrong[0]!r}: options of a judge are given as NAME=VALUE")
-    read = {name: yaml.safe_load(value) for name, _, value in pairs}
-    return {k: v if not isinstance(v, bool) else ("off", "on")[v] for k, v in read.items()}
+    try:
+        return {
+            name: value.lower() if value.lower() in ("on", "off") else yaml.safe_load(value)
+            for name, _, value in pairs
+        }
+    except yaml.YAMLError as error:
+        raise ValueError(f"a value of {', '.join(given or ())} is no YAML: {error}") from None
 
 
 def cost_line(cost: Any) -> str:

@@ -567,6 +567,81 @@ def test_judgments_from_elsewhere_are_audited_without_asking_anyone(tmp_path):
     assert row.effect < -1.5
 
 
+def log_of(score, human, scale=(1, 5), **columns):
+    """An audit of one read a text, each of a question of its own."""
+    names = [f"t{i}" for i in range(len(score))]
+    table = pd.DataFrame({"item_id": names, "score": score, "human": human, **columns})
+    return rb.audit(judgments=table, scale=scale)
+
+
+def test_a_few_rated_texts_give_no_verdict_and_are_counted(tmp_path):
+    rng = np.random.default_rng(0)
+    human = np.full(120, np.nan)
+    score = rng.integers(1, 6, 120)
+    score[:3] = human[:3] = [1, 3, 5]
+    found = log_of(score, human)
+    row = found.rows.set_index("measure").loc["agreement"]
+    assert row.effect == pytest.approx(1)
+    assert row.verdict == "cannot say"
+    assert "3 clusters: too few" in row.reason
+    assert found.failures("agreement<0.5") == [
+        "agreement: 3 effective clusters are too few to show it"
+    ]
+    found.save(tmp_path / "few.html")
+    assert "3 of the items are rated" in (tmp_path / "few.html").read_text()
+
+
+def test_a_perfect_ranking_is_shown_only_if_its_interval_says_so():
+    """Judges of pure noise rank three systems as people do in one study out of six."""
+    rng = np.random.default_rng(0)
+    verdicts = []
+    for _ in range(40):
+        human, score = rng.integers(1, 6, (2, 45))
+        systems = {"candidate": list("abc") * 15, "group_id": np.repeat(range(15), 3)}
+        row = log_of(score, human, **systems).rows.set_index("measure").loc["systems"]
+        verdicts.append((row.effect, row.verdict))
+        assert (row.verdict == "shown") == (row.low > 0)
+    assert sum(effect == 1 for effect, _ in verdicts) > 2
+    assert sum(verdict == "shown" for _, verdict in verdicts) <= 4
+
+
+@pytest.mark.parametrize("scale", [(0, 1), (1, 5), (0, 10)])
+def test_what_is_too_little_to_matter_is_a_part_of_the_scale(scale):
+    """The same scores on three scales have the same verdict: a bias of an eighth of the span."""
+    rng = np.random.default_rng(1)
+    human = rng.uniform(0.1, 0.8, 80)
+    score = human + 0.08 + rng.normal(0, 0.01, 80)
+    low, span = scale[0], scale[1] - scale[0]
+    row = log_of(low + span * score, low + span * human, scale).rows.set_index("measure")
+    assert row.verdict["bias"] == "found"
+
+
+def test_scores_are_shown_as_they_were_given():
+    def one(audit):
+        (shares,) = audit.charts["scores"].values()
+        return shares
+
+    half = log_of([2.5] * 20 + [3.5] * 20 + [4.5] * 20, np.tile([2.0, 3.0, 4.0], 20))
+    assert one(half) == pytest.approx({"2.5": 1 / 3, "3.5": 1 / 3, "4.5": 1 / 3})
+    rng = np.random.default_rng(0)
+    share = rng.uniform(0.55, 0.95, 60)
+    old, new = (log_of(s, np.round(share), (0, 1)) for s in (share, share - 0.25))
+    assert set(one(old)) <= {"0.5", "0.6", "0.7", "0.8", "0.9", "1"}
+    changed = beside(old, new).rows.set_index("measure").loc["drift_changed"]
+    assert changed.effect == pytest.approx(1)
+
+
+def test_what_cannot_be_asked_of_judgments_is_refused_by_name():
+    with pytest.raises(ValueError, match="leave out n_items, max_cost, template"):
+        rb.audit(judgments=LOG, scale=(1, 5), n_items=3, max_cost=1.0, template="a.jinja")
+    with pytest.raises(ValueError, match=r"1 ratings in 'human' are off the scale .*9 of 't0'"):
+        log_of([1, 2, 3], [9, 2, 3])
+    for name in ("n_items", "n_prompts"):
+        for n in (0, -3):
+            with pytest.raises(ValueError, match=f"{name} is {n}: give a number from 1"):
+                rb.audit("simulated:unbiased", rb.load("minibench"), **{name: n})
+
+
 def test_judgments_on_scales_of_several_lengths_are_refused():
     shown = LOG.assign(ordering="1-2-3-4-5")
     shorter = LOG.assign(score=1 + LOG.score % 2, ordering="2-1")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rubricnb.judging.contract import Judge, Reply, Request
+from rubricnb.judging.function import FunctionJudge
 from rubricnb.judging.registry import inner, open_judge
 from rubricnb.judging.sharing import common_prefix
 from rubricnb.judging.thinking import most_tokens, thinks
@@ -38,12 +39,16 @@ def price_of(
 ) -> tuple[Price | None, str]:
     """Return a judge's price, or None and why it is not known.
 
-    An engine on this machine costs nothing. Endpoints cost what ``genai-prices`` says, which knows
+    An engine on this machine costs nothing. What a function of your own costs only you know.
+    Endpoints cost what ``genai-prices`` says, which knows
     the list prices of most providers and looks nothing up; one on this machine may be a gateway to
     whatever model, so its price is given or not known.
     """
     if given is not None:
         return Price(*given), ""
+    if isinstance(judge, FunctionJudge):
+        way = "; give `price`: (input, cached, output), $ per million tokens, or (0, 0, 0)"
+        return None, f"not known for what the function {judge.slug!r} asks{way}"
     if not _endpoint(judge):
         return Price(0.0, 0.0, 0.0), ""
     host, model = destination(judge)

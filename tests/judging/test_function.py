@@ -1,0 +1,104 @@
+"""What makes two functions two judges."""
+
+from functools import partial
+
+import pytest
+
+import rubricnb as rb
+from rubricnb.judging import open_judge
+from rubricnb.judging.function import FunctionJudge
+
+
+def ask(messages, model="a", times=1):
+    return f"{model} [RESULT] 3" * times
+
+
+def other(messages, model="a", times=1):
+    return f"{model}: [RESULT] 3" * times
+
+
+class Judge:
+    def __init__(self, model, retries=0):
+        self.model, self.retries = model, retries
+
+    def __call__(self, messages):
+        self.retries += 1
+        return f"{self.model} [RESULT] 3"
+
+    def answer(self, messages):
+        return self(messages)
+
+
+def made(model, calls):
+    def ask(messages):
+        calls.append(messages)
+        return f"{model} [RESULT] 3"
+
+    return ask
+
+
+def wrapped(inner):
+    return lambda messages: inner(messages)
+
+
+def identity(function, name="judge"):
+    return FunctionJudge(function, name=name).identity
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        (ask, other),
+        (partial(ask, model="a"), partial(ask, model="b")),
+        (partial(ask, model="a"), partial(other, model="a")),
+        (Judge("a"), Judge("b")),
+        (Judge("a").answer, Judge("b").answer),
+        (made("a", []), made("b", [])),
+        (wrapped(made("a", [])), wrapped(made("b", []))),
+        (lambda m, model="a": model, lambda m, model="b": model),
+    ],
+)
+def test_what_changes_an_answer_changes_the_identity(one, two):
+    assert identity(one) != identity(two)
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        (ask, ask),
+        (partial(ask, model="a"), partial(ask, model="a")),
+        (Judge("a"), Judge("a", retries=3)),
+        (made("a", []), made("a", [["asked before"]])),
+    ],
+)
+def test_what_changes_none_does_not(one, two):
+    assert identity(one) == identity(two)
+
+
+def test_functions_typed_into_a_shell_are_told_apart_by_their_code():
+    typed = []
+    for model in "ab":
+        scope = {}
+        exec(f"def ask(messages):\n    return '{model} [RESULT] 3'", scope)
+        typed.append(scope["ask"])
+    assert identity(typed[0]) != identity(typed[1])
+
+
+def test_the_second_of_two_partials_is_asked_itself(tmp_path):
+    items = rb.load("minibench", n_items=15)
+    requests = rb.plan(items, rb.fixed(5, 1), readout="feedback")
+    answers = [
+        rb.run(requests, open_judge(partial(ask, model=model)), store=tmp_path / "store.sqlite")
+        for model in ("a", "b")
+    ]
+    assert [len(a) for a in answers] == [15, 15]
+    assert answers[0].key.isin(answers[1].key).sum() == 0
+
+
+def test_a_limit_of_money_needs_the_price_of_a_function(tmp_path):
+    items = rb.load("minibench", n_items=15)
+    requests = rb.plan(items, rb.fixed(5, 1), readout="feedback")
+    with pytest.raises(ValueError, match="not known for what the function 'ask' asks"):
+        rb.run(requests, open_judge(ask), store=":memory:", max_cost=1.0)
+    free = rb.run(requests, open_judge(ask), store=":memory:", max_cost=1.0, price=(0, 0, 0))
+    assert (free.status == "ok").all()
