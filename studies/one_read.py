@@ -33,7 +33,7 @@ from rubricnb.statistics._reads import FloatArray, IntArray, by_cluster
 from studies.recording import write_tables
 
 JUDGES = {
-    "qwen2.5-coder-1.5b-instruct-embedded": ("minibench", "hanna"),
+    "qwen2.5-coder-1.5b-instruct-embedded": ("minibench",),
     "qwen2.5-coder-0.5b-instruct-vllm": ("hanna", "summeval", "mt-bench", "vicuna"),
     "gemma-3-270m-vllm": ("hanna", "summeval", "mt-bench", "vicuna"),
     "smollm2-135m-instruct-vllm": ("hanna", "summeval", "mt-bench", "vicuna"),
