@@ -114,7 +114,7 @@ scale, or give such a row the status 'out_of_range'
     scale = read.attrs.get("scale") if scale is None and items is None else scale
     frame, rated, item = _matched(frame, items)
     bounds = _bounds(rated, scale, items)
-    if scale is not None:
+    if isinstance(scale, tuple):  # of each criterion its own: a log may rate all on one
         _refuse_ratings(rated, *bounds)
     low, high = bounds[:, item]
     _read_scores(frame, low, high)
