@@ -320,6 +320,8 @@ def audit(
                 f"out {', '.join(idle)}"
             )
         table = judgments_from(judgments, items, scale)
+        if isinstance(scale, tuple):
+            refuse_ratings(table.rated, *scale)
         chosen = part_of(table, judge)
         name = str(chosen["judge"].iloc[0]).replace("unknown", "the judge")
         _check_same(before, f"judgments of {name}", None, new_judge)

@@ -114,8 +114,6 @@ scale, or give such a row the status 'out_of_range'
     scale = read.attrs.get("scale") if scale is None and items is None else scale
     frame, rated, item = _matched(frame, items)
     bounds = _bounds(rated, scale, items)
-    if isinstance(scale, tuple):  # of each criterion its own: a log may rate all on one
-        _refuse_ratings(rated, *bounds)
     low, high = bounds[:, item]
     _read_scores(frame, low, high)
     _read_orderings(frame, low, high)
@@ -285,7 +283,7 @@ def _bounds(
     return np.array([scale[c] for c in rated["criterion"].astype("str")], dtype=np.float64).T
 
 
-def _refuse_ratings(rated: Items, low: FloatArray, high: FloatArray) -> None:
+def refuse_ratings(rated: Items, low: float, high: float) -> None:
     """Refuse human ratings off the scale: a difference to the judge would mean nothing."""
     if "human" not in rated:
         return
@@ -295,7 +293,7 @@ def _refuse_ratings(rated: Items, low: FloatArray, high: FloatArray) -> None:
         i = int(off.argmax())
         raise ValueError(
             f"judgments: {int(off.sum())} ratings in 'human' are off the scale (the first: "
-            f"{human[i]:g} of {rated['item_id'].iloc[i]!r}, on {low[i]:g}..{high[i]:g}); bring "
+            f"{human[i]:g} of {rated['item_id'].iloc[i]!r}, on {low:g}..{high:g}); bring "
             "them to the judge's scale"
         )
 
