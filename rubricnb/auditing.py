@@ -30,6 +30,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import rubricnb
 from rubricnb.data import judgments as judgments_from
+from rubricnb.data.elsewhere import refuse_ratings
 from rubricnb.frames import Items, Requests
 from rubricnb.hashing import hash64, mix64
 from rubricnb.judging.contract import Judge
