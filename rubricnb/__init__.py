@@ -40,7 +40,7 @@ _PUBLIC = {
     "auditing": ["audit"],
     "statistics": [
         "position_bias", "score_position", "bias_cost", "at_reads",
-        "missing_reads", "equivalence",
+        "equivalence",
         "order_effect", "within_item_sd", "variance_components",
         "error_budget", "design_for", "advise",
         "budget_curve", "will_permuting_help",
@@ -49,7 +49,7 @@ _PUBLIC = {
         "stability", "score_tendency", "tendency_shift", "reference_pull", "gold",
         "mean_with_labels", "systems_with_labels", "labels_needed",
         "alternative_annotator", "judge_bias", "system_agreement",
-        "option_probabilities", "position_prior", "remove_prior", "placement_bias",
+        "option_probabilities", "position_prior", "remove_prior",
         "geometric_mean",
     ],
 }  # fmt: skip

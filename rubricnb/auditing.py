@@ -30,7 +30,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import rubricnb
 from rubricnb.data import judgments as judgments_from
-from rubricnb.data.elsewhere import refuse_ratings
 from rubricnb.frames import Items, Requests
 from rubricnb.hashing import hash64, mix64
 from rubricnb.judging.contract import Judge
@@ -179,7 +178,7 @@ class Audit:
         sizes = rows["effect"] if level else rows["effect"].abs()
         if sizes.isna().any():
             return f"{name}: not known: {rows[sizes.isna()].iloc[0]['reason']}"
-        few = min(self.design["effective_clusters"], *rows["n_clusters"].where(lambda n: n > 0))
+        few = min(self.design["effective_clusters"], rows["n_clusters"].replace(0, np.inf).min())
         if few < TOO_FEW and name != "parsed":
             return f"{name}: {few:.0f} effective clusters are too few to show it"
         worst = sizes.idxmin() if level else sizes.idxmax()
@@ -321,8 +320,8 @@ def audit(
                 f"out {', '.join(idle)}"
             )
         table = judgments_from(judgments, items, scale)
-        if isinstance(scale, tuple):
-            refuse_ratings(table.rated, *scale)
+        if scale is not None and not isinstance(scale, Mapping):
+            _check_ratings(table.rated, *scale)
         chosen = part_of(table, judge)
         name = str(chosen["judge"].iloc[0]).replace("unknown", "the judge")
         _check_same(before, f"judgments of {name}", None, new_judge)
@@ -355,6 +354,16 @@ def audit(
     if path is not None:
         done.save(path)
     return done
+
+
+def _check_ratings(rated: Items, low: float, high: float) -> None:
+    """Refuse ratings off the scale of the scores: their difference would mean nothing."""
+    human = rated["human"] if "human" in rated else pd.Series(dtype=np.float64)
+    if len(off := human[(human < low) | (human > high)]):
+        raise ValueError(
+            f"{len(off)} ratings in 'human' are off the scale {low:g}..{high:g} (the first: "
+            f"{off.iloc[0]:g} of {rated['item_id'][off.index[0]]!r}); bring them to it"
+        )
 
 
 def _check_enough(items: pd.DataFrame, force: bool) -> None:
@@ -575,6 +584,7 @@ def findings(
     )  # fmt: skip
 
 
+_NOTHING_OF_OTHERS = "too few to say anything of other texts"
 _USUAL_SPAN = 4.0  # of a scale from 1 to 5, to which the margin in score points belongs
 
 
@@ -597,13 +607,13 @@ def _judged(rows: Sequence[Mapping[str, Any]], few: float, span: float) -> pd.Da
 
     `span`: from the lowest score to the highest, of which the margin of a mean is a part.
     """
-    table = pd.DataFrame([{**dict.fromkeys(_COLUMNS, np.nan), **row} for row in rows])
+    points = {"score points": span / _USUAL_SPAN}  # times the margin
+    blank = dict.fromkeys(_COLUMNS, np.nan)
+    table = pd.DataFrame(
+        [{**blank, "p_equivalent": _equivalent(row, points), **row} for row in rows]
+    )
     table = table.join(_KNOWN[["section", "unit", "kind", "act", "calm"]], on="measure")
     kind, parsed = table.pop("kind"), table["measure"] == "parsed"
-    if span != _USUAL_SPAN:
-        points = (kind == "effect") & (table["unit"] == "score points")
-        for i in table.index[points & (table["measure"] != "criteria")]:
-            table.loc[i, "p_equivalent"] = _equivalent(table.loc[i], span / _USUAL_SPAN)
     table["p_adjusted"] = inference.benjamini_hochberg(table["p"])
     there, small = table["p_adjusted"] < ALPHA, table["p_equivalent"] < ALPHA
     effect = np.select([there & small, there, small], [SMALL, FOUND, ABSENT], UNCLEAR)
@@ -612,19 +622,14 @@ def _judged(rows: Sequence[Mapping[str, Any]], few: float, span: float) -> pd.Da
     table["verdict"] = np.select([kind == "effect", kind == "level"], [effect, level], NOTED)
     constant = table.pop("constant").eq(True)
     table.loc[constant, "verdict"] = FAILS
-    if few < inference.FEW_CLUSTERS:
-        doubt = f"{few:.0f} effective clusters: intervals may be too narrow"
-        if few < TOO_FEW:
-            doubt = f"{few:.0f} effective clusters: too few to say anything of other texts"
-            table.loc[kind != "noise", "verdict"] = UNCLEAR
-        old = table["reason"].str.replace(r"(^|; )\d+ effective clusters[^;]*", "", regex=True)
-        bare = parsed | constant
-        table["reason"] = (old + "; " + doubt).str.removeprefix("; ").where(~bare, old)
-    scarce = table["n_clusters"].between(1, TOO_FEW - 1) & (kind != "noise") & ~constant & ~parsed
-    if few >= TOO_FEW and scarce.any():
-        table.loc[scarce, "verdict"] = UNCLEAR
-        said = table.loc[scarce, "n_clusters"].map("{:.0f} clusters: too few for a verdict".format)
-        table.loc[scarce, "reason"] = said
+    own = np.minimum(few, table["n_clusters"].replace(0, np.inf))  # a row may have fewer rated
+    bare, doubtful = parsed | constant, own < inference.FEW_CLUSTERS
+    table.loc[(own < TOO_FEW) & (kind != "noise"), "verdict"] = UNCLEAR
+    doubt = np.where(own < TOO_FEW, _NOTHING_OF_OTHERS, "intervals may be too narrow")
+    doubt = own.map("{:.0f} effective clusters: ".format) + doubt
+    old = table["reason"].str.replace(r"(^|; )\d+ effective clusters[^;]*", "", regex=True)
+    said = (old + "; " + doubt).str.removeprefix("; ")
+    table["reason"] = said.where(doubtful & ~bare, old.where(doubtful, table["reason"]))
     enough = table["effect"] >= ENOUGH_PARSED
     table.loc[parsed, "verdict"] = np.where(enough[parsed], SHOWN, WEAK)
     table["sentence"] = [str(_WORDS.sentence(row)).strip() for row in table.to_dict("records")]
@@ -972,15 +977,16 @@ def _row(
     }  # fmt: skip
     if MEASURES[measure]["kind"] == "effect":
         row["p"] = p
-        row["p_equivalent"] = _equivalent(row)
     return row | more
 
 
-def _equivalent(row: Any, times: float = 1.0) -> float:
-    """The p-value of "at least as large as matters", which is so many times the margin."""
-    n = int(row["n_clusters"])
+def _equivalent(row: Mapping[str, Any], times: Mapping[str, float]) -> float:
+    """The p-value of "at least as large as matters", by the margin of the effect's unit."""
+    measure, n = MEASURES[row["measure"]], row["n_clusters"]
+    if measure["kind"] != "effect":
+        return float("nan")
     error = (row["high"] - row["low"]) / (2 * inference.t_quantile(n))
-    margin = times * MARGINS[MEASURES[row["measure"]]["unit"]]
+    margin = MARGINS[measure["unit"]] * times.get(measure["unit"], 1.0)
     return inference.equivalence(row["effect"], error, n, margin)
 
 

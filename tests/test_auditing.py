@@ -583,7 +583,7 @@ def test_a_few_rated_texts_give_no_verdict_and_are_counted(tmp_path):
     row = found.rows.set_index("measure").loc["agreement"]
     assert row.effect == pytest.approx(1)
     assert row.verdict == "cannot say"
-    assert "3 clusters: too few" in row.reason
+    assert "3 effective clusters: too few" in row.reason
     assert found.failures("agreement<0.5") == [
         "agreement: 3 effective clusters are too few to show it"
     ]
@@ -634,7 +634,9 @@ def test_scores_are_shown_as_they_were_given():
 def test_what_cannot_be_asked_of_judgments_is_refused_by_name():
     with pytest.raises(ValueError, match="leave out n_items, max_cost, template"):
         rb.audit(judgments=LOG, scale=(1, 5), n_items=3, max_cost=1.0, template="a.jinja")
-    with pytest.raises(ValueError, match=r"1 ratings in 'human' are off the scale .*9 of 't0'"):
+    with pytest.raises(
+        ValueError, match=r"1 ratings in 'human' are off the scale 1..5 .*9 of 't0'"
+    ):
         log_of([1, 2, 3], [9, 2, 3])
     for name in ("n_items", "n_prompts"):
         for n in (0, -3):

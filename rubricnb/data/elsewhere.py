@@ -113,8 +113,7 @@ scale, or give such a row the status 'out_of_range'
     frame = _columns(read := _read(table))
     scale = read.attrs.get("scale") if scale is None and items is None else scale
     frame, rated, item = _matched(frame, items)
-    bounds = _bounds(rated, scale, items)
-    low, high = bounds[:, item]
+    low, high = _bounds(rated, scale, items)[:, item]
     _read_scores(frame, low, high)
     _read_orderings(frame, low, high)
     _fill(frame, rated, item)
@@ -281,21 +280,6 @@ def _bounds(
                 "(1, 5), or a dictionary with one for each criterion"
             )
     return np.array([scale[c] for c in rated["criterion"].astype("str")], dtype=np.float64).T
-
-
-def refuse_ratings(rated: Items, low: float, high: float) -> None:
-    """Refuse human ratings off the scale: a difference to the judge would mean nothing."""
-    if "human" not in rated:
-        return
-    human = rated["human"].to_numpy(dtype=np.float64, na_value=np.nan)
-    off = (human < low) | (human > high)
-    if off.any():
-        i = int(off.argmax())
-        raise ValueError(
-            f"judgments: {int(off.sum())} ratings in 'human' are off the scale (the first: "
-            f"{human[i]:g} of {rated['item_id'].iloc[i]!r}, on {low:g}..{high:g}); bring "
-            "them to the judge's scale"
-        )
 
 
 def _read_scores(frame: pd.DataFrame, low: FloatArray, high: FloatArray) -> None:

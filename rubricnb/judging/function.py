@@ -26,9 +26,9 @@ class FunctionJudge:
         raises is the error of one reply.
     name
         What frames and files call the judge; default: the function's name. Its identity, by which
-        stored answers are found, is this name, the source and whatever text or number is bound to
-        the function (defaults, a `functools.partial`'s arguments, names of an enclosing function,
-        attributes of its object). What else changes an answer belongs into the name.
+        stored answers are found, is this name, the source, and the text, yes or no, and fractions
+        that it was told before (defaults, a `functools.partial`'s arguments, names of an enclosing
+        function, attributes of its object). What else changes an answer belongs in the name.
     concurrency
         Calls at once, each in a thread of its own (``async``: in one event loop).
     deterministic
@@ -98,50 +98,36 @@ async def _awaited(text: Any) -> Any:
 
 
 def _fingerprint(function: Callable[..., Any]) -> str:
-    """Hash the source of a function and what is bound to it, as far as that is text or a number."""
-    source, bound = _source(function), [*_bound(function)]
-    digest = hashlib.sha256(source.encode())
-    if bound:
-        digest.update(repr(bound).encode())
-    return digest.hexdigest()[:16]
+    return hashlib.sha256(repr(_told(function, 3)).encode()).hexdigest()[:16]
 
 
-def _source(function: Any) -> str:
-    if isinstance(function, partial):
-        return _source(function.func)
-    plain = inspect.isfunction(function) or inspect.ismethod(function)
-    try:
-        return inspect.getsource(function if plain else type(function))
-    except (OSError, TypeError):  # typed into a shell, or a built-in
-        code = getattr(function, "__code__", None)
-        return f"{code.co_code!r} {code.co_names} {_texts(code.co_consts)}" if code else ""
+def _told(value: Any, depth: int) -> Any:
+    """What a function says and was told before it is called: source, text, and fractions.
 
-
-def _bound(function: Any) -> Iterator[Any]:
-    """What a function was given before it is called; counters and clients are not looked at."""
-    if isinstance(function, partial):
-        yield from (_texts(function.args), _texts(sorted(function.keywords.items())))
-        yield from _bound(function.func)
-        return
-    own = getattr(function, "__self__", None if inspect.isfunction(function) else function)
-    if own is not None and not inspect.ismodule(own):
-        yield from _texts(sorted(getattr(own, "__dict__", {}).items()))
-    if inspect.isfunction(plain := getattr(function, "__func__", function)):
-        held = inspect.getclosurevars(plain).nonlocals
-        for name, value in sorted(held.items()):
-            text = [_fingerprint(value)] if inspect.isfunction(value) and value is not plain else []
-            yield from ([name, *found] for found in [text or _texts([value])] if found)
-        yield from _texts([*(plain.__defaults__ or ()), *(plain.__kwdefaults__ or {}).items()])
-
-
-def _texts(values: Iterable[Any]) -> list[Any]:
-    """The values that are text, yes or no, or a number with a point, and pairs of a name and one.
-
-    Whole numbers are left out: they may count calls.
+    Whole numbers and lists may count or collect calls, so they are left out, as is what lies deeper
+    than `depth` functions or objects.
     """
-    pairs = [v for v in values if isinstance(v, tuple) and len(v) == 2 and _plain(v[1])]
-    return [v for v in values if _plain(v)] + pairs
+    if isinstance(value, str | bool | float):
+        return value
+    if isinstance(value, dict):
+        return [(str(name), _told(part, depth)) for name, part in value.items()]
+    if isinstance(value, tuple):
+        return [_told(part, depth) for part in value]
+    if not callable(value) or depth == 0:
+        return type(value).__qualname__
+    if isinstance(value, partial):
+        return _told((value.func, value.args, value.keywords), depth - 1)
+    if inspect.ismethod(value):
+        return _told((value.__func__, value.__self__), depth - 1)
+    if inspect.isfunction(value):
+        held = inspect.getclosurevars(value).nonlocals
+        return _source(value), _told((held, value.__defaults__, value.__kwdefaults__), depth - 1)
+    return _source(type(value)), _told(getattr(value, "__dict__", {}), depth - 1)
 
 
-def _plain(value: Any) -> bool:
-    return isinstance(value, str | bool | float)
+def _source(thing: Any) -> str:
+    try:
+        return inspect.getsource(thing)
+    except (OSError, TypeError):  # typed into a shell, or built in
+        code = getattr(thing, "__code__", None)
+        return f"{code.co_code!r} {code.co_names} {_told(code.co_consts, 0)}" if code else ""

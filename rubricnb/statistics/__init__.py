@@ -16,12 +16,10 @@ from rubricnb.statistics.labels import labels_needed as labels_needed
 from rubricnb.statistics.labels import mean_with_labels as mean_with_labels
 from rubricnb.statistics.labels import systems_with_labels as systems_with_labels
 from rubricnb.statistics.position import at_reads as at_reads
-from rubricnb.statistics.position import missing_reads as missing_reads
 from rubricnb.statistics.position import position_bias as position_bias
 from rubricnb.statistics.position import score_position as score_position
 from rubricnb.statistics.probabilities import geometric_mean as geometric_mean
 from rubricnb.statistics.probabilities import option_probabilities as option_probabilities
-from rubricnb.statistics.probabilities import placement_bias as placement_bias
 from rubricnb.statistics.probabilities import position_prior as position_prior
 from rubricnb.statistics.probabilities import remove_prior as remove_prior
 from rubricnb.statistics.ranking import rank_reversal as rank_reversal

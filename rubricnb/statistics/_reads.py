@@ -282,15 +282,12 @@ def matched(judged: pd.DataFrame, items: pd.DataFrame, column: str) -> pd.Series
 
     Dataset and criterion count where both frames name them. Where no item_id fits, the judged are
     texts under several criteria (Setting 2) and the items' text_id is matched with the criterion.
-    Of a dataset that the items lack, nothing is known: all are missing.
     """
     both = [c for c in ("dataset", "criterion") if c in judged and c in items]
     ways = [["item_id", *both]]
     if "text_id" in items and "criterion" in both:
         ways.append(["text_id", *both])
     wanted = _keys(judged, ways[0])
-    if "dataset" in both and not judged["dataset"].isin(items["dataset"].unique()).any():
-        return items[column].iloc[:0].reindex(range(len(judged)))
     for names in ways:
         known = _keys(items, names)
         own = known.isin(wanted)
@@ -301,20 +298,8 @@ def matched(judged: pd.DataFrame, items: pd.DataFrame, column: str) -> pd.Series
     first = ", ".join(f"{name} {judged[name].iloc[0]!r}" for name in ways[0])
     raise ValueError(
         f"none of the {len(judged)} judged items (the first: {first}) is among the items, matched "
-        f"by {', '.join(ways[0])}; pass the items that were judged"
+        f"by {', '.join(ways[0])}; pass the items that were judged, or their judgments only"
     )
-
-
-def require_same(judged: pd.DataFrame, items: pd.DataFrame) -> None:
-    """Refuse items of which none is of a dataset that was judged."""
-    if "dataset" not in judged or "dataset" not in items:
-        return
-    own, others = (frame["dataset"].unique().tolist() for frame in (judged, items))
-    if set(own).isdisjoint(others):
-        raise ValueError(
-            f"none of the judged items is among the items: judged were {', '.join(map(str, own))}, "
-            f"the items are of {', '.join(map(str, others))}; pass the items that were judged"
-        )
 
 
 def _keys(frame: pd.DataFrame, names: list[str]) -> pd.MultiIndex:
@@ -338,10 +323,15 @@ def _refuse_equal_items(known: pd.MultiIndex, own: NDArray[np.bool_], names: lis
 def require_orderings(reads: Reads) -> None:
     """Refuse reads that do not say in which ordering the options stood."""
     unknown = (reads.orderings == 0).all(axis=1)[reads.order] & (reads.order >= 0)
-    if unknown.any():
+    refuse_unordered(int(unknown.sum()), int((reads.order >= 0).sum()))
+
+
+def refuse_unordered(unknown: int, n: int) -> None:
+    """Raise a ValueError if so many of n judgments do not say in which order the options stood."""
+    if unknown:
         raise ValueError(
-            f"{int(unknown.sum())} of {int((reads.order >= 0).sum())} judgments have no ordering; "
-            "pass judgments that say in which order the options stood, such as '1-2-3-4-5'"
+            f"{unknown} of {n} judgments have no ordering; pass judgments that say in which order "
+            "the options stood, such as '1-2-3-4-5'"
         )
 
 

@@ -85,7 +85,6 @@ def agreement(
        n_items     r  r_low  r_high
     0        8  0.93   0.62    0.99
     """
-    arrays.require_same(judgments, items)
     return arrays.row_per_group(
         judgments, by, value, lambda reads: _agreement(reads, items, seed) | _ceiling(reads, items)
     )
@@ -340,7 +339,6 @@ def strategy_contrast(
        n_items   r_a   r_b  delta_r
     0        6  0.96  0.32     0.64
     """
-    arrays.require_same(judgments, items)
     rows = []
     for key, (side_a, side_b) in sides(judgments, [a, b], by, value):
         row = {**key, "a": a, "b": b}

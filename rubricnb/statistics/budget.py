@@ -66,7 +66,6 @@ def budget_curve(
     0  1          2    0.77
     1  2          1    0.88
     """
-    arrays.require_same(judgments, items)
     return arrays.rows_per_group(
         judgments, by, value, lambda reads: _curve(reads, human_of(reads, items), seed)
     )

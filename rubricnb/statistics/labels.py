@@ -88,7 +88,6 @@ def mean_with_labels(
        n_labels  mean  labels_only  judge_mean
     0         6   2.7         3.17        3.75
     """
-    arrays.require_same(judgments, labels)
     return arrays.row_per_group(
         judgments, by, value, lambda reads: _mean_row(reads, human_of(reads, labels, "labels"))
     )
@@ -286,7 +285,6 @@ def labels_needed(
        needed  needed_alone
     0      27            96
     """
-    arrays.require_same(judgments, labels)
     if not half_width > 0:
         raise ValueError(f"half_width is {half_width}: give a positive number of points")
 
@@ -388,7 +386,6 @@ def systems_with_labels(
     1         b      1.93         2.00        2.25       0.65
     """
     arrays.require(judgments, [candidates], "judgments")
-    arrays.require_same(judgments, labels)
     if candidates != "candidate":
         judgments = judgments.assign(candidate=judgments[candidates])
     return arrays.rows_per_group(

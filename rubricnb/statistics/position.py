@@ -180,10 +180,6 @@ def at_reads(bias: pd.DataFrame, n_reads: ArrayLike) -> pd.DataFrame:
     >>> bool(np.isclose(at_reads(bias, bias.n_reads).chi2, bias.chi2).all())
     True
     """
-    if isinstance(n_reads, pd.Series) and not bias.index.isin(n_reads.index).all():
-        raise ValueError(
-            "n_reads has another index than bias: pass one number, or one for each row"
-        )
     n_reads = pd.Series(n_reads, bias.index)
     return pd.DataFrame({"n_reads": n_reads} | _carried(bias, n_reads, bias["n_options"], _ENDS))
 
@@ -395,81 +391,3 @@ def _score_position(reads: Reads) -> pd.DataFrame:
             "reason": reason.ravel(),
         }
     )
-
-
-def missing_reads(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
-    """Report the share of parsed reads by ordering.
-
-    Parameters
-    ----------
-    judgments, by, value
-        As in `position_bias`; any design.
-
-    Returns
-    -------
-    DataFrame
-        One row a group and ordering: ``ordering, n_asked, n_parsed, parse_rate``; and, the same in
-        all rows of a group, ``cochran_q, df, p`` (Cochran's Q: do the orderings lose equally many
-        reads of the same items?), ``p_adjusted`` (Benjamini–Hochberg over the groups) and
-        ``reason``. Where items were shown different orderings there is no Q, and the rows are reads
-        1, 2, … of the design (``ordering`` is empty).
-
-    Notes
-    -----
-    What a loss could at worst have hidden stands in `position_bias`: ``share_1_least`` and
-    ``share_1_most`` and so on.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> judgments = pd.DataFrame({
-    ...     "item_id": list("aabbcc"), "cluster_id": list("aabbcc"), "design": "balanced",
-    ...     "ordering_index": [1, 2] * 3, "ordering": ["1-2", "2-1"] * 3,
-    ...     "score": [1, None, 2, None, 1, 2]})
-    >>> missing_reads(judgments)[["ordering", "n_asked", "parse_rate", "cochran_q"]].round(2)
-      ordering  n_asked  parse_rate  cochran_q
-    0      1-2        3        1.00        2.0
-    1      2-1        3        0.33        2.0
-    """
-    found = [(key, _parse_rates(reads)) for key, reads in arrays.read_groups(judgments, by, value)]
-    adjusted = infer.benjamini_hochberg(pd.Series([table["p"].iloc[0] for _, table in found]))
-    for (_, table), p in zip(found, adjusted, strict=True):
-        table.insert(table.columns.get_loc("p") + 1, "p_adjusted", p)
-    return pd.concat([arrays.keyed(*one) for one in found], ignore_index=True)
-
-
-def _parse_rates(reads: Reads) -> pd.DataFrame:
-    per_item = len(reads.orderings) > reads.value.shape[1]
-    slot = np.where(reads.order >= 0, np.arange(reads.value.shape[1]), -1)
-    column = slot if per_item else reads.order
-    own = column >= 0
-    shape = len(column), reads.value.shape[1] if per_item else len(reads.orderings)
-    item = np.nonzero(own)[0]
-    parsed = reads.parsed[own].astype(np.float64)
-    asked = np.bincount(column[own], minlength=shape[1])
-    given = np.bincount(column[own], weights=parsed, minlength=shape[1]).astype(np.int64)
-    codes = [""] * shape[1] if per_item else reads.codes()
-    table = pd.DataFrame({"ordering": codes, "n_asked": asked, "n_parsed": given})
-    table["parse_rate"] = given / np.maximum(asked, 1)
-    if per_item:
-        why = "items were shown different orderings"
-        return table.assign(cochran_q=np.nan, df=0, p=np.nan, reason=why)
-    first_read = [int((reads.order == o).any(axis=0).argmax()) for o in range(shape[1])]
-    cells = arrays.cell_means(item, column[own], parsed, shape)
-    return table.iloc[np.argsort(first_read, kind="stable")].assign(**_cochran(cells))
-
-
-def _cochran(cells: FloatArray) -> dict[str, Any]:
-    """Cochran's Q over items asked under every ordering; success: all their reads parsed."""
-    success = cells[~np.isnan(cells).any(axis=1)] == 1
-    size = cells.shape[1]
-    row: dict[str, Any] = {"cochran_q": np.nan, "df": size - 1, "p": np.nan}
-    if size < 2:
-        return row | {"reason": "one ordering: nothing to compare"}
-    if len(success) == 0:
-        return row | {"reason": "no item was asked under every ordering"}
-    if (success == success[:, :1]).all():
-        return row | {"reason": "no item lost reads under some orderings only"}
-    each, total = success.sum(axis=1), success.sum(axis=0)
-    q = (size - 1) * size * ((total - total.mean()) ** 2).sum() / (each * (size - each)).sum()
-    return row | {"cochran_q": float(q), "p": float(special.chdtrc(size - 1, q)), "reason": ""}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from rubricnb.permutation import Design, decode
+from rubricnb.permutation import decode
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._inference import few_clusters, mean_t
 from rubricnb.statistics._placement import by_score
@@ -13,10 +13,6 @@ from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads
 
 _FLOOR = 1e-12  # a probability of 0 has no logarithm
 _NONE = "these judgments have no probabilities: plan them with readout='logprobs'"
-_UNORDERED = (
-    "{} of {} judgments have no ordering, so what stood at a place is not known; pass judgments "
-    "that say in which order the options stood, such as '1-2-3-4-5'"
-)
 _READ = (
     "judge", "source", "design", "item_id", "criterion", "ordering_index", "ordering",
     "criterion_ordering",
@@ -138,8 +134,7 @@ def _rescored(judgments: pd.DataFrame, p: FloatArray, place: IntArray) -> pd.Dat
 def _shown(judgments: pd.DataFrame, width: int) -> IntArray:
     """The score at each position of every judgment; 0 beyond its options."""
     codes, orderings = arrays.codes_of(judgments["ordering"])
-    if (codes < 0).any():
-        raise ValueError(_UNORDERED.format(int((codes < 0).sum()), len(codes)))
+    arrays.refuse_unordered(int((codes < 0).sum()), len(codes))
     rows = [[*decode(code), *[0] * width][:width] for code in orderings]
     return np.array(rows, dtype=np.int64)[codes]
 
@@ -291,10 +286,8 @@ def _places(prior: pd.DataFrame, n: int) -> FloatArray:
 
 
 def _without(part: pd.DataFrame, prior: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    shown = part["ordering"].dropna()
-    if len(shown) < len(part):
-        raise ValueError(_UNORDERED.format(len(part) - len(shown), len(part)))
-    n = len(decode(shown.iloc[0]))
+    arrays.refuse_unordered(int(part["ordering"].isna().sum()), len(part))
+    n = len(decode(part["ordering"].iloc[0]))
     log = np.log(np.maximum(part[columns[:n]].to_numpy(np.float64), _FLOOR)) - _places(prior, n)
     p = _softmax(log)
     return _rescored(part, p, np.nan_to_num(p).argmax(axis=1))
@@ -303,65 +296,6 @@ def _without(part: pd.DataFrame, prior: pd.DataFrame, columns: list[str]) -> pd.
 def _softmax(log: FloatArray) -> FloatArray:
     weight = np.exp(log - log.max(axis=-1, keepdims=True))
     return np.asarray(weight / weight.sum(axis=-1, keepdims=True))
-
-
-def placement_bias(design: Design, prior: pd.DataFrame) -> pd.DataFrame:
-    """Say how much of a preference for places is left in the mean over the reads of a design.
-
-    Parameters
-    ----------
-    design
-        Which orderings would be asked, such as ``first_orderings(5, 2)``. `rotated` counts as all
-        the orderings it deals out. `shuffled` has other ones for every item, so it is refused.
-    prior
-        From `position_prior`, one row a place, or one for each group it names (judge, dataset, …).
-
-    Returns
-    -------
-    DataFrame
-        One row a group of `prior`: its columns; ``design``, ``k``; ``left``, the share of the
-        preference that becomes one for scores (0: it cancels, 1: all of it, as in a single order);
-        ``shift``, the points by which a judge without an opinion would miss the middle of the
-        scale.
-
-    Raises
-    ------
-    ValueError
-        `design` draws its orderings for each item, or `prior` has other places than it.
-
-    Notes
-    -----
-    ``left`` is the root mean square, over scores, of the mean log preference for the places where
-    the score stands, over that of the preference itself. ``shift`` is exact for the mean of
-    expected scores.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from rubricnb.permutation import balanced, first_orderings
-    >>> prior = pd.DataFrame({"position": [1, 2, 3], "log_preference": [0.6, -0.4, -0.2]})
-    >>> designs = [first_orderings(3, 1), first_orderings(3, 2), balanced(3)]
-    >>> found = pd.concat([placement_bias(d, prior) for d in designs], ignore_index=True)
-    >>> found[["k", "left", "shift"]].round(2) + 0.0  # no minus before a zero
-         k  left  shift
-    0  1.0  1.00   -0.3
-    1  2.0  0.65    0.0
-    2  6.0  0.00    0.0
-    """
-    if design.per_item:
-        raise ValueError(f"{design.name} draws orderings for each item: pass a design with its own")
-    arrays.require(prior, ["position", "log_preference"], "prior")
-    shown = np.argsort(design.orderings(), axis=1)  # the place of every score, from 0
-    rows = []
-    for key, part in arrays.groups(prior, arrays.grouping(prior, None, without=("design",))):
-        gamma = _places(part, design.n)
-        log = gamma[shown]
-        middle = np.arange(design.n) - (design.n - 1) / 2
-        shift = float((_softmax(log) @ middle).mean())
-        size = float(np.sqrt((gamma**2).mean()))
-        left = float(np.sqrt((log.mean(axis=0) ** 2).mean())) / size if size > 0 else 0.0
-        rows.append(key | {"design": design.name, "k": design.k, "left": left, "shift": shift})
-    return pd.DataFrame(rows)
 
 
 def geometric_mean(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:

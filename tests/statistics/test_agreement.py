@@ -185,7 +185,7 @@ def test_datasets_that_share_names_of_items_do_not_mix():
     assert found.r.tolist() == pytest.approx([1, 1])
     with pytest.raises(ValueError, match=r"item_id 't\d+', criterion '\w+' 2 times .*dataset"):
         rb.agreement(judgments.drop(columns="dataset"), items)
-    with pytest.raises(ValueError, match=r"judged were c, the items are of a, b"):
+    with pytest.raises(ValueError, match=r"dataset 'c'.* is among the items, matched by item_id"):
         rb.agreement(judgments.assign(dataset="c"), items)
 
 

@@ -15,7 +15,6 @@ from planted import make_criterion_judgments, make_judgments
 import rubricnb as rb
 from rubricnb.permutation import balanced, fixed, placebo, shuffled, williams
 from rubricnb.statistics.criterion import counting_along
-from rubricnb.statistics.position import missing_reads
 
 
 @cache
@@ -57,7 +56,6 @@ STATISTICS = {
     "bias_cost": lambda j, i, v: rb.bias_cost(
         rb.score_position(balanced_only(j), value=v), balanced(5).orderings()
     ),
-    "missing_reads": lambda j, i, v: missing_reads(j, value=v),
     "agreement": lambda j, i, v: rb.agreement(j, i, value=v),
     "strategy_contrast": lambda j, i, v: rb.strategy_contrast(j, i, value=v),
     "budget_curve": lambda j, i, v: rb.budget_curve(j, i, value=v),

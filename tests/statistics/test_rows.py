@@ -151,25 +151,6 @@ def test_levels_with_gaps_are_refused_with_the_way_out(orders):
         rb.position_bias(frame.assign(ordering="ascending"))
 
 
-def test_labels_of_one_dataset_leave_the_other_without_and_keep_their_own():
-    names = [f"t{i}" for i in range(40)]
-    scores = np.tile([1, 2, 3, 4, 5], 8)
-    judgments = pd.concat([
-        pd.DataFrame({"dataset": d, "item_id": names, "cluster_id": names, "design": "fixed",
-                      "ordering_index": 1, "ordering": "1-2-3-4-5", "score": scores})
-        for d in ("a", "b")
-    ])  # fmt: skip
-    labels = pd.DataFrame({"dataset": "a", "item_id": names, "human": scores[::-1] * 1.0})
-    labels.loc[20:, "human"] = np.nan
-    for statistic in (rb.mean_with_labels, rb.judge_bias, rb.agreement):
-        found = statistic(judgments, labels).set_index("dataset")
-        alone = statistic(judgments[judgments.dataset == "a"], labels).set_index("dataset")
-        pd.testing.assert_frame_equal(found.loc[["a"]], alone)
-        assert "no" in found.loc["b", "reason"]
-        with pytest.raises(ValueError, match="the items are of a"):
-            statistic(judgments[judgments.dataset == "b"], labels)
-
-
 @pytest.mark.parametrize("orderings", [{"ordering": "1-2-3"}, {}])
 @pytest.mark.parametrize("step", [1, 0.5])
 def test_a_moved_distribution_is_measured_for_half_points_and_without_orderings(orderings, step):
