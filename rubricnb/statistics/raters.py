@@ -268,7 +268,7 @@ def system_agreement(
         One row a group: its columns, ``n_systems, n_items, n_clusters``; ``tau`` (Kendall's τ-b of
         the systems' means) with ``tau_low, tau_high`` (95 % percentile interval of 2,000 resamples
         of clusters: it says how the ranking of these systems depends on the prompts; resampling
-          adds to the noise of the means, so it lies low where systems are close); ``reason``.
+        adds to the noise of the means, so it lies low where systems are close); ``reason``.
 
     Raises
     ------
