@@ -443,8 +443,8 @@ def audit_cost(
     >>> int(cost.requests.sum())
     391
     """
-    asked = audit_requests(items, **how)
-    return pd.concat([estimate(requests, judge, price) for requests in asked], ignore_index=True)
+    parts = (askable(part, judge)[0] for part in audit_requests(items, **how))
+    return pd.concat([estimate(part, judge, price) for part in parts if len(part)])
 
 
 def drawn(items: Items, n_items: int | None, n_prompts: int | None = None, seed: int = 0) -> Items:

@@ -255,3 +255,22 @@ def test_compile_says_which_option_it_does_not_take(folder, option, message):
     assert done.exit_code == 1
     assert message in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_cost_is_that_of_ones_own_prompt(folder):
+    """It cannot show several criteria at once, so it is asked less; a long one costs more."""
+    long = TEMPLATE.replace("You grade replies", "You grade. " * 2_000 + "You grade replies")
+    line = "audit --judge openai:gpt-4.1-mini --path my_data.csv --rubric my_rubric.yml --cost"
+    said = []
+    for name, text in (("", ""), ("short.jinja", TEMPLATE), ("long.jinja", long)):
+        (folder / "long.jinja").write_text(long)
+        (folder / "short.jinja").write_text(TEMPLATE)
+        own = ["--template", name, "--parser", r"Score: (\d)"] if text else []
+        done = CliRunner().invoke(app, [*line.split(), *own])
+        assert done.exit_code == 0, done.output
+        said.append(
+            [int(n.replace(",", "")) for n in re.findall(r"([\d,]+) (?:calls|tokens)", done.output)]
+        )
+    book, short, long = said
+    assert short[0] == long[0] < book[0]
+    assert long[1] > 5 * short[1]

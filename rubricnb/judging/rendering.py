@@ -78,7 +78,7 @@ def rendered(
         yield request
 
 
-def askable(requests: Requests, judge: Judge | Unopened) -> tuple[Requests, list[str]]:
+def askable(requests: Requests, judge: Judge | Unopened | str) -> tuple[Requests, list[str]]:
     """Keep the requests that a judge's own template can show, and say what it cannot.
 
     Returns
