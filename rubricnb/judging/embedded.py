@@ -210,6 +210,7 @@ def _params(weights: Path, context: int, threads: int, slots: int) -> Any:
     params.cpuparams.n_threads = threads
     params.cpuparams_batch.n_threads = threads
     params.n_batch = params.n_ubatch = 512
+    params.swa_full = True  # or a model with sliding windows computes every prompt anew
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [secrets.token_hex(16)]

@@ -52,8 +52,8 @@ def weights_path(name: str) -> Path:
 
 def find_weights(name: str) -> Path:
     """Return weights that have been downloaded."""
-    path, wanted = weights_path(name), _known(name)
-    if not path.is_file() or path.stat().st_size != wanted.size:
+    path = weights_path(name)
+    if not path.is_file():  # whole: `get_weights` gives it this name when its hash is right
         raise ValueError(
             f"the weights of {name} are not here yet: python -m rubricnb weights {name} "
             f"({described(name)})"

