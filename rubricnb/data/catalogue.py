@@ -70,6 +70,11 @@ asap-7, asap-8, asap-2.0, summhf, dress, biggen, flask, csv
     facts = _facts().set_index("name")
     names = name.split("+")
     for one in names:
+        if one not in facts.index and Path(one).suffix[1:].isalpha():
+            raise ValueError(
+                f"{one!r} is no dataset's name: a file of your own is loaded as 'csv', with it as "
+                "path and the file of its rubrics as rubric (an audit's --path and --rubric)"
+            )
         one_of("dataset", one, facts.index)
     if len(set(names)) < len(names):
         raise ValueError(f"{name!r} names a dataset twice: name each once")
