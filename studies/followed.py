@@ -1,6 +1,6 @@
 """Is the advice worth following? ``python -m studies.followed`` recomputes.
 
-The 1.5B judge scored the coherence of two summaries each of 50 articles in ten orders.
+The 1.5B judge scored the coherence of four summaries each of 50 articles in ten orders.
 `rubricnb.advise` sees 25 of the articles with the experts' ratings; what it says is then done on
 the other 25. What is written to ``results/recordings/followed*.csv`` are aggregates.
 """
