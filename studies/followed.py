@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ class Half:
         self.descending = list(wide["score"]).index("5-4-3-2-1")
         self.human = about["human"].to_numpy(np.float64)
         self.article = pd.factorize(about["cluster_id"])[0]
+        self.system = about["candidate"].astype(str).to_numpy()
 
     def advice(self) -> pd.DataFrame:
         """What the package says to do, a row a step."""
@@ -163,6 +165,24 @@ def _more(way: Way, base: Way, half: Half, kept: Any) -> float:
     return _r(way(half, kept), human) - _r(base(half, kept), human)
 
 
+def systems(half: Half) -> pd.DataFrame:
+    """Each two systems: the second's mean less the first's, by ten orders and by the experts."""
+    means = {"judge": half.expected.mean(axis=1), "experts": half.human}
+    rows = []
+    for a, b in combinations(sorted(set(half.system)), 2):
+        row: dict[str, Any] = {"a": a, "b": b}
+        for name, scores in means.items():
+            found = _with_interval(half, partial(_apart, scores, a, b))
+            row |= dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _apart(scores: FloatArray, a: str, b: str, half: Half, kept: Any) -> float:
+    """How much higher system `b` is scored than system `a`."""
+    return float(np.subtract(*(scores[kept & (half.system == name)].mean() for name in (b, a))))
+
+
 def over_splits(pairs: list[tuple[Half, Half]]) -> pd.DataFrame:
     """Each step over random halves: how often it is advised, and what it then changed."""
     rows = []
@@ -191,6 +211,7 @@ def compute(splits: int = SPLITS) -> dict[str, pd.DataFrame]:
             n_articles=other.article.max() + 1, n_texts=len(items)
         ),
         "followed_ways": ways(other),
+        "followed_systems": systems(Half(judged, items, items["cluster_id"].unique())),
         "followed_splits": over_splits(pairs),
     }
 

@@ -1,5 +1,7 @@
 """What following the advice changed: tables recompute, and what is planted is found."""
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -43,6 +45,25 @@ def test_what_the_other_half_finds_is_what_its_frames_say(planted):
     assert more["more_low"] < more["more"] < more["more_high"]
 
 
+def test_two_systems_differ_by_their_means(planted):
+    judged, items = planted
+    whole = followed.Half(judged, items, items["cluster_id"].unique())
+    table = followed.systems(whole)
+    names = sorted(set(items["candidate"].astype(str)))
+    assert list(zip(table["a"], table["b"], strict=True)) == list(combinations(names, 2))
+    mean = items.groupby(items["candidate"].astype(str))["human"].mean()
+    np.testing.assert_allclose(
+        table["experts"], mean[table["b"]].to_numpy() - mean[table["a"]].to_numpy()
+    )
+    of = dict(zip(items["item_id"].astype(str), items["candidate"].astype(str), strict=True))
+    read = judged.groupby(judged["item_id"].astype(str).map(of))["expected_score"].mean()
+    np.testing.assert_allclose(
+        table["judge"], read[table["b"]].to_numpy() - read[table["a"]].to_numpy(), rtol=1e-5
+    )
+    assert (table["judge_low"] < table["judge"]).all()
+    assert (table["experts"] < table["experts_high"]).all()
+
+
 def test_labels_with_a_judge_err_as_the_package_says():
     """The gain over many draws is that of `mean_with_labels`: here about 1 / (1 − r²)."""
     rng = np.random.default_rng(0)
@@ -56,7 +77,7 @@ def test_labels_with_a_judge_err_as_the_package_says():
 
 def test_recorded_tables_recompute(mirror):
     kept = {name: pd.read_csv(results_folder() / f"recordings/{name}.csv")
-            for name in ("followed", "followed_ways")}  # fmt: skip
+            for name in ("followed", "followed_ways", "followed_systems")}  # fmt: skip
     computed = followed.compute(splits=1)
     for name, table in kept.items():
         pd.testing.assert_frame_equal(computed[name], table, check_dtype=False, atol=2e-5)
