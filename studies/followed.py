@@ -148,7 +148,7 @@ def ways(half: Half) -> pd.DataFrame:
     for name, way in WAYS.items():
         z = _with_interval(half, partial(_z, way))
         more = _with_interval(half, partial(_more, way, base))
-        row: dict[str, Any] = {"way": name}
+        row: dict[str, Any] = {"way": name, "n_articles": half.article.max() + 1}
         row |= dict(zip(("r", "r_low", "r_high"), np.tanh(z), strict=True))
         rows.append(row | dict(zip(("more", "more_low", "more_high"), more, strict=True)))
     return pd.DataFrame(rows)
@@ -206,12 +206,13 @@ def compute(splits: int = SPLITS) -> dict[str, pd.DataFrame]:
     judged, items = data()
     pairs = list(halves(judged, items, splits))
     first, other = pairs[0]
+    whole = Half(judged, items, items["cluster_id"].unique())
     return {
         "followed": steps(first, other).assign(
             n_articles=other.article.max() + 1, n_texts=len(items)
         ),
-        "followed_ways": ways(other),
-        "followed_systems": systems(Half(judged, items, items["cluster_id"].unique())),
+        "followed_ways": pd.concat([ways(other), ways(whole)], ignore_index=True),
+        "followed_systems": systems(whole),
         "followed_splits": over_splits(pairs),
     }
 
