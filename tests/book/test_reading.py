@@ -87,7 +87,11 @@ def test_page_is_whole_and_accessible_at_every_width_and_theme(readers, server, 
         trouble = [*reader.trouble]
         trouble += [f"not typeset: {text}" for text in page.evaluate(UNTYPESET)]
         trouble += [f"not loaded: {source}" for source in page.evaluate(UNLOADED)]
-        for shown in (other, theme):
+        page.evaluate(AXE)
+        page.evaluate(ONE_OF_EACH_LOOK)
+        rules = OF_A_VIEW if served else None
+        trouble += [b for b in page.evaluate(BREACHES, rules) if (b[0], b[1]) not in THEME]
+        for shown in (theme, other):
             page.evaluate(TURN, shown)
             if (excess := page.evaluate(TOO_WIDE)) > 1:
                 trouble.append(f"{shown}: the page is {excess} pixels wider than the window")
@@ -95,10 +99,6 @@ def test_page_is_whole_and_accessible_at_every_width_and_theme(readers, server, 
                 trouble += [f"letters are too small: {figure}" for figure in page.evaluate(SMALL)]
         if width == "desktop":
             trouble += [f"cut at 1440 pixels: {what}" for what in cut_on_a_desktop(page)]
-        page.evaluate(ONE_OF_EACH_LOOK)
-        page.evaluate(AXE)
-        rules = OF_A_VIEW if served else None
-        trouble += [b for b in page.evaluate(BREACHES, rules) if (b[0], b[1]) not in THEME]
         if trouble:
             found[width, theme] = trouble
     assert found == {}
