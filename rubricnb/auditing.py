@@ -50,24 +50,28 @@ from rubricnb.statistics.stability import BASELINE
 
 ALPHA = 0.05
 MARGINS = {"score points": 0.1, "points per point": 0.05, "percentage points": 2.0, "r": 0.02,
-           "κ": 0.02}  # fmt: skip
-"""Effects that are called nothing, by unit; score points: on a scale of five levels."""
+           "κ": 0.02, "share of scores": 0.25}  # fmt: skip
+"""The smallest effects that matter, by unit; score points: on a scale of five levels."""
 TOO_FEW = 5
 """Effective clusters below which no judge is asked, and no verdict is given."""
-ENOUGH_PARSED, WEAK_LEVEL = 0.95, 0.3
-FOUND, SMALL, ABSENT, UNCLEAR = "found", "negligible", "not found", "cannot say"
-SHOWN, WEAK, FAILS, NOTED = "shown", "weak", "fails", "measured"
+ENOUGH_PARSED, MODERATE_LEVEL, STRONG_LEVEL = 0.95, 0.3, 0.6
+FOUND, SMALL, ABSENT, UNCLEAR = "found", "negligible", "not found", "inconclusive"
+STRONG, MODERATE, WEAK, REVERSED = "strong", "moderate", "weak", "reversed"
+SHOWN, FAILS, NOTED = "shown", "fails", "measured"
+ADVERSE = (FAILS, REVERSED, WEAK, FOUND)
+"""Verdicts that speak against a judge."""
 SCHEMA = "rubricnb-audit/1"
-MEASURES: dict[str, dict[str, str]] = yaml.safe_load(
-    (files("rubricnb") / "auditing.yml").read_text("utf-8")
-)
-"""What is measured: section, kind, unit, claim, meaning, why it may be missing, and advice."""
+MEASURES: dict[str, dict[str, str]]
+VERDICTS: list[dict[str, str]]
+MEASURES, VERDICTS = yaml.safe_load_all((files("rubricnb") / "auditing.yml").read_text("utf-8"))
+"""What is measured (section, kind, unit, claim, meaning, why it may be missing, advice), and what
+a judge must do to get each verdict."""
 _KNOWN = pd.DataFrame.from_dict(MEASURES, orient="index")
 _FIRST, _DAY, _OWN = 20, 86_400, ("template", "parser")
 _SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
 _COLUMNS = (
-    *("measure", "question", "effect", "low", "high", "placebo", "flips", "p", "p_equivalent"),
-    *("n_clusters", "reason", "constant"),
+    *("measure", "question", "effect", "low", "high", "placebo", "flips", "flips_beyond", "p"),
+    *("p_equivalent", "n_clusters", "reason", "constant", "p_steady", "scrambled"),
 )
 _ITEM = ["dataset", "item_id", "criterion"]
 _PLAIN, _FULL = "baseline", "reference of full mark"
@@ -95,17 +99,14 @@ class Audit:
         Number of judgments by status.
     rows
         One row per question: ``measure`` (a name in `MEASURES`), ``section``, ``question``,
-        ``effect`` with a 95 % cluster interval ``low, high`` in ``unit`` (of several places the
-        most extreme, with an interval that holds for all of them); ``placebo``: what edits without
-        a meaning do, already taken off (of criteria: what chance does, not taken off); ``flips``:
-        the share of scores that change; ``p``, ``p_adjusted`` (Benjamini–Hochberg over the rows),
-        ``p_equivalent`` (TOST against `MARGINS`), ``n_clusters``, ``verdict``, ``sentence``,
-        ``advice`` and ``reason``.
-
-        Verdicts on effects: ``found`` (p_adjusted < 0.05), ``not found`` (p_equivalent < 0.05),
-        ``negligible`` (both: there, and too small to matter) or ``cannot say``. On agreement and
-        discrimination: ``shown`` (the interval is above 0), ``weak`` (it lies below 0.3), ``cannot
-        say``, or ``fails`` (every text has the same score). ``measured``: there is nothing to test.
+        ``effect`` with a 95 % cluster interval ``low, high`` in ``unit`` (of several positions the
+        most extreme, with an interval and a p that hold for all of them); ``margin``: the smallest
+        effect that matters; ``placebo``: the effect of neutral edits, already subtracted (of
+        criteria: the effect of chance, not subtracted); ``flips``: the share of scores that change,
+        and ``flips_beyond``: how many more than under neutral edits; ``p``, ``p_adjusted``
+        (Benjamini–Hochberg over the rows), ``p_equivalent`` (TOST against the margin, and that
+        fewer scores change than matter), ``n_clusters``, ``verdict`` (see `VERDICTS`),
+        ``sentence``, ``advice`` and ``reason``.
     unseen
         Measure → why this design cannot see it.
     cells
@@ -126,20 +127,23 @@ class Audit:
 
     @cached_property
     def sentence(self) -> str:
-        """The result in one sentence, with what stands against relying on it."""
+        """The result in one sentence: the best finding, and every one against the judge."""
         first = {row["measure"]: row for row in reversed(self.rows.to_dict("records"))}
-        effects = self._effects().to_dict("records")
-        return str(_WORDS.headline(self, first, effects, inference.FEW_CLUSTERS))
+        moved = self.rows["measure"].map(_KNOWN["kind"]).eq("effect")
+        moved &= ~self.rows["section"].isin(["texts", "against"])
+        effects = self.rows[moved].to_dict("records")
+        return str(_WORDS.headline(self, first, effects, inference.FEW_CLUSTERS)).strip()
 
     @property
     def top(self) -> pd.DataFrame:
-        """The three or four rows that matter most: the parse rate first, the worst effect last."""
+        """The three or four rows that matter most: the parse rate first, the worst finding last."""
         first = self.rows["measure"].isin(["parsed", "agreement", "discrimination"])
-        return pd.concat([self.rows[first], self._effects().sort_values(["p_adjusted"]).head(1)])
-
-    def _effects(self) -> pd.DataFrame:
-        beside = self.rows["section"].isin(["texts", "against"])
-        return self.rows[self.rows["measure"].map(_KNOWN["kind"]).eq("effect") & ~beside]
+        others = self.rows[~first & (self.rows["section"] != "against")]
+        others = others[others["measure"].map(_KNOWN["kind"]).isin(["effect", "noise"])]
+        size = (others["effect"].abs() / others["margin"]).fillna(0.0)
+        worst = others.assign(found=others["verdict"] == FOUND, size=size)
+        worst = worst.sort_values(["found", "size"], ascending=False).head(1)
+        return pd.concat([self.rows[first], worst[self.rows.columns]])
 
     def failures(self, fail_on: str = "", require: str = "") -> list[str]:
         """Say which thresholds are not met.
@@ -350,6 +354,9 @@ def audit(
             check_answered(run(first, opened, store, fresh, budget=budget))
             answers = [run(requests, opened, store, fresh, budget=budget) for requests in asked]
         done = findings(answers, items, opened.slug, opened.identity, settings, refused)
+        done.design["asked"] = budget.asked
+        if not budget.asked:
+            print(f"{opened.slug}: {_FROM_STORE}", flush=True)
     done = done if before is None else beside(before, done)
     if path is not None:
         done.save(path)
@@ -530,7 +537,7 @@ def findings(
     shown = shown.mask(pd.to_numeric(shown, errors="coerce") == top, "of full mark")
     if shown.nunique() == 1:  # nothing was asked without it, or with another one
         shown[:] = "none"
-    judgments = answers[0].assign(
+    judgments = answers[0].astype(dict.fromkeys([*_ITEM, "cluster_id"], "str")).assign(
         value=values_of(answers[0], value),
         whole=values_of(answers[0]),
         condition=condition_names(answers[0].assign(reference_score=shown)),
@@ -538,15 +545,17 @@ def findings(
     )
     cells = _cells(judgments, items)
     status = pd.concat([a["status"].astype("str") for a in answers]).value_counts()
+    noise = _noise(judgments)
+    control = next((rates for rates in noise.values() if len(rates)), pd.Series(dtype=np.float64))
     rows = [
         _parsed(status), *_people(judgments, cells, items, value), *_apart(judgments),
-        *_noise(judgments),
+        *(_rate(name, rates, judgments) for name, rates in noise.items() if len(rates)),
     ]  # fmt: skip
     places: dict[str, list[float]] = {}
     why = {}
     for name, ask in {
-        "position": partial(_positions, judgments, value, places),
-        "order": partial(_moved, judgments, cells),
+        "position": partial(_positions, judgments, value, control, places),
+        "order": partial(_moved, judgments, cells, control),
         "criteria": partial(_criteria, answers[1:], value),
     }.items():
         try:
@@ -584,6 +593,10 @@ def findings(
     )  # fmt: skip
 
 
+_FROM_STORE = (
+    "all answers came from the store, and the judge was not asked. If it has changed since, give "
+    "it another name, or another store (RUBRICNB_STORE)"
+)
 _NOTHING_OF_OTHERS = "too few to say anything of other texts"
 _USUAL_SPAN = 4.0  # of a scale from 1 to 5, to which the margin in score points belongs
 
@@ -607,36 +620,79 @@ def _judged(rows: Sequence[Mapping[str, Any]], few: float, span: float) -> pd.Da
 
     `span`: from the lowest score to the highest, of which the margin of a mean is a part.
     """
-    points = {"score points": span / _USUAL_SPAN}  # times the margin
-    blank = dict.fromkeys(_COLUMNS, np.nan)
-    table = pd.DataFrame(
-        [{**blank, "p_equivalent": _equivalent(row, points), **row} for row in rows]
-    )
-    table = table.join(_KNOWN[["section", "unit", "kind", "act", "calm"]], on="measure")
-    kind, parsed = table.pop("kind"), table["measure"] == "parsed"
+    table = pd.DataFrame([{**dict.fromkeys(_COLUMNS, np.nan), **row} for row in rows])
+    table = table.join(_KNOWN[["section", "unit", "act", "calm"]], on="measure")
+    points = table["unit"].eq("score points")
+    table["margin"] = table["unit"].map(MARGINS) * np.where(points, span / _USUAL_SPAN, 1.0)
     table["p_adjusted"] = inference.benjamini_hochberg(table["p"])
-    there, small = table["p_adjusted"] < ALPHA, table["p_equivalent"] < ALPHA
-    effect = np.select([there & small, there, small], [SMALL, FOUND, ABSENT], UNCLEAR)
-    sure = (table["low"] > 0) | (table["low"].isna() & (table["effect"] > 1 - 1e-9))  # all alike
-    level = np.select([table["high"] < WEAK_LEVEL, sure], [WEAK, SHOWN], UNCLEAR)
-    table["verdict"] = np.select([kind == "effect", kind == "level"], [effect, level], NOTED)
-    constant = table.pop("constant").eq(True)
-    table.loc[constant, "verdict"] = FAILS
+    table["p_equivalent"] = [_equivalent(row) for row in table.to_dict("records")]
     own = np.minimum(few, table["n_clusters"].replace(0, np.inf))  # a row may have fewer rated
-    bare, doubtful = parsed | constant, own < inference.FEW_CLUSTERS
-    table.loc[(own < TOO_FEW) & (kind != "noise"), "verdict"] = UNCLEAR
+    table["verdict"] = [
+        _verdict(row, n >= TOO_FEW)
+        for row, n in zip(table.to_dict("records"), own, strict=True)
+    ]
+    bare = table["measure"].eq("parsed") | table["verdict"].eq(FAILS)
+    doubtful = own < inference.FEW_CLUSTERS
     doubt = np.where(own < TOO_FEW, _NOTHING_OF_OTHERS, "intervals may be too narrow")
     doubt = own.map("{:.0f} effective clusters: ".format) + doubt
     old = table["reason"].str.replace(r"(^|; )\d+ effective clusters[^;]*", "", regex=True)
     said = (old + "; " + doubt).str.removeprefix("; ")
     table["reason"] = said.where(doubtful & ~bare, old.where(doubtful, table["reason"]))
-    enough = table["effect"] >= ENOUGH_PARSED
-    table.loc[parsed, "verdict"] = np.where(enough[parsed], SHOWN, WEAK)
     table["sentence"] = [str(_WORDS.sentence(row)).strip() for row in table.to_dict("records")]
     act, calm = table.pop("act"), table.pop("calm")
-    table["advice"] = act.where(table["verdict"].isin([FOUND, WEAK, FAILS]), calm)
+    table["advice"] = act.where(table["verdict"].isin(ADVERSE), calm)
     table.loc[table["verdict"] == UNCLEAR, "advice"] = str(_WORDS.more())
-    return table
+    table.loc[table["verdict"] == REVERSED, "advice"] = str(_WORDS.turn())
+    return table.drop(columns=["constant", "p_steady", "scrambled"])
+
+
+def _verdict(row: Mapping[str, Any], enough: bool) -> str:
+    """Follow the rules that `VERDICTS` states."""
+    kind, effect = MEASURES[row["measure"]]["kind"], row["effect"]
+    if row["constant"] is True:
+        return FAILS
+    if row["measure"] == "parsed":
+        return SHOWN if effect >= ENOUGH_PARSED else WEAK
+    if kind == "noise" and np.isnan(row["margin"] + row["high"]):
+        return NOTED
+    if not enough:
+        return UNCLEAR
+    if kind == "level":
+        return _level(row["measure"], effect, row["low"], row["high"])
+    small = row["p_equivalent"] < ALPHA
+    if kind == "noise":
+        return ABSENT if small else FOUND if row["low"] > row["margin"] else UNCLEAR
+    there = row["p_adjusted"] < ALPHA
+    if row["scrambled"] is True or (there and abs(effect) >= row["margin"]):
+        return FOUND
+    if small:
+        return SMALL if there else ABSENT
+    return UNCLEAR
+
+
+def _level(measure: str, effect: float, low: float, high: float) -> str:
+    if low >= STRONG_LEVEL:
+        return STRONG
+    if low >= MODERATE_LEVEL:
+        return MODERATE
+    if measure != "discrimination" and high < 0 and effect <= -MODERATE_LEVEL:
+        return REVERSED
+    return WEAK if high < MODERATE_LEVEL else UNCLEAR
+
+
+def _equivalent(row: Mapping[str, Any]) -> float:
+    """The p-value of "at least as large as matters", in size or in the scores that change.
+
+    Where nothing changes, clusters without an exception bound the rate of changes.
+    """
+    n, p = row["n_clusters"], row["p_equivalent"]
+    if MEASURES[row["measure"]]["kind"] == "effect" and np.isnan(p):
+        if row["effect"] == 0 and np.isnan(row["low"]):
+            p = inference.equivalence(0.0, 0.0, n, MARGINS["share of scores"], largest=1)
+        else:
+            error = (row["high"] - row["low"]) / (2 * inference.t_quantile(n))
+            p = inference.equivalence(row["effect"], error, n, row["margin"])
+    return float(np.fmax(p, row["p_steady"])) if np.isfinite(p) else p
 
 
 def beside(before: Audit, now: Audit) -> Audit:
@@ -706,11 +762,10 @@ _NO_CONDITION = (_PLAIN, "placebo", "balanced", "human", "cluster_id")
 def _cells(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     """Mean of each item under each condition, and its human rating."""
     keys = [*_ITEM, "cluster_id"]
-    frame = judgments.astype(dict.fromkeys(keys, "str"))
-    cells = frame.pivot_table("value", keys, "condition", dropna=False, observed=True)
+    cells = judgments.pivot_table("value", keys, "condition", dropna=False, observed=True)
     cells = cells.dropna(how="all").reindex(columns=cells.columns.union([_PLAIN, "placebo"]))
     if cells[_PLAIN].isna().all():  # one that is not the book's: all its reads
-        cells[_PLAIN] = frame.groupby(keys)["value"].mean()
+        cells[_PLAIN] = judgments.groupby(keys)["value"].mean()
     cells = cells.reset_index().rename_axis(columns=None)
     cells["human"] = matched(cells, items, "human") if "human" in items else np.nan
     return cells
@@ -740,13 +795,13 @@ def _people(
     x, y = rated[_PLAIN].to_numpy(), rated["human"].to_numpy()
     cluster = np.asarray(pd.factorize(rated["cluster_id"])[0])
     n = int(r["n_clusters"])
-    kappa = inference.jackknife(
+    kappa, interval = inference.jackknife(
         _by_criterion(kappa_sums(x, y), rated["criterion"]), cluster, partial(_macro, kappa_of_sums)
     )
+    ends = (r[f"{stem}_low"], r[f"{stem}_high"])
     rows = [
-        _row("agreement", "agreement", n, r[stem], (r[f"{stem}_low"], r[f"{stem}_high"], np.nan),
-             reason=_without(r["reason"], "rho")),
-        _row("kappa", "agreement in level", n, *kappa),
+        _correlation("agreement", "agreement", n, r[stem], ends, _without(r["reason"], "rho")),
+        _correlation("kappa", "agreement in level", n, kappa, np.clip(interval[:2], -1, 1)),
         _mean("bias", "mean score", x - y, cluster),
     ]  # fmt: skip
     if "candidate" in usual and usual["candidate"].nunique() > 2:
@@ -755,6 +810,22 @@ def _people(
         name = f"{tau['n_systems']} systems"
         rows.append(_row("systems", name, n, tau["tau"], ends, reason=tau["reason"]))
     return rows
+
+
+def _correlation(
+    measure: str, question: str, n: int, r: float, ends: Sequence[float], reason: str = ""
+) -> dict[str, Any]:
+    """A row about a correlation; a perfect one has the bound of n clusters without an exception.
+
+    If a share u of all clusters had no relation, r would be about 1 − u, and n of the others in a
+    row would be seen with probability (1 − u)ⁿ.
+    """
+    low, high = ends
+    if n > 1 and abs(r) > 1 - 1e-9 and np.isnan(low):
+        low, high = np.sort(np.sign(r) * np.array([ALPHA ** (1 / n), 1.0]))
+        reason = f"no exception in {n} clusters"
+    found = _row(measure, question, n, r, (low, high, np.nan))
+    return found | {"reason": reason or found["reason"]}
 
 
 def _by_criterion(sums: FloatArray, criterion: pd.Series) -> FloatArray:
@@ -775,63 +846,103 @@ def _distinct(judgments: pd.DataFrame) -> pd.DataFrame:
 
 
 def _apart(judgments: pd.DataFrame) -> list[dict[str, Any]]:
-    """How one answer about a text correlates with the others, edits included."""
+    """How the first answer about a text correlates with those to other prompts about it."""
     own = _usual(judgments)
     other = judgments[~judgments.index.isin(own.index) & (judgments["design"] != "fixed")]
     edited = other[other["design"] == "placebo"]
-    edited = edited if len(edited) else other
-    reads = _distinct(pd.concat([own, edited])).groupby(_ITEM, observed=True)
-    texts = reads.agg(
-        first=("value", "first"), total=("value", "sum"), k=("value", "size"),
-        cluster=("cluster_id", "first"),
-    ).reset_index()  # fmt: skip
-    mean = texts["total"] / texts["k"]
-    if texts["criterion"].nunique() == len(texts):
+    reads = _distinct(pd.concat([own, edited if len(edited) else other]))
+    edit = reads["ordering_index"].where(reads["design"] == "placebo", 0)
+    reads = reads.assign(prompt=reads["ordering"].astype("str") + " " + edit.astype("str"))
+    texts = reads.groupby(_ITEM, observed=True).agg(
+        first=("value", "first"), mean=("value", "mean"), cluster=("cluster_id", "first"),
+        prompt=("prompt", "first"),
+    )  # fmt: skip
+    criterion = texts.index.get_level_values("criterion")
+    if criterion.nunique() == len(texts):
         return []
-    if np.abs(_within(mean, texts["criterion"])).max() < 1e-6:
+    if np.abs(_within(texts["mean"], criterion)).max() < 1e-6:
         scores = ", ".join(f"{score:g}" for score in np.unique(texts["first"].round(2)))
         why = f"every text gets the same score ({scores})"
         return [_row("discrimination", "texts told apart", 0, 0.0, reason=why, constant=True)]
-    texts = texts[texts["k"] > 1]
+    reads = reads.join(texts["prompt"].rename("first_prompt"), on=_ITEM)
+    others = reads[reads["prompt"] != reads["first_prompt"]]
+    repeated = others.empty
+    others = reads[reads.duplicated(_ITEM)] if repeated else others
+    texts = texts.join(others.groupby(_ITEM)["value"].mean().rename("others"), how="inner")
     if len(texts) < 3:
         return []
-    others = (texts["total"] - texts["first"]) / (texts["k"] - 1)
-    sides = [_within(v, texts["criterion"]) for v in (texts["first"], others)]
+    criterion = texts.index.get_level_values("criterion")
+    sides = [_within(texts[name], criterion) for name in ("first", "others")]
     cluster = np.asarray(pd.factorize(texts["cluster"])[0])
-    found = inference.jackknife(inference.moments(*sides), cluster, inference.correlation,
-                                inference.fisher_jackknife_t)  # fmt: skip
-    return [_row("discrimination", "texts told apart", len(np.unique(cluster)), *found)]
+    r, interval = inference.jackknife(inference.moments(*sides), cluster, inference.correlation,
+                                      inference.fisher_jackknife_t)  # fmt: skip
+    n = len(np.unique(cluster))
+    row = _correlation("discrimination", "texts told apart", n, r, interval[:2])
+    if repeated:
+        row |= {"low": np.nan, "reason": "asked again in the same words only, which a judge that "
+                "repeats itself passes whatever its scores mean: reword the prompt"}  # fmt: skip
+    return [row]
 
 
-def _differ(
-    base: pd.DataFrame, others: pd.DataFrame, on: Sequence[str] = _ITEM
-) -> tuple[FloatArray, IntArray]:
-    """Where a score is not that of the first base read of its item, 0 or 1, and the clusters."""
+def _changed(base: pd.DataFrame, others: pd.DataFrame, on: Sequence[str] = _ITEM) -> pd.Series:
+    """The share of each item's scores that are not that of its first base read."""
     first = base.drop_duplicates(on)[[*on, "whole"]]
-    pairs = first.merge(others[[*on, "whole", "cluster_id"]], on=on, suffixes=("", "_other"))
+    pairs = first.merge(others[[*on, "whole"]], on=on, suffixes=("", "_other"))
     pairs = pairs.dropna(subset=["whole", "whole_other"])
-    differ = (pairs["whole"] != pairs["whole_other"]).to_numpy(np.float64)
-    return differ, np.asarray(pd.factorize(pairs["cluster_id"])[0])
+    differ = (pairs["whole"] != pairs["whole_other"]).astype("float64")
+    return differ.groupby([pairs[name] for name in _ITEM]).mean()
 
 
-def _noise(judgments: pd.DataFrame) -> list[dict[str, Any]]:
-    """Share of scores that change under edits without a meaning, and when asked again."""
-    base, rows = _usual(judgments), []
-    edited = judgments[judgments["condition"] == "placebo"]
-    if len(edited):
-        differ = _differ(base, edited)
-        rows.append(_mean("edits", "edits without a meaning", *differ, (0.0, 1.0)))
-    again = base[base.duplicated([*_ITEM, "ordering"])]
-    if len(again):
-        row = _mean("reask", "asked again", *_differ(base, again, [*_ITEM, "ordering"]), (0.0, 1.0))
-        if len(_distinct(base)) < len(base):
-            row |= {"low": np.nan, "high": np.nan, "reason": "it repeats itself: asked once"}
-        rows.append(row)
-    return rows
+def _noise(judgments: pd.DataFrame) -> dict[str, pd.Series]:
+    """The share of each item's scores that change under neutral edits, and when asked again."""
+    base, read = _usual(judgments), [*_ITEM, "ordering"]
+    again = base[base.duplicated(read)].astype({"ordering": "str"})
+    return {
+        "edits": _changed(base, judgments[judgments["condition"] == "placebo"]),
+        "reask": _changed(base.astype({"ordering": "str"}), again, read),
+    }
 
 
-def _moved(judgments: pd.DataFrame, cells: pd.DataFrame) -> list[dict[str, Any]]:
-    """How far an order, a label or a reference moves scores, beyond edits without a meaning."""
+def _rate(measure: str, rates: pd.Series, judgments: pd.DataFrame) -> dict[str, Any]:
+    """A row about scores that change though nothing that matters does."""
+    values, cluster = _clustered(rates, judgments)
+    interval, n = inference.mean_t(values, cluster, (0.0, 1.0)), len(np.unique(cluster))
+    margin = MARGINS["share of scores"]
+    row = _row(
+        measure, {"edits": "neutral edits", "reask": "asked again"}[measure], n, _mean_of(values),
+        interval, p_equivalent=inference.equivalence(values.mean(), interval[3], n, margin, 1),
+    )  # fmt: skip
+    base = _usual(judgments)
+    if measure == "reask" and len(_distinct(base)) < base["value"].notna().sum():
+        row |= {"low": np.nan, "high": np.nan, "reason": "it repeats itself: asked once"}
+    return row
+
+
+def _clustered(rates: pd.Series, judgments: pd.DataFrame) -> tuple[FloatArray, IntArray]:
+    """Values of items, and the codes of their clusters."""
+    known = rates.dropna()
+    cluster = judgments.drop_duplicates(_ITEM).set_index(_ITEM)["cluster_id"]
+    codes = np.asarray(pd.factorize(cluster.reindex(known.index))[0])
+    return known.to_numpy(np.float64), codes
+
+
+def _flips(changed: pd.Series, control: pd.Series, judgments: pd.DataFrame) -> dict[str, Any]:
+    """What share of scores changes, and whether by so much more than under neutral edits."""
+    if control.empty or changed.empty:
+        return {"flips": _mean_of(changed.to_numpy())}
+    beyond, cluster = _clustered(changed - control.reindex(changed.index), judgments)
+    mean, margin, n = _mean_of(beyond), MARGINS["share of scores"], len(np.unique(cluster))
+    low, _, _, error = inference.mean_t(beyond, cluster)
+    return {
+        "flips": _mean_of(changed.to_numpy()), "flips_beyond": mean, "scrambled": low > margin,
+        "p_steady": inference.equivalence(max(mean, 0.0), error, n, margin, largest=1),
+    }  # fmt: skip
+
+
+def _moved(
+    judgments: pd.DataFrame, cells: pd.DataFrame, control: pd.Series
+) -> list[dict[str, Any]]:
+    """How far an order, a label or a reference moves scores, beyond neutral edits."""
     cluster = np.asarray(pd.factorize(cells["cluster_id"])[0])
     base, rows = _usual(judgments), []
     beyond = cells["placebo"] if cells["placebo"].notna().any() else cells[_PLAIN]
@@ -841,9 +952,9 @@ def _moved(judgments: pd.DataFrame, cells: pd.DataFrame) -> list[dict[str, Any]]
     ):  # fmt: skip
         if name in cells:
             row = _mean(measure, question, (cells[name] - beyond).to_numpy(np.float64), cluster)
-            flips, _ = _differ(base, judgments[judgments["condition"] == name])
-            rows.append(row | {"placebo": float((beyond - cells[_PLAIN]).mean()),
-                               "flips": _mean_of(flips)})  # fmt: skip
+            changed = _changed(base, judgments[judgments["condition"] == name])
+            rows.append(row | {"placebo": float((beyond - cells[_PLAIN]).mean())}
+                        | _flips(changed, control, judgments))  # fmt: skip
     for top, own in judgments.groupby("top"):  # each scale by itself
         names = {int(top) if c == _FULL else int(c.split()[1]): c for c in own["condition"].unique()
                  if re.fullmatch(r"reference (\d+|of full mark)", c)}  # fmt: skip
@@ -855,15 +966,15 @@ def _moved(judgments: pd.DataFrame, cells: pd.DataFrame) -> list[dict[str, Any]]
             inside = pd.MultiIndex.from_frame(cells[_ITEM]).isin(ours)
             pulled = ((cells[names[high]] - cells[names[low]]) / (high - low)).where(inside)
             row = _mean("reference", f"reference {high} against {low}", pulled.to_numpy(), cluster)
-            flips, _ = _differ(*(own[own["condition"] == names[k]] for k in (low, high)))
-            rows.append(row | {"flips": _mean_of(flips)})
+            changed = _changed(*(own[own["condition"] == names[k]] for k in (low, high)))
+            rows.append(row | {"flips": _mean_of(changed.to_numpy())})
     return rows
 
 
 def _positions(
-    judgments: pd.DataFrame, value: Value, places: dict[str, list[float]]
+    judgments: pd.DataFrame, value: Value, control: pd.Series, places: dict[str, list[float]]
 ) -> list[dict[str, Any]]:
-    """The place whose share of answers is farthest from an even one; `places` gets all shares."""
+    """The position whose share of answers is farthest from an even one; `places` gets all shares."""
     rotated = judgments[judgments["design"].isin(["balanced", "williams"])]
     if rotated.empty:
         return []
@@ -874,29 +985,44 @@ def _positions(
         shares = np.array([found.get(f"share_{p}", np.nan) for p in range(1, n + 1)])
         most = int(np.nanargmax(np.abs(shares - 1 / n))) + 1 if np.isfinite(shares).any() else 1
         share, low, high = (found.get(f"share_{most}{e}", np.nan) for e in ("", "_low", "_high"))
-        # The largest of n: an interval for all of them at once. An end may be cut off at 0 or 1.
-        half = np.maximum(share - low, high - share) * _wider(clusters, n)
-        ends = np.clip([share - half, share + half], 0, 1)
+        half = np.maximum(share - low, high - share)  # an end may be cut off at 0 or 1
+        effect, ends = 100 * (share - 1 / n), (-100 / n, 100 - 100 / n)
         row = _row(
-            "position", f"position {most}{f' of {n}' if len(table) > 1 else ''}", clusters,
-            100 * (share - 1 / n), [*(100 * (ends - 1 / n)), found.get("p_within", np.nan)],
+            "position", f"position {most}{f' of {n}' if len(table) > 1 else ''}", clusters, effect,
+            _of_largest(effect, 100 * half, clusters, n, ends),
             reason=_without(found["reason"], "chi2", "log preference"),
             p_equivalent=found.get("p_equivalent", np.nan),
-            flips=_mean_of(_differ(_usual(judgments), rotated[rotated["n_options"] == n])[0]),
-        )  # fmt: skip
+        ) | _flips(_changed(_usual(judgments), rotated[rotated["n_options"] == n]), control,
+                   judgments)  # fmt: skip
         places[row["question"]] = shares.tolist()
         out.append(row)
     return out
 
 
+def _of_largest(
+    effect: float, half: float, n: int, m: int, ends: Sequence[float] = (-np.inf, np.inf)
+) -> tuple[float, float, float]:
+    """Interval and p of the largest of m estimates, which hold for all at once (Bonferroni)."""
+    if np.isnan(half):
+        return (np.nan, np.nan, _p_of_alike(effect, n))
+    error = half / inference.t_quantile(n)
+    half = error * inference.t_quantile(n, 1 - ALPHA / m)
+    low, high = np.clip([effect - half, effect + half], *ends)
+    return low, high, min(1.0, m * inference.t_p_value(effect / error, n))
+
+
 def _criteria(answers: Sequence[pd.DataFrame], value: Value) -> list[dict[str, Any]]:
-    """How far the place of a criterion moves its scores: its best place minus its worst."""
+    """How far the position of a criterion moves its scores: its best minus its worst."""
     if not answers:
         return []
     rows = []
     check_answered(*answers)
-    criteria = answers[0].assign(value=values_of(answers[0], value), whole=values_of(answers[0]))
-    rotated = criteria[criteria["design"] == "balanced"]
+    criteria = answers[0].astype(dict.fromkeys([*_ITEM, "cluster_id"], "str")).assign(
+        value=values_of(answers[0], value), whole=values_of(answers[0])
+    )  # fmt: skip
+    base, edited, rotated = (
+        criteria[criteria["design"] == name] for name in ("fixed", "placebo", "balanced")
+    )
     for found in criterion_order(rotated, value=value).to_dict("records"):
         name = str(found["criterion"])
         own = rotated[rotated["criterion"] == name]
@@ -906,26 +1032,17 @@ def _criteria(answers: Sequence[pd.DataFrame], value: Value) -> list[dict[str, A
         cluster = np.asarray(pd.factorize(cells.index.get_level_values("cluster_id"))[0])
         row = _mean("criteria", name, (cells[means.idxmax()] - cells[means.idxmin()]).to_numpy(),
                     cluster)  # fmt: skip
-        # The largest of several gaps: an interval for all of them at once.
-        wider = _wider(row["n_clusters"], len(means) * (len(means) - 1) // 2)
-        flips, _ = _differ(criteria[criteria["design"] == "fixed"], own)
-        rows.append(row | {
-            "low": row["effect"] - wider * (row["effect"] - row["low"]),
-            "high": row["effect"] + wider * (row["high"] - row["effect"]),
-            "p": found["p_within"], "p_equivalent": found["p_equivalent"],
-            "placebo": found["delta_pos_null"], "flips": _mean_of(flips),
+        half, pairs = (row["high"] - row["low"]) / 2, len(means) * (len(means) - 1) // 2
+        ends = _of_largest(row["effect"], half, row["n_clusters"], pairs)
+        rows.append(row | dict(zip(("low", "high", "p"), ends, strict=True)) | {
+            "p_equivalent": found["p_equivalent"], "placebo": found["delta_pos_null"],
             "reason": found["reason"],
-        })  # fmt: skip
+        } | _flips(_changed(base, own), _changed(base, edited), criteria))  # fmt: skip
     return rows
 
 
 def _mean_of(values: FloatArray) -> float:
     return inference.mean_of(values[~np.isnan(values)])
-
-
-def _wider(n_clusters: int, m: int) -> float:
-    """How many times wider an interval is that holds for m estimates at once (Bonferroni)."""
-    return inference.t_quantile(n_clusters, 1 - ALPHA / m) / inference.t_quantile(n_clusters)
 
 
 def _within(values: Any, criterion: Any) -> FloatArray:
@@ -955,10 +1072,18 @@ def _mean(
     row = _row(measure, question, n, _mean_of(values), interval, **more)
     if n == 0:
         row["reason"] = "no text has a score under both"
-    elif n > 1 and np.isnan(row["low"]) and bounds is None:
-        row["p"] = 1.0 if row["effect"] == 0 else 0.5 ** (n - 1)
-        row["reason"] = "every text moved alike, which does not show that others would"
+    elif np.isnan(row["low"]) and bounds is None:
+        row["p"] = _p_of_alike(row["effect"], n)
+        if n > 1 and row["effect"]:
+            row["reason"] = "every text moved alike, which does not show that others would"
     return row
+
+
+def _p_of_alike(effect: float, n_clusters: int) -> float:
+    """A sign test, where all clusters moved alike."""
+    if n_clusters < 2 or np.isnan(effect):
+        return float("nan")
+    return 1.0 if effect == 0 else 0.5 ** (n_clusters - 1)
 
 
 def _row(
@@ -980,14 +1105,20 @@ def _row(
     return row | more
 
 
-def _equivalent(row: Mapping[str, Any], times: Mapping[str, float]) -> float:
-    """The p-value of "at least as large as matters", by the margin of the effect's unit."""
-    measure, n = MEASURES[row["measure"]], row["n_clusters"]
-    if measure["kind"] != "effect":
-        return float("nan")
-    error = (row["high"] - row["low"]) / (2 * inference.t_quantile(n))
-    margin = MARGINS[measure["unit"]] * times.get(measure["unit"], 1.0)
-    return inference.equivalence(row["effect"], error, n, margin)
+def verdict_rules() -> list[dict[str, str]]:
+    """What a judge must do to get each verdict, with the numbers that decide.
+
+    Examples
+    --------
+    >>> [rule["verdict"] for rule in verdict_rules() if rule["about"] == "an effect"]
+    ['found', 'negligible', 'not found', 'inconclusive']
+    """
+    numbers = {
+        "alpha": f"{ALPHA:g}", "moderate": f"{MODERATE_LEVEL:g}", "strong": f"{STRONG_LEVEL:g}",
+        "parsed": f"{ENOUGH_PARSED:.0%}", "changes": f"{MARGINS['share of scores']:.0%}",
+        "few": str(TOO_FEW),
+    }  # fmt: skip
+    return [{**rule, "rule": rule["rule"].format(**numbers)} for rule in VERDICTS]
 
 
 def page(*audits: Audit) -> str:
@@ -998,6 +1129,7 @@ def page(*audits: Audit) -> str:
     )  # fmt: skip
     return environment.get_template("auditing.jinja").render(
         audits=audits, version=rubricnb.__version__, margins=MARGINS, measures=MEASURES,
+        verdicts=verdict_rules(), from_store=_FROM_STORE,
         size=_WORDS.size, number=_WORDS.number, percent=_WORDS.percent, p_value=_WORDS.p_value,
         titles=_WORDS.TITLES, made=lambda seconds: datetime.fromtimestamp(seconds, UTC).date(),
     )  # fmt: skip
