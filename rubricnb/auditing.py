@@ -852,7 +852,8 @@ def _apart(judgments: pd.DataFrame) -> list[dict[str, Any]]:
     edited = other[other["design"] == "placebo"]
     reads = _distinct(pd.concat([own, edited if len(edited) else other]))
     edit = reads["ordering_index"].where(reads["design"] == "placebo", 0)
-    reads = reads.assign(prompt=reads["ordering"].astype("str") + " " + edit.astype("str"))
+    order = reads["ordering"].astype("object").fillna("unknown").astype("str")
+    reads = reads.assign(prompt=order + " " + edit.astype("str"))
     texts = reads.groupby(_ITEM, observed=True).agg(
         first=("value", "first"), mean=("value", "mean"), cluster=("cluster_id", "first"),
         prompt=("prompt", "first"),
@@ -896,10 +897,9 @@ def _changed(base: pd.DataFrame, others: pd.DataFrame, on: Sequence[str] = _ITEM
 def _noise(judgments: pd.DataFrame) -> dict[str, pd.Series]:
     """The share of each item's scores that change under neutral edits, and when asked again."""
     base, read = _usual(judgments), [*_ITEM, "ordering"]
-    again = base[base.duplicated(read)].astype({"ordering": "str"})
     return {
         "edits": _changed(base, judgments[judgments["condition"] == "placebo"]),
-        "reask": _changed(base.astype({"ordering": "str"}), again, read),
+        "reask": _changed(base, base[base.duplicated(read)], read),
     }
 
 
@@ -1115,8 +1115,8 @@ def verdict_rules() -> list[dict[str, str]]:
     """
     numbers = {
         "alpha": f"{ALPHA:g}", "moderate": f"{MODERATE_LEVEL:g}", "strong": f"{STRONG_LEVEL:g}",
-        "parsed": f"{ENOUGH_PARSED:.0%}", "changes": f"{MARGINS['share of scores']:.0%}",
-        "few": str(TOO_FEW),
+        "parsed": _WORDS.percent(ENOUGH_PARSED), "few": str(TOO_FEW),
+        "changes": _WORDS.percent(MARGINS["share of scores"]),
     }  # fmt: skip
     return [{**rule, "rule": rule["rule"].format(**numbers)} for rule in VERDICTS]
 

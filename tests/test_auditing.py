@@ -152,12 +152,12 @@ def test_the_page_is_whole_and_loads_nothing(items, few, tmp_path, capsys):
     assert not re.search(r"@import|url\(|<script|http", text)
     assert len(read.labels) > len(found.rows[found.rows.effect.notna()])
     assert all(read.labels)
-    assert any(label.startswith("Share of answers that choose each place") for label in read.labels)
+    assert any(label.startswith("Share of answers that choose each position") for label in read.labels)
     plain = " ".join(re.sub(r"<[^>]+>", " ", text).split())
     for sentence in (found.sentence, *found.rows.sentence):
         assert sentence in plain
     assert (
-        plain.index(found.sentence) < plain.index("What matters") < plain.index("Where an option")
+        plain.index(found.sentence) < plain.index("What matters") < plain.index("The position of an")
     )
     assert found.rows[found.rows.verdict == "found"].question.tolist().count("letters") == 1
     assert "Effects are those of expected scores" in plain
@@ -249,7 +249,7 @@ def test_from_nothing_to_a_page_about_an_endpoint(tmp_path):
     calls = int(re.match(r"([\d,]+) calls", done.stdout)[1].replace(",", ""))
     assert len(received) == calls
     page = re.sub(r"<[^>]+>", " ", (tmp_path / "audit.html").read_text("utf-8"))
-    planted = "The judge likes position 1: +80.00 percentage points"
+    planted = "The judge prefers position 1: +80.00 percentage points"
     assert planted in page
 
 
@@ -260,8 +260,8 @@ def test_below_five_clusters_nobody_is_asked_and_nothing_is_said(items, tmp_path
     assert not (tmp_path / "a.html").exists()
     found = rb.audit("simulated:unbiased", one, tmp_path / "a.html", force=True)
     rows = found.rows[found.rows.verdict != "measured"].iloc[1:]
-    assert (rows.verdict == "cannot say").all()
-    assert rows.sentence.str.startswith("Cannot say").all()
+    assert (rows.verdict == "inconclusive").all()
+    assert rows.sentence.str.startswith("Inconclusive").all()
     assert rows.reason.str.contains("cluster").all()
     assert "few to show it" in found.failures("order>0.2")[0]
     assert not re.search(r"\bnan\b", (tmp_path / "a.html").read_text("utf-8"))
@@ -288,11 +288,12 @@ def test_every_question_has_its_share_of_changed_scores_and_its_controls(items):
     one, two = (wide["fixed", "numeric", "none", k] for k in (1, 2))
     assert table.effect["asked again"] == pytest.approx((one != two).mean())
     edited = [(wide["placebo", "numeric", "none", k] != one).mean() for k in range(1, 6)]
-    assert table.effect["edits without a meaning"] == pytest.approx(np.mean(edited))
+    assert table.effect["neutral edits"] == pytest.approx(np.mean(edited))
     letters = wide["fixed", "letter", "none", 1]
     assert table.flips["letters"] == pytest.approx((letters != one).mean())
     assert (
-        f"{100 * table.flips['letters']:.0f} % of the scores change." in table.sentence["letters"]
+        f"{100 * table.flips['letters']:.0f} % of the scores change, {100 * np.mean(edited):.0f} % "
+        "under neutral edits." in table.sentence["letters"]
     )
     own = answers[1][answers[1].criterion == "clarity"]
     wide = own.pivot(index="item_id", columns=["design", "ordering_index"], values="score")
@@ -323,8 +324,9 @@ def test_a_criterion_is_measured_by_what_is_tested(items):
     for row in rb.criterion_order(rotated, value="expected_score").itertuples():
         found = table.loc[row.criterion]
         assert found.effect == pytest.approx(row.delta_pos)
-        assert (found.p, found.placebo) == (row.p_within, row.delta_pos_null)
+        assert (found.placebo, found.p_equivalent) == (row.delta_pos_null, row.p_equivalent)
         assert found.low < found.effect < found.high
+        assert (found.p < 0.05) == (found.low > 0)
 
 
 def test_the_interval_of_the_most_extreme_position_holds_for_all(items):
@@ -338,14 +340,15 @@ def test_the_interval_of_the_most_extreme_position_holds_for_all(items):
     half = (single.share_1_high - single.share_1_low) / 2
     assert row.effect == pytest.approx(100 * (single.share_1 - 0.2))
     assert row.high - row.effect == pytest.approx(100 * wider * half)
-    assert row.sentence.startswith("The judge likes position 1: +")
+    assert row.p == pytest.approx(5 * 2 * t.sf((single.share_1 - 0.2) * t.isf(0.025, n - 1) / half, n - 1))
+    assert row.sentence.startswith("The judge prefers position 1: +")
 
 
 def test_a_sentence_gives_no_reason_that_is_no_matter_of_it(items):
     few = items[items.cluster_id.isin(items.cluster_id.unique()[:3])].reset_index(drop=True)
     few.rubrics = items.rubrics
     table = turned(simulated(few), few)
-    assert (table.verdict == "cannot say").all()
+    assert (table.verdict == "inconclusive").all()
     assert not table.sentence.str.contains("chi2|never tie|no placebo").any()
 
 
@@ -380,7 +383,7 @@ def test_reads_that_differ_in_their_order_only_say_nothing_about_references(item
     assert {"full_mark", "reference"} <= set(found.unseen)
     rows = found.rows.set_index("measure")
     assert rows.verdict["position"] == "found"
-    assert rows.verdict["discrimination"] == "shown"  # among orders, as there are no other edits
+    assert rows.verdict["discrimination"] == "strong"  # among orders, as there are no other edits
     assert found.cells.baseline.notna().all()
 
 
@@ -414,8 +417,10 @@ def test_a_judge_that_always_says_3_fails(items):
     assert rows.verdict["discrimination"] == "fails"
     assert rows.effect["discrimination"] == 0
     assert found.sentence.startswith("flat fails: every text gets the same score (3)")
-    assert set(rows.verdict) == {"shown", "fails", "cannot say", "measured"}
+    steady = rows.verdict[["edits", "position", "order", "labels"]]
+    assert set(steady) == {"not found"}  # twelve prompts without a change
     assert (rows.verdict == "shown").sum() == 1  # that its answers could be read
+    assert not {"strong", "moderate", "found"} & set(rows.verdict)
     assert found.failures() == ["flat: every text gets the same score (3)"]
     assert "agreement: not known: all scores are equal" in found.failures("agreement<0.5")[1]
 
@@ -435,14 +440,14 @@ def test_a_judge_with_one_score_per_criterion_fails_too(items):
 def test_a_doubt_does_not_deny_its_own_interval():
     """Some intervals leave out zero, and yet p is not small beside the page's other questions."""
     table = pd.concat([of_seed("unbiased", seed) for seed in range(12)])
-    table = table[(table.verdict == "cannot say") & table.low.notna()]
-    outside = (table.low > 0) | (table.high < 0)
+    table = table[(table.verdict == "inconclusive") & table.low.notna()]
+    outside, there = (table.low > 0) | (table.high < 0), table.p_adjusted < 0.05
     assert outside.any()
     assert outside.sum() < len(table)
-    assert (
-        table.sentence.str.contains("the interval leaves out zero, but the p-value") == outside
-    ).all()
-    assert (table.sentence.str.contains("allows for nothing") == ~outside).all()
+    said = table.sentence.str.contains
+    assert (said("the interval excludes zero, but the p-value") == outside & ~there).all()
+    assert (said("it is there, and may be smaller or larger than the") == there).all()
+    assert (said("the interval includes zero and|too few prompts to rule out") == ~outside).all()
 
 
 def test_a_draw_takes_whole_texts_from_as_many_prompts_as_it_can(items):
@@ -582,7 +587,7 @@ def test_a_few_rated_texts_give_no_verdict_and_are_counted(tmp_path):
     found = log_of(score, human)
     row = found.rows.set_index("measure").loc["agreement"]
     assert row.effect == pytest.approx(1)
-    assert row.verdict == "cannot say"
+    assert row.verdict == "inconclusive"
     assert "3 effective clusters: too few" in row.reason
     assert found.failures("agreement<0.5") == [
         "agreement: 3 effective clusters are too few to show it"
@@ -600,9 +605,9 @@ def test_a_perfect_ranking_is_shown_only_if_its_interval_says_so():
         systems = {"candidate": list("abc") * 15, "group_id": np.repeat(range(15), 3)}
         row = log_of(score, human, **systems).rows.set_index("measure").loc["systems"]
         verdicts.append((row.effect, row.verdict))
-        assert (row.verdict == "shown") == (row.low > 0)
+        assert (row.verdict in ("strong", "moderate")) == (row.low > 0.3)
     assert sum(effect == 1 for effect, _ in verdicts) > 2
-    assert sum(verdict == "shown" for _, verdict in verdicts) <= 4
+    assert sum(verdict in ("strong", "moderate") for _, verdict in verdicts) <= 4
 
 
 @pytest.mark.parametrize("scale", [(0, 1), (1, 5), (0, 10)])
@@ -749,7 +754,7 @@ def test_thirty_rows_of_one_s_own_and_a_function(own, capsys):
     assert rows.verdict["answers with a score"] == "weak"
     assert "unparsed" in rows.reason["answers with a score"]
     assert rows.n_clusters["agreement"] == 20  # the others are not rated
-    assert rows.verdict["texts told apart"] == "shown"
+    assert rows.verdict["texts told apart"] == "strong"
     assert rows.reason["letters"] == "no text has a score under both"
     assert found.failures("labels>0.1")[0].startswith("labels: not known: no text has a score")
 
@@ -767,4 +772,4 @@ def test_what_one_s_own_prompt_cannot_ask_is_said(own, tmp_path, capsys):
     assert {"order", "labels", "criteria", "edits"} <= set(found.unseen)
     [why] = found.failures("order>0.2")
     assert "p.jinja has no slot options: other orders of the options cannot be asked" in why
-    assert found.rows.set_index("measure").verdict["agreement"] in ("shown", "cannot say")
+    assert found.rows.set_index("measure").verdict["agreement"] in ("strong", "moderate", "inconclusive")

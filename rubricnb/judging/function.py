@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dis
 import hashlib
 import inspect
 import threading
@@ -28,7 +29,8 @@ class FunctionJudge:
         What frames and files call the judge; default: the function's name. Its identity, by which
         stored answers are found, is this name, the source, and the text, yes or no, and fractions
         that it was told before (defaults, a `functools.partial`'s arguments, names of an enclosing
-        function, attributes of its object). What else changes an answer belongs in the name.
+        function, attributes of its object), and the functions, texts and numbers of its module
+        that it uses and does not assign. What else changes an answer belongs in the name.
     concurrency
         Calls at once, each in a thread of its own (``async``: in one event loop).
     deterministic
@@ -104,8 +106,9 @@ def _fingerprint(function: Callable[..., Any]) -> str:
 def _told(value: Any, depth: int) -> Any:
     """What a function says and was told before it is called: source, text, and fractions.
 
-    Whole numbers and lists may count or collect calls, so they are left out, as is what lies deeper
-    than `depth` functions or objects.
+    Whole numbers and lists may count or collect calls, so they are left out (but for the numbers of
+    a module that the function does not assign), as is what lies deeper than `depth` functions or
+    objects.
     """
     if isinstance(value, str | bool | float):
         return value
@@ -120,8 +123,15 @@ def _told(value: Any, depth: int) -> Any:
     if inspect.ismethod(value):
         return _told((value.__func__, value.__self__), depth - 1)
     if inspect.isfunction(value):
-        held = inspect.getclosurevars(value).nonlocals
-        return _source(value), _told((held, value.__defaults__, value.__kwdefaults__), depth - 1)
+        held = inspect.getclosurevars(value)
+        assigned = {i.argval for i in dis.get_instructions(value) if i.opname == "STORE_GLOBAL"}
+        used = {
+            name: repr(part) if isinstance(part, int) else part
+            for name, part in sorted(held.globals.items())
+            if name not in assigned
+        }
+        told = (held.nonlocals, value.__defaults__, value.__kwdefaults__, used)
+        return _source(value), _told(told, depth - 1)
     return _source(type(value)), _told(getattr(value, "__dict__", {}), depth - 1)
 
 

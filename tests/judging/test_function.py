@@ -75,6 +75,42 @@ def test_what_changes_none_does_not(one, two):
     assert identity(one) == identity(two)
 
 
+SHIFT, CALLS, PROMPT = 1, 0, "Score it."
+
+
+def told(text):
+    return f"{PROMPT} {text}"
+
+
+def of_module(messages):
+    return f"[RESULT] {SHIFT} {told(messages)}"
+
+
+def counts(messages):
+    global CALLS
+    CALLS += 1
+    return f"[RESULT] {SHIFT}"
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "value", "other"),
+    [
+        (of_module, "SHIFT", 2, True),
+        (of_module, "PROMPT", "Grade it.", True),  # through a function that it calls
+        (of_module, "told", other, True),
+        (of_module, "CALLS", 7, False),
+        (counts, "CALLS", 7, False),
+        (counts, "SHIFT", 2, True),
+    ],
+)
+def test_names_of_its_module_that_a_function_uses_are_of_its_identity(
+    function, name, value, other, monkeypatch
+):
+    before = identity(function)
+    monkeypatch.setitem(function.__globals__, name, value)
+    assert (identity(function) != before) == other
+
+
 def test_functions_typed_into_a_shell_are_told_apart_by_their_code():
     typed = []
     for model in "ab":
