@@ -688,7 +688,7 @@ def _equivalent(row: Mapping[str, Any]) -> float:
     n, p = row["n_clusters"], row["p_equivalent"]
     if MEASURES[row["measure"]]["kind"] == "effect" and np.isnan(p):
         if row["effect"] == 0 and np.isnan(row["low"]):
-            p = inference.equivalence(0.0, 0.0, n, MARGINS["share of scores"], largest=1)
+            p = _steady(0.0, 0.0, n)
         else:
             error = (row["high"] - row["low"]) / (2 * inference.t_quantile(n))
             p = inference.equivalence(row["effect"], error, n, row["margin"])
@@ -907,10 +907,9 @@ def _rate(measure: str, rates: pd.Series, judgments: pd.DataFrame) -> dict[str, 
     """A row about scores that change though nothing that matters does."""
     values, cluster = _clustered(rates, judgments)
     interval, n = inference.mean_t(values, cluster, (0.0, 1.0)), len(np.unique(cluster))
-    margin = MARGINS["share of scores"]
     row = _row(
         measure, {"edits": "neutral edits", "reask": "asked again"}[measure], n, _mean_of(values),
-        interval, p_equivalent=inference.equivalence(values.mean(), interval[3], n, margin, 1),
+        interval, p_equivalent=_steady(values.mean(), interval[3], n),
     )  # fmt: skip
     base = _usual(judgments)
     if measure == "reask" and len(_distinct(base)) < base["value"].notna().sum():
@@ -931,12 +930,25 @@ def _flips(changed: pd.Series, control: pd.Series, judgments: pd.DataFrame) -> d
     if control.empty or changed.empty:
         return {"flips": _mean_of(changed.to_numpy())}
     beyond, cluster = _clustered(changed - control.reindex(changed.index), judgments)
-    mean, margin, n = _mean_of(beyond), MARGINS["share of scores"], len(np.unique(cluster))
-    low, _, _, error = inference.mean_t(beyond, cluster)
+    mean, n = _mean_of(beyond), len(np.unique(cluster))
+    low, _, _, error = inference.mean_t(beyond, cluster, (-1.0, 1.0))
     return {
-        "flips": _mean_of(changed.to_numpy()), "flips_beyond": mean, "scrambled": low > margin,
-        "p_steady": inference.equivalence(max(mean, 0.0), error, n, margin, largest=1),
+        "flips": _mean_of(changed.to_numpy()), "flips_beyond": mean,
+        "scrambled": low > MARGINS["share of scores"], "p_steady": _steady(mean, error, n),
     }  # fmt: skip
+
+
+def _steady(rate: float, error: float, n_clusters: int) -> float:
+    """The p-value of "more than a quarter of the scores change".
+
+    It is never below that of as many clusters without a change.
+    """
+    margin = MARGINS["share of scores"]
+    if not rate < margin:
+        return 1.0
+    unchanged = inference.equivalence(0.0, 0.0, n_clusters, margin, largest=1)
+    measured = inference.equivalence(max(rate, 0.0), error, n_clusters, margin)
+    return float(np.fmax(unchanged, measured))
 
 
 def _moved(

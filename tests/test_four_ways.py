@@ -102,7 +102,7 @@ def test_a_function_is_audited(folder, capsys):
     exec(compile(FUNCTION, "audit.md", "exec"), scope)
     rows = scope["found"].rows.set_index("question")
     assert rows.effect["agreement"] == pytest.approx(1)
-    assert rows.verdict["agreement"] == "shown"
+    assert rows.verdict["agreement"] == "strong"
     assert rows.effect["mean score"] == 0  # scores from 0, as the ratings
     assert rows.effect["descending"] == 0
     assert scope["found"].design["n_items"] == 60

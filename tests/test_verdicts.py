@@ -90,8 +90,8 @@ EXPECTED = {
 HEADLINES = {
     "near-truth": r"^\S+ tells texts apart, agrees strongly with people \(r \+0.9\d\) and moves with "
                   r"nothing that was varied by more than matters\.$",
-    "noisy": r", but changes \d\d % of its scores under neutral edits; 4 of 4 questions about what "
-             r"moves its scores are inconclusive\.$",
+    "noisy": r", but changes \d\d % of its scores under neutral edits; inconclusive: 4 of 4 questions "
+             r"about what moves its scores\.$",
     "generous": r"agrees strongly with people .*, but scores 0\.80 points higher than people\.$",
     "constant": r"^\S+ fails: every text gets the same score \(3\)",
     "length": r", but was not shown to agree at least moderately with people \(r \+0\.23\)\.$",
