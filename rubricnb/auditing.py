@@ -50,7 +50,7 @@ from rubricnb.statistics.stability import BASELINE
 
 ALPHA = 0.05
 MARGINS = {"score points": 0.1, "points per point": 0.05, "percentage points": 2.0, "r": 0.02,
-           "κ": 0.02, "share of scores": 0.25}  # fmt: skip
+           "κ": 0.02, "share of scores": 0.25, "share of texts": 0.25}  # fmt: skip
 """The smallest effects that matter, by unit; score points: on a scale of five levels."""
 TOO_FEW = 5
 """Effective clusters below which no judge is asked, and no verdict is given."""
@@ -66,6 +66,11 @@ VERDICTS: list[dict[str, str]]
 MEASURES, VERDICTS = yaml.safe_load_all((files("rubricnb") / "auditing.yml").read_text("utf-8"))
 """What is measured (section, kind, unit, claim, meaning, why it may be missing, advice), and what
 a judge must do to get each verdict."""
+for _rule in VERDICTS:
+    _rule["rule"] = _rule["rule"].format(
+        alpha=ALPHA, moderate=MODERATE_LEVEL, strong=STRONG_LEVEL, few=TOO_FEW,
+        parsed=f"{100 * ENOUGH_PARSED:.0f} %", changes=f"{100 * MARGINS['share of scores']:.0f} %",
+    )  # fmt: skip
 _KNOWN = pd.DataFrame.from_dict(MEASURES, orient="index")
 _FIRST, _DAY, _OWN = 20, 86_400, ("template", "parser")
 _SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
@@ -138,12 +143,11 @@ class Audit:
     def top(self) -> pd.DataFrame:
         """The three or four rows that matter most: the parse rate first, the worst finding last."""
         first = self.rows["measure"].isin(["parsed", "agreement", "discrimination"])
-        others = self.rows[~first & (self.rows["section"] != "against")]
-        others = others[others["measure"].map(_KNOWN["kind"]).isin(["effect", "noise"])]
+        others = self.rows[self.rows["margin"].notna() & (self.rows["section"] != "against")]
+        others = others[others["measure"].map(_KNOWN["kind"]) != "level"]
         size = (others["effect"].abs() / others["margin"]).fillna(0.0)
-        worst = others.assign(found=others["verdict"] == FOUND, size=size)
-        worst = worst.sort_values(["found", "size"], ascending=False).head(1)
-        return pd.concat([self.rows[first], worst[self.rows.columns]])
+        worst = (size + 1e9 * (others["verdict"] == FOUND)).nlargest(1).index
+        return pd.concat([self.rows[first], others.loc[worst]])
 
     def failures(self, fail_on: str = "", require: str = "") -> list[str]:
         """Say which thresholds are not met.
@@ -537,25 +541,28 @@ def findings(
     shown = shown.mask(pd.to_numeric(shown, errors="coerce") == top, "of full mark")
     if shown.nunique() == 1:  # nothing was asked without it, or with another one
         shown[:] = "none"
-    judgments = answers[0].astype(dict.fromkeys([*_ITEM, "cluster_id"], "str")).assign(
-        value=values_of(answers[0], value),
-        whole=values_of(answers[0]),
-        condition=condition_names(answers[0].assign(reference_score=shown)),
-        top=top,
+    judgments = (
+        answers[0]
+        .astype(dict.fromkeys([*_ITEM, "cluster_id"], "str"))
+        .assign(
+            value=values_of(answers[0], value),
+            whole=values_of(answers[0]),
+            condition=condition_names(answers[0].assign(reference_score=shown)),
+            top=top,
+        )
     )
     cells = _cells(judgments, items)
     status = pd.concat([a["status"].astype("str") for a in answers]).value_counts()
-    noise = _noise(judgments)
-    control = next((rates for rates in noise.values() if len(rates)), pd.Series(dtype=np.float64))
+    changes = _changes(judgments, cells)
     rows = [
         _parsed(status), *_people(judgments, cells, items, value), *_apart(judgments),
-        *(_rate(name, rates, judgments) for name, rates in noise.items() if len(rates)),
+        *_noise(judgments, cells, changes),
     ]  # fmt: skip
     places: dict[str, list[float]] = {}
     why = {}
     for name, ask in {
-        "position": partial(_positions, judgments, value, control, places),
-        "order": partial(_moved, judgments, cells, control),
+        "position": partial(_positions, judgments, cells, changes, value, places),
+        "order": partial(_moved, judgments, cells, changes),
         "criteria": partial(_criteria, answers[1:], value),
     }.items():
         try:
@@ -628,8 +635,7 @@ def _judged(rows: Sequence[Mapping[str, Any]], few: float, span: float) -> pd.Da
     table["p_equivalent"] = [_equivalent(row) for row in table.to_dict("records")]
     own = np.minimum(few, table["n_clusters"].replace(0, np.inf))  # a row may have fewer rated
     table["verdict"] = [
-        _verdict(row, n >= TOO_FEW)
-        for row, n in zip(table.to_dict("records"), own, strict=True)
+        _verdict(row, n >= TOO_FEW) for row, n in zip(table.to_dict("records"), own, strict=True)
     ]
     bare = table["measure"].eq("parsed") | table["verdict"].eq(FAILS)
     doubtful = own < inference.FEW_CLUSTERS
@@ -798,10 +804,10 @@ def _people(
     kappa, interval = inference.jackknife(
         _by_criterion(kappa_sums(x, y), rated["criterion"]), cluster, partial(_macro, kappa_of_sums)
     )
-    ends = (r[f"{stem}_low"], r[f"{stem}_high"])
+    ends, of_kappa = (r[f"{stem}_low"], r[f"{stem}_high"]), np.clip(np.array(interval[:2]), -1, 1)
     rows = [
         _correlation("agreement", "agreement", n, r[stem], ends, _without(r["reason"], "rho")),
-        _correlation("kappa", "agreement in level", n, kappa, np.clip(interval[:2], -1, 1)),
+        _correlation("kappa", "agreement in level", n, kappa, of_kappa),
         _mean("bias", "mean score", x - y, cluster),
     ]  # fmt: skip
     if "candidate" in usual and usual["candidate"].nunique() > 2:
@@ -885,56 +891,54 @@ def _apart(judgments: pd.DataFrame) -> list[dict[str, Any]]:
     return [row]
 
 
-def _changed(base: pd.DataFrame, others: pd.DataFrame, on: Sequence[str] = _ITEM) -> pd.Series:
+def _changed(
+    base: pd.DataFrame, others: pd.DataFrame, items: pd.DataFrame, on: Sequence[str] = _ITEM
+) -> FloatArray:
     """The share of each item's scores that are not that of its first base read."""
     first = base.drop_duplicates(on)[[*on, "whole"]]
     pairs = first.merge(others[[*on, "whole"]], on=on, suffixes=("", "_other"))
     pairs = pairs.dropna(subset=["whole", "whole_other"])
     differ = (pairs["whole"] != pairs["whole_other"]).astype("float64")
-    return differ.groupby([pairs[name] for name in _ITEM]).mean()
+    rates = differ.groupby([pairs[name] for name in _ITEM], observed=True).mean()
+    return rates.reindex(pd.MultiIndex.from_frame(items[_ITEM])).to_numpy(np.float64)
 
 
-def _noise(judgments: pd.DataFrame) -> dict[str, pd.Series]:
+def _changes(judgments: pd.DataFrame, cells: pd.DataFrame) -> dict[str, FloatArray]:
     """The share of each item's scores that change under neutral edits, and when asked again."""
     base, read = _usual(judgments), [*_ITEM, "ordering"]
-    return {
-        "edits": _changed(base, judgments[judgments["condition"] == "placebo"]),
-        "reask": _changed(base, base[base.duplicated(read)], read),
+    edited = judgments[judgments["condition"] == "placebo"]
+    found = {
+        "edits": _changed(base, edited, cells),
+        "reask": _changed(base, base[base.duplicated(read)], cells, read),
     }
+    return {name: rates for name, rates in found.items() if not np.isnan(rates).all()}
 
 
-def _rate(measure: str, rates: pd.Series, judgments: pd.DataFrame) -> dict[str, Any]:
-    """A row about scores that change though nothing that matters does."""
-    values, cluster = _clustered(rates, judgments)
-    interval, n = inference.mean_t(values, cluster, (0.0, 1.0)), len(np.unique(cluster))
-    row = _row(
-        measure, {"edits": "neutral edits", "reask": "asked again"}[measure], n, _mean_of(values),
-        interval, p_equivalent=_steady(values.mean(), interval[3], n),
-    )  # fmt: skip
-    base = _usual(judgments)
-    if measure == "reask" and len(_distinct(base)) < base["value"].notna().sum():
-        row |= {"low": np.nan, "high": np.nan, "reason": "it repeats itself: asked once"}
-    return row
+def _noise(
+    judgments: pd.DataFrame, cells: pd.DataFrame, changes: Mapping[str, FloatArray]
+) -> list[dict[str, Any]]:
+    """How many scores change though nothing that matters does."""
+    cluster, base = _cluster_of(cells), _usual(judgments)
+    names = {"edits": "neutral edits", "reask": "asked again"}
+    rows = [_mean(m, names[m], rates, cluster, (0.0, 1.0)) for m, rates in changes.items()]
+    for row in rows:
+        if row["measure"] == "reask" and len(_distinct(base)) < base["value"].notna().sum():
+            row |= {"low": np.nan, "high": np.nan, "reason": "it repeats itself: asked once"}
+    return rows
 
 
-def _clustered(rates: pd.Series, judgments: pd.DataFrame) -> tuple[FloatArray, IntArray]:
-    """Values of items, and the codes of their clusters."""
-    known = rates.dropna()
-    cluster = judgments.drop_duplicates(_ITEM).set_index(_ITEM)["cluster_id"]
-    codes = np.asarray(pd.factorize(cluster.reindex(known.index))[0])
-    return known.to_numpy(np.float64), codes
-
-
-def _flips(changed: pd.Series, control: pd.Series, judgments: pd.DataFrame) -> dict[str, Any]:
+def _flips(changed: FloatArray, control: FloatArray | None, cluster: IntArray) -> dict[str, Any]:
     """What share of scores changes, and whether by so much more than under neutral edits."""
-    if control.empty or changed.empty:
-        return {"flips": _mean_of(changed.to_numpy())}
-    beyond, cluster = _clustered(changed - control.reindex(changed.index), judgments)
+    row = {"flips": _mean_of(changed)}
+    known = ~np.isnan(changed if control is None else changed - control)
+    if control is None or not known.any():
+        return row
+    beyond, cluster = (changed - control)[known], cluster[known]
     mean, n = _mean_of(beyond), len(np.unique(cluster))
     low, _, _, error = inference.mean_t(beyond, cluster, (-1.0, 1.0))
-    return {
-        "flips": _mean_of(changed.to_numpy()), "flips_beyond": mean,
-        "scrambled": low > MARGINS["share of scores"], "p_steady": _steady(mean, error, n),
+    return row | {
+        "flips_beyond": mean, "scrambled": bool(low > MARGINS["share of scores"]),
+        "p_steady": _steady(mean, error, n),
     }  # fmt: skip
 
 
@@ -951,11 +955,15 @@ def _steady(rate: float, error: float, n_clusters: int) -> float:
     return float(np.fmax(unchanged, measured))
 
 
+def _cluster_of(cells: pd.DataFrame) -> IntArray:
+    return np.asarray(pd.factorize(cells["cluster_id"])[0])
+
+
 def _moved(
-    judgments: pd.DataFrame, cells: pd.DataFrame, control: pd.Series
+    judgments: pd.DataFrame, cells: pd.DataFrame, changes: Mapping[str, FloatArray]
 ) -> list[dict[str, Any]]:
     """How far an order, a label or a reference moves scores, beyond neutral edits."""
-    cluster = np.asarray(pd.factorize(cells["cluster_id"])[0])
+    cluster, control = _cluster_of(cells), next(iter(changes.values()), None)
     base, rows = _usual(judgments), []
     beyond = cells["placebo"] if cells["placebo"].notna().any() else cells[_PLAIN]
     for name, measure, question in (
@@ -964,9 +972,9 @@ def _moved(
     ):  # fmt: skip
         if name in cells:
             row = _mean(measure, question, (cells[name] - beyond).to_numpy(np.float64), cluster)
-            changed = _changed(base, judgments[judgments["condition"] == name])
+            changed = _changed(base, judgments[judgments["condition"] == name], cells)
             rows.append(row | {"placebo": float((beyond - cells[_PLAIN]).mean())}
-                        | _flips(changed, control, judgments))  # fmt: skip
+                        | _flips(changed, control, cluster))  # fmt: skip
     for top, own in judgments.groupby("top"):  # each scale by itself
         names = {int(top) if c == _FULL else int(c.split()[1]): c for c in own["condition"].unique()
                  if re.fullmatch(r"reference (\d+|of full mark)", c)}  # fmt: skip
@@ -978,15 +986,19 @@ def _moved(
             inside = pd.MultiIndex.from_frame(cells[_ITEM]).isin(ours)
             pulled = ((cells[names[high]] - cells[names[low]]) / (high - low)).where(inside)
             row = _mean("reference", f"reference {high} against {low}", pulled.to_numpy(), cluster)
-            changed = _changed(*(own[own["condition"] == names[k]] for k in (low, high)))
-            rows.append(row | {"flips": _mean_of(changed.to_numpy())})
+            changed = _changed(*(own[own["condition"] == names[k]] for k in (low, high)), cells)
+            rows.append(row | _flips(changed, None, cluster))
     return rows
 
 
 def _positions(
-    judgments: pd.DataFrame, value: Value, control: pd.Series, places: dict[str, list[float]]
+    judgments: pd.DataFrame,
+    cells: pd.DataFrame,
+    changes: Mapping[str, FloatArray],
+    value: Value,
+    places: dict[str, list[float]],
 ) -> list[dict[str, Any]]:
-    """The position whose share of answers is farthest from an even one; `places` gets all shares."""
+    """The position with the share farthest from an even one; `places` gets all shares."""
     rotated = judgments[judgments["design"].isin(["balanced", "williams"])]
     if rotated.empty:
         return []
@@ -999,13 +1011,14 @@ def _positions(
         share, low, high = (found.get(f"share_{most}{e}", np.nan) for e in ("", "_low", "_high"))
         half = np.maximum(share - low, high - share)  # an end may be cut off at 0 or 1
         effect, ends = 100 * (share - 1 / n), (-100 / n, 100 - 100 / n)
+        changed = _changed(_usual(judgments), rotated[rotated["n_options"] == n], cells)
         row = _row(
             "position", f"position {most}{f' of {n}' if len(table) > 1 else ''}", clusters, effect,
             _of_largest(effect, 100 * half, clusters, n, ends),
             reason=_without(found["reason"], "chi2", "log preference"),
             p_equivalent=found.get("p_equivalent", np.nan),
-        ) | _flips(_changed(_usual(judgments), rotated[rotated["n_options"] == n]), control,
-                   judgments)  # fmt: skip
+            **_flips(changed, next(iter(changes.values()), None), _cluster_of(cells)),
+        )  # fmt: skip
         places[row["question"]] = shares.tolist()
         out.append(row)
     return out
@@ -1019,7 +1032,7 @@ def _of_largest(
         return (np.nan, np.nan, _p_of_alike(effect, n))
     error = half / inference.t_quantile(n)
     half = error * inference.t_quantile(n, 1 - ALPHA / m)
-    low, high = np.clip([effect - half, effect + half], *ends)
+    low, high = np.clip(np.array([effect - half, effect + half]), *ends)
     return low, high, min(1.0, m * inference.t_p_value(effect / error, n))
 
 
@@ -1040,7 +1053,7 @@ def _criteria(answers: Sequence[pd.DataFrame], value: Value) -> list[dict[str, A
         own = rotated[rotated["criterion"] == name]
         cells = own.pivot_table("value", ["cluster_id", "item_id"], "criterion_position",
                                 observed=True).dropna()  # fmt: skip
-        means = cells.mean()
+        means, texts = cells.mean(), own.drop_duplicates(_ITEM)
         cluster = np.asarray(pd.factorize(cells.index.get_level_values("cluster_id"))[0])
         row = _mean("criteria", name, (cells[means.idxmax()] - cells[means.idxmin()]).to_numpy(),
                     cluster)  # fmt: skip
@@ -1049,7 +1062,8 @@ def _criteria(answers: Sequence[pd.DataFrame], value: Value) -> list[dict[str, A
         rows.append(row | dict(zip(("low", "high", "p"), ends, strict=True)) | {
             "p_equivalent": found["p_equivalent"], "placebo": found["delta_pos_null"],
             "reason": found["reason"],
-        } | _flips(_changed(base, own), _changed(base, edited), criteria))  # fmt: skip
+        } | _flips(*(_changed(base, reads, texts) for reads in (own, edited)),
+                   _cluster_of(texts)))  # fmt: skip
     return rows
 
 
@@ -1084,7 +1098,9 @@ def _mean(
     row = _row(measure, question, n, _mean_of(values), interval, **more)
     if n == 0:
         row["reason"] = "no text has a score under both"
-    elif np.isnan(row["low"]) and bounds is None:
+    elif bounds is not None:
+        row["p_equivalent"] = _steady(row["effect"], interval[3], n)
+    elif np.isnan(row["low"]):
         row["p"] = _p_of_alike(row["effect"], n)
         if n > 1 and row["effect"]:
             row["reason"] = "every text moved alike, which does not show that others would"
@@ -1117,22 +1133,6 @@ def _row(
     return row | more
 
 
-def verdict_rules() -> list[dict[str, str]]:
-    """What a judge must do to get each verdict, with the numbers that decide.
-
-    Examples
-    --------
-    >>> [rule["verdict"] for rule in verdict_rules() if rule["about"] == "an effect"]
-    ['found', 'negligible', 'not found', 'inconclusive']
-    """
-    numbers = {
-        "alpha": f"{ALPHA:g}", "moderate": f"{MODERATE_LEVEL:g}", "strong": f"{STRONG_LEVEL:g}",
-        "parsed": _WORDS.percent(ENOUGH_PARSED), "few": str(TOO_FEW),
-        "changes": _WORDS.percent(MARGINS["share of scores"]),
-    }  # fmt: skip
-    return [{**rule, "rule": rule["rule"].format(**numbers)} for rule in VERDICTS]
-
-
 def page(*audits: Audit) -> str:
     """Write audits as one HTML page that loads nothing."""
     environment = Environment(
@@ -1141,7 +1141,7 @@ def page(*audits: Audit) -> str:
     )  # fmt: skip
     return environment.get_template("auditing.jinja").render(
         audits=audits, version=rubricnb.__version__, margins=MARGINS, measures=MEASURES,
-        verdicts=verdict_rules(), from_store=_FROM_STORE,
+        verdicts=VERDICTS, from_store=_FROM_STORE,
         size=_WORDS.size, number=_WORDS.number, percent=_WORDS.percent, p_value=_WORDS.p_value,
         titles=_WORDS.TITLES, made=lambda seconds: datetime.fromtimestamp(seconds, UTC).date(),
     )  # fmt: skip

@@ -152,12 +152,16 @@ def test_the_page_is_whole_and_loads_nothing(items, few, tmp_path, capsys):
     assert not re.search(r"@import|url\(|<script|http", text)
     assert len(read.labels) > len(found.rows[found.rows.effect.notna()])
     assert all(read.labels)
-    assert any(label.startswith("Share of answers that choose each position") for label in read.labels)
+    assert any(
+        label.startswith("Share of answers that choose each position") for label in read.labels
+    )
     plain = " ".join(re.sub(r"<[^>]+>", " ", text).split())
     for sentence in (found.sentence, *found.rows.sentence):
         assert sentence in plain
     assert (
-        plain.index(found.sentence) < plain.index("What matters") < plain.index("The position of an")
+        plain.index(found.sentence)
+        < plain.index("What matters")
+        < plain.index("The position of an")
     )
     assert found.rows[found.rows.verdict == "found"].question.tolist().count("letters") == 1
     assert "Effects are those of expected scores" in plain
@@ -340,7 +344,9 @@ def test_the_interval_of_the_most_extreme_position_holds_for_all(items):
     half = (single.share_1_high - single.share_1_low) / 2
     assert row.effect == pytest.approx(100 * (single.share_1 - 0.2))
     assert row.high - row.effect == pytest.approx(100 * wider * half)
-    assert row.p == pytest.approx(5 * 2 * t.sf((single.share_1 - 0.2) * t.isf(0.025, n - 1) / half, n - 1))
+    assert row.p == pytest.approx(
+        5 * 2 * t.sf((single.share_1 - 0.2) * t.isf(0.025, n - 1) / half, n - 1)
+    )
     assert row.sentence.startswith("The judge prefers position 1: +")
 
 
@@ -772,4 +778,8 @@ def test_what_one_s_own_prompt_cannot_ask_is_said(own, tmp_path, capsys):
     assert {"order", "labels", "criteria", "edits"} <= set(found.unseen)
     [why] = found.failures("order>0.2")
     assert "p.jinja has no slot options: other orders of the options cannot be asked" in why
-    assert found.rows.set_index("measure").verdict["agreement"] in ("strong", "moderate", "inconclusive")
+    assert found.rows.set_index("measure").verdict["agreement"] in (
+        "strong",
+        "moderate",
+        "inconclusive",
+    )

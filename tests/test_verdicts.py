@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import rubricnb as rb
-from rubricnb.auditing import _judged, audit_requests, findings, verdict_rules
+from rubricnb.auditing import VERDICTS, _judged, audit_requests, findings
 from rubricnb.judging.profiles import open_profile
 
 RUBRIC = """\
@@ -27,11 +27,13 @@ def items(tmp_path_factory):
     rng = np.random.default_rng(0)
     human = rng.permutation(np.resize(range(1, 6), PROMPTS * TEXTS))
     words = np.argsort(np.argsort(0.23 * human + rng.normal(0, 1.3, len(human))))
-    pd.DataFrame({
-        "instruction": [f"Question {i // TEXTS}?" for i in range(len(human))],
-        "response": [f"Text {i}." + " word" * n for i, n in enumerate(words)],
-        "human": human,
-    }).to_csv(folder / "d.csv", index=False)
+    pd.DataFrame(
+        {
+            "instruction": [f"Question {i // TEXTS}?" for i in range(len(human))],
+            "response": [f"Text {i}." + " word" * n for i, n in enumerate(words)],
+            "human": human,
+        }
+    ).to_csv(folder / "d.csv", index=False)
     (folder / "r.yml").write_text(RUBRIC)
     return rb.load("csv", path=folder / "d.csv", rubric=folder / "r.yml")
 
@@ -49,7 +51,9 @@ def judge_of(kind, items):
     length = {i: len(text) for i, text in enumerate(items.response)}
     fifths = np.quantile(list(length.values()), [0.2, 0.4, 0.6, 0.8])
     rng = np.random.default_rng(1)
-    one_off = {i: int(k) for i, k in enumerate(rng.choice([-1, 0, 1], len(human), p=[0.1, 0.8, 0.1]))}
+    one_off = {
+        i: int(k) for i, k in enumerate(rng.choice([-1, 0, 1], len(human), p=[0.1, 0.8, 0.1]))
+    }
 
     def score(prompt):
         i = int(re.search(r"Text (\d+)\.", prompt)[1])
@@ -88,10 +92,10 @@ EXPECTED = {
     "unchanging": ("strong", "strong", "not found", "strong", "not found", "not found"),
 }
 HEADLINES = {
-    "near-truth": r"^\S+ tells texts apart, agrees strongly with people \(r \+0.9\d\) and moves with "
-                  r"nothing that was varied by more than matters\.$",
-    "noisy": r", but changes \d\d % of its scores under neutral edits; inconclusive: 4 of 4 questions "
-             r"about what moves its scores\.$",
+    "near-truth": r"^\S+ tells texts apart, agrees strongly with people \(r \+0.9\d\) and moves "
+                  r"with nothing that was varied by more than matters\.$",
+    "noisy": r", but changes \d\d % of its scores under neutral edits; inconclusive: 4 of 4 "
+             r"questions about what moves its scores\.$",
     "generous": r"agrees strongly with people .*, but scores 0\.80 points higher than people\.$",
     "constant": r"^\S+ fails: every text gets the same score \(3\)",
     "length": r", but was not shown to agree at least moderately with people \(r \+0\.23\)\.$",
@@ -128,7 +132,9 @@ def test_a_judge_of_known_kind_gets_the_verdicts_that_it_deserves(kind, items, c
 
 def test_letters_that_scramble_the_scores_are_found_though_the_mean_stays(items, capsys):
     human = dict(enumerate(items.human.astype(int)))
-    other = dict(zip(human, np.random.default_rng(2).permutation(list(human.values())), strict=True))
+    other = dict(
+        zip(human, np.random.default_rng(2).permutation(list(human.values())), strict=True)
+    )
 
     def scrambles(messages):
         prompt = messages[-1]["content"]
@@ -167,22 +173,21 @@ BORDERS = {
     ("an effect", "negligible"): ("order", {"effect": 0.03, "low": 0.01, "high": 0.05, "p": 0.01}),
     ("an effect", "not found"): ("order", {"low": -0.05, "high": 0.05, "p": 1.0}),
     ("an effect", "inconclusive"): ("order", {"effect": 0.09, **LARGE}),
-    ("scores that change for no reason", "found"): (
+    ("a share of scores that change", "found"): (
         "edits", {"effect": 0.5, "low": 0.26, "high": 0.7, "p_equivalent": 1.0}),
-    ("scores that change for no reason", "not found"): (
+    ("a share of scores that change", "not found"): (
         "edits", {"effect": 0.1, "low": 0.05, "high": 0.2, "p_equivalent": 0.04}),
-    ("scores that change for no reason", "inconclusive"): (
+    ("a share of scores that change", "inconclusive"): (
         "edits", {"effect": 0.3, "low": 0.24, "high": 0.4, "p_equivalent": 1.0}),
-    ("scores that change for no reason", "measured"): ("reask", {}),
+    ("a share of scores that change", "measured"): ("reask", {}),
 }  # fmt: skip
 
 
 def test_every_verdict_has_its_rule_on_the_page_about_audits_and_in_the_code():
     text = (Path(__file__).parents[1] / "book/audit.md").read_text("utf-8")
-    rules = verdict_rules()
-    for rule in rules:
+    for rule in VERDICTS:
         assert f"| {rule['about']} | *{rule['verdict']}* | {rule['rule']} |" in text
-    assert {(rule["about"], rule["verdict"]) for rule in rules} == set(BORDERS)
+    assert {(rule["about"], rule["verdict"]) for rule in VERDICTS} == set(BORDERS)
     for (_, verdict), (measure, row) in BORDERS.items():
         assert verdict_of(measure, **row) == verdict, (measure, row)
         if verdict not in ("shown", "fails", "measured") and measure != "parsed":
