@@ -812,9 +812,9 @@ def _people(
     ]  # fmt: skip
     if "candidate" in usual and usual["candidate"].nunique() > 2:
         tau = system_agreement(usual, items, by=[], value=value).iloc[0]
-        ends = (tau["tau_low"], tau["tau_high"], np.nan)
+        of_tau = (tau["tau_low"], tau["tau_high"], np.nan)
         name = f"{tau['n_systems']} systems"
-        rows.append(_row("systems", name, n, tau["tau"], ends, reason=tau["reason"]))
+        rows.append(_row("systems", name, n, tau["tau"], of_tau, reason=tau["reason"]))
     return rows
 
 
@@ -986,8 +986,8 @@ def _moved(
             inside = pd.MultiIndex.from_frame(cells[_ITEM]).isin(ours)
             pulled = ((cells[names[high]] - cells[names[low]]) / (high - low)).where(inside)
             row = _mean("reference", f"reference {high} against {low}", pulled.to_numpy(), cluster)
-            changed = _changed(*(own[own["condition"] == names[k]] for k in (low, high)), cells)
-            rows.append(row | _flips(changed, None, cluster))
+            one, two = (own[own["condition"] == names[k]] for k in (low, high))
+            rows.append(row | _flips(_changed(one, two, cells), None, cluster))
     return rows
 
 
@@ -1025,7 +1025,7 @@ def _positions(
 
 
 def _of_largest(
-    effect: float, half: float, n: int, m: int, ends: Sequence[float] = (-np.inf, np.inf)
+    effect: float, half: float, n: int, m: int, ends: tuple[float, float] = (-np.inf, np.inf)
 ) -> tuple[float, float, float]:
     """Interval and p of the largest of m estimates, which hold for all at once (Bonferroni)."""
     if np.isnan(half):
@@ -1057,13 +1057,13 @@ def _criteria(answers: Sequence[pd.DataFrame], value: Value) -> list[dict[str, A
         cluster = np.asarray(pd.factorize(cells.index.get_level_values("cluster_id"))[0])
         row = _mean("criteria", name, (cells[means.idxmax()] - cells[means.idxmin()]).to_numpy(),
                     cluster)  # fmt: skip
+        changed, control = (_changed(base, reads, texts) for reads in (own, edited))
         half, pairs = (row["high"] - row["low"]) / 2, len(means) * (len(means) - 1) // 2
         ends = _of_largest(row["effect"], half, row["n_clusters"], pairs)
         rows.append(row | dict(zip(("low", "high", "p"), ends, strict=True)) | {
             "p_equivalent": found["p_equivalent"], "placebo": found["delta_pos_null"],
             "reason": found["reason"],
-        } | _flips(*(_changed(base, reads, texts) for reads in (own, edited)),
-                   _cluster_of(texts)))  # fmt: skip
+        } | _flips(changed, control, _cluster_of(texts)))  # fmt: skip
     return rows
 
 
