@@ -97,9 +97,9 @@ class Audit:
         When, in seconds since 1970.
     design
         What was asked: ``datasets``, ``n_items``, ``n_clusters``, ``effective_clusters``,
-        ``n_judgments``, ``n_rated`` (items), ``span`` and ``step`` of the scale, ``truth`` (people,
-        designed, gold or nothing), ``source``, ``value`` (score or expected_score) and ``settings``
-        (None for judgments from elsewhere).
+        ``n_judgments``, ``n_asked`` (of this judge, now), ``n_rated`` (items), ``span`` and
+        ``step`` of the scale, ``truth`` (people, designed, gold or nothing), ``source``, ``value``
+        (score or expected_score) and ``settings`` (None for judgments from elsewhere).
     status
         Number of judgments by status.
     rows
@@ -358,7 +358,7 @@ def audit(
             check_answered(run(first, opened, store, fresh, budget=budget))
             answers = [run(requests, opened, store, fresh, budget=budget) for requests in asked]
         done = findings(answers, items, opened.slug, opened.identity, settings, refused)
-        done.design["asked"] = budget.asked
+        done.design["n_asked"] = budget.asked
         if not budget.asked:
             print(f"{opened.slug}: {_FROM_STORE}", flush=True)
     done = done if before is None else beside(before, done)
@@ -541,15 +541,12 @@ def findings(
     shown = shown.mask(pd.to_numeric(shown, errors="coerce") == top, "of full mark")
     if shown.nunique() == 1:  # nothing was asked without it, or with another one
         shown[:] = "none"
-    judgments = (
-        answers[0]
-        .astype(dict.fromkeys([*_ITEM, "cluster_id"], "str"))
-        .assign(
-            value=values_of(answers[0], value),
-            whole=values_of(answers[0]),
-            condition=condition_names(answers[0].assign(reference_score=shown)),
-            top=top,
-        )
+    judgments = answers[0].astype(dict.fromkeys([*_ITEM, "cluster_id"], "str"))
+    judgments = judgments.assign(
+        value=values_of(answers[0], value),
+        whole=values_of(answers[0]),
+        condition=condition_names(answers[0].assign(reference_score=shown)),
+        top=top,
     )
     cells = _cells(judgments, items)
     status = pd.concat([a["status"].astype("str") for a in answers]).value_counts()
@@ -601,8 +598,8 @@ def findings(
 
 
 _FROM_STORE = (
-    "all answers came from the store, and the judge was not asked. If it has changed since, give "
-    "it another name, or another store (RUBRICNB_STORE)"
+    "all answers came from the store or from recorded runs, and the judge was not asked. If it has "
+    "changed since, give it another name, or set RUBRICNB_STORE to another file"
 )
 _NOTHING_OF_OTHERS = "too few to say anything of other texts"
 _USUAL_SPAN = 4.0  # of a scale from 1 to 5, to which the margin in score points belongs

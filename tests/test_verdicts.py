@@ -254,13 +254,13 @@ def shifted(messages):
 def test_answers_from_the_store_are_said_to_be(items, tmp_path, capsys, monkeypatch):
     store = tmp_path / "s.sqlite"
     one = rb.audit(shifted, items, tmp_path / "a.html", store=store)
-    assert one.design["asked"] > 0
+    assert one.design["n_asked"] > 0
     assert "all answers came from the store" not in capsys.readouterr().out
     two = rb.audit(shifted, items, tmp_path / "b.html", store=store)
-    assert two.design["asked"] == 0
+    assert two.design["n_asked"] == 0
     assert "all answers came from the store" in capsys.readouterr().out
     assert "all answers came from the store" in (tmp_path / "b.html").read_text("utf-8")
     monkeypatch.setitem(globals(), "SHIFT", 1)
     three = rb.audit(shifted, items, store=store)
-    assert three.design["asked"] > 0
+    assert three.design["n_asked"] > 0
     assert three.sentence.startswith("shifted fails: every text gets the same score (4)")
