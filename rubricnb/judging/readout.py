@@ -91,11 +91,17 @@ def read(request: Request, reply: Reply, parser: Parser | None = None) -> list[R
     return [_reading(label, text, reply.finish, request.choices) for label in labels]
 
 
+def written_labels(request: Request, text: str) -> list[Label | None]:
+    """Return the label that an answer, thoughts and all, has written for each slot."""
+    text, prompt = without_thoughts(text), _prompt(request)
+    return [last_label(text, slot, request.choices, prompt) for slot in request.slots]
+
+
 def _labels(request: Request, text: str, parser: Parser | None) -> list[Label | None]:
     """Find a label for each slot of an answer without its thoughts."""
-    prompt = prompt_text(request)
     if parser is None:
-        return [last_label(text, slot, request.choices, prompt) for slot in request.slots]
+        return written_labels(request, text)
+    prompt = _prompt(request)
     found = labels_found(parser, text.strip("\n"), prompt) if text else {}
     names = request.criteria or ("" if "" in found else request.criterion,)
     return [label_of(found.get(name.casefold()), request.choices) for name in names]
@@ -153,8 +159,7 @@ def check_parser(parser: Parser, request: Request) -> None:
             )
 
 
-def prompt_text(request: Request) -> str:
-    """Return all messages of a prompt: what a judge may repeat."""
+def _prompt(request: Request) -> str:
     return "\n".join(message.content for message in request.messages)
 
 
