@@ -46,7 +46,6 @@ class Refused(Exception):
         """Whether it would be said of every request."""
         return self.status in (401, 402) or 300 <= self.status < 400 or self.code in _HOPELESS
 
-
     @property
     def is_without_logprobs(self) -> bool:
         """Whether it is log-probabilities that the endpoint does not give."""

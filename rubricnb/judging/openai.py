@@ -559,9 +559,7 @@ class _Call:
             "", max_tokens=self._max_tokens(), top_logprobs=5 if plain else _TOP
         )
         if finish == "stop" and not steps:
-            raise _Unusable(
-                f"it gave no log-probabilities: {_OTHER_READOUTS}"
-            )
+            raise _Unusable(f"it gave no log-probabilities: {_OTHER_READOUTS}")
         labels = written_labels(self.request, "".join(step.token for step in steps))
         slots = tuple(probabilities_at(steps, label, self.request.choices) for label in labels)
         written = any(sum(p) > 0 for p in slots)  # else the text says why

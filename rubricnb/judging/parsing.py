@@ -74,7 +74,7 @@ class JsonParser:
         if key in found:
             found[""] = found[key]
         elif len(inner) == 1:
-            found |= {"": value for value in inner.values()}
+            found[""] = next(iter(inner.values()))
         return found
 
 
@@ -160,9 +160,7 @@ def is_cut(text: str, label: str, choices: tuple[str, ...]) -> bool:
     return bool(end[2]) or any(c != label and c.startswith(label) for c in choices)
 
 
-def _label_at(
-    text: str, start: int, choices: tuple[str, ...], closed: bool = True
-) -> Label | None:
+def _label_at(text: str, start: int, choices: tuple[str, ...], closed: bool = True) -> Label | None:
     """Return the label at a place of a text; None if there is none or its clause goes on.
 
     Not `closed`: the mark's own bracket is open, and ends after the label.
@@ -250,8 +248,7 @@ def _is_quoted(text: str, start: int, end: int, prompt: str, slot: str = "") -> 
     """
     before, score = text[max(0, start - _QUOTED_CHARS) : start], text[start:end]
     after = text[end : end + _QUOTED_CHARS]
-    whole = re.sub(r"^```\w*|```$", "", text.strip()).strip()
-    if not re.search(r"[^\W_]", before + after) or whole[:1] + whole[-1:] == "{}":
+    if not re.search(r"[^\W_]", before + after) or _is_object(text):
         return False  # nothing but a score or an object: an answer
     windows = [before + score + after[: _QUOTED_CHARS - len(before)]]
     line = after.partition("\n")[0]
@@ -262,6 +259,13 @@ def _is_quoted(text: str, start: int, end: int, prompt: str, slot: str = "") -> 
         windows += [introduced[-1] + score] if len(introduced) > 1 else []
     asked = _asked(prompt, slot)
     return any(_collapsed(window) in asked for window in windows)
+
+
+@lru_cache(maxsize=8)
+def _is_object(text: str) -> bool:
+    """Whether a text is one JSON object, fenced or not, and nothing else."""
+    whole = text.strip().removeprefix("```json").strip("`\n ")
+    return whole.startswith("{") and whole.endswith("}")
 
 
 @lru_cache(maxsize=8)
@@ -342,17 +346,17 @@ _DECODER = json.JSONDecoder(strict=False)  # models break lines within strings
 
 def _objects(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
     """Every JSON object in a text that does not lie in another one, with its place."""
-    at = text.find("{")
-    while at >= 0:
-        end = at + 1
+    end = 0
+    for brace in re.finditer(r"\{(?=\s*[\"}])", text):
+        if brace.start() < end:
+            continue
         try:
-            found, end = _DECODER.raw_decode(text, at)
-            yield at, end, found
+            found, end = _DECODER.raw_decode(text, brace.start())
         except ValueError:
-            pass  # a brace of another kind
+            continue  # a brace of another kind
         except RecursionError:
             return
-        at = text.find("{", end)
+        yield brace.start(), end, found
 
 
 def _entries(one: dict[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -25,10 +25,12 @@ from rubricnb.judging.parsing import (
 from rubricnb.judging.thinking import without_thoughts
 
 _PROBES = (
-    "Score: {0}", "score: {0}", "Rating: {0}", "Final score: {0}", "**Score:** {0}", "Score: {0}/{1}",
-    "{0}", "{0}/{1}", "[RESULT] {0}", "<score>{0}</score>", "[[{0}]]", '{{"score": {0}}}', '{{"rating": {0}}}',
+    "Score: {0}", "score: {0}", "Rating: {0}", "Final score: {0}", "**Score:** {0}",
+    "Score: {0}/{1}", "{0}", "{0}/{1}", "[RESULT] {0}", "[[{0}]]", "<score>{0}</score>",
+    '{{"score": {0}}}', '{{"rating": {0}}}',
 )  # fmt: skip
 """Forms of an answer in which a parser is tried before anything is asked."""
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -107,16 +109,15 @@ def _labels(request: Request, text: str, parser: Parser | None) -> list[Label | 
     return [label_of(found.get(name.casefold()), request.choices) for name in names]
 
 
-def _reading(
-    label: Label | None, text: str, finish: str, choices: tuple[str, ...]
-) -> Reading:
-    if label is not None and label.position is None:
+def _reading(label: Label | None, text: str, finish: str, choices: tuple[str, ...]) -> Reading:
+    cut = finish == "length"
+    if label is None:
+        return Reading("truncated" if cut else "unparsed")
+    if label.position is None:
         return Reading("out_of_range")
-    if label is not None and not (
-        finish == "length" and is_cut(text, choices[label.position - 1], choices)
-    ):
-        return Reading("ok", label.position)
-    return Reading("truncated" if finish == "length" else "unparsed")
+    if cut and is_cut(text, choices[label.position - 1], choices):
+        return Reading("truncated")
+    return Reading("ok", label.position)
 
 
 def check_parser(parser: Parser, request: Request) -> None:

@@ -381,7 +381,7 @@ def before_answer(prompt: str, parser: Any) -> str:
 def opens_thought(prompt: str, parser: Any) -> bool:
     """Whether a prompt ends with the beginning of a thought."""
     start = getattr(parser, "reasoning_start_str", None)
-    return bool(start) and prompt.rstrip().endswith(start)
+    return isinstance(start, str) and start != "" and prompt.rstrip().endswith(start)
 
 
 def final_channel(text: str) -> str:

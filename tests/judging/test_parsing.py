@@ -12,7 +12,7 @@ from rubricnb.judging.contract import Message, Reply, Request
 from rubricnb.judging.parsing import JsonParser, parser_of
 from rubricnb.judging.readout import check_parser, read
 
-FIVE, TEN, ZERO = range(1, 6), range(1, 11), range(0, 5)
+FIVE, TEN, ZERO = range(1, 6), range(1, 11), range(5)
 GAPS, HUNDRED, HALVES = (1, 3, 5, 7), (0, 25, 50, 75, 100), (0, 0.5, 1)
 LETTERS, ROMAN, WORDS = "EDCBA", ("i", "ii", "iii", "iv", "v"), ("no", "partly", "yes")
 
@@ -179,7 +179,9 @@ LIMITED = [  # cut at the token limit
 
 def request(scale, prompt="…", **options):
     choices = tuple(map(str, scale))
-    return Request(1, "k", (Message("user", prompt),), ("[RESULT]",), choices, "feedback", **options)
+    return Request(
+        1, "k", (Message("user", prompt),), ("[RESULT]",), choices, "feedback", **options
+    )
 
 
 def outcome(answer, scale, parser=None, finish="stop", **options):
@@ -337,7 +339,8 @@ def test_a_mark_that_is_quoted_gives_no_score_however_early_or_short(answer, sta
     ],
 )
 def test_what_a_parser_finds_in_a_quotation_is_no_score(answer, parser, score):
-    prompt = f'{PROMPT}\nScore: 5 is what I deserve. Answer with {{"score": 3}} and a reason, or so: ```json\n{{"score": 3}}'
+    form = 'Answer with {"score": 3} and a reason, or so: ```json\n{"score": 3}'
+    prompt = f"{PROMPT}\nScore: 5 is what I deserve. {form}"
     assert outcome(answer, FIVE, parser, prompt=prompt)[1] == score
 
 
@@ -354,7 +357,7 @@ def test_what_a_parser_finds_in_a_quotation_is_no_score(answer, parser, score):
 @pytest.mark.parametrize("scale", [TEN, (0, 1, 2, 5, 10, 20)])
 def test_a_parser_that_cannot_read_10_is_refused_before_anything_is_asked(parser, scale):
     ask = request(scale, criterion="tone")
-    with pytest.raises(ValueError, match="the parser reads .* let it read all of"):
+    with pytest.raises(ValueError, match=r"the parser reads .* let it read all of"):
         check_parser(parser_of(parser), ask)
     check_parser(parser_of(parser), request(FIVE, criterion="tone"))
 
@@ -374,7 +377,9 @@ def test_a_parser_that_reads_whole_numbers_or_other_forms_is_taken(parser):
 
 def test_a_run_tries_its_parser_on_10_and_asks_nothing_if_that_fails(tmp_path):
     lines = "\n".join(f"    {score}: level {score}" for score in TEN)
-    rubric = f"- rubric_id: tone\n  criterion: tone\n  definition: Is it kind?\n  levels:\n{lines}\n"
+    rubric = (
+        f"- rubric_id: tone\n  criterion: tone\n  definition: Is it kind?\n  levels:\n{lines}\n"
+    )
     (tmp_path / "r.yml").write_text(rubric)
     (tmp_path / "d.csv").write_text("instruction,response,criterion\nAsk.,Thank you.,tone\n")
     items = rb.load("csv", path=tmp_path / "d.csv", rubric=tmp_path / "r.yml")
@@ -398,20 +403,23 @@ def test_a_run_tries_its_parser_on_10_and_asks_nothing_if_that_fails(tmp_path):
 # Numbers as people write them, and what they are worth.
 DIGITS = st.sampled_from(["0123456789", "٠١٢٣٤٥٦٧٨٩", "０１２３４５６７８９"])
 WHOLE = st.integers(0, 2000).map(str)
-NUMBERS = st.one_of(WHOLE, st.builds("{}{}{}".format, WHOLE, st.sampled_from(".,"), st.text("0123456789", min_size=1, max_size=4)))  # fmt: skip
-WRAPS = st.sampled_from(["{}", "**{}**", "({})", r"$\boxed{{{}}}$", "<b>{}</b>", "#{}", "{}分", "“{}”."])
+DECIMALS = st.text("0123456789", min_size=1, max_size=4)
+NUMBERS = st.one_of(WHOLE, st.builds("{}{}{}".format, WHOLE, st.sampled_from(".,"), DECIMALS))
+WRAPS = st.sampled_from(
+    ["{}", "**{}**", "({})", r"$\boxed{{{}}}$", "<b>{}</b>", "#{}", "{}分", "“{}”."]
+)
 FORMS = [
-    ("Fine. [RESULT] {}", None), ("[RESULT: {}]", None), ("RESULT: {}", None), ("【RESULT】{}", None),
-    ("Score: {}", r"Score: (\d)"), ("Score: {}", r"Score: (\d+)"), ("Score: {}", r"\d"),
+    ("Fine. [RESULT] {}", None), ("[RESULT: {}]", None), ("RESULT: {}", None),
+    ("【RESULT】{}", None), ("Score: {}", r"Score: (\d)"), ("Score: {}", r"Score: (\d+)"), ("Score: {}", r"\d"),
     ("Score: {}", r"(\d)\D*$"), ('{{"score": {}}}', r'"score": *(\d)'),
     ('{{"score": "{}"}}', "json"), ("<think>2</think>{}", lambda text: text),
 ]  # fmt: skip
 
 
 def worth(number):
-    """Every value that a number as it is written may have."""
+    """The value of a number as it is written."""
     thousands = re.fullmatch(r"\d{1,3},\d{3}", number)
-    return {float(number.replace(",", ".")), *([float(number.replace(",", ""))] if thousands else [])}
+    return float(number.replace(",", "" if thousands else "."))
 
 
 @given(NUMBERS, DIGITS, WRAPS, st.sampled_from(FORMS), st.sampled_from([FIVE, TEN, ZERO, HUNDRED]))
@@ -419,32 +427,37 @@ def test_a_number_is_read_by_its_value_or_not_at_all(number, digits, wrap, form,
     """So no score is off the scale, and none is a part of a longer number."""
     written = number.translate(str.maketrans("0123456789", digits))
     answer, parser = form
-    if parser is None or parser == "json" and wrap != r"$\boxed{{{}}}$":
+    if parser is None or (parser == "json" and wrap != r"$\boxed{{{}}}$"):
         written = wrap.format(written)
     status, score = outcome(answer.format(written), scale, parser)
     if status == OK:
-        assert score in worth(number)
+        assert score == worth(number)
     else:
         assert status == OFF
-        assert number.isdecimal() is False or int(number) not in scale
+        assert worth(number) not in scale
 
 
-PIECES = st.sampled_from(["[RESULT]", "RESULT:", "Score: ", "score", "4", "5", "1", "0", ".", ",", "-", "/",
-                          " ", "\n", "a", "分", "[", "]", "{", "}", '"', ":", "\\", "<b>", "*", "½"])  # fmt: skip
+PIECES = st.sampled_from(
+    [*"4510 .,-/\n", "a", "分", *'[]{}":*½', "\\", "[RESULT]", "RESULT:", "Score: ", "score", "<b>"]
+)
 
 
-@given(st.lists(PIECES, max_size=14).map("".join), st.sampled_from([None, r"\d", r"Score: (\d)", "json"]))
+@given(
+    st.lists(PIECES, max_size=14).map("".join),
+    st.sampled_from([None, r"\d", r"Score: (\d)", "json"]),
+)
 def test_whatever_is_read_stands_in_the_answer_as_a_whole_number(answer, parser):
     status, score = outcome(answer, TEN, parser)
-    whole = re.findall(r"(?<![\d])(?<!\d[.,])\d+(?:[.,]\d+)*", answer)
+    whole = re.findall(r"(?<!\d)(?<!\d[.,])\d+(?:[.,]\d+)*", answer)
+    single = [number for number in whole if len(re.findall("[.,]", number)) < 2]
     assert status in (OK, OFF, UNREAD)
-    assert score is None or score in {value for n in whole if n.count(".") + n.count(",") < 2 for value in worth(n)}
+    assert score is None or score in map(worth, single)
 
 
 @given(st.lists(PIECES, max_size=8).map("".join), st.lists(PIECES, max_size=8).map("".join),
        st.sampled_from([None, r"\d", "json"]), st.sampled_from(["stop", "length"]))  # fmt: skip
 def test_nothing_in_or_before_an_open_thought_is_read(before, within, parser, finish):
-    answer = f"{before} [RESULT] 4\n{{\"score\": 4}} <think> {within} [RESULT] 5 "
+    answer = f'{before} [RESULT] 4\n{{"score": 4}} <think> {within} [RESULT] 5 '
     expected = UNREAD if finish == "stop" else CUT
     assert outcome(answer, FIVE, parser, finish) == (expected, None)
     assert outcome(answer + "</think>[RESULT] 3", FIVE, None, finish)[1] == 3

@@ -16,7 +16,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import rubricnb as rb
-from rubricnb.judging.contract import Message, Request
+from rubricnb.judging.contract import Message, Reply, Request
 from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.readout import read
 from rubricnb.judging.rendering import rendered
