@@ -410,8 +410,8 @@ WRAPS = st.sampled_from(
 )
 FORMS = [
     ("Fine. [RESULT] {}", None), ("[RESULT: {}]", None), ("RESULT: {}", None),
-    ("【RESULT】{}", None), ("Score: {}", r"Score: (\d)"), ("Score: {}", r"Score: (\d+)"), ("Score: {}", r"\d"),
-    ("Score: {}", r"(\d)\D*$"), ('{{"score": {}}}', r'"score": *(\d)'),
+    ("【RESULT】{}", None), ("Score: {}", r"Score: (\d)"), ("Score: {}", r"Score: (\d+)"),
+    ("Score: {}", r"\d"), ("Score: {}", r"(\d)\D*$"), ('{{"score": {}}}', r'"score": *(\d)'),
     ('{{"score": "{}"}}', "json"), ("<think>2</think>{}", lambda text: text),
 ]  # fmt: skip
 
