@@ -136,7 +136,9 @@ def audit(
     n_prompts: Annotated[int | None, typer.Option(help="Draw so many prompts (clusters).")] = None,
     n_items: Annotated[int | None, typer.Option(help="Draw so many items, from all these.")] = None,
     template: Annotated[str, typer.Option(help="Your own prompt, a Jinja file.")] = "",
-    parser: Annotated[str, typer.Option(help="A regular expression that finds the score.")] = "",
+    parser: Annotated[
+        str, typer.Option(help="What finds the score: json, json:KEY or an expression.")
+    ] = "",
     option: _Options = None,
     readout: Annotated[str, typer.Option(help="auto, feedback, score or logprobs.")] = "auto",
     temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,

@@ -33,7 +33,7 @@ TEMPLATE = """\
 {% for label, description in options %}
 {{ label }} means {{ description }}
 {% endfor %}
-Score: N
+Answer with {"score": N}.
 {% endblock %}
 """
 
@@ -116,7 +116,8 @@ def test_a_template_before_a_server_is_audited(folder):
     def answer(payload, headers):
         system, user = (m["content"] for m in payload["messages"])
         assert system.startswith("You grade replies: ")
-        return 200, completion(f"Well: Score: {label(user, told(user))}"), {}
+        score = json.dumps({"score": label(user, told(user))})
+        return 200, completion(f"Well:\n```json\n{score}\n```"), {}
 
     with endpoint(answer) as (url, received):
         found, _ = audited(OWN_PROMPT.replace("MODEL@http://localhost:8000/v1", f"m@{url}"))
@@ -229,7 +230,10 @@ def test_a_constant_judge_ends_in_3_and_a_silent_one_in_one_line(folder):
         ("--judge simulated:unbiased --against no.json", "there is no no.json"),
         ("--judge simulated:unbiased -o sed=1", "has no option 'sed'; did you mean 'seed'?"),
         ("--judge openai:m -o foo=1", "openai has no option 'foo'"),
-        ("--judge simulated:unbiased --parser (", "parser '(' is no regular expression: missing )"),
+        (
+            "--judge simulated:unbiased --parser (",
+            "parser '(' is not a regular expression: missing )",
+        ),
         ("--judge simulated:unbiased --template no.jinja", "there is no no.jinja"),
         ("--judge simulated:unbiased --n-prompts 3", "3.0 effective clusters"),
         ("--judgments my_data.csv", "lack the column 'score'; they have: text_id, candidate"),

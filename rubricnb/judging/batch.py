@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rubricnb.frames import Requests
+from rubricnb.judging.connection import is_filtered
 from rubricnb.judging.contract import Judge, Reply, Request
 from rubricnb.judging.openai import OpenAIJudge
 from rubricnb.judging.plan import with_readout
@@ -309,6 +310,8 @@ def _reply(request: Request, judge: Any, line: dict[str, Any]) -> Reply | None:
     said = line.get("error") or _response(line).get("body") or _response(line)
     if isinstance(said, dict):
         said = said.get("error") or said
+    if is_filtered(said):
+        return Reply(request.request_id, f"in the batch: {said}"[:500], "refusal")
     return Reply(request.request_id, "", "error", error=f"in the batch: {said}"[:500])
 
 

@@ -24,6 +24,7 @@ _HOPELESS = (  # error codes
     "insufficient_quota", "billing_hard_limit_reached", "billing_not_active",
     "unsupported_value", "unsupported_parameter",
 )  # fmt: skip
+_FILTERED = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation")
 
 
 class Refused(Exception):
@@ -38,11 +39,33 @@ class Refused(Exception):
         super().__init__(f"{status} {said}")
         self.status, self.headers = status, headers
         self.code, self.param = str(error.get("code") or ""), str(error.get("param") or "")
+        self.is_filtered = is_filtered(error)
 
     @property
     def hopeless(self) -> bool:
         """Whether it would be said of every request."""
         return self.status in (401, 402) or 300 <= self.status < 400 or self.code in _HOPELESS
+
+    @property
+    def is_without_logprobs(self) -> bool:
+        """Whether it is log-probabilities that the endpoint does not give."""
+        return self.status in (400, 403, 422) and "logprobs" in f"{self.param} {self}".lower()
+
+
+def is_filtered(error: Any) -> bool:
+    """Whether an error, or one within it, is that of a content filter: it refuses one text.
+
+    Examples
+    --------
+    >>> is_filtered({"code": "BadRequest", "innererror": {"code": "ResponsibleAIPolicyViolation"}})
+    True
+    """
+    if not isinstance(error, dict):
+        return False
+    flagged = isinstance(error.get("metadata"), dict) and "flagged_input" in error["metadata"]
+    code = str(error.get("code") or "").lower()
+    inner = (error.get(name) for name in ("error", "innererror", "inner_error"))
+    return flagged or code in _FILTERED or any(map(is_filtered, inner))
 
 
 class Unreachable(Exception):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
+from rubricnb.judging.parsing import Label
+
 _NEGLIGIBLE = 1e-4  # a label prefix less probable than this is not followed further
 
 
@@ -93,43 +95,41 @@ def _goes_on(label: str, seen: dict[str, dict[str, float]], targets: Sequence[st
     )
 
 
-def probabilities_at(steps: Sequence[Step], slot: str, choices: Sequence[str]) -> tuple[float, ...]:
+def probabilities_at(
+    steps: Sequence[Step], label: Label | None, choices: Sequence[str]
+) -> tuple[float, ...]:
     """Probabilities of the labels at the token where free text writes its score.
 
     Parameters
     ----------
     steps
         The generated tokens with their alternatives.
-    slot
-        ``[RESULT]``; its last occurrence counts.
+    label
+        The label in their text (`rubricnb.judging.parsing.last_label`).
     choices
         The labels. One that begins another is told apart only by the token's own text.
 
     Returns
     -------
     tuple of float
-        One per label; zeros where the slot was not written.
+        One per label; zeros where no label on the scale was written, or one of several tokens.
 
     Examples
     --------
     >>> steps = [Step("[RESULT]", {}), Step(" ", {" ": 1.0}), Step("4", {"4": 0.7, "5": 0.2})]
-    >>> probabilities_at(steps, "[RESULT]", ["4", "5"])
+    >>> probabilities_at(steps, Label(1, 9, 10), ["4", "5"])
     (0.7, 0.2)
     """
-    text = ""
-    starts = []
+    end = 0
     for step in steps:
-        starts.append(len(text))
-        text += step.token
-    end = text.rfind(slot)
-    if end < 0:
-        return (0.0,) * len(choices)
-    end += len(slot)
-    for start, step in zip(starts, steps, strict=True):
-        if text[max(start, end) : start + len(step.token)].strip(" :*_\n"):
-            folded: dict[str, float] = {}
-            for token, probability in step.alternatives.items():
-                name = token.strip(" :*_\n")
-                folded[name] = folded.get(name, 0.0) + probability
-            return tuple(folded.get(c, 0.0) for c in choices)
+        start, end = end, end + len(step.token)
+        if label is None or label.position is None or end <= label.start:
+            continue
+        if start > label.start or end < label.end:
+            break
+        folded: dict[str, float] = {}
+        for token, probability in step.alternatives.items():
+            name = token.strip(" :*_\n")
+            folded[name] = folded.get(name, 0.0) + probability
+        return tuple(folded.get(c, 0.0) for c in choices)
     return (0.0,) * len(choices)

@@ -31,7 +31,7 @@ from rubricnb.judging.connection import (
 )
 from rubricnb.judging.contract import Finish, Readout, Reply, Request
 from rubricnb.judging.label_probabilities import Step, label_probabilities, probabilities_at
-from rubricnb.judging.readout import answer_text, plain_prompt
+from rubricnb.judging.readout import answer_text, plain_prompt, written_labels
 from rubricnb.judging.thinking import most_tokens
 
 Server = Literal["openai", "openrouter", "vllm", "llama.cpp", "other"]
@@ -356,7 +356,9 @@ class OpenAIJudge:
         except JudgeError:
             raise
         except Exception as problem:  # whatever an endpoint sends, the run goes on
-            if self._stops(problem):
+            if isinstance(problem, Refused) and problem.is_filtered:
+                self._heard, self._quiet_since = True, time.monotonic()
+            elif self._stops(problem):
                 raise JudgeError(self._advice(problem)) from None
             reply = call.failed(problem)
         return replace(reply, seconds=time.monotonic() - asked)
@@ -369,7 +371,7 @@ class OpenAIJudge:
         if isinstance(problem, Refused):
             forbidden = problem.status == 403 and not works  # else perhaps one text's content
             missing = problem.status == 404 and not self._heard
-            return problem.hopeless or forbidden or missing
+            return problem.hopeless or forbidden or missing or problem.is_without_logprobs
         if isinstance(problem, _Unusable):
             return not works
         return isinstance(problem, Unreachable) and not self._heard
@@ -400,6 +402,8 @@ class OpenAIJudge:
                 )
             if problem.status == 404 and not re.search(r"/v\d", self.base_url):
                 said += f"; most addresses end in /v1: {self.base_url}/v1"
+            if problem.is_without_logprobs:
+                said += f"; {_OTHER_READOUTS}"
             said += _WAYS_OUT.get(problem.param, "")
         return f"{self.identity} refused: {said}"
 
@@ -473,6 +477,8 @@ class _Call:
             raw = json.dumps(self.last, ensure_ascii=False)
         name = f"{type(problem).__name__}: " if not isinstance(problem, Refused) else ""
         said = f"{name}{self.judge._said(problem)}"
+        if isinstance(problem, Refused) and problem.is_filtered:
+            return self._reply(said, "refusal")
         return self._reply(self.judge._hide(raw)[:_KEPT], "error", None, said)
 
     def _reply(
@@ -553,14 +559,9 @@ class _Call:
             "", max_tokens=self._max_tokens(), top_logprobs=5 if plain else _TOP
         )
         if finish == "stop" and not steps:
-            raise _Unusable(
-                "it gave no log-probabilities: choose readout 'score' or 'feedback', or a model "
-                "that has them"
-            )
-        slots = tuple(
-            probabilities_at(steps, slot.strip(), self.request.choices)
-            for slot in self.request.slots
-        )
+            raise _Unusable(f"it gave no log-probabilities: {_OTHER_READOUTS}")
+        labels = written_labels(self.request, "".join(step.token for step in steps))
+        slots = tuple(probabilities_at(steps, label, self.request.choices) for label in labels)
         written = any(sum(p) > 0 for p in slots)  # else the text says why
         return self._reply(text, finish, slots if written else None)
 
@@ -658,6 +659,7 @@ _WAYS_OUT = {  # by the parameter that an endpoint complains of
     "temperature": "; plan with temperature=1.0, the only one this model has",
     "max_tokens": '; open the judge with server="openai", if OpenAI\'s own stands behind it',
 }
+_OTHER_READOUTS = "choose readout 'score' or 'feedback', or a model that has log-probabilities"
 _BROKEN_OFF = ("error", "abort")  # what OpenRouter and vLLM call an end that is none
 _NO_LIST = (401, 403, 404, 405, 501)  # statuses of an endpoint that shows nobody its models
 

@@ -1,25 +1,35 @@
 """Reading a reply: which option did the judge choose, if any?
 
 Free text is read by one rule: the *last* ``[RESULT]`` counts, and only the label directly after it.
-A digit in the reasoning, a score that the judge merely quotes from the prompt, and a number off the
-scale are never taken for a score.
+A digit in the reasoning, a thought that has no end, a score that the judge merely quotes from the
+prompt, and a number off the scale are never taken for a score.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, lru_cache
-from typing import Any, TypeAlias
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from rubricnb.judging.contract import Reply, Request
-from rubricnb.prompts.render import RESULT
+from rubricnb.judging.parsing import (
+    Label,
+    Parser,
+    is_cut,
+    is_numeric,
+    label_of,
+    labels_found,
+    last_label,
+)
+from rubricnb.judging.thinking import without_thoughts
 
-Parser: TypeAlias = str | re.Pattern[str] | Callable[[str], Any]
-
-_ECHO_CONTEXT = 24
-"""A score is a quotation if these many characters before it stand in the prompt as well."""
+_PROBES = (
+    "Score: {0}", "score: {0}", "Rating: {0}", "Final score: {0}", "**Score:** {0}",
+    "Score: {0}/{1}", "{0}", "{0}/{1}", "[RESULT] {0}", "[[{0}]]", "<score>{0}</score>",
+    '{{"score": {0}}}', '{{"rating": {0}}}',
+)  # fmt: skip
+"""Forms of an answer in which a parser is tried before anything is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +64,7 @@ def read(request: Request, reply: Reply, parser: Parser | None = None) -> list[R
     reply
         What came back.
     parser
-        Instead of the rule above: a regular expression or a function (`rubricnb.open_judge`).
+        Instead of the rule above; `rubricnb.judging.parsing.parser_of` makes it from text.
 
     Returns
     -------
@@ -74,21 +84,84 @@ def read(request: Request, reply: Reply, parser: Parser | None = None) -> list[R
         return [Reading("error")] * len(request.slots)
     if reply.finish == "refusal":
         return [Reading("refused")] * len(request.slots)
-    if reply.probabilities is not None:
+    text = without_thoughts(reply.text)
+    if request.thinking == "on" and reply.finish == "length" and text == reply.text:
+        text = ""  # a thought that its prompt has begun bears no mark
+    if reply.probabilities is not None and (text or not reply.text):
         return [_most_probable(slot) for slot in reply.probabilities]
-    prompt = "\n".join(m.content for m in request.messages)
-    if parser is not None:
-        found = _found(parser, reply.text, prompt)
-        own = request.criterion.casefold()
-        names = request.criteria or (own if own in found else "",)
-        readings = [_named(found.get(name.casefold()), request.choices) for name in names]
-    else:
-        readings = [
-            _last_label(reply.text, slot.strip(), request.choices, prompt) for slot in request.slots
-        ]
-    if reply.finish == "length":
-        return [Reading("truncated") if r.status == "unparsed" else r for r in readings]
-    return readings
+    labels = _labels(request, text, parser)
+    return [_reading(label, text, reply.finish, request.choices) for label in labels]
+
+
+def written_labels(request: Request, text: str) -> list[Label | None]:
+    """Return the label that an answer, thoughts and all, has written for each slot."""
+    text, prompt = without_thoughts(text), _prompt(request)
+    return [last_label(text, slot, request.choices, prompt) for slot in request.slots]
+
+
+def _labels(request: Request, text: str, parser: Parser | None) -> list[Label | None]:
+    """Find a label for each slot of an answer without its thoughts."""
+    if parser is None:
+        return written_labels(request, text)
+    prompt = _prompt(request)
+    found = labels_found(parser, text.strip("\n"), prompt) if text else {}
+    names = request.criteria or ("" if "" in found else request.criterion,)
+    return [label_of(found.get(name.casefold()), request.choices) for name in names]
+
+
+def _reading(label: Label | None, text: str, finish: str, choices: tuple[str, ...]) -> Reading:
+    cut = finish == "length"
+    if label is None:
+        return Reading("truncated" if cut else "unparsed")
+    if label.position is None:
+        return Reading("out_of_range")
+    if cut and is_cut(text, choices[label.position - 1], choices):
+        return Reading("truncated")
+    return Reading("ok", label.position)
+
+
+def check_parser(parser: Parser, request: Request) -> None:
+    r"""Try a parser on answers in common forms, with every label of a scale to 10 or beyond.
+
+    Raises
+    ------
+    ValueError
+        It reads some labels of a form and not the others: 10 as 1, say.
+
+    Examples
+    --------
+    >>> import re
+    >>> ask = Request(1, "", (), ("[RESULT]",), tuple("123456789") + ("10",), "feedback")
+    >>> check_parser(re.compile(r"Score: (\d+)"), ask)
+    >>> check_parser(lambda text: text.removeprefix("Score: ")[:1], ask)
+    Traceback (most recent call last):
+    ...
+    ValueError: the parser reads 'Score: 10' as 1 ...
+    """
+    choices = request.choices
+    if not is_numeric(choices) or max(map(len, choices)) == 1:
+        return
+    bare, names = replace(request, messages=()), request.criteria or (request.criterion,)
+    for form in (*_PROBES, None):
+        wrong: dict[str, str] = {}
+        for position, choice in enumerate(choices, 1):
+            entries = ", ".join(f"{json.dumps(name)}: {choice}" for name in names)
+            text = form.format(choice, choices[-1]) if form else f"{{{entries}}}"
+            found = Reading("unparsed")
+            with suppress(Exception):  # of a function that such a text is not for
+                found = read(bare, Reply(0, text), parser)[0]
+            if found.position != position:
+                wrong[text] = choices[found.position - 1] if found.position else found.status
+        if wrong and 2 * len(wrong) <= len(choices):
+            text, label = next(iter(wrong.items()))
+            raise ValueError(
+                f"the parser reads {text!r} as {label} and other labels as they are: let it read "
+                f"all of {', '.join(choices)}; \\d+ matches a whole number, \\d one digit"
+            )
+
+
+def _prompt(request: Request) -> str:
+    return "\n".join(message.content for message in request.messages)
 
 
 def _most_probable(probabilities: Sequence[float]) -> Reading:
@@ -97,84 +170,6 @@ def _most_probable(probabilities: Sequence[float]) -> Reading:
         return Reading("unparsed", label_mass=0.0)
     shares = tuple(p / mass for p in probabilities)
     return Reading("ok", max(range(len(shares)), key=shares.__getitem__) + 1, shares, mass)
-
-
-def _last_label(text: str, slot: str, choices: tuple[str, ...], prompt: str) -> Reading:
-    on_scale, off_scale = _labels(choices)
-    for found in reversed(list(re.finditer(re.escape(slot), text, re.IGNORECASE))):
-        label = on_scale.match(text, found.end()) or off_scale.match(text, found.end())
-        end = label.end() if label else found.end() + 2
-        if _quoted(text, found.start(), end, prompt, slot):
-            continue
-        if label is None:
-            return Reading("unparsed")
-        if label.re is off_scale:
-            return Reading("out_of_range")
-        return Reading("ok", [c.casefold() for c in choices].index(label["label"].casefold()) + 1)
-    return Reading("unparsed")
-
-
-def _found(parser: Parser, text: str, prompt: str) -> dict[str, Any]:
-    """Criterion (empty where none is named) → what the parser takes for its label."""
-    if not callable(parser):
-        found = {}
-        for match in re.finditer(parser, text):
-            if not _quoted(text, match.start(), match.end(), prompt, RESULT):
-                named = match.groupdict()
-                label = named.get("score") or match[1 if match.re.groups else 0]
-                found[(named.get("criterion") or "").casefold()] = label
-        return found
-    try:
-        value = parser(text)
-    except (ValueError, LookupError, TypeError, AttributeError):  # as of a text that is no JSON
-        return {}
-    if isinstance(value, Mapping):
-        return {str(name).casefold(): label for name, label in value.items()}
-    return {"": value}
-
-
-def _named(value: Any, choices: tuple[str, ...]) -> Reading:
-    """The option of this label."""
-    if value is None:
-        return Reading("unparsed")
-    label = re.sub(r"(?<=\d)[.,]0+$", "", str(value).strip())
-    folded = [choice.casefold() for choice in choices]
-    if label.casefold() in folded:
-        return Reading("ok", folded.index(label.casefold()) + 1)
-    return Reading("out_of_range" if _labels(choices)[1].fullmatch(label) else "unparsed")
-
-
-@cache
-def _labels(choices: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Patterns of a label that is offered, and of one of its kind that is not."""
-    numeric = choices[0].isdigit()
-    options = "|".join(sorted(map(re.escape, choices), key=len, reverse=True))
-    kind = r"-?\d+(?:[.,]\d+)?" if numeric else r"[A-Z]|[ivx]+"
-    # Models wrap a score: "[RESULT]: **4**", "[RESULT] (4)", "[RESULT] Score 4", "[RESULT] 4/5".
-    opening = r"[\s:=*_`\"'(\[{<]*(?:(?i:score)\b[\s:=*_]*)?"
-    # "4.5", "4-5" and "3 or 4" name no single score; "A good answer" is not the grade A.
-    closing = r"(?:\s*/\s*\d+)?(?![\w%]|[.,]\d|\s*(?:-|–|—|to\b|or\b|and\b)\s*[\w(])"
-    sentence = "" if numeric else r"(?!\s+[a-z])"
-
-    def pattern(label: str) -> re.Pattern[str]:
-        return re.compile(rf"{opening}(?P<label>(?i:{label})){closing}{sentence}")
-
-    return pattern(options), pattern(kind)
-
-
-def _quoted(text: str, start: int, end: int, prompt: str, slot: str) -> bool:
-    """Whether the judge repeats the prompt here: its format line, or a text that stands in it."""
-    if start < _ECHO_CONTEXT:
-        return False
-    context = text[start - _ECHO_CONTEXT : end]
-    return context in prompt or context in _put_together(prompt, slot)
-
-
-@lru_cache(maxsize=8)
-def _put_together(prompt: str, slot: str) -> str:
-    """Undo what `rubricnb.prompts.inert` did to slots in a text: a judge may quote them whole."""
-    apart = re.escape(f"{slot[0]} {slot[1:]}")
-    return re.sub(apart, lambda m: m[0][0] + m[0][2:], prompt, flags=re.IGNORECASE)
 
 
 def answer_text(request: Request, positions: Sequence[int]) -> str:

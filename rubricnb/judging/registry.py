@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from difflib import get_close_matches
 from importlib import import_module
@@ -13,7 +12,7 @@ from typing import Any
 from rubricnb.data.validate import nearest
 from rubricnb.judging.contract import Judge
 from rubricnb.judging.function import FunctionJudge
-from rubricnb.judging.readout import Parser
+from rubricnb.judging.parsing import Parser, parser_of
 from rubricnb.prompts.own import read_template
 from rubricnb.prompts.render import RESULT
 
@@ -32,7 +31,7 @@ def open_judge(
     spec: str | Callable[[list[dict[str, str]]], Any],
     *,
     template: str | Path | None = None,
-    parser: Parser | None = None,
+    parser: str | Parser | None = None,
     **options: Any,
 ) -> Judge:
     r"""Open a judge.
@@ -49,9 +48,11 @@ def open_judge(
         A prompt of one's own instead of the papers': a Jinja file with the slots that "Your own
         prompt" in the book lists. Its text is part of the judge's identity, its name of the slug.
     parser
-        What finds the score in an answer: a regular expression, whose last match counts (its group
-        ``score``, else its first one), or a function from the answer's text to the label, or to
-        {criterion: label}. Default: the label after the last ``[RESULT]``.
+        How to find the score in an answer: ``json`` (the key ``score`` of the last JSON object that
+        has it; ``json:KEY`` for another key), a regular expression, whose last match counts (its
+        group ``score``, else its first one), or a function from the answer's text to the label, or
+        to {criterion: label}. Thoughts are cut off first, and a number is read whole or not at all.
+        Default: the label after the last ``[RESULT]``.
     options
         Go to the engine's class: concurrency, timeout, threads, seed, …; for a function ``name``,
         ``concurrency`` and ``deterministic``.
@@ -80,19 +81,19 @@ def open_judge(
 
     >>> def three(messages):
     ...     return "Neither good nor bad. Score: 3"
-    >>> open_judge(three, parser=r"Score: (\d)").slug
+    >>> open_judge(three, parser=r"Score: (\d+)").slug
     'three'
     """
     judge: Any = _opened(spec, options) if isinstance(spec, str) else FunctionJudge(spec, **options)
     if parser is not None:
-        judge.parser = _compiled(parser) if isinstance(parser, str) else parser
+        judge.parser = parser_of(parser)
         judge.readouts = tuple(r for r in judge.readouts if r in ("feedback", "json"))
     if template is not None:
         own = read_template(template)
         if parser is None and RESULT not in own.source and "criteria" not in own.shows:
             raise ValueError(
                 f"{own.name} does not ask for {RESULT} before the score, so say how to find it: "
-                r"parser=r'Score: (\d+)', or a function from the answer's text to the score"
+                r"parser='json', parser=r'Score: (\d+)', or a function from text to the score"
             )
         if judge.readouts == ("json",):
             raise ValueError(
@@ -119,13 +120,6 @@ def _opened(spec: str, options: dict[str, Any]) -> Judge:
             raise ValueError("the judge has no model: openai:MODEL[@BASE_URL]")
         return engine(model, base_url or None, **options)
     return engine(rest, **options) if rest else engine(**options)
-
-
-def _compiled(expression: str) -> re.Pattern[str]:
-    try:
-        return re.compile(expression)
-    except re.error as error:
-        raise ValueError(f"parser {expression!r} is no regular expression: {error}") from error
 
 
 def inner(spec: str) -> str:

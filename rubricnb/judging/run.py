@@ -20,10 +20,12 @@ from rubricnb.judging.cost import sample
 from rubricnb.judging.judgments import Rows, join
 from rubricnb.judging.plan import check_readout, with_readout
 from rubricnb.judging.prices import Budget
+from rubricnb.judging.readout import check_parser
 from rubricnb.judging.rendering import answered_as, inert_for, key_of, rendered
 from rubricnb.judging.results import recorded_judgments
 from rubricnb.judging.session import RunInterrupted, opened
 from rubricnb.judging.store import Store
+from rubricnb.permutation import decode
 
 __all__ = ["RunInterrupted", "ask", "rendered", "run"]
 
@@ -108,6 +110,7 @@ def run(
     known, to_ask = _recorded(judge, requests, fresh, force_replicates)
     live = pd.DataFrame()
     if len(to_ask):
+        _try_parser(to_ask, judge)
         budget = budget or Budget(None, max_calls, max_cost).turn_to(judge, price)
         with opened(judge, store, fresh, budget) as session:
             if isinstance(judge, str) and len(known):  # now one sees whether these are its answers
@@ -125,6 +128,18 @@ def run(
                 none = f"no score in any of {len(live):,} answers, such as {rows.example!r}"
                 print(f"{judge.slug}: {none}", flush=True)
     return join(requests, known, live) if collect else live
+
+
+def _try_parser(requests: Requests, judge: Judge | str) -> None:
+    """Try a judge's own parser on every scale of a plan before anything is asked."""
+    parser = getattr(judge, "parser", None)
+    if parser is None or isinstance(judge, str):
+        return
+    of_scale = {frozenset(decode(o)): o for o in requests["ordering"].unique()}
+    numeric = requests[requests["labels"] == "numeric"]
+    first = numeric[numeric["ordering"].isin(list(of_scale.values()))].drop_duplicates("ordering")
+    for request in rendered(first, judge):
+        check_parser(parser, request)
 
 
 def _recorded(

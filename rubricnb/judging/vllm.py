@@ -166,15 +166,19 @@ class VLLMJudge:
         """Return the tokens of a prompt, followed by the beginning of its answer."""
         if request.prompt_format == "plain":
             return self._tokenizer.encode(plain_prompt(request, beginning))
+        text = self._opened(request)
+        if beginning:
+            text += before_answer(text, self._parser)
+        return self._tokenizer.encode(text + beginning, add_special_tokens=False)
+
+    def _opened(self, request: Request) -> str:
+        """Return a prompt in chat format, up to where the answer begins."""
         conditions: dict[str, Any] = {}
         if request.thinking != "default":
             conditions["enable_thinking"] = request.thinking == "on"
         if request.effort != "default":
             conditions["reasoning_effort"] = request.effort
-        text = self._chat(request, conditions)
-        if beginning:
-            text += before_answer(text, self._parser)
-        return self._tokenizer.encode(text + beginning, add_special_tokens=False)
+        return self._chat(request, conditions)
 
     @property
     def thinks(self) -> bool:
@@ -187,19 +191,29 @@ class VLLMJudge:
             request = replace(request, thinking="on")
         return most_tokens(request, self.slug)
 
-    def without_thinking(self, text: str, finish: Finish) -> str:
-        """Return the answer that follows the thinking; empty where the limit cut the thinking."""
+    def opens_thought(self, request: Request) -> bool:
+        """Whether the chat template begins a thought before the answer."""
+        plain = request.prompt_format == "plain"
+        return self.thinks and not plain and opens_thought(self._opened(request), self._parser)
+
+    def without_thinking(self, text: str, finish: Finish, opened: bool = False) -> str:
+        """Return the answer that follows the thinking; empty where the thinking has no end.
+
+        `opened`: the prompt has begun it, so that only its end is marked.
+        """
         if self._parser is None:
             return text
+        if opened and self._parser.reasoning_end_str not in text:
+            return ""
         from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
 
         asked = ChatCompletionRequest(messages=[], model=self.slug)
         try:
-            thinking, answer = self._parser.extract_reasoning(text, asked)
+            _, answer = self._parser.extract_reasoning(text, asked)
         except NotImplementedError:  # vLLM reads this form elsewhere
             return final_channel(text)
         if answer is None and finish == "stop":
-            return str(thinking or "")  # it did not think
+            return text  # it did not think; a thought without an end is never read
         return str(answer or "")
 
     def _written_so(self, text: str) -> int | None:
@@ -319,7 +333,7 @@ class _Asked:
         )
         text = output.outputs[0].text
         finish: Finish = "length" if output.outputs[0].finish_reason == "length" else "stop"
-        return judge.without_thinking(text, finish), finish
+        return judge.without_thinking(text, finish, judge.opens_thought(request)), finish
 
     async def _label_probabilities(self, beginning: str) -> tuple[float, ...]:
         targets = [f" {choice}" for choice in self.request.choices]
@@ -361,10 +375,13 @@ def before_answer(prompt: str, parser: Any) -> str:
     """Return what ends the thinking, where the beginning of an answer is to follow a prompt."""
     if prompt.endswith("<|start|>assistant"):  # GPT-OSS opens a channel for every part
         return "<|channel|>final<|message|>"
+    return f"\n{parser.reasoning_end_str}\n\n" if opens_thought(prompt, parser) else ""
+
+
+def opens_thought(prompt: str, parser: Any) -> bool:
+    """Whether a prompt ends with the beginning of a thought."""
     start = getattr(parser, "reasoning_start_str", None)
-    if start and prompt.rstrip().endswith(start):  # the template has opened it
-        return f"\n{parser.reasoning_end_str}\n\n"
-    return ""
+    return isinstance(start, str) and start != "" and prompt.rstrip().endswith(start)
 
 
 def final_channel(text: str) -> str:

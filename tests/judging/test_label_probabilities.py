@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubricnb.judging.label_probabilities import Step, label_probabilities, probabilities_at
+from rubricnb.judging.parsing import Label
 
 
 def enumerated(model, targets, text=""):
@@ -56,8 +57,10 @@ def test_label_probabilities_equal_those_of_the_model_however_it_spells(n, rng, 
     assert sum(found) <= 1 + 1e-9
 
 
-def test_probabilities_at_takes_the_last_slot_and_zero_where_there_is_none():
+def test_probabilities_are_those_of_the_token_that_is_the_label():
     steps = [Step("[RESULT] ", {}), Step("1", {"1": 0.9}), Step(" [RESULT]:", {}),
-             Step(" **", {}), Step("2", {"2": 0.6, "1": 0.2})]  # fmt: skip
-    assert probabilities_at(steps, "[RESULT]", ["1", "2"]) == (0.2, 0.6)
-    assert probabilities_at(steps[:1], "[SCORE]", ["1", "2"]) == (0.0, 0.0)
+             Step(" **", {}), Step("2", {"2": 0.6, "1": 0.2}), Step("0", {"0": 1.0})]  # fmt: skip
+    assert probabilities_at(steps, Label(1, 9, 10), ["1", "2"]) == (0.9, 0.0)
+    assert probabilities_at(steps, Label(2, 23, 24), ["1", "2"]) == (0.2, 0.6)
+    for nothing in (None, Label(None, 23, 24), Label(2, 23, 25)):  # 20 is two tokens
+        assert probabilities_at(steps, nothing, ["1", "2"]) == (0.0, 0.0)

@@ -1,5 +1,6 @@
 """The client of every endpoint, against a small server on loopback."""
 
+import json
 import math
 
 import pytest
@@ -7,8 +8,10 @@ from endpoint import completion, endpoint
 
 import rubricnb as rb
 from rubricnb.judging.address import headers_for
+from rubricnb.judging.batch import export_batch, import_batch
 from rubricnb.judging.contract import Message, Request
 from rubricnb.judging.openai import JudgeError, OpenAIJudge, _steps
+from rubricnb.judging.readout import read
 
 CHOICES = ("3", "1", "2")
 
@@ -59,6 +62,29 @@ def test_without_prefill_the_probabilities_are_read_where_the_feedback_has_its_s
     assert received[0]["logprobs"] is True
 
 
+@pytest.mark.parametrize(
+    ("tokens", "finish", "status", "position"),
+    [
+        (["<think>", "Hm. [RESULT]", " 2", ", or"], "length", "truncated", None),
+        (["<think>", "Hm. [RESULT]", " 2", ", or"], "stop", "unparsed", None),
+        (["[RESULT]", " 2", "</think>", "Fine. [RESULT]", " 1"], "stop", "ok", 2),
+        (["[RESULT]", " 2", "</think>", "Fine."], "stop", "unparsed", None),
+        (["[RESULT]", " 2", ".5"], "stop", "out_of_range", None),
+        (["[RESULT]", " 2", " reasons"], "stop", "unparsed", None),
+        (["[RESULT]", " 2", "0"], "stop", "out_of_range", None),
+    ],
+)
+def test_probabilities_in_free_text_are_those_of_a_score_that_is_one(
+    tokens, finish, status, position
+):
+    tops = [(token, {token: 0.7, " 3": 0.1}) for token in tokens]
+    with endpoint(always(completion("".join(tokens), finish, tops=tops))) as (url, _):
+        (reply,) = ask(url, request("logprobs"))
+    (reading,) = read(request("logprobs"), reply)
+    assert (reading.status, reading.position) == (status, position)
+    assert (reading.probabilities is None) == (status != "ok")
+
+
 def test_an_endpoint_without_log_probabilities_stops_the_run_with_the_way_out():
     with (
         endpoint(always(completion("[RESULT] 1"))) as (url, _),
@@ -90,6 +116,69 @@ def test_refusals_and_cut_answers_are_told_apart(body, finish):
     with endpoint(always(body)) as (url, _):
         (reply,) = ask(url, request("feedback"))
     assert reply.finish == finish
+
+
+AZURE = {  # as Azure OpenAI writes it
+    "message": "The response was filtered due to the prompt triggering Azure OpenAI's content "
+    "management policy. Please modify your prompt and retry.",
+    "type": None, "param": "prompt", "code": "content_filter", "status": 400,
+    "innererror": {"code": "ResponsibleAIPolicyViolation",
+                   "content_filter_result": {"hate": {"filtered": True, "severity": "high"}}},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, AZURE),
+        (400, AZURE | {"code": "BadRequest"}),
+        (400, {"code": "400", "message": "filtered", "innererror": {"code": "content_filter"}}),
+        (400, {"code": "content_policy_violation", "message": "Your request was rejected."}),
+        (403, {"code": 403, "message": "Input was flagged", "metadata": {"flagged_input": "kill"}}),
+    ],
+)
+def test_a_text_that_a_content_filter_stops_is_refused_and_the_next_is_asked(status, error):
+    def answer(payload, headers):
+        filtered = payload["messages"][0]["content"] == "Judge."
+        return (status, {"error": error}, {}) if filtered else (200, completion("[RESULT] 1"), {})
+
+    other = Request(2, "k2", (Message("user", "Other."),), ("[RESULT]",), CHOICES, "feedback")
+    with endpoint(answer) as (url, received):
+        replies = {r.request_id: r for r in ask(url, request("feedback"), other, concurrency=1)}
+    assert [read(request("feedback"), r)[0].status for r in replies.values()] == ["refused", "ok"]
+    assert error["message"] in replies[1].text
+    assert len(received) == 2
+
+
+def test_a_batch_names_what_a_content_filter_stopped(tmp_path):
+    requests = rb.plan(rb.load("minibench", n_items=5), rb.fixed(5, 1), readout="feedback")
+    files = export_batch(requests, "openai:gpt-4.1", tmp_path / "b.jsonl", tmp_path / "s.sqlite")
+    keys = [json.loads(line)["custom_id"] for line in files[0].read_text().splitlines()]
+    lines = [
+        {"custom_id": key, "response": {"status_code": 400, "body": {"error": AZURE}}}
+        for key in keys
+    ]
+    (tmp_path / "out.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    import_batch(requests, "openai:gpt-4.1", tmp_path / "out.jsonl", tmp_path / "s.sqlite")
+    found = rb.run(requests, "openai:gpt-4.1", store=tmp_path / "s.sqlite", max_calls=0)
+    assert found.status.tolist() == ["refused"] * len(keys)
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (403, {"message": "You are not allowed to request logprobs from this model"}),
+        (400, {"message": "Unsupported parameter", "param": "logprobs",
+               "code": "unsupported_parameter"}),
+    ],
+)  # fmt: skip
+def test_an_endpoint_that_allows_no_log_probabilities_names_the_readouts_that_work(status, error):
+    with (
+        endpoint(always({"error": error}, status)) as (url, received),
+        pytest.raises(JudgeError, match="choose readout 'score' or 'feedback', or a model that"),
+    ):
+        ask(url, request("logprobs"))
+    assert len(received) == 1
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,14 @@ def test_a_parser_that_only_finds_the_end_leaves_the_channels_to_be_read_here():
     assert vllm.final_channel(thought) == ""
 
 
+def test_a_thought_that_the_prompt_began_and_nothing_ends_is_no_answer(bare):
+    bare._parser = SimpleNamespace(reasoning_start_str="<think>", reasoning_end_str="</think>")
+    assert vllm.opens_thought("<|im_start|>assistant\n<think>\n", bare._parser)
+    assert not vllm.opens_thought("<|im_start|>assistant\n", bare._parser)
+    for finish in ("stop", "length"):
+        assert bare.without_thinking("Perhaps [RESULT] 2.", finish, opened=True) == ""
+
+
 @pytest.mark.parametrize("start", [None, "<think>"])
 def test_a_forced_beginning_follows_the_end_of_the_thinking(start):
     parser = SimpleNamespace(reasoning_start_str=start, reasoning_end_str="</think>")

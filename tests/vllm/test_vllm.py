@@ -16,7 +16,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import rubricnb as rb
-from rubricnb.judging.contract import Message, Request
+from rubricnb.judging.contract import Message, Reply, Request
 from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.readout import read
 from rubricnb.judging.rendering import rendered
@@ -284,6 +284,8 @@ def test_thinking_is_cut_off_and_closed_before_a_label(judge, smollm2, monkeypat
     monkeypatch.setattr(judge, "_parser", parser(tokenizer))
     assert judge.without_thinking("<think>2 + 2 = 4.</think>[RESULT] 3", "stop") == "[RESULT] 3"
     assert judge.without_thinking("<think>It goes on and on", "length") == ""
+    stopped = judge.without_thinking("<think>Perhaps [RESULT] 3", "stop")
+    assert read(request((1, 2, 3), "feedback"), Reply(1, stopped))[0].status == "unparsed"
     prompt = tokenizer.decode(judge.tokens(request((1, 2, 3), "logprobs")))
     assert prompt.endswith("</think>\n\n[RESULT]")
     free = tokenizer.decode(judge.tokens(request((1, 2, 3), "feedback")))

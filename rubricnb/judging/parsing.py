@@ -1,0 +1,363 @@
+r"""From an answer's text to a label: by the mark before it, or by a parser of the user's own.
+
+Only what is unambiguous is read. A label stands directly after its mark, may be wrapped (``**4**``,
+``$\boxed{4}$``, ``4/5``), and ends its clause: "5 reasons" is not 5, "4 or 5" and "4.5" are not 4.
+A number is read whole or not at all. A score that repeats the prompt is a quotation.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from functools import cache, lru_cache
+from numbers import Number
+from string import ascii_letters
+from typing import Any, NamedTuple, TypeAlias
+
+_QUOTED_CHARS = 24
+"""A score is a quotation if this many characters around it stand in the prompt as well."""
+
+_INVISIBLE = "\u200b"  # stands for all zero-width spaces, joiners and marks of direction
+_LOOKALIKES = dict(zip("【】〔〕،٬٫−٪", "[][],,.-%", strict=True))
+_BLANKS = r"[^\S\n]*"
+_OPENING = (
+    rf"(?:[\s{_INVISIBLE}:=*_`\"'“”„‘’«»「『(\[{{#|$]|\\[(\[]|\\\w+\{{|<\w+>|<(?=[^<>\n]{{1,12}}>)"
+    r"|[-=]>|→|score\b)*"
+)
+_CLOSERS = rf"{_INVISIBLE}*_`\"'“”’»」』)}}$|>"
+_CLOSING = rf"(?:[{_CLOSERS}\]]|\\[)\]]|</\w+>)*+"
+_COUNTER = rf"(?:{_BLANKS}(?:points?|pts?|stars?|分|点|點|점|星|级|級|★|⭐)(?!\w))?"
+
+
+class Label(NamedTuple):
+    """A label as it is written; it has no position if it is not on the scale."""
+
+    position: int | None
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class JsonParser:
+    r"""Reads JSON objects anywhere in an answer; the last one with a key counts.
+
+    Parameters
+    ----------
+    key
+        The name of the score. Several criteria are looked up by their own names.
+
+    Examples
+    --------
+    >>> JsonParser()('I use {braces}.\n```json\n{"score": 4, "reason": null}\n```')[""]
+    4
+    """
+
+    key: str = "score"
+
+    def __call__(self, text: str) -> dict[str, Any]:
+        """Return the entries of all objects in a text, and the score under an empty name."""
+        return self.entries(found for _, _, found in _objects(text))
+
+    def entries(self, objects: Iterable[dict[str, Any]]) -> dict[str, Any]:
+        """Return the entries of objects, of which later ones count, and the score."""
+        key = self.key.casefold()
+        found: dict[str, Any] = {}
+        inner: dict[str, Any] = {}  # scores of objects within an object
+        for name, value in (entry for one in objects for entry in _entries(one)):
+            if isinstance(value, dict) and key in (own := dict(_entries(value))):
+                value = inner[name] = own[key]
+            found[name] = value
+        if key in found:
+            found[""] = found[key]
+        elif len(inner) == 1:
+            found[""] = next(iter(inner.values()))
+        return found
+
+
+Parser: TypeAlias = re.Pattern[str] | Callable[[str], Any]
+
+
+def parser_of(parser: str | Parser) -> Parser:
+    """Return the parser that a text stands for: ``json``, ``json:KEY`` or a regular expression."""
+    if not isinstance(parser, str):
+        return parser
+    name, _, key = parser.partition(":")
+    if name == "json":
+        return JsonParser(key or "score")
+    try:
+        return re.compile(parser)
+    except re.error as error:
+        raise ValueError(
+            f"parser {parser!r} is not a regular expression: {error}; give one, json or json:KEY"
+        ) from error
+
+
+def last_label(text: str, slot: str, choices: tuple[str, ...], prompt: str) -> Label | None:
+    """Return the label after the last mark that does not repeat the prompt.
+
+    Brackets of another script and backslashes do not matter; where no ``[RESULT]`` stands,
+    ``RESULT:`` counts.
+
+    Examples
+    --------
+    >>> last_label("A 2? No. [RESULT]: **4.0**/5", "[RESULT]", ("5", "4"), "…")
+    Label(position=2, start=21, end=24)
+    >>> last_label("[RESULT] 5 reasons why", "[RESULT]", ("5", "4"), "…") is None
+    True
+    """
+    text, slot = _plain(text), slot.strip()
+    for marks in _marks(slot):
+        for mark in reversed(list(marks.finditer(text))):
+            label = _label_at(text, mark.end(), choices, mark["closed"] is not None)
+            end = label.end if label else mark.end() + 2
+            if not _is_quoted(text, mark.start(), end, prompt, slot):
+                return label
+    return None
+
+
+def label_of(value: Any, choices: tuple[str, ...]) -> Label | None:
+    """Return the label that a parser has found: a number or a text that begins with it.
+
+    Examples
+    --------
+    >>> [label_of(value, ("5", "4")) is None for value in ("4 out of 5", 4.0, True, "4 or 5")]
+    [False, False, True, True]
+    """
+    if isinstance(value, bool) or not isinstance(value, str | Number):
+        return None
+    return _label_at(_plain(str(value)), 0, choices)
+
+
+def labels_found(parser: Parser, text: str, prompt: str) -> dict[str, Any]:
+    """Return what a parser takes for labels by criterion, in lower case; empty: none is named."""
+    if isinstance(parser, re.Pattern):
+        return dict(_matches(parser, text, prompt))
+    if isinstance(parser, JsonParser):
+        own = (
+            found
+            for start, end, found in _objects(text)
+            if not _is_quoted(text, start, end, prompt)
+        )
+        return parser.entries(own)
+    try:
+        value = parser(text)
+    except (ValueError, LookupError, TypeError, AttributeError):  # as of a text that is not JSON
+        return {}
+    if isinstance(value, Mapping):
+        return {str(name).casefold(): label for name, label in value.items()}
+    return {"": value}
+
+
+def is_cut(text: str, label: str, choices: tuple[str, ...]) -> bool:
+    """Whether a text that ends in a label may have been cut within a longer number."""
+    end = re.search(r"(\d+)([.,]?)\Z", _plain(text))
+    if end is None or end[1] != label:
+        return False
+    return bool(end[2]) or any(c != label and c.startswith(label) for c in choices)
+
+
+def _label_at(text: str, start: int, choices: tuple[str, ...], closed: bool = True) -> Label | None:
+    """Return the label at a place of a text; None if there is none or its clause goes on.
+
+    Not `closed`: the mark's own bracket is open, and ends after the label.
+    """
+    found = _grammar(choices, closed).match(text, start)
+    if found is None:
+        return None
+    begins_line = "\n" in text[start : found.start("label")]
+    if begins_line and re.match(r"[.)][^\S\n]+\w", text[found.end("label") :]):
+        return None  # an item of a numbered list
+    return Label(_positions(choices).get(_name(found["label"])), *found.span("label"))
+
+
+@cache
+def _grammar(choices: tuple[str, ...], closed: bool) -> re.Pattern[str]:
+    """A label, on the scale or of its kind, with all that may surround it."""
+    if is_numeric(choices):
+        label = r"[-+]?\d++(?:[.,]\d++)*+"
+        best = re.escape(max(choices, key=Decimal))
+        of = rf"(?:{_BLANKS}(?:/|\s(?:out\s+)?of\s){_BLANKS}{best}(?:[.,]0+)?(?!\w|[.,]\d))?"
+        because, goes_on = r"|\s+(?:because|since|as|due)\b", rf"{_BLANKS}\d"
+    else:
+        label = "|".join(sorted(map(re.escape, choices), key=len, reverse=True))
+        if all(re.fullmatch("[A-Z]|[ivx]+", choice) for choice in choices):
+            label += "|[A-Z]|[ivx]+"
+        of, because, goes_on = "", "", rf"\w|{_BLANKS}(?:{label})\b"
+    ends = "|".join(
+        (
+            rf"{_BLANKS}(?:\n|\Z)",
+            rf"{_BLANKS}[.,:;!?…。；！、]++(?!{goes_on})",
+            rf"{_BLANKS}[(\[{{|<#*_=]++(?!\s*(?:\d|or\b|and\b|to\b))",
+            rf"{_BLANKS}[^\w\s.,:;!?…。；！、(\[{{|<#*_=%&‰°/\\+^×÷≥≤±→>~～–—-]",
+        )
+    )
+    after = rf"{_CLOSING}{_COUNTER}{of}{_CLOSING}{_COUNTER}{of}{_CLOSING}(?={ends}{because})"
+    if not closed:
+        after = rf"(?:[{_CLOSERS}\s]|\\\)|</\w+>)*{_COUNTER}{of}{_COUNTER}[.\s]*\\?\]"
+    return re.compile(rf"{_OPENING}(?P<label>{label}){after}", re.IGNORECASE)
+
+
+@cache
+def is_numeric(choices: tuple[str, ...]) -> bool:
+    """Whether all labels are numbers."""
+    return all(isinstance(_name(choice), Decimal) for choice in choices)
+
+
+@cache
+def _positions(choices: tuple[str, ...]) -> dict[Decimal | str, int]:
+    return {_name(choice): position for position, choice in enumerate(choices, 1)}
+
+
+def _name(label: str) -> Decimal | str:
+    """What a label is compared by: the value of a number (4, 4.0, 4,5 or 1,000), or its letters."""
+    number = label
+    if re.fullmatch(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?", label):
+        number = label.replace(",", "")
+    try:
+        value = Decimal(number.replace(",", "."))
+    except InvalidOperation:
+        return label.casefold()
+    return value if value.is_finite() else label.casefold()
+
+
+@cache
+def _marks(slot: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What stands before a label: ``[RESULT]`` or ``[RESULT: …]``, and ``RESULT:`` without."""
+    name = re.escape(slot.removeprefix("[").removesuffix("]"))
+    anywhere = rf"|(?-i:(?<!/)\b{name})" if name.isupper() else ""
+    return (
+        re.compile(
+            rf"\\?\[[*_`]*{name}[*_`]*(?:(?P<closed>\\?\])|(?={_BLANKS}[:=\s][^\[\]\n]{{1,24}}\]))",
+            re.IGNORECASE,
+        ),
+        re.compile(
+            rf"(?P<closed>)(?:^[ \t\u3000>#*_`(<-]*{name}{anywhere})[*_`]*{_BLANKS}[:=>]",
+            re.IGNORECASE | re.MULTILINE,
+        ),
+    )
+
+
+def _is_quoted(text: str, start: int, end: int, prompt: str, slot: str = "") -> bool:
+    """Whether the judge repeats the prompt here: its format line, or a text that stands in it.
+
+    With a slot, what a quotation mark or a colon introduces is compared by itself too.
+    """
+    before, score = text[max(0, start - _QUOTED_CHARS) : start], text[start:end]
+    after = text[end : end + _QUOTED_CHARS]
+    if not re.search(r"[^\W_]", before + after) or _is_object(text):
+        return False  # nothing but a score or an object: an answer
+    windows = [before + score + after[: _QUOTED_CHARS - len(before)]]
+    line = after.partition("\n")[0]
+    windows += [score + line] if re.search(r"[^\W_]", line) else []
+    if slot:
+        line = before.rpartition("\n")[2]
+        introduced = re.split(r"[\"“”„‘«»「『`]|(?<!\w)'|:\s", line)
+        windows += [introduced[-1] + score] if len(introduced) > 1 else []
+    asked = _asked(prompt, slot)
+    return any(_collapsed(window) in asked for window in windows)
+
+
+@lru_cache(maxsize=8)
+def _is_object(text: str) -> bool:
+    """Whether a text is one JSON object, fenced or not, and nothing else."""
+    whole = text.strip().removeprefix("```json").strip("`\n ")
+    return whole.startswith("{") and whole.endswith("}")
+
+
+@lru_cache(maxsize=8)
+def _asked(prompt: str, slot: str) -> str:
+    """A prompt without what `rubricnb.prompts.inert` did to slots: a judge may quote them whole."""
+    if slot:
+        apart = re.escape(f"{slot[0]} {slot[1:]}")
+        prompt = re.sub(apart, lambda m: m[0][0] + m[0][2:], prompt, flags=re.IGNORECASE)
+    return _collapsed(prompt)
+
+
+def _collapsed(text: str) -> str:
+    return " ".join(_plain(text).split())
+
+
+def _plain(text: str) -> str:
+    """Write digits and signs of other scripts and widths in ASCII, character by character."""
+    return re.sub(r"[^\x00-\x7f]", lambda m: _ascii(m[0]), text)
+
+
+@lru_cache(maxsize=4096)
+def _ascii(character: str) -> str:
+    if character.isdecimal():
+        return str(unicodedata.decimal(character))
+    if "\uff01" <= character <= "\uff5e":  # full width
+        return chr(ord(character) - 0xFEE0)
+    if unicodedata.category(character) == "Cf":
+        return _INVISIBLE
+    return _LOOKALIKES.get(character, character)
+
+
+def _matches(pattern: re.Pattern[str], text: str, prompt: str) -> Iterator[tuple[str, str | None]]:
+    """Criterion and label of every match; later ones count."""
+    for match in pattern.finditer(text):
+        if _is_quoted(text, match.start(), match.end(), prompt):
+            continue
+        named = match.groupdict()
+        group = "score" if named.get("score") is not None else min(1, pattern.groups)
+        before = text[max(0, match.start() - 12) : match.start()]
+        if not re.search(r"\d\s*/\s*$", before):  # else it is what a score is out of
+            yield (named.get("criterion") or "").casefold(), _whole(text, match, group)
+
+
+def _whole(text: str, match: re.Match[str], group: str | int) -> str | None:
+    """The whole number or word of which a group may have matched a part; None: it is a range."""
+    start, end = match.span(group)
+    if start == end:
+        return None
+    before, after = text[max(0, start - _QUOTED_CHARS) : start], text[end : end + _QUOTED_CHARS]
+    first, last = text[start], text[end - 1]
+    begins, ends = start == match.start(), end == match.end()  # else the expression says what else
+    if ends and last.isdecimal() and re.match(rf"{_BLANKS}{_RANGE}{_BLANKS}\d", after):
+        return None
+    if begins and first.isdecimal() and re.search(rf"\d{_BLANKS}{_RANGE}{_BLANKS}$", before):
+        return None
+    if last.isdecimal():
+        end += _length(r"^(?:\d|[.,٫]\d)*", after)
+    elif ends and last in ascii_letters:
+        end += _length("^[A-Za-z]*", after)
+    if first.isdecimal():
+        sign = r"(?:(?<![\w)])[-−])?" if begins else ""
+        start -= _length(rf"{sign}(?:\d[.,٫]?)*$", before)
+    elif begins and first in ascii_letters:
+        start -= _length("[A-Za-z]*$", before)
+    return text[start:end]
+
+
+_RANGE = r"(?:[-–—~]|\b(?:to|or)\b)"
+
+
+def _length(pattern: str, text: str) -> int:
+    found = re.search(pattern, text)
+    return len(found[0]) if found else 0
+
+
+_DECODER = json.JSONDecoder(strict=False)  # models break lines within strings
+
+
+def _objects(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """Every JSON object in a text that does not lie in another one, with its place."""
+    end = 0
+    for brace in re.finditer(r"\{(?=\s*[\"}])", text):
+        if brace.start() < end:
+            continue
+        try:
+            found, end = _DECODER.raw_decode(text, brace.start())
+        except ValueError:
+            continue  # a brace of another kind
+        except RecursionError:
+            return
+        yield brace.start(), end, found
+
+
+def _entries(one: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    return ((name.casefold(), value) for name, value in one.items())
