@@ -32,6 +32,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 QUIET = "#595959"
 _INTERVAL = ("estimate", "low", "high")
 _ENDS = ("", "_low", "_high")
+_LEGEND_CHARS = 66  # of small text, with six for each marker: what a figure of 6 inches holds
 
 
 def styles(names: Iterable[Any]) -> dict[Any, tuple[str, str]]:
@@ -233,9 +234,32 @@ def forest(
         ax.axvline(reference, color=QUIET, linestyle=":", linewidth=1.2)
     ax.set_yticks(list(rows.values()), [str(name) for name in rows])
     ax.set(ylim=(len(rows) - 0.5, -0.5))
-    if len(groups) > 1:
-        ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(groups), fontsize="small")
+    legend_above(ax)
     return ax
+
+
+def legend_above(ax: Axes) -> None:
+    """Name the series of a figure above it, in as many columns as its width has room for.
+
+    Parameters
+    ----------
+    ax
+        Its handles are named; with fewer than two there is nothing to tell apart.
+
+    Examples
+    --------
+    >>> ax = plt.figure().add_subplot()
+    >>> for name in ("hanna, balanced", "hanna, williams", "hanna, shuffled", "hanna, fixed"):
+    ...     _ = ax.plot([1, 2], label=name)
+    >>> legend_above(ax)
+    >>> ax.get_legend()._ncols
+    3
+    >>> plt.close(ax.figure)
+    """
+    names = ax.get_legend_handles_labels()[1]
+    if len(names) > 1:
+        columns = max(1, min(len(names), _LEGEND_CHARS // (max(map(len, names)) + 6)))
+        ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=columns, fontsize="small")
 
 
 def score_tendency(
