@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from html import escape
 from typing import Any
@@ -172,6 +172,58 @@ def check_answered(*judgments: pd.DataFrame) -> None:
         f"{_listed(judgments[0]['judge'])} gave no score in any of {n:,} judgments ({became}): the "
         "line of the run says why; nothing can be said about this judge"
     )
+
+
+def check_drawn(
+    figure: str, frame: pd.DataFrame, n_rows: int, **columns: str | Iterable[str]
+) -> None:
+    """Check that a figure of recorded data is drawn from what its caption and alt text describe.
+
+    A new recording adds rows to a table. Without this check it would add a line to a figure too,
+    and nobody would look.
+
+    Parameters
+    ----------
+    figure
+        Its name, for the message.
+    frame
+        What is drawn.
+    n_rows
+        The rows it has.
+    **columns
+        Column → every value in it: one, or a collection.
+
+    Raises
+    ------
+    ValueError
+        Names the figure, what it should be drawn from, and what the frame has instead.
+
+    Examples
+    --------
+    >>> table = pd.DataFrame({"judge": "SmolLM2", "dataset": ["hanna", "vicuna"]})
+    >>> check_drawn("fig-places", table, 2, judge="SmolLM2", dataset=["hanna", "vicuna"])
+    >>> check_drawn("fig-places", table, 1, dataset="hanna")
+    Traceback (most recent call last):
+    ...
+    ValueError: figure fig-places describes other data than its frame has: 2 rows (described: 1); \
+dataset = hanna, vicuna (described: hanna). Look at the figure, then change its caption, its alt \
+text and this check together
+    """
+    wrong = [] if len(frame) == n_rows else [f"{len(frame):,} rows (described: {n_rows:,})"]
+    for column, described in columns.items():
+        found = set(frame[column].astype(str))
+        expected = {described} if isinstance(described, str) else set(described)
+        if found != expected:
+            wrong.append(f"{column} = {_words(found)} (described: {_words(expected)})")
+    if wrong:
+        raise ValueError(
+            f"figure {figure} describes other data than its frame has: {'; '.join(wrong)}. Look "
+            "at the figure, then change its caption, its alt text and this check together"
+        )
+
+
+def _words(values: set[str]) -> str:
+    return ", ".join(sorted(values)) or "nothing"
 
 
 def percent(x: float, digits: int = 0) -> str:

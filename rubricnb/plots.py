@@ -59,21 +59,35 @@ def styles(names: Iterable[Any]) -> dict[Any, tuple[str, str]]:
     """
     heads = {name: str(name).lower().partition(", ")[0] for name in names}
     shared = Counter(heads.values())
+    styled = {name: (colour, marker) for name, (_, colour, marker) in _series().items()}
     own = {
-        name: _series().get(head if shared[head] == 1 else str(name).lower())
+        name: styled.get(head if shared[head] == 1 else str(name).lower())
         for name, head in heads.items()
     }
     taken = {part for style in own.values() if style for part in style}
     turns = [(f"C{k % 7}", MARKERS[k % len(MARKERS)]) for k in range(70)]
-    free = [turn for turn in turns if not taken & set(turn) and turn not in _series().values()]
+    free = [turn for turn in turns if not taken & set(turn) and turn not in styled.values()]
     others = cycle(free or turns)
     return {name: style or next(others) for name, style in own.items()}
 
 
+def display_name(name: Any) -> str:
+    """Return the name of a judge or a dataset as figures print it.
+
+    Examples
+    --------
+    >>> display_name("hanna"), display_name("summeval, balanced"), display_name("my data")
+    ('HANNA', 'SummEval, balanced', 'my data')
+    """
+    head, comma, rest = str(name).partition(", ")
+    return _series().get(head.lower(), (head,))[0] + comma + rest
+
+
 @cache
-def _series() -> dict[str, tuple[str, str]]:
+def _series() -> dict[str, tuple[str, str, str]]:
     table = pd.read_csv(Path(__file__).with_name("series.csv"))
-    return {row.name.lower(): (row.colour, row.marker) for row in table.itertuples(index=False)}
+    rows = table[["name", "colour", "marker"]].itertuples(index=False, name=None)
+    return {row[0].lower(): row for row in rows}
 
 
 def position_selection(table: pd.DataFrame, label: str = "judge", ax: Axes | None = None) -> Axes:
@@ -229,7 +243,7 @@ def forest(
         )
         for own, fill in ((~empty, colour), (empty, "none")):
             ax.plot(middle[own], y[own], marker, markersize=6, color=colour, markerfacecolor=fill)
-        ax.plot([], [], marker=marker, color=colour, linewidth=1.4, label=str(name))
+        ax.plot([], [], marker=marker, color=colour, linewidth=1.4, label=display_name(name))
     if reference is not None:
         ax.axvline(reference, color=QUIET, linestyle=":", linewidth=1.2)
     ax.set_yticks(list(rows.values()), [str(name) for name in rows])
@@ -396,7 +410,7 @@ def interval_lines(
         shift = 0.0 if bars is None else aside * (k - (len(groups) - 1) / 2)
         y, (colour, marker) = part[value].to_numpy(dtype=np.float64), styles(table[label])[name]
         ax.errorbar(part[x] + shift, y, bars, marker=marker, color=colour, elinewidth=1.1)
-        ends.append((float(y[-1]), str(name), colour))
+        ends.append((float(y[-1]), display_name(name), colour))
     return ends
 
 
