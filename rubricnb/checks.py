@@ -7,6 +7,8 @@ the solution. Leave an answer as ``...`` until you have one.
 
 from __future__ import annotations
 
+import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from typing import Any
 
@@ -66,6 +68,26 @@ def close(
             if _near(value, slip, tolerance):
                 return _with(f"Not yet: {text}", hint)
     return _with(f"Not yet: your number is too {'large' if value > expected else 'small'}.", hint)
+
+
+def seal(source: str) -> str:
+    """Pack code so that nobody reads it in passing: a check holds the answer it compares with.
+
+    It is no secret: whoever unpacks it finds the answer, as the book prints it.
+
+    Examples
+    --------
+    >>> "Right" in seal("print('Right.')")
+    False
+    >>> exec(unseal(seal("print('Right.')")))
+    Right.
+    """
+    return b64encode(zlib.compress(source.encode(), 9)).decode()
+
+
+def unseal(sealed: str) -> str:
+    """Return the code that `seal` packed."""
+    return zlib.decompress(b64decode(sealed)).decode()
 
 
 def _near(value: float, expected: float, tolerance: float = 0.01) -> bool:

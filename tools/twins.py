@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 from itertools import count
@@ -11,6 +12,7 @@ import nbformat
 import yaml
 
 from rubricnb.book import find_root, read
+from rubricnb.checks import seal
 from tools.building import notebooks
 
 
@@ -54,8 +56,8 @@ def twins(check: bool = False, *, root: Path | None = None) -> list[Path]:
 def student(folder: Path | None = None, *, root: Path | None = None) -> list[Path]:
     """Write every notebook without its solutions, for a class.
 
-    The exercises keep their cells and the hints of `rubricnb.checks`; the solutions are nowhere in
-    the files, so they cannot be unfolded.
+    The exercises keep their cells and the hints of `rubricnb.checks`. The solutions are nowhere in
+    the files, and the code of a check, which holds the answer, is packed by `rubricnb.checks.seal`.
 
     Parameters
     ----------
@@ -77,6 +79,8 @@ def student(folder: Path | None = None, *, root: Path | None = None) -> list[Pat
     ...     texts = [path.read_text("utf-8") for path in written]
     >>> written[0].name, any("solution-start" in text for text in texts)
     ('90_minutes.ipynb', False)
+    >>> any("rb.checks.close" in text for text in texts)
+    False
     """
     root = root or find_root()
     folder = folder or root / "_build" / "student"
@@ -84,7 +88,11 @@ def student(folder: Path | None = None, *, root: Path | None = None) -> list[Pat
     written = []
     for stem in notebooks(root):
         path = folder / f"{stem}.ipynb"
-        path.write_text(_twin(stem, root, _without_solutions), "utf-8")
+        notebook = nbformat.reads(_twin(stem, root, _without_solutions), 4)
+        for cell in notebook.cells:
+            if cell.cell_type == "code":
+                cell.source = _seal_checks(cell.source)
+        path.write_text(str(nbformat.writes(notebook)) + "\n", "utf-8")
         written.append(path)
     return written
 
@@ -112,6 +120,27 @@ def _without_solutions(text: str) -> str:
         return f"### Exercise {next(number)}{fence[1] and ': '}{fence[1]}\n"
 
     return _EXERCISE_END.sub("", _EXERCISE.sub(heading, _SOLUTION.sub("", text)))
+
+
+def _seal_checks(source: str) -> str:
+    """An exercise's cell with all that follows the line for the answer packed: it is the check."""
+    if ".checks.close(" not in source:
+        return source
+    body = ast.parse(source).body
+    given = max((k + 1 for k, part in enumerate(body) if _waits_for_answer(part)), default=0)
+    end = body[given - 1].end_lineno if given else 0
+    check = seal("\n\n".join(map(ast.unparse, body[given:])))
+    lines = source.splitlines()[:end]
+    return "\n".join([*lines, f'exec(rb.checks.unseal("{check}"))  # the check'])
+
+
+def _waits_for_answer(part: ast.stmt) -> bool:
+    """Whether it is ``mine = ...``, ``a, b = ..., ...`` or a function that returns ``...``."""
+    given = part.body[-1] if isinstance(part, ast.FunctionDef) else part
+    if not isinstance(given, ast.Assign | ast.Return):
+        return False
+    values = given.value.elts if isinstance(given.value, ast.Tuple) else [given.value]
+    return all(isinstance(value, ast.Constant) and value.value is ... for value in values)
 
 
 _SOLUTION = re.compile(r"^```\{solution-start\}.*?^```\{solution-end\}\n```\n", re.M | re.S)

@@ -1,0 +1,61 @@
+"""Figures of recorded data: a new recording cannot change a picture unseen."""
+
+import re
+import shutil
+
+import jupytext
+import pandas as pd
+import pytest
+
+import rubricnb as rb
+from rubricnb import book, summary
+from rubricnb.judging.results import results_folder
+from rubricnb.summary import SUMMARIES, recorded_summary
+
+NOTEBOOKS = book.find_root() / "notebooks"
+STEMS = sorted(path.stem for path in NOTEBOOKS.glob("*.md"))
+FIGURE = re.compile(r"^```\{glue:figure\} (fig\S*)\n(.*?)^```", re.M | re.S)
+DRAWS_A_SUMMARY = {
+    "02_balanced_permutation": ("position", "fig-cancelled"),
+    "05_position_bias": ("position", "fig-places"),
+    "08_how_many_orderings": ("components", "fig-enough"),
+    "10_criterion_order": ("criteria", "fig-counting"),
+    "11_rank_reversal": ("ranking", "fig-winners"),
+    "12_temperature_and_effort": ("temperature", "fig-knob"),
+}
+
+
+def figures_of_recorded_data(text):
+    """The first figure of a page whose badge says so, and those whose caption does."""
+    badge = re.search(r"^\*(Recorded)", text, re.M)
+    for k, (name, caption) in enumerate(FIGURE.findall(text)):
+        if (k == 0 and badge) or re.search(r"\*[Rr]ecorded\*|<\.\./results/|^Recorded", caption, re.M):
+            yield name
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_a_figure_of_recorded_data_checks_what_it_is_drawn_from(stem):
+    text = (NOTEBOOKS / f"{stem}.md").read_text("utf-8")
+    checked = set(re.findall(r'check_drawn\(\s*"(fig\S*)"', text))
+    assert checked >= set(figures_of_recorded_data(text)) - {"fig-five"}  # asked by its own plan
+
+
+@pytest.mark.parametrize("stem", DRAWS_A_SUMMARY)
+def test_a_new_recording_stops_the_chapter_with_the_figures_name(stem, tmp_path, monkeypatch):
+    """One more judge on a dataset that is drawn, as `python -m studies.replication` adds it."""
+    table, figure = DRAWS_A_SUMMARY[stem]
+    for name in SUMMARIES:
+        shutil.copy(results_folder() / f"{name}.csv", tmp_path)
+    known = recorded_summary(table)
+    hanna = known[known["dataset"] == ("hanna" if "hanna" in set(known["dataset"]) else "vicuna")]
+    added = hanna[hanna["judge"] == hanna["judge"].iloc[0]].assign(judge="a-new-judge")
+    pd.concat([known, added]).to_csv(tmp_path / f"{table}.csv", index=False)
+    monkeypatch.setattr(summary, "results_folder", lambda: tmp_path)
+    monkeypatch.setattr(rb.pages, "show", lambda *_: None)
+    monkeypatch.setattr(rb.pages, "say", lambda *_, **__: None)
+    cells = [c.source for c in jupytext.read(NOTEBOOKS / f"{stem}.md").cells if c.cell_type == "code"]
+    last = next(k for k, source in enumerate(cells) if f'"{figure}"' in source)
+    scope = {}
+    with pytest.raises(ValueError, match=f"figure {figure} describes other data .*a-new-judge"):
+        for source in cells[: last + 1]:
+            exec(source, scope)
