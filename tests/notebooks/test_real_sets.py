@@ -1,8 +1,11 @@
 """The chapters on scoring bias and RULERS, on the sets that people rated."""
 
+import re
+
 import pytest
 
 from rubricnb import book
+from rubricnb.summary import recorded_summary
 
 pytestmark = pytest.mark.slow
 
@@ -34,3 +37,18 @@ def test_a_criterion_that_the_set_lacks_is_named_with_those_it_has(mirror, stem)
         book.BookError, match="hanna has no criterion 'helpfulness', but relevance,"
     ):
         book.execute(stem, hanna, root=ROOT)
+
+
+def test_four_datasets_show_whether_a_judge_selects_one_position_most(mirror):
+    """Version 1 says it is the same in all four; recorded judges answer, so nobody is asked."""
+    four = "mt-bench+vicuna+hanna+summeval"
+    judge = "vllm:checkpoints/smollm2-135m-instruct"
+    done = book.execute(
+        "05_position_bias", {"judge": judge, "dataset": four, "n_copies": 3}, cell_seconds=300
+    )
+    rows = "".join(book.glued(done)["tab-verdicts"]["text/html"]).split("<tr>")
+    (row,) = (row for row in rows if "selects the same position most" in row)
+    cells = re.findall("<td[^>]*>(.*?)</td>", row)
+    recorded = recorded_summary("position").query("judge == 'smollm2-135m-instruct-vllm'")
+    shares = recorded.filter(regex=r"^share_\d+$").idxmax(axis=1)
+    assert cells[1:3] == ["= 4", f"{shares.value_counts().max()} (no interval)"]
