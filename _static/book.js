@@ -30,3 +30,20 @@ document.addEventListener("DOMContentLoaded", () => {
     if (link && arrow) arrow.setAttribute("aria-label", `Pages of ${link.textContent.trim()}`);
   });
 });
+
+/* A figure that a phone shows in part says so until its end is reached. */
+document.addEventListener("DOMContentLoaded", () => {
+  document.querySelectorAll(".figure-scroll").forEach((figure) => {
+    const sign = document.createElement("p");
+    sign.className = "swipe";
+    sign.textContent = "swipe: more of the figure at the right →";
+    figure.after(sign);
+    const tell = () => {
+      figure.classList.toggle("more", figure.scrollLeft + figure.clientWidth < figure.scrollWidth - 8);
+    };
+    figure.addEventListener("scroll", tell, { passive: true });
+    new ResizeObserver(tell).observe(figure);
+    figure.querySelectorAll("img").forEach((image) => image.addEventListener("load", tell));
+    tell();
+  });
+});

@@ -4,6 +4,8 @@ import re
 import shutil
 
 import jupytext
+import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -59,3 +61,36 @@ def test_a_new_recording_stops_the_chapter_with_the_figures_name(stem, tmp_path,
     with pytest.raises(ValueError, match=f"figure {figure} describes other data .*a-new-judge"):
         for source in cells[: last + 1]:
             exec(source, scope)
+
+
+def test_no_label_of_the_results_figure_lies_on_an_interval(monkeypatch):
+    """Chapter 27 writes what was found above a row, so that a phone's width is left to the marks."""
+    kept = []
+    monkeypatch.setattr(rb.pages, "show", lambda name, what, *_: kept.append((name, what)))
+    monkeypatch.setattr(rb.pages, "say", lambda *_, **__: None)
+    scope = {}
+    for cell in jupytext.read(NOTEBOOKS / "27_results.md").cells:
+        if cell.cell_type == "code":
+            exec(cell.source, scope)
+        if kept:
+            break
+    ((name, figure),) = kept
+    figure.set_size_inches(6.6, 10.5)
+    figure.draw_without_rendering()
+    assert name == "fig-effects"
+    n_labels = 0
+    for ax in figure.axes:
+        points = [
+            ax.transData.transform(point)
+            for collection in ax.collections[:-1]  # the last is the line at zero
+            for segment in collection.get_segments()
+            for point in [*segment, *np.linspace(*segment, 50)]
+        ]
+        points += [ax.transData.transform(xy) for line in ax.lines for xy in line.get_xydata()]
+        for label in ax.texts:
+            n_labels += 1
+            box = label.get_window_extent()
+            assert not any(box.contains(x, y) for x, y in points), label.get_text()
+            assert box.x1 < figure.bbox.x1, f"cut: {label.get_text()}"
+    assert n_labels == 10
+    plt.close(figure)
