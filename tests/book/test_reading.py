@@ -115,6 +115,35 @@ def test_all_rows_of_a_table_are_shown_when_they_are_asked_for(readers, chapter)
     assert waits.is_visible()
 
 
+SIGNS = """() => [...document.querySelectorAll('.figure-scroll')].map(figure =>
+  [figure.scrollWidth > figure.clientWidth + 8, figure.nextElementSibling.checkVisibility()])"""
+
+
+def test_a_figure_that_a_phone_shows_in_part_says_so_until_its_end(readers):
+    page = readers["phone", "light"].open(address("notebooks/02_balanced_permutation.html"))
+    assert page.evaluate(UNLOADED) == []
+    page.wait_for_selector(".figure-scroll.more + .swipe")
+    signs = page.evaluate(SIGNS)
+    assert any(is_cut for is_cut, _ in signs)
+    assert all(is_cut == is_signed for is_cut, is_signed in signs)
+    page.evaluate(
+        "() => document.querySelectorAll('.figure-scroll').forEach(f => { f.scrollLeft = 9999; })"
+    )
+    page.wait_for_function("() => !document.querySelector('.figure-scroll.more')")
+    wide = readers["desktop", "light"].open(address("notebooks/02_balanced_permutation.html"))
+    assert not any(is_signed for _, is_signed in wide.evaluate(SIGNS))
+
+
+def test_a_word_of_code_is_not_broken_at_its_hyphens(readers):
+    page = readers["phone", "light"].open(address("book/quickstart.html"))
+    lines = page.evaluate(
+        "() => [...document.querySelectorAll('.bd-article :is(p, li) > code span.pre')]"
+        ".map(word => [word.textContent, word.getClientRects().length])"
+    )
+    assert any("-" in word for word, _ in lines)
+    assert [word for word, n_lines in lines if n_lines > 1] == []
+
+
 def test_front_door_leads_to_the_landing_page(readers):
     page = readers["desktop", "light"].page
     page.goto(address("index.html"))

@@ -84,7 +84,8 @@ def test_no_label_of_the_results_figure_lies_on_an_interval(monkeypatch):
             ax.transData.transform(point)
             for collection in ax.collections[:-1]  # the last is the line at zero
             for segment in collection.get_segments()
-            for point in [*segment, *np.linspace(*segment, 50)]
+            if len(segment)
+            for point in np.linspace(*segment, 50)
         ]
         points += [ax.transData.transform(xy) for line in ax.lines for xy in line.get_xydata()]
         for label in ax.texts:
