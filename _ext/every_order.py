@@ -23,7 +23,8 @@ sys.path.append(str(Path(__file__).parents[1]))  # where studies/ is
 from studies.study import items_of, read_study
 
 STUDY = "every-order"
-SHOWN = "D"  # the answer that stands there first
+SHOWN = "C"  # the answer that the page opens with
+ORDERS = ("12345", "12354", "23451")  # a button each: it gets another score under each of them
 
 
 class EveryOrder(SphinxDirective):
@@ -41,7 +42,13 @@ class EveryOrder(SphinxDirective):
 
 
 def experiment() -> dict[str, Any]:
-    """Return what the page needs; ``scores``: order, such as "31254", → a score for each answer."""
+    """Return what the page needs; ``scores``: order, such as "31254", → a score for each answer.
+
+    Raises
+    ------
+    ValueError
+        Two of `ORDERS` give the answer shown one score: their buttons would change nothing.
+    """
     study = read_study(STUDY)
     items = items_of(study["plans"][0]).sort_values("candidate")
     judgments = recorded(study["judges"][0]["spec"], "minibench", study=STUDY)
@@ -49,11 +56,18 @@ def experiment() -> dict[str, Any]:
     table = given.pivot(index="order", columns="item_id", values="score")[items["item_id"]]
     rubric = items.rubrics[items.rubrics["rubric_id"] == items["rubric_id"].iloc[0]]
     rubric = rubric[rubric["variant"] == "standard"].sort_values("score")
+    shown = items["candidate"].tolist().index(SHOWN)
+    if table.iloc[:, shown][list(ORDERS)].duplicated().any():
+        raise ValueError(
+            f"answer {SHOWN} does not get another score under each of {', '.join(ORDERS)}: choose "
+            "other ORDERS in _ext/every_order.py"
+        )
     return {
         "judge": "Qwen2.5-Coder-1.5B",
         "question": items["instruction"].iloc[0],
         "answers": items["response"].tolist(),
-        "shown": items["candidate"].tolist().index(SHOWN),
+        "shown": shown,
+        "orders": list(ORDERS),
         "criterion": rubric["definition"].iloc[0],
         "levels": rubric["description"].tolist(),
         "scores": {order: row.astype(int).tolist() for order, row in table.iterrows()},

@@ -380,7 +380,7 @@
   }
 
   /* One text, and a rubric whose lines the reader moves: the score that the judge gave under it. */
-  function orders(root, { judge, question, answers, shown, criterion, levels, scores }) {
+  function orders(root, { judge, question, answers, shown, orders: named, criterion, levels, scores }) {
     const n = levels.length;
     const every = Object.keys(scores);
     let answer = shown;
@@ -408,7 +408,7 @@
         element("div", { class: "verdict" }, big, said), plot),
       element("div", { class: "rubric" },
         element("p", {}, element("strong", {}, criterion), " Drag a line, or use its arrows."), list,
-        group(to("1 to 5", () => range(n)), to("5 to 1", () => range(n).reverse()), to("An order with another score", other), which), note));
+        group(...named.map((order) => to([...order].join("-"), () => [...order].map((s) => s - 1))), to("An order with another score", other), which), note));
     update();
 
     function key(order) { return order.map((s) => s + 1).join(""); }

@@ -32,19 +32,20 @@ def score(box):
 def test_score_shown_is_the_recorded_one_under_every_order_tried(experiment, scores):
     page, box = experiment
     assert order(box) == "1-2-3-4-5"
-    assert score(box) == scores["D", "1-2-3-4-5"]
+    assert score(box) == scores["C", "1-2-3-4-5"]
     box.get_by_label("Move score 5 up").press("Enter")
     assert order(box) == "1-2-3-5-4"
-    assert score(box) == scores["D", "1-2-3-5-4"]
+    assert score(box) == scores["C", "1-2-3-5-4"] != scores["C", "1-2-3-4-5"]
     page.keyboard.press("ArrowUp")  # the line keeps the focus
     assert order(box) == "1-2-5-3-4"
-    assert score(box) == scores["D", "1-2-5-3-4"]
-    box.get_by_role("button", name="5 to 1").click()
-    assert score(box) == scores["D", "5-4-3-2-1"]
+    assert score(box) == scores["C", "1-2-5-3-4"]
+    for pressed, given in (("1-2-3-4-5", 4), ("1-2-3-5-4", 3), ("2-3-4-5-1", 5)):
+        box.get_by_role("button", name=pressed).click()
+        assert score(box) == scores["C", pressed] == given
     for _ in range(5):
         before = score(box)
         box.get_by_role("button", name="An order with another score").click()
-        assert score(box) == scores["D", order(box)] != before
+        assert score(box) == scores["C", order(box)] != before
 
 
 def test_an_other_answer_has_its_own_scores(experiment, scores):
@@ -59,7 +60,7 @@ def test_an_other_answer_has_its_own_scores(experiment, scores):
 
 def test_a_line_is_dragged_to_another_place(experiment, scores):
     page, box = experiment
-    box.get_by_role("button", name="1 to 5").click()
+    box.get_by_role("button", name="1-2-3-4-5").click()
     lines = box.locator("ol.lines li")
     lines.first.scroll_into_view_if_needed()
     start, end = (lines.nth(n).bounding_box() for n in (0, 3))
@@ -68,7 +69,7 @@ def test_a_line_is_dragged_to_another_place(experiment, scores):
     page.mouse.move(end["x"] + 20, end["y"] + 8, steps=12)
     page.mouse.up()
     assert order(box) == "2-3-4-1-5"
-    assert score(box) == scores["D", "2-3-4-1-5"]
+    assert score(box) == scores["C", "2-3-4-1-5"]
     page.mouse.move(start["x"] + 20, start["y"] + 8, steps=6)  # let go: nothing moves any more
     assert order(box) == "2-3-4-1-5"
 
@@ -83,4 +84,4 @@ def test_one_finding_is_learned_without_scrolling(readers):
 
 def test_without_scripts_the_page_shows_a_picture_of_the_same_scores(readers, scores):
     raw = PAGE.read_text("utf-8")
-    assert f"score 1 under {(scores['D'] == 1).sum()}, 2 under {(scores['D'] == 2).sum()}" in raw
+    assert f"score 3 under {(scores['C'] == 3).sum()}, 4 under {(scores['C'] == 4).sum()}" in raw
