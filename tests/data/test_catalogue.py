@@ -1,5 +1,7 @@
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -99,3 +101,16 @@ def test_loading_bundled_data_needs_no_network():
         "assert 'requests' not in sys.modules and 'matplotlib' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_readme_names_the_datasets_whose_loader_has_not_met_the_real_files():
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    (named,) = re.findall(r"has not met the real files yet: (.*?)\.\s", readme)
+    spoken = [name.strip().lower().replace(" ", "-") for name in re.split(", | and ", named)]
+    listed = datasets().set_index("name")
+    assert sorted(spoken) == sorted(listed.index[~listed.met_real_data.astype(bool)])
+
+
+def test_the_licence_of_asap_2_is_that_of_its_repository():
+    """Changed from CC BY 4.0 on 12 May 2025."""
+    assert datasets().set_index("name").licence["asap-2.0"] == "CC BY-NC-SA 4.0"

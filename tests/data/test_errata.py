@@ -46,13 +46,21 @@ def test_a_quotation_stands_in_the_paper(claim, not_in_paper):
     assert not_in_paper(claim.split("/")[0], quote) == []
 
 
+def test_quotations_beside_the_repository_stand_in_the_paper(not_in_paper):
+    page = (Path(__file__).parents[2] / "book" / "errata.md").read_text("utf-8")
+    section = page.split("## Paper and repository")[1].split("\n## ")[0]
+    quotes = re.findall(r'^\* "(.+?)" \(', section, re.M)
+    assert len(quotes) == 2
+    assert [not_in_paper("scoring", quote) for quote in quotes] == [[], []]
+
+
 # Each was once called an error of the paper. What is kept depends on how its sentence is read.
 READINGS = [
     "rulers/table-4/without-calibration", "v1/all-prefer-first/table-5",
     "v1/all-prefer-first/v2-table-2", "v2/significant/human-adjusted",
     "v2/significant/all-adjusted", "v2/appendix-c/effort/no-lever", "v2/4.4/invariant",
     "v1/5.2/stronger-gains-more", "scoring/4.3/reference/size", "v1/table-6/rank-from-table-4",
-    "scoring/4.3/recommended-formats",
+    "scoring/4.3/recommended-formats", "v1/table-6/ranks-better",
 ]  # fmt: skip
 
 
