@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from rubricnb.cli import errors
-from tools import building, printing, twins
+from tools import building, carry, printing, twins
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -43,6 +43,21 @@ def student(
     with errors():
         written = twins.student(folder)
         typer.echo(f"{len(written)} notebooks without solutions in {written[0].parent}")
+
+
+@app.command("carry")
+def pack(
+    folder: Annotated[Path, typer.Argument(help="Where the pieces go.")],
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="Other large files to split, such as weights.")
+    ] = None,
+    megabytes: Annotated[int, typer.Option(help="Size of a piece.")] = 60,
+) -> None:
+    """Pack vLLM for a GPU machine without a network, in pieces."""
+    with errors():
+        pieces = carry.carry(folder, megabytes, files or ())
+        size = sum(piece.stat().st_size for piece in pieces) / 2**20
+        typer.echo(f"{len(pieces)} pieces, {size:,.0f} MiB, in {folder}; see UNPACK.sh there")
 
 
 @app.command()

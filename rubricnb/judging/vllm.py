@@ -329,7 +329,7 @@ class _Asked:
             temperature=request.temperature,
             seed=request.seed if request.temperature > 0 else None,
             skip_special_tokens=not judge.thinks,  # they are what its thinking is told by
-            stream_interval=1 << 20,  # one output when the prompt is computed, one at the end
+            **_few_outputs(),
             **options,
         )
         text = output.outputs[0].text
@@ -391,6 +391,14 @@ def final_channel(text: str) -> str:
         return text
     parts = re.findall(r"<\|channel\|>(\w+).*?<\|message\|>(.*?)(?=<\|\w+\|>|\Z)", text, re.S)
     return next((part for channel, part in reversed(parts) if channel == "final"), "")
+
+
+@cache
+def _few_outputs() -> dict[str, int]:
+    """Ask for one output when the prompt is computed and one at the end, where vLLM can (0.27)."""
+    from vllm import SamplingParams
+
+    return {"stream_interval": 1 << 20} if hasattr(SamplingParams, "stream_interval") else {}
 
 
 @cache

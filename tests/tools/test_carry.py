@@ -1,0 +1,52 @@
+"""Packing for a GPU machine without a network; the wheels are made here."""
+
+import tarfile
+import zipfile
+
+import pytest
+
+from tools import carry
+
+
+@pytest.fixture
+def wheels(tmp_path):
+    def wheel(name, **files):
+        path = tmp_path / f"{name}-1-py3-none-any.whl"
+        with zipfile.ZipFile(path, "w") as archive:
+            for member, text in files.items():
+                archive.writestr(member, text)
+        return path
+
+    return [
+        wheel("vllm", **{"vllm/__init__.py": "x = 1", "vllm/vllm-rs": "b" * 5000,
+                         "vllm/third_party/deep_gemm/a.py": "", "vllm/third_party/b.py": ""}),
+        wheel("other", **{"other-1.data/purelib/other.py": "y = 2", "other-1.data/scripts/o": ""}),
+    ]  # fmt: skip
+
+
+def test_wheels_are_laid_out_as_installed_less_what_is_left_out(tmp_path, wheels):
+    carry.unpack(wheels, tmp_path / "site")
+    files = {str(p.relative_to(tmp_path / "site")) for p in (tmp_path / "site").rglob("*.py")}
+    assert files == {"vllm/__init__.py", "vllm/third_party/b.py", "other.py"}
+    assert not (tmp_path / "site" / "vllm" / "vllm-rs").exists()
+    assert not (tmp_path / "site" / "other-1.data").exists()
+
+
+def test_pieces_join_to_the_packages_and_files_again(tmp_path, wheels, monkeypatch):
+    monkeypatch.setattr(carry, "download", lambda folder: wheels)
+    weights = tmp_path / "weights.gguf"
+    weights.write_bytes(bytes(range(256)) * 10_000)  # 2.4 MiB: three pieces
+    pieces = carry.carry(tmp_path / "out", 1, [weights])
+    assert all(piece.stat().st_size <= 1 << 20 for piece in pieces)
+    joined = b"".join(p.read_bytes() for p in pieces if p.name.startswith("weights.gguf-"))
+    assert joined == weights.read_bytes()
+    assert len(pieces) == 4
+    sums = (tmp_path / "out" / "SHA256SUMS").read_text().splitlines()
+    assert [line.split()[1] for line in sums] == [piece.name for piece in pieces]
+    with tarfile.open(pieces[0]) as archive:
+        assert "./vllm/__init__.py" in archive.getnames()
+
+
+def test_a_missing_file_is_named_before_anything_is_downloaded(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no file .*nothing\.gguf"):
+        carry.carry(tmp_path, files=[tmp_path / "nothing.gguf"])

