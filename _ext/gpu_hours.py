@@ -1,4 +1,4 @@
-"""``gpu-hours``: what a study asks of a GPU, computed while the page is built.
+"""``gpu-hours``: what a study asks of a GPU, computed; ``gpu-speed``: what one GPU did, measured.
 
 ```{gpu-hours} paper_study
 :name: gpu-hours
@@ -11,6 +11,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pandas as pd
 from docutils import nodes
 from docutils.parsers.rst import directives
 from plain_table import plain_table
@@ -37,6 +38,18 @@ HEADER = {
 }
 
 
+SPEED = [
+    "readout",
+    "prompt",
+    "judgments per second",
+    "tokens sent, each",
+    "computed, each",
+    "least possible, each",
+    "computed ÷ least",
+    "answered, each",
+]
+
+
 class GPUHours(SphinxDirective):
     required_arguments = 1
     has_content = True
@@ -54,6 +67,39 @@ class GPUHours(SphinxDirective):
         return [table]
 
 
+class GPUSpeed(SphinxDirective):
+    """The measured judgments per second of ``results/gpu/throughput.csv``."""
+
+    has_content = True
+    option_spec = {"name": directives.unchanged_required}  # noqa: RUF012
+
+    def run(self) -> list[nodes.Node]:
+        path = results_folder() / "gpu" / "throughput.csv"
+        self.env.note_dependency(str(path))
+        table = plain_table(SPEED, measured_speed(pd.read_csv(path)), right=range(2, len(SPEED)))
+        text, messages = self.state.inline_text(" ".join(self.content), self.lineno)
+        table.insert(0, nodes.title("", "", *text, *messages))
+        self.add_name(table)
+        return [table]
+
+
+def measured_speed(arms: pd.DataFrame) -> list[list[str]]:
+    """Lay out arms of the benchmark as rows of `SPEED`."""
+    return [
+        [
+            arm.readout,
+            arm.layout,
+            f"{arm.judgments / arm.seconds:,.0f}",
+            f"{arm.sent / arm.judgments:,.0f}",
+            f"{arm.computed / arm.judgments:,.0f}",
+            f"{arm.limit / arm.judgments:,.0f}",
+            f"{arm.computed / arm.limit:.2f}",
+            f"{arm.answered / arm.judgments:,.0f}",
+        ]
+        for arm in arms.itertuples()
+    ]
+
+
 def _text(value: object) -> str:
     if isinstance(value, str):
         return value
@@ -62,4 +108,5 @@ def _text(value: object) -> str:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("gpu-hours", GPUHours)
+    app.add_directive("gpu-speed", GPUSpeed)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -30,6 +30,7 @@ from rubricnb.statistics import (
 )
 from rubricnb.statistics._inference import t_p_value, t_quantile
 from rubricnb.statistics._reads import Value
+from studies import readouts
 from rubricnb.statistics.criterion import counting_along
 from rubricnb.statistics.probabilities import at_temperature
 
@@ -128,6 +129,9 @@ def record_summaries() -> list[Path]:
 def real_judgments() -> Iterator[tuple[str, str]]:
     """Name every recorded judge that is not simulated with every dataset that it judged.
 
+    The study ``feedback`` is left out: it asks such a judge again in another way
+    (`studies.readouts`).
+
     Examples
     --------
     >>> ("smollm2-135m-instruct-embedded", "minibench") in real_judgments()
@@ -135,7 +139,8 @@ def real_judgments() -> Iterator[tuple[str, str]]:
     """
     known = judges()
     for slug in sorted(known.loc[~known["spec"].str.startswith("simulated"), "slug"]):
-        for dataset in sorted({p.stem for p in results_folder().glob(f"*/{slug}/*.parquet")}):
+        paths = results_folder().glob(f"*/{slug}/*.parquet")
+        for dataset in sorted({p.stem for p in paths if p.parts[-3] != readouts.STUDY}):
             if not dataset.endswith(("-scores", "-decisions", "-evidence", "-references")):
                 yield slug, dataset
 

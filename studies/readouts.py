@@ -1,0 +1,130 @@
+"""Do written answers and probabilities say the same? ``python -m studies.readouts`` recomputes.
+
+Qwen 1.5B was asked on a GPU in the papers' own way (``feedback``: a review that ends in
+``[RESULT] N``) and for the probabilities of the five scores (``logprobs``): the same texts in the
+same orders. Written to ``results/recordings/readouts*.csv`` are aggregates.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import rubricnb as rb
+from rubricnb.statistics._inference import fisher_jackknife_t, jackknife_t
+from studies.recording import write_tables
+
+STUDY = "feedback"
+JUDGE = "qwen2.5-coder-1.5b-instruct-vllm"
+DATASETS = ("minibench", "mt-bench", "vicuna")
+BOTH = "minibench"  # where both readouts were recorded
+SAME_READ = ["item_id", "design", "ordering_index", "replicate"]
+
+
+def main(folder: Path | None = None) -> list[Path]:
+    """Recompute the tables."""
+    tables = {
+        "readouts_status": status(),
+        "readouts_pairs": pairs(),
+        "readouts_position": position(),
+    }
+    return write_tables(tables, folder)
+
+
+def reads(dataset: str) -> pd.DataFrame:
+    """Return the recorded reads of both readouts."""
+    return rb.recorded(JUDGE, dataset, study=STUDY)
+
+
+def status() -> pd.DataFrame:
+    """Return how many written answers have a score, by dataset and design."""
+    rows = []
+    for dataset in DATASETS:
+        written = reads(dataset).query("readout == 'feedback'")
+        for design, part in written.groupby("design", observed=True):
+            part = part.drop_duplicates("key")  # a copy of a greedy answer is not another answer
+            counts = part["status"].value_counts()
+            rows.append(
+                {
+                    "dataset": dataset,
+                    "design": design,
+                    "n_answers": len(part),
+                    "ok": int(counts.get("ok", 0)),
+                    "unparsed": int(counts.get("unparsed", 0)),
+                    "truncated": int(counts.get("truncated", 0)),
+                    "median_tokens": float(part["completion_tokens"].median()),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def both(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the balanced reads that have a score in both readouts, a row each.
+
+    Examples
+    --------
+    >>> paired = both(reads(BOTH))
+    >>> bool(paired["written"].between(1, 5).all())
+    True
+    """
+    balanced = frame[frame["design"] == "balanced"]
+    parts = {name: part for name, part in balanced.groupby("readout", observed=True)}
+    written = parts["feedback"].set_index(SAME_READ)["score"].rename("written")
+    probable = parts["logprobs"].set_index(SAME_READ)[["score", "expected_score", "cluster_id"]]
+    return probable.join(written).dropna(subset=["written"]).reset_index()
+
+
+def pairs() -> pd.DataFrame:
+    """Compare the two readouts read by read, with 95 % intervals over prompts."""
+    paired = both(reads(BOTH))
+    differs = paired["written"] - paired["score"]
+    values = {
+        "same_score": (differs == 0).astype(float),
+        "absolute_difference": differs.abs(),
+        "written_minus_probable": differs,
+        "written_minus_expected": paired["written"] - paired["expected_score"],
+    }
+    cluster = pd.factorize(paired["cluster_id"])[0]
+    rows = []
+    for name, value in values.items():
+        estimate, low, high = _mean(value.to_numpy(np.float64), cluster)
+        rows.append({"measure": name, "estimate": estimate, "low": low, "high": high})
+    r = paired["written"].corr(paired["score"])
+    without = [
+        paired["written"][cluster != c].corr(paired["score"][cluster != c])
+        for c in range(cluster.max() + 1)
+    ]
+    low, high, *_ = fisher_jackknife_t(float(r), np.array(without))
+    rows.append({"measure": "r", "estimate": r, "low": low, "high": high})
+    return pd.DataFrame(rows).assign(n_reads=len(paired), n_prompts=int(cluster.max()) + 1)
+
+
+def _mean(value: Any, cluster: Any) -> tuple[float, float, float]:
+    without = [value[cluster != c].mean() for c in range(cluster.max() + 1)]
+    low, high, *_ = jackknife_t(float(value.mean()), np.array(without))
+    return float(value.mean()), low, high
+
+
+def position() -> pd.DataFrame:
+    """Return the position test of each readout: on all its reads, and on reads that have both."""
+    rows = []
+    for dataset in DATASETS:
+        balanced = reads(dataset).query("design == 'balanced'")
+        sets = {"all": balanced}
+        if dataset == BOTH:
+            keys = both(balanced).set_index(SAME_READ).index
+            sets["both"] = balanced[pd.MultiIndex.from_frame(balanced[SAME_READ]).isin(keys)]
+        for name, part in sets.items():
+            table = rb.position_bias(part, by=["readout"]).assign(dataset=dataset, reads=name)
+            rows.append(table)
+    table = pd.concat(rows, ignore_index=True)
+    shares = [f"share_{place}" for place in range(1, 6)]
+    kept = ["dataset", "reads", "readout", "n_reads", "cramers_v", "p_within", *shares]
+    return table[kept]
+
+
+if __name__ == "__main__":
+    main()
