@@ -1,4 +1,4 @@
-"""Pack vLLM and what it lacks on a GPU machine without a network, in pieces that can be carried there.
+"""Pack vLLM and what it lacks on a GPU machine without a network, in pieces to carry there.
 
 The machine has Python 3.12, PyTorch 2.11 for CUDA 13 and transformers; ``carry.txt`` pins the rest.
 Parts of vLLM that a text model on a Hopper GPU does not load are left out: their imports are
@@ -39,7 +39,7 @@ _PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in _GLIBC_MINORS]
 _PLATFORMS += [f"manylinux{year}_x86_64" for year in ("2014", "2010", "1")]
 
 UNPACK = """# In the folder of the pieces:
-sha256sum -c SHA256SUMS && cat carry-* > carry.tar.xz && mkdir -p site && tar xJf carry.tar.xz -C site
+sha256sum -c SHA256SUMS && mkdir -p site && cat carry-* | tar xJ -C site
 export PYTHONPATH=REPOSITORY:$PWD/site VLLM_USE_FLASHINFER_SAMPLER=0
 """
 
