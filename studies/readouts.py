@@ -71,7 +71,7 @@ def both(frame: pd.DataFrame) -> pd.DataFrame:
     True
     """
     balanced = frame[frame["design"] == "balanced"]
-    parts = {name: part for name, part in balanced.groupby("readout", observed=True)}
+    parts = dict(tuple(balanced.groupby("readout", observed=True)))
     written = parts["feedback"].set_index(SAME_READ)["score"].rename("written")
     probable = parts["logprobs"].set_index(SAME_READ)[["score", "expected_score", "cluster_id"]]
     return probable.join(written).dropna(subset=["written"]).reset_index()

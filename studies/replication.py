@@ -30,9 +30,9 @@ from rubricnb.statistics import (
 )
 from rubricnb.statistics._inference import t_p_value, t_quantile
 from rubricnb.statistics._reads import Value
-from studies import readouts
 from rubricnb.statistics.criterion import counting_along
 from rubricnb.statistics.probabilities import at_temperature
+from studies import readouts
 
 TEMPERATURES = (0.0, 0.3, 0.6, 1.0)  # arXiv:2602.02219v2, Figure 6
 DRAWS = 5  # of scores, at a temperature above 0

