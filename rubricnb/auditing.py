@@ -30,6 +30,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import rubricnb
 from rubricnb.data import judgments as judgments_from
+from rubricnb.data.rubrics import labelled_alike, scales_of
 from rubricnb.frames import Items, Requests
 from rubricnb.hashing import hash64, mix64
 from rubricnb.judging.contract import Judge
@@ -409,15 +410,13 @@ def audit_requests(items: Items, **settings: Any) -> list[Requests]:
     >>> [len(requests) for requests in audit_requests(rb.load("minibench", n_items=15))]
     [336, 55]
     """
-    rubrics = items.rubrics[items.rubrics["rubric_id"].isin(items["rubric_id"])]
-    ends = rubrics.groupby("rubric_id", observed=True)["score"].agg(["min", "max"])
-    scales = ends.drop_duplicates().to_numpy()
+    which, scales = scales_of(items)
     parts = []
-    for low, high in scales.tolist():
-        n, ours = high - low + 1, ends.index[(ends["min"] == low) & (ends["max"] == high)]
-        own, one = _some(items, items["rubric_id"].isin(ours)), fixed(n, 1)
+    for number, scale in enumerate(scales):
+        n, own = len(scale), _some(items, which == number)
+        one = fixed(n, 1)
         orders = [fixed(n, 2), descending(n), placebo(n, 5), balanced(n)]
-        shown = _graded(own, range(low, high + 1)) or ("auto" if "reference" in own else None)
+        shown = _graded(own, scale.tolist()) or ("auto" if "reference" in own else None)
         parts.append(plan(own, orders, reference="none", **settings))
         parts.append(plan(own, one, labels=["letter", "roman"], reference="none", **settings))
         parts += [plan(own, one, reference=shown, **settings)] if shown else []
@@ -425,18 +424,16 @@ def audit_requests(items: Items, **settings: Any) -> list[Requests]:
     asked = [Requests(pd.concat(parts, ignore_index=True).astype(coded))]
     asked[0].source = items
     criteria = items.groupby("text_id", observed=True).size().unique()
-    if len(criteria) == 1 < criteria[0] and len(scales) == 1:
+    if len(criteria) == 1 < criteria[0] and len(scales) == 1 and labelled_alike(items):
         k = int(criteria[0])
         designs = [fixed(k, 2), placebo(k, 3), balanced(k)]
         asked.append(plan_criteria(items, designs, n_options=n, **settings))
     return asked
 
 
-def _graded(items: Items, scale: range) -> list[int]:
+def _graded(items: Items, scale: Sequence[float]) -> list[int]:
     """Scores for which every item has a reference: two, off the ends if possible, and last."""
-    there = [
-        k for k in scale if f"reference_{k}" in items and items[f"reference_{k}"].notna().all()
-    ]
+    there = [int(k) for k in scale if (c := f"reference_{k:g}") in items and items[c].notna().all()]
     inner = [k for k in there if scale[0] < k < scale[-1]]
     two = inner if len(inner) > 1 else there
     return sorted({*two[:1], *two[-1:], *there[-1:]} if len(two) > 1 else there)
@@ -609,6 +606,8 @@ def _scale_of(judgments: pd.DataFrame) -> tuple[float, float]:
     """From the lowest score to the highest, and the distance of two neighbouring scores."""
     options, given = judgments["n_options"], judgments["whole"].dropna()
     span = float(options[options > 0].min() - 1) if (options > 0).any() else float(np.ptp(given))
+    if (shown := judgments["ordering"].dropna().unique()).size:
+        span = float(min(np.ptp(decode(ordering)) for ordering in shown))
     for step in (1.0, 0.5):
         if (given / step % 1 == 0).all():
             return span, step
@@ -973,16 +972,17 @@ def _moved(
             rows.append(row | {"placebo": float((beyond - cells[_PLAIN]).mean())}
                         | _flips(changed, control, cluster))  # fmt: skip
     for top, own in judgments.groupby("top"):  # each scale by itself
-        names = {int(top) if c == _FULL else int(c.split()[1]): c for c in own["condition"].unique()
+        names = {top if c == _FULL else float(c.split()[1]): c for c in own["condition"].unique()
                  if re.fullmatch(r"reference (\d+|of full mark)", c)}  # fmt: skip
         if len(names) > 2:
-            names.pop(int(top), None)
+            names.pop(top, None)
         if len(names) > 1:
             low, high = min(names), max(names)
             ours = pd.MultiIndex.from_frame(own[_ITEM].astype("str"))
             inside = pd.MultiIndex.from_frame(cells[_ITEM]).isin(ours)
             pulled = ((cells[names[high]] - cells[names[low]]) / (high - low)).where(inside)
-            row = _mean("reference", f"reference {high} against {low}", pulled.to_numpy(), cluster)
+            question = f"reference {high:g} against {low:g}"
+            row = _mean("reference", question, pulled.to_numpy(), cluster)
             one, two = (own[own["condition"] == names[k]] for k in (low, high))
             rows.append(row | _flips(_changed(one, two, cells), None, cluster))
     return rows

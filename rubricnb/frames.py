@@ -116,8 +116,15 @@ def conform(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     }
     out = frame.copy()
     for c, dtype in casts.items():
-        out[c] = _cast(frame[c], dtype, name)
+        out[c] = _cast(frame[c], score_dtype(frame[c]) if c == "score" else dtype, name)
     return out
+
+
+def score_dtype(scores: pd.Series, dtype: str = "int8") -> str:
+    """Return `dtype`, or float64 where scores are not whole or too large for it."""
+    numbers = pd.to_numeric(scores, errors="coerce").to_numpy(np.float64, na_value=np.nan)
+    fits = np.isnan(numbers) | ((np.trunc(numbers) == numbers) & (np.abs(numbers) < 128))
+    return dtype if fits.all() else "float64"
 
 
 def _cast(values: pd.Series, dtype: str, name: str) -> pd.Series:

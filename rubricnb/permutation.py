@@ -2,13 +2,15 @@
 
 A *design* says in which orderings a judge sees the n options of a rubric (Setting 1 of
 arXiv:2602.02219) or the n criteria of a prompt (Setting 2). An ordering lists what stands at
-position 1, 2, …, n; everything counts from 1. ``[3, 1, 2]`` shows score 3 first.
+position 1, 2, …, n; everything counts from 1. ``[3, 1, 2]`` shows option 3 first. Frames write the
+scores instead of the numbers of the options: on a scale of 1, 3 and 5 this is ``5-1-3``.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from math import factorial
+from math import factorial, isfinite
 from typing import Literal
 
 import numpy as np
@@ -17,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from rubricnb.hashing import hash64, mix64
 
 IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
 DesignName = Literal[
     "balanced",
     "williams",
@@ -153,7 +156,7 @@ def williams(n: int) -> Design:
     return Design("williams", _options(n), n if n % 2 == 0 else 2 * n)
 
 
-def first_orderings(n: int, k: int) -> Design:
+def first_orderings(n: int, k: int = 2) -> Design:
     """The k orderings to ask first, where 2n are too many.
 
     Two are the ascending list and its mirror image; an even k are such opposite pairs, their starts
@@ -186,7 +189,7 @@ def first_orderings(n: int, k: int) -> Design:
     return Design("first", n, k)
 
 
-def shuffled(n: int, k: int) -> Design:
+def shuffled(n: int, k: int = 1) -> Design:
     """Random orderings, k drawn for each item, distinct as long as n! allows.
 
     Our reading of the papers' RANDOM ("K orderings drawn at random", arXiv:2602.02219v2, §4.3),
@@ -236,7 +239,7 @@ def rotated(n: int, over: str = "group_id") -> Design:
     return Design("rotated", _options(n), 1, over=over)
 
 
-def fixed(n: int, k: int) -> Design:
+def fixed(n: int, k: int = 1) -> Design:
     """The papers' FIXED: (1, …, n), k times.
 
     A deterministic judge gives k copies of one read: its number of effective reads is 1.
@@ -284,7 +287,7 @@ def single(order: ArrayLike) -> Design:
     return Design("single", len(options), 1, tuple(int(o) for o in options))
 
 
-def placebo(n: int, k: int) -> Design:
+def placebo(n: int, k: int = 1) -> Design:
     """(1, …, n) under k meaning-free edits of the prompt: the control for every order effect.
 
     The edits (a blank line, ``Score 1 :``, a header's synonym, a trailing space and their
@@ -365,21 +368,66 @@ def code(orderings: ArrayLike) -> list[str]:
 
     Examples
     --------
-    >>> code([[2, 3, 1]])
-    ['2-3-1']
+    >>> code([[2, 3, 1]]), code([[1, 0.5, 0]])
+    (['2-3-1'], ['1-0.5-0'])
     """
-    return ["-".join(map(str, row)) for row in np.atleast_2d(np.asarray(orderings)).tolist()]
+    rows = np.atleast_2d(np.asarray(orderings)).tolist()
+    return ["-".join(f"{number:.15g}" for number in row) for row in rows]
 
 
-def decode(ordering: str) -> tuple[int, ...]:
-    """Read one such code.
+def decode(ordering: str) -> tuple[float, ...]:
+    """Read one such code; the numbers are int if all of them are whole.
 
     Examples
     --------
-    >>> decode("2-3-1")
-    (2, 3, 1)
+    >>> decode("2-3-1"), decode("1-0.5-0"), decode("-1-0-1")
+    ((2, 3, 1), (1.0, 0.5, 0.0), (-1, 0, 1))
     """
-    return tuple(int(o) for o in ordering.split("-"))
+    parts = re.split(r"(?<=\d)-", ordering)
+    try:
+        return tuple(map(int, parts))
+    except ValueError:
+        numbers = tuple(map(float, parts))
+    if not all(map(isfinite, numbers)):
+        raise ValueError(f"the ordering {ordering!r} holds a score that is not a finite number")
+    return numbers
+
+
+def ranks(orderings: ArrayLike) -> IntArray:
+    """Return orderings of scores as orderings of options: the lowest score is option 1.
+
+    Examples
+    --------
+    >>> ranks([7, 1, 5, 3]).tolist()
+    [4, 1, 3, 2]
+    """
+    return np.asarray(np.argsort(np.argsort(orderings, axis=-1), axis=-1) + 1)
+
+
+def levels_above(values: ArrayLike, scale: ArrayLike) -> FloatArray:
+    """Count how many levels each value lies above the lowest level of a scale.
+
+    Parameters
+    ----------
+    values
+        Scores or ratings.
+    scale
+        The scores of its levels, ascending.
+
+    Returns
+    -------
+    ndarray of float
+        A fraction between two levels; NaN off a scale whose levels are not one point apart.
+
+    Examples
+    --------
+    >>> levels_above([1, 3, 4, 9], [1, 3, 5, 7]).tolist()
+    [0.0, 1.0, 1.5, nan]
+    """
+    x, levels = np.asarray(values, np.float64), np.asarray(scale, np.float64)
+    if (np.diff(levels) == 1).all():
+        return np.asarray(x - (levels[0] if len(levels) else 0))
+    return np.asarray(np.interp(x, levels, np.arange(len(levels)), left=np.nan, right=np.nan))
 
 
 def _options(n: int) -> int:

@@ -1,7 +1,8 @@
-"""Rubrics: read from YAML, and shown on scales of another length."""
+"""Rubrics: read from YAML or CSV, and shown on scales of another length."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,12 @@ import pandas as pd
 import yaml
 from numpy.typing import NDArray
 
-from rubricnb.data.tables import read_table
+from rubricnb.data.tables import as_numbers, read_table
 from rubricnb.data.validate import check_rubrics, nearest
+from rubricnb.frames import Items
+from rubricnb.permutation import code
 
+FloatArray = NDArray[np.float64]
 _BUNDLED = Path(__file__).parent / "rubrics"
 _FORMAT = "A rubric file is a list of: rubric_id, criterion, definition, levels: {1: text, 2: …}"
 
@@ -25,22 +29,29 @@ def read_rubrics(path: str | Path) -> pd.DataFrame:
     ----------
     path
         YAML: a list of mappings (or one mapping) with ``criterion`` (its name), ``definition``
-        (what it asks), ``levels`` (from 0 or 1, the worst, up → what such a response is like),
-        ``rubric_id`` (default: the criterion) and, optionally, ``paraphrased`` (``definition``
-        and ``levels`` in other words). Or a CSV with a row for every level: ``criterion``,
-        ``definition``, ``score``, ``description`` and, optionally, ``rubric_id`` and ``variant``
+        (what it asks), ``levels`` (label → what such a response is like), ``rubric_id`` (default:
+        the criterion) and, optionally, ``weight`` (of the criterion in `rubricnb.overall`),
+        ``values`` (label → score) and ``paraphrased`` (``definition`` and ``levels`` in other
+        words). Or a CSV with a row for every level: ``criterion``, ``definition``, ``score``,
+        ``description`` and, optionally, ``label``, ``weight``, ``rubric_id`` and ``variant``
         (``standard`` or ``paraphrased``).
+
+        A label that is a number is its own score, also with gaps (1, 3, 5, 7) or halves. Of yes and
+        no, pass and fail, true and false the scores are 1 and 0; of letters A is the best and the
+        last one has 1; a line says so. Other labels need ``values`` (in a CSV ``label`` and
+        ``score``).
 
     Returns
     -------
     DataFrame
-        The rubrics frame: rubric_id, variant, score, criterion, definition, description.
+        The rubrics frame: rubric_id, variant, score, criterion, definition, description; with
+        ``label`` where one is not its score, and ``weight`` where one is given.
 
     Raises
     ------
     ValueError
-        The file is not YAML or not a list of rubrics, a part is missing or not text, a level is
-        missing, or a rubric_id stands twice.
+        The file is not YAML or not a list of rubrics, a part is missing or not text, a label has no
+        score, or a rubric_id appears twice.
 
     Examples
     --------
@@ -65,15 +76,96 @@ def read_rubrics(path: str | Path) -> pd.DataFrame:
     if not isinstance(rubrics, list) or not rubrics:
         raise ValueError(f"{path.name} holds {_kind(content)}. {_FORMAT}")
     rows = [row for k, rubric in enumerate(rubrics, 1) for row in _rows(rubric, path.name, k)]
-    return check_rubrics(pd.DataFrame(rows))
+    return _with_scores(pd.DataFrame(rows), path.name)
 
 
 def _of_table(path: Path) -> pd.DataFrame:
-    table = read_table(path, ["criterion", "definition", "score", "description"], ["score"])
+    table = read_table(path, ["criterion", "definition", "score", "description"], [])
     if not len(table):
         raise ValueError(f"{path.name} has a header and no levels: write a row for every level")
     defaults = {"rubric_id": table["criterion"], "variant": "standard"}
-    return check_rubrics(table.assign(**{k: v for k, v in defaults.items() if k not in table}))
+    table = table.assign(**{k: v for k, v in defaults.items() if k not in table})
+    return _with_scores(table, path.name)
+
+
+def _with_scores(levels: pd.DataFrame, file: str) -> pd.DataFrame:
+    """Give every level its score; keep labels and weights that say more than the default."""
+    labels = levels.get("label", levels["score"]).replace("", np.nan).fillna(levels["score"])
+    labels = labels.astype("str").str.strip()
+    levels = levels.assign(score=as_numbers(levels["score"]))
+    for rubric_id, rows in levels[levels["score"].isna()].groupby("rubric_id").groups.items():
+        where = f"{file}: rubric {rubric_id!r}"
+        levels.loc[rows, "score"] = labels[rows].map(_usual_scores(labels[rows].unique(), where))
+    levels["label"] = labels.mask(as_numbers(labels) == levels["score"])
+    twice = levels.assign(label=labels.str.casefold()).duplicated(["rubric_id", "variant", "label"])
+    if (bad := twice | labels.str.contains(r"[\n\[\]<>|]|^$")).any():
+        raise ValueError(
+            f"{file}: rubric {levels['rubric_id'][bad].iloc[0]!r}: the label "
+            f"{labels[bad].iloc[0]!r} is empty, appears twice or holds one of [ ] < > |"
+        )
+    if "weight" in levels and (given := levels["weight"].replace("", None)).notna().any():
+        levels["weight"] = as_numbers(given.fillna(1))
+        wrong = ~(levels["weight"] > 0) | (levels["weight"] == np.inf)
+        wrong |= levels.groupby("rubric_id")["weight"].transform("nunique") > 1
+        if wrong.any():
+            raise ValueError(
+                f"{file}: rubric {levels['rubric_id'][wrong].iloc[0]!r}: its weight is not one "
+                "number above 0; leave it out for the weight 1"
+            )
+    checked = check_rubrics(levels.dropna(axis="columns", how="all"))
+    for rubric_id, scores in checked.groupby("rubric_id", observed=True)["score"]:
+        scale = np.unique(scores)
+        if len(set(np.diff(scale).round(9))) > 1:
+            print(f"{file}: rubric {rubric_id!r} has uneven levels: {code(scale)[0]}")
+    return checked
+
+
+def _usual_scores(labels: Iterable[str], where: str) -> dict[str, float]:
+    """Return the scores of labels that are words or letters, and say what they are."""
+    labels = list(labels)
+    folded = {label.casefold() for label in labels}
+    if folded in ({"no", "yes"}, {"fail", "pass"}, {"false", "true"}):
+        worst_first = sorted(labels, key=lambda label: label.casefold() in ("yes", "pass", "true"))
+        scores = dict(zip(worst_first, (0.0, 1.0), strict=True))
+    elif len(folded) > 1 and all(re.fullmatch("[a-z]", label) for label in folded):
+        worst_first = sorted(labels, key=str.casefold, reverse=True)
+        scores = dict(zip(worst_first, np.arange(1.0, len(labels) + 1), strict=True))
+    else:
+        first = ", ".join(f"{label}: {k}" for k, label in enumerate(labels, 1))
+        raise ValueError(
+            f"{where}: no score is known for the levels {', '.join(labels)}: add a line such as "
+            f"values: {{{first}}}; in a CSV write the labels in a column 'label'"
+        )
+    said = ", ".join(f"{label} = {score:g}" for label, score in scores.items())
+    print(f"{where}: {said} ('values' in the rubric file sets other scores)")
+    return scores
+
+
+def level_labels(rubrics: pd.DataFrame) -> pd.Series:
+    """Return what each level is called: its label, or its score.
+
+    Examples
+    --------
+    >>> level_labels(pd.DataFrame({"score": [0, 0.5, 1], "label": ["no", None, "yes"]})).tolist()
+    ['no', '0.5', 'yes']
+    """
+    numbers = pd.Series(code(rubrics[["score"]]), rubrics.index, dtype="str")
+    return rubrics["label"].fillna(numbers) if "label" in rubrics else numbers
+
+
+def label_scores(rubrics: pd.DataFrame) -> dict[str, dict[str, float]]:
+    """Return rubric_id → label (in lower case) → score: the scores of ratings given as labels.
+
+    Examples
+    --------
+    >>> label_scores(bundled_rubrics("minibench"))["minibench-clarity"]
+    {'1': 1.0, '2': 2.0, '3': 3.0, '4': 4.0, '5': 5.0}
+    """
+    named = rubrics.assign(label=level_labels(rubrics).str.casefold())
+    return {
+        str(rubric_id): dict(zip(own["label"], own["score"].astype(float), strict=True))
+        for rubric_id, own in named.groupby("rubric_id", observed=True)
+    }
 
 
 def bundled_rubrics(name: str) -> pd.DataFrame:
@@ -112,7 +204,7 @@ def resample(rubrics: pd.DataFrame, n: int) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        A rubric has no scale of n levels.
+        A rubric has no scale of n levels, or gaps or labels of its own and not n levels.
 
     Examples
     --------
@@ -127,28 +219,69 @@ def resample(rubrics: pd.DataFrame, n: int) -> pd.DataFrame:
     ordered = rubrics.iloc[np.lexsort((rubrics["score"], scale))]
     sizes = np.bincount(scale)
     first = np.cumsum(sizes) - sizes
-    kept = _KEPT.get(n)
-    for start, size in zip(first, sizes, strict=True):
-        if size != n and (size != 5 or kept is None):
-            raise ValueError(_no_scale(ordered["rubric_id"].iloc[start], size, n))
+    check_length(rubrics, n)
     whole = np.arange(n)
-    shown = np.where((sizes == n)[:, None], whole, whole if kept is None else kept)
+    shown = np.where((sizes == n)[:, None], whole, _KEPT.get(n, whole))
     out = ordered.iloc[(first[:, None] + shown).ravel()].reset_index(drop=True)
     lowest = ordered["score"].to_numpy()[first]
-    out["score"] = (lowest[:, None] + whole).ravel()
+    resized = np.repeat(sizes != n, n)
+    out["score"] = np.where(resized, (lowest[:, None] + whole).ravel(), out["score"])
     if n == 9:
-        between = np.repeat(sizes == 5, n) & np.tile(whole % 2 == 1, len(sizes))
+        between = resized & np.tile(whole % 2 == 1, len(sizes))
         out.loc[between, "description"] = [_between(s) for s in out.loc[between, "score"]]
     return check_rubrics(out)
 
 
-def lowest_scores(items: pd.DataFrame) -> NDArray[np.int64]:
-    """The lowest score of each item's rubric; 1 where it is not known."""
+def check_length(rubrics: pd.DataFrame, n: int, described: bool = True) -> None:
+    """Check that rubrics can be shown with n options.
+
+    Parameters
+    ----------
+    rubrics
+        A rubrics frame.
+    n
+        Number of options.
+    described
+        Whether the prompt describes them, which takes one of the lengths of `resample`.
+
+    Raises
+    ------
+    ValueError
+        A rubric cannot; one with gaps or with labels of its own has one length.
+    """
+    worded = rubrics["label"].notna() if "label" in rubrics else False
+    facts = rubrics.assign(worded=worded, whole=rubrics["score"] % 1 == 0).groupby(
+        "rubric_id", observed=True
+    )
+    size, reach = facts["score"].nunique(), facts["score"].max() - facts["score"].min()
+    rigid = facts["worded"].any() | ~facts["whole"].all() | (reach != size - 1)
+    bad = (size != n) & (rigid | (described & ((size != 5) | (n not in _KEPT))))
+    if bad.any():
+        raise ValueError(_no_scale(bad.idxmax(), size[bad.idxmax()], n, rigid[bad.idxmax()]))
+
+
+def scales_of(items: pd.DataFrame) -> tuple[NDArray[np.int64], list[FloatArray]]:
+    """Return which scale each item has, and the scales: their scores, from the lowest."""
     rubrics = getattr(items, "rubrics", None)
-    if rubrics is None or rubrics["score"].min() == 1:
-        return np.ones(len(items), np.int64)
-    low = rubrics.groupby("rubric_id", observed=True)["score"].min().astype(np.int64)
-    return items["rubric_id"].astype(object).map(low.to_dict()).to_numpy(np.int64)
+    if rubrics is None:
+        return np.zeros(len(items), np.int64), [np.arange(1.0, 6.0)]
+    known = rubrics.groupby("rubric_id", observed=True)["score"].agg(lambda s: tuple(np.unique(s)))
+    known.index = known.index.astype(object)
+    which, scales = pd.factorize(items["rubric_id"].astype(object).map(known))
+    return which, [np.array(scale, np.float64) for scale in scales]
+
+
+def labelled_alike(items: Items) -> bool:
+    """Whether all rubrics of some items call their levels the same."""
+    if "label" not in items.rubrics:
+        return True
+    own = items.rubrics.fillna({"label": ""}).groupby("rubric_id", observed=True)["label"]
+    return own.agg(frozenset).nunique() < 2
+
+
+def scale_with(scale: FloatArray, n: int) -> FloatArray:
+    """Return the scores of a scale that is shown with n options (see `check_length`)."""
+    return scale if len(scale) == n else scale[0] + np.arange(n)
 
 
 def levels(
@@ -198,8 +331,8 @@ def rated_criteria(
 _KEPT = {2: np.array([0, 4]), 3: np.array([0, 2, 4]), 9: np.array([0, 0, 1, 1, 2, 2, 3, 3, 4])}
 
 
-def _no_scale(rubric_id: str, size: int, n: int) -> str:
-    scales = "2, 3, 5 or 9" if size == 5 else f"{size}"
+def _no_scale(rubric_id: str, size: int, n: int, rigid: bool) -> str:
+    scales = "2, 3, 5 or 9" if size == 5 and not rigid else f"{size}"
     return (
         f"rubric {rubric_id!r} has {size} levels and cannot be shown on {n}; "
         f"choose n_options {scales}"
@@ -217,7 +350,7 @@ def _rows(rubric: Any, file: str, k: int) -> Iterator[dict[str, object]]:
     where = f"{file}: rubric {k}"
     if not isinstance(rubric, dict):
         raise ValueError(f"{where} is {_kind(rubric)}. {_FORMAT}")
-    known = ("rubric_id", "criterion", "definition", "levels", "paraphrased")
+    known = ("rubric_id", "criterion", "definition", "levels", "values", "weight", "paraphrased")
     for key in rubric:
         if key not in known:
             raise ValueError(f"{where} has the unknown key {key!r}{nearest(key, known)} {_FORMAT}")
@@ -225,7 +358,9 @@ def _rows(rubric: Any, file: str, k: int) -> Iterator[dict[str, object]]:
     rubric_id = _text({"rubric_id": criterion} | rubric, "rubric_id", where)
     where = f"{file}: rubric {rubric_id!r}"
     definition = _text(rubric, "definition", where)
-    wordings = {"standard": rubric}
+    values, wordings = rubric.get("values", {}), {"standard": rubric}
+    if not isinstance(values, dict):
+        raise ValueError(f"{where}: 'values' is {_kind(values)}, not label: score")
     if "paraphrased" in rubric:
         if not isinstance(rubric["paraphrased"], dict):
             raise ValueError(f"{where}: 'paraphrased' needs definition and levels of its own")
@@ -233,16 +368,16 @@ def _rows(rubric: Any, file: str, k: int) -> Iterator[dict[str, object]]:
     for variant, wording in wordings.items():
         if not isinstance(wording.get("levels"), dict):
             raise ValueError(f"{where} ({variant}) lacks 'levels'. {_FORMAT}")
-        for score in wording["levels"]:
-            if not str(score).isdigit():
-                raise ValueError(f"{where} ({variant}): level {score!r} is not a whole number")
+        for label in wording["levels"]:
             yield {
                 "rubric_id": rubric_id,
                 "variant": variant,
-                "score": int(score),
+                "label": label,
+                "score": values.get(label, label),
                 "criterion": criterion,
                 "definition": _text(wording, "definition", where),
-                "description": _text(wording["levels"], score, f"{where} ({variant}), level"),
+                "description": _text(wording["levels"], label, f"{where} ({variant}), level"),
+                "weight": rubric.get("weight"),
             }
 
 
@@ -251,7 +386,7 @@ def _text(mapping: dict[Any, Any], key: Any, where: str) -> str:
         raise ValueError(f"{where} lacks {key!r}. {_FORMAT}")
     value = mapping[key]
     if not isinstance(value, str):
-        # YAML reads yes, no, 3 and 2026-01-31 as something other than text.
+        # YAML reads 3 and 2026-01-31 as something other than text.
         raise ValueError(f"{where} {key!r} is {_kind(value)}, not text: {value!r}; quote it")
     if not value.strip():
         raise ValueError(f"{where} {key!r} is empty")
@@ -263,7 +398,7 @@ def _kind(value: object) -> str:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML that refuses a key given twice, which would silently drop a level."""
+    """YAML where yes and no are words, and that refuses a key given twice, which drops a level."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Build a mapping, or say which key stands twice."""
@@ -274,3 +409,9 @@ class _Loader(yaml.SafeLoader):
                     problem=f"the key {key!r} stands twice", problem_mark=node.start_mark
                 )
         return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [pair for pair in pairs if pair[0] != "tag:yaml.org,2002:bool"]
+    for first, pairs in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}

@@ -62,7 +62,7 @@ def check_items(items: pd.DataFrame, rubrics: pd.DataFrame, allow_unrated: bool 
 
 
 def check_rubrics(rubrics: pd.DataFrame) -> pd.DataFrame:
-    """Check rubrics: unique, described, and without a gap in their levels.
+    """Check rubrics: unique, described, and with the same levels in every wording.
 
     Parameters
     ----------
@@ -77,29 +77,31 @@ def check_rubrics(rubrics: pd.DataFrame) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        A column or a level is missing, a level stands twice, a description is empty, or the
-        variants of a rubric have different levels.
+        A column is missing, a level stands twice, a rubric has one level, a description is empty,
+        or the variants of a rubric have different levels.
 
     Examples
     --------
-    >>> levels = pd.DataFrame({"score": [1, 2, 4, 5], "description": list("abde")})
+    >>> levels = pd.DataFrame({"score": [1, 2, 2, 5], "description": list("abde")})
     >>> check_rubrics(levels.assign(rubric_id="coherence", variant="standard",
     ...                             criterion="coherence", definition="Does it hang together?"))
     Traceback (most recent call last):
     ...
-    ValueError: rubric 'coherence' has levels 1,2,4,5; levels count up one by one from 0 or 1, so \
-1,2,3,4,5
+    ValueError: rubric 'coherence' has the levels 1, 2, 2, 5: give it two levels or more, each \
+once and with a finite score
     """
     out = conform(rubrics, "rubrics")
     for column in ("criterion", "definition", "description"):
         check_text(out[column].astype("str"), "rubrics")
     for (rubric_id, _), scores in out.groupby(["rubric_id", "variant"], observed=True)["score"]:
         _check_levels(str(rubric_id), sorted(scores))
-    ends = out.groupby(["rubric_id", "variant"], observed=True)["score"].agg(["min", "max"])
-    sizes = ends.groupby("rubric_id", observed=True).nunique().max(axis=1)
-    if (sizes > 1).any():
+    wordings = out.groupby("rubric_id", observed=True)["variant"].nunique()
+    worded = out.groupby(["rubric_id", "score"], observed=True)["variant"].nunique()
+    lacking = worded < wordings.reindex(worded.index.get_level_values(0)).to_numpy()
+    if lacking.any():
+        rubric_id, score = lacking.idxmax()
         raise ValueError(
-            f"rubric {sizes.idxmax()!r} has other levels in one of its variants; "
+            f"rubric {rubric_id!r} has the level {score:g} in one of its variants only; "
             "word every level of the rubric in each"
         )
     return out
@@ -239,11 +241,9 @@ def _all_inside(ratings: object, low: float, top: float) -> bool:
     )
 
 
-def _check_levels(rubric_id: str, scores: list[int]) -> None:
-    low = 0 if scores[0] == 0 else 1
-    wanted = list(range(low, max(scores[-1], low + 1) + 1))
-    if scores != wanted:
+def _check_levels(rubric_id: str, scores: list[float]) -> None:
+    if len(scores) < 2 or len(set(scores)) < len(scores) or not all(map(math.isfinite, scores)):
         raise ValueError(
-            f"rubric {rubric_id!r} has levels {','.join(map(str, scores))}; levels count up one by "
-            f"one from 0 or 1, so {','.join(map(str, wanted))}"
+            f"rubric {rubric_id!r} has the levels {', '.join(f'{s:g}' for s in scores)}: give it "
+            "two levels or more, each once and with a finite score"
         )

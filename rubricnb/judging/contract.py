@@ -73,7 +73,7 @@ class Request:
     max_tokens: int = 1024
     item_id: str = ""
     criterion: str = ""
-    ordering: tuple[int, ...] = ()
+    ordering: tuple[float, ...] = ()
     replicate: int = 1
     text_id: str = ""
     cluster_id: str = ""

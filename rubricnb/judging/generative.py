@@ -54,7 +54,7 @@ from scipy.special import ndtri
 
 from rubricnb.hashing import UInt64Array, hash64, mix64, uniform
 from rubricnb.judging.profiles import Profile
-from rubricnb.permutation import decode
+from rubricnb.permutation import decode, ranks
 from rubricnb.prompts.labels import LABELS
 
 FloatArray = NDArray[np.float64]
@@ -94,7 +94,7 @@ class Answers:
     """One answer per row: position from 0, score, P by position (no columns without logprobs)."""
 
     position: IntArray
-    score: IntArray
+    score: FloatArray
     lost: BoolArray  # whether free text would end without the score
     probabilities: NDArray[np.floating[Any]]
     expected: FloatArray
@@ -110,7 +110,7 @@ def answer(
     """Answer every read of a batch."""
     size = len(batch.ordering)
     widest = int(batch.n_options.max(initial=0)) if logprobs.any() else 0
-    position, score = np.zeros((2, size), np.int64)
+    position, score = np.zeros(size, np.int64), np.zeros(size)
     lost = np.zeros(size, bool)
     probabilities = np.full((size, widest), np.nan, precision)
     expected = np.full(size, np.nan)
@@ -137,7 +137,7 @@ class Tables:
     """What depends on the ordering alone, one row per distinct ordering of n options."""
 
     hashes: UInt64Array
-    score: IntArray  # s at position 1..n
+    score: IntArray | FloatArray  # s at position 1..n
     direction: FloatArray
     level: FloatArray  # y(s) at position 1..n
     score_part: FloatArray  # α at position 1..n
@@ -149,7 +149,7 @@ def ordering_tables(profile: Profile, table: tuple[str, ...], n: int) -> Tables:
     """Work out what the orderings of n options fix by themselves."""
     # Orderings of another size share the table; their rows are never looked up.
     shown = np.array([o if len(o) == n else range(1, n + 1) for o in map(decode, table)])
-    orders = shown - shown.min(axis=1, keepdims=True)  # of options from 0, whatever their scores
+    orders = ranks(shown) - 1  # of options from 0, whatever their scores
     points = np.arange(n) / (n - 1)
     alpha = _at(profile.score_preference, points)
     gamma = _at(profile.position_preference, points)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.frames import JUDGMENTS, STATUSES, Requests
+from rubricnb.frames import JUDGMENTS, STATUSES, Requests, score_dtype
 from rubricnb.judging.contract import Judge, Reply, Request
 from rubricnb.judging.readout import read
 
@@ -109,5 +109,6 @@ def join(requests: Requests, known: pd.DataFrame, live: pd.DataFrame) -> pd.Data
 def typed(frame: pd.DataFrame) -> pd.DataFrame:
     """Put the columns of judgments into the contract's order and dtypes."""
     dtypes = {n: c.dtype for c in JUDGMENTS for n in frame.columns if c.matches(str(n))}
+    dtypes["score"] = score_dtype(frame["score"], "Int8")
     rest = [name for name in frame.columns if name not in dtypes]
     return frame[[*dtypes, *rest]].astype(dtypes)

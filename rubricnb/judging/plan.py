@@ -10,13 +10,19 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
-from rubricnb.data.rubrics import lowest_scores, resample
+from rubricnb.data.rubrics import (
+    check_length,
+    labelled_alike,
+    level_labels,
+    scale_with,
+    scales_of,
+)
 from rubricnb.frames import CONDITION_COLUMNS, REQUESTS, Items, Requests
 from rubricnb.hashing import UInt64Array, hash64, mix64
 from rubricnb.judging.contract import Judge, Readout
 from rubricnb.judging.registry import judge_class
-from rubricnb.permutation import Design, IntArray, code, decode
-from rubricnb.prompts.labels import LABELS
+from rubricnb.permutation import Design, FloatArray, IntArray, code, decode
+from rubricnb.prompts.labels import LABELS, MOST_LEVELS, labels_of
 from rubricnb.prompts.render import LAYOUTS, TEMPLATES
 
 READOUTS = ("auto", "feedback", "score", "logprobs")
@@ -54,12 +60,14 @@ def plan(
     designs
         One design or several, all over the same number of options.
     labels
-        ``numeric``, ``letter`` or ``roman``.
+        ``numeric`` (the rubric's own: its scores, or labels such as yes and no), ``letter`` or
+        ``roman``. Of several, one that the scale does not have is left out, and a line says so.
     readout
         ``feedback``: free text that ends in ``[RESULT] N``, as the papers. ``score``: the label
         alone. ``logprobs``: the probability of every label. ``auto``: what the judge does best.
     n_options
-        Number of options; default: the designs'. Rubrics of five levels are resampled to 2, 3, 9.
+        Number of options; default: the designs'. Rubrics of five levels without gaps, and without
+        labels of their own, are resampled to 2, 3, 9.
     layout
         ``rubric-last`` (arXiv:2602.02219) or ``rubric-first`` (arXiv:2506.22316).
     reference
@@ -113,15 +121,16 @@ def plan(
     if template == "criteria":
         raise ValueError("template 'criteria' scores several criteria at once: use plan_criteria")
     conditions = _conditions(
-        labels=labels, readout=readout, n_options=n, layout=layout,
+        labels=_labels_there_are(items, labels, n), readout=readout, n_options=n, layout=layout,
         reference_score=_texts(reference), exemplar=_texts(exemplar), variant=variant,
         template=template, prompt_format=prompt_format, temperature=temperature, effort=effort,
         thinking=thinking, seed=seed, max_tokens=max_tokens,
     )  # fmt: skip
     for condition in conditions:
         _check_rubrics(items, condition["variant"], n, template)
-        _check_shown(items, "reference", condition["reference_score"], template)
-        _check_shown(items, "exemplar", condition["exemplar"], template)
+        labels_of(range(n), condition["labels"])  # raises where these do not reach so far
+        _check_shown(items, "reference", condition["reference_score"], template, n)
+        _check_shown(items, "exemplar", condition["exemplar"], template, n)
     if template != "rubric" and any(design.name == "placebo" for design in designs):
         raise ValueError(f"placebo: the template {template!r} has no meaning-free edits")
     requests = _requests(items, items["item_id"], designs, seed, conditions, "ordering")
@@ -284,11 +293,27 @@ def _check_rubrics(items: Items, variant: str, n: int, template: str) -> None:
     lacking = sorted(set(items["rubric_id"]) - set(chosen["rubric_id"]))
     if lacking:
         raise ValueError(f"rubric {lacking[0]!r} has no variant {variant!r}")
-    if template not in ("criteria", "pointwise"):
-        resample(chosen, n)  # raises where n levels cannot be had
+    check_length(chosen, n, template not in ("criteria", "pointwise"))
 
 
-def _check_shown(items: Items, what: str, score: str, template: str) -> None:
+def _labels_there_are(items: Items, labels: OneOrMore[str], n: int) -> list[str]:
+    """Leave out of several kinds of labels those that the scale does not have, and say so."""
+    kinds = [labels] if isinstance(labels, str) else list(labels)
+    if len(kinds) < 2 or getattr(items, "rubrics", None) is None:
+        return kinds
+    own = set(level_labels(items.rubrics))
+    kept = []
+    for kind in kinds:
+        if n > MOST_LEVELS.get(kind, n):
+            print(f"labels {kind!r} reach to {MOST_LEVELS[kind]} levels, not to {n}: not asked")
+        elif kind == "letter" and own == set(labels_of(range(n), kind).values()):
+            print("labels 'letter' are the rubric's own: not asked a second time")
+        else:
+            kept.append(kind)
+    return kept or kinds
+
+
+def _check_shown(items: Items, what: str, score: str, template: str, n: int) -> None:
     """Check that every item has the reference or exemplar of this score."""
     words = ("auto", "none") if what == "reference" else ("none",)
     if score in words:
@@ -302,6 +327,12 @@ def _check_shown(items: Items, what: str, score: str, template: str) -> None:
             f"{what} = {score!r}: item {lacking['item_id'].iloc[0]!r} has no {column}; choose "
             f"{', '.join(map(repr, words))} or a score for which every item has a text"
         )
+    for scale in scales_of(items)[1]:
+        shown = scale_with(scale, n)
+        if not score.isdigit() or int(score) not in shown:
+            raise ValueError(
+                f"{what} = {score!r} is not a whole score of the scale {code(shown)[0]}: choose one"
+            )
 
 
 def _without_own_reference(requests: Requests, items: Items) -> Requests:
@@ -333,18 +364,18 @@ def _requests(
     order = np.argsort(frame["row"].to_numpy(), kind="stable")
     frame, which = frame.iloc[order].reset_index(drop=True), which[order]
     frame["item_id"] = pd.Categorical.from_codes(frame.pop("row"), categories=list(ids))
-    low = lowest_scores(items)
+    scale_of, scales = scales_of(items)
+    scales = [scale_with(scale, conditions[0]["n_options"]) for scale in scales]
     if permuted == "criterion_ordering":
-        if len(set(low)) > 1:
+        if len({*map(tuple, scales)}) > 1 or not labelled_alike(items):
             raise ValueError(
-                "the criteria have scales that start at different scores, and one prompt names one "
+                "the criteria have scales of different scores or labels, and one prompt names one "
                 "scale: ask about them in several plans"
             )
-        ascending = "-".join(map(str, low[0] + np.arange(conditions[0]["n_options"])))
         frame = frame.rename(columns={"ordering": "criterion_ordering"})
-        frame["ordering"] = pd.Categorical([ascending]).repeat(len(frame))
-    elif (low != 1).any():
-        frame["ordering"] = _from_lowest(frame, low)
+        frame["ordering"] = pd.Categorical(code(scales[0])).repeat(len(frame))
+    elif any(scale[0] != 1 or (np.diff(scale) != 1).any() for scale in scales):
+        frame["ordering"] = _in_scores(frame, scale_of, scales)
     dtypes = {c.name: c.dtype for c in CONDITION_COLUMNS}
     for name in conditions[0]:
         values = pd.Series([c[name] for c in conditions], dtype=dtypes[name])
@@ -355,11 +386,12 @@ def _requests(
     return out
 
 
-def _from_lowest(frame: pd.DataFrame, low: IntArray) -> pd.Categorical:
-    """Orderings of options as orderings of their scores: `low`, of each item, is the first."""
-    shift = low[frame["item_id"].cat.codes.to_numpy()] - 1
-    pairs = pd.Series(list(zip(frame["ordering"], shift, strict=True)))
-    return pd.Categorical(pairs.map(lambda p: code([np.array(decode(p[0])) + p[1]])[0]))
+def _in_scores(frame: pd.DataFrame, which: IntArray, scales: list[FloatArray]) -> pd.Categorical:
+    """Orderings of options as orderings of their scores; `which` scale each item has."""
+    pairs = zip(frame["ordering"], which[frame["item_id"].cat.codes.to_numpy()], strict=True)
+    return pd.Categorical(
+        pd.Series(list(pairs)).map(lambda p: code(scales[p[1]][np.array(decode(p[0])) - 1])[0])
+    )
 
 
 def _orderings(design: Design, ids: pd.Series, seed: int, items: Items) -> pd.DataFrame:

@@ -7,18 +7,18 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from rubricnb.data.rubrics import lowest_scores, resample
+from rubricnb.data.rubrics import level_labels, resample, scales_of
 from rubricnb.frames import Items, Requests
 from rubricnb.hashing import hash64, mix64
 from rubricnb.judging.contract import Judge, Message, Request, Unopened
 from rubricnb.judging.sharing import IntArray, walk
-from rubricnb.permutation import decode
+from rubricnb.permutation import decode, levels_above
 from rubricnb.prompts import render
 from rubricnb.prompts.control_tokens import apart
 from rubricnb.prompts.own import OwnTemplate
@@ -26,6 +26,7 @@ from rubricnb.prompts.render import PLACEBO_EDITS
 
 _ROWS = 4096  # rows of the plan unpacked at once
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
+Wording: TypeAlias = tuple[str, dict[float, str], tuple[str, ...]]
 WORDING = (
     "labels", "layout", "reference_score", "exemplar", "variant", "prompt_format", "template",
     "effort",
@@ -141,7 +142,7 @@ class _Source:
             return self._criteria(row)
         item = self.records[row.item_id]
         ordering = decode(row.ordering)
-        definition, descriptions = self._rubric(row, item.rubric_id)
+        definition, descriptions, own_labels = self._rubric(row, item.rubric_id)
         reference, reference_score = _reference(item, row, max(ordering))
         prompt = render(
             item.instruction,
@@ -151,6 +152,7 @@ class _Source:
             ordering,
             template=row.template,
             labels=row.labels,
+            own_labels=own_labels,
             layout=row.layout,
             reference=reference,
             reference_score=reference_score,
@@ -177,7 +179,7 @@ class _Source:
 
     def _criteria(self, row: Any) -> Request:
         ids = self.of_text[row.item_id]
-        order = decode(row.criterion_ordering)
+        order = [int(c) for c in decode(row.criterion_ordering)]
         if len(ids) != len(order):
             raise ValueError(
                 f"text {row.item_id!r} has {len(ids)} criteria among its items, but "
@@ -191,6 +193,7 @@ class _Source:
             {},
             decode(row.ordering),
             template="criteria",
+            own_labels=self._rubric(row, shown[0].rubric_id)[2],
             edits=_edits(row),
             criteria=[(s.criterion.capitalize(), self._rubric(row, s.rubric_id)[0]) for s in shown],
             own=self.own,
@@ -228,39 +231,39 @@ class _Source:
             **facts,
         )
 
-    def _rubric(self, row: Any, rubric_id: str) -> tuple[str, dict[int, str]]:
-        """Definition, and score → description (empty where the template shows none)."""
+    def _rubric(self, row: Any, rubric_id: str) -> Wording:
+        """Return what `rubric_texts` does, of as many levels as the template describes."""
         shown = int(row.n_options) if row.template not in ("criteria", "pointwise") else 0
         return self.rubrics(row.variant, shown, rubric_id)
 
-    def _read_rubric(self, variant: str, n: int, rubric_id: str) -> tuple[str, dict[int, str]]:
+    def _read_rubric(self, variant: str, n: int, rubric_id: str) -> Wording:
         frame = self.items.rubrics
         frame = frame[(frame["variant"] == variant) & (frame["rubric_id"] == rubric_id)]
         return rubric_texts(resample(frame, n) if n else frame)[rubric_id]
 
 
-def rubric_texts(rubrics: pd.DataFrame) -> dict[str, tuple[str, dict[int, str]]]:
-    """Return the definition of every rubric, and what each score means in it."""
+def rubric_texts(rubrics: pd.DataFrame) -> dict[str, Wording]:
+    """Return every rubric's definition, what each score means, and labels of its own (or none)."""
     return {
         str(name): (
             str(levels["definition"].iloc[0]),
-            dict(zip(levels["score"].astype(int), levels["description"], strict=True)),
+            dict(zip(levels["score"].tolist(), levels["description"], strict=True)),
+            tuple(level_labels(levels)) if "label" in levels else (),
         )
-        for name, levels in rubrics.groupby("rubric_id", observed=True)
+        for name, levels in rubrics.sort_values("score").groupby("rubric_id", observed=True)
     }
 
 
 def option_quality(items: pd.DataFrame, n_options: int) -> NDArray[np.float64]:
     """Human ratings of items on a scale of 1 to n."""
-    if "human" not in items:
-        return np.full(len(items), np.nan)
-    rubrics = getattr(items, "rubrics", None)
-    steps: ArrayLike = 4
-    if rubrics is not None:
-        levels = rubrics.groupby("rubric_id", observed=True)["score"].nunique()
-        steps = items["rubric_id"].astype(object).map(levels).to_numpy(np.float64) - 1
-    above = items["human"].to_numpy(np.float64) - lowest_scores(items)
-    return np.asarray(1 + above * (n_options - 1) / np.asarray(steps))
+    quality = np.full(len(items), np.nan)
+    if "human" in items:
+        which, scales = scales_of(items)
+        for number, scale in enumerate(scales):
+            own = which == number
+            above = levels_above(items["human"].to_numpy(np.float64)[own], scale)
+            quality[own] = 1 + above * (n_options - 1) / (len(scale) - 1)
+    return quality
 
 
 def _rows(requests: Requests, order: IntArray) -> Iterator[tuple[Requests, int, Any]]:
@@ -316,7 +319,7 @@ def _seed(seed: int, replicate: int) -> int:
     return int(mix64(hash64([seed]), int(replicate))[0] >> np.uint64(33))
 
 
-def _reference(item: Any, row: Any, full: int) -> tuple[str | None, int | None]:
+def _reference(item: Any, row: Any, full: float) -> tuple[str | None, float | None]:
     if row.reference_score == "none" or row.template != "rubric":
         return None, None
     if row.reference_score == "auto":

@@ -22,6 +22,7 @@ from rubricnb.judging.rendering import rubric_texts
 from rubricnb.judging.run import ask, run
 from rubricnb.judging.store import Store, open_store
 from rubricnb.permutation import fixed
+from rubricnb.prompts.labels import labels_of
 from rubricnb.prompts.render import render_writing
 
 _WRITING_TOKENS = 300
@@ -179,7 +180,10 @@ class _Prompts:
         self, item_id: str, target: int, number: int, temperature: float, seed: int
     ) -> Request:
         row = self.items.loc[item_id]
-        text = render_writing(row["instruction"], *self.rubrics[row["rubric_id"]], target)
+        definition, texts, own = self.rubrics[row["rubric_id"]]
+        name = labels_of(tuple(texts), own=own)
+        levels = {name[score]: description for score, description in texts.items()}
+        text = render_writing(row["instruction"], definition, levels, name[target])
         return Request(
             request_id=0,
             key="",

@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
-from itertools import groupby, islice, pairwise
+from itertools import groupby, islice, pairwise, product
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from rubricnb.data.rubrics import lowest_scores
+from rubricnb.data.rubrics import scale_with, scales_of
 from rubricnb.frames import STATUSES, Items
 from rubricnb.hashing import UInt64Array, hash64, mix64
 from rubricnb.judging.contract import Readout, Reply, Request
@@ -26,7 +26,7 @@ from rubricnb.judging.plan import with_readout
 from rubricnb.judging.profiles import Profile, open_profile
 from rubricnb.judging.readout import answer_text
 from rubricnb.judging.rendering import WORDING, option_quality
-from rubricnb.permutation import decode
+from rubricnb.permutation import decode, levels_above
 from rubricnb.prompts.labels import LABELS
 
 READOUTS: tuple[Readout, ...] = ("logprobs", "score", "feedback")
@@ -222,16 +222,20 @@ def _label_rows(labels: pd.Series) -> IntArray:
 def _references(
     requests: pd.DataFrame, items: pd.DataFrame, item: IntArray, row: IntArray
 ) -> FloatArray:
-    """Score of the reference that each judgment is shown; NaN for none."""
+    """Option of the reference that each judgment is shown; NaN for none."""
     codes, names = pd.factorize(requests["reference_score"])
     scores = np.array([float(n) if n.isdigit() else np.nan for n in names])[codes][row]
-    scores += 1 - lowest_scores(items)[item]
+    options, (which, scales) = np.full(len(row), np.nan), scales_of(items)
+    n_options = requests["n_options"].to_numpy(np.int64)[row]
+    for number, n in product(range(len(scales)), np.unique(n_options)):
+        own = (which[item] == number) & (n_options == n)
+        options[own] = 1 + levels_above(scores[own], scale_with(scales[number], n))
     if "reference" not in items:
-        return scores
+        return options
     full = (items["reference"].fillna("") != "").to_numpy(dtype=bool)
     automatic = (requests["reference_score"] == "auto") & (requests["template"] == "rubric")
     automatic = automatic.to_numpy()[row] & full[item]
-    return np.where(automatic, requests["n_options"].to_numpy(np.float64)[row], scores)
+    return np.where(automatic, n_options.astype(np.float64), options)
 
 
 def _judged(requests: pd.DataFrame, items: pd.DataFrame) -> Judged:

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 _ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x")
 
 LABELS = ("numeric", "letter", "roman")
+MOST_LEVELS = {"letter": 26, "roman": len(_ROMAN)}
+"""The longest scale that these labels reach to."""
 
 
 @cache
-def label(score: int, n: int, labels: str = "numeric", low: int = 1) -> str:
-    """Return the label of a score on a scale of n levels.
+def labels_of(
+    scores: Sequence[float], labels: str = "numeric", own: tuple[str, ...] = ()
+) -> dict[float, str]:
+    """Return what each score of a scale is called.
 
     Parameters
     ----------
-    score
-        From `low` (worst) to n levels on (best).
-    n
-        Number of levels, at most 10 for roman and 26 for letter.
+    scores
+        The scores, ascending; a tuple or a range.
     labels
-        ``numeric`` (1, 2, …), ``letter`` (A is the best: E = 1 at n = 5) or ``roman`` (i, ii, …).
-    low
-        The lowest score; it is i and the last letter, whatever its number.
+        ``numeric`` (the scores, or the rubric's own labels), ``letter`` (A is the best: E = 1 at
+        five levels) or ``roman`` (i, ii, …).
+    own
+        The rubric's own labels, from the worst, such as ``("no", "yes")``.
 
     Raises
     ------
@@ -31,38 +35,50 @@ def label(score: int, n: int, labels: str = "numeric", low: int = 1) -> str:
 
     Examples
     --------
-    >>> [label(s, 5, "letter") for s in (1, 5)]
-    ['E', 'A']
-    >>> label(4, 5, "roman")
-    'iv'
+    >>> labels_of((1, 3, 5, 7)), labels_of((0, 1), own=("no", "yes"))
+    ({1: '1', 3: '3', 5: '5', 7: '7'}, {0: 'no', 1: 'yes'})
+    >>> list(labels_of(range(1, 6), "letter").values()), labels_of((0, 0.5, 1), "roman")[0.5]
+    (['E', 'D', 'C', 'B', 'A'], 'ii')
     """
-    if labels == "numeric":
-        return str(score)
-    if labels == "letter" and n <= 26:
-        return chr(ord("A") + n - 1 + low - score)
-    if labels == "roman" and n <= len(_ROMAN):
-        return _ROMAN[score - low]
-    if labels in LABELS:
-        raise ValueError(f"labels {labels!r} do not reach to {n} levels: use 'numeric'")
-    raise ValueError(f"unknown labels {labels!r}: choose from {', '.join(LABELS)}")
+    n = len(scores)
+    if labels not in LABELS:
+        raise ValueError(f"unknown labels {labels!r}: choose from {', '.join(LABELS)}")
+    if n > MOST_LEVELS.get(labels, n):
+        raise ValueError(
+            f"labels {labels!r} reach to {MOST_LEVELS[labels]} levels, and this scale has {n}: use "
+            "'numeric'"
+        )
+    if labels == "letter":
+        names: Sequence[str] = [chr(ord("A") + n - 1 - k) for k in range(n)]
+    else:
+        names = _ROMAN if labels == "roman" else own or [f"{score:.15g}" for score in scores]
+    return dict(zip(scores, names, strict=False))
 
 
-def span(n: int, labels: str, low: int = 1) -> tuple[str, str]:
+def span(names: Sequence[str], labels: str = "numeric") -> tuple[str, str]:
     """Say which labels are allowed, in the two wordings of the task description.
 
-    The numeric wording is the papers'; the other two are ours (T′ in arXiv:2506.22316, which
-    prints none), changed in these places only.
+    The wording for whole numbers without gaps is the papers'; the others are ours (T′ in
+    arXiv:2506.22316, which prints none), changed in these places only.
+
+    Parameters
+    ----------
+    names
+        The labels, from the worst.
+    labels
+        Their kind.
 
     Examples
     --------
-    >>> span(5, "numeric")
-    ('an integer between 1 and 5', 'an integer number between 1 and 5')
-    >>> span(5, "letter")[0]
-    'a letter between E and A'
+    >>> span(["1", "2", "3"])
+    ('an integer between 1 and 3', 'an integer number between 1 and 3')
+    >>> span(["1", "3", "5", "7"])[0], span(["B", "A"], "letter")[0]
+    ('one of 1, 3, 5, 7', 'a letter between B and A')
     """
-    first, last = (label(score, n, labels, low) for score in (low, low + n - 1))
+    between = f"between {names[0]} and {names[-1]}"
     if labels == "numeric":
-        between = f"between {first} and {last}"
-        return f"an integer {between}", f"an integer number {between}"
+        if names[0].isdigit() and [*names] == [str(int(names[0]) + k) for k in range(len(names))]:
+            return f"an integer {between}", f"an integer number {between}"
+        return (f"one of {', '.join(names)}",) * 2
     kind = "letter" if labels == "letter" else "Roman numeral"
-    return (f"a {kind} between {first} and {last}",) * 2
+    return (f"a {kind} {between}",) * 2

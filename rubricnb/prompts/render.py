@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from rubricnb.prompts.control_tokens import inert
-from rubricnb.prompts.labels import label, span
+from rubricnb.prompts.labels import labels_of, span
 from rubricnb.prompts.own import OwnTemplate
 
 TEMPLATES = ("rubric", "criteria", "pointwise", "pairwise")
@@ -54,15 +54,16 @@ def render(
     instruction: str,
     response: str,
     definition: str,
-    descriptions: Mapping[int, str],
-    ordering: Sequence[int],
+    descriptions: Mapping[float, str],
+    ordering: Sequence[float],
     *,
     template: str = "rubric",
     labels: str = "numeric",
+    own_labels: tuple[str, ...] = (),
     layout: str = "rubric-last",
     reference: str | None = None,
-    reference_score: int | None = None,
-    exemplar: tuple[str, str, int] | None = None,
+    reference_score: float | None = None,
+    exemplar: tuple[str, str, float] | None = None,
     edits: frozenset[str] = frozenset(),
     criteria: Sequence[tuple[str, str]] = (),
     criterion: str = "",
@@ -84,6 +85,8 @@ def render(
         ``rubric``, ``criteria``, ``pointwise`` or ``pairwise``.
     labels
         ``numeric``, ``letter`` or ``roman``.
+    own_labels
+        The rubric's own labels, from the worst, which ``numeric`` shows instead of the scores.
     layout
         ``rubric-last`` (arXiv:2602.02219) or ``rubric-first`` (arXiv:2506.22316).
     reference, reference_score
@@ -123,9 +126,12 @@ def render(
     """
     if layout not in LAYOUTS:
         raise ValueError(f"unknown layout {layout!r}: choose from {', '.join(LAYOUTS)}")
-    n, low = len(ordering), min(ordering)
-    names = _names(ordering, template, labels)
-    text_span, number_span = span(n, labels, low)
+    scale = tuple(sorted(ordering))
+    label = labels_of(scale, labels, own_labels)
+    names = tuple(label[score] for score in ordering)
+    if template == "pairwise":  # the first response shown is A, whichever it is
+        names = tuple("ABCDEFGHIJ"[: len(ordering)])
+    text_span, number_span = span(list(label.values()), labels)
     slots = _slots(criteria)
 
     def data(text: str) -> str:
@@ -140,16 +146,13 @@ def render(
             for name, score in zip(names, ordering, strict=True)
         ],
         "reference": None if reference is None else data(reference),
-        "reference_label": label(
-            low + n - 1 if reference_score is None else reference_score, n, labels, low
-        ),
-        "exemplar": exemplar
-        and [data(exemplar[0]), data(exemplar[1]), label(exemplar[2], n, labels, low)],
+        "reference_label": label[scale[-1] if reference_score is None else reference_score],
+        "exemplar": exemplar and [data(exemplar[0]), data(exemplar[1]), label[exemplar[2]]],
         "criteria": [{"name": inert(c), "definition": data(d)} for c, d in criteria],
         "span": text_span,
         "span_number": number_span,
-        "lowest": label(low, n, labels, low),
-        "highest": label(low + n - 1, n, labels, low),
+        "lowest": label[scale[0]],
+        "highest": label[scale[-1]],
         "criterion": data(criterion),
         "layout": layout,
         "edits": edits,
@@ -161,36 +164,31 @@ def render(
 
 
 def render_writing(
-    instruction: str, definition: str, descriptions: Mapping[int, str], target: int
+    instruction: str, definition: str, descriptions: Mapping[str, str], target: str
 ) -> str:
     """Render the request to write a response that deserves a score.
 
     Parameters
     ----------
-    instruction, definition, descriptions
-        As in `render`; the levels ascend.
+    instruction, definition
+        As in `render`.
+    descriptions
+        Label → what a response at this level is like, from the worst.
     target
-        The score to deserve.
+        The label to deserve.
 
     Examples
     --------
-    >>> text = render_writing("Add 2 and 2.", "Is it right?", {1: "Wrong.", 2: "Right."}, 1)
+    >>> text = render_writing("Add 2 and 2.", "Is it right?", {"1": "Wrong.", "2": "Right."}, "1")
     >>> text.splitlines()[-1]
     '###Response (Score 1):'
     """
     return _template("write").render(
         instruction=inert(instruction),
         definition=inert(definition),
-        options=[{"label": s, "description": inert(d)} for s, d in sorted(descriptions.items())],
+        options=[{"label": s, "description": inert(d)} for s, d in descriptions.items()],
         target=target,
     )
-
-
-def _names(ordering: Sequence[int], template: str, labels: str) -> tuple[str, ...]:
-    if template == "pairwise":  # the first response shown is A, whichever it is
-        return tuple("ABCDEFGHIJ"[: len(ordering)])
-    low = min(ordering)
-    return tuple(label(int(score), len(ordering), labels, low) for score in ordering)
 
 
 def _slots(criteria: Sequence[tuple[str, str]]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rubricnb.frames import CONDITIONS, places
+from rubricnb.permutation import code, decode, levels_above, ranks
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -50,8 +51,8 @@ class Reads:
         item with one key are copies of one answer.
     criteria
         Shape (items, reads): a code for the order of the criteria, or None in Setting 1.
-    lowest
-        The score of option 1, by item; 1 for all where None.
+    scale
+        Shape (items, n): the scores of the options; 1, 2, …, n where None.
     """
 
     items: pd.DataFrame
@@ -61,7 +62,7 @@ class Reads:
     probability: FloatArray | None
     key: IntArray | None
     criteria: IntArray | None = None
-    lowest: IntArray | None = None
+    scale: FloatArray | None = None
 
     @property
     def n_options(self) -> int:
@@ -70,19 +71,26 @@ class Reads:
 
     @property
     def option(self) -> FloatArray:
-        """The value as the number of an option: 1 for the lowest score."""
-        return self.value if self.lowest is None else self.value - self.lowest[:, None] + 1
+        """The value as the number of an option: 1 for the lowest score, NaN for none of them."""
+        if self.scale is None:
+            return self.value
+        option = np.empty_like(self.value)
+        for scale in np.unique(self.scale, axis=0):
+            own = (self.scale == scale).all(axis=1)
+            option[own] = levels_above(self.value[own], scale) + 1
+        return option
 
     @property
-    def scores(self) -> IntArray:
+    def scores(self) -> IntArray | FloatArray:
         """The score of each option; 1, 2, … where items differ in it."""
-        low = self.lowest if self.lowest is not None and len(self.lowest) else np.ones(1, np.int64)
-        return np.arange(self.n_options) + (int(low[0]) if (low == low[0]).all() else 1)
+        if self.scale is None or not (self.scale == self.scale[:1]).all() or not len(self.scale):
+            return np.arange(1, self.n_options + 1)
+        scale = self.scale[0]
+        return scale.astype(np.int64) if (scale % 1 == 0).all() else scale
 
     def codes(self) -> list[str]:
         """The orderings as frames write them."""
-        low = int(self.scores[0]) if self.n_options else 1
-        return ["-".join(map(str, o)) for o in (self.orderings + low - 1).tolist()]
+        return code(np.append(self.scores, 0)[self.orderings - 1])
 
     @property
     def arrangement(self) -> IntArray:
@@ -202,7 +210,7 @@ def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
         wide[unit, column] = values
         return wide
 
-    codes, orderings, low = _orderings(part)
+    codes, orderings, scale = _orderings(part)
     probability = None
     values = values_of(part, value)
     if value == "expected_score":
@@ -225,7 +233,7 @@ def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
         probability=probability,
         key=None if key is None else widen(key, -1, np.int64),
         criteria=criteria,
-        lowest=None if (low == 1).all() else low[np.unique(unit, return_index=True)[1]],
+        scale=None if scale is None else scale[np.unique(unit, return_index=True)[1]],
     )
 
 
@@ -467,47 +475,45 @@ def _refuse_duplicates(unit: IntArray, part: pd.DataFrame) -> None:
         )
 
 
-def _orderings(part: pd.DataFrame) -> tuple[IntArray, IntArray, IntArray]:
-    """Return each row's ordering, the orderings (0…0: none is named), each row's lowest score."""
+def _orderings(part: pd.DataFrame) -> tuple[IntArray, IntArray, FloatArray | None]:
+    """Return each row's ordering, the orderings (0…0: none is named), the scores of its options."""
     if "ordering" not in part:
-        none = np.zeros(len(part), np.int64)
-        return none, np.zeros((1, 0), np.int64), none + 1
+        return np.zeros(len(part), np.int64), np.zeros((1, 0), np.int64), None
     codes, levels = codes_of(part["ordering"])
     used, codes = np.unique(codes, return_inverse=True)
     shown = _decode([levels[u] for u in used if u >= 0])
+    options, scale = ranks(shown), np.sort(shown, axis=1)
+    first = np.arange(1, shown.shape[1] + 1)
     if used[0] < 0:
-        shown = np.concatenate([np.zeros((1, shown.shape[1]), np.int64), shown])
-    named = shown.any(axis=1)
-    low = np.where(named, shown.min(axis=1, initial=127), 1)
-    if (low == 1).all() or not shown.shape[1]:
-        return codes, shown, np.ones(len(codes), np.int64)
-    options = shown + np.where(named, 1 - low, 0)[:, None]
+        options = np.concatenate([np.zeros((1, len(first)), np.int64), options])
+        scale = np.concatenate([first[None].astype(np.float64), scale])
+    if (scale == first).all():
+        return codes, options, None
     distinct, same = np.unique(options, axis=0, return_inverse=True)
-    return same.ravel()[codes], distinct, low[codes]
+    return same.ravel()[codes], distinct, scale[codes]
 
 
-def _decode(codes: Sequence[str]) -> IntArray:
+def _decode(codes: Sequence[str]) -> FloatArray:
     split = [_scores(str(code)) for code in codes]
     sizes = {len(s) for s in split}
     if not split:
-        return np.zeros((0, 0), np.int64)
+        return np.zeros((0, 0))
     if len(sizes) > 1:
         raise ValueError(
             f"one group holds orderings of {' and '.join(map(str, sorted(sizes)))} options; "
             "add 'n_options' to by="
         )
-    return np.array(split, dtype=np.int64)
+    return np.array(split, dtype=np.float64)
 
 
-def _scores(code: str) -> list[int]:
+def _scores(ordering: str) -> tuple[float, ...]:
     try:
-        shown = [int(o) for o in code.split("-")]
+        shown = decode(ordering)
     except ValueError:
-        shown = []
-    if not shown or sorted(shown) != list(range(min(shown), max(shown) + 1)):
+        shown = ()
+    if not shown or len(set(shown)) < len(shown):
         raise ValueError(
-            f"the ordering {code!r} is not the scores of a scale without gaps in an order, such as "
-            "'2-3-1'"
+            f"the ordering {ordering!r} is not the scores of a scale in an order, such as '2-3-1'"
         )
     return shown
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from rubricnb.frames import score_dtype
 from rubricnb.permutation import decode
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._inference import few_clusters, mean_t
@@ -127,16 +128,17 @@ def _rescored(judgments: pd.DataFrame, p: FloatArray, place: IntArray) -> pd.Dat
     out["expected_score"] = np.where(known, (np.nan_to_num(p) * shown).sum(axis=1), np.nan)
     score = shown[np.arange(len(p)), place]
     for name, values in (("score", score), ("position", place + 1)):
-        out[name] = pd.Series(values, out.index).where(known).astype("Int8")
+        own = pd.Series(values, out.index).where(known)
+        out[name] = own.astype(score_dtype(own, "Int8"))
     return out
 
 
-def _shown(judgments: pd.DataFrame, width: int) -> IntArray:
+def _shown(judgments: pd.DataFrame, width: int) -> IntArray | FloatArray:
     """The score at each position of every judgment; 0 beyond its options."""
     codes, orderings = arrays.codes_of(judgments["ordering"])
     arrays.refuse_unordered(int((codes < 0).sum()), len(codes))
     rows = [[*decode(code), *[0] * width][:width] for code in orderings]
-    return np.array(rows, dtype=np.int64)[codes]
+    return np.array(rows)[codes]
 
 
 def _tempered(p: FloatArray, temperature: float) -> FloatArray:
@@ -337,7 +339,7 @@ def _geometric_mean(reads: Reads) -> pd.DataFrame:
     logs = np.log(np.maximum(by_score(reads), _FLOOR))
     logs = np.where(reads.parsed[..., None], logs, np.nan)
     p = _softmax(arrays.item_means(np.moveaxis(logs, 1, -1)))
-    scores = np.arange(reads.n_options) + (1 if reads.lowest is None else reads.lowest[:, None])
+    scores = np.arange(1, reads.n_options + 1) if reads.scale is None else reads.scale
     expected = (p * scores).sum(axis=1)
     own = reads.items.drop(columns="cluster")
     return own.assign(expected_score=expected, n_reads=reads.parsed.sum(axis=1))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rubricnb.permutation import levels_above
 from rubricnb.statistics import _inference as infer
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._inference import Interval
@@ -355,7 +356,7 @@ def _spread_of(side: Reads) -> tuple[FloatArray, FloatArray]:
     return side.scores.astype(np.float64), shares / np.where(total > 0, total, 1.0)
 
 
-def _levels(side: Reads, values: FloatArray, people: _People | None) -> IntArray:
+def _levels(side: Reads, values: FloatArray, people: _People | None) -> IntArray | FloatArray:
     """The options; without orderings, the whole scores between the least and the greatest."""
     if side.n_options:
         return side.scores
@@ -365,18 +366,22 @@ def _levels(side: Reads, values: FloatArray, people: _People | None) -> IntArray
 
 
 def _shares(
-    name: str, values: FloatArray, weights: FloatArray, levels: IntArray, why: list[str]
+    name: str,
+    values: FloatArray,
+    weights: FloatArray,
+    levels: IntArray | FloatArray,
+    why: list[str],
 ) -> dict[str, float]:
     """Share of every level, items weighing the same; says in `why` what lies off the scale."""
-    rounded = np.floor(values + 0.5)
+    nearest = np.floor(levels_above(values, levels) + 0.5)
     mean = weights.mean(axis=0) if len(weights) else np.full(len(values), np.nan)
-    off = float(mean[~np.isin(rounded, levels)].sum())
+    off = float(mean[~np.isin(nearest, np.arange(len(levels)))].sum())
     if off > 0:
         what = "scores" if name == "share" else "ratings"
         why.append(f"{100 * off:.3g} % of the {what} lie off the scale {levels[0]}..{levels[-1]}")
     if not len(weights):
-        return {f"{name}_{level}": np.nan for level in levels}
-    return {f"{name}_{level}": float(mean[rounded == level].sum()) for level in levels}
+        return {f"{name}_{level:g}": np.nan for level in levels}
+    return {f"{name}_{level:g}": float(mean[nearest == k].sum()) for k, level in enumerate(levels)}
 
 
 def _cumulated(

@@ -36,23 +36,35 @@ def test_bundled_rubrics_are_sound_and_carry_both_wordings(name):
         ("{criterion: tone, levels: {1: a, 2: b}}", "rubric 'tone' lacks 'definition'"),
         ("{definition: x, levels: {1: a, 2: b}}", "rubric 1 lacks 'criterion'"),
         (
-            "{criterion: tone, definition: x, levels: {1: a, 2: b, 4: d, 5: e}}",
-            "rubric 'tone' has levels 1,2,4,5; levels count up one by one from 0 or 1",
+            "{criterion: tone, definition: x, levels: {1: 3, 2: b}}",
+            "level 1 is a int, not text: 3; quote it",
         ),
         (
-            "{criterion: tone, definition: x, levels: {1: no, 2: b}}",
-            "level 1 is a bool, not text: False; quote it",
+            "{criterion: tone, definition: x, levels: {poor: a, good: b}}",
+            "no score is known for the levels poor, good: add a line such as values: {poor: 1, goo",
         ),
+        ("{criterion: tone, definition: x, levels: {one: a, 2: b}}", "for the levels one: add"),
         (
-            "{criterion: tone, definition: x, levels: {one: a, 2: b}}",
-            "level 'one' is not a whole number",
+            "{criterion: tone, definition: x, levels: {a: x, A: y}, values: {a: 1, A: 2}}",
+            "the label 'A' is empty, appears twice or holds",
+        ),
+        ("{criterion: tone, definition: x, levels: {'[1]': a, 2: b}}", "for the levels .1.: add"),
+        (
+            "{criterion: tone, definition: x, levels: {yes: a, no: b}, values: {yes: 2, no: 2}}",
+            "rubric 'tone' has the levels 2, 2: give it two levels or more, each once",
+        ),
+        ("{criterion: tone, definition: x, levels: {1: a, .inf: b}}", "with a finite score"),
+        ("{criterion: tone, definition: x, levels: {1: a, 2: b}, values: 3}", "'values' is a int"),
+        (
+            "{criterion: tone, definition: x, levels: {1: a, 2: b}, weight: 0}",
+            "its weight is not one number above 0",
         ),
         ("{criterion: tone, definition: x, levels: {1: a, 1: b}}", "the key 1 stands twice"),
         ("{criterion: tone, definition: x, level: {1: a}}", "unknown key 'level'; did you mean"),
         ("{criterion: tone, definition: '', levels: {1: a, 2: b}}", "'definition' is empty"),
         (
             "{criterion: tone, definition: x, levels: {1: a, 2: b}, paraphrased: {levels: {1: c}}}",
-            "rubric 'tone' has levels 1",
+            "rubric 'tone' has the levels 1: give it two levels or more",
         ),
     ],
 )

@@ -17,7 +17,7 @@ from rubricnb.judging.embedded import EmbeddedJudge, default_weights
 from rubricnb.judging.openai import OpenAIJudge
 from rubricnb.judging.readout import read
 from rubricnb.prompts import inert, render
-from rubricnb.prompts.labels import label
+from rubricnb.prompts.labels import labels_of
 
 LEVELS = {1: "Wrong.", 2: "Half right.", 3: "Right."}
 
@@ -45,7 +45,8 @@ def test_every_label_has_a_probability_and_their_sum_is_at_most_one(judge, label
     assert all(p > 0 for p in slot)
     assert sum(slot) <= 1
     (reading,) = read(ask, reply)
-    assert reply.text == f"[RESULT] {label((3, 1, 2)[reading.position - 1], 3, labels)}"
+    score = (3, 1, 2)[reading.position - 1]
+    assert reply.text == f"[RESULT] {labels_of((1, 2, 3), labels)[score]}"
 
 
 def test_ten_is_told_from_one_on_a_ten_point_scale(judge):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubricnb.prompts import inert, render
-from rubricnb.prompts.labels import LABELS, label
+from rubricnb.prompts.labels import LABELS, labels_of
 from rubricnb.prompts.render import PLACEBO_EDITS
 
 LEVELS = {s: f"Level {s}." for s in range(1, 11)}
@@ -84,7 +84,7 @@ def test_options_stand_in_the_order_asked_with_their_own_label_and_text(labels):
     shown = re.findall(r"^Score (\w+): Level (\d)\.$", prompt.text, re.MULTILINE)
     assert [int(level) for _, level in shown] == list(order)
     assert tuple(name for name, _ in shown) == prompt.choices
-    assert prompt.choices == tuple(label(s, 5, labels) for s in order)
+    assert prompt.choices == tuple(labels_of(range(1, 6), labels)[s] for s in order)
 
 
 @pytest.mark.parametrize("labels", ["letter", "roman"])
@@ -92,13 +92,47 @@ def test_other_labels_change_the_task_sentence_and_leave_no_number(labels):
     text = rubric(labels=labels).text
     task = text[: text.index("###The instruction")]
     assert "between 1 and 5" not in task
-    assert f"between {label(1, 5, labels)} and {label(5, 5, labels)}" in task
+    names = labels_of(range(1, 6), labels)
+    assert f"between {names[1]} and {names[5]}" in task
 
 
 @pytest.mark.parametrize("n", range(2, 11))
 @pytest.mark.parametrize("labels", LABELS)
 def test_labels_are_distinct_on_every_scale(n, labels):
-    assert len({label(s, n, labels) for s in range(1, n + 1)}) == n
+    assert len({*labels_of(range(1, n + 1), labels).values()}) == n
+
+
+@pytest.mark.parametrize(
+    ("scale", "own", "names", "said"),
+    [
+        ((1, 3, 5, 7), (), ("1", "3", "5", "7"), "one of 1, 3, 5, 7"),
+        ((0, 0.5, 1), (), ("0", "0.5", "1"), "one of 0, 0.5, 1"),
+        ((-1, 0, 1), (), ("-1", "0", "1"), "one of -1, 0, 1"),
+        (tuple(range(11)), (), tuple(map(str, range(11))), "an integer between 0 and 10"),
+        ((0, 1), ("no", "yes"), ("no", "yes"), "one of no, yes"),
+        ((1, 2, 3), ("C", "B", "A"), ("C", "B", "A"), "one of C, B, A"),
+    ],
+)
+def test_a_prompt_shows_the_labels_of_any_scale(scale, own, names, said):
+    levels = {score: f"Level {k}." for k, score in enumerate(scale)}
+    ordering = scale[1:] + scale[:1]
+    prompt = render("I", "R", "Good?", levels, ordering, own_labels=own, reference="Best.")
+    assert prompt.choices == names[1:] + names[:1]
+    lines = [f"Score {name}: Level {k}." for k, name in enumerate(names)]
+    assert "\n".join([*lines[1:], lines[0]]) in prompt.text
+    assert f"write a score that is {said}." in prompt.text
+    assert f"###Reference Answer (Score {names[-1]}):" in prompt.text
+    several = render("I", "R", "", {}, scale, template="criteria", own_labels=own,
+                     criteria=[("Tone", "Kind?")])  # fmt: skip
+    whole = said.startswith("an integer")
+    task = "an integer score on a 0-10 scale" if whole else f"a score that is {said}"
+    assert f"assign {task}. Do NOT" in several.text
+
+
+@pytest.mark.parametrize(("labels", "n"), [("roman", 11), ("letter", 27)])
+def test_labels_that_do_not_reach_are_refused(labels, n):
+    with pytest.raises(ValueError, match=rf"reach to {n - 1} levels, and this scale has {n}"):
+        labels_of(range(n), labels)
 
 
 def test_the_criteria_prompt_lists_criteria_in_order_and_has_a_slot_a_line():
