@@ -7,7 +7,7 @@ from rubricnb.frames import FRAMES, STATUSES, Items, Requests, conform
 def rubrics(**changes):
     row = {
         "rubric_id": "r", "variant": "standard", "score": 1, "criterion": "c",
-        "definition": "?", "description": "d",
+        "definition": "?", "description": "d", "label": "one", "weight": 2,
     }  # fmt: skip
     return pd.DataFrame([row | changes])
 
@@ -25,7 +25,14 @@ def test_conform_names_the_row_and_the_column_of_a_value_that_does_not_fit():
         conform(frame, "rubrics")
 
 
-@pytest.mark.parametrize("column", [c.name for c in FRAMES["rubrics"]])
+@pytest.mark.parametrize("score", [0.5, 1000])
+def test_scores_that_a_small_integer_cannot_hold_are_kept_as_floats(score):
+    out = conform(pd.concat([rubrics(), rubrics(score=score)]), "rubrics")
+    assert out["score"].tolist() == [1.0, score]
+    assert out["score"].dtype == "float64"
+
+
+@pytest.mark.parametrize("column", [c.name for c in FRAMES["rubrics"] if c.required])
 def test_conform_names_a_missing_column(column):
     with pytest.raises(ValueError, match=f"lack the column '{column}'"):
         conform(rubrics().drop(columns=column), "rubrics")
