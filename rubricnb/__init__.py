@@ -44,7 +44,7 @@ _PUBLIC = {
         "order_effect", "within_item_sd", "variance_components",
         "error_budget", "design_for", "advise",
         "budget_curve", "will_permuting_help",
-        "agreement", "strategy_contrast", "quadratic_weighted_kappa",
+        "agreement", "overall", "strategy_contrast", "quadratic_weighted_kappa",
         "criterion_order", "rank_reversal", "reversal_effect",
         "stability", "score_tendency", "tendency_shift", "reference_pull", "gold",
         "mean_with_labels", "systems_with_labels", "labels_needed",

@@ -93,7 +93,7 @@ def _with_scores(levels: pd.DataFrame, file: str) -> pd.DataFrame:
     labels = levels.get("label", levels["score"]).replace("", np.nan).fillna(levels["score"])
     labels = labels.astype("str").str.strip()
     levels = levels.assign(score=as_numbers(levels["score"]))
-    for rubric_id, rows in levels[levels["score"].isna()].groupby("rubric_id").groups.items():
+    for rubric_id, rows in levels[levels["score"].isna()].groupby("rubric_id", sort=False).groups.items():
         where = f"{file}: rubric {rubric_id!r}"
         levels.loc[rows, "score"] = labels[rows].map(_usual_scores(labels[rows].unique(), where))
     levels["label"] = labels.mask(as_numbers(labels) == levels["score"])

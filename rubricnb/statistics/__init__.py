@@ -35,5 +35,6 @@ from rubricnb.statistics.tendency import tendency_shift as tendency_shift
 from rubricnb.statistics.variation import order_effect as order_effect
 from rubricnb.statistics.variation import variance_components as variance_components
 from rubricnb.statistics.variation import within_item_sd as within_item_sd
+from rubricnb.statistics.weighting import overall as overall
 
 __all__ = _PUBLIC["statistics"]
