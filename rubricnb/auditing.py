@@ -30,7 +30,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import rubricnb
 from rubricnb.data import judgments as judgments_from
-from rubricnb.data.rubrics import labelled_alike, scales_of
+from rubricnb.data.rubrics import scales_of
 from rubricnb.frames import Items, Requests
 from rubricnb.hashing import hash64, mix64
 from rubricnb.judging.contract import Judge
@@ -48,6 +48,7 @@ from rubricnb.statistics import agreement, criterion_order, position_bias, syste
 from rubricnb.statistics._reads import FloatArray, IntArray, Value, matched, values_of
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.stability import BASELINE
+from rubricnb.statistics.weighting import overall
 
 ALPHA = 0.05
 MARGINS = {"score points": 0.1, "points per point": 0.05, "percentage points": 2.0, "r": 0.02,
@@ -424,7 +425,7 @@ def audit_requests(items: Items, **settings: Any) -> list[Requests]:
     asked = [Requests(pd.concat(parts, ignore_index=True).astype(coded))]
     asked[0].source = items
     criteria = items.groupby("text_id", observed=True).size().unique()
-    if len(criteria) == 1 < criteria[0] and len(scales) == 1 and labelled_alike(items):
+    if len(criteria) == 1 < criteria[0] and len(scales) == 1:
         k = int(criteria[0])
         designs = [fixed(k, 2), placebo(k, 3), balanced(k)]
         asked.append(plan_criteria(items, designs, n_options=n, **settings))
@@ -555,6 +556,7 @@ def findings(
     places: dict[str, list[float]] = {}
     why = {}
     for name, ask in {
+        "overall": partial(_overall, judgments, items, value),
         "position": partial(_positions, judgments, cells, changes, value, places),
         "order": partial(_moved, judgments, cells, changes),
         "criteria": partial(_criteria, answers[1:], value),
@@ -606,8 +608,9 @@ def _scale_of(judgments: pd.DataFrame) -> tuple[float, float]:
     """From the lowest score to the highest, and the distance of two neighbouring scores."""
     options, given = judgments["n_options"], judgments["whole"].dropna()
     span = float(options[options > 0].min() - 1) if (options > 0).any() else float(np.ptp(given))
-    if (shown := judgments["ordering"].dropna().unique()).size:
-        span = float(min(np.ptp(decode(ordering)) for ordering in shown))
+    span = min(
+        (float(np.ptp(decode(o))) for o in judgments["ordering"].dropna().unique()), default=span
+    )
     for step in (1.0, 0.5):
         if (given / step % 1 == 0).all():
             return span, step
@@ -828,6 +831,16 @@ def _correlation(
         reason = f"no exception in {n} clusters"
     found = _row(measure, question, n, r, (low, high, np.nan))
     return found | {"reason": reason or found["reason"]}
+
+
+def _overall(judgments: pd.DataFrame, items: Any, value: Value) -> list[dict[str, Any]]:
+    """Agreement of the overall score, where a rubric has a weight and people rated the criteria."""
+    if "human" not in items or "weight" not in getattr(items, "rubrics", ()):
+        return []
+    whole = overall(_usual(judgments), items)
+    r = agreement(whole.assign(ordering=np.nan), whole.rated, by=[], value=value).iloc[0]
+    reason, ends = _without(r["reason"], "rho"), (r["r_low"], r["r_high"])
+    return [_correlation("overall", "overall score", int(r["n_clusters"]), r["r"], ends, reason)]
 
 
 def _by_criterion(sums: FloatArray, criterion: pd.Series) -> FloatArray:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from rubricnb.data.tables import as_numbers, read_table
 from rubricnb.data.validate import check_rubrics, nearest
-from rubricnb.frames import Items
 from rubricnb.permutation import code
 
 FloatArray = NDArray[np.float64]
@@ -92,44 +91,37 @@ def _with_scores(levels: pd.DataFrame, file: str) -> pd.DataFrame:
     """Give every level its score; keep labels and weights that say more than the default."""
     labels = levels.get("label", levels["score"]).replace("", np.nan).fillna(levels["score"])
     labels = labels.astype("str").str.strip()
-    levels = levels.assign(score=as_numbers(levels["score"]))
-    for rubric_id, rows in levels[levels["score"].isna()].groupby("rubric_id", sort=False).groups.items():
-        where = f"{file}: rubric {rubric_id!r}"
-        levels.loc[rows, "score"] = labels[rows].map(_usual_scores(labels[rows].unique(), where))
+    weight = levels.get("weight", pd.Series(index=levels.index)).replace("", np.nan)
+    levels = levels.assign(score=as_numbers(levels["score"]), weight=as_numbers(weight))
+    words = levels["score"].isna()
+    for rubric_id, own in labels[words].groupby(levels["rubric_id"][words], sort=False):
+        scores = _usual_scores(own.unique().tolist(), f"{file}: rubric {rubric_id!r}")
+        levels.loc[own.index, "score"] = own.map(scores)
     levels["label"] = labels.mask(as_numbers(labels) == levels["score"])
-    twice = levels.assign(label=labels.str.casefold()).duplicated(["rubric_id", "variant", "label"])
-    if (bad := twice | labels.str.contains(r"[\n\[\]<>|]|^$")).any():
-        raise ValueError(
-            f"{file}: rubric {levels['rubric_id'][bad].iloc[0]!r}: the label "
-            f"{labels[bad].iloc[0]!r} is empty, appears twice or holds one of [ ] < > |"
-        )
-    if "weight" in levels and (given := levels["weight"].replace("", None)).notna().any():
-        levels["weight"] = as_numbers(given.fillna(1))
-        wrong = ~(levels["weight"] > 0) | (levels["weight"] == np.inf)
-        wrong |= levels.groupby("rubric_id")["weight"].transform("nunique") > 1
-        if wrong.any():
-            raise ValueError(
-                f"{file}: rubric {levels['rubric_id'][wrong].iloc[0]!r}: its weight is not one "
-                "number above 0; leave it out for the weight 1"
-            )
+    folded = levels.assign(label=labels.str.casefold())
+    for bad, why in (
+        (folded.duplicated(["rubric_id", "variant", "label"]), "two levels have the label {}"),
+        (labels.str.contains(r"[\n\[\]<>|]|^$"), "the label {} is empty or holds one of [ ] < > |"),
+        (weight.notna() & ~(levels["weight"] > 0), "its weight is not a number above 0"),
+    ):
+        if bad.any():
+            rubric_id, label = levels["rubric_id"][bad].iloc[0], labels[bad].iloc[0]
+            raise ValueError(f"{file}: rubric {rubric_id!r}: {why.format(repr(label))}")
     checked = check_rubrics(levels.dropna(axis="columns", how="all"))
-    for rubric_id, scores in checked.groupby("rubric_id", observed=True)["score"]:
-        scale = np.unique(scores)
-        if len(set(np.diff(scale).round(9))) > 1:
-            print(f"{file}: rubric {rubric_id!r} has uneven levels: {code(scale)[0]}")
+    for rubric_id, own in checked.groupby("rubric_id", observed=True)["score"]:
+        if len(set(np.diff(np.unique(own)).round(9))) > 1:
+            print(f"{file}: rubric {rubric_id!r} has uneven levels: {code(np.unique(own))[0]}")
     return checked
 
 
-def _usual_scores(labels: Iterable[str], where: str) -> dict[str, float]:
+def _usual_scores(labels: list[str], where: str) -> dict[str, float]:
     """Return the scores of labels that are words or letters, and say what they are."""
-    labels = list(labels)
     folded = {label.casefold() for label in labels}
-    if folded in ({"no", "yes"}, {"fail", "pass"}, {"false", "true"}):
-        worst_first = sorted(labels, key=lambda label: label.casefold() in ("yes", "pass", "true"))
-        scores = dict(zip(worst_first, (0.0, 1.0), strict=True))
-    elif len(folded) > 1 and all(re.fullmatch("[a-z]", label) for label in folded):
+    if folded <= set(_WORDS):
+        scores = {label: _WORDS[label.casefold()] for label in sorted(labels, key=str.casefold)}
+    elif len(labels) > 1 and all(re.fullmatch("[a-z]", label) for label in folded):
         worst_first = sorted(labels, key=str.casefold, reverse=True)
-        scores = dict(zip(worst_first, np.arange(1.0, len(labels) + 1), strict=True))
+        scores = {label: score for score, label in enumerate(worst_first, 1)}
     else:
         first = ", ".join(f"{label}: {k}" for k, label in enumerate(labels, 1))
         raise ValueError(
@@ -142,13 +134,7 @@ def _usual_scores(labels: Iterable[str], where: str) -> dict[str, float]:
 
 
 def level_labels(rubrics: pd.DataFrame) -> pd.Series:
-    """Return what each level is called: its label, or its score.
-
-    Examples
-    --------
-    >>> level_labels(pd.DataFrame({"score": [0, 0.5, 1], "label": ["no", None, "yes"]})).tolist()
-    ['no', '0.5', 'yes']
-    """
+    """Return what each level is called: its label, or its score."""
     numbers = pd.Series(code(rubrics[["score"]]), rubrics.index, dtype="str")
     return rubrics["label"].fillna(numbers) if "label" in rubrics else numbers
 
@@ -233,50 +219,30 @@ def resample(rubrics: pd.DataFrame, n: int) -> pd.DataFrame:
 
 
 def check_length(rubrics: pd.DataFrame, n: int, described: bool = True) -> None:
-    """Check that rubrics can be shown with n options.
-
-    Parameters
-    ----------
-    rubrics
-        A rubrics frame.
-    n
-        Number of options.
-    described
-        Whether the prompt describes them, which takes one of the lengths of `resample`.
-
-    Raises
-    ------
-    ValueError
-        A rubric cannot; one with gaps or with labels of its own has one length.
-    """
+    """Check that rubrics can be shown with n options; `described`: with a text for each."""
     worded = rubrics["label"].notna() if "label" in rubrics else False
-    facts = rubrics.assign(worded=worded, whole=rubrics["score"] % 1 == 0).groupby(
-        "rubric_id", observed=True
-    )
+    facts = rubrics.assign(own=worded | (rubrics["score"] % 1 != 0))
+    facts = facts.groupby("rubric_id", observed=True)
     size, reach = facts["score"].nunique(), facts["score"].max() - facts["score"].min()
-    rigid = facts["worded"].any() | ~facts["whole"].all() | (reach != size - 1)
+    rigid = facts["own"].any() | (reach != size - 1)  # has labels of its own, or gaps
     bad = (size != n) & (rigid | (described & ((size != 5) | (n not in _KEPT))))
     if bad.any():
         raise ValueError(_no_scale(bad.idxmax(), size[bad.idxmax()], n, rigid[bad.idxmax()]))
 
 
 def scales_of(items: pd.DataFrame) -> tuple[NDArray[np.int64], list[FloatArray]]:
-    """Return which scale each item has, and the scales: their scores, from the lowest."""
+    """Return which scale each item has, and the scores of these scales, ascending.
+
+    Scales with the same scores and other labels are two.
+    """
     rubrics = getattr(items, "rubrics", None)
     if rubrics is None:
         return np.zeros(len(items), np.int64), [np.arange(1.0, 6.0)]
-    known = rubrics.groupby("rubric_id", observed=True)["score"].agg(lambda s: tuple(np.unique(s)))
-    known.index = known.index.astype(object)
-    which, scales = pd.factorize(items["rubric_id"].astype(object).map(known))
-    return which, [np.array(scale, np.float64) for scale in scales]
-
-
-def labelled_alike(items: Items) -> bool:
-    """Whether all rubrics of some items call their levels the same."""
-    if "label" not in items.rubrics:
-        return True
-    own = items.rubrics.fillna({"label": ""}).groupby("rubric_id", observed=True)["label"]
-    return own.agg(frozenset).nunique() < 2
+    pairs = rubrics.assign(pair=list(zip(rubrics["score"], level_labels(rubrics), strict=True)))
+    own = pairs.groupby("rubric_id", observed=True)["pair"].agg(lambda pair: frozenset(pair))
+    own.index = own.index.astype(object)
+    which, scales = pd.factorize(items["rubric_id"].astype(object).map(own))
+    return which, [np.unique([float(score) for score, _ in scale]) for scale in scales]
 
 
 def scale_with(scale: FloatArray, n: int) -> FloatArray:
@@ -327,6 +293,7 @@ def rated_criteria(
     return [(str(c), str(r)) for c, r in pairs.itertuples(index=False)]
 
 
+_WORDS = {"fail": 0.0, "false": 0.0, "no": 0.0, "pass": 1.0, "true": 1.0, "yes": 1.0}
 # Which of five levels, from 0, stands at each of n.
 _KEPT = {2: np.array([0, 4]), 3: np.array([0, 2, 4]), 9: np.array([0, 0, 1, 1, 2, 2, 3, 3, 4])}
 

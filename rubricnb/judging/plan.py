@@ -10,13 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
-from rubricnb.data.rubrics import (
-    check_length,
-    labelled_alike,
-    level_labels,
-    scale_with,
-    scales_of,
-)
+from rubricnb.data.rubrics import check_length, level_labels, scale_with, scales_of
 from rubricnb.frames import CONDITION_COLUMNS, REQUESTS, Items, Requests
 from rubricnb.hashing import UInt64Array, hash64, mix64
 from rubricnb.judging.contract import Judge, Readout
@@ -298,19 +292,18 @@ def _check_rubrics(items: Items, variant: str, n: int, template: str) -> None:
 
 def _labels_there_are(items: Items, labels: OneOrMore[str], n: int) -> list[str]:
     """Leave out of several kinds of labels those that the scale does not have, and say so."""
-    kinds = [labels] if isinstance(labels, str) else list(labels)
-    if len(kinds) < 2 or getattr(items, "rubrics", None) is None:
+    kinds, kept = [labels] if isinstance(labels, str) else list(labels), []
+    if len(kinds) < 2 or not hasattr(items, "rubrics"):
         return kinds
     own = set(level_labels(items.rubrics))
-    kept = []
     for kind in kinds:
         if n > MOST_LEVELS.get(kind, n):
             print(f"labels {kind!r} reach to {MOST_LEVELS[kind]} levels, not to {n}: not asked")
-        elif kind == "letter" and own == set(labels_of(range(n), kind).values()):
+        elif kind == "letter" and own == {*labels_of(range(n), kind).values()}:
             print("labels 'letter' are the rubric's own: not asked a second time")
         else:
             kept.append(kind)
-    return kept or kinds
+    return kept
 
 
 def _check_shown(items: Items, what: str, score: str, template: str, n: int) -> None:
@@ -364,10 +357,10 @@ def _requests(
     order = np.argsort(frame["row"].to_numpy(), kind="stable")
     frame, which = frame.iloc[order].reset_index(drop=True), which[order]
     frame["item_id"] = pd.Categorical.from_codes(frame.pop("row"), categories=list(ids))
-    scale_of, scales = scales_of(items)
-    scales = [scale_with(scale, conditions[0]["n_options"]) for scale in scales]
+    scale_of, own = scales_of(items)
+    scales = [scale_with(scale, conditions[0]["n_options"]) for scale in own]
     if permuted == "criterion_ordering":
-        if len({*map(tuple, scales)}) > 1 or not labelled_alike(items):
+        if len({*map(tuple, scales)}) > 1 or len({*map(tuple, own)}) < len(own):
             raise ValueError(
                 "the criteria have scales of different scores or labels, and one prompt names one "
                 "scale: ask about them in several plans"

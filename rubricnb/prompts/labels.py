@@ -16,22 +16,10 @@ MOST_LEVELS = {"letter": 26, "roman": len(_ROMAN)}
 def labels_of(
     scores: Sequence[float], labels: str = "numeric", own: tuple[str, ...] = ()
 ) -> dict[float, str]:
-    """Return what each score of a scale is called.
+    """Return what each score of a scale is called: of `numeric` itself, or a label of its `own`.
 
-    Parameters
-    ----------
-    scores
-        The scores, ascending; a tuple or a range.
-    labels
-        ``numeric`` (the scores, or the rubric's own labels), ``letter`` (A is the best: E = 1 at
-        five levels) or ``roman`` (i, ii, …).
-    own
-        The rubric's own labels, from the worst, such as ``("no", "yes")``.
-
-    Raises
-    ------
-    ValueError
-        An unknown kind of label, or a scale too long for it.
+    The scores ascend, in a tuple or a range; of `letter` A is the best. Raises a ValueError if the
+    labels do not reach that far.
 
     Examples
     --------
@@ -43,11 +31,8 @@ def labels_of(
     n = len(scores)
     if labels not in LABELS:
         raise ValueError(f"unknown labels {labels!r}: choose from {', '.join(LABELS)}")
-    if n > MOST_LEVELS.get(labels, n):
-        raise ValueError(
-            f"labels {labels!r} reach to {MOST_LEVELS[labels]} levels, and this scale has {n}: use "
-            "'numeric'"
-        )
+    if n > (most := MOST_LEVELS.get(labels, n)):
+        raise ValueError(f"labels {labels!r} reach to {most} levels, not to {n}: use 'numeric'")
     if labels == "letter":
         names: Sequence[str] = [chr(ord("A") + n - 1 - k) for k in range(n)]
     else:
@@ -56,17 +41,10 @@ def labels_of(
 
 
 def span(names: Sequence[str], labels: str = "numeric") -> tuple[str, str]:
-    """Say which labels are allowed, in the two wordings of the task description.
+    """Say which of these labels are allowed, in the two wordings of the task description.
 
     The wording for whole numbers without gaps is the papers'; the others are ours (T′ in
     arXiv:2506.22316, which prints none), changed in these places only.
-
-    Parameters
-    ----------
-    names
-        The labels, from the worst.
-    labels
-        Their kind.
 
     Examples
     --------

@@ -9,7 +9,7 @@ from rubricnb.frames import CONDITIONS, Items, Judgments
 from rubricnb.statistics import _reads as arrays
 
 _READ = ("judge", "dataset", "item_id", "design", "ordering_index", "replicate", *CONDITIONS)
-_OF_TEXT = ["dataset", "text_id", "group_id", "cluster_id", "candidate", "instruction", "response"]
+_OF_TEXT = ("dataset", "item_id", "group_id", "cluster_id", "candidate", "criterion", "human")
 
 
 def overall(judgments: pd.DataFrame, items: Items) -> Judgments:
@@ -43,48 +43,44 @@ def overall(judgments: pd.DataFrame, items: Items) -> Judgments:
     >>> len(items), len(whole), int(rb.agreement(whole, whole.rated).n_items.item())
     (180, 60, 60)
     """
+    weight = pd.Series(1.0, items.index)
+    if "weight" in items.rubrics:
+        known = items.rubrics.drop_duplicates("rubric_id").set_index("rubric_id")["weight"]
+        weight = items["rubric_id"].astype(object).map(known).fillna(1.0)
+    weighted = Items(items.assign(weight=weight))
     frame = pd.DataFrame(judgments).assign(
-        item_id=arrays.matched(judgments, items, "text_id").to_numpy(),
-        rubric_id=arrays.matched(judgments, items, "rubric_id").to_numpy(),
+        **{c: arrays.matched(judgments, weighted, c).to_numpy() for c in ("text_id", "weight")},
         score=arrays.values_of(judgments),
         position=np.nan,
     )
+    frame["item_id"] = frame["text_id"]
     keys = [c for c in _READ if c in frame and c != "n_options"]
     if "ordering" in frame:  # an ordering of each criterion's own is none of the whole
         reads = frame.groupby(keys, observed=True, dropna=False)
         frame["ordering"] = frame["ordering"].where(reads["ordering"].transform("nunique") == 1)
-    out = Judgments(_weighted(frame, keys, ["score", "expected_score"], items))
-    lost = out.columns[out.columns.str.match("probability_|label_mass|criterion_position")]
-    columns = [*_OF_TEXT, "criterion", "rubric_id", "human"]
-    texts = pd.DataFrame(items)[[c for c in columns if c in items]]
-    rated = _weighted(texts, ["dataset", "text_id"], ["human"], items)
-    out = out.drop(columns=lost)
-    out.rated = Items(rated.assign(item_id=rated["text_id"]))
+    lost = frame.columns[frame.columns.str.match("probability_|label_mass|criterion_position")]
+    out = Judgments(_means(frame.drop(columns=lost), keys, ["score", "expected_score"]))
+    texts = pd.DataFrame(weighted).assign(item_id=items["text_id"])
+    texts = texts[[*(c for c in _OF_TEXT if c in texts), "text_id", "weight"]]
+    out.rated = Items(_means(texts, ["dataset", "item_id"], ["human"]))
     return out
 
 
-def _weighted(
-    frame: pd.DataFrame, keys: list[str], values: list[str], items: Items
-) -> pd.DataFrame:
+def _means(frame: pd.DataFrame, keys: list[str], values: list[str]) -> pd.DataFrame:
     """Return one row for each of the keys, with the weighted means of values over criteria."""
     group = frame.groupby(keys, observed=True, sort=False, dropna=False).ngroup().to_numpy()
     lacking = np.bincount(group) != frame["criterion"].nunique()
     if lacking.any():
-        row = frame.iloc[int(np.argmax(lacking[group]))]
         raise ValueError(
-            f"text {row['item_id' if 'item_id' in keys else 'text_id']!r} does not have all of the "
-            f"criteria {', '.join(frame['criterion'].unique())}: keep texts and reads that do"
+            f"text {frame['item_id'].iloc[int(np.argmax(lacking[group]))]!r} does not have all of "
+            f"the criteria {', '.join(frame['criterion'].unique())}: keep texts and reads that do"
         )
-    weight = np.ones(len(frame))
-    if "weight" in items.rubrics:
-        known = items.rubrics.drop_duplicates("rubric_id").set_index("rubric_id")["weight"]
-        weight = arrays.floats(frame["rubric_id"].astype(object).map(known).fillna(1.0))
-    means = {
-        c: np.bincount(group, weight * arrays.floats(frame[c])) / np.bincount(group, weight)
-        for c in values if c in frame
-    }  # fmt: skip
+    weight = arrays.floats(frame["weight"])
+    total = np.bincount(group, weight)
+    found = [c for c in values if c in frame]
+    means = {c: np.bincount(group, weight * arrays.floats(frame[c])) / total for c in found}
     # A criterion without a score is the row that is kept: its status is that of the whole.
-    order = np.argsort(frame[values[0]].notna(), kind="stable") if values[0] in frame else group
+    order = np.argsort(frame[[*found, "criterion"][0]].notna().to_numpy(), kind="stable")
     first = order[np.unique(group[order], return_index=True)[1]]
-    out = frame.iloc[first].drop(columns="rubric_id")
+    out = frame.iloc[first].drop(columns=["text_id", "weight"])
     return out.assign(criterion="overall", **means).reset_index(drop=True)

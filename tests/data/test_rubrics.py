@@ -46,7 +46,7 @@ def test_bundled_rubrics_are_sound_and_carry_both_wordings(name):
         ("{criterion: tone, definition: x, levels: {one: a, 2: b}}", "for the levels one: add"),
         (
             "{criterion: tone, definition: x, levels: {a: x, A: y}, values: {a: 1, A: 2}}",
-            "the label 'A' is empty, appears twice or holds",
+            "two levels have the label 'A'",
         ),
         ("{criterion: tone, definition: x, levels: {'[1]': a, 2: b}}", "for the levels .1.: add"),
         (
@@ -57,7 +57,7 @@ def test_bundled_rubrics_are_sound_and_carry_both_wordings(name):
         ("{criterion: tone, definition: x, levels: {1: a, 2: b}, values: 3}", "'values' is a int"),
         (
             "{criterion: tone, definition: x, levels: {1: a, 2: b}, weight: 0}",
-            "its weight is not one number above 0",
+            "its weight is not a number above 0",
         ),
         ("{criterion: tone, definition: x, levels: {1: a, 1: b}}", "the key 1 stands twice"),
         ("{criterion: tone, definition: x, level: {1: a}}", "unknown key 'level'; did you mean"),
