@@ -149,7 +149,7 @@ class _Reads:
     """Greedy reads without position preference: what is left is to add γ + δ and take the best."""
 
     logits: FloatArray  # by position
-    score: IntArray  # shown at position
+    score: IntArray | FloatArray  # shown at position
     item: IntArray
 
     def positions(self, preference: FloatArray) -> IntArray:

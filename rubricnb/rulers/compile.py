@@ -218,7 +218,13 @@ def criteria_of(
         known = ", ".join(rubric["variant"].astype(str).unique())
         raise ValueError(f"the rubric has no variant {variant!r}; it has: {known}")
     criteria: Criteria = {}
-    for _, rows in worded.groupby("rubric_id", sort=False, observed=True):
+    for rubric_id, rows in worded.groupby("rubric_id", sort=False, observed=True):
+        scores = sorted(rows["score"])
+        if scores != [*range(int(scores[0]), int(scores[0]) + len(scores))]:
+            raise ValueError(
+                f"rubric {rubric_id!r}: RULERS takes whole scores without gaps; number the levels "
+                "one by one"
+            )
         levels = dict(zip(rows["score"].astype(int), rows["description"], strict=True))
         shown = order or sorted(levels, reverse=True)
         first = rows.iloc[0]

@@ -109,8 +109,13 @@ def test_an_answer_that_is_no_bundle_is_refused(judge, message):
 def test_a_rubric_without_levels_is_refused():
     with pytest.raises(ValueError, match="the rubric has no levels"):
         compile_rubric(RUBRIC.iloc[:0], Writer(), name="mine")
-    with pytest.raises(ValueError, match="has levels 1; levels count up one by one from 0 or"):
+    with pytest.raises(ValueError, match="has the levels 1: give it two levels or more"):
         compile_rubric(RUBRIC[RUBRIC.score == 1], Writer(), name="mine")
+
+
+def test_a_rubric_with_gaps_is_refused():
+    with pytest.raises(ValueError, match="RULERS takes whole scores without gaps"):
+        compile_rubric(RUBRIC[RUBRIC.score != 2], Writer(), name="mine")
 
 
 def test_bad_arguments_are_named():
@@ -238,11 +243,8 @@ def test_a_bundle_is_not_overwritten(tmp_path):
     [
         ("criterion,definition,score,description\n", "has no rows below its header"),
         (CSV.replace("kind,", ",", 1), "criterion"),
-        (
-            CSV.replace(",3,", ",4,"),
-            "has levels 1,2,4; levels count up one by one",
-        ),
-        (CSV.replace(",3,", ",three,", 1), "'three' is not a number"),
+        (CSV.replace(",3,", ",2,"), "has the levels 1, 2, 2: give it two levels or more"),
+        (CSV.replace(",3,", ",three,", 1), "no score is known for the levels three"),
         (CSV.replace("score", "level", 1), "lacks the column 'score'"),
     ],
 )
