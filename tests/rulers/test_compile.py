@@ -243,7 +243,7 @@ def test_a_bundle_is_not_overwritten(tmp_path):
     [
         ("criterion,definition,score,description\n", "has no rows below its header"),
         (CSV.replace("kind,", ",", 1), "criterion"),
-        (CSV.replace(",3,", ",2,"), "has the levels 1, 2, 2: give it two levels or more"),
+        (CSV.replace(",3,", ",2,"), "two levels have the label '2'"),
         (CSV.replace(",3,", ",three,", 1), "no score is known for the levels three"),
         (CSV.replace("score", "level", 1), "lacks the column 'score'"),
     ],
