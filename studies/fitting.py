@@ -149,7 +149,7 @@ class _Reads:
     """Greedy reads without position preference: what is left is to add γ + δ and take the best."""
 
     logits: FloatArray  # by position
-    score: IntArray | FloatArray  # shown at position
+    score: IntArray  # shown at position
     item: IntArray
 
     def positions(self, preference: FloatArray) -> IntArray:
@@ -364,7 +364,7 @@ def _reads(profile: Profile, asked: _Asked) -> _Reads:
     bare = replace(profile, position_preference=(0.0,), interaction=())
     tables = ordering_tables(bare, asked.batch.table, 5)
     logits = logits_of(bare, 0, asked.batch, 5, tables)
-    return _Reads(logits, tables.score[asked.batch.ordering], asked.item)
+    return _Reads(logits, tables.score[asked.batch.ordering].astype(np.int64), asked.item)
 
 
 def _pooled(profile: Profile, sets: Sequence[_Asked]) -> _Reads:
