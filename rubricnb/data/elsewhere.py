@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rubricnb.data.logs import read_log
-from rubricnb.data.tables import as_numbers, read_rows
+from rubricnb.data.tables import (
+    as_ids,
+    as_numbers,
+    as_scores,
+    as_text,
+    is_missing,
+    name_columns,
+    read_ratings,
+    read_rows,
+    require,
+)
 from rubricnb.frames import CONDITIONS, JUDGMENTS, STATUSES, Items, Judgments, places
 from rubricnb.hashing import hash64, mix64
 from rubricnb.permutation import balanced, decode, williams
@@ -23,7 +33,7 @@ FloatArray = NDArray[np.float64]
 
 _RENAMED = {"form": "template", "read": "replicate"}
 _NUMBERS = (
-    *("score", "replicate", "temperature", "human", "expected_score", "label_mass"),
+    *("temperature", "expected_score", "label_mass"),
     *("prompt_tokens", "cached_tokens", "completion_tokens", "seconds"),
 )
 _TEXTS = ("dataset", "item_id", "text_id", "criterion", "cluster_id", "group_id", "candidate")
@@ -45,20 +55,27 @@ def judgments(
     table: pd.DataFrame | str | Path,
     items: pd.DataFrame | None = None,
     scale: Scale | Mapping[str, Scale] | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    scores: Sequence[str] = (),
+    failed: float | None = None,
+    encoding: str | None = None,
 ) -> Judgments:
     """Turn a table of scores that were made elsewhere into judgments.
 
     Parameters
     ----------
     table
-        One row a score; a frame, or a file: ``.csv`` (also with semicolons), ``.tsv``, ``.jsonl``,
-        ``.json``, ``.parquet``, or ``.xlsx`` where openpyxl is installed; or a log: ``.eval`` or
-        ``.json`` of inspect_ai, ``.json`` of promptfoo or DeepEval. Needed: ``score``, and
-        ``item_id``, or ``text_id`` and ``criterion``. Read where present:
+        One row a score; a frame, or a file: ``.csv`` (also with semicolons), ``.tsv``, ``.txt``,
+        ``.jsonl``, ``.json``, ``.parquet``, or ``.xlsx`` where openpyxl is installed; or a log:
+        ``.eval`` or ``.json`` of inspect_ai, ``.json`` of promptfoo or DeepEval. Needed:
+        ``score`` (a number, a label of the items' rubrics, or ``4/5`` on a scale up to 5), and
+        ``item_id`` or ``text_id``, or ``group_id`` and ``candidate``. Read where present:
 
         * ``judge``, ``dataset``, ``criterion``; ``form`` (of the prompt; it becomes ``template``),
           ``temperature`` and any other condition column of judgments;
-        * ``read``: number of a repeated read, from 1 (it becomes ``replicate``);
+        * ``read``: number or any label of a repeated read (it becomes ``replicate``, from 1);
+          repeats without it are numbered in the order of the rows;
         * ``ordering``: the scores in the order in which the prompt listed them, ``2-3-1``;
         * ``probability_1``, …: of the option at position k; without an ordering, of the k-th
           lowest score;
@@ -76,6 +93,15 @@ def judgments(
     scale
         Lowest and highest score, or such a pair for each criterion. Default: the levels of the
         items' rubrics; for logs of promptfoo and DeepEval, whose scores are shares, (0, 1).
+    columns
+        The table's names of columns → those above, as ``{"value": "score"}``. Several columns may
+        be ``human_ratings``: one a rater. Upper and lower case do not matter.
+    scores
+        Columns that hold a criterion's scores each; ``human_CRITERION`` holds its ratings.
+    failed
+        A number that marks a read without a score, such as -1.
+    encoding
+        Of a text file. Default: UTF-8, or the encoding that its bytes suggest.
 
     Returns
     -------
@@ -83,7 +109,9 @@ def judgments(
         The contract's columns (`rubricnb.frames.JUDGMENTS`; what is not known is ``unknown``, and
         ``ordering`` and ``position`` are missing where none is given), with the items they are
         about, and their ratings, as ``.rated``. Scores are kept as they are: float64 if one is not
-        whole. They are blanked where the status is not ok. One prompt, or none known, is the
+        whole. They are blanked where the status is not ok; of a score that is not a number it is
+        unparsed, off the scale out_of_range, and ``reason`` says why. Each of this prints a line.
+        One prompt, or none known, is the
         design ``fixed``; orderings are ``balanced`` or ``williams`` if half of the items or more
         were shown exactly those and no item others (a few reads may be lost), else ``shuffled``; a
         column ``design`` decides.
@@ -91,9 +119,9 @@ def judgments(
     Raises
     ------
     ValueError
-        A column is missing, a value is not a number, a score is off the scale, a row stands twice
-        (same judge, item and conditions; number repeated reads in ``read``), items share an id, or
-        none was judged. Names the rows.
+        A column is missing or there twice, no score is a number on the scale, one read has two
+        rows (same judge, item, conditions and ``read``, or equal in every column), items share an
+        id, or none was judged. Names the rows.
 
     Examples
     --------
@@ -104,24 +132,34 @@ def judgments(
     >>> mine = rb.judgments(log, scale=(0, 4))
     >>> mine.score.tolist(), mine.rated.human.tolist()
     ([0.0, 0.5, 4.0, 4.0], [1.0, 3.0])
-    >>> rb.judgments(log, scale=(1, 4))
-    Traceback (most recent call last):
-    ...
-    ValueError: judgments: rows 0, 1, column 'score': 0.0 is off the scale 1..4; pass the right \
-scale, or give such a row the status 'out_of_range'
+    >>> table = log.rename(columns={"item_id": "traceId", "score": "value"})
+    >>> names = {"traceId": "item_id", "value": "score"}
+    >>> rb.judgments(table, scale=(0, 3), columns=names).score.tolist()
+    judgments: 2 of 4 scores are out_of_range (off the scale 0..3), the first in row 2: 4
+    [0.0, 0.5, nan, nan]
     """
-    frame = _columns(read := _read(table))
+    if isinstance(table, Judgments) and items is None and scale is None and hasattr(table, "rated"):
+        return table
+    read = _read(table, encoding)
     scale = read.attrs.get("scale") if scale is None and items is None else scale
+    frame = _columns(_melted(name_columns(read, "the table", columns), scores))
     frame, rated, item = _matched(frame, items)
-    low, high = _bounds(rated, scale, items)[:, item]
-    _read_scores(frame, low, high)
-    _read_orderings(frame, low, high)
+    given = frame.copy(deep=False)
+    rubrics = None if scale is not None else getattr(items, "rubrics", None)
+    bounds = _bounds(rated, scale, rubrics)
+    rows = "of " + rated["item_id"].astype("str")
+    read_ratings(rated, bounds[1], "judgments", getattr(items, "rubrics", None), rows)
+    low, high, n_options = bounds[:, item]
+    named = rated.get("rubric_id", pd.Series("", rated.index)).astype("object").iloc[item]
+    score = as_scores(frame["score"], high, named, getattr(items, "rubrics", None))
+    _read_scores(frame, score.to_numpy(), low, high, failed)
+    _read_orderings(frame, low, high, n_options)
     _fill(frame, rated, item)
-    _refuse_twice(frame, item)
+    _separate_reads(frame, given, item)
     frame["design"] = _designs(frame, item)
     frame["ordering_index"] = _place(frame, item)
     if names := _probabilities(frame):
-        _expect(frame, names, low)
+        _expect(frame, names, _options(rated, rubrics, bounds[0], len(names))[item])
     frame["request_id"] = _ids(frame)
     order = [c.name for c in JUDGMENTS if c.name in frame]
     rest = [c for c in frame if c not in order and c not in ("text_id", "human", "human_ratings")]
@@ -130,14 +168,34 @@ scale, or give such a row the status 'out_of_range'
     return out
 
 
-def _read(table: pd.DataFrame | str | Path) -> pd.DataFrame:
+def _read(table: pd.DataFrame | str | Path, encoding: str | None) -> pd.DataFrame:
     if isinstance(table, pd.DataFrame):
         return table
     path = Path(table)
     if path.suffix.lower() in (".json", ".eval"):
-        return read_log(path)
-    frame = read_rows(path)
+        return read_log(path, encoding)
+    frame = read_rows(path, encoding)
     return frame.mask(frame == "")
+
+
+def _melted(frame: pd.DataFrame, scores: Sequence[str]) -> pd.DataFrame:
+    """Give each criterion's score a row, where a column holds a criterion's scores."""
+    names = [scores] if isinstance(scores, str) else list(scores)
+    if not names:
+        return frame
+    require(frame, names, "the table")
+    if both := {"score", "criterion"} & set(frame):
+        raise ValueError(
+            f"judgments have the column {sorted(both)[0]!r} beside the columns that scores= names "
+            f"({', '.join(names)}); leave out one or the other"
+        )
+    kept = [c for c in frame if c not in names]
+    long = frame.melt(kept, names, "criterion", "score", ignore_index=False)
+    for name in names:
+        if f"human_{name}" in frame:
+            own = long["criterion"] == name
+            long.loc[own, "human"] = long.loc[own, f"human_{name}"]
+    return long
 
 
 def _columns(table: pd.DataFrame) -> pd.DataFrame:
@@ -146,25 +204,32 @@ def _columns(table: pd.DataFrame) -> pd.DataFrame:
     if frame.columns.duplicated().any():
         name = frame.columns[frame.columns.duplicated()][0]
         raise ValueError(f"judgments have two columns {name!r} (form is template, read replicate)")
-    has = ", ".join(map(str, table.columns))
-    if "score" not in frame:
-        raise ValueError(f"judgments lack the column 'score'; they have: {has}")
-    if "item_id" not in frame and not {"text_id", "criterion"} <= set(frame):
-        raise ValueError(
-            f"judgments lack the column 'item_id' (or text_id and criterion); they have: {has}"
-        )
+    if "item_id" not in frame and {"group_id", "candidate"} <= set(frame):
+        group, candidate = (frame[c].map(as_text) for c in ("group_id", "candidate"))
+        frame = frame.assign(text_id=frame.get("text_id", group + "/" + candidate))
+    require(frame, ["score", *([] if "text_id" in frame else ["item_id"])], "the table")
     if len(frame) == 0:
         raise ValueError("there are no judgments: the table is empty")
     for name in (*_NUMBERS, *_probabilities(frame)):
         if name in frame and frame[name].dtype != np.float64:
             numbers = as_numbers(frame[name])
-            _refuse(frame, name, numbers.isna() & frame[name].notna(), "not a number")
+            _refuse(frame, name, numbers.isna() & ~is_missing(frame[name]), "not a number")
             frame[name] = numbers
     for name in (*_TEXTS, *_WITHIN):
         if name in frame and name != "temperature" and frame[name].dtype != "category":
-            names = pd.Categorical(frame[name])
-            frame[name] = pd.Series(names.rename_categories(str), index=frame.index)
+            frame[name] = _names(frame[name])
     return frame
+
+
+def _names(values: pd.Series) -> pd.Series:
+    if values.dtype == object:  # FastChat names a judge by a list
+        values = values.map(lambda v: "/".join(map(str, v)) if isinstance(v, list | tuple) else v)
+    found = pd.Categorical(values)
+    is_id = str(values.name).endswith("_id")
+    texts = as_ids(found.categories, str(values.name), "judgments") if is_id else found.categories
+    codes, known = pd.factorize(np.array([as_text(text) for text in texts], dtype=object))
+    names = pd.Categorical.from_codes(np.append(codes, -1)[found.codes], known)
+    return pd.Series(names, values.index, name=values.name)
 
 
 def _matched(
@@ -250,7 +315,7 @@ def _ways(items: pd.DataFrame, keys: list[str]) -> Iterator[pd.MultiIndex]:
     names = items[keys].astype("str")
     by = next(k for k in keys if k.endswith("_id"))
     for column in dict.fromkeys((by, "text_id" if "text_id" in items else by)):
-        names[by] = items[column].astype("str")
+        names[by] = as_ids(items[column], column, "items")
         yield pd.MultiIndex.from_frame(names)
         if "dataset" in items:
             pairs = zip(items["dataset"].astype("str"), names[by], strict=True)
@@ -259,16 +324,15 @@ def _ways(items: pd.DataFrame, keys: list[str]) -> Iterator[pd.MultiIndex]:
 
 
 def _bounds(
-    rated: Items, scale: Scale | Mapping[str, Scale] | None, items: pd.DataFrame | None
+    rated: Items, scale: Scale | Mapping[str, Scale] | None, rubrics: pd.DataFrame | None
 ) -> FloatArray:
-    """Lowest and highest score of each item: shape (2, items)."""
+    """Lowest and highest score and number of options (0: continuous) of each item: (3, items)."""
     if scale is None:
-        rubrics = getattr(items, "rubrics", None)
         if rubrics is None:
             raise ValueError(
                 "judgments need scale=(lowest, highest), or items with rubrics (--scale 0 3)"
             )
-        levels = rubrics.groupby("rubric_id", observed=True)["score"].agg(["min", "max"])
+        levels = rubrics.groupby("rubric_id", observed=True)["score"].agg(["min", "max", "nunique"])
         return levels.loc[rated["rubric_id"].astype("str")].to_numpy(dtype=np.float64).T
     if not isinstance(scale, Mapping):
         scale = dict.fromkeys(rated["criterion"].astype("str"), scale)
@@ -279,57 +343,91 @@ def _bounds(
                 f"scale of {criterion!r} is {pair or 'missing'}; give (lowest, highest), such as "
                 "(1, 5), or a dictionary with one for each criterion"
             )
-    return np.array([scale[c] for c in rated["criterion"].astype("str")], dtype=np.float64).T
+    ends = np.array([scale[c] for c in rated["criterion"].astype("str")], dtype=np.float64).T
+    options = ends[1] - ends[0] + 1
+    return np.vstack([ends, np.where(options % 1 == 0, options, 0)])
 
 
-def _read_scores(frame: pd.DataFrame, low: FloatArray, high: FloatArray) -> None:
-    """Set status and score; a score counts only where the status is ok."""
-    score = frame["score"].to_numpy()
-    some = ~np.isnan(score)
-    codes = np.where(some, 0, 1)  # ok, unparsed
+def _options(rated: Items, rubrics: pd.DataFrame | None, low: FloatArray, n: int) -> FloatArray:
+    """The scores of n options of each item, from the lowest up."""
+    shown = low[:, None] + np.arange(n)
+    if rubrics is not None:
+        for rubric_id, scores in rubrics.groupby("rubric_id", observed=True)["score"]:
+            own = np.unique(scores)[:n]
+            shown[(rated["rubric_id"] == rubric_id).to_numpy(), : len(own)] = own
+    return shown
+
+
+def _read_scores(
+    frame: pd.DataFrame, score: FloatArray, low: FloatArray, high: FloatArray, failed: float | None
+) -> None:
+    """Set status and score: of each score, whether it is a finite number on its scale."""
+    is_none, is_marked = np.isnan(score), score == (np.nan if failed is None else failed)
+    is_off = ~(is_none | is_marked) & ~((score >= low) & (score <= high))
+    is_unread = is_none & ~is_missing(frame["score"]).to_numpy()
+    codes = np.select([is_none | is_marked, is_off], [1, 2], 0)  # unparsed, out_of_range, ok
     if "status" in frame:
         given = pd.Index(STATUSES).get_indexer(frame["status"])
         unknown = frame["status"].notna() & (given < 0)
         _refuse(frame, "status", unknown, f"none of {', '.join(STATUSES)}")
         codes = np.where(given > 0, given, codes)
+        if blanked := int((~is_none & (given > 0)).sum()):
+            print(f"judgments: {blanked:,} scores are blanked: their status is not ok")
+        is_off, is_unread, is_marked = (m & (given <= 0) for m in (is_off, is_unread, is_marked))
     ok = codes == 0
-    off = ok & ((score < low) | (score > high))
-    if off.any():
-        span = f"{low[off.argmax()]:g}..{high[off.argmax()]:g}"
-        _refuse(
-            frame, "score", off, f"off the scale {span}; pass the right scale, or give such a row "
-            "the status 'out_of_range'",
-        )  # fmt: skip
-    if blanked := int((some & ~ok).sum()):
-        print(f"judgments: {blanked:,} scores are blanked: their status is not ok")
+    span = f"{low[is_off.argmax()]:g}..{high[is_off.argmax()]:g}"
+    said = {
+        "not a number": is_unread,
+        f"off the scale {span}": is_off,
+        f"marked {failed}": is_marked,
+    }
+    for why, rows in said.items():
+        if rows.any() and not ok.any():
+            said = (
+                f"{why}, as all others; pass the right scale=, items whose rubric has such labels"
+            )
+            _refuse(frame, "score", rows, f"{said}, or name another column as the score")
+        _note(frame, rows, codes, why)
     frame["status"] = pd.Categorical.from_codes(codes, categories=STATUSES)
     frame["score"] = np.where(ok, score, np.nan)
     if not (frame["score"] % 1 > 0).any():
         frame["score"] = frame["score"].astype(
-            "Int8" if np.abs([low, high]).max() < 128 else "Int32"
+            "Int8" if max(np.abs(low).max(), np.abs(high).max()) < 128 else "Int32"
         )
 
 
-def _read_orderings(frame: pd.DataFrame, low: FloatArray, high: FloatArray) -> None:
+def _note(frame: pd.DataFrame, rows: Bools, codes: IntArray, why: str) -> None:
+    """Say how many rows have no score for this reason, and write it beside them."""
+    if not rows.any():
+        return
+    first = int(rows.argmax())
+    value = as_text(frame["score"].iloc[first])
+    print(
+        f"judgments: {rows.sum():,} of {len(frame):,} scores are {STATUSES[codes[first]]} ({why}), "
+        f"the first in row {frame.index[first]}: {value}"
+    )
+    known = frame["reason"].astype("object") if "reason" in frame else pd.Series("", frame.index)
+    frame["reason"] = np.where(rows & ~known.fillna("").astype(bool), why, known)
+
+
+def _read_orderings(
+    frame: pd.DataFrame, low: FloatArray, high: FloatArray, options: FloatArray
+) -> None:
     """Set ordering, position (missing where no ordering is given) and number of options."""
-    options = high - low + 1
     small = np.int8 if options.max() < 128 else np.int32
-    frame["n_options"] = np.where(options % 1 == 0, options, 0).astype(small)
+    frame["n_options"] = options.astype(small)
     if "ordering" not in frame:
         frame["ordering"] = pd.Series(None, frame.index, dtype="category")
         frame["position"] = pd.Series(pd.NA, frame.index, dtype="Int8")
         return
     joined = frame["ordering"].map(
-        lambda o: o if isinstance(o, str) else "-".join(map(str, o)), na_action="ignore"
+        lambda o: o if isinstance(o, str) else "-".join(map(as_text, o)), na_action="ignore"
     )
     frame["ordering"] = pd.Categorical(joined)
     shown = _shown(frame["ordering"])
     bad = ~((shown >= low[:, None]) & (shown <= high[:, None]) | np.isnan(shown)).all(axis=1)
     said = "not the scores in an order, such as 2-3-1"
     _refuse(frame, "ordering", bad | np.isneginf(shown).any(axis=1), said)
-    reach = np.nanmax(shown, axis=1, initial=-np.inf) - np.nanmin(shown, axis=1, initial=np.inf)
-    said = "a list with gaps; number the levels one by one (1-2-3 for 1-3-5), in the scores too"
-    _refuse(frame, "ordering", reach >= (~np.isnan(shown)).sum(axis=1), said)
     at = shown == frame["score"].to_numpy(dtype=np.float64, na_value=np.nan)[:, None]
     place = np.where(at.any(axis=1), at.argmax(axis=1) + 1, np.nan)
     frame["position"] = pd.array(place).astype("Int8")
@@ -362,21 +460,43 @@ def _fill(frame: pd.DataFrame, rated: Items, item: IntArray) -> None:
     for name in _TEXTS:
         if name in rated:
             frame[name] = pd.Categorical(rated[name]).take(item)
-    _refuse(frame, "read", (frame["replicate"] % 1 != 0) | (frame["replicate"] < 1), "no 1, 2, …")
-    frame["replicate"] = frame["replicate"].astype(np.int16)
     frame["temperature"] = frame["temperature"].astype(np.float32)
 
 
-def _refuse_twice(frame: pd.DataFrame, item: IntArray) -> None:
-    names = [
-        c for c in ("design", *_WITHIN, "ordering", "ordering_index", "replicate") if c in frame
-    ]
-    keys = frame[names].assign(item=item)
+def _separate_reads(frame: pd.DataFrame, given: pd.DataFrame, item: IntArray) -> None:
+    """Number the reads of what was asked several times; refuse one read that has two rows."""
+    names = [c for c in ("design", *_WITHIN, "ordering", "ordering_index") if c in frame]
     # What is equal in all rows, missing included, need not be looked at.
-    varied = [c for c in keys if c not in frame or np.ptp(_levels(frame[c])[0]) > 0]
-    twice = keys.duplicated(varied, keep=False).to_numpy()
-    said = "judged twice under the same conditions; number repeated reads in a column 'read'"
-    _refuse(frame, "item_id", twice, said)
+    varied = [c for c in names if np.ptp(_levels(frame[c])[0]) > 0]
+    cells = frame[varied].assign(item=item)
+    cell = cells.groupby([*varied, "item"], observed=True, dropna=False, sort=False).ngroup()
+    read = pd.Series(cell.groupby(cell).cumcount().to_numpy(), frame.index)
+    if "replicate" in given:
+        label = given["replicate"]
+        _refuse(frame, "read", is_missing(label), "missing")
+        number = as_numbers(label)
+        known = number if number.notna().all() else label.map(as_text)
+        code, labels = pd.factorize(known, sort=bool(number.notna().all()))
+        twice = pd.DataFrame({"cell": cell, "code": code}).duplicated(keep=False)
+        said = "judged twice under the same conditions with one 'read'; number repeated reads"
+        _refuse(frame, "item_id", twice, f"{said}, or drop all rows but one")
+        if ((number % 1 == 0) & number.between(1, 2**15 - 1)).all():
+            read = number - 1
+        else:
+            read = pd.Series(places(cell.to_numpy(), code), frame.index)
+            some = ", ".join(map(str, labels[:3]))
+            print(f"judgments: the labels in 'read' ({some}, …) are numbered from 1 in each item")
+    elif (read > 0).any():
+        many = cell.duplicated(keep=False).to_numpy()
+        copies = np.zeros(len(frame), dtype=bool)
+        copies[many] = given[many].astype("str").duplicated(keep=False)
+        said = "judged twice, in rows that are equal in every column; drop the copies"
+        _refuse(frame, "item_id", copies, f"{said}, or number repeated reads in a column 'read'")
+        print(
+            f"judgments: {cell[many].nunique():,} prompts have up to {read.max() + 1} rows and no "
+            "column 'read': these are numbered in the order of the rows"
+        )
+    frame["replicate"] = (read + 1).astype(np.int16)
 
 
 def _designs(frame: pd.DataFrame, item: IntArray) -> pd.Series:
@@ -396,8 +516,7 @@ def _design(part: pd.DataFrame) -> str:
     commonest = shown.index[0]
     if shown.iloc[0] < shown.sum() / 2 or any(set(o) - set(commonest) for o in shown.index):
         return "shuffled"
-    orders = np.array([decode(o) for o in commonest])
-    orders -= orders.min() - 1
+    orders = np.argsort(np.argsort([decode(o) for o in commonest])) + 1  # options, not scores
     if len(orders) == 1:
         return "fixed" if (np.diff(orders[0]) > 0).all() else "single"
     for design in (balanced, williams):
@@ -430,7 +549,7 @@ def _turns(ordering: pd.Series, design: str) -> IntArray:
     if len(names) and design in (made := {"balanced": balanced, "williams": williams}):
         orders = [np.array(decode(name)) for name in names]
         own = made[design](max(map(len, orders))).orderings().tolist()
-        known = [(o - o.min() + 1).tolist() for o in orders]
+        known = [(np.argsort(np.argsort(o)) + 1).tolist() for o in orders]
         later = len(own) + rank
         rank = np.array(
             [own.index(o) if o in own else r for o, r in zip(known, later, strict=True)]
@@ -444,7 +563,7 @@ def _probabilities(frame: pd.DataFrame) -> list[str]:
     return sorted(names, key=lambda name: int(name.removeprefix("probability_")))
 
 
-def _expect(frame: pd.DataFrame, names: list[str], low: FloatArray) -> None:
+def _expect(frame: pd.DataFrame, names: list[str], shown: FloatArray) -> None:
     """Set expected score and label mass from the probabilities."""
     p = frame[names].to_numpy()
     given = (~np.isnan(p)).sum(axis=1)
@@ -452,7 +571,6 @@ def _expect(frame: pd.DataFrame, names: list[str], low: FloatArray) -> None:
     said = f"not one of {len(names)} shares that sum to 1 or less, one for each option"
     other = (frame["n_options"].to_numpy() != given) & (given > 0)
     _refuse(frame, names[0], (p < 0).any(axis=1) | (mass > 1.001) | other, said)
-    shown = low[:, None] + np.arange(len(names))
     if frame["ordering"].notna().any():
         orders = _shown(frame["ordering"])
         wide = orders.shape[1]

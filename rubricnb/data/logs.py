@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import zipfile
 from collections.abc import Iterator
@@ -12,84 +13,142 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from rubricnb.data.tables import parsed
+from rubricnb.data.tables import parsed, read_text, reading
 
 Row = dict[str, Any]
 _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partial, incorrect, no answer
 _FACTS = ("text_id", "cluster_id", "group_id", "candidate", "form", "human")
 _ZSTD = 93
+MAX_UNPACKED_BYTES = 2**30
+"""Most that a log may unpack to."""
+_GRADED = (
+    *("llm-rubric", "search-rubric", "agent-rubric", "g-eval", "factuality", "select-best"),
+    *("model-graded-closedqa", "model-graded-factuality", "answer-relevance", "context-recall"),
+    *("context-relevance", "context-faithfulness", "conversation-relevance"),
+)
+"""promptfoo's assertions that ask a judge."""
 
 
-def read_log(path: Path) -> pd.DataFrame:
-    """Read a log of one of them, whose scale stands in ``attrs``; or a JSON list of rows."""
-    if path.suffix.lower() == ".eval":
-        rows, scale = list(_inspect(_unpacked(path))), None
-    else:
-        log = parsed(path.read_text(encoding="utf-8-sig"), path)
-        if isinstance(log, list) and all(isinstance(row, dict) for row in log):
-            log = {"rows": log}
-        log = log if isinstance(log, dict) else {}
-        cases = log.get("testCases", log.get("test_results"))
-        runs = log.get("results")
-        if "rows" in log:
-            rows, scale = log["rows"], None
-        elif "eval" in log and "plan" in log:
-            rows, scale = list(_inspect(log)), None
-        elif isinstance(runs, dict) and isinstance(runs.get("results"), list):
-            rows, scale = list(_promptfoo(runs["results"])), (0.0, 1.0)
-        elif isinstance(cases, list):
-            cases = cases + log.get("conversationalTestCases", [])
-            rows, scale = list(_deepeval(cases)), (0.0, 1.0)
-        else:
+def read_log(path: Path, encoding: str | None = None) -> pd.DataFrame:
+    """Read a log of one of them, whose scale is in ``attrs``; or a JSON list of rows."""
+    with reading(path):
+        rows, scale = _rows(path, encoding)
+        if not rows:
             raise ValueError(
-                f"{path.name} is neither a list of rows nor a log of inspect_ai, promptfoo or "
-                f"DeepEval; it has: {', '.join(list(log)[:8])}"
+                f"{path.name} is a log without scores: was it written before the grading?"
             )
-    if not rows:
-        raise ValueError(f"{path.name} is a log without scores: was it written before the grading?")
-    frame = pd.DataFrame(rows)
+        frame = pd.DataFrame(rows)
+    if "reason" in frame:
+        frame["reason"] = frame["reason"].fillna("")
     frame.index += 1
     frame.attrs["scale"] = scale
     return frame
 
 
+def _rows(path: Path, encoding: str | None) -> tuple[list[Row], tuple[float, float] | None]:
+    if path.suffix.lower() == ".eval":
+        return list(_inspect(_unpacked(path))), None
+    log = parsed(read_text(path, encoding), path)
+    if isinstance(log, list) and all(isinstance(row, dict) for row in log):
+        return log, None
+    log = log if isinstance(log, dict) else {}
+    cases = log.get("testCases", log.get("test_results"))
+    runs = log.get("results")
+    if isinstance(log.get("rows"), list):
+        return log["rows"], None
+    if {"columns", "data"} <= set(log):  # a table as pandas and MLflow write it
+        return [dict(zip(log["columns"], row, strict=True)) for row in log["data"]], None
+    if "eval" in log and "plan" in log:
+        return list(_inspect(log)), None
+    if isinstance(runs, dict) and isinstance(runs.get("results"), list):
+        return list(_promptfoo(runs["results"])), (0.0, 1.0)
+    if isinstance(cases, list):
+        return list(_deepeval(cases + (log.get("conversationalTestCases") or []))), (0.0, 1.0)
+    raise ValueError(
+        f"{path.name} is neither a list of rows nor a log of inspect_ai, promptfoo or "
+        f"DeepEval; it has: {', '.join(list(log)[:8])}"
+    )
+
+
 def _inspect(log: Row) -> Iterator[Row]:
     about = log["eval"]
-    scorers = {s["name"]: s.get("options") or {} for s in about.get("scorers") or []}
+    scorers = {s["name"]: s for s in about.get("scorers") or []}
     grader = (about.get("model_roles") or {}).get("grader") or {}
     for sample in log.get("samples") or []:
         known = {"text_id": sample["id"], "candidate": about["model"], "read": sample["epoch"]}
-        for scorer, score in (sample.get("scores") or {}).items():
-            model = scorers.get(scorer, {}).get("model") or grader
+        known |= {"dataset": about["task"]}
+        scores = {name: score["value"] for name, score in (sample.get("scores") or {}).items()}
+        error = sample.get("error") or {}
+        # An error ends a sample; the scorers before it have given their scores.
+        for scorer in (s for s in scorers if error and s not in scores):
+            metrics = scorers[scorer].get("metrics")
+            scores[scorer] = dict.fromkeys(metrics) if isinstance(metrics, dict) else None
+        for scorer, values in scores.items():
+            model = (scorers.get(scorer, {}).get("options") or {}).get("model") or grader
             judge = model.get("model") if isinstance(model, dict) else model
-            values = score["value"]
             for name, value in (values if isinstance(values, dict) else {scorer: values}).items():
-                known |= {"dataset": about["task"], "criterion": name, "judge": judge or "unknown"}
-                yield known | _score(value, sample.get("error")) | _facts(sample["metadata"], name)
+                known |= {"criterion": name, "judge": judge or "unknown"}
+                failed = error.get("message", "error") if value is None and error else None
+                yield known | _score(value, failed) | _facts(sample.get("metadata"), name)
 
 
 def _promptfoo(results: list[Row]) -> Iterator[Row]:
+    tests: dict[str, Any] = {}
+    answers: dict[str, list[Any]] = {}
+    aggregates = negated = 0
     for result in results:
-        case, test = result.get("testCase") or {}, f"test {result.get('testIdx', 0)}"
+        case, given = result.get("testCase") or {}, result.get("vars") or {}
+        # --repeat gives a test another number; an equal answer is the same text, read again.
+        number = tests.setdefault(json.dumps([given, case]), result.get("testIdx", 0))
         by = result.get("provider") or {}
         candidate = by if isinstance(by, str) else by.get("label") or by.get("id") or "unknown"
         if prompt := result.get("promptIdx"):
             candidate = f"{candidate}, prompt {prompt}"
+        earlier = answers.setdefault(f"{number}/{candidate}", [])
+        earlier.append(answer := (result.get("response") or {}).get("output"))
+        repeat = earlier.index(answer)
+        test = f"test {number}" + (f", repeat {repeat}" if repeat else "")
         known = {"text_id": f"{test}/{candidate}", "group_id": test, "candidate": candidate}
+        known |= {"cluster_id": f"test {number}", "read": earlier.count(answer)}
+        named: dict[str, str] = {}
         for part in (result.get("gradingResult") or {}).get("componentResults") or []:
-            asked = part.get("assertion") or {}
-            name = asked.get("metric") or f"{asked.get('type')}: {asked.get('value', '')}"[:60]
-            judge = asked.get("provider") or "unknown"
-            judge = judge.get("id", "unknown") if isinstance(judge, dict) else judge
-            failed = (part.get("metadata") or {}).get("graderError")
-            facts = _facts((result.get("vars") or {}) | (case.get("metadata") or {}), name)
-            yield (
-                known | {"criterion": name, "judge": judge} | _score(part["score"], failed) | facts
+            asked, about = part.get("assertion"), part.get("metadata") or {}
+            if not asked or "assertionSet" in about:
+                aggregates += 1
+                continue
+            kind, value = str(asked.get("type")), str(asked.get("value", ""))
+            metric = re.sub(
+                r"\{\{\s*(\w+)\s*\}\}",
+                lambda slot: str(given.get(slot[1], slot[0])),  # noqa: B023
+                asked.get("metric") or "",
             )
+            if kind.startswith("not-"):
+                negated += 1
+                metric = f"not {metric}" if metric else ""
+            name = metric or f"{kind}: {value}"[:60]
+            if named.setdefault(name, value) != value:
+                name = f"{name}: {value}"[:60]
+            usual = (case.get("options") or {}).get("provider")
+            is_graded = kind.removeprefix("not-") in _GRADED
+            judge = asked.get("provider") or (usual if is_graded else None) or "unknown"
+            judge = judge.get("id", "unknown") if isinstance(judge, dict) else judge
+            failed = part.get("reason") or "error" if about.get("graderError") else None
+            facts = _facts(given | (case.get("metadata") or {}), name)
+            known |= {"criterion": name, "judge": judge}
+            yield known | _score(part.get("score"), failed) | facts
+    if aggregates:
+        print(
+            f"promptfoo: {aggregates:,} scores of assert-sets are left out: they are sums of others"
+        )
+    if negated:
+        print(
+            f"promptfoo: {negated:,} scores are of not- assertions, which promptfoo turns round "
+            "(1 - score); their criterion begins with 'not'"
+        )
 
 
 def _deepeval(cases: list[Row]) -> Iterator[Row]:
-    names = [case["name"] for case in cases]
+    names = [case.get("name") or f"case {number}" for number, case in enumerate(cases)]
     for number, case in enumerate(cases):
         name = names[number] if names.count(names[number]) == 1 else f"{names[number]} {number}"
         for metric in case.get("metricsData", case.get("metrics_data")) or []:
@@ -102,10 +161,10 @@ def _deepeval(cases: list[Row]) -> Iterator[Row]:
 
 def _score(value: Any, error: Any) -> Row:
     """A score and its status; inspect_ai's letters count as its metrics count them."""
+    if error:
+        return {"score": None, "status": "error", "reason": str(error)[:200]}
     if isinstance(value, str):
         value = _LETTERS.get(value.strip().upper(), value)
-    if error:
-        return {"score": None, "status": "error"}
     kind = isinstance(value, int | float | str)  # else a list, or nothing
     number = float(pd.to_numeric(value, errors="coerce")) if kind else float("nan")
     return {"score": number, "status": "unparsed" if number != number else "ok"}
@@ -121,24 +180,29 @@ def _facts(metadata: Row | None, criterion: str) -> Row:
 
 def _unpacked(path: Path) -> Row:
     """Read an .eval file: a ZIP of JSON, which inspect_ai compresses with Zstandard."""
-    try:
-        with zipfile.ZipFile(path) as archive, path.open("rb") as file:
-            names = archive.namelist()
-            if "header.json" not in names:
-                raise ValueError(f"{path.name} has no header.json: the evaluation has not finished")
-            samples = [name for name in names if name.startswith("samples/")]
-            header = json.loads(_member(archive, file, "header.json"))
-            return header | {"samples": [json.loads(_member(archive, file, n)) for n in samples]}
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{path.name} is no log of inspect_ai: {error}") from error
+    with zipfile.ZipFile(path) as archive, path.open("rb") as file:
+        names = archive.namelist()
+        if "header.json" not in names:
+            raise ValueError(f"{path.name} has no header.json: the evaluation has not finished")
+        wanted = ["header.json", *(name for name in names if name.startswith("samples/"))]
+        size = sum(archive.getinfo(name).file_size for name in wanted)
+        if size > MAX_UNPACKED_BYTES:
+            raise ValueError(
+                f"{path.name} unpacks to {size:,} bytes, and at most {MAX_UNPACKED_BYTES:,} are "
+                "read; evaluate fewer samples in one log (rubricnb.data.logs.MAX_UNPACKED_BYTES)"
+            )
+        header, *samples = (parsed(_member(archive, file, name), path) for name in wanted)
+        return dict(header) | {"samples": samples}
 
 
-def _member(archive: zipfile.ZipFile, file: Any, name: str) -> bytes:
+def _member(archive: zipfile.ZipFile, file: Any, name: str) -> str:
     info = archive.getinfo(name)
     if info.compress_type != _ZSTD:
-        return archive.read(info)
+        return archive.read(info).decode()
     file.seek(info.header_offset + 26)  # where a local header has the lengths of name and extras
     file.seek(sum(struct.unpack("<HH", file.read(4))), 1)
-    return bytes(
-        pa.CompressedInputStream(pa.BufferReader(file.read(info.compress_size)), "zstd").read()
-    )
+    packed = pa.BufferReader(file.read(info.compress_size))
+    text = pa.CompressedInputStream(packed, "zstd").read(info.file_size + 1)
+    if len(text) > info.file_size:
+        raise ValueError(f"{name} is longer than the archive says")
+    return bytes(text).decode()

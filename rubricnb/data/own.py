@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 
 from rubricnb.data.rubrics import read_rubrics
-from rubricnb.data.tables import as_numbers, read_table
+from rubricnb.data.tables import as_ids, read_ratings, read_table
 from rubricnb.data.validate import check_items, check_text, nearest
 from rubricnb.frames import Items
 
-_NUMBERS = ("human", "gold")
 _NAMES = ["text_id", "item_id", "cluster_id", "group_id", "candidate", "criterion", "rubric_id"]
 
 
-def load_csv(path: str | Path, rubric: str | Path) -> Items:
+def load_csv(
+    path: str | Path,
+    rubric: str | Path,
+    columns: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+) -> Items:
     r"""Load own data.
 
     Parameters
@@ -26,8 +32,10 @@ def load_csv(path: str | Path, rubric: str | Path) -> Items:
 
         * ``criterion`` (or ``rubric_id``): what this row is judged by. Without it every row is
           judged by every criterion of the rubric file.
-        * ``human_CRITERION``, or ``human`` where there is one criterion per row: mean rating; an
-          empty cell is a text that nobody rated. ``human_ratings``: the single ones, ``3 4 4``.
+        * ``human_CRITERION``, or ``human`` where there is one criterion per row: mean rating, a
+          number, a label of the rubric, or ``4/5`` on a scale up to 5; an empty cell is a text
+          that nobody rated. ``human_ratings``: the single ones, ``3 4 4``, or a column for each
+          rater (see `columns`); their mean is ``human`` where that is not given.
         * ``text_id``: a name for the response; default: ``item_id``, or a number.
         * ``item_id``: a name for the row.
         * ``candidate``: who wrote the response; those of one instruction then compete.
@@ -37,6 +45,10 @@ def load_csv(path: str | Path, rubric: str | Path) -> Items:
         * ``category``, ``reference``, ``reference_1``, …, and any further column: kept.
     rubric
         A file as `read_rubrics` reads it.
+    columns
+        The file's names of columns → those above. Several columns may be ``human_ratings``.
+    encoding
+        Of the file of texts, as `rubricnb.data.tables.read_table` takes it.
 
     Returns
     -------
@@ -66,11 +78,15 @@ def load_csv(path: str | Path, rubric: str | Path) -> Items:
     """
     path = Path(path)
     rubrics = read_rubrics(rubric)
-    table = read_table(path, ["instruction", "response"], [])
+    table = read_table(path, ["instruction", "response"], [], columns, encoding)
     for column in table.columns.intersection(_NAMES, sort=False):
         check_text(table[column], path.name)
+        if column.endswith("_id") and column != "rubric_id":
+            table[column] = as_ids(table[column], column, path.name)
+    _name_raters(table, path.name)
     items = _by_criterion(table, rubrics, path.name)
-    _check_numbers(items, path.name)
+    top = rubrics.groupby("rubric_id", observed=True)["score"].max()
+    read_ratings(items, items["rubric_id"].map(top.to_dict()), path.name, rubrics)
     per_criterion = "criterion" in table or "rubric_id" in table
     return check_items(_with_ids(items, path.stem, per_criterion), rubrics, allow_unrated=True)
 
@@ -87,10 +103,11 @@ def _by_criterion(table: pd.DataFrame, rubrics: pd.DataFrame, file: str) -> pd.D
                 f"It has: {', '.join(known['criterion'])}"
             )
     key = next((c for c in ("rubric_id", "criterion") if c in table), None)
-    if key is None and "human" in table and len(known) > 1:
+    mean = next((c for c in ("human", "human_ratings") if c in table), None)
+    if key is None and mean and len(known) > 1:
         names = ", ".join(f"human_{c}" for c in known["criterion"])
         raise ValueError(
-            f"{file}: the column 'human' does not say which of {len(known)} criteria it rates; "
+            f"{file}: the column {mean!r} does not say which of {len(known)} criteria it rates; "
             f"name the columns {names}, or add a column 'criterion'"
         )
     if key is None:
@@ -123,23 +140,12 @@ def _check_known(values: pd.Series, known: pd.Series, file: str) -> None:
         )
 
 
-def _check_numbers(items: pd.DataFrame, file: str) -> None:
-    for column in _NUMBERS:
-        if column not in items:
-            continue
-        numbers = as_numbers(items[column])
-        bad = numbers.isna() & (items[column].str.strip() != "")
-        if bad.any():
-            criterion = items["criterion"][bad].iloc[0]
-            raise ValueError(
-                f"{file}: row {bad.idxmax()}, column {column!r} ({criterion}): "
-                f"{items[column][bad].iloc[0]!r} is not a number; leave the cell of a text that "
-                "nobody rated empty"
-            )
-        items[column] = numbers
-    if "human_ratings" in items:
-        parts = items["human_ratings"].str.findall(r"-?\d+(?:\.\d+)?")
-        items["human_ratings"] = [tuple(map(float, own)) or None for own in parts]
+def _name_raters(table: pd.DataFrame, file: str) -> None:
+    """Say which columns look like one rater's ratings each, where no column is a rating."""
+    names = [c for c in table if re.fullmatch(r"(?i)(rater|annotator|expert|rating)s?[ _-]?\w+", c)]
+    if len(names) > 1 and not any(c.startswith("human") for c in table):
+        said = ", ".join(f"{name!r}: 'human_ratings'" for name in names)
+        print(f"{file}: no ratings are read; if these columns are ratings: columns={{{said}}}")
 
 
 def _with_ids(items: pd.DataFrame, dataset: str, per_criterion: bool) -> pd.DataFrame:
