@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import nullcontext
 from importlib import import_module
 from numbers import Integral
 from pathlib import Path
@@ -12,6 +14,7 @@ import pandas as pd
 
 from rubricnb.data.own import load_csv
 from rubricnb.data.rubrics import read_rubrics
+from rubricnb.data.tables import reading
 from rubricnb.data.validate import one_of
 from rubricnb.frames import Items
 from rubricnb.hashing import hash64, mix64
@@ -23,6 +26,8 @@ def load(
     seed: int = 0,
     path: str | Path | None = None,
     rubric: str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    encoding: str | None = None,
 ) -> Items:
     """Load a dataset.
 
@@ -42,6 +47,9 @@ def load(
     rubric
         ``csv``: the file of rubrics. For ``hanna`` and ``summeval``: rubrics to use instead of
         ours, for the criteria they name.
+    columns, encoding
+        ``csv``: the file's names of columns → ours, and its encoding, as
+        `rubricnb.data.own.load_csv` takes them.
 
     Returns
     -------
@@ -80,7 +88,10 @@ asap-7, asap-8, asap-2.0, summhf, dress, biggen, flask, csv
         raise ValueError(f"{name!r} names a dataset twice: name each once")
     if n_items is not None and not (isinstance(n_items, Integral) and n_items >= 1):
         raise ValueError(f"n_items is {n_items!r}; give a whole number from 1 on, or None for all")
-    loaded = [_load(one, facts.loc[one], path, rubric).reset_index(drop=True) for one in names]
+    given = {"path": path, "rubric": rubric, "columns": columns, "encoding": encoding}
+    given = {key: value for key, value in given.items() if value is not None}
+    with reading(Path(path)) if path else nullcontext():
+        loaded = [_load(one, facts.loc[one], given).reset_index(drop=True) for one in names]
     drawn = [_drawn(items, n_items, seed) for items in loaded]
     return drawn[0] if len(drawn) == 1 else pd.concat(drawn, ignore_index=True)
 
@@ -107,13 +118,10 @@ def _facts() -> pd.DataFrame:
     return pd.read_csv(Path(__file__).with_name("datasets.csv"), keep_default_na=False)
 
 
-def _load(name: str, facts: pd.Series, path: str | Path | None, rubric: str | Path | None) -> Items:
+def _load(name: str, facts: pd.Series, given: dict[str, Any]) -> Items:
     """Call the function ``load`` of a dataset's module with what it takes."""
-    given: dict[str, Any] = {
-        key: value for key, value in (("path", path), ("rubric", rubric)) if value is not None
-    }
     if name == "csv":
-        if len(given) < 2:
+        if not {"path", "rubric"} <= set(given):
             raise ValueError(
                 "own data needs both files: load('csv', path='my_data.csv', rubric='my_rubric.yml')"
             )
@@ -123,8 +131,8 @@ def _load(name: str, facts: pd.Series, path: str | Path | None, rubric: str | Pa
             f"{name!r} is read from a file of yours: load({name!r}, path='…'); get it from "
             f"{facts['source']}"
         )
-    if "path" in given and facts["takes"] != "path":
-        raise ValueError(f"path= is for own data (load('csv', …)); {name!r} knows its own files")
+    for key in set(given) - {"rubric", facts["takes"]}:
+        raise ValueError(f"{key}= is for own data (load('csv', …)); {name!r} knows its own files")
     if "rubric" in given:
         if facts["takes"] != "rubric":
             raise ValueError(

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rubricnb.data.logs import read_log
+from rubricnb.data.rubrics import label_scores, scales_of
 from rubricnb.data.tables import (
     as_ids,
     as_numbers,
@@ -24,7 +25,7 @@ from rubricnb.data.tables import (
 )
 from rubricnb.frames import CONDITIONS, JUDGMENTS, STATUSES, Items, Judgments, places
 from rubricnb.hashing import hash64, mix64
-from rubricnb.permutation import balanced, decode, williams
+from rubricnb.permutation import balanced, decode, ranks, williams
 
 Scale = tuple[float, float]
 Bools = NDArray[np.bool_]
@@ -145,21 +146,23 @@ def judgments(
     frame = _columns(_melted(name_columns(read, "the table", columns), scores))
     frame, rated, item = _matched(frame, items)
     given = frame.copy(deep=False)
-    rubrics = None if scale is not None else getattr(items, "rubrics", None)
-    bounds = _bounds(rated, scale, rubrics)
-    rows = "of " + rated["item_id"].astype("str")
-    read_ratings(rated, bounds[1], "judgments", getattr(items, "rubrics", None), rows)
-    low, high, n_options = bounds[:, item]
-    named = rated.get("rubric_id", pd.Series("", rated.index)).astype("object").iloc[item]
-    score = as_scores(frame["score"], high, named, getattr(items, "rubrics", None))
+    which, scales = _scales(rated, scale, items)
+    low, high = np.array([(own[0], own[-1]) for own in scales])[which].T
+    labels = label_scores(items.rubrics) if hasattr(items, "rubrics") else None
+    named = read_ratings(rated.set_axis(rated["item_id"]), high, labels, "judgments")
+    rated, low, high = named.reset_index(drop=True), low[item], high[item]
+    ids = rated["rubric_id"].to_numpy()[item] if labels else ()
+    score = as_scores(frame["score"], high, labels, ids)
     _read_scores(frame, score.to_numpy(), low, high, failed)
-    _read_orderings(frame, low, high, n_options)
+    counts = [len(own) if scale is None or np.ptp(own) == len(own) - 1 else 0 for own in scales]
+    _read_orderings(frame, low, high, np.array(counts)[which[item]])
     _fill(frame, rated, item)
     _separate_reads(frame, given, item)
     frame["design"] = _designs(frame, item)
     frame["ordering_index"] = _place(frame, item)
     if names := _probabilities(frame):
-        _expect(frame, names, _options(rated, rubrics, bounds[0], len(names))[item])
+        padded = [np.append(own, [np.nan] * len(names))[: len(names)] for own in scales]
+        _expect(frame, names, np.array(padded)[which[item]])
     frame["request_id"] = _ids(frame)
     order = [c.name for c in JUDGMENTS if c.name in frame]
     rest = [c for c in frame if c not in order and c not in ("text_id", "human", "human_ratings")]
@@ -323,39 +326,31 @@ def _ways(items: pd.DataFrame, keys: list[str]) -> Iterator[pd.MultiIndex]:
             yield pd.MultiIndex.from_frame(names)
 
 
-def _bounds(
-    rated: Items, scale: Scale | Mapping[str, Scale] | None, rubrics: pd.DataFrame | None
-) -> FloatArray:
-    """Lowest and highest score and number of options (0: continuous) of each item: (3, items)."""
+def _scales(
+    rated: Items, scale: Scale | Mapping[str, Scale] | None, items: pd.DataFrame | None
+) -> tuple[IntArray, list[FloatArray]]:
+    """Which scale each item has, and the scales: their scores, or the ends of a continuous one."""
     if scale is None:
-        if rubrics is None:
+        if getattr(items, "rubrics", None) is None:
             raise ValueError(
                 "judgments need scale=(lowest, highest), or items with rubrics (--scale 0 3)"
             )
-        levels = rubrics.groupby("rubric_id", observed=True)["score"].agg(["min", "max", "nunique"])
-        return levels.loc[rated["rubric_id"].astype("str")].to_numpy(dtype=np.float64).T
+        return scales_of(rated)
+    criteria = rated["criterion"].astype("str")
     if not isinstance(scale, Mapping):
-        scale = dict.fromkeys(rated["criterion"].astype("str"), scale)
-    for criterion in rated["criterion"].astype("str").unique():
+        scale = dict.fromkeys(criteria, scale)
+    for criterion in criteria.unique():
         pair = scale.get(criterion, ())
         if len(pair) != 2 or not -np.inf < pair[0] < pair[1] < np.inf:
             raise ValueError(
                 f"scale of {criterion!r} is {pair or 'missing'}; give (lowest, highest), such as "
                 "(1, 5), or a dictionary with one for each criterion"
             )
-    ends = np.array([scale[c] for c in rated["criterion"].astype("str")], dtype=np.float64).T
-    options = ends[1] - ends[0] + 1
-    return np.vstack([ends, np.where(options % 1 == 0, options, 0)])
-
-
-def _options(rated: Items, rubrics: pd.DataFrame | None, low: FloatArray, n: int) -> FloatArray:
-    """The scores of n options of each item, from the lowest up."""
-    shown = low[:, None] + np.arange(n)
-    if rubrics is not None:
-        for rubric_id, scores in rubrics.groupby("rubric_id", observed=True)["score"]:
-            own = np.unique(scores)[:n]
-            shown[(rated["rubric_id"] == rubric_id).to_numpy(), : len(own)] = own
-    return shown
+    which, pairs = pd.factorize(criteria.map({c: tuple(pair) for c, pair in scale.items()}))
+    return which, [
+        np.arange(low, high + 1.0) if (high - low) % 1 == 0 else np.array([low, high])
+        for low, high in pairs
+    ]
 
 
 def _read_scores(
@@ -364,7 +359,7 @@ def _read_scores(
     """Set status and score: of each score, whether it is a finite number on its scale."""
     is_none, is_marked = np.isnan(score), score == (np.nan if failed is None else failed)
     is_off = ~(is_none | is_marked) & ~((score >= low) & (score <= high))
-    is_unread = is_none & ~is_missing(frame["score"]).to_numpy()
+    is_unread = is_none & (frame["score"].map(as_text) != "").to_numpy()
     codes = np.select([is_none | is_marked, is_off], [1, 2], 0)  # unparsed, out_of_range, ok
     if "status" in frame:
         given = pd.Index(STATUSES).get_indexer(frame["status"])
@@ -382,7 +377,7 @@ def _read_scores(
         f"marked {failed}": is_marked,
     }
     for why, rows in said.items():
-        if rows.any() and not ok.any():
+        if rows.any() and not ok.any() and not is_missing(frame["score"]).all():
             said = (
                 f"{why}, as all others; pass the right scale=, items whose rubric has such labels"
             )
@@ -411,7 +406,7 @@ def _note(frame: pd.DataFrame, rows: Bools, codes: IntArray, why: str) -> None:
 
 
 def _read_orderings(
-    frame: pd.DataFrame, low: FloatArray, high: FloatArray, options: FloatArray
+    frame: pd.DataFrame, low: FloatArray, high: FloatArray, options: IntArray
 ) -> None:
     """Set ordering, position (missing where no ordering is given) and number of options."""
     small = np.int8 if options.max() < 128 else np.int32
@@ -516,7 +511,7 @@ def _design(part: pd.DataFrame) -> str:
     commonest = shown.index[0]
     if shown.iloc[0] < shown.sum() / 2 or any(set(o) - set(commonest) for o in shown.index):
         return "shuffled"
-    orders = np.argsort(np.argsort([decode(o) for o in commonest])) + 1  # options, not scores
+    orders = ranks([decode(o) for o in commonest])
     if len(orders) == 1:
         return "fixed" if (np.diff(orders[0]) > 0).all() else "single"
     for design in (balanced, williams):
@@ -549,7 +544,7 @@ def _turns(ordering: pd.Series, design: str) -> IntArray:
     if len(names) and design in (made := {"balanced": balanced, "williams": williams}):
         orders = [np.array(decode(name)) for name in names]
         own = made[design](max(map(len, orders))).orderings().tolist()
-        known = [(np.argsort(np.argsort(o)) + 1).tolist() for o in orders]
+        known = [ranks(o).tolist() for o in orders]
         later = len(own) + rank
         rank = np.array(
             [own.index(o) if o in own else r for o, r in zip(known, later, strict=True)]

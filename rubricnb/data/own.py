@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from rubricnb.data.rubrics import read_rubrics
+from rubricnb.data.rubrics import label_scores, read_rubrics
 from rubricnb.data.tables import as_ids, read_ratings, read_table
 from rubricnb.data.validate import check_items, check_text, nearest
 from rubricnb.frames import Items
@@ -85,8 +85,9 @@ def load_csv(
             table[column] = as_ids(table[column], column, path.name)
     _name_raters(table, path.name)
     items = _by_criterion(table, rubrics, path.name)
-    top = rubrics.groupby("rubric_id", observed=True)["score"].max()
-    read_ratings(items, items["rubric_id"].map(top.to_dict()), path.name, rubrics)
+    labels = label_scores(rubrics)
+    top = [max(labels[rubric_id].values()) for rubric_id in items["rubric_id"]]
+    items = read_ratings(items, top, labels, path.name)
     per_criterion = "criterion" in table or "rubric_id" in table
     return check_items(_with_ids(items, path.stem, per_criterion), rubrics, allow_unrated=True)
 

@@ -12,7 +12,7 @@ import pandas as pd
 import yaml
 from numpy.typing import NDArray
 
-from rubricnb.data.tables import as_numbers, read_table
+from rubricnb.data.tables import as_numbers, read_table, read_text
 from rubricnb.data.validate import check_rubrics, nearest
 from rubricnb.permutation import code
 
@@ -65,10 +65,10 @@ def read_rubrics(path: str | Path) -> pd.DataFrame:
     1      tone      2       Kind.
     """
     path = Path(path)
-    if path.suffix.lower() in (".csv", ".tsv"):
+    if path.suffix.lower() in (".csv", ".tsv", ".txt", ".xlsx"):
         return _of_table(path)
     try:
-        content = yaml.load(path.read_text(encoding="utf-8-sig"), Loader=_Loader)
+        content = yaml.load(read_text(path), Loader=_Loader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"{path.name} is not YAML in UTF-8: {error}. {_FORMAT}") from error
     rubrics = [content] if isinstance(content, dict) else content

@@ -71,6 +71,8 @@ def load(name: str, path: str | Path | None = None, rubrics: pd.DataFrame | None
             for criterion, rubric_id in pairs
         ]  # fmt: skip
     items = pd.DataFrame([_item(name, facts, *one) for one in judged])
+    graded = items.filter(regex="^reference_").dropna(axis="columns", how="all")
+    items = items.drop(columns=items.filter(regex="^reference_")).join(graded)
     return check_items(items, rubrics, allow_unrated=bool(own))
 
 
@@ -128,7 +130,8 @@ def _item(
         if (singles := f"{column}_ratings") in item:
             known = [r for r in item[singles] or () if isinstance(r, int | float) and r == r]
             item[singles] = tuple(known) or None
-            item.setdefault(column, float(middle(known)) if known else math.nan)
+            if item.get(column) is None:
+                item[column] = float(middle(known)) if known else math.nan
     text = str(_value(facts["text"], row)) if "text" in facts else ""
     named = ids(name, str(_value(facts["cluster"], row)), text, ending)
     return named | item | {"criterion": criterion, "rubric_id": rubric_id}

@@ -6,33 +6,25 @@ import csv
 import io
 import json
 import re
-import struct
-import zipfile
-import zlib
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from charset_normalizer import from_bytes
 from numpy.typing import ArrayLike, NDArray
 
-from rubricnb.data.validate import check_text, nearest
+from rubricnb.data.validate import check_text, one_of
 from rubricnb.frames import FRAMES
 
+Labels = Mapping[str, Mapping[str, float]]
 # What spreadsheets save, beside UTF-8; cp1252 is taken wherever it is as likely as another.
 _ENCODINGS = ["utf_16", "utf_16_le", "utf_16_be", "cp1252", "cp1250", "cp1251", "cp1253", "cp1254",
               "cp932", "cp949", "gb18030", "big5"]  # fmt: skip
 _MISSING = ("", "nan", "na", "n/a", "none", "null", "<na>", "#n/a")
-_OFTEN = {
-    "instruction": ("question", "prompt", "input", "query", "user_input"),
-    "response": ("answer", "output", "completion", "prediction"),
-    "score": ("value", "rating", "grade", "preference"),
-    "item_id": ("id", "traceid", "trace_id", "question_id", "request_id", "user_input"),
-}
 _NUMBER = r"-?\d+(?:[.,]\d+)?"
 
 
@@ -112,20 +104,14 @@ def name_columns(
     """
     columns = columns or {}
     for name in columns:
-        if name not in table:
-            has = ", ".join(map(repr, table))
-            raise ValueError(
-                f"{what} has no column {name!r}, which columns= names{nearest(name, table)} "
-                f"It has: {has}"
-            )
+        one_of(f"column of {what} in columns=", name, table)
     known = {*needed, "score", "read", "form"}
     names = [str(columns[c]) if c in columns else _folded(str(c), known) for c in table]
-    raters = [name == "human_ratings" for name in names]
-    if sum(raters) > 1:
-        ratings = table.loc[:, raters]
-        table, names = table.loc[:, [not r for r in raters]], [*np.array(names)[~np.array(raters)]]
-        table = table.assign(human_ratings=list(map(list, ratings.to_numpy(dtype=object))))
-        names.append("human_ratings")
+    raters = [c for c, name in zip(table, names, strict=True) if name == "human_ratings"]
+    if len(raters) > 1:
+        ratings = table[raters].to_numpy(dtype=object).tolist()
+        table = table.drop(columns=raters).assign(human_ratings=ratings)
+        names = [*(name for name in names if name != "human_ratings"), "human_ratings"]
     for name in names:
         if names.count(name) > 1:
             two = [str(c) for c, own in zip(table, names, strict=True) if own == name]
@@ -140,16 +126,13 @@ def name_columns(
 
 def require(table: pd.DataFrame, needed: Sequence[str], what: str) -> None:
     """Raise a ValueError that names the columns missing, and how to name them."""
-    names = [str(name) for name in table]
-    if lost := [name for name in needed if name not in names]:
-        lower = {name.lower(): name for name in names}
-        hints = {n: next((lower[o] for o in _OFTEN.get(n, ()) if o in lower), "…") for n in lost}
-        near = [nearest(name, names) for name in lost if hints[name] == "…"]
-        said = next((text for text in near if text != "."), ".")
+    has = [str(name) for name in table]
+    if lost := [name for name in needed if name not in has]:
+        near = [(get_close_matches(name, has, 1, 0.75) or ["…"])[0] for name in lost]
+        said = ", ".join(f"{own!r}: {name!r}" for own, name in zip(near, lost, strict=True))
         raise ValueError(
-            f"{what} lacks the column{'s' if len(lost) > 1 else ''} "
-            f"{' and '.join(map(repr, lost))}{said} It has: {', '.join(names)}. Say which of them "
-            f"it is: columns={{{', '.join(f'{own!r}: {n!r}' for n, own in hints.items())}}}"
+            f"{what} lacks {' and '.join(map(repr, lost))}. Its columns: {', '.join(has)}. Where "
+            f"one of these is what is lacking, say which: columns={{{said}}}"
         )
 
 
@@ -193,19 +176,15 @@ def reading(path: Path) -> Iterator[None]:
     """Turn what a malformed file raises into one ValueError that names it."""
     try:
         yield
-    except (
-        *(ValueError, LookupError, TypeError, AttributeError, RecursionError, ArithmeticError),
-        *(EOFError, OSError, csv.Error, zipfile.BadZipFile, zlib.error, struct.error),
-        pa.ArrowException,
-    ) as error:
+    except Exception as error:
         is_named = isinstance(error, ValueError) and str(error).startswith(path.name)
-        if is_named or (isinstance(error, OSError) and error.filename):
+        if is_named or isinstance(error, FileNotFoundError | PermissionError | ConnectionError):
             raise
-        if isinstance(error, RecursionError):
-            raise ValueError(f"{path.name} is nested too deeply to be read") from None
+        said = f"{type(error).__name__}: {str(error)[:200]}"
+        if isinstance(error, ValueError):
+            raise ValueError(f"{path.name}: {error}") from error
         raise ValueError(
-            f"{path.name} is damaged, or not what its ending says "
-            f"({type(error).__name__}: {str(error)[:200]})"
+            f"{path.name} is damaged, or not in a form that can be read ({said})"
         ) from error
 
 
@@ -248,7 +227,7 @@ def read_records(path: Path, needed: Sequence[str]) -> list[dict[str, Any]]:
         raise ValueError(f"{path.name} holds no record; each needs {', '.join(needed)}")
     for number, row in enumerate(rows, 1):
         for names in needed:
-            if not any(_holds(row, name.split(".")) for name in names.split("|")):
+            if not any(_holds(row, name) for name in names.split("|")):
                 raise ValueError(
                     f"{path.name}: record {number} lacks {names.replace('|', ' or ')!r}; it needs "
                     f"{', '.join(needed)}"
@@ -256,10 +235,9 @@ def read_records(path: Path, needed: Sequence[str]) -> list[dict[str, Any]]:
     return rows
 
 
-def _holds(part: Any, keys: list[str]) -> bool:
-    return not keys or (
-        isinstance(part, dict) and keys[0] in part and _holds(part[keys[0]], keys[1:])
-    )
+def _holds(part: Any, name: str) -> bool:
+    key, _, rest = name.partition(".")
+    return isinstance(part, dict) and key in part and (not rest or _holds(part[key], rest))
 
 
 def read_json(path: Path, encoding: str | None = None) -> list[dict[str, Any]]:
@@ -283,19 +261,18 @@ def parsed(text: str, path: Path, line: int = 1) -> Any:
     """Read one JSON document of a file, which begins at this line; nothing where it is blank."""
     try:
         return json.loads(text) if text.strip() else None
-    except json.JSONDecodeError as error:
-        at = line + error.lineno - 1
-        raise ValueError(f"{path.name}: line {at} is not JSON: {error.msg}") from error
-    except RecursionError:
-        raise ValueError(f"{path.name}: line {line} is nested too deeply to be read") from None
+    except (json.JSONDecodeError, RecursionError) as error:
+        at = line + getattr(error, "lineno", 1) - 1
+        said = getattr(error, "msg", "it is nested too deeply")
+        raise ValueError(f"{path.name}: line {at} is not JSON: {said}") from error
 
 
 def _refuse_half_characters(row: dict[str, Any], path: Path, number: int) -> None:
     for column, part in row.items():
         if half := re.search("[\ud800-\udfff]", json.dumps([column, part], ensure_ascii=False)):
             raise ValueError(
-                f"{path.name}: row {number}, column {column!r}: {half[0]!r} is half a character (an "
-                "emoji cut in two); write the whole one, or leave it out"
+                f"{path.name}: row {number}, column {column!r}: {half[0]!r} is half a character "
+                "(an emoji cut in two); write the whole one, or leave it out"
             )
 
 
@@ -319,8 +296,8 @@ def is_missing(values: pd.Series) -> pd.Series:
 def as_scores(
     values: pd.Series,
     top: ArrayLike,
-    rubric_id: Sequence[Hashable] | None = None,
-    rubrics: pd.DataFrame | None = None,
+    labels: Labels | None = None,
+    rubric_id: Iterable[str] = (),
 ) -> pd.Series:
     """Read scores or ratings: numbers, labels of the rubric, and ``4/5`` on a scale up to 5.
 
@@ -330,10 +307,8 @@ def as_scores(
         The cells.
     top
         The highest score, one for each cell or one for all.
-    rubric_id
-        The rubric of each cell.
-    rubrics
-        Their levels, with a column ``label`` where these are not numbers.
+    labels, rubric_id
+        Rubric → label in lower case → score, and the rubric of each cell.
 
     Returns
     -------
@@ -343,30 +318,20 @@ def as_scores(
     Examples
     --------
     >>> as_scores(pd.Series(["2,5", "4/5", "4/10", "nan"], name="score"), 5).tolist()
-    score: 1 cells are missing: they say 'nan'
     score: 1 values are not plain numbers, such as '4/5', which is read as 4
     [2.5, 4.0, nan, nan]
     """
     out = as_numbers(values)
     if not (gaps := out.isna()).any():
         return out
-    missing = is_missing(values)
-    words = values[missing].dropna().astype("str").str.strip()
-    if (words != "").any():
-        words = words[words != ""]
-        print(f"{values.name}: {len(words):,} cells are missing: they say {words.iloc[0]!r}")
-    left = np.flatnonzero(gaps & ~missing)
+    left = np.flatnonzero(gaps & ~is_missing(values))
     texts = values.iloc[left].astype("str").str.strip()
     shares = texts.str.extract(rf"^({_NUMBER})\s*/\s*({_NUMBER})$").apply(as_numbers)
     tops = np.broadcast_to(np.asarray(top, dtype=np.float64), len(out))[left]
     found = shares[0].where(shares[1] == tops)
-    if rubrics is not None and "label" in rubrics and rubric_id is not None:
-        labels = rubrics["label"].astype("str").str.casefold()
-        known = dict(
-            zip(zip(rubrics["rubric_id"], labels, strict=True), rubrics["score"], strict=True)
-        )
-        ids = np.asarray(rubric_id, dtype=object)[left]
-        named = [known.get(key) for key in zip(ids, texts.str.casefold(), strict=True)]
+    if labels:
+        own = np.array([*rubric_id], dtype=object)[left]
+        named = [labels[r].get(t) for r, t in zip(own, texts.str.casefold(), strict=True)]
         found = found.fillna(pd.Series(named, texts.index, dtype="float64"))
     if some := int(found.notna().sum()):
         first = found.notna().to_numpy().argmax()
@@ -379,22 +344,18 @@ def as_scores(
 
 
 def read_ratings(
-    items: pd.DataFrame,
-    top: ArrayLike,
-    what: str,
-    rubrics: pd.DataFrame | None = None,
-    rows: Sequence[object] | None = None,
-) -> None:
+    items: pd.DataFrame, top: ArrayLike, labels: Labels | None, what: str
+) -> pd.DataFrame:
     """Read mean and single ratings; the mean is that of the single ones where it is not given.
 
     Parameters
     ----------
     items
-        Its columns ``human``, ``gold`` and ``human_ratings`` are replaced.
-    top, rubrics
-        The highest rating of each item; its rubric, whose labels may be ratings.
-    what, rows
-        The table and its rows, as an error names them; default: the index.
+        With ``human``, ``gold`` and ``human_ratings`` as they were written, where given.
+    top, labels
+        The highest rating of each item, and the labels of rubrics, as `as_scores` takes them.
+    what
+        The table, as an error names it; its rows are named by the index.
 
     Raises
     ------
@@ -404,43 +365,45 @@ def read_ratings(
     Examples
     --------
     >>> items = pd.DataFrame({"criterion": ["tone"], "human_ratings": ["3 5"]})
-    >>> read_ratings(items, 5, "a table")
-    >>> items.human.tolist(), items.human_ratings.tolist()
-    ([4.0], [(3.0, 5.0)])
+    >>> read_ratings(items, 5, None, "a table")[["human", "human_ratings"]].values.tolist()
+    [[4.0, (3.0, 5.0)]]
     """
     every = np.arange(len(items))
-    tops, rows = np.broadcast_to(np.asarray(top), len(items)), items.index if rows is None else rows
+    tops = np.broadcast_to(np.asarray(top), len(items))
 
     def read(cells: pd.Series, row: NDArray[np.int64]) -> pd.Series:
-        rubric_id = items["rubric_id"].iloc[row] if "rubric_id" in items else None
-        numbers = as_scores(cells, tops[row], rubric_id, rubrics)
-        bad = np.flatnonzero(numbers.isna() & ~is_missing(cells))
+        own = items.iloc[row]
+        numbers = as_scores(cells, tops[row], labels, own.get("rubric_id", ()))
+        unread = numbers.isna() & (cells.map(as_text) != "")
+        bad = np.flatnonzero(unread & ~is_missing(cells))
+        if unread.any() and not len(bad):
+            word = cells[unread].iloc[0]
+            print(
+                f"{what}: {unread.sum():,} cells of {cells.name!r} are unrated: they say {word!r}"
+            )
         if len(bad):
-            at = row[bad[0]]
+            criterion, cell = own["criterion"].iloc[bad[0]], cells.iloc[bad[0]]
             raise ValueError(
-                f"{what}: row {[*rows][at]}, column {cells.name!r} "
-                f"({items['criterion'].iloc[at]}): {cells.iloc[bad[0]]!r} is not a number, nor a "
-                "label of the rubric; leave the cell of a text that nobody rated empty"
+                f"{what}: row {own.index[bad[0]]}, column {cells.name!r} ({criterion}): {cell!r} "
+                "is not a number, nor a label of the rubric; leave the cell of a text that nobody "
+                "rated empty"
             )
         return numbers
 
-    for column in items.columns.intersection(["human", "gold"], sort=False):
-        items[column] = read(items[column], every).to_numpy()
+    means = items.columns.intersection(["human", "gold"], sort=False)
+    out = items.assign(**{column: read(items[column], every).to_numpy() for column in means})
     if "human_ratings" in items and items["human_ratings"].map(type).isin([str, list]).any():
-        cells = [
-            re.split(r"[\s,;|]+", c) if isinstance(c, str) else c for c in items["human_ratings"]
-        ]
-        cells = [[*c] if isinstance(c, list | tuple) else [] for c in cells]
-        row = np.repeat(every, [*map(len, cells)])
-        single = pd.Series(
-            [c for parts in cells for c in parts], name="human_ratings", dtype=object
+        split = items["human_ratings"].map(
+            lambda r: re.split(r"[\s,;|()\[\]]+", r) if isinstance(r, str) else r
         )
-        single = single.map(lambda c: c.strip("()[]") if isinstance(c, str) else c)
+        single = split.set_axis(every).explode()
+        row = single.index.to_numpy()
         rated = read(single, row).set_axis(row).dropna().groupby(level=0)
         found = rated.agg(tuple).to_dict()
-        items["human_ratings"] = [found.get(k) for k in every]
+        out["human_ratings"] = [found.get(k) for k in every]
         if "human" not in items:
-            items["human"] = rated.mean().reindex(every).to_numpy()
+            out["human"] = rated.mean().reindex(every).to_numpy()
+    return out
 
 
 def as_ids(names: Sequence[object], column: str, what: str) -> list[str]:
@@ -453,19 +416,19 @@ def as_ids(names: Sequence[object], column: str, what: str) -> list[str]:
     ['7', '8']
     """
     texts = [as_text(name) for name in names]
-    if not any(text.endswith(".0") for text in texts):
+    whole = [text.removesuffix(".0") for text in texts]
+    if whole == texts or not all(re.fullmatch(r"\d+(\.0)?", text) for text in texts):
         return texts
-    if not all(re.fullmatch(r"\d+(\.0)?", text) for text in texts):
-        return texts
-    whole, known = [text.removesuffix(".0") for text in texts], set(texts)
-    for one, other in zip(whole, texts, strict=True):
-        if one != other and one in known:
+    known = set(texts)
+    changed = [(text, one) for text, one in zip(texts, whole, strict=True) if text != one]
+    for text, one in changed:
+        if one in known:
             raise ValueError(
-                f"{what}: column {column!r} has the ids {one!r} and {other!r}, which are one "
+                f"{what}: column {column!r} has the ids {one!r} and {text!r}, which are one "
                 "number; write an item's id in one way, or give another item another id"
             )
-    one, other = next((o, t) for o, t in zip(whole, texts, strict=True) if o != t)
-    print(f"{what}: the ids in {column!r} look like decimal numbers: {other!r} is read as {one!r}")
+    text, one = changed[0]
+    print(f"{what}: the ids in {column!r} look like decimal numbers: {text!r} is read as {one!r}")
     return whole
 
 

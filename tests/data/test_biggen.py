@@ -49,7 +49,7 @@ def test_its_reference_is_a_full_mark_and_reaches_the_prompt(tmp_path, capsys):
     ("change", "message"),
     [
         ({"human_score": 7}, "7.0 is outside 1..5"),
-        ({"score_rubric": {"criteria": "x"}}, "planning/travel/0' lacks 'score_rubric.score1_desc"),
+        ({"score_rubric": {"criteria": "x"}}, "planning/travel/0' lacks '\\(score_rubric or score_rubrics\\).score1_desc"),
         ({"response": ""}, "column 'response' is empty"),
     ],
 )

@@ -64,7 +64,7 @@ def test_logs_of_shares_need_no_scale_and_others_do():
         ("a.json", '{"eval": 1', r"a\.json: line 1 is not JSON"),
         ("a.json", '{"runs": []}', "neither a list of rows nor a log of inspect_ai.*it has: runs"),
         ("a.json", '{"results": {"results": []}}', "is a log without scores"),
-        ("a.eval", "PK", r"a\.eval is no log of inspect_ai"),
+        ("a.eval", "PK", r"a\.eval is damaged.*BadZipFile"),
     ],
 )
 def test_what_is_no_log_is_refused(tmp_path, name, content, message):

@@ -128,14 +128,16 @@ HEAD = "instruction,response"
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("instruction,respons\na,x\n", "mails.csv lacks the column 'response'; did you mean"),
+        ("instruction,respons\na,x\n", "mails.csv lacks 'response'.*{'respons': 'response'}"),
         ("", "mails.csv is empty; its first line must name the columns"),
         (f"{HEAD}\n", r"mails.csv has no rows below its header \(instruction, response\)"),
+        ("response;Response;instruction\nx;x;a\n", "two columns that could be 'response': 'respon"),
+        ("response,response,instruction\nx,x,a\n", "mails.csv has two columns 'response'"),
         (
-            "Instruction;response\na;x\n",
-            "lacks the column 'instruction'; did you mean 'Instruction'. It",
+            "question,answer\na,3\n",
+            r"lacks 'instruction' and 'response'\. Its columns: question, answer\. Where one of these "
+            r"is what is lacking, say which: columns=\{'…': 'instruction', '…': 'response'\}",
         ),
-        ("text,score\na,3\n", "lacks the column 'instruction'. It has: text, score"),
         (
             f"{HEAD}\na,x\nb,y,z\n",
             "line 3 has 3 values and the header 2; put a text that holds ','",
@@ -145,14 +147,16 @@ HEAD = "instruction,response"
         (f"{HEAD}\na,x\nb,\n", "mails.csv: row 2, column 'response' is empty"),
         (f"{HEAD},human\na,x,3\n", "does not say which of 2 criteria it rates"),
         (f"{HEAD},human_wit\na,x,3\n", "'human_wit' names no criterion of the rubric file"),
-        (f"{HEAD},human_tone\na,x,3\nb,y,n/a\n", "row 2, column 'human' .tone.: 'n/a' is not"),
-        (f"{HEAD},human_tone\na,x,3\nb,y,nan\n", "row 2, column 'human' .tone.: 'nan' is not"),
+        (f"{HEAD},human_tone\na,x,3\nb,y,bad\n", "row 2, column 'human' .tone.: 'bad' is not"),
+        (f"{HEAD},human_tone\na,x,3\nb,y,4/5\n", "row 2, column 'human' .tone.: '4/5' is not"),
+        (f"{HEAD},human_ratings\na,x,3 3\n", "'human_ratings' does not say which of 2 criteria"),
+        (f"{HEAD},item_id\na,x,7\nb,y,7.0\n", "has the ids '7' and '7.0', which are one number"),
         (f"{HEAD},human_tone\na,x,3\nb,y,4\n", "row 2, column 'human': 4.0 is outside 1..3"),
         (f"{HEAD},criterion\na,x,tone\nb,y,wit\n", "row 2, column 'criterion': there is no rubric"),
         (f"{HEAD},criterion\na,x,\n", "row 1, column 'criterion' is empty"),
         (f"{HEAD},item_id\na,x,q\nb,y,q\n", "rows 1 and 2, column 'item_id': both are 'mails/q/t"),
         (f"{HEAD},criterion\na,x,tone\na,x,tone\n", "rows 1 and 2, column 'item_id': both are"),
-        (f"{HEAD}\na,caf\xe9\n".encode("latin-1"), "mails.csv is not in UTF-8"),
+        (f"{HEAD}\na,caf".encode() + bytes(range(128, 160)) * 9, "mails.csv is not in UTF-8, nor"),
     ],
 )
 def test_bad_data_are_named_by_row_and_column(own, table, message):
@@ -199,7 +203,7 @@ def test_rows_keep_their_numbers_when_empty_ones_are_left_out(own):
     [
         ("4", r"row 1, column 'human': 4.0 is outside 0..3, the levels of rubric 'tone'"),
         ("-1", r"row 1, column 'human': -1.0 is outside 0..3"),
-        ("n/a", "'n/a' is not a number; leave the cell of a text that nobody rated empty"),
+        ("x", "'x' is not a number, nor a label of the rubric; leave the cell of a text that nob"),
     ],
 )
 def test_ratings_off_a_scale_from_0_are_named(own, human, message):

@@ -28,7 +28,7 @@ def test_bundled_rubrics_are_sound_and_carry_both_wordings(name):
     ("text", "message"),
     [
         ("levels: [1, 2", "mine.yml is not YAML"),
-        (b"\xff\xfe\xfa", "mine.yml is not YAML in UTF-8"),
+        (bytes(range(128, 160)) * 9, "mine.yml is not in UTF-8, nor in another encoding"),
         ("", "mine.yml holds nothing. A rubric file is a list of"),
         ("just text", "mine.yml holds a str"),
         ("[a, b]", "mine.yml: rubric 1 is a str"),

@@ -41,7 +41,7 @@ def test_what_nobody_rated_is_left_out_and_articles_are_posts_too(tmp_path):
     [
         (["{"], "axis_evals.jsonl: line 1 is not JSON"),
         ([line(), {"info": {"id": "x"}}], "record 2 lacks 'summary.text'"),
-        ([line(key="text")], "'p1' has neither info.post nor info.article"),
+        ([line(key="text")], "record 1 lacks 'info.post or info.article'"),
         ([line(overall=None)], "no summary with an overall rating"),
         ([line(overall=9)], r"9.0 is outside 1\.\.7"),
     ],
