@@ -143,7 +143,8 @@ def judgments(
         return table
     read = _read(table, encoding)
     scale = read.attrs.get("scale") if scale is None and items is None else scale
-    frame = _columns(_melted(name_columns(read, "the table", columns), scores))
+    what = "the table" if isinstance(table, pd.DataFrame) else Path(table).name
+    frame = _columns(_melted(name_columns(read, what, columns), scores, what), what)
     frame, rated, item = _matched(frame, items)
     given = frame.copy(deep=False)
     which, scales = _scales(rated, scale, items)
@@ -181,12 +182,12 @@ def _read(table: pd.DataFrame | str | Path, encoding: str | None) -> pd.DataFram
     return frame.mask(frame == "")
 
 
-def _melted(frame: pd.DataFrame, scores: Sequence[str]) -> pd.DataFrame:
+def _melted(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFrame:
     """Give each criterion's score a row, where a column holds a criterion's scores."""
     names = [scores] if isinstance(scores, str) else list(scores)
     if not names:
         return frame
-    require(frame, names, "the table")
+    require(frame, names, what)
     if both := {"score", "criterion"} & set(frame):
         raise ValueError(
             f"judgments have the column {sorted(both)[0]!r} beside the columns that scores= names "
@@ -201,7 +202,7 @@ def _melted(frame: pd.DataFrame, scores: Sequence[str]) -> pd.DataFrame:
     return long
 
 
-def _columns(table: pd.DataFrame) -> pd.DataFrame:
+def _columns(table: pd.DataFrame, what: str) -> pd.DataFrame:
     """Take the columns under the contract's names, numbers as float64 and names as categories."""
     frame = pd.DataFrame(table).rename(columns=_RENAMED)
     if frame.columns.duplicated().any():
@@ -210,7 +211,7 @@ def _columns(table: pd.DataFrame) -> pd.DataFrame:
     if "item_id" not in frame and {"group_id", "candidate"} <= set(frame):
         group, candidate = (frame[c].map(as_text) for c in ("group_id", "candidate"))
         frame = frame.assign(text_id=frame.get("text_id", group + "/" + candidate))
-    require(frame, ["score", *([] if "text_id" in frame else ["item_id"])], "the table")
+    require(frame, ["score", *([] if "text_id" in frame else ["item_id"])], what)
     if len(frame) == 0:
         raise ValueError("there are no judgments: the table is empty")
     for name in (*_NUMBERS, *_probabilities(frame)):
@@ -364,7 +365,10 @@ def _read_scores(
     if "status" in frame:
         given = pd.Index(STATUSES).get_indexer(frame["status"])
         unknown = frame["status"].notna() & (given < 0)
-        _refuse(frame, "status", unknown, f"none of {', '.join(STATUSES)}")
+        said = (
+            f"none of {', '.join(STATUSES)}; if it is another thing: columns={{'status': 'other'}}"
+        )
+        _refuse(frame, "status", unknown, said)
         codes = np.where(given > 0, given, codes)
         if blanked := int((~is_none & (given > 0)).sum()):
             print(f"judgments: {blanked:,} scores are blanked: their status is not ok")

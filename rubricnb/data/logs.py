@@ -54,7 +54,7 @@ def _rows(path: Path, encoding: str | None) -> tuple[list[Row], tuple[float, flo
     log = log if isinstance(log, dict) else {}
     cases = log.get("testCases", log.get("test_results"))
     runs = log.get("results")
-    if isinstance(log.get("rows"), list):
+    if all(isinstance(row, dict) for row in log.get("rows", [0])):
         return log["rows"], None
     if {"columns", "data"} <= set(log):  # a table as pandas and MLflow write it
         return [dict(zip(log["columns"], row, strict=True)) for row in log["data"]], None

@@ -104,7 +104,7 @@ def name_columns(
     """
     columns = columns or {}
     for name in columns:
-        one_of(f"column of {what} in columns=", name, table)
+        one_of("column", name, table)
     known = {*needed, "score", "read", "form"}
     names = [str(columns[c]) if c in columns else _folded(str(c), known) for c in table]
     raters = [c for c, name in zip(table, names, strict=True) if name == "human_ratings"]

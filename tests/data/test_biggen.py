@@ -49,7 +49,10 @@ def test_its_reference_is_a_full_mark_and_reaches_the_prompt(tmp_path, capsys):
     ("change", "message"),
     [
         ({"human_score": 7}, "7.0 is outside 1..5"),
-        ({"score_rubric": {"criteria": "x"}}, "planning/travel/0' lacks '\\(score_rubric or score_rubrics\\).score1_desc"),
+        (
+            {"score_rubric": {"criteria": "x"}},
+            "planning/travel/0' lacks '\\(score_rubric or score_rubrics\\).score1_desc",
+        ),
         ({"response": ""}, "column 'response' is empty"),
     ],
 )
@@ -101,3 +104,29 @@ def test_an_unrated_response_stays_without_a_rating(tmp_path):
         False,
         False,
     ]
+
+
+def test_the_records_of_scoring_bias_load_beside_the_original_ones(tmp_path):
+    """As github.com/KMdsy/scoring_bias prints them; the texts are ours."""
+    levels = {f"score{k}_description": f"Level {k}." for k in range(1, 6)}
+    record = {
+        "idx": "planning_travel_0", "response_source": "a", "capability": "planning",
+        "task": "travel", "orig_instruction": "Plan 0.", "orig_response": "a plans 0.",
+        "reference_answer": {f"score{k}": f"Worth {k}." for k in (5, 1, 2, 3, 4)},
+        "score_rubrics": {"criteria": "Good?"} | levels, "merged_human_score": 1,
+        "merged_gpt4_score": 1, "gpt4o_score": [1, 1, 1], "merged_gpt4o_score": 1,
+        "gpt41_score": [1, 3, 2], "merged_gpt41_score": 2,
+    }  # fmt: skip
+    (tmp_path / "s.json").write_text(json.dumps([record]))
+    items = rb.load("biggen", path=tmp_path / "s.json")
+    assert [items[f"reference_{k}"][0] for k in range(1, 6)] == [f"Worth {k}." for k in range(1, 6)]
+    assert items[["human", "gold"]].iloc[0].tolist() == [1, 2]
+    assert items.gold_ratings.tolist() == [(1, 3, 2)]
+    pd.DataFrame(rows()).to_parquet(tmp_path / "h.parquet")
+    original = rb.load("biggen", path=tmp_path / "h.parquet")
+    assert items.item_id[0] == original.item_id[0]
+    assert "reference_1" not in original
+    del record["idx"]
+    (tmp_path / "s.json").write_text(json.dumps([record]))
+    with pytest.raises(ValueError, match="record 1 lacks 'instance_idx or idx'; it needs"):
+        rb.load("biggen", path=tmp_path / "s.json")

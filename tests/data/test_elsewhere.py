@@ -228,6 +228,159 @@ def test_reads_of_shorter_lists_keep_their_number_of_options_and_their_own_proba
         rb.judgments(frame.assign(probability_3=0.1), scale=(1, 3))
 
 
+@pytest.mark.parametrize(
+    ("score", "status", "why"),
+    [
+        (4.5, "out_of_range", "off the scale 0..4"),
+        (-1, "out_of_range", "off the scale 0..4"),
+        (np.inf, "out_of_range", "off the scale 0..4"),
+        ("inf", "out_of_range", "off the scale 0..4"),
+        ("good", "unparsed", "not a number"),
+        (True, "unparsed", "not a number"),
+        ("NaN", "unparsed", "not a number"),
+        ("n/a", "unparsed", "not a number"),
+        ("4/5", "unparsed", "not a number"),
+        ([4], "unparsed", "not a number"),
+        (-9, "unparsed", "marked -9"),
+    ],
+)
+def test_a_score_that_cannot_count_is_counted_and_named(log, score, status, why, capsys):
+    log["reason"] = "asked late"
+    log["score"] = log["score"].astype(object)
+    log.at[3, "score"] = score
+    log.loc[3, "reason"] = None
+    mine = rb.judgments(log, scale=(0, 4), failed=-9)
+    assert mine["status"].tolist() == ["ok"] * 3 + [status] + ["ok"] * 76
+    assert mine["score"].isna().tolist() == [row == 3 for row in range(80)]
+    assert mine["reason"].tolist() == ["asked late"] * 3 + [why] + ["asked late"] * 76
+    said = f"judgments: 1 of 80 scores are {status} ({why}), the first in row 3: "
+    assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("scores", "said"),
+    [
+        ([True, False], "rows 0, 1, column 'score': True is not a number, as all others"),
+        (
+            ["yes", "no"],
+            "rows 0, 1, column 'score': 'yes' is not a number, as all others; pass the",
+        ),
+        ([80.0, 95.0], "rows 0, 1, column 'score': 80.0 is off the scale 0..1, as all others"),
+    ],
+)
+def test_scores_none_of_which_counts_are_refused(scores, said):
+    with pytest.raises(ValueError, match=said):
+        rb.judgments(pd.DataFrame({"item_id": ["a", "b"], "score": scores}), scale=(0, 1))
+
+
+@pytest.fixture
+def labelled(tmp_path):
+    def labelled(rubric):
+        (tmp_path / "rubric.yml").write_text(rubric)
+        (tmp_path / "texts.csv").write_text("instruction,response,text_id\na,x,7\nb,y,8\nc,z,9\n")
+        return rb.load("csv", path=tmp_path / "texts.csv", rubric=tmp_path / "rubric.yml")
+
+    return labelled
+
+
+def test_scores_and_ratings_may_be_labels_of_the_rubric(labelled, capsys):
+    items = labelled("{criterion: kind, definition: 'Kind?', levels: {'no': rude, 'yes': kind}}")
+    table = pd.DataFrame({"text_id": ["7.0", "8.0"], "score": ["Yes", "no"]})
+    mine = rb.judgments(table.assign(r1=["no", "no"], r2=["yes", None]), items.drop(columns="human")
+                        if "human" in items else items,
+                        columns={"r1": "human_ratings", "r2": "human_ratings"})  # fmt: skip
+    assert mine["score"].tolist() == [1, 0]
+    assert mine.rated["human"].tolist() == [0.5, 0]
+    assert mine.rated["human_ratings"].tolist() == [(0, 1), (0,)]
+    out = capsys.readouterr().out
+    assert "the ids in 'text_id' look like decimal numbers: '7.0' is read as '7'" in out
+    assert "score: 2 values are not plain numbers, such as 'Yes', which is read as 1" in out
+
+
+def test_a_scale_with_gaps_has_its_own_options(labelled):
+    items = labelled("{criterion: k, definition: '?', levels: {1: a, 3: b, 5: c, 7: d}}")
+    shown = np.array([[7, 1, 3, 5], [5, 7, 1, 3], [3, 5, 7, 1]])
+    table = pd.DataFrame({"text_id": [7, 8, 9], "score": [7, 1, 4], "ordering": shown.tolist()})
+    table[[f"probability_{k}" for k in range(1, 5)]] = [0.4, 0.3, 0.2, 0.1]
+    mine = rb.judgments(table, items)
+    assert mine["n_options"].tolist() == [4, 4, 4]
+    assert mine["ordering"].tolist() == ["7-1-3-5", "5-7-1-3", "3-5-7-1"]
+    assert mine["position"].fillna(-1).tolist() == [1, 3, -1]  # 4 is between two levels
+    assert mine["expected_score"].tolist() == pytest.approx((shown @ [0.4, 0.3, 0.2, 0.1]).tolist())
+    plain = rb.judgments(table.drop(columns="ordering"), items)
+    assert plain["expected_score"].tolist() == pytest.approx([3.0] * 3)  # .4 of 1, .3 of 3, …
+
+
+def test_each_column_of_scores_is_a_criterion():
+    table = pd.DataFrame({"Item_ID": ["a", "b"], "tone": [1, 2], "accuracy": [3, 4.5],
+                          "human_tone": [1, 3], "note": ["x", "y"]})  # fmt: skip
+    mine = rb.judgments(table, scale=(1, 5), scores=["tone", "accuracy"])
+    long = pd.DataFrame({"item_id": list("abab"), "criterion": ["tone"] * 2 + ["accuracy"] * 2,
+                         "score": [1, 2, 3, 4.5], "human": [1, 3, None, None]})  # fmt: skip
+    wanted = rb.judgments(long, scale=(1, 5))
+    for column in ("item_id", "criterion", "score", "request_id"):
+        assert mine[column].tolist() == wanted[column].tolist()
+    assert mine.rated["human"].fillna(-1).tolist() == [1, 3, -1, -1]
+    assert mine["note"].tolist() == ["x", "y"] * 2
+    with pytest.raises(ValueError, match=r"the table lacks 'tune'.*'tone': 'tune'"):
+        rb.judgments(table, scale=(1, 5), scores=["tune"])
+    with pytest.raises(
+        ValueError, match="column 'criterion' beside the columns that scores= names"
+    ):
+        rb.judgments(table.assign(criterion="x"), scale=(1, 5), scores=["tone"])
+
+
+@pytest.mark.parametrize(
+    ("labels", "numbers"),
+    [
+        ([0, 1, 0, 1], [1, 2, 1, 2]),
+        ([1, 0, 0, 1], [2, 1, 1, 2]),
+        (["run-b", "run-a", "run-a", "run-b"], [1, 2, 2, 1]),
+        (["u1", "u2", "u3", "u4"], [1, 2, 1, 2]),
+        ([1.5, 2.5, 2.5, 1.5], [1, 2, 2, 1]),
+        (["1", "2", "1", "2"], [1, 2, 1, 2]),
+    ],
+)
+def test_reads_may_have_any_labels(labels, numbers, capsys):
+    table = pd.DataFrame({"item_id": list("aabb"), "read": labels, "score": [1, 2, 3, 4]})
+    assert rb.judgments(table, scale=(1, 5))["replicate"].tolist() == numbers
+    assert ("the labels in 'read' (" in capsys.readouterr().out) == (labels[0] != "1")
+
+
+def test_labels_of_reads_are_apart_for_each_judge_and_an_equal_one_is_refused():
+    table = pd.DataFrame({"item_id": "a", "judge": list("xxyy"), "score": [1, 2, 3, 4]})
+    mine = rb.judgments(table.assign(read=[0, 1, 0, 1]), scale=(1, 5))
+    assert mine["replicate"].tolist() == [1, 2, 1, 2]
+    with pytest.raises(ValueError, match=r"rows 2, 3, .* 'a' is judged twice .* with one 'read'"):
+        rb.judgments(table.assign(read=[0, 1, 0, 0]), scale=(1, 5))
+
+
+def test_repeats_without_a_number_are_numbered_unless_two_rows_are_equal(log, capsys):
+    table = log.drop(columns="read").assign(note=range(80))
+    mine = rb.judgments(table, scale=(0, 4))
+    assert mine["replicate"].tolist() == [1, 2] * 40
+    assert "40 prompts have up to 2 rows and no column 'read'" in capsys.readouterr().out
+    with pytest.raises(
+        ValueError, match=r"rows 0, 80, .*'t00' is judged twice, in rows that are eq"
+    ):
+        rb.judgments(pd.concat([table, table[:1]], ignore_index=True), scale=(0, 4))
+
+
+def test_judgments_are_taken_as_they_are(log):
+    mine = rb.judgments(log, scale=(0, 4))
+    assert rb.judgments(mine) is mine
+
+
+@pytest.mark.parametrize("name", ["score", "SCORE"])
+def test_two_columns_that_could_be_the_score_are_refused(log, name):
+    table = log.rename(columns={"score": name}).assign(Score=1)
+    said = f"two columns that could be 'score': '{name}', 'Score'; drop one, or rename"
+    with pytest.raises(ValueError, match=said):
+        rb.judgments(table, scale=(0, 4))
+    mine = rb.judgments(table, scale=(0, 4), columns={name: "score", "Score": "other"})
+    assert mine["score"].tolist() == log["score"].tolist()
+
+
 def spoilt(log, **columns):
     for name, (row, value) in columns.items():
         log[name] = log[name].astype(object) if name in log else None

@@ -66,3 +66,20 @@ def test_bad_files_are_named(tmp_path):
     (tmp_path / "x.json").write_text("no")
     with pytest.raises(ValueError, match=r"x.json: line 1 is not JSON"):
         rb.load("flask", path=tmp_path / "x.json")
+
+
+def test_the_records_of_scoring_bias_have_graded_references_and_reads_of_gpt_41(tmp_path):
+    """As github.com/KMdsy/scoring_bias prints them; the texts are ours."""
+    graded = {f"score{k}": f"Worth {k}." for k in (5, 1, 2, 3, 4)}
+    extended = row(human=(3, 4, 4)) | {
+        "reference_answer": graded, "merged_human_score": 4, "gpt4o_score": [2, 2, 2],
+        "gpt41_score": [1, 3, 2], "merged_gpt41_score": 2,
+    }  # fmt: skip
+    items = load(tmp_path, [extended])
+    assert [items[f"reference_{k}"][0] for k in range(1, 5)] == [f"Worth {k}." for k in range(1, 5)]
+    assert items.reference_5[0] == "Best."  # of the prompt
+    assert items.gold.tolist() == [2]
+    assert items.gold_ratings.tolist() == [(1, 3, 2)]
+    assert items.human.tolist() == [pytest.approx(11 / 3)]
+    shown = rb.plan(items, rb.fixed(5, 1), reference=[1, 2, 3, 4, 5])
+    assert len(shown) == 5

@@ -77,3 +77,62 @@ def test_a_json_list_is_a_table(tmp_path):
     rows = [{"item_id": "a", "score": 1}, {"item_id": "b", "score": None}]
     (tmp_path / "rows.json").write_text(json.dumps(rows))
     assert rb.judgments(tmp_path / "rows.json", scale=(0, 1)).status.tolist() == ["ok", "unparsed"]
+
+
+def test_a_scorer_that_crashed_leaves_the_scores_before_it(capsys):
+    mine = rb.judgments(LOGS / "inspect_crashed.json", scale=(0, 3))
+    assert len(mine) == 3 * 2 * 4
+    counts = mine.groupby("criterion", observed=True).status.value_counts().unstack(fill_value=0)
+    assert counts["ok"].to_dict() == {"helpful": 6, "brief": 6, "kind": 6, "crashing": 2}
+    assert counts["error"].to_dict() == {"helpful": 0, "brief": 0, "kind": 0, "crashing": 4}
+    lost = mine[mine.status == "error"]
+    assert set(lost.reason) == {"RuntimeError('the grader is gone')"}
+    assert mine[mine.criterion == "helpful"].score.tolist() == [1, 2, 3] * 2
+
+
+def test_repeats_of_promptfoo_are_reads_and_aggregates_are_left_out(capsys):
+    mine = rb.judgments(LOGS / "promptfoo_repeat.json")
+    out = capsys.readouterr().out
+    assert "promptfoo: 2 scores of assert-sets are left out" in out
+    assert "1 of 16 scores are out_of_range (off the scale 0..1), the first in row 9: 10" in out
+    twice = mine[mine.item_id == "test 2/local-target/helpful"].sort_values("replicate")
+    assert twice.status.tolist() == ["ok", "out_of_range"]
+    assert mine[mine.group_id == "test 0"].score.tolist() == [0.5, 0.5, 0.3, 0.5]
+    # The template in the metric's name is filled, and a turned score is marked.
+    assert set(mine[mine.group_id == "test 2"].criterion) == {
+        *("helpful", "not rude", "b-metric", "contains: Answer")
+    }
+    judges = mine.groupby("criterion", observed=True).judge.unique().map(list)
+    assert judges["helpful"] == judges["not rude"] == ["file://grader.js"]
+    assert judges["contains: Answer"] == ["unknown"]
+    # The third test's answers differ: two texts of one cluster, each read once.
+    third = mine[mine.cluster_id == "test 4"]
+    assert third.item_id.nunique() == 4
+    assert third.group_id.unique().tolist() == ["test 4", "test 4, repeat 1"]
+    assert set(third.replicate) == {1}
+    assert third[third.criterion == "lost"].status.tolist() == ["error", "error"]
+
+
+def test_scores_of_deepeval_above_one_are_counted_and_the_rest_is_read(capsys):
+    mine = rb.judgments(LOGS / "deepeval_above_one.json")
+    tone = mine[mine.criterion == "Tone"]
+    assert tone.status.tolist() == ["out_of_range", "ok", "error", "out_of_range"]
+    assert tone.reason.tolist() == [
+        *("off the scale 0..1", "", "ValueError: no JSON", "off the scale 0..1")
+    ]
+    assert mine[mine.criterion == "Helpful"].score.tolist() == [0.25, 0.5, 0.75, 1]
+    out = capsys.readouterr().out
+    assert "2 of 8 scores are out_of_range (off the scale 0..1), the first in row 2: 2" in out
+    own = rb.judgments(LOGS / "deepeval_above_one.json", scale={"Tone": (-1, 2), "Helpful": (0, 1)})
+    assert own.status.value_counts()["out_of_range"] == 0
+
+
+def test_metrics_of_one_name_are_told_apart(tmp_path):
+    log = json.loads((LOGS / "promptfoo_repeat.json").read_text())
+    for result in log["results"]["results"]:
+        for part in result["gradingResult"]["componentResults"]:
+            part.get("assertion", {})["metric"] = "quality"
+    (tmp_path / "p.json").write_text(json.dumps(log))
+    mine = rb.judgments(tmp_path / "p.json")
+    first = mine[mine.group_id == "test 0"]
+    assert set(first.criterion) == {"quality", "quality: Is it clear?"}

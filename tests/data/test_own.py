@@ -135,8 +135,8 @@ HEAD = "instruction,response"
         ("response,response,instruction\nx,x,a\n", "mails.csv has two columns 'response'"),
         (
             "question,answer\na,3\n",
-            r"lacks 'instruction' and 'response'\. Its columns: question, answer\. Where one of these "
-            r"is what is lacking, say which: columns=\{'…': 'instruction', '…': 'response'\}",
+            r"lacks 'instruction' and 'response'\. Its columns: question, answer\. Where one of "
+            r"these is what is lacking, say which: columns=\{'…': 'instruction', '…': 'response'\}",
         ),
         (
             f"{HEAD}\na,x\nb,y,z\n",

@@ -1,0 +1,124 @@
+"""Every line that the pages on data print for a tool runs on a file of that tool."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import rubricnb as rb
+from rubricnb.data.prometheus import render_prompt
+
+ROOT, HERE = Path(__file__).parents[2], Path(__file__).parent
+LEVELS = {f"level_{k}": f"Level {k}." for k in range(1, 6)}
+GRADED = {
+    "reference_answer": {f"score{k}": f"Worth {k}." for k in (5, 1, 2, 3, 4)},
+    "gpt41_score": [1, 3, 2], "merged_gpt41_score": 2,
+}  # fmt: skip
+# As github.com/KMdsy/scoring_bias prints its records; the texts are ours.
+BIGGEN = GRADED | {
+    "idx": "planning_travel_0", "response_source": "a", "capability": "planning", "task": "travel",
+    "orig_instruction": "Plan.", "orig_response": "I plan.", "merged_human_score": 1,
+    "score_rubrics": {"criteria": "Good?"}
+    | {f"score{k}_description": f"Level {k}." for k in range(1, 6)},
+}  # fmt: skip
+FLASK = GRADED | {
+    "idx": "92", "response_source": "a", "criteria": "Insight", "human_score": [3, 4, 4],
+    "gpt4_score": [4, 4, 4], "merged_human_score": 4,
+    "instruction": render_prompt(
+        {"task": "T", "instruction": "Plan.", "response": "I plan.", "reference": "Worth 5.",
+         "definition": "Good?"} | LEVELS
+    ),
+}  # fmt: skip
+LINE = re.compile(r"`(rb\.(?:load|judgments)\(.+?\))`")
+WANTED = {  # rows, and how many of them have a score
+    "log.csv": (4, 4), "wide.csv": (4, 4), "failed.csv": (2, 1), "log_rated.csv": (2, 2),
+    "logs/replies.eval": (32, 31), "results.json": (16, 13), "test_run.json": (8, 5),
+    "langfuse_scores.csv": (6, 5), "mlflow.csv": (4, 4), "ragas.csv": (3, 2),
+    "gpt-4_single.jsonl": (5, 4), "output_items.json": (4, 4), "annotations.json": (3, 2),
+    "mails.csv": 2, "rated.csv": 2, "polish.csv": 1, "augmented_biggen.json": 1,
+    "augmented_flask.json": 1,
+}  # fmt: skip
+FILES = {
+    "log.csv": "id,value\na,1\na,2\nb,4\nb,5\n",
+    "wide.csv": "item_id,tone,accuracy\na,1,2\nb,4,5\n",
+    "failed.csv": "item_id,score\na,4\nb,-1\n",
+    "log_rated.csv": "item_id,score,rater_1,rater_2\na,4,3,4\nb,2,1,2\n",
+    "mails.csv": "question,answer,rating\nHow?,So.,3\nWhy?,Because.,4\n",
+    "rated.csv": "instruction,response,rater_1,rater_2\nHow?,So.,3,4\nWhy?,Because.,4,\n",
+}
+
+
+def lines():
+    for page in ("own-data", "judgments-elsewhere"):
+        for line in LINE.findall((ROOT / f"book/{page}.md").read_text("utf-8")):
+            name = re.search(r'(?:path=|judgments\(|open\()"([^"]+)"', line)[1]
+            yield pytest.param(line, name, id=name)
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    for file in (HERE / "exports").iterdir():
+        shutil.copy(file, tmp_path)
+    (tmp_path / "logs").mkdir()
+    shutil.copy(HERE / "logs/inspect_replies.eval", tmp_path / "logs/replies.eval")
+    shutil.copy(HERE / "logs/promptfoo_repeat.json", tmp_path / "results.json")
+    shutil.copy(HERE / "logs/deepeval_above_one.json", tmp_path / "test_run.json")
+    shutil.copy(ROOT / "examples/own-data/my_rubric.yml", tmp_path)
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    polish = "instruction,response\nCo?,Zażółć gęślą jaźń.\n"
+    (tmp_path / "polish.csv").write_bytes(polish.encode("cp1250"))
+    (tmp_path / "augmented_biggen.json").write_text(json.dumps([BIGGEN]))
+    (tmp_path / "augmented_flask.json").write_text(json.dumps([FLASK]))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(("line", "name"), lines())
+def test_a_line_of_the_pages_reads_what_the_tool_wrote(desk, line, name):
+    found = eval(line, {"rb": rb, "pd": pd, "json": json})
+    wanted = WANTED[name]
+    if isinstance(wanted, tuple):
+        assert (len(found), found.score.notna().sum()) == wanted
+        assert found.request_id.is_unique
+    else:
+        assert len(found) == wanted
+        assert name == "polish.csv" or found.human.notna().all()
+    if name.startswith("augmented"):
+        graded = [found[f"reference_{k}"][0] for k in range(1, 6)]
+        assert graded == [f"Worth {k}." for k in range(1, 6)]
+        assert found.gold_ratings.tolist() == [(1, 3, 2)]
+        assert found.gold.tolist() == [2]
+
+
+def test_every_file_of_the_pages_is_wanted():
+    assert {param.values[1] for param in lines()} == set(WANTED)
+
+
+def test_an_audit_of_a_rubric_with_gaps_from_a_sheet_in_five_lines(desk, capsys):
+    """A rubric of 1-3-5-7 and texts, as a spreadsheet saves them as Unicode text."""
+    levels = [("kind", "Is it kind?", k, f"Level {k}.") for k in (1, 3, 5, 7)]
+    rubric = pd.DataFrame(levels, columns=["criterion", "definition", "score", "description"])
+    texts = pd.DataFrame({"Instruction": [f"Ask {i}." for i in range(12)]})
+    texts = texts.assign(Response=[f"Good day, {'dear ' * (i % 4)}sir." for i in range(12)])
+    texts["Human"] = [1 + 2 * (i % 4) for i in range(12)]
+    for name, frame in (("rubric", rubric), ("texts", texts)):
+        frame.to_csv(f"{name}.txt", sep="\t", index=False, encoding="utf-16")
+    items = rb.load("csv", path="texts.txt", rubric="rubric.txt")
+    found = rb.audit("simulated:first-biased", items, "audit.html", store=":memory:")
+    assert "read as utf_16" in capsys.readouterr().out
+    assert Path("audit.html").stat().st_size > 10_000
+    assert found.rows.set_index("measure").effect["parsed"] == 1
+
+
+def test_an_audit_of_exported_scores_in_five_lines(desk):
+    rows = [f"t-{i},helpfulness,{(i * 7 + k) % 10 / 10}" for i in range(12) for k in range(2)]
+    Path("scores.csv").write_text("\n".join(["traceId,name,value", *rows]))
+    names = {"value": "score", "traceId": "item_id", "name": "criterion"}
+    mine = rb.judgments("scores.csv", scale=(0, 1), columns=names)
+    found = rb.audit(judgments=mine, path="audit.html")
+    assert Path("audit.html").exists()
+    assert found.rows.set_index("measure").effect["parsed"] == 1
