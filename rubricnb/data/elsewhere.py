@@ -46,7 +46,6 @@ _NOT_KNOWN: dict[str, Any] = {
     **dict.fromkeys(("temperature", "seconds"), np.float32("nan")),
     "source": "recorded",
     "key": "",  # the same for all: not known
-    "replicate": np.int16(1),
     **dict.fromkeys(("seed", "max_tokens"), np.int32(0)),
     **dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens"), np.int32(0)),
 }
@@ -360,7 +359,8 @@ def _read_scores(
     """Set status and score: of each score, whether it is a finite number on its scale."""
     is_none, is_marked = np.isnan(score), score == (np.nan if failed is None else failed)
     is_off = ~(is_none | is_marked) & ~((score >= low) & (score <= high))
-    is_unread = is_none & (frame["score"].map(as_text) != "").to_numpy()
+    is_unread = is_none.copy()
+    is_unread[is_none] = frame["score"][is_none].map(as_text) != ""
     codes = np.select([is_none | is_marked, is_off], [1, 2], 0)  # unparsed, out_of_range, ok
     if "status" in frame:
         given = pd.Index(STATUSES).get_indexer(frame["status"])
@@ -467,35 +467,41 @@ def _separate_reads(frame: pd.DataFrame, given: pd.DataFrame, item: IntArray) ->
     names = [c for c in ("design", *_WITHIN, "ordering", "ordering_index") if c in frame]
     # What is equal in all rows, missing included, need not be looked at.
     varied = [c for c in names if np.ptp(_levels(frame[c])[0]) > 0]
-    cells = frame[varied].assign(item=item)
-    cell = cells.groupby([*varied, "item"], observed=True, dropna=False, sort=False).ngroup()
-    read = pd.Series(cell.groupby(cell).cumcount().to_numpy(), frame.index)
+    keys = frame[varied].assign(item=item)
+    read = pd.Series(1, frame.index)
     if "replicate" in given:
         label = given["replicate"]
         _refuse(frame, "read", is_missing(label), "missing")
         number = as_numbers(label)
-        known = number if number.notna().all() else label.map(as_text)
-        code, labels = pd.factorize(known, sort=bool(number.notna().all()))
-        twice = pd.DataFrame({"cell": cell, "code": code}).duplicated(keep=False)
+        is_number = bool(number.notna().all())
+        code, labels = pd.factorize(number if is_number else label.map(as_text), sort=is_number)
         said = "judged twice under the same conditions with one 'read'; number repeated reads"
+        twice = keys.assign(read=code).duplicated(keep=False)
         _refuse(frame, "item_id", twice, f"{said}, or drop all rows but one")
         if ((number % 1 == 0) & number.between(1, 2**15 - 1)).all():
-            read = number - 1
+            read = number
         else:
-            read = pd.Series(places(cell.to_numpy(), code), frame.index)
+            read = pd.Series(places(_cells(keys), code) + 1, frame.index)
             some = ", ".join(map(str, labels[:3]))
             print(f"judgments: the labels in 'read' ({some}, …) are numbered from 1 in each item")
-    elif (read > 0).any():
-        many = cell.duplicated(keep=False).to_numpy()
-        copies = np.zeros(len(frame), dtype=bool)
-        copies[many] = given[many].astype("str").duplicated(keep=False)
+    elif (twice := keys.duplicated(keep=False)).any():
+        copies = twice.copy()
+        copies[twice] = given[twice.to_numpy()].astype("str").duplicated(keep=False)
         said = "judged twice, in rows that are equal in every column; drop the copies"
         _refuse(frame, "item_id", copies, f"{said}, or number repeated reads in a column 'read'")
+        cell = pd.Series(_cells(keys), frame.index)
+        read = cell.groupby(cell).cumcount() + 1
         print(
-            f"judgments: {cell[many].nunique():,} prompts have up to {read.max() + 1} rows and no "
+            f"judgments: {cell[twice].nunique():,} prompts have up to {read.max()} rows and no "
             "column 'read': these are numbered in the order of the rows"
         )
-    frame["replicate"] = (read + 1).astype(np.int16)
+    frame["replicate"] = read.astype(np.int16).to_numpy()
+
+
+def _cells(keys: pd.DataFrame) -> IntArray:
+    """Number the rows' combinations of values."""
+    groups = keys.groupby([*keys], observed=True, dropna=False, sort=False)
+    return np.asarray(groups.ngroup(), dtype=np.int64)
 
 
 def _designs(frame: pd.DataFrame, item: IntArray) -> pd.Series:

@@ -21,12 +21,8 @@ _FACTS = ("text_id", "cluster_id", "group_id", "candidate", "form", "human")
 _ZSTD = 93
 MAX_UNPACKED_BYTES = 2**30
 """Most that a log may unpack to."""
-_GRADED = (
-    *("llm-rubric", "search-rubric", "agent-rubric", "g-eval", "factuality", "select-best"),
-    *("model-graded-closedqa", "model-graded-factuality", "answer-relevance", "context-recall"),
-    *("context-relevance", "context-faithfulness", "conversation-relevance"),
-)
-"""promptfoo's assertions that ask a judge."""
+# promptfoo's assertions that ask a judge
+_GRADED = re.compile("rubric|graded|g-eval|factuality|relevance|recall|faithfulness|select-best")
 
 
 def read_log(path: Path, encoding: str | None = None) -> pd.DataFrame:
@@ -128,9 +124,8 @@ def _promptfoo(results: list[Row]) -> Iterator[Row]:
             name = metric or f"{kind}: {value}"[:60]
             if named.setdefault(name, value) != value:
                 name = f"{name}: {value}"[:60]
-            usual = (case.get("options") or {}).get("provider")
-            is_graded = kind.removeprefix("not-") in _GRADED
-            judge = asked.get("provider") or (usual if is_graded else None) or "unknown"
+            usual = (case.get("options") or {}).get("provider") if _GRADED.search(kind) else None
+            judge = asked.get("provider") or usual or "unknown"
             judge = judge.get("id", "unknown") if isinstance(judge, dict) else judge
             failed = part.get("reason") or "error" if about.get("graderError") else None
             facts = _facts(given | (case.get("metadata") or {}), name)

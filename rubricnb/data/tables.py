@@ -249,10 +249,11 @@ def read_json(path: Path, encoding: str | None = None) -> list[dict[str, Any]]:
     rows = read[0] if whole else read
     if not isinstance(rows, list):
         raise ValueError(f"{path.name} holds no list of records but a {type(rows).__name__}")
+    has_halves = re.search(r"\\u[dD][89a-fA-F]", text)
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict | None):
             raise ValueError(f"{path.name}: line {number} is no JSON object, {{column: value, …}}")
-        if row and re.search(r"\\u[dD][89a-fA-F]", text):
+        if row and has_halves:
             _refuse_half_characters(row, path, number)
     return [row for row in rows if row]
 

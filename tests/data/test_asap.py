@@ -65,7 +65,7 @@ def test_asap_2_0_in_its_documented_schema(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("essay_id,full_text\nA,Text.\n", "lacks the column 'score'"),
+        ("essay_id,full_text\nA,Text.\n", "lacks 'score'"),
         ("essay_id,full_text,score\nA,Text.,four\n", "row 1, column 'score': 'four' is not a num"),
         ("essay_id,full_text,score\nA,Text.,7\n", r"7.0 is outside 1\.\.6"),
         ("essay_id,full_text,score\nA, ,3\n", "row 1, column 'full_text' is empty"),

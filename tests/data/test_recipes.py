@@ -77,7 +77,7 @@ def desk(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize(("line", "name"), lines())
+@pytest.mark.parametrize(("line", "name"), [*lines()])
 def test_a_line_of_the_pages_reads_what_the_tool_wrote(desk, line, name):
     found = eval(line, {"rb": rb, "pd": pd, "json": json})
     wanted = WANTED[name]
