@@ -138,7 +138,7 @@ def judgments(
     judgments: 2 of 4 scores are out_of_range (off the scale 0..3), the first in row 2: 4
     [0.0, 0.5, nan, nan]
     """
-    if isinstance(table, Judgments) and items is None and scale is None and hasattr(table, "rated"):
+    if hasattr(table, "rated") and items is None and scale is None and not (columns or scores):
         return table
     read = _read(table, encoding)
     scale = read.attrs.get("scale") if scale is None and items is None else scale
@@ -148,7 +148,8 @@ def judgments(
     given = frame.copy(deep=False)
     which, scales = _scales(rated, scale, items)
     low, high = np.array([(own[0], own[-1]) for own in scales])[which].T
-    labels = label_scores(items.rubrics) if hasattr(items, "rubrics") else None
+    rubrics = getattr(items, "rubrics", None)
+    labels = None if rubrics is None else label_scores(rubrics)
     named = read_ratings(rated.set_axis(rated["item_id"]), high, labels, "judgments")
     rated, low, high = named.reset_index(drop=True), low[item], high[item]
     ids = rated["rubric_id"].to_numpy()[item] if labels else ()
@@ -184,9 +185,9 @@ def _read(table: pd.DataFrame | str | Path, encoding: str | None) -> pd.DataFram
 def _melted(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFrame:
     """Give each criterion's score a row, where a column holds a criterion's scores."""
     names = [scores] if isinstance(scores, str) else list(scores)
+    require(frame, names, what)
     if not names:
         return frame
-    require(frame, names, what)
     if both := {"score", "criterion"} & set(frame):
         raise ValueError(
             f"judgments have the column {sorted(both)[0]!r} beside the columns that scores= names "
@@ -361,52 +362,36 @@ def _read_scores(
     is_off = ~(is_none | is_marked) & ~((score >= low) & (score <= high))
     is_unread = is_none.copy()
     is_unread[is_none] = frame["score"][is_none].map(as_text) != ""
+    span = f"{low[is_off.argmax()]:g}..{high[is_off.argmax()]:g}"
+    reasons = [f"marked {failed}", f"off the scale {span}", "not a number"]
+    why = np.select([is_marked, is_off, is_unread], reasons, "").astype(object)
     codes = np.select([is_none | is_marked, is_off], [1, 2], 0)  # unparsed, out_of_range, ok
     if "status" in frame:
         given = pd.Index(STATUSES).get_indexer(frame["status"])
-        unknown = frame["status"].notna() & (given < 0)
-        said = (
-            f"none of {', '.join(STATUSES)}; if it is another thing: columns={{'status': 'other'}}"
-        )
-        _refuse(frame, "status", unknown, said)
-        codes = np.where(given > 0, given, codes)
+        known = f"none of {', '.join(STATUSES)}; is it another thing? columns={{'status': 'other'}}"
+        _refuse(frame, "status", frame["status"].notna() & (given < 0), known)
+        codes, why[given > 0] = np.where(given > 0, given, codes), ""
         if blanked := int((~is_none & (given > 0)).sum()):
             print(f"judgments: {blanked:,} scores are blanked: their status is not ok")
-        is_off, is_unread, is_marked = (m & (given <= 0) for m in (is_off, is_unread, is_marked))
-    ok = codes == 0
-    span = f"{low[is_off.argmax()]:g}..{high[is_off.argmax()]:g}"
-    said = {
-        "not a number": is_unread,
-        f"off the scale {span}": is_off,
-        f"marked {failed}": is_marked,
-    }
-    for why, rows in said.items():
-        if rows.any() and not ok.any() and not is_missing(frame["score"]).all():
-            said = (
-                f"{why}, as all others; pass the right scale=, items whose rubric has such labels"
-            )
-            _refuse(frame, "score", rows, f"{said}, or name another column as the score")
-        _note(frame, rows, codes, why)
+    ok, lost = codes == 0, why != ""
+    if lost.any() and not ok.any() and not is_missing(frame["score"]).all():
+        hint = "pass the right scale=, items whose rubric has such labels, or another score column"
+        _refuse(frame, "score", lost, f"{why[lost][0]}, as all others; {hint}")
+    for reason in pd.unique(why[lost]):
+        rows = np.flatnonzero(why == reason)
+        print(
+            f"judgments: {len(rows):,} of {len(frame):,} scores are {STATUSES[codes[rows[0]]]} "
+            f"({reason}), the first in row {frame.index[rows[0]]}: "
+            f"{as_text(frame['score'].iloc[rows[0]])}"
+        )
+    if lost.any():
+        noted = frame.get("reason", pd.Series("", frame.index)).astype("object").fillna("")
+        frame["reason"] = noted.where(noted != "", why)
     frame["status"] = pd.Categorical.from_codes(codes, categories=STATUSES)
     frame["score"] = np.where(ok, score, np.nan)
     if not (frame["score"] % 1 > 0).any():
-        frame["score"] = frame["score"].astype(
-            "Int8" if max(np.abs(low).max(), np.abs(high).max()) < 128 else "Int32"
-        )
-
-
-def _note(frame: pd.DataFrame, rows: Bools, codes: IntArray, why: str) -> None:
-    """Say how many rows have no score for this reason, and write it beside them."""
-    if not rows.any():
-        return
-    first = int(rows.argmax())
-    value = as_text(frame["score"].iloc[first])
-    print(
-        f"judgments: {rows.sum():,} of {len(frame):,} scores are {STATUSES[codes[first]]} ({why}), "
-        f"the first in row {frame.index[first]}: {value}"
-    )
-    known = frame["reason"].astype("object") if "reason" in frame else pd.Series("", frame.index)
-    frame["reason"] = np.where(rows & ~known.fillna("").astype(bool), why, known)
+        widest = np.abs([low, high]).max()
+        frame["score"] = frame["score"].astype("Int8" if widest < 128 else "Int32")
 
 
 def _read_orderings(

@@ -131,14 +131,11 @@ def _promptfoo(results: list[Row]) -> Iterator[Row]:
             facts = _facts(given | (case.get("metadata") or {}), name)
             known |= {"criterion": name, "judge": judge}
             yield known | _score(part.get("score"), failed) | facts
-    if aggregates:
+    if aggregates or negated:
         print(
-            f"promptfoo: {aggregates:,} scores of assert-sets are left out: they are sums of others"
-        )
-    if negated:
-        print(
-            f"promptfoo: {negated:,} scores are of not- assertions, which promptfoo turns round "
-            "(1 - score); their criterion begins with 'not'"
+            f"promptfoo: {aggregates:,} scores of assert-sets are left out, as they are sums of "
+            f"others; {negated:,} of not- assertions are those that promptfoo turned round (1 - "
+            "score), and their criterion begins with 'not'"
         )
 
 

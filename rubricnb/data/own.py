@@ -10,7 +10,7 @@ import pandas as pd
 
 from rubricnb.data.rubrics import label_scores, read_rubrics
 from rubricnb.data.tables import as_ids, read_ratings, read_table
-from rubricnb.data.validate import check_items, check_text, nearest
+from rubricnb.data.validate import check_items, check_known, check_text, nearest
 from rubricnb.frames import Items
 
 _NAMES = ["text_id", "item_id", "cluster_id", "group_id", "candidate", "criterion", "rubric_id"]
@@ -132,13 +132,7 @@ def _check_known(values: pd.Series, known: pd.Series, file: str) -> None:
             f"{file}: two rubrics have the {known.name} {twice!r}; add a column 'rubric_id' that "
             "says which one a row is judged by"
         )
-    unknown = ~values.isin(known)
-    if unknown.any():
-        value = values[unknown].iloc[0]
-        raise ValueError(
-            f"{file}: row {unknown.idxmax()}, column {values.name!r}: there is no rubric for "
-            f"{value!r}{nearest(value, known)} There are: {', '.join(known)}"
-        )
+    check_known(values, known, file)
 
 
 def _name_raters(table: pd.DataFrame, file: str) -> None:

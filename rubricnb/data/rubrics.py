@@ -80,8 +80,6 @@ def read_rubrics(path: str | Path) -> pd.DataFrame:
 
 def _of_table(path: Path) -> pd.DataFrame:
     table = read_table(path, ["criterion", "definition", "score", "description"], [])
-    if not len(table):
-        raise ValueError(f"{path.name} has a header and no levels: write a row for every level")
     defaults = {"rubric_id": table["criterion"], "variant": "standard"}
     table = table.assign(**{k: v for k, v in defaults.items() if k not in table})
     return _with_scores(table, path.name)

@@ -176,16 +176,14 @@ def reading(path: Path) -> Iterator[None]:
     """Turn what a malformed file raises into one ValueError that names it."""
     try:
         yield
+    except (FileNotFoundError, PermissionError, ConnectionError):
+        raise
     except Exception as error:
-        is_named = isinstance(error, ValueError) and str(error).startswith(path.name)
-        if is_named or isinstance(error, FileNotFoundError | PermissionError | ConnectionError):
+        if isinstance(error, ValueError) and str(error).startswith(path.name):
             raise
-        said = f"{type(error).__name__}: {str(error)[:200]}"
-        if isinstance(error, ValueError):
-            raise ValueError(f"{path.name}: {error}") from error
-        raise ValueError(
-            f"{path.name} is damaged, or not in a form that can be read ({said})"
-        ) from error
+        said = f"it is damaged, or has another form ({type(error).__name__}: {str(error)[:200]})"
+        said = str(error) if isinstance(error, ValueError) else said
+        raise ValueError(f"{path.name}: {said}") from error
 
 
 def read_text(path: Path, encoding: str | None = None) -> str:

@@ -49,7 +49,7 @@ def check_items(items: pd.DataFrame, rubrics: pd.DataFrame, allow_unrated: bool 
     _check_ids(out)
     for column in ("item_id", "text_id", "cluster_id", "instruction", "response"):
         check_text(out[column], "items")
-    _check_rubric_ids(out, rubrics)
+    check_known(out["rubric_id"], rubrics["rubric_id"], "items")
     levels = rubrics.groupby("rubric_id", observed=True)["score"].agg(["min", "max"])
     levels.index = levels.index.astype("str")
     for column in ("human", "gold"):
@@ -192,14 +192,15 @@ def _check_ids(items: pd.DataFrame) -> None:
         )
 
 
-def _check_rubric_ids(items: pd.DataFrame, rubrics: pd.DataFrame) -> None:
-    known = list(rubrics["rubric_id"].astype(str).unique())
-    missing = ~items["rubric_id"].astype(str).isin(known)
-    if missing.any():
-        row, rubric_id = missing.idxmax(), items["rubric_id"][missing].iloc[0]
+def check_known(values: pd.Series, known: Iterable[str], what: str) -> None:
+    """Raise a ValueError that names the first row whose rubric is not among those known."""
+    known = list(dict.fromkeys(map(str, known)))
+    unknown = ~values.astype("str").isin(known)
+    if unknown.any():
+        value = values[unknown].iloc[0]
         raise ValueError(
-            f"items: row {row}, column 'rubric_id': there is no rubric {rubric_id!r}"
-            f"{nearest(rubric_id, known)} There are: {', '.join(known[:10])}"
+            f"{what}: row {unknown.idxmax()}, column {values.name!r}: there is no rubric for "
+            f"{value!r}{nearest(value, known)} There are: {', '.join(known[:10])}"
         )
 
 
