@@ -138,7 +138,8 @@ def judgments(
     judgments: 2 of 4 scores are out_of_range (off the scale 0..3), the first in row 2: 4
     [0.0, 0.5, nan, nan]
     """
-    if hasattr(table, "rated") and items is None and scale is None and not (columns or scores):
+    is_read = all(option is None for option in (items, scale, columns, failed, scores or None))
+    if isinstance(table, Judgments) and is_read and hasattr(table, "rated"):
         return table
     read = _read(table, encoding)
     scale = read.attrs.get("scale") if scale is None and items is None else scale

@@ -130,9 +130,10 @@ def require(table: pd.DataFrame, needed: Sequence[str], what: str) -> None:
     if lost := [name for name in needed if name not in has]:
         near = [(get_close_matches(name, has, 1, 0.75) or ["…"])[0] for name in lost]
         said = ", ".join(f"{own!r}: {name!r}" for own, name in zip(near, lost, strict=True))
+        more = "; of one column a criterion: scores=['…', '…']" if "score" in lost else ""
         raise ValueError(
             f"{what} lacks {' and '.join(map(repr, lost))}. Its columns: {', '.join(has)}. Where "
-            f"one of these is what is lacking, say which: columns={{{said}}}"
+            f"one of these is what is lacking, say which: columns={{{said}}}{more}"
         )
 
 
@@ -199,6 +200,7 @@ def read_text(path: Path, encoding: str | None = None) -> str:
                 f"{path.name} cannot be read as {encoding!r} ({error}); leave encoding= out, or "
                 "save the file in UTF-8"
             ) from error
+    _refuse_broken_utf8(raw, path)
     found = [*from_bytes(raw, cp_isolation=_ENCODINGS)]
     likely = [m for m in found if m.chaos <= found[0].chaos + 0.05]
     if not likely:
@@ -212,6 +214,18 @@ def read_text(path: Path, encoding: str | None = None) -> str:
     doubt = f"it could be {' or '.join(others)}; " if others else ""
     print(f"{path.name} is not in UTF-8 and is read as {name}; {doubt}encoding='…' decides")
     return raw.decode(name).removeprefix("\ufeff")
+
+
+def _refuse_broken_utf8(raw: bytes, path: Path) -> None:
+    """Refuse UTF-8 with some broken characters, which another encoding would garble without end."""
+    text = raw.decode("utf-8", "replace")
+    broken = text.count("\ufffd")
+    if 0 < broken < sum(letter > "\x7f" for letter in text) - broken:
+        line = text[: text.index("\ufffd")].count("\n") + 1
+        raise ValueError(
+            f"{path.name}: line {line}: a character is broken: the rest of the file is UTF-8; mend "
+            "it, or name the encoding that the file has: encoding='…'"
+        )
 
 
 def read_records(path: Path, needed: Sequence[str]) -> list[dict[str, Any]]:

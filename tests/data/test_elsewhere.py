@@ -369,6 +369,8 @@ def test_repeats_without_a_number_are_numbered_unless_two_rows_are_equal(log, ca
 def test_judgments_are_taken_as_they_are(log):
     mine = rb.judgments(log, scale=(0, 4))
     assert rb.judgments(mine) is mine
+    again = rb.judgments(mine, mine.rated, scale=(0, 4))
+    assert again["request_id"].tolist() == mine["request_id"].tolist()
 
 
 @pytest.mark.parametrize("name", ["score", "SCORE"])
@@ -430,6 +432,8 @@ def test_what_is_lacking_is_named(log):
         said = f"the table lacks '{column}'.*: columns=.'…': '{column}'."
         with pytest.raises(ValueError, match=said):
             rb.judgments(log.drop(columns=column), scale=(0, 4))
+    with pytest.raises(ValueError, match=r"of one column a criterion: scores=\['…', '…'\]$"):
+        rb.judgments(log.rename(columns={"score": "tone"}), scale=(0, 4))
     with pytest.raises(ValueError, match=r"need scale=\(lowest, highest\), or items with rubrics"):
         rb.judgments(log)
     with pytest.raises(ValueError, match="the table is empty"):
