@@ -401,7 +401,7 @@ def _read_orderings(
     """Set ordering, position (missing where no ordering is given) and number of options."""
     small = np.int8 if options.max() < 128 else np.int32
     frame["n_options"] = options.astype(small)
-    if "ordering" not in frame:
+    if "ordering" not in frame or frame["ordering"].isna().all():
         frame["ordering"] = pd.Series(None, frame.index, dtype="category")
         frame["position"] = pd.Series(pd.NA, frame.index, dtype="Int8")
         return
