@@ -158,7 +158,10 @@ class _Attached(pd.DataFrame):
 
     def __finalize__(self, other: Any, method: str | None = None, **kwargs: Any) -> Any:
         if method != "concat":
-            return super().__finalize__(other, method=method, **kwargs)
+            out = super().__finalize__(other, method=method, **kwargs)
+            if getattr(other, self._attribute, None) is None:
+                out.__dict__.pop(self._attribute, None)  # pandas sets None where there is none
+            return out
         objs = getattr(other, "input_objs", None) or getattr(other, "objs", [])
         attached = [getattr(o, self._attribute, None) for o in objs]
         distinct = list({id(a): a for a in attached if a is not None}.values())

@@ -72,3 +72,11 @@ def test_requests_carry_the_union_of_their_items():
         plan.source = items(name, "r")
         plans.append(plan)
     assert pd.concat(plans).source.item_id.tolist() == ["a1", "a2", "b1", "b2"]
+
+
+def test_what_is_not_attached_is_not_attached_to_a_filtered_frame_either():
+    plain = Items({"item_id": ["a", "b"]})
+    assert not hasattr(plain[plain.item_id == "a"], "rubrics")
+    assert not hasattr(plain.set_axis([5, 6]), "rubrics")
+    plain.rubrics = pd.DataFrame({"rubric_id": ["r"]})
+    assert len(plain[plain.item_id == "a"].rubrics) == 1
