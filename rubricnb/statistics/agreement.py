@@ -96,6 +96,19 @@ def human_of(reads: Reads, items: pd.DataFrame, what: str = "items") -> FloatArr
     return arrays.floats(arrays.matched(reads.items, items, "human"))
 
 
+def unscored(reads: Reads, human: FloatArray) -> str:
+    """Say how many rated items have no score, and whether people rate them like the others."""
+    scored, rated = reads.parsed.any(axis=1), ~np.isnan(human)
+    lost = rated & ~scored
+    if not lost.any():
+        return ""
+    means = [f"{infer.mean_of(human[of]):.2f}" for of in (lost, rated & scored)]
+    return (
+        f"{lost.sum()} of {rated.sum()} rated items have no score and are left out (people rate "
+        f"them {means[0]} on average, the scored ones {means[1]}): this is about scored items only"
+    )
+
+
 def criterion_of(reads: Reads) -> IntArray:
     """Code of each item's criterion; one code where judgments name none."""
     if "criterion" not in reads.items:

@@ -177,7 +177,8 @@ def test_one_labelled_cluster_has_no_interval():
     judgments = judged([1, 2, 3, 4, 5, 1, 2, 3], list("aaaabbbb"))
     labels = pd.DataFrame({"item_id": judgments["item_id"][:4], "human": [1, 2, 2, 3.0]})
     row = rb.mean_with_labels(judgments, labels).iloc[0]
-    assert "whole clusters need three" in row["reason"]
+    assert "1 labelled clusters: an interval needs three" in row["reason"]
+    assert np.isnan(row["low"])
 
 
 def test_labels_needed_gives_the_half_width_it_promises():
@@ -306,7 +307,7 @@ def test_labels_all_in_one_prompt_have_no_interval_whatever_the_judge():
     judgments, human, _ = systems(np.random.default_rng(18), 0.4)
     row = rb.mean_with_labels(judgments, labelled(judgments, human, np.arange(12))).iloc[0]
     assert row["n_clusters"] == 1
-    assert "whole clusters need three" in row["reason"]
+    assert "1 labelled clusters: an interval needs three" in row["reason"]
     assert np.isnan(row["low"])
 
 
@@ -348,9 +349,8 @@ def test_labels_of_whole_texts_under_several_criteria_are_as_many_draws_as_texts
         held.append(row.low <= human.mean() <= row.high)
     assert row.drawn == "texts"
     assert 0.90 <= np.mean(held) <= 0.99
-    assert "count singly" in rb.labels_needed(judgments, labels, half_width=0.2).reason.item()
-    one = judgments[judgments.criterion == 0]
-    assert "count singly" not in rb.labels_needed(one, labels, half_width=0.2).reason.item()
+    needed = rb.labels_needed(judgments, labels, half_width=(row.high - row.low) / 2)
+    assert needed.needed.item() == pytest.approx(200, rel=0.04)
 
 
 def test_everything_labelled_leaves_nothing_to_gain_and_says_so():
