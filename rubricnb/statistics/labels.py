@@ -105,6 +105,7 @@ def mean_with_labels(
        n_labels  mean  labels_only  judge_mean
     0         6   2.7         3.17        3.75
     """
+    arrays.refuse_ambiguous(judgments, labels, "labels")
     return arrays.row_per_group(
         judgments, by, value, lambda reads: _mean_row(reads, human_of(reads, labels, "labels"))
     )
@@ -176,7 +177,7 @@ def _few(
     if unit == "texts" and text is not None:
         few = few_clusters(text[labelled], scores=scores)
     else:
-        few = few_clusters(np.arange(labelled.sum()), scores=scores, times=3)
+        few = few_clusters(np.arange(labelled.sum()), scores=scores, times=5)
     return few.replace("effective clusters", "labels" if unit == "labels" else f"labelled {unit}")
 
 
@@ -400,6 +401,7 @@ def labels_needed(
     """
     if not half_width > 0:
         raise ValueError(f"half_width is {half_width}: give a positive number of points")
+    arrays.refuse_ambiguous(judgments, labels, "labels")
 
     def row(reads: Reads) -> dict[str, Any]:
         return _needed_row(reads, human_of(reads, labels, "labels"), half_width)
@@ -513,6 +515,7 @@ def systems_with_labels(
     1         b      1.93         2.00        2.25       0.65
     """
     arrays.require(judgments, [candidates], "judgments")
+    arrays.refuse_ambiguous(judgments, labels, "labels")
     if candidates != "candidate":
         judgments = judgments.assign(candidate=judgments[candidates])
     return arrays.rows_per_group(
@@ -593,7 +596,7 @@ def estimate_systems(
 def _shared_variance(
     system: IntArray, cluster: IntArray, labelled: NDArray[np.bool_], error: FloatArray
 ) -> float:
-    """Variance that the systems' estimates have in common, as they are labelled on the same prompts.
+    """Variance that the estimates share where systems are labelled on the same prompts.
 
     Prompts that are harder than others move all systems together, and the line with them.
     """
