@@ -330,7 +330,9 @@ def _ranking(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
     )
     reason = infer.few_clusters(cluster)
     if row["tau_low"] == row["tau_high"]:
-        reason = infer.said(reason, "all resamples rank the systems alike: no spread, not certainty")
+        reason = infer.said(
+            reason, "all resamples rank the systems alike: no spread, not certainty"
+        )
     return row | {"reason": infer.said(reason, lost)}
 
 
