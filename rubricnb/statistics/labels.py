@@ -71,11 +71,12 @@ def mean_with_labels(
     DataFrame
         One row a group: its columns, and
 
-        * ``n_items, n_labels, n_clusters`` (labelled), and ``drawn``: how the labels look drawn,
-          which decides the interval: ``items`` (at random), ``texts`` (at random, each under all of
-          its criteria), ``clusters`` (labelled whole) or ``one per cluster`` (one item each, the
-          candidates evenly);
-        * ``mean, low, high``: of these texts, 95 % t interval;
+        * ``n_items`` (with a score), ``n_labels`` (of these), ``n_unscored`` (labels of items
+          without a score, left out), ``n_clusters`` (labelled), and ``drawn``: how the labels look
+          drawn: ``items`` (at random), ``texts`` (most under all of their criteria), ``clusters``
+          (most labelled whole) or ``one per cluster`` (one item each, the candidates evenly);
+        * ``mean, low, high``: of the items with a score, 95 % t interval. Labels that share a
+          prompt or a text count for less than as many labels that do not (`sampling_variance`);
         * ``labels_only`` with ``_low, _high``: the same without the judge; ``judge_mean``;
         * ``gain``: by how many times the labels alone would have to be more for this precision;
           ``r``: of the judge with the labels; ``slope``: of ratings on scores;
@@ -375,7 +376,7 @@ def labels_needed(
     -------
     DataFrame
         One row a group: its columns, ``n_items, n_labels`` (so far), ``needed`` with
-        ``needed_low, needed_high`` (95 %: few labels tell the spread of the residuals roughly),
+        ``needed_low, needed_high`` (95 %: few labels show the spread of the residuals roughly),
         ``needed_alone`` (without the judge), ``reason``. At most ``n_items``.
 
     Raises
@@ -385,7 +386,8 @@ def labels_needed(
 
     Notes
     -----
-    Items at random; with one text per prompt and the systems rotated fewer are needed.
+    For labels that go on to be drawn as those so far: whole prompts as whole prompts. With one text
+    of each prompt and the systems rotated fewer are needed.
 
     Examples
     --------
@@ -485,7 +487,8 @@ def systems_with_labels(
     DataFrame
         One row a group and system: ``estimate, low, high`` (95 % t interval), ``labels_only``,
         ``judge_mean``, ``shrinkage`` (0: its labels alone; 1: the judge's line alone),
-        ``n_labels``, ``reason``.
+        ``off_line`` (points by which its labels lie above the line) and ``off_line_p`` (t test
+        against the line through the others), ``n_labels``, ``reason``.
 
     Raises
     ------
@@ -495,7 +498,11 @@ def systems_with_labels(
     Notes
     -----
     A composite of the Fay–Herriot kind with known sampling variance; the mean squared error carries
-    twice the Prasad–Rao (1990) term for the unknown spread about the line, which is cautious.
+    twice the Prasad–Rao (1990) term for the unknown spread about the line, which is cautious, and
+    each system's own distance from the line. Systems labelled on the same prompts share the error
+    of these prompts, which the intervals hold: differences of such systems are known better. A
+    system off the line (5 %, Bonferroni over the systems) keeps its own labels; no other is drawn
+    from them by more than one standard error (limited translation, Efron & Morris 1972).
 
     Examples
     --------
