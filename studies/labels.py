@@ -4,7 +4,8 @@ Six large judges, recorded by others (`rubricnb.recordings`: ``summeval-gpt``, `
 ``hanna-llm``), on texts that people have rated one and all. So one can hide the ratings, draw
 labels from them a thousand times, and see how near each estimate comes to the mean of all. The
 estimators are `rubricnb.systems_with_labels` itself and that of `rubricnb.mean_with_labels`,
-written over many draws at once. What is written to ``results/recordings/labels_*.csv`` are aggregates.
+written over many draws at once. What is written to ``results/recordings/labels_*.csv`` are
+aggregates.
 """
 
 from __future__ import annotations
@@ -330,7 +331,7 @@ def rogan_gladen(
 
 
 def composites(y: FloatArray, f: FloatArray, drawn: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Estimate systems' means and half widths from each draw: prompts labelled, (draws, systems, m).
+    """Estimate systems' means and half widths from prompts drawn: (draws, systems, m).
 
     `y`, `f` are ratings and scores: (systems, prompts).
     """

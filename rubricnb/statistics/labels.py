@@ -544,14 +544,18 @@ def _systems(reads: Reads, human: FloatArray) -> pd.DataFrame:
          "shrinkage": np.nan, "off_line": np.nan, "off_line_p": np.nan, "n_labels": count}
     )  # fmt: skip
     lost, text = unscored(reads, human), _texts(items)
-    if reason := _why_no_systems(names, count, text is None):
+    reason = _why_no_systems(names, count)
+    if text is None and not reason:
+        reason = (
+            "it is not known which items judge one text under several criteria: ask by criterion"
+        )
+    if text is None or reason:
         return out.assign(reason=said(reason, lost))
     first = np.unique(text, return_index=True)[1]
     cluster = items["cluster"].to_numpy()[first]
     means = (_means_by(text, values) for values in (score, rated))
     found = estimate_systems(system[first], cluster, *means)
-    reason = pd.Series(found.pop("reason"))
-    return out.assign(**found, reason=[said(own, lost) for own in reason])
+    return out.assign(**found | {"reason": [said(own, lost) for own in found["reason"]]})
 
 
 def _means_by(text: IntArray, values: FloatArray) -> FloatArray:
@@ -560,13 +564,11 @@ def _means_by(text: IntArray, values: FloatArray) -> FloatArray:
     return arrays.cell_means(text, one, values, (int(text.max()) + 1, 1))[:, 0]
 
 
-def _why_no_systems(names: Any, count: IntArray, hidden: bool) -> str:
+def _why_no_systems(names: Any, count: IntArray) -> str:
     if len(names) < MIN_SYSTEMS:
         return f"{len(names)} systems: a line through their means needs {MIN_SYSTEMS}"
     if count.min() < 2:
         return f"{names[int(count.argmin())]} has {count.min()} labels: every system needs two"
-    if hidden:
-        return "it is not known which items judge one text under several criteria: ask by criterion"
     return ""
 
 

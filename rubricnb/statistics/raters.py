@@ -141,7 +141,7 @@ def _wins(score: FloatArray, ratings: FloatArray) -> tuple[FloatArray, FloatArra
 def _less(d: FloatArray, cluster: IntArray, epsilon: float) -> float:
     """One-sided p of "the mean is epsilon or more", by t over clusters.
 
-    Where all clusters are alike, the largest probability of that if the mean (at most 1) is epsilon.
+    Where all clusters are alike: the largest probability of that if the mean is epsilon.
     """
     mean, se, n = infer.cluster_mean(d, cluster)
     if n < 2:
@@ -182,8 +182,8 @@ def judge_bias(
     -------
     DataFrame
         One row a group: its columns, ``n_items, n_clusters``; ``bias, low, high, p`` (judge minus
-        people, in points; 95 % cluster jackknife-t); ``slope, slope_low, slope_high`` (of the judge's
-        score on the mean rating, 95 % cluster jackknife-t; noise in the ratings flattens it);
+        people, in points; 95 % cluster jackknife-t); ``slope, slope_low, slope_high`` (of the
+        judge's score on the mean rating, same interval; noise in the ratings flattens it);
         ``apart_low, apart_high`` (Bland–Altman limits: 95 % of the differences lie between them if
         they are normal); ``reason``.
 
