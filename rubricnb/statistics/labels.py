@@ -178,7 +178,7 @@ def _few(
     if unit == "texts" and text is not None:
         few = few_clusters(text[labelled], scores=scores)
     else:
-        few = few_clusters(np.arange(labelled.sum()), scores=scores, times=5)
+        few = few_clusters(np.arange(labelled.sum()), scores=scores, times=7)
     return few.replace("effective clusters", "labels" if unit == "labels" else f"labelled {unit}")
 
 
