@@ -648,8 +648,8 @@ def _composite(
         left = (rest[on_line].sum() - rest / (1 - leverage) * on_line) / (df - on_line)
         at = (own - line) / np.sqrt(np.maximum(left, 1e-18) * (1 - leverage * (2 * on_line - 1)))
         p = 2 * special.stdtr(df - on_line, -np.abs(at))
-        worst = int(np.where(on_line, p, 1).argmin())
-        if on_line.sum() <= MIN_SYSTEMS or p[worst] >= (1 - LEVEL) / len(own):
+        worst = int(np.where(on_line, p, 2).argmin())
+        if on_line.sum() <= MIN_SYSTEMS or not p[worst] < (1 - LEVEL) / len(own):
             break
         on_line[worst] = False
     a = max(0.0, float(rest[on_line].sum()) / df - float(v[on_line].mean()))

@@ -644,3 +644,14 @@ def test_systems_that_never_differ_from_the_line_have_no_interval():
     found = rb.systems_with_labels(judgments, rated)
     assert found["low"].isna().all()
     assert "never differ" in found["reason"].iloc[0]
+
+
+def test_systems_that_lie_exactly_on_the_line_beside_one_that_does_not():
+    """Most ratings are a 5: the search for systems off the line ends."""
+    judge = np.arange(12.0)
+    own = np.full(12, 5.0)
+    own[0] = 4
+    found, mse = _composite(own, judge, np.full(12, 0.01))
+    assert found["shrinkage"][0] == 0
+    assert (found["shrinkage"][1:] > 0).all()
+    assert np.isfinite(mse).all()
