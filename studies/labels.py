@@ -3,8 +3,9 @@
 Six large judges, recorded by others (`rubricnb.recordings`: ``summeval-gpt``, ``summeval-six``,
 ``hanna-llm``), on texts that people have rated one and all. So one can hide the ratings, draw
 labels from them a thousand times, and see how near each estimate comes to the mean of all. The
-estimators are those of `rubricnb.mean_with_labels` and `rubricnb.systems_with_labels`, written
-over many draws at once. What is written to ``results/recordings/labels_*.csv`` are aggregates.
+estimators are `rubricnb.systems_with_labels` itself and that of `rubricnb.mean_with_labels`,
+written over many draws at once. What is written to ``results/recordings/labels_*.csv`` are
+aggregates.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from scipy import special, stats
 import rubricnb as rb
 from rubricnb.statistics._inference import jackknife_t
 from rubricnb.statistics._reads import FloatArray, IntArray
+from rubricnb.statistics.labels import estimate_systems
 from studies.recording import write_tables
 
 DRAWS = 1_000
@@ -328,32 +330,19 @@ def rogan_gladen(
 # ---- systems -----------------------------------------------------------------------------------
 
 
-def composite(
-    y: FloatArray, f: FloatArray, judge: FloatArray, prompts: int
-) -> tuple[FloatArray, FloatArray, int]:
-    """Systems' means from m labels of each, (draws, systems, m): estimate, se, df.
+def composites(y: FloatArray, f: FloatArray, drawn: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Estimate systems' means and half widths from prompts drawn: (draws, systems, m).
 
-    As `rubricnb.systems_with_labels`; `judge` are the systems' mean scores over all prompts.
+    `y`, `f` are ratings and scores: (systems, prompts).
     """
-    _, s, m = y.shape
-    own_y, own_f = y - y.mean(axis=2, keepdims=True), f - f.mean(axis=2, keepdims=True)
-    spread = (own_f**2).sum(axis=(1, 2))
-    varies = (spread > 1e-12 * s * m) & (m > 2)
-    slope = np.where(varies, (own_f * own_y).sum(axis=(1, 2)) / np.where(varies, spread, 1), 0.0)
-    df = s * (m - 1) - (m > 2)
-    error = own_y - slope[:, None, None] * own_f
-    v = (1 - m / prompts) * (error**2).sum(axis=(1, 2)) / (df + (~varies & (m > 2))) / m
-    own = y.mean(axis=2) + slope[:, None] * (judge - f.mean(axis=2))
-    away = judge - judge.mean()
-    line = own.mean(axis=1, keepdims=True) + (own @ away / (away @ away))[:, None] * away
-    a = np.maximum(0, ((own - line) ** 2).sum(axis=1) / (s - 2) - v)
-    total = np.where(a + v > 0, a + v, 1)
-    weight = np.where(a + v > 0, a / total, 1)
-    leverage = 1 / s + away**2 / (away @ away)
-    mse = (a * v / total + 4 * v**2 / (total * (s - 2)))[:, None] + (
-        ((1 - weight) ** 2 * total)[:, None] * leverage
-    )
-    return line + weight[:, None] * (own - line), np.sqrt(mse), df
+    system, prompt = (of.ravel() for of in np.indices(y.shape))
+    estimate, half = np.empty((2, *drawn.shape[:2]))
+    for k, prompts in enumerate(drawn):
+        rated = np.full(y.shape, np.nan)
+        np.put_along_axis(rated, prompts, np.take_along_axis(y, prompts, axis=1), axis=1)
+        found = estimate_systems(system, prompt, f.ravel(), rated.ravel())
+        estimate[k], half[k] = found["estimate"], (found["high"] - found["low"]) / 2
+    return estimate, half
 
 
 def kendall(x: FloatArray, y: FloatArray) -> FloatArray:
@@ -376,15 +365,13 @@ def systems(cell: Cell, rng: np.random.Generator, draws: int = DRAWS) -> list[di
                 drawn = np.repeat(chosen(rng, prompts, m, draws)[:, None], s, axis=1)
             else:
                 drawn = chosen(rng, prompts, m, draws * s).reshape(draws, s, m)
-            who = np.arange(s)[:, None]
-            mine = y[who, drawn]
-            estimate, se, df = composite(mine, f[who, drawn], judge, prompts)
+            mine = y[np.arange(s)[:, None], drawn]
+            estimate, half = composites(y, f, drawn)
             labels = mine.mean(axis=2)
             own_se = mine.std(axis=2, ddof=1) * np.sqrt((1 - m / prompts) / m)
-            half = {"": special.stdtrit(df, 0.975) * se,
-                    "_alone": special.stdtrit(m - 1, 0.975) * own_se}  # fmt: skip
-            held = {"": np.abs(estimate - truth) <= half[""] + 1e-12,
-                    "_alone": np.abs(labels - truth) <= half["_alone"] + 1e-12}  # fmt: skip
+            half_alone = special.stdtrit(m - 1, 0.975) * own_se
+            held = {"": np.abs(estimate - truth) <= half + 1e-12,
+                    "_alone": np.abs(labels - truth) <= half_alone + 1e-12}  # fmt: skip
             per = {f"coverage{k}": float(h.mean()) for k, h in held.items()}
             worst = {f"worst{k}": float(h.mean(axis=0).min()) for k, h in held.items()}
             rows.append(cell.names | {

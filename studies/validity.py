@@ -51,7 +51,7 @@ from rubricnb.statistics.agreement import papers_interval, spearman
 from rubricnb.statistics.budget import _pays
 from rubricnb.statistics.criterion import _permutation_test, friedman
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
-from rubricnb.statistics.labels import _mean_row
+from rubricnb.statistics.labels import _mean_row, estimate_systems
 from rubricnb.statistics.position import (
     _cluster_test,
     _papers_test,
@@ -228,6 +228,7 @@ def _cells() -> dict[str, _Cell]:
     for name in ("10", "20", "40", "96", "uneven"):
         cells[f"labels/{name}"] = _Cell(partial(_with_labels, _SIZES[name]), 2_000)
         cells[f"raters/{name}"] = _Cell(partial(_against_raters, _SIZES[name]), 2_000)
+    cells |= _cells_of_labels()
     for n in (20, 60):
         cells[f"orders/{n}"] = _Cell(partial(_do_orders_pay, n), 2_000)
     for n in (5, 20, 40, 160):
@@ -509,7 +510,8 @@ def _correlations(n_clusters: int, rng: np.random.Generator, dear: bool) -> Foun
 
 _SIZES = {n: (6,) * int(n) for n in ("6", "10", "20", "40", "60", "96")}
 _SIZES["uneven"] = tuple(int(m) for m in np.linspace(1, 45, 20).round())
-_LEVELS = {"skewed": (0.03, 0.07, 0.12, 0.92), "binary": (0.8,), "even": (0.2, 0.4, 0.6, 0.8)}
+_LEVELS = {"skewed": (0.03, 0.07, 0.12, 0.92), "binary": (0.8,), "even": (0.2, 0.4, 0.6, 0.8),
+           "ceiling": (0.01, 0.03, 0.07, 0.15)}  # fmt: skip
 _HARD = {
     "skewed": ("6", "10", "20", "40", "60", "uneven"),
     "binary": ("6", "20", "uneven"),
@@ -635,7 +637,7 @@ def _against_raters(sizes: tuple[int, ...], rng: np.random.Generator, dear: bool
     cluster, human, reads = _graded("skewed", sizes, rng)
     known = _as_reads(cluster, reads)
     found, truth = _bias(known, human), _bias_truth()
-    yield _covers("judge − people", "t over prompts", found["low"], found["high"], truth)
+    yield _covers("judge − people", "jackknife-t", found["low"], found["high"], truth)
     shared = rng.standard_normal(len(sizes))[cluster] + rng.standard_normal(len(cluster))
     cuts = np.sqrt(2) * special.ndtri([0.2, 0.6])  # loses, ties, wins: the mean is .2
     lead = np.asarray(np.searchsorted(cuts, shared) - 1.0, dtype=np.float64)
@@ -649,6 +651,137 @@ def _bias_truth() -> float:
     """Mean of judge minus people of 60,000 clusters; means of ten reads."""
     drawn = (_graded("skewed", (6,) * 10_000, np.random.default_rng([6, k])) for k in range(6))
     return float(np.mean([reads.mean() - human.mean() for _, human, reads in drawn]))
+
+
+def _cells_of_labels() -> dict[str, _Cell]:
+    """Labels that share prompts, systems, rare errors, refusals, ceilings, one large prompt."""
+    cells = {f"shared/{g}": _Cell(partial(_shared_labels, g), 400) for g in (10, 20, 40)}
+    for name, how in _SYSTEMS.items():
+        cells[f"systems/{name}"] = _Cell(partial(_labelled_systems, *how), 1_000)
+    for percent in (99, 95):
+        cells[f"rare/{percent}"] = _Cell(partial(_rarely_wrong, percent), 1_000)
+    for name, refuses in (("low", 1.0), ("some", 0.3)):
+        cells[f"refused/{name}"] = _Cell(partial(_refused, refuses), 1_000)
+    for n in (20, 60, 100, 150):
+        cells[f"ceiling/{n}"] = _Cell(partial(_at_the_ceiling, n), 1_000)
+    for n in (10, 40):
+        cells[f"dominated/{n}"] = _Cell(partial(_dominated, n), 1_000)
+    return cells
+
+
+def _labelled(
+    known: Reads, human: FloatArray, rows: IntArray, method: str, truth: float | None = None
+) -> Found:
+    """Whether the interval of the mean with these labels holds the truth, and what it says."""
+    labels = np.full(len(human), np.nan)
+    labels[rows] = human[rows]
+    found = _mean_row(known, labels)
+    truth = float(human.mean()) if truth is None else truth
+    yield _covers("mean with labels", method, found["low"], found["high"], truth)
+    yield "doubted", "mean with labels", method, float("nan"), float(bool(found["reason"]))
+
+
+def _shared_labels(g: int, rng: np.random.Generator, dear: bool) -> Found:
+    """Labels of g of 96 prompts of six texts, or of g of 96 texts under four criteria."""
+    cluster, human, reads = _graded("even", _SIZES["96"], rng)
+    known = _as_reads(cluster, reads[:, :1])
+    whole = rng.permutation(np.flatnonzero(np.isin(cluster, rng.permutation(96)[:g])))
+    yield from _labelled(known, human, whole, "prompts rated whole")
+    yield from _labelled(known, human, whole[1:], "one rating missing")
+    yield from _labelled(known, human, whole[2 * g :], "a third of the ratings missing")
+    singly = replace(known, items=_items(len(cluster), 1))
+    yield from _labelled(singly, human, whole[1:], "one missing, labels taken singly")
+    text, human, reads = _graded("even", (4,) * 96, rng)
+    known = _as_reads(text // 4, reads[:, :1])  # four texts a prompt
+    known.items["criterion"] = np.tile(np.arange(4), 96)
+    rows = np.flatnonzero(np.isin(text, rng.permutation(96)[:g]))
+    yield from _labelled(known, human, rows, "texts under four criteria, not named")
+    known.items["candidate"] = text % 4
+    yield from _labelled(known, human, rows, "texts under four criteria, named")
+
+
+_SYSTEMS = {  # systems, whether they are labelled on the same prompts, points of favour
+    "10": (10, True, 0.0), "20": (20, True, 0.0), "40": (40, True, 0.0),
+    "apart": (20, False, 0.0), "favoured": (20, True, 1.0),
+}  # fmt: skip
+
+
+def _labelled_systems(
+    s: int, same: bool, favour: float, rng: np.random.Generator, dear: bool
+) -> Found:
+    """Four labels of each system; prompts are hard or easy for all, the judge may favour one."""
+    quality = 3 + 0.3 * rng.standard_normal(s)[:, None]
+    text = 0.5 * rng.standard_normal((1, 100)) + 0.6 * rng.standard_normal((s, 100))
+    human = np.clip(np.round(quality + text), 1, 5)
+    favours = favour * (np.arange(s) == 0)[:, None]
+    error = 0.15 * rng.standard_normal((s, 1)) + 0.6 * rng.standard_normal((s, 100))
+    score = np.clip(np.round(1 + 0.8 * quality + 0.6 * text + favours + error), 1, 5)
+    drawn = rng.random((s, 100)).argsort(axis=1)[:, :4]
+    rated = np.full((s, 100), np.nan)
+    drawn = np.broadcast_to(drawn[:1], drawn.shape) if same else drawn
+    np.put_along_axis(rated, drawn, np.take_along_axis(human, drawn, axis=1), axis=1)
+    system, prompt = (of.ravel() for of in np.indices(human.shape))
+    found = estimate_systems(system, prompt, score.ravel(), rated.ravel())
+    truth = human.mean(axis=1)
+    held = (found["low"] <= truth) & (truth <= found["high"])
+    yield "coverage", "mean of a system", "all systems", 0.95, float(held.mean())
+    if favour:
+        yield "coverage", "mean of a system", "the favoured one", 0.95, float(held[0])
+        said = float(bool(found["reason"][0]))
+        yield "doubted", "mean of a system", "the favoured one", float("nan"), said
+
+
+def _rarely_wrong(percent: int, rng: np.random.Generator, dear: bool) -> Found:
+    """A judge right about so many of 100 texts, two points off elsewhere; 20 labels."""
+    human = rng.integers(1, 6, 100).astype(np.float64)
+    wrong = rng.permutation(100)[percent:]
+    score = human.copy()
+    score[wrong] += np.where(human[wrong] > 3, -2, 2)
+    known = _as_reads(np.arange(100), score[:, None])
+    rows = rng.permutation(100)[:20]
+    yield from _labelled(known, human, rows, "judge rarely wrong")
+    labels = np.where(np.isin(np.arange(100), rows), human, np.nan)
+    none = float(np.isnan(_mean_row(known, labels)["low"]))
+    yield "doubted", "mean with labels", "no interval", float("nan"), none
+
+
+def _refused(refuses: float, rng: np.random.Generator, dear: bool) -> Found:
+    """The judge refuses texts rated 2 or lower, all or some of them; 60 labels of 400 texts."""
+    _, human, reads = _graded("even", (1,) * 400, rng)
+    score = np.where((human <= 2) & (rng.random(400) < refuses), np.nan, reads[:, 0])
+    known, rows = _as_reads(np.arange(400), score[:, None]), rng.permutation(400)[:60]
+    there = ~np.isnan(score)
+    yield from _labelled(known, human, rows, "of the scored texts", float(human[there].mean()))
+    yield from _labelled(known, human, rows, "taken for all texts")
+
+
+def _at_the_ceiling(n: int, rng: np.random.Generator, dear: bool) -> Found:
+    """85 % of ratings and scores are a 5; n labels of 400 texts."""
+    _, human, reads = _graded("ceiling", (1,) * 400, rng)
+    known = _as_reads(np.arange(400), reads[:, :1])
+    yield from _labelled(known, human, rng.permutation(400)[:n], "85 % at the ceiling")
+
+
+def _dominated(n: int, rng: np.random.Generator, dear: bool) -> Found:
+    """One of n prompts holds half of the texts; half of quality and error is shared."""
+    sizes = (6 * (n - 1), *(6,) * (n - 1))
+    cluster = np.repeat(np.arange(n), sizes)
+    human, error = (
+        (rng.standard_normal(n)[cluster] + rng.standard_normal(len(cluster))) / np.sqrt(2)
+        for _ in "12"
+    )
+    score = human + error + 0.3
+    found = _bias(_as_reads(cluster, score[:, None]), human)
+    yield _covers("judge − people", "jackknife-t", found["low"], found["high"], 0.3)
+    low, high, *_ = mean_t(score - human, cluster)
+    yield _covers("judge − people", "t over prompts", low, high, 0.3)
+    sums = by_cluster(moments(score, human), cluster)
+    left = correlation(sums.sum(axis=0) - sums)
+    r = float(correlation(sums.sum(axis=0)))
+    low, high, *_ = fisher_jackknife_t(r, left)
+    yield _covers("r", "jackknife-t", low, high, float(np.sqrt(0.5)))
+    doubted = float("effective clusters" in found["reason"])
+    yield "doubted", "judge − people", "jackknife-t", float("nan"), doubted
 
 
 def _do_orders_pay(n: int, rng: np.random.Generator, dear: bool) -> Found:

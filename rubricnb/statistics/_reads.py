@@ -310,6 +310,31 @@ def matched(judged: pd.DataFrame, items: pd.DataFrame, column: str) -> pd.Series
     )
 
 
+def refuse_ambiguous(judgments: pd.DataFrame, items: pd.DataFrame, what: str = "items") -> None:
+    """Raise a ValueError if an item's rating fits several judged ones, for want of a column."""
+    require(items, ["item_id"], what)
+    names = [c for c in ("item_id", "dataset", "criterion") if c in judgments]
+    shared = [c for c in names if c in items]
+    if len(shared) == len(names):
+        return
+    judged = judgments[names].drop_duplicates()
+    ids = [c for c in ("item_id", "text_id") if c in items]
+    known = [_keys(items, [c, *shared[1:]]).drop_duplicates(keep=False) for c in ids]
+    keys = _keys(judged, shared)
+    several = keys.duplicated(keep=False) & np.any([keys.isin(own) for own in known], axis=0)
+    if several.any():
+        first = judged[keys == keys[int(several.argmax())]]
+        lacking = [c for c in names if c not in shared]
+        fits = " and ".join(
+            ", ".join(f"{c} {row[c]!r}" for c in lacking) for _, row in first.iloc[:2].iterrows()
+        )
+        raise ValueError(
+            f"the {what} do not say which {' and '.join(lacking)} they are about: item_id "
+            f"{first['item_id'].iloc[0]!r} was judged under {len(first)} ({fits}); add the column "
+            f"{' and '.join(map(repr, lacking))} to the {what}"
+        )
+
+
 def _keys(frame: pd.DataFrame, names: list[str]) -> pd.MultiIndex:
     return pd.MultiIndex.from_frame(frame[names].astype(object))
 

@@ -17,7 +17,6 @@ from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics._sides import shared_items, sides
 
 PAPER_RESAMPLES, PAPER_PAIRED_RESAMPLES = 1_000, 2_000
-_NO_INTERVAL = "r is undefined without some cluster, so the jackknife has no interval"
 
 
 def agreement(
@@ -85,6 +84,7 @@ def agreement(
        n_items     r  r_low  r_high
     0        8  0.93   0.62    0.99
     """
+    arrays.refuse_ambiguous(judgments, items)
     return arrays.row_per_group(
         judgments, by, value, lambda reads: _agreement(reads, items, seed) | _ceiling(reads, items)
     )
@@ -94,6 +94,19 @@ def human_of(reads: Reads, items: pd.DataFrame, what: str = "items") -> FloatArr
     """Return the human rating of each judged item; NaN where there is none."""
     arrays.require(items, ["item_id", "human"], what)
     return arrays.floats(arrays.matched(reads.items, items, "human"))
+
+
+def unscored(reads: Reads, human: FloatArray) -> str:
+    """Say how many rated items have no score, and whether people rate them like the others."""
+    scored, rated = reads.parsed.any(axis=1), ~np.isnan(human)
+    lost = rated & ~scored
+    if not lost.any():
+        return ""
+    means = [f"{infer.mean_of(human[of]):.2f}" for of in (lost, rated & scored)]
+    return (
+        f"{lost.sum()} of {rated.sum()} rated items have no score and are left out (people rate "
+        f"them {means[0]} on average, the scored ones {means[1]}): this is about scored items only"
+    )
 
 
 def criterion_of(reads: Reads) -> IntArray:
@@ -120,7 +133,8 @@ def _agreement(reads: Reads, items: pd.DataFrame, seed: int) -> dict[str, Any]:
         paper = papers_interval(x[None], y, PAPER_RESAMPLES, seed)
     row |= dict(zip(("r_paper_low", "r_paper_high", "n_undefined"), paper, strict=True))
     row["k_effective"] = effective_count(reads, used)
-    return row | {"reason": infer.said(*dict.fromkeys(_why_unsure(x, y, cluster, row)))}
+    why = _why_unsure(x, y, cluster, row)
+    return row | {"reason": infer.said(*dict.fromkeys(why), unscored(reads, human))}
 
 
 def correlations(
@@ -185,13 +199,28 @@ def _why_unsure(
         yield f"all {' and '.join(sides)} are equal"
     else:
         if several and np.isnan(row["r_low"]):
-            perfect = abs(row["r"]) == 1
-            yield "|r| = 1 has no interval" if perfect else _NO_INTERVAL
+            yield _why_no_interval(x[None], y, cluster)
         elif several and np.isnan(row["rho_p"]):
             yield "rho: without an interval or a p, for so few clusters"
         yield infer.few_clusters(cluster, scores=(x, y))
     if np.isnan(row["r_macro"]):
         yield "r_macro: in some criterion a side is constant"
+
+
+def _why_no_interval(x: FloatArray, y: FloatArray, cluster: IntArray) -> str:
+    """Say why the jackknife gives no interval of r, or Δr, of the scores `x` (sides, items)."""
+    sums = arrays.by_cluster(np.stack([infer.moments(side, y) for side in x], axis=1), cluster)
+    left = infer.correlation(sums.sum(axis=0) - sums)
+    if len(x) == 1 and abs(infer.correlation(sums.sum(axis=0)))[0] == 1:
+        return "|r| = 1 has no interval"
+    if (lacking := np.isnan(left).any(axis=1).sum()) > 0:
+        return (
+            f"no interval: without {lacking} of {len(left)} clusters, one at a time, all scores or "
+            "ratings are equal, and r is undefined"
+        )
+    if len(x) == 1 and (np.abs(left) == 1).any():
+        return "no interval: without one of the clusters |r| = 1"
+    return "no interval: r is the same whichever cluster is left out, as the clusters are alike"
 
 
 def _ceiling(reads: Reads, items: pd.DataFrame) -> dict[str, Any]:
@@ -339,6 +368,7 @@ def strategy_contrast(
        n_items   r_a   r_b  delta_r
     0        6  0.96  0.32     0.64
     """
+    arrays.refuse_ambiguous(judgments, items)
     rows = []
     for key, (side_a, side_b) in sides(judgments, [a, b], by, value):
         row = {**key, "a": a, "b": b}
@@ -397,10 +427,10 @@ def _delta_r(
     df = float(infer.freedom(left - left.mean())) if len(left) > 1 else 0.0
     if np.isnan(delta):
         reasons.append("r is undefined: the ratings or a side's scores are all equal")
-    elif len(sums) > 1 and np.isnan(se):
-        reasons.append(_NO_INTERVAL)
     elif len(sums) > 1 and np.isnan(p):
-        reasons.append("both sides give the same scores: there is nothing to test")
+        same = (x[0] == x[1]).all()
+        nothing = "both sides give the same scores: there is nothing to test"
+        reasons.append(nothing if same else _why_no_interval(x, y, cluster))
     else:
         reasons.append(infer.few_clusters(cluster, scores=(*x, y)))
     row = {"r_a": float(r[0]), "r_b": float(r[1]), "delta_r": delta}

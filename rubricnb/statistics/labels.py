@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import special, stats
 
 from rubricnb.statistics import _reads as arrays
-from rubricnb.statistics._inference import LEVEL, correlation, few_clusters, mean_of, moments, said
+from rubricnb.statistics._inference import (
+    LEVEL,
+    correlation,
+    effective_clusters,
+    few_clusters,
+    mean_of,
+    moments,
+    said,
+)
 from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
-from rubricnb.statistics.agreement import human_of
+from rubricnb.statistics.agreement import human_of, unscored
 
 CHOSEN = 3.0  # standard errors between labelled and other texts that a random draw hardly shows
 MIN_SYSTEMS = 5
@@ -24,8 +34,15 @@ class _Fit(NamedTuple):
 
     slope: float
     error: FloatArray  # per labelled item
-    variance: float  # residual, of one item
-    df: int
+    lost: int  # degrees of freedom, beside the mean's
+
+
+class Sampling(NamedTuple):
+    """How far the mean of the labels may lie from that of all items."""
+
+    variance: float
+    df: float
+    unit: str  # "labels", "texts" or "clusters": most of the variance is between these
 
 
 def mean_with_labels(
@@ -54,11 +71,12 @@ def mean_with_labels(
     DataFrame
         One row a group: its columns, and
 
-        * ``n_items, n_labels, n_clusters`` (labelled), and ``drawn``: how the labels look drawn,
-          which decides the interval: ``items`` (at random), ``texts`` (at random, each under all of
-          its criteria), ``clusters`` (labelled whole) or ``one per cluster`` (one item each, the
-          candidates evenly);
-        * ``mean, low, high``: of these texts, 95 % t interval;
+        * ``n_items`` (with a score), ``n_labels`` (of these), ``n_unscored`` (labels of items
+          without a score, left out), ``n_clusters`` (labelled), and ``drawn``: how the labels look
+          drawn: ``items`` (at random), ``texts`` (most under all of their criteria), ``clusters``
+          (most labelled whole) or ``one per cluster`` (one item each, the candidates evenly);
+        * ``mean, low, high``: of the items with a score, 95 % t interval. Labels that share a
+          prompt or a text count for less than as many labels that do not (`sampling_variance`);
         * ``labels_only`` with ``_low, _high``: the same without the judge; ``judge_mean``;
         * ``gain``: by how many times the labels alone would have to be more for this precision;
           ``r``: of the judge with the labels; ``slope``: of ratings on scores;
@@ -88,62 +106,80 @@ def mean_with_labels(
        n_labels  mean  labels_only  judge_mean
     0         6   2.7         3.17        3.75
     """
+    arrays.refuse_ambiguous(judgments, labels, "labels")
     return arrays.row_per_group(
         judgments, by, value, lambda reads: _mean_row(reads, human_of(reads, labels, "labels"))
     )
 
 
 def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
-    scored, score, human = _scored(reads, human)
-    labelled = ~np.isnan(human)
-    y, f, everything = human[labelled], score[labelled], score
-    n = len(y)
-    drawn = _drawn(scored, labelled)
-    whole = drawn in ("clusters", "texts")
-    unit = _texts(scored) if drawn == "texts" else scored["cluster"].to_numpy()
-    own = unit[labelled]
-    sizes = {"n_items": len(score), "n_labels": n}
-    sizes["n_clusters"] = scored["cluster"][labelled].nunique()
-    row: dict[str, Any] = sizes | {"drawn": drawn} | dict.fromkeys(_NUMBERS, np.nan)
-    row |= {"labels_only": mean_of(y), "judge_mean": mean_of(everything)}
-    reasons = _too_few(n, own, drawn)
-    if reasons:
-        return row | {"reason": said(*reasons)}
+    items, score, rated = _scored(reads, human)
+    labelled = ~np.isnan(rated)
+    y, f = rated[labelled], score[labelled]
+    n, drawn = len(y), _drawn(items, labelled)
+    row: dict[str, Any] = {"n_items": len(score), "n_labels": n}
+    row["n_unscored"] = int((~np.isnan(human)).sum()) - n
+    row["n_clusters"] = items["cluster"][labelled].nunique()
+    row |= {"drawn": drawn} | dict.fromkeys(_NUMBERS, np.nan)
+    row |= {"labels_only": mean_of(y), "judge_mean": mean_of(score)}
+    lost = unscored(reads, human)
+    if n < 4:
+        few = f"{n} labels: four are needed" if n else "no judged item has a label"
+        return row | {"reason": said(few, lost)}
     strata = np.zeros(n, dtype=np.int64)
     if drawn == "one per cluster":
-        strata = pd.factorize(scored["candidate"][labelled])[0]
+        strata = pd.factorize(items["candidate"][labelled])[0]
     with_judge, alone = _regression(y, f, strata), _regression(y, np.zeros(n), strata)
-    row["slope"] = with_judge.slope
-    row["mean"] = row["labels_only"] + with_judge.slope * (everything.mean() - f.mean())
-    if whole:
-        share = len(np.unique(own)) / len(np.unique(unit))
-        se, df = _whole_clusters(with_judge, own, share)
-        se_alone, df_alone = _whole_clusters(alone, own, share, 1)
-    else:
-        share = n / len(score)
-        shift = (everything.mean() - f.mean()) ** 2
-        spread = ((f - _strata_means(f, strata)) ** 2).sum()
-        away = shift / spread if spread > 0 else 0.0
-        se, df = np.sqrt(with_judge.variance * ((1 - share) / n + away)), with_judge.df
-        se_alone, df_alone = np.sqrt(alone.variance * (1 - share) / n), alone.df
-    row["low"], row["high"] = _around(row["mean"], se, df)
-    row["labels_only_low"], row["labels_only_high"] = _around(
-        row["labels_only"], se_alone, df_alone
-    )
-    if labelled.all():
-        reasons.append("every text is labelled: nothing is left to estimate")
-    row["gain"] = (se_alone / se) ** 2 if se > 0 and se_alone > 0 else np.nan
+    apart = score.mean() - f.mean()
+    spread = ((f - _strata_means(f, strata)) ** 2).sum()
+    away = apart**2 / spread if spread > 0 else 0.0
+    found = sampling_variance(items, labelled, with_judge.error, with_judge.lost, away)
+    own = sampling_variance(items, labelled, alone.error, alone.lost)
+    row |= {"slope": with_judge.slope, "mean": row["labels_only"] + with_judge.slope * apart}
+    row["low"], row["high"] = _around(row["mean"], found, labelled)
+    row["labels_only_low"], row["labels_only_high"] = _around(row["labels_only"], own, labelled)
+    row["gain"] = own.variance / found.variance if min(own.variance, found.variance) > 0 else np.nan
     row["r"] = float(correlation(moments(y, f).sum(axis=0)))
     if np.ptp(y) == 0:
         row |= dict.fromkeys([k for k in _NUMBERS if k.endswith(("low", "high", "gain"))], np.nan)
-        reasons.append("all labels are equal: no interval")
+    return row | {"reason": said(*_why_unsure(items, score, rated, found), lost)}
+
+
+def _why_unsure(
+    items: pd.DataFrame, score: FloatArray, rated: FloatArray, found: Sampling
+) -> Iterator[str]:
+    labelled = ~np.isnan(rated)
+    y, f, cluster = rated[labelled], score[labelled], items["cluster"].to_numpy()[labelled]
+    if labelled.all():
+        yield "every text is labelled: nothing is left to estimate"
+    if np.isnan(found.df):
+        yield f"{len(np.unique(cluster))} labelled clusters: an interval needs three"
+    elif np.ptp(y) == 0:
+        yield "all labels are equal: no interval"
+    elif found.variance == 0 and not labelled.all():
+        most = 1 - (1 - LEVEL) ** (1 / effective_clusters(cluster))
+        yield (
+            "the judge's scores predict every label without an error: no interval (errors in up to "
+            f"{most:.0%} of the texts would often show in none of these labels)"
+        )
     if np.ptp(f) == 0:
-        reasons.append("the judge gives all labelled texts one score: the labels stand alone")
-    reasons += _looks_chosen(score, labelled, unit if whole else np.arange(len(score)))
-    few = few_clusters(own if whole else np.arange(n), scores=(y, f), times=2 if whole else 3)
-    if drawn != "clusters":
-        few = few.replace("effective clusters", f"labelled {drawn}" if whole else "labels")
-    return row | {"reason": said(*reasons, few)}
+        yield "the judge gives all labelled texts one score: the labels stand alone"
+    yield _looks_chosen(items, score, labelled)
+    yield _few(items, labelled, found.unit, (y, f, y - f))
+
+
+def _few(
+    items: pd.DataFrame, labelled: NDArray[np.bool_], unit: str, scores: Sequence[FloatArray]
+) -> str:
+    """Doubt an interval from few labels, or from few of the units that most variance is between."""
+    if unit == "clusters":
+        return few_clusters(items["cluster"].to_numpy()[labelled], scores=scores)
+    text = _texts(items)
+    if unit == "texts" and text is not None:
+        few = few_clusters(text[labelled], scores=scores)
+    else:
+        few = few_clusters(np.arange(labelled.sum()), scores=scores, times=7)
+    return few.replace("effective clusters", "labels" if unit == "labels" else f"labelled {unit}")
 
 
 def _scored(reads: Reads, human: FloatArray) -> tuple[pd.DataFrame, FloatArray, FloatArray]:
@@ -153,15 +189,15 @@ def _scored(reads: Reads, human: FloatArray) -> tuple[pd.DataFrame, FloatArray, 
     return reads.items[there].reset_index(drop=True), score[there], human[there]
 
 
-def _drawn(items: pd.DataFrame, labelled: Any) -> str:
-    """Tell how labels look drawn: clusters or texts whole, one of each cluster, or any items."""
-    of = items["cluster"].to_numpy()
-    if _taken_whole(of, labelled):
-        return "clusters"
-    if _taken_whole(_texts(items), labelled):
-        return "texts"
-    size, taken = np.bincount(of), np.bincount(of[labelled], minlength=int(of.max(initial=0)) + 1)
-    if size.max(initial=0) > 1 and taken.max(initial=0) == 1 and "candidate" in items:
+def _drawn(items: pd.DataFrame, labelled: NDArray[np.bool_]) -> str:
+    """Tell how labels look drawn: mostly whole clusters or texts, one of each cluster, or items."""
+    units = {"clusters": items["cluster"].to_numpy(), "texts": _texts(items)}
+    for name, of in units.items():
+        if of is not None and labelled.any() and _mostly_whole(of, labelled):
+            return name
+    taken = np.bincount(units["clusters"][labelled])
+    several = np.bincount(units["clusters"]).max(initial=0) > 1
+    if several and taken.max(initial=0) == 1 and "candidate" in items:
         each = items["candidate"][labelled].value_counts()
         each = each.reindex(items["candidate"].unique(), fill_value=0)
         if each.min() >= 2 and each.max() - each.min() <= 1:
@@ -169,25 +205,116 @@ def _drawn(items: pd.DataFrame, labelled: Any) -> str:
     return "items"
 
 
-def _taken_whole(of: IntArray, labelled: Any) -> bool:
-    """Whether labels are of all items of a unit or of none, and units have several items."""
-    size, taken = np.bincount(of), np.bincount(of[labelled], minlength=int(of.max(initial=0)) + 1)
-    return bool(size.max(initial=0) > 1 and taken.any() and ((taken == 0) | (taken == size)).all())
+def _mostly_whole(of: IntArray, labelled: NDArray[np.bool_]) -> bool:
+    """Whether labelled items lie nearer to whole units of several items than to a random draw."""
+    size, taken = np.bincount(of), np.bincount(of[labelled], minlength=int(of.max()) + 1)
+    beside = (taken * (size - 1)).sum()  # items that share a unit with a labelled one
+    together, share = (taken * (taken - 1)).sum(), labelled.mean()
+    return bool(beside > 0 and together / beside > (1 + share) / 2) or bool(
+        beside > 0 and labelled.all()
+    )
 
 
-def _texts(items: pd.DataFrame) -> IntArray:
-    """Number each item's text: what one candidate wrote in a cluster, under all criteria."""
-    if "criterion" not in items or items["criterion"].nunique() < 2 or "candidate" not in items:
+def _texts(items: pd.DataFrame) -> IntArray | None:
+    """Number each item's text, which several criteria may judge; None where that is not known."""
+    if "criterion" not in items or items["criterion"].nunique() < 2:
         return np.arange(len(items))
-    return arrays.combine(items[c] for c in ("cluster", "group_id", "candidate") if c in items)
+    ways = (("cluster",), ("cluster", "item_id"), ("cluster", "candidate"),
+            ("cluster", "group_id", "candidate"))  # fmt: skip
+    for names in ways:
+        if set(names) <= set(items.columns):
+            text = arrays.combine(items[name] for name in names)
+            once = not items.assign(text=text).duplicated(["text", "criterion"]).any()
+            if once and text.max() + 1 < len(items):
+                return text
+    return None
 
 
-def _too_few(n: int, own: IntArray, drawn: str) -> list[str]:
-    if n == 0:
-        return ["no judged item has a label"]
-    if drawn in ("clusters", "texts") and (units := len(np.unique(own))) < 3:
-        return [f"{units} labelled {drawn}: whole {drawn} need three"]
-    return [f"{n} labels: four are needed"] if n < 4 else []
+def sampling_variance(
+    items: pd.DataFrame,
+    labelled: NDArray[np.bool_],
+    error: FloatArray,
+    lost: int = 0,
+    away: float = 0.0,
+) -> Sampling:
+    """Variance of the mean of labels of some items as an estimate of the mean of all.
+
+    Labels count one by one where they are spread over prompts and texts as a random draw would
+    spread them. Where they lie closer together, they count for as much as a nested analysis of
+    variance finds within prompts and within texts: whole prompts as so many prompts.
+
+    Parameters
+    ----------
+    items
+        One row an item, with the ``cluster`` and, where known, ``candidate`` and ``criterion``.
+        Where it is not known which items share a text, all of a cluster may.
+    labelled
+        Which items have a label.
+    error
+        Of the labelled items, or of all: by how much each is off. They add up to 0.
+    lost
+        Degrees of freedom that `error` took, beside the mean's.
+    away
+        What the regression's distance from the mean of all adds to the inverse of the labels.
+
+    Returns
+    -------
+    Sampling
+        ``variance``, its Satterthwaite degrees of freedom ``df`` (both NaN where labels share
+        fewer than three clusters) and the ``unit`` most of it is between.
+
+    Examples
+    --------
+    >>> items = pd.DataFrame({"cluster": np.repeat(np.arange(6), 2)})
+    >>> error = np.array([1.0, 1, -1, -1, 0, 0])
+    >>> labelled = np.arange(12) < 6  # three clusters of six
+    >>> found = sampling_variance(items, labelled, error)
+    >>> round(found.variance, 3), round(found.df), found.unit
+    (0.167, 2, 'clusters')
+    """
+    n, known = len(error), labelled if len(error) == labelled.sum() else np.ones_like(labelled)
+    names, codes, weights = _levels(items, labelled, known, 1 / labelled.sum() - 1 / len(items))
+    weights[-1] += away if len(codes) == 1 else 0.0  # else `lost` clusters pay for the slope
+    units = np.array([1, *(code.max() + 1 for code in codes)])
+    df = np.diff(units) - np.eye(len(codes))[0] * lost
+    free = df.copy()
+    if len(codes) > 1:
+        free[0] = effective_clusters(codes[0]) - 1
+    if min(df[0], free[0]) <= 0:
+        return Sampling(np.nan, np.nan, names[0])
+    size = np.stack([np.full(n, n), *(np.bincount(code)[code] for code in codes)])
+    sums = np.stack([np.zeros(n), *(np.bincount(c, weights=error)[c] for c in codes)])
+    square = np.diff(((sums / size) ** 2).sum(axis=1)) / df
+    # What a variance between the units of a column adds to the sum of squares of a row.
+    adds = np.stack([np.minimum(size[1:] / own, 1).sum(axis=1) for own in size])
+    share = np.linalg.solve((np.diff(adds, axis=0) / np.diff(units)[:, None]).T, weights)
+    parts = np.maximum(share, 0) * square
+    variance = float(parts.sum())
+    df_of = variance**2 / (parts**2 / free).sum() if variance > 0 else free[0]
+    return Sampling(variance, float(df_of), names[int(parts.argmax())])
+
+
+def _levels(
+    items: pd.DataFrame, labelled: NDArray[np.bool_], known: NDArray[np.bool_], single: float
+) -> tuple[list[str], list[IntArray], FloatArray]:
+    """Units that labels share more than a random draw would, largest first, down to the labels.
+
+    Returns their names, the unit of each `known` item, and what a variance of 1 between them adds
+    to the variance of the mean; `single`: what it adds between labels.
+    """
+    names, codes, weights = ["labels"], [np.arange(known.sum())], [single]
+    text, n = _texts(items), labelled.sum()
+    for name, code in (("texts", text), ("clusters", items["cluster"].to_numpy())):
+        if code is None:
+            continue
+        taken = np.bincount(code[labelled], minlength=int(code.max()) + 1) / n
+        apart = float(((taken - np.bincount(code) / len(code)) ** 2).sum())
+        if text is None:  # whole texts may hide in a cluster
+            apart = float((taken**2).sum()) * (1 - n / len(code))
+        own = np.unique(code[known], return_inverse=True)[1]
+        if own.max() < codes[0].max() and apart > weights[0] * (1 + 1e-9):
+            names, codes, weights = [name, *names], [own, *codes], [apart, *weights]
+    return names, codes, np.array(weights)
 
 
 def _strata_means(x: FloatArray, strata: IntArray) -> FloatArray:
@@ -201,44 +328,32 @@ def _regression(y: FloatArray, f: FloatArray, strata: IntArray) -> _Fit:
     varies = spread > 1e-12 * max(1.0, len(f))
     slope = float(f @ y) / spread if varies else 0.0
     error = y - slope * f
-    df = len(y) - len(np.unique(strata)) - int(varies)
-    return _Fit(slope, error, float(error @ error) / df if df > 0 else np.nan, df)
+    error[np.abs(error) < 1e-9] = 0.0
+    return _Fit(slope, error, len(np.unique(strata)) - 1 + int(varies))
 
 
-def _whole_clusters(fit: _Fit, cluster: IntArray, share: float, lost: int = 2) -> tuple[float, int]:
-    """Standard error and degrees of freedom where clusters are labelled whole."""
-    sums = arrays.by_cluster(fit.error, cluster)
-    g = len(sums)
-    variance = (1 - share) * g / (g - lost) * (sums**2).sum() / len(cluster) ** 2
-    return float(np.sqrt(variance)), g - 1
-
-
-def _around(estimate: float, se: float, df: float) -> tuple[float, float]:
-    if not df > 0:
+def _around(estimate: float, found: Sampling, labelled: NDArray[np.bool_]) -> tuple[float, float]:
+    """t interval; the estimate itself where all is known, and none where nothing varies."""
+    if labelled.all():
+        return estimate, estimate
+    if not found.variance > 0:
         return np.nan, np.nan
-    half = float(special.stdtrit(df, 0.5 + LEVEL / 2)) * se
+    half = float(special.stdtrit(found.df, 0.5 + LEVEL / 2)) * np.sqrt(found.variance)
     return estimate - half, estimate + half
 
 
-def _looks_chosen(score: FloatArray, labelled: Any, unit: IntArray) -> list[str]:
-    """Say so where the labelled texts differ from the others by more than a random draw would.
-
-    `unit`: what was drawn, an item or all items of a text or cluster.
-    """
-    if labelled.all() or np.ptp(score) == 0:
-        return []
-    rest = score - score.mean()
-    values, size = arrays.by_cluster(rest, unit), len(rest) / len(np.unique(unit))
-    taken = arrays.by_cluster(labelled, unit) > 0
-    se = np.sqrt(values.var(ddof=1) * (1 - taken.mean()) / taken.sum()) / size
-    off = rest[labelled].mean() / se if se > 0 else 0.0
-    if abs(off) <= CHOSEN:
-        return []
+def _looks_chosen(items: pd.DataFrame, score: FloatArray, labelled: NDArray[np.bool_]) -> str:
+    """Say so where the labelled texts differ from the others by more than a random draw would."""
+    off = score[labelled].mean() - score.mean()
+    variance = sampling_variance(items, labelled, score - score.mean()).variance
+    if not variance > 0 or abs(off) <= CHOSEN * np.sqrt(variance):
+        return ""
     side = "higher" if off > 0 else "lower"
-    return [
-        f"the judge scores the labelled texts {side} than the others, by {abs(off):.1f} standard "
-        "errors: the labels look chosen, and the estimate assumes a random draw"
-    ]
+    return (
+        f"the judge scores the labelled texts {side} than the others, by "
+        f"{abs(off) / np.sqrt(variance):.1f} standard errors: the labels look chosen, and the "
+        "estimate assumes a random draw"
+    )
 
 
 def labels_needed(
@@ -261,7 +376,7 @@ def labels_needed(
     -------
     DataFrame
         One row a group: its columns, ``n_items, n_labels`` (so far), ``needed`` with
-        ``needed_low, needed_high`` (95 %: few labels tell the spread of the residuals roughly),
+        ``needed_low, needed_high`` (95 %: few labels show the spread of the residuals roughly),
         ``needed_alone`` (without the judge), ``reason``. At most ``n_items``.
 
     Raises
@@ -271,7 +386,8 @@ def labels_needed(
 
     Notes
     -----
-    Items at random; with one text per prompt and the systems rotated fewer are needed.
+    For labels that go on to be drawn as those so far: whole prompts as whole prompts. With one text
+    of each prompt and the systems rotated fewer are needed.
 
     Examples
     --------
@@ -287,6 +403,7 @@ def labels_needed(
     """
     if not half_width > 0:
         raise ValueError(f"half_width is {half_width}: give a positive number of points")
+    arrays.refuse_ambiguous(judgments, labels, "labels")
 
     def row(reads: Reads) -> dict[str, Any]:
         return _needed_row(reads, human_of(reads, labels, "labels"), half_width)
@@ -295,40 +412,54 @@ def labels_needed(
 
 
 def _needed_row(reads: Reads, human: FloatArray, half_width: float) -> dict[str, Any]:
-    items, score, human = _scored(reads, human)
-    labelled = ~np.isnan(human)
+    items, score, rated = _scored(reads, human)
+    labelled = ~np.isnan(rated)
     n, total = int(labelled.sum()), len(score)
     names = ("needed", "needed_low", "needed_high", "needed_alone")
     row: dict[str, Any] = {"n_items": total, "n_labels": n, **dict.fromkeys(names, np.nan)}
     if n < 4:
         return row | {"reason": f"{n} labels: four are needed to see how they spread"}
-    y, f = human[labelled], score[labelled]
-    fit = _regression(y, f, np.zeros(n, dtype=np.int64))
-    if fit.variance == 0 or y.var() == 0:
+    fits = [_regression(rated[labelled], f, np.zeros(n, dtype=np.int64))
+            for f in (score[labelled], np.zeros(n))]  # fmt: skip
+    found, alone = (label_variance(items, labelled, fit.error, fit.lost) for fit in fits)
+    if np.isnan(found.df):
+        return row | {"reason": "labels of fewer than three clusters do not show how they spread"}
+    if min(found.variance, alone.variance) == 0:
         return row | {"reason": "the labels so far leave no spread to plan with"}
-    low, high = fit.df * fit.variance / stats.chi2.ppf([0.975, 0.025], fit.df)
-    sizes = [_size(v, total, half_width, 2) for v in (fit.variance, low, high)]
-    sizes.append(_size(y.var(ddof=1), total, half_width, 1))
+    low, high = found.df * found.variance / stats.chi2.ppf([0.975, 0.025], found.df)
+    ways = [(found._replace(variance=v), 2) for v in (found.variance, low, high)]
+    sizes = [_size(way, n, total, half_width, lost) for way, lost in [*ways, (alone, 1)]]
     reason = "all texts must be labelled" if sizes[0] == total else ""
-    together = _together(items, labelled)
-    return row | dict(zip(names, sizes, strict=True)) | {"reason": said(reason, together)}
+    few = _few(items, labelled, found.unit, (rated[labelled], score[labelled]))
+    reason = said(reason, few, unscored(reads, human))
+    return row | dict(zip(names, sizes, strict=True)) | {"reason": reason}
 
 
-def _together(items: pd.DataFrame, labelled: Any) -> str:
-    """Warn where labels come by the text, under several criteria, and count as so many draws."""
-    if not _taken_whole(_texts(items), labelled):
-        return ""
-    return "labels of one text under several criteria count singly here: ask by criterion"
+def label_variance(
+    items: pd.DataFrame, labelled: NDArray[np.bool_], error: FloatArray, lost: int = 0
+) -> Sampling:
+    """Variance that one label adds, to plan with: that of a mean of n labels is 1/n − 1/N of it.
+
+    For labels that go on to be drawn as these were; parameters as in `sampling_variance`.
+    """
+    n = len(error)
+    if labelled.all():
+        df = n - 1 - lost
+        return Sampling(float(error @ error) / df if df > 0 else np.nan, df, "labels")
+    found = sampling_variance(items, labelled, error, lost)
+    return found._replace(variance=found.variance / (1 / n - 1 / len(items)))
 
 
-def _size(variance: float, total: int, half_width: float, lost: int) -> int:
-    """Smallest draw whose expected half-width is small enough."""
-    n = np.arange(lost + 2, total + 1, dtype=np.float64)
+def _size(found: Sampling, n: int, total: int, half_width: float, lost: int) -> int:
+    """Smallest draw whose expected half-width is small enough; `found` is of n labels."""
+    sizes = np.arange(lost + 2, total + 1, dtype=np.float64)
     # The regression's own distance from the mean of all texts costs 1/(n - 3) on average.
-    factor = 1 + 1 / np.maximum(n - 3, 1) if lost == 2 else 1.0
-    se = np.sqrt(variance * (1 - n / total) / n * factor)
-    enough = special.stdtrit(n - lost, 0.5 + LEVEL / 2) * se <= half_width
-    return int(n[enough.argmax()]) if enough.any() else total
+    factor = 1 + 1 / np.maximum(sizes - 3, 1) if lost == 2 else 1.0
+    se = np.sqrt(found.variance * (1 / sizes - 1 / total) * factor)
+    df = (found.df + lost) * sizes / n - lost
+    t = special.stdtrit(np.maximum(df, 1.0), 0.5 + LEVEL / 2)
+    enough = (t * se <= half_width) & (df > 0)
+    return int(sizes[enough.argmax()]) if enough.any() else total
 
 
 def systems_with_labels(
@@ -356,7 +487,8 @@ def systems_with_labels(
     DataFrame
         One row a group and system: ``estimate, low, high`` (95 % t interval), ``labels_only``,
         ``judge_mean``, ``shrinkage`` (0: its labels alone; 1: the judge's line alone),
-        ``n_labels``, ``reason``.
+        ``off_line`` (points by which its labels lie above the line) and ``off_line_p`` (t test
+        against the line through the others), ``n_labels``, ``reason``.
 
     Raises
     ------
@@ -366,7 +498,11 @@ def systems_with_labels(
     Notes
     -----
     A composite of the Fay–Herriot kind with known sampling variance; the mean squared error carries
-    twice the Prasad–Rao (1990) term for the unknown spread about the line, which is cautious.
+    twice the Prasad–Rao (1990) term for the unknown spread about the line, which is cautious, and
+    each system's own distance from the line. Systems labelled on the same prompts share the error
+    of these prompts, which the intervals hold: differences of such systems are known better. A
+    system off the line (5 %, Bonferroni over the systems) keeps its own labels; no other is drawn
+    from them by more than one standard error (limited translation, Efron & Morris 1972).
 
     Examples
     --------
@@ -386,6 +522,7 @@ def systems_with_labels(
     1         b      1.93         2.00        2.25       0.65
     """
     arrays.require(judgments, [candidates], "judgments")
+    arrays.refuse_ambiguous(judgments, labels, "labels")
     if candidates != "candidate":
         judgments = judgments.assign(candidate=judgments[candidates])
     return arrays.rows_per_group(
@@ -394,29 +531,37 @@ def systems_with_labels(
 
 
 def _systems(reads: Reads, human: FloatArray) -> pd.DataFrame:
-    items, score, human = _scored(reads, human)
+    items, score, rated = _scored(reads, human)
     there = items["candidate"].notna().to_numpy()
-    items, score, human = items[there], score[there], human[there]
+    items, score, rated = items[there].reset_index(drop=True), score[there], rated[there]
     system, names = pd.factorize(items["candidate"])
-    labelled = ~np.isnan(human)
-    of, y, f = system[labelled], human[labelled], score[labelled]
-    count, size = np.bincount(of, minlength=len(names)), np.bincount(system)
-    judge = np.bincount(system, weights=score) / size
-    with np.errstate(invalid="ignore"):
-        alone = np.bincount(of, weights=y, minlength=len(names)) / np.where(count, count, np.nan)
+    count = np.bincount(system[~np.isnan(rated)], minlength=len(names))
+    total = np.bincount(system, weights=np.nan_to_num(rated))
     out = pd.DataFrame(
         {"candidate": names, "estimate": np.nan, "low": np.nan, "high": np.nan,
-         "labels_only": alone, "judge_mean": judge, "shrinkage": np.nan, "n_labels": count,
-         "reason": ""}
+         "labels_only": np.where(count > 0, total / np.maximum(count, 1), np.nan),
+         "judge_mean": np.bincount(system, weights=score) / np.bincount(system),
+         "shrinkage": np.nan, "off_line": np.nan, "off_line_p": np.nan, "n_labels": count}
     )  # fmt: skip
-    if reason := _why_no_systems(names, count):
-        return out.assign(reason=reason)
-    fit = _regression(y, np.zeros_like(f) if np.median(count) <= 2 else f, of)
-    own = alone + fit.slope * (judge - np.bincount(of, weights=f, minlength=len(names)) / count)
-    sampling = (1 - count / size) * fit.variance / count
-    found = out.assign(**_composite(own, judge, sampling, fit.df))
-    together = _together(items.reset_index(drop=True), labelled)
-    return found.assign(reason=[said(reason, together) for reason in found["reason"]])
+    lost, text = unscored(reads, human), _texts(items)
+    reason = _why_no_systems(names, count)
+    if text is None and not reason:
+        reason = (
+            "it is not known which items judge one text under several criteria: ask by criterion"
+        )
+    if text is None or reason:
+        return out.assign(reason=said(reason, lost))
+    first = np.unique(text, return_index=True)[1]
+    cluster = items["cluster"].to_numpy()[first]
+    means = (_means_by(text, values) for values in (score, rated))
+    found = estimate_systems(system[first], cluster, *means)
+    return out.assign(**found | {"reason": [said(own, lost) for own in found["reason"]]})
+
+
+def _means_by(text: IntArray, values: FloatArray) -> FloatArray:
+    """Mean of the values known of each text; NaN where none is."""
+    one = np.zeros_like(text)
+    return arrays.cell_means(text, one, values, (int(text.max()) + 1, 1))[:, 0]
 
 
 def _why_no_systems(names: Any, count: IntArray) -> str:
@@ -427,27 +572,108 @@ def _why_no_systems(names: Any, count: IntArray) -> str:
     return ""
 
 
-def _composite(own: FloatArray, judge: FloatArray, v: FloatArray, df: int) -> dict[str, Any]:
-    """Weigh each system's own estimate against the line through all of them."""
-    s = len(own)
-    away = judge - judge.mean()
-    spread = float(away @ away)
-    slope = float(away @ own) / spread if spread > 0 else 0.0
-    line = own.mean() + slope * away
-    a = max(0.0, float(((own - line) ** 2).sum()) / (s - 2) - float(v.mean()))
+def estimate_systems(
+    system: IntArray, cluster: IntArray, score: FloatArray, rated: FloatArray
+) -> dict[str, Any]:
+    """Estimate each system's mean rating from texts: all with a score, some rated.
+
+    Systems are numbered from 0, and each has two ratings or more. Returns the columns of
+    `systems_with_labels`.
+    """
+    labelled = ~np.isnan(rated)
+    of, y, f = system[labelled], rated[labelled], score[labelled]
+    count, size = np.bincount(of), np.bincount(system)
+    fit = _regression(y, np.zeros_like(f) if np.median(count) <= 2 else f, of)
+    alone, judge_own = (np.bincount(of, weights=x) / count for x in (y, f))
+    judge = np.bincount(system, weights=score) / size
+    own = alone + fit.slope * (judge - judge_own)
+    df = len(y) - 1 - fit.lost
+    sampling = float(fit.error @ fit.error) / df * (1 / count - 1 / size)
+    shared = _shared_variance(system, cluster, labelled, fit.error)
+    found, mse = _composite(own, judge, np.maximum(sampling - shared, 0.0))
+    prompts = effective_clusters(cluster[labelled])
+    free = (mse + shared) ** 2 / np.maximum(mse**2 / df + shared**2 / (prompts - 1), 1e-300)
+    half = special.stdtrit(free, 0.5 + LEVEL / 2) * np.sqrt(mse + shared)
+    if labelled.all():
+        found["reason"] = ["every text is labelled: nothing is left to estimate"] * len(half)
+    elif not fit.error.any():
+        half = np.full_like(half, np.nan)
+        found["reason"] = ["labels of a system never differ from the line: no interval"] * len(half)
+    return found | {"low": found["estimate"] - half, "high": found["estimate"] + half}
+
+
+def _shared_variance(
+    system: IntArray, cluster: IntArray, labelled: NDArray[np.bool_], error: FloatArray
+) -> float:
+    """Variance that the estimates share where systems are labelled on the same prompts.
+
+    Prompts that are harder than others move all systems together, and the line with them.
+    """
+    shape = (system.max() + 1, cluster.max() + 1)
+    cell = system * shape[1] + cluster
+
+    def table(cells: IntArray, values: FloatArray | None = None) -> FloatArray:
+        return np.bincount(cells, values, minlength=shape[0] * shape[1]).reshape(shape) * 1.0
+
+    errors, taken, there = table(cell[labelled], error), table(cell[labelled]), table(cell)
+    count = taken.sum(axis=1)
+    both = taken @ taken.T  # pairs of labels of two systems on one prompt
+    # Errors about the means of labels vary together less than errors do.
+    kept = both * (1 - 1 / count - 1 / count[:, None] + both / np.outer(count, count))
+    weight = taken / count[:, None] - there / there.sum(axis=1, keepdims=True)
+    together = _off_diagonal(weight @ weight.T)
+    if not (_off_diagonal(kept) > 1e-9 and together > 0):
+        return 0.0
+    pairs = float((errors.sum(axis=0) ** 2).sum() - (errors**2).sum())
+    return max(pairs / _off_diagonal(kept), 0.0) * together / (shape[0] * (shape[0] - 1))
+
+
+def _off_diagonal(square: FloatArray) -> float:
+    return float(square.sum() - np.trace(square))
+
+
+def _composite(
+    own: FloatArray, judge: FloatArray, v: FloatArray
+) -> tuple[dict[str, Any], FloatArray]:
+    """Weigh each system's own estimate, of variance v, against the line through all of them.
+
+    A system that lies off the line through the others keeps its own estimate, and no other is
+    drawn away from its own by more than a standard error: the judge may favour it. Returns the
+    columns and the mean squared errors.
+    """
+    on_line = np.ones(len(own), dtype=bool)
+    while True:
+        line, leverage, df = _line(own, judge, on_line)
+        rest = (own - line) ** 2
+        left = (rest[on_line].sum() - rest / (1 - leverage) * on_line) / (df - on_line)
+        at = (own - line) / np.sqrt(np.maximum(left, 1e-18) * (1 - leverage * (2 * on_line - 1)))
+        p = 2 * special.stdtr(df - on_line, -np.abs(at))
+        worst = int(np.where(on_line, p, 2).argmin())
+        if on_line.sum() <= MIN_SYSTEMS or not p[worst] < (1 - LEVEL) / len(own):
+            break
+        on_line[worst] = False
+    a = max(0.0, float(rest[on_line].sum()) / df - float(v[on_line].mean()))
     total = np.where(a + v > 0, a + v, 1.0)
-    weight = np.where(a + v > 0, a / total, 1.0)
-    estimate = line + weight * (own - line)
-    leverage = 1 / s + (away**2 / spread if spread > 0 else 0.0)
-    mse = a * v / total + (1 - weight) ** 2 * total * leverage + 4 * v**2 / (total * (s - 2))
-    half = float(special.stdtrit(df, 0.5 + LEVEL / 2)) * np.sqrt(mse)
-    flat = (v == 0).all()  # every label agrees with its system's others, or all are labelled
-    return {
-        "estimate": estimate,
-        "low": np.nan if flat else estimate - half,
-        "high": np.nan if flat else estimate + half,
-        "shrinkage": 1 - weight,
-        "reason": "nothing is left to estimate, or labels within a system never differ: no interval"
-        if flat
-        else "",
-    }
+    weight = np.where(on_line & (a + v > 0), a / total, 1.0)
+    move = np.clip((1 - weight) * (own - line), -np.sqrt(v), np.sqrt(v))
+    mse = weight**2 * v + (1 - weight) ** 2 * (np.maximum(a, rest - v) + total * leverage)
+    mse += np.where(on_line, 4 * v**2 / (total * df), 0.0)
+    reason = [
+        "" if on
+        else f"lies {abs(d):.2f} points {'above' if d > 0 else 'below'} the line through the other "
+        "systems (p < .05, all systems tested): the judge treats it differently, its labels count"
+        for on, d in zip(on_line, own - line, strict=True)
+    ]  # fmt: skip
+    columns = {"estimate": own - move, "shrinkage": 1 - weight, "off_line": own - line}
+    return columns | {"off_line_p": p, "reason": reason}, mse
+
+
+def _line(
+    own: FloatArray, judge: FloatArray, fitted: NDArray[np.bool_]
+) -> tuple[FloatArray, FloatArray, int]:
+    """The line of `own` on `judge` through the fitted systems: values, leverages, df."""
+    n, away = int(fitted.sum()), judge - judge[fitted].mean()
+    spread = float(away[fitted] @ away[fitted])
+    slope = float(away[fitted] @ own[fitted]) / spread if spread > 0 else 0.0
+    leverage = 1 / n + (away**2 / spread if spread > 0 else np.zeros_like(away))
+    return own[fitted].mean() + slope * away, leverage, n - 2

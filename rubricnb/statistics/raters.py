@@ -11,7 +11,7 @@ from scipy import stats
 from rubricnb.statistics import _inference as infer
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
-from rubricnb.statistics.agreement import human_of, ratings_of
+from rubricnb.statistics.agreement import human_of, ratings_of, unscored
 
 MIN_ITEMS = 30  # of an annotator, to be tested
 FALSE_DISCOVERIES = 0.05
@@ -88,6 +88,7 @@ def alternative_annotator(
     arrays.require(items, ["item_id", "human_ratings"], "items")
     if not 0 <= epsilon < 1:
         raise ValueError(f"epsilon is {epsilon}: give a share of items, from 0 to below 1")
+    arrays.refuse_ambiguous(judgments, items)
 
     def row(reads: Reads) -> dict[str, Any]:
         return _alternative(reads, ratings_of(reads, items, "human_ratings"), epsilon)
@@ -97,7 +98,9 @@ def alternative_annotator(
 
 def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str, Any]:
     score = arrays.item_means(reads.value)
-    used = ~np.isnan(score) & ((~np.isnan(ratings)).sum(axis=1) >= 2)
+    several = (~np.isnan(ratings)).sum(axis=1) >= 2
+    lost = unscored(reads, np.where(several, arrays.item_means(ratings), np.nan))
+    used = ~np.isnan(score) & several
     score, ratings = score[used], ratings[used]
     cluster = reads.cluster[used]
     row: dict[str, Any] = {
@@ -111,7 +114,7 @@ def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str,
     row["n_annotators"] = int(tested.sum())
     if not tested.any():
         why = f"no annotator has {MIN_ITEMS} items on which another one rated too"
-        return row | {"reason": why}
+        return row | {"reason": infer.said(why, lost)}
     lead = (annotator - judge)[:, tested]
     for suffix, of in (("", np.arange(len(score))), ("_clusters", cluster)):
         p = [_less(d[~np.isnan(d)], of[~np.isnan(d)], epsilon) for d in lead.T]
@@ -120,7 +123,7 @@ def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str,
     there = ~np.isnan(judge[:, tested])
     wins = np.stack([np.where(there, judge[:, tested], 0.0), there], axis=-1)
     row |= infer.named("advantage", *infer.jackknife(wins, cluster, _mean_share), p=False)
-    return row | {"reason": infer.few_clusters(cluster)}
+    return row | {"reason": infer.said(infer.few_clusters(cluster), infer.alike(row), lost)}
 
 
 def _wins(score: FloatArray, ratings: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -136,12 +139,15 @@ def _wins(score: FloatArray, ratings: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def _less(d: FloatArray, cluster: IntArray, epsilon: float) -> float:
-    """One-sided p of "the mean is epsilon or more", by t over clusters."""
+    """One-sided p of "the mean is epsilon or more", by t over clusters.
+
+    Where all clusters are alike: the largest probability of that if the mean is epsilon.
+    """
     mean, se, n = infer.cluster_mean(d, cluster)
     if n < 2:
         return 1.0
-    if se == 0:
-        return 0.0 if mean < epsilon else 1.0
+    if se == 0:  # the mean may be epsilon all the same, if few clusters differ and none was drawn
+        return ((1 - epsilon) / (1 - mean)) ** n if mean < epsilon else 1.0
     return float(stats.t.cdf((mean - epsilon) / se, n - 1))
 
 
@@ -176,8 +182,8 @@ def judge_bias(
     -------
     DataFrame
         One row a group: its columns, ``n_items, n_clusters``; ``bias, low, high, p`` (judge minus
-        people, in points; 95 % t over clusters); ``slope, slope_low, slope_high`` (of the judge's
-        score on the mean rating, 95 % cluster jackknife-t; noise in the ratings flattens it);
+        people, in points; 95 % cluster jackknife-t); ``slope, slope_low, slope_high`` (of the
+        judge's score on the mean rating, same interval; noise in the ratings flattens it);
         ``apart_low, apart_high`` (Bland–Altman limits: 95 % of the differences lie between them if
         they are normal); ``reason``.
 
@@ -202,6 +208,7 @@ def judge_bias(
        bias   low  high  slope
     0  0.67  0.12  1.21   0.85
     """
+    arrays.refuse_ambiguous(judgments, items)
     return arrays.row_per_group(
         judgments, by, value, lambda reads: _bias(reads, human_of(reads, items))
     )
@@ -220,9 +227,13 @@ def _bias(reads: Reads, human: FloatArray) -> dict[str, Any]:
     row["bias"] = float(apart.mean())
     reasons = [infer.few_clusters(cluster)]
     if row["n_clusters"] > 1 and np.ptp(apart) > 0:
-        row["low"], row["high"], row["p"], _ = infer.mean_t(apart, cluster)
+        # A cluster that holds half of the items draws the mean near itself; the jackknife sees it.
+        one = np.stack([apart, np.ones_like(apart)], axis=-1)[:, None]
+        _, (row["low"], row["high"], row["p"], _) = infer.jackknife(one, cluster, _mean_share)
         reach = 1.96 * apart.std(ddof=1)
         row["apart_low"], row["apart_high"] = row["bias"] - reach, row["bias"] + reach
+        if np.isnan(row["low"]):
+            reasons.append("no interval of the bias, as every cluster is alike")
     elif row["n_clusters"] > 1:
         reasons.append("all differences are equal")
     if np.ptp(x) == 0:
@@ -231,7 +242,8 @@ def _bias(reads: Reads, human: FloatArray) -> dict[str, Any]:
         x, y = x - x.mean(), y - y.mean()
         parts = np.stack([np.ones_like(x), x, y, x * x, x * y], axis=-1)
         row |= infer.named("slope", *infer.jackknife(parts, cluster, _slope), p=False)
-    return row | {"reason": infer.said(*reasons)}
+        reasons.append(infer.alike(row))
+    return row | {"reason": infer.said(*reasons, unscored(reads, human))}
 
 
 def _slope(sums: FloatArray) -> FloatArray:
@@ -289,6 +301,7 @@ def system_agreement(
     0          3  1.0
     """
     arrays.require(judgments, ["candidate"], "judgments")
+    arrays.refuse_ambiguous(judgments, items)
     return arrays.row_per_group(
         judgments, by, value, lambda reads: _ranking(reads, human_of(reads, items), seed)
     )
@@ -297,7 +310,7 @@ def system_agreement(
 def _ranking(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
     score = arrays.item_means(reads.value)
     used = ~np.isnan(score) & ~np.isnan(human) & reads.items["candidate"].notna().to_numpy()
-    system = pd.factorize(reads.items["candidate"][used])[0]
+    system, lost = pd.factorize(reads.items["candidate"][used])[0], unscored(reads, human)
     score, human, cluster = score[used], human[used], reads.cluster[used]
     n, g = len(np.unique(system)), len(np.unique(cluster))
     row: dict[str, Any] = {"n_systems": n, "n_items": int(used.sum()), "n_clusters": g}
@@ -315,7 +328,12 @@ def _ranking(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
     row["tau_low"], row["tau_high"] = infer.percentile_interval(
         infer.resampled(cells, RESAMPLES, seed, _tau)
     )
-    return row | {"reason": infer.few_clusters(cluster)}
+    reason = infer.few_clusters(cluster)
+    if row["tau_low"] == row["tau_high"]:
+        reason = infer.said(
+            reason, "all resamples rank the systems alike: no spread, not certainty"
+        )
+    return row | {"reason": infer.said(reason, lost)}
 
 
 def _tau(sums: FloatArray) -> FloatArray:

@@ -86,6 +86,8 @@ def score_tendency(
        share_2  share_3  human_2  wasserstein
     0     0.25     0.75      0.5         0.75
     """
+    if items is not None:
+        arrays.refuse_ambiguous(judgments, items)
     return arrays.row_per_group(judgments, by, value, lambda reads: _tendency(reads, items, human))
 
 

@@ -43,9 +43,10 @@ def within_item_sd(judgments: pd.DataFrame, by: By = None, value: Value = "score
     Returns
     -------
     DataFrame
-        One row a group: ``sd`` (mean over items of the sd of their reads, ddof 0, in score points:
-        the paper's) with a 95 % cluster t interval ``sd_low, sd_high``; ``variance`` (mean over
-        items of the variance, ddof 1: unlike sd it does not depend on the number of reads);
+        One row a group: ``sd`` (mean over items of the sd of their reads in score points; ddof 0 is
+        our choice, which neither version of the paper states) with a 95 % cluster t interval
+        ``sd_low, sd_high``; ``variance`` (mean over items of the variance, ddof 1: unlike sd it
+        does not depend on the number of reads);
         ``k`` (mean reads per item), ``n_items, n_clusters``, ``reason``.
 
     Notes

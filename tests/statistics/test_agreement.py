@@ -388,3 +388,29 @@ def test_groups_are_separate():
     result = rb.agreement(pd.concat([a, b]), items)
     assert result["judge"].tolist() == ["simulated", "other"]
     assert result["r"].iloc[1] == pytest.approx(-result["r"].iloc[0])
+
+
+def alike(copies, score, human):
+    """So many clusters, each a copy of the same texts."""
+    n = len(score)
+    names = [f"c{c}/{i}" for c in range(copies) for i in range(n)]
+    judgments = pd.DataFrame({
+        "item_id": names, "cluster_id": np.repeat(np.arange(copies), n), "design": "fixed",
+        "ordering_index": 1, "ordering": "1-2-3-4-5", "score": np.tile(score, copies),
+    })  # fmt: skip
+    return judgments, pd.DataFrame({"item_id": names, "human": np.tile(human, copies) * 1.0})
+
+
+def test_the_reason_for_no_interval_is_the_true_one():
+    """Clusters that are alike, one that carries all variation, and one that breaks a perfect r."""
+    same = rb.agreement(*alike(6, [1, 2, 3, 4], [1, 3, 2, 5])).iloc[0]
+    assert np.isnan(same["r_low"])
+    assert "the clusters are alike" in same["reason"]
+    judgments, items = alike(6, [3, 3, 3, 3], [1, 3, 2, 5])
+    judgments.loc[:1, "score"] = [1, 5]
+    one = rb.agreement(judgments, items).iloc[0]
+    assert "without 1 of 6 clusters" in one["reason"]
+    judgments, items = alike(6, [1, 2, 3, 4], [1, 2, 3, 4])
+    items.loc[0, "human"] = 5
+    perfect = rb.agreement(judgments, items).iloc[0]
+    assert "without one of the clusters |r| = 1" in perfect["reason"]

@@ -10,6 +10,8 @@ import pytest
 from scipy import stats
 
 import rubricnb as rb
+from rubricnb.statistics._inference import mean_t
+from rubricnb.statistics.raters import _less
 
 ALT_TEST = "github/nitaytech/AltTest/18428b1f4f34ac61c4978bc180263b90111e7337/data/summeval"
 
@@ -173,3 +175,52 @@ def test_two_systems_have_no_ranking():
     judgments = judged([1, 2, 3, 4], list("aabb"), list("xyxy"))
     items = pd.DataFrame({"item_id": judgments["item_id"], "human": [1, 2, 3, 4]})
     assert "a ranking needs three" in rb.system_agreement(judgments, items)["reason"].iloc[0]
+
+
+def test_two_clusters_without_variance_do_not_let_a_judge_pass():
+    """Every item alike: a judge as good as the raters in two prompts is not shown to be in all."""
+    ratings = [(3.0, 3.0, 3.0)] * 40
+    items = pd.DataFrame({"item_id": judged([3] * 40)["item_id"], "human_ratings": ratings})
+    row = rb.alternative_annotator(judged([3] * 40, np.repeat([0, 1], 20)), items).iloc[0]
+    assert row["winning_rate_clusters"] == 0
+    assert not row["passes_clusters"]
+    assert "advantage" in row["reason"]
+    row = rb.alternative_annotator(judged([3] * 40), items).iloc[0]
+    assert row["passes_clusters"]  # 40 texts of their own: .8 ** 40 is below .05
+
+
+@pytest.mark.parametrize(("n", "mean", "epsilon"), [(2, 0.0, 0.2), (40, 0.0, 0.1), (9, -1.0, 0.2)])
+def test_p_without_variance_is_the_largest_that_a_mean_of_epsilon_allows(n, mean, epsilon):
+    """Oracle: all distributions on {mean, 1} with this expectation, the worst there are."""
+    share = np.linspace(0, 1, 200_001)
+    allowed = share[share * mean + (1 - share) >= epsilon]
+    assert _less(np.full(n, mean), np.arange(n), epsilon) == pytest.approx(
+        allowed.max() ** n, rel=1e-3
+    )
+    assert _less(np.full(n, 0.5), np.arange(n), epsilon) == 1
+
+
+def test_a_cluster_with_half_of_the_items_does_not_shorten_the_interval_of_the_bias():
+    rng = np.random.default_rng(7)
+    cluster = np.repeat(np.arange(40), [117, *[3] * 39])
+    held = {"ours": [], "t": []}
+    for _ in range(200):
+        apart = 0.3 + rng.normal(size=40)[cluster] + rng.normal(size=len(cluster))
+        human = rng.normal(size=len(cluster))
+        judgments = judged(human + apart, cluster)
+        items = pd.DataFrame({"item_id": judgments["item_id"], "human": human})
+        row = rb.judge_bias(judgments, items).iloc[0]
+        held["ours"].append(row["low"] <= 0.3 <= row["high"])
+        low, high, *_ = mean_t(apart, cluster)
+        held["t"].append(low <= 0.3 <= high)
+    assert np.mean(held["ours"]) >= 0.91
+    assert np.mean(held["t"]) < 0.91
+    assert "effective clusters" in row["reason"]
+
+
+def test_systems_that_all_resamples_rank_alike_say_so():
+    judgments = judged([1, 2, 4] * 6, np.repeat(np.arange(6), 3), list("xyz") * 6)
+    items = pd.DataFrame({"item_id": judgments["item_id"], "human": [1, 2, 4] * 6})
+    row = rb.system_agreement(judgments, items).iloc[0]
+    assert row["tau_low"] == row["tau_high"] == 1
+    assert "no spread, not certainty" in row["reason"]
