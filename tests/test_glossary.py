@@ -21,7 +21,7 @@ KNOWN = {
     "the paper; chapters 15 to 18": "RULERS",
     "a licence, with its text": "BSD BY CC CC0 MIT",
     "a conference or journal, in a source": "ACL ICLR TACL",
-    "everybody knows it": "CITATION HTML MB MiB README URL US UTF VS",
+    "everybody knows it": "CITATION CUDA HTML MB MiB NVIDIA README URL US UTF VS",
     "a symbol or a prompt's own word, where it stands": "HASH LOCKED MS RESULT",
 }  # fmt: skip
 
