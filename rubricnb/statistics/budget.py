@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 from math import comb
 from typing import Any
@@ -10,13 +11,16 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.statistics import _reads as arrays
+from rubricnb.statistics import _inference as infer
 from rubricnb.statistics._inference import correlation, few_clusters, fisher_jackknife_t, said
 from rubricnb.statistics._placement import blocks
 from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.statistics._variance import crossed_variances, gain_of_averaging, noise_ratio
 from rubricnb.statistics.agreement import human_of
 
 MOST_SUBSETS = 1_000
 GAIN = 1.05  # a rise of r by a factor that is worth the calls
+MIN_CLUSTERS = 10  # of a pilot that gets a verdict
 _NUMBERS = ("r_mean", "spread_low", "spread_high", "low", "high", "r_expected", "gain")
 
 
@@ -170,22 +174,10 @@ def _expected(reads: Reads, used: np.ndarray[Any, Any], last: float) -> FloatArr
     k = np.arange(1, n_reads + 1)
     if n_reads < 2 or n_items < 3:
         return np.full(n_reads, np.nan)
+    item, order, noise = crossed_variances(value, reads.cluster[used])[0]
     common = bool(reads.n_options) and len(blocks(reads)[0].shown) == 1
-    within, between = _variances(value, common)
-    if not between > 0:
-        return np.full(n_reads, np.nan)
-    phi = within / between
+    phi = (noise + (0 if common else order)) / item if item > 0 else np.nan
     return np.asarray(last * np.sqrt((1 + phi / n_reads) / (1 + phi / k)))
-
-
-def _variances(value: FloatArray, common: bool) -> tuple[float, float]:
-    """Variance of a read within items and between them; without shifts `common` to all items."""
-    n, reads = value.shape
-    if common:
-        value = value - value.mean(axis=0)
-    item = value.mean(axis=1)
-    within = float(((value - item[:, None]) ** 2).sum()) / ((n - common) * (reads - 1))
-    return within, float(item.var(ddof=1)) - within / reads
 
 
 def will_permuting_help(
@@ -244,29 +236,58 @@ def will_permuting_help(
     """
     if k < 2:
         raise ValueError(f"k is {k}: two orders or more can be averaged")
-    return arrays.row_per_group(pilot, by, value, lambda reads: _pays(reads.value, k))
+    return arrays.row_per_group(
+        pilot, by, value, lambda reads: _pays(reads.value, reads.cluster, k)
+    )
 
 
-def _pays(value: FloatArray, k: int) -> dict[str, Any]:
+def _pays(value: FloatArray, cluster: IntArray, k: int) -> dict[str, Any]:
     value = value[:, ~np.isnan(value).all(axis=0)]
-    whole = value[~np.isnan(value).any(axis=1)]
-    n, reads = whole.shape
-    numbers = dict.fromkeys(("phi", "gain", "gain_congeneric"), np.nan)
-    row: dict[str, Any] = {"n_items": n, "n_reads": reads, **numbers, "verdict": "unsure"}
+    used = ~np.isnan(value).any(axis=1)
+    whole, cluster = value[used], cluster[used]
+    (n, reads), n_clusters = whole.shape, len(np.unique(cluster))
+    numbers = dict.fromkeys(("phi", "gain", "gain_low", "gain_high", "gain_congeneric"), np.nan)
+    row: dict[str, Any] = {"n_items": n, "n_clusters": n_clusters, "n_reads": reads, **numbers}
+    row["verdict"] = "unsure"
     if n < 3 or reads < 2:
         return row | {"reason": f"{n} items with all of {reads} reads: three with two are needed"}
     if np.ptp(whole) == 0:
         return row | {"reason": "all reads give one score"}
-    within, between = _variances(whole, common=True)
-    reliability = np.clip(between / (within + between), 0.02, 1.0) if within + between > 0 else 0.02
-    phi = 1 / reliability - 1
-    row |= {"phi": phi, "gain": float(np.sqrt((1 + phi) / (1 + phi / k)))}
+    phi = noise_ratio(whole, cluster)
+    gain = gain_of_averaging(phi, k)
+    low, high, *_ = infer.jackknife_t(float(gain[0]), gain[1:])
+    row |= {"phi": float(phi[0]), "gain": float(gain[0]), "gain_low": low, "gain_high": high}
     if reads == k:
         row["gain_congeneric"] = _congeneric(whole - whole.mean(axis=0))
-    best = row["gain"] if np.isnan(row["gain_congeneric"]) else row["gain_congeneric"]
-    row["verdict"] = "go" if best > GAIN else "stop" if row["gain"] < GAIN else "unsure"
-    lost = len(value) - n
-    return row | {"reason": f"{lost} items lack a read and are left out" if lost else ""}
+    if n_clusters >= MIN_CLUSTERS:
+        row["verdict"] = _verdict(gain)
+    return row | {"reason": infer.said(*_why_unsure(row, phi, len(value) - n, cluster))}
+
+
+def _verdict(gain: FloatArray) -> str:
+    """Two one-sided tests at 5 %; a judge that never changed its mind has no reads to average."""
+    if (gain == 1).all():
+        return "stop"
+    low, high, *_ = infer.jackknife_t(float(gain[0]), gain[1:], level=0.90)
+    return "go" if low > GAIN else "stop" if high < GAIN else "unsure"
+
+
+def _why_unsure(
+    row: dict[str, Any], phi: FloatArray, lost: int, cluster: IntArray
+) -> Iterator[str]:
+    if lost:
+        yield f"{lost} items lack a read and are left out"
+    if np.isnan(row["gain"]):
+        yield "texts do not differ beyond noise"
+    elif np.isnan(phi).any():
+        yield "without some cluster texts do not differ beyond noise: no interval"
+    elif (phi == 0).all():
+        most = 1 - 0.05 ** (1 / row["n_clusters"])
+        yield f"no answer changes: no interval (one in up to {most:.0%} of texts could be missed)"
+    if row["n_clusters"] < MIN_CLUSTERS:
+        yield f"{row['n_clusters']} clusters: a verdict needs {MIN_CLUSTERS}"
+    else:
+        yield infer.few_clusters(cluster)
 
 
 def _congeneric(centred: FloatArray) -> float:

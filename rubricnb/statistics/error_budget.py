@@ -14,6 +14,7 @@ import pandas as pd
 from rubricnb.statistics import _inference as infer
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._reads import By, FloatArray, IntArray, Value
+from rubricnb.statistics._variance import henderson
 from rubricnb.statistics.agreement import numbers_of
 
 FORMS = ("template", "variant", "labels", "layout", "reference_score", "exemplar")
@@ -144,7 +145,7 @@ def _budget(part: pd.DataFrame, names: list[str], value: Value) -> Iterator[dict
     kept, why = _distinct(sources)
     estimates, alias = np.full((1, len(kept)), np.nan), "no scores"
     if kept:
-        estimates, alias = _solve(list(kept.values()), cluster, x - x.mean())
+        estimates, alias = henderson(list(kept.values()), cluster, x - x.mean())
     equal = "all scores are equal" if len(x) and np.ptp(x) == 0 else ""
     whole = infer.said(equal, alias, infer.few_clusters(cluster))
     shares = np.maximum(estimates, 0)
@@ -200,66 +201,6 @@ def _distinct(sources: dict[str, IntArray]) -> tuple[dict[str, IntArray], dict[s
         else:
             kept[name] = code
     return kept, why
-
-
-def _solve(sources: list[IntArray], cluster: IntArray, x: FloatArray) -> tuple[FloatArray, str]:
-    """Variances of the sources: of all reads, then without each cluster; why there are none.
-
-    NaN where sources cannot be told apart, with all clusters or without one of few.
-    """
-    square, expected = _squares([np.zeros_like(cluster), *sources], cluster, x)
-    left, right = square[:, 1:] - square[:, :1], expected[:, 1:] - expected[:, :1]
-    told_apart = np.linalg.matrix_rank(right) == len(sources)
-    found = np.einsum("gij,gj->gi", np.linalg.pinv(right), left)
-    found = np.where(told_apart[:, None], found, np.nan)
-    return found, "" if told_apart[0] else "sources are not crossed: none can be told apart"
-
-
-def _squares(
-    codes: list[IntArray], cluster: IntArray, x: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Sum of squared totals over sizes by source, and the weights of the variances in it.
-
-    Shapes (1 + clusters, sources) and (1 + clusters, sources, sources - 1): all, then without each.
-    """
-    g, codes = int(cluster.max()) + 1, [np.unique(c, return_inverse=True)[1] for c in codes]
-    square = np.zeros((1 + g, len(codes)))
-    expected = np.zeros((1 + g, len(codes), len(codes) - 1))
-
-    def without(row: IntArray, column: IntArray, weight: Any = None) -> FloatArray:
-        width = int(column.max()) + 1
-        table = np.bincount(row * width + column, weight, g * width).reshape(g, width)
-        return np.concatenate([table.sum(axis=0)[None], table.sum(axis=0) - table])
-
-    local = [_pairs(code, cluster)[1].max() == code.max() for code in codes]
-    for a, code in enumerate(codes):
-        if local[a]:  # each level within a cluster: a sum over clusters
-            size, home = np.bincount(code), cluster[np.unique(code, return_index=True)[1]]
-            zero = np.zeros_like(home)
-            square[:, [a]] = without(home, zero, np.bincount(code, x) ** 2 / size)
-        else:
-            sizes = np.maximum(without(cluster, code), 1)
-            square[:, a] = (without(cluster, code, x) ** 2 / sizes).sum(axis=1)
-        for b, other in enumerate(codes[1:]):
-            first, pair = _pairs(code, other)
-            of, n = code[first], np.bincount(pair)
-            if local[a]:
-                expected[:, a, [b]] = without(cluster[first], 0 * of, n**2 / size[of])
-            elif local[b + 1]:
-                expected[:, a, b] = (
-                    without(cluster[first], of, np.square(n, dtype=np.float64)) / sizes
-                ).sum(axis=1)
-            else:
-                expected[:, a, b] = (without(cluster, pair) ** 2 / sizes[:, of]).sum(axis=1)
-    return square, expected
-
-
-def _pairs(one: IntArray, other: IntArray) -> tuple[IntArray, IntArray]:
-    """First read of each combination of two codes, and each read's combination."""
-    _, first, pair = np.unique(
-        one * (other.max() + 1) + other, return_index=True, return_inverse=True
-    )
-    return first, pair
 
 
 def design_for(

@@ -41,7 +41,7 @@ def test_twenty_items_hardly_ever_say_the_opposite():
     large = [rb.will_permuting_help(wavering(20, 10, 1.0, s)[0])["verdict"][0] for s in range(40)]
     assert small.count("go") <= 2
     assert large.count("stop") == 0
-    assert large.count("go") >= 36
+    assert large.count("go") >= 30
 
 
 def test_order_means_are_no_wavering():
