@@ -354,9 +354,11 @@ def permuted_spread(
 ) -> dict[str, float]:
     """Largest minus smallest column mean of `x`, and its mean if clusters' columns are permuted.
 
-    Columns are permuted within `blocks`; NaN where no block has two.
+    Columns are permuted within `blocks`; NaN where no block has two. Clusters are sorted by their
+    sums first, so that the draws do not depend on the order in which they come.
     """
     sums = by_cluster(x, cluster)
+    sums = sums[np.lexsort(sums.round(9).T)]
     observed = float(np.ptp(sums.sum(axis=0)) / len(x))
     blocks = [np.arange(x.shape[1])] if blocks is None else blocks
     if max(map(len, blocks)) < 2:

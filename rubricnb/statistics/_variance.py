@@ -32,12 +32,12 @@ def crossed_variances(x: FloatArray, cluster: IntArray) -> FloatArray:
     return np.where(np.abs(found) > 1e-12 * (x**2).mean(), found, 0.0 * found)
 
 
-def noise_ratio(x: FloatArray, cluster: IntArray) -> FloatArray:
-    """φ: noise of one read over the variance between texts, columns' means removed.
+def noise_ratio(parts: FloatArray) -> FloatArray:
+    """φ, noise of one read over the variance between texts, from `crossed_variances`.
 
     Shape (1 + clusters,): of all items, then without each cluster; NaN where texts do not differ.
     """
-    item, _, noise = crossed_variances(x, cluster).T
+    item, _, noise = parts.T
     return np.asarray(np.maximum(noise, 0.0) / np.where(item > 0, item, np.nan))
 
 

@@ -12,7 +12,7 @@ from rubricnb.statistics import _inference as infer
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._inference import Interval
 from rubricnb.statistics._reads import By, FloatArray, Unanswerable
-from rubricnb.statistics._variance import noise_ratio
+from rubricnb.statistics._variance import crossed_variances, noise_ratio
 from rubricnb.statistics.agreement import human_of
 from rubricnb.statistics.budget import will_permuting_help
 from rubricnb.statistics.error_budget import design_for, error_budget, with_left_out
@@ -69,11 +69,11 @@ def advise(
     Examples
     --------
     >>> import rubricnb as rb
-    >>> items = rb.load("minibench", n_items=60)
+    >>> items = rb.load("minibench")
     >>> asked = rb.plan(items, rb.balanced(5), readout="score", seed=1)
     >>> judgments = rb.simulate(asked, items, "first-biased")
-    >>> rb.advise(judgments).set_index("step")["do"]["orders"]
-    'ask one order, the same for all that you compare'
+    >>> rb.advise(judgments).set_index("step")["do"]["direction"]
+    'never compare scores of different orders; average both directions'
     """
     names = arrays.grouping(judgments, by, without=() if by else ("design",))
     if labels is not None:
@@ -126,6 +126,14 @@ class _People(NamedTuple):
     n: int
     reason: str
 
+    @property
+    def agree(self) -> str:
+        """Whether scores rise with ratings: yes, no, reversed, or unknown."""
+        low, high = self.r_ends[:2]
+        if np.isnan(self.r) or (np.isnan(low) and abs(self.r) < 1):
+            return "unknown"
+        return "yes" if self.r >= 1 or low > 0 else "reversed" if self.r <= -1 or high < 0 else "no"
+
 
 def _against_people(part: pd.DataFrame, labels: pd.DataFrame | None) -> _People:
     unknown = _People(np.nan, infer.UNDEFINED, np.nan, infer.UNDEFINED, 0, "no labels")
@@ -162,19 +170,17 @@ def _judge(budget: pd.DataFrame, people: _People) -> tuple[_Row, bool]:
     """Whether the judge knows anything, and whether there is anything to plan with."""
     share, ends = _share_of_texts(budget)
     apart = "unknown" if np.isnan(ends[0]) else "yes" if ends[0] > 0 else "no"
-    low, high = people.r_ends[:2]
-    if not np.isnan(people.r) and (people.r >= 1 or not np.isnan(low)):
-        agrees = "yes" if people.r >= 1 or low > 0 else "reversed" if high < 0 else "no"
+    if people.agree != "unknown":
         row = _row("judge", "22_may_a_judge_replace_people", "r with people's ratings")
-        row |= {"gain": people.r, "low": low, "high": high, "reason": people.reason}
+        row |= dict(zip(("gain", "low", "high"), (people.r, *people.r_ends), strict=False))
         row["do"] = {
             "yes": f"go on: its scores rise with people's ratings (r = {people.r:.2f})",
             "no": f"stop: {people.n} ratings do not show that it agrees with people; have more "
             "texts rated, or take a different judge",
             "reversed": "stop: its scores fall where people's ratings rise; check whether the "
             "scale runs the other way",
-        }[agrees]
-        return row, agrees == "yes"
+        }[people.agree]
+        return row | {"reason": people.reason}, people.agree == "yes"
     row = _row("judge", "23_error_budget", "share of texts in the variance of a read")
     row |= {"gain": share, "low": ends[0], "high": ends[1]}
     row["do"] = {
@@ -210,7 +216,7 @@ def _texts(
     budget: pd.DataFrame, people: _People, prices: dict[str, float], precision: float
 ) -> _Row:
     of = "prompts for this difference"
-    on_scale = not np.isnan(people.slope)
+    on_scale = people.agree == "yes"
     slope = people.slope if on_scale else 1.0
     plan = design_for(budget, precision * slope, prices).iloc[0]
     row = _row("texts", "23_error_budget", of, reason=plan["reason"])
@@ -290,7 +296,9 @@ def _readout(crossed: pd.DataFrame) -> _Row:
     if used.sum() < 3:
         return row | {"reason": f"{used.sum()} texts have all reads: three are needed"}
     cluster = score.cluster[used]
-    one, other = (noise_ratio(side.value[used], cluster) for side in (score, expected))
+    one, other = (
+        noise_ratio(crossed_variances(side.value[used], cluster)) for side in (score, expected)
+    )
     gain = np.sqrt((1 + one) / (1 + other))
     low, high, *_ = infer.jackknife_t(float(gain[0]), gain[1:])
     row |= {"gain": float(gain[0]), "low": low, "high": high}

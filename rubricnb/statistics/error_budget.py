@@ -231,8 +231,9 @@ def design_for(
         (more than 1 only where the budget saw re-reads), ``orders``, ``forms``, ``judges``,
         ``raters`` (as far as there are several); ``items``: prompts for 80 % power of a two-sided
         t test at 5 %, with ``items_low, items_high`` (95 %, from the budget's clusters; inf: no
-        number is enough); ``calls`` for both candidates; ``cost``; ``detectable``: the difference
-        that `prompts` prompts detect, with ``_low, _high``; ``reason``.
+        number is enough); ``calls`` for both candidates with ``_low, _high``; ``cost``;
+        ``detectable``: the difference that `prompts` prompts detect, with ``_low, _high``;
+        ``reason``.
 
     Raises
     ------
@@ -243,6 +244,8 @@ def design_for(
     -----
     The variance of the difference is 2[(σ²(item) + Σ σ²(f × item)/k + σ²(re-read)/reads)/n +
     Σ σ²(f × candidate)/k] over the facets f, k levels of each: the last sum does not fall with n.
+    It is planned with only where its interval lies above 0: noise would otherwise buy orders, or
+    call every number of prompts too small. `reason` says what its upper end would leave undetected.
 
     Examples
     --------
@@ -275,6 +278,8 @@ def _designs(
     part: pd.DataFrame, difference: float, prices: dict[str, float], prompts: int | None
 ) -> Iterator[dict[str, Any]]:
     sources, variances = with_left_out(part)
+    doubtful = _not_shown(part, sources)
+    variances[[sources.index(source) for source in doubtful]] = 0.0
     n_now = int(part["n_clusters"].iloc[0]) if prompts is None else prompts
     n_levels = part.set_index("source")["n_levels"]
     levels = {f: int(n_levels[f]) for f in _FACETS if f in sources}
@@ -291,10 +296,29 @@ def _designs(
         found = np.array([1.0, *_ratios(now)]) * (now[0] if now[0] > 0 else np.nan)
         at = _multiplier(n_now - 1) * np.sqrt(found)
         row: dict[str, Any] = {f"{f}s": v for f, v in k.items()} | {"reads": reads}
-        row |= {"items": n, "items_low": low, "items_high": high, "calls": 2 * n * calls}
+        row |= {"items": n, "items_low": low, "items_high": high}
+        row |= {f"calls{end}": 2 * calls * row[f"items{end}"] for end in ("", "_low", "_high")}
         row["cost"] = row["calls"] * price + n * prices.get("item", 0.0)
         row |= dict(zip(("detectable", "detectable_low", "detectable_high"), at, strict=True))
-        yield row | {"reason": _why_no_design(n, part, variances.shape[1])}
+        why = (_left_undetected(source, *ends, k) for source, ends in doubtful.items())
+        yield row | {"reason": infer.said(_why_no_design(n, part, variances.shape[1]), *why)}
+
+
+def _not_shown(part: pd.DataFrame, sources: list[str]) -> dict[str, tuple[float, float]]:
+    """Preferences of a form, order or judge for a candidate that may be 0, and their intervals."""
+    known = part[part["source"].isin(sources)].set_index("source")[["low", "high"]]
+    ends = {s: (known["low"][s], known["high"][s]) for s in sources if s.endswith(" × candidate")}
+    return {source: own for source, own in ends.items() if not own[0] > 0}
+
+
+def _left_undetected(source: str, low: float, high: float, k: Mapping[str, int]) -> str:
+    if not high > 0:
+        return ""
+    most = _multiplier(10_000) * np.sqrt(2 * high / k[source.partition(" × ")[0]])
+    return (
+        f"{source} may be 0 [{low:.2g}, {high:.2g}] and is not planned with: at most, differences "
+        f"below {most:.2g} stay undetected on any number of prompts"
+    )
 
 
 def with_left_out(budget: pd.DataFrame) -> tuple[list[str], FloatArray]:
@@ -304,7 +328,7 @@ def with_left_out(budget: pd.DataFrame) -> tuple[list[str], FloatArray]:
     kept = [np.frombuffer(bytes.fromhex(text)) for text in stored]
     own = known["variance"].to_numpy(np.float64)[:, None]
     whole = len(kept) and all(len(v) and v[0] == e for v, e in zip(kept, own, strict=True))
-    return known["source"].tolist(), np.array(kept) if whole else own
+    return known["source"].tolist(), np.array(kept) if whole else own.copy()
 
 
 def variance_of_difference(

@@ -201,15 +201,17 @@ def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(_EFFECTS, np.nan) | infer.counted(complete, reads.cluster)
     if not complete.any():
         return row | {"reason": "no item has a parsed read under every ordering"}
-    x, cluster = mean[complete], reads.cluster[complete]
-    turn = directions(reads.orderings)
+    listed = np.lexsort(reads.orderings.T[::-1])  # the draws below follow the orders' own names
+    orderings, x = reads.orderings[listed], mean[complete][:, listed]
+    cluster = reads.cluster[complete]
+    turn = directions(orderings)
     reasons: list[str] = []
     blocks = [np.flatnonzero(turn == t) for t in np.unique(turn)] if turn.all() else None
     row |= infer.permuted_spread("spread", x, cluster, PERMUTATIONS, seed, blocks)
     if np.isnan(row["spread_null"]):
         reasons.append("spread_null: one ordering of each direction, nothing can be permuted")
-    up = np.flatnonzero((np.diff(reads.orderings, axis=1) == 1).all(axis=1))
-    down = np.flatnonzero((np.diff(reads.orderings, axis=1) == -1).all(axis=1))
+    up = np.flatnonzero((np.diff(orderings, axis=1) == 1).all(axis=1))
+    down = np.flatnonzero((np.diff(orderings, axis=1) == -1).all(axis=1))
     if len(up) and len(down):
         row |= {"ascending": x[:, up[0]].mean(), "descending": x[:, down[0]].mean()}
         row |= infer.named_mean("ascending_minus_descending", x[:, up[0]] - x[:, down[0]], cluster)
