@@ -656,7 +656,7 @@ def _do_orders_pay(n: int, rng: np.random.Generator, dear: bool) -> Found:
     for gain, wrong in ((1.02, "go"), (1.25, "stop")):
         phi = (gain**2 - 1) / (1 - gain**2 / 10)
         value = rng.standard_normal((n, 1)) + np.sqrt(phi) * rng.standard_normal((n, 10))
-        said = _pays(value + 0.5 * rng.standard_normal(10), 10)["verdict"]
+        said = _pays(value + 0.5 * rng.standard_normal(10), np.arange(n), 10)["verdict"]
         yield "size", f"gain of {gain:g}", f"“{wrong}”", 0.05, float(said == wrong)
 
 
