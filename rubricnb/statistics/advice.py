@@ -325,10 +325,7 @@ def _labels(
         return row | {"do": ASK_PEOPLE, "reason": reason}
     half = (found["high"] - found["low"]) / 2
     more = 0.0 if half <= precision else max(1.0, needed["needed"] - needed["n_labels"])
-    # The gain is that of r: its interval is that of r, carried over.
-    ends = np.array(people.r_ends[:2])
-    least, most = (0.0 if ends[0] < 0 < ends[1] else np.abs(ends).min()), np.abs(ends).max()
-    low, high = found["gain"] * (1 - found["r"] ** 2) / (1 - np.array([least, most]) ** 2)
+    low, high = gain_interval(found["gain"], found["r"], people.r_ends[:2])
     return row | {
         "gain": found["gain"], "low": low, "high": high,
         "cost": more * prices.get("label", np.nan), "reason": reason,
@@ -337,3 +334,11 @@ def _labels(
         if more
         else f"the labels suffice for {precision:g} points: report their mean with the judge's",
     }  # fmt: skip
+
+
+def gain_interval(gain: float, r: float, r_ends: tuple[float, float]) -> tuple[float, float]:
+    """Interval of a gain of labels with a judge, which grows as 1 / (1 − r²), from that of r."""
+    ends = np.square(r_ends)
+    least = 0.0 if r_ends[0] < 0 < r_ends[1] else ends.min()
+    low, high = gain * (1 - r**2) / (1 - np.array([least, ends.max()]))
+    return float(low), float(high)
