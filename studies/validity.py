@@ -100,8 +100,9 @@ def validity(
         One row per quantity and method of a cell:
 
         * ``cell``; ``kind``: ``size`` (rejections at 5 % without an effect), ``power`` (with
-          one), ``coverage`` (of 95 % intervals), ``doubted`` (results whose ``reason`` says that
-          the interval may be too narrow or rests on few events) or ``recovery`` (mean estimate);
+          one), ``coverage`` (of 95 % intervals), ``outside`` (estimates outside their own),
+          ``doubted`` (results whose ``reason`` says that the interval may be too narrow or rests on
+          few events) or ``recovery`` (mean estimate);
         * ``quantity``: what is tested or estimated; ``method``: who does it;
         * ``truth``: what `rate` should be (.05, .95, the planted value; NaN for power);
         * ``rate`` with ``low, high``: 95 % interval over the replications, Wilson's for
@@ -738,14 +739,13 @@ def _gain_of_labels(r: float, rng: np.random.Generator, dear: bool) -> Found:
     truth = 22 / 23 / (1 - r**2)
     name, ours = "gain of labels with the judge", "interval of the gain"
     ends = gain_interval(found["gain"], found["r"], (low, high))
-    yield _covers(name, ours, *ends, truth)
-    yield "doubted", f"{name}: outside its interval", ours, np.nan, _outside(found["gain"], *ends)
+    yield _covers(name, ours, *ends, truth=truth)
+    yield "outside", name, ours, 0.0, _outside(found["gain"], *ends)
     squares = 0.0 if low < 0 < high else min(low**2, high**2), max(low**2, high**2)
     other = [22 / 23 / (1 - square) for square in squares]
-    yield _covers(name, "interval of r, carried over", *other, truth)
-    outside = _outside(found["gain"], *other)
-    said = "interval of r, carried over"
-    yield "doubted", f"{name}: outside its interval", said, np.nan, outside
+    old = "interval of another number"
+    yield _covers(name, old, other[0], other[1], truth)
+    yield "outside", name, old, 0.0, _outside(found["gain"], *other)
 
 
 def _outside(value: float, low: float, high: float) -> float:

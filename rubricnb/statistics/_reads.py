@@ -18,7 +18,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Value = Literal["score", "expected_score"]
 By = str | Sequence[str] | None
-Group, Answer = TypeVar("Group"), TypeVar("Answer")
+Group = TypeVar("Group")
+Answer = TypeVar("Answer")
 
 GROUPING = ("judge", "dataset", "design", *CONDITIONS)
 _ANSWER = re.compile(
@@ -159,8 +160,8 @@ def refuse_repeated_reads(judgments: pd.DataFrame) -> None:
     row = judgments.iloc[same[0]]
     said = ", ".join(f"{name} {row[name]}" for name in first)
     raise ValueError(
-        f"judgments hold one read {len(same)} times (rows {same[0] + 1} and {same[1] + 1}: {said}); "
-        "each may be there once. Was a frame concatenated with itself? Drop the copies "
+        f"judgments hold one read {len(same)} times (rows {same[0] + 1} and {same[1] + 1}: "
+        f"{said}); each may be there once. Was a frame concatenated with itself? Drop the copies "
         f"(judgments.drop_duplicates({first})), number re-asks in a column 'replicate', or name in "
         "a column what tells the texts apart (dataset, criterion)"
     )

@@ -104,5 +104,3 @@ def _pairs(one: IntArray, other: IntArray) -> tuple[IntArray, IntArray]:
         one * (other.max() + 1) + other, return_index=True, return_inverse=True
     )
     return first, pair
-
-

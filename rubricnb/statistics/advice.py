@@ -152,11 +152,12 @@ def _against_people(part: pd.DataFrame, labels: pd.DataFrame | None) -> _People:
     parts = infer.moments(x, y)
     r = infer.jackknife(parts, cluster, infer.correlation, infer.fisher_jackknife_t)
     slope = infer.jackknife(parts, cluster, _slope)
-    lacking = np.isnan(r[1][0]) and abs(r[0]) < 1
-    why = "all scores or all ratings are equal" if np.isnan(r[0]) else (
-        "r has no interval" if lacking else ""
-    )  # fmt: skip
-    return _People(*r, *slope, len(y), infer.said(why, infer.few_clusters(cluster)))
+    reason = infer.few_clusters(cluster)
+    if np.isnan(r[0]):
+        reason = infer.said("all scores or all ratings are equal", reason)
+    elif np.isnan(r[1][0]) and abs(r[0]) < 1:
+        reason = infer.said("r has no interval", reason)
+    return _People(*r, *slope, len(y), reason)
 
 
 def _slope(sums: FloatArray) -> FloatArray:
@@ -184,7 +185,7 @@ def _judge(budget: pd.DataFrame, people: _People) -> tuple[_Row, bool]:
     row = _row("judge", "23_error_budget", "share of texts in the variance of a read")
     row |= {"gain": share, "low": ends[0], "high": ends[1]}
     row["do"] = {
-        "yes": f"{ASK_PEOPLE}: it tells texts apart, which does not show that it agrees with people",
+        "yes": f"{ASK_PEOPLE}: a judge that tells texts apart need not agree with people",
         "no": "stop: its scores of one text differ as much as those of different texts; take a "
         "different judge",
         "unknown": f"stop: ask twenty texts in rb.balanced(n), and {ASK_PEOPLE}",

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics import _inference as infer
+from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._inference import correlation, few_clusters, fisher_jackknife_t, said
 from rubricnb.statistics._placement import blocks
 from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value

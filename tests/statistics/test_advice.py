@@ -68,9 +68,7 @@ def test_a_judge_that_prefers_a_direction_is_told_to_average_both():
 
 def test_probabilities_show_what_the_expected_score_is_worth():
     quality = np.random.default_rng(4).uniform(1, 5, 60)
-    judgments = make_judgments(
-        60, readout="logprobs", seed=4, quality=quality, concentration=0.3
-    )
+    judgments = make_judgments(60, readout="logprobs", seed=4, quality=quality, concentration=0.3)
     found = advice(judgments).loc["readout"]
     assert found["do"] == "use the expected score"
     assert 1 < found["low"] < found["gain"] < found["high"]
@@ -134,9 +132,7 @@ def test_labels_of_other_texts_are_an_error(wavering):
 
 
 def test_a_constant_judge_gets_no_plan(wavering):
-    found = advice(
-        wavering.assign(score=3), rated(wavering, 20, np.random.default_rng(7))
-    )
+    found = advice(wavering.assign(score=3), rated(wavering, 20, np.random.default_rng(7)))
     assert found.index.tolist() == ["judge"]
     assert found.loc["judge", "do"].startswith("stop")
     assert "all scores or all ratings are equal" in found.loc["judge", "reason"]
@@ -237,7 +233,9 @@ def test_the_gain_of_labels_lies_in_its_own_interval():
     human = pd.Series(quality + 3.0 * rng.normal(size=300), judgments["item_id"].cat.categories)
     seen = 0
     for seed in range(60):
-        labels = human.sample(25, random_state=seed).rename_axis("item_id").reset_index(name="human")
+        labels = (
+            human.sample(25, random_state=seed).rename_axis("item_id").reset_index(name="human")
+        )
         found = advice(judgments, labels)
         if "labels" in found.index:
             seen += 1
@@ -281,7 +279,11 @@ def test_the_parts_of_the_budget_add_up_to_what_orders_are_planned_with():
     budget = rb.error_budget(judgments).set_index("source")["variance"]
     whole = rb.variance_components(judgments).iloc[0]
     n, m = 30, 4
-    differ = {"item": 1, "prompt": (n * m - m) / (n * m - 1), "candidate": (n * m - n) / (n * m - 1)}
+    differ = {
+        "item": 1,
+        "prompt": (n * m - m) / (n * m - 1),
+        "candidate": (n * m - n) / (n * m - 1),
+    }
     assert sum(budget[s] * w for s, w in differ.items()) == pytest.approx(whole.variance_item)
     noise = sum(budget[f"order × {s}"] * w for s, w in differ.items())
     assert noise == pytest.approx(whole.variance_item_ordering)

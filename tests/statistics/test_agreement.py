@@ -297,7 +297,7 @@ def test_the_ceiling_of_unequal_numbers_of_ratings_is_one_way():
 def test_a_frame_concatenated_with_itself_is_an_error():
     judgments, items = rated()
     judgments["request_id"] = np.arange(len(judgments)).astype("uint64")
-    with pytest.raises(ValueError, match="one read 2 times .*item_id i0000, .*request_id 0, "):
+    with pytest.raises(ValueError, match=r"one read 2 times .*item_id i0000, .*request_id 0, "):
         rb.agreement(pd.concat([judgments, judgments]), items)
     other_seed = judgments.assign(request_id=judgments["request_id"] + 10_000)
     assert one(pd.concat([judgments, other_seed]), items).n_reads == 1200
