@@ -335,3 +335,19 @@ def test_a_read_that_stands_twice_is_an_error(wavering, statistic):
         statistic(pd.concat([wavering, wavering], ignore_index=True))
     again = pd.concat([wavering.assign(replicate=r) for r in (1, 2)], ignore_index=True)
     statistic(again)
+
+
+def test_labels_suffice_only_where_their_interval_is_as_narrow_as_wanted():
+    """Ten prompts of six texts, labelled whole, count as ten."""
+    judgments, _ = several_texts_a_prompt(2)
+    quality = judgments.groupby("item_id", observed=True)["score"].mean()
+    prompt = judgments.drop_duplicates("item_id").set_index("item_id")["cluster_id"]
+    noise = 0.4 * np.random.default_rng(3).normal(size=60)
+    human = quality + pd.Series(noise, prompt.unique())[prompt[quality.index]].to_numpy()
+    whole = human[prompt[quality.index].isin(prompt.unique()[:10]).to_numpy()]
+    people = whole.rename_axis("item_id").reset_index(name="human")
+    found = rb.mean_with_labels(judgments, people).iloc[0]
+    half = (found["high"] - found["low"]) / 2
+    for precision in (0.9 * half, 1.1 * half):
+        row = advice(judgments, people, precision=precision).loc["labels"]
+        assert ("the labels suffice" in row["do"]) == (precision > half)
