@@ -1,8 +1,9 @@
 """Is the advice worth following? ``python -m studies.followed`` recomputes.
 
 The 1.5B judge scored the coherence of four summaries each of 50 articles in ten orders.
-`rubricnb.advise` sees 25 of the articles with the experts' ratings; what it says is then done on
-the other 25. What is written to ``results/recordings/followed*.csv`` are aggregates.
+`rubricnb.advise` sees half of the articles, first with 25 of the experts' ratings, which asks
+whether the judge knows anything, then without, which gives a plan all the same; what it says is
+then done on the other half. What is written to ``results/recordings/followed*.csv`` are aggregates.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ from studies.recording import write_tables
 
 JUDGE, DATASET, CRITERION = "qwen2.5-coder-1.5b-instruct-embedded", "summeval", "coherence"
 SPLITS = 40
-LABELS, DRAWS = 25, 2_000  # rated texts of a half whose mean is wanted, and how often drawn
-PRECISION = 0.25  # points that two systems are to be told apart by, and a mean is wanted within
+LABELS = 25  # rated texts of a half
+PRECISION = 0.25  # points that two systems are to be told apart by
 
 
 def data() -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -56,10 +57,10 @@ class Half:
         self.article = pd.factorize(about["cluster_id"])[0]
         self.system = about["candidate"].astype(str).to_numpy()
 
-    def advice(self) -> pd.DataFrame:
-        """What the package says to do, a row a step."""
+    def advice(self, n_labels: int = 0) -> pd.DataFrame:
+        """What the package says to do, a row a step: with some ratings, or with none."""
         labels = self.items[["item_id", "criterion", "human", "cluster_id"]]
-        labels = labels.sample(LABELS, random_state=0)
+        labels = labels.sample(n_labels, random_state=0) if n_labels else None
         return rb.advise(self.judged, labels, precision=PRECISION, by="judge").set_index("step")
 
 
@@ -72,27 +73,14 @@ def _single(reads: FloatArray, human: FloatArray) -> float:
     return float(np.mean([_r(read, human) for read in reads.T]))
 
 
-def _gain(judge: FloatArray, human: FloatArray, seed: int = 0) -> float:
-    """Squared error of labels alone over that of labels with the judge, of a mean over texts."""
-    rng = np.random.default_rng(seed)
-    drawn = rng.permuted(np.tile(np.arange(len(human)), (DRAWS, 1)), axis=1)[:, :LABELS]
-    y, f = human[drawn], judge[drawn]
-    alone = y.mean(axis=1)
-    centred = f - f.mean(axis=1, keepdims=True)
-    slope = (centred * y).sum(axis=1) / np.maximum((centred**2).sum(axis=1), 1e-12)
-    both = alone + slope * (judge.mean() - f.mean(axis=1))
-    error = [((estimate - human.mean()) ** 2).mean() for estimate in (alone, both)]
-    return float(error[0] / error[1])
-
-
 # Step → what doing it changes, in the unit of the advice, from the half's texts that are kept.
 FOUND: dict[str, Callable[[Half, Any], float]] = {
+    "judge": lambda h, k: _r(h.score[k].mean(axis=1), h.human[k]),
     "orders": lambda h, k: (
         _r(h.score[k].mean(axis=1), h.human[k]) / _single(h.score[k], h.human[k])
     ),
     "readout": lambda h, k: _single(h.expected[k], h.human[k]) / _single(h.score[k], h.human[k]),
     "direction": lambda h, k: float((h.score[k, h.ascending] - h.score[k, h.descending]).mean()),
-    "labels": lambda h, k: _gain(h.score[k].mean(axis=1), h.human[k]),
 }
 # What follows from it for whoever asked one ascending read and took the score: r with the experts.
 Way = Callable[[Half, Any], FloatArray]
@@ -126,10 +114,10 @@ def halves(judged: pd.DataFrame, items: pd.DataFrame, splits: int) -> Iterator[t
 
 def steps(first: Half, other: Half) -> pd.DataFrame:
     """Each step: what the first half advises and expects of it, and what the other half finds."""
-    advice, rows = first.advice(), []
+    asked, advice, rows = first.advice(LABELS), first.advice(), []
     for step, of in FOUND.items():
         value, low, high = _with_interval(other, of)
-        told = advice.loc[step]
+        told = (asked if step == "judge" else advice).loc[step]
         rows.append({"step": step, "do": told["do"], "gain_is": told["gain_is"],
                      "gain": told["gain"], "low": told["low"], "high": told["high"],
                      "found": value, "found_low": low, "found_high": high})  # fmt: skip
@@ -187,11 +175,11 @@ def over_splits(pairs: list[tuple[Half, Half]]) -> pd.DataFrame:
     """Each step over random halves: how often it is advised, and what it then changed."""
     rows = []
     for number, (first, other) in enumerate(pairs):
-        advice = first.advice()
-        for step in ("orders", "readout", "direction"):
-            told = advice.loc[step]
-            value = FOUND[step](other, other.article >= 0)
-            rows.append({"split": number, "step": step, "do": told["do"], "gain": told["gain"],
+        asked, advice = first.advice(LABELS), first.advice()
+        for step, of in FOUND.items():
+            told = (asked if step == "judge" else advice).loc[step]
+            value, do = of(other, other.article >= 0), told["do"].partition(":")[0]
+            rows.append({"split": number, "step": step, "do": do, "gain": told["gain"],
                          "held": told["low"] <= value <= told["high"], "found": value})  # fmt: skip
     of = pd.DataFrame(rows).groupby(["step", "do"])
     table = of.agg(splits=("split", "size"), gain=("gain", "median"), found=("found", "median"),

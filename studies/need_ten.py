@@ -135,7 +135,8 @@ def said(
     value: FloatArray, cluster: IntArray, whole: bool, times: int, rng: np.random.Generator
 ) -> dict[str, float]:
     """How often pilots say what, and the median of what they predict."""
-    rows = [_pays(value[drawn(cluster, rng, whole)], 10) for _ in range(times)]
+    pilots = (drawn(cluster, rng, whole) for _ in range(times))
+    rows = [_pays(value[pilot], cluster[pilot], 10) for pilot in pilots]
     table = pd.DataFrame(rows)
     share = table["verdict"].value_counts(normalize=True)
     median = {
@@ -156,7 +157,7 @@ def recorded_pilots(of: list[Cell], times: int = PILOTS) -> pd.DataFrame:
             value = read(c.p, c.orders)
             with np.errstate(invalid="ignore"):  # some order may give all texts one score
                 r = [np.corrcoef(v, c.human)[0, 1] for v in (*value.T, value.mean(axis=1))]
-            every = _pays(value, 10)
+            every = _pays(value, c.cluster, 10)
             for whole in (False, True):
                 rows.append(
                     c.names | {"readout": readout, "r_one": np.mean(r[:-1]), "r_ten": r[-1],

@@ -25,7 +25,7 @@ from scipy import optimize, special, stats
 
 import rubricnb
 from rubricnb.judging.results import results_folder
-from rubricnb.permutation import balanced
+from rubricnb.permutation import balanced, code
 
 # The study runs the code it judges, so it goes behind the frames: that makes thousands of
 # replications a matter of minutes.
@@ -47,11 +47,14 @@ from rubricnb.statistics._inference import (
 from rubricnb.statistics._placement import place
 from rubricnb.statistics._preference import log_preference
 from rubricnb.statistics._reads import FloatArray, IntArray, Reads, by_cluster
+from rubricnb.statistics._variance import gain_of_averaging
+from rubricnb.statistics.advice import gain_interval
 from rubricnb.statistics.agreement import papers_interval, spearman
 from rubricnb.statistics.budget import _pays
 from rubricnb.statistics.criterion import _permutation_test, friedman
+from rubricnb.statistics.error_budget import design_for, error_budget, with_left_out
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
-from rubricnb.statistics.labels import _mean_row, estimate_systems
+from rubricnb.statistics.labels import _mean_row, _needed_row, estimate_systems
 from rubricnb.statistics.position import (
     _cluster_test,
     _papers_test,
@@ -97,8 +100,9 @@ def validity(
         One row per quantity and method of a cell:
 
         * ``cell``; ``kind``: ``size`` (rejections at 5 % without an effect), ``power`` (with
-          one), ``coverage`` (of 95 % intervals), ``doubted`` (results whose ``reason`` says that
-          the interval may be too narrow or rests on few events) or ``recovery`` (mean estimate);
+          one), ``coverage`` (of 95 % intervals), ``outside`` (estimates outside their own),
+          ``doubted`` (results whose ``reason`` says that the interval may be too narrow or rests on
+          few events) or ``recovery`` (mean estimate);
         * ``quantity``: what is tested or estimated; ``method``: who does it;
         * ``truth``: what `rate` should be (.05, .95, the planted value; NaN for power);
         * ``rate`` with ``low, high``: 95 % interval over the replications, Wilson's for
@@ -240,7 +244,7 @@ def _cells() -> dict[str, _Cell]:
     cells["recovery/variance"] = _Cell(_variance, 1_000)
     for c in (0.2, 1.0):
         cells[f"recovery/preference/{c:g}"] = _Cell(partial(_preference, c), 400)
-    return cells
+    return cells | _cells_of_advice()
 
 
 def _tally(name: str, replications: int, seed: int, folder: str | Path | None) -> pd.DataFrame:
@@ -289,7 +293,7 @@ def _rates(tally: pd.DataFrame) -> pd.DataFrame:
     n, rate = total["n"].astype(float), total["sum"] / total["n"]
     z = stats.norm.ppf(0.975)
     spread = np.sqrt(np.maximum(total["squares"] / n - rate**2, 0) / np.maximum(n - 1, 1))
-    half = z * np.sqrt(rate * (1 - rate) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
+    half = z * np.sqrt(np.maximum(rate * (1 - rate), 0) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
     middle = (rate + z**2 / (2 * n)) / (1 + z**2 / n)
     is_mean = total["kind"] == "recovery"
     total["rate"] = rate
@@ -785,12 +789,133 @@ def _dominated(n: int, rng: np.random.Generator, dear: bool) -> Found:
 
 
 def _do_orders_pay(n: int, rng: np.random.Generator, dear: bool) -> Found:
-    """Pilots of n texts where ten orders bring 2 %, and where they bring 25 %: who errs?"""
-    for gain, wrong in ((1.02, "go"), (1.25, "stop")):
+    """Pilots of n texts where ten orders bring little or much, and near 5 %: who errs?"""
+    gains = ((1.02, "go"), (1.037, "go"), (1.063, "stop"), (1.25, "stop"))
+    for gain, wrong in gains:
         phi = (gain**2 - 1) / (1 - gain**2 / 10)
         value = rng.standard_normal((n, 1)) + np.sqrt(phi) * rng.standard_normal((n, 10))
-        said = _pays(value + 0.5 * rng.standard_normal(10), 10)["verdict"]
-        yield "size", f"gain of {gain:g}", f"“{wrong}”", 0.05, float(said == wrong)
+        found = _pays(value + 0.5 * rng.standard_normal(10), np.arange(n), 10)
+        name = f"gain of {gain:g}"
+        yield "size", name, f"“{wrong}”", 0.05, float(found["verdict"] == wrong)
+        best = found["gain_congeneric"]
+        old = "go" if best > 1.05 else "stop" if found["gain"] < 1.05 else "unsure"
+        yield "size", name, f"“{wrong}” of the estimate alone", 0.05, float(old == wrong)
+        yield _covers(name, "jackknife-t", found["gain_low"], found["gain_high"], gain)
+    noise = _pays(rng.standard_normal((n, 10)), np.arange(n), 10)["verdict"]
+    yield "size", "texts that do not differ", "“go”", 0.05, float(noise == "go")
+
+
+# -- advice and plans ------------------------------------------------------------------------------
+
+
+def _cells_of_advice() -> dict[str, _Cell]:
+    """Gains where prompts hold several texts, labels of a weak judge, plans against noise."""
+    cells = {f"advice/gain/{n}": _Cell(partial(_gain_of_orders, n), 400) for n in (20, 60)}
+    for r in (0.1, 0.3, 0.6):
+        cells[f"advice/labels/{r:g}"] = _Cell(partial(_gain_of_labels, r), 1_000)
+    for n in (10, 20, 40):
+        cells[f"advice/needed/{n}"] = _Cell(partial(_labels_as_needed, n), 400)
+    for variance in (0.0, 0.01, 0.1):
+        cells[f"advice/plan/{variance:g}"] = _Cell(partial(_plans, variance), 400)
+    return cells
+
+
+def _crossed(n: int, m: int, favour: float, rng: np.random.Generator) -> tuple[Any, float]:
+    """Judgments of n prompts × m candidates × ten orders, and the φ of their reads."""
+    spread = {"prompt": 0.5, "item": 0.25, "noise": 1.0}
+    draw = {name: np.sqrt(size) * rng.standard_normal((n, m, 10)) for name, size in spread.items()}
+    systems = np.linspace(-0.5, 0.5, m)
+    value = draw["prompt"][:, :1, :1] + draw["item"][:, :, :1] + systems[:, None] + draw["noise"]
+    value = value + 0.3 * rng.standard_normal(10)
+    value = value + np.sqrt(favour) * rng.standard_normal((m, 10))
+    prompt, candidate, order = (of.ravel() for of in np.indices(value.shape))
+    table = pd.DataFrame({
+        "item_id": prompt * m + candidate, "cluster_id": prompt, "candidate": candidate,
+        "ordering": np.array(code(_orderings(5)[0]))[order], "score": value.ravel(),
+    })  # fmt: skip
+    return table, spread["noise"] / (0.75 + systems.var())
+
+
+def _gain_of_orders(n: int, rng: np.random.Generator, dear: bool) -> Found:
+    """Ten orders over one where n prompts hold six texts each: all that texts differ by, or a part.
+
+    Advice once took the component "item" for all of it.
+    """
+    table, phi = _crossed(n, 6, 0.0, rng)
+    true = float(gain_of_averaging(np.array([phi]), 10)[0])
+    cluster = table["cluster_id"].to_numpy()
+    found = _pays(table["score"].to_numpy().reshape(-1, 10), cluster[::10], 10)
+    name, whole, part = "gain of ten orders", "item + prompt + candidate", "item alone"
+    yield _covers(name, whole, found["gain_low"], found["gain_high"], true)
+    yield "recovery", name, whole, true, found["gain"]
+    variances = dict(zip(*with_left_out(error_budget(table, by=[])), strict=True))
+    item = variances["item"]
+    gain = gain_of_averaging(variances["order × item"] / np.where(item > 0, item, np.nan), 10)
+    low, high, *_ = jackknife_t(float(gain[0]), gain[1:])
+    yield _covers(name, part, low, high, true)
+    yield "recovery", name, part, true, float(gain[0])
+
+
+def _gain_of_labels(r: float, rng: np.random.Generator, dear: bool) -> Found:
+    """What 25 labels are worth with a judge that correlates with people by r; 400 texts.
+
+    The truth is the ratio of the mean squared errors without the judge and with it.
+    """
+    human = rng.standard_normal(400)
+    score = r * human + np.sqrt(1 - r**2) * rng.standard_normal(400)
+    rows = rng.permutation(400)[:25]
+    labels = np.full(400, np.nan)
+    labels[rows] = human[rows]
+    found = _mean_row(_as_reads(np.arange(400), score[:, None]), labels)
+    left = moments(score[rows], human[rows])
+    low, high, *_ = fisher_jackknife_t(found["r"], correlation(left.sum(axis=0) - left))
+    truth = 22 / 23 / (1 - r**2)
+    name, ours = "gain of labels with the judge", "interval of the gain"
+    ends = gain_interval(found["gain"], found["r"], (low, high))
+    yield _covers(name, ours, *ends, truth=truth)
+    yield "outside", name, ours, 0.0, _outside(found["gain"], *ends)
+    squares = 0.0 if low < 0 < high else min(low**2, high**2), max(low**2, high**2)
+    other = [22 / 23 / (1 - square) for square in squares]
+    old = "interval of another number"
+    yield _covers(name, old, other[0], other[1], truth)
+    yield "outside", name, old, 0.0, _outside(found["gain"], *other)
+
+
+def _outside(value: float, low: float, high: float) -> float:
+    return float(not low <= value <= high)
+
+
+def _labels_as_needed(g: int, rng: np.random.Generator, dear: bool) -> Found:
+    """Labels of g of 400 prompts, whole, plan for others; are these then as precise as wanted?
+
+    Wanted is the half width that 60 prompts labelled whole would give.
+    """
+    cluster, human, reads = _graded("even", (6,) * 400, rng)
+    known, order = _as_reads(cluster, reads[:, :1]), rng.permutation(400)
+
+    def labels_of(prompts: IntArray) -> FloatArray:
+        return np.where(np.isin(cluster, prompts), human, np.nan)
+
+    row = _mean_row(known, labels_of(order[:60]))
+    wanted = (row["high"] - row["low"]) / 2
+    needed = _needed_row(known, labels_of(order[:g]), wanted)["needed"]
+    yield "recovery", "labels needed", "of whole prompts", 360.0, needed
+    n = int(np.clip(np.ceil(needed / 6), 3, 400))
+    row = _mean_row(known, labels_of(rng.permutation(400)[:n]))
+    kept = (row["high"] - row["low"]) / 2 / wanted
+    yield "recovery", "half width over the wanted one", "of whole prompts", 1.0, kept
+
+
+def _plans(favour: float, rng: np.random.Generator, dear: bool) -> Found:
+    """Whether noise buys orders, where orders do or do not prefer candidates (variance)."""
+    table, _ = _crossed(40, 5, favour, rng)
+    budget = error_budget(table, by=[])
+    believed = budget.assign(low=1.0)  # the estimate is planned with, whatever its interval
+    kind = "power" if favour else "size"
+    for method, own in (("where the interval is above 0", budget), ("the estimate", believed)):
+        plans = design_for(own, 0.2)
+        bought = plans["orders"].iloc[0] > 1 or np.isinf(plans["items"]).any()
+        yield kind, "order × candidate is planned with", method, _nominal(kind), float(bought)
 
 
 def _fisher(sums: FloatArray) -> FloatArray:

@@ -344,6 +344,13 @@ def resampled(
     return np.concatenate([statistic(np.tensordot(w, sums, axes=1)) for w in weights])
 
 
+def content_order(sums: FloatArray) -> IntArray:
+    """Order of clusters by what they hold, so that draws do not depend on how rows come."""
+    if not sums.size:
+        return np.arange(len(sums))
+    return np.lexsort(sums.reshape(len(sums), -1).round(9).T)
+
+
 def permuted_spread(
     name: str,
     x: FloatArray,
@@ -354,9 +361,11 @@ def permuted_spread(
 ) -> dict[str, float]:
     """Largest minus smallest column mean of `x`, and its mean if clusters' columns are permuted.
 
-    Columns are permuted within `blocks`; NaN where no block has two.
+    Columns are permuted within `blocks`; NaN where no block has two. Clusters are sorted by their
+    sums first, so that the draws do not depend on the order in which they come.
     """
     sums = by_cluster(x, cluster)
+    sums = sums[content_order(sums)]
     observed = float(np.ptp(sums.sum(axis=0)) / len(x))
     blocks = [np.arange(x.shape[1])] if blocks is None else blocks
     if max(map(len, blocks)) < 2:

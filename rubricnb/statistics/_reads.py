@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -17,13 +18,23 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Value = Literal["score", "expected_score"]
 By = str | Sequence[str] | None
+Group = TypeVar("Group")
+Answer = TypeVar("Answer")
 
 GROUPING = ("judge", "dataset", "design", *CONDITIONS)
+_ANSWER = re.compile(
+    r"status|score|position|expected_score|label_mass|probability_\d+|response|key|seconds"
+    r"|(prompt|cached|completion)_tokens"
+)
 _READ_COLUMNS = ("item_id", "cluster_id", "score")
 _OPTIONAL_COLUMNS = (
     *("ordering_index", "ordering", "status", "request_id", "dataset", "criterion"),
     *("criterion_ordering", "group_id", "candidate", "design", "key"),
 )
+
+
+class Unanswerable(ValueError):
+    """A group cannot be answered: it becomes a row with this reason; an error if no group can."""
 
 
 @dataclass(frozen=True)
@@ -119,10 +130,41 @@ def as_list(by: By) -> list[str]:
 
 
 def grouping(judgments: pd.DataFrame, by: By, without: Iterable[str] = ()) -> list[str]:
-    """Return the columns to group by: those named, or every condition column present."""
+    """Return the columns to group by: those named, or every condition column present.
+
+    This is where every statistic begins, so it refuses judgments that hold a read twice.
+    """
+    refuse_repeated_reads(judgments)
     names = [name for name in GROUPING if name in judgments] if by is None else as_list(by)
     require(judgments, names, "judgments")
     return [name for name in names if name not in set(without)]
+
+
+def refuse_repeated_reads(judgments: pd.DataFrame) -> None:
+    """Raise a ValueError that names the first read (item, ordering, replicate) there twice.
+
+    Rows are one read where they differ in nothing but the answer. Reads without a number of their
+    own (`ordering_index`, `replicate`, `request_id`) cannot be told from re-asks.
+    """
+    numbered = [c for c in ("ordering_index", "replicate", "request_id") if c in judgments]
+    if not numbered or "item_id" not in judgments:
+        return
+    first = [c for c in ("item_id", *numbered, "criterion", "ordering", "judge") if c in judgments]
+    rest = [c for c in judgments if c not in first and not _ANSWER.fullmatch(str(c))]
+    code = np.zeros(len(judgments), dtype=np.int64)
+    for name in [*first, *rest]:
+        code = combine([pd.Series(code), judgments[name].reset_index(drop=True)])
+        if len(code) == 0 or code.max() + 1 == len(code):
+            return
+    same = np.flatnonzero(code == np.flatnonzero(np.bincount(code) > 1)[0])
+    row = judgments.iloc[same[0]]
+    said = ", ".join(f"{name} {row[name]}" for name in first)
+    raise ValueError(
+        f"judgments hold one read {len(same)} times (rows {same[0] + 1} and {same[1] + 1}: "
+        f"{said}); each may be there once. Was a frame concatenated with itself? Drop the copies "
+        f"(judgments.drop_duplicates({first})), number re-asks in a column 'replicate', or name in "
+        "a column what tells the texts apart (dataset, criterion)"
+    )
 
 
 def require(frame: pd.DataFrame, names: Iterable[str], what: str) -> None:
@@ -165,16 +207,36 @@ def read_groups(
 def row_per_group(
     judgments: pd.DataFrame, by: By, value: Value, row: Callable[[Reads], dict[str, Any]]
 ) -> pd.DataFrame:
-    """Put behind each group's columns what `row` says of its reads."""
-    return pd.DataFrame([{**k, **row(part)} for k, part in read_groups(judgments, by, value)])
+    """Put behind each group's columns what `row` says of its reads, or why it cannot."""
+    found = answers(read_groups(judgments, by, value), row)
+    return pd.DataFrame([{**key, **own} for key, own in found])
 
 
 def rows_per_group(
     judgments: pd.DataFrame, by: By, value: Value, rows: Callable[[Reads], pd.DataFrame]
 ) -> pd.DataFrame:
-    """Put each group's columns before the rows that `rows` gives of its reads."""
-    found = ((key, rows(part)) for key, part in read_groups(judgments, by, value))
-    return pd.concat([keyed(key, frame) for key, frame in found], ignore_index=True)
+    """Put each group's columns before the rows that `rows` gives of its reads, or why it cannot."""
+    found = answers(read_groups(judgments, by, value), rows)
+    frames = (own if isinstance(own, pd.DataFrame) else pd.DataFrame([own]) for _, own in found)
+    named = (keyed(key, frame) for (key, _), frame in zip(found, frames, strict=True))
+    return pd.concat(named, ignore_index=True)
+
+
+def answers(
+    groups: Iterable[tuple[dict[str, Any], Group]], answer: Callable[[Group], Answer]
+) -> list[tuple[dict[str, Any], Answer | dict[str, Any]]]:
+    """Answer each group; one that is `Unanswerable` has a reason only, unless all are."""
+    found: list[tuple[dict[str, Any], Answer | dict[str, Any]]] = []
+    refused: list[Unanswerable] = []
+    for key, group in groups:
+        try:
+            found.append((key, answer(group)))
+        except Unanswerable as why:
+            refused.append(why)
+            found.append((key, {"reason": str(why)}))
+    if found and len(refused) == len(found):
+        raise refused[0]
+    return found
 
 
 def keyed(key: dict[str, Any], frame: pd.DataFrame) -> pd.DataFrame:
@@ -304,7 +366,7 @@ def matched(judged: pd.DataFrame, items: pd.DataFrame, column: str) -> pd.Series
             values = items[column].set_axis(known)[own]
             return values.reindex(wanted).reset_index(drop=True)
     first = ", ".join(f"{name} {judged[name].iloc[0]!r}" for name in ways[0])
-    raise ValueError(
+    raise Unanswerable(
         f"none of the {len(judged)} judged items (the first: {first}) is among the items, matched "
         f"by {', '.join(ways[0])}; pass the items that were judged, or their judgments only"
     )
@@ -482,22 +544,7 @@ def _read_column(unit: IntArray, part: pd.DataFrame) -> IntArray:
     elif "ordering" in part:
         codes, names = codes_of(part["ordering"])
         kind = np.append(np.argsort(np.argsort(names.astype(str))), -1)[codes]
-    _refuse_duplicates(unit, part)
     return places(unit, kind)
-
-
-def _refuse_duplicates(unit: IntArray, part: pd.DataFrame) -> None:
-    """Several reads may share a place in the design (two seeds, say), but not a request."""
-    if "request_id" not in part:
-        return
-    twice = pd.DataFrame({"unit": unit, "request": part["request_id"].to_numpy()}).duplicated()
-    if twice.any():
-        row = part.iloc[int(twice.to_numpy().argmax())]
-        raise ValueError(
-            f"judgments hold request {row['request_id']} of item {row['item_id']!r} twice (by one "
-            "judge): was a frame concatenated with itself? Use judgments.drop_duplicates"
-            "(['request_id', 'criterion', 'judge'])"
-        )
 
 
 def _orderings(part: pd.DataFrame) -> tuple[IntArray, IntArray, FloatArray | None]:

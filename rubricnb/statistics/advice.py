@@ -1,23 +1,26 @@
-"""What to do next: labels, orders, readout or texts, by what the judgments so far can tell."""
+"""What to do next, by what the judgments so far can tell; and whether the judge knows anything."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from rubricnb.statistics import _inference as infer
 from rubricnb.statistics import _reads as arrays
-from rubricnb.statistics._reads import By, FloatArray, Value
-from rubricnb.statistics.agreement import agreement
+from rubricnb.statistics._inference import Interval
+from rubricnb.statistics._reads import By, FloatArray, Unanswerable
+from rubricnb.statistics._variance import crossed_variances, noise_ratio
+from rubricnb.statistics.agreement import human_of
 from rubricnb.statistics.budget import will_permuting_help
 from rubricnb.statistics.error_budget import design_for, error_budget, with_left_out
 from rubricnb.statistics.labels import labels_needed, mean_with_labels
 from rubricnb.statistics.variation import order_effect
 
 ORDERS = 10
+ASK_PEOPLE = "have 20 texts rated, drawn at random"
 _Row = dict[str, Any]
 
 
@@ -28,7 +31,7 @@ def advise(
     precision: float = 0.2,
     by: By = None,
 ) -> pd.DataFrame:
-    """List what to do next, what it should bring, and what it costs.
+    """Say whether a judge is worth planning with, then what to do next, its gain and its cost.
 
     Parameters
     ----------
@@ -40,18 +43,20 @@ def advise(
     price
         Of a call, or ``{"call": …, "item": …, "label": …}`` as for `design_for`.
     precision
-        What is to be told apart, in points: the half width of a mean with labels, and the
-        difference of two candidates.
+        What is to be told apart, in points of people's ratings: the half width of a mean with
+        labels, and the difference of two candidates. Without labels this difference is one of the
+        judge's own points.
     by
         Columns to group by; by default judge, dataset and every condition column present.
 
     Returns
     -------
     DataFrame
-        Five rows a group: its columns, and
+        Six rows a group: its columns, and
 
-        * ``step``: ``texts``, ``orders``, ``direction``, ``readout``, ``labels``; ``do``: what to
-          do, in words;
+        * ``step``: ``judge``, ``texts``, ``orders``, ``direction``, ``readout``, ``labels``;
+          ``do``: what to do, in words. ``judge`` asks whether its scores agree with people's, or
+          without labels, whether they tell texts apart. If not, it is the group's only row;
         * ``gain`` with ``low, high`` (95 %), in the unit that ``gain_is`` names;
         * ``cost`` in the unit of `price`, NaN if that does not say what a label costs;
         * ``chapter`` that explains it; ``reason``: what the judgments cannot tell, or why to doubt.
@@ -64,13 +69,16 @@ def advise(
     Examples
     --------
     >>> import rubricnb as rb
-    >>> items = rb.load("minibench", n_items=60)
+    >>> items = rb.load("minibench")
     >>> asked = rb.plan(items, rb.balanced(5), readout="score", seed=1)
     >>> judgments = rb.simulate(asked, items, "first-biased")
-    >>> rb.advise(judgments).set_index("step")["do"]["orders"]
-    'ask one order, the same for all that you compare'
+    >>> rb.advise(judgments).set_index("step")["do"]["direction"]
+    'never compare scores of different orders; average both directions'
     """
     names = arrays.grouping(judgments, by, without=() if by else ("design",))
+    if labels is not None:
+        arrays.require(labels, ["item_id", "human"], "labels")
+        arrays.matched(judgments.drop_duplicates(_units(judgments)), labels, "human")
     if "design" in judgments:
         judgments = judgments[judgments["design"] != "placebo"]
     prices = dict(price) if isinstance(price, Mapping) else {"call": float(price)}
@@ -83,16 +91,24 @@ def advise(
     return pd.DataFrame(rows, columns=columns)
 
 
+def _units(judgments: pd.DataFrame) -> list[str]:
+    return [c for c in ("dataset", "item_id", "criterion") if c in judgments]
+
+
 def _steps(
     part: pd.DataFrame, labels: pd.DataFrame | None, prices: dict[str, float], precision: float
 ) -> Iterator[_Row]:
     part = pd.DataFrame(part)
     crossed = part[part["design"].isin(["balanced", "williams"])] if "design" in part else part[:0]
-    yield _texts(part, prices, precision)
-    yield _orders(crossed, prices)
-    yield _direction(crossed)
-    yield _readout(crossed)
-    yield _labels(part, labels, prices, precision)
+    budget, people = error_budget(part, by=[]), _against_people(part, labels)
+    judge, goes_on = _judge(budget, people)
+    yield judge
+    if goes_on:
+        yield _texts(budget, people, prices, precision)
+        yield _orders(crossed, prices)
+        yield _direction(crossed)
+        yield _readout(crossed)
+        yield _labels(part, labels, people, prices, precision)
 
 
 def _row(step: str, chapter: str, gain_is: str, **known: Any) -> _Row:
@@ -100,50 +116,163 @@ def _row(step: str, chapter: str, gain_is: str, **known: Any) -> _Row:
     return blank | {"step": step, "do": "", "gain_is": gain_is, "chapter": chapter} | known
 
 
-def _texts(part: pd.DataFrame, prices: dict[str, float], precision: float) -> _Row:
+class _People(NamedTuple):
+    """How the scores of the rated texts go with the ratings, or the reason why that is unknown."""
+
+    r: float
+    r_ends: Interval
+    slope: float  # points of the judge for one point of people's
+    slope_ends: Interval
+    n: int
+    reason: str
+
+    @property
+    def agree(self) -> str:
+        """Whether scores rise with ratings: yes, no, reversed, or unknown."""
+        low, high = self.r_ends[:2]
+        if np.isnan(self.r) or (np.isnan(low) and abs(self.r) < 1):
+            return "unknown"
+        return "yes" if self.r >= 1 or low > 0 else "reversed" if self.r <= -1 or high < 0 else "no"
+
+
+def _against_people(part: pd.DataFrame, labels: pd.DataFrame | None) -> _People:
+    unknown = _People(np.nan, infer.UNDEFINED, np.nan, infer.UNDEFINED, 0, "no labels")
+    if labels is None:
+        return unknown
+    reads = arrays.reads(part)
+    try:
+        human = human_of(reads, labels, "labels")
+    except Unanswerable as why:
+        return unknown._replace(reason=str(why))
+    score = arrays.item_means(reads.value)
+    used = ~np.isnan(score) & ~np.isnan(human)
+    x, y, cluster = score[used], human[used], reads.cluster[used]
+    if len(y) < 4:
+        return unknown._replace(n=len(y), reason=f"{len(y)} labels: four are needed")
+    parts = infer.moments(x, y)
+    r = infer.jackknife(parts, cluster, infer.correlation, infer.fisher_jackknife_t)
+    slope = infer.jackknife(parts, cluster, _slope)
+    reason = infer.few_clusters(cluster)
+    if np.isnan(r[0]):
+        reason = infer.said("all scores or all ratings are equal", reason)
+    elif np.isnan(r[1][0]) and abs(r[0]) < 1:
+        reason = infer.said("r has no interval", reason)
+    return _People(*r, *slope, len(y), reason)
+
+
+def _slope(sums: FloatArray) -> FloatArray:
+    """Slope of x on y, from summed `moments`; NaN where y is constant."""
+    n, x, y, _, yy, xy = np.moveaxis(sums, -1, 0)
+    spread = yy - y**2 / n
+    return np.asarray((xy - x * y / n) / np.where(spread > 1e-12 * yy, spread, np.nan))
+
+
+def _judge(budget: pd.DataFrame, people: _People) -> tuple[_Row, bool]:
+    """Whether the judge knows anything, and whether there is anything to plan with."""
+    share, ends = _share_of_texts(budget)
+    apart = "unknown" if np.isnan(ends[0]) else "yes" if ends[0] > 0 else "no"
+    if people.agree != "unknown":
+        row = _row("judge", "22_may_a_judge_replace_people", "r with people's ratings")
+        row |= dict(zip(("gain", "low", "high"), (people.r, *people.r_ends), strict=False))
+        row["do"] = {
+            "yes": f"go on: its scores rise with people's ratings (r = {people.r:.2f})",
+            "no": f"stop: {people.n} ratings do not show that it agrees with people; have more "
+            "texts rated, or take a different judge",
+            "reversed": "stop: its scores fall where people's ratings rise; check whether the "
+            "scale runs the other way",
+        }[people.agree]
+        return row | {"reason": people.reason}, people.agree == "yes"
+    row = _row("judge", "23_error_budget", "share of texts in the variance of a read")
+    row |= {"gain": share, "low": ends[0], "high": ends[1]}
+    row["do"] = {
+        "yes": f"{ASK_PEOPLE}: a judge that tells texts apart need not agree with people",
+        "no": "stop: its scores of one text differ as much as those of different texts; take a "
+        "different judge",
+        "unknown": f"stop: ask twenty texts in rb.balanced(n), and {ASK_PEOPLE}",
+    }[apart]
+    told = "" if apart != "unknown" else "the reads so far do not show whether it tells texts apart"
+    return row | {"reason": infer.said(people.reason, told)}, apart == "yes"
+
+
+def _share_of_texts(budget: pd.DataFrame) -> tuple[float, tuple[float, float]]:
+    """Share of a read's variance that lies between texts, and its interval over clusters.
+
+    NaN where no text was read twice: then noise is part of what looks like texts.
+    """
+    found = dict(zip(*with_left_out(budget), strict=True))
+    noise = [v for name, v in found.items() if name == "re-read" or " × " in name]
+    texts = [v for name, v in found.items() if name in ("item", "candidate", "prompt")]
+    if not noise or not texts:
+        return np.nan, (np.nan, np.nan)
+    between, within = np.sum(texts, axis=0), np.sum(noise, axis=0)
+    total = np.maximum(between, 0) + np.maximum(within, 0)
+    share = between / np.where(total > 0, total, np.nan)
+    if (share > 1 - 1e-9).all():
+        return 1.0, (1.0, 1.0)  # no answer changes
+    low, high, *_ = infer.jackknife_t(float(share[0]), share[1:])
+    return float(share[0]), (low, min(high, 1.0))
+
+
+def _texts(
+    budget: pd.DataFrame, people: _People, prices: dict[str, float], precision: float
+) -> _Row:
     of = "prompts for this difference"
-    plan = design_for(error_budget(part, by=[]), precision, prices).iloc[0]
+    on_scale = people.agree == "yes"
+    slope = people.slope if on_scale else 1.0
+    plan = design_for(budget, precision * slope, prices).iloc[0]
     row = _row("texts", "23_error_budget", of, reason=plan["reason"])
     if np.isnan(plan["items"]):
         return row
     how = ", ".join(
         f"{plan[c]:.0f} {c}" for c in ("reads", "orders", "forms") if plan.get(c, 1) > 1
     )
-    row |= {"gain": plan["items"], "low": plan["items_low"], "high": plan["items_high"]}
+    low, high = plan["items_low"], plan["items_high"]
+    points = "of people's ratings" if on_scale else "of the judge's scores"
+    if on_scale:  # prompts go with the square of the points that one of people's is worth
+        flat, steep = people.slope_ends[:2]
+        low, high = low * (slope / steep) ** 2, np.inf if flat <= 0 else high * (slope / flat) ** 2
+        worth = f"a point of people's is {slope:.2f} [{flat:.2f}, {steep:.2f}] of the judge's"
+        row["reason"] = infer.said(row["reason"], worth)
+    row |= {"gain": plan["items"], "low": low, "high": high}
     return row | {
         "cost": plan["cost"],
         "do": f"compare two candidates on {plan['items']:.0f} prompts, {how or 'one read each'}, "
-        f"to tell {precision:g} points apart",
+        f"to tell {precision:g} points {points} apart",
     }
 
 
 def _orders(crossed: pd.DataFrame, prices: dict[str, float]) -> _Row:
-    row = _row("orders", "08_how_many_orderings", f"r of {ORDERS} orders over r of one", reason="")
-    if len(crossed) == 0:
-        return row | {"reason": "no balanced orders: ask twenty texts in rb.balanced(n)"}
+    row = _row("orders", "08_how_many_orderings", f"r of {ORDERS} orders over r of one")
+    if why := _one_order(crossed):
+        return row | {"reason": why}
     found = will_permuting_help(crossed, k=ORDERS, by=[]).iloc[0]
-    phi = _phi(crossed, "score")
-    row |= _interval(np.sqrt((1 + phi) / (1 + phi / ORDERS)))
-    said = {
-        "go": f"average {ORDERS} balanced orders of each text",
-        "stop": "ask one order, the same for all that you compare",
-        "unsure": "ask the pilot's orders of more texts before you pay for them all",
-    }
-    row |= {"do": said[found["verdict"]], "reason": infer.said(found["reason"], _doubt(crossed))}
-    texts = crossed[["item_id", *(c for c in ("dataset", "criterion") if c in crossed)]]
-    cost = (ORDERS - 1) * len(texts.drop_duplicates()) * prices.get("call", np.nan)
-    row["cost"] = {"go": cost, "stop": 0.0, "unsure": np.nan}[found["verdict"]]
+    row |= {"gain": found["gain"], "low": found["gain_low"], "high": found["gain_high"]}
+    row["reason"] = found["reason"]
     if np.isnan(row["gain"]):
-        row |= {"do": "", "cost": np.nan}
-        row["reason"] = row["reason"] or "texts do not differ beyond noise"
-    return row
+        return row
+    texts = len(crossed.drop_duplicates(_units(crossed)))
+    cost = (ORDERS - 1) * texts * prices.get("call", np.nan)
+    do, row["cost"] = {
+        "go": (f"average {ORDERS} balanced orders of each text", cost),
+        "stop": ("ask one order, the same for all that you compare", 0.0),
+        "unsure": ("ask the pilot's orders of more texts before you pay for them all", np.nan),
+    }[found["verdict"]]
+    return row | {"do": do}
+
+
+def _one_order(crossed: pd.DataFrame) -> str:
+    """Why these judgments tell nothing of orders; empty if they do."""
+    if len(crossed) == 0:
+        return "no balanced orders: ask twenty texts in rb.balanced(n)"
+    if crossed["ordering"].nunique() < 2:
+        return "one ordering so far (an interrupted run?): finish rb.balanced(n) for some texts"
+    return ""
 
 
 def _direction(crossed: pd.DataFrame) -> _Row:
-    of = "mean score, ascending minus descending"
-    row = _row("direction", "11_rank_reversal", of, reason="")
-    if len(crossed) == 0:
-        return row | {"reason": "no balanced orders: ask twenty texts in rb.balanced(n)"}
+    row = _row("direction", "11_rank_reversal", "mean score, ascending minus descending")
+    if why := _one_order(crossed):
+        return row | {"reason": why}
     found = order_effect(crossed, by=[]).iloc[0]
     name = "ascending_minus_descending"
     row |= {"gain": found[name], "low": found[f"{name}_low"], "high": found[f"{name}_high"]}
@@ -159,40 +288,45 @@ def _direction(crossed: pd.DataFrame) -> _Row:
 
 def _readout(crossed: pd.DataFrame) -> _Row:
     row = _row("readout", "04_judges_and_prompts", "r of the expected score over r of the score")
+    if why := _one_order(crossed):
+        return row | {"reason": why}
     if "expected_score" not in crossed or crossed["expected_score"].isna().all():
         return row | {"reason": "no option probabilities: ask with readout='logprobs'"}
-    both = crossed[crossed["expected_score"].notna() & crossed["score"].notna()]
-    one, other = _phi(both, "score"), _phi(both, "expected_score")
-    row |= _interval(np.sqrt((1 + one) / (1 + other))) | {"cost": 0.0, "reason": _doubt(both)}
-    better = row["low"] > 1
-    row["do"] = "use the expected score" if better else "the expected score is not shown to help"
-    return row if row["gain"] > 0 else row | {
-        "do": "", "cost": np.nan, "reason": "texts do not differ beyond noise"
-    }  # fmt: skip
+    score, expected = arrays.reads(crossed), arrays.reads(crossed, "expected_score")
+    used = (score.parsed & expected.parsed).all(axis=1)
+    if used.sum() < 3:
+        return row | {"reason": f"{used.sum()} texts have all reads: three are needed"}
+    cluster = score.cluster[used]
+    one, other = (
+        noise_ratio(crossed_variances(side.value[used], cluster)) for side in (score, expected)
+    )
+    gain = np.sqrt((1 + one) / (1 + other))
+    low, high, *_ = infer.jackknife_t(float(gain[0]), gain[1:])
+    row |= {"gain": float(gain[0]), "low": low, "high": high}
+    if np.isnan(gain[0]):
+        return row | {"reason": "texts do not differ beyond noise"}
+    do = "use the expected score" if low > 1 else "the expected score is not shown to help"
+    return row | {"do": do, "cost": 0.0, "reason": infer.few_clusters(cluster)}
 
 
 def _labels(
-    part: pd.DataFrame, labels: pd.DataFrame | None, prices: dict[str, float], precision: float
+    part: pd.DataFrame,
+    labels: pd.DataFrame | None,
+    people: _People,
+    prices: dict[str, float],
+    precision: float,
 ) -> _Row:
     row = _row("labels", "24_how_many_labels", "labels that one is worth with the judge")
-    if labels is None:
-        return row | {"do": "have 20 texts rated, drawn at random", "reason": "no labels"}
+    if labels is None or people.n == 0:
+        return row | {"do": ASK_PEOPLE, "reason": people.reason}
     needed = labels_needed(part, labels, precision, by=[]).iloc[0]
     found = mean_with_labels(part, labels, by=[]).iloc[0]
     reason = infer.said(found["reason"], needed["reason"] * (needed["reason"] != found["reason"]))
     if np.isnan(needed["needed"]):
-        return row | {"do": "have 20 texts rated, drawn at random", "reason": reason}
-    more = max(0.0, needed["needed"] - needed["n_labels"])
-    r = agreement(part, labels.dropna(subset=["human"]), by=[]).iloc[0]
-    ends = np.array([max(0.0, r["r_low"], -r["r_high"]), max(-r["r_low"], r["r_high"])])
-    low, high = 1 / (1 - ends**2) * (found["n_labels"] - 3) / (found["n_labels"] - 2)
-    if np.isnan(r["r_low"]):
-        low, high, reason = np.nan, np.nan, infer.said(reason, r["reason"])
-    elif r["r_low"] <= 0 <= r["r_high"]:
-        why = "may agree with people not at all, and more reads do not mend that"
-        reason = infer.said(
-            reason, f"r = {r['r']:.2f} [{r['r_low']:.2f}, {r['r_high']:.2f}]: {why}"
-        )
+        return row | {"do": ASK_PEOPLE, "reason": reason}
+    half = (found["high"] - found["low"]) / 2
+    more = 0.0 if half <= precision else max(1.0, needed["needed"] - needed["n_labels"])
+    low, high = gain_interval(found["gain"], found["r"], people.r_ends[:2])
     return row | {
         "gain": found["gain"], "low": low, "high": high,
         "cost": more * prices.get("label", np.nan), "reason": reason,
@@ -203,20 +337,9 @@ def _labels(
     }  # fmt: skip
 
 
-def _phi(part: pd.DataFrame, value: Value) -> FloatArray:
-    """Noise of a read over the variance between texts, order means removed; then left out."""
-    budget = error_budget(part, by=[], value=value)
-    variances = dict(zip(*with_left_out(budget), strict=True))
-    if not ("item" in variances and len(variances) > 1 and variances["item"][0] > 0):
-        return np.array([np.nan])
-    noise = variances.get("order × item", 0) + variances.get("re-read", 0)
-    return np.asarray(noise / variances["item"])
-
-
-def _doubt(part: pd.DataFrame) -> str:
-    return infer.few_clusters(arrays.clusters_of(part))
-
-
-def _interval(values: FloatArray) -> _Row:
-    low, high, *_ = infer.jackknife_t(float(values[0]), values[1:])
-    return {"gain": float(values[0]), "low": low, "high": high}
+def gain_interval(gain: float, r: float, r_ends: tuple[float, float]) -> tuple[float, float]:
+    """Interval of a gain of labels with a judge, which grows as 1 / (1 − r²), from that of r."""
+    ends = np.square(r_ends)
+    least = 0.0 if r_ends[0] < 0 < r_ends[1] else ends.min()
+    low, high = gain * (1 - r**2) / (1 - np.array([least, ends.max()]))
+    return float(low), float(high)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import combinations
 from math import comb
 from typing import Any
@@ -9,14 +10,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rubricnb.statistics import _inference as infer
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._inference import correlation, few_clusters, fisher_jackknife_t, said
 from rubricnb.statistics._placement import blocks
 from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.statistics._variance import crossed_variances, gain_of_averaging, noise_ratio
 from rubricnb.statistics.agreement import human_of
 
 MOST_SUBSETS = 1_000
 GAIN = 1.05  # a rise of r by a factor that is worth the calls
+MOST_WORK = 8_000_000  # clusters × subsets behind the intervals of a curve
+VERDICT = 0.90  # level of an interval whose ends are two one-sided tests at 5 %
+MIN_CLUSTERS = 10  # of a pilot that gets a verdict
 _NUMBERS = ("r_mean", "spread_low", "spread_high", "low", "high", "r_expected", "gain")
 
 
@@ -42,7 +48,8 @@ def budget_curve(
         One row a group and K: ``k``, ``n_subsets``, ``n_items``, ``n_clusters``; ``r_mean`` over
         the subsets of K reads; ``spread_low, spread_high`` (2.5 and 97.5 % of the subsets: how much
         the choice matters, *not* a confidence band; of width 0 at the largest K); ``low, high``
-        (95 % cluster jackknife-t interval of r_mean); ``r_expected`` (what averaging alone
+        (95 % cluster jackknife-t interval of r_mean, of thousands of clusters from some of the
+        subsets); ``r_expected`` (what averaging alone
         predicts: r_∞ / √(1 + φ/K), φ from the variances within and between items, through the last
         r_mean); ``gain`` (share of the rise from K = 1 to the largest K); ``reason``.
 
@@ -149,15 +156,28 @@ def _intervals(
     gram: FloatArray, sets: FloatArray, size: IntArray, r_mean: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     total, n_reads = gram.sum(axis=0), sets.shape[1]
+    sets, size = _some_of_each(sets, size, MOST_WORK // (len(gram) * n_reads))
     member = (size == np.arange(1, n_reads + 1)[:, None]) / np.bincount(size)[1:, None]
     step = max(1, 2_000_000 // len(sets))
     starts = range(0, len(gram), step)
     left = np.concatenate(
         [_subset_correlations(total - gram[s : s + step], sets) @ member.T for s in starts]
     )
+    # Some of the subsets tell how r varies over clusters, about the mean over all of them.
+    left += r_mean - _subset_correlations(total[None], sets)[0] @ member.T
     found = [fisher_jackknife_t(r, own)[:2] for r, own in zip(r_mean, left.T, strict=True)]
     low, high = np.array(found).T
     return low, high
+
+
+def _some_of_each(sets: FloatArray, size: IntArray, most: int) -> tuple[FloatArray, IntArray]:
+    """Evenly spaced subsets of each size: at most so many, but at least twenty."""
+    own = (np.flatnonzero(size == k) for k in range(1, sets.shape[1] + 1))
+    most = max(most, 20)
+    kept = np.concatenate([
+        i[np.linspace(0, len(i) - 1, min(len(i), most)).round().astype(int)] for i in own
+    ])  # fmt: skip
+    return sets[kept], size[kept]
 
 
 def _expected(reads: Reads, used: np.ndarray[Any, Any], last: float) -> FloatArray:
@@ -170,22 +190,10 @@ def _expected(reads: Reads, used: np.ndarray[Any, Any], last: float) -> FloatArr
     k = np.arange(1, n_reads + 1)
     if n_reads < 2 or n_items < 3:
         return np.full(n_reads, np.nan)
+    item, order, noise = crossed_variances(value, reads.cluster[used])[0]
     common = bool(reads.n_options) and len(blocks(reads)[0].shown) == 1
-    within, between = _variances(value, common)
-    if not between > 0:
-        return np.full(n_reads, np.nan)
-    phi = within / between
+    phi = (noise + (0 if common else order)) / item if item > 0 else np.nan
     return np.asarray(last * np.sqrt((1 + phi / n_reads) / (1 + phi / k)))
-
-
-def _variances(value: FloatArray, common: bool) -> tuple[float, float]:
-    """Variance of a read within items and between them; without shifts `common` to all items."""
-    n, reads = value.shape
-    if common:
-        value = value - value.mean(axis=0)
-    item = value.mean(axis=1)
-    within = float(((value - item[:, None]) ** 2).sum()) / ((n - common) * (reads - 1))
-    return within, float(item.var(ddof=1)) - within / reads
 
 
 def will_permuting_help(
@@ -213,13 +221,16 @@ def will_permuting_help(
     DataFrame
         One row a group: its columns, and
 
-        * ``n_items, n_reads`` (of an item);
-        * ``phi``: variance within items over that between, of a single read, order means removed;
-        * ``gain``: predicted r of the mean of k reads over r of one, √((1 + φ)/(1 + φ/k));
+        * ``n_items, n_clusters, n_reads`` (of an item);
+        * ``phi``: noise of a single read over the variance between texts, order means removed
+          (`variance_components`, of the items that have every read);
+        * ``gain``: predicted r of the mean of k reads over r of one, √((1 + φ)/(1 + φ/k)), with
+          ``gain_low, gain_high``: 95 % cluster jackknife-t interval;
         * ``gain_congeneric``: the same without assuming that all orders are equally good, for the
           pilot's own number of reads only (NaN for another k);
-        * ``verdict``: ``go`` if ``gain_congeneric`` (else ``gain``) is above 1.05, ``stop`` if
-          ``gain`` is below it, else ``unsure``; ``reason``.
+        * ``verdict``: ``go`` if the gain is above 1.05, ``stop`` if it is below, each by a
+          one-sided test at 5 %; ``unsure`` otherwise, below ten clusters, and where the texts are
+          not shown to differ; ``reason``.
 
     Raises
     ------
@@ -238,35 +249,66 @@ def will_permuting_help(
     ...     "item_id": list("aabbccddeeff"), "cluster_id": list("aabbccddeeff"),
     ...     "design": "balanced", "ordering_index": [1, 2] * 6, "ordering": ["1-2", "2-1"] * 6,
     ...     "score": score})
-    >>> will_permuting_help(pilot, k=2)[["phi", "gain", "verdict"]].round(2)
-        phi  gain verdict
-    0  0.29  1.06      go
+    >>> will_permuting_help(pilot, k=2)[["phi", "gain", "gain_low", "gain_high"]].round(2)
+        phi  gain  gain_low  gain_high
+    0  0.29  1.06      0.93       1.19
     """
     if k < 2:
         raise ValueError(f"k is {k}: two orders or more can be averaged")
-    return arrays.row_per_group(pilot, by, value, lambda reads: _pays(reads.value, k))
+    return arrays.row_per_group(
+        pilot, by, value, lambda reads: _pays(reads.value, reads.cluster, k)
+    )
 
 
-def _pays(value: FloatArray, k: int) -> dict[str, Any]:
+def _pays(value: FloatArray, cluster: IntArray, k: int) -> dict[str, Any]:
     value = value[:, ~np.isnan(value).all(axis=0)]
-    whole = value[~np.isnan(value).any(axis=1)]
-    n, reads = whole.shape
-    numbers = dict.fromkeys(("phi", "gain", "gain_congeneric"), np.nan)
-    row: dict[str, Any] = {"n_items": n, "n_reads": reads, **numbers, "verdict": "unsure"}
+    used = ~np.isnan(value).any(axis=1)
+    whole, cluster = value[used], cluster[used]
+    (n, reads), n_clusters = whole.shape, len(np.unique(cluster))
+    numbers = dict.fromkeys(("phi", "gain", "gain_low", "gain_high", "gain_congeneric"), np.nan)
+    row: dict[str, Any] = {"n_items": n, "n_clusters": n_clusters, "n_reads": reads, **numbers}
+    row["verdict"] = "unsure"
     if n < 3 or reads < 2:
         return row | {"reason": f"{n} items with all of {reads} reads: three with two are needed"}
     if np.ptp(whole) == 0:
         return row | {"reason": "all reads give one score"}
-    within, between = _variances(whole, common=True)
-    reliability = np.clip(between / (within + between), 0.02, 1.0) if within + between > 0 else 0.02
-    phi = 1 / reliability - 1
-    row |= {"phi": phi, "gain": float(np.sqrt((1 + phi) / (1 + phi / k)))}
+    parts = crossed_variances(whole, cluster)
+    phi = noise_ratio(parts)
+    gain = gain_of_averaging(phi, k)
+    low, high, *_ = infer.jackknife_t(float(gain[0]), gain[1:])
+    row |= {"phi": float(phi[0]), "gain": float(gain[0]), "gain_low": low, "gain_high": high}
     if reads == k:
         row["gain_congeneric"] = _congeneric(whole - whole.mean(axis=0))
-    best = row["gain"] if np.isnan(row["gain_congeneric"]) else row["gain_congeneric"]
-    row["verdict"] = "go" if best > GAIN else "stop" if row["gain"] < GAIN else "unsure"
-    lost = len(value) - n
-    return row | {"reason": f"{lost} items lack a read and are left out" if lost else ""}
+    apart = infer.jackknife_t(parts[0, 0], parts[1:, 0], VERDICT)[0] > 0
+    if n_clusters >= MIN_CLUSTERS and apart:
+        row["verdict"] = _verdict(gain)
+    return row | {"reason": infer.said(*_why_unsure(row, phi, apart, len(value) - n, cluster))}
+
+
+def _verdict(gain: FloatArray) -> str:
+    """Two one-sided tests at 5 %; a judge that never changed its mind has no reads to average."""
+    if (gain == 1).all():
+        return "stop"
+    low, high, *_ = infer.jackknife_t(float(gain[0]), gain[1:], VERDICT)
+    return "go" if low > GAIN else "stop" if high < GAIN else "unsure"
+
+
+def _why_unsure(
+    row: dict[str, Any], phi: FloatArray, apart: bool, lost: int, cluster: IntArray
+) -> Iterator[str]:
+    if lost:
+        yield f"{lost} items lack a read and are left out"
+    if not apart:
+        yield "texts are not shown to differ beyond noise"
+    elif np.isnan(phi).any():
+        yield "without some cluster texts do not differ beyond noise: no interval"
+    elif (phi == 0).all():
+        most = 1 - 0.05 ** (1 / row["n_clusters"])
+        yield f"no answer changes: no interval (one in up to {most:.0%} of texts could be missed)"
+    if row["n_clusters"] < MIN_CLUSTERS:
+        yield f"{row['n_clusters']} clusters: a verdict needs {MIN_CLUSTERS}"
+    else:
+        yield infer.few_clusters(cluster)
 
 
 def _congeneric(centred: FloatArray) -> float:

@@ -14,6 +14,7 @@ import pandas as pd
 from rubricnb.statistics import _inference as infer
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._reads import By, FloatArray, IntArray, Value
+from rubricnb.statistics._variance import henderson
 from rubricnb.statistics.agreement import numbers_of
 
 FORMS = ("template", "variant", "labels", "layout", "reference_score", "exemplar")
@@ -144,7 +145,7 @@ def _budget(part: pd.DataFrame, names: list[str], value: Value) -> Iterator[dict
     kept, why = _distinct(sources)
     estimates, alias = np.full((1, len(kept)), np.nan), "no scores"
     if kept:
-        estimates, alias = _solve(list(kept.values()), cluster, x - x.mean())
+        estimates, alias = henderson(list(kept.values()), cluster, x - x.mean())
     equal = "all scores are equal" if len(x) and np.ptp(x) == 0 else ""
     whole = infer.said(equal, alias, infer.few_clusters(cluster))
     shares = np.maximum(estimates, 0)
@@ -202,66 +203,6 @@ def _distinct(sources: dict[str, IntArray]) -> tuple[dict[str, IntArray], dict[s
     return kept, why
 
 
-def _solve(sources: list[IntArray], cluster: IntArray, x: FloatArray) -> tuple[FloatArray, str]:
-    """Variances of the sources: of all reads, then without each cluster; why there are none.
-
-    NaN where sources cannot be told apart, with all clusters or without one of few.
-    """
-    square, expected = _squares([np.zeros_like(cluster), *sources], cluster, x)
-    left, right = square[:, 1:] - square[:, :1], expected[:, 1:] - expected[:, :1]
-    told_apart = np.linalg.matrix_rank(right) == len(sources)
-    found = np.einsum("gij,gj->gi", np.linalg.pinv(right), left)
-    found = np.where(told_apart[:, None], found, np.nan)
-    return found, "" if told_apart[0] else "sources are not crossed: none can be told apart"
-
-
-def _squares(
-    codes: list[IntArray], cluster: IntArray, x: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Sum of squared totals over sizes by source, and the weights of the variances in it.
-
-    Shapes (1 + clusters, sources) and (1 + clusters, sources, sources - 1): all, then without each.
-    """
-    g, codes = int(cluster.max()) + 1, [np.unique(c, return_inverse=True)[1] for c in codes]
-    square = np.zeros((1 + g, len(codes)))
-    expected = np.zeros((1 + g, len(codes), len(codes) - 1))
-
-    def without(row: IntArray, column: IntArray, weight: Any = None) -> FloatArray:
-        width = int(column.max()) + 1
-        table = np.bincount(row * width + column, weight, g * width).reshape(g, width)
-        return np.concatenate([table.sum(axis=0)[None], table.sum(axis=0) - table])
-
-    local = [_pairs(code, cluster)[1].max() == code.max() for code in codes]
-    for a, code in enumerate(codes):
-        if local[a]:  # each level within a cluster: a sum over clusters
-            size, home = np.bincount(code), cluster[np.unique(code, return_index=True)[1]]
-            zero = np.zeros_like(home)
-            square[:, [a]] = without(home, zero, np.bincount(code, x) ** 2 / size)
-        else:
-            sizes = np.maximum(without(cluster, code), 1)
-            square[:, a] = (without(cluster, code, x) ** 2 / sizes).sum(axis=1)
-        for b, other in enumerate(codes[1:]):
-            first, pair = _pairs(code, other)
-            of, n = code[first], np.bincount(pair)
-            if local[a]:
-                expected[:, a, [b]] = without(cluster[first], 0 * of, n**2 / size[of])
-            elif local[b + 1]:
-                expected[:, a, b] = (
-                    without(cluster[first], of, np.square(n, dtype=np.float64)) / sizes
-                ).sum(axis=1)
-            else:
-                expected[:, a, b] = (without(cluster, pair) ** 2 / sizes[:, of]).sum(axis=1)
-    return square, expected
-
-
-def _pairs(one: IntArray, other: IntArray) -> tuple[IntArray, IntArray]:
-    """First read of each combination of two codes, and each read's combination."""
-    _, first, pair = np.unique(
-        one * (other.max() + 1) + other, return_index=True, return_inverse=True
-    )
-    return first, pair
-
-
 def design_for(
     budget: pd.DataFrame,
     difference: float,
@@ -290,8 +231,9 @@ def design_for(
         (more than 1 only where the budget saw re-reads), ``orders``, ``forms``, ``judges``,
         ``raters`` (as far as there are several); ``items``: prompts for 80 % power of a two-sided
         t test at 5 %, with ``items_low, items_high`` (95 %, from the budget's clusters; inf: no
-        number is enough); ``calls`` for both candidates; ``cost``; ``detectable``: the difference
-        that `prompts` prompts detect, with ``_low, _high``; ``reason``.
+        number is enough); ``calls`` for both candidates with ``_low, _high``; ``cost``;
+        ``detectable``: the difference that `prompts` prompts detect, with ``_low, _high``;
+        ``reason``.
 
     Raises
     ------
@@ -302,6 +244,8 @@ def design_for(
     -----
     The variance of the difference is 2[(σ²(item) + Σ σ²(f × item)/k + σ²(re-read)/reads)/n +
     Σ σ²(f × candidate)/k] over the facets f, k levels of each: the last sum does not fall with n.
+    It is planned with only where its interval lies above 0: noise would otherwise buy orders, or
+    call every number of prompts too small. `reason` says what its upper end would leave undetected.
 
     Examples
     --------
@@ -334,6 +278,8 @@ def _designs(
     part: pd.DataFrame, difference: float, prices: dict[str, float], prompts: int | None
 ) -> Iterator[dict[str, Any]]:
     sources, variances = with_left_out(part)
+    doubtful = _not_shown(part, sources)
+    variances[[sources.index(source) for source in doubtful]] = 0.0
     n_now = int(part["n_clusters"].iloc[0]) if prompts is None else prompts
     n_levels = part.set_index("source")["n_levels"]
     levels = {f: int(n_levels[f]) for f in _FACETS if f in sources}
@@ -350,10 +296,29 @@ def _designs(
         found = np.array([1.0, *_ratios(now)]) * (now[0] if now[0] > 0 else np.nan)
         at = _multiplier(n_now - 1) * np.sqrt(found)
         row: dict[str, Any] = {f"{f}s": v for f, v in k.items()} | {"reads": reads}
-        row |= {"items": n, "items_low": low, "items_high": high, "calls": 2 * n * calls}
+        row |= {"items": n, "items_low": low, "items_high": high}
+        row |= {f"calls{end}": 2 * calls * row[f"items{end}"] for end in ("", "_low", "_high")}
         row["cost"] = row["calls"] * price + n * prices.get("item", 0.0)
         row |= dict(zip(("detectable", "detectable_low", "detectable_high"), at, strict=True))
-        yield row | {"reason": _why_no_design(n, part, variances.shape[1])}
+        why = (_left_undetected(source, *ends, k) for source, ends in doubtful.items())
+        yield row | {"reason": infer.said(_why_no_design(n, part, variances.shape[1]), *why)}
+
+
+def _not_shown(part: pd.DataFrame, sources: list[str]) -> dict[str, tuple[float, float]]:
+    """Preferences of a form, order or judge for a candidate that may be 0, and their intervals."""
+    known = part[part["source"].isin(sources)].set_index("source")[["low", "high"]]
+    ends = {s: (known["low"][s], known["high"][s]) for s in sources if s.endswith(" × candidate")}
+    return {source: own for source, own in ends.items() if not own[0] > 0}
+
+
+def _left_undetected(source: str, low: float, high: float, k: Mapping[str, int]) -> str:
+    if not high > 0:
+        return ""
+    most = _multiplier(10_000) * np.sqrt(2 * high / k[source.partition(" × ")[0]])
+    return (
+        f"{source} may be 0 [{low:.2g}, {high:.2g}] and is not planned with: at most, differences "
+        f"below {most:.2g} stay undetected on any number of prompts"
+    )
 
 
 def with_left_out(budget: pd.DataFrame) -> tuple[list[str], FloatArray]:
@@ -363,7 +328,7 @@ def with_left_out(budget: pd.DataFrame) -> tuple[list[str], FloatArray]:
     kept = [np.frombuffer(bytes.fromhex(text)) for text in stored]
     own = known["variance"].to_numpy(np.float64)[:, None]
     whole = len(kept) and all(len(v) and v[0] == e for v, e in zip(kept, own, strict=True))
-    return known["source"].tolist(), np.array(kept) if whole else own
+    return known["source"].tolist(), np.array(kept) if whole else own.copy()
 
 
 def variance_of_difference(

@@ -58,9 +58,10 @@ def stability(
           was asked once for a repeated prompt has re-ask values of 0;
         * ``flip_rate_excess`` …: value minus placebo, item by item, with ``_low, _high, _p``;
           ``flip_rate_excess_reask`` …: value minus the mean of both re-ask rates, the baseline's
-          and the condition's own, and ``reask_reason``, why not. It is 0 where the condition
-          changes no item's distribution of scores and, unlike a difference to one of them, stays
-          near 0 where the condition is merely noisier or calmer than the baseline;
+          and the condition's own, and ``reask_reason``, why not. Of flips this is half the squared
+          distance between an item's two distributions of scores, ½ Σ (p − q)²: on average 0 where
+          the condition changes no distribution, never below, and above 0 also where it only makes
+          scores noisier or calmer. For a move of the scores see ``shift``;
         * ``shift_p`` (shift against 0) and ``shift_p_adjusted`` (Benjamini–Hochberg over the rows);
         * ``reason``.
 

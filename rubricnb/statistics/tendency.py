@@ -467,6 +467,8 @@ def _distance(steps: FloatArray, cluster: IntArray, level: float) -> tuple[float
         means = np.where(n > 0, total / np.maximum(n, 1), np.nan)
         return arrays.item_means(np.abs(means).sum(axis=-1))
 
+    listed = infer.content_order(sums)
+    sums, counts = sums[listed], counts[listed]
     total, n = sums.sum(axis=0), counts.sum(axis=0)
     whole = float(distance(total, n))
     low, high, *_ = infer.jackknife_t(whole, distance(total - sums, n - counts), level)

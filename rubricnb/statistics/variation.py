@@ -12,6 +12,7 @@ from rubricnb.statistics import _inference as infer
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._placement import directions
 from rubricnb.statistics._reads import By, FloatArray, Reads, Value
+from rubricnb.statistics._variance import crossed_variances
 
 PERMUTATIONS = 500
 _COMPONENTS = (
@@ -99,7 +100,7 @@ def order_effect(
     Raises
     ------
     ValueError
-        A group shows one ordering only.
+        Every group shows one ordering only.
 
     Examples
     --------
@@ -192,7 +193,7 @@ def ordering_means(reads: Reads) -> FloatArray:
 def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
     arrays.require_orderings(reads)
     if len(reads.orderings) < 2:
-        raise ValueError(
+        raise arrays.Unanswerable(
             "every item was seen in one ordering, so there is no order effect to measure; pass "
             "judgments of a design with several orderings"
         )
@@ -201,15 +202,17 @@ def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(_EFFECTS, np.nan) | infer.counted(complete, reads.cluster)
     if not complete.any():
         return row | {"reason": "no item has a parsed read under every ordering"}
-    x, cluster = mean[complete], reads.cluster[complete]
-    turn = directions(reads.orderings)
+    listed = np.lexsort(reads.orderings.T[::-1])  # the draws below follow the orders' own names
+    orderings, x = reads.orderings[listed], mean[complete][:, listed]
+    cluster = reads.cluster[complete]
+    turn = directions(orderings)
     reasons: list[str] = []
     blocks = [np.flatnonzero(turn == t) for t in np.unique(turn)] if turn.all() else None
     row |= infer.permuted_spread("spread", x, cluster, PERMUTATIONS, seed, blocks)
     if np.isnan(row["spread_null"]):
         reasons.append("spread_null: one ordering of each direction, nothing can be permuted")
-    up = np.flatnonzero((np.diff(reads.orderings, axis=1) == 1).all(axis=1))
-    down = np.flatnonzero((np.diff(reads.orderings, axis=1) == -1).all(axis=1))
+    up = np.flatnonzero((np.diff(orderings, axis=1) == 1).all(axis=1))
+    down = np.flatnonzero((np.diff(orderings, axis=1) == -1).all(axis=1))
     if len(up) and len(down):
         row |= {"ascending": x[:, up[0]].mean(), "descending": x[:, down[0]].mean()}
         row |= infer.named_mean("ascending_minus_descending", x[:, up[0]] - x[:, down[0]], cluster)
@@ -234,82 +237,54 @@ def _components(reads: Reads) -> dict[str, Any]:
     row["n_orderings"] = n_orderings
     if row["n_items"] < 2:
         return row | {"reason": "fewer than two items have a read under every ordering"}
-    sums = arrays.by_cluster(_summands(mean[used], _reask(reads, used)), cluster)
-    if n_orderings < 2 and not sums[:, 5].sum():
+    again = arrays.by_cluster(_reask(reads, used), cluster)
+    if n_orderings < 2 and not again[:, 1].sum():
         return row | {"reason": "one ordering and no repeats: noise cannot be told from the items"}
-    found = _estimates(sums.sum(axis=0))
-    row |= {name: float(value) for name, value in found.items() if name in row}
-    row |= _ratio_intervals(found, _estimates(sums.sum(axis=0) - sums))
+    total = again.sum(axis=0)
+    found = _estimates(
+        crossed_variances(mean[used], cluster), np.vstack([total, total - again]), n_orderings
+    )
+    row |= {name: float(values[0]) for name, values in found.items()}
+    row |= _ratio_intervals(found)
     return row | {"reason": infer.said(*_why_unknown(row), infer.few_clusters(cluster))}
 
 
-def _summands(x: FloatArray, again: FloatArray) -> FloatArray:
-    """Per item what the mean squares need, of which sums over any set of items will do.
+def _estimates(parts: FloatArray, again: FloatArray, k: int) -> dict[str, FloatArray]:
+    """Variance components and their ratios: of all items, then without each cluster.
 
-    Columns: 1, the item's mean, its square, the sum of squares, the three of `again`, the cells.
+    `parts`: item, ordering and rest of the cells' means; `again`: summed `_reask`.
     """
-    x = x - x.mean()
-    mean = x.mean(axis=1)
-    return np.column_stack([np.ones(len(x)), mean, mean**2, (x**2).sum(axis=1), again, x])
-
-
-def _estimates(sums: FloatArray) -> dict[str, FloatArray]:
-    """Variance components and their ratios, from summed `_summands` (…, 7 + orderings)."""
-    n, grand, squared, every, between, freedom, inverse = np.moveaxis(sums[..., :7], -1, 0)
-    k = sums.shape[-1] - 7
-    count, free = np.maximum(n, 1), np.where(n > 1, n - 1, np.nan)
-    by_ordering, grand = sums[..., 7:] / count[..., None], grand / count
+    item, ordering, rest = parts.T
+    between, freedom, inverse, n = again.T
     reask = np.where(freedom > 0, between / np.maximum(freedom, 1), np.nan)
-    if k == 1:
-        return _reask_only(n, grand, squared, inverse, free, reask)
-    ms_rest = every - k * squared - n * (by_ordering**2).sum(axis=-1) + k * n * grand**2
-    # Differences of sums leave rounding errors of about 1e-16 of the raw second moment.
-    tiny = 1e-12 * every
-    ms_rest = np.where(ms_rest > tiny, ms_rest, 0.0) / (free * (k - 1))
-    item = (squared - n * grand**2) / free - ms_rest / k
-    item = np.where(np.abs(item) > tiny / (count * k), item, 0.0 * item)
-    ordering = by_ordering.var(axis=-1, ddof=1) - ms_rest / count
     # A cell is the mean of its repeats: it carries its share of the re-ask variance.
-    crossed = ms_rest - np.where(freedom > 0, between / np.maximum(freedom, 1), 0) * inverse / count
-    noise = crossed + np.where(freedom > 0, reask, 0.0)
+    carried = np.nan_to_num(reask) * inverse / np.maximum(n, 1)
+    if k == 1:
+        item, rest = item - carried, carried
+        item = np.where(np.abs(item) > 1e-12 * carried, item, 0.0)
+    crossed = rest - carried
+    noise = crossed + np.nan_to_num(reask)
     some = np.where(item > 0, item, np.nan)
-    parts = np.maximum(item, 0.0) + np.maximum(ordering, 0.0) + np.maximum(noise, 0.0)
+    shift = np.maximum(ordering, 0.0)
+    total = np.maximum(item, 0.0) + shift + np.maximum(noise, 0.0)
     return {
         "variance_item": item,
         "variance_ordering": ordering,
-        "variance_item_ordering": crossed,
+        "variance_item_ordering": crossed if k > 1 else np.full(item.shape, np.nan),
         "variance_reask": reask,
-        "reliability": some / (some + ms_rest / k),
-        "dependability": some / (some + (ms_rest + np.maximum(ordering, 0.0)) / k),
+        "reliability": some / (some + rest / k),
+        "dependability": some / (some + (rest + shift) / k),
         "phi": noise / some,
         "phi_own": (noise + ordering) / some,
-        "share_ordering": np.maximum(ordering, 0.0) / np.where(parts > 0, parts, np.nan),
+        "share_ordering": shift / np.where(total > 0, total, np.nan),
     }
 
 
-def _reask_only(
-    n: FloatArray, grand: FloatArray, squared: FloatArray, inverse: FloatArray, free: FloatArray,
-    reask: FloatArray,
-) -> dict[str, FloatArray]:  # fmt: skip
-    """The components of one ordering: items and re-asks, one-way. The others are not known."""
-    noise = reask * inverse / np.maximum(n, 1)
-    item = (squared - n * grand**2) / free - noise
-    item = np.where(np.abs(item) > 1e-12 * squared / np.maximum(n, 1), item, 0.0 * item)
-    some = np.where(item > 0, item, np.nan)
-    known = {
-        "variance_item": item,
-        "variance_reask": reask,
-        "reliability": some / (some + noise),
-        "phi": reask / some,
-    }
-    return {name: known.get(name, np.full(item.shape, np.nan)) for name in _COMPONENTS}
-
-
-def _ratio_intervals(found: dict[str, FloatArray], left: dict[str, FloatArray]) -> dict[str, float]:
+def _ratio_intervals(found: dict[str, FloatArray]) -> dict[str, float]:
     """Cluster jackknife-t of the ratios. As they are: on the log scale it covers too little."""
     out: dict[str, float] = {}
     for name, most in (("phi", np.inf), ("phi_own", np.inf), ("share_ordering", 1.0)):
-        low, high, *_ = infer.jackknife_t(float(found[name]), left[name])
+        low, high, *_ = infer.jackknife_t(float(found[name][0]), found[name][1:])
         out[f"{name}_low"] = float(np.maximum(low, 0.0))
         out[f"{name}_high"] = float(np.minimum(high, most))
     return out
@@ -330,10 +305,11 @@ def _why_unknown(row: dict[str, Any]) -> Iterator[str]:
 
 
 def _reask(reads: Reads, used: np.ndarray[Any, Any]) -> FloatArray:
-    """Per item, of repeats of an ordering: sum of squares, freedom, mean of 1 / repeats."""
+    """Per item, of repeats of an ordering: sum of squares, freedom, mean of 1 / repeats; and 1."""
     value = np.where(arrays.same_answer(reads), np.nan, reads.value)[used]
     order = reads.order[used]
-    out = np.zeros((len(value), 3))
+    out = np.zeros((len(value), 4))
+    out[:, 3] = 1
     for o in range(len(reads.orderings)):
         cell = np.where(order == o, value, np.nan)
         count = (~np.isnan(cell)).sum(axis=1)

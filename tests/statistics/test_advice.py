@@ -7,7 +7,7 @@ from planted import FIRST, make_judgments
 
 import rubricnb as rb
 
-STEPS = ["texts", "orders", "direction", "readout", "labels"]
+STEPS = ["judge", "texts", "orders", "direction", "readout", "labels"]
 
 
 def advice(judgments, *args, **options):
@@ -24,7 +24,8 @@ def rated(judgments, n, rng, noise=0.5):
 @pytest.fixture(scope="module")
 def wavering():
     """A judge that mostly guesses among the scores near its opinion."""
-    return make_judgments(60, concentration=3.0, seed=1)
+    quality = np.random.default_rng(1).uniform(1, 5, 60)
+    return make_judgments(60, concentration=0.15, quality=quality, seed=1)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def test_all_steps_stand_in_order_for_every_judge(wavering, steady):
     both = pd.concat([wavering.assign(judge="one"), steady.assign(judge="two")], ignore_index=True)
     found = rb.advise(both)
     assert found["step"].tolist() == STEPS * 2
-    assert found["judge"].tolist() == ["one"] * 5 + ["two"] * 5
+    assert found["judge"].tolist() == ["one"] * 6 + ["two"] * 6
 
 
 def test_a_wavering_judge_is_asked_in_ten_orders_and_a_steady_one_in_one(wavering, steady):
@@ -54,18 +55,20 @@ def test_a_wavering_judge_is_asked_in_ten_orders_and_a_steady_one_in_one(waverin
 
 
 def test_a_judge_that_prefers_a_direction_is_told_to_average_both():
-    moved = advice(make_judgments(60, gamma=2 * np.array(FIRST), seed=3)).loc["direction"]
-    still = advice(make_judgments(60, seed=3)).loc["direction"]
+    own = {"quality": np.random.default_rng(3).uniform(1, 5, 60), "concentration": 0.3, "seed": 3}
+    moved = advice(make_judgments(60, gamma=4 * np.array(FIRST), **own)).loc["direction"]
+    still = advice(make_judgments(60, **own)).loc["direction"]
     assert moved["high"] < 0 or moved["low"] > 0
     assert "average both directions" in moved["do"]
     assert still["low"] < 0 < still["high"]
     assert "no shift by direction is seen" in still["do"]
-    effect = rb.order_effect(make_judgments(60, seed=3)).iloc[0]
+    effect = rb.order_effect(make_judgments(60, **own)).iloc[0]
     assert still["gain"] == effect["ascending_minus_descending"]
 
 
 def test_probabilities_show_what_the_expected_score_is_worth():
-    judgments = make_judgments(60, readout="logprobs", seed=4)
+    quality = np.random.default_rng(4).uniform(1, 5, 60)
+    judgments = make_judgments(60, readout="logprobs", seed=4, quality=quality, concentration=0.3)
     found = advice(judgments).loc["readout"]
     assert found["do"] == "use the expected score"
     assert 1 < found["low"] < found["gain"] < found["high"]
@@ -129,36 +132,39 @@ def test_labels_of_other_texts_are_an_error(wavering):
 
 
 def test_a_constant_judge_gets_no_plan(wavering):
-    constant = wavering.assign(score=3)
-    found = advice(constant, rated(wavering, 20, np.random.default_rng(7)))
-    assert unknown(found.loc["texts"])
-    assert unknown(found.loc["orders"])
-    assert "all reads give one score" in found.loc["orders", "reason"]
-    assert found.loc["orders", "do"] == ""
-    assert "one score: the labels stand alone" in found.loc["labels", "reason"]
+    found = advice(wavering.assign(score=3), rated(wavering, 20, np.random.default_rng(7)))
+    assert found.index.tolist() == ["judge"]
+    assert found.loc["judge", "do"].startswith("stop")
+    assert "all scores or all ratings are equal" in found.loc["judge", "reason"]
 
 
-def test_one_cluster_has_no_interval():
+def test_one_cluster_stops_at_the_first_question():
     judgments = make_judgments(1, 20, seed=8)
     found = advice(judgments, rated(judgments, 10, np.random.default_rng(8)))
-    assert found[["low", "high"]].loc[["texts", "orders", "direction"]].isna().all(axis=None)
-    assert (found.loc[["texts", "orders", "direction", "labels"], "reason"] != "").all()
+    assert found.index.tolist() == ["judge"]
+    assert found[["low", "high"]].isna().all(axis=None)
+    assert "one cluster" in found.loc["judge", "reason"]
 
 
 def test_reads_of_one_order_tell_nothing_of_orders(wavering):
     once = wavering[wavering["ordering_index"] == 1].assign(design="fixed")
-    found = advice(once)
+    people = rated(wavering, 60, np.random.default_rng(1))
+    found = advice(once, people)
     for step in ("orders", "direction", "readout"):
         assert unknown(found.loc[step])
-    assert "rb.balanced(n)" in found.loc["orders", "reason"]
+        assert "rb.balanced(n)" in found.loc[step, "reason"]
     assert found.loc["texts", "gain"] > 0
     assert "one read each" in found.loc["texts", "do"]
+    alone = advice(once)
+    assert alone.index.tolist() == ["judge"]
+    assert "ask twenty texts in rb.balanced(n)" in alone.loc["judge", "do"]
 
 
 def test_scores_made_elsewhere_will_do():
     rng = np.random.default_rng(9)
+    quality = np.repeat(rng.integers(1, 5, 30), 2)
     log = pd.DataFrame({"item_id": np.repeat(np.arange(30), 2).astype(str), "read": [1, 2] * 30,
-                        "score": rng.integers(1, 6, 60)})  # fmt: skip
+                        "score": quality + rng.integers(0, 2, 60)})  # fmt: skip
     found = advice(rb.judgments(log, scale=(1, 5)))
     assert unknown(found.loc["orders"])
     assert found.loc["texts", "chapter"] == "23_error_budget"
@@ -170,10 +176,178 @@ def test_a_precision_is_positive(wavering, precision):
         rb.advise(wavering, precision=precision)
 
 
-def test_labels_say_where_a_judge_may_agree_with_nobody(wavering):
-    rng = np.random.default_rng(5)
-    good = advice(wavering, rated(wavering, 40, rng)).loc["labels", "reason"]
-    labels = rated(wavering, 40, rng).assign(human=rng.integers(1, 6, 40).astype(float))
-    bad = advice(wavering, labels).loc["labels", "reason"]
-    assert "agree with people not at all" not in good
-    assert "may agree with people not at all, and more reads do not mend that" in bad
+# ---- does the judge know anything? ---------------------------------------------------------------
+
+
+def test_a_judge_that_guesses_gets_no_plan():
+    """Uniform scores, asked once or in ten orders, with and without ratings."""
+    rng = np.random.default_rng(10)
+    guesses = make_judgments(90)
+    guesses["score"] = rng.integers(1, 6, len(guesses))
+    people = pd.DataFrame({"item_id": guesses["item_id"].cat.categories})
+    people["human"] = rng.integers(1, 6, len(people)).astype(float)
+    for judgments in (guesses, guesses[guesses["ordering_index"] == 1]):
+        for labels in (None, people):
+            found = advice(judgments, labels)
+            assert found.index.tolist() == ["judge"]
+            assert found.loc["judge", "do"].startswith("stop")
+
+
+def test_a_reversed_judge_is_told_to_check_the_scale(wavering):
+    people = rated(wavering, 40, np.random.default_rng(5))
+    found = advice(wavering, people.assign(human=6 - people["human"]))
+    assert found.index.tolist() == ["judge"]
+    assert found.loc["judge", "high"] < 0
+    assert "runs the other way" in found.loc["judge", "do"]
+
+
+def test_the_first_row_is_agreement_where_people_rated(wavering):
+    people = rated(wavering, 40, np.random.default_rng(5))
+    row = advice(wavering, people).loc["judge"]
+    known = rb.agreement(wavering, people).iloc[0]
+    assert row[["gain", "low", "high"]].tolist() == pytest.approx(
+        known[["r", "r_low", "r_high"]].tolist()
+    )
+    assert f"r = {known.r:.2f}" in row["do"]
+
+
+def test_points_are_counted_on_the_scale_of_people(wavering):
+    """Ratings that spread twice as far make a point of people's half a point of the judge's."""
+    people = rated(wavering, 60, np.random.default_rng(5), noise=0.01)
+    wide = people.assign(human=2 * people["human"])
+    one, two = (advice(wavering, p, precision=0.3).loc["texts"] for p in (people, wide))
+    own = advice(wavering, precision=0.3).loc["texts"]
+    assert one["gain"] == pytest.approx(own["gain"], rel=0.02)
+    assert two["gain"] == pytest.approx(4 * one["gain"], rel=0.02)
+    assert "points of people's ratings" in two["do"]
+    assert "is 0.50 [0.50, 0.50] of the judge's" in two["reason"]
+    assert two["low"] <= two["gain"] <= two["high"]
+    assert "points of the judge's scores" in own["do"]
+
+
+def test_the_gain_of_labels_lies_in_its_own_interval():
+    """A weak judge: 60 draws of 25 ratings, of which some happen to lie off the middle."""
+    rng = np.random.default_rng(11)
+    quality = rng.uniform(1, 5, 300)
+    judgments = make_judgments(300, design=rb.fixed(5, 1), quality=quality, concentration=1.0)
+    human = pd.Series(quality + 3.0 * rng.normal(size=300), judgments["item_id"].cat.categories)
+    seen = 0
+    for seed in range(60):
+        labels = (
+            human.sample(25, random_state=seed).rename_axis("item_id").reset_index(name="human")
+        )
+        found = advice(judgments, labels)
+        if "labels" in found.index:
+            seen += 1
+            assert found.loc["labels", "low"] <= found.loc["labels", "gain"]
+            assert found.loc["labels", "gain"] <= found.loc["labels", "high"]
+    assert seen >= 5
+
+
+# ---- one decomposition ---------------------------------------------------------------------------
+
+
+def several_texts_a_prompt(seed, prompts=60, candidates=6):
+    """Most of what texts differ by is their prompt's; with the true gain of ten orders."""
+    rng = np.random.default_rng(seed)
+    prompt, candidate = np.repeat(np.arange(prompts), candidates), np.arange(prompts * candidates)
+    text = np.sqrt(0.5) * rng.normal(size=prompts)[prompt] + np.sqrt(0.25) * rng.normal(
+        size=len(prompt)
+    )
+    text += 0.3 * np.linspace(-1, 1, candidates)[candidate % candidates]
+    reads = text[:, None] + rng.normal(size=(len(text), 10))
+    judgments = make_judgments(prompts, candidates).assign(score=reads.ravel())
+    judgments["candidate"] = np.repeat(candidate % candidates, 10).astype(str)
+    phi = 1 / (0.75 + 0.09 * np.linspace(-1, 1, candidates).var())
+    return judgments, np.sqrt((1 + phi) / (1 + phi / 10))
+
+
+def test_orders_are_worth_what_the_pilot_says_where_prompts_hold_several_texts():
+    held = 0
+    for seed in range(40):
+        judgments, true = several_texts_a_prompt(seed)
+        row = advice(judgments).loc["orders"]
+        pilot = rb.will_permuting_help(judgments).iloc[0]
+        assert row["gain"] == pilot["gain"] == pytest.approx(true, rel=0.2)
+        held += row["low"] <= true <= row["high"]
+    assert held >= 34  # 38 expected of an interval of 95 %
+
+
+def test_the_parts_of_the_budget_add_up_to_what_orders_are_planned_with():
+    """Texts, prompts and candidates, each as far as two texts differ by it, make φ's variance."""
+    judgments, _ = several_texts_a_prompt(1, 30, 4)
+    budget = rb.error_budget(judgments).set_index("source")["variance"]
+    whole = rb.variance_components(judgments).iloc[0]
+    n, m = 30, 4
+    differ = {
+        "item": 1,
+        "prompt": (n * m - m) / (n * m - 1),
+        "candidate": (n * m - n) / (n * m - 1),
+    }
+    assert sum(budget[s] * w for s, w in differ.items()) == pytest.approx(whole.variance_item)
+    noise = sum(budget[f"order × {s}"] * w for s, w in differ.items())
+    assert noise == pytest.approx(whole.variance_item_ordering)
+    assert rb.will_permuting_help(judgments)["phi"][0] == pytest.approx(whole.phi)
+
+
+# ---- what is amiss in a part takes no row from the rest ------------------------------------------
+
+
+def test_an_interrupted_slice_of_one_ordering_loses_no_row(wavering):
+    """A second dataset of which only the first ordering was asked."""
+    begun = wavering[wavering["ordering_index"] == 1].assign(dataset="begun")
+    both = pd.concat([wavering.astype({"dataset": str}), begun], ignore_index=True)
+    people = rated(wavering, 60, np.random.default_rng(5))
+    found = rb.advise(both, people).set_index(["dataset", "step"])
+    whole = rb.advise(wavering, people).set_index(["dataset", "step"])
+    pd.testing.assert_frame_equal(found.loc[["planted"]], whole, check_dtype=False)
+    assert "one ordering so far" in found.loc[("begun", "orders"), "reason"]
+    assert "one ordering so far" in found.loc[("begun", "direction"), "reason"]
+    effects = rb.order_effect(both).set_index("dataset")
+    assert effects.loc["planted", "spread"] > 0
+    assert "seen in one ordering" in effects.loc["begun", "reason"]
+
+
+def test_a_group_without_labels_is_a_row_with_its_reason(wavering):
+    other = wavering.assign(dataset="unrated", item_id="u" + wavering["item_id"].astype(str))
+    both = pd.concat([wavering.astype({"dataset": str, "item_id": str}), other], ignore_index=True)
+    people = rated(wavering, 30, np.random.default_rng(5))
+    found = rb.advise(both, people).set_index(["dataset", "step"])
+    assert found.loc[("planted", "labels"), "gain"] > 0
+    assert unknown(found.loc[("unrated", "labels")])
+    assert "among the items" in found.loc[("unrated", "labels"), "reason"]
+    assert found.loc["unrated"].index.tolist() == STEPS
+    means = rb.mean_with_labels(both, people).set_index("dataset")
+    assert means.loc["planted", "mean"] > 0
+    assert "among the items" in means.loc["unrated", "reason"]
+
+
+@pytest.mark.parametrize(
+    "statistic",
+    [rb.advise, rb.error_budget, rb.will_permuting_help, rb.order_effect, rb.position_bias,
+     rb.variance_components, rb.within_item_sd],
+)  # fmt: skip
+def test_a_read_that_stands_twice_is_an_error(wavering, statistic):
+    twice = pd.concat([wavering, wavering.iloc[[25]]], ignore_index=True)
+    with pytest.raises(ValueError, match=r"one read 2 times \(rows 26 and 601: item_id i0002, "):
+        statistic(twice)
+    with pytest.raises(ValueError, match="one read 2 times"):
+        statistic(pd.concat([wavering, wavering], ignore_index=True))
+    again = pd.concat([wavering.assign(replicate=r) for r in (1, 2)], ignore_index=True)
+    statistic(again)
+
+
+def test_labels_suffice_only_where_their_interval_is_as_narrow_as_wanted():
+    """Ten prompts of six texts, labelled whole, count as ten."""
+    judgments, _ = several_texts_a_prompt(2)
+    quality = judgments.groupby("item_id", observed=True)["score"].mean()
+    prompt = judgments.drop_duplicates("item_id").set_index("item_id")["cluster_id"]
+    noise = 0.4 * np.random.default_rng(3).normal(size=60)
+    human = quality + pd.Series(noise, prompt.unique())[prompt[quality.index]].to_numpy()
+    whole = human[prompt[quality.index].isin(prompt.unique()[:10]).to_numpy()]
+    people = whole.rename_axis("item_id").reset_index(name="human")
+    found = rb.mean_with_labels(judgments, people).iloc[0]
+    half = (found["high"] - found["low"]) / 2
+    for precision in (0.9 * half, 1.1 * half):
+        row = advice(judgments, people, precision=precision).loc["labels"]
+        assert ("the labels suffice" in row["do"]) == (precision > half)

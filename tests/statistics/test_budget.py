@@ -8,7 +8,7 @@ from test_agreement import jackknife_t, pearson, rated
 
 import rubricnb as rb
 from rubricnb.permutation import fixed, williams
-from rubricnb.statistics import budget_curve
+from rubricnb.statistics import budget, budget_curve
 from rubricnb.statistics.budget import subsets
 
 
@@ -61,6 +61,20 @@ def test_its_intervals_are_cluster_jackknife_t():
     for k in range(5):
         low, high, _ = jackknife_t(curve["r_mean"].iloc[k], left[:, k])
         assert (curve["low"].iloc[k], curve["high"].iloc[k]) == pytest.approx((low, high))
+
+
+def test_intervals_from_some_of_the_subsets_are_those_from_all(monkeypatch):
+    judgments, items = rated(60, 2)
+    whole = budget_curve(judgments, items)
+    monkeypatch.setattr(budget, "MOST_WORK", 0)
+    some = budget_curve(judgments, items)
+    pd.testing.assert_frame_equal(
+        some.drop(columns=["low", "high"]), whole.drop(columns=["low", "high"])
+    )
+    width = whole["high"] - whole["low"]
+    for end in ("low", "high"):
+        assert np.abs(some[end] - whole[end]).max() < 0.03 * width.min()
+    assert some["low"].iloc[[0, -1]].tolist() == pytest.approx(whole["low"].iloc[[0, -1]].tolist())
 
 
 def test_averaging_alone_predicts_the_curve():

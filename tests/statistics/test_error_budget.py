@@ -310,6 +310,33 @@ def test_a_form_that_prefers_a_candidate_is_not_averaged_away_by_texts():
     assert row(plans, forms=3, reads=1)["detectable"] < row(plans, forms=1, reads=8)["detectable"]
 
 
+def test_noise_buys_no_forms_where_no_form_prefers_a_candidate():
+    """Without form × candidate one form is the cheapest, and some number of prompts is enough."""
+    sd = SD | {"form × candidate": 0.0}
+    for seed in range(30):
+        plans = plan(rb.error_budget(planted(np.random.default_rng(100 + seed), 40, sd=sd)))
+        reason = plans["reason"].iloc[0]
+        if "form × candidate may be 0" not in reason:
+            continue  # 1 in 40 by chance
+        assert plans.iloc[0]["forms"] == 1
+        assert np.isfinite(plans["items"]).all()
+        assert "stay undetected on any number of prompts" in reason
+        ends = plans[["calls_low", "calls", "calls_high"]].to_numpy()
+        assert (np.diff(ends) > 0).all()
+        np.testing.assert_allclose(
+            plans["calls_high"] / plans["calls"], plans["items_high"] / plans["items"]
+        )
+
+
+def test_planning_without_a_preference_that_is_not_there_happens_in_95_of_100():
+    sd = SD | {"form × candidate": 0.0}
+    doubted = 0
+    for seed in range(60):
+        budget = rb.error_budget(planted(np.random.default_rng(200 + seed), 40, sd=sd))
+        doubted += "form × candidate may be 0" in plan(budget)["reason"].iloc[0]
+    assert doubted >= stats.binom.ppf(0.001, 60, 0.95)
+
+
 def test_people_cost_labels_and_judges_calls():
     rng = np.random.default_rng(20)
     judgments = planted(rng, 60, forms=1, reads=1)

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from planted import make_judgments
+from planted import make_criterion_judgments, make_judgments
 from scipy import stats
 
 import rubricnb as rb
@@ -55,6 +55,17 @@ def test_position_test_of_drawn_orderings_does_not_depend_on_the_order_of_items(
     one, other = (rb.position_bias(frame).iloc[0] for frame in (judgments, by_system))
     assert one.p_within == pytest.approx(other.p_within, rel=1e-9)
     assert one.q == pytest.approx(other.q, rel=1e-9)
+
+
+@pytest.mark.parametrize("text", [str, "category"])
+def test_p_values_that_are_drawn_do_not_depend_on_the_order_of_rows(text):
+    judgments = make_judgments(40, seed=1).astype({"item_id": text, "ordering": text})
+    mixed = judgments.sample(frac=1, random_state=3)
+    pd.testing.assert_frame_equal(*map(rb.order_effect, (judgments, mixed)))
+    texts = make_criterion_judgments(20, 2, effect=[0.3, 0, 0], text_noise=0.3)
+    frames = (rb.criterion_order(f) for f in (texts, texts.sample(frac=1, random_state=4)))
+    one, other = (f.sort_values("criterion").reset_index(drop=True) for f in frames)
+    pd.testing.assert_series_equal(one["delta_pos_null"], other["delta_pos_null"])
 
 
 def test_copies_are_known_by_their_key_and_reads_without_one_are_none():

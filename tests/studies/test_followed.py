@@ -64,17 +64,6 @@ def test_two_systems_differ_by_their_means(planted):
     assert (table["experts"] < table["experts_high"]).all()
 
 
-def test_labels_with_a_judge_err_as_the_package_says():
-    """The gain over many draws is that of `mean_with_labels`: here about 1 / (1 − r²)."""
-    rng = np.random.default_rng(0)
-    human = rng.normal(size=400)
-    judge = 0.8 * human + 0.6 * rng.normal(size=400)
-    r = np.corrcoef(human, judge)[0, 1]
-    lost = (followed.LABELS - 3) / (followed.LABELS - 2)
-    assert followed._gain(judge, human) == pytest.approx(lost / (1 - r**2), rel=0.12)
-    assert followed._gain(rng.normal(size=400), human) == pytest.approx(1, abs=0.12)
-
-
 def test_recorded_tables_recompute(mirror):
     kept = {name: pd.read_csv(results_folder() / f"recordings/{name}.csv")
             for name in ("followed", "followed_ways", "followed_systems")}  # fmt: skip

@@ -227,6 +227,25 @@ def test_tests_against_people_err_as_often_as_they_say(recorded):
     size = rows(recorded, quantity="judge instead of people").set_index(["method", "cell"]).rate
     assert size["t over prompts"].max() <= 0.07
     assert size["t over texts (Calderon et al.)"].min() > 0.07
-    pilots = recorded[recorded.cell.str.startswith("orders/")]
-    assert len(pilots) == 4
-    assert (pilots.rate <= 0.05).all()
+
+
+def test_recorded_pilots_plans_and_gains_keep_what_they_promise(recorded):
+    cells = recorded[recorded.cell.str.startswith(("orders/", "advice/"))]
+    pilots = rows(cells, kind="size")
+    ours = pilots[pilots.method.isin(["“go”", "“stop”", "where the interval is above 0"])]
+    assert len(ours) == 11
+    assert (ours.low <= 0.05).all()
+    alone = pilots[pilots.method.str.endswith("of the estimate alone")]
+    assert alone.rate.max() > 0.15
+    gains = rows(cells, kind="coverage").set_index(["cell", "method"])
+    whole = gains.drop("item alone", level="method")
+    assert (whole.high > 0.93).all()
+    assert (gains.xs("item alone", level="method").rate < 0.10).all()
+    outside = rows(cells, kind="outside").set_index(["cell", "method"]).rate
+    assert (outside.xs("interval of the gain", level="method") == 0).all()
+    assert outside[("advice/labels/0.1", "interval of another number")] > 0.2
+    found = rows(cells, kind="power", method="where the interval is above 0").set_index("cell").rate
+    assert found["advice/plan/0.1"] > 0.9
+    assert found["advice/plan/0.01"] < 0.5  # stays bad: the plan names what may stay undetected
+    needed = rows(cells, quantity="half width over the wanted one").set_index("cell")
+    assert needed.rate.between(0.7, 1.3).all()

@@ -1,0 +1,106 @@
+"""The one decomposition of the variance of scores: every statistic that needs a part takes it here.
+
+Henderson's (1953) method 1: sums of squares of the means over every source, equated with their
+expectations. For balanced data this is the analysis of variance.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from rubricnb.statistics._reads import FloatArray, IntArray
+
+
+def crossed_variances(x: FloatArray, cluster: IntArray) -> FloatArray:
+    """Variances between items, between columns and of the rest, of a table without gaps.
+
+    The variance between items is all that texts differ by, whether it is shared by a prompt's or
+    by a candidate's texts or not. Shape (1 + clusters, 3): of all items, then without each cluster.
+    One column has no variance, and no rest.
+    """
+    n, k = x.shape
+    item, column = (a.ravel() for a in np.indices(x.shape))
+    sources = [item, column, np.arange(n * k)] if k > 1 else [item]
+    x = (x - x.mean()).ravel()
+    cluster = np.unique(cluster, return_inverse=True)[1]
+    found, _ = henderson(sources, np.repeat(cluster, k), x)
+    if k == 1:
+        found = np.column_stack([found, np.full(len(found), np.nan), np.zeros(len(found))])
+    # Differences of sums leave rounding errors of about 1e-16 of the raw second moment.
+    return np.where(np.abs(found) > 1e-12 * (x**2).mean(), found, 0.0 * found)
+
+
+def noise_ratio(parts: FloatArray) -> FloatArray:
+    """φ, noise of one read over the variance between texts, from `crossed_variances`.
+
+    Shape (1 + clusters,): of all items, then without each cluster; NaN where texts do not differ.
+    """
+    item, _, noise = parts.T
+    return np.asarray(np.maximum(noise, 0.0) / np.where(item > 0, item, np.nan))
+
+
+def gain_of_averaging(phi: FloatArray, k: int) -> FloatArray:
+    """r of the mean of k reads over r of one."""
+    return np.asarray(np.sqrt((1 + phi) / (1 + phi / k)))
+
+
+def henderson(sources: list[IntArray], cluster: IntArray, x: FloatArray) -> tuple[FloatArray, str]:
+    """Variances of the sources: of all reads, then without each cluster; why there are none.
+
+    NaN where sources cannot be told apart, with all clusters or without one of few.
+    """
+    square, expected = _squares([np.zeros_like(cluster), *sources], cluster, x)
+    left, right = square[:, 1:] - square[:, :1], expected[:, 1:] - expected[:, :1]
+    told_apart = np.linalg.matrix_rank(right) == len(sources)
+    found = np.einsum("gij,gj->gi", np.linalg.pinv(right), left)
+    found = np.where(told_apart[:, None], found, np.nan)
+    return found, "" if told_apart[0] else "sources are not crossed: none can be told apart"
+
+
+def _squares(
+    codes: list[IntArray], cluster: IntArray, x: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Sum of squared totals over sizes by source, and the weights of the variances in it.
+
+    Shapes (1 + clusters, sources) and (1 + clusters, sources, sources - 1): all, then without each.
+    """
+    g, codes = int(cluster.max()) + 1, [np.unique(c, return_inverse=True)[1] for c in codes]
+    square = np.zeros((1 + g, len(codes)))
+    expected = np.zeros((1 + g, len(codes), len(codes) - 1))
+
+    def without(row: IntArray, column: IntArray, weight: Any = None) -> FloatArray:
+        width = int(column.max()) + 1
+        table = np.bincount(row * width + column, weight, g * width).reshape(g, width)
+        return np.concatenate([table.sum(axis=0)[None], table.sum(axis=0) - table])
+
+    local = [_pairs(code, cluster)[1].max() == code.max() for code in codes]
+    for a, code in enumerate(codes):
+        if local[a]:  # each level within a cluster: a sum over clusters
+            size, home = np.bincount(code), cluster[np.unique(code, return_index=True)[1]]
+            zero = np.zeros_like(home)
+            square[:, [a]] = without(home, zero, np.bincount(code, x) ** 2 / size)
+        else:
+            sizes = np.maximum(without(cluster, code), 1)
+            square[:, a] = (without(cluster, code, x) ** 2 / sizes).sum(axis=1)
+        for b, other in enumerate(codes[1:]):
+            first, pair = _pairs(code, other)
+            of, n = code[first], np.bincount(pair)
+            if local[a]:
+                expected[:, a, [b]] = without(cluster[first], 0 * of, n**2 / size[of])
+            elif local[b + 1]:
+                expected[:, a, b] = (
+                    without(cluster[first], of, np.square(n, dtype=np.float64)) / sizes
+                ).sum(axis=1)
+            else:
+                expected[:, a, b] = (without(cluster, pair) ** 2 / sizes[:, of]).sum(axis=1)
+    return square, expected
+
+
+def _pairs(one: IntArray, other: IntArray) -> tuple[IntArray, IntArray]:
+    """First read of each combination of two codes, and each read's combination."""
+    _, first, pair = np.unique(
+        one * (other.max() + 1) + other, return_index=True, return_inverse=True
+    )
+    return first, pair
