@@ -128,6 +128,8 @@ def choice(slug: str, dataset: str) -> Choice:
     c = cell(slug, dataset)
     prompt = pd.factorize(c.items["group_id"])[0]
     several = np.bincount(prompt)[prompt] > 1
+    if not several.any() or c.items.duplicated(["group_id", "candidate"]).any():
+        raise ValueError(f"{slug} on {dataset}: its prompts have no candidates to choose between")
     order = np.argsort(np.where(several, prompt, prompt.max() + 1), kind="stable")[: several.sum()]
     starts = np.unique(prompt[order], return_index=True)[1]
     edits = placebo_probabilities(slug, dataset)
@@ -421,12 +423,13 @@ def planted(prompts: int = PROMPTS) -> pd.DataFrame:
     """
     rows = []
     hundred = rb.shuffled(5, 100).orderings("many", 0)
-    cases = [(w, b, 0.8) for w in (0.0, 0.3, 0.6, 0.9) for b in (0.0, 1.0, 4.0)] + [(0.6, 1.0, 0.0)]
+    cases = [(w, b, 0.8) for w in (0.0, 0.3, 0.6, 0.9) for b in (0.0, 1.0, 4.0)]
+    cases.append((0.6, 1.0, 0.0))
     for number, (wavering, preference, sight) in enumerate(cases):
         rng = np.random.default_rng([9, number])
         human = np.clip(rng.normal(3, 0.9, prompts * CANDIDATES), 1, 5)
-        judge = replace(strengthened(open_profile("first-biased"), preference),
-                        order_noise=wavering, cluster_order_noise=0.0, human_weight=sight)  # fmt: skip
+        judge = strengthened(open_profile("first-biased"), preference)
+        judge = replace(judge, order_noise=wavering, cluster_order_noise=0.0, human_weight=sight)
         reads, more = (ask(judge, human, orders, number) for orders in (BALANCED, hundred))
         of = Choice(
             {"wavering": wavering, "preference": preference, "sees": sight > 0},
