@@ -11,6 +11,7 @@ STAMP   = $(VENV)/installed
 VLLM    = .venv-vllm
 VLLM_PY = $(VLLM)/bin/python
 SMOLLM2 = $(VLLM)/checkpoints/smollm2-135m-instruct
+SMOKE   = tests/vllm/test_vllm.py::test_probabilities_are_those_of_the_embedded_engine
 
 # A relative folder of datasets is meant from here, wherever a notebook runs.
 ifdef RUBRICNB_MIRROR
@@ -23,28 +24,37 @@ unexport PYTHONDONTWRITEBYTECODE
 # Kernels, servers and browsers can stall on a shared machine: what fails is run once more, and the
 # closing line counts it.
 ONCE_MORE = --reruns 1 --rerun-show-tracebacks
+# `make test-all` sets ALL. Without it, what takes long is done for the pages that are due: those
+# that the change touches and a quarter that rotates (`python -m tools due`).
+ALL ?=
 # A notebook cannot be run again from its middle: --last-failed starts its kernel anew.
 NBVAL = MATPLOTLIBRC=$(CURDIR)/rubricnb/matplotlibrc $(PY) -m pytest -n 2 --dist loadfile \
-  --nbval-lax --nbval-current-env _build/stage/notebooks
+  --nbval-lax --nbval-current-env
+CHAPTERS = $(if $(ALL),_build/stage/notebooks,$$($(PY) -m tools due --chapters))
 
 .DEFAULT_GOAL = book
-.PHONY: book test test-slow test-book test-vllm bench env lint lock notebooks pdf student clean help
+.PHONY: book test test-slow test-book test-vllm test-all env-vllm bench env lint lock notebooks pdf student clean help
 
 book: env  ## execute the notebooks that changed, build the book, print the path to open
 	$(PY) -m tools book
 
-test: env  ## run the tests: package, doctests, every notebook with small parameters
+test: env  ## run the tests: package, doctests, notebooks with small parameters
 	$(PY) -m pytest $(ONCE_MORE) -n 4 --dist worksteal -m 'not slow'
 
 test-slow: env  ## run what takes long: the pages' commands, chapters on other data, simulated studies
 	$(PY) -m pytest $(ONCE_MORE) -n 4 --dist worksteal -m slow
 
-test-book: book $(VENV)/browser  ## run the built book's notebooks again and read every page in Chromium
-	$(if $(wildcard notebooks/*.md),$(NBVAL) || $(NBVAL) --last-failed)
-	CHROMIUM='$(CHROMIUM)' $(PY) -m pytest $(ONCE_MORE) -n 2 tests/book
+test-book: book $(VENV)/browser  ## open every built page in Chromium; read the due ones closely, run their notebooks again
+	$(if $(wildcard notebooks/*.md),chapters="$(CHAPTERS)" && { $(NBVAL) $$chapters || $(NBVAL) --last-failed $$chapters; })
+	CHROMIUM='$(CHROMIUM)' $(PY) -m pytest $(ONCE_MORE) -n 2 $(if $(ALL),,-m 'not slow') tests/book
 
-test-vllm: $(VLLM)/installed  ## judge with vLLM on the processor, in an environment of its own (.venv-vllm)
-	HF_HUB_OFFLINE=1 $(VLLM_PY) -m pytest $(ONCE_MORE) -rs tests/vllm
+test-vllm: env-vllm  ## judge with vLLM on the processor, in an environment of its own (.venv-vllm): its main oracle
+	HF_HUB_OFFLINE=1 $(VLLM_PY) -m pytest $(ONCE_MORE) -rs $(if $(ALL),tests/vllm,$(SMOKE))
+
+test-all: ALL = 1
+test-all: lint test test-slow test-book test-vllm  ## run everything, for every page (before an issue is resolved, at night, before a release)
+
+env-vllm: $(VLLM)/installed  ## install vLLM into .venv-vllm
 
 bench: env $(SMOLLM2)  ## measure what the package promises about time and memory
 	$(PY) -m benchmarks

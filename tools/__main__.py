@@ -7,6 +7,7 @@ import typer
 
 from rubricnb.cli import errors
 from tools import building, carry, printing, twins
+from tools.due import due as due_pages
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -58,6 +59,23 @@ def pack(
         pieces = carry.carry(folder, megabytes, files or ())
         size = sum(piece.stat().st_size for piece in pieces) / 2**20
         typer.echo(f"{len(pieces)} pieces, {size:,.0f} MiB, in {folder}; see UNPACK.sh there")
+
+
+@app.command()
+def due(
+    chapters: Annotated[
+        bool, typer.Option("--chapters", help="Print the staged notebooks of the due chapters.")
+    ] = False,
+) -> None:
+    """Say which pages the check of this commit reads closely."""
+    with errors():
+        found = due_pages()
+        typer.echo(f"due: {found.reason}", err=chapters)
+        for page in found.pages:
+            if not chapters:
+                typer.echo(f"  {page}")
+            elif page.startswith("notebooks/"):
+                typer.echo(f"_build/stage/{page}.ipynb")
 
 
 @app.command()

@@ -1,4 +1,9 @@
-"""One Chromium for all tests, with the network off; the built book from disk and from a server."""
+"""One Chromium for all tests, with the network off; the built book from disk and from a server.
+
+Tests of every page, chapter or chapter with a story take ``page_name``, ``chapter`` or ``told``.
+Those that take long use ``close_page``, ``close_chapter`` or ``close_told`` instead: they read the
+pages that are due (`tools.due`), and the other pages with the mark ``slow``.
+"""
 
 import functools
 import os
@@ -7,6 +12,7 @@ import threading
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from closely import slow_unless_due
 from playwright.sync_api import sync_playwright
 
 from rubricnb import book
@@ -36,14 +42,16 @@ def built_pages():
 
 
 def pytest_generate_tests(metafunc):
-    # All that a module asks of one page comes together, so that a page is parsed once.
-    if "page_name" in metafunc.fixturenames:
-        metafunc.parametrize("page_name", built_pages(), scope="module")
-    if "chapter" in metafunc.fixturenames:
-        metafunc.parametrize("chapter", building.notebooks(ROOT), scope="module")
-    if "told" in metafunc.fixturenames:  # a class asks: its notebook has no answer and no story
-        told = [stem for stem in building.notebooks(ROOT) if stem != "90_minutes"]
-        metafunc.parametrize("told", told, scope="module")
+    chapters = building.notebooks(ROOT)
+    told = [stem for stem in chapters if stem != "90_minutes"]  # a class has no answer, no story
+    of_each = {"page": built_pages(), "chapter": chapters, "told": told}
+    for name, values in of_each.items():
+        # All that a module asks of one page comes together, so that a page is parsed once.
+        wanted, closely = "page_name" if name == "page" else name, f"close_{name}"
+        if wanted in metafunc.fixturenames:
+            metafunc.parametrize(wanted, values, scope="module")
+        if closely in metafunc.fixturenames:
+            metafunc.parametrize(closely, slow_unless_due(values), scope="module")
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -14,6 +14,7 @@ from bs4 import BeautifulSoup
 
 from rubricnb import book
 from rubricnb.judging.results import judges
+from tools import building
 
 ROOT = book.find_root()
 HTML = ROOT / "_build" / "html"
@@ -61,6 +62,24 @@ def soup(page_name):
 @lru_cache(maxsize=2)
 def executed(chapter):
     return nbformat.read(STAGE / "notebooks" / f"{chapter}.ipynb", 4)
+
+
+def test_every_page_of_the_table_of_contents_was_written():
+    """A build can end well and publish nothing: each page is there, under its own title."""
+    titles = {}
+    for page in building.pages(ROOT):
+        source = (ROOT / page).with_suffix(".md").read_text("utf-8")
+        said = re.search(r"^# (.+)$", source, re.M)[1]
+        file = HTML / f"{page}.html"
+        built = BeautifulSoup(file.read_bytes(), "html.parser") if file.is_file() else None
+        titles[page] = (words(said), words(built.select_one("h1").get_text()) if built else None)
+    assert len(titles) > 50
+    assert {page: pair for page, pair in titles.items() if pair[1] != pair[0]} == {}
+
+
+def words(title):
+    """A title without its number and its punctuation."""
+    return re.findall(r"[a-z]+", title.lower())
 
 
 def test_page_loads_nothing_from_elsewhere(soup):

@@ -31,12 +31,17 @@ UNLOADED = """async () => {
   await Promise.all(images.map(i => i.decode().catch(() => null)));
   return images.filter(i => !i.naturalWidth).map(i => i.src);
 }"""
+UNDESCRIBED = """() => [...document.querySelectorAll('.bd-article img')]
+  .filter(i => !i.alt.trim()).map(i => i.src)"""
+UNFOLD = "() => document.querySelectorAll('details.evidence').forEach(d => { d.open = true; })"
+TOPS = """() => ['.answer', '.answer figure'].map(
+  s => document.querySelector(`.bd-article ${s}`).getBoundingClientRect().top + scrollY)"""
 TOO_WIDE = "() => document.documentElement.scrollWidth - window.innerWidth"
 CUT = """() => [...document.querySelectorAll('.bd-article :is(pre, .table-scroll, ' +
     '.pst-scrollable-table-container)')].filter(e => e.scrollWidth > e.clientWidth + 1)
   .map(e => (e.closest('figure') || {}).id || e.textContent.trim().slice(0, 60))"""
 # Letters are drawn at ten points; below six and a half pixels a phone's reader has to guess.
-SMALL = """() => [...document.querySelectorAll('.bd-article figure img[src$=".svg"]')]
+SMALL = """() => window.innerWidth > 600 ? [] : [...document.querySelectorAll('.bd-article figure img[src$=".svg"]')]
   .filter(i => i.checkVisibility())
   .filter(i => i.getBoundingClientRect().width / i.naturalWidth * 40 / 3 < 6.5)
   .map(i => (i.closest('figure') || i).id)"""
@@ -77,26 +82,59 @@ def cut_on_a_desktop(page):
     return cut
 
 
-def test_page_is_whole_and_accessible_at_every_width_and_theme(readers, server, page_name):
+def breaks(reader):
+    """What a reader of any page would call broken at the width and in the theme shown."""
+    page = reader.page
+    found = [*reader.trouble]
+    found += [f"not typeset: {text}" for text in page.evaluate(UNTYPESET)]
+    found += [f"not loaded: {source}" for source in page.evaluate(UNLOADED)]
+    found += [f"no alternative text: {source}" for source in page.evaluate(UNDESCRIBED)]
+    return found + breaks_the_layout(page)
+
+
+def breaks_the_layout(page):
+    excess, small = page.evaluate(TOO_WIDE), page.evaluate(SMALL)
+    wide = [f"the page is {excess} pixels wider than the window"] if excess > 1 else []
+    return wide + [f"letters are too small: {figure}" for figure in small]
+
+
+def below_the_first_screen(page):
+    """What of a chapter's answer and its figure a large desktop does not show at once."""
+    size = page.viewport_size
+    page.set_viewport_size({"width": 1440, "height": 1100})
+    try:
+        tops = page.evaluate(TOPS)
+    finally:
+        page.set_viewport_size(size)
+    names = ("answer", "figure")
+    return [f"{name} at {top} pixels" for name, top in zip(names, tops, strict=True) if top >= 1100]
+
+
+def test_page_opens_and_nothing_on_it_is_broken(readers, page_name):
+    """Every page once, on a phone; `close_page` has the other widths, themes and axe's rules."""
+    reader = readers["phone", "light"]
+    page = reader.open(address(page_name), unfold=False)
+    below = []
+    if page.query_selector(".bd-article .answer figure"):
+        below = below_the_first_screen(page)
+    page.evaluate(UNFOLD)
+    assert breaks(reader) + below == []
+
+
+def test_page_is_whole_and_accessible_at_every_width_and_theme(readers, server, close_page):
     """Opened once for each width, since typesetting takes longest: from disk, and from a server."""
     found = {}
     for (width, theme), other in VIEWS.items():
         served = width == "phone"
         reader = readers[width, theme]
-        page = reader.open(f"{server}/{page_name}" if served else address(page_name))
-        trouble = [*reader.trouble]
-        trouble += [f"not typeset: {text}" for text in page.evaluate(UNTYPESET)]
-        trouble += [f"not loaded: {source}" for source in page.evaluate(UNLOADED)]
+        page = reader.open(f"{server}/{close_page}" if served else address(close_page))
+        trouble = breaks(reader)
         page.evaluate(AXE)
         page.evaluate(ONE_OF_EACH_LOOK)
         rules = OF_A_VIEW if served else None
         trouble += [b for b in page.evaluate(BREACHES, rules) if (b[0], b[1]) not in THEME]
-        for shown in (theme, other):
-            page.evaluate(TURN, shown)
-            if (excess := page.evaluate(TOO_WIDE)) > 1:
-                trouble.append(f"{shown}: the page is {excess} pixels wider than the window")
-            if width == "phone":
-                trouble += [f"letters are too small: {figure}" for figure in page.evaluate(SMALL)]
+        page.evaluate(TURN, other)
+        trouble += [f"{other}: {what}" for what in breaks_the_layout(page)]
         if width == "desktop":
             trouble += [f"cut at 1440 pixels: {what}" for what in cut_on_a_desktop(page)]
         if trouble:
@@ -104,8 +142,8 @@ def test_page_is_whole_and_accessible_at_every_width_and_theme(readers, server, 
     assert found == {}
 
 
-def test_all_rows_of_a_table_are_shown_when_they_are_asked_for(readers, chapter):
-    page = readers["phone", "light"].open(address(f"notebooks/{chapter}.html"))
+def test_all_rows_of_a_table_are_shown_when_they_are_asked_for(readers, close_chapter):
+    page = readers["phone", "light"].open(address(f"notebooks/{close_chapter}.html"))
     waits = page.query_selector("tr.rest")
     if waits is None:
         return
@@ -158,9 +196,9 @@ def test_theme_follows_the_reader(readers):
     assert ground["light"] != ground["dark"]
 
 
-def test_code_and_solutions_unfold(readers, chapter):
-    page = readers["desktop", "light"].open(address(f"notebooks/{chapter}.html"))
-    cells = nbformat.read(STAGE / "notebooks" / f"{chapter}.ipynb", 4).cells
+def test_code_and_solutions_unfold(readers, close_chapter):
+    page = readers["desktop", "light"].open(address(f"notebooks/{close_chapter}.html"))
+    cells = nbformat.read(STAGE / "notebooks" / f"{close_chapter}.ipynb", 4).cells
     folded = [
         cell for cell in cells for tag in cell.metadata.get("tags", [])
         if tag == "hide-input" or (tag == "hide-output" and cell.outputs)
@@ -182,18 +220,11 @@ def test_code_and_solutions_unfold(readers, chapter):
         body.wait_for_element_state("visible")
 
 
-def test_the_answer_comes_first_and_evidence_is_folded_until_a_link_leads_into_it(readers, told):
-    page = readers["desktop", "light"].open(address(f"notebooks/{told}.html"), unfold=False)
-    page.set_viewport_size({"width": 1440, "height": 1100})
-    try:
-        tops = page.evaluate(
-            "() => ['.answer', '.answer figure'].map("
-            "s => document.querySelector(`.bd-article ${s}`).getBoundingClientRect().top + scrollY)"
-        )
-    finally:
-        page.set_viewport_size({"width": 1280, "height": 900})
+def test_the_answer_comes_first_and_a_link_unfolds_the_evidence(readers, close_told):
+    page = readers["desktop", "light"].open(address(f"notebooks/{close_told}.html"), unfold=False)
+    tops = page.evaluate(TOPS)
     assert tops == sorted(tops)
-    assert tops[-1] < 1100  # on one screen of a large desktop
+    assert below_the_first_screen(page) == []
     inside = "details.evidence section[id]"
     assert not page.query_selector(inside).is_visible()
     assert page.query_selector(".bd-article .answer").is_visible()

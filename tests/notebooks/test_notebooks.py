@@ -7,6 +7,7 @@ import nbformat
 import pandas as pd
 import papermill
 import pytest
+from closely import slow_unless_due
 
 import rubricnb as rb
 from rubricnb import book
@@ -74,7 +75,9 @@ def test_papermill_knows_every_parameter(stem):
     assert list(known) == [parameter.name for parameter in book.parameters(stem, ROOT)]
 
 
-@pytest.mark.parametrize("stem", [s for s in STEMS if not s.startswith(ELSEWHERE)])
+@pytest.mark.parametrize(
+    "stem", slow_unless_due(s for s in STEMS if not s.startswith(ELSEWHERE))
+)
 def test_runs_with_small_parameters(stem):
     small = building.parameter_file(SMALL, ROOT)[stem]
     executed = book.execute(stem, small, root=ROOT, cell_seconds=300)
