@@ -41,8 +41,8 @@ CUT = """() => [...document.querySelectorAll('.bd-article :is(pre, .table-scroll
     '.pst-scrollable-table-container)')].filter(e => e.scrollWidth > e.clientWidth + 1)
   .map(e => (e.closest('figure') || {}).id || e.textContent.trim().slice(0, 60))"""
 # Letters are drawn at ten points; below six and a half pixels a phone's reader has to guess.
-SMALL = """() => window.innerWidth > 600 ? [] : [...document.querySelectorAll('.bd-article figure img[src$=".svg"]')]
-  .filter(i => i.checkVisibility())
+SMALL = """() => [...document.querySelectorAll('.bd-article figure img[src$=".svg"]')]
+  .filter(i => window.innerWidth < 600 && i.checkVisibility())
   .filter(i => i.getBoundingClientRect().width / i.naturalWidth * 40 / 3 < 6.5)
   .map(i => (i.closest('figure') || i).id)"""
 # Four in five elements of a chapter are words of code: of those that look alike, one is asked.
