@@ -16,7 +16,10 @@ PAGES = sorted(p.stem for p in HTML.glob("*.html") if 'class="explorable"' in p.
 SLIDERS = ["08_how_many_orderings", "11_rank_reversal", "17_calibration", "24_how_many_labels"]
 
 
-@pytest.fixture(params=[("desktop", "light"), ("phone", "dark")], ids="-".join)
+ON_A_PHONE = pytest.param(("phone", "dark"), marks=pytest.mark.slow)
+
+
+@pytest.fixture(params=[("desktop", "light"), ON_A_PHONE], ids="-".join)
 def open_page(readers, request):
     reader = readers[request.param]
 

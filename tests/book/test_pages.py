@@ -71,8 +71,8 @@ def test_every_page_of_the_table_of_contents_was_written():
         source = (ROOT / page).with_suffix(".md").read_text("utf-8")
         said = re.search(r"^# (.+)$", source, re.M)[1]
         file = HTML / f"{page}.html"
-        built = BeautifulSoup(file.read_bytes(), "html.parser") if file.is_file() else None
-        titles[page] = (words(said), words(built.select_one("h1").get_text()) if built else None)
+        built = re.search("<h1>(.*?)</h1>", file.read_text("utf-8"), re.S) if file.is_file() else ""
+        titles[page] = (words(said), words(re.sub("<.*?>", "", built[1])) if built else None)
     assert len(titles) > 50
     assert {page: pair for page, pair in titles.items() if pair[1] != pair[0]} == {}
 
