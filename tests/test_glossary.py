@@ -19,6 +19,7 @@ KNOWN = {
     "a model or a family of models": "EXAONE GLM GPT OSS",
     "a data set, explained in chapter 3": "ASAP FLASK HANNA MT",
     "the paper; chapters 15 to 18": "RULERS",
+    "an institution, in the name of its tool": "RAND",
     "a licence, with its text": "BSD BY CC CC0 MIT",
     "a conference or journal, in a source": "ACL ICLR TACL",
     "everybody knows it": "CITATION CUDA HTML MB MiB NVIDIA README URL US UTF VS",
