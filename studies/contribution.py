@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from pyarrow import ArrowException, Schema
+from pyarrow.parquet import ParquetFile
 
 from rubricnb.data import load
-from rubricnb.frames import JUDGMENTS, REQUESTS, Items, Requests, conform
+from rubricnb.frames import JUDGMENTS, REQUESTS, STATUSES, Items, Requests, conform
 from rubricnb.judging.contract import Unopened
 from rubricnb.judging.plan import with_readout
 from rubricnb.judging.results import _same_keys, judges
@@ -28,6 +30,13 @@ from studies.replication import TABLES
 from studies.study import CONDITIONS, items_of, plans_for, read_study, requests_of
 
 _CARD = ("judge", "identity", "spec", "model", "licence", "conditions", "recorded", "datasets")
+_FORMS = {  # what else a card may say, and its form
+    "recorded": r"\d{4}-\d\d-\d\d",
+    "package": r"\d[\w.+]{0,20}",
+    "python": r"\d[\w.+]{0,20}",
+    "machine": r"\w{0,20} \w{0,20}, (\d{1,5}|None) cores",
+}
+_MAX_FACT_CHARS = 200  # of what a card says of its judge
 _FACTS = ("dataset", "cluster_id", "group_id", "candidate")
 _NEAR = 1e-3  # of probabilities, which are stored as float32
 
@@ -43,14 +52,12 @@ def problems(folder: Path) -> list[str]:
     folder = folder.resolve()
     try:
         card = _card(folder)
-        plans = _plans(folder.parent.name, card)
+        plans, references = _asked(folder.parent.name, card)
     except ValueError as error:
         return [str(error)]
-    found = [
-        f"{path.name}: a recording is run.json and one .parquet a dataset, and nothing else"
-        for path in sorted(folder.iterdir())
-        if not re.fullmatch(r"run\.json|\.lock|[\w.-]+\.parquet|references-[\w.-]+\.csv", path.name)
-    ]
+    found = list(_card_texts(folder / "run.json", card))
+    for path in sorted(folder.iterdir()):
+        found += [f"{path.name}: {said}" for said in _no_part(path, plans, references, card)]
     there = {path.stem for path in folder.glob("*.parquet")}
     for name in sorted(there | set(plans) | set(card["datasets"])):
         places = {"a file": there, "the study's plan": plans, "run.json": card["datasets"]}
@@ -60,6 +67,21 @@ def problems(folder: Path) -> list[str]:
             path = folder / f"{name}.parquet"
             found += [f"{path.name}: {said}" for said in _wrong(path, card, plans[name])]
     return found
+
+
+def _no_part(
+    path: Path, plans: Collection[str], references: dict[str, Items], card: dict[str, Any]
+) -> Iterator[str]:
+    """Say why a file is not a part of a recording."""
+    if path.is_symlink() or not path.is_file():
+        yield "is not a file"
+    elif path.name == ".lock":
+        if path.stat().st_size:
+            yield "is not empty; remove it"
+    elif path.name in references:
+        yield from _references(path, references[path.name], card["judge"])
+    elif path.name not in {"run.json", *(f"{name}.parquet" for name in plans)}:
+        yield "a recording is run.json and one .parquet a dataset of its study, and nothing else"
 
 
 def shows(folder: Path) -> tuple[pd.DataFrame, list[str]]:
@@ -107,18 +129,67 @@ def _card(folder: Path) -> dict[str, Any]:
     return card
 
 
-def _plans(study: str, card: dict[str, Any]) -> dict[str, tuple[list[Requests], Items]]:
-    """Make a study's plans for this judge anew: by dataset, with all items they ask about."""
+def _card_texts(path: Path, card: dict[str, Any]) -> Iterator[str]:
+    """Say where a card could hold a text: it has the keys that `run` writes, and short values."""
+    if path.read_text("utf-8") != json.dumps(card, indent=1) + "\n":
+        yield "run.json is not as `run` wrote it: record again"
+    for key in sorted(card.keys() - {*_CARD, *_FORMS}):
+        yield f"run.json has an unknown key {key!r}"
+    facts = {key: card[key] for key in ("spec", "model", "licence")} | card["conditions"]
+    for key, value in facts.items():
+        if isinstance(value, dict | list) or len(str(value)) > _MAX_FACT_CHARS:
+            yield f"run.json: {key} is longer than {_MAX_FACT_CHARS} characters, or a list"
+    for key, form in _FORMS.items():
+        if not re.fullmatch(form, str(card.get(key))):
+            yield f"run.json: {key} is {_short(card.get(key))!r}"
+
+
+def _asked(
+    study: str, card: dict[str, Any]
+) -> tuple[dict[str, tuple[list[Requests], Items]], dict[str, Items]]:
+    """Return what a study asks this judge: by dataset, its plans with all items they ask about.
+
+    And, by file, the items that references were written for.
+    """
     entry = {key: card[key] for key in ("spec", "model", "licence", "conditions")}
     content = read_study(study, entry)
     found: dict[str, list[Requests]] = {}
     for part in plans_for(entry, content.get("plans", [])):
         requests = with_readout(requests_of(part, items_of(part)), card["spec"])
         found.setdefault(part["dataset"], []).append(requests)
-    return {
+    plans = {
         name: (parts, pd.concat([part.source for part in parts], ignore_index=True))
         for name, parts in found.items()
     }
+    written = content.get("references", [])
+    return plans, {f"references-{part['dataset']}.csv": items_of(part) for part in written}
+
+
+def _references(path: Path, items: Items, judge: str) -> Iterator[str]:
+    """Say what is wrong with a table of attempts at references; it holds no text of them."""
+    slugs = {*judges()["slug"], judge}
+    allowed = {
+        "item_id": set(items["item_id"]),
+        "cluster_id": set(items["cluster_id"]),
+        "writer": slugs,
+        "reviewer": slugs,
+        "status": {*STATUSES, "empty"},
+        "accepted": {"True", "False"},
+    } | dict.fromkeys(("target", "round", "score", "characters"))
+    try:
+        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    except ValueError as error:
+        yield str(error)
+        return
+    if sorted(table) != sorted(allowed):
+        yield f"its columns are {', '.join(map(str, table))}, not {', '.join(allowed)}"
+        return
+    for column, values in allowed.items():
+        known = table[column].isin(values) if values else table[column].str.fullmatch(r"\d{0,9}")
+        yield from _rows(
+            ~known,
+            lambda i, column=column: f"{column} is {_short(table[column][i])!r}",  # type: ignore[misc]
+        )
 
 
 def _wrong(
@@ -127,12 +198,16 @@ def _wrong(
     """Say what is wrong with one file."""
     plans, items = planned
     try:
-        frame = conform(pd.read_parquet(path), "judgments").reset_index(drop=True)
-    except (ValueError, OSError) as error:
+        table = pd.read_parquet(path)
+        yield from _beside_the_rows(path, table, items)
+        frame = conform(table, "judgments").reset_index(drop=True)
+    except (ValueError, OSError, ArrowException) as error:
         yield str(error)
         return
-    for name in frame:
-        if not any(column.matches(str(name)) for column in JUDGMENTS):
+    asked = {*pd.concat(plans), *items}
+    optional = {c.name for c in JUDGMENTS if not c.required and (c in REQUESTS or c.name in _FACTS)}
+    for name in map(str, frame):
+        if not any(c.matches(name) for c in JUDGMENTS) or name in optional - asked:
             yield f"column {name!r} is none of a judgment's, and a recording holds no texts"
     yield from _against_plan(frame, plans)
     yield from _against_items(frame, items)
@@ -144,6 +219,38 @@ def _wrong(
         )
     yield from _answers(frame)
     yield from _against_card(json.loads(json.dumps(counts_of(path))), card["datasets"][path.stem])
+
+
+def _beside_the_rows(path: Path, table: pd.DataFrame, items: Items) -> Iterator[str]:
+    """Say what a file holds beside its rows, where a text would lie unseen."""
+    file = ParquetFile(path)
+    footer, schema = file.metadata, file.schema_arrow
+    groups = [footer.row_group(k) for k in range(footer.num_row_groups)]
+    chunks = [group.column(k) for group in groups for k in range(group.num_columns)]
+    size = sum(chunk.total_compressed_size for chunk in chunks) + footer.serialized_size + 12
+    if size != path.stat().st_size:
+        yield f"{path.stat().st_size - size:,} bytes of the file are in no column"
+    notes = (
+        set(footer.metadata) | set(schema.metadata) | {n for f in schema for n in f.metadata or ()}
+    )
+    plain = table.columns.name is None and not table.attrs and notes == {b"ARROW:schema", b"pandas"}
+    if not plain or _described(schema) != _described(
+        Schema.from_pandas(table, preserve_index=False)
+    ):
+        yield "the file has notes, an index or attributes beside its columns: record again"
+    if not re.fullmatch(r"parquet-cpp-arrow version [\d.]+", footer.created_by):
+        yield f"it was written by {_short(footer.created_by)!r}, not by pyarrow"
+    for name in table.select_dtypes("category"):
+        known = {*table[name].dropna()}  # or the dataset's, of which a study may ask a part
+        known |= {*items[name].astype("category").cat.categories} if name in items else set()
+        if unused := set(table[name].cat.categories) - known:
+            yield f"column {name!r} has a category without a row: {_short(min(unused))!r}"
+
+
+def _described(schema: Schema) -> dict[str, Any]:
+    """What pandas notes of a table in its file, but for versions."""
+    noted: dict[str, Any] = json.loads(schema.metadata[b"pandas"])
+    return {key: value for key, value in noted.items() if key not in ("creator", "pandas_version")}
 
 
 def _rows(bad: Any, say: Callable[[int], str]) -> Iterator[str]:
@@ -225,7 +332,9 @@ def _answers(frame: pd.DataFrame) -> Iterator[str]:
     orders = [options[code] for code in frame["ordering"]]
     score = [None if pd.isna(x) else float(x) for x in frame["score"]]
     place = [0 if pd.isna(x) else int(x) for x in frame["position"]]
-    ok = frame["status"].astype(str) == "ok"
+    status = frame["status"].astype(str)
+    yield from _rows(~status.isin(STATUSES), lambda i: f"status is {status[i]!r}")
+    ok = status == "ok"
     yield from _rows(
         ok == frame["score"].isna(),
         lambda i: f"status is {frame.status[i]!r}, and the score {score[i]}",
@@ -273,6 +382,12 @@ def _against_card(counted: dict[str, Any], said: dict[str, Any]) -> Iterator[str
             yield f"{name} is {_brief(value, said[name])}, and run.json says " + _brief(
                 said[name], value
             )
+    for name in sorted(said.keys() - counted.keys()):
+        yield f"run.json has an unknown key {name!r}"
+
+
+def _short(text: Any) -> str:
+    return str(text)[:_MAX_FACT_CHARS]
 
 
 def _brief(value: Any, other: Any) -> str:

@@ -6,6 +6,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -34,6 +35,20 @@ def test_every_action_is_pinned_by_its_commit():
     pinned = re.compile(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+")
     assert [action for action in used if not pinned.fullmatch(action)] == []
     assert len(set(used)) == len({action.split("@")[0] for action in used})
+
+
+def test_only_the_job_that_deploys_may_write_and_it_runs_no_code_of_the_repository():
+    for path in sorted((ROOT / ".github" / "workflows").glob("*.yml")):
+        workflow = yaml.safe_load(path.read_text("utf-8"))
+        assert workflow["permissions"] == {"contents": "read"}, path.name
+        for name, job in workflow["jobs"].items():
+            if "permissions" in job:
+                assert (path.name, name) == ("book.yml", "deploy")
+                assert job["permissions"] == {"pages": "write", "id-token": "write"}
+                assert job["needs"] == "build"
+                [step] = job["steps"]
+                assert step["uses"].startswith("actions/deploy-pages@")
+                assert "run" not in step
 
 
 def test_every_vendored_file_is_the_one_that_was_looked_at():

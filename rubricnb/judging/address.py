@@ -1,4 +1,4 @@
-"""Where an endpoint is, and which key it is sent: no secret in an address, no key to a stranger."""
+"""Where an endpoint is, and which key it is sent: keys go only to the named host."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ OPENAI = "api.openai.com"
 KEYS = {OPENAI: "OPENAI_API_KEY", "openrouter.ai": "OPENROUTER_API_KEY"}
 """Hosts that are sent a key unasked, and the variables with these keys."""
 
-_SECRET = 8  # characters; what is shorter is a word that stands for no key, such as EMPTY
 _BARE = re.compile(r"(?P<host>\w[\w.-]*|\[[\da-fA-F:]+\])(:\d+)?(/[\w./-]*)?")
 
 
@@ -58,14 +57,6 @@ def headers_for(host: str, key: str | None) -> dict[str, str]:
         headers["OpenAI-Organization"] = os.environ.get("OPENAI_ORG_ID")
         headers["OpenAI-Project"] = os.environ.get("OPENAI_PROJECT_ID")
     return {name: value for name, value in headers.items() if value}
-
-
-def hidden(text: str, key: str | None) -> str:
-    """Take out a key, and all that the environment has, wherever an endpoint repeats it."""
-    for known in (key, *map(os.environ.get, KEYS.values())):
-        if known and len(known) >= _SECRET:
-            text = text.replace(known, "…")
-    return text
 
 
 def _number(host: str) -> bool:

@@ -310,9 +310,10 @@ def _reply(request: Request, judge: Any, line: dict[str, Any]) -> Reply | None:
     said = line.get("error") or _response(line).get("body") or _response(line)
     if isinstance(said, dict):
         said = said.get("error") or said
+    told = f"in the batch: {judge.redact(str(said))}"[:500]
     if is_filtered(said):
-        return Reply(request.request_id, f"in the batch: {said}"[:500], "refusal")
-    return Reply(request.request_id, "", "error", error=f"in the batch: {said}"[:500])
+        return Reply(request.request_id, told, "refusal")
+    return Reply(request.request_id, "", "error", error=told)
 
 
 def _response(line: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import random
 import re
 import ssl
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from email.utils import mktime_tz, parsedate_tz
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -16,8 +16,8 @@ from urllib.parse import urljoin, urlsplit
 import httpx2
 
 # An answer of 1,024 tokens with 20 alternatives to each has 2 MB; this holds 8,000 of them.
-_LONGEST = 16 * 2**20
-_SHOWN = 100_000  # bytes of one that is longer
+MAX_BODY_BYTES = 16 * 2**20
+_SHOWN = 100_000  # characters of one that is longer
 _PASSING = (408, 409, 429)  # statuses that may be gone when a call is sent again; and from 500 on
 _PAUSES = (0.5, 8.0)  # seconds before a call is sent again: the first pause, and the longest
 _HOPELESS = (  # error codes
@@ -96,10 +96,11 @@ class Connection:
         base_url: str,
         headers: Mapping[str, str],
         *,
+        redact: Callable[[str], str],
         timeout: float,
         proxies: bool,
     ) -> None:
-        self.base_url, self.timeout = base_url, timeout
+        self.base_url, self.timeout, self._redact = base_url, timeout, redact
         self._client = httpx2.AsyncClient(
             headers={"Content-Type": "application/json", "User-Agent": "rubricnb"} | dict(headers),
             timeout=httpx2.Timeout(None, connect=min(timeout, 30)),
@@ -124,13 +125,16 @@ class Connection:
             ):
                 if 300 <= response.status_code < 400:
                     raise Refused(response.status_code, _redirect(response), response.headers)
-                raw = await _text(response)
+                body = await _body(response)
         except TimeoutError:
             raise TimeoutError(f"no whole answer within {self.timeout:g} s") from None
         except httpx2.RequestError as problem:
             raise Unreachable(problem) from None
+        raw = self._redact(body.decode("utf-8-sig", "replace"))  # before anything is cut
         if not response.is_success:
-            raise Refused(response.status_code, _object(raw) or raw[:500], response.headers)
+            raise Refused(response.status_code, _object(raw) or raw[:_SHOWN], response.headers)
+        if len(body) > MAX_BODY_BYTES:
+            raise Unreadable("the endpoint's answer has more than 16 MiB", raw[:_SHOWN])
         answer = _object(raw)
         if answer is None:
             raise Unreadable("the endpoint sent no JSON object", raw)
@@ -234,18 +238,14 @@ def _redirect(response: httpx2.Response) -> str:
     return f"it redirects to {shown}; nothing is sent there. If that is right, give its address"
 
 
-async def _text(response: httpx2.Response) -> str:
-    """Read a body, up to a limit."""
-    read = bytearray()
+async def _body(response: httpx2.Response) -> bytearray:
+    """Read a body to its end, or until it is too long."""
+    body = bytearray()
     async for piece in response.aiter_bytes():
-        read += piece
-        if len(read) > _LONGEST:
-            if response.is_success:
-                start = read[:_SHOWN].decode("utf-8", "replace")
-                raise Unreadable("the endpoint's answer has more than 16 MiB", start)
-            del read[_SHOWN:]
+        body += piece
+        if len(body) > MAX_BODY_BYTES:
             break
-    return read.decode("utf-8-sig", "replace")
+    return body
 
 
 def _object(raw: str) -> dict[str, Any] | None:

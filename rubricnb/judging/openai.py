@@ -19,7 +19,7 @@ from types import coroutine
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from rubricnb.judging.address import KEYS, OPENAI, checked, headers_for, hidden
+from rubricnb.judging.address import KEYS, OPENAI, checked, headers_for
 from rubricnb.judging.connection import (
     Connection,
     Pace,
@@ -32,13 +32,15 @@ from rubricnb.judging.connection import (
 from rubricnb.judging.contract import Finish, Readout, Reply, Request
 from rubricnb.judging.label_probabilities import Step, label_probabilities, probabilities_at
 from rubricnb.judging.readout import answer_text, plain_prompt, written_labels
+from rubricnb.judging.redact import redact
 from rubricnb.judging.thinking import most_tokens
 
 Server = Literal["openai", "openrouter", "vllm", "llama.cpp", "other"]
 
 _LABEL_TOKENS = 4
 _TOP = 20  # alternatives per token: as many as OpenAI and vLLM give
-_KEPT = 100_000  # characters of an answer that cannot be read
+_KEPT, _SHOWN, _SAID = 100_000, 200, 500  # characters of an answer that cannot be read: as it is
+# kept, shown in a message, and of the message
 
 
 class _Dialect(NamedTuple):
@@ -256,6 +258,10 @@ class OpenAIJudge:
             return call.failed(problem)
         return step if isinstance(step, Reply) else None
 
+    def redact(self, text: str) -> str:
+        """Take out the key wherever an endpoint repeats it."""
+        return redact(text, self._key())
+
     def close(self) -> None:
         """Close the connections."""
         if self._loop is not None:
@@ -287,6 +293,7 @@ class OpenAIJudge:
             self._connection = Connection(
                 self.base_url,
                 headers_for(self.host, key),
+                redact=self.redact,
                 timeout=self.timeout,
                 proxies=bool(self.host),  # one for the internet does not know this machine
             )
@@ -297,7 +304,7 @@ class OpenAIJudge:
 
     def _key(self) -> str | None:
         """The key, kept nowhere but in the connection."""
-        return os.environ.get(self.key_variable) if self.key_variable else None
+        return os.environ.get(self.key_variable, "").strip() if self.key_variable else None
 
     async def _persist(
         self, method: str, path: str, body: dict[str, Any] | None = None
@@ -348,10 +355,9 @@ class OpenAIJudge:
         asked = time.monotonic()
         call = _Call(self, request)
         try:
-            step = call.go_on()
-            while not isinstance(step, Reply):
-                step = call.go_on(await self._persist("POST", *step))
-            reply = replace(step, text=self._hide(step.text))
+            reply = call.go_on()
+            while not isinstance(reply, Reply):
+                reply = call.go_on(await self._persist("POST", *reply))
             self._heard, self._quiet_since = True, time.monotonic()
         except JudgeError:
             raise
@@ -414,15 +420,7 @@ class OpenAIJudge:
 
     def _said(self, problem: Exception) -> str:
         """What an endpoint complains of; it may repeat a part of the key."""
-        return re.sub(r"\bsk-[\w*-]{6,}", "sk-…", self._hide(str(problem)))[:500]
-
-    def _shown(self, sent: Any) -> str:
-        """Return the beginning of what an endpoint sent, and no part of the key with it."""
-        return self._hide(str(sent))[:200]
-
-    def _hide(self, text: str) -> str:
-        """Take out the key wherever an endpoint repeats it."""
-        return hidden(text, self._key())
+        return re.sub(r"\bsk-[\w*-]{6,}", "sk-…", self.redact(str(problem)))[:_SAID]
 
 
 class _Unusable(ValueError):
@@ -479,7 +477,11 @@ class _Call:
         said = f"{name}{self.judge._said(problem)}"
         if isinstance(problem, Refused) and problem.is_filtered:
             return self._reply(said, "refusal")
-        return self._reply(self.judge._hide(raw)[:_KEPT], "error", None, said)
+        return self._reply(self.judge.redact(raw)[:_KEPT], "error", None, said)
+
+    def _shown(self, sent: Any) -> str:
+        """Return the beginning of what an endpoint sent, and no part of the key with it."""
+        return self.judge.redact(str(sent))[:_SHOWN]
 
     def _reply(
         self,
@@ -488,7 +490,7 @@ class _Call:
         probabilities: tuple[tuple[float, ...], ...] | None = None,
         error: str | None = None,
     ) -> Reply:
-        number = self.request.request_id
+        number, text = self.request.request_id, self.judge.redact(text)
         return Reply(number, text, finish, probabilities, error=error, **self.tokens)
 
     async def _label(self) -> Reply:
@@ -526,7 +528,7 @@ class _Call:
             answer = json.loads(text)
             chosen = [choices.index(answer[n]) + 1 for n in names]
         except (ValueError, KeyError, TypeError):
-            said = self.judge._shown(text)
+            said = self._shown(text)
             raise ValueError(f"the endpoint did not keep to the schema: {said!r}") from None
         return self._reply(answer_text(self.request, chosen), "stop")
 
@@ -614,19 +616,19 @@ class _Call:
         )
         choices = response.get("choices")
         if not isinstance(choices, list) or not choices:
-            raise ValueError(f"the endpoint sent no answer: {self.judge._shown(response)}")
+            raise ValueError(f"the endpoint sent no answer: {self._shown(response)}")
         self._check_model(response)
         message = _part(choices[0], "message")
         if isinstance(message.get("refusal"), str) and message["refusal"]:
             return message["refusal"], "refusal", []
         ended, problem = choices[0].get("finish_reason"), choices[0].get("error")
         if problem or ended in _BROKEN_OFF:  # under status 200; a part of the answer may be there
-            raise ValueError(f"the answer broke off: {self.judge._shown(problem or ended)}")
+            raise ValueError(f"the answer broke off: {self._shown(problem or ended)}")
         finish = _FINISH.get(ended, "stop")
         sent = (message or choices[0]).get("content" if message else "text")
         text = text_of(sent)
         if text is None:
-            raise ValueError(f"the endpoint sent no text but {self.judge._shown(sent)}")
+            raise ValueError(f"the endpoint sent no text but {self._shown(sent)}")
         if not text and finish == "stop" and not self.judge.deterministic:
             raise ValueError("the endpoint sent an empty answer")  # asked again, it may not
         if prefill and text.startswith(prefill):

@@ -39,6 +39,7 @@ def mend(path: Path) -> str:
     StoreError
         The store is damaged and in use, or the file has no row of a store.
     """
+    path = path.resolve()
     try:
         with Store(path) as store:
             return f"{store.check():,} answers in {path}, each as it was written"

@@ -113,6 +113,8 @@ class Store:
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = Path(path) if path else default_path()
+        if str(self.path) != ":memory:":
+            self.path = self.path.resolve()  # else a link has locks and a log of its own
         run = uuid.uuid4().hex
         self._owner = f"{socket.gethostname()}:{os.getpid()}:{run}"
         self._lock = _lock(self.path, run)
@@ -360,7 +362,7 @@ def open_store(store: Store | str | Path | None) -> AbstractContextManager[Store
 
 
 def in_use(path: Path) -> bool:
-    """Whether a run that has not ended has a store open."""
+    """Whether a run that has not ended has the store of a resolved path open."""
     files = path.parent.glob(f"{glob.escape(path.name)}-run-*")
     ended = [_ended(path, file.name.rpartition("-")[2]) for file in files]  # each is asked
     return not all(ended)
@@ -381,7 +383,7 @@ def _ended(path: Path, run: str) -> bool:
 
 
 def _lock(path: Path, run: str) -> FileLock:
-    return FileLock(f"{path.resolve()}-run-{run}", mode=0o600)
+    return FileLock(f"{path}-run-{run}", mode=0o600)
 
 
 def _explain(path: Path, error: Exception) -> tuple[type[StoreError], str]:

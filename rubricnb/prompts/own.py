@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import StrictUndefined, Template, TemplateError, TemplateSyntaxError, meta, nodes
-from jinja2.sandbox import SandboxedEnvironment
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 SLOTS = (
     *("instruction", "response", "criterion", "definition", "options", "lowest", "highest"),
@@ -62,7 +62,7 @@ def read_template(path: str | Path) -> OwnTemplate:
     """
     path = Path(path)
     source = path.read_text(encoding="utf-8-sig")
-    environment = SandboxedEnvironment(
+    environment = ImmutableSandboxedEnvironment(
         undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False
     )
     try:

@@ -20,6 +20,7 @@ from rubricnb.judging.store import DamagedStore, Store, StoreError
 N = 200
 HERE = Path(__file__).parent
 PATHS = [HERE, HERE.parent / "judging"]
+PAID = hashlib.sha256(b"paid").hexdigest()
 KEYS = [hashlib.sha256(str(i).encode()).hexdigest() for i in range(N)]
 
 
@@ -185,6 +186,57 @@ def test_a_store_in_use_is_not_mended_and_a_file_without_answers_is_none(fill):
     with pytest.raises(StoreError, match="no store of rubricnb"):
         mend(path)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("linked", ["file", "folder", "twice"])
+@pytest.mark.parametrize("opened_by_link", [False, True])
+def test_a_store_in_use_is_not_mended_through_a_link(fill, tmp_path, linked, opened_by_link):
+    path = fill()
+    flip(path, path.read_bytes().index(b"Feedback 33: "))
+    link = tmp_path / "elsewhere" / "answers.sqlite"
+    link.parent.mkdir()
+    if linked == "folder":
+        (tmp_path / "elsewhere" / "folder").symlink_to(tmp_path, target_is_directory=True)
+        link = tmp_path / "elsewhere" / "folder" / path.name
+    elif linked == "twice":
+        (tmp_path / "between").symlink_to(path)
+        link.symlink_to(Path("..") / "between")
+    else:
+        link.symlink_to(path)
+    opened, other = (link, path) if opened_by_link else (path, link)
+    with Store(opened) as store:
+        with pytest.raises(StoreError, match="damaged and in use"):
+            mend(other)
+        store.put(PAID, "j", Reply(1, "paid [RESULT] 4"))
+    assert "saved: 200" in mend(other)
+    assert wrong(path) == 1
+    for each in (path, link):
+        with Store(each) as store:
+            assert store.get([PAID])[PAID].text == "paid [RESULT] 4"
+    assert link.is_symlink() == (linked != "folder")
+
+
+def test_two_runs_that_open_a_store_by_different_names_do_not_ask_the_same(fill, tmp_path):
+    path = fill()
+    link = tmp_path / "link.sqlite"
+    link.symlink_to(path)
+    with Store(path) as store, Store(link) as other:
+        assert store.claim(["new"]) == (set(), {"new"})
+        assert other.claim(["new"]) == (set(), set())
+
+
+def test_a_flipped_bit_in_a_key_costs_its_answer_and_is_named_by_the_check(fill):
+    """A run looks for whole keys, so it asks this one again, and uses no changed answer."""
+    path = fill()
+    content = path.read_bytes()
+    flip(path, content.index(KEYS[33].encode()))
+    changed = path.read_bytes()[content.index(KEYS[33].encode()) :][:64].decode()
+    with Store(path) as store:
+        assert KEYS[33] not in store.get(KEYS)
+        assert store.answered([KEYS[33]]) == set()
+        with pytest.raises(DamagedStore, match=f"1 of 200 answers have changed, first {changed}"):
+            store.check()
+    assert "saved: 199" in mend(path)
 
 
 def test_a_damaged_store_of_the_first_format_is_saved_too(fill):

@@ -1,15 +1,26 @@
 """The key of an endpoint: in nothing that a run writes, whatever goes wrong."""
 
+import html
+import json
+import re
 import signal
+import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
+from urllib.parse import quote
 
 import nbformat
 import pandas as pd
 import pytest
 from endpoint import completion, endpoint
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from pyarrow import parquet
+
+import rubricnb as rb
+from rubricnb.judging.redact import redact
 
 KEY = "sk-proj-0123456789-abcdef"
 ANY_KEY = "correct horse battery staple"  # nothing gives it away
@@ -138,3 +149,188 @@ def test_a_killed_run_leaves_no_key_in_the_store_and_its_log(home, monkeypatch):
     found = written(home) | {"log": done.stdout + done.stderr}
     assert home / "replies.sqlite-wal" in found  # killed before it was folded in
     assert [path for path, content in found.items() if KEY.encode() in content] == []
+
+
+# How an endpoint may write a key. A body that is JSON has these escaped once more.
+FORMS = {
+    "plain": lambda key: key,
+    "JSON": lambda key: "".join(f"\\u{ord(c):04x}" for c in key),
+    "JSON in capitals": lambda key: "".join(f"\\u{ord(c):04X}" for c in key),
+    "half of it JSON": lambda key: "".join(
+        c if n % 2 else f"\\u{ord(c):04x}" for n, c in enumerate(key)
+    ),
+    "Python": lambda key: "".join(f"\\x{ord(c):02x}" for c in key),
+    "URL": lambda key: "".join(f"%{ord(c):02X}" for c in key),
+    "quoted": quote,
+    "HTML": lambda key: "".join(f"&#{ord(c)};" for c in key),
+    "HTML in hexadecimals": lambda key: "".join(f"&#x{ord(c):x};" for c in key),
+    "spaced": " ".join,
+    "one a line": "\n".join,
+    "in a list": lambda key: json.dumps(list(key)),
+    "with dots": ".".join,
+    "with invisible spaces": "\u200b".join,
+    "reversed": lambda key: key[::-1],
+    "reversed and spaced": lambda key: " ".join(key[::-1]),
+    "reversed JSON": lambda key: "".join(f"\\u{ord(c):04x}" for c in key[::-1]),
+}
+
+
+def pieces(text, key, size=10):
+    """Pieces of a key that can be read in a text, forwards or backwards, whatever its form.
+
+    An oracle of its own: every escape is undone by its own language, again and again.
+    """
+    for _ in range(4):
+        text = html.unescape(re.sub("%([0-9A-Fa-f]{2})", lambda m: chr(int(m[1], 16)), text))
+        text = re.sub(r"\\+(?:u00|x)([0-9A-Fa-f]{2})", lambda m: chr(int(m[1], 16)), text)
+        text = re.sub(r"\\+[nrt]", "", text)
+    letters, wanted = ("".join(filter(str.isalnum, t)) for t in (text, key))
+    return [
+        piece
+        for form in (wanted, wanted[::-1])
+        for n in range(len(form) - size + 1)
+        if (piece := form[n : n + size]) in letters
+    ]
+
+
+@pytest.mark.parametrize("key", [KEY, ANY_KEY])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_key_is_found_in_every_form(form, key, monkeypatch):
+    told = FORMS[form](key)
+    assert pieces(f"xx {told} yy", key)  # the oracle can see it
+    for text in (told, json.dumps({"error": told}), json.dumps(json.dumps({"error": told}))):
+        kept = redact(f"Good morning. {text} Good evening.", key)
+        assert pieces(kept, key) == []
+        assert kept.startswith("Good morning. ")
+        assert kept.endswith(" Good evening.")
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.text(), st.text(), st.sampled_from(sorted(FORMS)),
+    st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=16, max_size=60),
+)  # fmt: skip
+def test_what_stands_beside_a_key_is_kept(before, after, form, key):
+    told = FORMS[form](key)
+    kept = redact(before + "." + told + "." + after, key)
+    assume(sum(map(str.isalnum, key)) >= 10)
+    if not pieces(before + after, key, 1):
+        assert pieces(kept, key) == []
+        assert kept.startswith(before)
+        assert kept.endswith(after)
+
+
+@given(st.text(max_size=300))
+def test_a_text_without_a_key_is_left_as_it_is(text):
+    assert redact(text, KEY) == text
+
+
+def test_a_long_answer_is_looked_through_quickly():
+    long = json.dumps({"a": ['s\\k\\"-%', "\\" * 40, "\u2603"] * 8_000})
+    began = time.monotonic()
+    assert redact(long, KEY) == long
+    assert time.monotonic() - began < 5
+
+
+def echoing(form, before):
+    """Answers in which the key comes after so many characters."""
+    told = f"{'.' * before}{form}"
+    bodies = {"text": told.encode(), "JSON": json.dumps({"error": {"message": told}}).encode()}
+    bodies["escaped"] = b'{"error": {"message": "' + told.encode() + b'"}}'  # if it is JSON
+    bodies["answer"] = json.dumps(completion(told)).encode()
+    bodies["no text"] = json.dumps(completion({"said": told})).encode()
+    bodies["model"] = json.dumps(completion("[RESULT] 2") | {"model": told}).encode()
+    refusals = [(400, bodies[name]) for name in ("text", "JSON", "escaped")]
+    return [*refusals, *((200, body) for body in bodies.values())]
+
+
+# Where a message or a kept answer is cut: the key lies across each cut but for its last character.
+CUTS = [length - len(KEY) + shift for length in (200, 500, 100_000) for shift in (1, 8)]
+
+
+@pytest.mark.parametrize("form", ["plain", "JSON", "spaced", "reversed"])
+def test_no_piece_of_a_key_is_kept_wherever_an_answer_is_cut(form, tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_KEY", KEY)
+    told = FORMS[form](KEY)
+    bodies = [body for before in CUTS for body in echoing(told, before)]
+    requests = rb.plan(rb.load("minibench", n_items=20), rb.balanced(5), readout="feedback")
+    requests = requests.head(len(bodies))
+    assert len(requests) == len(bodies)
+    left = iter([(200, json.dumps(completion("[RESULT] 2")).encode()), *bodies])
+
+    def answer(payload, headers):
+        assert headers["Authorization"] == f"Bearer {KEY}"
+        return *next(left, bodies[0]), {}
+
+    with endpoint(answer) as (url, _):
+        judge = rb.open_judge(
+            f"openai:m@{url}", key_variable="MY_KEY", retries=0, concurrency=1, server="other"
+        )
+        rb.run(requests, judge, store=tmp_path / "s.sqlite")
+        judge.close()
+    with sqlite3.connect(tmp_path / "s.sqlite") as db:
+        kept = db.execute("SELECT text, error FROM replies").fetchall()
+    assert len(kept) == len(bodies)
+    assert [row for row in kept if pieces(" ".join(map(str, row)), KEY)] == []
+
+
+def test_no_piece_of_a_key_is_kept_where_a_body_is_too_long(tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_KEY", KEY)
+    body = b"." * (100_000 - len(KEY) + 1) + KEY.encode() + b"." * 17 * 2**20
+    requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback").head(2)
+    for status in (200, 400):
+        with endpoint(lambda p, h, status=status: (status, body, {})) as (url, _):
+            options = {"key_variable": "MY_KEY", "retries": 0, "server": "other"}
+            judge = rb.open_judge(f"openai:m@{url}", **options)
+            rb.run(requests, judge, store=tmp_path / f"{status}.sqlite")
+            judge.close()
+        with sqlite3.connect(tmp_path / f"{status}.sqlite") as db:
+            for row in db.execute("SELECT text, error FROM replies"):
+                assert "....." in str(row)
+                assert pieces(str(row), KEY) == []
+
+
+@pytest.mark.parametrize(
+    "key", [f"{KEY}\n", "sk-proj-0123456789\nabcdef", "sk-proj-schlüssel-0123"]
+)
+def test_a_key_that_no_header_can_hold_is_not_shown(key, tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_KEY", key)
+    requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback").head(2)
+    said = ""
+    with endpoint(lambda p, h: (200, completion("[RESULT] 2"), {})) as (url, _):
+        judge = rb.open_judge(f"openai:m@{url}", key_variable="MY_KEY", retries=0, server="other")
+        try:
+            rb.run(requests, judge, store=tmp_path / "s.sqlite")
+        except Exception as problem:
+            said = str(problem)
+        judge.close()
+    with sqlite3.connect(tmp_path / "s.sqlite") as db:
+        said += str(db.execute("SELECT text, error FROM replies").fetchall())
+    assert pieces(said, key) == []
+
+
+def test_a_batch_that_repeats_the_key_is_kept_without_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_KEY", KEY)
+    judge = rb.open_judge("openai:m@http://localhost:9/v1", key_variable="MY_KEY", server="other")
+    requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback").head(4)
+    [file] = rb.judging.export_batch(requests, judge, tmp_path / "b.jsonl", tmp_path / "s.sqlite")
+    keys = [json.loads(line)["custom_id"] for line in file.read_text().splitlines()]
+    told = "." * (500 - len(KEY)) + KEY
+    lines = [
+        {"response": {"status_code": 200, "body": completion(f"{KEY} [RESULT] 2")}},
+        {"response": {"status_code": 400, "body": {"error": {"message": told}}}},
+        {"response": None, "error": {"message": told}},
+        {"response": {"status_code": 200, "body": completion({"said": told})}},
+    ]
+    output = tmp_path / "o.jsonl"
+    output.write_text(
+        "".join(
+            json.dumps({"custom_id": k} | line) + "\n" for k, line in zip(keys, lines, strict=True)
+        )
+    )
+    counts = rb.judging.import_batch(requests, judge, output, tmp_path / "s.sqlite")
+    assert (counts["answered"], counts["failed"]) == (1, 3)
+    with sqlite3.connect(tmp_path / "s.sqlite") as db:
+        kept = db.execute("SELECT text, error FROM replies").fetchall()
+    assert len(kept) == 4
+    assert pieces(str(kept), KEY) == []

@@ -75,6 +75,23 @@ def test_placebo_edits_change_every_prompt_and_no_word(opened, items):
     assert len(words) == 1
 
 
+@pytest.mark.parametrize(
+    "change",
+    ["options.append(('9', 'best'))", "options.pop()", "options.clear()", "options.reverse()",
+     "options.sort()", "criteria.append(1)", "criteria[0].update(name='x')",
+     "criteria[0].clear()", "''.__class__.__mro__", "options.__init__([])"],
+)  # fmt: skip
+def test_a_template_cannot_change_what_is_asked_or_leave_its_sandbox(opened, items, change):
+    judge = opened(f"{SEVERAL}{{{{ options }}}}{{{{ {change} }}}}")
+    requests = (
+        rb.plan_criteria(items, rb.balanced(3))
+        if "criteria" in change
+        else rb.plan(items[:1], rb.balanced(5))
+    )
+    with pytest.raises(ValueError, match=r"mine\.jinja: .*(unsafe|not safely callable)"):
+        prompts(judge, requests)
+
+
 def test_references_are_shown_where_the_template_has_their_slot(opened, items):
     judge = opened(LISTED)
     [[_, user]] = prompts(judge, rb.plan(items[1:2], rb.fixed(5, 1), reference=5))

@@ -6,6 +6,7 @@ import shutil
 from types import SimpleNamespace
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -229,6 +230,131 @@ def test_rows_in_another_order_are_another_file(folder):
 def test_what_is_no_recording_of_the_study_is_said(folder, change, message):
     change(folder)
     assert pd.Series(problems(folder)).str.contains(message).any(), problems(folder)
+
+
+SMUGGLED = "a letter to a friend, at some length, that nobody asked for"
+
+
+def rewritten(folder, change=lambda table: table, **options):
+    """The recording's table with something beside its rows, and a card that fits."""
+    table = pq.read_table(folder / NAME)
+    pq.write_table(change(table), folder / NAME, compression="zstd", **options)
+    carded(folder)
+
+
+def noted(table):
+    return table.replace_schema_metadata({**table.schema.metadata, b"note": SMUGGLED.encode()})
+
+
+def noted_in_a_column(table):
+    field = table.schema.field("score").with_metadata({"note": SMUGGLED})
+    at = table.schema.get_field_index("score")
+    return table.cast(table.schema.set(at, field))
+
+
+def framed(folder, change):
+    frame = change(pd.read_parquet(folder / NAME))
+    frame.to_parquet(folder / NAME, index=frame.index.name is not None, compression="zstd")
+    carded(folder)
+
+
+def with_attributes(frame):
+    frame.attrs["note"] = SMUGGLED
+    return frame
+
+
+def with_a_category(frame):
+    return frame.assign(design=frame["design"].cat.add_categories([SMUGGLED]))
+
+
+def with_a_status(frame):
+    status = frame["status"].astype(object).where(frame.index != 7, SMUGGLED)
+    score = frame["score"].where(frame.index != 7)
+    return frame.assign(status=status, score=score, position=frame["position"].where(score.notna()))
+
+
+def padded(path):
+    """Bytes between the columns and the footer: readers jump over them."""
+    content = path.read_bytes()
+    footer = int.from_bytes(content[-8:-4], "little") + 8
+    path.write_bytes(content[:-footer] + SMUGGLED.encode() + content[-footer:])
+    carded(path.parent)
+
+
+def keyed(folder, *where, value=SMUGGLED):
+    card = json.loads((folder / "run.json").read_text())
+    part = card
+    for key in where[:-1]:
+        part = part[key]
+    part[where[-1]] = value
+    (folder / "run.json").write_text(json.dumps(card, indent=1) + "\n")
+
+
+def said_twice(folder):
+    path = folder / "run.json"
+    path.write_text(path.read_text().replace("{", f'{{\n "judge": "{SMUGGLED}",', 1))
+
+
+SMUGGLING = {
+    "another table": lambda f: (f / "notes.csv").write_text(SMUGGLED),
+    "a table of references": lambda f: (f / "references-minibench.csv").write_text(SMUGGLED),
+    "a lock": lambda f: (f / ".lock").write_text(SMUGGLED),
+    "a hidden file": lambda f: (f / ".run.json").write_text(SMUGGLED),
+    "a folder": lambda f: (f / "hanna.parquet").mkdir(),
+    "a link": lambda f: (f / ".lock").symlink_to("/etc/hostname"),
+    "a key of the card": lambda f: keyed(f, "note"),
+    "a key of a dataset": lambda f: keyed(f, "datasets", "minibench", "note"),
+    "a dataset": lambda f: keyed(f, "datasets", SMUGGLED, value={}),
+    "a count": lambda f: keyed(f, "datasets", "minibench", "status", SMUGGLED, value=1),
+    "a key twice": said_twice,
+    "the machine": lambda f: keyed(f, "machine"),
+    "the day": lambda f: keyed(f, "recorded"),
+    "the licence": lambda f: keyed(f, "licence", value=SMUGGLED * 9),
+    "a condition": lambda f: keyed(f, "conditions", "effort", value=SMUGGLED * 9),
+    "a note of the file": lambda f: rewritten(f, noted),
+    "a note of a column": lambda f: rewritten(f, noted_in_a_column),
+    "attributes": lambda f: framed(f, with_attributes),
+    "an index": lambda f: framed(f, lambda t: t.set_index(pd.Index([SMUGGLED] * len(t), name="x"))),
+    "the columns' name": lambda f: framed(f, lambda t: t.rename_axis(columns=SMUGGLED)),
+    "a category": lambda f: framed(f, with_a_category),
+    "a status": lambda f: framed(f, with_a_status),
+    "an optional column": lambda f: framed(f, lambda t: t.assign(criterion_ordering=SMUGGLED)),
+    "bytes between columns": lambda f: padded(f / NAME),
+}
+
+
+@pytest.mark.parametrize("place", SMUGGLING)
+def test_a_text_that_rides_along_is_refused(folder, place):
+    SMUGGLING[place](folder)
+    found = problems(folder)
+    assert found
+    assert all(len(said) < 600 for said in found)
+
+
+def test_what_is_written_again_as_it_was_is_taken_in(folder):
+    framed(folder, lambda table: table)
+    rewritten(folder)
+    (folder / ".lock").write_text("")
+    assert problems(folder) == []
+
+
+def test_a_table_of_references_is_read_cell_by_cell(tmp_path):
+    real = results_folder() / "scoring" / "smollm2-135m-instruct-embedded"
+    folder = shutil.copytree(real, tmp_path / "scoring" / real.name)
+    carded(folder)
+    path = folder / "references-minibench.csv"
+
+    def wrong():
+        return [said for said in problems(folder) if path.name in said]
+
+    assert wrong() == []
+    text = path.read_text()
+    path.write_text(text.replace(",ok,", f",{SMUGGLED.replace(',', ';')},", 1))
+    [said] = wrong()
+    assert "row 1: status is 'a letter" in said
+    path.write_text(text.replace("characters\n", "characters,note\n", 1))
+    [said] = wrong()
+    assert "its columns are item_id, " in said
 
 
 def test_a_folder_that_is_named_after_another_judge_or_study_is_refused(folder):
