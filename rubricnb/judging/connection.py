@@ -125,15 +125,15 @@ class Connection:
             ):
                 if 300 <= response.status_code < 400:
                     raise Refused(response.status_code, _redirect(response), response.headers)
-                body = await _body(response)
+                came = await _body(response)
         except TimeoutError:
             raise TimeoutError(f"no whole answer within {self.timeout:g} s") from None
         except httpx2.RequestError as problem:
             raise Unreachable(problem) from None
-        raw = self._redact(body.decode("utf-8-sig", "replace"))  # before anything is cut
+        raw = self._redact(came.decode("utf-8-sig", "replace"))  # before anything is cut
         if not response.is_success:
             raise Refused(response.status_code, _object(raw) or raw[:_SHOWN], response.headers)
-        if len(body) > MAX_BODY_BYTES:
+        if len(came) > MAX_BODY_BYTES:
             raise Unreadable("the endpoint's answer has more than 16 MiB", raw[:_SHOWN])
         answer = _object(raw)
         if answer is None:
