@@ -1,4 +1,4 @@
-"""Calls to one endpoint: no redirects, and answers of a bounded size."""
+"""Calls to one endpoint through the ``openai`` client, to its host only and of a bounded size."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ import httpx2
 # An answer of 1,024 tokens with 20 alternatives to each has 2 MB; this holds 8,000 of them.
 MAX_BODY_BYTES = 16 * 2**20
 _SHOWN = 100_000  # characters of one that is longer
+_KEPT_HEADERS = (
+    "host", "accept", "accept-encoding", "connection", "content-length", "content-type",
+)  # fmt: skip
+_ENCODING = ("content-encoding", "content-length", "transfer-encoding")  # of a body before decoding
 _PASSING = (408, 409, 429)  # statuses that may be gone when a call is sent again; and from 500 on
 _PAUSES = (0.5, 8.0)  # seconds before a call is sent again: the first pause, and the longest
 _HOPELESS = (  # error codes
@@ -71,7 +75,7 @@ def is_filtered(error: Any) -> bool:
 class Unreachable(Exception):
     """No whole answer: nobody there, no encryption, or a connection that was cut."""
 
-    def __init__(self, problem: Exception) -> None:
+    def __init__(self, problem: BaseException) -> None:
         super().__init__(f"no whole answer ({type(problem).__name__}: {problem})")
         self.nobody = isinstance(problem, httpx2.ConnectError | httpx2.ConnectTimeout)
         cause: BaseException | None = problem
@@ -88,6 +92,34 @@ class Unreadable(ValueError):
         self.raw = raw
 
 
+class _Transport(httpx2.AsyncClient):
+    """What the ``openai`` client sends with: to one host, with our headers, a bounded body back.
+
+    That client adds headers that the environment names for OpenAI, and would follow redirects with
+    the prompt. It is given no key: the key is among `headers`.
+    """
+
+    def __init__(self, host: str, headers: Mapping[str, str], **options: Any) -> None:
+        super().__init__(**options)
+        self._host, self._own = host, {"User-Agent": "rubricnb"} | dict(headers)
+
+    async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
+        """Send a request; returns the response with as much of its body as is read."""
+        if request.url.netloc.decode() != self._host:
+            raise ValueError(f"a call to {request.url.host} was stopped: it is not {self._host}")
+        kept = {k: v for k, v in request.headers.items() if k in _KEPT_HEADERS}
+        request.headers = httpx2.Headers(kept | self._own)
+        response = await super().send(request, stream=True, auth=None, follow_redirects=False)
+        try:
+            body = await _body(response)
+        finally:
+            await response.aclose()
+        headers = [(k, v) for k, v in response.headers.multi_items() if k not in _ENCODING]
+        return httpx2.Response(
+            response.status_code, headers=headers, content=bytes(body), request=request
+        )
+
+
 class Connection:
     """Connections to one endpoint, that a proxy for the internet may lie before."""
 
@@ -100,53 +132,70 @@ class Connection:
         timeout: float,
         proxies: bool,
     ) -> None:
-        self.base_url, self.timeout, self._redact = base_url, timeout, redact
-        self._client = httpx2.AsyncClient(
-            headers={"Content-Type": "application/json", "User-Agent": "rubricnb"} | dict(headers),
-            timeout=httpx2.Timeout(None, connect=min(timeout, 30)),
-            limits=httpx2.Limits(),
-            follow_redirects=False,
-            trust_env=proxies,
+        from openai import AsyncOpenAI  # here, since it takes a second
+
+        self.timeout, self._redact = timeout, redact
+        self._client = AsyncOpenAI(
+            base_url=base_url,
+            api_key="none",
+            max_retries=0,
+            http_client=_Transport(
+                httpx2.URL(base_url).netloc.decode(),
+                headers,
+                timeout=httpx2.Timeout(None, connect=min(timeout, 30)),
+                limits=httpx2.Limits(),
+                trust_env=proxies,
+            ),
         )
 
     async def send(
-        self, method: str, path: str, body: dict[str, Any] | None = None
+        self, path: str, body: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], Mapping[str, str]]:
         """Send a call; returns the JSON object and the headers that come back.
 
         The whole answer must come in time: a limit on every read would let a trickle go on.
         """
-        content = None if body is None else json.dumps(body).encode()
-        url = self.base_url + path
+        from openai import APIConnectionError, APIStatusError
+
         try:
-            async with (
-                asyncio.timeout(self.timeout),
-                self._client.stream(method, url, content=content) as response,
-            ):
-                if 300 <= response.status_code < 400:
-                    raise Refused(response.status_code, _redirect(response), response.headers)
-                came = await _body(response)
+            async with asyncio.timeout(self.timeout):
+                if body is None:
+                    response = await self._client.get(path, cast_to=httpx2.Response)
+                else:
+                    content = json.dumps(body).encode()  # any text, lone surrogates included
+                    response = await self._client.post(
+                        path, content=content, cast_to=httpx2.Response
+                    )
         except TimeoutError:
             raise TimeoutError(f"no whole answer within {self.timeout:g} s") from None
-        except httpx2.RequestError as problem:
-            raise Unreachable(problem) from None
-        raw = self._redact(came.decode("utf-8-sig", "replace"))  # before anything is cut
-        if not response.is_success:
-            raise Refused(response.status_code, _object(raw) or raw[:_SHOWN], response.headers)
-        if len(came) > MAX_BODY_BYTES:
-            raise Unreadable("the endpoint's answer has more than 16 MiB", raw[:_SHOWN])
+        except APIConnectionError as problem:
+            raise Unreachable(problem.__cause__ or problem) from None
+        except APIStatusError as problem:
+            response = problem.response
+        return self._read(response), response.headers
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    def _read(self, response: httpx2.Response) -> dict[str, Any]:
+        """Return the JSON object of a response; raises what else it is."""
+        status, headers = response.status_code, response.headers
+        if 300 <= status < 400:
+            raise Refused(status, _redirect(response), headers)
+        raw = self._redact(response.content.decode("utf-8-sig", "replace"))  # before it is cut
         answer = _object(raw)
+        if not response.is_success:
+            raise Refused(status, answer or raw[:_SHOWN], headers)
+        if len(response.content) > MAX_BODY_BYTES:
+            raise Unreadable("the endpoint's answer has more than 16 MiB", raw[:_SHOWN])
         if answer is None:
             raise Unreadable("the endpoint sent no JSON object", raw)
         if answer.get("error") and not answer.get("choices"):  # an error under a good status
             code = answer["error"].get("code") if isinstance(answer["error"], dict) else None
             status = int(str(code)) if re.fullmatch("[45][0-9][0-9]", str(code)) else 200
-            raise Refused(status, answer, response.headers)
-        return answer, response.headers
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._client.aclose()
+            raise Refused(status, answer, headers)
+        return answer
 
 
 def pause_after(problem: Exception, tries: int) -> float | None:

@@ -11,11 +11,10 @@ import threading
 import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
 from itertools import count, islice
-from types import coroutine
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
@@ -35,6 +34,7 @@ from rubricnb.judging.readout import answer_text, plain_prompt, written_labels
 from rubricnb.judging.redact import redact
 from rubricnb.judging.thinking import most_tokens
 
+_Send = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]  # path and body → response
 Server = Literal["openai", "openrouter", "vllm", "llama.cpp", "other"]
 
 _LABEL_TOKENS = 4
@@ -244,19 +244,26 @@ class OpenAIJudge:
         >>> path, body["max_completion_tokens"]
         ('/chat/completions', 1024)
         """
-        first = _Call(self, request).go_on()
-        assert not isinstance(first, Reply), "a request without a call"
-        return first
+        try:
+            _finished(_Call(self, request, _unsent).answer())
+        except _Unsent as call:
+            return call.args
+        raise AssertionError("a request without a call")
 
     def read(self, request: Request, response: dict[str, Any]) -> Reply | None:
         """Read the response to `first_call`; None if the request takes a further call."""
-        call = _Call(self, request)
-        call.go_on()
+        came = [response]
+
+        async def send(path: str, body: dict[str, Any]) -> dict[str, Any]:
+            return came.pop() if came else await _unsent(path, body)
+
+        call = _Call(self, request, send)
         try:
-            step = call.go_on(response)
+            return _finished(call.answer())
+        except _Unsent:
+            return None
         except Exception as problem:  # whatever an endpoint sends
             return call.failed(problem)
-        return step if isinstance(step, Reply) else None
 
     def redact(self, text: str) -> str:
         """Take out the key wherever an endpoint repeats it."""
@@ -306,15 +313,13 @@ class OpenAIJudge:
         """The key, kept nowhere but in the connection."""
         return os.environ.get(self.key_variable, "").strip() if self.key_variable else None
 
-    async def _persist(
-        self, method: str, path: str, body: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
+    async def _persist(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """Send a call, and again after a failure that may pass."""
         for tries in count():
             await self._pace.take()
             sent_at = time.monotonic()
             try:
-                response, headers = await self._connection.send(method, path, body)
+                response, headers = await self._connection.send(path, body)
                 self._pace.answered(headers, self.patience)
                 return response
             except Exception as problem:
@@ -331,7 +336,7 @@ class OpenAIJudge:
     def _ask_server(self) -> Server:
         """Ask who owns the models that the endpoint lists; where there is no list, it is other."""
         loop = self._start()
-        asking = asyncio.run_coroutine_threadsafe(self._persist("GET", "/models"), loop)
+        asking = asyncio.run_coroutine_threadsafe(self._persist("/models"), loop)
         try:
             listed = asking.result(self.patience)
             owned_by = {str(model.get("owned_by", "")).lower() for model in listed["data"]}
@@ -353,11 +358,9 @@ class OpenAIJudge:
 
     async def _answer(self, request: Request) -> Reply:
         asked = time.monotonic()
-        call = _Call(self, request)
+        call = _Call(self, request, self._persist)
         try:
-            reply = call.go_on()
-            while not isinstance(reply, Reply):
-                reply = call.go_on(await self._persist("POST", *reply))
+            reply = await call.answer()
             self._heard, self._quiet_since = True, time.monotonic()
         except JudgeError:
             raise
@@ -427,30 +430,36 @@ class _Unusable(ValueError):
     """An answer that this endpoint will probably give to every request."""
 
 
-@coroutine
-def _response(path: str, body: dict[str, Any]) -> Generator[Any, dict[str, Any], dict[str, Any]]:
-    """Wait for the response to a call: whoever drives the coroutine sends it back."""
-    return (yield path, body)
+class _Unsent(Exception):
+    """A call that is written down, path and body, instead of being sent."""
+
+    args: tuple[str, dict[str, Any]]
+
+
+async def _unsent(path: str, body: dict[str, Any]) -> dict[str, Any]:
+    raise _Unsent(path, body)
+
+
+def _finished(answering: Coroutine[Any, Any, Reply]) -> Reply:
+    """Run a coroutine that waits for nothing, without an event loop."""
+    try:
+        answering.send(None)
+    except StopIteration as done:
+        reply: Reply = done.value
+        return reply
+    raise AssertionError("it waits for something")
 
 
 class _Call:
     """One request on its way: builds the bodies and sums up the tokens of all calls it takes."""
 
-    def __init__(self, judge: OpenAIJudge, request: Request) -> None:
-        self.judge, self.request = judge, request
-        self.answering = self._answer()
+    def __init__(self, judge: OpenAIJudge, request: Request, send: _Send) -> None:
+        self.judge, self.request, self.send = judge, request, send
         self.tokens: Counter[str] = Counter()  # of all calls, under the names that a reply has
         self.last: dict[str, Any] = {}  # what the endpoint sent
 
-    def go_on(self, response: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]] | Reply:
-        """Go on with a response: to path and body of the next call, or to the reply."""
-        try:
-            return self.answering.send(response)
-        except StopIteration as done:
-            reply: Reply = done.value
-            return reply
-
-    async def _answer(self) -> Reply:
+    async def answer(self) -> Reply:
+        """Send what the readout takes; returns the reply."""
         continues = self.judge.dialect.continues
         match self.request.readout:
             case "feedback":
@@ -604,7 +613,7 @@ class _Call:
         extra = self.judge.extra
         if "provider" in body and "provider" in extra:  # OpenRouter's: the one adds to the other
             extra = extra | {"provider": body["provider"] | extra["provider"]}
-        self.last = await _response(path, body | extra)
+        self.last = await self.send(path, body | extra)
         return self._received(self.last, prefill)
 
     def _received(self, response: dict[str, Any], prefill: str) -> tuple[str, Finish, list[Step]]:
