@@ -27,7 +27,7 @@ def test_a_name_loads_its_own_module_only():
 
 
 def test_judging_loads_neither_an_engine_nor_plots():
-    loaded = loaded_after("import rubricnb as rb; rb.run, rb.plan, rb.open_judge")
+    loaded = loaded_after("import rubricnb as rb; rb.run, rb.plan, rb.open_judge('openai:m')")
     assert not {"matplotlib", "openai", "xllamacpp", "sklearn"} & set(loaded)
 
 

@@ -295,7 +295,8 @@ def _take(request: Request, judge: Any, line: tuple[Path, int] | None, store: St
     path, start = line
     with path.open("rb") as file:
         file.seek(start)
-        reply = _reply(request, judge, json.loads(file.readline()))
+        sent = judge.redact(file.readline().decode("utf-8-sig", "surrogatepass"))
+    reply = _reply(request, judge, json.loads(sent))
     if reply is None:
         return "unfinished"
     store.put(request.key, judge.slug, reply)
@@ -310,7 +311,7 @@ def _reply(request: Request, judge: Any, line: dict[str, Any]) -> Reply | None:
     said = line.get("error") or _response(line).get("body") or _response(line)
     if isinstance(said, dict):
         said = said.get("error") or said
-    told = f"in the batch: {judge.redact(str(said))}"[:500]
+    told = f"in the batch: {said}"[:500]
     if is_filtered(said):
         return Reply(request.request_id, told, "refusal")
     return Reply(request.request_id, "", "error", error=told)

@@ -9,7 +9,9 @@ import re
 import ssl
 import time
 from collections.abc import Callable, Mapping
+from contextlib import aclosing
 from email.utils import mktime_tz, parsedate_tz
+from functools import partial
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -18,10 +20,7 @@ import httpx2
 # An answer of 1,024 tokens with 20 alternatives to each has 2 MB; this holds 8,000 of them.
 MAX_BODY_BYTES = 16 * 2**20
 _SHOWN = 100_000  # characters of one that is longer
-_KEPT_HEADERS = (
-    "host", "accept", "accept-encoding", "connection", "content-length", "content-type",
-)  # fmt: skip
-_ENCODING = ("content-encoding", "content-length", "transfer-encoding")  # of a body before decoding
+_HEADERS = ("host", "accept", "accept-encoding", "connection", "content-length", "content-type")
 _PASSING = (408, 409, 429)  # statuses that may be gone when a call is sent again; and from 500 on
 _PAUSES = (0.5, 8.0)  # seconds before a call is sent again: the first pause, and the longest
 _HOPELESS = (  # error codes
@@ -92,91 +91,70 @@ class Unreadable(ValueError):
         self.raw = raw
 
 
-class _Transport(httpx2.AsyncClient):
-    """What the ``openai`` client sends with: to one host, with our headers, a bounded body back.
+class Connection(httpx2.AsyncClient):
+    """What the ``openai`` client sends with: to one host, our headers only, a bounded body back.
 
-    That client adds headers that the environment names for OpenAI, and would follow redirects with
-    the prompt. It is given no key: the key is among `headers`.
+    By itself, that client would follow redirects with the prompt, and send headers that the
+    environment names for OpenAI to any host. It is given no key: the key is among `headers`.
     """
-
-    def __init__(self, host: str, headers: Mapping[str, str], **options: Any) -> None:
-        super().__init__(**options)
-        self._host, self._own = host, {"User-Agent": "rubricnb"} | dict(headers)
-
-    async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
-        """Send a request; returns the response with as much of its body as is read."""
-        if request.url.netloc.decode() != self._host:
-            raise ValueError(f"a call to {request.url.host} was stopped: it is not {self._host}")
-        kept = {k: v for k, v in request.headers.items() if k in _KEPT_HEADERS}
-        request.headers = httpx2.Headers(kept | self._own)
-        response = await super().send(request, stream=True, auth=None, follow_redirects=False)
-        try:
-            body = await _body(response)
-        finally:
-            await response.aclose()
-        headers = [(k, v) for k, v in response.headers.multi_items() if k not in _ENCODING]
-        return httpx2.Response(
-            response.status_code, headers=headers, content=bytes(body), request=request
-        )
-
-
-class Connection:
-    """Connections to one endpoint, that a proxy for the internet may lie before."""
 
     def __init__(
         self,
         base_url: str,
         headers: Mapping[str, str],
-        *,
         redact: Callable[[str], str],
         timeout: float,
         proxies: bool,
     ) -> None:
         from openai import AsyncOpenAI  # here, since it takes a second
 
-        self.timeout, self._redact = timeout, redact
-        self._client = AsyncOpenAI(
-            base_url=base_url,
-            api_key="none",
-            max_retries=0,
-            http_client=_Transport(
-                httpx2.URL(base_url).netloc.decode(),
-                headers,
-                timeout=httpx2.Timeout(None, connect=min(timeout, 30)),
-                limits=httpx2.Limits(),
-                trust_env=proxies,
-            ),
+        connecting = httpx2.Timeout(None, connect=min(timeout, 30))
+        super().__init__(timeout=connecting, limits=httpx2.Limits(), trust_env=proxies)
+        self._root, self._own_headers = httpx2.URL(base_url).copy_with(raw_path=b"/"), dict(headers)
+        self._timeout_s, self._redact = timeout, redact
+        self._openai = AsyncOpenAI(
+            base_url=base_url, api_key="none", max_retries=0, http_client=self
         )
 
-    async def send(
+    async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
+        """Send what the ``openai`` client has put together; returns what comes, up to a limit."""
+        if request.url.copy_with(raw_path=b"/") != self._root:
+            raise ValueError(f"a call to {request.url.host} was stopped: the judge is elsewhere")
+        for name in set(request.headers) - set(_HEADERS):
+            del request.headers[name]
+        request.headers.update({"User-Agent": "rubricnb"} | self._own_headers)
+        response = await super().send(request, stream=True, auth=None, follow_redirects=False)
+        body = bytearray()
+        async with aclosing(response):
+            async for piece in response.aiter_bytes():
+                body += piece
+                if len(body) > MAX_BODY_BYTES:
+                    break
+        headers, status = response.headers, response.status_code
+        headers.pop("content-encoding", None)  # which the body has no longer
+        return httpx2.Response(status, headers=headers, content=bytes(body), request=request)
+
+    async def ask(
         self, path: str, body: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], Mapping[str, str]]:
         """Send a call; returns the JSON object and the headers that come back.
 
         The whole answer must come in time: a limit on every read would let a trickle go on.
         """
-        from openai import APIConnectionError, APIStatusError
+        import openai
 
+        content = json.dumps(body).encode()  # any text, lone surrogates included
+        post = partial(self._openai.post, content=content) if body else self._openai.get
         try:
-            async with asyncio.timeout(self.timeout):
-                if body is None:
-                    response = await self._client.get(path, cast_to=httpx2.Response)
-                else:
-                    content = json.dumps(body).encode()  # any text, lone surrogates included
-                    response = await self._client.post(
-                        path, content=content, cast_to=httpx2.Response
-                    )
+            async with asyncio.timeout(self._timeout_s):
+                response = await post(path, cast_to=httpx2.Response)
         except TimeoutError:
-            raise TimeoutError(f"no whole answer within {self.timeout:g} s") from None
-        except APIConnectionError as problem:
+            raise TimeoutError(f"no whole answer within {self._timeout_s:g} s") from None
+        except openai.APIConnectionError as problem:
             raise Unreachable(problem.__cause__ or problem) from None
-        except APIStatusError as problem:
+        except openai.APIStatusError as problem:
             response = problem.response
         return self._read(response), response.headers
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._client.close()
 
     def _read(self, response: httpx2.Response) -> dict[str, Any]:
         """Return the JSON object of a response; raises what else it is."""
@@ -285,16 +263,6 @@ def _redirect(response: httpx2.Response) -> str:
     target = urlsplit(urljoin(str(response.url), response.headers.get("location", "")))
     shown = f"{target.scheme}://{target.netloc.rpartition('@')[2]}{target.path}"
     return f"it redirects to {shown}; nothing is sent there. If that is right, give its address"
-
-
-async def _body(response: httpx2.Response) -> bytearray:
-    """Read a body to its end, or until it is too long."""
-    body = bytearray()
-    async for piece in response.aiter_bytes():
-        body += piece
-        if len(body) > MAX_BODY_BYTES:
-            break
-    return body
 
 
 def _object(raw: str) -> dict[str, Any] | None:

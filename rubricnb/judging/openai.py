@@ -11,7 +11,7 @@ import threading
 import time
 import zlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
 from itertools import count, islice
@@ -34,6 +34,7 @@ from rubricnb.judging.readout import answer_text, plain_prompt, written_labels
 from rubricnb.judging.redact import redact
 from rubricnb.judging.thinking import most_tokens
 
+_Slots = tuple[tuple[float, ...], ...]  # of each slot, the probability of each label
 _Send = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]  # path and body → response
 Server = Literal["openai", "openrouter", "vllm", "llama.cpp", "other"]
 
@@ -244,26 +245,37 @@ class OpenAIJudge:
         >>> path, body["max_completion_tokens"]
         ('/chat/completions', 1024)
         """
-        try:
-            _finished(_Call(self, request, _unsent).answer())
-        except _Unsent as call:
-            return call.args
-        raise AssertionError("a request without a call")
+        step = self._replayed(request)
+        assert not isinstance(step, Reply), "a request without a call"
+        return step
 
     def read(self, request: Request, response: dict[str, Any]) -> Reply | None:
         """Read the response to `first_call`; None if the request takes a further call."""
-        came = [response]
+        step = self._replayed(request, response)
+        return step if isinstance(step, Reply) else None
 
-        async def send(path: str, body: dict[str, Any]) -> dict[str, Any]:
-            return came.pop() if came else await _unsent(path, body)
+    def _replayed(self, request: Request, *responses: Any) -> Reply | tuple[str, dict[str, Any]]:
+        """Return what a request comes to with these responses: its reply, or its next call."""
+        left = iter(responses)
+
+        async def send(path: str, body: dict[str, Any]) -> Any:
+            for response in left:
+                return response
+            raise _Unsent(path, body)
 
         call = _Call(self, request, send)
         try:
-            return _finished(call.answer())
-        except _Unsent:
-            return None
+            call.answer().send(None)  # it waits for nothing, so it needs no event loop
+        except StopIteration as done:
+            reply: Reply = done.value
+            return reply
+        except _Unsent as unsent:
+            return unsent.args
         except Exception as problem:  # whatever an endpoint sends
+            if not call.last:
+                raise
             return call.failed(problem)
+        raise AssertionError("a call that waits")
 
     def redact(self, text: str) -> str:
         """Take out the key wherever an endpoint repeats it."""
@@ -272,7 +284,7 @@ class OpenAIJudge:
     def close(self) -> None:
         """Close the connections."""
         if self._loop is not None:
-            asyncio.run_coroutine_threadsafe(self._connection.close(), self._loop).result()
+            asyncio.run_coroutine_threadsafe(self._connection.aclose(), self._loop).result()
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._loop = None
 
@@ -319,7 +331,7 @@ class OpenAIJudge:
             await self._pace.take()
             sent_at = time.monotonic()
             try:
-                response, headers = await self._connection.send(path, body)
+                response, headers = await self._connection.ask(path, body)
                 self._pace.answered(headers, self.patience)
                 return response
             except Exception as problem:
@@ -431,23 +443,9 @@ class _Unusable(ValueError):
 
 
 class _Unsent(Exception):
-    """A call that is written down, path and body, instead of being sent."""
+    """A call that nobody has answered yet: its path and body."""
 
     args: tuple[str, dict[str, Any]]
-
-
-async def _unsent(path: str, body: dict[str, Any]) -> dict[str, Any]:
-    raise _Unsent(path, body)
-
-
-def _finished(answering: Coroutine[Any, Any, Reply]) -> Reply:
-    """Run a coroutine that waits for nothing, without an event loop."""
-    try:
-        answering.send(None)
-    except StopIteration as done:
-        reply: Reply = done.value
-        return reply
-    raise AssertionError("it waits for something")
 
 
 class _Call:
@@ -460,22 +458,22 @@ class _Call:
 
     async def answer(self) -> Reply:
         """Send what the readout takes; returns the reply."""
-        continues = self.judge.dialect.continues
-        match self.request.readout:
+        readout = self.request.readout
+        if readout in ("score", "logprobs") and self.judge.dialect.continues:
+            return await self._labels()
+        match readout:
             case "feedback":
                 text, finish, _ = await self._send("", max_tokens=self._max_tokens())
                 return self._reply(text, finish)
-            case "score":
-                return await (self._label() if continues else self._label_in_document())
             case "json":
                 schema = json.loads(self.request.schema)
                 if not self.judge.holds_lengths:
                     schema = _without_lengths(schema)
                 return self._reply(*await self._document("answer", schema, self._max_tokens()))
+            case "score":
+                return await self._label_in_document()
             case "logprobs":
-                return await (
-                    self._label_probabilities() if continues else self._label_in_feedback()
-                )
+                return await self._label_in_feedback()
 
     def failed(self, problem: Exception) -> Reply:
         """Reply to what cannot be read or had; what came is kept, since it may be paid."""
@@ -486,33 +484,13 @@ class _Call:
         said = f"{name}{self.judge._said(problem)}"
         if isinstance(problem, Refused) and problem.is_filtered:
             return self._reply(said, "refusal")
-        return self._reply(self.judge.redact(raw)[:_KEPT], "error", None, said)
-
-    def _shown(self, sent: Any) -> str:
-        """Return the beginning of what an endpoint sent, and no part of the key with it."""
-        return self.judge.redact(str(sent))[:_SHOWN]
+        return self._reply(raw[:_KEPT], "error", None, said)
 
     def _reply(
-        self,
-        text: str,
-        finish: Finish,
-        probabilities: tuple[tuple[float, ...], ...] | None = None,
-        error: str | None = None,
+        self, text: str, finish: Finish, probabilities: _Slots | None = None, error: str = ""
     ) -> Reply:
         number, text = self.request.request_id, self.judge.redact(text)
-        return Reply(number, text, finish, probabilities, error=error, **self.tokens)
-
-    async def _label(self) -> Reply:
-        text = ""
-        for slot in self.request.slots:
-            text += slot
-            label, finish, _ = await self._send(
-                text, constraint=[f" {c}" for c in self.request.choices], max_tokens=16
-            )
-            if finish != "stop":
-                return self._reply(text, finish)
-            text += " " + label.strip()
-        return self._reply(text, "stop")
+        return Reply(number, text, finish, probabilities, error=error or None, **self.tokens)
 
     async def _document(self, name: str, schema: Any, max_tokens: int) -> tuple[str, Finish]:
         form = {"name": name, "strict": True, "schema": schema}
@@ -537,32 +515,41 @@ class _Call:
             answer = json.loads(text)
             chosen = [choices.index(answer[n]) + 1 for n in names]
         except (ValueError, KeyError, TypeError):
-            said = self._shown(text)
-            raise ValueError(f"the endpoint did not keep to the schema: {said!r}") from None
+            raise ValueError(
+                f"the endpoint did not keep to the schema: {text[:_SHOWN]!r}"
+            ) from None
         return self._reply(answer_text(self.request, chosen), "stop")
 
-    async def _label_probabilities(self) -> Reply:
-        slots: list[tuple[float, ...]] = []
+    async def _labels(self) -> Reply:
+        """Fill slot after slot; each goes on from the labels before it."""
+        probabilities: list[tuple[float, ...]] = []
         targets = [f" {c}" for c in self.request.choices]
         text = ""
         for slot in self.request.slots:
             text += slot
-            for top in self.judge.dialect.tops:
-                probabilities = await self._at_slot(text, targets, top)
-                if 0 not in probabilities:  # else a label stands below the first tokens
-                    break
-            slots.append(probabilities)
-            text += targets[max(range(len(targets)), key=probabilities.__getitem__)]
-        return self._reply(text, "stop", tuple(slots))
+            if self.request.readout == "score":
+                label, finish, _ = await self._send(text, constraint=targets, max_tokens=16)
+                if finish != "stop":
+                    return self._reply(text, finish)
+                text += " " + label.strip()
+            else:
+                probabilities.append(chances := await self._at_slot(text, targets))
+                text += targets[max(range(len(targets)), key=chances.__getitem__)]
+        return self._reply(text, "stop", tuple(probabilities) or None)
 
-    async def _at_slot(self, text: str, targets: list[str], top: int) -> tuple[float, ...]:
-        async def ask(prefix: str, rest: list[str]) -> list[Step]:
-            _, _, steps = await self._send(
-                text + prefix, constraint=rest, max_tokens=_LABEL_TOKENS, top_logprobs=top
-            )
-            return steps
+    async def _at_slot(self, text: str, targets: list[str]) -> tuple[float, ...]:
+        for top in self.judge.dialect.tops:
 
-        return await label_probabilities(ask, targets)
+            async def ask(prefix: str, rest: list[str], top: int = top) -> list[Step]:
+                _, _, steps = await self._send(
+                    text + prefix, constraint=rest, max_tokens=_LABEL_TOKENS, top_logprobs=top
+                )
+                return steps
+
+            probabilities = await label_probabilities(ask, targets)
+            if 0 not in probabilities:  # else a label stands below the first tokens
+                break
+        return probabilities
 
     async def _label_in_feedback(self) -> Reply:
         plain = self.request.prompt_format == "plain"
@@ -582,7 +569,6 @@ class _Call:
     async def _send(
         self,
         prefill: str,
-        *,
         max_tokens: int,
         constraint: list[str] | None = None,
         top_logprobs: int = 0,
@@ -625,19 +611,19 @@ class _Call:
         )
         choices = response.get("choices")
         if not isinstance(choices, list) or not choices:
-            raise ValueError(f"the endpoint sent no answer: {self._shown(response)}")
+            raise ValueError(f"the endpoint sent no answer: {str(response)[:_SHOWN]}")
         self._check_model(response)
         message = _part(choices[0], "message")
         if isinstance(message.get("refusal"), str) and message["refusal"]:
             return message["refusal"], "refusal", []
         ended, problem = choices[0].get("finish_reason"), choices[0].get("error")
         if problem or ended in _BROKEN_OFF:  # under status 200; a part of the answer may be there
-            raise ValueError(f"the answer broke off: {self._shown(problem or ended)}")
+            raise ValueError(f"the answer broke off: {str(problem or ended)[:_SHOWN]}")
         finish = _FINISH.get(ended, "stop")
         sent = (message or choices[0]).get("content" if message else "text")
         text = text_of(sent)
         if text is None:
-            raise ValueError(f"the endpoint sent no text but {self._shown(sent)}")
+            raise ValueError(f"the endpoint sent no text but {str(sent)[:_SHOWN]}")
         if not text and finish == "stop" and not self.judge.deterministic:
             raise ValueError("the endpoint sent an empty answer")  # asked again, it may not
         if prefill and text.startswith(prefill):

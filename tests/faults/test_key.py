@@ -43,7 +43,7 @@ for stops in (True, False):  # an error of this package, and one in the middle o
         if stops:
             rb.run(requests, judge)
         else:
-            judge._connection.send = None
+            judge._connection = None
             rb.run(requests.tail(3), judge)
     except Exception:
         traceback.print_exc(file=sys.stdout)

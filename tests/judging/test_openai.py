@@ -1,5 +1,6 @@
 """The client of every endpoint, against a small server on loopback."""
 
+import asyncio
 import json
 import math
 
@@ -9,6 +10,7 @@ from endpoint import completion, endpoint
 import rubricnb as rb
 from rubricnb.judging.address import headers_for
 from rubricnb.judging.batch import export_batch, import_batch
+from rubricnb.judging.connection import Connection
 from rubricnb.judging.contract import Message, Request
 from rubricnb.judging.openai import JudgeError, OpenAIJudge, _steps
 from rubricnb.judging.readout import read
@@ -297,6 +299,71 @@ def test_what_the_environment_has_for_openai_goes_to_nobody_else(monkeypatch):
     [headers] = seen
     assert headers.pop("Authorization") == "Bearer of-mine"
     assert "mine" not in str(headers)
+
+
+def test_what_is_sent_is_what_a_call_needs_and_nothing_else(monkeypatch):
+    """No header of a client's own, of the environment, or of an earlier answer."""
+    for name in ("API_KEY", "ADMIN_KEY", "ORG_ID", "PROJECT_ID", "WEBHOOK_SECRET"):
+        monkeypatch.setenv(f"OPENAI_{name}", "of-openai-0123")
+    seen = []
+
+    def answer(payload, headers):
+        seen.append({name.lower(): value for name, value in headers.items()})
+        return 200, completion("[RESULT] 1"), {"Set-Cookie": "who=you; Path=/"}
+
+    with endpoint(answer) as (url, received):
+        ask(url, *(request("feedback", n) for n in range(3)), concurrency=1)
+    host = url.removeprefix("http://").removesuffix("/v1")
+    for headers, body in zip(seen, received, strict=True):
+        length = headers.pop("content-length")
+        assert int(length) == len(json.dumps(body).encode())
+        assert headers == {
+            "host": host, "user-agent": "rubricnb", "accept": "application/json",
+            "accept-encoding": "gzip, deflate", "connection": "keep-alive",
+            "content-type": "application/json",
+        }  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["path", "host", "scheme"])
+def test_a_call_that_would_go_elsewhere_is_stopped(place):
+    answered = always(completion("[RESULT] 1"))
+    with endpoint(answered) as (url, received), endpoint(answered) as (stranger, seen):
+        elsewhere = {
+            "path": f"{stranger}/chat/completions",
+            "host": url.replace("127.0.0.1", "localhost") + "/chat/completions",
+            "scheme": url.replace("http:", "https:") + "/chat/completions",
+        }[place]
+
+        async def asked():
+            headers = headers_for("", "the-key")
+            calls = Connection(url, headers, redact=str, timeout=9, proxies=False)
+            async with calls:
+                await calls.ask(elsewhere, {"model": "m"})
+
+        with pytest.raises(ValueError, match="was stopped"):
+            asyncio.run(asked())
+    assert (seen, received) == ([], [])
+
+
+def test_a_proxy_is_used_for_hosts_on_the_internet_and_for_no_other(monkeypatch):
+    """The proxy here answers itself; nobody else could: the host does not exist."""
+    with endpoint(always(completion("[RESULT] 2"))) as (proxy, through):
+        monkeypatch.setenv("HTTP_PROXY", proxy.removesuffix("/v1"))
+        (reply,) = ask("http://judge.invalid/v1", request("feedback"), server="other")
+        assert reply.text == "[RESULT] 2"
+        assert through.paths == ["http://judge.invalid/v1/chat/completions"]
+        with endpoint(always(completion("[RESULT] 1"))) as (url, _):
+            (reply,) = ask(url, request("feedback"))
+        assert reply.text == "[RESULT] 1"
+        assert len(through) == 1
+
+
+def test_a_text_with_half_a_character_is_sent():
+    odd = Request(1, "k", (Message("user", "half \ud83e, whole 🦀"),), (), (), "feedback")
+    with endpoint(always(completion("Fine."))) as (url, received):
+        (reply,) = ask(url, odd)
+    assert reply.text == "Fine."
+    assert received[0]["messages"][0]["content"] == odd.messages[0].content
 
 
 def test_no_part_of_a_key_stands_where_an_answer_is_cut_for_a_message(monkeypatch):
