@@ -306,8 +306,7 @@ def _take(request: Request, judge: Any, line: tuple[Path, int] | None, store: St
 def _reply(request: Request, judge: Any, line: dict[str, Any]) -> Reply | None:
     body = _body(line)
     if body is not None:
-        reply: Reply | None = judge.read(request, body)
-        return reply
+        return judge.read(request, body)
     said = line.get("error") or _response(line).get("body") or _response(line)
     if isinstance(said, dict):
         said = said.get("error") or said

@@ -267,8 +267,7 @@ class OpenAIJudge:
         try:
             call.answer().send(None)  # it waits for nothing, so it needs no event loop
         except StopIteration as done:
-            reply: Reply = done.value
-            return reply
+            return done.value
         except _Unsent as unsent:
             return unsent.args
         except Exception as problem:  # whatever an endpoint sends
@@ -484,7 +483,7 @@ class _Call:
         said = f"{name}{self.judge._said(problem)}"
         if isinstance(problem, Refused) and problem.is_filtered:
             return self._reply(said, "refusal")
-        return self._reply(raw[:_KEPT], "error", None, said)
+        return self._reply(raw[:_KEPT], "error", error=said)
 
     def _reply(
         self, text: str, finish: Finish, probabilities: _Slots | None = None, error: str = ""
@@ -541,9 +540,7 @@ class _Call:
         for top in self.judge.dialect.tops:
 
             async def ask(prefix: str, rest: list[str], top: int = top) -> list[Step]:
-                _, _, steps = await self._send(
-                    text + prefix, constraint=rest, max_tokens=_LABEL_TOKENS, top_logprobs=top
-                )
+                _, _, steps = await self._send(text + prefix, _LABEL_TOKENS, rest, top)
                 return steps
 
             probabilities = await label_probabilities(ask, targets)
