@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from rubricnb.judging.contract import Readout, Reply, Request
+from rubricnb.judging.redact import redact
 
 
 class FunctionJudge:
@@ -83,7 +84,7 @@ class FunctionJudge:
             if not isinstance(text, str):
                 raise TypeError(f"{self.slug} returned {type(text).__name__} and not text")
         except Exception as error:
-            said = f"{type(error).__name__}: {error}"
+            said = redact(f"{type(error).__name__}: {error}", None)
             return Reply(request.request_id, "", "error", error=said)
         return Reply(request.request_id, text, seconds=time.perf_counter() - start)
 

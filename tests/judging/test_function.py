@@ -7,6 +7,7 @@ import pytest
 import rubricnb as rb
 from rubricnb.judging import open_judge
 from rubricnb.judging.function import FunctionJudge
+from rubricnb.judging.rendering import rendered
 
 
 def ask(messages, model="a", times=1):
@@ -138,3 +139,15 @@ def test_a_limit_of_money_needs_the_price_of_a_function(tmp_path):
         rb.run(requests, open_judge(ask), store=":memory:", max_cost=1.0)
     free = rb.run(requests, open_judge(ask), store=":memory:", max_cost=1.0, price=(0, 0, 0))
     assert (free.status == "ok").all()
+
+
+def test_a_key_in_what_a_function_raises_is_not_kept(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-proj-0123456789")
+
+    def refused(messages):
+        raise RuntimeError(f"401 for {' '.join('sk-proj-0123456789')}")
+
+    requests = rb.plan(rb.load("minibench", n_items=5), rb.fixed(5, 1)).head(1)
+    judge = open_judge(refused, name="refused")
+    [reply] = judge.answer(rendered(requests, judge))
+    assert reply.error == "RuntimeError: 401 for …"
