@@ -254,7 +254,8 @@ def noted_in_a_column(table):
 
 def framed(folder, change):
     frame = change(pd.read_parquet(folder / NAME))
-    frame.to_parquet(folder / NAME, index=frame.index.name is not None, compression="zstd")
+    named = frame.index.name or frame.columns.name  # which go into the file with an index only
+    frame.to_parquet(folder / NAME, index=named is not None, compression="zstd")
     carded(folder)
 
 
