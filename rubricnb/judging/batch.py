@@ -38,7 +38,7 @@ def export_batch(
     """Write a plan's requests as batch files; what is recorded or stored is left out, as in `run`.
 
     Until answers are imported, no run and no other export on this store asks what a file asks, as
-    long as the file exists.
+    long as the file exists. A run that is asking this judge through this store is waited for.
 
     Parameters
     ----------
@@ -55,12 +55,12 @@ def export_batch(
     Returns
     -------
     list of Path
-        The files; none if everything is answered, or asked by another run or file.
+        The files; none if everything is answered, or asked by another file.
 
     Raises
     ------
     ValueError
-        The judge is no endpoint, or a request cannot be put into one call.
+        The judge is not an endpoint, or a request cannot be put into one call.
     FileExistsError
         A file of that name may be of a batch that is under way.
 
@@ -79,10 +79,11 @@ def export_batch(
     """
     endpoint = _endpoint(judge)
     written: list[Path] = []
-    others: list[str] = []
+    others: list[Path] = []
     try:
         with ExitStack() as stack:
             store = stack.enter_context(open_store(store))
+            stack.enter_context(store.alone_with(endpoint))
             count = size = 0
             file: IO[bytes] | None = None
             for request in _unasked(_requests(requests, endpoint, recorded=False), store, others):
@@ -97,10 +98,10 @@ def export_batch(
                 store.hand_over(request.key, written[-1])
                 count, size = count + 1, size + len(line)
             if others:
-                print(f"left out: {len(others):,} requests, asked by {store.holder(others[0])}")
+                print(f"left out: {len(others):,} requests, asked by batch file {others[0]}")
     except BaseException:
         for name in written:
-            name.unlink()  # half a batch is none
+            name.unlink()  # remove partially written batch files
         raise
     return written
 
@@ -199,17 +200,16 @@ def _requests(
         yield from rendered(part, judge)
 
 
-def _unasked(requests: Iterable[Request], store: Store, others: list[str]) -> Iterator[Request]:
-    """One request for every key without an answer; keys that are being asked go to `others`."""
+def _unasked(requests: Iterable[Request], store: Store, others: list[Path]) -> Iterator[Request]:
+    """One request for every key without an answer; the files that ask the rest go to `others`."""
     seen: set[str] = set()
     for request in requests:
         if request.key not in seen:
             seen.add(request.key)
-            answered, mine = store.claim([request.key])
-            if mine:
+            files = store.in_batches([request.key])
+            others += files.values()
+            if not files and not store.answered([request.key]):
                 yield request
-            elif not answered:
-                others.append(request.key)
 
 
 def _new(path: Path) -> IO[bytes]:

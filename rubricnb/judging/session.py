@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,8 +20,6 @@ from rubricnb.judging.sharing import Limit
 from rubricnb.judging.store import Store, open_store
 
 _BLOCK = 256  # requests rendered and looked up at once
-_POLL = 0.2  # seconds between looks at what another run is asking
-_SILENT_POLLS = 150  # polls without progress before the process that holds the leases is named
 _REASON = 200  # characters of why a request failed
 _UNREAD = Reply(0, "")  # stands for a stored reply that nobody wants to see
 
@@ -49,7 +46,10 @@ def opened(
 
 
 class Session:
-    """Gets replies to rendered requests: from the store, from other runs, else from the judge."""
+    """Gets replies to rendered requests: from the store, else from the judge.
+
+    From its first request to the judge on, no other run asks this judge through this store.
+    """
 
     def __init__(self, judge: Judge, store: Store, fresh: bool | float, budget: Budget) -> None:
         self.judge, self.store, self.budget = judge, store, budget
@@ -60,6 +60,7 @@ class Session:
         self.failed: dict[str, Reply] = {}  # by key, until it is asked once more
         self.works = False  # whether the judge has answered anything
         self.batched = ""  # what is left to batches
+        self._alone = False  # whether this run, and no other, may ask the judge
         self.stopped = ""  # by which signal
 
     def announce(self, requests: Iterable[Request], scale: float = 1.0) -> None:
@@ -96,7 +97,7 @@ class Session:
         """
         slug = self.judge.slug
         try:
-            with self._stoppable():
+            with self._stoppable(), ExitStack() as self._held:
                 with Progress(count, slug) as progress:
                     failed = self._ask_all(requests(), receive, progress)
                 if failed and not self._over():
@@ -115,7 +116,7 @@ class Session:
                 problem.add_note(self._how_far("the run has ended early"))
             raise
         finally:
-            self.store.release()
+            self._alone = False
         if why := self._over() or self.batched:
             raise RunInterrupted(self._how_far(why))
 
@@ -186,14 +187,12 @@ class Session:
                 receive(request, reply)
 
         tokens = _Tokens(getattr(self.judge, "tokens", None))
-        others: list[Request] = []
-        polls = 0
         while True:
-            waiting, others = len(others), []
+            batched: list[Request] = []
             missing = (
                 request
                 for block in _blocks(requests)
-                for request in self._claimed(block, received, others, receive is not None)
+                for request in self._missing(block, received, batched, receive is not None)
             )
             for reply in self._affordable_answers(map(tokens.ask, missing)):
                 key = self.key_of.pop(reply.request_id)
@@ -206,13 +205,9 @@ class Session:
                 note = tokens.add(reply, self.budget)
                 for request in self.under_way.pop(key):
                     received(request, reply, note)
-            if not others or self._over() or self._all_batched(others):
+            if not batched or self._over() or self._still_batched(batched):
                 return failed
-            polls = polls + 1 if len(others) == waiting else 0
-            if polls == _SILENT_POLLS:
-                self._say_who_asks(others)
-            time.sleep(_POLL)
-            requests = others
+            requests = batched
 
     def _affordable_answers(self, requests: Iterator[Request]) -> Iterator[Reply]:
         """Ask what the budget allows, and go on when that is answered, as long as it allows more.
@@ -238,17 +233,12 @@ class Session:
         for first in requests:  # skip the call when nothing is left to ask
             yield from self.judge.answer(chain([first], requests))
 
-    def _claimed(
-        self,
-        block: list[Request],
-        found: Receive,
-        others: list[Request],
-        read: bool,
+    def _missing(
+        self, block: list[Request], found: Receive, batched: list[Request], read: bool
     ) -> Iterator[Request]:
-        """One request for every key that this run must ask; its copies wait for the same reply.
+        """One request for every key that must be asked; its copies wait for the same reply.
 
-        What another run is asking goes to `others`. It is never waited for in here, where a judge
-        takes its next request: this run's own answers would wait too, and the other run for them.
+        Before the first one, wait until no other run is asking, and look again.
         """
         by_key: dict[str, list[Request]] = {}
         for request in block:
@@ -258,7 +248,15 @@ class Session:
                 found(request, self.failed[request.key])
             else:
                 by_key.setdefault(request.key, []).append(request)
-        answered, mine = self.store.claim(list(by_key), self.since)
+        keys = list(by_key)
+        answered = self.store.answered(keys, self.since)
+        if len(answered) < len(keys) and not self._alone:
+            turn = self.store.alone_with(self.judge, self._over)
+            self._alone = self._held.enter_context(turn)
+            if not self._alone:
+                return
+            answered = self.store.answered(keys, self.since)
+        in_batches = self.store.in_batches(keys)
         if answered:
             self.vouch()
         replies = self.store.get(list(answered)) if read else {}
@@ -266,33 +264,25 @@ class Session:
             if key in answered:
                 for request in same:
                     found(request, replies.get(key, _UNREAD))
-            elif key in mine:
+            elif key in in_batches:
+                batched += same
+            else:
                 self.under_way[key] = same
                 self.key_of[same[0].request_id] = key
                 yield same[0]
-            else:
-                others += same
 
-    def _all_batched(self, others: Sequence[Request]) -> bool:
-        """Whether nobody but batches asks what is left; they may take a day."""
-        keys = {request.key for request in others}
-        batched = self.store.in_batches(list(keys))
-        if len(batched) < len(keys):
+    def _still_batched(self, batched: Sequence[Request]) -> bool:
+        """Whether batches are to answer all that is left; they may take a day."""
+        keys = {request.key for request in batched}
+        in_batches = self.store.in_batches(list(keys))
+        if len(in_batches) < len(keys):
             return False
-        files = ", ".join(sorted(map(str, set(batched.values()))))
+        files = ", ".join(sorted(map(str, set(in_batches.values()))))
         self.batched = (
             f"{len(keys):,} requests are in {files}: import the answers of the batch first "
             "(rubricnb.import_batch), or delete the file if it was never sent"
         )
         return True
-
-    def _say_who_asks(self, others: Sequence[Request]) -> None:
-        if who := self.store.holder(others[0].key):
-            print(
-                f"{self.judge.slug}: {len(others):,} requests are being asked by another run on "
-                f"{self.store.path} ({who}); this one waits for its answers, or for its end",
-                flush=True,
-            )
 
     def _how_far(self, why: str) -> str:
         again = f" with fresh={self.since!r}" if self.since else ""

@@ -3,42 +3,48 @@
 One SQLite file in WAL mode, for the processes of one machine. Every reply is committed by itself,
 so a run that is killed keeps every reply that it has put. A power cut may take what the system had
 not yet written to disk, about the last half minute (``synchronous=NORMAL``). Every row has a
-checksum, which is compared when it is read. A lease keeps two runs on one store from asking the
-same thing twice; it holds as long as the system holds the lock on its run's file, so neither clocks
-nor process numbers matter. Raw text stays here and goes into no other file.
+checksum, which is compared when it is read. Raw text stays here and goes into no other file.
+
+Two locks, each on an empty file beside the store. The operating system keeps them and ends them
+with their process, so neither clocks nor process numbers matter:
+
+``…-open``
+    shared by all that have the store open; `rubricnb.judging.rescue.mend` takes it alone.
+``…-lock-…``
+    one for each judge, held by the run that is asking it; the next run waits.
 """
 
 from __future__ import annotations
 
-import glob
+import hashlib
 import json
 import math
 import os
 import socket
 import sqlite3
 import time
-import uuid
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
-from rubricnb.judging.contract import Reply
+from rubricnb.judging.contract import Judge, Reply
 
 Row = tuple[Any, ...]
 VERSION = 2
 _JSON = json.JSONEncoder(default=repr)
-_BATCH = "batch file "  # owner of what a batch asks, before the file's path; no host has a space
+_BATCH = "batch file "  # before the file's path: who owns the key of a request
 _COLUMNS = (
     "key, judge, text, finish, probabilities, prompt_tokens, cached_tokens, completion_tokens, "
     "seconds, error, time"
 )
 _PUT = f"INSERT OR REPLACE INTO replies ({_COLUMNS}, checksum) VALUES ({'?,' * 11} ?)"
-
+_SAVE = _PUT.replace("REPLACE", "IGNORE")
+_OLDER = "DELETE FROM replies WHERE key = ? AND time < ?"
+ROWS = f"SELECT {_COLUMNS}, checksum FROM replies"
+BATCHES = f"SELECT key, owner FROM leases WHERE owner LIKE '{_BATCH}%'"
+_POLL = 0.2  # seconds between tries to lock a judge
 _LEASE = "INSERT OR REPLACE INTO leases VALUES (?, ?)"
 _AMONG = "WHERE key IN (SELECT value FROM json_each(?))"  # as many keys as there are
 
@@ -66,9 +72,14 @@ class DamagedStore(StoreError):
     """The file cannot be used as it is; `rubricnb.judging.rescue.mend` saves its answers."""
 
 
-def checksum(*row: Any) -> int:
+def checksum(row: Row) -> int:
     """Return the CRC-32 of a row as JSON."""
     return zlib.crc32(_JSON.encode(row).encode())
+
+
+def decode(raw: bytes) -> str:
+    """Return stored bytes as text, whatever they are: the checksum finds what has changed."""
+    return str(raw, "utf-8", "replace")
 
 
 def default_path() -> Path:
@@ -97,8 +108,8 @@ class Store:
     Raises
     ------
     StoreError
-        The file is no store, was written by a newer version, cannot be written, or the disk is
-        full. `DamagedStore`: something has changed what was written, or its format is the first.
+        The file is not a store, was written by another version, cannot be written, or the disk is
+        full. `DamagedStore`: something has changed what was written.
 
     Examples
     --------
@@ -113,21 +124,22 @@ class Store:
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = Path(path) if path else default_path()
-        if str(self.path) != ":memory:":
-            self.path = self.path.resolve()  # else a link has locks and a log of its own
-        run = uuid.uuid4().hex
-        self._owner = f"{socket.gethostname()}:{os.getpid()}:{run}"
-        self._lock = _lock(self.path, run)
+        self._in_memory = str(self.path) == ":memory:"
         self._earliest = 0.0  # no reply is given an earlier time, whatever the clock says
+        self._marker: sqlite3.Connection | None = None
         with self._explained():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            if str(self.path) != ":memory:":
-                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))  # texts are private
+            if not self._in_memory:
+                self.path = self.path.resolve()  # else a link has locks and a log of its own
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._marker = lock(open_file(self.path), "BEGIN")
+                if self._marker is None:
+                    raise sqlite3.OperationalError("locked: it is being saved")
+                _create(self.path)
             self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None)
             try:
                 self._open()
             except BaseException:
-                self._leave()
+                self.close()
                 raise
 
     def get(self, keys: Sequence[str]) -> dict[str, Reply]:
@@ -139,9 +151,9 @@ class Store:
             A row is not what was written.
         """
         found: dict[str, Reply] = {}
-        for row in self._all(f"SELECT {_COLUMNS}, checksum FROM replies {_AMONG}", _listed(keys)):
+        for row in self._all(f"{ROWS} {_AMONG}", _listed(keys)):
             key, judge, text, finish, probabilities, *rest, _, checked = row
-            if checked != checksum(*row[:-1]):
+            if checked != checksum(row[:-1]):
                 raise DamagedStore(_damaged(self.path, f"the answer {key} by {judge} has changed"))
             found[key] = Reply(0, text, finish, _thaw(probabilities), *rest)
         return found
@@ -155,8 +167,8 @@ class Store:
             A row, or SQLite's own order of the file, is not what was written.
         """
         with self._explained():
-            rows = self._db.execute(f"SELECT {_COLUMNS}, checksum FROM replies")
-            found = [row[0] if row[-1] != checksum(*row[:-1]) else "" for row in rows]
+            rows = self._db.execute(ROWS)
+            found = [row[0] if row[-1] != checksum(row[:-1]) else "" for row in rows]
             (order,) = self._db.execute("PRAGMA integrity_check(1)").fetchone()
         if changed := list(filter(None, found)):
             why = f"{len(changed):,} of {len(found):,} answers have changed, first {changed[0]}"
@@ -166,7 +178,7 @@ class Store:
         return len(found)
 
     def answered(self, keys: Sequence[str], since: float = 0.0) -> set[str]:
-        """Return the keys that have an answer; a failed request is none.
+        """Return the keys that have an answer; failed requests do not count as answered.
 
         Parameters
         ----------
@@ -180,7 +192,7 @@ class Store:
         return {key for (key,) in self._all(known, _listed(keys), since)}
 
     def put(self, key: str, judge: str, reply: Reply) -> None:
-        """Keep a reply, in place of an older one under its key; ends its lease.
+        """Keep a reply, in place of an older one under its key; no batch file asks it any more.
 
         When this returns, no crash of the process can lose it; a power cut soon after may.
         """
@@ -198,13 +210,17 @@ class Store:
             self._now(),
         )
 
-    def put_saved(self, rows: Iterable[Row]) -> None:
-        """Keep rows that were saved from a damaged store; of one key, the newest."""
+    def put_saved(self, rows: Iterable[Row], batches: Iterable[Row]) -> None:
+        """Keep what was read from a damaged store: rows with the right checksum, and batches.
+
+        Pages that are no longer used may have older rows of a key; the newest is kept.
+        """
         with self._transaction():
             for row in rows:
-                known = self._all("SELECT time FROM replies WHERE key = ?", row[0])
-                if not known or known[0][0] < row[-1]:
-                    self._put(*row)
+                if row[-1] == checksum(row[:-1]):
+                    self._db.execute(_OLDER, (row[0], row[-2]))
+                    self._db.execute(_SAVE, row)
+            self._db.executemany(_LEASE, batches)
 
     def after_all(self) -> float:
         """Return a time later than that of every reply, also where the clock was set back."""
@@ -212,68 +228,66 @@ class Store:
         self._earliest = max(self._now(), math.nextafter(newest or 0.0, math.inf))
         return self._earliest
 
-    def claim(self, keys: Sequence[str], since: float = 0.0) -> tuple[set[str], set[str]]:
-        """Lease what must be asked, so that no other run on this store asks it too.
+    @contextmanager
+    def alone_with(
+        self, judge: Judge, gives_up: Callable[[], object] = lambda: False
+    ) -> Iterator[bool]:
+        """Keep every other run from asking a judge through this store, once none is.
+
+        Until then, wait: one line says for whom. Nothing is asked twice if what is missing is
+        looked up after this.
 
         Parameters
         ----------
-        keys, since
-            As in `answered`.
+        judge
+            Told apart by its identity, as keys are.
+        gives_up
+            Whether to wait no longer.
 
-        Returns
-        -------
-        answered, mine
-            The keys that need not be asked, and those leased until they are `put`. Any other is
-            held by a run that has not ended, however long it is silent and in whatever container,
-            or by a batch whose file exists.
+        Yields
+        ------
+        bool
+            False if `gives_up` became true before the judge was free.
         """
-        # Looked up and leased in one transaction: in between, another run could finish.
-        with self._transaction():
-            answered = self.answered(keys, since)
-            leased = self._leases([key for key in keys if key not in answered])
-            held = {key for key, owner in leased.items() if owner != self._owner}
-            mine = set(keys) - answered - held
-            self._db.executemany(_LEASE, [(key, self._owner) for key in mine])
-        return answered, mine
-
-    def holder(self, key: str) -> str:
-        """Say who leases a key, such as ``process 4711 on this-machine``; empty if nobody does."""
-        owner = self._leases([key]).get(key, "")
-        if not owner or owner.startswith(_BATCH):
-            return owner
-        host, pid, _ = owner.rsplit(":", 2)
-        return f"process {pid} on {host}"
+        if self._in_memory:
+            yield True
+            return
+        held = self._lock(judge)
+        if not held:
+            self._say_who_asks(judge)
+        while not held and not gives_up():
+            time.sleep(_POLL)
+            held = self._lock(judge)
+        with closing(held) if held else nullcontext():
+            if held:
+                who = f"process {os.getpid()} on {socket.gethostname()}"
+                self._all(_LEASE, judge.identity, who)
+            yield held is not None
 
     def hand_over(self, key: str, file: Path) -> None:
-        """Lease a key to a batch file, until its answer is `put` or the file is gone."""
+        """Leave a key to a batch file, until its answer is `put` or the file is gone."""
         self._all(_LEASE, key, f"{_BATCH}{file.resolve()}")
 
     def in_batches(self, keys: Sequence[str]) -> dict[str, Path]:
         """Return those of `keys` whose answers a batch is to bring, each with the batch's file."""
-        return {
-            key: Path(owner.removeprefix(_BATCH))
-            for key, owner in self._leases(keys).items()
-            if owner.startswith(_BATCH)
-        }
+        owned = self._all(f"{BATCHES} AND key IN (SELECT value FROM json_each(?))", _listed(keys))
+        files = {key: Path(owner.removeprefix(_BATCH)) for key, owner in owned}
+        exist = {file for file in set(files.values()) if file.exists()}
+        return {key: file for key, file in files.items() if file in exist}
 
     def end_batch(self, file: Path) -> None:
         """Give back what a batch file was to answer and did not."""
         self._all("DELETE FROM leases WHERE owner = ?", f"{_BATCH}{file.resolve()}")
-
-    def release(self) -> None:
-        """Give back every lease of this run."""
-        self._all("DELETE FROM leases WHERE owner = ?", self._owner)
 
     def __len__(self) -> int:
         ((count,),) = self._all("SELECT COUNT(*) FROM replies")
         return int(count)
 
     def close(self) -> None:
-        """Give back the leases and close the file."""
-        try:
-            self.release()
-        finally:
-            self._leave()
+        """Close the file."""
+        self._db.close()
+        if self._marker:
+            self._marker.close()
 
     def __enter__(self) -> Store:
         return self
@@ -282,7 +296,7 @@ class Store:
         self.close()
 
     def _open(self) -> None:
-        self._db.text_factory = lambda raw: str(raw, "utf-8", "replace")  # the checksum will tell
+        self._db.text_factory = decode
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
         with self._transaction():  # two runs may open a new store at once
@@ -291,8 +305,6 @@ class Store:
             if version == 0 and tables == 0:
                 for statement in _SCHEMA.split(";"):
                     self._db.execute(statement)
-            elif version == 1:
-                raise DamagedStore(_old(self.path))
             elif version != VERSION:
                 raise StoreError(
                     f"the store {self.path} was written by another rubricnb (format {version}, "
@@ -300,35 +312,25 @@ class Store:
                     "file"
                 )
             self._db.execute(_PER_CONNECTION)
-            if str(self.path) != ":memory:":
-                self._sign_in()
 
-    def _sign_in(self) -> None:
-        """Lock this run's file, which the system unlocks when the process ends, however it does."""
-        in_use(self.path)  # removes files of runs that have ended
-        self._lock.acquire(timeout=0)
+    def _lock(self, judge: Judge) -> sqlite3.Connection | None:
+        name = hashlib.sha256(judge.identity.encode()).hexdigest()[:16]
+        with self._explained():
+            return lock(Path(f"{self.path}-lock-{name}"), "BEGIN EXCLUSIVE")
 
-    def _leave(self) -> None:
-        self._db.close()
-        self._lock.release()
-        Path(self._lock.lock_file).unlink(missing_ok=True)
-
-    def _leases(self, keys: Sequence[str]) -> dict[str, str]:
-        """Which of `keys` a run that has not ended, or a batch whose file exists, has leased."""
-        alive = cache(self._alive)
-        rows = self._all(f"SELECT key, owner FROM leases {_AMONG}", _listed(keys))
-        return {key: owner for key, owner in rows if alive(owner)}
-
-    def _alive(self, owner: str) -> bool:
-        if owner.startswith(_BATCH):
-            return Path(owner.removeprefix(_BATCH)).exists()
-        return not _ended(self.path, owner.rpartition(":")[2])
+    def _say_who_asks(self, judge: Judge) -> None:
+        who = self._all("SELECT owner FROM leases WHERE key = ?", judge.identity)
+        print(
+            f"{judge.slug}: {who[0][0] if who else 'another run'} is asking this judge through "
+            f"{self.path}: this run waits until that has ended, then asks only what is missing",
+            flush=True,
+        )
 
     def _now(self) -> float:
         return max(time.time(), self._earliest)
 
     def _put(self, *row: Any) -> None:
-        self._all(_PUT, *row, checksum(*row))
+        self._all(_PUT, *row, checksum(row))
 
     def _all(self, statement: str, *values: Any) -> list[Row]:
         """Run one statement; returns its rows."""
@@ -361,29 +363,36 @@ def open_store(store: Store | str | Path | None) -> AbstractContextManager[Store
     return nullcontext(store) if isinstance(store, Store) else Store(store)
 
 
-def in_use(path: Path) -> bool:
-    """Whether a run that has not ended has the store of a resolved path open."""
-    files = path.parent.glob(f"{glob.escape(path.name)}-run-*")
-    ended = [_ended(path, file.name.rpartition("-")[2]) for file in files]  # each is asked
-    return not all(ended)
+def open_file(path: Path) -> Path:
+    """Return the file that is locked as long as the store of a resolved path is open."""
+    return Path(f"{path}-open")
 
 
-def _ended(path: Path, run: str) -> bool:
-    """Whether a run has ended; its file is removed then. Inside a transaction: one at a time."""
-    lock = _lock(path, run)
-    if not Path(lock.lock_file).exists():
-        return True
+def lock(file: Path, begin: str) -> sqlite3.Connection | None:
+    """Lock a file until the connection is closed or its process ends; None if others lock it.
+
+    The lock is SQLite's own, so it works wherever the store does. ``BEGIN`` shares it.
+    """
+    _create(file)
+    held = sqlite3.connect(file, timeout=0, isolation_level=None)
     try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        return False
-    lock.release()
-    Path(lock.lock_file).unlink(missing_ok=True)
-    return True
+        held.execute(begin)
+        held.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()  # BEGIN alone locks nothing
+    except sqlite3.OperationalError as error:
+        held.close()
+        if "locked" in str(error):
+            return None
+        raise
+    return held
 
 
-def _lock(path: Path, run: str) -> FileLock:
-    return FileLock(f"{path}-run-{run}", mode=0o600)
+def _create(file: Path) -> None:
+    """Create a file for its owner only, since texts are private.
+
+    One that exists is not opened: closing it would end all locks that this process has on it.
+    """
+    with suppress(FileExistsError):
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def _explain(path: Path, error: Exception) -> tuple[type[StoreError], str]:
@@ -405,16 +414,9 @@ def _explain(path: Path, error: Exception) -> tuple[type[StoreError], str]:
 
 def _damaged(path: Path, reason: str) -> str:
     return (
-        f"{path} is no store of rubricnb, or damaged ({reason}). If it is one, keep it: "
+        f"{path} is not a rubricnb store, or it is damaged ({reason}). If it is one, keep it: "
         f"RUBRICNB_STORE='{path}' python -m rubricnb check --store saves the answers that are "
         "whole; only the damaged ones are asked again"
-    )
-
-
-def _old(path: Path) -> str:
-    return (
-        f"{path} has the first format of a store, without checksums: end the runs that use it, then"
-        f" RUBRICNB_STORE='{path}' python -m rubricnb check --store takes its answers over"
     )
 
 

@@ -80,14 +80,13 @@ def test_killed_ten_times_nothing_is_lost_and_little_is_asked_twice(tmp_path):
     assert len(judgments) == len(calls) == 500
     with Store(tmp_path / "s.sqlite") as store:
         assert len(store) == 500  # one reply for every key
-        assert store._db.execute("SELECT COUNT(*) FROM leases").fetchone() == (0,)
     assert calls.total() - len(calls) <= 10 * CONCURRENCY
 
 
 def test_two_runs_on_one_store_send_nothing_twice(tmp_path):
     calls, _ = counted(tmp_path, "together", 40)
     assert len(calls) == 400
-    assert calls.total() <= 404
+    assert calls.total() == 400
     one, two = (pd.read_parquet(tmp_path / f"s.sqlite.{n}.parquet") for n in ("one", "two"))
     assert one.equals(two)
     assert (one["status"] == "ok").all()
@@ -126,7 +125,7 @@ def test_two_containers_with_one_host_name_and_one_number_pay_for_nothing_twice(
     try:
         subprocess.run([*apart, "true"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
-        pytest.skip("no namespaces here; tests/judging/test_store.py has leases of one name")
+        pytest.skip("no namespaces here; tests/judging/test_store.py has two processes")
     calls, lock = Counter(), threading.Lock()
 
     def answer(payload, headers):

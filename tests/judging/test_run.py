@@ -294,60 +294,34 @@ def test_ctrl_c_leaves_a_store_that_can_be_resumed_and_says_so(plan):
     assert len(rest.asked) == 300 - 40
 
 
-def test_two_runs_on_one_store_share_the_work(plan, tmp_path):
-    """The second run finds keys leased by the first, waits, and takes over its answers."""
-    with Store(tmp_path / "s.sqlite") as store:
-        mine = list(rendered(plan, Counting()))
-        store.claim(list({r.key for r in mine[:40]}))
-        judge = Counting()
-        answering = Counting()
+def test_a_second_run_waits_says_for_whom_and_finds_everything_answered(plan, tmp_path, capsys):
+    begun, asked = threading.Event(), Counting()
 
-        class Interleaved(Counting):
-            def answer(self, requests):
-                yield from judge.answer(requests)
+    class Slow(Counting):
+        def answer(self, requests):
+            for reply in asked.answer(requests):
+                begun.set()
+                yield reply
+                time.sleep(0.005)
 
-        def other_run():
-            time.sleep(0.5)
-            with Store(tmp_path / "s.sqlite") as other:
-                for request in mine[:40]:
-                    (reply,) = answering.answer([request])
-                    other.put(request.key, "j", reply)
-
-        thread = threading.Thread(target=other_run)
-        thread.start()
-        judgments = rb.run(plan, Interleaved(), store=tmp_path / "s.sqlite")
-        thread.join()
+    first = threading.Thread(target=rb.run, args=(plan, Slow(), tmp_path / "s.sqlite"))
+    first.start()
+    begun.wait(60)
+    second = Counting()
+    judgments = rb.run(plan, second, tmp_path / "s.sqlite")
+    first.join()
+    assert not second.asked
+    assert set(asked.asked.values()) == {1}
     assert (judgments["status"] == "ok").all()
-    assert not judge.asked.keys() & answering.asked.keys()
-
-
-def test_a_run_that_another_keeps_waiting_says_who_it_is(plan, tmp_path, monkeypatch, capsys):
-    module = sys.modules["rubricnb.judging.session"]
-    leased, ended = threading.Event(), threading.Event()
-    say = module.Session._say_who_asks
-
-    def say_and_end(asking, others):
-        say(asking, others)
-        ended.set()
-
-    monkeypatch.setattr(module, "_SILENT_POLLS", 3)
-    monkeypatch.setattr(module.Session, "_say_who_asks", say_and_end)
-    held = [request.key for request in rendered(plan.head(7), Counting())]
-
-    def other_run():
-        with Store(tmp_path / "s.sqlite") as store:
-            store.claim(held)
-            leased.set()
-            ended.wait(60)
-
-    other = threading.Thread(target=other_run)
-    other.start()
-    leased.wait()
-    rb.run(plan.head(20), Counting(), store=tmp_path / "s.sqlite")
-    other.join()
     said = capsys.readouterr().out
-    assert said.count(" requests are being asked by another run") == 1
-    assert f"(process {os.getpid()} on " in said
+    assert said.count(f"process {os.getpid()} on ") == said.count("this run waits") == 1
+
+
+def test_what_is_answered_is_read_while_another_run_asks(plan, tmp_path, capsys):
+    rb.run(plan, Counting(), tmp_path / "s.sqlite")
+    with Store(tmp_path / "s.sqlite") as store, store.alone_with(Counting()):
+        assert len(rb.run(plan, Counting(), tmp_path / "s.sqlite")) == len(plan)
+    assert "this run waits" not in capsys.readouterr().out
 
 
 def test_a_readout_the_judge_does_not_have_is_an_error(plan):

@@ -4,17 +4,16 @@ import os
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
-from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
-from first_format import write_first
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rubricnb.judging import store as store_module
 from rubricnb.judging.contract import Reply
-from rubricnb.judging.rescue import mend
 from rubricnb.judging.store import VERSION, Store, StoreError
 
 
@@ -61,7 +60,7 @@ def test_a_later_reply_replaces_an_error(path):
         assert len(store) == 1
 
 
-@pytest.mark.parametrize("version", [VERSION + 1, 0])
+@pytest.mark.parametrize("version", [VERSION + 1, 1, 0])
 def test_a_store_of_another_version_is_left_alone_and_says_what_to_do(path, version):
     with Store(path) as store:
         store.put("k", "judge", Reply(1, "x"))
@@ -76,7 +75,7 @@ def test_a_store_of_another_version_is_left_alone_and_says_what_to_do(path, vers
 
 def test_a_file_that_is_no_store_is_named(path):
     path.write_bytes(b"not a database, but long enough to be looked at as one" * 100)
-    with pytest.raises(StoreError, match=r"replies\.sqlite is no store"):
+    with pytest.raises(StoreError, match=r"replies\.sqlite is not a rubricnb store"):
         Store(path)
 
 
@@ -107,73 +106,111 @@ def test_a_path_below_a_file_is_named(tmp_path):
         Store(tmp_path / "file" / "replies.sqlite")
 
 
-def test_a_lease_keeps_others_away_while_its_process_lives_and_not_longer(path):
-    dies = "import os, sys; from rubricnb.judging.store import Store; "
-    dies += "Store(sys.argv[1]).claim(['a', 'b']); os._exit(9)"  # gives nothing back
-    assert subprocess.run([sys.executable, "-c", dies, path], timeout=60).returncode == 9
-    with Store(path) as store:
-        assert store._db.execute("SELECT COUNT(*) FROM leases").fetchone() == (2,)
-        assert store.claim(["a", "b", "c"]) == (set(), {"a", "b", "c"})
-    with Store(path) as mine, Store(path) as other_run:
-        assert mine.claim(["a", "b"]) == (set(), {"a", "b"})
-        assert other_run.claim(["b", "c"]) == (set(), {"c"})
-        mine.release()
-        assert other_run.claim(["a", "b"]) == (set(), {"a", "b"})
+def judge(identity="a judge"):
+    return SimpleNamespace(identity=identity, slug="judge")
 
 
-def test_a_reply_ends_its_lease_and_is_answered_for_every_run(path):
-    with Store(path) as mine, Store(path) as other_run:
-        mine.claim(["a", "b"])
-        mine.put("a", "judge", Reply(1, "x"))
-        assert other_run.claim(["a", "b"]) == ({"a"}, set())
-        assert other_run._db.execute("SELECT key FROM leases").fetchall() == [("b",)]
+def is_free(store, of=None):
+    """Whether nobody asks the judge; does not wait."""
+    with store.alone_with(of or judge(), gives_up=lambda: True) as free:
+        return free
 
 
-LIVES = """
-import sys
+def test_of_two_runs_one_asks_a_judge_and_the_other_waits(path):
+    with Store(path) as one, Store(path) as other:
+        with one.alone_with(judge()) as mine:
+            assert mine
+            assert not is_free(other)
+            assert is_free(other, judge("another judge"))
+        assert is_free(other)
+
+
+def test_a_store_in_memory_waits_for_nobody():
+    with Store(":memory:") as one, Store(":memory:") as other, one.alone_with(judge()):
+        assert is_free(other)
+
+
+HOLDS = """
+import os, sys
+from types import SimpleNamespace
 from rubricnb.judging.store import Store
-with Store(sys.argv[1]) as store:
-    store.claim(["slow"])
-    print("claimed", flush=True)
+with Store(sys.argv[1]) as store, store.alone_with(SimpleNamespace(identity="a judge", slug="j")):
+    print(os.getpid(), flush=True)
     sys.stdin.readline()
 """
 
 
-def test_a_run_here_keeps_its_leases_while_it_lives_however_long_it_is_silent(path, monkeypatch):
-    command = [sys.executable, "-c", LIVES, path]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as slow:
-        slow.stdout.readline()
+def holder(path):
+    command = [sys.executable, "-c", HOLDS, path]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def test_a_run_holds_its_judge_while_it_lives_however_long_it_is_silent(path, monkeypatch, capsys):
+    with holder(path) as slow:
+        number = slow.stdout.readline().strip()
         later = time.time() + 7 * 24 * 3600
         monkeypatch.setattr(store_module.time, "time", lambda: later)
         with Store(path) as store:
-            assert store.claim(["slow"]) == (set(), set())
+            assert not is_free(store)
+            said = capsys.readouterr().out
+            assert said.startswith(f"judge: process {number} on ")
+            assert f"through {path}: this run waits" in said
             slow.kill()
             os.waitid(os.P_PID, slow.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie now
-            assert store.claim(["slow"]) == (set(), {"slow"})
+            assert is_free(store)
 
 
-def test_neither_name_number_nor_clock_of_a_run_decide_whether_it_lives(path, monkeypatch):
-    one = Store(path)
-    with Store(path) as other:
-        monkeypatch.setattr(store_module.time, "time", lambda: 1e12)  # far ahead
-        assert one._owner.rpartition(":")[0] == other._owner.rpartition(":")[0]
-        assert one.claim(["a"]) == (set(), {"a"})
-        assert other.claim(["a", "b"]) == (set(), {"b"})
-        assert other.holder("a").startswith(f"process {os.getpid()} on ")
-        one._lock.release()  # what the system does when a process ends
-        assert other.claim(["a"]) == (set(), {"a"})
-    one.close()
+def test_a_run_that_waits_says_so_once_and_goes_on_when_the_other_is_killed(path, capsys):
+    with holder(path) as other:
+        other.stdout.readline()
+        killed = threading.Timer(1, other.kill)
+        killed.start()
+        with Store(path) as store, store.alone_with(judge()) as mine:
+            assert mine
+            assert not killed.is_alive()
+    assert capsys.readouterr().out.count("this run waits") == 1
 
 
-def test_runs_leave_no_files_behind_even_those_that_were_killed(path):
-    dies = "import os, sys; from rubricnb.judging.store import Store; "
-    dies += "Store(sys.argv[1]).put('a', 'j', rubricnb.judging.contract.Reply(1, 'x')); os._exit(9)"
-    subprocess.run([sys.executable, "-c", f"import rubricnb.judging.contract; {dies}", path])
-    assert list(path.parent.glob("*-run-*"))
+def test_a_process_that_was_forked_does_not_hold_what_its_parent_held(path):
+    """Engines fork: what they leave running must not keep the judge when the run is killed."""
+    program = HOLDS.replace("    print(", "    os.fork() or time.sleep(60)\n    print(", 1)
+    program = "import time\n" + program
+    command = [sys.executable, "-c", program, path]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        parent.stdout.readline()
+        with Store(path) as store:
+            assert not is_free(store)
+            parent.kill()
+            os.waitid(os.P_PID, parent.pid, os.WEXITED | os.WNOWAIT)
+            assert is_free(store)
+
+
+def test_a_store_opened_twice_in_one_process_loses_nothing_when_another_closes_it(path):
+    """Closing a file ends all locks that the process has on it, also SQLite's."""
+    opens = "import sys; from rubricnb.judging.store import Store; Store(sys.argv[1]).close()"
+    with Store(path) as one:
+        one.put("a", "judge", Reply(1, "x"))
+        with Store(path):
+            subprocess.run([sys.executable, "-c", opens, path], check=True, timeout=60)
+            one.put("b", "judge", Reply(1, "y"))
+        subprocess.run([sys.executable, "-c", opens, path], check=True, timeout=60)
+        one.put("c", "judge", Reply(1, "z"))
     with Store(path) as store:
-        assert list(store.get(["a"])) == ["a"]
-        assert len(list(path.parent.glob("*-run-*"))) == 1
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
+        assert list(store.get(["a", "b", "c"])) == ["a", "b", "c"]
+
+
+def test_runs_leave_one_empty_file_a_judge_behind(path):
+    with holder(path) as killed:
+        killed.stdout.readline()
+        killed.kill()
+    for _ in range(3):
+        with Store(path) as store:
+            assert is_free(store)
+            assert is_free(store, judge("another judge"))
+    sizes = {file.name: file.stat().st_size for file in path.parent.iterdir()}
+    assert sizes.pop(path.name)
+    assert sorted(name[len(path.name) :][:6] for name in sizes) == ["-lock-", "-lock-", "-open"]
+    assert set(sizes.values()) == {0}
 
 
 def test_texts_are_for_their_owner_only(path):
@@ -181,10 +218,11 @@ def test_texts_are_for_their_owner_only(path):
     try:
         with Store(path) as store:
             store.put("k", "judge", Reply(1, "private"))
+            assert is_free(store)
             modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
     finally:
         os.umask(before)
-    assert len(modes) == 4
+    assert len(modes) == 5
     assert set(modes.values()) == {0o600}
 
 
@@ -200,37 +238,6 @@ def test_what_is_put_after_the_clock_was_set_back_still_counts(path, monkeypatch
         assert store.answered(["a", "b"], since) == set()
     now[0] = 5e8
     with Store(path) as store:
-        assert store.claim(["a"], since) == (set(), {"a"})
+        assert store.answered(["a"], since) == set()
         store.put("a", "judge", Reply(1, "fresh"))
-        assert store.claim(["a"], since) == ({"a"}, set())
-
-
-# ---- stores of the first format ----------------------------------------------------------------
-
-
-@pytest.fixture
-def first(path):
-    """Answers, the lease of a run that was killed, and a batch's."""
-    batch = path.with_name("b.jsonl")
-    batch.write_text("")
-    leases = [("killed", "here:17:99/x", 1e9), ("batched", f"batch file {batch}", float("inf"))]
-    write_first(path, {f"{i:064x}": f"… {i} " * (i % 40) * 20 for i in range(300)}, leases)
-    path.chmod(0o644)
-    return path
-
-
-def test_a_store_of_the_first_format_is_left_alone_until_its_answers_are_taken_over(first):
-    with pytest.raises(StoreError, match=r"first format.*RUBRICNB_STORE='.*check --store"):
-        Store(first)
-    with closing(sqlite3.connect(first)) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (1,)
-    assert "saved: 300 answers" in mend(first)
-    with Store(first) as store:
-        assert store.check() == 300
-        reply = store.get([f"{39:064x}"])[f"{39:064x}"]
-        assert reply == Reply(0, "… 39 " * 39 * 20, "stop", ((0.5, 0.5),), 9, 5, 7, 1.0)
-        assert store.claim(["killed", "batched"]) == (set(), {"killed"})
-        assert store.in_batches(["batched"]) == {"batched": first.with_name("b.jsonl")}
-        store.put("new", "j", Reply(1, "x"))
-        assert store.check() == 301
-    assert first.stat().st_mode & 0o777 == 0o600
+        assert store.answered(["a"], since) == {"a"}
