@@ -15,7 +15,7 @@ from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.registry import open_judge
 
 _INSTALL = "python -m pip install 'rubricnb[ray]'"
-_WINDOW = 65_536  # requests cut into blocks at once: bounds memory and how long keys are leased
+_WINDOW = 65_536  # requests cut into blocks at once: bounds memory
 _BLOCKS = 4  # at least so many for each actor, so that none waits long for the last one
 _ATTEMPTS = 4  # a block that ends its actor so often is at fault itself
 _AT_ONCE = 30  # seconds in which a cluster with room starts its actors; each opens its judge later

@@ -251,6 +251,8 @@ class Session:
         keys = list(by_key)
         answered = self.store.answered(keys, self.since)
         if len(answered) < len(keys) and not self._alone:
+            if self.stopped:  # while waiting, in an earlier block
+                return
             turn = self.store.alone_with(self.judge, self._over)
             self._alone = self._held.enter_context(turn)
             if not self._alone:

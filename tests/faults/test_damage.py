@@ -142,7 +142,9 @@ def test_an_older_answer_on_a_page_no_longer_used_replaces_no_newer_one(tmp_path
     content = path.read_bytes()
     assert content.count(b"older ") > 20
     flip(path, content.index(b"newer"))
-    damaged = next(key for key in sorted(KEYS) if key.encode() == content[content.index(b"jnewer") - 64 :][:64])
+    damaged = next(
+        key for key in sorted(KEYS) if key.encode() == content[content.index(b"jnewer") - 64 :][:64]
+    )
     mend(path)
     with Store(path) as store:
         kept = store.get(KEYS)

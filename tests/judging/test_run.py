@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -315,6 +316,16 @@ def test_a_second_run_waits_says_for_whom_and_finds_everything_answered(plan, tm
     assert (judgments["status"] == "ok").all()
     said = capsys.readouterr().out
     assert said.count(f"process {os.getpid()} on ") == said.count("this run waits") == 1
+
+
+def test_a_signal_ends_the_wait_for_another_run(plan, tmp_path, monkeypatch):
+    judge = Counting()
+    waits = lambda *_: signal.raise_signal(signal.SIGTERM)  # noqa: E731
+    with Store(tmp_path / "s.sqlite") as store, store.alone_with(judge):
+        monkeypatch.setattr(Store, "_say_who_asks", waits)
+        with pytest.raises(RunInterrupted, match=r"SIGTERM: every answer so far is kept"):
+            rb.run(plan, judge, store=tmp_path / "s.sqlite")
+    assert not judge.asked
 
 
 def test_what_is_answered_is_read_while_another_run_asks(plan, tmp_path, capsys):
