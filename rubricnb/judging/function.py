@@ -134,7 +134,7 @@ def _told(value: Any, depth: int) -> Any:
             for name, part in sorted(held.globals.items())
             if name not in assigned
         }
-        around = held.nonlocals | _with_numbers(held.nonlocals, without=assigned)
+        around = {**held.nonlocals} | _with_numbers(held.nonlocals, without=assigned)
         defaults = value.__defaults__ and tuple(
             _with_numbers(dict(enumerate(value.__defaults__))).values()
         )
