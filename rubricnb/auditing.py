@@ -820,14 +820,10 @@ def _people(
 def _correlation(
     measure: str, question: str, n: int, r: float, ends: Sequence[float], reason: str = ""
 ) -> dict[str, Any]:
-    """A row about a correlation; a perfect one has the bound of n clusters without an exception.
-
-    If a share u of all clusters had no relation, r would be about 1 − u, and n of the others in a
-    row would be seen with probability (1 − u)ⁿ.
-    """
+    """A row about a correlation; a perfect one has the bound of n clusters without an exception."""
     low, high = ends
     if n > 1 and abs(r) > 1 - 1e-9 and np.isnan(low):
-        low, high = np.sort(np.sign(r) * np.array([ALPHA ** (1 / n), 1.0]))
+        low, high = inference.perfect_ends(r, n)
         reason = f"no exception in {n} clusters"
     found = _row(measure, question, n, r, (low, high, np.nan))
     return found | {"reason": reason or found["reason"]}

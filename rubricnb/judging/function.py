@@ -8,7 +8,7 @@ import hashlib
 import inspect
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 from itertools import islice
@@ -28,10 +28,11 @@ class FunctionJudge:
         raises is the error of one reply.
     name
         What frames and files call the judge; default: the function's name. Its identity, by which
-        stored answers are found, is this name, the source, and the text, yes or no, and fractions
+        stored answers are found, is this name, the source, and the text, yes or no, and numbers
         that it was told before (defaults, a `functools.partial`'s arguments, names of an enclosing
-        function, attributes of its object), and the functions, texts and numbers of its module
-        that it uses and does not assign. What else changes an answer belongs in the name.
+        function; of the attributes of its object, fractions only), and the functions, texts and
+        numbers of its module that it uses; none that it assigns. What else changes an answer (an
+        object's whole numbers, what lists and dictionaries hold) belongs in the name.
     concurrency
         Calls at once, each in a thread of its own (``async``: in one event loop).
     deterministic
@@ -107,8 +108,8 @@ def _fingerprint(function: Callable[..., Any]) -> str:
 def _told(value: Any, depth: int) -> Any:
     """What a function says and was told before it is called: source, text, and fractions.
 
-    Whole numbers and lists may count or collect calls, so they are left out (but for the numbers of
-    a module that the function does not assign), as is what lies deeper than `depth` functions or
+    Whole numbers and lists may count or collect calls, so they are left out (but for numbers that
+    the function does not assign), as is what lies deeper than `depth` functions or
     objects.
     """
     if isinstance(value, str | bool | float):
@@ -120,20 +121,36 @@ def _told(value: Any, depth: int) -> Any:
     if not callable(value) or depth == 0:
         return type(value).__qualname__
     if isinstance(value, partial):
-        return _told((value.func, value.args, value.keywords), depth - 1)
+        args = tuple(_with_numbers(dict(enumerate(value.args))).values())
+        return _told((value.func, args, _with_numbers(value.keywords)), depth - 1)
     if inspect.ismethod(value):
         return _told((value.__func__, value.__self__), depth - 1)
     if inspect.isfunction(value):
         held = inspect.getclosurevars(value)
-        assigned = {i.argval for i in dis.get_instructions(value) if i.opname == "STORE_GLOBAL"}
+        stores = ("STORE_GLOBAL", "STORE_DEREF")
+        assigned = {i.argval for i in dis.get_instructions(value) if i.opname in stores}
         used = {
             name: repr(part) if isinstance(part, int) else part
             for name, part in sorted(held.globals.items())
             if name not in assigned
         }
-        told = (held.nonlocals, value.__defaults__, value.__kwdefaults__, used)
+        around = {**held.nonlocals} | _with_numbers(held.nonlocals, without=assigned)
+        defaults = value.__defaults__ and tuple(
+            _with_numbers(dict(enumerate(value.__defaults__))).values()
+        )
+        named = value.__kwdefaults__ and _with_numbers(value.__kwdefaults__)
+        told = (around, defaults, named, used)
         return _source(value), _told(told, depth - 1)
     return _source(type(value)), _told(getattr(value, "__dict__", {}), depth - 1)
+
+
+def _with_numbers(parts: Mapping[Any, Any], without: Container[Any] = ()) -> dict[Any, Any]:
+    """The parts with whole numbers as text, for these cannot count calls."""
+    return {
+        name: repr(part) if type(part) is int else part
+        for name, part in parts.items()
+        if name not in without
+    }
 
 
 def _source(thing: Any) -> str:

@@ -262,6 +262,16 @@ def fisher_jackknife_t(r: float, leave_out: FloatArray) -> Interval:
     return float(np.tanh(low)), float(np.tanh(high)), p, se
 
 
+def perfect_ends(r: float, n_clusters: int) -> tuple[float, float]:
+    """Interval of a correlation, or share, of exactly ±1 without an exception in n clusters.
+
+    If a share u of all clusters had no relation, r would be about 1 − u, and n of the others in a
+    row would be seen with probability (1 − u)ⁿ.
+    """
+    low, high = np.sort(np.sign(r) * np.array([(1 - LEVEL) ** (1 / n_clusters), 1.0]))
+    return float(low), float(high)
+
+
 def moments(x: FloatArray, y: FloatArray) -> FloatArray:
     """Per item the summands of a correlation: 1, x, y, xx, yy, xy, about the overall means.
 
@@ -345,7 +355,7 @@ def resampled(
 
 
 def content_order(sums: FloatArray) -> IntArray:
-    """Order of clusters by what they hold, so that draws do not depend on how rows come."""
+    """Order of units by what they hold, so that draws do not depend on how rows come."""
     if not sums.size:
         return np.arange(len(sums))
     return np.lexsort(sums.reshape(len(sums), -1).round(9).T)

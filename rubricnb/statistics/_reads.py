@@ -319,7 +319,14 @@ def codes_of(column: pd.Series) -> tuple[IntArray, NDArray[Any]]:
 
 
 def floats(column: pd.Series) -> FloatArray:
-    """Return a numeric column as float64, NaN where missing."""
+    """Return a numeric column as float64, NaN where missing; refuse True and False."""
+    if pd.api.types.infer_dtype(column, skipna=True) in ("boolean", "mixed-integer", "mixed"):
+        truth = [isinstance(v, bool | np.bool_) for v in column]
+        if any(truth):
+            raise ValueError(
+                f"{column.name} holds {column[truth].iloc[0]}, which is not a number: give numbers "
+                "(yes as 1 and no as 0, for a scale of these two), or leave the value empty"
+            )
     return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
@@ -329,6 +336,12 @@ def values_of(part: pd.DataFrame, value: Value = "score") -> FloatArray:
     if "status" in part:
         status = part["status"]
         values = np.where(status.isna() | (status == "ok"), values, np.nan)
+    if np.isinf(values).any():
+        first = part["item_id"].iloc[int(np.isinf(values).argmax())]
+        raise ValueError(
+            f"the {value} of item {first!r} is infinite; give a number of the scale, or leave it "
+            "empty (rb.judgments marks such answers out_of_range)"
+        )
     return values
 
 

@@ -78,6 +78,7 @@ def advise(
     names = arrays.grouping(judgments, by, without=() if by else ("design",))
     if labels is not None:
         arrays.require(labels, ["item_id", "human"], "labels")
+        arrays.refuse_ambiguous(judgments, labels, "labels")
         arrays.matched(judgments.drop_duplicates(_units(judgments)), labels, "human")
     if "design" in judgments:
         judgments = judgments[judgments["design"] != "placebo"]
@@ -130,9 +131,9 @@ class _People(NamedTuple):
     def agree(self) -> str:
         """Whether scores rise with ratings: yes, no, reversed, or unknown."""
         low, high = self.r_ends[:2]
-        if np.isnan(self.r) or (np.isnan(low) and abs(self.r) < 1):
+        if np.isnan(low):
             return "unknown"
-        return "yes" if self.r >= 1 or low > 0 else "reversed" if self.r <= -1 or high < 0 else "no"
+        return "yes" if low > 0 else "reversed" if high < 0 else "no"
 
 
 def _against_people(part: pd.DataFrame, labels: pd.DataFrame | None) -> _People:
@@ -155,7 +156,10 @@ def _against_people(part: pd.DataFrame, labels: pd.DataFrame | None) -> _People:
     reason = infer.few_clusters(cluster)
     if np.isnan(r[0]):
         reason = infer.said("all scores or all ratings are equal", reason)
-    elif np.isnan(r[1][0]) and abs(r[0]) < 1:
+    elif abs(r[0]) > 1 - 1e-9 and (n := len(np.unique(cluster))) > 1:
+        r = r[0], (*infer.perfect_ends(r[0], n), np.nan, np.nan)
+        reason = infer.said(f"no exception in {n} clusters", reason)
+    elif np.isnan(r[1][0]):
         reason = infer.said("r has no interval", reason)
     return _People(*r, *slope, len(y), reason)
 
@@ -207,8 +211,9 @@ def _share_of_texts(budget: pd.DataFrame) -> tuple[float, tuple[float, float]]:
     between, within = np.sum(texts, axis=0), np.sum(noise, axis=0)
     total = np.maximum(between, 0) + np.maximum(within, 0)
     share = between / np.where(total > 0, total, np.nan)
-    if (share > 1 - 1e-9).all():
-        return 1.0, (1.0, 1.0)  # no answer changes
+    if (share > 1 - 1e-9).all():  # no answer changes
+        n = int(budget["n_clusters"].max())
+        return 1.0, infer.perfect_ends(1.0, n) if n > 1 else (np.nan, np.nan)
     low, high, *_ = infer.jackknife_t(float(share[0]), share[1:])
     return float(share[0]), (low, min(high, 1.0))
 
@@ -231,7 +236,8 @@ def _texts(
     if on_scale:  # prompts go with the square of the points that one of people's is worth
         flat, steep = people.slope_ends[:2]
         low, high = low * (slope / steep) ** 2, np.inf if flat <= 0 else high * (slope / flat) ** 2
-        worth = f"a point of people's is {slope:.2f} [{flat:.2f}, {steep:.2f}] of the judge's"
+        ends = "" if np.isnan(flat) else f" [{flat:.2f}, {steep:.2f}]"
+        worth = f"a point of people's is {slope:.2f}{ends} of the judge's"
         row["reason"] = infer.said(row["reason"], worth)
     row |= {"gain": plan["items"], "low": low, "high": high}
     return row | {
@@ -290,7 +296,8 @@ def _readout(crossed: pd.DataFrame) -> _Row:
     row = _row("readout", "04_judges_and_prompts", "r of the expected score over r of the score")
     if why := _one_order(crossed):
         return row | {"reason": why}
-    if "expected_score" not in crossed or crossed["expected_score"].isna().all():
+    known = "expected_score" in crossed and arrays.probability_columns(crossed)
+    if not known or crossed["expected_score"].isna().all():
         return row | {"reason": "no option probabilities: ask with readout='logprobs'"}
     score, expected = arrays.reads(crossed), arrays.reads(crossed, "expected_score")
     used = (score.parsed & expected.parsed).all(axis=1)

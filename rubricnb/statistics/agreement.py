@@ -93,7 +93,10 @@ def agreement(
 def human_of(reads: Reads, items: pd.DataFrame, what: str = "items") -> FloatArray:
     """Return the human rating of each judged item; NaN where there is none."""
     arrays.require(items, ["item_id", "human"], what)
-    return arrays.floats(arrays.matched(reads.items, items, "human"))
+    human = arrays.floats(arrays.matched(reads.items, items, "human"))
+    if np.isinf(human).any():
+        raise ValueError(f"{what} hold an infinite human rating; leave it empty or drop its row")
+    return human
 
 
 def unscored(reads: Reads, human: FloatArray) -> str:
@@ -181,6 +184,7 @@ def papers_interval(
     Returns the 95 % percentile interval and how many resamples were undefined (dropped).
     """
     sums = np.stack([infer.moments(side, y) for side in x], axis=1)
+    sums = sums[infer.content_order(sums)]
     draws = infer.resampled(sums, resamples, seed, lambda s: _difference(infer.correlation(s)))
     return *infer.percentile_interval(draws), int(np.isnan(draws).sum())
 
@@ -199,7 +203,7 @@ def _why_unsure(
         yield f"all {' and '.join(sides)} are equal"
     else:
         if several and np.isnan(row["r_low"]):
-            yield _why_no_interval(x[None], y, cluster)
+            yield why_no_interval(x[None], y, cluster)
         elif several and np.isnan(row["rho_p"]):
             yield "rho: without an interval or a p, for so few clusters"
         yield infer.few_clusters(cluster, scores=(x, y))
@@ -207,7 +211,7 @@ def _why_unsure(
         yield "r_macro: in some criterion a side is constant"
 
 
-def _why_no_interval(x: FloatArray, y: FloatArray, cluster: IntArray) -> str:
+def why_no_interval(x: FloatArray, y: FloatArray, cluster: IntArray) -> str:
     """Say why the jackknife gives no interval of r, or Δr, of the scores `x` (sides, items)."""
     sums = arrays.by_cluster(np.stack([infer.moments(side, y) for side in x], axis=1), cluster)
     left = infer.correlation(sums.sum(axis=0) - sums)
@@ -405,6 +409,7 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame, seed: int) -> dict[str, A
         # The paper (v2, Table 6) draws texts once for all correlations.
         within = np.stack([per_criterion(side, y, criterion) for side in x], axis=1)
         sums = arrays.by_cluster(within, text)
+        sums = sums[infer.content_order(sums)]
         draws = infer.resampled(sums, PAPER_PAIRED_RESAMPLES, seed, macro_correlation)
         low, high = infer.percentile_interval(draws)
         row |= {"paper_macro_low": low, "paper_macro_high": high}
@@ -430,7 +435,7 @@ def _delta_r(
     elif len(sums) > 1 and np.isnan(p):
         same = (x[0] == x[1]).all()
         nothing = "both sides give the same scores: there is nothing to test"
-        reasons.append(nothing if same else _why_no_interval(x, y, cluster))
+        reasons.append(nothing if same else why_no_interval(x, y, cluster))
     else:
         reasons.append(infer.few_clusters(cluster, scores=(*x, y)))
     row = {"r_a": float(r[0]), "r_b": float(r[1]), "delta_r": delta}

@@ -16,7 +16,7 @@ from rubricnb.statistics._inference import correlation, few_clusters, fisher_jac
 from rubricnb.statistics._placement import blocks
 from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics._variance import crossed_variances, gain_of_averaging, noise_ratio
-from rubricnb.statistics.agreement import human_of
+from rubricnb.statistics.agreement import human_of, why_no_interval
 
 MOST_SUBSETS = 1_000
 GAIN = 1.05  # a rise of r by a factor that is worth the calls
@@ -73,6 +73,7 @@ def budget_curve(
     0  1          2    0.77
     1  2          1    0.88
     """
+    arrays.refuse_ambiguous(judgments, items)
     return arrays.rows_per_group(
         judgments, by, value, lambda reads: _curve(reads, human_of(reads, items), seed)
     )
@@ -99,20 +100,28 @@ def _curve(reads: Reads, human: FloatArray, seed: int) -> pd.DataFrame:
     expected = _expected(reads, used, r_mean[-1])
     numbers = (r_mean, spread[:, 0], spread[:, 1], low, high, expected, gain)
     out = out.assign(**dict(zip(_NUMBERS, numbers, strict=True)))
-    return out.assign(reason=_reason(out, cluster))
+    return out.assign(reason=_reason(out, reads.value[used], human[used], cluster))
 
 
-def _reason(curve: pd.DataFrame, cluster: IntArray) -> str:
+def _reason(curve: pd.DataFrame, value: FloatArray, human: FloatArray, cluster: IntArray) -> str:
     unknown = curve.isna().any()
     if unknown["r_mean"]:
         return "for some reads r is undefined: their scores, or the ratings, are all equal"
     lost = len(np.unique(cluster)) > 1 and unknown["low"]
     return said(
         few_clusters(cluster),
-        "without some cluster r is undefined or ±1, so there is no interval" if lost else "",
+        _why_no_interval(curve, value, human, cluster) if lost else "",
         "r_expected: needs two reads of three items that differ" if unknown["r_expected"] else "",
         "gain: r does not change with K" if unknown["gain"] else "",
     )
+
+
+def _why_no_interval(
+    curve: pd.DataFrame, value: FloatArray, human: FloatArray, cluster: IntArray
+) -> str:
+    if np.isnan(curve["low"].iloc[-1]):
+        return why_no_interval(value.mean(axis=1)[None], human, cluster)
+    return "of few reads, r is undefined or ±1 without some cluster: no interval"
 
 
 def subsets(n_reads: int, seed: int = 0) -> tuple[FloatArray, IntArray]:

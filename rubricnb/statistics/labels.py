@@ -164,6 +164,13 @@ def _why_unsure(
         )
     if np.ptp(f) == 0:
         yield "the judge gives all labelled texts one score: the labels stand alone"
+    if "criterion" in items:
+        lacking = sorted({*items["criterion"]} - {*items["criterion"][labelled]})
+        if lacking:
+            yield (
+                f"no label is about the criterion {' or '.join(map(repr, lacking))}, whose ratings "
+                "are taken to follow the scores as the others do: group by=['criterion']"
+            )
     yield _looks_chosen(items, score, labelled)
     yield _few(items, labelled, found.unit, (y, f, y - f))
 

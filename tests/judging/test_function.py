@@ -38,6 +38,19 @@ def made(model, calls):
     return ask
 
 
+def strict(points):
+    return lambda messages: f"[RESULT] {5 - points}"
+
+
+def counting(calls):
+    def ask(messages):
+        nonlocal calls
+        calls += 1
+        return "[RESULT] 3"
+
+    return ask
+
+
 def wrapped(inner):
     return lambda messages: inner(messages)
 
@@ -57,6 +70,9 @@ def identity(function, name="judge"):
         (made("a", []), made("b", [])),
         (wrapped(made("a", [])), wrapped(made("b", []))),
         (lambda m, model="a": model, lambda m, model="b": model),
+        (partial(ask, times=1), partial(ask, times=2)),
+        (strict(0), strict(2)),
+        (lambda m, k=1: f"{k}", lambda m, k=2: f"{k}"),
     ],
 )
 def test_what_changes_an_answer_changes_the_identity(one, two):
@@ -70,6 +86,7 @@ def test_what_changes_an_answer_changes_the_identity(one, two):
         (partial(ask, model="a"), partial(ask, model="a")),
         (Judge("a"), Judge("a", retries=3)),
         (made("a", []), made("a", [["asked before"]])),
+        (counting(0), counting(7)),
     ],
 )
 def test_what_changes_none_does_not(one, two):

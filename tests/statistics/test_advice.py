@@ -298,6 +298,7 @@ def test_an_interrupted_slice_of_one_ordering_loses_no_row(wavering):
     begun = wavering[wavering["ordering_index"] == 1].assign(dataset="begun")
     both = pd.concat([wavering.astype({"dataset": str}), begun], ignore_index=True)
     people = rated(wavering, 60, np.random.default_rng(5))
+    people = pd.concat([people.assign(dataset="planted"), people.assign(dataset="begun")])
     found = rb.advise(both, people).set_index(["dataset", "step"])
     whole = rb.advise(wavering, people).set_index(["dataset", "step"])
     pd.testing.assert_frame_equal(found.loc[["planted"]], whole, check_dtype=False)
@@ -351,3 +352,48 @@ def test_labels_suffice_only_where_their_interval_is_as_narrow_as_wanted():
     for precision in (0.9 * half, 1.1 * half):
         row = advice(judgments, people, precision=precision).loc["labels"]
         assert ("the labels suffice" in row["do"]) == (precision > half)
+
+
+def plain(score, **columns):
+    names = [f"t{i}" for i in range(len(score))]
+    return pd.DataFrame({
+        "item_id": names, "cluster_id": names, "design": "fixed", "ordering_index": 1,
+        "ordering": "1-2-3-4-5", "score": score, **columns,
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize("column", ["dataset", "criterion"])
+@pytest.mark.parametrize("statistic", [rb.advise, rb.budget_curve])
+def test_ratings_that_fit_two_judged_items_are_an_error(column, statistic):
+    score = np.tile([1, 2, 4, 5], 8)
+    both = [plain(score, **{column: "a"}), plain(6 - score, **{column: "b"})]
+    labels = both[0][["item_id"]].assign(human=score.astype(float))
+    with pytest.raises(ValueError, match=f"do not say which {column}"):
+        statistic(pd.concat(both, ignore_index=True), labels)
+
+
+@pytest.mark.parametrize(("sign", "ends"), [(1, (0.05 ** (1 / 20), 1)), (-1, (-1, -(0.05**0.05)))])
+def test_a_perfect_correlation_has_the_bound_of_its_clusters(sign, ends):
+    score = np.tile([1, 2, 4, 5], 10)
+    judged = plain(score)
+    labels = judged[["item_id"]].assign(human=3.0 + sign * (score - 3))[:20]
+    row = advice(judged, labels).loc["judge"]
+    assert row["gain"] == pytest.approx(sign)
+    assert (row["low"], row["high"]) == pytest.approx(ends)
+    assert "no exception in 20 clusters" in row["reason"]
+    assert row["do"].startswith("go on" if sign > 0 else "stop: its scores fall")
+
+
+def test_answers_that_never_change_leave_room_for_some_that_do():
+    score = np.tile([1, 2, 4, 5], 5)
+    judged = pd.concat([
+        plain(score, design="balanced").assign(ordering_index=i, ordering=o)
+        for i, o in enumerate(["1-2-3-4-5", "5-4-3-2-1"])
+    ])  # fmt: skip
+    row = advice(judged).loc["judge"]
+    assert (row["gain"], row["low"]) == pytest.approx((1, 0.05 ** (1 / 20)))
+
+
+def test_an_expected_score_without_its_probabilities_is_a_reason(wavering):
+    row = advice(wavering.assign(expected_score=wavering["score"].astype(float))).loc["readout"]
+    assert row["reason"].startswith("no option probabilities")

@@ -125,3 +125,20 @@ def test_degenerate_input_is_named(what):
 
 def test_public_name():
     assert rb.statistics.budget_curve is budget_curve
+
+
+@pytest.mark.parametrize(
+    ("human", "why"),
+    [([1.0, 2, 4, 5], "|r| = 1 has no interval"), ([2.0, 1, 5, 4], "the clusters are alike")],
+)
+def test_the_reason_for_a_missing_interval_is_that_of_agreement(human, why):
+    names = [f"c{c}i{i}" for c in range(12) for i in range(4)]
+    judgments = pd.DataFrame({
+        "item_id": names, "cluster_id": [name[:-2] for name in names], "design": "fixed",
+        "ordering_index": 1, "ordering": "1-2-3-4-5", "score": [1, 2, 4, 5] * 12,
+    })  # fmt: skip
+    items = pd.DataFrame({"item_id": names, "human": human * 12})
+    (curve,) = rb.budget_curve(judgments, items)["reason"]
+    (whole,) = rb.agreement(judgments, items)["reason"]
+    assert why in curve
+    assert why in whole

@@ -655,3 +655,18 @@ def test_systems_that_lie_exactly_on_the_line_beside_one_that_does_not():
     assert found["shrinkage"][0] == 0
     assert (found["shrinkage"][1:] > 0).all()
     assert np.isfinite(mse).all()
+
+
+def test_a_criterion_without_labels_is_named():
+    rng = np.random.default_rng(3)
+    names = [f"t{i}" for i in range(30)]
+    score = rng.integers(1, 6, 30)
+    one = pd.DataFrame({
+        "item_id": names, "cluster_id": names, "criterion": "tone", "design": "fixed",
+        "ordering_index": 1, "ordering": "1-2-3-4-5", "score": score,
+    })  # fmt: skip
+    both = pd.concat([one, one.assign(criterion="facts", score=6 - score)], ignore_index=True)
+    labels = one[["item_id", "criterion"]].assign(human=score + rng.normal(0, 1, 30))[:25]
+    assert "the criterion 'facts'" in rb.mean_with_labels(both, labels)["reason"].item()
+    of_tone = rb.mean_with_labels(one, labels)["reason"].item()
+    assert "criterion" not in of_tone

@@ -150,14 +150,21 @@ def test_probabilities_of_places_need_to_know_what_stood_there(statistic, known)
         statistic(judgments.assign(ordering=orders))
 
 
-@pytest.mark.parametrize("orders", [["1-3-5", "5-3-1"], ["1-2-4", "4-2-1"]])
-def test_levels_with_gaps_are_refused_with_the_way_out(orders):
-    log = pd.DataFrame({"item_id": list("aabb"), "ordering": orders * 2, "score": [1, 1, 1, 1]})
-    with pytest.raises(ValueError, match=r"number the levels one by one"):
-        rb.judgments(log, scale=(1, 5))
-    frame = log.assign(cluster_id=log["item_id"], ordering_index=[1, 2] * 2)
-    with pytest.raises(ValueError, match="scale without gaps"):
-        rb.position_bias(frame)
+@pytest.mark.parametrize("levels", [(1, 3, 5), (1, 2, 4)])
+def test_positions_on_a_scale_with_gaps_are_those_without(levels):
+    shown = pd.Series([o for _ in range(12) for o in code(balanced(3).orderings())])
+    names = np.repeat([f"t{i}" for i in range(12)], 6)
+    frame = pd.DataFrame({
+        "item_id": names, "cluster_id": names, "ordering_index": np.tile(range(1, 7), 12),
+        "ordering": shown, "score": np.random.default_rng(6).integers(1, 4, 72),
+    })  # fmt: skip
+    wider = dict(zip("123", map(str, levels), strict=True))
+    gaps = frame.assign(
+        ordering=["-".join(wider[k] for k in o.split("-")) for o in shown],
+        score=frame["score"].map(lambda s: levels[s - 1]),
+    )
+    columns = ["chi2", "cramers_v", "q", "p_within", "v2_unbiased"]
+    pd.testing.assert_frame_equal(rb.position_bias(gaps)[columns], rb.position_bias(frame)[columns])
     with pytest.raises(ValueError, match="'ascending' is not the scores"):
         rb.position_bias(frame.assign(ordering="ascending"))
 
@@ -193,3 +200,30 @@ def test_one_large_cluster_among_small_ones_is_said():
     items = pd.DataFrame({"item_id": names, "human": score[::-1] * 1.0, "human_ratings": ratings})
     for statistic in (rb.judge_bias, rb.alternative_annotator, rb.system_agreement):
         assert "effective clusters" in statistic(judgments, items).reason.item()
+
+
+def test_the_papers_bootstrap_does_not_depend_on_the_order_of_rows():
+    rng = np.random.default_rng(4)
+    names = [f"t{i}" for i in range(40)]
+    judgments = pd.DataFrame({
+        "item_id": names, "cluster_id": names, "design": "fixed", "ordering_index": 1,
+        "ordering": "1-2-3-4-5", "score": rng.integers(1, 6, 40),
+    })  # fmt: skip
+    items = pd.DataFrame({"item_id": names, "human": rng.integers(1, 6, 40).astype(float)})
+    ends = ["r_paper_low", "r_paper_high"]
+    one = rb.agreement(judgments, items)[ends]
+    pd.testing.assert_frame_equal(rb.agreement(judgments[::-1], items)[ends], one)
+
+
+@pytest.mark.parametrize("value", [np.inf, True])
+@pytest.mark.parametrize("of", ["score", "human"])
+@pytest.mark.parametrize("statistic", [rb.agreement, rb.judge_bias, rb.mean_with_labels])
+def test_what_is_not_a_number_is_not_taken_for_one(statistic, of, value):
+    names = [f"t{i}" for i in range(12)]
+    frame = pd.DataFrame({
+        "item_id": names, "cluster_id": names, "design": "fixed", "ordering_index": 1,
+        "ordering": "1-2-3", "score": [1, 2, 3] * 4, "human": [1, 3, 2, 2] * 3,
+    }).astype({of: object})  # fmt: skip
+    frame.loc[0, of] = value
+    with pytest.raises(ValueError, match=r"infinite|not a number"):
+        statistic(frame.drop(columns="human"), frame[["item_id", "human"]][:8])
