@@ -35,7 +35,7 @@ from rubricnb.frames import Items, Requests
 from rubricnb.hashing import hash64, mix64
 from rubricnb.judging.contract import Judge
 from rubricnb.judging.cost import estimate
-from rubricnb.judging.plan import plan, plan_criteria
+from rubricnb.judging.plan import labels_there_are, plan, plan_criteria
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.registry import open_judge
 from rubricnb.judging.rendering import askable
@@ -419,7 +419,8 @@ def audit_requests(items: Items, **settings: Any) -> list[Requests]:
         orders = [fixed(n, 2), descending(n), placebo(n, 5), balanced(n)]
         shown = _graded(own, scale.tolist()) or ("auto" if "reference" in own else None)
         parts.append(plan(own, orders, reference="none", **settings))
-        parts.append(plan(own, one, labels=["letter", "roman"], reference="none", **settings))
+        if labels := labels_there_are(own, ["letter", "roman"], n):
+            parts.append(plan(own, one, labels=labels, reference="none", **settings))
         parts += [plan(own, one, reference=shown, **settings)] if shown else []
     coded = dict.fromkeys(parts[0].select_dtypes("category"), "category")  # of each scale its own
     asked = [Requests(pd.concat(parts, ignore_index=True).astype(coded))]

@@ -236,7 +236,7 @@ def test_a_constant_judge_ends_in_3_and_a_silent_one_in_one_line(folder):
         ),
         ("--judge simulated:unbiased --template no.jinja", "there is no no.jinja"),
         ("--judge simulated:unbiased --n-prompts 3", "3.0 effective clusters"),
-        ("--judgments my_data.csv", "lack the column 'score'; they have: text_id, candidate"),
+        ("--judgments my_data.csv", "lacks 'score'. Its columns: text_id, candidate"),
         ("--judgments no.csv", "there is no no.csv"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -213,6 +214,12 @@ def _columns(table: pd.DataFrame, what: str) -> pd.DataFrame:
         group, candidate = (frame[c].map(as_text) for c in ("group_id", "candidate"))
         frame = frame.assign(text_id=frame.get("text_id", group + "/" + candidate))
     require(frame, ["score", *([] if "text_id" in frame else ["item_id"])], what)
+    for name in frame.columns.intersection([*_TEXTS, *_WITHIN, "human", "ordering", "replicate"]):
+        if frame[name].dtype == object:
+            kinds = (dict, list, tuple) if name in ("human", "replicate") else dict
+            nested = [isinstance(cell, kinds) for cell in frame[name]]
+            given = "read" if name == "replicate" else name
+            _refuse(frame, given, np.array(nested), "not a text or a number")
     if len(frame) == 0:
         raise ValueError("there are no judgments: the table is empty")
     for name in (*_NUMBERS, *_probabilities(frame)):
@@ -406,7 +413,8 @@ def _read_orderings(
         frame["position"] = pd.Series(pd.NA, frame.index, dtype="Int8")
         return
     joined = frame["ordering"].map(
-        lambda o: o if isinstance(o, str) else "-".join(map(as_text, o)), na_action="ignore"
+        lambda o: as_text(o) if np.isscalar(o) else "-".join(map(as_text, o)),
+        na_action="ignore",
     )
     frame["ordering"] = pd.Categorical(joined)
     shown = _shown(frame["ordering"])
@@ -550,7 +558,7 @@ def _turns(ordering: pd.Series, design: str) -> IntArray:
 
 
 def _probabilities(frame: pd.DataFrame) -> list[str]:
-    names = [c for c in frame if str(c).startswith("probability_")]
+    names = [c for c in frame if re.fullmatch(r"probability_\d+", str(c))]
     return sorted(names, key=lambda name: int(name.removeprefix("probability_")))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from rubricnb.data.tables import parsed, read_text, reading
+from rubricnb.data.tables import parsed, read_text, reading, refuse_half_characters
 
 Row = dict[str, Any]
 _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # correct, partial, incorrect, no answer
@@ -33,6 +33,7 @@ def read_log(path: Path, encoding: str | None = None) -> pd.DataFrame:
             raise ValueError(
                 f"{path.name} is a log without scores: was it written before the grading?"
             )
+        refuse_half_characters(rows, path)
         frame = pd.DataFrame(rows)
     if "reason" in frame:
         frame["reason"] = frame["reason"].fillna("")

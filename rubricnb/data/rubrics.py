@@ -12,7 +12,7 @@ import pandas as pd
 import yaml
 from numpy.typing import NDArray
 
-from rubricnb.data.tables import as_numbers, read_table, read_text
+from rubricnb.data.tables import as_numbers, read_table, read_text, reading
 from rubricnb.data.validate import check_rubrics, nearest
 from rubricnb.permutation import code
 
@@ -65,6 +65,11 @@ def read_rubrics(path: str | Path) -> pd.DataFrame:
     1      tone      2       Kind.
     """
     path = Path(path)
+    with reading(path):
+        return _read(path)
+
+
+def _read(path: Path) -> pd.DataFrame:
     if path.suffix.lower() in (".csv", ".tsv", ".txt", ".xlsx"):
         return _of_table(path)
     try:

@@ -25,6 +25,7 @@ Labels = Mapping[str, Mapping[str, float]]
 _ENCODINGS = ["utf_16", "utf_16_le", "utf_16_be", "cp1252", "cp1250", "cp1251", "cp1253", "cp1254",
               "cp932", "cp949", "gb18030", "big5"]  # fmt: skip
 _MISSING = ("", "nan", "na", "n/a", "none", "null", "<na>", "#n/a")
+_HALVES = "[\ud800-\udfff]"
 _NUMBER = r"-?\d+(?:[.,]\d+)?"
 
 
@@ -173,14 +174,15 @@ def read_rows(path: Path, encoding: str | None = None) -> pd.DataFrame:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Turn what a malformed file raises into one ValueError that names it."""
+def reading(path: Path, *others: Path) -> Iterator[None]:
+    """Turn what a malformed file raises into one ValueError that names it, or one read with it."""
     try:
         yield
     except (FileNotFoundError, PermissionError, ConnectionError):
         raise
     except Exception as error:
-        if isinstance(error, ValueError) and str(error).startswith(path.name):
+        names = tuple(file.name for file in (path, *others))
+        if isinstance(error, ValueError) and str(error).startswith(names):
             raise
         said = f"it is damaged, or has another form ({type(error).__name__}: {str(error)[:200]})"
         said = str(error) if isinstance(error, ValueError) else said
@@ -261,12 +263,10 @@ def read_json(path: Path, encoding: str | None = None) -> list[dict[str, Any]]:
     rows = read[0] if whole else read
     if not isinstance(rows, list):
         raise ValueError(f"{path.name} holds no list of records but a {type(rows).__name__}")
-    has_halves = re.search(r"\\u[dD][89a-fA-F]", text)
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict | None):
             raise ValueError(f"{path.name}: line {number} is no JSON object, {{column: value, …}}")
-        if row and has_halves:
-            _refuse_half_characters(row, path, number)
+    refuse_half_characters(rows, path)
     return [row for row in rows if row]
 
 
@@ -280,9 +280,17 @@ def parsed(text: str, path: Path, line: int = 1) -> Any:
         raise ValueError(f"{path.name}: line {at} is not JSON: {said}") from error
 
 
-def _refuse_half_characters(row: dict[str, Any], path: Path, number: int) -> None:
-    for column, part in row.items():
-        if half := re.search("[\ud800-\udfff]", json.dumps([column, part], ensure_ascii=False)):
+def refuse_half_characters(rows: Sequence[dict[str, Any] | None], path: Path) -> None:
+    """Raise a ValueError that names the row and the column of an emoji cut in two."""
+    if not re.search(_HALVES, json.dumps(rows, ensure_ascii=False)):
+        return
+    cells = (
+        (number, column, json.dumps([column, part], ensure_ascii=False))
+        for number, row in enumerate(rows, 1)
+        for column, part in (row or {}).items()
+    )
+    for number, column, written in cells:
+        if half := re.search(_HALVES, written):
             raise ValueError(
                 f"{path.name}: row {number}, column {column!r}: {half[0]!r} is half a character "
                 "(an emoji cut in two); write the whole one, or leave it out"
@@ -467,7 +475,7 @@ def _read_csv(path: Path, encoding: str | None) -> pd.DataFrame:
     _refuse_two_names(headers[separator], path)
     try:
         # All as text: "NA", "None" and "007" are texts someone wrote.
-        return pd.read_csv(
+        table = pd.read_csv(
             io.StringIO(text, newline=""), sep=separator, dtype="str", keep_default_na=False
         )
     except pd.errors.EmptyDataError as error:
@@ -481,6 +489,13 @@ def _read_csv(path: Path, encoding: str | None) -> pd.DataFrame:
             else f"{error}; is a double quote left open?"
         )
         raise ValueError(f"{path.name} is not a CSV with a header: {said}") from error
+    if not isinstance(table.index, pd.RangeIndex):  # pandas takes surplus values for an index
+        raise ValueError(
+            f"{path.name}: every row has more values than the header has columns "
+            f"({', '.join(headers[separator])}); name all columns, and put a text that holds "
+            f"{separator!r} between double quotes"
+        )
+    return table
 
 
 def _read_sheet(path: Path) -> pd.DataFrame:

@@ -2,7 +2,8 @@ r"""From an answer's text to a label: by the mark before it, or by a parser of t
 
 Only what is unambiguous is read. A label stands directly after its mark, may be wrapped (``**4**``,
 ``$\boxed{4}$``, ``4/5``), and ends its clause: "5 reasons" is not 5, "4 or 5" and "4.5" are not 4.
-A number is read whole or not at all. A score that repeats the prompt is a quotation.
+A number is read whole or not at all, and not where a question or a correction follows it, as in
+"5? No, 4". A score that repeats the prompt is a quotation.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ _OPENING = (
 )
 _CLOSERS = rf"{_INVISIBLE}*_`\"'“”’»」』)}}$|>"
 _CLOSING = rf"(?:[{_CLOSERS}\]]|\\[)\]]|</\w+>)*+"
+_CORRECTION = (
+    r"\s*(?:or|no(?=\s*[,.:;!–—-]|\s+(?:wait|\d))|wait|actually|rather|maybe|sorry|hmm)\b"
+    r"[^\n\d]{0,20}\d"
+)
 _COUNTER = rf"(?:{_BLANKS}(?:points?|pts?|stars?|分|点|點|점|星|级|級|★|⭐)(?!\w))?"
 
 
@@ -169,7 +174,9 @@ def _label_at(text: str, start: int, choices: tuple[str, ...], closed: bool = Tr
     if found is None:
         return None
     begins_line = "\n" in text[start : found.start("label")]
-    if begins_line and re.match(r"[.)][^\S\n]+\w", text[found.end("label") :]):
+    rest = text[found.end("label") :]
+    begins_list = found["label"] == "1" and re.search(r"\n[^\S\n]*2[.)] ", rest)
+    if re.match(r"[.)][^\S\n]+\w", rest) and (begins_line or begins_list):
         return None  # an item of a numbered list
     return Label(_positions(choices).get(_name(found["label"])), *found.span("label"))
 
@@ -181,7 +188,7 @@ def _grammar(choices: tuple[str, ...], closed: bool) -> re.Pattern[str]:
         label = r"[-+]?\d++(?:[.,]\d++)*+"
         best = re.escape(max(choices, key=Decimal))
         of = rf"(?:{_BLANKS}(?:/|\s(?:out\s+)?of\s){_BLANKS}{best}(?:[.,]0+)?(?!\w|[.,]\d))?"
-        because, goes_on = r"|\s+(?:because|since|as|due)\b", rf"{_BLANKS}\d"
+        because, goes_on = r"|\s+(?:because|since|as|due)\b", rf"{_BLANKS}\d|{_CORRECTION}"
     else:
         label = "|".join(sorted(map(re.escape, choices), key=len, reverse=True))
         if all(re.fullmatch("[A-Z]|[ivx]+", choice) for choice in choices):
@@ -189,8 +196,9 @@ def _grammar(choices: tuple[str, ...], closed: bool) -> re.Pattern[str]:
         of, because, goes_on = "", "", rf"\w|{_BLANKS}(?:{label})\b"
     ends = "|".join(
         (
-            rf"{_BLANKS}(?:\n|\Z)",
-            rf"{_BLANKS}[.,:;!?…。；！、]++(?!{goes_on})",
+            rf"{_BLANKS}(?:\n(?!{_CORRECTION})|\Z)",
+            rf"{_BLANKS}[.,:;!…。；！、]++(?!\?|{goes_on})",
+            rf"[^\S\n]+[-–—]+[^\S\n]+(?=[^\W\d])(?!(?:{label}|or|and|to)\b|{_CORRECTION})",
             rf"{_BLANKS}[(\[{{|<#*_=]++(?!\s*(?:\d|or\b|and\b|to\b))",
             rf"{_BLANKS}[^\w\s.,:;!?…。；！、(\[{{|<#*_=%&‰°/\\+^×÷≥≤±→>~～–—-]",
         )
@@ -305,7 +313,7 @@ def _matches(pattern: re.Pattern[str], text: str, prompt: str) -> Iterator[tuple
         named = match.groupdict()
         group = "score" if named.get("score") is not None else min(1, pattern.groups)
         before = text[max(0, match.start() - 12) : match.start()]
-        if not re.search(r"\d\s*/\s*$", before):  # else it is what a score is out of
+        if not re.search(r"\d\s*(?:/|\b(?:out\s+)?of\b)\s*$", before):  # else what it is out of
             yield (named.get("criterion") or "").casefold(), _whole(text, match, group)
 
 
@@ -323,6 +331,7 @@ def _whole(text: str, match: re.Match[str], group: str | int) -> str | None:
         return None
     if last.isdecimal():
         end += _length(r"^(?:\d|[.,٫]\d)*", after)
+        end += _length(_REST, text[end : end + _QUOTED_CHARS]) if ends else 0
     elif ends and last in ascii_letters:
         end += _length("^[A-Za-z]*", after)
     if first.isdecimal():
@@ -333,7 +342,11 @@ def _whole(text: str, match: re.Match[str], group: str | int) -> str | None:
     return text[start:end]
 
 
-_RANGE = r"(?:[-–—~]|\b(?:to|or)\b)"
+_RANGE = r"(?:[-–—~…]|\.{2,}|\b(?:to|or|and)\b)"
+_REST = (  # of a number: "4½", "4 %", "4e1", "4th", "4/10", "4 out of 10"
+    rf"^(?:[½¼¾⅓⅔°²³]|[a-zA-Z]+[-+]?\d*|{_BLANKS}[%％‰]"
+    rf"|{_BLANKS}(?:/|out\s+of\b){_BLANKS}\d+(?:[.,٫]\d+)*)"
+)
 
 
 def _length(pattern: str, text: str) -> int:

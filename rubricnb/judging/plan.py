@@ -115,7 +115,7 @@ def plan(
     if template == "criteria":
         raise ValueError("template 'criteria' scores several criteria at once: use plan_criteria")
     conditions = _conditions(
-        labels=_labels_there_are(items, labels, n), readout=readout, n_options=n, layout=layout,
+        labels=labels_there_are(items, labels, n), readout=readout, n_options=n, layout=layout,
         reference_score=_texts(reference), exemplar=_texts(exemplar), variant=variant,
         template=template, prompt_format=prompt_format, temperature=temperature, effort=effort,
         thinking=thinking, seed=seed, max_tokens=max_tokens,
@@ -290,7 +290,7 @@ def _check_rubrics(items: Items, variant: str, n: int, template: str) -> None:
     check_length(chosen, n, template not in ("criteria", "pointwise"))
 
 
-def _labels_there_are(items: Items, labels: OneOrMore[str], n: int) -> list[str]:
+def labels_there_are(items: Items, labels: OneOrMore[str], n: int) -> list[str]:
     """Leave out of several kinds of labels those that the scale does not have, and say so."""
     kinds, kept = [labels] if isinstance(labels, str) else list(labels), []
     if len(kinds) < 2 or not hasattr(items, "rubrics"):

@@ -118,6 +118,17 @@ def test_an_audit_of_eleven_levels_leaves_roman_numerals_out_before_it_asks(tmp_
         rb.plan(items, rb.fixed(11), labels="roman")
 
 
+@pytest.mark.parametrize("labels", ["LKJIHGFEDCBA", range(1, 28)], ids=["A to L", "27"])
+def test_an_audit_of_a_scale_without_other_labels_asks_all_the_rest(tmp_path, labels):
+    levels = ", ".join(f"'{label}': Text {label}." for label in labels)
+    (tmp_path / "r.yml").write_text(f"{{criterion: tone, definition: Kind, levels: {{{levels}}}}}")
+    (tmp_path / "t.csv").write_text("instruction,response\n" + "a,b\nc,d\n" * 3, "utf-8")
+    items = rb.load("csv", path=tmp_path / "t.csv", rubric=tmp_path / "r.yml")
+    asked = audit_requests(items)[0]
+    assert asked["labels"].unique().tolist() == ["numeric"]
+    assert {"fixed", "descending", "placebo", "balanced"} <= set(asked["design"])
+
+
 def test_letters_are_not_asked_a_second_time(tmp_path, capsys):
     (tmp_path / "r.yml").write_text(
         "{criterion: tone, definition: Kind, levels: {A: x, B: y, C: z}}", "utf-8"

@@ -110,6 +110,43 @@ def test_half_an_emoji_is_named_by_file_row_and_column(tmp_path):
     )
     with pytest.raises(ValueError, match=r"a\.jsonl: row 2, column 'item_id': .* half a character"):
         rb.judgments(file, scale=(0, 1))
+    for text in ('[{}, {"item_id": "\\ud83d"}]', '{"rows": [{}, {"item_id": "\\ud83d"}]}'):
+        file = tmp_path / "a.json"
+        file.write_text(text)
+        with pytest.raises(ValueError, match=r"a\.json: row 2, column 'item_id': .* half a char"):
+            rb.judgments(file, scale=(0, 1))
+
+
+def test_rows_with_more_values_than_the_header_are_refused(tmp_path):
+    """Read as they are, each value would move one column to the left."""
+    file = tmp_path / "a.csv"
+    for text in ("item_id,score\na,1,2\nb,2,3\n", "item_id,score\na,1,\nb,2,\n"):
+        file.write_text(text)
+        with pytest.raises(ValueError, match=r"a\.csv: every row has more values than the header"):
+            rb.judgments(file, scale=(0, 5))
+    file.write_text("item_id,score,\na,1,\nb,2,\n")
+    assert rb.judgments(file, scale=(0, 5)).score.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [{"item_id": {"a": 1}}, {"judge": {"a": 1}}, {"human": [1]}, {"read": [1]}, {"ordering": 5}],
+)
+def test_a_cell_of_another_kind_is_named_by_row_and_column(tmp_path, cell):
+    file = tmp_path / "a.json"
+    file.write_text(json.dumps([{"item_id": "a", "score": 1} | cell]))
+    with pytest.raises(ValueError, match=f"row 1, column '{next(iter(cell))}'"):
+        rb.judgments(file, scale=(0, 1))
+
+
+@pytest.mark.parametrize(
+    "rubric", ["- 5", "criterion: tone", "[" * 5000, "levels: {1: a, 1: b}", "a: 1"]
+)
+def test_a_damaged_rubric_is_named_and_not_the_texts(tmp_path, rubric):
+    (tmp_path / "texts.csv").write_text("instruction,response\na,b\n")
+    (tmp_path / "kind.yml").write_text(rubric)
+    with pytest.raises(ValueError, match=r"^kind\.yml"):
+        rb.load("csv", path=tmp_path / "texts.csv", rubric=tmp_path / "kind.yml")
 
 
 def test_a_sheet_with_two_columns_of_one_name_is_refused(tmp_path):
