@@ -120,7 +120,7 @@ def test_a_plain_endpoint_of_the_same_engine_reads_probabilities_in_its_feedback
     monkeypatch.setenv("OPENAI_API_KEY", judge._engine.key)
     plain = OpenAIJudge("any", judge.base_url, server="other", check_model=False,
                         key_variable="OPENAI_API_KEY")  # fmt: skip
-    prompt = "Repeat exactly and stop: [RESULT] 3"
+    prompt = "Say the word [RESULT], then a space, then the digit three, then stop."
     ask = Request(
         1,
         "k",
