@@ -66,9 +66,11 @@ def is_filtered(error: Any) -> bool:
     if not isinstance(error, dict):
         return False
     flagged = isinstance(error.get("metadata"), dict) and "flagged_input" in error["metadata"]
-    code = str(error.get("code") or "").lower()
+    codes = {str(error.get(name) or "").lower() for name in ("code", "type")}
+    # OpenAI's code for a prompt that breaks its usage policy; other bad prompts have it as well.
+    flagged |= "invalid_prompt" in codes and "policy" in str(error.get("message")).lower()
     inner = (error.get(name) for name in ("error", "innererror", "inner_error"))
-    return flagged or code in _FILTERED or any(map(is_filtered, inner))
+    return flagged or bool(codes & set(_FILTERED)) or any(map(is_filtered, inner))
 
 
 class Unreachable(Exception):

@@ -137,6 +137,8 @@ AZURE = {  # as Azure OpenAI writes it
         (400, {"code": "400", "message": "filtered", "innererror": {"code": "content_filter"}}),
         (400, {"code": "content_policy_violation", "message": "Your request was rejected."}),
         (403, {"code": 403, "message": "Input was flagged", "metadata": {"flagged_input": "kill"}}),
+        (400, {"code": None, "type": "content_filter", "message": "blocked"}),
+        (400, {"code": "invalid_prompt", "message": "flagged: against our usage policy"}),
     ],
 )
 def test_a_text_that_a_content_filter_stops_is_refused_and_the_next_is_asked(status, error):
