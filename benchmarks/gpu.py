@@ -13,7 +13,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
+from itertools import product
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +50,7 @@ def measure() -> Iterator[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for arm in _arms():
         rows.append(arm | {"card": found[0]["name"], "driver": found[0]["driver"]})
-        _write(rows)
+        _write(rows)  # at once: the second engine may not start
         what = f"{arm['arm']}, {arm['readout']}, {arm['layout']}, cache {arm['cache']}"
         yield row(f"{what}: judgments", round(arm["judgments"] / arm["seconds"], 1), "/s")
         if arm["arm"] == "rubricnb" and arm["cache"] == "on":
@@ -66,28 +69,37 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _arms() -> Iterator[dict[str, Any]]:
-    items = rb.load("summeval", n_items=N_ITEMS)
+    """Measure with and without the prefix cache, each in a process that frees the GPU at its end."""
     for cache in (True, False):
-        judge: Any = rb.open_judge(f"vllm:{MODEL}", enable_prefix_caching=cache, **ENGINE)
-        with closing(judge):
-            common = {
-                "model": Path(MODEL).name, "identity": judge.identity,
-                "cache": "on" if cache else "off",
-            }  # fmt: skip
-            for readout in READOUTS:
-                for layout in LAYOUTS:
-                    plan = rb.plan(items, rb.balanced(5), readout=readout, layout=layout)
-                    asked = list(rendered(plan, judge, walked=True))
-                    facts = {"readout": readout, "layout": layout, "limit": _limit(judge, asked)}
-                    if readout == "score" and layout == LAYOUTS[0]:
-                        _ours(judge, asked[:256])  # the kernels are compiled and warm
-                    yield common | {"arm": "rubricnb"} | facts | _ours(judge, asked)
-                    if not cache and layout == LAYOUTS[0] and readout != "logprobs":
-                        part = asked[:: max(1, len(asked) // (10 * TOGETHER))][: 10 * TOGETHER]
-                        for size, sent in ((1, part[:ALONE]), (TOGETHER, part)):
-                            loop = facts | {"limit": _limit(judge, sent)}
-                            found = _loop(judge, sent, size)
-                            yield common | {"arm": f"loop of {size}"} | loop | found
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            yield from pool.submit(arms_with, cache).result()
+
+
+def arms_with(cache: bool) -> list[dict[str, Any]]:
+    """Measure every readout and layout with one engine; without the cache, the loops too."""
+    items = rb.load("summeval", n_items=N_ITEMS)
+    judge: Any = rb.open_judge(f"vllm:{MODEL}", enable_prefix_caching=cache, **ENGINE)
+    common = {
+        "model": Path(MODEL).name, "identity": judge.identity, "cache": "on" if cache else "off",
+    }  # fmt: skip
+    arms = []
+    with closing(judge):
+        for readout, layout in product(READOUTS, LAYOUTS):
+            plan = rb.plan(items, rb.balanced(5), readout=readout, layout=layout)
+            asked = list(rendered(plan, judge, walked=True))
+            facts = common | {"readout": readout, "layout": layout}
+            if not arms:
+                _ours(judge, asked[:256])  # the kernels are compiled and warm
+            limit = {"limit": _limit(judge, asked)}
+            arms.append(facts | {"arm": "rubricnb"} | limit | _ours(judge, asked))
+            if not cache and layout == LAYOUTS[0] and readout != "logprobs":
+                part = asked[:: max(1, len(asked) // (10 * TOGETHER))][: 10 * TOGETHER]
+                for size, sent in ((1, part[:ALONE]), (TOGETHER, part)):
+                    limit = {"limit": _limit(judge, sent)}
+                    arms.append(
+                        facts | {"arm": f"loop of {size}"} | limit | _loop(judge, sent, size)
+                    )
+    return arms
 
 
 def _limit(judge: Any, asked: Sequence[Request]) -> int:
