@@ -69,7 +69,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _arms() -> Iterator[dict[str, Any]]:
-    """Measure with and without the prefix cache, each in a process that frees the GPU at its end."""
+    """Measure with and without the prefix cache: two processes, since each frees its memory."""
     for cache in (True, False):
         with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
             yield from pool.submit(arms_with, cache).result()
