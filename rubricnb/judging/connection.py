@@ -37,6 +37,7 @@ class Refused(Exception):
         error = body.get("error") or body if isinstance(body, dict) else body
         error = error if isinstance(error, dict) else {"message": error}
         said = error.get("message") or error.get("detail")
+        self.message = str(said or "")
         if error.keys() - {"message", "detail", "type", "param", "code"} or not said:
             said = json.dumps(error)
         super().__init__(f"{status} {said}")
@@ -52,7 +53,9 @@ class Refused(Exception):
     @property
     def is_without_logprobs(self) -> bool:
         """Whether it is log-probabilities that the endpoint does not give."""
-        return self.status in (400, 403, 422) and "logprobs" in f"{self.param} {self}".lower()
+        return self.status in (400, 403, 422) and (
+            "logprobs" in f"{self.param} {self.message}".lower()
+        )
 
 
 def is_filtered(error: Any) -> bool:

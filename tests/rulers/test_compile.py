@@ -245,7 +245,7 @@ def test_a_bundle_is_not_overwritten(tmp_path):
         (CSV.replace("kind,", ",", 1), "criterion"),
         (CSV.replace(",3,", ",2,"), "two levels have the label '2'"),
         (CSV.replace(",3,", ",three,", 1), "no score is known for the levels three"),
-        (CSV.replace("score", "level", 1), "lacks the column 'score'"),
+        (CSV.replace("score", "level", 1), "lacks 'score'. Its columns: criterion"),
     ],
 )
 def test_a_table_that_is_no_rubric_is_refused(tmp_path, text, message):

@@ -120,13 +120,9 @@ def test_the_rule_hardly_ever_says_the_opposite():
 
 
 def test_what_the_chapter_says_in_words():
-    smol = (
-        recorded("recorded")
-        .query("judge == 'SmolLM2' and dataset == 'hanna' and readout == 'expected score'")
-        .set_index("pilot")
-    )
-    assert smol.go["whole clusters"] > 2 * smol.go["any texts"]
-    assert set(smol.verdict) == {"stop"}
+    few_prompts = recorded("recorded").query("pilot == 'whole clusters'")
+    assert len(few_prompts) > 20
+    assert (few_prompts.unsure == 1).all()  # "below ten prompts there is no verdict"
     near = recorded("pairs").pivot(index=["judge", "dataset"], columns="reads", values="rmse")
     assert (near["opposite"] < near["rotations"]).all()
     first = recorded("first").query("bias == 'direction'").set_index(["readout", "orders"]).rmse
