@@ -93,7 +93,10 @@ def recorded(judge: str, dataset: str, study: str | None = None) -> pd.DataFrame
             "run.json): name one of them with study="
         )
     frames = [_read(path, path.stat().st_mtime_ns) for path in paths]
-    return frames[0].copy() if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+    if len(frames) == 1:
+        return frames[0].copy()
+    together = pd.concat(frames, ignore_index=True)  # studies may have asked one thing both
+    return together.drop_duplicates(["request_id", "criterion"], ignore_index=True)
 
 
 def recorded_judgments(
