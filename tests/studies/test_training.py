@@ -253,7 +253,7 @@ def test_what_the_chapter_says_of_simulated_judges():
     assert (many.new - many.many).abs().max() < 0.06
 
 
-def test_prompts_with_one_candidate_are_left_out():
+def test_prompts_with_one_candidate_are_left_out(mirror):
     """On HANNA nobody competes."""
     with pytest.raises(ValueError, match="no candidates to choose between"):
         training.choice("smollm2-135m-instruct-vllm", "hanna")
