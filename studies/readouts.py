@@ -121,9 +121,11 @@ def position() -> pd.DataFrame:
             table = rb.position_bias(part, by=["readout"]).assign(dataset=dataset, reads=name)
             rows.append(table)
     table = pd.concat(rows, ignore_index=True)
-    shares = [f"share_{place}" for place in range(1, 6)]
-    kept = ["dataset", "reads", "readout", "n_reads", "cramers_v", "p_within", *shares]
-    return table[kept]
+    ends = ("", "_low", "_high")
+    shares = [f"share_{place}{end}" for place in range(1, 6) for end in ends]
+    bounds = [f"share_{place}_{end}" for place in (1, 5) for end in ("least", "most")]
+    size = [f"v2_unbiased{end}" for end in ends]
+    return table[["dataset", "reads", "readout", "n_reads", *size, "p_within", *shares, *bounds]]
 
 
 if __name__ == "__main__":
