@@ -38,6 +38,8 @@ _PUBLIC = {
     "judging.deciding": ["decide"],
     "judging.review": ["write_references", "with_references"],
     "auditing": ["audit"],
+    "chapter": ["Chapter", "recorded_tables"],
+    "summary": ["recorded_summary"],
     "statistics": [
         "position_bias", "score_position", "bias_cost", "at_reads",
         "equivalence",

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from copy import copy
 from html import escape
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import pandas as pd
@@ -44,7 +44,9 @@ def say(values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         glue(name, value, display=False)
 
 
-def show(name: str, what: Any, size: tuple[float, float] | None = None) -> None:
+def show(
+    name: str, what: Any, size: tuple[float, float] | None = None, **formats: Any
+) -> None:
     """Show a figure or a table, and glue it for the place of the page where its caption stands.
 
     The book shows it there only; a notebook that is run by itself shows it below the cell.
@@ -54,9 +56,12 @@ def show(name: str, what: Any, size: tuple[float, float] | None = None) -> None:
     name
         What a ``{glue:figure}`` directive names.
     what
-        Axes, a figure (closed afterwards), a frame or a Styler.
+        Axes, a figure (closed afterwards), a frame or a Styler. The index of a frame is shown only
+        if it has names: one of bare numbers says nothing.
     size
         Of a figure: width and height in inches.
+    **formats
+        Of a frame: what pandas' ``Styler.format`` takes, such as ``precision=2``.
 
     Examples
     --------
@@ -75,9 +80,19 @@ def show(name: str, what: Any, size: tuple[float, float] | None = None) -> None:
         what = what.figure
     if isinstance(what, Figure) and size is not None:
         what.set_size_inches(size)
+    if isinstance(what, pd.DataFrame):
+        what = _laid_out(what, formats)
     glue(name, what)
     if isinstance(what, Figure):
         pyplot.close(what)
+
+
+def _laid_out(frame: pd.DataFrame, formats: Mapping[str, Any]) -> Any:
+    bare = frame.index.name is None and pd.api.types.is_integer_dtype(frame.index)
+    if not bare and not formats:
+        return frame
+    styler = frame.style.format(**formats)
+    return styler.hide(axis="index") if bare else styler
 
 
 def configured(judge: str, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -271,21 +286,52 @@ def signed(x: float, digits: int = 2) -> str:
     >>> signed(0.123), signed(-0.123, 1)
     ('+0.12', '−0.1')
     """
-    return f"{x:+.{digits}f}".replace("-", "−") if np.isfinite(x) else "NaN"
+    return _with_minus(f"{x:+.{digits}f}") if np.isfinite(x) else "NaN"
 
 
+def interval(row: Any, name: str = "value", scale: float = 1) -> tuple[float, float, float]:
+    """Return an estimate and the ends of its interval; what is not known is NaN.
+
+    Parameters
+    ----------
+    row
+        A row of what a statistic returns: a Series, a mapping or a named tuple.
+    name
+        Column of the estimate; the interval is in ``{name}_low``, ``{name}_high``, or in ``low``
+        and ``high``.
+    scale
+        What the numbers are multiplied with.
+
+    Examples
+    --------
+    >>> interval({"r": 0.93, "low": 0.72, "high": None}, "r", 100)
+    (93.0, 72.0, nan)
+    """
+    known = row._asdict() if hasattr(row, "_asdict") else row
+    ends = [known.get(f"{name}_{end}", known.get(end)) for end in ("low", "high")]
+    middle, low, high = (np.nan if pd.isna(x) else scale * float(x) for x in (known[name], *ends))
+    return middle, low, high
+
+
+@overload
 def estimate(
-    row: pd.Series, name: str, digits: str = ".2f", scale: float = 1, unit: str = ""
-) -> str:
+    row: pd.DataFrame, name: str = ..., digits: str = ..., scale: float = ..., unit: str = ...
+) -> list[str]: ...
+@overload
+def estimate(
+    row: Any, name: str = ..., digits: str = ..., scale: float = ..., unit: str = ...
+) -> str: ...
+def estimate(
+    row: Any, name: str = "value", digits: str = ".2f", scale: float = 1, unit: str = ""
+) -> str | list[str]:
     """Write an estimate with its interval for a sentence or a table; what is not known says why.
 
     Parameters
     ----------
     row
-        A row of what a statistic returns.
+        A row of what a statistic returns, as `interval` takes it, or the whole frame.
     name
-        Column of the estimate; the interval is in ``{name}_low``, ``{name}_high``, or in ``low``
-        and ``high``.
+        Column of the estimate.
     digits
         Format of the three numbers.
     scale, unit
@@ -293,24 +339,32 @@ def estimate(
 
     Returns
     -------
-    str
-        The estimate and [low, high]; in place of what is NaN the row's ``reason``, in brackets.
+    str or list of str
+        The estimate and [low, high]; in place of what is NaN the row's ``reason``, in brackets. Of
+        a frame, that of every row.
 
     Examples
     --------
     >>> estimate(pd.Series({"r": 0.93, "r_low": 0.72, "r_high": 0.98, "reason": ""}), "r")
     '0.93 [0.72, 0.98]'
-    >>> row = pd.Series({"delta_r": 0.1, "low": None, "reason": "one cluster: intervals need two"})
+    >>> row = {"delta_r": -0.1, "low": None, "reason": "one cluster: intervals need two"}
     >>> estimate(row, "delta_r", "+.3f")
-    '+0.100 (one cluster: intervals need two)'
+    '−0.100 (one cluster: intervals need two)'
     """
-    ends = [row.get(f"{name}_{end}", row.get(end)) for end in ("low", "high")]
-    shown = "" if pd.isna(row[name]) else f"{scale * row[name]:{digits}}{unit}"
-    if shown and not any(map(pd.isna, ends)):
+    if isinstance(row, pd.DataFrame):
+        return [estimate(one, name, digits, scale, unit) for one in row.to_dict("records")]
+    middle, low, high = interval(row, name, scale)
+    shown = "" if np.isnan(middle) else f"{middle:{digits}}{unit}"
+    if shown and not (np.isnan(low) or np.isnan(high)):
         plain = digits.lstrip("+")
-        return f"{shown} [{scale * ends[0]:{plain}}, {scale * ends[1]:{plain}}]"
-    why = f"({row.get('reason') or 'not known'})"
-    return f"{shown} {why}" if shown else why
+        return _with_minus(f"{shown} [{low:{plain}}, {high:{plain}}]")
+    known = row._asdict() if hasattr(row, "_asdict") else row
+    why = f"({known.get('reason') or 'not known'})"
+    return f"{_with_minus(shown)} {why}" if shown else why
+
+
+def _with_minus(numbers: str) -> str:
+    return numbers.replace("-", "−")
 
 
 def unbiased_v(table: pd.DataFrame, digits: str = ".2f") -> list[str]:
@@ -336,8 +390,7 @@ def unbiased_v(table: pd.DataFrame, digits: str = ".2f") -> list[str]:
     """
     names = [f"v2_unbiased{end}" for end in ("", "_low", "_high")]
     roots = table[names].clip(lower=0) ** 0.5
-    rows = roots.assign(reason=table.get("reason", "")).iterrows()
-    return [estimate(row, "v2_unbiased", digits) for _, row in rows]
+    return estimate(roots.assign(reason=table.get("reason", "")), "v2_unbiased", digits)
 
 
 def short_names(judges: pd.Series) -> pd.Series:

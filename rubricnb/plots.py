@@ -30,7 +30,7 @@ STYLE = Path(__file__).with_name("matplotlibrc")
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 QUIET = "#595959"
-_INTERVAL = ("estimate", "low", "high")
+_BOUNDS = ("low", "high")
 _ENDS = ("", "_low", "_high")
 _LEGEND_CHARS = 66  # of small text, with six for each marker: what a figure of 6 inches holds
 
@@ -191,21 +191,28 @@ def forest(
     series: str = "strategy",
     reference: float | None = None,
     ax: Axes | None = None,
+    value: str = "estimate",
+    scale: float = 1,
 ) -> Axes:
     """Draw estimates with intervals: a row per label, a marker per series.
 
     Parameters
     ----------
     table
-        Columns `label`, `series`, estimate, low and high; an interval may be NaN.
+        Columns `label`, `series` and `value`, with ``{value}_low`` and ``{value}_high`` or ``low``
+        and ``high``; an interval may be NaN.
     label
         The column that names the rows; the first one stands on top.
     series
-        The column that tells markers of one row apart.
+        The column that tells markers of one row apart; the name itself if there is no such column.
     reference
         Where to draw a dotted line.
     ax
         Where to draw; default: new axes.
+    value
+        The column of the estimates.
+    scale
+        What the numbers are multiplied with.
 
     Returns
     -------
@@ -229,12 +236,14 @@ def forest(
     """
     ax = _axes(ax)
     rows = {name: k for k, name in enumerate(table[label].drop_duplicates())}
-    groups = list(table.groupby(series, observed=True, sort=False))
+    columns = [value, *(c if f"{value}_{c}" not in table else f"{value}_{c}" for c in _BOUNDS)]
+    kinds = table[series] if series in table else pd.Series(series, table.index)
+    groups = list(table.groupby(kinds, observed=True, sort=False))
     for k, (name, part) in enumerate(groups):
         aside = 0.6 * ((k + 0.5) / len(groups) - 0.5)
         y = part[label].astype(object).map(rows).to_numpy(dtype=np.float64) + aside
-        colour, marker = styles(table[series])[name]
-        middle, low, high = (part[c].to_numpy(dtype=np.float64) for c in _INTERVAL)
+        colour, marker = styles(kinds)[name]
+        middle, low, high = (scale * part[c].to_numpy(dtype=np.float64) for c in columns)
         ax.hlines(y, low, high, color=colour, linewidth=1.4)
         empty = (
             np.zeros(len(y), bool)

@@ -1,0 +1,183 @@
+"""What every chapter does in the same way: load, ask, and hold its numbers against the papers'."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from rubricnb import pages
+from rubricnb.data import claims, load, verdicts
+from rubricnb.data.identities import recompute
+from rubricnb.folders import results_folder
+from rubricnb.frames import Items
+from rubricnb.judging import run
+from rubricnb.replication import recorded_replication
+
+_ASKED_WITH = ("readout", "seed", "temperature")
+Estimate = float | Sequence[float]  # a value, or a value with the ends of its interval
+
+
+class Chapter:
+    """A chapter with its parameters: the items, the judge, and the statements that it checks.
+
+    Parameters
+    ----------
+    number
+        Of the chapter (``05``), or its stem.
+    parameters
+        Its parameters by name, as ``globals()`` has them: dataset, path, rubric, n_items, seed,
+        judge, judge_options, readout, temperature, fresh, paper_judge. Others are ignored, and a
+        chapter may lack some.
+
+    Attributes
+    ----------
+    judge
+        What `rubricnb.run` takes: opened if its engine has options, else as it was given.
+    asking
+        For `rubricnb.plan`: readout, seed, temperature and the options of requests.
+    said
+        The papers' statements that this chapter checks, as from `rubricnb.claims`.
+    recomputed
+        Series: the value of every statement about the papers' own tables, by ``claim_id``.
+    who
+        The name in a statement's id: that of `paper_judge`, else ``your judge``.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> dataset, n_items, judge, readout = "minibench", 30, "simulated:first-biased", "score"
+    >>> chapter = Chapter("05", globals())
+    >>> items = chapter.load()
+    >>> judgments = chapter.run(rb.plan(items, rb.balanced(5), **chapter.asking))
+    simulated:first-biased: 300 of 300 in ...
+    >>> len(judgments), int(chapter.recomputed["v2/significant/all"])
+    (300, 20)
+    """
+
+    def __init__(self, number: str, parameters: Mapping[str, Any] | None = None) -> None:
+        self._given = given = dict(parameters or {})
+        options = given.get("judge_options", {})
+        self.judge, settings = pages.configured(given.get("judge", ""), options)
+        self.asking = {name: given[name] for name in _ASKED_WITH if name in given} | settings
+        self.said = claims(number)
+        self.recomputed = recompute(self.said).set_index("claim_id")["value"]
+        self.who = given.get("paper_judge", "").lower() or "your judge"
+
+    def load(self, dataset: str | None = None, n_items: int | None = None) -> Items:
+        """Load the chapter's dataset, or another with the same parameters."""
+        given = self._given
+        return load(
+            dataset or given["dataset"],
+            n_items=(given.get("n_items", 0) if n_items is None else n_items) or None,
+            seed=given.get("seed", 0),
+            path=given.get("path") or None,
+            rubric=given.get("rubric") or None,
+        )
+
+    def run(self, requests: pd.DataFrame) -> pd.DataFrame:
+        """Return the judge's answers: recorded ones where there are, unless ``fresh``."""
+        return run(requests, self.judge, fresh=self._given.get("fresh", False))
+
+    def verdicts(
+        self,
+        own: Mapping[str, Estimate],
+        judgments: pd.DataFrame | None = None,
+        name: str = "tab-verdicts",
+        unmeasured: bool = False,
+    ) -> pd.DataFrame:
+        """Show what the papers say beside what was found, and glue how many were not measured.
+
+        Parameters
+        ----------
+        own
+            claim_id → value, or value with the ends of its interval. What is no statement of this
+            chapter is left out.
+        judgments
+            What they were computed from: a simulated judge replicates nothing.
+        name
+            Of the table.
+        unmeasured
+            As of `rubricnb.pages.says_finds`.
+
+        Returns
+        -------
+        DataFrame
+            As from `rubricnb.verdicts`. ``unmeasured`` and ``n-claims`` are glued.
+        """
+        simulated = judgments is not None and judgments["source"].iloc[0] == "simulated"
+        estimates = {} if simulated else dict(own)
+        found = {**self.recomputed, **estimates}
+        known = set(self.said["claim_id"])
+        rows = [(claim, *_with_ends(value)) for claim, value in found.items() if claim in known]
+        table = pd.DataFrame(rows, columns=["claim_id", "value", "low", "high"])
+        judged = verdicts(self.said, table)
+        pages.show(name, pages.says_finds(judged, unmeasured))
+        missing = judged["value"].isna() & (judged["judge"] != "")
+        pages.say(unmeasured=int(missing.sum()), n_claims=len(judged))
+        return judged
+
+    def beside_paper(
+        self, name: str, table: str, own: Mapping[str, Estimate], columns: Mapping[str, str]
+    ) -> None:
+        """Show a table of a paper in its rows and columns, and the reader's judge below.
+
+        Parameters
+        ----------
+        name
+            Of the shown table.
+        table
+            How the ids of its statements begin: ``v2/table-2``. An id goes on with the judge and
+            what else names the row, and ends in the column: ``v2/table-2/JUDGE/hanna/chi2``.
+        own
+            As for `verdicts`; rows are those of `who`.
+        columns
+            The end of an id → the head of its column.
+        """
+        printed = self.said.set_index("claim_id")["published"]
+        names = self.said.drop_duplicates("judge").set_index("judge").index
+        spelled = {judge.lower(): judge for judge in names}
+        cells: dict[tuple[str, ...], dict[str, str]] = {}
+        for source, found in (("paper", printed), ("here", pd.Series(dict(own), dtype=object))):
+            for claim, value in found.items():
+                *row, end = str(claim).removeprefix(table + "/").split("/")
+                if str(claim).startswith(table + "/") and end in columns:
+                    cells.setdefault((source, *row), {})[columns[end]] = _cell(value)
+        rows = [
+            {"judge": spelled.get(judge, judge), "": " ".join(rest), "from": source} | row
+            for (source, judge, *rest), row in cells.items()
+        ]
+        pages.show(name, pd.DataFrame(rows).fillna("–"))
+
+    def replicated(self, *findings: str, name: str = "tab-real") -> pd.DataFrame:
+        """Show what becomes of the papers' findings with recorded judges, and glue the counts."""
+        held = recorded_replication(*findings).dropna(subset="estimate")
+        pages.show(name, pages.replicated(held))
+        verdict = held["verdict"]
+        pages.say(
+            n_real=len(held),
+            n_holds=int((verdict == "replicates").sum()),
+            n_fails=int((verdict == "does not").sum()),
+        )
+        return held
+
+
+def recorded_tables(prefix: str) -> dict[str, pd.DataFrame]:
+    """Read the tables of a study in ``results/``: ``recordings/noisy_`` has many, by their ends."""
+    paths = sorted(results_folder().glob(f"{prefix}*.csv"))
+    start = prefix.rpartition("/")[2]
+    return {path.stem.removeprefix(start): pd.read_csv(path) for path in paths}
+
+
+def _with_ends(value: Estimate) -> tuple[float, float, float]:
+    middle, low, high = [*np.atleast_1d(np.asarray(value, float)), np.nan, np.nan][:3]
+    return middle, low, high
+
+
+def _cell(value: Estimate) -> str:
+    middle, low, high = _with_ends(value)
+    if np.isnan(middle):
+        return "–"
+    return f"{middle:.4g}" if np.isnan(low) else f"{middle:.3g} [{low:.3g}, {high:.3g}]"
