@@ -38,7 +38,7 @@ _PUBLIC = {
     "judging.deciding": ["decide"],
     "judging.review": ["write_references", "with_references"],
     "auditing": ["audit"],
-    "chapter": ["Chapter", "recorded_tables"],
+    "chapter": ["Chapter", "recorded_tables", "jackknifed"],
     "summary": ["recorded_summary"],
     "statistics": [
         "position_bias", "score_position", "bias_cost", "at_reads",

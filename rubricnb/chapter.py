@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from rubricnb import pages
 from rubricnb.data import claims, load, verdicts
@@ -15,6 +16,7 @@ from rubricnb.folders import results_folder
 from rubricnb.frames import Items
 from rubricnb.judging import run
 from rubricnb.replication import recorded_replication
+from rubricnb.statistics._inference import jackknife_t
 
 _ASKED_WITH = ("readout", "seed", "temperature")
 Estimate = float | Sequence[float]  # a value, or a value with the ends of its interval
@@ -76,6 +78,18 @@ class Chapter:
             path=given.get("path") or None,
             rubric=given.get("rubric") or None,
         )
+
+    def load_each(self, criterion: str = "") -> dict[str, Items]:
+        """Load every dataset of ``a+b``, or of each the items of one criterion."""
+        loaded = {name: self.load(name) for name in self._given["dataset"].split("+")}
+        if not criterion:
+            return loaded
+        offered = pd.concat(loaded.values())["criterion"].unique()
+        if criterion not in offered:
+            raise ValueError(
+                f"{'+'.join(loaded)} has no criterion {criterion!r}, but {', '.join(offered)}"
+            )
+        return {name: own[own["criterion"] == criterion] for name, own in loaded.items()}
 
     def run(self, requests: pd.DataFrame) -> pd.DataFrame:
         """Return the judge's answers: recorded ones where there are, unless ``fresh``."""
@@ -169,6 +183,30 @@ def recorded_tables(prefix: str) -> dict[str, pd.DataFrame]:
     paths = sorted(results_folder().glob(f"{prefix}*.csv"))
     start = prefix.rpartition("/")[2]
     return {path.stem.removeprefix(start): pd.read_csv(path) for path in paths}
+
+
+def jackknifed(
+    estimate: Callable[[NDArray[np.bool_]], float], cluster: NDArray[Any]
+) -> tuple[float, float, float]:
+    """Return an estimate and its 95 % interval from leaving out every cluster in turn.
+
+    Parameters
+    ----------
+    estimate
+        Of the kept items, which a mask names.
+    cluster
+        The cluster of every item.
+
+    Examples
+    --------
+    >>> values, cluster = np.array([1.0, 2.0, 4.0, 5.0]), np.array(["a", "a", "b", "b"])
+    >>> [round(x, 1) for x in jackknifed(lambda kept: values[kept].mean(), cluster)]
+    [3.0, -16.1, 22.1]
+    """
+    whole = float(estimate(np.ones(len(cluster), dtype=bool)))
+    left = np.array([estimate(cluster != name) for name in np.unique(cluster)])
+    low, high, *_ = jackknife_t(whole, left)
+    return whole, low, high
 
 
 def _with_ends(value: Estimate) -> tuple[float, float, float]:
