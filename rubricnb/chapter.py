@@ -195,7 +195,7 @@ def jackknifed(
     estimate
         Of the kept items, which a mask names.
     cluster
-        The cluster of every item.
+        The cluster of every item; with one cluster the ends are NaN.
 
     Examples
     --------
@@ -204,7 +204,10 @@ def jackknifed(
     [3.0, -16.1, 22.1]
     """
     whole = float(estimate(np.ones(len(cluster), dtype=bool)))
-    left = np.array([estimate(cluster != name) for name in np.unique(cluster)])
+    names = np.unique(cluster)
+    if len(names) < 2:
+        return whole, np.nan, np.nan
+    left = np.array([estimate(cluster != name) for name in names])
     low, high, *_ = jackknife_t(whole, left)
     return whole, low, high
 
