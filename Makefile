@@ -10,6 +10,8 @@ PY      = $(VENV)/bin/python
 STAMP   = $(VENV)/installed
 VLLM    = .venv-vllm
 VLLM_PY = $(VLLM)/bin/python
+INSPECT = .venv-inspect
+INSPECT_AI = inspect-ai==0.3.285
 SMOLLM2 = $(VLLM)/checkpoints/smollm2-135m-instruct
 SMOKE   = tests/vllm/test_vllm.py::test_probabilities_are_those_of_the_embedded_engine
 
@@ -33,7 +35,7 @@ NBVAL = MATPLOTLIBRC=$(CURDIR)/rubricnb/matplotlibrc $(PY) -m pytest -n 2 --dist
 CHAPTERS = $(if $(ALL),_build/stage/notebooks,$$($(PY) -m tools due --chapters))
 
 .DEFAULT_GOAL = book
-.PHONY: book test test-slow test-book test-vllm test-all env-vllm bench env lint lock notebooks pdf student clean help
+.PHONY: book test test-slow test-book test-vllm test-inspect test-all env-vllm bench env lint lock notebooks pdf student clean help
 
 book: env  ## execute the notebooks that changed, build the book, print the path to open
 	$(PY) -m tools book
@@ -51,8 +53,11 @@ test-book: book $(VENV)/browser  ## open every built page in Chromium; read the 
 test-vllm: env-vllm  ## judge with vLLM on the processor, in an environment of its own (.venv-vllm): its main oracle
 	HF_HUB_OFFLINE=1 $(VLLM_PY) -m pytest $(ONCE_MORE) -rs $(if $(ALL),tests/vllm,$(SMOKE))
 
+test-inspect: $(INSPECT)/installed  ## run the example for inspect_ai with the real package, in an environment of its own
+	$(INSPECT)/bin/python -m pytest $(ONCE_MORE) --show-capture=no tests/inspect_ai
+
 test-all: ALL = 1
-test-all: lint test test-slow test-book test-vllm  ## run everything, for every page (before an issue is resolved, at night, before a release)
+test-all: lint test test-slow test-book test-vllm test-inspect  ## run everything, for every page (before an issue is resolved, at night, before a release)
 
 env-vllm: $(VLLM)/installed  ## install vLLM into .venv-vllm
 
@@ -119,6 +124,13 @@ $(VLLM)/installed: pyproject.toml constraints-vllm.txt
 	    echo "(With a GPU: environment-gpu.yml and 'python -m pytest tests/vllm'.)"; exit 1; }
 	@$(call installer,$(VLLM_PY)); set -ex; \
 	  $$install --no-deps -r constraints-vllm.txt; $$install --no-deps -e .
+	@touch $@
+
+# inspect_ai needs other versions of fsspec and dateutil than the book's environment has.
+$(INSPECT)/installed: pyproject.toml Makefile
+	@test -x $(INSPECT)/bin/python || $(PYTHON) -m venv $(INSPECT)
+	@$(call installer,$(INSPECT)/bin/python); set -ex; \
+	  $$install -e . '$(INSPECT_AI)' pytest pytest-rerunfailures hypothesis
 	@touch $@
 
 # The default judge's weights as vLLM reads them; the tests of vLLM make the same folder.
