@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +33,29 @@ def sides(
             if (own := label == name).any():
                 found[name] = reads(part[own], value)
         yield key, [take(found[name], piece) if name in found else None for name, piece in wanted]
+
+
+def compared(
+    judgments: pd.DataFrame,
+    a: Any,
+    b: Any,
+    by: By,
+    value: Value,
+    row: Callable[[Reads, Reads], dict[str, Any]],
+    lacking: Mapping[str, Any] | None = None,
+) -> pd.DataFrame:
+    """Put behind each group's columns what `row` says of its two sides.
+
+    A group without one of them has what `lacking` says, and a reason.
+    """
+    rows = []
+    for key, (side_a, side_b) in sides(judgments, [a, b], by, value):
+        if side_a is None or side_b is None:
+            found = {**(lacking or {}), "reason": f"no judgments of {a if side_a is None else b!r}"}
+        else:
+            found = row(side_a, side_b)
+        rows.append({**key, "a": a, "b": b, **found})
+    return pd.DataFrame(rows)
 
 
 def _compared_column(judgments: pd.DataFrame, a: Any, b: Any) -> str:

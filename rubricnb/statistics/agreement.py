@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import stats
 
 from rubricnb.statistics import _inference as infer
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._inference import Interval
 from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
-from rubricnb.statistics._sides import shared_items, sides
+from rubricnb.statistics._sides import compared, shared_items
 
 PAPER_RESAMPLES, PAPER_PAIRED_RESAMPLES = 1_000, 2_000
 
@@ -84,9 +85,25 @@ def agreement(
        n_items     r  r_low  r_high
     0        8  0.93   0.62    0.99
     """
-    arrays.refuse_ambiguous(judgments, items)
+
+    def row(reads: Reads, human: FloatArray) -> dict[str, Any]:
+        return _agreement(reads, human, seed) | _ceiling(reads, items)
+
+    return row_with_people(judgments, items, by, value, row)
+
+
+def row_with_people(
+    judgments: pd.DataFrame,
+    items: pd.DataFrame,
+    by: By,
+    value: Value,
+    row: Callable[[Reads, FloatArray], dict[str, Any]],
+    what: str = "items",
+) -> pd.DataFrame:
+    """Put behind each group's columns what `row` says of its reads and their human ratings."""
+    arrays.refuse_ambiguous(judgments, items, what)
     return arrays.row_per_group(
-        judgments, by, value, lambda reads: _agreement(reads, items, seed) | _ceiling(reads, items)
+        judgments, by, value, lambda reads: row(reads, human_of(reads, items, what))
     )
 
 
@@ -97,6 +114,13 @@ def human_of(reads: Reads, items: pd.DataFrame, what: str = "items") -> FloatArr
     if np.isinf(human).any():
         raise ValueError(f"{what} hold an infinite human rating; leave it empty or drop its row")
     return human
+
+
+def rated(reads: Reads, human: FloatArray) -> tuple[NDArray[np.bool_], FloatArray, FloatArray]:
+    """Which items have a score and a rating, and the scores and the ratings of these."""
+    score = arrays.item_means(reads.value)
+    used = ~np.isnan(score) & ~np.isnan(human)
+    return used, score[used], human[used]
 
 
 def unscored(reads: Reads, human: FloatArray) -> str:
@@ -119,23 +143,21 @@ def criterion_of(reads: Reads) -> IntArray:
     return np.asarray(pd.factorize(reads.items["criterion"])[0], dtype=np.int64)
 
 
-def _agreement(reads: Reads, items: pd.DataFrame, seed: int) -> dict[str, Any]:
-    score, human = arrays.item_means(reads.value), human_of(reads, items)
-    used = ~np.isnan(score) & ~np.isnan(human)
-    x, y, cluster = score[used], human[used], reads.cluster[used]
-    criterion = criterion_of(reads)[used]
+def _agreement(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
+    used, x, y = rated(reads, human)
+    cluster, criterion = reads.cluster[used], criterion_of(reads)[used]
     found = correlations(x[None], y, cluster, criterion, infer.fisher_jackknife_t)
     row: dict[str, Any] = infer.counted(used, reads.cluster)
     row |= {"n_reads": int(reads.parsed[used].sum()), "n_criteria": len(np.unique(criterion))}
     row |= infer.named("r", *found["r"], p=False) | {"p": found["r"][1][2]}
     row |= infer.named("rho", *found["rho"]) | infer.named("r_macro", *found["r_macro"])
     rhos = [spearman(x[criterion == c], y[criterion == c]) for c in np.unique(criterion)]
-    row["rho_macro"] = float(np.mean(rhos)) if rhos else np.nan
+    row["rho_macro"] = infer.mean_of(np.array(rhos))
     paper = (np.nan, np.nan, 0)
     if len(y) > 1:
         paper = papers_interval(x[None], y, PAPER_RESAMPLES, seed)
     row |= dict(zip(("r_paper_low", "r_paper_high", "n_undefined"), paper, strict=True))
-    row["k_effective"] = effective_count(reads, used)
+    row["k_effective"] = infer.mean_of((reads.parsed & ~arrays.echoes(reads))[used].sum(axis=1))
     why = _why_unsure(x, y, cluster, row)
     return row | {"reason": infer.said(*dict.fromkeys(why), unscored(reads, human))}
 
@@ -153,14 +175,11 @@ def correlations(
     """
     if not len(y):
         return dict.fromkeys(("r", "rho", "r_macro"), (np.nan, infer.UNDEFINED))
-    pooled = np.stack([infer.moments(side, y) for side in x], axis=1)
-    within = np.stack([per_criterion(side, y, criterion) for side in x], axis=1)
+    within = per_criterion(x, y, criterion)
     rho = float(_difference(np.stack([spearman(side, y) for side in x])))
     left = np.stack([infer.leave_out_spearman(side, y, cluster) for side in x], axis=-1)
     return {
-        "r": infer.jackknife(
-            pooled, cluster, lambda s: _difference(infer.correlation(s)), interval
-        ),
+        "r": infer.jackknife(_pooled(x, y), cluster, pooled_correlation, interval),
         "rho": (rho, interval(rho, _difference(left))),
         "r_macro": infer.jackknife(within, cluster, macro_correlation, interval),
     }
@@ -169,6 +188,26 @@ def correlations(
 def _difference(r: FloatArray) -> FloatArray:
     """Along the last axis, the only side or the first minus the second."""
     return np.asarray(r[..., 0] if r.shape[-1] == 1 else r[..., 0] - r[..., 1])
+
+
+def _pooled(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Moments of the scores `x` (sides, items): shape (items, sides, 6)."""
+    return np.stack([infer.moments(side, y) for side in x], axis=1)
+
+
+def per_criterion(x: FloatArray, y: FloatArray, criterion: IntArray) -> FloatArray:
+    """The same within each criterion, in its column: shape (items, sides, criteria, 6)."""
+    found = np.unique(criterion)
+    parts = np.zeros((len(y), len(x), len(found), 6))
+    for column, c in enumerate(found):
+        own = criterion == c
+        parts[own, :, column] = _pooled(x[:, own], y[own])
+    return parts
+
+
+def pooled_correlation(sums: FloatArray) -> FloatArray:
+    """r, or its difference, from summed moments (…, sides, 6)."""
+    return _difference(infer.correlation(sums))
 
 
 def macro_correlation(sums: FloatArray) -> FloatArray:
@@ -183,9 +222,14 @@ def papers_interval(
 
     Returns the 95 % percentile interval and how many resamples were undefined (dropped).
     """
-    sums = np.stack([infer.moments(side, y) for side in x], axis=1)
-    sums = sums[infer.content_order(sums)]
-    draws = infer.resampled(sums, resamples, seed, lambda s: _difference(infer.correlation(s)))
+    return _bootstrap(_pooled(x, y), pooled_correlation, resamples, seed)
+
+
+def _bootstrap(
+    sums: FloatArray, statistic: Callable[[FloatArray], FloatArray], resamples: int, seed: int
+) -> tuple[float, float, int]:
+    """Draw rows of `sums`, in an order that does not depend on how they come."""
+    draws = infer.resampled(sums[infer.content_order(sums)], resamples, seed, statistic)
     return *infer.percentile_interval(draws), int(np.isnan(draws).sum())
 
 
@@ -213,7 +257,7 @@ def _why_unsure(
 
 def why_no_interval(x: FloatArray, y: FloatArray, cluster: IntArray) -> str:
     """Say why the jackknife gives no interval of r, or Δr, of the scores `x` (sides, items)."""
-    sums = arrays.by_cluster(np.stack([infer.moments(side, y) for side in x], axis=1), cluster)
+    sums = arrays.by_cluster(_pooled(x, y), cluster)
     left = infer.correlation(sums.sum(axis=0) - sums)
     if len(x) == 1 and abs(infer.correlation(sums.sum(axis=0)))[0] == 1:
         return "|r| = 1 has no interval"
@@ -236,19 +280,17 @@ def _ceiling(reads: Reads, items: pd.DataFrame) -> dict[str, Any]:
     """
     if "human_ratings" not in items:
         return {"ceiling": np.nan, "ceiling_reason": "items have no single ratings"}
-    ratings = [r[~np.isnan(r)] for r in ratings_of(reads, items, "human_ratings")]
-    ratings = [r for r in ratings if len(r) > 1]
-    if len(ratings) < 2:
+    ratings = ratings_of(reads, items, "human_ratings")
+    ratings = ratings[(~np.isnan(ratings)).sum(axis=1) > 1]
+    n, count, mean = len(ratings), (~np.isnan(ratings)).sum(axis=1), arrays.item_means(ratings)
+    if n < 2:
         return {"ceiling": np.nan, "ceiling_reason": "fewer than two items have several ratings"}
-    count = np.array([len(r) for r in ratings])
-    mean = np.array([r.mean() for r in ratings])
-    within = sum(((r - m) ** 2).sum() for r, m in zip(ratings, mean, strict=True))
-    freedom = count.sum() - len(ratings)
-    grand = (count * mean).sum() / count.sum()
-    between = (count * (mean - grand) ** 2).sum() / (len(ratings) - 1)
+    grand = np.average(mean, weights=count)
+    between = (count * (mean - grand) ** 2).sum() / (n - 1)
+    within, freedom = np.nansum((ratings - mean[:, None]) ** 2), count.sum() - n
     if (count == count[0]).all():
-        rater = np.stack(ratings).mean(axis=0)
-        within -= len(ratings) * ((rater - grand) ** 2).sum()
+        rater = ratings[~np.isnan(ratings)].reshape(n, -1).mean(axis=0)
+        within -= n * ((rater - grand) ** 2).sum()
         freedom -= count[0] - 1
     if between <= 0:
         return {"ceiling": np.nan, "ceiling_reason": "all items are rated alike"}
@@ -284,25 +326,9 @@ def numbers_of(ratings: Any) -> FloatArray:
         ) from None
 
 
-def effective_count(reads: Reads, used: np.ndarray[Any, Any]) -> float:
-    """Mean number of parsed reads per item that do not copy another one."""
-    own = (reads.parsed & ~arrays.echoes(reads))[used]
-    return float(own.sum(axis=1).mean()) if len(own) else float("nan")
-
-
 def spearman(x: FloatArray, y: FloatArray) -> FloatArray:
     """Spearman's ρ with mid-ranks; NaN where a side is constant."""
     return infer.correlation(infer.moments(stats.rankdata(x), stats.rankdata(y)).sum(axis=0))
-
-
-def per_criterion(x: FloatArray, y: FloatArray, criterion: IntArray) -> FloatArray:
-    """Moments of each item in its criterion's column: shape (items, criteria, 6)."""
-    found = np.unique(criterion)
-    parts = np.zeros((len(x), len(found), 6))
-    for column, c in enumerate(found):
-        own = criterion == c
-        parts[own, column] = infer.moments(x[own], y[own])
-    return parts
 
 
 def strategy_contrast(
@@ -373,15 +399,11 @@ def strategy_contrast(
     0        6  0.96  0.32     0.64
     """
     arrays.refuse_ambiguous(judgments, items)
-    rows = []
-    for key, (side_a, side_b) in sides(judgments, [a, b], by, value):
-        row = {**key, "a": a, "b": b}
-        if side_a is None or side_b is None:
-            row["reason"] = f"no judgments of {a if side_a is None else b!r}"
-        else:
-            row |= _contrast(side_a, side_b, items, seed)
-        rows.append(row)
-    result = pd.DataFrame(rows)
+
+    def row(side_a: Reads, side_b: Reads) -> dict[str, Any]:
+        return _contrast(side_a, side_b, items, seed)
+
+    result = compared(judgments, a, b, by, value, row)
     return infer.adjust(result, "p") if "p" in result else result
 
 
@@ -399,19 +421,16 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame, seed: int) -> dict[str, A
     reasons: list[str] = []
     found = correlations(x, y, cluster, criterion, infer.jackknife_t)
     row |= _delta_r(x, y, cluster, found["r"], reasons)
-    low, high, undefined = papers_interval(x, y, PAPER_PAIRED_RESAMPLES, seed)
-    row |= {"paper_low": low, "paper_high": high, "n_undefined": undefined}
+    paper = papers_interval(x, y, PAPER_PAIRED_RESAMPLES, seed)
+    row |= dict(zip(("paper_low", "paper_high", "n_undefined"), paper, strict=True))
     row |= infer.named("delta_rho", *found["rho"]) | infer.named("delta_r_macro", *found["r_macro"])
     if a.criteria is not None:
         text = arrays.combine(
             a.items[c].iloc[rows_a][used] for c in ("dataset", "item_id") if c in a.items
         )
         # The paper (v2, Table 6) draws texts once for all correlations.
-        within = np.stack([per_criterion(side, y, criterion) for side in x], axis=1)
-        sums = arrays.by_cluster(within, text)
-        sums = sums[infer.content_order(sums)]
-        draws = infer.resampled(sums, PAPER_PAIRED_RESAMPLES, seed, macro_correlation)
-        low, high = infer.percentile_interval(draws)
+        sums = arrays.by_cluster(per_criterion(x, y, criterion), text)
+        low, high, _ = _bootstrap(sums, macro_correlation, PAPER_PAIRED_RESAMPLES, seed)
         row |= {"paper_macro_low": low, "paper_macro_high": high}
     row |= _single_reads(value_a[used], value_b[used], y, cluster)
     row |= effective_reads(a, b, reasons)
@@ -426,7 +445,7 @@ def _delta_r(
     reasons: list[str],
 ) -> dict[str, float]:
     delta, (low, high, p, se) = found
-    sums = arrays.by_cluster(np.stack([infer.moments(side, y) for side in x], axis=1), cluster)
+    sums = arrays.by_cluster(_pooled(x, y), cluster)
     r = infer.correlation(sums.sum(axis=0))
     left = _difference(infer.correlation(sums.sum(axis=0) - sums))
     df = float(infer.freedom(left - left.mean())) if len(left) > 1 else 0.0
@@ -450,24 +469,20 @@ def _single_reads(
     parts = np.concatenate([read_moments(a, y), read_moments(b, y)], axis=1)
 
     def means(sums: FloatArray) -> FloatArray:
-        r = infer.correlation(sums)
-        return np.stack(
-            [arrays.item_means(r[..., : a.shape[1]]), arrays.item_means(r[..., a.shape[1] :])], -1
-        )
+        sides = np.split(infer.correlation(sums), [a.shape[1]], axis=-1)
+        return np.stack([arrays.item_means(side) for side in sides], axis=-1)
 
-    r = means(parts.sum(axis=0))
-    delta, interval = infer.jackknife(parts, cluster, lambda sums: _difference(means(sums)))
-    single = {"r_single_a": float(r[0]), "r_single_b": float(r[1])}
-    return single | infer.named("delta_single", delta, interval)
+    single = dict(zip(("r_single_a", "r_single_b"), means(parts.sum(axis=0)), strict=True))
+    found = infer.jackknife(parts, cluster, lambda sums: _difference(means(sums)))
+    return single | infer.named("delta_single", *found)
 
 
 def read_moments(value: FloatArray, y: FloatArray) -> FloatArray:
     """Moments of each read with y: shape (items, reads, 6); 0 where a read is missing."""
     parsed = ~np.isnan(value)
-    x = np.where(parsed, value - np.nanmean(value), 0.0) if parsed.any() else np.zeros_like(value)
-    one, y = parsed.astype(np.float64), (y - y.mean())[:, None]
-    y = np.where(parsed, y, 0.0)
-    return np.stack([one, x, y, x * x, y * y, x * y], axis=-1)
+    x = np.where(parsed, value - infer.mean_known(value), 0.0)
+    y = np.where(parsed, (y - y.mean())[:, None], 0.0)
+    return np.stack([parsed.astype(np.float64), x, y, x * x, y * y, x * y], axis=-1)
 
 
 def effective_reads(a: Reads, b: Reads, reasons: list[str]) -> dict[str, float]:
@@ -476,13 +491,12 @@ def effective_reads(a: Reads, b: Reads, reasons: list[str]) -> dict[str, float]:
     A read varies within an item by σ²₁. Repeats of one ordering vary less among themselves, by w;
     what they have in common, σ²₁ − w, no averaging removes: K_eff = σ²₁ / (σ²₁ − w + w / K).
     """
-    single = max((_within_variance(s) for s in (a, b) if _shows_orderings(s)), default=float("nan"))
+    found = [(_shows_orderings(side), *_noise(side)) for side in (a, b)]
+    single = max((within for shows, within, _ in found if shows), default=float("nan"))
     out = {}
-    for name, side in (("k_effective_a", a), ("k_effective_b", b)):
-        within, k = _within_variance(side), _reads_per_item(side)
-        shared = 0.0 if _shows_orderings(side) else max(single - within, 0.0)
-        own = single if _shows_orderings(side) else within
-        mean_variance = shared + own / k if k else np.nan
+    for name, (shows, within, k) in zip(("k_effective_a", "k_effective_b"), found, strict=True):
+        shared = 0.0 if shows else max(single - within, 0.0)
+        mean_variance = shared + (single if shows else within) / k
         out[name] = float(single / mean_variance) if mean_variance > 0 else float("nan")
     if np.isnan(single):
         reasons.append("k_effective: neither side shows several orderings")
@@ -497,13 +511,9 @@ def _shows_orderings(side: Reads) -> bool:
     return bool((order != order[:, :1]).any())
 
 
-def _within_variance(side: Reads) -> float:
-    """Mean over items of the variance of their reads (ddof 1)."""
-    variance = arrays.item_variance(np.where(arrays.copies(side), np.nan, side.value))
-    return float(arrays.item_means(variance[None])[0]) if not np.isnan(variance).all() else 0.0
-
-
-def _reads_per_item(side: Reads) -> float:
-    """Mean number of parsed reads that are not copies."""
-    own = (side.parsed & ~arrays.copies(side)).sum(axis=1)
-    return float(own[own > 0].mean()) if (own > 0).any() else 0.0
+def _noise(side: Reads) -> tuple[float, float]:
+    """Variance (ddof 1) of an item's reads that are not copies, and their number: means of both."""
+    own = np.where(arrays.copies(side), np.nan, side.value)
+    count = (~np.isnan(own)).sum(axis=1)
+    within = infer.mean_known(arrays.item_variance(own))
+    return float(np.nan_to_num(within)), infer.mean_of(count[count > 0])

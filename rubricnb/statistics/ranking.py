@@ -10,7 +10,7 @@ import pandas as pd
 from rubricnb.statistics import _inference as infer
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
-from rubricnb.statistics._sides import shared_items, sides
+from rubricnb.statistics._sides import compared, shared_items, sides
 
 _MEASURES = ("kendall_tau", "flip_first", "flip_strict", "flip_expected", "discordant", "tied_once")
 _FLIPS = ("flip_strict", "flip_expected", "flip_first", "discordant")
@@ -78,15 +78,7 @@ def rank_reversal(
     0          0.0         0.5          2
     """
     arrays.require(judgments, ["group_id"], "judgments")
-    rows = []
-    for key, (side_a, side_b) in sides(judgments, [a, b], by, value):
-        row = {**key, "a": a, "b": b}
-        if side_a is None or side_b is None:
-            row |= {"n_prompts": 0, "reason": f"no judgments of {a if side_a is None else b!r}"}
-        else:
-            row |= _summary(side_a, side_b)
-        rows.append(row)
-    return pd.DataFrame(rows)
+    return compared(judgments, a, b, by, value, _summary, {"n_prompts": 0})
 
 
 def reversal_effect(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
@@ -190,28 +182,28 @@ def _compare(a: Reads, b: Reads | None) -> pd.DataFrame:
     if b is None:
         return pd.DataFrame(columns=["cluster", *_MEASURES], dtype=np.float64)
     rows_a, rows_b = shared_items(a, b)
-    items = a.items.iloc[rows_a].reset_index(drop=True)
-    scores = np.stack([arrays.item_means(a.value)[rows_a], arrays.item_means(b.value)[rows_b]])
-    seen = ~np.isnan(scores).any(axis=0) & items["group_id"].notna().to_numpy()
-    items, scores = items[seen].reset_index(drop=True), scores[:, seen]
-    if len(items) == 0:
-        return _compare(a, None)
+    # Equal means of different sums can differ in the last digit.
+    scores = {
+        name: arrays.item_means(side.value).round(9)[rows]
+        for name, side, rows in (("score_a", a, rows_a), ("score_b", b, rows_b))
+    }
+    items = a.items.iloc[rows_a].assign(**scores).dropna(subset=[*scores, "group_id"])
     columns = [c for c in ("dataset", "group_id", "criterion") if c in items]
+    items = items[items.duplicated(columns, keep=False)]
+    if items.empty:
+        return _compare(a, None)
     prompt = arrays.combine(items[c] for c in columns)
+    first = items.iloc[np.unique(prompt, return_index=True)[1]]
     if "candidate" in items:
         order = np.argsort(arrays.codes_of(items["candidate"])[0], kind="stable")
-        items, scores, prompt = items.iloc[order], scores[:, order], prompt[order]
+        items, prompt = items.iloc[order], prompt[order]
     # A candidate's column is its place among its prompt's.
-    place = pd.Series(prompt).groupby(prompt).cumcount().to_numpy()
+    place = items.groupby(prompt).cumcount().to_numpy()
     wide = np.full((2, prompt.max() + 1, place.max() + 1), np.nan)
-    wide[:, prompt, place] = scores
-    compete = (~np.isnan(wide[0])).sum(axis=1) > 1
-    first = items.iloc[np.unique(prompt, return_index=True)[1]]
-    index = pd.MultiIndex.from_frame(first[columns].astype(object))
-    # Equal means of different sums can differ in the last digit.
-    measures = prompt_measures(*np.round(wide[:, compete], 9))
+    wide[:, prompt, place] = items[[*scores]].to_numpy().T
     return pd.DataFrame(
-        {"cluster": first["cluster"].to_numpy()[compete], **measures}, index[compete]
+        {"cluster": first["cluster"].to_numpy(), **prompt_measures(*wide)},
+        pd.MultiIndex.from_frame(first[columns].astype(object)),
     )
 
 
@@ -226,22 +218,32 @@ def prompt_measures(x: FloatArray, y: FloatArray) -> dict[str, FloatArray]:
     {'kendall_tau': 0.816, 'flip_first': 0.0, 'flip_strict': 0.0, 'flip_expected': 0.5,
      'discordant': 0.0, 'tied_once': 0.333}
     """
-    i, j = np.triu_indices(x.shape[1], 1)
-    sign_x, sign_y = np.sign(x[:, i] - x[:, j]), np.sign(y[:, i] - y[:, j])
+    sign_x, sign_y = pair_signs(x), pair_signs(y)
     pairs = (~np.isnan(sign_x)).sum(axis=1)
-    product = np.nansum(sign_x * sign_y, axis=1)
-    untied = np.sqrt(np.nansum(sign_x**2, axis=1) * np.nansum(sign_y**2, axis=1))
     top_x, top_y = (v == np.nanmax(v, axis=1, keepdims=True, initial=-np.inf) for v in (x, y))
     both = (top_x & top_y).sum(axis=1)
     expected = 1 - both / np.maximum(top_x.sum(axis=1) * top_y.sum(axis=1), 1)
     return {
-        "kendall_tau": np.where(untied > 0, product / np.where(untied > 0, untied, 1.0), np.nan),
+        "kendall_tau": kendall_tau(sign_x, sign_y),
         "flip_first": (top_x.argmax(axis=1) != top_y.argmax(axis=1)).astype(np.float64),
         "flip_strict": (both == 0).astype(np.float64),
         "flip_expected": expected,
         "discordant": (sign_x * sign_y < 0).sum(axis=1) / pairs,
         "tied_once": ((sign_x == 0) ^ (sign_y == 0)).sum(axis=1) / pairs,
     }
+
+
+def pair_signs(scores: FloatArray) -> FloatArray:
+    """Which of each two candidates is higher, 1 the first and 0 neither: (…, pairs)."""
+    first, second = np.triu_indices(scores.shape[-1], 1)
+    return np.asarray(np.sign(scores[..., first] - scores[..., second]))
+
+
+def kendall_tau(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Kendall's τ-b of two rankings, from their `pair_signs`; NaN where a side ties all."""
+    product = np.nansum(x * y, axis=-1)
+    untied = np.sqrt(np.nansum(x**2, axis=-1) * np.nansum(y**2, axis=-1))
+    return np.where(untied > 0, product / np.where(untied > 0, untied, 1.0), np.nan)
 
 
 def _summary(a: Reads, b: Reads) -> dict[str, Any]:

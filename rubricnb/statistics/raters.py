@@ -11,7 +11,8 @@ from scipy import stats
 from rubricnb.statistics import _inference as infer
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
-from rubricnb.statistics.agreement import human_of, ratings_of, unscored
+from rubricnb.statistics.agreement import rated, ratings_of, row_with_people, unscored
+from rubricnb.statistics.ranking import kendall_tau, pair_signs
 
 MIN_ITEMS = 30  # of an annotator, to be tested
 FALSE_DISCOVERIES = 0.05
@@ -97,33 +98,26 @@ def alternative_annotator(
 
 
 def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str, Any]:
-    score = arrays.item_means(reads.value)
     several = (~np.isnan(ratings)).sum(axis=1) >= 2
-    lost = unscored(reads, np.where(several, arrays.item_means(ratings), np.nan))
-    used = ~np.isnan(score) & several
-    score, ratings = score[used], ratings[used]
+    human = np.where(several, arrays.item_means(ratings), np.nan)
+    used, score, _ = rated(reads, human)
     cluster = reads.cluster[used]
-    row: dict[str, Any] = {
-        **infer.counted(used, reads.cluster), "n_annotators": 0,
-        "winning_rate": np.nan, "passes": False, "winning_rate_clusters": np.nan,
-        "passes_clusters": False,
-        **dict.fromkeys(("advantage", "advantage_low", "advantage_high"), np.nan),
-    }  # fmt: skip
-    judge, annotator = _wins(score, ratings)
+    judge, annotator = _wins(score, ratings[used])
     tested = (~np.isnan(judge)).sum(axis=0) >= MIN_ITEMS
-    row["n_annotators"] = int(tested.sum())
-    if not tested.any():
-        why = f"no annotator has {MIN_ITEMS} items on which another one rated too"
-        return row | {"reason": infer.said(why, lost)}
-    lead = (annotator - judge)[:, tested]
+    judge, annotator = judge[:, tested], annotator[:, tested]
+    row: dict[str, Any] = infer.counted(used, reads.cluster) | {"n_annotators": int(tested.sum())}
     for suffix, of in (("", np.arange(len(score))), ("_clusters", cluster)):
-        p = [_less(d[~np.isnan(d)], of[~np.isnan(d)], epsilon) for d in lead.T]
-        row[f"winning_rate{suffix}"] = float(_rejected(np.array(p)).mean())
+        leads = ((d[~np.isnan(d)], of[~np.isnan(d)]) for d in (annotator - judge).T)
+        p = np.array([_less(*lead, epsilon) for lead in leads])
+        worse_by_less = stats.false_discovery_control(p, method="by") <= FALSE_DISCOVERIES
+        row[f"winning_rate{suffix}"] = infer.mean_of(worse_by_less)
         row[f"passes{suffix}"] = bool(row[f"winning_rate{suffix}"] >= 0.5)
-    there = ~np.isnan(judge[:, tested])
-    wins = np.stack([np.where(there, judge[:, tested], 0.0), there], axis=-1)
+    wins = np.stack([np.nan_to_num(judge), ~np.isnan(judge)], axis=-1)
     row |= infer.named("advantage", *infer.jackknife(wins, cluster, _mean_share), p=False)
-    return row | {"reason": infer.said(infer.few_clusters(cluster), infer.alike(row), lost)}
+    doubts = [infer.few_clusters(cluster), infer.alike(row)]
+    if not tested.any():
+        doubts = [f"no annotator has {MIN_ITEMS} items on which another one rated too"]
+    return row | {"reason": infer.said(*doubts, unscored(reads, human))}
 
 
 def _wins(score: FloatArray, ratings: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -151,14 +145,11 @@ def _less(d: FloatArray, cluster: IntArray, epsilon: float) -> float:
     return float(stats.t.cdf((mean - epsilon) / se, n - 1))
 
 
-def _rejected(p: FloatArray) -> Any:
-    return stats.false_discovery_control(p, method="by") <= FALSE_DISCOVERIES
-
-
 def _mean_share(sums: FloatArray) -> FloatArray:
     """Mean over annotators of the share won, from (…, annotators, 2) won and asked."""
     won, asked = np.moveaxis(sums, -1, 0)
-    return np.asarray(np.where(asked > 0, won / np.maximum(asked, 1), np.nan).mean(axis=-1))
+    share = np.where(asked > 0, won / np.maximum(asked, 1), np.nan)
+    return np.asarray(share.sum(axis=-1) / (share.shape[-1] or np.nan))
 
 
 def judge_bias(
@@ -208,47 +199,37 @@ def judge_bias(
        bias   low  high  slope
     0  0.67  0.12  1.21   0.85
     """
-    arrays.refuse_ambiguous(judgments, items)
-    return arrays.row_per_group(
-        judgments, by, value, lambda reads: _bias(reads, human_of(reads, items))
-    )
+    return row_with_people(judgments, items, by, value, _bias)
 
 
 def _bias(reads: Reads, human: FloatArray) -> dict[str, Any]:
-    score = arrays.item_means(reads.value)
-    used = ~np.isnan(score) & ~np.isnan(human)
-    x, y, cluster = human[used], score[used], reads.cluster[used]
-    names = ("bias", "low", "high", "p", "slope", "slope_low", "slope_high")
+    used, score, human_used = rated(reads, human)
+    cluster, apart = reads.cluster[used], score - human_used
     row: dict[str, Any] = infer.counted(used, reads.cluster)
-    row |= dict.fromkeys((*names, "apart_low", "apart_high"), np.nan)
-    if len(x) == 0:
+    several = row["n_clusters"] > 1
+    varies = several and np.ptp(apart) > 0
+    # A cluster that holds half of the items draws the mean near itself; the jackknife sees it.
+    one = np.stack([apart, np.ones_like(apart)], axis=-1)[:, None]
+    row["bias"], ends = infer.jackknife(one, cluster, _mean_share)
+    row |= dict(zip(("low", "high", "p"), ends if varies else infer.UNDEFINED, strict=False))
+    parts = infer.moments(human_used, score)
+    row |= infer.named("slope", *infer.jackknife(parts, cluster, _slope), p=False)
+    reach = 1.96 * apart.std(ddof=1) if varies else np.nan
+    row |= {"apart_low": row["bias"] - reach, "apart_high": row["bias"] + reach}
+    if not used.any():
         return row | {"reason": "no item has both a score and a human rating"}
-    apart = y - x
-    row["bias"] = float(apart.mean())
     reasons = [infer.few_clusters(cluster)]
-    if row["n_clusters"] > 1 and np.ptp(apart) > 0:
-        # A cluster that holds half of the items draws the mean near itself; the jackknife sees it.
-        one = np.stack([apart, np.ones_like(apart)], axis=-1)[:, None]
-        _, (row["low"], row["high"], row["p"], _) = infer.jackknife(one, cluster, _mean_share)
-        reach = 1.96 * apart.std(ddof=1)
-        row["apart_low"], row["apart_high"] = row["bias"] - reach, row["bias"] + reach
-        if np.isnan(row["low"]):
-            reasons.append("no interval of the bias, as every cluster is alike")
-    elif row["n_clusters"] > 1:
-        reasons.append("all differences are equal")
-    if np.ptp(x) == 0:
-        reasons.append("all human ratings are equal: no slope")
-    else:
-        x, y = x - x.mean(), y - y.mean()
-        parts = np.stack([np.ones_like(x), x, y, x * x, x * y], axis=-1)
-        row |= infer.named("slope", *infer.jackknife(parts, cluster, _slope), p=False)
-        reasons.append(infer.alike(row))
+    if several and np.isnan(row["low"]):
+        alike = "no interval of the bias, as every cluster is alike"
+        reasons.append(alike if varies else "all differences are equal")
+    flat = np.isnan(row["slope"])
+    reasons.append("all human ratings are equal: no slope" if flat else infer.alike(row))
     return row | {"reason": infer.said(*reasons, unscored(reads, human))}
 
 
 def _slope(sums: FloatArray) -> FloatArray:
-    """Slope of y on x from summed 1, x, y, xx, xy; NaN where x is constant."""
-    n, a, b, aa, ab = np.moveaxis(sums, -1, 0)
+    """Slope of y on x from summed moments; NaN where x is constant."""
+    n, a, b, aa, _, ab = np.moveaxis(sums, -1, 0)
     n = np.maximum(n, 1)
     spread = aa - a * a / n
     return np.where(spread > 1e-12, (ab - a * b / n) / np.where(spread > 0, spread, 1), np.nan)
@@ -301,50 +282,38 @@ def system_agreement(
     0          3  1.0
     """
     arrays.require(judgments, ["candidate"], "judgments")
-    arrays.refuse_ambiguous(judgments, items)
-    return arrays.row_per_group(
-        judgments, by, value, lambda reads: _ranking(reads, human_of(reads, items), seed)
+    return row_with_people(
+        judgments, items, by, value, lambda reads, human: _ranking(reads, human, seed)
     )
 
 
 def _ranking(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
-    score = arrays.item_means(reads.value)
-    used = ~np.isnan(score) & ~np.isnan(human) & reads.items["candidate"].notna().to_numpy()
-    system, lost = pd.factorize(reads.items["candidate"][used])[0], unscored(reads, human)
-    score, human, cluster = score[used], human[used], reads.cluster[used]
-    n, g = len(np.unique(system)), len(np.unique(cluster))
-    row: dict[str, Any] = {"n_systems": n, "n_items": int(used.sum()), "n_clusters": g}
+    named = reads.items["candidate"].notna().to_numpy()
+    used, *sides = rated(reads, np.where(named, human, np.nan))
+    system, cluster = pd.factorize(reads.items["candidate"][used])[0], reads.cluster[used]
+    n = len(np.unique(system))
+    row: dict[str, Any] = {"n_systems": n, **infer.counted(used, reads.cluster)}
     row |= dict.fromkeys(("tau", "tau_low", "tau_high"), np.nan)
     if n < 3:
         return row | {"reason": f"{n} systems: a ranking needs three"}
     cells = np.zeros((len(system), n, 3))
-    cells[np.arange(len(system)), system] = np.stack([np.ones(len(system)), score, human], -1)
+    cells[np.arange(len(system)), system] = np.stack([np.ones(len(system)), *sides], -1)
     cells = arrays.by_cluster(cells, cluster)
     row["tau"] = float(_tau(cells.sum(axis=0)))
     if np.isnan(row["tau"]):
         return row | {"reason": "all systems have one mean on a side"}
-    if g < 2:
-        return row | {"reason": "one cluster: intervals need two"}
-    row["tau_low"], row["tau_high"] = infer.percentile_interval(
-        infer.resampled(cells, RESAMPLES, seed, _tau)
-    )
-    reason = infer.few_clusters(cluster)
+    reasons = [infer.few_clusters(cluster)]
+    if row["n_clusters"] > 1:
+        draws = infer.resampled(cells, RESAMPLES, seed, _tau)
+        row["tau_low"], row["tau_high"] = infer.percentile_interval(draws)
+        reasons.append(unscored(reads, human))
     if row["tau_low"] == row["tau_high"]:
-        reason = infer.said(
-            reason, "all resamples rank the systems alike: no spread, not certainty"
-        )
-    return row | {"reason": infer.said(reason, lost)}
+        reasons.insert(1, "all resamples rank the systems alike: no spread, not certainty")
+    return row | {"reason": infer.said(*reasons)}
 
 
 def _tau(sums: FloatArray) -> FloatArray:
     """Kendall's τ-b of the systems' means, from (…, systems, 3) counts, scores and ratings."""
     count, *totals = np.moveaxis(sums, -1, 0)
-    first, second = np.triu_indices(count.shape[-1], 1)
-    signs = []
-    for total in totals:
-        mean = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-        apart = np.nan_to_num(mean[..., first] - mean[..., second])
-        signs.append(np.where(np.abs(apart) < 1e-9, 0, np.sign(apart)))
-    a, b = signs
-    norm = np.sqrt((a**2).sum(axis=-1) * (b**2).sum(axis=-1))
-    return np.where(norm > 0, (a * b).sum(axis=-1) / np.where(norm > 0, norm, 1), np.nan)
+    means = (np.where(count > 0, total / np.maximum(count, 1), np.nan) for total in totals)
+    return kendall_tau(*(pair_signs(mean.round(9)) for mean in means))
