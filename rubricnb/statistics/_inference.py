@@ -150,38 +150,22 @@ def named_mean(
     return named(name, mean_of(values[known]), interval, p)
 
 
-def cluster_mean(values: FloatArray, cluster: IntArray) -> tuple[float, float, int]:
-    """Mean of some values, its standard error over clusters, and the number of clusters.
-
-    With clusters of one size this is the mean of the cluster means and its standard error.
-    """
-    rest = _residuals(values, cluster)
-    return mean_of(values), _se_of_mean(rest, len(values)), len(rest)
-
-
-def _residuals(values: FloatArray, cluster: IntArray) -> FloatArray:
-    """Sums of the values' distances from their mean, by cluster."""
-    return by_cluster(values - mean_of(values), cluster)
-
-
-def _se_of_mean(rest: FloatArray, n_values: int) -> float:
-    n = len(rest)
-    return float(np.sqrt(n / (n - 1) * (rest**2).sum()) / n_values) if n > 1 else float("nan")
-
-
 def mean_t(
     values: FloatArray, cluster: IntArray, bounds: tuple[float, float] | None = None
 ) -> Interval:
-    """Interval and p (against 0) of such a mean: low, high, p, standard error.
+    """Interval and p (against 0) of a mean, over clusters: low, high, p, standard error.
 
-    Where all clusters are alike there is none: no variance is not certainty. With the `bounds`
-    that values can reach it is Wilson's, of the size that the standard error is worth (that of
-    the clusters if all are alike), so that a rate of rare events, or of none, has one.
+    With clusters of one size these are the t interval of the mean of their means. Where all
+    clusters are alike there is none: no variance is not certainty. With the `bounds` that values
+    can reach it is Wilson's, of the size that the standard error is worth (that of the clusters if
+    all are alike), so that a rate of rare events, or of none, has one.
     """
-    rest = _residuals(values, cluster)
-    mean, se, n = mean_of(values), _se_of_mean(rest, len(values)), len(rest)
+    mean = mean_of(values)
+    rest = by_cluster(values - mean, cluster)
+    n = len(rest)
     if n < 2:
         return UNDEFINED
+    se = float(np.sqrt(n / (n - 1) * (rest**2).sum()) / len(values))
     df = float(freedom(rest))
     low, high, p, se = _t(mean, se, df)
     if bounds is not None:
@@ -279,7 +263,12 @@ def moments(x: FloatArray, y: FloatArray) -> FloatArray:
     """
     x = x - (x.mean() if len(x) else 0.0)
     y = y - (y.mean() if len(y) else 0.0)
-    return np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=-1)
+    return summands(x, y, np.ones_like(x))
+
+
+def summands(x: FloatArray, y: FloatArray, n: FloatArray) -> FloatArray:
+    """Stack n, x, y, xx, yy, xy on a last axis."""
+    return np.stack([n, x, y, x * x, y * y, x * y], axis=-1)
 
 
 def correlation(sums: FloatArray) -> FloatArray:

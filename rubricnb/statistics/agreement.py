@@ -97,14 +97,16 @@ def row_with_people(
     items: pd.DataFrame,
     by: By,
     value: Value,
-    row: Callable[[Reads, FloatArray], dict[str, Any]],
+    row: Callable[[Reads, FloatArray], Any],
     what: str = "items",
+    per_group: Callable[..., pd.DataFrame] = arrays.row_per_group,
 ) -> pd.DataFrame:
-    """Put behind each group's columns what `row` says of its reads and their human ratings."""
+    """Put behind each group's columns what `row` says of its reads and their human ratings.
+
+    With `rows_per_group` in place of `per_group`, `row` gives several.
+    """
     arrays.refuse_ambiguous(judgments, items, what)
-    return arrays.row_per_group(
-        judgments, by, value, lambda reads: row(reads, human_of(reads, items, what))
-    )
+    return per_group(judgments, by, value, lambda reads: row(reads, human_of(reads, items, what)))
 
 
 def human_of(reads: Reads, items: pd.DataFrame, what: str = "items") -> FloatArray:
@@ -482,7 +484,7 @@ def read_moments(value: FloatArray, y: FloatArray) -> FloatArray:
     parsed = ~np.isnan(value)
     x = np.where(parsed, value - infer.mean_known(value), 0.0)
     y = np.where(parsed, (y - y.mean())[:, None], 0.0)
-    return np.stack([parsed.astype(np.float64), x, y, x * x, y * y, x * y], axis=-1)
+    return infer.summands(x, y, parsed.astype(np.float64))
 
 
 def effective_reads(a: Reads, b: Reads, reasons: list[str]) -> dict[str, float]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rubricnb.statistics._inference import summands
 from rubricnb.statistics._reads import FloatArray
 
 
@@ -58,8 +59,7 @@ def kappa_sums(x: FloatArray, y: FloatArray) -> FloatArray:
     Shape (items, 6). Sums of these over any set of items give `kappa_of_sums`.
     """
     center = np.concatenate([x, y]).mean() if len(x) else 0.0
-    x, y = x - center, y - center
-    return np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=-1)
+    return summands(x - center, y - center, np.ones_like(x))
 
 
 def kappa_of_sums(sums: FloatArray) -> FloatArray:

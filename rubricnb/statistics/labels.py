@@ -21,7 +21,7 @@ from rubricnb.statistics._inference import (
     said,
 )
 from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
-from rubricnb.statistics.agreement import human_of, unscored
+from rubricnb.statistics.agreement import row_with_people, unscored
 
 CHOSEN = 3.0  # standard errors between labelled and other texts that a random draw hardly shows
 MIN_SYSTEMS = 5
@@ -106,10 +106,7 @@ def mean_with_labels(
        n_labels  mean  labels_only  judge_mean
     0         6   2.7         3.17        3.75
     """
-    arrays.refuse_ambiguous(judgments, labels, "labels")
-    return arrays.row_per_group(
-        judgments, by, value, lambda reads: _mean_row(reads, human_of(reads, labels, "labels"))
-    )
+    return row_with_people(judgments, labels, by, value, _mean_row, "labels")
 
 
 def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
@@ -410,12 +407,11 @@ def labels_needed(
     """
     if not half_width > 0:
         raise ValueError(f"half_width is {half_width}: give a positive number of points")
-    arrays.refuse_ambiguous(judgments, labels, "labels")
 
-    def row(reads: Reads) -> dict[str, Any]:
-        return _needed_row(reads, human_of(reads, labels, "labels"), half_width)
+    def row(reads: Reads, human: FloatArray) -> dict[str, Any]:
+        return _needed_row(reads, human, half_width)
 
-    return arrays.row_per_group(judgments, by, value, row)
+    return row_with_people(judgments, labels, by, value, row, "labels")
 
 
 def _needed_row(reads: Reads, human: FloatArray, half_width: float) -> dict[str, Any]:
@@ -470,11 +466,7 @@ def _size(found: Sampling, n: int, total: int, half_width: float, lost: int) -> 
 
 
 def systems_with_labels(
-    judgments: pd.DataFrame,
-    labels: pd.DataFrame,
-    candidates: str = "candidate",
-    by: By = None,
-    value: Value = "score",
+    judgments: pd.DataFrame, labels: pd.DataFrame, by: By = None, value: Value = "score"
 ) -> pd.DataFrame:
     """Estimate each system's mean rating from a few labels and the judge's scores of everything.
 
@@ -485,9 +477,7 @@ def systems_with_labels(
     ----------
     judgments, labels, by, value
         As in `mean_with_labels`, with two or more labels of each of five or more systems, each
-        system's drawn at random.
-    candidates
-        The column of the judgments that names the system.
+        system's drawn at random. The column ``candidate`` names the system.
 
     Returns
     -------
@@ -528,13 +518,9 @@ def systems_with_labels(
     0         a      1.62         1.67        2.00       0.65
     1         b      1.93         2.00        2.25       0.65
     """
-    arrays.require(judgments, [candidates], "judgments")
-    arrays.refuse_ambiguous(judgments, labels, "labels")
-    if candidates != "candidate":
-        judgments = judgments.assign(candidate=judgments[candidates])
-    return arrays.rows_per_group(
-        judgments, by, value, lambda reads: _systems(reads, human_of(reads, labels, "labels"))
-    )
+    arrays.require(judgments, ["candidate"], "judgments")
+    per_group = arrays.rows_per_group
+    return row_with_people(judgments, labels, by, value, _systems, "labels", per_group)
 
 
 def _systems(reads: Reads, human: FloatArray) -> pd.DataFrame:
@@ -552,23 +538,15 @@ def _systems(reads: Reads, human: FloatArray) -> pd.DataFrame:
     )  # fmt: skip
     lost, text = unscored(reads, human), _texts(items)
     reason = _why_no_systems(names, count)
-    if text is None and not reason:
-        reason = (
-            "it is not known which items judge one text under several criteria: ask by criterion"
-        )
     if text is None or reason:
-        return out.assign(reason=said(reason, lost))
+        unknown = "it is not known which items judge one text under several criteria"
+        return out.assign(reason=said(reason or f"{unknown}: ask by criterion", lost))
     first = np.unique(text, return_index=True)[1]
     cluster = items["cluster"].to_numpy()[first]
-    means = (_means_by(text, values) for values in (score, rated))
+    shape, alone = (int(text.max()) + 1, 1), np.zeros_like(text)
+    means = (arrays.cell_means(text, alone, of, shape)[:, 0] for of in (score, rated))
     found = estimate_systems(system[first], cluster, *means)
     return out.assign(**found | {"reason": [said(own, lost) for own in found["reason"]]})
-
-
-def _means_by(text: IntArray, values: FloatArray) -> FloatArray:
-    """Mean of the values known of each text; NaN where none is."""
-    one = np.zeros_like(text)
-    return arrays.cell_means(text, one, values, (int(text.max()) + 1, 1))[:, 0]
 
 
 def _why_no_systems(names: Any, count: IntArray) -> str:

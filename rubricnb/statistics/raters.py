@@ -137,7 +137,7 @@ def _less(d: FloatArray, cluster: IntArray, epsilon: float) -> float:
 
     Where all clusters are alike: the largest probability of that if the mean is epsilon.
     """
-    mean, se, n = infer.cluster_mean(d, cluster)
+    mean, se, n = infer.mean_of(d), infer.mean_t(d, cluster)[3], len(np.unique(cluster))
     if n < 2:
         return 1.0
     if se == 0:  # the mean may be epsilon all the same, if few clusters differ and none was drawn

@@ -59,32 +59,8 @@ def test_multinomial_floor_equals_simulation(n_reads, floor):
     assert null.iloc[0] == pytest.approx(floor, abs=0.001)
 
 
-def test_shares_without_counts_have_no_floor():
-    table = rb.score_position(make_judgments(20))[["score", "position", "share"]]
-    assert bias_cost(table)["cost_null"].isna().all()
-
-
-def test_a_score_never_given_has_no_cost():
-    judgments = make_judgments(20)
-    table = rb.score_position(judgments[judgments["score"] != 4])
-    assert bias_cost(table)["cost"].isna().all()
-
-
 def test_groups_keep_their_names():
     judgments = make_judgments(20)
     both = pd.concat([judgments, judgments.assign(judge="other")])
     costs = bias_cost(rb.score_position(both))
     assert costs.groupby("judge").size().to_dict() == {"simulated": 10, "other": 10}
-
-
-@pytest.mark.parametrize("orderings", [[[1, 2, 3]], [[1, 1, 2, 3, 4]], [[0, 1, 2, 3, 4]]])
-def test_an_ordering_that_is_no_permutation_is_an_error(orderings):
-    table = rb.score_position(make_judgments(5))
-    with pytest.raises(ValueError, match=r"permutations of 1\.\.5"):
-        bias_cost(table, orderings)
-
-
-def test_a_table_with_a_hole_is_an_error():
-    table = rb.score_position(make_judgments(5))
-    with pytest.raises(ValueError, match="needs every one of n scores at every position 1…n"):
-        bias_cost(table[table["score"] != 2])

@@ -3,14 +3,20 @@
 import numpy as np
 import pandas as pd
 import pytest
+from people import plausible
 from scipy import optimize, stats
+from statsmodels.stats.multitest import multipletests
+from statsmodels.stats.weightstats import ttost_paired
 
 import rubricnb as rb
 from rubricnb.replication import judged
 from rubricnb.statistics import position_bias, rank_reversal, stability, strategy_contrast
 from rubricnb.statistics._inference import (
+    MARGINS,
+    benjamini_hochberg,
     detectable,
     effective_clusters,
+    equivalence,
     few_clusters,
     freedom,
     jackknife_t,
@@ -55,16 +61,6 @@ def test_a_judge_that_always_says_3_proves_nothing_on_two_texts():
     assert verdict == "cannot say"
 
 
-def test_two_equal_sides_have_no_equivalence_and_nothing_detectable():
-    judgments, items = always_three(12)
-    judgments["score"] = judgments["item_id"].str[1:].astype(int) % 3 + 1.0
-    other = judgments.assign(design="fixed")
-    row = strategy_contrast(pd.concat([judgments, other]), items).iloc[0]
-    assert row.delta_r == 0
-    assert row[["low", "high", "p", "mde", "p_equivalent"]].isna().all()
-    assert "same scores" in row.reason
-
-
 def test_three_prompts_that_agree_leave_tau_open():
     names = [f"{p}{c}" for p in "pqr" for c in "xy"]
     one = pd.DataFrame({
@@ -104,13 +100,12 @@ def test_equivalence_is_claimed_in_5_percent_at_the_margin(n_prompts):
 
 def test_many_prompts_without_a_flip_are_equivalent():
     # 59 binomial draws without an event leave out 5 %; 58 do not.
-    p = [rb.statistics.equivalence(0.0, 0.0, n, 0.05, largest=1.0) for n in (30, 59, 200)]
+    p = [equivalence(0.0, 0.0, n, 0.05, largest=1.0) for n in (30, 59, 200)]
     assert p[0] > 0.05 > p[1] > p[2]
 
 
 def test_where_clusters_differ_the_largest_effect_changes_nothing():
-    of = rb.statistics.equivalence
-    assert of(0.01, 0.1, 50, 0.05, largest=1.0) == of(0.01, 0.1, 50, 0.05)
+    assert equivalence(0.01, 0.1, 50, 0.05, largest=1.0) == equivalence(0.01, 0.1, 50, 0.05)
 
 
 # -- rates -----------------------------------------------------------------------------------------
@@ -190,7 +185,7 @@ def test_what_is_detectable_is_found_in_80_percent(n, multiplier):
     rng = np.random.default_rng(n)
     x = rng.standard_normal((4_000, n)) + detectable(1 / np.sqrt(n), n - 1)
     power = (stats.ttest_1samp(x, 0, axis=1).pvalue < 0.05).sum()
-    assert stats.binom.ppf(0.0005, 4_000, 0.8) <= power <= stats.binom.ppf(0.9995, 4_000, 0.8)
+    assert plausible(power, 4_000, 0.8)
 
 
 def test_a_contrast_names_what_its_own_test_would_find():
@@ -228,3 +223,52 @@ def test_few_effective_clusters_few_events_and_scores_alike_are_doubted():
     doubt = "30 effective clusters, 80% of scores alike: intervals may be too narrow"
     assert few_clusters(cluster, scores=(alike,)) == doubt
     assert few_clusters(np.arange(180), scores=(alike,)) == ""
+
+
+# -- equivalence and families ----------------------------------------------------------------------
+
+
+def test_equivalence_is_statsmodels_paired_tost():
+    x = np.random.default_rng(0).normal(0.05, 1, 40)
+    expected = ttost_paired(x, np.zeros(40), -0.4, 0.4)[0]
+    assert equivalence(x.mean(), stats.sem(x), 40, 0.4) == pytest.approx(expected)
+
+
+def test_the_size_of_equivalence_at_the_margin_is_the_level():
+    rng = np.random.default_rng(1)
+    x = rng.normal(0.5, 1, (2000, 30))
+    p = [equivalence(row.mean(), stats.sem(row), 30, 0.5) for row in x]
+    assert plausible((np.array(p) < 0.05).sum(), 2000, 0.05)
+
+
+@pytest.mark.parametrize("effect", [-0.3, 0.0, 0.1])
+def test_a_p_below_5_per_cent_is_a_90_per_cent_interval_inside_the_margins(effect):
+    for se in np.linspace(0.01, 0.3, 30):
+        half = stats.t.ppf(0.95, 24) * se
+        inside = effect - half > -0.35 and effect + half < 0.35
+        assert (equivalence(effect, se, 25, 0.35) < 0.05) == inside
+
+
+def test_nothing_is_equivalent_without_a_standard_error():
+    assert np.isnan(equivalence(0.0, float("nan"), 30, 0.1))
+    assert np.isnan(equivalence(float("nan"), 0.1, 30, 0.1))
+    assert np.isnan(equivalence(0.0, 0.1, 1, 0.1))
+    assert np.isnan(equivalence(0.0, 0.0, 500, 0.1))
+    assert np.isnan(equivalence(0.2, 0.0, 500, 0.1))
+
+
+def test_margins_are_fixed():
+    assert MARGINS == {"share": 0.02, "delta_r": 0.02, "delta_pos": 0.1, "flips": 0.05}
+
+
+def test_families_are_adjusted_as_statsmodels_does():
+    p = np.random.default_rng(0).beta(0.5, 2, 30)
+    assert benjamini_hochberg(pd.Series(p)) == pytest.approx(multipletests(p, method="fdr_bh")[1])
+
+
+def test_undefined_p_values_stay_out_of_the_family():
+    p = pd.Series([0.01, np.nan, 0.04])
+    assert benjamini_hochberg(p)[[0, 2]] == pytest.approx(
+        stats.false_discovery_control([0.01, 0.04])
+    )
+    assert np.isnan(benjamini_hochberg(pd.Series([np.nan]))).all()

@@ -68,6 +68,8 @@ FOUR = people(*systems(14, s=4)[:2])
 CORRELATIONS = ["r", "r_low", "p", "rho", "rho_low", "r_macro", "r_paper_low"]
 DIFFERENCES = ["delta_r", "low", "p", "delta_rho", "paper_low"]
 FLIPS = ["flip_first", "flip_strict_low", "kendall_tau", "discordant"]
+JUDGMENTS = make_judgments(20)
+PLACES = rb.score_position(JUDGMENTS)
 NO_TEST = ["low", "p", "mde", "p_equivalent"]
 
 
@@ -118,6 +120,8 @@ UNKNOWN = [
      "all labels are equal"),
     (rb.mean_with_labels, (SYSTEMS, LABELS[:12]), ["low"], "1 labelled clusters: an"),
     (plan, (SYSTEMS, LABELS[:12]), ["needed"], "fewer than three clusters"),
+    (rb.bias_cost, (PLACES[["score", "position", "share"]],), ["cost_null"], "nothing of its"),
+    (rb.bias_cost, (rb.score_position(JUDGMENTS.query("score != 4")),), ["cost"], "never given"),
     (rb.systems_with_labels, (SYSTEMS, NONE), ["estimate"], "^s00 has 0 labels"),
     (rb.systems_with_labels, (SYSTEMS, LABELS[1:24]), ["estimate"], "^s00 has 1 labels: every"),
     (rb.systems_with_labels, (systems(14, s=4)[0], FOUR), ["estimate"], "^4 systems: .* needs 5"),
@@ -149,9 +153,9 @@ REFUSED = [
     (rb.reversal_effect, (both(),), "design 'placebo'"),
     (rb.reversal_effect, (pd.concat([competing(balanced(5)), competing(placebo(5, 1))]),),
      "no halves"),
-    *((rb.bias_cost, (rb.score_position(make_judgments(5)), o), r"permutations of 1\.\.5")
+    *((rb.bias_cost, (PLACES, o), r"permutations of 1\.\.5")
       for o in ([[1, 2, 3]], [[1, 1, 2, 3, 4]], [[0, 1, 2, 3, 4]])),
-    (rb.bias_cost, (rb.score_position(make_judgments(5)).query("score != 2"),),
+    (rb.bias_cost, (PLACES.query("score != 2"),),
      "needs every one of n scores at every position 1…n"),
     *((equivalence, (0.0, 0.1, 10, margin), "positive") for margin in (0, -1, float("nan"))),
 ]  # fmt: skip
