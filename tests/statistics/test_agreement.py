@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pingouin as pg
 import pytest
-from people import jackknifed, macro, pearson, plausible, rated, spearman, wide
+from people import jackknifed, judged, labelled, macro, pearson, plausible, rated, spearman, wide
 from planted import make_judgments, make_rated
 from scipy import stats
 
@@ -48,12 +48,11 @@ def test_the_papers_interval_is_scipys_percentile_bootstrap():
 
 def test_resamples_without_variance_are_dropped_and_counted():
     judgments, items = rated(4, 1)
-    items["human"] = [1.0, 1.0, 1.0, 2.0]
-    row = one(judgments, items)
-    share = row.n_undefined / 1000
+    row = one(judgments, items.assign(human=[1.0, 1.0, 1.0, 2.0]))
     # P(constant human) = P(no draw of the odd item) + P(only it), and that of constant scores.
-    assert share > (3 / 4) ** 4 - 0.06
+    assert row.n_undefined / 1000 > (3 / 4) ** 4 - 0.06
     assert np.isfinite(row.r_paper_low)
+    assert one(judgments.assign(score=3), items).n_undefined == 1000
 
 
 @pytest.mark.slow
@@ -90,20 +89,13 @@ def test_unparsed_reads_and_unrated_items_are_left_out():
     assert row.r == pytest.approx(pearson(table))
 
 
-def two_criteria_of_each_text(shuffle=0):
+def two_criteria_of_each_text():
     """A judge that says exactly what people say; item_id is the text, under two criteria."""
-    rng = np.random.default_rng(0)
-    items = pd.DataFrame(
-        {
-            "item_id": np.repeat([f"t{i}" for i in range(20)], 2),
-            "criterion": ["style", "wit"] * 20,
-            "human": rng.integers(1, 6, 40).astype(float),
-        }
-    )
-    judgments = items.assign(cluster_id=items["item_id"], score=items["human"])
-    return judgments.assign(ordering="1-2-3-4-5", ordering_index=1), items.sample(
-        frac=1, random_state=shuffle
-    )
+    texts = np.repeat([f"t{i}" for i in range(20)], 2)
+    human = np.random.default_rng(0).integers(1, 6, 40).astype(float)
+    judgments = judged(human, texts, criterion=["style", "wit"] * 20).assign(item_id=texts)
+    items = labelled(judgments, human, slice(None))
+    return judgments.drop(columns=["judge", "design"]), items.sample(frac=1, random_state=0)
 
 
 def test_a_text_under_two_criteria_is_matched_with_its_criterion():
@@ -157,38 +149,34 @@ def test_setting_2_joins_on_text_and_criterion():
     assert one(by_text, items).r == pytest.approx(one(judgments, items).r)
 
 
-@pytest.mark.parametrize(
-    ("design", "greedy", "expected"),
-    [
-        (balanced(5), True, 10),
-        (fixed(5, 10), True, 1),
-        (fixed(5, 10), False, 10),
-        (balanced(2), True, 2),
-    ],
-)
-def test_effective_reads_of_copies(design, greedy, expected):
-    judgments = make_judgments(20, design=design, greedy=greedy, concentration=5)
-    names = judgments["item_id"].cat.categories
-    items = pd.DataFrame({"item_id": names, "human": np.arange(20.0)})
-    assert one(judgments, items).k_effective == expected
+def reads(design, n=20, greedy=True, **columns):
+    return make_judgments(n, design=design, greedy=greedy, concentration=5).assign(**columns)
 
 
-def test_effective_reads_follow_the_keys_where_there_are_keys():
-    judgments = make_judgments(20, design=fixed(5, 4))
-    items = pd.DataFrame({"item_id": judgments["item_id"].cat.categories, "human": np.arange(20.0)})
-    judgments["score"] = np.tile([1, 2, 3, 4], 20)
-    asked_twice = judgments["item_id"].astype(str) + (judgments["ordering_index"] % 2).astype(str)
-    assert one(judgments.assign(key=asked_twice), items).k_effective == 2
-
-
-def test_effective_reads_do_not_jump_with_one_read():
-    judgments = make_judgments(144, design=fixed(5, 10), greedy=True)
-    items = pd.DataFrame(
-        {"item_id": judgments["item_id"].cat.categories, "human": np.arange(144.0)}
-    )
-    assert one(judgments, items).k_effective == 1
+def one_read_differs():
+    judgments = reads(fixed(5, 10), 144)
     judgments.loc[77, "score"] = judgments.loc[77, "score"] % 5 + 1
-    assert one(judgments, items).k_effective == pytest.approx(1 + 9 / 144)
+    return judgments
+
+
+@pytest.mark.parametrize(
+    ("judgments", "expected"),
+    [
+        (reads(balanced(5)), 10),
+        (reads(balanced(2)), 2),
+        (reads(fixed(5, 10)), 1),
+        (reads(fixed(5, 10), greedy=False), 10),
+        # Keys decide where answers differ, and answers that never differ are one read.
+        (reads(fixed(5, 4), score=[1, 2, 3, 4] * 20,
+               key=[f"{i}{k % 2}" for i in range(20) for k in range(4)]), 2),
+        (reads(fixed(5, 4), key=[str(k) for k in range(80)]), 1),
+        (one_read_differs(), 1 + 9 / 144),
+    ],
+)  # fmt: skip
+def test_effective_reads_leave_out_copies(judgments, expected):
+    names = judgments["item_id"].cat.categories
+    items = pd.DataFrame({"item_id": names, "human": np.arange(float(len(names)))})
+    assert one(judgments, items).k_effective == pytest.approx(expected)
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")
@@ -196,33 +184,26 @@ def test_the_ceiling_is_the_root_of_pingouins_reliability():
     judgments, items = rated(30, 1)
     rng = np.random.default_rng(0)
     raters = items["human"].to_numpy()[:, None] + rng.normal(0, 1, (30, 3))
-    long = pd.DataFrame(
-        {
-            "item": np.repeat(np.arange(30), 3),
-            "rater": np.tile(np.arange(3), 30),
-            "rating": raters.ravel(),
-        }
-    )
+    item, rater = (index.ravel() for index in np.indices((30, 3)))
+    long = pd.DataFrame({"item": item, "rater": rater, "rating": raters.ravel()})
     table = pg.intraclass_corr(long, targets="item", raters="rater", ratings="rating")
     icc = table.loc[table["Type"].isin(["ICC3k", "ICC(C,k)"]), "ICC"].iloc[0]
-    items["human_ratings"] = [tuple(r) for r in raters]
-    assert one(judgments, items).ceiling == pytest.approx(np.sqrt(icc))
+    tuples = items.assign(human_ratings=[tuple(r) for r in raters])
     # A rater who is stricter with all texts takes nothing from what a correlation can reach.
-    items["human_ratings"] = [tuple(r) for r in raters + np.array([0, 1, -2])]
-    assert one(judgments, items).ceiling == pytest.approx(np.sqrt(icc))
-    read = pd.read_csv(io.StringIO(items.to_csv(index=False)))
-    assert one(judgments, read).ceiling == pytest.approx(np.sqrt(icc))
-    read["human_ratings"] = [";".join(map(str, r)) for r in raters]
-    assert one(judgments, read).ceiling == pytest.approx(np.sqrt(icc))
+    strict = items.assign(human_ratings=[tuple(r) for r in raters + np.array([0, 1, -2])])
+    read = pd.read_csv(io.StringIO(tuples.to_csv(index=False)))
+    typed = items.assign(human_ratings=[";".join(map(str, r)) for r in raters])
+    for frame in (tuples, strict, read, typed):
+        assert one(judgments, frame).ceiling == pytest.approx(np.sqrt(icc))
     with pytest.raises(ValueError, match="ratings '3 or 4' are not all numbers"):
         one(judgments, read.assign(human_ratings="3 or 4"))
-    items["human_ratings"] = [(x,) for x in items["human"]]
-    row = one(judgments, items)
-    assert np.isnan(row.ceiling)
-    assert row.ceiling_reason == "fewer than two items have several ratings"
-    row = one(judgments, items.drop(columns="human_ratings"))
-    assert np.isnan(row.ceiling)
-    assert row.ceiling_reason == "items have no single ratings"
+    for lacking, why in (
+        (items.assign(human_ratings=[(x,) for x in items["human"]]), "fewer than two items have"),
+        (items, "items have no single ratings"),
+    ):
+        row = one(judgments, lacking)
+        assert np.isnan(row.ceiling)
+        assert row.ceiling_reason.startswith(why)
 
 
 def test_the_ceiling_of_unequal_numbers_of_ratings_is_one_way():
@@ -244,13 +225,6 @@ def test_a_frame_concatenated_with_itself_is_an_error():
         rb.agreement(pd.concat([judgments, judgments]), items)
     other_seed = judgments.assign(request_id=judgments["request_id"] + 10_000)
     assert one(pd.concat([judgments, other_seed]), items).n_reads == 1200
-
-
-def test_answers_that_never_differ_are_one_read_whatever_their_keys():
-    judgments = make_judgments(20, design=fixed(5, 4), greedy=True)
-    items = pd.DataFrame({"item_id": judgments["item_id"].cat.categories, "human": np.arange(20.0)})
-    keyed = judgments.assign(key=np.arange(len(judgments)).astype(str))
-    assert one(keyed, items).k_effective == 1
 
 
 def test_scores_turned_upside_down_turn_the_sign():

@@ -88,14 +88,16 @@ def test_effective_reads_of_partly_shared_noise():
     assert row.k_effective_b == pytest.approx(1 / (0.5 + 0.05), rel=0.12)
 
 
+def reordered_criteria(**how):
+    items = rb.load("minibench")
+    asked = rb.plan_criteria(items, [balanced(3), fixed(3, 6)], readout="score", **how)
+    return rb.simulate(asked, items, "criterion-biased"), items
+
+
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_effective_reads_of_reordered_criteria(temperature):
     """In Setting 2 every prompt lists the scores 1…n; what differs is the order of the criteria."""
-    items = rb.load("minibench")
-    asked = rb.plan_criteria(
-        items, [balanced(3), fixed(3, 6)], readout="score", temperature=temperature
-    )
-    judgments = rb.simulate(asked, items, "criterion-biased")
+    judgments, items = reordered_criteria(temperature=temperature)
     row = one(judgments, items)
     single, within = (
         within_item_sd(judgments).set_index("design")["variance"].loc[["balanced", "fixed"]]
@@ -108,9 +110,7 @@ def test_effective_reads_of_reordered_criteria(temperature):
 
 
 def test_the_papers_interval_of_the_macro_difference_draws_texts():
-    items = rb.load("minibench")
-    asked = rb.plan_criteria(items, [balanced(3), fixed(3, 6)], readout="score")
-    judgments = rb.simulate(asked, items, "criterion-biased")
+    judgments, items = reordered_criteria()
     row = one(judgments, items)
     keys = ["item_id", "criterion"]
     means = judgments.astype({"score": float}).groupby([*keys, "design"], observed=True)

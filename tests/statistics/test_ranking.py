@@ -108,19 +108,19 @@ def test_rounding_alone_flips_a_third_of_the_winners():
 
 PLACEBO = "placebo/half-1"
 HALVES = [
-    ("fixed/half-1", "fixed/half-2"),
-    ("balanced/forward", "balanced/reverse"),
-    ("shuffled/half-1", "shuffled/half-2"),
-    ("placebo/half-2", PLACEBO),
-    ("fixed/half-1", PLACEBO),
-    ("balanced/forward", PLACEBO),
-    ("balanced/reverse", PLACEBO),
-]
+    ("fixed/half-1", "fixed/half-2"), ("balanced/forward", "balanced/reverse"),
+    ("shuffled/half-1", "shuffled/half-2"), ("placebo/half-2", PLACEBO), ("fixed/half-1", PLACEBO),
+    ("balanced/forward", PLACEBO), ("balanced/reverse", PLACEBO),
+]  # fmt: skip
+
+
+def halves(**planted):
+    judgments = all_designs(**planted)
+    return judgments, pd.concat([rank_reversal(judgments, *pair) for pair in HALVES])
 
 
 def test_halves_without_an_effect_agree_with_one_another():
-    judgments = all_designs(n_prompts=150, concentration=0.3)
-    found = pd.concat([rank_reversal(judgments, *pair) for pair in HALVES])
+    _, found = halves(n_prompts=150, concentration=0.3)
     assert np.ptp(found["flip_expected"]) < 0.15
     assert (found["n_prompts"] == 150).all()
 
@@ -130,19 +130,17 @@ def effect_of(judgments, control="fixed", **options):
     return found[found["control"] == control].set_index("measure")
 
 
-@pytest.mark.parametrize("control", ["fixed", "placebo"])
-def test_the_order_effect_is_the_mean_of_two_paired_differences(control):
-    judgments = all_designs(gamma=np.array(FIRST) * 4, concentration=0.5)
-    effect = effect_of(judgments, control)
-    found = pd.concat([rank_reversal(judgments, *pair) for pair in HALVES])
+def test_the_order_effect_is_the_mean_of_two_paired_differences():
+    judgments, found = halves(gamma=np.array(FIRST) * 4, concentration=0.5)
     against = found[found["b"] == PLACEBO].set_index("a")
-    for name in effect.index:
-        reordered = against.loc[["balanced/forward", "balanced/reverse"], name]
-        still = against.loc[{"fixed": "fixed/half-1", "placebo": "placebo/half-2"}[control], name]
-        assert effect.loc[name, "effect"] == pytest.approx(reordered.mean() - still)
-        assert effect.loc[name, "reordered"] == pytest.approx(reordered.mean())
-        assert effect.loc[name, "controlled"] == pytest.approx(still)
-        assert effect.loc[name, "low"] < effect.loc[name, "effect"] < effect.loc[name, "high"]
+    for control, half in (("fixed", "fixed/half-1"), ("placebo", "placebo/half-2")):
+        effect = effect_of(judgments, control)
+        moved = against.loc[["balanced/forward", "balanced/reverse"], effect.index].mean()
+        still = against.loc[half, effect.index].astype(float)
+        np.testing.assert_allclose(effect["effect"], moved - still, atol=1e-12)
+        np.testing.assert_allclose(effect[["reordered", "controlled"]], np.c_[moved, still])
+        assert (effect["low"] < effect["effect"]).all()
+        assert (effect["effect"] < effect["high"]).all()
 
 
 @pytest.mark.slow
