@@ -3,13 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
-from people import plausible
+from people import judged, people, plausible
+from planted import make_judgments
 from scipy import optimize, stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_paired
 
-import rubricnb as rb
-from rubricnb.replication import judged
+from rubricnb.replication import judged as verdicts
 from rubricnb.statistics import position_bias, rank_reversal, stability, strategy_contrast
 from rubricnb.statistics._inference import (
     MARGINS,
@@ -35,39 +35,18 @@ def enough(hits, n, rate=0.95):
 # -- no variance is not certainty ------------------------------------------------------------------
 
 
-def always_three(n_texts):
-    names = [f"t{i}" for i in range(n_texts)]
-    items = pd.DataFrame({"item_id": names, "human": np.arange(n_texts) % 5 + 1.0})
-    orders = rb.permutation.balanced(5).orderings()
-    rows = [
-        (name, name, "balanced", k + 1, "-".join(map(str, order)), 3.0, 5)
-        for name in names for k, order in enumerate(orders)
-    ]  # fmt: skip
-    columns = ["item_id", "cluster_id", "design", "ordering_index", "ordering", "score"]
-    return pd.DataFrame(rows, columns=[*columns, "n_options"]), items
-
-
 def test_a_judge_that_always_says_3_proves_nothing_on_two_texts():
-    row = position_bias(always_three(2)[0]).iloc[0]
+    row = position_bias(make_judgments(2).assign(score=3)).iloc[0]
     unknown = ["p_equivalent", "mde", "share_1_low", "share_1_high", "v2_unbiased_low"]
     assert row[unknown].isna().all()
-    assert "no answer changes" in row.reason
-    verdict = judged(
-        pd.DataFrame([{
-            "finding": "position", "estimate": row.v2_unbiased, "p": row.p_within,
-            "p_equivalent": row.p_equivalent,
-        }])
-    ).verdict.item()  # fmt: skip
-    assert verdict == "cannot say"
+    finding = {"finding": "position", "estimate": row.v2_unbiased, "p": row.p_within}
+    table = pd.DataFrame([finding | {"p_equivalent": row.p_equivalent}])
+    assert verdicts(table).verdict.item() == "cannot say"
 
 
 def test_three_prompts_that_agree_leave_tau_open():
-    names = [f"{p}{c}" for p in "pqr" for c in "xy"]
-    one = pd.DataFrame({
-        "item_id": names, "cluster_id": [n[0] for n in names], "group_id": [n[0] for n in names],
-        "candidate": [n[1] for n in names], "ordering_index": 1, "ordering": "1-2-3",
-        "score": [1, 2] * 3,
-    })  # fmt: skip
+    prompt = np.repeat([*"pqr"], 2)
+    one = judged([1, 2] * 3, prompt, list("xy") * 3, group_id=prompt)
     row = rank_reversal(pd.concat([one.assign(design=d) for d in ("balanced", "fixed")])).iloc[0]
     assert (row.kendall_tau, row.kendall_tau_high) == (1, 1)
     assert row.kendall_tau_low < 0
@@ -190,11 +169,8 @@ def test_what_is_detectable_is_found_in_80_percent(n, multiplier):
 
 def test_a_contrast_names_what_its_own_test_would_find():
     rng = np.random.default_rng(4)
-    names = [f"t{i}" for i in range(6)]
-    items = pd.DataFrame({"item_id": names, "human": [1.0, 2, 3, 4, 5, 3]})
-    one = pd.DataFrame({"item_id": names, "cluster_id": names, "ordering": "1-2-3-4-5",
-                        "ordering_index": 1})  # fmt: skip
-    sides = [one.assign(design=d, score=rng.integers(1, 6, 6)) for d in ("balanced", "fixed")]
+    sides = [judged(rng.integers(1, 6, 6), design=d) for d in ("balanced", "fixed")]
+    items = people(sides[0], [1.0, 2, 3, 4, 5, 3])
     row = strategy_contrast(pd.concat(sides), items).iloc[0]
     assert row.mde / row.standard_error == pytest.approx(3.51, abs=0.005)
     miss = optimize.brentq(lambda d: stats.nct.cdf(stats.t.ppf(0.975, 5), 5, d) - 0.2, 1, 9)
