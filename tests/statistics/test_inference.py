@@ -204,25 +204,11 @@ def test_few_effective_clusters_few_events_and_scores_alike_are_doubted():
 # -- equivalence and families ----------------------------------------------------------------------
 
 
-def test_equivalence_is_statsmodels_paired_tost():
-    x = np.random.default_rng(0).normal(0.05, 1, 40)
+@pytest.mark.parametrize("effect", [-0.3, 0.05, 0.39, 1.0])
+def test_equivalence_is_statsmodels_paired_tost(effect):
+    x = np.random.default_rng(0).normal(effect, 1, 40)
     expected = ttost_paired(x, np.zeros(40), -0.4, 0.4)[0]
     assert equivalence(x.mean(), stats.sem(x), 40, 0.4) == pytest.approx(expected)
-
-
-def test_the_size_of_equivalence_at_the_margin_is_the_level():
-    rng = np.random.default_rng(1)
-    x = rng.normal(0.5, 1, (2000, 30))
-    p = [equivalence(row.mean(), stats.sem(row), 30, 0.5) for row in x]
-    assert plausible((np.array(p) < 0.05).sum(), 2000, 0.05)
-
-
-@pytest.mark.parametrize("effect", [-0.3, 0.0, 0.1])
-def test_a_p_below_5_per_cent_is_a_90_per_cent_interval_inside_the_margins(effect):
-    for se in np.linspace(0.01, 0.3, 30):
-        half = stats.t.ppf(0.95, 24) * se
-        inside = effect - half > -0.35 and effect + half < 0.35
-        assert (equivalence(effect, se, 25, 0.35) < 0.05) == inside
 
 
 def test_nothing_is_equivalent_without_a_standard_error():
