@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from copy import copy
 from html import escape
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -44,9 +44,7 @@ def say(values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
         glue(name, value, display=False)
 
 
-def show(
-    name: str, what: Any, size: tuple[float, float] | None = None, **formats: Any
-) -> None:
+def show(name: str, what: Any, size: tuple[float, float] | None = None, **formats: Any) -> None:
     """Show a figure or a table, and glue it for the place of the page where its caption stands.
 
     The book shows it there only; a notebook that is run by itself shows it below the cell.
@@ -313,17 +311,9 @@ def interval(row: Any, name: str = "value", scale: float = 1) -> tuple[float, fl
     return middle, low, high
 
 
-@overload
-def estimate(
-    row: pd.DataFrame, name: str = ..., digits: str = ..., scale: float = ..., unit: str = ...
-) -> list[str]: ...
-@overload
-def estimate(
-    row: Any, name: str = ..., digits: str = ..., scale: float = ..., unit: str = ...
-) -> str: ...
 def estimate(
     row: Any, name: str = "value", digits: str = ".2f", scale: float = 1, unit: str = ""
-) -> str | list[str]:
+) -> Any:
     """Write an estimate with its interval for a sentence or a table; what is not known says why.
 
     Parameters
