@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 import rubricnb
 from rubricnb.data import judgments as judgments_from
 from rubricnb.data.rubrics import scales_of
-from rubricnb.frames import Items, Requests
+from rubricnb.frames import Items, Judgments, Requests
 from rubricnb.hashing import hash64, mix64
 from rubricnb.judging.contract import Judge
 from rubricnb.judging.cost import estimate
@@ -337,7 +337,8 @@ def audit(
                 f"judgments that were made elsewhere are taken whole, and nobody is asked: leave "
                 f"out {', '.join(idle)}"
             )
-        table = judgments_from(judgments, items, scale)
+        is_read = items is None and isinstance(judgments, Judgments) and hasattr(judgments, "rated")
+        table = judgments_from(judgments, items, None if is_read else scale)
         if scale is not None and not isinstance(scale, Mapping):
             _check_ratings(table.rated, *scale)
         chosen = part_of(table, judge)
@@ -545,19 +546,17 @@ def findings(
     alone, *together = (_Answers(_named(part, items, value), items, value) for part in answers)
     judgments, cells = alone.judgments, alone.cells
     status = pd.concat([a["status"].astype("str") for a in answers]).value_counts()
-    rows = [_parsed(status), *_people(alone), *_apart(judgments, alone.usual), *_noise(alone)]
-    places: dict[str, list[float]] = {}
+    rows = [_parsed(status), *_people(alone), *_apart(alone), *_noise(alone)]
     why = {}
-    for name, ask in {
-        "overall": partial(_overall, alone),
-        "position": partial(_positions, alone, places),
-        "order": partial(_moved, alone),
-        "criteria": partial(_criteria, together),
-    }.items():
+    for name, ask, parts in (
+        ("overall", _overall, [alone]), ("position", _positions, [alone]),
+        ("order", _moved, [alone]), ("criteria", _criteria, together),
+    ):  # fmt: skip
         try:
-            rows += ask()
+            rows += [row for part in parts for row in ask(part)]
         except ValueError as error:  # says why these scores have no answer to this
             why[name] = str(error)
+    places = {row["question"]: row.pop("places") for row in rows if "places" in row}
     few = inference.effective_clusters(cells.index.get_level_values("cluster_id"))
     span, step = _scale_of(judgments)
     table = _judged(rows, few, span)
@@ -792,9 +791,9 @@ class _Answers:
         cells = cells.dropna(how="all").reindex(columns=cells.columns.union([_PLAIN, "placebo"]))
         if cells[_PLAIN].isna().all():
             cells[_PLAIN] = self.usual.groupby(_KEYS)["value"].mean()
-        human = self.items.get("human") is not None
-        keys = cells.index.to_frame(index=False)
-        cells["human"] = matched(keys, self.items, "human").to_numpy() if human else np.nan
+        cells["human"] = np.nan
+        if "human" in self.items:
+            cells["human"] = matched(cells.index.to_frame(), self.items, "human").to_numpy()
         return cells
 
     @cached_property
@@ -803,16 +802,15 @@ class _Answers:
         edited = self.judgments[self.judgments["condition"] == "placebo"]
         read = [*_ITEM, "ordering"]
         repeats = self.usual[self.usual.duplicated(read)]
-        found = {"edits": self.changed(edited), "reask": _changed(self.usual, repeats, read)}
+        found = {
+            "edits": _changed(self.usual, edited),
+            "reask": _changed(self.usual, repeats, read),
+        }
         return {name: rates for name, rates in found.items() if len(rates)}
-
-    def changed(self, others: pd.DataFrame) -> pd.Series:
-        """The share of each item's scores among others that are not the plain prompt's first."""
-        return _changed(self.usual, others)
 
     def flips(self, others: pd.DataFrame) -> dict[str, Any]:
         """What share of scores changes, and whether by so much more than under neutral edits."""
-        changed = self.changed(others)
+        changed = _changed(self.usual, others)
         beyond = (changed - next(iter(self.changes.values()), np.nan)).dropna()
         row = {"flips": changed.mean()}
         if beyond.empty:
@@ -853,8 +851,7 @@ def _people(answers: _Answers) -> list[dict[str, Any]]:
         _correlation("kappa", "agreement in level", n, kappa, of_kappa),
         _alike(_row("bias", "mean score", n, bias["bias"], of_bias)),
     ]
-    usual = answers.usual
-    if "candidate" in usual and usual["candidate"].nunique() > 2:
+    if "candidate" in answers.usual and answers.usual["candidate"].nunique() > 2:
         tau = system_agreement(**answers.rated).iloc[0]
         of_tau = (tau["tau_low"], tau["tau_high"], np.nan)
         name = f"{tau['n_systems']} systems"
@@ -913,8 +910,9 @@ def _distinct(judgments: pd.DataFrame) -> pd.DataFrame:
     return known.drop_duplicates([*_ITEM, "key"]) if known["key"].nunique() > 1 else known
 
 
-def _apart(judgments: pd.DataFrame, own: pd.DataFrame) -> list[dict[str, Any]]:
+def _apart(answers: _Answers) -> list[dict[str, Any]]:
     """How the first answer about a text correlates with those to other prompts about it."""
+    judgments, own = answers.judgments, answers.usual
     other = judgments[~judgments.index.isin(own.index) & (judgments["design"] != "fixed")]
     edited = other[other["design"] == "placebo"]
     reads = _distinct(pd.concat([own, edited if len(edited) else other]))
@@ -955,12 +953,11 @@ def _within(values: pd.Series) -> pd.Series:
 def _noise(answers: _Answers) -> list[dict[str, Any]]:
     """How many scores change though nothing that matters does."""
     names = {"edits": "neutral edits", "reask": "asked again"}
-    rows = [_mean(m, names[m], rates, (0.0, 1.0)) for m, rates in answers.changes.items()]
-    base = answers.usual
-    for row in rows:
-        if row["measure"] == "reask" and len(_distinct(base)) < base["value"].notna().sum():
-            row |= {"low": np.nan, "high": np.nan, "reason": "it repeats itself: asked once"}
-    return rows
+    rows = {m: _mean(m, names[m], rates, (0.0, 1.0)) for m, rates in answers.changes.items()}
+    if "reask" in rows and len(_distinct(answers.usual)) < answers.usual["value"].notna().sum():
+        once = {"low": np.nan, "high": np.nan, "reason": "it repeats itself: asked once"}
+        rows["reask"] |= once
+    return list(rows.values())
 
 
 def _steady(rate: float, error: float, n_clusters: int) -> float:
@@ -1015,13 +1012,13 @@ def _pulled(judgments: pd.DataFrame) -> list[dict[str, Any]]:
     return [row | {"flips": _changed(one, two).mean()}]
 
 
-def _positions(answers: _Answers, places: dict[str, list[float]]) -> list[dict[str, Any]]:
-    """The position with the share farthest from an even one; `places` gets all shares."""
+def _positions(answers: _Answers) -> list[dict[str, Any]]:
+    """The position with the share farthest from an even one, with the shares of all `places`."""
     judgments = answers.judgments
     rotated = judgments[judgments["design"].isin(["balanced", "williams"])]
     if rotated.empty:
         return []
-    out = []
+    rows = []
     table = position_bias(rotated, by=["n_options"], value=answers.value)
     for found in table.to_dict("records"):
         n, clusters = int(found["n_options"]), int(found["n_clusters"])
@@ -1030,16 +1027,14 @@ def _positions(answers: _Answers, places: dict[str, list[float]]) -> list[dict[s
         share, low, high = (found.get(f"share_{most}{e}", np.nan) for e in ("", "_low", "_high"))
         half = np.maximum(share - low, high - share)  # an end may be cut off at 0 or 1
         effect, ends = 100 * (share - 1 / n), (-100 / n, 100 - 100 / n)
-        row = _row(
+        rows.append(_row(
             "position", f"position {most}{f' of {n}' if len(table) > 1 else ''}", clusters, effect,
             _of_largest(effect, 100 * half, clusters, n, ends),
             reason=_without(found["reason"], "chi2", "log preference"),
-            p_equivalent=found.get("p_equivalent", np.nan),
+            p_equivalent=found.get("p_equivalent", np.nan), places=shares.tolist(),
             **answers.flips(rotated[rotated["n_options"] == n]),
-        )  # fmt: skip
-        places[row["question"]] = shares.tolist()
-        out.append(row)
-    return out
+        ))  # fmt: skip
+    return rows
 
 
 def _of_largest(
@@ -1054,25 +1049,23 @@ def _of_largest(
     return low, high, min(1.0, m * inference.t_p_value(effect / error, n))
 
 
-def _criteria(together: Sequence[_Answers]) -> list[dict[str, Any]]:
+def _criteria(answers: _Answers) -> list[dict[str, Any]]:
     """How far the position of a criterion moves its scores: its best minus its worst."""
+    check_answered(answers.judgments)
+    rotated = answers.judgments[answers.judgments["design"] == "balanced"]
     rows = []
-    for answers in together:
-        check_answered(answers.judgments)
-        rotated = answers.judgments[answers.judgments["design"] == "balanced"]
-        for found in criterion_order(rotated, value=answers.value).to_dict("records"):
-            own = rotated[rotated["criterion"] == found["criterion"]]
-            cells = own.pivot_table("value", _KEYS, "criterion_position", observed=True).dropna()
-            means = cells.mean()
-            row = _mean(
-                "criteria", str(found["criterion"]), cells[means.idxmax()] - cells[means.idxmin()]
-            )
-            half, pairs = (row["high"] - row["low"]) / 2, len(means) * (len(means) - 1) // 2
-            ends = _of_largest(row["effect"], half, row["n_clusters"], pairs)
-            rows.append(row | dict(zip(("low", "high", "p"), ends, strict=True)) | {
-                "p_equivalent": found["p_equivalent"], "placebo": found["delta_pos_null"],
-                "reason": found["reason"],
-            } | answers.flips(own))  # fmt: skip
+    for found in criterion_order(rotated, value=answers.value).to_dict("records"):
+        own = rotated[rotated["criterion"] == found["criterion"]]
+        cells = own.pivot_table("value", _KEYS, "criterion_position", observed=True).dropna()
+        means = cells.mean()
+        gap = cells[means.idxmax()] - cells[means.idxmin()]
+        row = _mean("criteria", str(found["criterion"]), gap)
+        half, pairs = (row["high"] - row["low"]) / 2, len(means) * (len(means) - 1) // 2
+        ends = _of_largest(row["effect"], half, row["n_clusters"], pairs)
+        rows.append(row | dict(zip(("low", "high", "p"), ends, strict=True)) | {
+            "p_equivalent": found["p_equivalent"], "placebo": found["delta_pos_null"],
+            "reason": found["reason"],
+        } | answers.flips(own))  # fmt: skip
     return rows
 
 
