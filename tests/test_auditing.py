@@ -191,7 +191,7 @@ def test_texts_of_judge_and_data_are_escaped(few, tmp_path, capsys):
 
 
 def by_length(lost=()):
-    """An endpoint's judge: it grades by length, less a point for each in `lost`, and for letters."""
+    """A judge that grades by length, less a point for each in `lost` and for letters."""
 
     def answer(payload, headers):
         prompt = payload["messages"][0]["content"]

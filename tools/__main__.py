@@ -78,6 +78,16 @@ def due(
                 typer.echo(f"_build/stage/{page}.ipynb")
 
 
+@app.command("lint")
+def check_documents() -> None:
+    """Say where the documents break a rule: a name that is gone, a word without an entry, …"""
+    from tools.lint import breaks
+
+    with errors():
+        if found := breaks():
+            raise ValueError("\n".join(found))
+
+
 @app.command()
 def pdf() -> None:
     """Print the built book into one PDF file, with Chromium."""
