@@ -32,12 +32,10 @@ def execute(
     context: typer.Context,
     notebook: Annotated[str, typer.Argument(help="NN_slug, or the number alone.")],
     output: Annotated[Path | None, typer.Option(help="Default: NN_slug.ipynb, here.")] = None,
-    html: Annotated[bool, typer.Option("--html", help="Write it as one HTML page too.")] = False,
     option: _Options = None,
 ) -> None:
     """Execute one notebook with parameters of your own: -p NAME VALUE, as often as needed."""
     from rubricnb import book
-    from rubricnb.onepage import one_page
 
     with errors():
         values = _parameters(context.args)
@@ -47,10 +45,6 @@ def execute(
             raise ValueError(f"{target}: the twins in notebooks/ carry no outputs; write elsewhere")
         done = book.execute(notebook, values, target)
         typer.echo(f"{target}: executed in {done.metadata.rubricnb['seconds']:.1f} s")
-        if html:
-            page = target.with_suffix(".html")
-            page.write_text(one_page(done), "utf-8")
-            typer.echo(f"{page}: to read in a browser")
 
 
 @app.command()

@@ -5,8 +5,9 @@ import re
 import nbformat
 from typer.testing import CliRunner
 
-from rubricnb.cli import app
-from rubricnb.onepage import one_page
+from rubricnb import book
+from tools.__main__ import app
+from tools.onepage import one_page
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>'
 
@@ -68,10 +69,10 @@ def test_a_text_under_judgment_cannot_act_on_the_page():
     assert not re.search(r"<img[^>]*onerror", page)
 
 
-def test_execute_writes_the_page_beside_the_notebook(small, monkeypatch):
-    monkeypatch.chdir(small)
-    done = CliRunner().invoke(app, ["execute", "05", "--html", "-p", "n_items", "21"])
+def test_an_executed_notebook_becomes_a_page_beside_it(small, warm_kernels):
+    book.execute("05", {"n_items": 21}, small / "mine.ipynb", root=small)
+    done = CliRunner().invoke(app, ["page", str(small / "mine.ipynb")])
     assert done.exit_code == 0, done.output
-    page = (small / "05_doubling.html").read_text("utf-8")
+    page = (small / "mine.html").read_text("utf-8")
     assert "<pre>42\n</pre>" in page
     assert not re.search(r'(src|href)="(?!data:)', page)
