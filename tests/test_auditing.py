@@ -225,33 +225,6 @@ def test_an_audit_resumes_and_says_its_cost_beforehand(few, tmp_path, capsys):
     assert not (rows.section == "criteria").any()  # one criterion has no order
 
 
-@pytest.mark.slow
-def test_from_nothing_to_a_page_about_an_endpoint(tmp_path):
-    """As a new user: an empty folder, an empty store, one command, ten minutes at most."""
-
-    def answer(payload, headers):
-        time.sleep(0.05)
-        prompt = payload["messages"][0]["content"]
-        first = re.search(r"\nScore (\w+):", prompt)  # it takes whatever stands first
-        chosen = first[1] if first else "3"
-        return 200, completion(f"Well done. [RESULT] {chosen}"), {}
-
-    with endpoint(answer) as (url, received):
-        done = subprocess.run(
-            [sys.executable, "-m", "rubricnb", "audit", "--judge", f"openai:m@{url}",
-             "--readout", "feedback", "--n-items", "36"],
-            cwd=tmp_path, capture_output=True, text=True, timeout=600,
-            env=os.environ | {"RUBRICNB_STORE": str(tmp_path / "s.sqlite")},
-        )  # fmt: skip
-    assert done.returncode == 3, done.stdout + done.stderr
-    assert "failed: m: every text gets the same score (1)" in done.stderr  # in the usual order
-    calls = int(re.match(r"([\d,]+) calls", done.stdout)[1].replace(",", ""))
-    assert len(received) == calls
-    page = re.sub(r"<[^>]+>", " ", (tmp_path / "audit.html").read_text("utf-8"))
-    planted = "The judge prefers position 1: +80.00 percentage points"
-    assert planted in page
-
-
 def test_below_five_clusters_nobody_is_asked_and_nothing_is_said(items, tmp_path, capsys):
     one = items.head(3)
     with pytest.raises(ValueError, match=r"1.0 effective clusters .*n_prompts, --n-prompts"):
@@ -405,42 +378,31 @@ def test_agreement_in_level_is_the_mean_of_its_criteria(items):
     assert found.rows.set_index("measure").effect["kappa"] == pytest.approx(np.mean(kappas))
 
 
-@pytest.mark.slow
-def test_the_command_writes_the_page(tmp_path):
-    target = tmp_path / "page.html"
-    arguments = ["audit", "--judge", "simulated:first-biased", "--n-items", "60"]
-    done = CliRunner().invoke(app, [*arguments, "--output", str(target)])
-    assert done.exit_code == 0, done.output
-    assert done.output.index("calls, about") < done.output.index("position 1")
-    assert "<h1>Audit of simulated:first-biased</h1>" in target.read_text("utf-8")
-    priced = CliRunner().invoke(app, ["audit", "--judge", "openai:gpt-4.1", "--cost"])
-    assert "US dollars" in priced.output
-
-
-def test_a_judge_that_always_says_3_fails(items):
-    answers = [a.assign(score=3.0, expected_score=np.nan) for a in simulated(items)]
+@pytest.mark.parametrize(
+    ("scores", "said", "why"),
+    [
+        ((3, 3, 3), "3", "not known: all scores are equal"),
+        ((2, 3, 4), "2, 3, 4", "(agreement) is r +0.00: fails at < 0.5"),
+    ],
+    ids=["one score", "one a criterion"],
+)
+def test_a_judge_that_tells_no_text_from_another_fails(items, scores, said, why):
+    of = dict(zip(("accuracy", "helpfulness", "clarity"), map(float, scores), strict=True))
+    answers = [
+        a.assign(score=a.criterion.astype("str").map(of), expected_score=np.nan)
+        for a in simulated(items)
+    ]
     found = findings(answers, items, "flat")
     rows = found.rows.set_index("measure")
     assert rows.verdict["discrimination"] == "fails"
     assert rows.effect["discrimination"] == 0
-    assert found.sentence.startswith("flat fails: every text gets the same score (3)")
+    assert found.sentence.startswith(f"flat fails: every text gets the same score ({said})")
     steady = rows.verdict[["edits", "position", "order", "labels"]]
     assert set(steady) == {"not found"}  # twelve prompts without a change
     assert (rows.verdict == "shown").sum() == 1  # that its answers could be read
     assert not {"strong", "moderate", "found"} & set(rows.verdict)
-    assert found.failures() == ["flat: every text gets the same score (3)"]
-    assert "agreement: not known: all scores are equal" in found.failures("agreement<0.5")[1]
-
-
-def test_a_judge_with_one_score_per_criterion_fails_too(items):
-    """Scores that differ between criteria only tell no text from another."""
-    scores = {"accuracy": 2.0, "helpfulness": 3.0, "clarity": 4.0}
-    answers = [
-        a.assign(score=a.criterion.astype("str").map(scores), expected_score=np.nan)
-        for a in simulated(items)
-    ]
-    rows = findings(answers, items).rows.set_index("measure")
-    assert rows.verdict["discrimination"] == "fails"
+    assert found.failures() == [f"flat: every text gets the same score ({said})"]
+    assert why in found.failures("agreement<0.5")[1]
 
 
 @pytest.mark.slow

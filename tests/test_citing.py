@@ -7,6 +7,7 @@ import sys
 import nbformat
 import pytest
 import yaml
+from cells import glued
 from pybtex.database import parse_string
 
 import rubricnb as rb
@@ -46,11 +47,7 @@ def found(findings, tmp_path):
     """The finding of a chapter as it is executed: a number is glued, and 5 % is in the line."""
     text = "# Does it?\n\n:::{div} answer\n**Yes, in {glue:text}`n:s` _of_ 9.** Or so.\n\n"
     text += "*Live* · 5 %\n\nMore."
-    shown = nbformat.v4.new_output(
-        "display_data",
-        data={"application/papermill.record/text/plain": "'3 & 4'"},
-        metadata={"scrapbook": {"name": "n", "mime_prefix": "application/papermill.record/"}},
-    )  # fmt: skip
+    shown = glued("n", text_plain="'3 & 4'")
     cells = [nbformat.v4.new_markdown_cell(text), nbformat.v4.new_code_cell("", outputs=[shown])]
     notebook = nbformat.v4.new_notebook(cells=cells)
     notebook.metadata.rubricnb = {"executed": "2026-01-02"}

@@ -237,6 +237,7 @@ def test_the_cost_is_that_of_ones_own_prompt(folder):
         own = ["--template", name, "--parser", r"Score: (\d)"] if text else []
         done = CliRunner().invoke(app, [*line.split(), *own])
         assert done.exit_code == 0, done.output
+        assert "US dollars" in done.output
         said.append(
             [int(n.replace(",", "")) for n in re.findall(r"([\d,]+) (?:calls|tokens)", done.output)]
         )

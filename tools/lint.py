@@ -100,9 +100,9 @@ def names_exist(clone: Clone) -> Iterator[str]:
     for path, text in clone.documents.items():
         for _, block in blocks(text, "python"):
             for node in ast.walk(ast.parse(block)):
-                own = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "rb"
-                if own and not hasattr(rubricnb, node.attr):
-                    yield f"{path}: rb.{node.attr}"
+                name = ast.unparse(node) if isinstance(node, ast.Attribute) else ""
+                if re.fullmatch(r"rb\.\w+", name) and not hasattr(rubricnb, name[3:]):
+                    yield f"{path}: {name}"
 
 
 @rule

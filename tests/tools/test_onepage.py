@@ -3,24 +3,12 @@
 import re
 
 import nbformat
+from cells import SVG, glued
 from typer.testing import CliRunner
 
 from rubricnb import book
 from tools.__main__ import app
 from tools.onepage import one_page
-
-SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>'
-
-
-def glue(name, **data):
-    return nbformat.v4.new_output(
-        "display_data",
-        {
-            f"application/papermill.record/{kind.replace('_', '/', 1)}": v
-            for kind, v in data.items()
-        },
-        metadata={"scrapbook": {"name": name}},
-    )
 
 
 def test_numbers_figures_and_tables_stand_where_the_text_has_them():
@@ -29,10 +17,10 @@ def test_numbers_figures_and_tables_stand_where_the_text_has_them():
         nbformat.v4.new_code_cell(
             "secret()",
             outputs=[
-                glue("n", text_plain="'41'"),
-                glue("r", text_plain="0.26"),
-                glue("fig-a", **{"image_svg+xml": SVG}),
-                glue("tab-a", text_html="<table><td>7</td></table>"),
+                glued("n", text_plain="'41'"),
+                glued("r", text_plain="0.26"),
+                glued("fig-a", **{"image_svg+xml": SVG}),
+                glued("tab-a", text_html="<table><td>7</td></table>"),
                 nbformat.v4.new_output("stream", text="<b>said</b>"),
             ],
         ),

@@ -6,26 +6,14 @@ import re
 
 import nbformat
 import pytest
+from cells import SVG, glued
 
 from rubricnb import book
 from tools import slides
 
-SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>'
-
 
 @pytest.fixture
 def executed():
-    def glued(name, **data):
-        name = f"{name}"
-        return nbformat.v4.new_output(
-            "display_data",
-            {
-                f"application/papermill.record/{kind.replace('_', '/')}": v
-                for kind, v in data.items()
-            },
-            metadata={"scrapbook": {"name": name}},
-        )
-
     code = nbformat.v4.new_code_cell(
         outputs=[
             glued("share", text_plain="0.53846"),
