@@ -844,7 +844,7 @@ def _people(answers: _Answers) -> list[dict[str, Any]]:
     r, bias = (of(**answers.rated).iloc[0] for of in (agreement, judge_bias))
     stem, n = "r_macro" if np.isfinite(r["r_macro"]) else "r", int(r["n_clusters"])
     (kappa, interval), _ = _by_criterion(kappa_sums, kappa_of_sums, rated["human"], rated[_PLAIN])
-    ends, of_kappa = (r[f"{stem}_low"], r[f"{stem}_high"]), np.clip(interval[:2], -1, 1)
+    ends, of_kappa = (r[f"{stem}_low"], r[f"{stem}_high"]), np.clip(interval[:2], -1, 1).tolist()
     of_bias = (bias["low"], bias["high"], bias["p"])
     rows = [
         _correlation("agreement", "agreement", n, r[stem], ends, _without(r["reason"], "rho")),
