@@ -66,11 +66,12 @@ bench: env $(SMOLLM2)  ## measure what the package promises about time and memor
 
 env: $(STAMP)  ## install everything into .venv
 
-lint: env  ## formatting, style, types, twins in step
+lint: env  ## formatting, style, types, twins in step, what the documents say of the code
 	$(PY) -m ruff format --check
 	$(PY) -m ruff check
 	$(PY) -m mypy
 	$(PY) -m tools notebooks --check
+	$(PY) -m tools lint
 
 lock: env  ## write requirements-hashed.txt: the versions of constraints.txt with their hashes
 	@{ echo '$(LOCKED)'; \

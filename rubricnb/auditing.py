@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 import rubricnb
 from rubricnb.data import judgments as judgments_from
 from rubricnb.data.rubrics import scales_of
-from rubricnb.frames import Items, Requests
+from rubricnb.frames import Items, Judgments, Requests
 from rubricnb.hashing import hash64, mix64
 from rubricnb.judging.contract import Judge
 from rubricnb.judging.cost import estimate
@@ -44,8 +44,15 @@ from rubricnb.judging.store import Store
 from rubricnb.pages import check_answered, condition_names, configured, truth_of
 from rubricnb.permutation import balanced, decode, descending, fixed, placebo
 from rubricnb.statistics import _inference as inference
-from rubricnb.statistics import agreement, criterion_order, position_bias, system_agreement
-from rubricnb.statistics._reads import FloatArray, IntArray, Value, matched, values_of
+from rubricnb.statistics import (
+    agreement,
+    criterion_order,
+    judge_bias,
+    position_bias,
+    stability,
+    system_agreement,
+)
+from rubricnb.statistics._reads import FloatArray, Value, matched, values_of
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.stability import BASELINE
 from rubricnb.statistics.weighting import overall
@@ -81,6 +88,7 @@ _COLUMNS = (
     *("p_equivalent", "n_clusters", "reason", "constant", "p_steady", "scrambled"),
 )
 _ITEM = ["dataset", "item_id", "criterion"]
+_KEYS = [*_ITEM, "cluster_id"]
 _PLAIN, _FULL = "baseline", "reference of full mark"
 _WORDS: Any = Environment(  # plain text; the page escapes it
     loader=PackageLoader("rubricnb", "."), undefined=StrictUndefined, autoescape=False
@@ -329,7 +337,8 @@ def audit(
                 f"judgments that were made elsewhere are taken whole, and nobody is asked: leave "
                 f"out {', '.join(idle)}"
             )
-        table = judgments_from(judgments, items, scale)
+        is_read = items is None and isinstance(judgments, Judgments) and hasattr(judgments, "rated")
+        table = judgments_from(judgments, items, None if is_read else scale)
         if scale is not None and not isinstance(scale, Mapping):
             _check_ratings(table.rated, *scale)
         chosen = part_of(table, judge)
@@ -534,39 +543,21 @@ def findings(
     check_answered(*answers)
     read = "expected_score" in answers[0] and answers[0]["expected_score"].notna().any()
     value: Value = "expected_score" if read else "score"
-    shown = answers[0]["reference_score"].astype("str")
-    top = answers[0]["ordering"].astype("object").map(lambda o: max(decode(o)), na_action="ignore")
-    shown = shown.replace("auto", "of full mark" if "reference" in items else "none")
-    shown = shown.mask(pd.to_numeric(shown, errors="coerce") == top, "of full mark")
-    if shown.nunique() == 1:  # nothing was asked without it, or with another one
-        shown[:] = "none"
-    judgments = answers[0].astype(dict.fromkeys([*_ITEM, "cluster_id"], "str"))
-    judgments = judgments.assign(
-        value=values_of(answers[0], value),
-        whole=values_of(answers[0]),
-        condition=condition_names(answers[0].assign(reference_score=shown)),
-        top=top,
-    )
-    cells = _cells(judgments, items)
+    alone, *together = (_Answers(_named(part, items, value), items, value) for part in answers)
+    judgments, cells = alone.judgments, alone.cells
     status = pd.concat([a["status"].astype("str") for a in answers]).value_counts()
-    changes = _changes(judgments, cells)
-    rows = [
-        _parsed(status), *_people(judgments, cells, items, value), *_apart(judgments),
-        *_noise(judgments, cells, changes),
-    ]  # fmt: skip
-    places: dict[str, list[float]] = {}
+    rows = [_parsed(status), *_people(alone), *_apart(alone), *_noise(alone)]
     why = {}
-    for name, ask in {
-        "overall": partial(_overall, judgments, items, value),
-        "position": partial(_positions, judgments, cells, changes, value, places),
-        "order": partial(_moved, judgments, cells, changes),
-        "criteria": partial(_criteria, answers[1:], value),
-    }.items():
+    for name, ask, parts in (
+        ("overall", _overall, [alone]), ("position", _positions, [alone]),
+        ("order", _moved, [alone]), ("criteria", _criteria, together),
+    ):  # fmt: skip
         try:
-            rows += ask()
+            rows += [row for part in parts for row in ask(part)]
         except ValueError as error:  # says why these scores have no answer to this
             why[name] = str(error)
-    few = inference.effective_clusters(pd.factorize(cells["cluster_id"])[0])
+    places = {row["question"]: row.pop("places") for row in rows if "places" in row}
+    few = inference.effective_clusters(cells.index.get_level_values("cluster_id"))
     span, step = _scale_of(judgments)
     table = _judged(rows, few, span)
     seen = set(table["measure"])
@@ -575,8 +566,8 @@ def findings(
     return Audit(
         judge, identity, time.time(),
         {
-            "datasets": sorted(judgments["dataset"].astype("str").unique()),
-            "n_items": len(cells), "n_clusters": int(cells["cluster_id"].nunique()),
+            "datasets": sorted(judgments["dataset"].unique()),
+            "n_items": len(cells), "n_clusters": judgments["cluster_id"].nunique(),
             "effective_clusters": round(few, 2), "n_judgments": int(status.sum()),
             "n_rated": int(cells["human"].notna().sum()), "span": span, "step": step,
             "truth": truth_of(items) if cells["human"].notna().any() else "nothing",
@@ -589,7 +580,7 @@ def findings(
             k: next((r for r in refused if m.get("asks", r + r) in r), why.get(k, m["lacking"]))
             for k, m in MEASURES.items() if k not in seen
         },
-        cells,
+        cells.reset_index().rename_axis(columns=None),
         {
             "places": places,
             "scores": {k: {f"{s:g}": v for s, v in row.items()} for k, row in shares.T.items()},
@@ -720,61 +711,124 @@ def beside(before: Audit, now: Audit) -> Audit:
     ValueError
         No item is in both.
     """
-    both = before.cells.merge(now.cells, on=_ITEM, suffixes=("_a", "_b"))
-    if both.empty:
+    sides = [audit.cells.set_index(_ITEM) for audit in (before, now)]
+    shared = sides[0].index.intersection(sides[1].index)
+    if shared.empty:
         raise ValueError(f"{before.judge} and {now.judge} judged no item in common")
-    cluster = np.asarray(pd.factorize(both["cluster_id_b"])[0])
+    a, b = (side.loc[shared].set_index(sides[1].loc[shared, "cluster_id"], append=True)
+            for side in sides)  # fmt: skip
 
-    def of(name: str) -> tuple[FloatArray, FloatArray]:
-        a, b = (both[f"{name}_{side}"].to_numpy(np.float64) for side in "ab")
-        return a, b
+    def drift(name: str, question: str, then: pd.Series, now: pd.Series) -> dict[str, Any]:
+        return _mean(f"drift_{name}", question, now - then, a=then.mean(), b=now.mean())
 
-    (x, y), (edited_x, edited_y) = of(_PLAIN), of("placebo")
-    rows = [_mean("drift_score", "mean score", y - x, cluster, a=_mean_of(x), b=_mean_of(y))]
+    x, y, human = a[_PLAIN], b[_PLAIN], b["human"]
+    rows = [drift("score", "mean score", x, y)]
     step = float(now.design.get("step", 1.0))
-    differ = np.where(np.isnan(y - x), np.nan, _binned(x, step) != _binned(y, step))
-    rows.append(_mean("drift_changed", "texts with another score", differ, cluster, (0.0, 1.0)))
-    human = of("human")[1]
-    if (rated := np.isfinite(x + y + human)).sum() > 2:
+    differ = (_binned(x, step) != _binned(y, step)).where((y - x).notna()).astype("float64")
+    rows.append(_mean("drift_changed", "texts with another score", differ, (0.0, 1.0)))
+    if (rated := (x + y + human).notna()).sum() > 2:
         for name, sums_of, statistic in (
             ("agreement", inference.moments, inference.correlation),
             ("kappa", kappa_sums, kappa_of_sums),
         ):
-            sides = [sums_of(v[rated], human[rated]) for v in (x, y)]
-            sums = _by_criterion(np.stack(sides, axis=1), both["criterion"][rated])
-            apart = partial(_second_minus_first, statistic)
-            found = inference.jackknife(sums, cluster[rated], apart)
-            ends = dict(zip("ab", _macro(statistic, sums.sum(axis=0)), strict=True))
-            rows.append(_row(f"drift_{name}", name, len(np.unique(cluster)), *found, **ends))
-    for name in sorted({c[:-2] for c in both} & {*now.cells} - {*_NO_CONDITION, *_ITEM}):
-        (a, b) = of(name)
-        a, b = a - edited_x, b - edited_y
-        ends = {"a": _mean_of(a), "b": _mean_of(b)}
-        rows.append(_mean("drift_effect", name, b - a, cluster, **ends))
+            found, ends = _by_criterion(sums_of, statistic, human[rated], x[rated], y[rated])
+            n = human[rated].index.get_level_values("cluster_id").nunique()
+            rows.append(_row(f"drift_{name}", name, n, *found, a=ends[0], b=ends[1]))
+    for name in sorted(set(a) & set(b) - {*_NO_CONDITION}):
+        rows.append(drift("effect", name, a[name] - a["placebo"], b[name] - b["placebo"]))
     span = float(now.design.get("span", _USUAL_SPAN))
-    table = _judged(rows, inference.effective_clusters(cluster), span)
+    few = inference.effective_clusters(b.index.get_level_values("cluster_id"))
+    table = _judged(rows, few, span)
     unseen = {k: v for k, v in now.unseen.items() if k not in set(table["measure"])}
     return replace(now, rows=pd.concat([now.rows, table], ignore_index=True), unseen=unseen,
                    design=now.design | {"against": before.judge})  # fmt: skip
 
 
-def _second_minus_first(statistic: Any, sums: FloatArray) -> FloatArray:
-    return np.asarray(np.diff(_macro(statistic, sums), axis=-1)[..., 0])
-
-
 _NO_CONDITION = (_PLAIN, "placebo", "balanced", "human", "cluster_id")
 
 
-def _cells(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """Mean of each item under each condition, and its human rating."""
-    keys = [*_ITEM, "cluster_id"]
-    cells = judgments.pivot_table("value", keys, "condition", dropna=False, observed=True)
-    cells = cells.dropna(how="all").reindex(columns=cells.columns.union([_PLAIN, "placebo"]))
-    if cells[_PLAIN].isna().all():  # one that is not the book's: all its reads
-        cells[_PLAIN] = judgments.groupby(keys)["value"].mean()
-    cells = cells.reset_index().rename_axis(columns=None)
-    cells["human"] = matched(cells, items, "human") if "human" in items else np.nan
-    return cells
+def _named(answers: pd.DataFrame, items: pd.DataFrame, value: Value) -> pd.DataFrame:
+    """Add to judgments the value and the score of each, its condition and the top of its scale."""
+    shown = answers["reference_score"].astype("str")
+    top = answers["ordering"].astype("object").map(lambda o: max(decode(o)), na_action="ignore")
+    shown = shown.replace("auto", "of full mark" if "reference" in items else "none")
+    shown = shown.mask(pd.to_numeric(shown, errors="coerce") == top, "of full mark")
+    if shown.nunique() == 1:  # nothing was asked without it, or with another one
+        shown[:] = "none"
+    return answers.astype(dict.fromkeys(_KEYS, "str")).assign(
+        value=values_of(answers, value),
+        whole=values_of(answers),
+        condition=condition_names(answers.assign(reference_score=shown)),
+        reference_score=shown,
+        top=top,
+    )
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """Named judgments of one kind of prompt, and what several questions take from them."""
+
+    judgments: pd.DataFrame
+    items: pd.DataFrame
+    value: Value
+
+    @cached_property
+    def usual(self) -> pd.DataFrame:
+        """The reads of the plain prompt; of one that is not the book's, all."""
+        plain = self.judgments[self.judgments["condition"] == _PLAIN]
+        return plain if len(plain) else self.judgments
+
+    @cached_property
+    def rated(self) -> dict[str, Any]:
+        """What the statistics about people take; orderings have several lengths where scales do."""
+        usual = self.usual.assign(ordering=np.nan)
+        return {"judgments": usual, "items": self.items, "by": [], "value": self.value}
+
+    @cached_property
+    def cells(self) -> pd.DataFrame:
+        """Mean of each item under each condition, and its human rating."""
+        cells = self.judgments.pivot_table("value", _KEYS, "condition", dropna=False, observed=True)
+        cells = cells.dropna(how="all").reindex(columns=cells.columns.union([_PLAIN, "placebo"]))
+        if cells[_PLAIN].isna().all():
+            cells[_PLAIN] = self.usual.groupby(_KEYS)["value"].mean()
+        cells["human"] = np.nan
+        if "human" in self.items:
+            cells["human"] = matched(cells.index.to_frame(), self.items, "human").to_numpy()
+        return cells
+
+    @cached_property
+    def changes(self) -> dict[str, pd.Series]:
+        """The share of each item's scores that change under neutral edits, and asked again."""
+        edited = self.judgments[self.judgments["condition"] == "placebo"]
+        read = [*_ITEM, "ordering"]
+        repeats = self.usual[self.usual.duplicated(read)]
+        found = {
+            "edits": _changed(self.usual, edited),
+            "reask": _changed(self.usual, repeats, read),
+        }
+        return {name: rates for name, rates in found.items() if len(rates)}
+
+    def flips(self, others: pd.DataFrame) -> dict[str, Any]:
+        """What share of scores changes, and whether by so much more than under neutral edits."""
+        changed = _changed(self.usual, others)
+        beyond = (changed - next(iter(self.changes.values()), np.nan)).dropna()
+        row = {"flips": changed.mean()}
+        if beyond.empty:
+            return row
+        cluster = beyond.index.get_level_values("cluster_id")
+        low, _, _, error = inference.mean_t(beyond.to_numpy(), cluster, (-1.0, 1.0))
+        return row | {
+            "flips_beyond": beyond.mean(), "scrambled": bool(low > MARGINS["share of scores"]),
+            "p_steady": _steady(beyond.mean(), error, cluster.nunique()),
+        }  # fmt: skip
+
+
+def _changed(base: pd.DataFrame, others: pd.DataFrame, on: Sequence[str] = _ITEM) -> pd.Series:
+    """The share of each item's scores that are not that of its first base read."""
+    first = base.drop_duplicates(on)[[*on, "whole"]]
+    pairs = others.merge(first, on=on, suffixes=("", "_first"))
+    pairs = pairs.dropna(subset=["whole", "whole_first"])
+    return (pairs["whole"] != pairs["whole_first"]).groupby([pairs[key] for key in _KEYS]).mean()
 
 
 def _parsed(status: pd.Series) -> dict[str, Any]:
@@ -783,35 +837,22 @@ def _parsed(status: pd.Series) -> dict[str, Any]:
     return _row("parsed", "answers with a score", 0, status.get("ok", 0) / status.sum(), reason=why)
 
 
-def _usual(judgments: pd.DataFrame) -> pd.DataFrame:
-    """The reads of the plain prompt; of one that is not the book's, all."""
-    plain = judgments[judgments["condition"] == _PLAIN]
-    return plain if len(plain) else judgments
-
-
-def _people(
-    judgments: pd.DataFrame, cells: pd.DataFrame, items: pd.DataFrame, value: Value
-) -> list[dict[str, Any]]:
-    rated = cells[[_PLAIN, "human", "cluster_id", "criterion"]].dropna()
+def _people(answers: _Answers) -> list[dict[str, Any]]:
+    rated = answers.cells[[_PLAIN, "human"]].dropna()
     if rated.empty:
         return []
-    usual = _usual(judgments).assign(ordering=np.nan)  # of several lengths where scales differ
-    r = agreement(usual, items, by=[], value=value).iloc[0]
-    stem = "r_macro" if np.isfinite(r["r_macro"]) else "r"
-    x, y = rated[_PLAIN].to_numpy(), rated["human"].to_numpy()
-    cluster = np.asarray(pd.factorize(rated["cluster_id"])[0])
-    n = int(r["n_clusters"])
-    kappa, interval = inference.jackknife(
-        _by_criterion(kappa_sums(x, y), rated["criterion"]), cluster, partial(_macro, kappa_of_sums)
-    )
-    ends, of_kappa = (r[f"{stem}_low"], r[f"{stem}_high"]), np.clip(np.array(interval[:2]), -1, 1)
+    r, bias = (of(**answers.rated).iloc[0] for of in (agreement, judge_bias))
+    stem, n = "r_macro" if np.isfinite(r["r_macro"]) else "r", int(r["n_clusters"])
+    (kappa, interval), _ = _by_criterion(kappa_sums, kappa_of_sums, rated["human"], rated[_PLAIN])
+    ends, of_kappa = (r[f"{stem}_low"], r[f"{stem}_high"]), np.clip(interval[:2], -1, 1).tolist()
+    of_bias = (bias["low"], bias["high"], bias["p"])
     rows = [
         _correlation("agreement", "agreement", n, r[stem], ends, _without(r["reason"], "rho")),
         _correlation("kappa", "agreement in level", n, kappa, of_kappa),
-        _mean("bias", "mean score", x - y, cluster),
-    ]  # fmt: skip
-    if "candidate" in usual and usual["candidate"].nunique() > 2:
-        tau = system_agreement(usual, items, by=[], value=value).iloc[0]
+        _alike(_row("bias", "mean score", n, bias["bias"], of_bias)),
+    ]
+    if "candidate" in answers.usual and answers.usual["candidate"].nunique() > 2:
+        tau = system_agreement(**answers.rated).iloc[0]
         of_tau = (tau["tau_low"], tau["tau_high"], np.nan)
         name = f"{tau['n_systems']} systems"
         rows.append(_row("systems", name, n, tau["tau"], of_tau, reason=tau["reason"]))
@@ -826,29 +867,41 @@ def _correlation(
     if n > 1 and abs(r) > 1 - 1e-9 and np.isnan(low):
         low, high = inference.perfect_ends(r, n)
         reason = f"no exception in {n} clusters"
-    found = _row(measure, question, n, r, (low, high, np.nan))
-    return found | {"reason": reason or found["reason"]}
+    return _row(measure, question, n, r, (low, high, np.nan), reason=reason)
 
 
-def _overall(judgments: pd.DataFrame, items: Any, value: Value) -> list[dict[str, Any]]:
+def _overall(answers: _Answers) -> list[dict[str, Any]]:
     """Agreement of the overall score, where a rubric has a weight and people rated the criteria."""
+    items = answers.items
     if "human" not in items or "weight" not in getattr(items, "rubrics", ()):
         return []
-    whole = overall(_usual(judgments), items)
-    r = agreement(whole.assign(ordering=np.nan), whole.rated, by=[], value=value).iloc[0]
+    whole = overall(answers.usual, items)
+    given = {"judgments": whole.assign(ordering=np.nan), "items": whole.rated}
+    r = agreement(**answers.rated | given).iloc[0]
     reason, ends = _without(r["reason"], "rho"), (r["r_low"], r["r_high"])
     return [_correlation("overall", "overall score", int(r["n_clusters"]), r["r"], ends, reason)]
 
 
-def _by_criterion(sums: FloatArray, criterion: pd.Series) -> FloatArray:
-    """Keep the summands of each criterion apart: (items, …, k) becomes (items, …, criteria, k)."""
-    code, names = pd.factorize(criterion)
-    own = code[:, None] == np.arange(len(names))
-    return sums[..., None, :] * own.reshape(len(own), *[1] * (sums.ndim - 2), -1, 1)
+def _by_criterion(
+    sums_of: Any, statistic: Any, human: pd.Series, *sides: pd.Series
+) -> tuple[tuple[float, inference.Interval], FloatArray]:
+    """Mean over criteria of a statistic of one side, or the second's minus the first's.
 
+    With its interval, and the means of the sides.
+    """
+    code = pd.factorize(human.index.get_level_values("criterion"))[0]
+    own = code[:, None] == np.unique(code)
+    pairs = [sums_of(side.to_numpy(), human.to_numpy()) for side in sides]
+    sums = np.stack(pairs, axis=1)[:, :, None] * own[:, None, :, None]
 
-def _macro(statistic: Any, sums: FloatArray) -> FloatArray:
-    return np.asarray(statistic(sums).mean(axis=-1))
+    def means(sums: FloatArray) -> FloatArray:
+        return np.asarray(statistic(sums).mean(axis=-1))
+
+    def last(sums: FloatArray) -> FloatArray:
+        return np.asarray(np.diff(means(sums), axis=-1, prepend=0.0)[..., -1])
+
+    cluster = human.index.get_level_values("cluster_id")
+    return inference.jackknife(sums, cluster, last), means(sums.sum(axis=0))
 
 
 def _distinct(judgments: pd.DataFrame) -> pd.DataFrame:
@@ -857,39 +910,34 @@ def _distinct(judgments: pd.DataFrame) -> pd.DataFrame:
     return known.drop_duplicates([*_ITEM, "key"]) if known["key"].nunique() > 1 else known
 
 
-def _apart(judgments: pd.DataFrame) -> list[dict[str, Any]]:
+def _apart(answers: _Answers) -> list[dict[str, Any]]:
     """How the first answer about a text correlates with those to other prompts about it."""
-    own = _usual(judgments)
+    judgments, own = answers.judgments, answers.usual
     other = judgments[~judgments.index.isin(own.index) & (judgments["design"] != "fixed")]
     edited = other[other["design"] == "placebo"]
     reads = _distinct(pd.concat([own, edited if len(edited) else other]))
     edit = reads["ordering_index"].where(reads["design"] == "placebo", 0)
     order = reads["ordering"].astype("object").fillna("unknown").astype("str")
     reads = reads.assign(prompt=order + " " + edit.astype("str"))
-    texts = reads.groupby(_ITEM, observed=True).agg(
-        first=("value", "first"), mean=("value", "mean"), cluster=("cluster_id", "first"),
-        prompt=("prompt", "first"),
-    )  # fmt: skip
-    criterion = texts.index.get_level_values("criterion")
-    if criterion.nunique() == len(texts):
+    values = reads.groupby(_KEYS)["value"]
+    first = values.first()
+    if first.index.get_level_values("criterion").nunique() == len(first):
         return []
-    if np.abs(_within(texts["mean"], criterion)).max() < 1e-6:
-        scores = ", ".join(f"{score:g}" for score in np.unique(texts["first"].round(2)))
+    if _within(values.mean()).abs().max() < 1e-6:
+        scores = ", ".join(f"{score:g}" for score in np.unique(first.round(2)))
         why = f"every text gets the same score ({scores})"
         return [_row("discrimination", "texts told apart", 0, 0.0, reason=why, constant=True)]
-    reads = reads.join(texts["prompt"].rename("first_prompt"), on=_ITEM)
-    others = reads[reads["prompt"] != reads["first_prompt"]]
+    others = reads[reads["prompt"] != reads.groupby(_KEYS)["prompt"].transform("first")]
     repeated = others.empty
     others = reads[reads.duplicated(_ITEM)] if repeated else others
-    texts = texts.join(others.groupby(_ITEM)["value"].mean().rename("others"), how="inner")
-    if len(texts) < 3:
+    mean = others.groupby(_KEYS)["value"].mean()
+    if len(mean) < 3:
         return []
-    criterion = texts.index.get_level_values("criterion")
-    sides = [_within(texts[name], criterion) for name in ("first", "others")]
-    cluster = np.asarray(pd.factorize(texts["cluster"])[0])
+    sides = [_within(side).to_numpy() for side in (first[mean.index], mean)]
+    cluster = mean.index.get_level_values("cluster_id")
     r, interval = inference.jackknife(inference.moments(*sides), cluster, inference.correlation,
                                       inference.fisher_jackknife_t)  # fmt: skip
-    n = len(np.unique(cluster))
+    n = cluster.nunique()
     row = _correlation("discrimination", "texts told apart", n, r, interval[:2])
     if repeated:
         row |= {"low": np.nan, "reason": "asked again in the same words only, which a judge that "
@@ -897,55 +945,19 @@ def _apart(judgments: pd.DataFrame) -> list[dict[str, Any]]:
     return [row]
 
 
-def _changed(
-    base: pd.DataFrame, others: pd.DataFrame, items: pd.DataFrame, on: Sequence[str] = _ITEM
-) -> FloatArray:
-    """The share of each item's scores that are not that of its first base read."""
-    first = base.drop_duplicates(on)[[*on, "whole"]]
-    pairs = first.merge(others[[*on, "whole"]], on=on, suffixes=("", "_other"))
-    pairs = pairs.dropna(subset=["whole", "whole_other"])
-    differ = (pairs["whole"] != pairs["whole_other"]).astype("float64")
-    rates = differ.groupby([pairs[name] for name in _ITEM], observed=True).mean()
-    return rates.reindex(pd.MultiIndex.from_frame(items[_ITEM])).to_numpy(np.float64)
+def _within(values: pd.Series) -> pd.Series:
+    """Values minus the mean of their criterion."""
+    return values - values.groupby(level="criterion").transform("mean")
 
 
-def _changes(judgments: pd.DataFrame, cells: pd.DataFrame) -> dict[str, FloatArray]:
-    """The share of each item's scores that change under neutral edits, and when asked again."""
-    base, read = _usual(judgments), [*_ITEM, "ordering"]
-    edited = judgments[judgments["condition"] == "placebo"]
-    found = {
-        "edits": _changed(base, edited, cells),
-        "reask": _changed(base, base[base.duplicated(read)], cells, read),
-    }
-    return {name: rates for name, rates in found.items() if not np.isnan(rates).all()}
-
-
-def _noise(
-    judgments: pd.DataFrame, cells: pd.DataFrame, changes: Mapping[str, FloatArray]
-) -> list[dict[str, Any]]:
+def _noise(answers: _Answers) -> list[dict[str, Any]]:
     """How many scores change though nothing that matters does."""
-    cluster, base = _cluster_of(cells), _usual(judgments)
     names = {"edits": "neutral edits", "reask": "asked again"}
-    rows = [_mean(m, names[m], rates, cluster, (0.0, 1.0)) for m, rates in changes.items()]
-    for row in rows:
-        if row["measure"] == "reask" and len(_distinct(base)) < base["value"].notna().sum():
-            row |= {"low": np.nan, "high": np.nan, "reason": "it repeats itself: asked once"}
-    return rows
-
-
-def _flips(changed: FloatArray, control: FloatArray | None, cluster: IntArray) -> dict[str, Any]:
-    """What share of scores changes, and whether by so much more than under neutral edits."""
-    row = {"flips": _mean_of(changed)}
-    known = ~np.isnan(changed if control is None else changed - control)
-    if control is None or not known.any():
-        return row
-    beyond, cluster = (changed - control)[known], cluster[known]
-    mean, n = _mean_of(beyond), len(np.unique(cluster))
-    low, _, _, error = inference.mean_t(beyond, cluster, (-1.0, 1.0))
-    return row | {
-        "flips_beyond": mean, "scrambled": bool(low > MARGINS["share of scores"]),
-        "p_steady": _steady(mean, error, n),
-    }  # fmt: skip
+    rows = {m: _mean(m, names[m], rates, (0.0, 1.0)) for m, rates in answers.changes.items()}
+    if "reask" in rows and len(_distinct(answers.usual)) < answers.usual["value"].notna().sum():
+        once = {"low": np.nan, "high": np.nan, "reason": "it repeats itself: asked once"}
+        rows["reask"] |= once
+    return list(rows.values())
 
 
 def _steady(rate: float, error: float, n_clusters: int) -> float:
@@ -961,56 +973,53 @@ def _steady(rate: float, error: float, n_clusters: int) -> float:
     return float(np.fmax(unchanged, measured))
 
 
-def _cluster_of(cells: pd.DataFrame) -> IntArray:
-    return np.asarray(pd.factorize(cells["cluster_id"])[0])
-
-
-def _moved(
-    judgments: pd.DataFrame, cells: pd.DataFrame, changes: Mapping[str, FloatArray]
-) -> list[dict[str, Any]]:
+def _moved(answers: _Answers) -> list[dict[str, Any]]:
     """How far an order, a label or a reference moves scores, beyond neutral edits."""
-    cluster, control = _cluster_of(cells), next(iter(changes.values()), None)
-    base, rows = _usual(judgments), []
-    beyond = cells["placebo"] if cells["placebo"].notna().any() else cells[_PLAIN]
-    for name, measure, question in (
-        ("descending", "order", "descending"), ("letters", "labels", "letters"),
-        ("Roman numerals", "labels", "Roman numerals"), (_FULL, "full_mark", "full-mark reference"),
-    ):  # fmt: skip
-        if name in cells:
-            row = _mean(measure, question, (cells[name] - beyond).to_numpy(np.float64), cluster)
-            changed = _changed(base, judgments[judgments["condition"] == name], cells)
-            rows.append(row | {"placebo": float((beyond - cells[_PLAIN]).mean())}
-                        | _flips(changed, control, cluster))  # fmt: skip
-    for top, own in judgments.groupby("top"):  # each scale by itself
-        names = {top if c == _FULL else float(c.split()[1]): c for c in own["condition"].unique()
-                 if re.fullmatch(r"reference (\d+|of full mark)", c)}  # fmt: skip
-        if len(names) > 2:
-            names.pop(top, None)
-        if len(names) > 1:
-            low, high = min(names), max(names)
-            ours = pd.MultiIndex.from_frame(own[_ITEM].astype("str"))
-            inside = pd.MultiIndex.from_frame(cells[_ITEM]).isin(ours)
-            pulled = ((cells[names[high]] - cells[names[low]]) / (high - low)).where(inside)
-            question = f"reference {high:g} against {low:g}"
-            row = _mean("reference", question, pulled.to_numpy(), cluster)
-            one, two = (own[own["condition"] == names[k]] for k in (low, high))
-            rows.append(row | _flips(_changed(one, two, cells), None, cluster))
+    judgments, cells = answers.judgments, answers.cells
+    moves = {"descending": "order", "letters": "labels", "Roman numerals": "labels",
+             _FULL: "full_mark"}  # fmt: skip
+    own = {name: judgments[judgments["condition"] == name] for name in moves if name in cells}
+    rows = []
+    if own:
+        table = stability(judgments.assign(ordering=np.nan), by=[], value=answers.value)
+        found = dict(zip(condition_names(table), table.to_dict("records"), strict=True))
+        name = "shift_excess" if table["shift_excess"].notna().any() else "shift"
+    for condition, reads in own.items():
+        moved = found[condition]
+        interval = [moved[f"{name}_{part}"] for part in ("low", "high", "p")]
+        question = "full-mark reference" if condition == _FULL else condition
+        row = _row(moves[condition], question, moved["n_clusters"], moved[name], interval)
+        rows.append(_alike(row) | {"placebo": moved["shift_placebo"]} | answers.flips(reads))
+    for _, reads in judgments.groupby("top"):  # each scale by itself
+        rows += _pulled(reads)
     return rows
 
 
-def _positions(
-    judgments: pd.DataFrame,
-    cells: pd.DataFrame,
-    changes: Mapping[str, FloatArray],
-    value: Value,
-    places: dict[str, list[float]],
-) -> list[dict[str, Any]]:
-    """The position with the share farthest from an even one; `places` gets all shares."""
+def _pulled(judgments: pd.DataFrame) -> list[dict[str, Any]]:
+    """How far scores follow the score of the reference: the lowest one against the highest."""
+    top = judgments["top"].iloc[0]
+    names = {top if c == _FULL else float(c.split()[1]): c for c in judgments["condition"].unique()
+             if re.fullmatch(r"reference (\d+|of full mark)", c)}  # fmt: skip
+    if len(names) > 2:
+        names.pop(top, None)
+    if len(names) < 2:
+        return []
+    low, high = min(names), max(names)
+    one, two = (judgments[judgments["condition"] == names[k]] for k in (low, high))
+    means = [reads.groupby(_KEYS)["value"].mean() for reads in (one, two)]
+    pulled = (means[1] - means[0]) / (high - low)
+    row = _mean("reference", f"reference {high:g} against {low:g}", pulled)
+    return [row | {"flips": _changed(one, two).mean()}]
+
+
+def _positions(answers: _Answers) -> list[dict[str, Any]]:
+    """The position with the share farthest from an even one, with the shares of all `places`."""
+    judgments = answers.judgments
     rotated = judgments[judgments["design"].isin(["balanced", "williams"])]
     if rotated.empty:
         return []
-    out = []
-    table = position_bias(rotated, by=["n_options"], value=value)
+    rows = []
+    table = position_bias(rotated, by=["n_options"], value=answers.value)
     for found in table.to_dict("records"):
         n, clusters = int(found["n_options"]), int(found["n_clusters"])
         shares = np.array([found.get(f"share_{p}", np.nan) for p in range(1, n + 1)])
@@ -1018,17 +1027,14 @@ def _positions(
         share, low, high = (found.get(f"share_{most}{e}", np.nan) for e in ("", "_low", "_high"))
         half = np.maximum(share - low, high - share)  # an end may be cut off at 0 or 1
         effect, ends = 100 * (share - 1 / n), (-100 / n, 100 - 100 / n)
-        changed = _changed(_usual(judgments), rotated[rotated["n_options"] == n], cells)
-        row = _row(
+        rows.append(_row(
             "position", f"position {most}{f' of {n}' if len(table) > 1 else ''}", clusters, effect,
             _of_largest(effect, 100 * half, clusters, n, ends),
             reason=_without(found["reason"], "chi2", "log preference"),
-            p_equivalent=found.get("p_equivalent", np.nan),
-            **_flips(changed, next(iter(changes.values()), None), _cluster_of(cells)),
-        )  # fmt: skip
-        places[row["question"]] = shares.tolist()
-        out.append(row)
-    return out
+            p_equivalent=found.get("p_equivalent", np.nan), places=shares.tolist(),
+            **answers.flips(rotated[rotated["n_options"] == n]),
+        ))  # fmt: skip
+    return rows
 
 
 def _of_largest(
@@ -1043,45 +1049,24 @@ def _of_largest(
     return low, high, min(1.0, m * inference.t_p_value(effect / error, n))
 
 
-def _criteria(answers: Sequence[pd.DataFrame], value: Value) -> list[dict[str, Any]]:
+def _criteria(answers: _Answers) -> list[dict[str, Any]]:
     """How far the position of a criterion moves its scores: its best minus its worst."""
-    if not answers:
-        return []
+    check_answered(answers.judgments)
+    rotated = answers.judgments[answers.judgments["design"] == "balanced"]
     rows = []
-    check_answered(*answers)
-    criteria = answers[0].astype(dict.fromkeys([*_ITEM, "cluster_id"], "str")).assign(
-        value=values_of(answers[0], value), whole=values_of(answers[0])
-    )  # fmt: skip
-    base, edited, rotated = (
-        criteria[criteria["design"] == name] for name in ("fixed", "placebo", "balanced")
-    )
-    for found in criterion_order(rotated, value=value).to_dict("records"):
-        name = str(found["criterion"])
-        own = rotated[rotated["criterion"] == name]
-        cells = own.pivot_table("value", ["cluster_id", "item_id"], "criterion_position",
-                                observed=True).dropna()  # fmt: skip
-        means, texts = cells.mean(), own.drop_duplicates(_ITEM)
-        cluster = np.asarray(pd.factorize(cells.index.get_level_values("cluster_id"))[0])
-        row = _mean("criteria", name, (cells[means.idxmax()] - cells[means.idxmin()]).to_numpy(),
-                    cluster)  # fmt: skip
-        changed, control = (_changed(base, reads, texts) for reads in (own, edited))
+    for found in criterion_order(rotated, value=answers.value).to_dict("records"):
+        own = rotated[rotated["criterion"] == found["criterion"]]
+        cells = own.pivot_table("value", _KEYS, "criterion_position", observed=True).dropna()
+        means = cells.mean()
+        gap = cells[means.idxmax()] - cells[means.idxmin()]
+        row = _mean("criteria", str(found["criterion"]), gap)
         half, pairs = (row["high"] - row["low"]) / 2, len(means) * (len(means) - 1) // 2
         ends = _of_largest(row["effect"], half, row["n_clusters"], pairs)
         rows.append(row | dict(zip(("low", "high", "p"), ends, strict=True)) | {
             "p_equivalent": found["p_equivalent"], "placebo": found["delta_pos_null"],
             "reason": found["reason"],
-        } | _flips(changed, control, _cluster_of(texts)))  # fmt: skip
+        } | answers.flips(own))  # fmt: skip
     return rows
-
-
-def _mean_of(values: FloatArray) -> float:
-    return inference.mean_of(values[~np.isnan(values)])
-
-
-def _within(values: Any, criterion: Any) -> FloatArray:
-    """Values minus the mean of their criterion."""
-    series = pd.Series(np.asarray(values, dtype=np.float64))
-    return np.asarray(series - series.groupby(np.asarray(criterion)).transform("mean"))
 
 
 def _without(reason: str, *known: str) -> str:
@@ -1092,25 +1077,30 @@ def _without(reason: str, *known: str) -> str:
 def _mean(
     measure: str,
     question: str,
-    values: FloatArray,
-    cluster: IntArray,
+    values: pd.Series,
     bounds: tuple[float, float] | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """A row about a mean, with its interval and both tests; a sign test if all are alike."""
-    known = ~np.isnan(values)
-    values, cluster = values[known], cluster[known]
-    n = len(np.unique(cluster))
-    interval = inference.mean_t(values, cluster, bounds) if n else inference.UNDEFINED
-    row = _row(measure, question, n, _mean_of(values), interval, **more)
-    if n == 0:
-        row["reason"] = "no text has a score under both"
-    elif bounds is not None:
+    """A row about the mean of items, with its interval and both tests."""
+    values = values.dropna()
+    cluster = values.index.get_level_values("cluster_id")
+    n = cluster.nunique()
+    interval = inference.mean_t(values.to_numpy(), cluster, bounds) if n else inference.UNDEFINED
+    row = _row(measure, question, n, values.mean(), interval, **more)
+    if n and bounds is not None:
         row["p_equivalent"] = _steady(row["effect"], interval[3], n)
-    elif np.isnan(row["low"]):
-        row["p"] = _p_of_alike(row["effect"], n)
-        if n > 1 and row["effect"]:
-            row["reason"] = "every text moved alike, which does not show that others would"
+    return _alike(row)
+
+
+def _alike(row: dict[str, Any]) -> dict[str, Any]:
+    """A sign test, where all texts moved alike."""
+    if row["n_clusters"] == 0:
+        return row | {"reason": "no text has a score under both"}
+    if "p" not in row or not np.isnan(row["low"]):
+        return row
+    row["p"] = _p_of_alike(row["effect"], row["n_clusters"])
+    if row["n_clusters"] > 1 and row["effect"]:
+        row["reason"] = "every text moved alike, which does not show that others would"
     return row
 
 
@@ -1127,13 +1117,14 @@ def _row(
     n_clusters: int,
     effect: float = np.nan,
     interval: Sequence[float] = inference.UNDEFINED,
+    reason: str = "",
     **more: Any,
 ) -> dict[str, Any]:
     low, high, p = interval[:3]
+    one = "one cluster: intervals need two" if n_clusters == 1 else ""
     row = {
         "measure": measure, "question": question, "effect": float(effect), "low": low, "high": high,
-        "n_clusters": n_clusters,
-        "reason": "one cluster: intervals need two" if n_clusters == 1 else "",
+        "n_clusters": n_clusters, "reason": reason or one,
     }  # fmt: skip
     if MEASURES[measure]["kind"] == "effect":
         row["p"] = p

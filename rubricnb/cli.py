@@ -32,12 +32,10 @@ def execute(
     context: typer.Context,
     notebook: Annotated[str, typer.Argument(help="NN_slug, or the number alone.")],
     output: Annotated[Path | None, typer.Option(help="Default: NN_slug.ipynb, here.")] = None,
-    html: Annotated[bool, typer.Option("--html", help="Write it as one HTML page too.")] = False,
     option: _Options = None,
 ) -> None:
     """Execute one notebook with parameters of your own: -p NAME VALUE, as often as needed."""
     from rubricnb import book
-    from rubricnb.onepage import one_page
 
     with errors():
         values = _parameters(context.args)
@@ -47,10 +45,6 @@ def execute(
             raise ValueError(f"{target}: the twins in notebooks/ carry no outputs; write elsewhere")
         done = book.execute(notebook, values, target)
         typer.echo(f"{target}: executed in {done.metadata.rubricnb['seconds']:.1f} s")
-        if html:
-            page = target.with_suffix(".html")
-            page.write_text(one_page(done), "utf-8")
-            typer.echo(f"{page}: to read in a browser")
 
 
 @app.command()
@@ -133,6 +127,11 @@ def audit(
         Path | None, typer.Option(help="Scores made elsewhere; asks none.")
     ] = None,
     scale: Annotated[tuple[float, float] | None, typer.Option(help="Of --judgments.")] = None,
+    columns: Annotated[
+        str, typer.Option(help="Names in --judgments: value=score,traceId=item_id.")
+    ] = "",
+    scores: Annotated[str, typer.Option(help="One column a criterion there: kind,useful.")] = "",
+    failed: Annotated[float | None, typer.Option(help="What marks no score there: -1.")] = None,
     n_prompts: Annotated[int | None, typer.Option(help="Draw so many prompts (clusters).")] = None,
     n_items: Annotated[int | None, typer.Option(help="Draw so many items, from all these.")] = None,
     template: Annotated[str, typer.Option(help="Your own prompt, a Jinja file.")] = "",
@@ -183,30 +182,38 @@ def audit(
         for earlier in (against, *(Path(side) for side in compare or ())):
             if earlier and output.with_suffix(".json").resolve() == earlier.resolve():
                 raise ValueError(f"{earlier} would be overwritten: name another page with --output")
-        how: dict[str, Any] = {"readout": readout, "temperature": temperature, "seed": seed}
-        if judgments:  # what is given beside them is refused by name
-            usual = {"readout": "auto", "temperature": 0.0, "seed": 0}
-            how = {k: v for k, v in how.items() if v != usual[k]}
-            how |= {"n_items": n_items, "n_prompts": n_prompts}
-            if cost:
-                raise ValueError("--cost: with --judgments nobody is asked, so it costs nothing")
+        if judgments and cost:
+            raise ValueError("--cost: with --judgments nobody is asked, so it costs nothing")
+        if not judgments and (columns or scores or failed is not None):
+            raise ValueError("--columns, --scores and --failed are about --judgments FILE: add it")
+        usual = {"readout": "auto", "temperature": 0.0, "seed": 0}
+        given = {"readout": readout, "temperature": temperature, "seed": seed}
+        how = {name: value for name, value in given.items() if value != usual[name]}
+        how |= {"n_items": n_items, "n_prompts": n_prompts}
         stored = compare is not None and all(side.endswith(".json") for side in compare)
-        items = None
+        items = table = None
         if not stored and (data or path or not judgments):
             items = rb.load(data or ("csv" if path else "minibench"), None, seed, path, rubric)
-            items = items if judgments else drawn(items, n_items, n_prompts, seed)
+        if judgments and not stored:
+            named = _options(columns.split(",") if columns else None, "columns")
+            by_criterion = scores.split(",") if scores else ()
+            table = rb.judgments(
+                judgments, items, scale, columns=named, scores=by_criterion, failed=failed
+            )
+            items = None
         done = []
         for side in compare or (judge,):
             who, prompt = (judge, side) if compare and judge and not judgments else (side, template)
             own = {k: v for k, v in (("template", prompt), ("parser", parser)) if v}
-            if items is not None and not judgments:
+            if items is not None:
                 asked, settings = configured(who, _options(option) | own)
+                few = drawn(items, n_items, n_prompts, seed)
                 with nullcontext() if isinstance(asked, str) else closing(asked):
-                    found = audit_cost(asked, items, price, readout=readout, **settings)
+                    found = audit_cost(asked, few, price, readout=readout, **settings)
                 typer.echo(cost_line(found))
             if not cost:
                 done.append(read_audit(side) if stored else rb.audit(
-                    who or None, items, judgments=judgments, scale=scale, against=against,
+                    who or None, items, judgments=table, scale=scale, against=against,
                     options=_options(option) | own, new_judge=new_judge, force=force,
                     max_calls=max_calls, max_cost=max_cost, price=price, **how,
                 ))  # fmt: skip
@@ -285,7 +292,7 @@ def errors() -> Iterator[None]:
         raise typer.Exit(1) from None
 
 
-def _options(given: list[str] | None) -> dict[str, Any]:
+def _options(given: list[str] | None, what: str = "options of a judge") -> dict[str, Any]:
     """Read ``NAME=VALUE``; values are YAML, but on and off are words.
 
     >>> _options(["thinking=off", "max_tokens=512", "check_model=false"])
@@ -293,7 +300,7 @@ def _options(given: list[str] | None) -> dict[str, Any]:
     """
     pairs = [text.partition("=") for text in given or ()]
     if wrong := [name for name, sign, _ in pairs if not (name and sign)]:
-        raise ValueError(f"{wrong[0]!r}: options of a judge are given as NAME=VALUE")
+        raise ValueError(f"{wrong[0]!r}: {what} are given as NAME=VALUE")
     try:
         return {
             name: value.lower() if value.lower() in ("on", "off") else yaml.safe_load(value)

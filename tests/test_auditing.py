@@ -11,12 +11,12 @@ from contextlib import chdir
 from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from endpoint import completion, endpoint
 from scipy.stats import binom, t
 from typer.testing import CliRunner
 
@@ -36,12 +36,6 @@ from rubricnb.judging.profiles import open_profile
 from rubricnb.judging.simulated import SimulatedJudge
 from rubricnb.statistics.kappa import quadratic_weighted_kappa
 from rubricnb.testing import assert_judge
-
-_spec = spec_from_file_location(
-    "rubricnb_test_endpoint", Path(__file__).parent / "judging" / "endpoint.py"
-)
-_module = module_from_spec(_spec)
-_spec.loader.exec_module(_module)
 
 SEEDS = 6
 PLANTED = {
@@ -196,22 +190,23 @@ def test_texts_of_judge_and_data_are_escaped(few, tmp_path, capsys):
     assert "img" not in read.tags
 
 
-@pytest.mark.slow
-def test_an_audit_resumes_and_says_its_cost_beforehand(few, tmp_path, capsys):
-    """A judge behind an endpoint on loopback: it grades by length, and letters one point lower."""
+def by_length(lost=()):
+    """A judge that grades by length, less a point for each in `lost` and for letters."""
 
     def answer(payload, headers):
         prompt = payload["messages"][0]["content"]
         response = prompt.split("###Response to evaluate:\n")[1].split("\n\n###")[0]
-        score = min(5, 2 + len(response) // 90)
-        label = (
-            "EDCBA"[score - 2]
-            if "Score A:" in prompt
-            else (["i", "ii", "iii", "iv", "v"][score - 1] if "Score ii:" in prompt else str(score))
-        )
-        return 200, _module.completion(f"Fine. [RESULT] {label}"), {}
+        score = min(5, 2 + len(response) // 90) - len(lost)
+        label = "EDCBA"[max(0, score - 2)] if "Score A:" in prompt else str(score)
+        roman = ["i", "ii", "iii", "iv", "v"][score - 1]
+        return 200, completion(f"Fine. [RESULT] {roman if 'Score ii:' in prompt else label}"), {}
 
-    with _module.endpoint(answer) as (url, received):
+    return answer
+
+
+@pytest.mark.slow
+def test_an_audit_resumes_and_says_its_cost_beforehand(few, tmp_path, capsys):
+    with endpoint(by_length()) as (url, received):
         judge = rb.open_judge(f"openai:m@{url}")
         cost = audit_cost(judge, few, readout="feedback")
         assert len(received) == 0
@@ -228,33 +223,6 @@ def test_an_audit_resumes_and_says_its_cost_beforehand(few, tmp_path, capsys):
     assert rows.effect["Roman numerals"] == 0
     assert (rows.verdict.drop("letters") != "found").all()
     assert not (rows.section == "criteria").any()  # one criterion has no order
-
-
-@pytest.mark.slow
-def test_from_nothing_to_a_page_about_an_endpoint(tmp_path):
-    """As a new user: an empty folder, an empty store, one command, ten minutes at most."""
-
-    def answer(payload, headers):
-        time.sleep(0.05)
-        prompt = payload["messages"][0]["content"]
-        first = re.search(r"\nScore (\w+):", prompt)  # it takes whatever stands first
-        chosen = first[1] if first else "3"
-        return 200, _module.completion(f"Well done. [RESULT] {chosen}"), {}
-
-    with _module.endpoint(answer) as (url, received):
-        done = subprocess.run(
-            [sys.executable, "-m", "rubricnb", "audit", "--judge", f"openai:m@{url}",
-             "--readout", "feedback", "--n-items", "36"],
-            cwd=tmp_path, capture_output=True, text=True, timeout=600,
-            env=os.environ | {"RUBRICNB_STORE": str(tmp_path / "s.sqlite")},
-        )  # fmt: skip
-    assert done.returncode == 3, done.stdout + done.stderr
-    assert "failed: m: every text gets the same score (1)" in done.stderr  # in the usual order
-    calls = int(re.match(r"([\d,]+) calls", done.stdout)[1].replace(",", ""))
-    assert len(received) == calls
-    page = re.sub(r"<[^>]+>", " ", (tmp_path / "audit.html").read_text("utf-8"))
-    planted = "The judge prefers position 1: +80.00 percentage points"
-    assert planted in page
 
 
 def test_below_five_clusters_nobody_is_asked_and_nothing_is_said(items, tmp_path, capsys):
@@ -305,18 +273,25 @@ def test_every_question_has_its_share_of_changed_scores_and_its_controls(items):
     assert table.flips["clarity"] == pytest.approx(np.mean(rates))
 
 
-def test_effects_are_those_of_the_statistics_that_the_chapters_use(items):
+@pytest.mark.parametrize("lost", [0, 0.1])
+def test_effects_are_those_of_the_statistics_that_the_chapters_use(items, lost):
     answers = simulated(items, "letter-strict")
-    table = turned(answers, items)
+    away = np.random.default_rng(0).random(len(answers[0])) < lost
+    answers[0] = answers[0].assign(status=np.where(away, "unparsed", answers[0].status))
+    table = findings(answers, items).rows.set_index("question")
     moved = rb.stability(answers[0], value="expected_score")
     moved = moved[moved.reference_score == "none"].set_index(["design", "labels"])
-    for question, key in (
-        ("letters", ("fixed", "letter")),
-        ("descending", ("descending", "numeric")),
+    plain = answers[0].query("design == 'fixed' and labels == 'numeric'")
+    plain = plain[plain.reference_score == "none"]
+    bias = rb.judge_bias(plain, items, value="expected_score").iloc[0]
+    for question, own, columns in (
+        ("letters", moved.loc["fixed", "letter"], "shift_excess{}"),
+        ("Roman numerals", moved.loc["fixed", "roman"], "shift_excess{}"),
+        ("descending", moved.loc["descending", "numeric"], "shift_excess{}"),
+        ("mean score", bias.rename({"bias": "", "low": "_low", "high": "_high", "p": "_p"}), "{}"),
     ):
-        own = moved.loc[key]
-        for name, other in (("effect", ""), ("low", "_low"), ("high", "_high"), ("p", "_p")):
-            assert table[name][question] == pytest.approx(own[f"shift_excess{other}"])
+        for name, end in (("effect", ""), ("low", "_low"), ("high", "_high"), ("p", "_p")):
+            assert table[name][question] == pytest.approx(own[columns.format(end)])
 
 
 def test_a_criterion_is_measured_by_what_is_tested(items):
@@ -403,43 +378,31 @@ def test_agreement_in_level_is_the_mean_of_its_criteria(items):
     assert found.rows.set_index("measure").effect["kappa"] == pytest.approx(np.mean(kappas))
 
 
-@pytest.mark.slow
-def test_the_command_writes_the_page(tmp_path):
-    target = tmp_path / "page.html"
-    arguments = ["audit", "--judge", "simulated:first-biased", "--n-items", "60"]
-    done = CliRunner().invoke(app, [*arguments, "--output", str(target)])
-    assert done.exit_code == 0, done.output
-    assert done.output.index("calls, about") < done.output.index("position 1")
-    assert "<h1>Audit of simulated:first-biased</h1>" in target.read_text("utf-8")
-    priced = CliRunner().invoke(app, ["audit", "--judge", "openai:gpt-4.1", "--cost"])
-    assert "US dollars" in priced.output
-    assert CliRunner().invoke(app, ["audit", "--judge", "opnai:x"]).exit_code == 1
-
-
-def test_a_judge_that_always_says_3_fails(items):
-    answers = [a.assign(score=3.0, expected_score=np.nan) for a in simulated(items)]
+@pytest.mark.parametrize(
+    ("scores", "said", "why"),
+    [
+        ((3, 3, 3), "3", "not known: all scores are equal"),
+        ((2, 3, 4), "2, 3, 4", "(agreement) is r +0.00: fails at < 0.5"),
+    ],
+    ids=["one score", "one a criterion"],
+)
+def test_a_judge_that_tells_no_text_from_another_fails(items, scores, said, why):
+    of = dict(zip(("accuracy", "helpfulness", "clarity"), map(float, scores), strict=True))
+    answers = [
+        a.assign(score=a.criterion.astype("str").map(of), expected_score=np.nan)
+        for a in simulated(items)
+    ]
     found = findings(answers, items, "flat")
     rows = found.rows.set_index("measure")
     assert rows.verdict["discrimination"] == "fails"
     assert rows.effect["discrimination"] == 0
-    assert found.sentence.startswith("flat fails: every text gets the same score (3)")
+    assert found.sentence.startswith(f"flat fails: every text gets the same score ({said})")
     steady = rows.verdict[["edits", "position", "order", "labels"]]
     assert set(steady) == {"not found"}  # twelve prompts without a change
     assert (rows.verdict == "shown").sum() == 1  # that its answers could be read
     assert not {"strong", "moderate", "found"} & set(rows.verdict)
-    assert found.failures() == ["flat: every text gets the same score (3)"]
-    assert "agreement: not known: all scores are equal" in found.failures("agreement<0.5")[1]
-
-
-def test_a_judge_with_one_score_per_criterion_fails_too(items):
-    """Scores that differ between criteria only tell no text from another."""
-    scores = {"accuracy": 2.0, "helpfulness": 3.0, "clarity": 4.0}
-    answers = [
-        a.assign(score=a.criterion.astype("str").map(scores), expected_score=np.nan)
-        for a in simulated(items)
-    ]
-    rows = findings(answers, items).rows.set_index("measure")
-    assert rows.verdict["discrimination"] == "fails"
+    assert found.failures() == [f"flat: every text gets the same score ({said})"]
+    assert why in found.failures("agreement<0.5")[1]
 
 
 @pytest.mark.slow
@@ -521,14 +484,7 @@ def test_two_judges_are_compared_text_by_text(items):
 def test_drift_asks_anew_and_refuses_another_judge_unannounced(few, tmp_path, capsys):
     """A point less than in the stored audit, by a judge whose name is the same."""
     lost = []
-
-    def answer(payload, headers):
-        prompt = payload["messages"][0]["content"]
-        response = prompt.split("###Response to evaluate:\n")[1].split("\n\n###")[0]
-        score = min(5, 2 + len(response) // 90) - len(lost)
-        return 200, _module.completion(f"Fine. [RESULT] {score}"), {}
-
-    with _module.endpoint(answer) as (url, received):
+    with endpoint(by_length(lost)) as (url, received):
         how = {"readout": "feedback", "store": tmp_path / "s.sqlite"}
         spec = f"openai:m@{url}"
         rb.audit(spec, few, tmp_path / "then.html", **how)
@@ -675,9 +631,9 @@ def test_a_team_s_gate(tmp_path):
     """A constant judge ends in 3 with one line, a silent one in 1 with one line and no page."""
 
     def constant(payload, headers):
-        return 200, _module.completion("Fine. [RESULT] 3"), {}
+        return 200, completion("Fine. [RESULT] 3"), {}
 
-    with _module.endpoint(constant) as (url, received):
+    with endpoint(constant) as (url, received):
         done = command(tmp_path, "--judge", f"openai:m@{url}", "--readout", "feedback",
                        "--n-items", "36", "-o", "concurrency=8", "--json")  # fmt: skip
         assert done.exit_code == 3, done.stderr
@@ -692,9 +648,9 @@ def test_a_team_s_gate(tmp_path):
     (tmp_path / "audit.html").unlink()
 
     def silent(payload, headers):
-        return 200, _module.completion("Bewertung: 3 von 4"), {}
+        return 200, completion("Bewertung: 3 von 4"), {}
 
-    with _module.endpoint(silent) as (url, received):
+    with endpoint(silent) as (url, received):
         done = command(tmp_path, "--judge", f"openai:m@{url}", "--readout", "feedback",
                        RUBRICNB_STORE=str(tmp_path / "other.sqlite"))  # fmt: skip
         assert done.exit_code == 1
@@ -709,9 +665,9 @@ def test_a_team_s_gate(tmp_path):
 def test_a_killed_audit_goes_on_where_it_was(tmp_path):
     def answer(payload, headers):
         time.sleep(0.01)
-        return 200, _module.completion(f"[RESULT] {1 + len(str(payload)) % 5}"), {}
+        return 200, completion(f"[RESULT] {1 + len(str(payload)) % 5}"), {}
 
-    with _module.endpoint(answer) as (url, received):
+    with endpoint(answer) as (url, received):
         arguments = ["--judge", f"openai:m@{url}", "--readout", "feedback", "--n-items", "36"]
         running = subprocess.Popen(
             [sys.executable, "-m", "rubricnb", "audit", *arguments], cwd=tmp_path,
@@ -729,24 +685,10 @@ def test_a_killed_audit_goes_on_where_it_was(tmp_path):
         assert calls <= len(received) <= calls + 64
 
 
-RUBRIC = """\
-- {rubric_id: a, criterion: tone, definition: "Is it kind?", levels:
-   {0: Rude., 1: Cold., 2: Neutral., 3: Kind.}}
-- {rubric_id: b, criterion: help, definition: "Does it help?", levels:
-   {0: No., 1: Little., 2: Some., 3: Yes.}}
-"""
-
-
 @pytest.fixture
-def own(tmp_path):
-    """Thirty rows with semicolons and a BOM, four levels from 0, two criteria, gaps in ratings."""
-    lines = ["instruction;response;human_tone;human_help"]
-    for i in range(30):
-        rating = "" if i % 3 == 0 else min(3, i % 5)
-        lines.append(f"Question {i}?;{'thanks ' * (i % 4)}{i};{rating};{rating}")
-    (tmp_path / "d.csv").write_text("\ufeff" + "\n".join(lines), "utf-8")
-    (tmp_path / "r.yml").write_text(RUBRIC)
-    return rb.load("csv", path=tmp_path / "d.csv", rubric=tmp_path / "r.yml")
+def own(thirty_rows):
+    folder = thirty_rows()
+    return rb.load("csv", path=folder / "my_data.csv", rubric=folder / "my_rubric.yml")
 
 
 def test_thirty_rows_of_one_s_own_and_a_function(own, capsys):
@@ -759,9 +701,9 @@ def test_thirty_rows_of_one_s_own_and_a_function(own, capsys):
     assert rows.effect["answers with a score"] < 0.95  # it knows no letters
     assert rows.verdict["answers with a score"] == "weak"
     assert "unparsed" in rows.reason["answers with a score"]
-    assert rows.n_clusters["agreement"] == 20  # the others are not rated
+    assert found.design["n_rated"] == 40  # the others are not rated
     assert rows.verdict["texts told apart"] == "strong"
-    assert rows.reason["letters"] == "no text has a score under both"
+    assert rows.reason["letters"].startswith("no text has a score under both")
     assert found.failures("labels>0.1")[0].startswith("labels: not known: no text has a score")
 
 
@@ -778,8 +720,25 @@ def test_what_one_s_own_prompt_cannot_ask_is_said(own, tmp_path, capsys):
     assert {"order", "labels", "criteria", "edits"} <= set(found.unseen)
     [why] = found.failures("order>0.2")
     assert "p.jinja has no slot options: other orders of the options cannot be asked" in why
-    assert found.rows.set_index("measure").verdict["agreement"] in (
-        "strong",
-        "moderate",
-        "inconclusive",
+    assert found.rows.set_index("measure").verdict["agreement"] == "strong"
+
+
+def test_an_export_with_its_own_names_of_columns_is_audited(tmp_path):
+    """The columns are renamed, a criterion has a column each, and -1 marks a lost answer."""
+    kind = LOG.score.to_list()
+    export = pd.DataFrame(
+        {"traceId": LOG.item_id, "n": LOG.read, "kind": [-1, *kind[1:]], "useful": kind}
     )
+    export.to_csv(tmp_path / "export.csv", index=False)
+    names = ["--columns", "traceId=item_id,n=read", "--scores", "kind,useful", "--failed", "-1"]
+    line = ["--judgments", "export.csv", "--scale", "1", "5"]
+    done = command(tmp_path, *line, *names)
+    assert done.exit_code == 0, done.stderr
+    found = read_audit(tmp_path / "audit.json")
+    assert found.status == {"ok": 119, "unparsed": 1}
+    assert found.rows.set_index("measure").n_clusters["reask"] == 30
+    assert found.design["n_items"] == 60
+    wrong = command(tmp_path, *line, "--columns", "traceId")
+    assert "'traceId': columns are given as NAME=VALUE" in wrong.stderr
+    alone = command(tmp_path, "--judge", "simulated:unbiased", "--failed", "-1")
+    assert "are about --judgments FILE: add it" in alone.stderr

@@ -4,19 +4,9 @@ import os
 
 import nbformat
 import pytest
+from cells import change, printed
 
 from rubricnb import book
-
-
-def change(root, old, new):
-    path = root / "notebooks" / "05_doubling.md"
-    path.write_text(path.read_text().replace(old, new))
-
-
-def printed(notebook):
-    return [
-        o.text.strip() for cell in notebook.cells for o in cell.get("outputs", []) if "text" in o
-    ]
 
 
 def test_root_is_the_clone_one_stands_in(small, monkeypatch):
@@ -38,17 +28,34 @@ def test_parameters_are_read_with_type_default_and_comment(small):
     ]
 
 
+LINE, CELL = "n_items: int = 3  # how many items", "```{code-cell}\n"
+
+
 @pytest.mark.parametrize(
-    ("line", "message"),
+    ("old", "new", "message"),
     [
-        ("n_items = 3  # how many items", "write 'name: type = value"),
-        ("n_items: int = 2 + len('a')  # how many items", "derived value"),
+        (LINE, "n_items = 3  # how many items", "write 'name: type = value"),
+        (LINE, "n_items: int = 2 + len('a')  # how many items", "derived value"),
+        (f"{CELL}print", f"{CELL}:tags: [parameters]\nprint", "2 cells are tagged"),
     ],
 )
-def test_parameters_cell_that_breaks_the_contract_is_named(small, line, message):
-    change(small, "n_items: int = 3  # how many items", line)
+def test_parameters_cell_that_breaks_the_contract_is_named(small, old, new, message):
+    change(small, old, new)
     with pytest.raises(ValueError, match=message):
         book.parameters("05_doubling", small)
+
+
+@pytest.mark.parametrize(
+    ("stem", "values", "message"),
+    [
+        ("05_doubling", {"n_itms": 4}, r"n_itms.*did you mean 'n_items'.*known: n_items, name"),
+        ("05_doubling", {"n_items": "four"}, r"n_items = 'four' is not of type int"),
+        ("06_x", {}, r"'06_x'; known: 05_doubling"),
+    ],
+)
+def test_what_a_notebook_does_not_know_is_refused_with_what_it_knows(small, stem, values, message):
+    with pytest.raises(ValueError, match=message):
+        book.execute(stem, values, root=small)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kernels are reached through Unix sockets")
@@ -68,12 +75,6 @@ def test_figures_are_vectors_whatever_backend_the_user_has_set(small, monkeypatc
     assert ["image/svg+xml" in output.get("data", {}) for output in outputs] == [True]
 
 
-def test_two_parameters_cells_are_an_error(small):
-    change(small, "```{code-cell}\nprint", "```{code-cell}\n:tags: [parameters]\nprint")
-    with pytest.raises(ValueError, match="2 cells are tagged"):
-        book.parameters("05_doubling", small)
-
-
 def test_execute_injects_parameters_and_writes_the_notebook(small, tmp_path, warm_kernels):
     output = tmp_path / "out.ipynb"
     executed = book.execute("05_doubling", {"n_items": 21}, output, root=small)
@@ -88,21 +89,6 @@ def test_execute_leaves_no_file_beside_the_notebook(small, warm_kernels):
     before = sorted(small.rglob("*"))
     book.execute("05_doubling", root=small)
     assert sorted(small.rglob("*")) == before
-
-
-def test_unknown_parameter_lists_the_known_ones(small):
-    with pytest.raises(ValueError, match=r"n_itms.*did you mean 'n_items'.*known: n_items, name"):
-        book.execute("05_doubling", {"n_itms": 4}, root=small)
-
-
-def test_value_of_another_type_is_an_error(small):
-    with pytest.raises(ValueError, match=r"n_items = 'four' is not of type int"):
-        book.execute("05_doubling", {"n_items": "four"}, root=small)
-
-
-def test_unknown_notebook_lists_the_known_ones(small):
-    with pytest.raises(ValueError, match=r"'06_x'; known: 05_doubling"):
-        book.execute("06_x", root=small)
 
 
 def test_failing_cell_shows_its_traceback(small, warm_kernels):

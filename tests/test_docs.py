@@ -1,6 +1,5 @@
-"""What the README and the prose pages tell a reader to do works, and what they name exists."""
+"""What the README and the prose pages tell a reader to do works; tools/lint.py checks the names."""
 
-import ast
 import os
 import re
 import shlex
@@ -15,7 +14,6 @@ import nbformat
 import papermill.cli
 import pytest
 import warm
-import yaml
 from endpoint import completion, endpoint, sent
 from jupyter_client.provisioning import local_provisioner
 from typer.main import get_command
@@ -23,48 +21,17 @@ from typer.testing import CliRunner
 
 import rubricnb as rb
 import rubricnb.auditing
-from rubricnb import book, cli, frames
+from rubricnb import cli
 from rubricnb.judging import registry
 from rubricnb.judging.address import OPENAI, checked
 from rubricnb.replication import settings
 from studies import __main__ as asking
 from studies import study
 from tools import __main__ as workshop
-from tools import building
+from tools import building, lint
 
 ROOT = Path(__file__).parents[1]
-DOCS = [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
-    *sorted((ROOT / "book").rglob("*.md")),
-]
 PROGRAMS = {"rubricnb": cli.app, "studies": asking.app, "tools": workshop.app}
-FENCE = re.compile(r"^(<!-- runnable -->\n)?```(bash|python|yaml)\n(.*?)^```", re.M | re.S)
-
-
-def blocks(path, language):
-    """Return (runnable, text) of every fenced block of a language."""
-    found = FENCE.findall(path.read_text("utf-8"))
-    return [(bool(marked), text) for marked, kind, text in found if kind == language]
-
-
-def commands():
-    """Return every shell line of the documents, and every command in the running text."""
-    for path in DOCS:
-        text = path.read_text("utf-8")
-        for _, block in blocks(path, "bash"):
-            for line in block.splitlines():
-                yield path, line
-        for code in re.findall(r"`([^`\n]+)`", FENCE.sub("", text)):
-            if code.startswith(("make ", "python -m ", "papermill ")):
-                yield path, code
-
-
-def names(pages, language="python"):
-    return [
-        pytest.param(text, id=f"{page.stem}-{index}")
-        for page in pages
-        for index, (_, text) in enumerate(blocks(page, language))
-    ]
 
 
 @pytest.fixture
@@ -159,17 +126,6 @@ def test_the_sample_audit_is_what_an_audit_writes(clone, capsys):
     assert found.sentence in pages[1]
 
 
-@pytest.mark.parametrize("page", ["README", "book/index", "book/quickstart", "book/own-data"])
-def test_the_sample_audit_is_linked_where_readers_begin(page):
-    assert "audit-sample.html" in (ROOT / f"{page}.md").read_text("utf-8")
-
-
-def test_the_example_log_has_only_columns_that_its_page_explains():
-    page = (ROOT / "book/judgments-elsewhere.md").read_text("utf-8")
-    header = (ROOT / "examples/own-data/my_scores.csv").read_text("utf-8").splitlines()[0]
-    assert [c for c in header.split(",") if f"`{c}`" not in page] == []
-
-
 def test_what_the_study_page_plans_can_be_estimated_without_asking_anyone(clone):
     scope = {}
     _, text = blocks(ROOT / "book/running-a-study.md", "python")[0]
@@ -177,17 +133,15 @@ def test_what_the_study_page_plans_can_be_estimated_without_asking_anyone(clone)
     assert len(scope["requests"]) == 15 * (10 + 5)
 
 
-def section_text(page, title):
-    return page.read_text("utf-8").split(f"\n## {title}\n")[1].split("\n## ")[0]
+def blocks(path, language):
+    """Return (runnable, text) of every fenced block of a language."""
+    return lint.blocks(path.read_text("utf-8"), language)
 
 
 def section(page, title):
     """Return the python, yaml and bash blocks of one section."""
-    text = section_text(page, title)
-    return {
-        kind: [block for _, found, block in FENCE.findall(text) if found == kind]
-        for kind in ("python", "yaml", "bash")
-    }
+    text = lint.section(page.read_text("utf-8"), title)
+    return {kind: [t for _, t in lint.blocks(text, kind)] for kind in ("python", "yaml", "bash")}
 
 
 @pytest.fixture
@@ -264,33 +218,6 @@ def test_every_command_on_the_study_page_is_run_or_has_a_reason_not_to_be():
     lines = "".join(text for _, text in blocks(page, "bash")).splitlines()
     assert [x for x in lines if x not in run and not x.startswith(tuple(RUN_ELSEWHERE))] == []
     assert [c for c in RUN_ELSEWHERE if not any(x.startswith(c) for x in lines)] == []
-
-
-def test_what_the_troubleshooting_list_quotes_is_said_by_the_package():
-    said = "\n".join(p.read_text("utf-8") for p in (ROOT / "rubricnb").rglob("*.py"))
-    said = re.sub(r'"\s*\n\s*f?"', "", said)
-    said = re.sub(r"\{[^{}]*\}", "", said)
-    text = section_text(ROOT / "book/running-a-study.md", "Troubleshooting")
-    quoted = [
-        piece.strip()
-        for cell in re.findall(r"^\| (.+?) \|", text, re.M)
-        for code in re.findall(r"[`\"]([^`\"]+)[`\"]", cell)
-        for piece in re.split(r"…|\d+|https?://\S+|(?<=refused:) ", code)
-    ]
-    assert len(quoted) > 25
-    assert [piece for piece in quoted if len(piece) > 5 and piece not in said] == []
-
-
-@pytest.mark.parametrize("text", names(DOCS))
-def test_every_name_of_the_package_in_a_python_block_exists(text):
-    used = {
-        node.attr
-        for node in ast.walk(ast.parse(text))
-        if isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "rb"
-    }
-    assert [name for name in used if not hasattr(rb, name)] == []
 
 
 SHELL = [
@@ -371,37 +298,6 @@ def test_every_command_is_run_or_says_why_not():
     for line, reason in NOT_RUN.items():
         if "by a workflow" in reason:
             assert f"run: {line}\n" in workflow
-
-
-def test_every_make_target_that_is_mentioned_exists():
-    makefile = (ROOT / "Makefile").read_text("utf-8")
-    targets = set(re.findall(r"^([a-z][\w-]*)\s*:(?!=)", makefile, re.M))
-    mentioned = {m[1] for _, line in commands() if (m := re.match(r"make ([a-z][\w-]*)", line))}
-    assert mentioned
-    assert mentioned - targets == set()
-
-
-@pytest.mark.parametrize(("package", "app"), PROGRAMS.items())
-def test_every_subcommand_that_is_mentioned_exists(package, app):
-    known = {c.name or c.callback.__name__ for c in app.registered_commands}
-    known |= {group.name for group in app.registered_groups}
-    now = [line for path, line in commands() if path.name != "CHANGELOG.md"]  # which tells history
-    command = re.compile(rf"python -m {package} ([a-z]+)")
-    mentioned = {m[1] for line in now if (m := command.match(line))}
-    assert mentioned
-    assert mentioned - known == set()
-
-
-def test_every_parameter_given_to_a_notebook_is_one_it_declares():
-    checked = 0
-    for path, line in commands():
-        notebook = re.search(r"(?:notebooks/|execute )((?:\d\d|[A-Z])_\w+)", line)
-        if notebook:
-            declared = {p.name for p in book.parameters(notebook[1])}
-            given = set(re.findall(r"-p (\w+)", line))
-            assert given <= declared, f"{path.name}: {line}"
-            checked += len(given)
-    assert checked
 
 
 def test_the_parameter_file_on_the_study_page_is_accepted(tmp_path):
@@ -489,85 +385,6 @@ def wait_for(condition, seconds=300):
             return
         time.sleep(0.1)
     raise AssertionError(f"not within {seconds} s")
-
-
-def test_the_rubric_on_the_own_data_page_is_the_one_to_copy():
-    (_, text), *_ = blocks(ROOT / "book/own-data.md", "yaml")
-    example = (ROOT / "examples/own-data/my_rubric.yml").read_text("utf-8")
-    assert yaml.safe_load(text) == yaml.safe_load(example)
-
-
-def test_the_example_has_only_columns_that_the_own_data_page_explains():
-    page = (ROOT / "book/own-data.md").read_text("utf-8")
-    header = (ROOT / "examples/own-data/my_data.csv").read_text("utf-8").splitlines()[0]
-    assert [c for c in header.split(",") if f"`{c}`" not in page] == []
-
-
-def test_every_path_on_the_layout_page_exists_unless_it_is_marked_as_planned():
-    page = (ROOT / "book/layout.md").read_text("utf-8")
-    found = re.findall(r"`([\w./-]+)`( \(planned\))?", page)
-    paths = {
-        (path, bool(planned))
-        for path, planned in found
-        if ("/" in path or "." in path or path == "Makefile")
-        and not path.startswith(("NN_", "rb."))
-    }
-    assert len(paths) > 30
-    # A path that is called planned although it exists is a line that has gone stale.
-    assert [p for p, planned in sorted(paths) if (ROOT / p).exists() == planned] == []
-
-
-def test_every_link_of_the_repository_s_documents_leads_somewhere():
-    for path in ROOT.glob("*.md"):
-        for target in re.findall(r"\]\((?!https?:)([^)#]+)", path.read_text("utf-8")):
-            assert (ROOT / target).exists(), f"{path.name}: {target}"
-
-
-def test_every_published_table_is_on_its_page_once():
-    page = (ROOT / "book/published.md").read_text("utf-8")
-    shown = re.findall(r"\{published-table\} (\S+)", page)
-    files = {p.stem for p in (ROOT / "rubricnb/data/published").glob("*_table*.csv")}
-    assert sorted(shown) == sorted(files)
-
-
-def test_the_pages_about_the_package_document_every_frame_and_every_public_name():
-    pages = [p.read_text("utf-8") for p in sorted((ROOT / "book/api").glob("*.md"))]
-    data = (ROOT / "book/api/data.md").read_text("utf-8")
-    assert re.findall(r"\{frame-columns\} (\w+)", data) == list(frames.FRAMES)
-    documented = [m for page in pages for m in re.findall(r"public-names:: ([\w.]+)", page)]
-    modules = {"auditing", "checks", "pages", "plots", "prompts", "rulers", "testing"}
-    assert set(rb._PUBLIC) | modules <= set(documented)
-    index = (ROOT / "book/api.md").read_text("utf-8")
-    listed = [m for line in re.findall(r"public-index:: (.+)", index) for m in line.split()]
-    assert sorted(listed) == sorted(documented)
-    assert len(set(listed)) == len(listed)
-
-
-def test_every_citation_has_a_reference_and_no_key_stands_twice():
-    keys = re.findall(r"^@\w+\{(\w+),", (ROOT / "book/references.bib").read_text("utf-8"), re.M)
-    assert len(keys) == len(set(keys))
-    pages = [*(ROOT / "book").rglob("*.md"), *(ROOT / "notebooks").glob("*.md")]
-    cited = {
-        key.strip()
-        for page in pages
-        for group in re.findall(r"\{cite(?::\w+)?\}`([^`]+)`", page.read_text("utf-8"))
-        for key in group.split(",")
-    }
-    assert cited
-    assert cited - set(keys) == set()
-
-
-def test_the_version_is_the_same_everywhere():
-    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
-    assert citation["version"] == rb.__version__
-    assert f'version = "{rb.__version__}"' in (ROOT / "pyproject.toml").read_text("utf-8")
-
-
-def test_every_piece_of_advice_names_a_chapter():
-    page = (ROOT / "book/guide.md").read_text("utf-8")
-    advice = re.findall(r"^(?:\d\. |\* |\| (?!report |---)).+", page, re.M)
-    assert len(advice) > 20
-    assert [line for line in advice if "{doc}`../notebooks/" not in line] == []
 
 
 def test_a_default_judge_reaches_no_page_that_only_reads_recordings(tmp_path):

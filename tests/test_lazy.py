@@ -5,43 +5,37 @@ import subprocess
 import sys
 from importlib import import_module
 
+import pytest
+
+import rubricnb as rb
+
 HEAVY = ["pandas", "numpy", "scipy", "matplotlib", "openai", "xllamacpp", "sklearn", "statsmodels"]
+ENGINES = {"matplotlib", "openai", "xllamacpp", "sklearn"}
 
 
-def loaded_after(statement):
+@pytest.mark.parametrize(
+    ("statement", "loads", "never"),
+    [
+        ("import rubricnb", set(), {*HEAVY}),
+        ("import rubricnb as rb; rb.balanced(5)", {"numpy"}, ENGINES | {"pandas"}),
+        ("import rubricnb as rb; rb.run, rb.plan, rb.open_judge('openai:m')", set(), ENGINES),
+    ],
+)
+def test_a_name_loads_what_it_needs_and_nothing_else(statement, loads, never):
     program = f"{statement}\nimport sys\nprint(*[m for m in {HEAVY} if m in sys.modules])"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    return done.stdout.split()
-
-
-def test_importing_the_package_loads_nothing_heavy():
-    assert loaded_after("import rubricnb") == []
-
-
-def test_a_name_loads_its_own_module_only():
-    loaded = loaded_after("import rubricnb as rb; rb.balanced(5)")
-    assert "numpy" in loaded
-    assert not {"pandas", "matplotlib", "openai", "xllamacpp"} & set(loaded)
-
-
-def test_judging_loads_neither_an_engine_nor_plots():
-    loaded = loaded_after("import rubricnb as rb; rb.run, rb.plan, rb.open_judge('openai:m')")
-    assert not {"matplotlib", "openai", "xllamacpp", "sklearn"} & set(loaded)
+    loaded = {*done.stdout.split()}
+    assert loads <= loaded
+    assert never & loaded == set()
 
 
 def test_every_public_name_exists_and_an_unknown_one_is_an_attribute_error():
-    program = (
-        "import rubricnb as rb\n"
-        "assert all(getattr(rb, n) is not None for n in rb.__all__)\n"
-        "assert set(rb.__all__) <= set(dir(rb))\n"
-        "try: rb.no_such_name\nexcept AttributeError as e: print(e)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
-    assert "no_such_name" in done.stdout
+    assert {*rb.__all__} <= {*dir(rb)}
+    assert [name for name in rb.__all__ if getattr(rb, name) is None] == []
+    with pytest.raises(AttributeError, match="no_such_name"):
+        rb.no_such_name  # noqa: B018
 
 
 ROOMS = [
@@ -62,7 +56,5 @@ def test_the_public_names_are_few_and_every_function_has_an_example():
 
 
 def test_the_statistics_are_the_same_by_both_names():
-    import rubricnb as rb
-
     assert set(rb.statistics.__all__) <= set(rb.__all__)
     assert all(getattr(rb, n) is getattr(rb.statistics, n) for n in rb.statistics.__all__)

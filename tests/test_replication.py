@@ -22,17 +22,13 @@ def answers(profile, designs=None, items=None):
     return rb.simulate(requests, items, profile), items
 
 
-def test_a_planted_preference_for_the_first_position_is_found():
-    found = replication(*answers("first-biased")).set_index("finding")
+@pytest.mark.parametrize(("end", "first"), [("first", "replicates"), ("last", "does not")])
+def test_a_planted_preference_is_found_and_speaks_for_or_against_the_first(end, first):
+    found = replication(*answers(f"{end}-biased")).set_index("finding")
     assert list(found.index) == list(FINDINGS)[:6]
-    assert found.verdict[["position", "first"]].tolist() == ["replicates"] * 2
-    assert found.low["first"] > 0
+    assert found.verdict[["position", "first"]].tolist() == ["replicates", first]
+    assert (found.low["first"] > 0) == (end == "first")
     assert found.reason["criteria"]  # no reads of Setting 2
-
-
-def test_a_preference_for_the_last_position_speaks_against_the_first():
-    found = replication(*answers("last-biased")).set_index("finding")
-    assert found.verdict[["position", "first"]].tolist() == ["replicates", "does not"]
 
 
 def test_without_any_preference_nothing_replicates():

@@ -79,6 +79,31 @@ def due(
 
 
 @app.command()
+def page(
+    notebook: Annotated[Path, typer.Argument(help="An executed notebook, .ipynb.")],
+) -> None:
+    """Write an executed notebook as one HTML page, to read in a browser."""
+    import nbformat
+
+    from tools.onepage import one_page
+
+    with errors():
+        target = notebook.with_suffix(".html")
+        target.write_text(one_page(nbformat.read(notebook, 4)), "utf-8")
+        typer.echo(f"{target}: to read in a browser")
+
+
+@app.command("lint")
+def check_documents() -> None:
+    """Say where the documents break a rule: a name that is gone, a word without an entry, …"""
+    from tools.lint import breaks
+
+    with errors():
+        if found := breaks():
+            raise ValueError("\n".join(found))
+
+
+@app.command()
 def pdf() -> None:
     """Print the built book into one PDF file, with Chromium."""
     with errors():

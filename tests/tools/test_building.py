@@ -8,14 +8,10 @@ import nbformat
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from cells import change
 
 from rubricnb import book
 from tools import building
-
-
-def change(root, old, new):
-    path = root / "notebooks" / "05_doubling.md"
-    path.write_text(path.read_text().replace(old, new))
 
 
 def soup_of(page):

@@ -6,26 +6,14 @@ import re
 
 import nbformat
 import pytest
+from cells import SVG, glued
 
 from rubricnb import book
 from tools import slides
 
-SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>'
-
 
 @pytest.fixture
 def executed():
-    def glued(name, **data):
-        name = f"{name}"
-        return nbformat.v4.new_output(
-            "display_data",
-            {
-                f"application/papermill.record/{kind.replace('_', '/')}": v
-                for kind, v in data.items()
-            },
-            metadata={"scrapbook": {"name": name}},
-        )
-
     code = nbformat.v4.new_code_cell(
         outputs=[
             glued("share", text_plain="0.53846"),
@@ -71,26 +59,6 @@ def test_mathematics_is_left_to_the_typesetter(executed):
 
 
 ROOT = book.find_root()
-DECKS = sorted((ROOT / "slides").glob("*.md"))
-
-
-@pytest.mark.parametrize("deck", DECKS, ids=lambda path: path.stem)
-@pytest.mark.parametrize("word", ["*simulated*", "*published*"])
-def test_a_slide_says_what_the_caption_of_its_figure_says_of_the_judges(deck, word):
-    for slide in deck.read_text("utf-8").split("\n---\n"):
-        shown = slide.partition("\nNote:")[0].casefold()
-        for stem, name in re.findall(r'figure\("([^"]+)", "([^"]+)"\)', slide):
-            page = (ROOT / "notebooks" / f"{stem}.md").read_text("utf-8")
-            caption = re.search(r"{glue:figure} " + name + r"\n(.*?)```", page, re.S)[1].casefold()
-            assert word in shown or word not in caption, (name, slide)
-
-
-@pytest.mark.parametrize("deck", DECKS, ids=lambda path: path.stem)
-def test_a_slide_with_a_figure_says_whether_its_numbers_are_recorded_live_or_simulated(deck):
-    for slide in deck.read_text("utf-8").split("\n---\n"):
-        shown = slide.partition("\nNote:")[0]
-        if "figure(" in shown:
-            assert re.search(r"\*(recorded|live|simulated|published)\*", shown, re.I), shown
 
 
 def test_what_a_slide_quotes_of_the_position_bias_paper_stands_in_it(not_in_paper):

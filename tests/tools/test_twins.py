@@ -5,22 +5,12 @@ import re
 
 import nbformat
 import pytest
+from cells import change, printed
 
 import rubricnb as rb
 from rubricnb import book
 from rubricnb.checks import unseal
 from tools import building, twins
-
-
-def change(root, old, new):
-    path = root / "notebooks" / "05_doubling.md"
-    path.write_text(path.read_text().replace(old, new))
-
-
-def printed(notebook):
-    return [
-        o.text.strip() for cell in notebook.cells for o in cell.get("outputs", []) if "text" in o
-    ]
 
 
 def test_twins_are_written_once_and_say_when_out_of_step(small):

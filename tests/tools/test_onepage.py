@@ -3,23 +3,12 @@
 import re
 
 import nbformat
+from cells import SVG, glued
 from typer.testing import CliRunner
 
-from rubricnb.cli import app
-from rubricnb.onepage import one_page
-
-SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>'
-
-
-def glue(name, **data):
-    return nbformat.v4.new_output(
-        "display_data",
-        {
-            f"application/papermill.record/{kind.replace('_', '/', 1)}": v
-            for kind, v in data.items()
-        },
-        metadata={"scrapbook": {"name": name}},
-    )
+from rubricnb import book
+from tools.__main__ import app
+from tools.onepage import one_page
 
 
 def test_numbers_figures_and_tables_stand_where_the_text_has_them():
@@ -28,10 +17,10 @@ def test_numbers_figures_and_tables_stand_where_the_text_has_them():
         nbformat.v4.new_code_cell(
             "secret()",
             outputs=[
-                glue("n", text_plain="'41'"),
-                glue("r", text_plain="0.26"),
-                glue("fig-a", **{"image_svg+xml": SVG}),
-                glue("tab-a", text_html="<table><td>7</td></table>"),
+                glued("n", text_plain="'41'"),
+                glued("r", text_plain="0.26"),
+                glued("fig-a", **{"image_svg+xml": SVG}),
+                glued("tab-a", text_html="<table><td>7</td></table>"),
                 nbformat.v4.new_output("stream", text="<b>said</b>"),
             ],
         ),
@@ -68,10 +57,10 @@ def test_a_text_under_judgment_cannot_act_on_the_page():
     assert not re.search(r"<img[^>]*onerror", page)
 
 
-def test_execute_writes_the_page_beside_the_notebook(small, monkeypatch):
-    monkeypatch.chdir(small)
-    done = CliRunner().invoke(app, ["execute", "05", "--html", "-p", "n_items", "21"])
+def test_an_executed_notebook_becomes_a_page_beside_it(small, warm_kernels):
+    book.execute("05", {"n_items": 21}, small / "mine.ipynb", root=small)
+    done = CliRunner().invoke(app, ["page", str(small / "mine.ipynb")])
     assert done.exit_code == 0, done.output
-    page = (small / "05_doubling.html").read_text("utf-8")
+    page = (small / "mine.html").read_text("utf-8")
     assert "<pre>42\n</pre>" in page
     assert not re.search(r'(src|href)="(?!data:)', page)

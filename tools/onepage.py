@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
@@ -59,7 +59,7 @@ def one_page(notebook: Any) -> str:
             parts.append(("code", cell.source))
             parts += [part for output in cell.get("outputs", []) if (part := _output(output))[1]]
     title = re.search(r"^# (.+)$", "\n".join(cell.source for cell in notebook.cells), re.M)
-    template = (files("rubricnb") / "onepage.jinja").read_text(encoding="utf-8")
+    template = Path(__file__).with_name("onepage.jinja").read_text("utf-8")
     engine = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     return engine.from_string(template).render(title=title[1] if title else "", parts=parts)
 

@@ -1,0 +1,73 @@
+"""Every rule about the documents holds, and sees a text that breaks it."""
+
+import pytest
+
+from rubricnb.book import find_root
+from tools.lint import ABBREVIATION, RULES, Clone, prose
+
+ROOT = find_root()
+HASH = "    --hash=sha256:"
+BREAKS = [  # rule, file, what stands there, what stands there instead, what is said
+    ("Python names", "book/quickstart.md", "rb.load(", "rb.lode(", "rb.lode"),
+    ("command names", "CONTRIBUTING.md", "`make test`", "`make tests`", "make tests"),
+    ("command names", "book/quickstart.md", "rubricnb check", "rubricnb chek", "rubricnb chek"),
+    ("command names", "book/running-a-study.md", "-p n_items", "-p n_itemz", "n_itemz"),
+    ("list of troubles", "book/running-a-study.md", "## Troubleshooting\n",
+     "## Troubleshooting\n\n| `this was never said` | x |\n", "this was never said"),
+    ("path or a link", "book/layout.md", "rubricnb/book.py", "rubricnb/boook.py", "boook"),
+    ("path or a link", "README.md", "](CONTRIBUTING.md", "](CONTRIB.md", "CONTRIB.md"),
+    ("Readers find", "README.md", "audit-sample.html", "audit.html", "audit-sample"),
+    ("Readers find", "book/index.md", "cite", "site", "how to cite"),
+    ("examples to copy", "examples/own-data/my_data.csv", "instruction", "instruktion", "instruk"),
+    ("examples to copy", "examples/own-data/my_rubric.yml", "criterion:", "trait:", "another"),
+    ("has its place", "book/published.md", "{published-table}", "{table}", "published"),
+    ("has its place", "book/api.md", "public-index:: ", "public-index:: rubricnb ", "api.md"),
+    ("has its place", "book/api/data.md", "{frame-columns} ", "{frame} ", "frames"),
+    ("piece of advice", "book/guide.md", "{doc}`../notebooks/", "{doc}`../other/", "|"),
+    ("opens with a finding", "notebooks/05_position_bias.md", "answer\n**", "answer\n", "in bold"),
+    ("slide says", "slides/2-position-bias.md", "ecorded*", "ecord*", "2-position"),
+    ("abbreviation", "book/guide.md", "# ", "# The XYZ of ", "guide.md: XYZ"),
+    ("abbreviation", "book/glossary.md", "{glossary}\n:sorted:\n",
+     "{glossary}\n:sorted:\n\nHTML\n  A text.\n", "HTML needs no exception"),
+    ("words of the field", "book/glossary.md", "argmax", "argmin", "argmax"),
+    ("words of the field", "book/notation.md", "# ", "**Zweite.** # ", "zweite"),
+    ("entry of the glossary", "book/glossary.md", ":sorted:\n", ":sorted:\n\nnew\n  said", "new"),
+    ("citation has", "book/guide.md", "# ", "{cite}`nobody2000` # ", "nobody2000"),
+    ("what its format", "CITATION.cff", "type: software", "type: book", "its version or type"),
+    ("what its format", "CITATION.cff", "message:", "massage:", "massage"),
+    ("bibliography say", "CITATION.cff", "license: ", "license: X-", "license"),
+    ("bibliography say", "_config.yml", "title: ", "title: X", "title"),
+    ("bibliography say", "book/references.bib", "year = {2026", "year = {2031", "2031"),
+    ("at most six", "rubricnb/data/catalogue.py", "\nimport ",
+     "\nimport rubricnb.statistics.position\nimport ", "reaches rubricnb/statistics/position.py"),
+    ("at most six", "rubricnb/data/own.py", "\nimport ", "\nimport rubricnb.judging.run\nimport ",
+     "rubricnb/data/own.py reaches ['rubricnb/judging/run.py']"),
+    ("one commit", ".github/workflows/test.yml", "@", "@v4 #", "@v4"),
+    ("that deploys", ".github/workflows/test.yml", "contents: read", "contents: write", "write"),
+    ("that deploys", ".github/workflows/book.yml", "needs: build", "needs: []", "deploy"),
+    ("vendored", "_static/vendor/SHA256SUMS", "  ", "  x", "x"),
+    ("The lock", "requirements-hashed.txt", HASH, HASH + "x", "its hashes"),
+    ("The lock", "requirements-hashed.txt", "numpy==", "numpy==99!", "the lock has 99!"),
+    ("The lock", "constraints.txt", "==", "==99!", "the lock has"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_documents_keep_the_rule(name):
+    assert list(RULES[name](Clone(ROOT))) == []
+
+
+@pytest.mark.parametrize(("part", "path", "old", "new", "said"), BREAKS)
+def test_a_text_that_breaks_a_rule_is_named(part, path, old, new, said):
+    text = (ROOT / path).read_text("utf-8")
+    assert old in text
+    (check,) = (check for name, check in RULES.items() if part in name)
+    assert said in "\n".join(check(Clone(ROOT, {path: text.replace(old, new)})))
+
+
+def test_an_abbreviation_is_seen_in_prose_and_not_in_code():
+    text = "---\nABC: 1\n---\nThe ICC of GPT-4, GPUs, NaN and JSONL `XYZ`, $QWK$\n"
+    text += "```python\nUVW\n```\n"
+    text += "```{glue:figure} AB\n:alt: CD\nA caption with MAD.\n```\nAnd KL.\n"
+    seen = {"ICC", "GPT", "GPU", "NaN", "JSONL", "MAD", "KL"}
+    assert {*ABBREVIATION.findall(prose(text))} == seen
