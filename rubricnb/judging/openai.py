@@ -511,9 +511,7 @@ class _Call:
         for slot in self.request.slots:
             text += slot
             if self.request.readout == "score":
-                label, finish, _ = yield from self._send(
-                    text, constraint=targets, max_tokens=16
-                )
+                label, finish, _ = yield from self._send(text, constraint=targets, max_tokens=16)
                 if finish != "stop":
                     return self._reply(text, finish)
                 text += " " + label.strip()

@@ -20,7 +20,6 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count, islice
 from pathlib import Path
-from types import coroutine
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -268,8 +267,11 @@ class VLLMJudge:
         return {name}
 
 
+_Prompts = Generator[tuple[list[int], Any], Any, Any]  # prompt, sampling → the engine's output
+
+
 class _Asked:
-    """One request on its way: a coroutine that waits for the engine at every prompt it needs."""
+    """One request on its way: a generator that waits for the engine at every prompt it needs."""
 
     def __init__(self, judge: VLLMJudge, request: Request) -> None:
         self.judge, self.request = judge, request
@@ -307,24 +309,27 @@ class _Asked:
             number, text, finish, probabilities, sent, cached, completed, seconds, error
         )
 
-    async def _answer(self) -> tuple[str, Finish, Any]:
+    def _answer(self) -> _Prompts:
         if self.request.readout in ("feedback", "json"):
-            return (*await self._text(), None)
+            text, finish = yield from self._text()
+            return text, finish, None
         text, probabilities = "", []
         for slot in self.request.slots:
-            probabilities.append(await self._label_probabilities(text + slot))
-            text += f"{slot} {self.request.choices[self._chosen(probabilities[-1])]}"
+            chances = yield from self._label_probabilities(text + slot)
+            probabilities.append(chances)
+            text += f"{slot} {self.request.choices[self._chosen(chances)]}"
         return text, "stop", tuple(probabilities) if self.request.readout == "logprobs" else None
 
-    async def _text(self) -> tuple[str, Finish]:
+    def _text(self) -> _Prompts:
+        from vllm import SamplingParams
+
         request, judge = self.request, self.judge
         options: dict[str, Any] = {}
         if request.readout == "json":
             from vllm.sampling_params import StructuredOutputsParams
 
             options["structured_outputs"] = StructuredOutputsParams(json=request.schema)
-        output = await _generate(
-            judge.prompt(request),
+        sampling = SamplingParams(
             max_tokens=judge.room(request),
             temperature=request.temperature,
             seed=request.seed if request.temperature > 0 else None,
@@ -332,28 +337,31 @@ class _Asked:
             **_few_outputs(),
             **options,
         )
+        output = yield judge.prompt(request), sampling
         text = output.outputs[0].text
         finish: Finish = "length" if output.outputs[0].finish_reason == "length" else "stop"
         return judge.without_thinking(text, finish, judge.opens_thought(request)), finish
 
-    async def _label_probabilities(self, beginning: str) -> tuple[float, ...]:
+    def _label_probabilities(self, beginning: str) -> _Prompts:
+        from vllm import SamplingParams
+
         targets = [f" {choice}" for choice in self.request.choices]
 
-        async def ask(prefix: str, rest: list[str]) -> list[Step]:
+        def ask(prefix: str, rest: list[str]) -> _Prompts:
             pieces = {r[i:j] for r in rest for j in range(len(r) + 1) for i in range(j)}
             tokens = {p: t for p in pieces if (t := self.judge.token(p)) is not None}
             first = [p for p in tokens if any(r.startswith(p) for r in rest)]
             if not first:
                 raise ValueError(f"no token of {self.judge.slug} begins {rest[0]!r}")
             whole = all(p in rest for p in first)
-            output = await _generate(
-                self.judge.prompt(self.request, beginning + prefix),
+            sampling = SamplingParams(
                 max_tokens=1 if whole else 2,
                 temperature=0,
                 allowed_token_ids=[tokens[p] for p in first],
                 logprob_token_ids=list(tokens.values()),
                 detokenize=False,
             )
+            output = yield self.judge.prompt(self.request, beginning + prefix), sampling
             names = {token: piece for piece, token in tokens.items()}
             generated = output.outputs[0]
             return [
@@ -361,7 +369,7 @@ class _Asked:
                 for token, logprobs in zip(generated.token_ids, generated.logprobs, strict=True)
             ]
 
-        return await label_probabilities(ask, targets)
+        return (yield from label_probabilities(ask, targets))
 
     def _chosen(self, probabilities: Sequence[float]) -> int:
         """Index of the label that greedy or random decoding among the labels takes."""
@@ -422,14 +430,6 @@ def _ended(problem: Exception) -> JudgeError:
         f"vLLM's engine has ended ({type(problem).__name__}: {str(problem)[:300]}); the reason "
         "stands in its messages above. What is answered is kept: run the same again"
     )
-
-
-@coroutine
-def _generate(prompt: list[int], **sampling: Any) -> Generator[Any, Any, Any]:
-    """Wait for the engine: whoever drives the coroutine sends its output back."""
-    from vllm import SamplingParams
-
-    return (yield prompt, SamplingParams(**sampling))
 
 
 def _release() -> tuple[str, bool]:

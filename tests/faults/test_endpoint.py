@@ -404,6 +404,7 @@ def test_an_endpoint_that_falls_silent_stops_the_run(plan, tmp_path):
     [
         (401, {"message": "wrong key"}, "401 wrong key; key_variable= names the environment"),
         (402, {"message": "no credit"}, "no credit"),
+        (403, {"message": "not you"}, "not you"),
         (404, {"message": "no such model"}, "no such model"),
         (429, {"message": "pay first", "code": "insufficient_quota"}, "pay first"),
         (
