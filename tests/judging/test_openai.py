@@ -161,23 +161,6 @@ def test_a_batch_names_what_a_content_filter_stopped(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("status", "error"),
-    [
-        (403, {"message": "You are not allowed to request logprobs from this model"}),
-        (400, {"message": "Unsupported parameter", "param": "logprobs",
-               "code": "unsupported_parameter"}),
-    ],
-)  # fmt: skip
-def test_an_endpoint_that_allows_no_log_probabilities_names_the_readouts_that_work(status, error):
-    with (
-        endpoint(always({"error": error}, status)) as (url, received),
-        pytest.raises(JudgeError, match="choose readout 'score' or 'feedback', or a model that"),
-    ):
-        ask(url, request("logprobs"))
-    assert len(received) == 1
-
-
-@pytest.mark.parametrize(
     ("spec", "variable"),
     [("openai:gpt-4.1", "OPENAI_API_KEY"),
      ("openai:qwen@https://openrouter.ai/api/v1", "OPENROUTER_API_KEY")],
