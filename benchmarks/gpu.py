@@ -24,10 +24,10 @@ import pandas as pd
 
 import rubricnb as rb
 from benchmarks import row
+from benchmarks.sharing import distinct
 from rubricnb.judging.contract import Request
 from rubricnb.judging.rendering import rendered
 from rubricnb.judging.results import results_folder
-from rubricnb.judging.sharing import Limit
 from rubricnb.judging.vllm import gpus
 
 MODEL = os.environ.get("GPU_MODEL", "checkpoints/qwen2.5-coder-1.5b-instruct")
@@ -90,24 +90,16 @@ def arms_with(cache: bool) -> list[dict[str, Any]]:
             facts = common | {"readout": readout, "layout": layout}
             if not arms:
                 _ours(judge, asked[:256])  # the kernels are compiled and warm
-            limit = {"limit": _limit(judge, asked)}
+            limit = {"limit": distinct(map(judge.tokens, asked))}
             arms.append(facts | {"arm": "rubricnb"} | limit | _ours(judge, asked))
             if not cache and layout == LAYOUTS[0] and readout != "logprobs":
                 part = asked[:: max(1, len(asked) // (10 * TOGETHER))][: 10 * TOGETHER]
                 for size, sent in ((1, part[:ALONE]), (TOGETHER, part)):
-                    limit = {"limit": _limit(judge, sent)}
+                    limit = {"limit": distinct(map(judge.tokens, sent))}
                     arms.append(
                         facts | {"arm": f"loop of {size}"} | limit | _loop(judge, sent, size)
                     )
     return arms
-
-
-def _limit(judge: Any, asked: Sequence[Request]) -> int:
-    """Return the distinct nodes of the trie of all prompts: the least that can be computed."""
-    limit = Limit()
-    for prompt in sorted(judge.tokens(request) for request in asked):
-        limit.add(prompt)
-    return limit.distinct
 
 
 def _ours(judge: Any, asked: Sequence[Request]) -> dict[str, Any]:

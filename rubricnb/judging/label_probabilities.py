@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, NamedTuple
 
 from rubricnb.judging.parsing import Label
 
@@ -17,9 +17,9 @@ class Step(NamedTuple):
     alternatives: dict[str, float]
 
 
-async def label_probabilities(
-    ask: Callable[[str, list[str]], Awaitable[list[Step]]], targets: Sequence[str]
-) -> tuple[float, ...]:
+def label_probabilities(
+    ask: Callable[[str, list[str]], Generator[Any, Any, list[Step]]], targets: Sequence[str]
+) -> Generator[Any, Any, tuple[float, ...]]:
     """Probability of every whole label directly after a slot.
 
     A label may be several tokens ("10" begins like "1"; the space before it may be a token of its
@@ -29,8 +29,9 @@ async def label_probabilities(
     Parameters
     ----------
     ask
-        ``ask(prefix, rest)`` continues the answer after `prefix` by one of `rest` and returns the
-        generated tokens, each with the probabilities of all that could have stood there.
+        ``ask(prefix, rest)`` continues the answer after `prefix` by one of `rest`: a generator that
+        yields what it needs to be answered, and returns the generated tokens, each with the
+        probabilities of all that could have stood there.
     targets
         The labels as they would follow the slot: ``" 1"``, ``" 2"``, …
 
@@ -41,12 +42,16 @@ async def label_probabilities(
 
     Examples
     --------
-    >>> import asyncio
-    >>> async def ask(prefix, rest):
-    ...     table = {"": {" 1": 0.6, " 2": 0.3}, " 1": {"0": 0.5, ".": 0.5}}
-    ...     best = max(table[prefix], key=table[prefix].get)
-    ...     return [Step(best, table[prefix])]
-    >>> asyncio.run(label_probabilities(ask, [" 1", " 2", " 10"]))
+    >>> def ask(prefix, rest):
+    ...     alternatives = yield prefix
+    ...     return [Step(max(alternatives, key=alternatives.get), alternatives)]
+    >>> steps = label_probabilities(ask, [" 1", " 2", " 10"])
+    >>> next(steps), steps.send({" 1": 0.6, " 2": 0.3})
+    ('', ' 1')
+    >>> try:
+    ...     steps.send({"0": 0.5, ".": 0.5})
+    ... except StopIteration as done:
+    ...     done.value
     (0.3, 0.3, 0.3)
     """
     seen: dict[str, dict[str, float]] = {}
@@ -56,7 +61,7 @@ async def label_probabilities(
     ]:
         prefix = open_ends[0]
         rest = [t[len(prefix) :] for t in targets if t.startswith(prefix) and t != prefix]
-        for token, alternatives in await ask(prefix, rest):
+        for token, alternatives in (yield from ask(prefix, rest)):
             seen[prefix] = alternatives
             for other, probability in alternatives.items():
                 if other and any(t.startswith(prefix + other) and t != prefix + other

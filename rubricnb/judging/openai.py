@@ -11,11 +11,11 @@ import threading
 import time
 import zlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
 from itertools import count, islice
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 from urllib.parse import urlsplit
 
 from rubricnb.judging.address import KEYS, OPENAI, checked, headers_for
@@ -35,7 +35,7 @@ from rubricnb.judging.redact import redact
 from rubricnb.judging.thinking import most_tokens
 
 _Slots = tuple[tuple[float, ...], ...]  # of each slot, the probability of each label
-_Send = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]  # path and body → response
+_Calls = Generator[tuple[str, dict[str, Any]], dict[str, Any], Any]  # path, body → response
 Server = Literal["openai", "openrouter", "vllm", "llama.cpp", "other"]
 
 _LABEL_TOKENS = 4
@@ -245,36 +245,20 @@ class OpenAIJudge:
         >>> path, body["max_completion_tokens"]
         ('/chat/completions', 1024)
         """
-        step = self._replayed(request)
-        assert not isinstance(step, Reply), "a request without a call"
-        return step
+        return next(_Call(self, request).answer())
 
     def read(self, request: Request, response: dict[str, Any]) -> Reply | None:
         """Read the response to `first_call`; None if the request takes a further call."""
-        step = self._replayed(request, response)
-        return step if isinstance(step, Reply) else None
-
-    def _replayed(self, request: Request, *responses: Any) -> Reply | tuple[str, dict[str, Any]]:
-        """Return what a request comes to with these responses: its reply, or its next call."""
-        left = iter(responses)
-
-        async def send(path: str, body: dict[str, Any]) -> Any:
-            for response in left:
-                return response
-            raise _Unsent(path, body)
-
-        call = _Call(self, request, send)
+        call = _Call(self, request)
+        calls = call.answer()
+        next(calls)
         try:
-            call.answer().send(None)  # it waits for nothing, so it needs no event loop
+            calls.send(response)
         except StopIteration as done:
-            return done.value
-        except _Unsent as unsent:
-            return unsent.args
+            return cast(Reply, done.value)
         except Exception as problem:  # whatever an endpoint sends
-            if not call.last:
-                raise
             return call.failed(problem)
-        raise AssertionError("a call that waits")
+        return None
 
     def redact(self, text: str) -> str:
         """Take out the key wherever an endpoint repeats it."""
@@ -369,9 +353,14 @@ class OpenAIJudge:
 
     async def _answer(self, request: Request) -> Reply:
         asked = time.monotonic()
-        call = _Call(self, request, self._persist)
+        call = _Call(self, request)
+        calls = call.answer()
         try:
-            reply = await call.answer()
+            path, body = next(calls)
+            while True:
+                path, body = calls.send(await self._persist(path, body))
+        except StopIteration as done:
+            reply = done.value
             self._heard, self._quiet_since = True, time.monotonic()
         except JudgeError:
             raise
@@ -441,38 +430,33 @@ class _Unusable(ValueError):
     """An answer that this endpoint will probably give to every request."""
 
 
-class _Unsent(Exception):
-    """A call that nobody has answered yet: its path and body."""
-
-    args: tuple[str, dict[str, Any]]
-
-
 class _Call:
     """One request on its way: builds the bodies and sums up the tokens of all calls it takes."""
 
-    def __init__(self, judge: OpenAIJudge, request: Request, send: _Send) -> None:
-        self.judge, self.request, self.send = judge, request, send
+    def __init__(self, judge: OpenAIJudge, request: Request) -> None:
+        self.judge, self.request = judge, request
         self.tokens: Counter[str] = Counter()  # of all calls, under the names that a reply has
         self.last: dict[str, Any] = {}  # what the endpoint sent
 
-    async def answer(self) -> Reply:
-        """Send what the readout takes; returns the reply."""
+    def answer(self) -> _Calls:
+        """Yield path and body of each call that the readout takes; returns the reply."""
         readout = self.request.readout
         if readout in ("score", "logprobs") and self.judge.dialect.continues:
-            return await self._labels()
+            return (yield from self._labels())
         match readout:
             case "feedback":
-                text, finish, _ = await self._send("", max_tokens=self._max_tokens())
+                text, finish, _ = yield from self._send("", max_tokens=self._max_tokens())
                 return self._reply(text, finish)
             case "json":
                 schema = json.loads(self.request.schema)
                 if not self.judge.holds_lengths:
                     schema = _without_lengths(schema)
-                return self._reply(*await self._document("answer", schema, self._max_tokens()))
+                answer = yield from self._document("answer", schema, self._max_tokens())
+                return self._reply(*answer)
             case "score":
-                return await self._label_in_document()
+                return (yield from self._label_in_document())
             case "logprobs":
-                return await self._label_in_feedback()
+                return (yield from self._label_in_feedback())
 
     def failed(self, problem: Exception) -> Reply:
         """Reply to what cannot be read or had; what came is kept, since it may be paid."""
@@ -491,14 +475,14 @@ class _Call:
         number, text = self.request.request_id, self.judge.redact(text)
         return Reply(number, text, finish, probabilities, error=error or None, **self.tokens)
 
-    async def _document(self, name: str, schema: Any, max_tokens: int) -> tuple[str, Finish]:
+    def _document(self, name: str, schema: Any, max_tokens: int) -> _Calls:
         form = {"name": name, "strict": True, "schema": schema}
-        text, finish, _ = await self._send(
+        text, finish, _ = yield from self._send(
             "", max_tokens=max_tokens, response_format={"type": "json_schema", "json_schema": form}
         )
         return text, finish
 
-    async def _label_in_document(self) -> Reply:
+    def _label_in_document(self) -> _Calls:
         names = [slot.strip().strip("[]") for slot in self.request.slots]
         choices = self.request.choices
         schema = {
@@ -507,7 +491,7 @@ class _Call:
             "required": names,
             "additionalProperties": False,
         }
-        text, finish = await self._document("scores", schema, self._max_tokens(64))
+        text, finish = yield from self._document("scores", schema, self._max_tokens(64))
         if finish != "stop":
             return self._reply(text, finish)
         try:
@@ -519,7 +503,7 @@ class _Call:
             ) from None
         return self._reply(answer_text(self.request, chosen), "stop")
 
-    async def _labels(self) -> Reply:
+    def _labels(self) -> _Calls:
         """Fill slot after slot; each goes on from the labels before it."""
         probabilities: list[tuple[float, ...]] = []
         targets = [f" {c}" for c in self.request.choices]
@@ -527,30 +511,31 @@ class _Call:
         for slot in self.request.slots:
             text += slot
             if self.request.readout == "score":
-                label, finish, _ = await self._send(text, constraint=targets, max_tokens=16)
+                label, finish, _ = yield from self._send(text, constraint=targets, max_tokens=16)
                 if finish != "stop":
                     return self._reply(text, finish)
                 text += " " + label.strip()
             else:
-                probabilities.append(chances := await self._at_slot(text, targets))
+                chances = yield from self._at_slot(text, targets)
+                probabilities.append(chances)
                 text += targets[max(range(len(targets)), key=chances.__getitem__)]
         return self._reply(text, "stop", tuple(probabilities) or None)
 
-    async def _at_slot(self, text: str, targets: list[str]) -> tuple[float, ...]:
+    def _at_slot(self, text: str, targets: list[str]) -> _Calls:
         for top in self.judge.dialect.tops:
 
-            async def ask(prefix: str, rest: list[str], top: int = top) -> list[Step]:
-                _, _, steps = await self._send(text + prefix, _LABEL_TOKENS, rest, top)
+            def ask(prefix: str, rest: list[str], top: int = top) -> _Calls:
+                _, _, steps = yield from self._send(text + prefix, _LABEL_TOKENS, rest, top)
                 return steps
 
-            probabilities = await label_probabilities(ask, targets)
+            probabilities = yield from label_probabilities(ask, targets)
             if 0 not in probabilities:  # else a label stands below the first tokens
                 break
         return probabilities
 
-    async def _label_in_feedback(self) -> Reply:
+    def _label_in_feedback(self) -> _Calls:
         plain = self.request.prompt_format == "plain"
-        text, finish, steps = await self._send(
+        text, finish, steps = yield from self._send(
             "", max_tokens=self._max_tokens(), top_logprobs=5 if plain else _TOP
         )
         if finish == "stop" and not steps:
@@ -563,14 +548,14 @@ class _Call:
     def _max_tokens(self, *answer: int) -> int:
         return most_tokens(self.request, self.judge.slug, *answer)
 
-    async def _send(
+    def _send(
         self,
         prefill: str,
         max_tokens: int,
         constraint: list[str] | None = None,
         top_logprobs: int = 0,
         **body: Any,
-    ) -> tuple[str, Finish, list[Step]]:
+    ) -> _Calls:
         request, dialect = self.request, self.judge.dialect
         body |= {"model": self.judge.model, "temperature": request.temperature}
         if request.temperature > 0:
@@ -596,7 +581,7 @@ class _Call:
         extra = self.judge.extra
         if "provider" in body and "provider" in extra:  # OpenRouter's: the one adds to the other
             extra = extra | {"provider": body["provider"] | extra["provider"]}
-        self.last = await self.send(path, body | extra)
+        self.last = yield path, body | extra
         return self._received(self.last, prefill)
 
     def _received(self, response: dict[str, Any], prefill: str) -> tuple[str, Finish, list[Step]]:

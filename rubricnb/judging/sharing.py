@@ -25,7 +25,7 @@ prompt: requests that differ in one of these share next to nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,61 +84,6 @@ def walk(requests: Requests) -> IntArray:
         + [rows[np.argsort(_keys(requests.iloc[rows], items), kind="stable")]
            for rows in heads.values()]
     )  # fmt: skip
-
-
-def waves(
-    prompts: Sequence[Sequence[Any]], block: int = 1, capacity: int | None = None
-) -> Iterator[list[int]]:
-    """Split prompts into waves: a leader per shared prefix first, then those that go on from it.
-
-    An engine that is given all prompts at once starts several of one prefix together and computes
-    it several times. Within a wave no two prompts share a cache block that is not computed yet, so
-    a wave can be handed over whole; the next may follow once it is answered.
-
-    Parameters
-    ----------
-    prompts
-        Token ids (or characters) of each prompt, as lists or strings, in any order.
-    block
-        Tokens of one cache block: prefixes are shared in whole blocks only.
-    capacity
-        Tokens the cache holds. Prompts with more distinct tokens are taken a window at a time, each
-        a stretch of the walk over the trie, so that no leader is evicted before its siblings come.
-        Default: the cache holds them all.
-
-    Yields
-    ------
-    list of int
-        Indices of the prompts of one wave; every prompt stands in one wave.
-
-    Examples
-    --------
-    >>> prompts = ["text A, rubric 1-2", "text A, rubric 2-1", "text B, rubric 1-2"]
-    >>> list(waves(prompts, block=4))
-    [[0], [1, 2]]
-    >>> list(waves(prompts, block=4, capacity=20))
-    [[0], [1], [2]]
-    """
-    window: list[list[int]] = []
-    path: list[tuple[int, int]] = []  # where each stretch of the last prompt begins, and its wave
-    held = 0
-    before: Sequence[Any] = ()
-    for i in sorted(range(len(prompts)), key=prompts.__getitem__):  # type: ignore[arg-type]
-        prompt = prompts[i]
-        shared = common_prefix(before, prompt) // block * block
-        if capacity is not None and window and held + len(prompt) - shared > capacity:
-            yield from window
-            window, path, held, shared = [], [], 0, 0
-        while path and path[-1][0] >= shared:
-            path.pop()
-        wave = path[-1][1] + 1 if path else 0
-        path.append((shared, wave))
-        if wave == len(window):
-            window.append([])
-        window[wave].append(i)
-        held += len(prompt) - shared
-        before = prompt
-    yield from window
 
 
 @dataclass

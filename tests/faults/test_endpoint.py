@@ -6,10 +6,10 @@ Every fault is met alone (the endpoint does nothing else), mixed with good answe
 
 import hashlib
 import json
-import sqlite3
 import threading
 import time
 from collections import Counter
+from contextlib import closing, contextmanager
 from email.utils import formatdate
 
 import pytest
@@ -74,56 +74,38 @@ HARMLESS = {
 STOPS = {"a dead connection", "a cut body", "another model"}  # when met at first contact
 
 
-@pytest.fixture(scope="module")
-def plan():
-    return rb.plan(rb.load("minibench", n_items=10), rb.balanced(5), readout="feedback")
-
-
-def asking(url, requests, tmp_path, **options):
-    judge = rb.open_judge(f"openai:m@{url}", **{"retries": 0, "timeout": 60} | options)
-    try:
-        return rb.run(requests, judge, store=tmp_path / "replies.sqlite")
-    finally:
-        judge.close()
-
-
 def prompt_of(payload):
     return hashlib.sha256(payload["messages"][0]["content"].encode()).hexdigest()
 
 
-def errors(tmp_path):
-    with sqlite3.connect(tmp_path / "replies.sqlite") as db:
-        return [e for (e,) in db.execute("SELECT error FROM replies WHERE finish = 'error'")]
-
-
 @pytest.mark.parametrize("name", FAULTS)
-def test_an_endpoint_that_does_nothing_right_and_then_recovers(name, plan, tmp_path):
+def test_an_endpoint_that_does_nothing_right_and_then_recovers(name, plan, asking, stored):
     requests = plan.head(6)
     answers = [FAULTS[name]]
     with endpoint(lambda payload, headers: answers[-1]) as (url, received):
         if name in STOPS:
             with pytest.raises(JudgeError, match=r"nobody answers at|asked for 'm'"):
-                asking(url, requests, tmp_path)
+                asking(url, requests)
         else:
-            judgments = asking(url, requests, tmp_path)
+            judgments = asking(url, requests)
             assert (judgments["status"] == "error").all()
             assert len(received) == len(requests)  # where all fail, none is asked again
-            assert all(len(error) > 5 for error in errors(tmp_path))
+            assert all(len(error) > 5 for error in stored("error"))
         answers.append(fault())
-        assert (asking(url, requests, tmp_path)["status"] == "ok").all()
+        assert (asking(url, requests)["status"] == "ok").all()
 
 
 @pytest.mark.parametrize("name", HARMLESS)
-def test_an_answer_that_is_odd_is_kept_and_not_paid_again(name, plan, tmp_path):
+def test_an_answer_that_is_odd_is_kept_and_not_paid_again(name, plan, asking):
     answer, status = HARMLESS[name]
     with endpoint(lambda payload, headers: answer) as (url, received):
         for _ in range(2):
-            judgments = asking(url, plan.head(3), tmp_path)
+            judgments = asking(url, plan.head(3))
             assert (judgments["status"] == status).all()
         assert len(received) == 3
 
 
-def test_all_faults_at_once_hit_only_their_own_requests(plan, tmp_path):
+def test_all_faults_at_once_hit_only_their_own_requests(plan, asking):
     """Every other prompt meets a fault, each another one, for as long as the endpoint is ill."""
     # One that asks for an hour would hold back the others for a while.
     faults = [fault for name, fault in FAULTS.items() if name != "429 for an hour"]
@@ -139,14 +121,14 @@ def test_all_faults_at_once_hit_only_their_own_requests(plan, tmp_path):
 
     requests = plan.head(2 * len(faults))
     with endpoint(answer) as (url, _):
-        first = asking(url, requests, tmp_path)
+        first = asking(url, requests)
         asked = Counter(calls)
         assert first["status"].value_counts().to_dict() == dict.fromkeys(
             ("ok", "error"), len(faults)
         )
         assert set(asked.values()) == {1, 2}  # what failed was asked once more, the rest was not
         ill[0] = False
-        second = asking(url, requests, tmp_path)
+        second = asking(url, requests)
     assert (second["status"] == "ok").all()
     again = calls - asked
     assert len(again) == len(faults)
@@ -154,7 +136,7 @@ def test_all_faults_at_once_hit_only_their_own_requests(plan, tmp_path):
     assert first[first.status == "ok"].key.isin(second.key).all()
 
 
-def test_faults_that_pass_leave_no_trace(plan, tmp_path):
+def test_faults_that_pass_leave_no_trace(plan, asking):
     passing = [FAULTS[n] for n in ("429 that says when", "500", "a dead connection", "a cut body")]
     passing += PASSING.values()
     calls, lock = Counter(), threading.Lock()
@@ -167,12 +149,12 @@ def test_faults_that_pass_leave_no_trace(plan, tmp_path):
         return failed if first and len(calls) > 1 else fault()
 
     with endpoint(answer) as (url, _):
-        judgments = asking(url, plan.head(9), tmp_path, retries=2)
+        judgments = asking(url, plan.head(9), retries=2)
     assert (judgments["status"] == "ok").all()
     assert sorted(calls.values()) == [1, *[2] * 8]
 
 
-def test_the_endpoint_is_left_alone_for_as_long_as_it_asks(plan, tmp_path):
+def test_the_endpoint_is_left_alone_for_as_long_as_it_asks(plan, asking):
     times = []
 
     def answer(payload, headers):
@@ -182,28 +164,25 @@ def test_the_endpoint_is_left_alone_for_as_long_as_it_asks(plan, tmp_path):
         return fault()
 
     with endpoint(answer) as (url, _):
-        asking(url, plan.head(1), tmp_path, retries=1)
+        asking(url, plan.head(1), retries=1)
     assert times[1] - times[0] >= 0.7
 
 
-def test_an_answer_that_takes_too_long_is_given_up_and_asked_again(plan, tmp_path):
-    hangs, done = [True], threading.Event()
+def test_an_answer_that_takes_too_long_is_given_up_and_asked_again(plan, asking, stored):
+    slow, done = [], threading.Event()
 
     def answer(payload, headers):
-        if hangs[0] and prompt_of(payload) == slow[0]:
+        slow.append(prompt_of(payload))
+        if slow[0] == slow[-1]:
             done.wait(60)
         return fault()
 
-    slow = []
-    with endpoint(lambda p, h: slow.append(prompt_of(p)) or fault()) as (url, _):
-        asking(url, plan.head(1), tmp_path / "probe")
     with endpoint(answer) as (url, _):
-        judgments = asking(url, plan.head(4), tmp_path, timeout=2)
+        judgments = asking(url, plan.head(4), timeout=2, concurrency=1)
         assert judgments["status"].tolist() == ["error", "ok", "ok", "ok"]
-        assert "TimeoutError: no whole answer within 2 s" in errors(tmp_path)[0]
-        hangs[0] = False
+        assert "TimeoutError: no whole answer within 2 s" in stored("error")[0]
         done.set()
-        assert (asking(url, plan.head(4), tmp_path)["status"] == "ok").all()
+        assert (asking(url, plan.head(4))["status"] == "ok").all()
 
 
 def drip():
@@ -216,7 +195,7 @@ def drip():
 DRIPPING = fault(200, drip, Content_Length="5000")  # the whole of it would take 250 s
 
 
-def test_an_answer_that_only_drips_is_given_up_as_one_that_does_not_come(plan, tmp_path):
+def test_an_answer_that_only_drips_is_given_up_as_one_that_does_not_come(plan, asking):
     seen = []
 
     def answer(payload, headers):
@@ -225,13 +204,13 @@ def test_an_answer_that_only_drips_is_given_up_as_one_that_does_not_come(plan, t
 
     with endpoint(answer) as (url, _):
         started = time.monotonic()
-        judgments = asking(url, plan.head(3), tmp_path, timeout=3, retries=1, concurrency=1)
+        judgments = asking(url, plan.head(3), timeout=3, retries=1, concurrency=1)
         assert time.monotonic() - started < 120
     assert (judgments["status"] == "ok").all()
     assert len(seen) == 4
 
 
-def test_patience_ends_while_a_call_is_still_under_way(plan, tmp_path):
+def test_patience_ends_while_a_call_is_still_under_way(plan, asking):
     def answer(payload, headers):
         answered.append(1)
         return fault() if len(answered) == 1 else DRIPPING
@@ -240,11 +219,11 @@ def test_patience_ends_while_a_call_is_still_under_way(plan, tmp_path):
     with endpoint(answer) as (url, _):
         started = time.monotonic()
         with pytest.raises(JudgeError, match="has not answered for 0 min"):
-            asking(url, plan.head(4), tmp_path, timeout=60, patience=1)
+            asking(url, plan.head(4), timeout=60, patience=1)
         assert time.monotonic() - started < 50
 
 
-def test_an_endpoint_that_asks_for_more_than_patience_is_not_asked_in_the_meantime(plan, tmp_path):
+def test_an_endpoint_that_asks_for_more_than_patience_is_not_asked_in_the_meantime(plan, asking):
     """The client itself would not send it again at all."""
     seen = []
 
@@ -257,84 +236,58 @@ def test_an_endpoint_that_asks_for_more_than_patience_is_not_asked_in_the_meanti
         endpoint(answer) as (url, _),
         pytest.raises(JudgeError, match=r"has not answered for .*; the last try: .*slow down"),
     ):
-        asking(url, plan.head(4), tmp_path, retries=6, concurrency=2, patience=2)
+        asking(url, plan.head(4), retries=6, concurrency=2, patience=2)
     assert len(seen) == 2
 
 
 @pytest.mark.parametrize(
     ("value", "seconds"),
-    [("300", 300), ("0.5", 0.5), ("soon", None), ("-1", None), ("nan", None), ("", None)],
-)
+    [("300", 300), ("0.5", 0.5), ("soon", None), ("-1", None), ("nan", None), ("", None),
+     (formatdate(time.time() + 1e6, usegmt=True), pytest.approx(1e6, abs=1e3))],
+)  # fmt: skip
 def test_the_pause_that_an_endpoint_asks_for_is_read(value, seconds):
     assert retry_after({"retry-after": value}) == seconds
+    assert retry_after({"retry-after-ms": "1500", "retry-after": value}) == 1.5
 
 
-def test_a_pause_may_be_a_date_or_in_milliseconds():
-    at = formatdate(time.time() + 100, usegmt=True)
-    assert 90 < retry_after({"retry-after": at}) <= 100
-    assert retry_after({"retry-after-ms": "1500", "retry-after": "9"}) == 1.5
+@contextmanager
+def opened(listing, **options):
+    with (
+        endpoint(lambda p, h: fault(), listing=listing) as (url, _),
+        closing(rb.open_judge(f"openai:m@{url}", **options)) as judge,
+    ):
+        yield judge
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_a_list_of_models_that_is_only_late_does_not_change_what_the_server_is(
-    status, plan, tmp_path
-):
-    def listing():
-        asked.append(1)
-        models = {"object": "list", "data": [{"id": "m", "object": "model", "owned_by": "vllm"}]}
-        return (
-            fault(status, {"error": {"message": "loading"}})
-            if len(asked) == 1
-            else fault(200, models)
-        )
-
-    asked = []
-    with endpoint(lambda p, h: fault(), listing=listing) as (url, _):
-        judge = rb.open_judge(f"openai:m@{url}", retries=1)
+def test_a_list_of_models_that_is_late_does_not_change_what_the_server_is(status):
+    late = fault(status, {"error": {"message": "loading"}})
+    models = fault(200, {"object": "list", "data": [{"id": "m", "owned_by": "vllm"}]})
+    with opened(iter([late, models]).__next__, retries=1) as judge:
         assert judge.server == "vllm"
-        judge.close()
-        asked.clear()
-        judge = rb.open_judge(f"openai:m@{url}", retries=0)
-        with pytest.raises(JudgeError, match=r"does not say what it is: .*loading.*server="):
-            _ = judge.server
-        judge.close()
+    with (
+        opened(lambda: late, retries=0) as judge,
+        pytest.raises(JudgeError, match=r"does not say what it is: .*loading.*server="),
+    ):
+        _ = judge.server
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 405, 501])
-def test_an_endpoint_without_a_list_of_models_is_some_other(status):
-    def listing():
-        return fault(status, {"error": {"message": "no"}})
-
-    with endpoint(lambda p, h: fault(), listing=listing) as (url, _):
-        judge = rb.open_judge(f"openai:m@{url}", retries=0)
+@pytest.mark.parametrize("status", [200, 401, 403, 404, 405, 501])
+def test_an_endpoint_without_a_readable_list_of_models_is_some_other(status):
+    with opened(lambda: fault(status, b"<html>welcome</html>"), retries=0) as judge:
         assert judge.server == "other"
-        judge.close()
 
 
-def test_a_list_of_models_that_cannot_be_read_is_no_list():
-    with endpoint(lambda p, h: fault(), listing=lambda: FAULTS["a page"]) as (url, _):
-        judge = rb.open_judge(f"openai:m@{url}", retries=0)
-        assert judge.server == "other"
-        judge.close()
-
-
-def test_missing_log_probabilities_stop_the_run_at_first_contact_and_fail_alone_later(
-    plan, tmp_path
-):
+def test_log_probabilities_that_are_missing_once_fail_alone(plan, asking):
     requests = rb.plan(plan.source, rb.balanced(5), readout="logprobs").head(5)
     bare, seen = completion("[RESULT] 2"), []
-    with (
-        endpoint(lambda p, h: fault(200, bare)) as (url, _),
-        pytest.raises(JudgeError, match="no log-probabilities: choose readout 'score' or"),
-    ):
-        asking(url, requests, tmp_path, concurrency=1)
 
     def mostly(payload, headers):
         seen.append(1)
         return fault(200, bare if len(seen) == 3 else GOOD)
 
     with endpoint(mostly) as (url, _):
-        judgments = asking(url, requests, tmp_path, concurrency=1)
+        judgments = asking(url, requests, concurrency=1)
     assert (judgments["status"] == "ok").all()  # the one that failed was asked once more
     assert len(seen) == 6
 
@@ -349,7 +302,7 @@ def test_missing_log_probabilities_stop_the_run_at_first_contact_and_fail_alone_
 )
 @pytest.mark.parametrize("kept", ["in the store", "recorded"])
 def test_when_only_what_is_refused_is_left_the_run_still_ends(
-    readout, refusal, kept, plan, tmp_path, monkeypatch
+    readout, refusal, kept, plan, asking, tmp_path, monkeypatch
 ):
     """A later run asks nothing but what the first was refused: no reason to stop it."""
     monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path / "results"))
@@ -363,19 +316,19 @@ def test_when_only_what_is_refused_is_left_the_run_still_ends(
         return refusal if seen[-1] in flagged else fault()
 
     with endpoint(answer) as (url, _):
-        first = asking(url, requests, tmp_path, concurrency=1)
+        first = asking(url, requests, concurrency=1)
         assert sorted(first["status"]) == ["error", *["ok"] * 4]
         if kept == "recorded":
             judge = rb.open_judge(f"openai:m@{url}")
             record(first, judge, "study", model="m", licence="none", spec=f"openai:m@{url}")
             (tmp_path / "replies.sqlite").unlink()
         seen[3:] = []
-        second = asking(url, requests, tmp_path, concurrency=1)
+        second = asking(url, requests, concurrency=1)
         assert seen[3:] == flagged
     assert second["status"].tolist() == first["status"].tolist()
 
 
-def test_an_endpoint_that_falls_silent_stops_the_run(plan, tmp_path):
+def test_an_endpoint_that_falls_silent_stops_the_run(plan, asking, tmp_path):
     seen = []
 
     def answer(payload, headers):
@@ -389,7 +342,7 @@ def test_an_endpoint_that_falls_silent_stops_the_run(plan, tmp_path):
         endpoint(answer) as (url, _),
         pytest.raises(JudgeError, match=r"has not answered for .* min; the last try: .*boom"),
     ):
-        asking(url, plan.head(40), tmp_path, concurrency=1, patience=2)
+        asking(url, plan.head(40), concurrency=1, patience=2)
     with endpoint(lambda p, h: fault()) as (url2, received):
         judge = rb.open_judge(f"openai:m@{url2}")
         judge.identity = f"{url} m"  # the same endpoint, up again
@@ -399,34 +352,37 @@ def test_an_endpoint_that_falls_silent_stops_the_run(plan, tmp_path):
     assert len(received) == 30
 
 
+OTHER_READOUTS = "choose readout 'score' or 'feedback', or a model that"
+UNSUPPORTED = {"message": "no", "code": "unsupported_parameter"}
+TOO_PROBABLE = completion("[RESULT] 2", tops=[("[RESULT]", {}), (" 2", {" 2": 148.0})])
+
+
 @pytest.mark.parametrize(
-    ("status", "error", "advice"),
+    ("readout", "status", "body", "advice"),
     [
-        (401, {"message": "wrong key"}, "401 wrong key; key_variable= names the environment"),
-        (402, {"message": "no credit"}, "no credit"),
-        (404, {"message": "no such model"}, "no such model"),
-        (429, {"message": "pay first", "code": "insufficient_quota"}, "pay first"),
-        (
-            400,
-            {"message": "no", "code": "unsupported_value", "param": "temperature"},
-            r"plan with temperature=1\.0",
-        ),
-        (
-            400,
-            {"message": "no", "code": "unsupported_parameter", "param": "max_tokens"},
-            'with server="openai"',
-        ),
-        (429, {"message": "no more this month", "code": "billing_hard_limit_reached"}, "no more"),
+        ("feedback", 401, {"message": "wrong key"}, "401 wrong key; key_variable= names the env"),
+        ("feedback", 402, {"message": "no credit"}, "no credit"),
+        ("feedback", 403, {"message": "not you"}, "refused: 403 not you"),
+        ("feedback", 404, {"message": "no such model"}, "no such model"),
+        ("feedback", 200, {"message": "no credit", "code": 402}, "402 no credit"),
+        ("feedback", 429, {"message": "pay first", "code": "insufficient_quota"}, "pay first"),
+        ("feedback", 429, {"message": "no more", "code": "billing_hard_limit_reached"}, "no more"),
+        ("feedback", 400, {"message": "no", "code": "unsupported_value", "param": "temperature"},
+         r"plan with temperature=1\.0"),
+        ("feedback", 400, UNSUPPORTED | {"param": "max_tokens"}, 'with server="openai"'),
+        ("logprobs", 400, UNSUPPORTED | {"param": "logprobs"}, OTHER_READOUTS),
+        ("logprobs", 403, {"message": "You are not allowed to request logprobs"}, OTHER_READOUTS),
+        ("logprobs", 200, completion("[RESULT] 2"), f"no log-probabilities: {OTHER_READOUTS}"),
+        ("logprobs", 200, TOO_PROBABLE, "its log-probabilities"),
     ],
-)
+)  # fmt: skip
 def test_what_no_request_will_survive_stops_the_run_with_what_to_do(
-    plan, tmp_path, status, error, advice
+    plan, asking, readout, status, body, advice
 ):
-    with (
-        endpoint(lambda p, h: fault(status, {"error": error})) as (url, received),
-        pytest.raises(JudgeError, match=advice),
-    ):
-        asking(url, plan, tmp_path, concurrency=4, retries=0)
+    answer = fault(status, body if "choices" in body else {"error": body})
+    requests = rb.plan(plan.source, rb.balanced(5), readout=readout)
+    with endpoint(lambda p, h: answer) as (url, received), pytest.raises(JudgeError, match=advice):
+        asking(url, requests, concurrency=4)
     assert len(received) <= 4
 
 
@@ -498,7 +454,7 @@ def test_max_cost_holds_for_long_thoughts_and_many_calls_at_once(concurrency, pl
     assert len(received) == 24  # of 8.1 cents
 
 
-def test_what_is_under_way_when_the_run_must_stop_is_kept(plan, tmp_path):
+def test_what_is_under_way_when_the_run_must_stop_is_kept(plan, asking, stored):
     """A call that is paid is stored, though another one has just shown that the key is void."""
     started, lock, void = [], threading.Lock(), threading.Event()
 
@@ -515,10 +471,9 @@ def test_what_is_under_way_when_the_run_must_stop_is_kept(plan, tmp_path):
 
     with endpoint(answer) as (url, _):
         with pytest.raises(JudgeError, match="has run out"):
-            asking(url, plan.head(20), tmp_path, concurrency=4)
+            asking(url, plan.head(20), concurrency=4)
         assert len(started) == 4
-        with sqlite3.connect(tmp_path / "replies.sqlite") as db:
-            assert db.execute("SELECT COUNT(*) FROM replies").fetchone() == (3,)
+        assert len(stored("key")) == 3
 
 
 @pytest.mark.slow

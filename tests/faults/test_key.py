@@ -249,63 +249,44 @@ CUTS = [length - len(KEY) + shift for length in (200, 500, 100_000) for shift in
 
 
 @pytest.mark.parametrize("form", ["plain", "JSON", "spaced", "reversed"])
-def test_no_piece_of_a_key_is_kept_wherever_an_answer_is_cut(form, tmp_path, monkeypatch):
+def test_no_piece_of_a_key_is_kept_wherever_an_answer_is_cut(
+    form, plan, asking, stored, monkeypatch
+):
     monkeypatch.setenv("MY_KEY", KEY)
     told = FORMS[form](KEY)
     bodies = [body for before in CUTS for body in echoing(told, before)]
-    requests = rb.plan(rb.load("minibench", n_items=20), rb.balanced(5), readout="feedback")
-    requests = requests.head(len(bodies))
-    assert len(requests) == len(bodies)
-    left = iter([(200, json.dumps(completion("[RESULT] 2")).encode()), *bodies])
+    if form == "plain":
+        too_long = b"." * (100_000 - len(KEY) + 1) + KEY.encode() + b"." * 17 * 2**20
+        bodies += [(200, too_long), (400, too_long)]
+    bodies.insert(0, (200, json.dumps(completion("[RESULT] 2")).encode()))
+    left, fates = iter(bodies), {}
 
     def answer(payload, headers):
         assert headers["Authorization"] == f"Bearer {KEY}"
-        return *next(left, bodies[0]), {}
+        prompt = payload["messages"][0]["content"]
+        if prompt not in fates:
+            fates[prompt] = next(left)
+        return *fates[prompt], {}
 
     with endpoint(answer) as (url, _):
-        judge = rb.open_judge(
-            f"openai:m@{url}", key_variable="MY_KEY", retries=0, concurrency=1, server="other"
-        )
-        rb.run(requests, judge, store=tmp_path / "s.sqlite")
-        judge.close()
-    with sqlite3.connect(tmp_path / "s.sqlite") as db:
-        kept = db.execute("SELECT text, error FROM replies").fetchall()
+        asking(url, plan.head(len(bodies)), key_variable="MY_KEY", concurrency=1, server="other")
+    kept = stored("text || ifnull(error, '')")
     assert len(kept) == len(bodies)
-    assert [row for row in kept if pieces(" ".join(map(str, row)), KEY)] == []
-
-
-def test_no_piece_of_a_key_is_kept_where_a_body_is_too_long(tmp_path, monkeypatch):
-    monkeypatch.setenv("MY_KEY", KEY)
-    body = b"." * (100_000 - len(KEY) + 1) + KEY.encode() + b"." * 17 * 2**20
-    requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback").head(2)
-    for status in (200, 400):
-        with endpoint(lambda p, h, status=status: (status, body, {})) as (url, _):
-            options = {"key_variable": "MY_KEY", "retries": 0, "server": "other"}
-            judge = rb.open_judge(f"openai:m@{url}", **options)
-            rb.run(requests, judge, store=tmp_path / f"{status}.sqlite")
-            judge.close()
-        with sqlite3.connect(tmp_path / f"{status}.sqlite") as db:
-            for row in db.execute("SELECT text, error FROM replies"):
-                assert "....." in str(row)
-                assert pieces(str(row), KEY) == []
+    assert [row for row in kept if pieces(row, KEY)] == []
 
 
 @pytest.mark.parametrize(
     "key", [f"{KEY}\n", "sk-proj-0123456789\nabcdef", "sk-proj-schlüssel-0123"]
 )
-def test_a_key_that_no_header_can_hold_is_not_shown(key, tmp_path, monkeypatch):
+def test_a_key_that_no_header_can_hold_is_not_shown(key, plan, asking, stored, monkeypatch):
     monkeypatch.setenv("MY_KEY", key)
-    requests = rb.plan(rb.load("minibench", n_items=5), rb.balanced(5), readout="feedback").head(2)
     said = ""
     with endpoint(lambda p, h: (200, completion("[RESULT] 2"), {})) as (url, _):
-        judge = rb.open_judge(f"openai:m@{url}", key_variable="MY_KEY", retries=0, server="other")
         try:
-            rb.run(requests, judge, store=tmp_path / "s.sqlite")
+            asking(url, plan.head(2), key_variable="MY_KEY", server="other")
         except Exception as problem:
             said = str(problem)
-        judge.close()
-    with sqlite3.connect(tmp_path / "s.sqlite") as db:
-        said += str(db.execute("SELECT text, error FROM replies").fetchall())
+    said += str([stored(column) for column in ("text", "error")])
     assert pieces(said, key) == []
 
 

@@ -87,14 +87,6 @@ def test_probabilities_in_free_text_are_those_of_a_score_that_is_one(
     assert (reading.probabilities is None) == (status != "ok")
 
 
-def test_an_endpoint_without_log_probabilities_stops_the_run_with_the_way_out():
-    with (
-        endpoint(always(completion("[RESULT] 1"))) as (url, _),
-        pytest.raises(JudgeError, match="gave no log-probabilities: choose readout 'score'"),
-    ):
-        ask(url, request("logprobs"))
-
-
 def test_a_server_that_continues_a_beginning_is_asked_for_the_label_only():
     answer = always(completion(" 1", tops=[(" 1", {" 1": 0.6, " 2": 0.2, " 3": 0.1})]))
     with endpoint(answer, owned_by="vllm") as (url, received):
@@ -166,92 +158,6 @@ def test_a_batch_names_what_a_content_filter_stopped(tmp_path):
     import_batch(requests, "openai:gpt-4.1", tmp_path / "out.jsonl", tmp_path / "s.sqlite")
     found = rb.run(requests, "openai:gpt-4.1", store=tmp_path / "s.sqlite", max_calls=0)
     assert found.status.tolist() == ["refused"] * len(keys)
-
-
-@pytest.mark.parametrize(
-    ("status", "error"),
-    [
-        (403, {"message": "You are not allowed to request logprobs from this model"}),
-        (400, {"message": "Unsupported parameter", "param": "logprobs",
-               "code": "unsupported_parameter"}),
-    ],
-)  # fmt: skip
-def test_an_endpoint_that_allows_no_log_probabilities_names_the_readouts_that_work(status, error):
-    with (
-        endpoint(always({"error": error}, status)) as (url, received),
-        pytest.raises(JudgeError, match="choose readout 'score' or 'feedback', or a model that"),
-    ):
-        ask(url, request("logprobs"))
-    assert len(received) == 1
-
-
-@pytest.mark.parametrize(
-    ("status", "body"),
-    [(200, b"not json"), (200, {"object": "chat.completion", "choices": []}), (200, b"{"),
-     (500, {"error": "boom"}), (400, {"error": "odd"})],
-)  # fmt: skip
-def test_a_broken_answer_is_an_error_of_that_request_only(status, body):
-    good = completion("[RESULT] 1")
-    calls = []
-
-    def answer(payload, headers):
-        calls.append(1)
-        first = payload["messages"][0]["content"] == "Judge."
-        return (status, body, {}) if first else (200, good, {})
-
-    other = Request(2, "k2", (Message("user", "Other."),), ("[RESULT]",), CHOICES, "feedback")
-    with endpoint(answer) as (url, _):
-        replies = {r.request_id: r for r in ask(url, request("feedback"), other)}
-    assert replies[1].finish == "error"
-    assert replies[1].error
-    assert replies[2].text == "[RESULT] 1"
-
-
-def test_too_many_requests_are_sent_again_after_the_time_asked_for():
-    times = iter([429])
-
-    def answer(payload, headers):
-        status = next(times, 200)
-        return status, completion("[RESULT] 2"), {"Retry-After": "0.2"} if status == 429 else {}
-
-    with endpoint(answer) as (url, received):
-        (reply,) = ask(url, request("feedback"))
-    assert reply.text == "[RESULT] 2"
-    assert len(received) == 2
-
-
-@pytest.mark.parametrize("status", [401, 403, 404])
-def test_what_would_fail_for_every_request_stops_the_run(status):
-    with (
-        endpoint(always({"error": {"message": "no"}}, status)) as (url, _),
-        pytest.raises(JudgeError, match="refused"),
-    ):
-        ask(url, request("feedback"))
-
-
-def test_nobody_there_is_said_with_the_address():
-    with pytest.raises(JudgeError, match=r"nobody answers at http://127\.0\.0\.1:9/v1, .*: start"):
-        ask("http://127.0.0.1:9/v1", request("feedback"))
-
-
-def test_keys_are_in_no_reply_and_no_message(monkeypatch):
-    key = "sk-secret-0123456789abcdef"
-    monkeypatch.setenv("OPENAI_API_KEY", key)
-
-    def answer(payload, headers):
-        assert headers["Authorization"] == f"Bearer {key}"
-        return 400, {"error": {"message": f"bad key {headers['Authorization']}"}}, {}
-
-    with endpoint(answer) as (url, _):
-        (reply,) = ask(url, request("feedback"), key_variable="OPENAI_API_KEY")
-        assert key not in str(reply)
-        assert "…" in reply.error
-    with (
-        endpoint(always({"error": {"message": f"{key} is wrong"}}, 401)) as (url, _),
-        pytest.raises(JudgeError) as caught,
-    ):
-        ask(url, request("feedback"))
-    assert key not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -368,20 +274,6 @@ def test_a_text_with_half_a_character_is_sent():
     assert received[0]["messages"][0]["content"] == odd.messages[0].content
 
 
-def test_no_part_of_a_key_stands_where_an_answer_is_cut_for_a_message(monkeypatch):
-    key = "correct horse battery staple"
-    monkeypatch.setenv("OPENAI_API_KEY", key)
-    for said in (
-        {"choices": [], "note": f"{'x' * 155} {key}"},
-        completion({"said": f"{'x' * 180} {key}"}),
-        completion(f"{'x' * 180} {key}"),
-    ):
-        with endpoint(always(said)) as (url, _):
-            (reply,) = ask(url, request("score"))
-        assert "xxx" in reply.error
-        assert "correct" not in reply.error
-
-
 def test_thoughts_that_stand_in_the_total_only_are_counted():
     """So at xAI and Google, where they are paid as everywhere."""
     usage = {"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}
@@ -395,13 +287,6 @@ def test_a_placeholder_for_a_key_is_not_taken_out_of_answers(monkeypatch):
     with endpoint(always(completion("The page is EMPTY. [RESULT] 1"))) as (url, _):
         (reply,) = ask(url, request("feedback"))
     assert reply.text == "The page is EMPTY. [RESULT] 1"
-
-
-@pytest.mark.parametrize("url", ["http://me:secret@host/v1", "https://host/v1?key=secret"])
-def test_an_address_with_a_key_in_it_is_refused_without_repeating_it(url):
-    with pytest.raises(ValueError, match="key_variable=") as caught:
-        rb.open_judge(f"openai:m@{url}")
-    assert "secret" not in str(caught.value)
 
 
 def body(server, readout="feedback", model="m", extra=None, **options):

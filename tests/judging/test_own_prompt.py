@@ -147,11 +147,6 @@ def test_several_criteria_are_asked_in_each_order_and_read_by_name(opened, items
     ("answer", "parser", "status"),
     [
         ("Score: 2. No: Score: 4", r"Score: (\d)", "ok"),
-        ("I would say 4", r"\d", "ok"),
-        ("Score: 7", r"Score: (\d)", "out_of_range"),
-        ("Score: good", r"Score: (\w+)", "unparsed"),
-        ("no score", r"Score: (\d)", "unparsed"),
-        ('{"score": 4.0}', lambda text: json.loads(text)["score"], "ok"),
         ('{"score": 4.5}', lambda text: json.loads(text)["score"], "out_of_range"),
         ('{"skore": 4}', lambda text: json.loads(text)["score"], "unparsed"),
         ("{", lambda text: json.loads(text)["score"], "unparsed"),
@@ -165,17 +160,6 @@ def test_a_parser_finds_the_label_or_says_that_there_is_none(opened, items, answ
     found = rb.run(rb.plan(one, rb.fixed(5, 1)), judge, store=":memory:")
     assert set(found.status) == {status}
     assert set(found.score.dropna()) == ({4} if status == "ok" else set())
-
-
-def test_a_score_that_is_only_repeated_from_the_prompt_does_not_count(opened, items):
-    asks = LISTED.replace("Score:\n", "End with this line and nothing else: Score: 5\n")
-    judge = opened(
-        asks,
-        lambda messages: "I must End with this line and nothing else: Score: 5",
-        r"Score: (\d)",
-    )
-    found = rb.run(rb.plan(items[:1], rb.fixed(5, 1)), judge, store=":memory:")
-    assert found.status.tolist() == ["unparsed"]
 
 
 def test_a_parser_alone_reads_the_papers_prompt(items):
@@ -272,24 +256,6 @@ def test_a_function_is_asked_for_every_repeat_unless_it_is_deterministic(items):
         )
         rb.run(rb.plan(items, rb.fixed(5, 2)), judge, store=":memory:")
         assert len(count) == calls * len(items)
-
-
-def test_functions_of_one_name_are_told_apart_by_their_source():
-    def one():
-        def judge(messages):
-            return "[RESULT] 1"
-
-        return judge
-
-    def two():
-        def judge(messages):
-            return "[RESULT] 2"
-
-        return judge
-
-    first, second = rb.open_judge(one()), rb.open_judge(two())
-    assert first.slug == second.slug == "judge"
-    assert first.identity != second.identity
 
 
 def test_an_audit_asks_what_a_template_can_show(opened):

@@ -5,8 +5,6 @@ import pytest
 
 import rubricnb as rb
 from rubricnb.judging.address import checked, headers_for
-from rubricnb.judging.connection import text_of
-from rubricnb.judging.contract import Request
 from rubricnb.judging.cost import sample
 from rubricnb.judging.generative import Batch, answer, ordering_tables
 from rubricnb.judging.openai import slug
@@ -14,11 +12,7 @@ from rubricnb.judging.profiles import Profile
 from rubricnb.judging.progress import Progress
 from rubricnb.judging.registry import inner
 from rubricnb.judging.results import slug_of
-from rubricnb.judging.sharing import Limit
-from rubricnb.judging.thinking import most_tokens, thinks
 from studies.recording import inside
-
-ASK = Request(0, "", (), (), (), "feedback", max_tokens=0)
 
 
 def test_ray_only_says_where_a_judge_runs():
@@ -32,23 +26,12 @@ def test_a_model_s_name_becomes_one_fit_for_a_file():
     assert slug("模型") == "model-fede1c7c"
 
 
-def test_a_model_that_thinks_has_room_to():
-    assert thinks(ASK, "openai/gpt-oss-20b")
-    assert not thinks(ASK, "gpt-4.1")
-    assert (most_tokens(ASK, "gpt-4.1"), most_tokens(ASK, "gpt-5-mini")) == (1024, 17408)
-
-
 def test_an_address_is_told_from_a_host_and_its_headers_by_it():
     assert checked("https://openrouter.ai/api/v1/")[1] == "openrouter.ai"
     assert checked("http://localhost:8000/v1") == ("http://localhost:8000/v1", "")
     with pytest.raises(ValueError, match="write http://localhost:8000/v1"):
         checked("localhost:8000/v1")
     assert headers_for("x.openai.azure.com", "of-mine") == {"api-key": "of-mine"}
-
-
-def test_a_message_in_parts_has_the_text_of_those_that_are_text():
-    parts = [{"type": "thinking", "thinking": "…"}, {"type": "text", "text": "Fine."}]
-    assert text_of(parts) == "Fine."
 
 
 def test_no_name_leads_out_of_the_results():
@@ -61,13 +44,6 @@ def test_a_large_plan_is_sampled_by_whole_items():
     part, scale = sample(requests)
     assert (len(part), scale) == (3000, 3.0)
     assert (part.groupby("item_id", observed=True).size() == 50).all()
-
-
-def test_the_limit_counts_what_prompts_do_not_share():
-    limit = Limit()
-    for prompt in ("text A", "text B"):
-        limit.add(prompt)
-    assert limit.distinct == 7
 
 
 def test_progress_ends_with_one_line(capsys):

@@ -89,64 +89,53 @@ def test_an_actor_returns_what_was_answered_before_a_problem(monkeypatch):
     assert "has no option 'speed'" in _Actor("simulated:unbiased", {"speed": 3}).facts()[1]
 
 
+class Pool:
+    """One actor, which is its own remote method, and results of blocks that are under way."""
+
+    def __init__(self, *results):
+        self.told, self.results, self.answer = [], list(results), self
+
+    def has_free(self):
+        return not self.results
+
+    def has_next(self):
+        return bool(self.results)
+
+    def submit(self, ask, what):
+        self.results.append(ask(self, what))
+
+    def remote(self, finish, answered_before):
+        self.told.append(answered_before)
+        return [Reply(1, "", finish)], ""
+
+    def get_next_unordered(self):
+        result = self.results.pop(0)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+
+def without_cluster(spec):
+    judge = object.__new__(RayJudge)
+    judge.spec = spec
+    return judge
+
+
 def test_an_actor_without_memory_is_one_sentence_and_the_other_blocks_are_kept():
     """Ray's monitor ends an actor by another error than that of a crash."""
     from ray.exceptions import ActorDiedError, OutOfMemoryError
 
-    class Pool:
-        """Two actors amid their blocks: one is ended, the other answers."""
-
-        def __init__(self, problem):
-            self.results = [problem, ([Reply(7, "[RESULT] 2")], "")]
-
-        def has_free(self):
-            return False
-
-        def has_next(self):
-            return bool(self.results)
-
-        def get_next_unordered(self):
-            result = self.results.pop(0)
-            if isinstance(result, Exception):
-                raise result
-            return result
-
-    judge = object.__new__(RayJudge)
-    judge.spec = "vllm:m"
+    judge = without_cluster("vllm:m")
     for problem in (ActorDiedError(), OutOfMemoryError("Task was killed: 3 GB of 4 GB\nin use")):
-        kept = []
+        kept, pool = [], Pool(problem, ([Reply(7, "[RESULT] 2")], ""))
         with pytest.raises(JudgeError, match=r"ray:vllm:m: an actor died .* want of memory"):
-            kept.extend(judge._answers(Pool(problem), iter([])))
+            kept.extend(judge._answers(pool, iter([])))
         assert [reply.request_id for reply in kept] == [7]
 
 
 def test_actors_are_told_what_others_have_heard():
     """The first block is refused, the second is answered: whoever has the third knows of that."""
-
-    class Pool:
-        """One actor, which is its own remote method."""
-
-        def __init__(self):
-            self.told, self.results, self.answer = [], [], self
-
-        def has_free(self):
-            return not self.results
-
-        def has_next(self):
-            return bool(self.results)
-
-        def submit(self, ask, what):
-            self.results.append(ask(self, what))
-
-        def remote(self, finish, answered_before):
-            self.told.append(answered_before)
-            return [Reply(1, "", finish)], ""
-
-        def get_next_unordered(self):
-            return self.results.pop()
-
-    judge, pool = object.__new__(RayJudge), Pool()
-    judge.spec = "openai:m"
+    judge, pool = without_cluster("openai:m"), Pool()
     assert len(list(judge._answers(pool, iter(["error", "stop", "error"])))) == 3
     assert pool.told == [False, False, True]
 

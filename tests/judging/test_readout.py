@@ -23,38 +23,12 @@ def reading(text, finish="stop", **options):
     return one
 
 
-@pytest.mark.parametrize("wrap", ["{}", " {}", ": {}", "\n{}", "**{}**", "({})", '"{}"', "Score {}",
-                                  "Score: {}", "{}.", "{}/5", "{}, because …"])  # fmt: skip
-@pytest.mark.parametrize("score", [1, 4])
-def test_a_score_after_result_is_read_however_it_is_wrapped(wrap, score):
-    assert reading(f"Feedback: fine. [RESULT]{wrap.format(score)}").position == score
-
-
 @pytest.mark.parametrize(("labels", "n"), [("numeric", 9), ("letter", 9), ("roman", 9)])
 def test_every_label_gives_the_position_where_it_stood(labels, n):
     ordering = tuple(range(n, 0, -1))
     for position, score in enumerate(ordering, 1):
         text = f"Feedback: x [RESULT] {labels_of(range(1, n + 1), labels)[score]}"
         assert reading(text, labels=labels, ordering=ordering).position == position
-
-
-def test_the_last_result_counts():
-    assert reading("[RESULT] 2 … on reflection [RESULT] 4").position == 4
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["It has 3 flaws out of 5.", "4", "Score: 4", "", "[RESULT]", "[RESULT] five",
-     "[RESULT] 3 or 4", "[RESULT] 3-4", "[RESULT] between 3 and 4", "[RESULT] 80%"],
-)  # fmt: skip
-def test_digits_elsewhere_and_undecided_answers_are_unparsed(text):
-    assert reading(text).status == "unparsed"
-
-
-@pytest.mark.parametrize("text", ["[RESULT] 0", "[RESULT] 6", "[RESULT] 10", "[RESULT] 4.5",
-                                  "[RESULT] -1", "[RESULT] 2 … no: [RESULT] 7"])  # fmt: skip
-def test_scores_off_the_scale_are_out_of_range_and_never_their_first_digit(text):
-    assert reading(text) == reading(text).__class__("out_of_range")
 
 
 def test_an_echoed_prompt_gives_no_score_but_an_answer_after_it_does():
@@ -67,12 +41,6 @@ def test_an_echoed_prompt_gives_no_score_but_an_answer_after_it_does():
 def test_a_score_that_is_quoted_from_the_text_is_not_the_judges(quoted):
     assert reading(f"The response says '{quoted}', which is rude.").status == "unparsed"
     assert reading(f"The response says '{quoted}'. [RESULT] 1").position == 1
-
-
-def test_a_word_is_not_a_grade():
-    assert reading("[RESULT] A good answer", labels="letter").status == "unparsed"
-    assert reading("[RESULT] i think", labels="roman").status == "unparsed"
-    assert reading("[RESULT] F", labels="letter").status == "out_of_range"
 
 
 def test_other_statuses():

@@ -1,4 +1,4 @@
-"""The walk over shared prefixes, leaders before siblings, and the count of the limit."""
+"""The walk over shared prefixes, and the count of the limit."""
 
 import pandas as pd
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import rubricnb as rb
 from rubricnb.judging.rendering import rendered
-from rubricnb.judging.sharing import Limit, common_prefix, walk, waves
+from rubricnb.judging.sharing import Limit, common_prefix, walk
 
 PROMPTS = st.lists(st.text("ab", max_size=12), max_size=24)
 SINGLE = rb.single([1, 2, 3, 4, 5])
@@ -97,54 +97,6 @@ def test_a_common_prefix_is_common_and_the_longest(left, right):
         n = common_prefix(a, b)
         assert a[:n] == b[:n]
         assert n == min(len(a), len(b)) or a[n] != b[n]
-
-
-@given(PROMPTS, st.integers(1, 4))
-def test_waves_compute_every_block_once(prompts, block):
-    cached = set()
-    sent = []
-    for wave in waves(prompts, block):
-        new = [b for i in wave for b in blocks(prompts[i], block) if b not in cached]
-        assert len(new) == len(set(new))
-        cached.update(new)
-        sent += wave
-    assert sorted(sent) == list(range(len(prompts)))
-
-
-@given(PROMPTS, st.integers(1, 40))
-def test_a_wave_is_no_larger_than_the_cache_unless_one_prompt_is(prompts, capacity):
-    for wave in waves(prompts, capacity=capacity):
-        assert len(wave) == 1 or distinct(prompts[i] for i in wave) <= capacity
-
-
-def test_a_cache_too_small_for_all_costs_little_if_it_is_known():
-    texts = [f"{i:02d}" + "t" * 200 for i in range(8)]
-    prompts = [text + ordering for ordering in "abcdefghij" for text in texts]
-    held = 2 * (202 + 10)
-    least = distinct(prompts)
-    assert computed(prompts, waves(prompts, capacity=held), held) <= 1.05 * least
-    assert computed(prompts, waves(prompts), held) > 1.5 * least
-    assert computed(prompts, [range(len(prompts))], held) > 5 * least
-    # Too small for anything: nothing is saved, nothing is lost.
-    assert computed(prompts, waves(prompts, capacity=10), 10) <= sum(map(len, prompts))
-
-
-def blocks(prompt, block):
-    return [prompt[:end] for end in range(block, len(prompt) + 1, block)]
-
-
-def computed(prompts, waves, capacity):
-    """What an engine computes whose cache forgets the least recently used tokens first."""
-    cached = {}
-    work = 0
-    for wave in waves:
-        for i in wave:
-            for node in blocks(prompts[i], 1):
-                work += node not in cached
-                cached[node] = cached.pop(node, None)
-            while len(cached) > capacity:
-                del cached[next(iter(cached))]
-    return work
 
 
 @pytest.mark.parametrize("dataset", ["mt-bench", "hanna"])
