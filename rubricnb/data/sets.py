@@ -60,9 +60,11 @@ def load(name: str, path: str | Path | None = None, rubrics: pd.DataFrame | None
     if own := facts.get("rubric"):
         judged, rubrics = _own_rubrics(name, found, own)
     else:
-        rubrics = bundled_rubrics(facts["rubrics"]) if rubrics is None else rubrics
-        ours = rubrics["rubric_id"].astype("str").str.startswith(facts.get("starting", ""))
         place = {criterion: n for n, criterion in enumerate(facts["criteria"], 1)}
+        if rubrics is None:
+            rubrics = bundled_rubrics(facts["rubrics"])
+            rubrics = rubrics[rubrics["criterion"].str.lower().isin(place)]
+        ours = rubrics["rubric_id"].astype("str").str.startswith(facts.get("starting", ""))
         pairs = rated_criteria(rubrics[ours], place, name)
         judged = [
             (row | {"criterion": criterion.lower(), "n": place[criterion.lower()], "row": row},
@@ -86,7 +88,7 @@ def sets() -> dict[str, Record]:
 def rows(name: str, path: str | Path | None = None) -> list[Record]:
     """Read the records of a set."""
     facts = sets()[name]
-    files = [Path(path)] if path else [fetch(file) for file in facts["files"]]
+    files = [Path(path)] if path else [fetch(file) for file in facts.get("files", [])]
     needs, numbers = facts.get("needs", []), facts.get("numbers")
     if "rows" in facts:
         found = import_module(f"rubricnb.data.{facts['rows']}").rows(files, needs)

@@ -13,16 +13,11 @@ from rubricnb.data import datasets, load
 DOWNLOADED = ["mt-bench", "vicuna", "hanna", "summeval"]
 
 
-def test_the_sizes_listed_are_those_loaded(mirror):
-    listed = datasets().set_index("name").n_items
-    for name in listed[listed > 0].index.drop("summeval-all"):
-        assert len(load(name)) == listed[name], name
-
-
-def test_what_is_listed_about_ratings_is_there(mirror):
+def test_the_sizes_and_ratings_listed_are_those_loaded(mirror):
     listed = datasets().set_index("name")
     for name in listed.index[listed.n_items > 0].drop("summeval-all"):
         items = load(name)
+        assert len(items) == listed.n_items[name], name
         for column in ("human", "gold", "reference"):
             found = any(c.startswith(column) for c in items)
             assert found == (listed[column][name] != "none"), (name, column)

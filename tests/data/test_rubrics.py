@@ -66,6 +66,11 @@ def test_bundled_rubrics_are_sound_and_carry_both_wordings(name):
             "{criterion: tone, definition: x, levels: {1: a, 2: b}, paraphrased: {levels: {1: c}}}",
             "rubric 'tone' has the levels 1: give it two levels or more",
         ),
+        (
+            "{criterion: tone, definition: x, levels: {2: a, 1: b}, "
+            "paraphrased: {levels: {1: c, 2: d, 3: e}}}",
+            "rubric 'tone' has the level 3 in one of its variants only",
+        ),
     ],
 )
 def test_what_is_not_a_rubric_is_refused(write, text, message):
