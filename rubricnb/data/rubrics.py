@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -256,49 +256,6 @@ def scales_of(items: pd.DataFrame) -> tuple[NDArray[np.int64], list[FloatArray]]
 def scale_with(scale: FloatArray, n: int) -> FloatArray:
     """Return the scores of a scale that is shown with n options (see `check_length`)."""
     return scale if len(scale) == n else scale[0] + np.arange(n)
-
-
-def levels(
-    rubric_id: str, criterion: str, definition: str, descriptions: Iterable[str]
-) -> list[dict[str, object]]:
-    """List the rows of one rubric in the rubrics frame, its levels from 1 on."""
-    return [
-        {
-            "rubric_id": rubric_id,
-            "variant": "standard",
-            "score": score,
-            "criterion": criterion,
-            "definition": definition,
-            "description": description,
-        }
-        for score, description in enumerate(descriptions, 1)
-    ]
-
-
-def rated_criteria(
-    rubrics: pd.DataFrame, rated: Iterable[str], dataset: str
-) -> list[tuple[str, str]]:
-    """List (criterion, rubric_id) of rubrics, each of which must have been rated in the dataset.
-
-    Raises
-    ------
-    ValueError
-        A criterion has no ratings in the dataset.
-
-    Examples
-    --------
-    >>> rated_criteria(bundled_rubrics("minibench")[:5], ["accuracy", "tone"], "mine")
-    [('accuracy', 'minibench-accuracy')]
-    """
-    rated = list(rated)
-    pairs = rubrics[["criterion", "rubric_id"]].astype("str").drop_duplicates()
-    for criterion in pairs["criterion"]:
-        if criterion.lower() not in rated:
-            raise ValueError(
-                f"{dataset} has no ratings for the criterion {criterion!r}; "
-                f"it has: {', '.join(rated)}"
-            )
-    return [(str(c), str(r)) for c, r in pairs.itertuples(index=False)]
 
 
 _WORDS = {"fail": 0.0, "false": 0.0, "no": 0.0, "pass": 1.0, "true": 1.0, "yes": 1.0}

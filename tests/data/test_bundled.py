@@ -1,6 +1,5 @@
 """What the bundled texts promise: their structure, their balance, and their length."""
 
-import csv
 import importlib.util
 import json
 import re
@@ -194,19 +193,3 @@ def test_texts_are_clean():
     for text in texts:
         assert text == " ".join(text.split())
         assert not re.search(r"\[RESULT\]|###|<\||Score \d|Feedback:", text)
-
-
-def test_own_data_example_fits_its_rubric():
-    with (OWN_DATA / "my_data.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert [*rows[0]] == [*("item_id", "group_id", "candidate", "instruction", "response", "human")]
-    assert len({row["item_id"] for row in rows}) == len(rows) == 8
-    assert len({row["response"] for row in rows}) == 8
-    assert set(Counter(row["group_id"] for row in rows).values()) == {2}
-    assert len({(row["group_id"], row["instruction"]) for row in rows}) == 4
-    assert len(OWN_RUBRICS) == 1  # the column `human` rates one criterion
-    levels = OWN_RUBRICS[0]["levels"]
-    assert all(min(levels) <= float(row["human"]) <= max(levels) for row in rows)
-    assert sorted(path.name for path in OWN_DATA.iterdir()) == [
-        "my_data.csv", "my_prompt.jinja", "my_rubric.yml", "my_scores.csv",
-    ]  # fmt: skip
