@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 IntArray = NDArray[np.int64]
 
@@ -127,23 +127,36 @@ def score_dtype(scores: pd.Series, dtype: str = "int8") -> str:
     return dtype if fits.all() else "float64"
 
 
+def refuse(frame: str, values: pd.Series, bad: ArrayLike, why: str) -> None:
+    """Raise a ValueError that names the first rows whose values are bad, if there are any.
+
+    Examples
+    --------
+    >>> refuse("items", pd.Series([3, 9], name="human"), [False, True], "is off the scale")
+    Traceback (most recent call last):
+    ...
+    ValueError: items: row 1, column 'human': 9 is off the scale
+    """
+    rows = np.flatnonzero(np.asarray(bad, dtype=bool))
+    if len(rows) == 0:
+        return
+    names = ", ".join(str(values.index[row]) for row in rows[:3])
+    more = f" and {len(rows) - 3:,} more" if len(rows) > 3 else ""
+    value = values.iloc[rows[0]]
+    value = value.item() if isinstance(value, np.generic) else value
+    raise ValueError(
+        f"{frame}: row{'s' if len(rows) > 1 else ''} {names}{more}, column {values.name!r}: "
+        f"{value!r} {why}"
+    )
+
+
 def _cast(values: pd.Series, dtype: str, name: str) -> pd.Series:
     try:
         return values.astype(dtype)
     except (ValueError, TypeError):
-        row, value = _first_misfit(values, dtype)
-        raise ValueError(
-            f"{name}: row {row}, column {values.name!r}: {value!r} is not {dtype}"
-        ) from None
-
-
-def _first_misfit(values: pd.Series, dtype: str) -> tuple[object, object]:
-    for row, value in values.items():
-        try:
-            pd.Series([value]).astype(dtype)
-        except (ValueError, TypeError):
-            return row, value
-    return "?", dtype
+        bad = pd.to_numeric(values, errors="coerce").isna() & (values.notna() | ("int" in dtype))
+        refuse(name, values, bad, f"is not {dtype}")
+        raise
 
 
 class _Attached(pd.DataFrame):

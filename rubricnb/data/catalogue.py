@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from importlib import import_module
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rubricnb.data import sets
 from rubricnb.data.own import load_csv
 from rubricnb.data.rubrics import read_rubrics
 from rubricnb.data.tables import reading
@@ -111,7 +111,7 @@ def datasets() -> pd.DataFrame:
     >>> datasets().set_index("name").n_items[["mt-bench", "vicuna", "hanna", "summeval"]].tolist()
     [320, 320, 576, 1600]
     """
-    return _facts().drop(columns=["loader", "takes"])
+    return _facts().drop(columns="takes")
 
 
 def _facts() -> pd.DataFrame:
@@ -119,7 +119,7 @@ def _facts() -> pd.DataFrame:
 
 
 def _load(name: str, facts: pd.Series, given: dict[str, Any]) -> Items:
-    """Call the function ``load`` of a dataset's module with what it takes."""
+    """Load own data, or a set of ``sets.yml``, with what it takes."""
     if name == "csv":
         if not {"path", "rubric"} <= set(given):
             raise ValueError(
@@ -139,8 +139,7 @@ def _load(name: str, facts: pd.Series, given: dict[str, Any]) -> Items:
                 f"{name!r} comes with its rubrics; rubric= is for own data, hanna and summeval"
             )
         given = {"rubrics": read_rubrics(given["rubric"])}
-    items: Items = import_module(f"rubricnb.data.{facts['loader']}").load(name, **given)
-    return items
+    return sets.load(name, **given)
 
 
 def _drawn(items: Items, n_items: int | None, seed: int) -> Items:

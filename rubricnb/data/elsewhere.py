@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from rubricnb.data.logs import read_log
 from rubricnb.data.rubrics import label_scores, scales_of
@@ -24,12 +24,11 @@ from rubricnb.data.tables import (
     read_rows,
     require,
 )
-from rubricnb.frames import CONDITIONS, JUDGMENTS, STATUSES, Items, Judgments, places
+from rubricnb.frames import CONDITIONS, JUDGMENTS, STATUSES, Items, Judgments, places, refuse
 from rubricnb.hashing import hash64, mix64
 from rubricnb.permutation import balanced, decode, ranks, williams
 
 Scale = tuple[float, float]
-Bools = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
@@ -41,6 +40,7 @@ _NUMBERS = (
 _TEXTS = ("dataset", "item_id", "text_id", "criterion", "cluster_id", "group_id", "candidate")
 _OF_ITEM = ("cluster_id", "group_id", "candidate", "human", "human_ratings")
 _WITHIN = ("judge", *CONDITIONS)
+_DESIGNS = {"balanced": balanced, "williams": williams}
 _NOT_KNOWN: dict[str, Any] = {
     **dict.fromkeys(_WITHIN, "unknown"),
     **dict.fromkeys(("effort", "thinking"), "default"),
@@ -218,14 +218,13 @@ def _columns(table: pd.DataFrame, what: str) -> pd.DataFrame:
         if frame[name].dtype == object:
             kinds = (dict, list, tuple) if name in ("human", "replicate") else dict
             nested = [isinstance(cell, kinds) for cell in frame[name]]
-            given = "read" if name == "replicate" else name
-            _refuse(frame, given, np.array(nested), "not a text or a number")
+            _refuse(frame[name], nested, "is not a text or a number")
     if len(frame) == 0:
         raise ValueError("there are no judgments: the table is empty")
     for name in (*_NUMBERS, *_probabilities(frame)):
         if name in frame and frame[name].dtype != np.float64:
             numbers = as_numbers(frame[name])
-            _refuse(frame, name, numbers.isna() & ~is_missing(frame[name]), "not a number")
+            _refuse(frame[name], numbers.isna() & ~is_missing(frame[name]), "is not a number")
             frame[name] = numbers
     for name in (*_TEXTS, *_WITHIN):
         if name in frame and name != "temperature" and frame[name].dtype != "category":
@@ -252,14 +251,14 @@ def _matched(
     keys = [c for c in ("dataset", by, "criterion") if c in frame and (items is None or c in items)]
     for name in (*keys, "cluster_id"):
         if name in frame:
-            _refuse(frame, name, frame[name].isna(), "missing")
+            _refuse(frame[name], frame[name].isna(), "is missing")
     item = frame.groupby(keys, observed=True, sort=False).ngroup().to_numpy()
     first = np.unique(item, return_index=True)[1]
     own = frame[[c for c in (*_TEXTS, *_OF_ITEM[3:]) if c in frame]].iloc[first]
     for name in set(_OF_ITEM[:4]) & set(frame):
         values, _ = _levels(frame[name])
         other = values != values[first][item]
-        _refuse(frame, name, other, f"not what an earlier row of this {by} says")
+        _refuse(frame[name], other, f"is not what an earlier row of this {by} says")
     if items is None:
         return frame, _own_items(own, by), item
     return _among(frame, own, item, items, keys)
@@ -376,15 +375,15 @@ def _read_scores(
     codes = np.select([is_none | is_marked, is_off], [1, 2], 0)  # unparsed, out_of_range, ok
     if "status" in frame:
         given = pd.Index(STATUSES).get_indexer(frame["status"])
-        known = f"none of {', '.join(STATUSES)}; is it another thing? columns={{'status': 'other'}}"
-        _refuse(frame, "status", frame["status"].notna() & (given < 0), known)
+        known = f"{', '.join(STATUSES)}; is it another thing? columns={{'status': 'other'}}"
+        _refuse(frame["status"], frame["status"].notna() & (given < 0), f"is none of {known}")
         codes, why[given > 0] = np.where(given > 0, given, codes), ""
         if blanked := int((~is_none & (given > 0)).sum()):
             print(f"judgments: {blanked:,} scores are blanked: their status is not ok")
     ok, lost = codes == 0, why != ""
     if lost.any() and not ok.any() and not is_missing(frame["score"]).all():
         hint = "pass the right scale=, items whose rubric has such labels, or another score column"
-        _refuse(frame, "score", lost, f"{why[lost][0]}, as all others; {hint}")
+        _refuse(frame["score"], lost, f"is {why[lost][0]}, as all others; {hint}")
     for reason in pd.unique(why[lost]):
         rows = np.flatnonzero(why == reason)
         print(
@@ -419,8 +418,8 @@ def _read_orderings(
     frame["ordering"] = pd.Categorical(joined)
     shown = _shown(frame["ordering"])
     bad = ~((shown >= low[:, None]) & (shown <= high[:, None]) | np.isnan(shown)).all(axis=1)
-    said = "not the scores in an order, such as 2-3-1"
-    _refuse(frame, "ordering", bad | np.isneginf(shown).any(axis=1), said)
+    why = "is not the scores in an order, such as 2-3-1"
+    _refuse(frame["ordering"], bad | np.isneginf(shown).any(axis=1), why)
     at = shown == frame["score"].to_numpy(dtype=np.float64, na_value=np.nan)[:, None]
     place = np.where(at.any(axis=1), at.argmax(axis=1) + 1, np.nan)
     frame["position"] = pd.array(place).astype("Int8")
@@ -465,13 +464,13 @@ def _separate_reads(frame: pd.DataFrame, given: pd.DataFrame, item: IntArray) ->
     read = pd.Series(1, frame.index)
     if "replicate" in given:
         label = given["replicate"]
-        _refuse(frame, "read", is_missing(label), "missing")
+        _refuse(label, is_missing(label), "is missing")
         number = as_numbers(label)
         is_number = bool(number.notna().all())
         code, labels = pd.factorize(number if is_number else label.map(as_text), sort=is_number)
-        said = "judged twice under the same conditions with one 'read'; number repeated reads"
+        why = "is judged twice under the same conditions with one 'read'; number repeated reads"
         twice = keys.assign(read=code).duplicated(keep=False)
-        _refuse(frame, "item_id", twice, f"{said}, or drop all rows but one")
+        _refuse(frame["item_id"], twice, f"{why}, or drop all rows but one")
         if ((number % 1 == 0) & number.between(1, 2**15 - 1)).all():
             read = number
         else:
@@ -481,8 +480,8 @@ def _separate_reads(frame: pd.DataFrame, given: pd.DataFrame, item: IntArray) ->
     elif (twice := keys.duplicated(keep=False)).any():
         copies = twice.copy()
         copies[twice] = given[twice.to_numpy()].astype("str").duplicated(keep=False)
-        said = "judged twice, in rows that are equal in every column; drop the copies"
-        _refuse(frame, "item_id", copies, f"{said}, or number repeated reads in a column 'read'")
+        why = "is judged twice, in rows that are equal in every column; drop the copies"
+        _refuse(frame["item_id"], copies, f"{why}, or number repeated reads in a column 'read'")
         cell = pd.Series(_cells(keys), frame.index)
         read = cell.groupby(cell).cumcount() + 1
         print(
@@ -515,15 +514,22 @@ def _design(part: pd.DataFrame) -> str:
     commonest = shown.index[0]
     if shown.iloc[0] < shown.sum() / 2 or any(set(o) - set(commonest) for o in shown.index):
         return "shuffled"
-    orders = ranks([decode(o) for o in commonest])
+    orders = {_ranked(o) for o in commonest}
+    first = next(iter(orders))
     if len(orders) == 1:
-        return "fixed" if (np.diff(orders[0]) > 0).all() else "single"
-    for design in (balanced, williams):
-        if {*map(tuple, orders.tolist())} == {
-            *map(tuple, design(orders.shape[1]).orderings().tolist())
-        }:
-            return design.__name__
-    return "shuffled"
+        return "fixed" if first == tuple(sorted(first)) else "single"
+    known = (name for name in _DESIGNS if {*_sequence(name, len(first))} == orders)
+    return next(known, "shuffled")
+
+
+def _sequence(design: str, n: int) -> list[tuple[int, ...]]:
+    """The orderings of a design that has a fixed sequence of them."""
+    made = _DESIGNS[design](n).orderings().tolist() if n and design in _DESIGNS else []
+    return [tuple(order) for order in made]
+
+
+def _ranked(ordering: str) -> tuple[int, ...]:
+    return tuple(ranks(decode(ordering)).tolist())
 
 
 def _place(frame: pd.DataFrame, item: IntArray) -> pd.Series:
@@ -542,19 +548,11 @@ def _place(frame: pd.DataFrame, item: IntArray) -> pd.Series:
 
 def _turns(ordering: pd.Series, design: str) -> IntArray:
     """Rank of each row's ordering: in its design if that has a fixed sequence, else by name."""
-    ordering = ordering.cat.remove_unused_categories()
-    names = ordering.cat.categories
-    rank = np.argsort(np.argsort(names)) + 1
-    if len(names) and design in (made := {"balanced": balanced, "williams": williams}):
-        orders = [np.array(decode(name)) for name in names]
-        own = made[design](max(map(len, orders))).orderings().tolist()
-        known = [ranks(o).tolist() for o in orders]
-        later = len(own) + rank
-        rank = np.array(
-            [own.index(o) if o in own else r for o, r in zip(known, later, strict=True)]
-        )
-        rank += 1
-    return np.append(rank, 0)[ordering.cat.codes]
+    names = ordering.cat.remove_unused_categories().cat.categories
+    own = _sequence(design, max((len(decode(name)) for name in names), default=0))
+    turn = {order: number for number, order in enumerate(dict.fromkeys(own))}
+    ordered = sorted(names, key=lambda name: (turn.get(_ranked(name), len(own)), name))
+    return ordering.cat.set_categories(ordered).cat.codes.to_numpy(np.int64)
 
 
 def _probabilities(frame: pd.DataFrame) -> list[str]:
@@ -567,9 +565,9 @@ def _expect(frame: pd.DataFrame, names: list[str], shown: FloatArray) -> None:
     p = frame[names].to_numpy()
     given = (~np.isnan(p)).sum(axis=1)
     mass = np.where(given > 0, np.nansum(p, axis=1), np.nan)
-    said = f"not one of {len(names)} shares that sum to 1 or less, one for each option"
+    why = f"is not one of {len(names)} shares that sum to 1 or less, one for each option"
     other = (frame["n_options"].to_numpy() != given) & (given > 0)
-    _refuse(frame, names[0], (p < 0).any(axis=1) | (mass > 1.001) | other, said)
+    _refuse(frame[names[0]], (p < 0).any(axis=1) | (mass > 1.001) | other, why)
     if frame["ordering"].notna().any():
         orders = _shown(frame["ordering"])
         wide = orders.shape[1]
@@ -596,16 +594,5 @@ def _levels(column: pd.Series) -> tuple[IntArray, Any]:
     return pd.factorize(column)
 
 
-def _refuse(frame: pd.DataFrame, column: str, bad: Bools | pd.Series, what: str) -> None:
-    """Raise a ValueError that names the first rows that are `bad`."""
-    rows = np.flatnonzero(np.asarray(bad, dtype=bool))
-    if len(rows) == 0:
-        return
-    names = ", ".join(str(frame.index[r]) for r in rows[:3])
-    more = f" and {len(rows) - 3:,} more" if len(rows) > 3 else ""
-    value = frame[_RENAMED.get(column, column)].iloc[rows[0]]
-    value = value.item() if isinstance(value, np.generic) else value
-    raise ValueError(
-        f"judgments: row{'s' if len(rows) > 1 else ''} {names}{more}, column {column!r}: "
-        f"{value!r} is {what}"
-    )
+def _refuse(values: pd.Series, bad: ArrayLike, why: str) -> None:
+    refuse("judgments", values.rename("read") if values.name == "replicate" else values, bad, why)

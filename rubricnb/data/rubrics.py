@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -204,21 +204,20 @@ def resample(rubrics: pd.DataFrame, n: int) -> pd.DataFrame:
     >>> resample(five, 9).description.iloc[1]
     'Between score 1 and score 3: better than score 1, not as good as score 3.'
     """
-    scale = rubrics.groupby(["rubric_id", "variant"], sort=False, observed=True).ngroup()
-    ordered = rubrics.iloc[np.lexsort((rubrics["score"], scale))]
-    sizes = np.bincount(scale)
-    first = np.cumsum(sizes) - sizes
     check_length(rubrics, n)
-    whole = np.arange(n)
-    shown = np.where((sizes == n)[:, None], whole, _KEPT.get(n, whole))
-    out = ordered.iloc[(first[:, None] + shown).ravel()].reset_index(drop=True)
-    lowest = ordered["score"].to_numpy()[first]
-    resized = np.repeat(sizes != n, n)
-    out["score"] = np.where(resized, (lowest[:, None] + whole).ravel(), out["score"])
-    if n == 9:
-        between = resized & np.tile(whole % 2 == 1, len(sizes))
-        out.loc[between, "description"] = [_between(s) for s in out.loc[between, "score"]]
-    return check_rubrics(out)
+    shown = []
+    for _, own in rubrics.groupby(["rubric_id", "variant"], sort=False, observed=True):
+        levels = own.sort_values("score")
+        if len(own) != n:
+            levels = levels.iloc[_KEPT[n]].assign(score=own["score"].min() + np.arange(n))
+            if n == 9:
+                levels.iloc[1::2, levels.columns.get_loc("description")] = [
+                    f"Between score {score - 1} and score {score + 1}: better than score "
+                    f"{score - 1}, not as good as score {score + 1}."
+                    for score in levels["score"].iloc[1::2]
+                ]
+        shown.append(levels)
+    return check_rubrics(pd.concat(shown, ignore_index=True))
 
 
 def check_length(rubrics: pd.DataFrame, n: int, described: bool = True) -> None:
@@ -230,7 +229,13 @@ def check_length(rubrics: pd.DataFrame, n: int, described: bool = True) -> None:
     rigid = facts["own"].any() | (reach != size - 1)  # has labels of its own, or gaps
     bad = (size != n) & (rigid | (described & ((size != 5) | (n not in _KEPT))))
     if bad.any():
-        raise ValueError(_no_scale(bad.idxmax(), size[bad.idxmax()], n, rigid[bad.idxmax()]))
+        rubric_id = bad.idxmax()
+        own = size[rubric_id]
+        scales = "2, 3, 5 or 9" if own == 5 and not rigid[rubric_id] else f"{own}"
+        raise ValueError(
+            f"rubric {rubric_id!r} has {own} levels and cannot be shown on {n}; "
+            f"choose n_options {scales}"
+        )
 
 
 def scales_of(items: pd.DataFrame) -> tuple[NDArray[np.int64], list[FloatArray]]:
@@ -253,67 +258,9 @@ def scale_with(scale: FloatArray, n: int) -> FloatArray:
     return scale if len(scale) == n else scale[0] + np.arange(n)
 
 
-def levels(
-    rubric_id: str, criterion: str, definition: str, descriptions: Iterable[str]
-) -> list[dict[str, object]]:
-    """List the rows of one rubric in the rubrics frame, its levels from 1 on."""
-    return [
-        {
-            "rubric_id": rubric_id,
-            "variant": "standard",
-            "score": score,
-            "criterion": criterion,
-            "definition": definition,
-            "description": description,
-        }
-        for score, description in enumerate(descriptions, 1)
-    ]
-
-
-def rated_criteria(
-    rubrics: pd.DataFrame, rated: Iterable[str], dataset: str
-) -> list[tuple[str, str]]:
-    """List (criterion, rubric_id) of rubrics, each of which must have been rated in the dataset.
-
-    Raises
-    ------
-    ValueError
-        A criterion has no ratings in the dataset.
-
-    Examples
-    --------
-    >>> rated_criteria(bundled_rubrics("minibench")[:5], ["accuracy", "tone"], "mine")
-    [('accuracy', 'minibench-accuracy')]
-    """
-    rated = list(rated)
-    pairs = rubrics[["criterion", "rubric_id"]].astype("str").drop_duplicates()
-    for criterion in pairs["criterion"]:
-        if criterion.lower() not in rated:
-            raise ValueError(
-                f"{dataset} has no ratings for the criterion {criterion!r}; "
-                f"it has: {', '.join(rated)}"
-            )
-    return [(str(c), str(r)) for c, r in pairs.itertuples(index=False)]
-
-
 _WORDS = {"fail": 0.0, "false": 0.0, "no": 0.0, "pass": 1.0, "true": 1.0, "yes": 1.0}
 # Which of five levels, from 0, stands at each of n.
-_KEPT = {2: np.array([0, 4]), 3: np.array([0, 2, 4]), 9: np.array([0, 0, 1, 1, 2, 2, 3, 3, 4])}
-
-
-def _no_scale(rubric_id: str, size: int, n: int, rigid: bool) -> str:
-    scales = "2, 3, 5 or 9" if size == 5 and not rigid else f"{size}"
-    return (
-        f"rubric {rubric_id!r} has {size} levels and cannot be shown on {n}; "
-        f"choose n_options {scales}"
-    )
-
-
-def _between(score: int) -> str:
-    return (
-        f"Between score {score - 1} and score {score + 1}: better than score {score - 1}, "
-        f"not as good as score {score + 1}."
-    )
+_KEPT = {2: [0, 4], 3: [0, 2, 4], 9: [0, 0, 1, 1, 2, 2, 3, 3, 4]}
 
 
 def _rows(rubric: Any, file: str, k: int) -> Iterator[dict[str, object]]:

@@ -14,7 +14,7 @@ import yaml
 from jinja2 import Environment
 
 from rubricnb.data.fetch import fetch
-from rubricnb.data.rubrics import bundled_rubrics, levels, rated_criteria
+from rubricnb.data.rubrics import bundled_rubrics
 from rubricnb.data.tables import read_records, read_table
 from rubricnb.data.validate import check_items, ids
 from rubricnb.frames import Items
@@ -60,15 +60,23 @@ def load(name: str, path: str | Path | None = None, rubrics: pd.DataFrame | None
     if own := facts.get("rubric"):
         judged, rubrics = _own_rubrics(name, found, own)
     else:
-        rubrics = bundled_rubrics(facts["rubrics"]) if rubrics is None else rubrics
-        ours = rubrics["rubric_id"].astype("str").str.startswith(facts.get("starting", ""))
         place = {criterion: n for n, criterion in enumerate(facts["criteria"], 1)}
-        pairs = rated_criteria(rubrics[ours], place, name)
+        if rubrics is None:
+            rubrics = bundled_rubrics(facts["rubrics"])
+            rubrics = rubrics[rubrics["criterion"].str.lower().isin(place)]
+        pairs = rubrics[["criterion", "rubric_id"]].astype("str").drop_duplicates()
+        pairs = pairs[pairs["rubric_id"].str.startswith(facts.get("starting", ""))]
+        for criterion in pairs["criterion"]:
+            if criterion.lower() not in place:
+                raise ValueError(
+                    f"{name} has no ratings for the criterion {criterion!r}; "
+                    f"it has: {', '.join(place)}"
+                )
         judged = [
             (row | {"criterion": criterion.lower(), "n": place[criterion.lower()], "row": row},
              criterion, criterion.lower(), rubric_id)
             for row in found
-            for criterion, rubric_id in pairs
+            for criterion, rubric_id in pairs.itertuples(index=False)
         ]  # fmt: skip
     items = pd.DataFrame([_item(name, facts, *one) for one in judged])
     graded = items.filter(regex="^reference_").dropna(axis="columns", how="all")
@@ -86,7 +94,7 @@ def sets() -> dict[str, Record]:
 def rows(name: str, path: str | Path | None = None) -> list[Record]:
     """Read the records of a set."""
     facts = sets()[name]
-    files = [Path(path)] if path else [fetch(file) for file in facts["files"]]
+    files = [Path(path)] if path else [fetch(file) for file in facts.get("files", [])]
     needs, numbers = facts.get("needs", []), facts.get("numbers")
     if "rows" in facts:
         found = import_module(f"rubricnb.data.{facts['rows']}").rows(files, needs)
@@ -118,8 +126,10 @@ def _own_rubrics(
         if number := known.index(wording):
             rubric_id += f"-{number + 1}"
         judged.append((row, criterion, "" if criterion == "overall" else criterion, rubric_id))
-        rows += levels(rubric_id, criterion, wording[0], wording[1:])
-    return judged, pd.DataFrame(rows).drop_duplicates()
+        for score, description in enumerate(wording[1:], 1):
+            rows.append((rubric_id, "standard", score, criterion, wording[0], description))
+    columns = ["rubric_id", "variant", "score", "criterion", "definition", "description"]
+    return judged, pd.DataFrame(rows, columns=columns).drop_duplicates()
 
 
 def _item(

@@ -18,7 +18,7 @@ from charset_normalizer import from_bytes
 from numpy.typing import ArrayLike, NDArray
 
 from rubricnb.data.validate import check_text, one_of
-from rubricnb.frames import FRAMES
+from rubricnb.frames import FRAMES, refuse
 
 Labels = Mapping[str, Mapping[str, float]]
 # What spreadsheets save, beside UTF-8; cp1252 is taken wherever it is as likely as another.
@@ -76,11 +76,7 @@ def read_table(
         check_text(table[column], path.name)
     for column in numbers:
         values = as_numbers(table[column])
-        if values.isna().any():
-            row = values.isna().idxmax()
-            raise ValueError(
-                f"{path.name}: row {row}, column {column!r}: {table[column][row]!r} is not a number"
-            )
+        refuse(path.name, table[column], values.isna(), "is not a number")
         table[column] = values
     return table
 
@@ -284,17 +280,13 @@ def refuse_half_characters(rows: Sequence[dict[str, Any] | None], path: Path) ->
     """Raise a ValueError that names the row and the column of an emoji cut in two."""
     if not re.search(_HALVES, json.dumps(rows, ensure_ascii=False)):
         return
-    cells = (
-        (number, column, json.dumps([column, part], ensure_ascii=False))
-        for number, row in enumerate(rows, 1)
-        for column, part in (row or {}).items()
-    )
-    for number, column, written in cells:
-        if half := re.search(_HALVES, written):
-            raise ValueError(
-                f"{path.name}: row {number}, column {column!r}: {half[0]!r} is half a character "
-                "(an emoji cut in two); write the whole one, or leave it out"
-            )
+    for number, row in enumerate(rows, 1):
+        for column, part in (row or {}).items():
+            if half := re.search(_HALVES, json.dumps([column, part], ensure_ascii=False)):
+                raise ValueError(
+                    f"{path.name}: row {number}, column {column!r}: {half[0]!r} is half a "
+                    "character (an emoji cut in two); write the whole one, or leave it out"
+                )
 
 
 def as_numbers(values: pd.Series) -> pd.Series:
@@ -396,19 +388,13 @@ def read_ratings(
         own = items.iloc[row]
         numbers = as_scores(cells, tops[row], labels, own.get("rubric_id", ()))
         unread = numbers.isna() & (cells.map(as_text) != "")
-        bad = np.flatnonzero(unread & ~is_missing(cells))
-        if unread.any() and not len(bad):
-            word = cells[unread].iloc[0]
-            print(
-                f"{what}: {unread.sum():,} cells of {cells.name!r} are unrated: they say {word!r}"
-            )
-        if len(bad):
-            criterion, cell = own["criterion"].iloc[bad[0]], cells.iloc[bad[0]]
-            raise ValueError(
-                f"{what}: row {own.index[bad[0]]}, column {cells.name!r} ({criterion}): {cell!r} "
-                "is not a number, nor a label of the rubric; leave the cell of a text that nobody "
-                "rated empty"
-            )
+        bad = unread & ~is_missing(cells)
+        criterion = own["criterion"].iloc[bad.argmax()]
+        why = f"is not a number, nor a label of the rubric of {criterion!r}; leave the cell of a "
+        refuse(what, cells.set_axis(own.index), bad, f"{why}text that nobody rated empty")
+        if unread.any():
+            said = f"cells of {cells.name!r} are unrated: they say {cells[unread].iloc[0]!r}"
+            print(f"{what}: {unread.sum():,} {said}")
         return numbers
 
     means = items.columns.intersection(["human", "gold"], sort=False)
@@ -440,16 +426,14 @@ def as_ids(names: Sequence[object], column: str, what: str) -> list[str]:
     whole = [text.removesuffix(".0") for text in texts]
     if whole == texts or not all(re.fullmatch(r"\d+(\.0)?", text) for text in texts):
         return texts
-    known = set(texts)
-    changed = [(text, one) for text, one in zip(texts, whole, strict=True) if text != one]
-    for text, one in changed:
-        if one in known:
-            raise ValueError(
-                f"{what}: column {column!r} has the ids {one!r} and {text!r}, which are one "
-                "number; write an item's id in one way, or give another item another id"
-            )
-    text, one = changed[0]
-    print(f"{what}: the ids in {column!r} look like decimal numbers: {text!r} is read as {one!r}")
+    changed = [text.removesuffix(".0") for text in texts if text.endswith(".0")]
+    for one in set(changed) & set(texts):
+        raise ValueError(
+            f"{what}: column {column!r} has the ids {one!r} and '{one}.0', which are one number; "
+            "write an item's id in one way, or give another item another id"
+        )
+    one = changed[0]
+    print(f"{what}: the ids in {column!r} look like decimal numbers: '{one}.0' is read as {one!r}")
     return whole
 
 

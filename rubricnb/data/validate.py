@@ -6,9 +6,11 @@ import math
 from collections.abc import Hashable, Iterable
 from difflib import get_close_matches
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from rubricnb.frames import Items, conform
+from rubricnb.frames import Items, conform, refuse
 
 
 def check_items(items: pd.DataFrame, rubrics: pd.DataFrame, allow_unrated: bool = False) -> Items:
@@ -46,15 +48,15 @@ def check_items(items: pd.DataFrame, rubrics: pd.DataFrame, allow_unrated: bool 
     """
     out = conform(items, "items")
     rubrics = check_rubrics(rubrics)
-    _check_ids(out)
+    twice = out["item_id"].duplicated(keep=False)
+    refuse("items", out["item_id"], twice, "stands twice; give every item an id of its own")
     for column in ("item_id", "text_id", "cluster_id", "instruction", "response"):
         check_text(out[column], "items")
     check_known(out["rubric_id"], rubrics["rubric_id"], "items")
     levels = rubrics.groupby("rubric_id", observed=True)["score"].agg(["min", "max"])
-    levels.index = levels.index.astype("str")
-    for column in ("human", "gold"):
-        if column in out:
-            _check_ratings(out, column, levels, allow_unrated or column == "gold")
+    ends = levels.loc[out["rubric_id"].astype("str")].to_numpy(np.float64)
+    for column in out.columns.intersection(["human", "gold"], sort=False):
+        _check_ratings(out, column, ends, allow_unrated or column == "gold")
     used = rubrics[rubrics["rubric_id"].isin(out["rubric_id"].astype(str))]
     result = Items(out)
     result.rubrics = used.reset_index(drop=True)
@@ -120,11 +122,9 @@ def check_text(values: pd.Series, frame: str) -> None:
     >>> check_text(pd.Series(["a", " "], index=[1, 2], name="response"), "items")
     Traceback (most recent call last):
     ...
-    ValueError: items: row 2, column 'response' is empty
+    ValueError: items: row 2, column 'response': ' ' is empty
     """
-    empty = values.isna() | (values.str.strip() == "")
-    if empty.any():
-        raise ValueError(f"{frame}: row {empty.idxmax()}, column {values.name!r} is empty")
+    refuse(frame, values, values.isna() | (values.str.strip() == ""), "is empty")
 
 
 def ids(dataset: str, cluster: str, text: str = "", criterion: str = "") -> dict[str, object]:
@@ -180,66 +180,31 @@ def one_of(what: str, name: object, known: Iterable[Hashable]) -> None:
         )
 
 
-def _check_ids(items: pd.DataFrame) -> None:
-    twice = items["item_id"].duplicated()
-    if twice.any():
-        row = twice.idxmax()
-        item_id = items["item_id"][twice].iloc[0]
-        first = items.index[items["item_id"] == item_id][0]
-        raise ValueError(
-            f"items: rows {first} and {row}, column 'item_id': both are {item_id!r}; "
-            "every item needs an id of its own"
-        )
-
-
 def check_known(values: pd.Series, known: Iterable[str], what: str) -> None:
-    """Raise a ValueError that names the first row whose rubric is not among those known."""
+    """Raise a ValueError that names the first rows whose rubric is not among those known."""
     known = list(dict.fromkeys(map(str, known)))
     unknown = ~values.astype("str").isin(known)
     if unknown.any():
-        value = values[unknown].iloc[0]
-        raise ValueError(
-            f"{what}: row {unknown.idxmax()}, column {values.name!r}: there is no rubric for "
-            f"{value!r}{nearest(value, known)} There are: {', '.join(known[:10])}"
-        )
+        near = nearest(values[unknown].iloc[0], known)
+        why = f"has no rubric{near} There are: {', '.join(known[:10])}"
+        refuse(what, values, unknown, why)
 
 
 def _check_ratings(
-    items: pd.DataFrame, column: str, levels: pd.DataFrame, allow_missing: bool
+    items: pd.DataFrame, column: str, ends: NDArray[np.float64], allow_missing: bool
 ) -> None:
     # A criterion of a dataset that nobody rated has no ratings; one that was rated has a gap.
     rated = items.groupby(["dataset", "criterion"], observed=True)[column].transform("count") > 0
-    missing = items[column].isna() & rated
-    if missing.any() and not allow_missing:
-        raise ValueError(
-            f"items: row {missing.idxmax()}, column {column!r} is missing (NaN); rate the item or "
-            "leave it out"
-        )
-    ends = levels.loc[items["rubric_id"].astype(str)].set_axis(items.index)
-    low, top = ends["min"], ends["max"]
-    outside = (items[column] < low) | (items[column] > top)
-    singles = f"{column}_ratings"
-    if singles in items:
-        inside = [_all_inside(r, *at) for r, *at in zip(items[singles], low, top, strict=True)]
-        outside |= ~pd.Series(inside, index=items.index)
-    if outside.any():
-        row = outside.idxmax()
-        first = items[outside].iloc[0]
-        value = first[column]
-        lowest, highest = low[outside].iloc[0], top[outside].iloc[0]
-        if lowest <= value <= highest:
-            column, value = singles, first[singles]
-        raise ValueError(
-            f"items: row {row}, column {column!r}: {value} is outside "
-            f"{lowest}..{highest}, the levels of rubric {first['rubric_id']!r}"
-        )
-
-
-def _all_inside(ratings: object, low: float, top: float) -> bool:
-    # Items without single ratings hold None or NaN here.
-    return not isinstance(ratings, tuple | list) or all(
-        not math.isnan(r) and low <= r <= top for r in ratings
-    )
+    missing = items[column].isna() & rated & (not allow_missing)
+    refuse("items", items[column], missing, "is missing (NaN); rate the item or leave it out")
+    for name in (name for name in (column, f"{column}_ratings") if name in items):
+        single = items[name].set_axis(range(len(items))).dropna().explode().astype("float64")
+        low, high = ends[single.index].T
+        outside = single.index[~single.between(low, high)]
+        if len(outside):
+            (low, high), rubric_id = ends[outside[0]], items["rubric_id"].iloc[outside[0]]
+            why = f"is outside {low:g}..{high:g}, the levels of rubric {rubric_id!r}"
+            refuse("items", items[name], np.isin(range(len(items)), outside), why)
 
 
 def _check_levels(rubric_id: str, scores: list[float]) -> None:

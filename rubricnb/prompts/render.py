@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
@@ -26,6 +26,9 @@ PLACEBO_EDITS: tuple[frozenset[str], ...] = tuple(
 
 RESULT = "[RESULT]"
 """What stands directly before the score in the papers' output format."""
+
+
+_inert = lru_cache(maxsize=1024)(inert)  # the texts of an item stand in all its prompts
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +136,7 @@ def render(
         names = tuple("ABCDEFGHIJ"[: len(ordering)])
     text_span, number_span = span(list(label.values()), labels)
     slots = _slots(criteria)
-
-    def data(text: str) -> str:
-        return _inert(text, slots)
-
+    data = partial(_inert, slots=slots)
     values = {
         "instruction": data(instruction),
         "response": data(response),
@@ -195,11 +195,6 @@ def _slots(criteria: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     if not criteria:
         return (RESULT,)
     return tuple(("\n" if j else "") + f"[{inert(c)}]" for j, (c, _) in enumerate(criteria))
-
-
-@lru_cache(maxsize=1024)  # the texts of an item stand in all its prompts
-def _inert(text: str, slots: tuple[str, ...]) -> str:
-    return inert(text, slots)
 
 
 @cache  # Jinja looks at the file each time

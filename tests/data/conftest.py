@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import rubricnb as rb
+
 _BESIDE = Path(__file__).parents[3] / "shared" / "datasets"
 
 
@@ -16,6 +18,19 @@ def mirror(monkeypatch):
         pytest.skip("needs the datasets: set RUBRICNB_MIRROR to a folder that mirrors them")
     monkeypatch.setenv("RUBRICNB_MIRROR", named)
     return Path(named)
+
+
+@pytest.fixture
+def own(tmp_path):
+    """Write a table of texts and a file of rubrics, and load them."""
+
+    def own(table, rubric, name="mails.csv", encoding="utf-8", **how):
+        data, levels = tmp_path / name, tmp_path / "rubric.yml"
+        data.write_bytes(table if isinstance(table, bytes) else table.encode(encoding))
+        levels.write_text(rubric, encoding="utf-8")
+        return rb.load("csv", path=data, rubric=levels, **how)
+
+    return own
 
 
 @pytest.fixture

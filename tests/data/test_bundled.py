@@ -1,6 +1,5 @@
 """What the bundled texts promise: their structure, their balance, and their length."""
 
-import csv
 import importlib.util
 import json
 import re
@@ -153,13 +152,8 @@ def test_parts_of_minibench_are_short(count_tokens):
 def test_a_judge_prompt_is_short(prompt, rubric, count_tokens):
     for wording in (rubric, rubric["paraphrased"]):
         for level, answer in prompt["responses"].items():
-            text = render(
-                prompt["instruction"],
-                answer["text"],
-                wording["definition"],
-                wording["levels"],
-                list(wording["levels"]),
-            ).text
+            shown = prompt["instruction"], answer["text"], wording["definition"], wording["levels"]
+            text = render(*shown, list(wording["levels"])).text
             assert count_tokens(text) <= LONGEST_PROMPT[len(wording["levels"])], level
 
 
@@ -186,10 +180,8 @@ def test_a_rubric_is_complete_and_its_paraphrase_differs_everywhere(rubric):
 
 @pytest.mark.parametrize("name", ["hanna", "summeval"])
 def test_rubrics_that_the_papers_do_not_publish_are_marked_as_ours(name):
-    header = (
-        DATA.joinpath("rubrics", f"{name}.yml").read_text(encoding="utf-8").split("- rubric")[0]
-    )
-    assert "THE WORDING IS OURS" in header
+    text = DATA.joinpath("rubrics", f"{name}.yml").read_text(encoding="utf-8")
+    assert "THE WORDING IS OURS" in text.split("- rubric")[0]
 
 
 def test_texts_are_clean():
@@ -201,26 +193,3 @@ def test_texts_are_clean():
     for text in texts:
         assert text == " ".join(text.split())
         assert not re.search(r"\[RESULT\]|###|<\||Score \d|Feedback:", text)
-
-
-def test_own_data_example_fits_its_rubric():
-    with (OWN_DATA / "my_data.csv").open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert list(rows[0]) == [
-        "item_id",
-        "group_id",
-        "candidate",
-        "instruction",
-        "response",
-        "human",
-    ]
-    assert len({row["item_id"] for row in rows}) == len(rows) == 8
-    assert len({row["response"] for row in rows}) == 8
-    assert set(Counter(row["group_id"] for row in rows).values()) == {2}
-    assert len({(row["group_id"], row["instruction"]) for row in rows}) == 4
-    assert len(OWN_RUBRICS) == 1  # the column `human` rates one criterion
-    levels = OWN_RUBRICS[0]["levels"]
-    assert all(min(levels) <= float(row["human"]) <= max(levels) for row in rows)
-    assert sorted(path.name for path in OWN_DATA.iterdir()) == [
-        "my_data.csv", "my_prompt.jinja", "my_rubric.yml", "my_scores.csv",
-    ]  # fmt: skip

@@ -25,6 +25,7 @@ SCALES = {
     "grades": (["A", "B", "C", "D", "F"], [1, 2, 3, 4, 5]),
     "words": (["poor", "good"], [2, 6]),
 }
+TEXTS = "instruction,response\n" + "a,b\nc,d\n" * 3
 WORST_FIRST = {"yes/no": ["no", "yes"], "pass/fail": ["fail", "pass"], "grades": [*"FDCBA"]}
 
 
@@ -96,6 +97,8 @@ def test_a_judge_of_any_scale_is_measured_and_audited(tmp_path, name):
     assert ours["cramers_v"] == pytest.approx(theirs["cramers_v"])
     table = rb.score_position(judgments)
     assert sorted(table.score.unique()) == scores
+    if scores in ([*range(n)], [*range(1, n + 1)]):
+        assert np.isfinite(rb.bias_cost(table).cost).all()
     shares = rb.score_tendency(judgments, items, by="judge").iloc[0]
     assert sum(shares[f"share_{s:g}"] for s in scores) == pytest.approx(1)
     assert sum(shares[f"human_{s:g}"] for s in scores) == pytest.approx(1)
@@ -119,22 +122,16 @@ def test_an_audit_of_eleven_levels_leaves_roman_numerals_out_before_it_asks(tmp_
 
 
 @pytest.mark.parametrize("labels", ["LKJIHGFEDCBA", range(1, 28)], ids=["A to L", "27"])
-def test_an_audit_of_a_scale_without_other_labels_asks_all_the_rest(tmp_path, labels):
+def test_an_audit_of_a_scale_without_other_labels_asks_all_the_rest(own, labels):
     levels = ", ".join(f"'{label}': Text {label}." for label in labels)
-    (tmp_path / "r.yml").write_text(f"{{criterion: tone, definition: Kind, levels: {{{levels}}}}}")
-    (tmp_path / "t.csv").write_text("instruction,response\n" + "a,b\nc,d\n" * 3, "utf-8")
-    items = rb.load("csv", path=tmp_path / "t.csv", rubric=tmp_path / "r.yml")
+    items = own(TEXTS, f"{{criterion: tone, definition: Kind, levels: {{{levels}}}}}")
     asked = audit_requests(items)[0]
     assert asked["labels"].unique().tolist() == ["numeric"]
     assert {"fixed", "descending", "placebo", "balanced"} <= set(asked["design"])
 
 
-def test_letters_are_not_asked_a_second_time(tmp_path, capsys):
-    (tmp_path / "r.yml").write_text(
-        "{criterion: tone, definition: Kind, levels: {A: x, B: y, C: z}}", "utf-8"
-    )
-    (tmp_path / "t.csv").write_text("instruction,response\n" + "a,b\nc,d\n" * 3, "utf-8")
-    items = rb.load("csv", path=tmp_path / "t.csv", rubric=tmp_path / "r.yml")
+def test_letters_are_not_asked_a_second_time(own, capsys):
+    items = own(TEXTS, "{criterion: tone, definition: Kind, levels: {A: x, B: y, C: z}}")
     asked = rb.plan(items, rb.fixed(3), labels=["letter", "roman"])
     assert asked["labels"].unique().tolist() == ["roman"]
     assert (
@@ -189,14 +186,13 @@ def test_shipped_rubrics_have_neither_labels_nor_weights():
     assert not {"label", "weight"} & set(bundled_rubrics("minibench"))
 
 
-def test_criteria_with_other_labels_are_not_asked_in_one_prompt(tmp_path):
-    (tmp_path / "r.yml").write_text(
+def test_criteria_with_other_labels_are_not_asked_in_one_prompt(own):
+    rubrics = (
         "- {criterion: tone, definition: Kind, levels: {yes: a, no: b}}\n"
-        "- {criterion: form, definition: Short, levels: {pass: a, fail: b}}\n", "utf-8"
-    )  # fmt: skip
+        "- {criterion: form, definition: Short, levels: {pass: a, fail: b}}\n"
+    )
     rows = "".join(f"Ask {k},Text {k}\n" for k in range(12))
-    (tmp_path / "t.csv").write_text("instruction,response\n" + rows, "utf-8")
-    items = rb.load("csv", path=tmp_path / "t.csv", rubric=tmp_path / "r.yml")
+    items = own("instruction,response\n" + rows, rubrics)
     with pytest.raises(ValueError, match="scales of different scores or labels"):
         rb.plan_criteria(items, rb.balanced(2), n_options=2)
     assert len(audit_requests(items)) == 1  # both, one criterion at a time

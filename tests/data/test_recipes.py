@@ -9,29 +9,8 @@ import pandas as pd
 import pytest
 
 import rubricnb as rb
-from rubricnb.data.prometheus import render_prompt
 
 ROOT, HERE = Path(__file__).parents[2], Path(__file__).parent
-LEVELS = {f"level_{k}": f"Level {k}." for k in range(1, 6)}
-GRADED = {
-    "reference_answer": {f"score{k}": f"Worth {k}." for k in (5, 1, 2, 3, 4)},
-    "gpt41_score": [1, 3, 2], "merged_gpt41_score": 2,
-}  # fmt: skip
-# As github.com/KMdsy/scoring_bias prints its records; the texts are ours.
-BIGGEN = GRADED | {
-    "idx": "planning_travel_0", "response_source": "a", "capability": "planning", "task": "travel",
-    "orig_instruction": "Plan.", "orig_response": "I plan.", "merged_human_score": 1,
-    "score_rubrics": {"criteria": "Good?"}
-    | {f"score{k}_description": f"Level {k}." for k in range(1, 6)},
-}  # fmt: skip
-FLASK = GRADED | {
-    "idx": "92", "response_source": "a", "criteria": "Insight", "human_score": [3, 4, 4],
-    "gpt4_score": [4, 4, 4], "merged_human_score": 4,
-    "instruction": render_prompt(
-        {"task": "T", "instruction": "Plan.", "response": "I plan.", "reference": "Worth 5.",
-         "definition": "Good?"} | LEVELS
-    ),
-}  # fmt: skip
 LINE = re.compile(r"`(rb\.(?:load|judgments)\(.+?\))`")
 WANTED = {  # rows, and how many of them have a score
     "log.csv": (4, 4), "wide.csv": (4, 4), "failed.csv": (2, 1), "log_rated.csv": (2, 2),
@@ -71,8 +50,6 @@ def desk(tmp_path, monkeypatch):
         (tmp_path / name).write_text(text)
     polish = "instruction,response\nCo?,Zażółć gęślą jaźń.\n"
     (tmp_path / "polish.csv").write_bytes(polish.encode("cp1250"))
-    (tmp_path / "augmented_biggen.json").write_text(json.dumps([BIGGEN]))
-    (tmp_path / "augmented_flask.json").write_text(json.dumps([FLASK]))
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -87,11 +64,6 @@ def test_a_line_of_the_pages_reads_what_the_tool_wrote(desk, line, name):
     else:
         assert len(found) == wanted
         assert name == "polish.csv" or found.human.notna().all()
-    if name.startswith("augmented"):
-        graded = [found[f"reference_{k}"][0] for k in range(1, 6)]
-        assert graded == [f"Worth {k}." for k in range(1, 6)]
-        assert found.gold_ratings.tolist() == [(1, 3, 2)]
-        assert found.gold.tolist() == [2]
 
 
 def test_every_file_of_the_pages_is_wanted():

@@ -22,16 +22,6 @@ FRENCH = (
 GERMAN = FRENCH.replace("Parce que l’été a été très chaud", "Weil es größer, schöner und übel ist")
 
 
-@pytest.fixture
-def own(tmp_path):
-    def own(table, rubric=LEVELS, name="mails.csv", encoding="utf-8", **how):
-        (tmp_path / name).write_bytes(table.encode(encoding))
-        (tmp_path / "rubric.yml").write_text(rubric, encoding="utf-8")
-        return rb.load("csv", path=tmp_path / name, rubric=tmp_path / "rubric.yml", **how)
-
-    return own
-
-
 @pytest.mark.parametrize(
     ("encoding", "said"),
     [
@@ -43,7 +33,7 @@ def own(tmp_path):
 )
 @pytest.mark.parametrize("text", [FRENCH, GERMAN], ids=["french", "german"])
 def test_text_as_spreadsheets_save_it_is_read_to_the_letter(own, text, encoding, said, capsys):
-    items = own(text, encoding=encoding)
+    items = own(text, LEVELS, encoding=encoding)
     assert items.response.tolist() == [row.split(";")[1] for row in text.splitlines()[1:]]
     out = capsys.readouterr().out
     assert said.split(";")[0] in out
@@ -51,7 +41,8 @@ def test_text_as_spreadsheets_save_it_is_read_to_the_letter(own, text, encoding,
 
 
 def test_an_excel_sheet_saved_as_unicode_text_is_read(own):
-    items = own(FRENCH.replace(";", "\t").replace("\n", "\r\n"), name="m.txt", encoding="utf-16")
+    text = FRENCH.replace(";", "\t").replace("\n", "\r\n")
+    items = own(text, LEVELS, "m.txt", "utf-16")
     assert items.human.tolist() == [3, 5]
     assert items.rubrics.score.tolist() == [1, 3, 5, 7]
 
@@ -76,13 +67,13 @@ def test_utf_8_with_a_broken_character_is_not_read_in_another_encoding(tmp_path)
 def test_columns_go_by_the_names_given_whatever_their_case(own):
     table = "Frage,Answer,Note,TEXT_ID\na,x,3,7.0\nb,y,5,8.0\n"
     names = {"Frage": "instruction", "Answer": "response", "Note": "human"}
-    items = own(table, columns=names)
+    items = own(table, LEVELS, columns=names)
     assert items[["instruction", "response", "human", "text_id"]].values.tolist() == [
         ["a", "x", 3, "mails/7"],
         ["b", "y", 5, "mails/8"],
     ]
     with pytest.raises(ValueError, match=r"mails\.csv: unknown column 'Notes'; did you m"):
-        own(table, columns=names | {"Notes": "human"})
+        own(table, LEVELS, columns=names | {"Notes": "human"})
 
 
 def test_ratings_may_be_labels_shares_and_a_column_a_rater(own, capsys):
@@ -90,10 +81,10 @@ def test_ratings_may_be_labels_shares_and_a_column_a_rater(own, capsys):
     assert items.human.fillna(-1).tolist() == [1, 0, -1, -1]
     out = capsys.readouterr().out
     assert "human: 2 values are not plain numbers, such as 'Yes', which is read as 1" in out
-    shares = own("instruction,response,human\na,x,3/7\nb,y,7 / 7\n")
+    shares = own("instruction,response,human\na,x,3/7\nb,y,7 / 7\n", LEVELS)
     assert shares.human.tolist() == [3, 7]
-    with pytest.raises(ValueError, match=r"row 1, column 'human' \(tone\): '3/5' is not a number"):
-        own("instruction,response,human\na,x,3/5\n")
+    with pytest.raises(ValueError, match=r"row 1, column 'human': '3/5' is not a number"):
+        own("instruction,response,human\na,x,3/5\n", LEVELS)
     raters = "instruction,response,rater_1,rater_2\na,x,no,yes\nb,y,yes,\n"
     assert "human" not in own(raters, ANSWERS)
     assert "columns={'rater_1': 'human_ratings', 'rater_2'" in capsys.readouterr().out

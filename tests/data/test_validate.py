@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from rubricnb.data import load
-from rubricnb.data.validate import check_items, check_rubrics, nearest
+from rubricnb.data.validate import check_items, nearest
 
 
 @pytest.fixture
@@ -26,14 +26,19 @@ def test_good_items_come_back_unchanged_with_their_rubrics(good):
 @pytest.mark.parametrize(
     ("column", "row", "value", "message"),
     [
-        ("item_id", 4, "FIRST", "rows 0 and 4, column 'item_id': both are"),
-        ("response", 2, " \n", "row 2, column 'response' is empty"),
-        ("instruction", 3, None, "row 3, column 'instruction' is empty"),
-        ("human", 1, np.nan, r"row 1, column 'human' is missing \(NaN\)"),
+        ("item_id", 4, "FIRST", "rows 0, 4, column 'item_id': .* stands twice"),
+        ("response", 2, " \n", "row 2, column 'response': .* is empty"),
+        ("instruction", 3, None, "row 3, column 'instruction': .* is empty"),
+        ("human", 1, np.nan, r"row 1, column 'human': nan is missing \(NaN\)"),
         ("human", 5, 5.5, r"row 5, column 'human': 5.5 is outside 1..5"),
         ("human", 5, 0.0, r"row 5, column 'human': 0.0 is outside 1..5"),
         ("human", 2, "good", "row 2, column 'human': 'good' is not float64"),
-        ("rubric_id", 2, "minibench-acuracy", "row 2, column 'rubric_id': there is no rubric"),
+        (
+            "rubric_id",
+            2,
+            "minibench-acuracy",
+            "'minibench-acuracy' has no rubric; did you",
+        ),
     ],
 )
 def test_bad_items_are_named_by_row_and_column(good, column, row, value, message):
@@ -64,52 +69,6 @@ def test_a_dataset_without_ratings_may_stand_beside_one_with(good):
 def test_unrated_items_only_where_allowed(good):
     gap = changed(good, "human", 1, np.nan)
     assert check_items(gap, good.rubrics, allow_unrated=True).human.isna().sum() == 1
-
-
-def rubric(scores, rubric_id="coherence", variant="standard"):
-    return pd.DataFrame(
-        {
-            "rubric_id": rubric_id,
-            "variant": variant,
-            "score": scores,
-            "criterion": "coherence",
-            "definition": "Does it hang together?",
-            "description": [f"level {s}" for s in scores],
-        }
-    )
-
-
-@pytest.mark.parametrize(
-    ("scores", "message"),
-    [
-        ([1, 2, 2, 3], "rubric 'coherence' has the levels 1, 2, 2, 3: give it two levels or more"),
-        ([1], "has the levels 1: give it two levels or more"),
-        ([0, float("inf")], "each once and with a finite score"),
-    ],
-)
-def test_levels_are_two_or_more_different_scores(scores, message):
-    with pytest.raises(ValueError, match=message):
-        check_rubrics(rubric(scores))
-
-
-def test_levels_may_stand_in_any_order():
-    assert len(check_rubrics(rubric([3, 1, 2]))) == 3
-
-
-@pytest.mark.parametrize(
-    "scale",
-    [range(2), range(1, 11), range(11), [1, 3, 5, 7], [0, 25, 50, 75, 100], [0, 0.5, 1, 1.5, 2],
-     [-1, 0, 1], [1, 2, 4, 5], [0, 500, 1000]],
-    ids=str,
-)  # fmt: skip
-def test_a_scale_may_have_any_scores(scale):
-    assert check_rubrics(rubric([*scale]))["score"].tolist() == [*scale]
-
-
-def test_variants_need_the_same_levels():
-    both = pd.concat([rubric([1, 2, 3]), rubric([1, 2], variant="paraphrased")])
-    with pytest.raises(ValueError, match="has the level 3 in one of its variants only"):
-        check_rubrics(both.reset_index(drop=True))
 
 
 def test_nothing_near_is_not_suggested():

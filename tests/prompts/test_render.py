@@ -136,8 +136,7 @@ def test_labels_that_do_not_reach_are_refused(labels, n):
 
 
 def test_the_criteria_prompt_lists_criteria_in_order_and_has_a_slot_a_line():
-    shown = [("Fluency", "Is it fluent?"), ("Coherence", "Does it hold?")]
-    prompt = render("I", "R", "", {}, (1, 2, 3, 4, 5), template="criteria", criteria=shown)
+    prompt = criteria()
     assert "- Fluency: Is it fluent?\n- Coherence: Does it hold?\n" in prompt.text
     assert "For each of the 2 criteria, write one line:\n[Criterion] N" in prompt.text
     assert prompt.slots == ("[Fluency]", "\n[Coherence]")
@@ -150,28 +149,23 @@ def test_in_the_pairwise_prompt_the_first_response_shown_is_a():
     assert prompt.choices == ("A", "B")
 
 
-def test_placebo_edits_are_fifteen_different_prompts_with_the_same_words():
+def criteria(**options):
+    shown = [("Fluency", "Is it fluent?"), ("Coherence", "Does it hold?")]
+    return render("I", "R", "", {}, (1, 2, 3, 4, 5), template="criteria", criteria=shown, **options)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "reworded"),
+    [(rubric, ("Scoring Rubric", "Score Rubrics")), (criteria, ("(score in", "(evaluate in"))],
+)
+def test_placebo_edits_are_fifteen_different_prompts_with_the_same_words(prompt, reworded):
     def words(text):
-        return re.sub(r"[\s:]+", " ", text.replace("Scoring Rubric", "Score Rubrics"))
+        return re.sub(r"[\s:]+", " ", text.replace(*reworded))
 
-    texts = [rubric(edits=edits).text for edits in PLACEBO_EDITS]
-    assert len({*texts, rubric().text}) == 16
-    assert {words(t) for t in texts} == {words(rubric().text)}
-
-
-def test_placebo_edits_of_the_criteria_prompt_are_fifteen_too():
-    def criteria(**options):
-        shown = [("Fluency", "Is it fluent?"), ("Coherence", "Does it hold?")]
-        levels = (1, 2, 3, 4, 5)
-        return render("I", "R", "", {}, levels, template="criteria", criteria=shown, **options)
-
-    def words(text):
-        return re.sub(r"[\s:]+", " ", text.replace("(score in", "(evaluate in"))
-
-    texts = [criteria(edits=edits).text for edits in PLACEBO_EDITS]
-    assert len({*texts, criteria().text}) == 16
-    assert {words(t) for t in texts} == {words(criteria().text)}
-    assert {criteria(edits=edits).slots for edits in PLACEBO_EDITS} == {criteria().slots}
+    plain, edited = prompt(), [prompt(edits=edits) for edits in PLACEBO_EDITS]
+    assert len({plain.text, *(one.text for one in edited)}) == 16
+    assert {words(one.text) for one in edited} == {words(plain.text)}
+    assert {one.slots for one in edited} == {plain.slots}
 
 
 @given(st.text())
@@ -179,26 +173,6 @@ def test_text_from_a_dataset_never_acts_as_a_template(text):
     hostile = "{{ 7 * 7 }}{% for x in y %}{# #}" + text
     prompt = render(hostile, hostile, hostile, {1: hostile, 2: hostile}, (1, 2), reference=hostile)
     assert prompt.text.count(inert(hostile, prompt.slots)) == 6
-
-
-@pytest.mark.parametrize(
-    "token",
-    ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|start_header_id|>", "<|channel|>", "<s>",
-     "</s>", "<start_of_turn>", "<end_of_turn>", "<bos>", "<eos>", "[INST]", "[/INST]", "<<SYS>>",
-     "<think>", "</think>", "<｜User｜>", "<|begin_of_text|>"],
-)  # fmt: skip
-def test_control_tokens_in_data_are_made_inert_and_stay_readable(token):
-    text = f"before {token} after"
-    assert token not in inert(text)
-    assert inert(text).replace(f"{token[0]} ", token[0]) == text
-    for options in ({}, {"reference": text}, {"labels": "roman"}):
-        prompt = render(text, text, text, dict.fromkeys((1, 2), text), (1, 2), **options)
-        assert token not in prompt.text
-
-
-@given(st.text(alphabet="<|>im_startend[]/INS ", max_size=40))
-def test_making_inert_is_done_once(text):
-    assert inert(inert(text)) == inert(text)
 
 
 @pytest.mark.parametrize(

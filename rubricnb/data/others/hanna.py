@@ -6,6 +6,7 @@ import ast
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from rubricnb.data.elsewhere import judgments
 from rubricnb.data.fetch import fetch
@@ -20,15 +21,12 @@ def load() -> Judgments:
     """Load them; ``raw`` keeps a score that is off the scale."""
     table = pd.read_csv(fetch(sets()["hanna"]["files"][1])).set_index("Model")
     items = _items(table)
-    parts = []
-    for judge in _JUDGES:
-        for form in "1234":
-            score = np.stack(
-                [_scores(table[f"{judge} {short} {form}"]) for short in _SHORT], axis=1
-            )
-            part = pd.DataFrame({"item_id": items["item_id"], "raw": score.ravel()})
-            parts.append(part.assign(judge=judge, form=f"prompt-{form}"))
-    frame = pd.concat(parts, ignore_index=True).assign(dataset="hanna")
+    asked = [(judge, form) for judge in _JUDGES for form in "1234"]
+    columns = pd.MultiIndex.from_tuples(asked, names=["judge", "form"])
+    scores = np.stack([_scores(table, f"{judge} {{}} {form}") for judge, form in asked], axis=1)
+    wide = pd.DataFrame(scores, pd.Index(items["item_id"]), columns)
+    frame = wide.melt(value_name="raw", ignore_index=False).reset_index()
+    frame = frame.assign(dataset="hanna", form="prompt-" + frame["form"])
     off = ~frame["raw"].between(1, 5)
     frame["score"] = frame["raw"].mask(off)
     frame["status"] = np.where(off, "out_of_range", "ok")
@@ -38,25 +36,21 @@ def load() -> Judgments:
 
 def _items(table: pd.DataFrame) -> Items:
     """96 stories of each writer × six criteria, with three raters; a prompt is a cluster."""
-    raters = np.stack(
-        [[_scores(table[f"Human {n} {short}"]) for short in _SHORT] for n in (1, 2, 3)]
-    )  # raters, criteria, stories of all writers
-    rows = []
-    for place, (writer, number) in enumerate((w, n) for w in table.index for n in range(1, 97)):
-        story = f"hanna/{number:03d}"
-        # The stories by people are those of the dataset hanna, and have its ids.
-        text = story if writer == "Human" else f"{story}/{writer}"
-        for c, criterion in enumerate(sets()["hanna"]["criteria"]):
-            ratings = tuple(raters[:, c, place].tolist())
-            rows.append({
-                "item_id": f"{text}/{criterion}", "dataset": "hanna", "text_id": text,
-                "group_id": f"{story}/{criterion}", "cluster_id": story,
-                "candidate": writer.lower(), "criterion": criterion,
-                "human": sum(ratings) / 3, "human_ratings": ratings,
-            })  # fmt: skip
-    return Items(rows)
+    names = [table.index, [f"hanna/{n:03d}" for n in range(1, 97)], sets()["hanna"]["criteria"]]
+    keys = pd.MultiIndex.from_product(names, names=["writer", "story", "criterion"])
+    writer, story, criterion = (keys.to_frame(index=False)[name] for name in keys.names)
+    # The stories by people are those of the dataset hanna, and have its ids.
+    text = story.where(writer == "Human", story + "/" + writer)
+    raters = np.stack([_scores(table, f"Human {n} {{}}") for n in (1, 2, 3)], axis=1)
+    return Items({
+        "item_id": text + "/" + criterion, "dataset": "hanna", "text_id": text,
+        "group_id": story + "/" + criterion, "cluster_id": story,
+        "candidate": writer.str.lower(), "criterion": criterion,
+        "human": raters.sum(axis=1) / 3, "human_ratings": [*map(tuple, raters.tolist())],
+    })  # fmt: skip
 
 
-def _scores(cells: pd.Series) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """A cell is the list of a writer's 96 stories."""
-    return np.array([ast.literal_eval(cell) for cell in cells], dtype=np.float64).ravel()
+def _scores(table: pd.DataFrame, column: str) -> NDArray[np.float64]:
+    """Every story under every criterion; a cell is the list of a writer's 96 stories."""
+    cells = table[[column.format(short) for short in _SHORT]].map(ast.literal_eval)
+    return np.stack([np.concatenate([*cells[name]]) for name in cells], axis=1).ravel()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +15,8 @@ FOLDER = (
     "github/ssamba1/Scoring-Bias-in-LLM-as-a-Judge/fd44089646221e7405737cd81934c7e77ec88938"
     "/paper/honest/repro"
 )
+_FEW_LABELS = "under 2 % of the probability is on the labels"
+_THREE_ANCHORS = "the prompt names three anchors of five"
 _CONTROLS = ("control", "numeric", "none")  # one prompt, asked once in each of five probes
 
 
@@ -23,41 +24,34 @@ def load() -> Judgments:
     """Load them; ``form`` is control (five reads) or PROBE/VARIANT, ``raw`` what was recorded."""
     rows = []
     for name, file in pinned(FOLDER).items():
-        kind = "api" if name == "results_closed.json" else "open"
+        # The texts of the two files differ, as far as one can know.
+        api = name == "results_closed.json"
+        dataset = f"scoring-probes-{'api' if api else 'open'}"
         for model, record in json.loads(file.read_text())["results"].items():
             for training in ("base", "instruct"):
-                judge = model if kind == "api" else f"{model} {training}"
+                judge = model if api else f"{model} {training}"
                 for read, (probe, variants) in enumerate(record.get(training, {}).items(), 1):
                     for variant, values in variants.items():
-                        rows.append(_part(kind, judge, probe, variant, read, values))
-    return judgments(pd.concat(rows, ignore_index=True), scale=(1, 5))
-
-
-def _part(
-    kind: str, judge: str, probe: str, variant: str, read: int, values: dict[str, Any]
-) -> pd.DataFrame:
-    raw = np.array(values["per_item"])
-    control = variant in _CONTROLS
-    reason = ""
-    if kind == "open":
-        reason = "under 2 % of the probability is on the labels"
-    elif variant == "random":
-        reason = "the prompt names three anchors of five"
-    mapped = 6 - raw if variant == "reversed" else raw
-    number = np.arange(1, len(raw) + 1)
-    return pd.DataFrame(
-        {
-            # The texts of the two files differ, as far as one can know.
-            "dataset": f"scoring-probes-{kind}",
-            "item_id": [f"scoring-probes-{kind}/{n:02d}" for n in number],
-            "judge": judge,
-            "form": "control" if control else f"{probe}/{variant}",
-            "read": read if control else 1,
-            "score": np.nan if reason else mapped,
-            "status": "unparsed" if reason else "ok",
+                        asked = {"probe": probe, "variant": variant, "read": read}
+                        rows.append({"dataset": dataset, "judge": judge} | asked | values)
+    frame = pd.DataFrame(rows).explode(["per_item", "per_item_entropy"])
+    number = (frame.groupby(level=0).cumcount() + 1).astype("str").str.zfill(2)
+    raw, variant = frame["per_item"].astype("float64"), frame["variant"]
+    control = variant.isin(_CONTROLS)
+    is_open = frame["dataset"].str.endswith("open")
+    reason = np.select([is_open, variant == "random"], [_FEW_LABELS, _THREE_ANCHORS], "")
+    return judgments(
+        pd.DataFrame({
+            **frame[["dataset", "judge"]],
+            "item_id": frame["dataset"] + "/" + number,
+            "form": (frame["probe"] + "/" + variant).mask(control, "control"),
+            "read": frame["read"].where(control, 1),
+            "score": raw.mask(variant == "reversed", 6 - raw).where(reason == ""),
+            "status": np.where(reason == "", "ok", "unparsed"),
             "reason": reason,
             "raw": raw,
-            "entropy": values["per_item_entropy"],
-            "label_mass": values.get("mean_mass", np.nan),  # of the variant; not known of an API
-        }
-    )
+            "entropy": frame["per_item_entropy"].astype("float64"),
+            "label_mass": frame["mean_mass"],  # of the variant; not known of an API
+        }).reset_index(drop=True),
+        scale=(1, 5),
+    )  # fmt: skip

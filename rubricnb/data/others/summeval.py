@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from statistics import mean
 from typing import Any
 
 import pandas as pd
 
+from rubricnb.data import sets
 from rubricnb.data.elsewhere import judgments
 from rubricnb.data.fetch import pinned
-from rubricnb.data.sets import rows as records
-from rubricnb.data.sets import sets
 from rubricnb.data.tables import read_json
 from rubricnb.data.validate import ids
 from rubricnb.frames import Items, Judgments
@@ -59,39 +58,41 @@ def load_gpt() -> Judgments:
     """Load the raw answers, read by a parser per prompt form."""
     form = r"eval_model_generations/(.+)/eval_(M\d+)_generations/([a-z]+)_([a-z]+)\.txt"
     rows = []
-    for name, file in pinned(FOLDER, ".txt").items():
-        judge, system, criterion, kind = re.fullmatch(form, name).groups()  # type: ignore[union-attr]
-        for answer in read_json(file):
-            scores = _PARSERS[kind](answer["resp"].strip())
-            reason = (
-                "" if len(scores) == 1 else "several scores named" if scores else "no score named"
-            )
-            score = scores.pop() if len(scores) == 1 else None
-            rows.append((judge, kind, _item(answer["id"], system, criterion), score, reason))
+    for (judge, system, criterion, kind), answer in _answers(".txt", form):
+        scores = _PARSERS[kind](answer["resp"].strip())
+        reason = "several scores named" if scores else "no score named"
+        score, reason = (scores.pop(), "") if len(scores) == 1 else (None, reason)
+        rows.append((judge, kind, _item(answer["id"], system, criterion), score, reason))
     frame = pd.DataFrame(rows, columns=["judge", "form", "item_id", "score", "reason"])
     frame["read"] = frame.groupby(["judge", "form", "item_id"]).cumcount() + 1
-    return judgments(frame.assign(dataset=_DATASET), _experts(), scale=(1, 5))
+    return judgments(frame.assign(dataset=_DATASET), sets.load(_DATASET), scale=(1, 5))
 
 
 def load_pairs() -> Judgments:
     """Load the verdicts on pairs; ``ordering`` says whose summary stood first."""
     name_of = r"comp_res/(.+)/(M\d+)-(M\d+)_([a-z]+?)(_toggle)?\.result"
     rows = []
-    for name, file in pinned(FOLDER, ".result").items():
-        judge, first, other, criterion, toggled = re.fullmatch(name_of, name).groups()  # type: ignore[union-attr]
+    for (judge, first, other, criterion, toggled), answer in _answers(".result", name_of):
         in_order = {"A": 2.0, "B": 1.0, "C": 1.5} if toggled else {"A": 1.0, "B": 2.0, "C": 1.5}
-        for answer in read_json(file):
-            article = f"summeval/{answer['id']}"
-            human = answer["human_score_1"], answer["human_score_2"]
-            rows.append({
-                "judge": judge, "item_id": f"{article}/{criterion}/{first}-vs-{other}",
-                "dataset": "summeval-pairs", "criterion": criterion, "cluster_id": article,
-                "group_id": f"{article}/{criterion}", "candidate": f"{first}-vs-{other}",
-                "ordering": "2-1" if toggled else "1-2",
-                "score": in_order.get(answer["resp"].split(":")[0]),
-                "human": None if human[0] == human[1] else 1 + (human[1] > human[0]),
-            })  # fmt: skip
+        article = f"summeval/{answer['id']}"
+        human = answer["human_score_1"], answer["human_score_2"]
+        rows.append({
+            "judge": judge, "item_id": f"{article}/{criterion}/{first}-vs-{other}",
+            "dataset": "summeval-pairs", "criterion": criterion, "cluster_id": article,
+            "group_id": f"{article}/{criterion}", "candidate": f"{first}-vs-{other}",
+            "ordering": "2-1" if toggled else "1-2",
+            "score": in_order.get(answer["resp"].split(":")[0]),
+            "human": None if human[0] == human[1] else 1 + (human[1] > human[0]),
+        })  # fmt: skip
     return judgments(pd.DataFrame(rows), scale=(1, 2))
+
+
+def _answers(ending: str, pattern: str) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Each answer, with what the name of its file says by this pattern."""
+    for name, file in pinned(FOLDER, ending).items():
+        said = re.fullmatch(pattern, name).groups()  # type: ignore[union-attr]
+        for answer in read_json(file):
+            yield said, answer
 
 
 def load_six() -> Judgments:
@@ -99,9 +100,9 @@ def load_six() -> Judgments:
     files = pinned(SIX)
     people = pd.DataFrame(json.loads(files["human_annotations.json"].read_text()))
     scores = pd.DataFrame(json.loads(files["llm_annotations.json"].read_text()))
-    rated = Items([_rated(*_split(key), tuple(row)) for key, *row in people.itertuples()])
+    rated = Items([_rated(key, tuple(row)) for key, *row in people.itertuples()])
     table = scores.melt(var_name="judge", value_name="score", ignore_index=False)
-    table["item_id"] = [_item(*_split(key)) for key in table.index]
+    table["item_id"] = [_item(*key.split("__")) for key in table.index]
     return judgments(table.reset_index(drop=True).assign(dataset=_DATASET), rated, (1, 5))
 
 
@@ -109,28 +110,10 @@ def _item(article: str, system: str, criterion: str) -> str:
     return f"summeval/{article}/{system}/{criterion}"
 
 
-def _split(key: str) -> tuple[str, str, str]:
+def _rated(key: str, ratings: tuple[Any, ...]) -> dict[str, Any]:
     article, system, criterion = key.split("__")
-    return article, system, criterion
-
-
-def _rated(article: str, system: str, criterion: str, ratings: tuple[Any, ...]) -> dict[str, Any]:
     return {
         **ids(_DATASET, f"summeval/{article}", system, criterion),
         "candidate": system, "criterion": criterion,
         "human": mean(ratings), "human_ratings": ratings,
     }  # fmt: skip
-
-
-def _experts() -> Items:
-    """The items with three experts' and five crowd workers' ratings; no texts."""
-    rows = []
-    for text in records(_DATASET):
-        for criterion in sets()[_DATASET]["criteria"]:
-            experts, crowd = (
-                tuple(person[criterion] for person in text[f"{kind}_annotations"])
-                for kind in ("expert", "turker")
-            )
-            row = _rated(text["id"], text["model_id"], criterion, experts)
-            rows.append(row | {"crowd_ratings": crowd})
-    return Items(rows)
