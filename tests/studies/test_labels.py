@@ -10,16 +10,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.judging.results import results_folder
 from studies import labels
-
-FOLDER = results_folder() / "recordings"
-PAIR = ["judge", "dataset", "criterion"]
-KEYS = {
-    "labels_cells": PAIR, "labels_share": PAIR, "labels_expected": ["group", "n_labels"],
-    "labels_random": [*PAIR, "n_labels"], "labels_plans": [*PAIR, "plan", "about"],
-    "labels_systems": [*PAIR, "per_system", "prompts"],
-}  # fmt: skip
+from studies.recording import read_table as recorded
 
 
 @pytest.fixture
@@ -30,16 +22,6 @@ def of(mirror):
 @lru_cache(1)
 def _cells():
     return labels.cells(labels.loaded())
-
-
-def recorded(name):
-    return pd.read_csv(FOLDER / f"{name}.csv")
-
-
-def same(found, name):
-    ours = found.set_index(KEYS[name]).sort_index()
-    theirs = recorded(name).set_index(KEYS[name]).loc[ours.index][list(ours.columns)]
-    np.testing.assert_allclose(ours.astype(float), theirs.astype(float), rtol=1e-4, atol=1e-6)
 
 
 def test_the_counts_are_those_of_the_sets(of):
@@ -53,32 +35,6 @@ def test_the_counts_are_those_of_the_sets(of):
         "Gemini Flash": {(100, 16)}, "Gemini Pro": {(100, 16)}, "ChatGPT": {(96, 11)},
         labels.FOUR: {(96, 11)},
     }  # fmt: skip
-
-
-@pytest.mark.slow
-def test_the_recorded_tables_recompute(of):
-    tables = labels.compute(of=[c for c in of if c.criterion in ("relevance", "empathy")])
-    whole = {
-        "labels_cells": pd.DataFrame(map(labels.described, of)),
-        "labels_expected": labels.expectations(of),
-    }
-    for name in KEYS:
-        same(whole.get(name, tables[name]), name)
-
-
-def test_the_ranks_by_prompt_recompute(mirror):
-    found = labels.forms()
-    pd.testing.assert_frame_equal(found, recorded("labels_forms"), atol=1e-5)
-    assert (found.low < found.tau).all()
-    assert (found.tau < found.high).all()
-
-
-def test_every_pair_is_recorded_once():
-    for name, keys in KEYS.items():
-        assert not recorded(name).duplicated(keys).any()
-    assert len(recorded("labels_cells")) == 32
-    assert len(recorded("labels_plans")) == 32 * 9
-    assert len(recorded("labels_systems")) == 32 * 8
 
 
 # ---- what the chapter says in words -----------------------------------------------------------
@@ -185,7 +141,7 @@ def test_whole_prompts_are_estimated_as_the_package_does(seed):
     row = rb.mean_with_labels(judgments, people.iloc[np.sort(rated)]).iloc[0]
     assert row["drawn"] == "clusters"
     check(labels.whole_clusters(human[of], score[of], score.mean(), 30), row, 0)
-    alone, se, df = labels.clusters_alone(human[of], 30)
+    alone, se, df = labels.alone(human[of].mean(axis=2), 30)
     assert row["labels_only"] == pytest.approx(alone[0])
     width = row["labels_only_high"] - row["labels_only_low"]
     assert width == pytest.approx(2 * stats.t.ppf(0.975, df) * se[0])

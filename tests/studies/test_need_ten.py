@@ -1,20 +1,12 @@
 """Do you need ten reads: the recorded tables, and the rules they are about."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.judging.results import results_folder
 from studies import need_ten
-from studies.one_read import cell
-
-FOLDER = results_folder() / "recordings"
-
-
-def recorded(name):
-    return pd.read_csv(FOLDER / f"need_ten_{name}.csv")
+from studies.recording import read_table as recorded
 
 
 @pytest.mark.parametrize(
@@ -43,27 +35,6 @@ def test_votes_gone_through_have_the_exact_chances():
         assert calls.mean() == pytest.approx(reads, abs=0.05)
 
 
-def test_the_recorded_rows_of_the_judge_that_reads_recompute():
-    c = cell("qwen2.5-coder-1.5b-instruct-embedded", "minibench")
-    for name, rows, keys in (
-        ("recorded", need_ten.recorded_pilots([c]), ["readout", "pilot"]),
-        ("votes", need_ten.recorded_decisions([c]), ["lead", "most"]),
-        ("directions", need_ten.directions([c]), ["readout"]),
-        ("pairs", need_ten.pairs([c]), ["reads"]),
-    ):
-        ours = rows.set_index(["judge", "dataset", *keys])
-        theirs = recorded(name).set_index(["judge", "dataset", *keys]).loc[ours.index]
-        pd.testing.assert_frame_equal(
-            ours, theirs[list(ours.columns)], check_dtype=False, rtol=1e-4, atol=1e-6
-        )
-
-
-@pytest.mark.parametrize("name", ["exact", "first"])
-def test_what_is_not_drawn_recomputes(name):
-    found = {"exact": need_ten.exact, "first": need_ten.first_reads}[name]()
-    pd.testing.assert_frame_equal(found, recorded(name), check_dtype=False, rtol=1e-4, atol=1e-5)
-
-
 def test_the_systematic_error_is_that_of_many_simulated_reads():
     """The integral against a crowd of simulated texts, whose own noise averages out."""
     judge = need_ten.replace(need_ten.strengthened(need_ten.FIRST, 4.0), direction=1.0)
@@ -81,7 +52,7 @@ def test_the_systematic_error_is_that_of_many_simulated_reads():
 
 def test_the_direction_effects_are_those_found_before():
     """All twelve small cells: .007 to .101 points, by the expected score."""
-    found = recorded("directions")
+    found = recorded("need_ten_directions")
     twelve = found[(found.dataset != "minibench") & (found.readout == "expected score")]
     assert len(twelve) == 12
     assert twelve.effect.abs().min() == pytest.approx(0.007, abs=1e-3)
@@ -101,7 +72,7 @@ def test_no_shape_of_another_name():
 
 
 def test_a_lead_of_two_errs_like_five_reads_however_ratings_are_skewed():
-    found = recorded("decisions").set_index(["shape", "noise", "cut", "lead", "most"])
+    found = recorded("need_ten_decisions").set_index(["shape", "noise", "cut", "lead", "most"])
     wrong = found.wrong.unstack(["lead", "most"])
     assert len(wrong) == 5 * 2 * 2
     assert (wrong[(2, 9)] - wrong[(5, 5)]).abs().max() < 0.01
@@ -110,7 +81,7 @@ def test_a_lead_of_two_errs_like_five_reads_however_ratings_are_skewed():
 
 
 def test_the_rule_hardly_ever_says_the_opposite():
-    found = recorded("pilots")
+    found = recorded("need_ten_pilots")
     plain = found[found.clusters == "none"]
     no_gain, much = plain[plain.gain < 1.02], plain[plain.gain > 1.10]
     assert len(no_gain) > 5
@@ -120,17 +91,24 @@ def test_the_rule_hardly_ever_says_the_opposite():
 
 
 def test_what_the_chapter_says_in_words():
-    few_prompts = recorded("recorded").query("pilot == 'whole clusters'")
+    few_prompts = recorded("need_ten_recorded").query("pilot == 'whole clusters'")
     assert len(few_prompts) > 20
     assert (few_prompts.unsure == 1).all()  # "below ten prompts there is no verdict"
-    near = recorded("pairs").pivot(index=["judge", "dataset"], columns="reads", values="rmse")
+    near = recorded("need_ten_pairs").pivot(
+        index=["judge", "dataset"], columns="reads", values="rmse"
+    )
     assert (near["opposite"] < near["rotations"]).all()
-    first = recorded("first").query("bias == 'direction'").set_index(["readout", "orders"]).rmse
+    first = (
+        recorded("need_ten_first")
+        .query("bias == 'direction'")
+        .set_index(["readout", "orders"])
+        .rmse
+    )
     for readout in need_ten.READOUTS:
         assert first[readout, "first 10"] < first[readout, "balanced 10"] / 2
-    gain = recorded("skewed").query("bias == 2").set_index("shape")["gain"]
+    gain = recorded("need_ten_skewed").query("bias == 2").set_index("shape")["gain"]
     assert gain[["ceiling", "floor"]].min() >= gain["normal"]
     assert gain["U"] < gain["normal"]
-    pull = recorded("skewed").query("bias == 8").set_index("shape")
+    pull = recorded("need_ten_skewed").query("bias == 8").set_index("shape")
     assert pull["pull"]["ceiling"] == pytest.approx(-0.2, abs=0.01)
     assert (pull["r_highest"] - pull["r_lowest"]).min() > 0.3

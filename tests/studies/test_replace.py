@@ -9,15 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from rubricnb.judging.results import results_folder
 from studies import replace
-
-FOLDER = results_folder() / "recordings"
-KEYS = {
-    "replace_judges": ["judge", "criterion"], "replace_labels": ["judge", "criterion"],
-    "replace_epsilon": ["epsilon", "judge", "criterion"],
-    "replace_panels": ["panel", "criterion", "quantity"],
-}  # fmt: skip
+from studies.recording import read_table as recorded
 
 
 @pytest.fixture
@@ -28,21 +21,6 @@ def loaded(mirror):
 @lru_cache(1)
 def _loaded():
     return replace.loaded()
-
-
-def recorded(name):
-    return pd.read_csv(FOLDER / f"{name}.csv")
-
-
-def same(found, name):
-    keys = KEYS[name]
-    ours = found.set_index(keys).sort_index()
-    theirs = recorded(name).set_index(keys).loc[ours.index][list(ours.columns)]
-    numbers = ours.select_dtypes(["number", "bool"]).columns
-    assert len(numbers) > 2
-    np.testing.assert_allclose(
-        ours[numbers].astype(float), theirs[numbers].astype(float), rtol=1e-4, atol=1e-6
-    )
 
 
 def test_the_counts_are_those_of_the_two_sets(loaded):
@@ -58,17 +36,6 @@ def test_the_counts_are_those_of_the_two_sets(loaded):
     assert len(replace.eleven(scores)) == 11
 
 
-@pytest.mark.slow
-def test_the_recorded_panels_labels_and_part_of_the_judges_recompute(loaded):
-    judgments, items = loaded
-    same(replace.effective(judgments, items), "replace_panels")
-    everyone = replace.with_panels(judgments, items)
-    some = everyone[everyone["judge"].isin(["GPT-4o", replace.PANEL, replace.CONSTANT])]
-    same(replace.by_judge(some, items), "replace_judges")
-    some = some[some["judge"] != replace.CONSTANT]
-    same(replace.labels_saved(some, items), "replace_labels")
-
-
 def test_so_many_labels_give_the_interval_that_was_asked_for(loaded):
     judgments, items = loaded
     drawn = replace.labels_drawn(judgments, items, judges=["GPT-4o-mini"], draws=60, seed=3).iloc[0]
@@ -78,13 +45,6 @@ def test_so_many_labels_give_the_interval_that_was_asked_for(loaded):
     known = recorded("replace_draws").set_index("judge").loc["GPT-4o-mini"]
     assert known["n_labels"] == drawn["n_labels"]
     assert known["half_width"] == pytest.approx(drawn["half_width"], rel=0.02)
-
-
-def test_every_judge_and_criterion_is_recorded_once():
-    for name, keys in KEYS.items():
-        assert not recorded(name).duplicated(keys).any()
-    assert len(recorded("replace_judges")) == 18 * 4
-    assert len(recorded("replace_epsilon")) == 18 * 4 * 4
 
 
 def test_the_correlation_of_errors_is_the_published_one():

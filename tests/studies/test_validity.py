@@ -117,12 +117,6 @@ def test_every_cell_is_recorded_with_what_it_planned(recorded):
             assert planned[name] == (400 if name.startswith(hard) else 4_000)
 
 
-def test_the_recorded_frame_is_what_the_tallies_say(recorded):
-    again = validity(["size/duplicated"], folder=FOLDER)
-    kept = recorded[recorded.cell == "size/duplicated"].reset_index(drop=True)
-    pd.testing.assert_frame_equal(again, kept, rtol=1e-5)
-
-
 def test_recorded_sizes_of_the_cluster_test_are_in_their_band(recorded):
     ours = rows(recorded, kind="size", method="cluster permutation")
     named = [f"size/independent/{c}" for c in ("0.05", "0.2", "1", "5")]
