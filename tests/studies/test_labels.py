@@ -102,49 +102,39 @@ def check(found, row, draw):
     assert row["high"] - row["low"] == pytest.approx(2 * half)
 
 
+def check_alone(found, row, draw):
+    mean, se, df = found
+    assert row["labels_only"] == pytest.approx(mean[draw])
+    width = row["labels_only_high"] - row["labels_only_low"]
+    assert width == pytest.approx(2 * stats.t.ppf(0.975, df) * se[draw])
+
+
 @settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1))
-def test_texts_drawn_singly_are_estimated_as_the_package_does(seed):
+def test_every_plan_is_estimated_as_the_package_does(seed):
     rng = np.random.default_rng(seed)
     human, score, judgments, people = world(rng)
-    drawn = labels.chosen(rng, human.size, 12, draws=3)
+
+    def theirs(rated):
+        return rb.mean_with_labels(judgments, people.iloc[np.sort(rated)]).iloc[0]
+
+    drawn = labels.chosen(rng, human.size, 12, draws=3)  # texts drawn singly
     y, f = human.ravel()[drawn], score.ravel()[drawn]
-    row = rb.mean_with_labels(judgments, people.iloc[np.sort(drawn[1])]).iloc[0]
     share = np.bincount(drawn[1] // 6, minlength=30) / 12
     if ((share - 1 / 30) ** 2).sum() <= 1 / 12 - 1 / 180:  # no closer together than by chance
+        row = theirs(drawn[1])
         check(labels.regression(y, f, score.mean(), human.size), row, 1)
-        alone, se, df = labels.alone(y, human.size)
-        assert row["labels_only"] == pytest.approx(alone[1])
-        width = row["labels_only_high"] - row["labels_only_low"]
-        assert width == pytest.approx(2 * stats.t.ppf(0.975, df) * se[1])
-
-
-@settings(max_examples=30)
-@given(st.integers(0, 2**32 - 1))
-def test_one_text_a_prompt_is_estimated_as_the_package_does(seed):
-    rng = np.random.default_rng(seed)
-    human, score, judgments, people = world(rng)
+        check_alone(labels.alone(y, human.size), row, 1)
     of, who = labels.rotated(rng, 30, 6, 18, draws=2)
-    row = rb.mean_with_labels(judgments, people.iloc[np.sort((of * 6 + who)[0])]).iloc[0]
+    row = theirs((of * 6 + who)[0])
     assert row["drawn"] == "one per cluster"
     found = labels.regression(human[of, who], score[of, who], score.mean(), human.size, who)
     check(found, row, 0)
-
-
-@settings(max_examples=30)
-@given(st.integers(0, 2**32 - 1))
-def test_whole_prompts_are_estimated_as_the_package_does(seed):
-    rng = np.random.default_rng(seed)
-    human, score, judgments, people = world(rng)
     of = labels.chosen(rng, 30, 5, draws=2)
-    rated = (of[0][:, None] * 6 + np.arange(6)).ravel()
-    row = rb.mean_with_labels(judgments, people.iloc[np.sort(rated)]).iloc[0]
+    row = theirs((of[0][:, None] * 6 + np.arange(6)).ravel())
     assert row["drawn"] == "clusters"
     check(labels.whole_clusters(human[of], score[of], score.mean(), 30), row, 0)
-    alone, se, df = labels.alone(human[of].mean(axis=2), 30)
-    assert row["labels_only"] == pytest.approx(alone[0])
-    width = row["labels_only_high"] - row["labels_only_low"]
-    assert width == pytest.approx(2 * stats.t.ppf(0.975, df) * se[0])
+    check_alone(labels.alone(human[of].mean(axis=2), 30), row, 0)
 
 
 @settings(max_examples=10)
@@ -195,11 +185,8 @@ def test_draws_are_without_replacement_and_rotate_evenly(seed, n):
     of, who = labels.rotated(rng, 20, 5, 10, draws=3)
     assert all(len(set(row)) == 10 for row in of.tolist())
     assert all(np.bincount(row).tolist() == [2] * 5 for row in who)
-
-
-def test_every_text_is_drawn_equally_often():
-    drawn = labels.chosen(np.random.default_rng(0), 12, 5, draws=6_000)
-    assert stats.chisquare(np.bincount(drawn.ravel())).pvalue > 1e-4
+    often = labels.chosen(np.random.default_rng(0), 12, 5, draws=6_000)
+    assert stats.chisquare(np.bincount(often.ravel())).pvalue > 1e-4
 
 
 def test_rogan_and_gladen_find_the_share_if_all_is_known_and_say_where_nothing_is():
@@ -253,21 +240,14 @@ def scores(**changes):
     return frame.assign(**changes)
 
 
-def test_a_prompt_that_lacks_a_score_is_left_out():
+def test_a_prompt_that_lacks_a_score_is_left_out_and_many_or_doubled_ones_are_refused():
     score = np.arange(30.0)
     score[4] = np.nan
     (cell,) = labels.cells(scores(score=score))
     assert cell.score.shape == (9, 3)
     assert "p1" not in cell.clusters
-
-
-def test_a_text_that_stands_twice_is_refused():
-    with pytest.raises(ValueError, match="stands twice"):
-        labels.cells(pd.concat([scores(), scores().head(1)]))
-
-
-def test_scores_that_are_missing_in_many_prompts_are_refused():
-    score = np.arange(30.0)
-    score[[4, 8]] = np.nan
+    score[8] = np.nan
     with pytest.raises(ValueError, match="a tenth of the clusters lack a score"):
         labels.cells(scores(score=score))
+    with pytest.raises(ValueError, match="stands twice"):
+        labels.cells(pd.concat([scores(), scores().head(1)]))
