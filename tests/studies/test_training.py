@@ -97,17 +97,6 @@ def test_a_beta_of_0_shares_among_the_best_and_is_the_limit():
     )
 
 
-@pytest.mark.parametrize("beta", [-0.1, np.nan])
-def test_a_penalty_below_0_is_refused(beta):
-    with pytest.raises(ValueError, match="the penalty must be 0 or more"):
-        training.policy(np.ones(6), STARTS, beta)
-
-
-def test_a_candidate_without_a_reward_is_refused():
-    with pytest.raises(ValueError, match="a candidate has no reward"):
-        training.policy(np.array([1, np.nan, 2, 3, 4, 5]), STARTS, 0.1)
-
-
 def test_best_of_n_is_what_drawing_finds():
     rng = np.random.default_rng(3)
     reward = np.array([3.0, 5, 5, 2, 4, 4])
@@ -222,15 +211,20 @@ def test_what_the_chapter_says_of_simulated_judges():
     assert (many.new - many.many).abs().max() < 0.06
 
 
-def test_prompts_with_one_candidate_are_left_out(mirror):
-    """On HANNA nobody competes."""
-    with pytest.raises(ValueError, match="no candidates to choose between"):
-        training.choice("smollm2-135m-instruct-vllm", "hanna")
-
-
 def test_neutral_edits_are_of_the_ascending_prompt_and_of_the_same_texts():
     of = qwen()
     assert of.placebo["score"].shape == of.rewards["score"].shape == (10, 180)
     up = of.rewards["score"][of.ascending]
     assert (of.placebo["score"] == up).mean() > 0.7
     assert (of.placebo["score"] != up).any()
+
+
+def test_bad_input_is_refused(mirror):
+    """On HANNA nobody competes."""
+    for beta in (-0.1, np.nan):
+        with pytest.raises(ValueError, match="the penalty must be 0 or more"):
+            training.policy(np.ones(6), STARTS, beta)
+    with pytest.raises(ValueError, match="a candidate has no reward"):
+        training.policy(np.array([1, np.nan, 2, 3, 4, 5]), STARTS, 0.1)
+    with pytest.raises(ValueError, match="no candidates to choose between"):
+        training.choice("smollm2-135m-instruct-vllm", "hanna")
