@@ -132,7 +132,8 @@ def ways(half: Half) -> pd.DataFrame:
         z, ends = _with_interval(half, partial(_z, way))
         more = _with_interval(half, partial(_more, way, base))
         row: dict[str, Any] = {"way": name, "n_articles": half.article.max() + 1}
-        row |= named("r", np.tanh(z), np.tanh(ends), p=False)
+        low, high, *_ = np.tanh(ends)
+        row |= {"r": np.tanh(z), "r_low": low, "r_high": high}
         rows.append(row | named("more", *more, p=False))
     return pd.DataFrame(rows)
 

@@ -104,7 +104,7 @@ def _top(scores: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Whether all responses along axis 1 have a score, and which of them has the highest."""
     known = np.isfinite(scores)
     filled = np.where(known, scores, -np.inf)
-    return known.all(axis=1), np.isclose(filled, filled.max(axis=1, keepdims=True))
+    return np.asarray(known.all(axis=1)), np.isclose(filled, filled.max(axis=1, keepdims=True))
 
 
 def means_of(scores: Array, k: int) -> Array:

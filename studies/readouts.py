@@ -12,6 +12,7 @@ import pandas as pd
 
 import rubricnb as rb
 from rubricnb.statistics._inference import correlation, fisher_jackknife_t, jackknife, moments
+from rubricnb.statistics._reads import by_cluster
 from studies.intervals import bounded, ratio_row
 from studies.recording import write_tables
 
@@ -70,9 +71,9 @@ def pairs() -> pd.DataFrame:
         "written_minus_expected": paired["written"] - paired["expected_score"],
     }
     cluster = pd.factorize(paired["cluster_id"])[0]
-    size = np.bincount(cluster)
+    size = by_cluster(np.ones(len(paired)), cluster)
     rows = [
-        {"measure": name, **ratio_row(np.bincount(cluster, value), size, "estimate")}
+        {"measure": name, **ratio_row(by_cluster(value.to_numpy(), cluster), size, "estimate")}
         for name, value in values.items()
     ]
     each = moments(*(paired[name].to_numpy(np.float64) for name in ("written", "score")))
