@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.statistics._inference import jackknife_t
 from rubricnb.statistics._reads import FloatArray, IntArray
 from rubricnb.statistics.error_budget import variance_of_difference, with_left_out
 from studies import forms, noisy, replace
+from studies.intervals import jackknife_row
 from studies.recording import write_tables
 
 COLUMN = {"re-read": "replicate", "form": "template", "judge": "judge", "rater": "rater"}
@@ -155,9 +154,8 @@ def prices(of: list[Cell]) -> pd.DataFrame:
                 "floor": power * np.sqrt(endless[k]), "detectable_100": power * np.sqrt(hundred[k]),
             }  # fmt: skip
             for quantity, value in found.items():
-                low, high, *_ = jackknife_t(float(value[0]), value[1:])
-                rows.append({**cell.names, "k": k, "quantity": quantity, "value": value[0],
-                             "low": low, "high": high, "n_prompts": len(cell.x)})  # fmt: skip
+                rows.append({**cell.names, "k": k, "quantity": quantity, **jackknife_row(value),
+                             "n_prompts": len(cell.x)})  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -228,11 +226,5 @@ def compute(of: list[Cell] | None = None, draws: int = DRAWS) -> dict[str, pd.Da
     }
 
 
-def write(folder: Path | None = None) -> list[Path]:
-    """Write every table; the paths."""
-    return write_tables(compute(), folder)
-
-
 if __name__ == "__main__":
-    for path in write():
-        print(path)
+    write_tables(compute())

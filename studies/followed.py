@@ -11,14 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import rubricnb as rb
-from rubricnb.statistics._inference import jackknife_t
+from rubricnb.statistics._inference import Interval, jackknife_t, named
 from rubricnb.statistics._reads import FloatArray
 from studies.recording import write_tables
 
@@ -95,12 +94,11 @@ WAYS: dict[str, Way] = {
 }
 
 
-def _with_interval(half: Half, of: Callable[[Half, Any], float]) -> tuple[float, float, float]:
+def _with_interval(half: Half, of: Callable[[Half, Any], float]) -> tuple[float, Interval]:
     """A number with its 95 % jackknife-t interval over articles."""
     left = [of(half, half.article != a) for a in range(half.article.max() + 1)]
     whole = of(half, half.article >= 0)
-    low, high, *_ = jackknife_t(whole, np.array(left))
-    return whole, float(low), float(high)
+    return whole, jackknife_t(whole, np.array(left))
 
 
 def halves(judged: pd.DataFrame, items: pd.DataFrame, splits: int) -> Iterator[tuple[Half, Half]]:
@@ -114,19 +112,16 @@ def halves(judged: pd.DataFrame, items: pd.DataFrame, splits: int) -> Iterator[t
 
 def steps(first: Half, other: Half) -> pd.DataFrame:
     """Each step: what the first half advises and expects of it, and what the other half finds."""
-    asked, advice, rows = first.advice(LABELS), first.advice(), []
-    for step, of in FOUND.items():
-        value, low, high = _with_interval(other, of)
-        told = (asked if step == "judge" else advice).loc[step]
-        rows.append({"step": step, "do": told["do"], "gain_is": told["gain_is"],
-                     "gain": told["gain"], "low": told["low"], "high": told["high"],
-                     "found": value, "found_low": low, "found_high": high})  # fmt: skip
-    told, found = advice.loc["texts"], other.advice().loc["texts"]
-    rows.append({"step": "texts", "do": told["do"], "gain_is": told["gain_is"],
-                 "gain": told["gain"], "low": told["low"], "high": told["high"],
-                 "found": found["gain"], "found_low": found["low"],
-                 "found_high": found["high"]})  # fmt: skip
-    return pd.DataFrame(rows)
+    asked, advice = first.advice(LABELS), first.advice()
+    told = advice.assign(step=advice.index)[["step", "do", "gain_is", "gain", "low", "high"]]
+    told.loc["judge", told.columns[1:]] = asked.loc["judge"]
+    rows = [
+        {**told.loc[step], **named("found", *_with_interval(other, of), p=False)}
+        for step, of in FOUND.items()
+    ]
+    texts = other.advice().loc["texts"]
+    found = named("found", texts["gain"], texts[["low", "high"]].tolist(), p=False)
+    return pd.DataFrame([*rows, {**told.loc["texts"], **found}])
 
 
 def ways(half: Half) -> pd.DataFrame:
@@ -134,11 +129,12 @@ def ways(half: Half) -> pd.DataFrame:
     base, *_ = WAYS.values()
     rows = []
     for name, way in WAYS.items():
-        z = _with_interval(half, partial(_z, way))
+        z, ends = _with_interval(half, partial(_z, way))
         more = _with_interval(half, partial(_more, way, base))
         row: dict[str, Any] = {"way": name, "n_articles": half.article.max() + 1}
-        row |= dict(zip(("r", "r_low", "r_high"), np.tanh(z), strict=True))
-        rows.append(row | dict(zip(("more", "more_low", "more_high"), more, strict=True)))
+        low, high, *_ = np.tanh(ends)
+        row |= {"r": np.tanh(z), "r_low": low, "r_high": high}
+        rows.append(row | named("more", *more, p=False))
     return pd.DataFrame(rows)
 
 
@@ -160,8 +156,7 @@ def systems(half: Half) -> pd.DataFrame:
     for a, b in combinations(sorted(set(half.system)), 2):
         row: dict[str, Any] = {"a": a, "b": b}
         for name, scores in means.items():
-            found = _with_interval(half, partial(_apart, scores, a, b))
-            row |= dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))
+            row |= named(name, *_with_interval(half, partial(_apart, scores, a, b)), p=False)
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -205,11 +200,5 @@ def compute(splits: int = SPLITS) -> dict[str, pd.DataFrame]:
     }
 
 
-def write(folder: Path | None = None) -> list[Path]:
-    """Write every table; the paths."""
-    return write_tables(compute(), folder)
-
-
 if __name__ == "__main__":
-    for path in write():
-        print(path)
+    write_tables(compute())

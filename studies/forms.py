@@ -8,26 +8,25 @@ statistics, never a row per item.
 from __future__ import annotations
 
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.judging.results import results_folder
 from rubricnb.statistics._inference import (
     benjamini_hochberg,
     correlation,
     fisher_jackknife_t,
     jackknife_t,
-    mean_t,
-    moments,
+    named,
 )
+from rubricnb.statistics._reads import FloatArray, IntArray, by_cluster
+from rubricnb.statistics.agreement import per_criterion
+from studies.intervals import bounded, mean_row
+from studies.recording import write_tables
 
-FloatArray = NDArray[np.float64]
 ALL = "all forms"  # the mean of an item's scores over the forms
 SOURCES = ("item", "form", "item × form")
 GPT = "gpt-3.5-turbo-0301"
@@ -103,16 +102,15 @@ def components(judgments: pd.DataFrame) -> pd.DataFrame:
     are for texts like these and these very forms. A second read of a cell is part of item × form.
     """
     keys, x, _ = crossed(judgments)
-    clusters, cluster = np.unique(keys["cluster_id"], return_inverse=True)
     names = list(pd.unique(keys["criterion"]))
     n_forms = x.shape[1]
-    sums = np.zeros((len(clusters), len(names), n_forms + 3))
+    each = np.zeros((len(x), len(names), n_forms + 3))
     for k, name in enumerate(names):
         own = (keys["criterion"] == name).to_numpy()
         y = x[own] - x[own].mean()
         mean = y.mean(axis=1)
-        each = np.column_stack([np.ones(len(y)), mean**2, (y**2).sum(axis=1), y])
-        np.add.at(sums[:, k], cluster[own], each)
+        each[own, k] = np.column_stack([np.ones(len(y)), mean**2, (y**2).sum(axis=1), y])
+    sums = by_cluster(each, _codes(keys["cluster_id"]))
     total = sums.sum(axis=0)
     found, left = _variances(total), _variances(total - sums)
     rows = []
@@ -123,12 +121,11 @@ def components(judgments: pd.DataFrame) -> pd.DataFrame:
         n = total[:, 0].sum() if name == "mean" else total[k, 0]
         share, share_without = (_shares(v) for v in (one, without))
         for s, source in enumerate(SOURCES):
-            low, high, *_ = jackknife_t(float(one[s]), without[:, s])
-            share_low, share_high, *_ = jackknife_t(float(share[s]), share_without[:, s])
             rows.append({
-                "criterion": name, "source": source, "variance": one[s], "low": low, "high": high,
-                "share": share[s], "share_low": share_low, "share_high": share_high,
-                "n_items": int(n), "n_clusters": len(clusters), "n_forms": n_forms,
+                "criterion": name, "source": source,
+                **bounded("variance", one[s], jackknife_t(float(one[s]), without[:, s])),
+                **named("share", share[s], jackknife_t(share[s], share_without[:, s]), p=False),
+                "n_items": int(n), "n_clusters": len(sums), "n_forms": n_forms,
             })  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -158,25 +155,19 @@ def spread(judgments: pd.DataFrame) -> pd.DataFrame:
     apart = np.ptp(x, axis=1)
     rows = [_mean("range", apart, cluster)]
     rows += [
-        _mean(f"range ≥ {k}", (apart >= k).astype(float), cluster, (0.0, 1.0)) for k in (1, 2, 3)
+        _mean(f"range ≥ {k}", (apart >= k).astype(float), cluster, share=True) for k in (1, 2, 3)
     ]
     rows += [_mean(f"mean: {name}", x[:, j], cluster) for j, name in enumerate(names)]
     return pd.DataFrame(rows)
 
 
-def _codes(names: pd.Series) -> NDArray[np.int64]:
+def _codes(names: pd.Series) -> IntArray:
     return np.unique(names, return_inverse=True)[1]
 
 
-def _mean(
-    what: str, values: FloatArray, cluster: NDArray[np.int64],
-    bounds: tuple[float, float] | None = None,
-) -> dict[str, Any]:  # fmt: skip
-    low, high, *_ = mean_t(values, cluster, bounds)
-    return {
-        "quantity": what, "estimate": values.mean(), "low": low, "high": high,
-        "n_items": len(values), "n_clusters": len(np.unique(cluster)),
-    }  # fmt: skip
+def _mean(what: str, values: FloatArray, cluster: IntArray, share: bool = False) -> dict[str, Any]:
+    row = mean_row(values, cluster, (0.0, 1.0) if share else None, "estimate")
+    return {"quantity": what, **row, "n_items": len(values), "n_clusters": len(np.unique(cluster))}
 
 
 def agreement(judgments: pd.DataFrame, items: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -198,32 +189,27 @@ def agreement(judgments: pd.DataFrame, items: pd.DataFrame) -> tuple[pd.DataFram
     names, x = [*names, ALL], np.column_stack([x, x.mean(axis=1)])
     human = items.astype({"item_id": str}).set_index("item_id")["human"]
     y = human.loc[keys["item_id"]].to_numpy(np.float64)
-    clusters, cluster = np.unique(keys["cluster_id"], return_inverse=True)
-    criteria = list(pd.unique(keys["criterion"]))
-    sums = np.zeros((len(clusters), len(names), len(criteria), 6))
-    for k, criterion in enumerate(criteria):
-        own = (keys["criterion"] == criterion).to_numpy()
-        for j in range(len(names)):
-            np.add.at(sums[:, j, k], cluster[own], moments(x[own, j], y[own]))
+    code, criteria = pd.factorize(keys["criterion"])
+    each = np.stack([per_criterion(form, y, code) for form in x.T], axis=1)
+    sums = by_cluster(each, _codes(keys["cluster_id"]))  # clusters, forms, criteria, moments
     total = sums.sum(axis=0)
     found, left = correlation(total), correlation(total - sums)
-    count = {"n_items": len(x), "n_clusters": len(clusters)}
+    count = {"n_items": len(x), "n_clusters": len(sums)}
     rows = []
     for j, form in enumerate(names):
         for k, criterion in enumerate([*criteria, "mean"]):
             over = slice(None) if criterion == "mean" else slice(k, k + 1)
             r = float(found[j, over].mean())
-            low, high, *_ = fisher_jackknife_t(r, left[:, j, over].mean(axis=1))
+            row = bounded("r", r, fisher_jackknife_t(r, left[:, j, over].mean(axis=1)))
             n = len(x) if criterion == "mean" else int(total[0, k, 0])
-            row = {"criterion": criterion, "form": form, "r": r, "low": low, "high": high}
-            rows.append(row | count | {"n_items": n})
+            rows.append({"criterion": criterion, "form": form, **row, **count, "n_items": n})
     macro, macro_left = found.mean(axis=1), left.mean(axis=2)
     pairs = []
     for a, b in combinations(range(len(names)), 2):
         delta = float(macro[b] - macro[a])
-        low, high, p, _ = jackknife_t(delta, macro_left[:, b] - macro_left[:, a])
-        row = {"form_a": names[a], "form_b": names[b], "delta": delta, "low": low, "high": high}
-        pairs.append(row | {"p": p} | count)
+        interval = jackknife_t(delta, macro_left[:, b] - macro_left[:, a])
+        pairs.append({"form_a": names[a], "form_b": names[b], **bounded("delta", delta, interval),
+                      "p": interval[2], **count})  # fmt: skip
     table = pd.DataFrame(pairs)
     single = table["form_b"] != ALL
     for own in (single, ~single):
@@ -248,13 +234,11 @@ def systems(judgments: pd.DataFrame) -> pd.DataFrame:
 def _system_sums(judgments: pd.DataFrame) -> tuple[FloatArray, FloatArray, list[str], list[str]]:
     """Sum the scores over criteria: (clusters, systems, forms), and count (clusters, systems)."""
     keys, x, forms = crossed(judgments)
-    clusters, cluster = np.unique(keys["cluster_id"], return_inverse=True)
     names, system = np.unique(keys["candidate"], return_inverse=True)
-    sums = np.zeros((len(clusters), len(names), len(forms)))
-    count = np.zeros(sums.shape[:2])
-    np.add.at(sums, (cluster, system), x)
-    np.add.at(count, (cluster, system), 1.0)
-    return sums, count, list(names), forms
+    own = np.eye(len(names))[system]  # items, systems
+    cluster = _codes(keys["cluster_id"])
+    sums = by_cluster(own[:, :, None] * x[:, None], cluster)
+    return sums, by_cluster(own, cluster), list(names), forms
 
 
 def ranks(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
@@ -321,7 +305,7 @@ def reask(judgments: pd.DataFrame) -> pd.DataFrame:
             second = own["score"].to_numpy() if other == "asked again" else one[other].to_numpy()
             apart = one[form].to_numpy() - second
             differs = (apart != 0).astype(float)
-            row = _mean("share that differs", differs, groups, (0.0, 1.0))
+            row = _mean("share that differs", differs, groups, share=True)
             half = _mean("half of the square", apart**2 / 2, groups)
             row |= {"variance": half["estimate"]}
             row |= {f"variance_{end}": half[end] for end in ("low", "high")}
@@ -354,7 +338,7 @@ def swapped(pairs: pd.DataFrame) -> pd.DataFrame:
         own = np.ones(len(wide), bool) if criterion == "all" else wide["criterion"] == criterion
         groups = _codes(wide["cluster_id"])
         for name, hit in outcome.items():
-            row = _mean(name, hit[own].astype(float), groups[own], (0.0, 1.0))
+            row = _mean(name, hit[own].astype(float), groups[own], share=True)
             rows.append({"criterion": criterion, **row})
         rated = own & ~np.isnan(better)
         same = rated & outcome["kept"] & (one != 1.5)
@@ -364,22 +348,10 @@ def swapped(pairs: pd.DataFrame) -> pd.DataFrame:
             ("right, where both agree on one", same, one),
         ):
             hit = (verdict[part] == better[part]).astype(float)
-            row = _mean(name, hit, groups[part], (0.0, 1.0))
+            row = _mean(name, hit, groups[part], share=True)
             rows.append({"criterion": criterion, **row})
     return pd.DataFrame(rows)
 
 
-def path(name: str) -> Path:
-    """Return where a table is recorded."""
-    return results_folder() / "recordings" / f"forms_{name}.csv"
-
-
-def record() -> None:
-    """Compute the tables and write them."""
-    for name, table in tables(recordings()).items():
-        path(name).parent.mkdir(exist_ok=True)
-        table.to_csv(path(name), index=False, float_format="%.6g")
-
-
 if __name__ == "__main__":
-    record()
+    write_tables(tables(recordings()), "forms_")

@@ -11,7 +11,6 @@ aggregates.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,10 @@ import pandas as pd
 from scipy import special, stats
 
 import rubricnb as rb
-from rubricnb.statistics._inference import jackknife_t
+from rubricnb.statistics._inference import correlation, moments
 from rubricnb.statistics._reads import FloatArray, IntArray
 from rubricnb.statistics.labels import estimate_systems
+from studies.intervals import jackknife_row
 from studies.recording import write_tables
 
 DRAWS = 1_000
@@ -133,16 +133,27 @@ def regression(
     As `rubricnb.mean_with_labels` for texts drawn singly; `strata` are centred within.
     """
     n = y.shape[1]
+    slope, error, spread = fitted(y, f, strata)
+    varies = spread > 0
+    df = n - (1 if strata is None else int(strata.max()) + 1) - 1
+    further = everything - f.mean(axis=1)
+    away = np.where(varies, further**2 / np.where(varies, spread, 1), 0)
+    variance = (error**2).sum(axis=1) / (df + ~varies) * ((1 - n / total) / n + away)
+    return y.mean(axis=1) + slope * further, np.sqrt(variance), df
+
+
+def fitted(
+    y: FloatArray, f: FloatArray, strata: IntArray | None = None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Slope of each draw's labels on its scores, what is left of the labels, and Σ of squares of f.
+
+    The last is 0, and the slope too, where scores do not vary.
+    """
     own_y, own_f = centred(y, strata), centred(f, strata)
     spread = (own_f**2).sum(axis=1)
-    varies = spread > 1e-12 * n
-    slope = np.where(varies, (own_f * own_y).sum(axis=1) / np.where(varies, spread, 1), 0.0)
-    df = n - (1 if strata is None else int(strata.max()) + 1) - 1
-    error = own_y - slope[:, None] * own_f
-    away = np.where(varies, (everything - f.mean(axis=1)) ** 2 / np.where(varies, spread, 1), 0)
-    variance = (error**2).sum(axis=1) / (df + ~varies) * ((1 - n / total) / n + away)
-    mean = y.mean(axis=1) + slope * (everything - f.mean(axis=1))
-    return mean, np.sqrt(variance), df
+    spread = np.where(spread > 1e-12 * y.shape[1], spread, 0.0)
+    slope = (own_f * own_y).sum(axis=1) / np.where(spread > 0, spread, np.inf)
+    return slope, own_y - slope[:, None] * own_f, spread
 
 
 def alone(
@@ -172,22 +183,11 @@ def whole_clusters(
     """The same where clusters are labelled whole: y and f are (draws, clusters, systems)."""
     draws, g, m = y.shape
     flat, scores = y.reshape(draws, -1), f.reshape(draws, -1)
-    own_y, own_f = centred(flat, None), centred(scores, None)
-    spread = (own_f**2).sum(axis=1)
-    varies = spread > 1e-12 * g * m
-    slope = np.where(varies, (own_f * own_y).sum(axis=1) / np.where(varies, spread, 1), 0.0)
-    error = (own_y - slope[:, None] * own_f).reshape(y.shape).sum(axis=2)
+    slope, rest, _ = fitted(flat, scores)
+    error = rest.reshape(y.shape).sum(axis=2)
     variance = (1 - g / clusters) * g / (g - 2) * (error**2).sum(axis=1) / (g * m) ** 2
     mean = flat.mean(axis=1) + slope * (everything - scores.mean(axis=1))
     return mean, np.sqrt(variance), g - 1
-
-
-def clusters_alone(y: FloatArray, clusters: int) -> tuple[FloatArray, FloatArray, int]:
-    """The same from the labels only."""
-    _, g, _ = y.shape
-    means = y.mean(axis=2)
-    variance = (1 - g / clusters) * means.var(axis=1, ddof=1) / g
-    return means.mean(axis=1), np.sqrt(variance), g - 1
 
 
 def covered(found: tuple[FloatArray, FloatArray, int], truth: float) -> float:
@@ -270,9 +270,8 @@ def by_plan(cell: Cell, rng: np.random.Generator, draws: int = DRAWS) -> list[di
         rows.append(row("one per prompt", about, n, judge, alone(mine, total, who)))
         g = max(3, round(about / systems))
         of = chosen(rng, clusters, g, draws)
-        judge, labels = whole_clusters(y[of], f[of], everything, clusters), clusters_alone(
-            y[of], clusters
-        )  # fmt: skip
+        judge = whole_clusters(y[of], f[of], everything, clusters)
+        labels = alone(y[of].mean(axis=2), clusters)
         found = row("whole articles", about, g * systems, judge, labels)
         flat = y[of].reshape(draws, -1), f[of].reshape(draws, -1)
         ignored = regression(*flat, everything, total)
@@ -391,18 +390,13 @@ def systems(cell: Cell, rng: np.random.Generator, draws: int = DRAWS) -> list[di
 def described(cell: Cell) -> dict[str, Any]:
     """Size, spread, r, and how alike one cluster's ratings and leftovers are."""
     y, f = cell.human, cell.score
-    rest = y - y.mean() - slope_of(y, f) * (f - f.mean())
+    _, rest, _ = fitted(y.reshape(1, -1), f.reshape(1, -1))
     return cell.names | {
         "n_items": y.size, "n_clusters": len(y), "n_systems": y.shape[1],
         "r": float(np.corrcoef(y.ravel(), f.ravel())[0, 1]), "sd": float(y.std(ddof=1)),
         "mean": float(y.mean()), "judge_mean": float(f.mean()),
-        "alike": alikeness(y), "alike_rest": alikeness(rest),
+        "alike": alikeness(y), "alike_rest": alikeness(rest.reshape(y.shape)),
     }  # fmt: skip
-
-
-def slope_of(y: FloatArray, f: FloatArray) -> float:
-    """Points of y for a point of f."""
-    return float(((y - y.mean()) * (f - f.mean())).sum() / ((f - f.mean()) ** 2).sum())
 
 
 def alikeness(x: FloatArray) -> float:
@@ -421,8 +415,7 @@ def expected(of: list[Cell], n: int = WORTH_AT) -> dict[str, Any]:
     """
     logs, without = [], []
     for cell in of:
-        y, f = cell.human - cell.human.mean(), cell.score - cell.score.mean()
-        sums = np.stack([np.ones_like(y), y, f, y * y, f * f, y * f], axis=-1).sum(axis=1)
+        sums = moments(cell.human, cell.score).sum(axis=1)
         total = sums.sum(axis=0)
         logs.append(log_gain(total))
         changes = pd.Series(log_gain(total - sums) - logs[-1], index=cell.clusters)
@@ -441,10 +434,8 @@ def expected(of: list[Cell], n: int = WORTH_AT) -> dict[str, Any]:
 
 
 def log_gain(sums: FloatArray) -> Any:
-    """−log(1 − r²) from summed 1, y, f, yy, ff, yf."""
-    n, y, f, yy, ff, yf = np.moveaxis(sums, -1, 0)
-    both = yf - y * f / n
-    return -np.log1p(-(both**2) / ((yy - y**2 / n) * (ff - f**2 / n)))
+    """−log(1 − r²) from summed `moments`."""
+    return -np.log1p(-(correlation(sums) ** 2))
 
 
 def expectations(of: list[Cell]) -> pd.DataFrame:
@@ -472,11 +463,8 @@ def forms() -> pd.DataFrame:
             ["judge", "dataset", "criterion", "cluster_id", "candidate", "score", "human"]
         ].astype({"criterion": str, "cluster_id": str, "candidate": str}))  # fmt: skip
         names = sorted({name for cell in of for name in cell.clusters})
-        low, high, *_ = jackknife_t(
-            _mean_tau(of), np.array([_mean_tau(of, without=name) for name in names])
-        )
-        rows.append({"form": form, "tau": _mean_tau(of), "low": low, "high": high,
-                     "n_prompts": len(names)})  # fmt: skip
+        taus = np.array([_mean_tau(of, without=name) for name in ("", *names)])
+        rows.append({"form": form, **jackknife_row(taus, "tau"), "n_prompts": len(names)})
     return pd.DataFrame(rows)
 
 
@@ -513,11 +501,5 @@ def compute(draws: int = DRAWS, of: list[Cell] | None = None) -> dict[str, pd.Da
     } | ({"labels_forms": forms()} if recorded else {})
 
 
-def write(folder: Path | None = None) -> list[Path]:
-    """Write every table; the paths."""
-    return write_tables(compute(), folder)
-
-
 if __name__ == "__main__":
-    for path in write():
-        print(path)
+    write_tables(compute())

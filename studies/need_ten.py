@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,9 +19,10 @@ from scipy import special
 import rubricnb as rb
 from rubricnb.judging.profiles import Profile, open_profile
 from rubricnb.permutation import Design
-from rubricnb.statistics._inference import mean_t
+from rubricnb.statistics._inference import named_mean
 from rubricnb.statistics._reads import FloatArray, IntArray
 from rubricnb.statistics.budget import _pays
+from studies.intervals import mean_row
 from studies.one_read import (
     BALANCED,
     Cell,
@@ -136,16 +136,13 @@ def said(
 ) -> dict[str, float]:
     """How often pilots say what, and the median of what they predict."""
     pilots = (drawn(cluster, rng, whole) for _ in range(times))
-    rows = [_pays(value[pilot], cluster[pilot], 10) for pilot in pilots]
-    table = pd.DataFrame(rows)
-    share = table["verdict"].value_counts(normalize=True)
-    median = {
+    table = pd.DataFrame(_pays(value[pilot], cluster[pilot], 10) for pilot in pilots)
+    return {
+        "pilots": times,
         "pilot_gain": table["gain"].median(),
         "pilot_congeneric": table["gain_congeneric"].median(),
+        **{verdict: (table["verdict"] == verdict).mean() for verdict in ("go", "unsure", "stop")},
     }
-    return (
-        {"pilots": times} | median | {v: float(share.get(v, 0)) for v in ("go", "unsure", "stop")}
-    )
 
 
 def recorded_pilots(of: list[Cell], times: int = PILOTS) -> pd.DataFrame:
@@ -153,7 +150,7 @@ def recorded_pilots(of: list[Cell], times: int = PILOTS) -> pd.DataFrame:
     rows = []
     for c in of:
         for readout, read in READOUTS.items():
-            rng = np.random.default_rng([2, *f"{c.judge}/{c.dataset}".encode()])
+            rng = c.stream(2)
             value = read(c.p, c.orders)
             with np.errstate(invalid="ignore"):  # some order may give all texts one score
                 r = [np.corrcoef(v, c.human)[0, 1] for v in (*value.T, value.mean(axis=1))]
@@ -216,7 +213,7 @@ def recorded_decisions(of: list[Cell]) -> pd.DataFrame:
     """
     rows = []
     for c in of:
-        rng = np.random.default_rng([3, *f"{c.judge}/{c.dataset}".encode()])
+        rng = c.stream(3)
         score = greedy(c.p, c.orders)
         mean = score.mean(axis=1)
         cut = min((2, 3, 4, 5), key=lambda k: abs((mean >= k - 0.5).mean() - 0.5))
@@ -230,13 +227,11 @@ def recorded_decisions(of: list[Cell]) -> pd.DataFrame:
                 found, cost = by_votes(rng.permuted(votes[used], axis=1), lead, most)
                 wrong += (found == -truth[used]) / ORDERS
                 calls += cost / ORDERS
-            ends: dict[str, float] = {}
-            for what, per_text, bounds in (("wrong", wrong, (0.0, 1.0)), ("reads", calls, None)):
-                low, high, *_ = mean_t(per_text, c.cluster[used], bounds)
-                ends |= {what: per_text.mean(), f"{what}_low": low, f"{what}_high": high}
             rows.append(c.names | {
                 "cut": cut, "ties": 1 - used.mean(), "unanimous": (split == 10).mean(),
-                "lead": lead, "most": most, **ends,
+                "lead": lead, "most": most,
+                **named_mean("wrong", wrong, c.cluster[used], (0.0, 1.0), p=False),
+                **named_mean("reads", calls, c.cluster[used], p=False),
             })  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -378,9 +373,8 @@ def directions(of: list[Cell]) -> pd.DataFrame:
             value = read(c.p, c.orders)
             up = (np.roll(c.orders, -1, axis=1) > c.orders).sum(axis=1) == 4
             effect = value[:, up].mean(axis=1) - value[:, ~up].mean(axis=1)
-            low, high, *_ = mean_t(effect, c.cluster)
-            rows.append(c.names | {"readout": readout, "effect": effect.mean(), "low": low,
-                                   "high": high})  # fmt: skip
+            row = mean_row(effect, c.cluster, name="effect")
+            rows.append(c.names | {"readout": readout, **row})
     return pd.DataFrame(rows)
 
 
@@ -452,11 +446,5 @@ def compute(of: list[Cell] | None = None, times: int = PILOTS) -> dict[str, pd.D
     }
 
 
-def write(folder: Path | None = None) -> list[Path]:
-    """Write every table; the paths."""
-    return write_tables(compute(), folder)
-
-
 if __name__ == "__main__":
-    for path in write():
-        print(path)
+    write_tables(compute())

@@ -7,16 +7,15 @@ are aggregates: ``results/recordings/noisy_*.csv``, without a row of any single 
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from rubricnb.data import load_recording
-from rubricnb.judging.results import results_folder
 from rubricnb.statistics import within_item_sd
-from rubricnb.statistics._inference import jackknife_t, mean_t
+from studies.intervals import mean_row, ratio_row
+from studies.recording import write_tables
 
 Array = NDArray[np.float64]
 RESPONSES, READS = 4, 8
@@ -55,14 +54,6 @@ def scores_of(arm: pd.DataFrame) -> tuple[Array, list[str]]:
     return out, list(prompts)
 
 
-def share(numerator: Array, denominator: Array) -> dict[str, float]:
-    """Ratio of sums over prompts (axis 0), with a jackknife interval over prompts."""
-    top, bottom = numerator.sum(), denominator.sum()
-    estimate = float(top / bottom)
-    low, high = jackknife_t(estimate, (top - numerator) / (bottom - denominator))[:2]
-    return {"value": estimate, "low": low, "high": high}
-
-
 def moved(scores: Array) -> tuple[Array, Array]:
     """Per prompt: responses with all reads that have more than one score; responses with all."""
     whole = np.isfinite(scores).all(axis=2)
@@ -89,11 +80,8 @@ def best(scores: Array) -> NDArray[np.int64]:
     >>> best(np.array([[3.0, 5, 2, 1], [4, 4, 2, 1], [4, np.nan, 2, 1]])).tolist()
     [1, 4, -1]
     """
-    known = np.isfinite(scores).all(axis=1)
-    filled = np.where(np.isfinite(scores), scores, -np.inf)
-    top = np.isclose(filled, filled.max(axis=1, keepdims=True))
-    first = top.argmax(axis=1)
-    return np.where(~known, -1, np.where(top.sum(axis=1) > 1, RESPONSES, first))
+    known, top = _top(scores)
+    return np.where(~known, -1, np.where(top.sum(axis=1) > 1, RESPONSES, top.argmax(axis=1)))
 
 
 def right(scores: Array) -> tuple[Array, Array]:
@@ -107,12 +95,16 @@ def right(scores: Array) -> tuple[Array, Array]:
     >>> split.tolist(), strict.tolist()
     ([0.5, 1.0, 0.0], [0.0, 1.0, 0.0])
     """
-    known = np.isfinite(scores).all(axis=1)
-    filled = np.where(np.isfinite(scores), scores, -np.inf)
-    top = np.isclose(filled, filled.max(axis=1, keepdims=True))
+    known, top = _top(scores)
     split = np.where(top[:, 0], 1 / top.sum(axis=1), 0.0)
-    strict = top[:, 0] & (top.sum(axis=1) == 1)
-    return np.where(known, split, np.nan), np.where(known, strict, np.nan)
+    return np.where(known, split, np.nan), np.where(known, split == 1, np.nan)
+
+
+def _top(scores: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Whether all responses along axis 1 have a score, and which of them has the highest."""
+    known = np.isfinite(scores)
+    filled = np.where(known, scores, -np.inf)
+    return np.asarray(known.all(axis=1)), np.isclose(filled, filled.max(axis=1, keepdims=True))
 
 
 def means_of(scores: Array, k: int) -> Array:
@@ -129,12 +121,12 @@ def noise(judgments: pd.DataFrame) -> pd.DataFrame:
         whole = (winner >= 0).all(axis=1).astype(float)
         changes = (winner.max(axis=1) > winner.min(axis=1)) * whole
         found = {
-            "moved": share(*moved(scores)),
-            "pair_differs": share(*read_pairs(scores)),
-            "pair_differs_2": share(*read_pairs(scores, 2)),
-            "best_moved": share(changes, whole),
-            "best_pair_differs": share(*read_pairs(_labelled(winner))),
-            "tied": share((winner == RESPONSES).sum(axis=1) * 1.0, (winner >= 0).sum(axis=1) * 1.0),
+            "moved": ratio_row(*moved(scores)),
+            "pair_differs": ratio_row(*read_pairs(scores)),
+            "pair_differs_2": ratio_row(*read_pairs(scores, 2)),
+            "best_moved": ratio_row(changes, whole),
+            "best_pair_differs": ratio_row(*read_pairs(_labelled(winner))),
+            "tied": ratio_row((winner == RESPONSES).sum(axis=1), (winner >= 0).sum(axis=1)),
         }
         spread = within_item_sd(arm[arm["status"] == "ok"], by=["judge"]).iloc[0]
         found["sd"] = {"value": spread["sd"], "low": spread["sd_low"], "high": spread["sd_high"]}
@@ -162,14 +154,14 @@ def reads(judgments: pd.DataFrame) -> pd.DataFrame:
             means = means_of(scores, k)
             split, strict = (c.mean(axis=1) for c in right(means))
             credit[k], severe[k] = split, strict
-            found = {"right_split": share(split, one), "right_strict": share(strict, one)}
+            found = {"right_split": ratio_row(split, one), "right_strict": ratio_row(strict, one)}
             if k > 1:
-                found["gain_split"] = share(split - credit[1], one)
-                found["gain_strict"] = share(strict - severe[1], one)
+                found["gain_split"] = ratio_row(split - credit[1], one)
+                found["gain_strict"] = ratio_row(strict - severe[1], one)
             if 2 * k <= READS:
                 winner = best(means)
                 same = (winner == np.roll(winner, -k, axis=1)).mean(axis=1)
-                found["winner_repeats"] = share(same, one)
+                found["winner_repeats"] = ratio_row(same, one)
             rows += [
                 {"judge": judge, "temperature": temperature, "k": k, "quantity": q, **v,
                  "n_prompts": len(scores)}
@@ -193,7 +185,7 @@ def leads(judgments: pd.DataFrame, most: int = 4) -> pd.DataFrame:
                 if lead or column < 2:
                     name = outcome if lead else ("some lead", "tie")[column]
                     key = {"judge": judge, "temperature": temperature, "other": other}
-                    found = share(counts[:, lead, column], total)
+                    found = ratio_row(counts[:, lead, column], total)
                     rows.append(
                         {**key, "lead": lead, "outcome": name, **found, "n": int(total.sum())}
                     )
@@ -263,40 +255,40 @@ def requests(judgments: pd.DataFrame, judge: str = "gpt-5.4", level: float = 1.0
         gap = cells[a].mean(axis=2) - cells[b].mean(axis=2)
         expected = (within[a] + within[b]) / READS
         beyond.append(((gap - gap.mean()) ** 2).sum(axis=1) - expected)
-        add(a, b, "expected", share(expected, size))
-        add(a, b, "beyond", share(beyond[-1], size))
-        add(a, b, "shift", share(gap.sum(axis=1), size))
+        add(a, b, "expected", ratio_row(expected, size))
+        add(a, b, "beyond", ratio_row(beyond[-1], size))
+        add(a, b, "shift", ratio_row(gap.sum(axis=1), size))
     # Are neighbouring temperatures nearer to one another? 0 if what is beyond adds up by arms.
     found = dict(zip(pairs, beyond, strict=True))
     w, x, y, z = temperatures
     others = found[w, y] + found[x, z] + found[w, z] + found[x, y]
-    add(w, z, "neighbours", share(found[w, x] + found[y, z] - others / 2, size))
-    add(x, z, "beyond_minus_nearer", share(found[x, z] - found[x, y], size))
+    add(w, z, "neighbours", ratio_row(found[w, x] + found[y, z] - others / 2, size))
+    add(x, z, "beyond_minus_nearer", ratio_row(found[x, z] - found[x, y], size))
     # What sharpening alone does: an arm's commonest scores against the reads of the next arm.
     gap = commonest(cells[y]) - cells[z].mean(axis=2)
     sharpened = ((gap - gap.mean()) ** 2).sum(axis=1) - within[z] / READS
-    add(y, z, "sharpened", share(sharpened, size))
+    add(y, z, "sharpened", ratio_row(sharpened, size))
     design = np.array([[float(t in pair) for t in temperatures] for pair in pairs])
     request = dict(zip(temperatures, np.linalg.pinv(design) @ np.array(beyond), strict=True))
     credit = {t: right(s)[0] for t, s in cells.items()}
     whole = {t: right(s.mean(axis=2, keepdims=True))[0][:, 0] for t, s in cells.items()}
     for t in temperatures:
         total = within[t] + request[t]
-        add(t, t, "reads", share(within[t], size))
-        add(t, t, "request", share(request[t], size))
-        add(t, t, "total", share(total, size))
-        add(t, t, "worth", share(total, within[t] / READS + request[t]))
+        add(t, t, "reads", ratio_row(within[t], size))
+        add(t, t, "request", ratio_row(request[t], size))
+        add(t, t, "total", ratio_row(total, size))
+        add(t, t, "worth", ratio_row(total, within[t] / READS + request[t]))
         if t != level:
-            add(t, level, "total_minus", share(total - within[level] - request[level], size))
+            add(t, level, "total_minus", ratio_row(total - within[level] - request[level], size))
             one = (credit[t] - credit[level]).mean(axis=1)
-            add(t, level, "right_minus", share(one, np.ones(n)))
-            add(t, level, "right_8_minus", share(whole[t] - whole[level], np.ones(n)))
+            add(t, level, "right_minus", ratio_row(one, np.ones(n)))
+            add(t, level, "right_8_minus", ratio_row(whole[t] - whole[level], np.ones(n)))
     warm = [cells[t] for t in temperatures if t > 0]
     for each in (1, 2):
         mixed = np.mean([means_of(s, each) for s in warm], axis=0)
         alone = np.mean([right(means_of(s, each * len(warm)))[0] for s in warm], axis=0)
         gain = (right(mixed)[0] - alone).mean(axis=1)
-        add(level, level, f"right_spread_{each * len(warm)}", share(gain, np.ones(n)))
+        add(level, level, f"right_spread_{each * len(warm)}", ratio_row(gain, np.ones(n)))
     return pd.DataFrame(rows)
 
 
@@ -334,11 +326,11 @@ def differences(judgments: pd.DataFrame) -> pd.DataFrame:
             )
             b, w = np.mean(between, axis=0), np.mean(within, axis=0)  # per prompt
             one = np.ones(len(scores))
-            for q, v in {
-                "between": share(b, one), "reads": share(w, one), "reads_share": share(w, b + w)
-            }.items():  # fmt: skip
+            parts = {"between": (b, one), "reads": (w, one), "reads_share": (w, b + w)}
+            for q, part in parts.items():
                 rows.append({"judge": judge, "temperature": temperature, "pair": kind,
-                             "quantity": q, **v, "n_prompts": len(scores)})  # fmt: skip
+                             "quantity": q, **ratio_row(*part),
+                             "n_prompts": len(scores)})  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -374,9 +366,8 @@ def asked_again(judgments: pd.DataFrame) -> pd.DataFrame:
             ("differs_2", (np.abs(gap) >= 2) * 1.0, (0.0, 1.0)),
             ("shift", gap, None),
         ):
-            low, high = mean_t(value, cluster, bounds)[:2]
             rows.append({"judge": judge, "form": form, "criterion": criterion, "quantity": name,
-                         "value": value.mean(), "low": low, "high": high,
+                         **mean_row(value, cluster, bounds),
                          "count": int((value != 0).sum()), **n})  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -397,9 +388,8 @@ def three_reads(judgments: pd.DataFrame) -> pd.DataFrame:
             "pair_differs": (gaps > 0).mean(axis=1),
             "pair_differs_2": (gaps >= 2).mean(axis=1),
         }.items():
-            low, high = mean_t(value, cluster, (0.0, 1.0))[:2]
             rows.append({"judge": "gpt-4", "dataset": dataset, "quantity": name,
-                         "value": value.mean(), "low": low, "high": high,
+                         **mean_row(value, cluster, (0.0, 1.0)),
                          "count": int((value > 0).sum()), "n_items": len(scores),
                          "n_clusters": int(cluster.max() + 1)})  # fmt: skip
     return pd.DataFrame(rows)
@@ -418,20 +408,5 @@ def compute() -> dict[str, pd.DataFrame]:
     return {name: table.round(5) for name, table in found.items()}
 
 
-def recorded() -> dict[str, pd.DataFrame]:
-    """Read the recorded tables."""
-    folder = results_folder() / "recordings"
-    return {path.stem: pd.read_csv(path) for path in sorted(folder.glob("noisy_*.csv"))}
-
-
-def record(folder: Path | None = None) -> Path:
-    """Compute all tables and write them, by default to ``results/recordings``."""
-    folder = folder or results_folder() / "recordings"
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, table in compute().items():
-        table.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
-    return folder
-
-
 if __name__ == "__main__":
-    print(record())
+    write_tables(compute())

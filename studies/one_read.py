@@ -11,7 +11,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ import rubricnb as rb
 from rubricnb.hashing import hash64
 from rubricnb.judging.generative import Batch, answer
 from rubricnb.judging.profiles import Profile, open_profile, profiles
-from rubricnb.judging.results import judges, results_folder
+from rubricnb.judging.results import judges
 from rubricnb.permutation import code, decode
 from rubricnb.statistics._inference import (
     correlation,
@@ -30,7 +29,8 @@ from rubricnb.statistics._inference import (
     moments,
 )
 from rubricnb.statistics._reads import FloatArray, IntArray, by_cluster
-from studies.recording import write_tables
+from studies.intervals import bounded
+from studies.recording import read_table, write_tables
 
 JUDGES = {
     "qwen2.5-coder-1.5b-instruct-embedded": ("minibench",),
@@ -68,6 +68,10 @@ class Cell:
     def cluster(self) -> IntArray:
         """A number for each item's cluster."""
         return np.asarray(pd.factorize(self.items["cluster_id"])[0])
+
+    def stream(self, table: int) -> np.random.Generator:
+        """Random numbers of its own for each table."""
+        return np.random.default_rng([table, *f"{self.judge}/{self.dataset}".encode()])
 
 
 def cell(slug: str, dataset: str) -> Cell:
@@ -172,14 +176,11 @@ def agreement(of: Cell) -> list[dict[str, Any]]:
         total = sums.sum(axis=0)
         whole[name] = float(correlation(total).mean())
         left[name] = correlation(total - sums).mean(axis=1)
-    rows = [(n, whole[n], *fisher_jackknife_t(whole[n], left[n])[:2]) for n in whole]
+    found = {n: bounded("value", r, fisher_jackknife_t(r, left[n])) for n, r in whole.items()}
     for a, b in CONTRASTS:
         more = whole[a] - whole[b]
-        rows.append((f"{a} − {b}", more, *jackknife_t(more, left[a] - left[b])[:2]))
-    return [
-        of.names | dict(zip(("quantity", "value", "low", "high"), row, strict=True))
-        for row in rows
-    ]  # fmt: skip
+        found[f"{a} − {b}"] = bounded("value", more, jackknife_t(more, left[a] - left[b]))
+    return [of.names | {"quantity": name, **row} for name, row in found.items()]
 
 
 def levels(of: Cell, rng: np.random.Generator) -> list[dict[str, Any]]:
@@ -371,34 +372,19 @@ def null_levels(of: Cell, table: pd.DataFrame) -> pd.DataFrame:
 def compute(seeds: int = SEEDS, of: list[Cell] | None = None) -> dict[str, pd.DataFrame]:
     """All tables of the chapter, by name of file; every cell has a stream of its own."""
     of = cells() if of is None else of
-
-    def each(function: Any, table: int) -> pd.DataFrame:
-        rows = []
-        for c in of:
-            rng = np.random.default_rng([table, *f"{c.judge}/{c.dataset}".encode()])
-            rows += function(c, rng)
-        return pd.DataFrame(rows)
-
     return {
         "one_read_agreement": pd.DataFrame([row for c in of for row in agreement(c)]),
-        "one_read_levels": each(levels, 0),
-        "one_read_systems": each(systems, 1),
+        "one_read_levels": pd.DataFrame([row for c in of for row in levels(c, c.stream(0))]),
+        "one_read_systems": pd.DataFrame([row for c in of for row in systems(c, c.stream(1))]),
         "one_read_planted": planted(seeds),
         "one_read_null_levels": null_levels(
-            next(c for c in of if c.dataset == "minibench"),
-            pd.read_csv(results_folder() / "recordings" / "one_read_null.csv"),
+            next(c for c in of if c.dataset == "minibench"), read_table("one_read_null")
         ),
     }
 
 
-def write(folder: Path | None = None) -> list[Path]:
-    """Write every table; the paths."""
-    return write_tables(compute(), folder)
-
-
 if __name__ == "__main__":
     if "--null" in sys.argv:
-        table = nulls(sys.argv[sys.argv.index("--null") + 1])
-        table.to_csv(results_folder() / "recordings" / "one_read_null.csv", index=False)
-    for path in write():
-        print(path)
+        path = sys.argv[sys.argv.index("--null") + 1]
+        write_tables({"one_read_null": nulls(path)})
+    write_tables(compute())

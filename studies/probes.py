@@ -8,20 +8,22 @@ again does. The five runs are interchangeable: a change is measured from the mea
 from __future__ import annotations
 
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from rubricnb.data import load_recording
-from rubricnb.judging.results import recorded, results_folder
+from rubricnb.judging.results import recorded
 from rubricnb.statistics import stability
 from rubricnb.statistics._inference import (
     correlation,
     fisher_jackknife_t,
-    mean_t,
+    jackknife,
     moments,
+    named,
+    named_mean,
 )
+from studies.recording import write_tables
 
 NAME = "scoring-probes"
 API, OPEN = f"{NAME}-api", f"{NAME}-open"
@@ -84,20 +86,13 @@ def changes(part: pd.DataFrame) -> pd.DataFrame:
                 score = 6 - score
             apart = np.abs(control.sub(score, axis=0)).mean(axis=1).to_numpy()
             middle = control.mean(axis=1).to_numpy()
-            shift, low, high = mean(score - middle)
-            excess, excess_low, excess_high = mean(apart - again)
-            r, r_low, r_high = pearson(score, middle)
-            probe = name.split("/")[0]
-            rows.append(
-                {
-                    "variant": name, "mapped": mapped, "n_items": len(score),
-                    "mean": score.mean(), "shift": shift, "shift_low": low, "shift_high": high,
-                    "shift_own": (score - control[own[probe]]).mean(),
-                    "mad": apart.mean(), "mad_reask": again.mean(),
-                    "excess": excess, "excess_low": excess_low, "excess_high": excess_high,
-                    "r": r, "r_low": r_low, "r_high": r_high,
-                }
-            )  # fmt: skip
+            rows.append({
+                "variant": name, "mapped": mapped, "n_items": len(score),
+                "mean": score.mean(), **mean("shift", score - middle),
+                "shift_own": (score - control[own[name.split("/")[0]]]).mean(),
+                "mad": apart.mean(), "mad_reask": again.mean(),
+                **mean("excess", apart - again), **pearson("r", score, middle),
+            })  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -113,9 +108,8 @@ def controls(part: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for run in control:
         rest = control.drop(columns=run).mean(axis=1)
-        shift, low, high = mean((control[run] - rest).to_numpy())
-        rows.append({"run": run, "mean": control[run].mean(), "shift": shift,
-                     "shift_low": low, "shift_high": high})  # fmt: skip
+        shift = mean("shift", (control[run] - rest).to_numpy())
+        rows.append({"run": run, "mean": control[run].mean(), **shift})
     return pd.DataFrame(rows)
 
 
@@ -152,8 +146,8 @@ def labels(part: pd.DataFrame) -> dict[str, float]:
     turned = 6 - variant[REVERSED].to_numpy()
     return {
         "n_items": len(middle),
-        "r_letter": pearson(letter, middle)[0], "r_word": pearson(word, middle)[0],
-        "r_both": pearson(letter, word)[0], "r_turned": pearson(turned, middle)[0],
+        "r_letter": r(letter, middle), "r_word": r(word, middle),
+        "r_both": r(letter, word), "r_turned": r(turned, middle),
         "apart": int((np.abs(letter - word) >= 2).sum()),
         "apart_turned": int((np.abs(turned - middle) >= 2).sum()),
     }  # fmt: skip
@@ -222,16 +216,13 @@ def open_models(part: pd.DataFrame) -> pd.DataFrame:
         mass = (
             reads.groupby(["template", "replicate"], observed=True)["label_mass"].first().tolist()
         )
-        rows.append(
-            {
-                "judge": judge, "n_variants": len(mass), "mass": np.mean(mass),
-                "mass_low": np.min(mass), "mass_high": np.max(mass),
-                "masses": mass,
-                "r": pearson(turned, middle)[0],
-                "as_recorded": np.abs(turned - middle).mean(),
-                "mapped": np.abs(6 - turned - middle).mean(),
-            }
-        )  # fmt: skip
+        rows.append({
+            "judge": judge, "n_variants": len(mass), "mass": np.mean(mass),
+            "mass_low": np.min(mass), "mass_high": np.max(mass),
+            "masses": mass, "r": r(turned, middle),
+            "as_recorded": np.abs(turned - middle).mean(),
+            "mapped": np.abs(6 - turned - middle).mean(),
+        })  # fmt: skip
     every = [m for row in rows for m in row.pop("masses")]
     return pd.DataFrame(rows).assign(median_of_variants=np.median(every))
 
@@ -255,33 +246,22 @@ def small(judge: str) -> pd.DataFrame:
     return pd.concat(rows)[["change", *columns]].assign(judge=judge, label_mass=mass)
 
 
-def mean(values: np.ndarray) -> tuple[float, float, float]:
+def mean(name: str, values: np.ndarray) -> dict[str, float]:
     """Return a mean over items with its 95 % t interval; each item is a cluster of its own."""
-    low, high, *_ = mean_t(values, np.arange(len(values)))
-    return float(values.mean()), low, high
+    return named_mean(name, values, np.arange(len(values)), p=False)
 
 
-def pearson(x: np.ndarray, y: np.ndarray) -> tuple[float, float, float]:
+def pearson(name: str, x: np.ndarray, y: np.ndarray) -> dict[str, float]:
     """Return r with its 95 % jackknife interval on Fisher's z scale."""
-    each = moments(x, y)
-    r = float(correlation(each.sum(axis=0)))
-    low, high, *_ = fisher_jackknife_t(r, correlation(each.sum(axis=0) - each))
-    return r, low, high
+    found = jackknife(moments(x, y), np.arange(len(x)), correlation, fisher_jackknife_t)
+    return named(name, *found, p=False)
 
 
-def record_probes() -> list[Path]:
-    """Write every table to ``results/recordings/probes_*.csv``."""
-    folder = results_folder() / "recordings"
-    folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, table in tables(load_recording(NAME)).items():
-        first = [c for c in ("judge",) if c in table]
-        table = table[[*first, *table.columns.drop(first)]]
-        path = folder / f"probes_{name}.csv"
-        table.to_csv(path, index=False, float_format="%.6g")
-        written.append(path)
-    return written
+def r(x: np.ndarray, y: np.ndarray) -> float:
+    """Return r."""
+    return pearson("r", x, y)["r"]
 
 
 if __name__ == "__main__":
-    print("recorded:", *record_probes())
+    found = tables(load_recording(NAME))
+    write_tables({n: t[["judge", *t.columns.drop("judge")]] for n, t in found.items()}, "probes_")

@@ -7,14 +7,13 @@ same orders. Written to ``results/recordings/readouts*.csv`` are aggregates.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
 import rubricnb as rb
-from rubricnb.statistics._inference import fisher_jackknife_t, jackknife_t
+from rubricnb.statistics._inference import correlation, fisher_jackknife_t, jackknife, moments
+from rubricnb.statistics._reads import by_cluster
+from studies.intervals import bounded, ratio_row
 from studies.recording import write_tables
 
 STUDY = "feedback"
@@ -22,16 +21,6 @@ JUDGE = "qwen2.5-coder-1.5b-instruct-vllm"
 DATASETS = ("minibench", "mt-bench", "vicuna")
 BOTH = "minibench"  # where both readouts were recorded
 SAME_READ = ["item_id", "design", "ordering_index", "replicate"]
-
-
-def main(folder: Path | None = None) -> list[Path]:
-    """Recompute the tables."""
-    tables = {
-        "readouts_status": status(),
-        "readouts_pairs": pairs(),
-        "readouts_position": position(),
-    }
-    return write_tables(tables, folder)
 
 
 def reads(dataset: str) -> pd.DataFrame:
@@ -47,17 +36,11 @@ def status() -> pd.DataFrame:
         for design, part in written.groupby("design", observed=True):
             part = part.drop_duplicates("key")  # a copy of a greedy answer is not another answer
             counts = part["status"].value_counts()
-            rows.append(
-                {
-                    "dataset": dataset,
-                    "design": design,
-                    "n_answers": len(part),
-                    "ok": int(counts.get("ok", 0)),
-                    "unparsed": int(counts.get("unparsed", 0)),
-                    "truncated": int(counts.get("truncated", 0)),
-                    "median_tokens": float(part["completion_tokens"].median()),
-                }
-            )
+            seen = {name: int(counts.get(name, 0)) for name in ("ok", "unparsed", "truncated")}
+            rows.append({
+                "dataset": dataset, "design": design, "n_answers": len(part), **seen,
+                "median_tokens": float(part["completion_tokens"].median()),
+            })  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -88,24 +71,15 @@ def pairs() -> pd.DataFrame:
         "written_minus_expected": paired["written"] - paired["expected_score"],
     }
     cluster = pd.factorize(paired["cluster_id"])[0]
-    rows = []
-    for name, value in values.items():
-        estimate, low, high = _mean(value.to_numpy(np.float64), cluster)
-        rows.append({"measure": name, "estimate": estimate, "low": low, "high": high})
-    r = paired["written"].corr(paired["score"])
-    without = [
-        paired["written"][cluster != c].corr(paired["score"][cluster != c])
-        for c in range(cluster.max() + 1)
+    size = by_cluster(np.ones(len(paired)), cluster)
+    rows = [
+        {"measure": name, **ratio_row(by_cluster(value.to_numpy(), cluster), size, "estimate")}
+        for name, value in values.items()
     ]
-    low, high, *_ = fisher_jackknife_t(float(r), np.array(without))
-    rows.append({"measure": "r", "estimate": r, "low": low, "high": high})
-    return pd.DataFrame(rows).assign(n_reads=len(paired), n_prompts=int(cluster.max()) + 1)
-
-
-def _mean(value: Any, cluster: Any) -> tuple[float, float, float]:
-    without = [value[cluster != c].mean() for c in range(cluster.max() + 1)]
-    low, high, *_ = jackknife_t(float(value.mean()), np.array(without))
-    return float(value.mean()), low, high
+    each = moments(*(paired[name].to_numpy(np.float64) for name in ("written", "score")))
+    r = jackknife(each, cluster, correlation, fisher_jackknife_t)
+    rows.append({"measure": "r", **bounded("estimate", *r)})
+    return pd.DataFrame(rows).assign(n_reads=len(paired), n_prompts=len(size))
 
 
 def position() -> pd.DataFrame:
@@ -128,5 +102,14 @@ def position() -> pd.DataFrame:
     return table[["dataset", "reads", "readout", "n_reads", *size, "p_within", *shares, *bounds]]
 
 
+def compute() -> dict[str, pd.DataFrame]:
+    """All tables, by name of file."""
+    return {
+        "readouts_status": status(),
+        "readouts_pairs": pairs(),
+        "readouts_position": position(),
+    }
+
+
 if __name__ == "__main__":
-    main()
+    write_tables(compute())

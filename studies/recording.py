@@ -165,12 +165,16 @@ def _tally(values: pd.Series) -> dict[str, int]:
     return {str(value): int(n) for value, n in values.value_counts().sort_index().items()}
 
 
-def write_tables(tables: dict[str, pd.DataFrame], folder: Path | None = None) -> list[Path]:
-    """Write tables about other people's judgments to ``results/recordings``; the paths."""
-    folder = folder or results_folder() / "recordings"
+def read_table(name: str) -> pd.DataFrame:
+    """Read a table that `write_tables` has written."""
+    return pd.read_csv(results_folder() / "recordings" / f"{name}.csv")
+
+
+def write_tables(tables: dict[str, pd.DataFrame], prefix: str = "") -> None:
+    """Write tables about judgments to ``results/recordings``, and name the files."""
+    folder = results_folder() / "recordings"
     folder.mkdir(parents=True, exist_ok=True)
-    paths = []
     for name, table in tables.items():
-        paths.append(folder / f"{name}.csv")
-        table.to_csv(paths[-1], index=False, float_format="%.6g")
-    return paths
+        path = folder / f"{prefix}{name}.csv"
+        table.to_csv(path, index=False, float_format="%.6g", lineterminator="\n")
+        print(path)

@@ -9,15 +9,14 @@ them. What is written to ``results/recordings/replace_*.csv`` are aggregates.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.statistics._inference import jackknife_t
 from rubricnb.statistics._reads import FloatArray, by_cluster
+from studies.intervals import jackknife_row
 from studies.recording import write_tables
 
 SETS = ("summeval-six", "summeval-gpt")
@@ -249,14 +248,11 @@ def effective(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
             sums = cross_moments(scores[members].to_numpy(float)[used], ratings[used],
                                  criterion[used], cluster[used])  # fmt: skip
             total = sums.sum(axis=0)
-            estimates = panel(covariance(total), ratings.shape[1])
-            without = panel(covariance(total - sums), ratings.shape[1])
-            for quantity, value in estimates.items():
-                low, high, *_ = jackknife_t(float(value), without[quantity])
+            estimates = covariance(np.concatenate([total[None], total - sums]))
+            for quantity, values in panel(estimates, ratings.shape[1]).items():
                 rows.append({"panel": name, "criterion": within, "n_judges": len(members),
                              "n_items": int(used.sum()), "n_clusters": len(sums),
-                             "quantity": quantity, "value": float(value), "low": low,
-                             "high": high})  # fmt: skip
+                             "quantity": quantity, **jackknife_row(values)})  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -274,11 +270,5 @@ def compute() -> dict[str, pd.DataFrame]:
     }
 
 
-def write(folder: Path | None = None) -> list[Path]:
-    """Write every table; the paths."""
-    return write_tables(compute(), folder)
-
-
 if __name__ == "__main__":
-    for path in write():
-        print(path)
+    write_tables(compute())

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from scipy import optimize, stats
 
 import rubricnb as rb
 from rubricnb.judging.profiles import open_profile
-from rubricnb.statistics._inference import mean_t
+from rubricnb.statistics._inference import mean_t, named_mean
 from rubricnb.statistics._reads import FloatArray, IntArray
 from studies.one_read import BALANCED, ask, cell, expected, greedy, strengthened
 from studies.recording import write_tables
@@ -173,8 +172,7 @@ CONTRASTS = (
 
 def interval(values: FloatArray, of: Choice, name: str, share: bool = False) -> dict[str, float]:
     """A mean over prompts with its 95 % t interval over clusters."""
-    low, high, *_ = mean_t(values, of.cluster, (0.0, 1.0) if share else None)
-    return {name: values.mean(), f"{name}_low": low, f"{name}_high": high}
+    return named_mean(name, values, of.cluster, (0.0, 1.0) if share else None, p=False)
 
 
 def policies(of: Choice) -> list[dict[str, Any]]:
@@ -471,11 +469,5 @@ def compute(of: list[Choice] | None = None) -> dict[str, pd.DataFrame]:
     return tables | {"training_speed": speed(of[0]), "training_planted": planted()}
 
 
-def write(folder: Path | None = None) -> list[Path]:
-    """Write every table; the paths."""
-    return write_tables(compute(), folder)
-
-
 if __name__ == "__main__":
-    for path in write():
-        print(path)
+    write_tables(compute())

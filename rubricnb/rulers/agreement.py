@@ -37,8 +37,7 @@ _MEASURES = (
     "qwk", "mae", "rho", "sd_ratio", "middle", "middle_human", "middle_excess", "wasserstein",
 )  # fmt: skip
 _CONTRASTED = ("qwk", "mae", "rho", "wasserstein")
-_LEAST = {"mae": 0.0, "sd_ratio": 0.0, "wasserstein": 0.0}  # of the others -1
-_MOST = {"qwk": 1.0, "rho": 1.0, "middle_excess": 1.0}  # the others have no upper end
+_DISTANCES = ("mae", "sd_ratio", "wasserstein")  # from 0 on; the others lie in -1…1
 
 
 def features(scores: pd.DataFrame, verified: bool = True, mean: bool = False) -> pd.DataFrame:
@@ -67,16 +66,15 @@ def features(scores: pd.DataFrame, verified: bool = True, mean: bool = False) ->
     [['a', 2.5, 0.25]]
     """
     families = ("trait", "invalid") if verified else ("ungated",)
-    columns = {f: [c for c in scores if str(c).startswith(f"{f}_")] for f in families}
-    if not columns[families[0]]:
+    columns = [c for f in families for c in scores if str(c).startswith(f"{f}_")]
+    if f"{families[0]}_1" not in columns:
         raise ValueError(f"scores lack the columns {families[0]}_1, …: take them from grade")
-    per_item = scores.groupby("item_id", sort=False, observed=True)
-    table = per_item[[c for own in columns.values() for c in own]].mean()
+    table = scores.groupby("item_id", sort=False, observed=True)[columns].mean()
     # What a method does not have (DHS has no quotes; of six columns it fills one) is no feature.
     table = table.dropna(axis=1, how="all")
     if not mean:
         return table
-    averages = {f: table[[c for c in own if c in table]].mean(axis=1) for f, own in columns.items()}
+    averages = {f: table.filter(regex=f"^{f}_").mean(axis=1) for f in families}
     return pd.DataFrame(averages).dropna(axis=1, how="all")
 
 
@@ -490,10 +488,10 @@ def verification(evidence: pd.DataFrame, by: str | Sequence[str] | None = None) 
     require(evidence, ["text_id", "cluster_id", "status"], "evidence")
     rows = []
     for key, part in groups(evidence, _names(evidence, by)):
-        cluster, counts = _codes(part["cluster_id"]), {"n_texts": part["text_id"].nunique()}
+        cluster, n_texts = _codes(part["cluster_id"]), part["text_id"].nunique()
         for status in STATUSES:
             hit = (part["status"] == status).to_numpy(dtype=np.float64)
-            row = key | {"status": status, "n_quotes": len(hit)} | counts
+            row = key | {"status": status, "n_quotes": len(hit), "n_texts": n_texts}
             row |= infer.named_mean("share", hit, cluster, (0.0, 1.0), p=False)
             row["n_clusters"] = len(np.unique(cluster))
             rows.append(row | {"reason": infer.few_clusters(cluster, {"share": hit})})
@@ -526,8 +524,6 @@ class _Set:
 
 
 _Side = tuple[_Set, Calibration]
-
-
 _Measured = dict[str, FloatArray]
 
 
@@ -636,7 +632,7 @@ def _predict(
 ) -> FloatArray:
     """A label per item, learnt from items of this set (which then have none) or of another."""
     if kind == "none":
-        return _nearest(data.score, data.scale)
+        return nearest_label(data.score, data.scale)
     calibrator = IsotonicCalibrator() if kind == "isotonic" else Calibrator()
     x = data.features(kind)
     if other is None:
@@ -646,11 +642,7 @@ def _predict(
     place = (other.human[train] - other.scale[0]) / np.ptp(other.scale)
     calibrator.fit(other.features(kind)[train], data.scale[0] + place * np.ptp(data.scale))
     label = calibrator.predict(x)
-    return label if np.array_equal(other.scale, data.scale) else _nearest(label, data.scale)
-
-
-def _nearest(values: FloatArray, scale: FloatArray) -> FloatArray:
-    return np.where(np.isnan(values), np.nan, nearest_label(values, scale))
+    return label if np.array_equal(other.scale, data.scale) else nearest_label(label, data.scale)
 
 
 def _side(scores: pd.DataFrame, items: pd.DataFrame, wanted: dict[str, Any]) -> _Side:
@@ -694,7 +686,7 @@ def _over_draws(name: str, draws: list[FloatArray]) -> dict[str, float]:
         half = half if half > 1e-12 else np.nan  # no variance is not certainty
         ends = back(scaled(np.array(middle)) + np.array([-half, half]))
         if name in _MEASURES:
-            ends = np.clip(ends, _LEAST.get(name, -1.0), _MOST.get(name, np.inf))
+            ends = np.clip(ends, *((0.0, np.inf) if name in _DISTANCES else (-1.0, 1.0)))
         low, high = map(float, ends)
     return infer.named(name, middle, (low, high, np.nan, np.nan), p=False)
 

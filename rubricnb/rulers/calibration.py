@@ -31,7 +31,7 @@ class _LabelMap(BaseEstimator):
         ----------
         X
             Shape (items, features). The index of a frame names the items; rows with a missing
-            feature (the judge gave no score) are left out and counted in ``n_unscored_``.
+            feature (the judge gave no score) are left out.
         y
             Their labels by people.
 
@@ -50,7 +50,6 @@ class _LabelMap(BaseEstimator):
         scored = ~np.isnan(x).any(axis=1)
         x, labels = x[scored], labels[scored]
         _check_labels(labels)
-        self.n_unscored_ = int((~scored).sum())
         self.n_features_in_ = x.shape[1]
         self.items_ = _ids(X)
         self.labels_, self.counts_ = np.unique(labels, return_counts=True)
@@ -209,16 +208,16 @@ class IsotonicCalibrator(_LabelMap):
 
 
 def nearest_label(values: ArrayLike, labels: ArrayLike) -> FloatArray:
-    """Return the nearest label to each value, the upper one of two equally near.
+    """Return the nearest label to each value, the upper one of two equally near; NaN for NaN.
 
     Examples
     --------
     >>> nearest_label([1.4, 1.5, 9], [1, 2, 3]).tolist()
     [1.0, 2.0, 3.0]
     """
-    scale = np.sort(np.asarray(labels, dtype=np.float64))
+    scale, x = np.sort(np.asarray(labels, dtype=np.float64)), np.asarray(values)
     middles = (scale[:-1] + scale[1:]) / 2
-    return np.asarray(scale[np.searchsorted(middles, np.asarray(values), side="right")])
+    return np.where(np.isnan(x), np.nan, scale[np.searchsorted(middles, x, side="right")])
 
 
 def _leave_one_out(u: FloatArray, s: FloatArray, y: FloatArray, alphas: FloatArray) -> FloatArray:

@@ -166,7 +166,12 @@ class Compilation:
     def read(self, reply: Reply) -> Bundle:
         """Return the bundle that a reply holds."""
         try:
-            return self._bundle(parse(reply, self.schema()))
+            content = parse(reply, self.schema())
+            return Bundle(
+                **self.facts,
+                traits=tuple(replace(t, **content["taxonomy"][i]) for i, t in self.traits.items()),
+                checklist=tuple(CheckItem(id=i, **content["checklist"][i]) for i in self.items),
+            )
         except ValueError as problem:
             raise Unreadable(
                 reply,
@@ -174,13 +179,6 @@ class Compilation:
                 "with another judge, or another seed at a temperature above 0, or write the bundle "
                 "by hand",
             ) from problem
-
-    def _bundle(self, content: Any) -> Bundle:
-        return Bundle(
-            **self.facts,
-            traits=tuple(replace(t, **content["taxonomy"][i]) for i, t in self.traits.items()),
-            checklist=tuple(CheckItem(id=i, **content["checklist"][i]) for i in self.items),
-        )
 
     def _levels(self, trait: str) -> tuple[tuple[int, str], ...]:
         if trait in self.criteria:

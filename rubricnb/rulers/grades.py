@@ -96,8 +96,6 @@ def recorded_grades(judge: str, dataset: str, design: str | None = None) -> Grad
     grades = Grades(*map(pd.read_parquet, paths))
     if design is not None:
         grades = Grades(*(frame[frame["design"] == design] for frame in grades))
-    if "cluster_id" in grades.evidence:
-        return grades
     clusters = grades.scores.drop_duplicates("text_id").set_index("text_id")["cluster_id"]
     own = grades.evidence["text_id"].map(clusters)
     return grades._replace(evidence=grades.evidence.assign(cluster_id=own))

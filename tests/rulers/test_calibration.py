@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import Ridge
+from sklearn.model_selection import LeaveOneOut, cross_val_predict
 
 from rubricnb.rulers import Calibrator
 from rubricnb.rulers.calibration import IsotonicCalibrator
@@ -34,13 +35,8 @@ def fitted():
 
 def test_the_latents_are_what_ridge_says_without_each_item(fitted):
     calibrator, x, y = fitted
-    standard = (x - x.mean(axis=0)) / x.std(axis=0)
-    without = [
-        Ridge(calibrator.alpha_)
-        .fit(np.delete(standard, i, 0), np.delete(y, i))
-        .predict(standard[i : i + 1])[0]
-        for i in range(len(y))
-    ]
+    standard, ridge = (x - x.mean(axis=0)) / x.std(axis=0), Ridge(calibrator.alpha_)
+    without = cross_val_predict(ridge, standard, y, cv=LeaveOneOut())
     np.testing.assert_allclose(np.sort(without), calibrator.latents_, atol=1e-9)
 
 
@@ -56,17 +52,11 @@ def test_the_regression_is_ridge_on_standardised_features(fitted):
 def test_the_map_is_the_definition_word_for_word(fitted):
     calibrator, _, y = fitted
     new, _ = essays(np.random.default_rng(3), 300)
-    for z, label in zip(calibrator.latent(new), calibrator.predict(new), strict=True):
+    latent, labels = calibrator.latent(new), calibrator.predict(new)
+    for z, label in zip(latent, labels, strict=True):
         u = np.mean(calibrator.latents_ < z) + np.mean(calibrator.latents_ == z) / 2
         assert label == min(s for s in np.unique(y) if np.mean(y <= s) >= u - 1e-12)
-
-
-def test_labels_are_labels_and_never_fall_with_the_latent(fitted):
-    calibrator, _, y = fitted
-    new, _ = essays(np.random.default_rng(4), 500)
-    labels = calibrator.predict(new)
-    assert set(labels) <= set(y)
-    assert (np.diff(labels[np.argsort(calibrator.latent(new), kind="stable")]) >= 0).all()
+    assert (np.diff(labels[np.argsort(latent, kind="stable")]) >= 0).all()
 
 
 def test_ties_in_the_features_give_no_nan_and_equal_labels():
@@ -76,18 +66,6 @@ def test_ties_in_the_features_give_no_nan_and_equal_labels():
     labels = Calibrator().fit(x, y).predict([[2], [2], [4], [3]])
     assert not np.isnan(labels).any()
     assert labels[0] == labels[1] <= labels[3] <= labels[2]
-
-
-def test_a_set_of_five_is_refused():
-    x, y = essays(np.random.default_rng(0), 5)
-    with pytest.raises(ValueError, match=r"5 calibration items .* at least 10, and .* 200"):
-        Calibrator().fit(x, y)
-
-
-def test_constant_labels_are_refused():
-    x, _ = essays(np.random.default_rng(0), 40)
-    with pytest.raises(ValueError, match="all 40 calibration labels are 3: nothing can be learnt"):
-        Calibrator().fit(x, np.full(40, 3.0))
 
 
 def test_labels_never_seen_are_said_and_never_predicted():
@@ -113,22 +91,8 @@ def test_what_the_judge_left_unscored_is_left_out_and_stays_missing():
     x, y = essays(np.random.default_rng(0), 90)
     x[[3, 70], 0] = np.nan
     calibrator = Calibrator().fit(x[:60], y[:60])
-    assert calibrator.n_unscored_ == 1
     labels = calibrator.predict(x[60:])
     assert np.flatnonzero(np.isnan(labels)).tolist() == [10]
-
-
-def test_another_number_of_traits_is_refused():
-    x, y = essays(np.random.default_rng(0), 60)
-    with pytest.raises(ValueError, match="3 features, but the calibration had 8"):
-        Calibrator().fit(x, y).predict(x[:, :3])
-
-
-def test_a_missing_label_is_refused():
-    x, y = essays(np.random.default_rng(0), 60)
-    y[7] = np.nan
-    with pytest.raises(ValueError, match="label is missing"):
-        Calibrator().fit(x, y)
 
 
 def test_the_isotonic_map_rises_and_gives_labels():
@@ -137,3 +101,15 @@ def test_the_isotonic_map_rises_and_gives_labels():
     labels = IsotonicCalibrator().fit(mean, y).predict(np.sort(mean))
     assert set(labels) <= set(y)
     assert (np.diff(labels) >= 0).all()
+
+
+def test_bad_input_is_named():
+    x, y = essays(np.random.default_rng(0), 60)
+    with pytest.raises(ValueError, match=r"5 calibration items .* at least 10, and .* 200"):
+        Calibrator().fit(x[:5], y[:5])
+    with pytest.raises(ValueError, match="all 60 calibration labels are 3: nothing can be learnt"):
+        Calibrator().fit(x, np.full(60, 3.0))
+    with pytest.raises(ValueError, match="label is missing"):
+        Calibrator().fit(x, np.append(y[1:], np.nan))
+    with pytest.raises(ValueError, match="3 features, but the calibration had 8"):
+        Calibrator().fit(x, y).predict(x[:, :3])

@@ -1,7 +1,6 @@
 """What is recorded is taken, and nothing else: text by text, under the lock it was made with."""
 
 from dataclasses import replace
-from functools import cache
 
 import pandas as pd
 import pytest
@@ -17,34 +16,30 @@ judges: [{spec: "simulated:grader", model: a simulated grader, licence: none}]
 gradings:
   - {dataset: minibench, n_items: 15, methods: [rulers, dhs]}
   - {dataset: minibench, n_items: 6, methods: [rulers], replicates: 3, temperature: 1.0}
-  - {dataset: minibench, n_items: 6, methods: [dhs], design: "balanced(5)"}
+  - {dataset: minibench, n_items: 6, methods: [rulers, dhs], design: "balanced(5)"}
+  - {dataset: minibench, n_items: 6, methods: [rulers], design: "shuffled(5, 4)"}
+  - {dataset: minibench, n_items: 6, methods: [dhs], design: "fixed(5, 3)"}
 """
 BUNDLE = load_bundle("minibench")
-FEW = rb.load("minibench", n_items=15)
+FEW, SIX = (rb.load("minibench", n_items=n) for n in (15, 6))
 SPEC = "simulated:grader"
 
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """Give the folder where these studies are recorded, one after the other; each once."""
-
-    def made(*texts):
-        folder = tmp_path_factory.mktemp("recorded")
-        for name in ("params", "results"):
-            (folder / name).mkdir()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("RUBRICNB_RESULTS", str(folder / "results"))
-            for text in texts:
-                (folder / "params" / "rulers.yml").write_text(text)
-                record_gradings(store=":memory:")
-        return str(folder / "results")
-
-    return cache(made)
+    """The folder where the study is recorded."""
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "params").mkdir()
+    (folder / "params" / "rulers.yml").write_text(STUDY)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RUBRICNB_RESULTS", str(folder / "results"))
+        record_gradings(store=":memory:")
+    return str(folder / "results")
 
 
 @pytest.fixture
 def recorded(results, monkeypatch):
-    monkeypatch.setenv("RUBRICNB_RESULTS", results(STUDY))
+    monkeypatch.setenv("RUBRICNB_RESULTS", results)
 
 
 def sources(grades):
@@ -99,35 +94,16 @@ def test_another_condition_is_not_what_was_recorded(recorded, options):
 
 
 def test_replicates_and_designs_come_back_whole(recorded):
-    six = rb.load("minibench", n_items=6)
-    again = graded(six, temperature=1.0, replicates=3)
-    fewer = graded(six, temperature=1.0, replicates=2)
-    turned = graded(six, methods="dhs", design=rb.balanced(5))
+    again = graded(SIX, temperature=1.0, replicates=3)
+    fewer = graded(SIX, temperature=1.0, replicates=2)
+    turned = graded(SIX, methods="dhs", design=rb.balanced(5))
     assert [sources(g) for g in (again, fewer, turned)] == [{"recorded"}] * 3
     assert [len(g.scores) for g in (again, fewer, turned)] == [18, 12, 60]
     assert set(fewer.scores.replicate) == {1, 2}
 
 
-ORDERS = """
-judges: [{spec: "simulated:grader", model: a simulated grader, licence: none}]
-gradings:
-  - {dataset: minibench, n_items: 6, methods: [rulers, dhs]}
-  - {dataset: minibench, n_items: 6, methods: [rulers, dhs], design: "balanced(5)"}
-  - {dataset: minibench, n_items: 6, methods: [rulers], design: "shuffled(5, 4)"}
-  - {dataset: minibench, n_items: 6, methods: [dhs], design: "fixed(5, 3)"}
-"""
-
-
-@pytest.fixture
-def recorded_orders(results, monkeypatch):
-    monkeypatch.setenv("RUBRICNB_RESULTS", results(STUDY, ORDERS))
-
-
-SIX = rb.load("minibench", n_items=6)
-
-
 @pytest.mark.parametrize("method", ["rulers", "dhs"])
-def test_an_order_that_was_not_recorded_by_itself_is_asked(recorded_orders, method):
+def test_an_order_that_was_not_recorded_by_itself_is_asked(recorded, method):
     """The lock of 1→5 stands among those of the design; the single reads were made under 5→1."""
     turned = BUNDLE.arranged(levels=[1, 2, 3, 4, 5])
     found = graded(SIX, turned, method)
@@ -136,7 +112,7 @@ def test_an_order_that_was_not_recorded_by_itself_is_asked(recorded_orders, meth
     assert sources(graded(SIX, BUNDLE, method)) == {"recorded"}
 
 
-def test_shuffled_orders_of_another_seed_are_asked(recorded_orders):
+def test_shuffled_orders_of_another_seed_are_asked(recorded):
     design = rb.shuffled(5, 4)
     same, other = (graded(SIX, design=design, seed=seed) for seed in (0, 7))
     assert [sources(g) for g in (same, other)] == [{"recorded"}, {"simulated"}]
@@ -145,13 +121,13 @@ def test_shuffled_orders_of_another_seed_are_asked(recorded_orders):
         assert rows.drop_duplicates("ordering_index").ordering.tolist() == drawn
 
 
-def test_an_order_that_a_design_repeats_comes_back_with_all_its_replicates(recorded_orders):
+def test_an_order_that_a_design_repeats_comes_back_with_all_its_replicates(recorded):
     found = graded(SIX, methods="dhs", design=rb.fixed(5, 3))
     assert sources(found) == {"recorded"}
     assert sorted(found.scores.replicate.unique()) == [1, 2, 3]
 
 
-def test_baselines_beside_another_bundle_are_asked(recorded_orders):
+def test_baselines_beside_another_bundle_are_asked(recorded):
     """They carry no lock of their own, so what they were graded with must be beyond doubt."""
     other = BUNDLE.arranged(criteria=[3, 1, 2])
     assert sources(graded(SIX, other, "dhs")) == {"simulated"}

@@ -5,6 +5,7 @@ from hashlib import sha256
 
 import pytest
 from endpoint import completion, endpoint
+from scripted import Scripted
 
 import rubricnb as rb
 from rubricnb.data.rubrics import bundled_rubrics
@@ -13,7 +14,6 @@ from rubricnb.judging.rendering import key_of
 from rubricnb.judging.store import Store
 from rubricnb.rulers import compile_rubric, grade, load_bundle, recorded_grades
 from rubricnb.rulers.methods import METHODS
-from rubricnb.rulers.simulated import SimulatedGrader
 
 ITEMS = rb.load("minibench", n_items=36)  # 12 texts, three criteria
 BUNDLE = load_bundle("minibench")
@@ -133,16 +133,11 @@ def test_a_rubric_is_compiled_whole_however_long_its_items_are():
     assert received[0]["messages"][0]["content"].endswith("definition 160, text 160.")
 
 
-class Local(SimulatedGrader):
-    """Stands where a judge of this machine stood: keeps the keys of what it is asked."""
+class Local(Scripted):
+    """Stands where a judge of this machine stood."""
 
     identity = "the weights"
     source = "live"
-
-    def answer(self, requests):
-        for request in requests:
-            object.__setattr__(self, "keys", (*getattr(self, "keys", ()), key_of(request, self, 0)))
-            yield from super().answer([request])
 
 
 KEYS = {
@@ -182,5 +177,6 @@ def test_recorded_gradings_keep_their_keys(slug, dataset, method):
         items = check_items(items, rubrics)
     judge = Local()
     grade(items, bundle, judge, method, store=":memory:")
-    digits = sha256(" ".join(sorted(judge.keys)).encode()).hexdigest()[:12]
+    keys = sorted(key_of(request, judge, 0) for request in judge.asked)
+    digits = sha256(" ".join(keys).encode()).hexdigest()[:12]
     assert KEYS[dataset, method] == digits

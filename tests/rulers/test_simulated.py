@@ -1,7 +1,6 @@
 """The simulated grader: every weakness it is given is there, and nothing else."""
 
 import numpy as np
-import pytest
 
 import rubricnb as rb
 from rubricnb.rulers import compile_rubric, grade, load_bundle
@@ -52,22 +51,27 @@ def test_a_checklist_of_ones_own_adds_noise_only_if_wordings_differ_in_difficult
         assert (by_method["rulers"] == by_method["rulers-unlocked"]).all() == same
 
 
-@pytest.mark.parametrize("n_items", [15, 30])
-def test_an_answer_hangs_on_nothing_else_that_is_asked(n_items):
-    judge = SimulatedGrader()
-    few = rb.load("minibench", n_items=15)
-    alone = grade(few, BUNDLE, judge, store=":memory:").scores
-    among = grade(rb.load("minibench", n_items=n_items), BUNDLE, judge, store=":memory:").scores
+def test_an_answer_hangs_on_the_seed_and_on_nothing_else_that_is_asked():
+    few, more = rb.load("minibench", n_items=15), rb.load("minibench", n_items=30)
+    alone, among, other = (
+        grade(items, BUNDLE, SimulatedGrader(seed=seed), store=":memory:").scores
+        for items, seed in ((few, 0), (more, 0), (more, 1))
+    )
     merged = alone.merge(among, on="item_id", suffixes=("", "_among"))
     assert len(merged) == 15
     assert (merged.score == merged.score_among).all()
+    assert (among.score != other.score).any()
+    assert SimulatedGrader().identity != SimulatedGrader(seed=1).identity
 
 
-def test_another_seed_is_another_judge_of_another_identity():
-    one, other = SimulatedGrader(), SimulatedGrader(seed=1)
-    assert one.identity != other.identity
-    scores = [grade(ITEMS[:30], BUNDLE, j, store=":memory:").scores.score for j in (one, other)]
-    assert (scores[0] != scores[1]).any()
+def test_a_hot_compiler_words_a_checklist_anew_for_every_seed():
+    for temperature, n_locks in ((1.0, 4), (0.0, 1)):
+        options = {"name": "mine", "n_items": 6, "temperature": temperature, "store": ":memory:"}
+        bundles = [
+            compile_rubric(ITEMS.rubrics, SimulatedGrader(), seed=seed, **options)
+            for seed in range(4)
+        ]
+        assert len({bundle.lock for bundle in bundles}) == n_locks
 
 
 def test_a_checklist_follows_the_level_shown_first_only_if_it_is_told_to():
@@ -81,14 +85,3 @@ def test_a_checklist_follows_the_level_shown_first_only_if_it_is_told_to():
         means[pull] = by_first["5"] - by_first["1"]
     assert means[0.0] == 0
     assert means[0.5] > 0.3
-
-
-def test_a_hot_compiler_words_a_checklist_anew_for_every_seed():
-    def lock(temperature, seed):
-        return compile_rubric(
-            ITEMS.rubrics, SimulatedGrader(), name="mine", n_items=6, temperature=temperature,
-            seed=seed, store=":memory:",
-        ).lock  # fmt: skip
-
-    assert len({lock(1.0, seed) for seed in range(4)}) == 4
-    assert len({lock(0.0, seed) for seed in range(4)}) == 1

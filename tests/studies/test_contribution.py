@@ -63,101 +63,68 @@ def test_of_several_criteria_at_once_the_one_that_lacks_an_answer_is_named(tmp_p
     assert frame["item_id"][row] in said
 
 
-def another_score(frame):
-    """Row 8 with another score, as if somebody had typed over it."""
-    frame.loc[7, "score"] = frame["score"][7] % 5 + 1
-    return r"row 8: score \d does not stand at place \d of [1-5-]+$"
+def put(**values):
+    """Say how to write other values into row 8; a function of the frame gives one."""
+
+    def change(frame):
+        new = {name: v(frame) if callable(v) else v for name, v in values.items()}
+        for name, value in new.items():
+            if frame[name].dtype == "category":
+                frame[name] = frame[name].astype(object)
+            frame.loc[7, name] = value
+
+    return change
 
 
-def another_choice(frame):
-    """Row 8 with another choice: place and score fit."""
-    order = [int(x) for x in frame["ordering"][7].split("-")]
-    frame.loc[7, "position"] = place = frame["position"][7] % 5 + 1
-    frame.loc[7, "score"] = order[place - 1]
-    return r"row 8: place \d was taken, which is not the most probable"
+def swapped(k):
+    return lambda frame: frame[f"probability_{6 - k}"][7]
 
 
-def off_the_scale(frame):
-    frame.loc[7, "score"] = 7
-    return "row 8: score 7 is not on the scale"
+CHANGES = {
+    r"row 8: score \d does not stand at place \d of [1-5-]+$":
+        put(score=lambda f: f["score"][7] % 5 + 1),
+    r"row 8: place \d was taken, which is not the most probable": put(
+        position=lambda f: f["position"][7] % 5 + 1,
+        score=lambda f: int(f["ordering"][7].split("-")[int(f["position"][7]) % 5]),
+    ),
+    "row 8: score 7 is not on the scale": put(score=7),
+    "row 8: status is 'ok', and the score None": put(score=None, position=None),
+    r"row 8: its probabilities sum to 1\.5":
+        put(probability_1=lambda f: f["probability_1"][7] + 0.5),
+    r"row 8: expected_score is \d\.\d+, and \d\.\d+ by its probabilities":
+        put(**{f"probability_{k}": swapped(k) for k in range(1, 6)}),
+    r"row 8: ordering is '[1-5-]+', and '[1-5-]+' in the plan":
+        put(ordering=lambda f: f["ordering"][8]),
+    r"row 8: request \d+ is none of the study's plan":
+        put(request_id=lambda f: f["request_id"][7] ^ 1),
+    r"row 8: the key 0{12}… is not that of its prompt to 'llama\.cpp": put(key="0" * 64),
+    "row 8: cluster_id is 'minibench/elsewhere', not 'minibench/exam-sleep'":
+        put(cluster_id="minibench/elsewhere"),
+    f"row 8: judge is 'me', not '{SLUG}'": put(judge="me"),
+    "column 'answer' is none of a judgment's, and a recording holds no texts":
+        lambda frame: frame.insert(0, "answer", "Clear."),
+    "judgments lack the column 'key'": lambda frame: frame.pop("key"),
+}  # fmt: skip
 
 
-def without_a_score(frame):
-    frame.loc[7, ["score", "position"]] = None
-    return "row 8: status is 'ok', and the score None"
-
-
-def sum_above_one(frame):
-    frame.loc[7, "probability_1"] = frame["probability_1"][7] + 0.5
-    return r"row 8: its probabilities sum to 1\.5"
-
-
-def swapped_probabilities(frame):
-    """They still sum to one."""
-    row = frame.loc[7, [f"probability_{k}" for k in range(1, 6)]].astype(float)
-    frame.loc[7, row.index] = row.to_numpy()[::-1]
-    return r"row 8: expected_score is \d\.\d+, and \d\.\d+ by its probabilities"
-
-
-def another_order(frame):
-    frame["ordering"] = frame["ordering"].astype(object)
-    frame.loc[7, "ordering"] = frame["ordering"][8]
-    return r"row 8: ordering is '[1-5-]+', and '[1-5-]+' in the plan"
-
-
-def another_request(frame):
-    frame.loc[7, "request_id"] = frame["request_id"][7] ^ 1
-    return r"row 8: request \d+ is none of the study's plan"
-
-
-def another_prompt(frame):
-    frame.loc[7, "key"] = "0" * 64
-    return r"row 8: the key 0{12}… is not that of its prompt to 'llama\.cpp"
-
-
-def another_prompt_of_the_data(frame):
-    frame["cluster_id"] = frame["cluster_id"].astype(object)
-    frame.loc[7, "cluster_id"] = "minibench/elsewhere"
-    return "row 8: cluster_id is 'minibench/elsewhere', not 'minibench/exam-sleep'"
-
-
-def another_judge_in_a_row(frame):
-    frame["judge"] = frame["judge"].astype(object)
-    frame.loc[7, "judge"] = "me"
-    return f"row 8: judge is 'me', not '{SLUG}'"
-
-
-def a_text(frame):
-    frame["answer"] = "Clear."
-    return "column 'answer' is none of a judgment's, and a recording holds no texts"
-
-
-def no_key(frame):
-    del frame["key"]
-    return "judgments lack the column 'key'"
-
-
-CHANGES = [
-    another_score, another_choice, off_the_scale, without_a_score, sum_above_one,
-    swapped_probabilities, another_order, another_request, another_prompt,
-    another_prompt_of_the_data, another_judge_in_a_row, a_text, no_key,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_one_changed_row_is_refused_and_named(folder, change):
+@pytest.mark.parametrize("message", CHANGES)
+def test_one_changed_row_is_refused_and_named(folder, message):
     frame = pd.read_parquet(folder / NAME)
-    message = change(frame)
+    CHANGES[message](frame)
     frame.to_parquet(folder / NAME, index=False)
     found = pd.Series(problems(folder))
     assert found.str.startswith(f"{NAME}: ").all()
     assert found.str.contains(message).sum() == 1, list(found)
-    assert change is no_key or found.str.startswith(f"{NAME}: sha256 is ").sum() == 1
+    assert "key" not in frame or found.str.startswith(f"{NAME}: sha256 is ").sum() == 1
 
 
 def test_a_card_that_was_written_anew_does_not_hide_a_changed_row(folder):
     frame = pd.read_parquet(folder / NAME)
-    message = another_score(frame)
+    frame[::-1].to_parquet(folder / NAME, index=False)
+    [said] = problems(folder)
+    assert said.startswith(f"{NAME}: sha256 is ")  # rows in another order are another file
+    message, change = next(iter(CHANGES.items()))
+    change(frame)
     frame.to_parquet(folder / NAME, index=False)
     carded(folder)
     done = CliRunner().invoke(asking.app, ["check", str(folder)])
@@ -206,13 +173,6 @@ def test_what_the_card_says_is_counted_again(folder):
     assert f"{NAME}: positions is shuffled: 1: {n - 1}, and run.json says shuffled: 1: {n}" in said
 
 
-def test_rows_in_another_order_are_another_file(folder):
-    frame = pd.read_parquet(folder / NAME)
-    frame[::-1].to_parquet(folder / NAME, index=False)
-    [said] = problems(folder)
-    assert said.startswith(f"{NAME}: sha256 is ")
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -235,37 +195,34 @@ def test_what_is_no_recording_of_the_study_is_said(folder, change, message):
 SMUGGLED = "a letter to a friend, at some length, that nobody asked for"
 
 
-def rewritten(folder, change=lambda table: table, **options):
-    """The recording's table with something beside its rows, and a card that fits."""
-    table = pq.read_table(folder / NAME)
-    pq.write_table(change(table), folder / NAME, compression="zstd", **options)
-    carded(folder)
+def rewritten(change):
+    """Write the recording's table with something beside its rows, and a card that fits."""
+
+    def write(folder):
+        pq.write_table(change(pq.read_table(folder / NAME)), folder / NAME, compression="zstd")
+        carded(folder)
+
+    return write
 
 
-def noted(table):
-    return table.replace_schema_metadata({**table.schema.metadata, b"note": SMUGGLED.encode()})
+def framed(change):
+    def write(folder):
+        frame = change(pd.read_parquet(folder / NAME))
+        named = frame.index.name or frame.columns.name  # these go into the file with an index only
+        frame.to_parquet(folder / NAME, index=named is not None, compression="zstd")
+        carded(folder)
+
+    return write
 
 
 def noted_in_a_column(table):
     field = table.schema.field("score").with_metadata({"note": SMUGGLED})
-    at = table.schema.get_field_index("score")
-    return table.cast(table.schema.set(at, field))
-
-
-def framed(folder, change):
-    frame = change(pd.read_parquet(folder / NAME))
-    named = frame.index.name or frame.columns.name  # which go into the file with an index only
-    frame.to_parquet(folder / NAME, index=named is not None, compression="zstd")
-    carded(folder)
+    return table.cast(table.schema.set(table.schema.get_field_index("score"), field))
 
 
 def with_attributes(frame):
     frame.attrs["note"] = SMUGGLED
     return frame
-
-
-def with_a_category(frame):
-    return frame.assign(design=frame["design"].cat.add_categories([SMUGGLED]))
 
 
 def with_a_status(frame):
@@ -282,13 +239,19 @@ def padded(path):
     carded(path.parent)
 
 
-def keyed(folder, *where, value=SMUGGLED):
-    card = json.loads((folder / "run.json").read_text())
-    part = card
-    for key in where[:-1]:
-        part = part[key]
-    part[where[-1]] = value
-    (folder / "run.json").write_text(json.dumps(card, indent=1) + "\n")
+def keyed(*where, value=SMUGGLED):
+    def write(folder):
+        part = card = json.loads((folder / "run.json").read_text())
+        for key in where[:-1]:
+            part = part[key]
+        part[where[-1]] = value
+        (folder / "run.json").write_text(json.dumps(card, indent=1) + "\n")
+
+    return write
+
+
+def beside(name):
+    return lambda folder: (folder / name).write_text(SMUGGLED)
 
 
 def said_twice(folder):
@@ -297,29 +260,31 @@ def said_twice(folder):
 
 
 SMUGGLING = {
-    "another table": lambda f: (f / "notes.csv").write_text(SMUGGLED),
-    "a table of references": lambda f: (f / "references-minibench.csv").write_text(SMUGGLED),
-    "a lock": lambda f: (f / ".lock").write_text(SMUGGLED),
-    "a hidden file": lambda f: (f / ".run.json").write_text(SMUGGLED),
+    "another table": beside("notes.csv"),
+    "a table of references": beside("references-minibench.csv"),
+    "a lock": beside(".lock"),
+    "a hidden file": beside(".run.json"),
     "a folder": lambda f: (f / "hanna.parquet").mkdir(),
     "a link": lambda f: (f / ".lock").symlink_to("/etc/hostname"),
-    "a key of the card": lambda f: keyed(f, "note"),
-    "a key of a dataset": lambda f: keyed(f, "datasets", "minibench", "note"),
-    "a dataset": lambda f: keyed(f, "datasets", SMUGGLED, value={}),
-    "a count": lambda f: keyed(f, "datasets", "minibench", "status", SMUGGLED, value=1),
+    "a key of the card": keyed("note"),
+    "a key of a dataset": keyed("datasets", "minibench", "note"),
+    "a dataset": keyed("datasets", SMUGGLED, value={}),
+    "a count": keyed("datasets", "minibench", "status", SMUGGLED, value=1),
     "a key twice": said_twice,
-    "the machine": lambda f: keyed(f, "machine"),
-    "the day": lambda f: keyed(f, "recorded"),
-    "the licence": lambda f: keyed(f, "licence", value=SMUGGLED * 9),
-    "a condition": lambda f: keyed(f, "conditions", "effort", value=SMUGGLED * 9),
-    "a note of the file": lambda f: rewritten(f, noted),
-    "a note of a column": lambda f: rewritten(f, noted_in_a_column),
-    "attributes": lambda f: framed(f, with_attributes),
-    "an index": lambda f: framed(f, lambda t: t.set_index(pd.Index([SMUGGLED] * len(t), name="x"))),
-    "the columns' name": lambda f: framed(f, lambda t: t.rename_axis(columns=SMUGGLED)),
-    "a category": lambda f: framed(f, with_a_category),
-    "a status": lambda f: framed(f, with_a_status),
-    "an optional column": lambda f: framed(f, lambda t: t.assign(criterion_ordering=SMUGGLED)),
+    "the machine": keyed("machine"),
+    "the day": keyed("recorded"),
+    "the licence": keyed("licence", value=SMUGGLED * 9),
+    "a condition": keyed("conditions", "effort", value=SMUGGLED * 9),
+    "a note of the file": rewritten(
+        lambda t: t.replace_schema_metadata({**t.schema.metadata, b"note": SMUGGLED.encode()})
+    ),
+    "a note of a column": rewritten(noted_in_a_column),
+    "attributes": framed(with_attributes),
+    "an index": framed(lambda t: t.set_index(pd.Index([SMUGGLED] * len(t), name="x"))),
+    "the columns' name": framed(lambda t: t.rename_axis(columns=SMUGGLED)),
+    "a category": framed(lambda t: t.assign(design=t["design"].cat.add_categories([SMUGGLED]))),
+    "a status": framed(with_a_status),
+    "an optional column": framed(lambda t: t.assign(criterion_ordering=SMUGGLED)),
     "bytes between columns": lambda f: padded(f / NAME),
 }
 
@@ -333,8 +298,8 @@ def test_a_text_that_rides_along_is_refused(folder, place):
 
 
 def test_what_is_written_again_as_it_was_is_taken_in(folder):
-    framed(folder, lambda table: table)
-    rewritten(folder)
+    framed(lambda table: table)(folder)
+    rewritten(lambda table: table)(folder)
     (folder / ".lock").write_text("")
     assert problems(folder) == []
 

@@ -5,43 +5,15 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-import rubricnb as rb
-from rubricnb.judging.results import results_folder
-from studies import error_budget, forms
-
-FOLDER = results_folder() / "recordings"
-CELL = ["recording", "who", "criterion", "facet"]
-
-
-def recorded(name):
-    return pd.read_csv(FOLDER / f"error_budget_{name}.csv")
-
-
-def same(found, name, keys):
-    ours = found.set_index([*CELL, *keys]).sort_index()
-    theirs = recorded(name).set_index([*CELL, *keys]).sort_index().loc[ours.index]
-    numbers = ours.select_dtypes("number").columns
-    assert len(numbers) > 3
-    np.testing.assert_allclose(
-        ours[numbers].astype(float), theirs[numbers].astype(float), rtol=1e-3, atol=1e-4
-    )
-
-
-def test_the_recorded_tables_recompute_in_part(mirror):
-    """GPT-3.5's forms: the four cells that a small file holds; the draws have their own stream."""
-    recording = rb.load_recording("summeval-gpt")
-    once = forms.first_reads(recording[recording["judge"] == forms.GPT])
-    of = list(error_budget._by_criterion("summeval-gpt", forms.GPT, "form", once, "template"))
-    assert [cell.x.shape for cell in of] == [(100, 12, 5)] * 4
-    assert [int(np.isnan(cell.x).sum()) for cell in of] == [0] * 4 or once["score"].isna().any()
-    same(error_budget.parts(of), "parts", ["source"])
-    same(error_budget.prices(of), "prices", ["k", "quantity"])
+from studies import error_budget
+from studies.forms import GPT
+from studies.recording import read_table as recorded
 
 
 def test_items_and_forms_are_those_of_the_chapter_on_forms():
     """There the same variances are a two-way analysis: what items share over candidates and all."""
-    ours = recorded("parts").query("who == @forms.GPT").groupby("criterion")
-    theirs = pd.read_csv(FOLDER / "forms_components.csv").query("judge == @forms.GPT")
+    ours = recorded("error_budget_parts").query(f"who == '{GPT}'").groupby("criterion")
+    theirs = recorded("forms_components").query(f"judge == '{GPT}'")
     for criterion, part in ours:
         v = part.set_index("source")["variance"]
         old = theirs[theirs["criterion"] == criterion].set_index("source")["variance"]
@@ -50,19 +22,13 @@ def test_items_and_forms_are_those_of_the_chapter_on_forms():
         assert whole == pytest.approx(old["item × form"], rel=0.05)
 
 
-def test_every_cell_is_recorded_once():
-    assert not recorded("parts").duplicated([*CELL, "source"]).any()
-    assert not recorded("coverage").duplicated([*CELL, "n", "k"]).any()
-    assert recorded("parts").drop_duplicates(CELL).groupby("facet").size().to_dict() == {
-        "form": 10, "judge": 4, "rater": 10, "re-read": 8
-    }  # fmt: skip
-
-
 # ---- what the chapter says in words --------------------------------------------------------------
 
 
 def test_nano_is_the_noisiest_and_reads_never_beat_prompts():
-    prices = recorded("prices").query("facet == 're-read' and k == 8 and quantity == 'calls'")
+    prices = recorded("error_budget_prices").query(
+        "facet == 're-read' and k == 8 and quantity == 'calls'"
+    )
     calls = prices.set_index("who")
     assert calls["value"].idxmin() == "gpt-5.4-nano, T = 1"
     assert (calls["low"] > 4).all()
@@ -71,14 +37,19 @@ def test_nano_is_the_noisiest_and_reads_never_beat_prompts():
 
 
 def test_a_second_form_detects_more_than_eight_times_the_articles():
-    part = recorded("prices").query("who == @forms.GPT")
+    part = recorded("error_budget_prices").query(f"who == '{GPT}'")
     squared = part.assign(value=part["value"] ** 2).groupby(["quantity", "k"])["value"].mean()
     floor, hundred = squared["floor"][1], squared["detectable_100"][1]
     assert squared["detectable_100"][2] < floor + (hundred - floor) / 8
 
 
 def test_predictions_hold_and_those_by_texts_alone_do_not():
-    held = recorded("coverage").query("k == 1").groupby("facet")[["held", "ignoring"]].mean()
+    held = (
+        recorded("error_budget_coverage")
+        .query("k == 1")
+        .groupby("facet")[["held", "ignoring"]]
+        .mean()
+    )
     assert held["held"].between(0.93, 0.97).all()
     assert (held.loc[["form", "judge"], "ignoring"] < 0.9).all()
 

@@ -1,9 +1,6 @@
 """What a prompt's form does to recorded judgments: each statistic against another way to it."""
 
-import os
-import shutil
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,17 +8,9 @@ import pytest
 
 import rubricnb as rb
 from studies import forms
+from studies.recording import read_table as recorded
 
-NAMES = {
-    "status", "components", "spread", "agreement", "contrasts", "systems", "ranks", "reask",
-    "pairs",
-}  # fmt: skip
 CODES = ["1-2-3-4-5", "2-3-4-5-1", "3-4-5-1-2", "4-5-1-2-3", "5-1-2-3-4"]
-
-
-@pytest.fixture(scope="module")
-def recorded():
-    return {name: pd.read_csv(forms.path(name)) for name in NAMES}
 
 
 @pytest.fixture(scope="module")
@@ -55,38 +44,8 @@ def as_orderings(judgments):
     )
 
 
-@pytest.mark.slow
-def test_everything_recorded_is_recomputed_from_the_pinned_files(mirror, recorded):
-    found = forms.tables(forms.recordings())
-    assert set(found) == NAMES
-    for name, table in found.items():
-        kept = recorded[name]
-        assert list(kept) == list(table)
-        assert len(kept) == len(table)
-        for column in kept:
-            if pd.api.types.is_numeric_dtype(kept[column]):
-                ours = table[column].astype("float64").to_numpy()
-                np.testing.assert_allclose(kept[column], ours, rtol=1e-4, atol=1e-9, err_msg=name)
-            else:
-                assert kept[column].fillna("").tolist() == table[column].astype(str).tolist()
-
-
-def test_a_changed_file_is_refused(mirror, tmp_path, monkeypatch):
-    folder = "github/DAMO-NLP-SG/LLM_summeval"
-    shutil.copytree(Path(os.environ["RUBRICNB_MIRROR"]) / folder, tmp_path / folder)
-    [file] = (tmp_path / folder).rglob("eval_M9_generations/fluency_stareval.txt")
-    for path in (file.parent, file):
-        path.chmod(0o755)
-    text = file.read_text("utf-8")
-    file.write_text(text.replace('"resp": "', '"resp": "1', 1), "utf-8")
-    assert file.read_text("utf-8") != text
-    monkeypatch.setenv("RUBRICNB_MIRROR", str(tmp_path))
-    with pytest.raises(ValueError, match="fluency_stareval"):
-        forms.recordings()
-
-
-def test_the_counts_are_those_that_are_known_of_the_sets(recorded):
-    status = recorded["status"]
+def test_the_counts_are_those_that_are_known_of_the_sets():
+    status = recorded("forms_status")
     gpt = status[status["judge"] == forms.GPT]
     assert gpt[gpt["read"] == 1].groupby("form")["n"].sum().to_dict() == dict.fromkeys(
         ["rts", "altrts", "mcq", "altmcq", "stareval"], 4800
@@ -99,24 +58,18 @@ def test_the_counts_are_those_that_are_known_of_the_sets(recorded):
     }  # fmt: skip
     llama = status[(status["judge"] == "llama-2-70b-chat-hf") & (status["status"] != "ok")]
     assert llama["n"].sum() == 55
-    again = recorded["reask"].query("against == 'asked again'")
+    again = recorded("forms_reask").query("against == 'asked again'")
     assert again["n_differ"].sum() == 56
-    spread = recorded["spread"].query("judge == @forms.GPT").set_index("quantity")
+    spread = recorded("forms_spread").query("judge == @forms.GPT").set_index("quantity")
     assert (spread["n_items"] == 4800).all()
     assert spread.estimate["range ≥ 2"] == pytest.approx(0.60, abs=0.005)
     means = spread.estimate[spread.index.str.startswith("mean")]
     assert (means.min(), means.max()) == pytest.approx((2.94, 4.10), abs=0.005)
-    kept = recorded["pairs"].query("criterion == 'all' and quantity == 'kept'").iloc[0]
+    kept = recorded("forms_pairs").query("criterion == 'all' and quantity == 'kept'").iloc[0]
     assert kept["n_items"] == 4400
     assert kept[["estimate", "low", "high"]].tolist() == pytest.approx(
         [0.648, 0.625, 0.671], abs=5e-4
     )
-
-
-def test_nothing_recorded_is_about_a_single_item(recorded):
-    for table in recorded.values():
-        assert len(table) < 400
-        assert not {"item_id", "cluster_id", "text_id"} & set(table)
 
 
 def test_components_are_those_of_the_package_with_forms_in_the_place_of_orderings(simulated):
@@ -242,13 +195,13 @@ def test_the_swap_of_five_pairs_by_hand():
     assert right["n_items"].tolist() == [4, 4, 2]
 
 
-def test_what_the_chapter_says_in_words_is_what_was_recorded(recorded):
+def test_what_the_chapter_says_in_words_is_what_was_recorded():
     """Statements of its story that are no glued number."""
-    r = recorded["agreement"].query("criterion == 'mean'")
+    r = recorded("forms_agreement").query("criterion == 'mean'")
     stories = r[(r["recording"] == "hanna-llm") & (r["form"] != forms.ALL)]
     worst = stories.loc[stories.groupby("judge")["r"].idxmin()]
     assert set(worst["form"]) == {"prompt-3"}
-    contrasts = recorded["contrasts"]
+    contrasts = recorded("forms_contrasts")
     guided = contrasts.query("form_a == 'prompt-2' and form_b == 'prompt-3'")
     assert len(guided) == 5
     assert (guided["p_adjusted"] < 0.001).all()
@@ -257,7 +210,9 @@ def test_what_the_chapter_says_in_words_is_what_was_recorded(recorded):
         ("altmcq", "mcq"), ("altrts", "rts"),
     ]  # fmt: skip
     assert (contrasts.loc[contrasts["form_b"] == forms.ALL, "low"] > 0).all()
-    swap = recorded["pairs"].pivot(index="criterion", columns="quantity", values=["low", "high"])
+    swap = recorded("forms_pairs").pivot(
+        index="criterion", columns="quantity", values=["low", "high"]
+    )
     assert swap.loc["relevance", ("low", "first")] > swap.loc["relevance", ("high", "second")]
     assert swap.loc["consistency", ("low", "second")] > swap.loc["consistency", ("high", "first")]
     assert swap.loc["all", ("low", "second")] < swap.loc["all", ("high", "first")]

@@ -10,16 +10,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.judging.results import results_folder
 from studies import labels
-
-FOLDER = results_folder() / "recordings"
-PAIR = ["judge", "dataset", "criterion"]
-KEYS = {
-    "labels_cells": PAIR, "labels_share": PAIR, "labels_expected": ["group", "n_labels"],
-    "labels_random": [*PAIR, "n_labels"], "labels_plans": [*PAIR, "plan", "about"],
-    "labels_systems": [*PAIR, "per_system", "prompts"],
-}  # fmt: skip
+from studies.recording import read_table as recorded
 
 
 @pytest.fixture
@@ -30,16 +22,6 @@ def of(mirror):
 @lru_cache(1)
 def _cells():
     return labels.cells(labels.loaded())
-
-
-def recorded(name):
-    return pd.read_csv(FOLDER / f"{name}.csv")
-
-
-def same(found, name):
-    ours = found.set_index(KEYS[name]).sort_index()
-    theirs = recorded(name).set_index(KEYS[name]).loc[ours.index][list(ours.columns)]
-    np.testing.assert_allclose(ours.astype(float), theirs.astype(float), rtol=1e-4, atol=1e-6)
 
 
 def test_the_counts_are_those_of_the_sets(of):
@@ -53,32 +35,6 @@ def test_the_counts_are_those_of_the_sets(of):
         "Gemini Flash": {(100, 16)}, "Gemini Pro": {(100, 16)}, "ChatGPT": {(96, 11)},
         labels.FOUR: {(96, 11)},
     }  # fmt: skip
-
-
-@pytest.mark.slow
-def test_the_recorded_tables_recompute(of):
-    tables = labels.compute(of=[c for c in of if c.criterion in ("relevance", "empathy")])
-    whole = {
-        "labels_cells": pd.DataFrame(map(labels.described, of)),
-        "labels_expected": labels.expectations(of),
-    }
-    for name in KEYS:
-        same(whole.get(name, tables[name]), name)
-
-
-def test_the_ranks_by_prompt_recompute(mirror):
-    found = labels.forms()
-    pd.testing.assert_frame_equal(found, recorded("labels_forms"), atol=1e-5)
-    assert (found.low < found.tau).all()
-    assert (found.tau < found.high).all()
-
-
-def test_every_pair_is_recorded_once():
-    for name, keys in KEYS.items():
-        assert not recorded(name).duplicated(keys).any()
-    assert len(recorded("labels_cells")) == 32
-    assert len(recorded("labels_plans")) == 32 * 9
-    assert len(recorded("labels_systems")) == 32 * 8
 
 
 # ---- what the chapter says in words -----------------------------------------------------------
@@ -146,49 +102,39 @@ def check(found, row, draw):
     assert row["high"] - row["low"] == pytest.approx(2 * half)
 
 
+def check_alone(found, row, draw):
+    mean, se, df = found
+    assert row["labels_only"] == pytest.approx(mean[draw])
+    width = row["labels_only_high"] - row["labels_only_low"]
+    assert width == pytest.approx(2 * stats.t.ppf(0.975, df) * se[draw])
+
+
 @settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1))
-def test_texts_drawn_singly_are_estimated_as_the_package_does(seed):
+def test_every_plan_is_estimated_as_the_package_does(seed):
     rng = np.random.default_rng(seed)
     human, score, judgments, people = world(rng)
-    drawn = labels.chosen(rng, human.size, 12, draws=3)
+
+    def theirs(rated):
+        return rb.mean_with_labels(judgments, people.iloc[np.sort(rated)]).iloc[0]
+
+    drawn = labels.chosen(rng, human.size, 12, draws=3)  # texts drawn singly
     y, f = human.ravel()[drawn], score.ravel()[drawn]
-    row = rb.mean_with_labels(judgments, people.iloc[np.sort(drawn[1])]).iloc[0]
     share = np.bincount(drawn[1] // 6, minlength=30) / 12
     if ((share - 1 / 30) ** 2).sum() <= 1 / 12 - 1 / 180:  # no closer together than by chance
+        row = theirs(drawn[1])
         check(labels.regression(y, f, score.mean(), human.size), row, 1)
-        alone, se, df = labels.alone(y, human.size)
-        assert row["labels_only"] == pytest.approx(alone[1])
-        width = row["labels_only_high"] - row["labels_only_low"]
-        assert width == pytest.approx(2 * stats.t.ppf(0.975, df) * se[1])
-
-
-@settings(max_examples=30)
-@given(st.integers(0, 2**32 - 1))
-def test_one_text_a_prompt_is_estimated_as_the_package_does(seed):
-    rng = np.random.default_rng(seed)
-    human, score, judgments, people = world(rng)
+        check_alone(labels.alone(y, human.size), row, 1)
     of, who = labels.rotated(rng, 30, 6, 18, draws=2)
-    row = rb.mean_with_labels(judgments, people.iloc[np.sort((of * 6 + who)[0])]).iloc[0]
+    row = theirs((of * 6 + who)[0])
     assert row["drawn"] == "one per cluster"
     found = labels.regression(human[of, who], score[of, who], score.mean(), human.size, who)
     check(found, row, 0)
-
-
-@settings(max_examples=30)
-@given(st.integers(0, 2**32 - 1))
-def test_whole_prompts_are_estimated_as_the_package_does(seed):
-    rng = np.random.default_rng(seed)
-    human, score, judgments, people = world(rng)
     of = labels.chosen(rng, 30, 5, draws=2)
-    rated = (of[0][:, None] * 6 + np.arange(6)).ravel()
-    row = rb.mean_with_labels(judgments, people.iloc[np.sort(rated)]).iloc[0]
+    row = theirs((of[0][:, None] * 6 + np.arange(6)).ravel())
     assert row["drawn"] == "clusters"
     check(labels.whole_clusters(human[of], score[of], score.mean(), 30), row, 0)
-    alone, se, df = labels.clusters_alone(human[of], 30)
-    assert row["labels_only"] == pytest.approx(alone[0])
-    width = row["labels_only_high"] - row["labels_only_low"]
-    assert width == pytest.approx(2 * stats.t.ppf(0.975, df) * se[0])
+    check_alone(labels.alone(human[of].mean(axis=2), 30), row, 0)
 
 
 @settings(max_examples=10)
@@ -239,11 +185,8 @@ def test_draws_are_without_replacement_and_rotate_evenly(seed, n):
     of, who = labels.rotated(rng, 20, 5, 10, draws=3)
     assert all(len(set(row)) == 10 for row in of.tolist())
     assert all(np.bincount(row).tolist() == [2] * 5 for row in who)
-
-
-def test_every_text_is_drawn_equally_often():
-    drawn = labels.chosen(np.random.default_rng(0), 12, 5, draws=6_000)
-    assert stats.chisquare(np.bincount(drawn.ravel())).pvalue > 1e-4
+    often = labels.chosen(np.random.default_rng(0), 12, 5, draws=6_000)
+    assert stats.chisquare(np.bincount(often.ravel())).pvalue > 1e-4
 
 
 def test_rogan_and_gladen_find_the_share_if_all_is_known_and_say_where_nothing_is():
@@ -297,21 +240,14 @@ def scores(**changes):
     return frame.assign(**changes)
 
 
-def test_a_prompt_that_lacks_a_score_is_left_out():
+def test_a_prompt_that_lacks_a_score_is_left_out_and_many_or_doubled_ones_are_refused():
     score = np.arange(30.0)
     score[4] = np.nan
     (cell,) = labels.cells(scores(score=score))
     assert cell.score.shape == (9, 3)
     assert "p1" not in cell.clusters
-
-
-def test_a_text_that_stands_twice_is_refused():
-    with pytest.raises(ValueError, match="stands twice"):
-        labels.cells(pd.concat([scores(), scores().head(1)]))
-
-
-def test_scores_that_are_missing_in_many_prompts_are_refused():
-    score = np.arange(30.0)
-    score[[4, 8]] = np.nan
+    score[8] = np.nan
     with pytest.raises(ValueError, match="a tenth of the clusters lack a score"):
         labels.cells(scores(score=score))
+    with pytest.raises(ValueError, match="stands twice"):
+        labels.cells(pd.concat([scores(), scores().head(1)]))

@@ -1,9 +1,6 @@
 """What others' reads say of noise: recorded tables recompute, and each statistic has an oracle."""
 
-import os
-import shutil
 from itertools import combinations, permutations
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,15 +8,11 @@ import pytest
 
 import rubricnb as rb
 from rubricnb import book
-from rubricnb.data.others import rewardbench
 from studies import noisy
+from studies.intervals import ratio_row
+from studies.recording import read_table as recorded
 
 NAN = float("nan")
-
-
-@pytest.fixture(scope="module")
-def recorded():
-    return noisy.recorded()
 
 
 def drawn(n, seed, request_sd=0.0, missing=0.0):
@@ -50,14 +43,6 @@ def as_judgments(scores, judge="gpt-5.4", temperature=1.0):
 
 
 @pytest.mark.slow
-def test_recorded_tables_recompute_from_the_pinned_files(mirror, recorded):
-    computed = noisy.compute()
-    assert set(computed) == set(recorded)
-    for name, table in computed.items():
-        pd.testing.assert_frame_equal(table, recorded[name], check_dtype=False, atol=2e-5)
-
-
-@pytest.mark.slow
 def test_the_chapter_computes_its_tables_anew(mirror, monkeypatch, tmp_path):
     monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path))  # nothing is recorded here
     executed = book.execute("19_how_noisy", {"recompute": True}, cell_seconds=300)
@@ -75,8 +60,8 @@ def one(table, **where):
     return rows.iloc[0]
 
 
-def test_counts_that_others_found_in_these_files(recorded):
-    reads, means = recorded["noisy_reads"], recorded["noisy_means"]
+def test_counts_that_others_found_in_these_files():
+    reads, means = recorded("noisy_reads"), recorded("noisy_means")
     full = {"judge": "gpt-5.4"}
     moved = reads[(reads.judge == "gpt-5.4") & (reads.quantity == "moved")].set_index("temperature")
     assert (100 * moved.value).round().to_dict() == {0.0: 23, 0.3: 54, 0.7: 60, 1.0: 64}
@@ -92,22 +77,17 @@ def test_counts_that_others_found_in_these_files(recorded):
     )
     eight = {**full, "temperature": 1.0, "k": 8}
     assert 100 * one(means, **eight, quantity="right_strict").value == pytest.approx(81.5, abs=0.06)
-    again = one(recorded["noisy_reask"], form="all", quantity="differs")
+    again = one(recorded("noisy_reask"), form="all", quantity="differs")
     assert (again["count"], again.n_items) == (56, 312)
-    three = recorded["noisy_gpt4"]
+    three = recorded("noisy_gpt4")
     for dataset, count in {"mt-bench": 179, "vicuna": 121}.items():
         row = one(three, dataset=dataset, quantity="moved")
         assert (row["count"], row.n_items) == (count, 320)
 
 
-def test_nothing_recorded_is_a_row_of_an_item(recorded):
-    assert sum(map(len, recorded.values())) < 1000
-    assert not any({"item_id", "group_id"} & set(table) for table in recorded.values())
-
-
 def test_a_ratio_and_its_interval_are_those_of_a_mean_where_sizes_are_equal():
     values = np.random.default_rng(1).random(40)
-    found = noisy.share(values, np.ones(40))
+    found = ratio_row(values, np.ones(40))
     mean, half = values.mean(), values.std(ddof=1) / np.sqrt(40)
     assert found["value"] == pytest.approx(mean)
     width = (found["high"] - found["low"]) / 2
@@ -222,15 +202,3 @@ def test_a_lost_read_is_refused():
     judgments = as_judgments(drawn(3, 40))
     with pytest.raises(ValueError, match="prompt p0001 does not have 8 reads"):
         noisy.noise(judgments.drop(index=40))
-
-
-def test_a_changed_file_is_refused(mirror, tmp_path, monkeypatch):
-    copy = tmp_path / rewardbench.FOLDER
-    shutil.copytree(Path(os.environ["RUBRICNB_MIRROR"], rewardbench.FOLDER), copy)
-    file = copy / "base_nano_k8.jsonl"
-    for path in (copy, file):
-        path.chmod(0o755)
-    file.write_text(file.read_text("utf-8").replace("5", "6", 1), "utf-8")
-    monkeypatch.setenv("RUBRICNB_MIRROR", str(tmp_path))
-    with pytest.raises(ValueError, match=r"base_nano_k8.jsonl has SHA-256 .*, expected"):
-        noisy.compute()

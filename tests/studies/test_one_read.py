@@ -4,15 +4,13 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import rubricnb as rb
 from rubricnb.judging.profiles import open_profile
-from rubricnb.judging.results import judges, results_folder
 from studies import one_read
+from studies.recording import read_table as recorded
 
-FOLDER = results_folder() / "recordings"
 QWEN = ("qwen2.5-coder-1.5b-instruct-embedded", "minibench")
 
 
@@ -23,51 +21,9 @@ CALM = replace(
 )  # fmt: skip
 
 
-def recorded(name):
-    return pd.read_csv(FOLDER / f"one_read_{name}.csv")
-
-
 @lru_cache(1)
 def qwen():
     return one_read.cell(*QWEN)
-
-
-def same(found, name, keys):
-    theirs = recorded(name).set_index(["judge", "dataset", *keys])
-    ours = found.set_index(["judge", "dataset", *keys])
-    np.testing.assert_allclose(
-        ours.astype(float), theirs.loc[ours.index][list(ours.columns)].astype(float),
-        rtol=1e-4, atol=1e-6,
-    )  # fmt: skip
-
-
-def test_the_recorded_rows_of_the_judge_that_reads_recompute():
-    c = qwen()
-    assert c.p.shape == (180, 10, 5)
-    same(pd.DataFrame(one_read.agreement(c)), "agreement", ["quantity"])
-    stream = [0, *b"Qwen 1.5B/minibench"]
-    found = one_read.levels(c, np.random.default_rng(stream))
-    same(pd.DataFrame(found), "levels", ["quantity"])
-    found = one_read.systems(c, np.random.default_rng([1, *stream[1:]]))
-    same(pd.DataFrame(found), "systems", ["orders"])
-
-
-def test_gemma_on_mt_bench_loses_what_was_found_before(mirror):
-    """The counter-example: .058 less agreement when ten reads are rid of the preference."""
-    c = one_read.cell("gemma-3-270m-vllm", "mt-bench")
-    found = pd.DataFrame(one_read.agreement(c))
-    same(found, "agreement", ["quantity"])
-    row = found.set_index("quantity").loc["G10 − E10"]
-    assert row["value"] == pytest.approx(-0.058, abs=5e-4)
-    assert row["high"] < 0
-
-
-def test_every_judge_is_recorded_once():
-    agreement = recorded("agreement")
-    assert not agreement.duplicated(["judge", "dataset", "quantity"]).any()
-    assert len(agreement) == 13 * 12
-    names = judges().set_index("slug")["name"]
-    assert set(recorded("levels")["judge"]) == set(names[list(one_read.JUDGES)])
 
 
 def test_the_ways_are_the_packages():
@@ -106,20 +62,11 @@ def test_simulated_judges_answer_as_through_the_package():
     assert ours == pytest.approx(theirs, abs=1e-6)
 
 
-def test_an_empty_text_is_no_measure_of_the_judge_that_reads():
-    """The recorded answers about "N/A", which need the weights, and what follows from them."""
-    found = one_read.null_levels(qwen(), recorded("null"))
-    pd.testing.assert_frame_equal(found, recorded("null_levels"), rtol=1e-4, atol=1e-6)
-    rmse = found.set_index("quantity").rmse
-    assert rmse["one order"] < rmse["preference of empty text removed"] < rmse.iloc[2]
-    assert recorded("null").shape == (50, 4)
-
-
 def test_planted_truth_says_what_the_chapter_says():
-    r = recorded("planted").pivot(index="bias", columns="quantity", values="r")
+    r = recorded("one_read_planted").pivot(index="bias", columns="quantity", values="r")
     assert (r["E1"] > r["A1"]).all()
     assert r.loc["8 ×", "G10"] - r.loc["8 ×", "E10"] > 0.01
-    rmse = recorded("planted").pivot(index="bias", columns="quantity", values="rmse")
+    rmse = recorded("one_read_planted").pivot(index="bias", columns="quantity", values="rmse")
     assert rmse.loc["4 ×", "E1 first, free"] < rmse.loc["4 ×", "E1 first"] / 2
     assert (rmse["E1 null, whole"] > rmse["E1 first, free"]).all()
 
@@ -134,13 +81,22 @@ def test_a_recording_that_lacks_a_read_is_refused(monkeypatch):
 
 
 def test_what_the_chapter_says_in_words():
-    small = recorded("systems").query("judge != 'Qwen 1.5B'").groupby("orders")["pair"].mean()
+    """Gemma on MT-Bench is the counter-example; an empty text is no measure of a judge."""
+    lost = recorded("one_read_agreement").query("judge == 'Gemma 270M' and dataset == 'mt-bench'")
+    row = lost.set_index("quantity").loc["G10 − E10"]
+    assert row["value"] == pytest.approx(-0.058, abs=5e-4)
+    assert row["high"] < 0
+    null = recorded("one_read_null_levels").set_index("quantity").rmse
+    assert null["one order"] < null["preference of empty text removed"] < null.iloc[2]
+    small = (
+        recorded("one_read_systems").query("judge != 'Qwen 1.5B'").groupby("orders")["pair"].mean()
+    )
     assert 0.4 < small["rotated over prompts"] / small["one order for all"] < 0.6
     assert small["an order for each text"] > small["one order for all"]
-    levels = recorded("levels").set_index(["judge", "dataset", "quantity"]).sort_index()
+    levels = recorded("one_read_levels").set_index(["judge", "dataset", "quantity"]).sort_index()
     reader = levels.rmse["Qwen 1.5B", "minibench"]
     assert reader["rotated"] / reader["one order"] == pytest.approx(4 / 3, abs=0.05)
-    systems = recorded("systems").set_index(["judge", "orders"])["pair"].sort_index()
+    systems = recorded("one_read_systems").set_index(["judge", "orders"])["pair"].sort_index()
     fixed, dealt = (
         systems["Qwen 1.5B", name] for name in ("one order for all", "rotated over prompts")
     )

@@ -1,7 +1,5 @@
 """The study of someone else's scoring probes: its tables, their recomputation, its statistics."""
 
-from functools import cache
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,14 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-import rubricnb as rb
-from rubricnb.data import fetch
-from rubricnb.data.others import probes as loader
-from rubricnb.judging.results import results_folder
 from studies import probes
-from studies.probes import as_read, entropy_bounds, mean, pearson, tables
+from studies.probes import as_read, entropy_bounds, mean, pearson
+from studies.recording import read_table as recorded
 
-NAMES = ["changes", "controls", "deltas", "plausible", "labels", "open", "small"]
 OURS = {"gpt-4o": 0.677, "gpt-4o-mini": 0.545, "llama-3.1-70b-instruct": 0.197}
 # results_closed_analysis.json of the same commit: delta_by_probe
 PUBLISHED = {
@@ -24,21 +18,6 @@ PUBLISHED = {
     "gpt-4o": [1.792, 0.875, 0.705, 0.17, 0.56],
     "llama-3.1-70b-instruct": [2.019, 1.16, 0.585, 0.539, 0.733],
 }
-
-
-def read(name):
-    return pd.read_csv(results_folder() / "recordings" / f"probes_{name}.csv")
-
-
-@pytest.fixture(scope="module")
-def once():
-    """Load and compute once for all tests."""
-    return cache(lambda: tables(rb.load_recording("scoring-probes")))
-
-
-@pytest.fixture
-def computed(mirror, once):
-    return once()
 
 
 def fake(control, variants, entropy=0.5):
@@ -58,21 +37,8 @@ ALL = [
 ]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_recorded_recomputes_from_the_pinned_files(name, computed):
-    new, old = computed[name].reset_index(drop=True), read(name)
-    pd.testing.assert_frame_equal(new[old.columns], old, check_dtype=False, rtol=1e-5, atol=1e-9)
-
-
-def test_no_table_has_a_row_per_answer():
-    assert {name: len(read(name)) for name in NAMES} == {
-        "changes": 30, "controls": 15, "deltas": 15, "plausible": 3, "labels": 3, "open": 26,
-        "small": 6,
-    }  # fmt: skip
-
-
 def test_the_delta_of_the_authors_is_recomputed_and_mapping_turns_the_judges_round():
-    found = read("deltas")
+    found = recorded("probes_deltas")
     for judge, printed in PUBLISHED.items():
         rows = found[found.judge == judge]
         assert rows.published.tolist() == pytest.approx(printed, abs=6e-4)
@@ -83,19 +49,19 @@ def test_the_delta_of_the_authors_is_recomputed_and_mapping_turns_the_judges_rou
 
 
 def test_numbers_that_others_found_in_the_same_files():
-    turned = read("changes").query("variant == 'rubric_order/reversed'")
+    turned = recorded("probes_changes").query("variant == 'rubric_order/reversed'")
     mapped, raw = (turned[turned.mapped == m].set_index("judge") for m in (True, False))
     for judge, shift in OURS.items():
         assert mapped.shift_own[judge] == pytest.approx(shift, abs=6e-4)
     assert raw.shift_own.round(2).tolist() == [-1.79, -1.22, -2.02]
     assert raw.mad.round(2).tolist() == [1.84, 1.48, 2.13]
     assert mapped.mad_reask.round(4).tolist() == [0.0895, 0.0334, 0.0003]
-    models = read("open")
+    models = recorded("probes_open")
     assert (models.as_recorded < models.mapped).sum() == 24
     assert models.median_of_variants.unique() == pytest.approx([3e-4])
     assert models.mass_high.max() == pytest.approx(0.0173)
-    assert read("plausible").impossible.sum() == 0
-    assert read("plausible").shuffled.min() > 0.1
+    assert recorded("probes_plausible").impossible.sum() == 0
+    assert recorded("probes_plausible").shuffled.min() > 0.1
 
 
 def test_a_judge_that_obeys_has_no_shift_once_mapped_and_a_large_one_as_recorded():
@@ -167,25 +133,14 @@ def test_interval_and_correlation_are_those_of_scipy():
     rng = np.random.default_rng(3)
     x = rng.normal(0.3, 1, 50)
     y = x + rng.normal(0, 1, 50)
-    middle, low, high = mean(x)
+    middle, low, high = mean("x", x).values()
     expected = stats.ttest_1samp(x, 0).confidence_interval(0.95)
     assert middle == x.mean()  # the package counts the degrees of freedom somewhat lower
     assert (low, high) == pytest.approx(expected, abs=0.02 * np.diff(expected)[0])
-    r, low, high = pearson(x, y)
+    r, low, high = pearson("r", x, y).values()
     assert r == pytest.approx(stats.pearsonr(x, y).statistic)
     left = [np.arctanh(stats.pearsonr(np.delete(x, k), np.delete(y, k))[0]) for k in range(50)]
     half = stats.t.isf(0.025, 49) * np.sqrt(49 * np.var(left))
     assert np.arctanh([low, high]) == pytest.approx(
         [np.arctanh(r) - half, np.arctanh(r) + half], abs=0.1 * half
     )
-
-
-def test_a_changed_file_is_refused(mirror, tmp_path, monkeypatch):
-    folder = tmp_path / loader.FOLDER
-    folder.mkdir(parents=True)
-    for name, path in fetch.pinned(loader.FOLDER).items():
-        text = path.read_text("utf-8")
-        (folder / name).write_text(text.replace("3.3774", "3.3775", 1), "utf-8")
-    monkeypatch.setenv("RUBRICNB_MIRROR", str(tmp_path))
-    with pytest.raises(ValueError, match="results_closed"):
-        rb.load_recording("scoring-probes")

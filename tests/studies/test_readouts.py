@@ -1,17 +1,8 @@
 """The two readouts of one judge: tables recompute, and a planted difference is found."""
 
 import pandas as pd
-import pytest
 
-from rubricnb.judging.results import results_folder
 from studies import readouts
-
-
-@pytest.mark.parametrize("name", ["status", "pairs", "position"])
-def test_recorded_table_recomputes(name):
-    recorded = pd.read_csv(results_folder() / "recordings" / f"readouts_{name}.csv")
-    again = getattr(readouts, name)()
-    pd.testing.assert_frame_equal(again, recorded, check_dtype=False, rtol=1e-5)
 
 
 def test_only_reads_with_a_score_in_both_readouts_are_compared():

@@ -22,6 +22,9 @@ PLANS = [
     {"dataset": "minibench", "n_items": 15, "setting": 2, "designs": ["williams(3)"]},
 ]
 
+GRADED = {"gradings": [{"dataset": "minibench", "n_items": 15}]}
+GRADER = {"spec": "simulated:grader", "model": "planted", "licence": "none"}
+
 
 @pytest.fixture
 def write(tmp_path, monkeypatch):
@@ -81,11 +84,8 @@ def test_a_study_that_could_not_be_recorded_asks_nothing(write, tmp_path):
             r'"balanced\(5" is not a design',
         ),
         (
-            {
-                "judges": [{"spec": "x", "model": "y", "licence": "z"}],
-                "plans": [PLANS[0] | {"models": ["someone"]}],
-            },
-            "no plan is for the judge 'y'",
+            {"judges": [GRADER], "plans": [PLANS[0] | {"models": ["someone"]}]},
+            "no plan is for the judge 'planted'",
         ),
     ],
 )
@@ -93,9 +93,6 @@ def test_what_is_wrong_in_a_study_s_file_is_named_before_anything_is_asked(write
     write(**content)
     with pytest.raises(ValueError, match=message):
         read_study("mine")
-
-
-def test_an_unknown_study_is_named_with_those_there_are(write):
     write(judges=[], plans=[])
     with pytest.raises(ValueError, match=r"no study .other..*there are: mine"):
         study("other")
@@ -105,12 +102,9 @@ def test_an_unknown_study_is_named_with_those_there_are(write):
 def test_only_designs_are_read(text):
     with pytest.raises(ValueError, match=r"not a design|malformed"):
         design_of(text)
-
-
-@pytest.mark.parametrize("design", [rb.balanced(5), rb.fixed(3, 4), rb.single([2, 1])])
-def test_designs_are_read_as_written(design):
-    text = {"balanced": "balanced(5)", "fixed": "fixed(3, 4)", "single": "single([2, 1])"}
-    assert design_of(text[design.name]) == design
+    assert design_of("balanced(5)") == rb.balanced(5)
+    assert design_of("fixed(3, 4)") == rb.fixed(3, 4)
+    assert design_of("single([2, 1])") == rb.single([2, 1])
 
 
 @pytest.fixture
@@ -160,25 +154,18 @@ def test_a_judge_that_refuses_does_not_keep_the_others_from_being_asked(write, t
         assert len(rb.recorded(f"openai:good@{url}", "minibench", study="mine")) == 5
 
 
-def test_gradings_too_go_on_to_the_other_judges(write, tmp_path, capsys):
+def test_gradings_too_go_on_to_the_other_judges_and_keep_to_an_allowance(write, tmp_path, capsys):
     refusal = 401, {"error": {"message": "no credit"}}, {}
     with endpoint(lambda payload, headers: refusal) as (url, _):
         specs = ("embedded:/no/such.gguf", f"openai:refused@{url}", "simulated:grader")
-        judges = [{"spec": spec, "model": spec[:8], "licence": "none"} for spec in specs]
-        write(judges=judges, gradings=[{"dataset": "minibench", "n_items": 15}])
+        write(judges=[GRADER | {"spec": spec, "model": spec[:8]} for spec in specs], **GRADED)
         with pytest.raises(JudgeError, match=r"2 of 3 judges .*again.*no weights.*no credit"):
             record_gradings("mine", tmp_path / "s.sqlite")
     assert "embedded: " in capsys.readouterr().out
     assert len(recorded_grades("simulated:grader", "minibench").scores) == 15
-
-
-def test_a_price_that_gradings_lack_is_said_before_anything_is_asked(write, tmp_path):
-    judge = {"spec": "simulated:grader", "model": "planted", "licence": "none"}
-    unknown = {"spec": "openai:m@https://example.org/v1", "model": "two", "licence": "none"}
-    write(judges=[judge, unknown], gradings=[{"dataset": "minibench", "n_items": 15}])
-    with pytest.raises(ValueError, match=r"max_cost needs a price.*example\.org"):
-        record_gradings("mine", tmp_path / "s.sqlite", max_cost=1.0)
-    assert not (tmp_path / "s.sqlite").exists()
+    write(judges=[GRADER], **GRADED)
+    with pytest.raises(RunInterrupted, match="stopped after 3 calls"):
+        record_gradings("mine", tmp_path / "other.sqlite", max_calls=3)
 
 
 @pytest.mark.skipif(bool(find_spec("vllm")), reason="vLLM is installed here")
@@ -189,12 +176,18 @@ def test_what_is_not_installed_is_one_clear_line(write):
     assert "error: vLLM is not installed: python -m pip" in done.output
 
 
-def test_a_price_that_is_not_known_is_said_before_anything_is_asked(write, hosted, tmp_path):
+@pytest.mark.parametrize(
+    ("record", "content"),
+    [(study, {"plans": [PLANS[0] | {"readout": "feedback"}]}), (record_gradings, GRADED)],
+)
+def test_a_price_that_is_not_known_is_said_before_anything_is_asked(
+    write, hosted, tmp_path, record, content
+):
     judge, received = hosted
     unknown = {"spec": "openai:m@https://example.org/v1", "model": "two", "licence": "none"}
-    write(judges=[judge, unknown], plans=[PLANS[0] | {"readout": "feedback"}])
+    write(judges=[judge, unknown], **content)
     with pytest.raises(ValueError, match=r"max_cost needs a price.*example\.org"):
-        study("mine", tmp_path / "s.sqlite", max_cost=1.0)
+        record("mine", tmp_path / "s.sqlite", max_cost=1.0)
     assert not received
 
 
@@ -213,13 +206,6 @@ def test_the_cost_of_a_study_is_summed_before_anything_is_sent(write, hosted, tm
     assert stopped.exit_code == 1
     assert "stopped after 7 calls" in stopped.output
     assert len(received) == 7
-
-
-def test_gradings_keep_to_an_allowance_too(write, tmp_path):
-    judge = {"spec": "simulated:grader", "model": "planted", "licence": "none"}
-    write(judges=[judge], gradings=[{"dataset": "minibench", "n_items": 15}])
-    with pytest.raises(RunInterrupted, match="stopped after 3 calls"):
-        record_gradings("mine", tmp_path / "s.sqlite", max_calls=3)
 
 
 def test_the_cost_of_gradings_counts_every_call_of_every_method(write, hosted):

@@ -76,25 +76,18 @@ def test_a_stopped_study_goes_on_where_it_was(tmp_path, monkeypatch):
     assert asked == []
 
 
-def test_a_replication_does_not_depend_on_how_many_there_are():
-    few = validity(["criterion/planted"], 5, seed=1)
-    assert not few.equals(validity(["criterion/planted"], 5, seed=2))
-    pd.testing.assert_frame_equal(few, validity(["criterion/planted"], 5, seed=1))
-
-
-def test_rates_have_wilson_intervals():
-    found = rows(validity(["criterion/none"], 30), kind="size")
-    for row in found.itertuples():
+def test_rates_have_wilson_intervals_and_hang_on_the_seed():
+    found = validity(["criterion/none"], 30, seed=1)
+    for row in rows(found, kind="size").itertuples():
         expected = stats.binomtest(round(row.rate * 30), 30).proportion_ci(method="wilson")
         assert (row.low, row.high) == pytest.approx(tuple(expected))
+    pd.testing.assert_frame_equal(found, validity(["criterion/none"], 30, seed=1))
+    assert not found.equals(validity(["criterion/none"], 30, seed=2))
 
 
-def test_an_unknown_cell_is_named():
+def test_an_unknown_cell_and_a_folder_of_another_seed_are_refused(tmp_path):
     with pytest.raises(ValueError, match="no cell 'size/none'; there are: size/independent"):
         validity(["size/none"])
-
-
-def test_a_folder_of_another_seed_is_refused(tmp_path):
     (tmp_path / "run.json").write_text(json.dumps({"seconds": 1.0, "seed": 3}))
     with pytest.raises(ValueError, match="tallies of seed 3"):
         module.record_validity(tmp_path, seed=0)
@@ -115,36 +108,6 @@ def test_every_cell_is_recorded_with_what_it_planned(recorded):
     for name in cell_names():
         if name.startswith(("size", "coverage")):
             assert planned[name] == (400 if name.startswith(hard) else 4_000)
-
-
-def test_the_recorded_frame_is_what_the_tallies_say(recorded):
-    again = validity(["size/duplicated"], folder=FOLDER)
-    kept = recorded[recorded.cell == "size/duplicated"].reset_index(drop=True)
-    pd.testing.assert_frame_equal(again, kept, rtol=1e-5)
-
-
-def test_recorded_sizes_of_the_cluster_test_are_in_their_band(recorded):
-    ours = rows(recorded, kind="size", method="cluster permutation")
-    named = [f"size/independent/{c}" for c in ("0.05", "0.2", "1", "5")]
-    named += ["size/shared-noise", "size/duplicated", "size/direction"]
-    assert set(named) <= set(ours.cell)
-    assert ours.rate.between(0.04, 0.06).all()
-
-
-def test_the_minimum_detectable_effect_is_found_in_80_percent(recorded):
-    planted = recorded[recorded.cell.str.endswith("/mde")]
-    ours = rows(planted, kind="power", method="cluster permutation")
-    assert len(ours) == 2
-    assert ours.rate.between(0.78, 0.82).all()
-
-
-def test_recorded_coverage_of_our_intervals_is_in_its_band(recorded):
-    ours = rows(recorded, kind="coverage")
-    named = {f"coverage/{q}/{n}" for q in ("r", "shares") for n in (10, 20, 40, 96)}
-    ours = ours[ours.method.isin(OURS) & ours.cell.isin(named)]
-    assert set(ours.cell) == named
-    assert len(ours) == 2 * len(named)
-    assert ours.rate.between(0.93, 0.97).all()
 
 
 def test_intervals_that_cover_too_little_are_doubted_in_the_reason(recorded):
@@ -170,6 +133,25 @@ def test_recorded_equivalence_errs_in_5_percent_and_what_is_detectable_is_found(
     power = recorded[recorded.cell.str.startswith("detectable/")].set_index("method").rate
     assert power["ours"].between(0.76, 0.82).all()
     assert (power["2.8 standard errors"] < 0.78).all()
+
+
+SIZES = [f"size/independent/{c}" for c in ("0.05", "0.2", "1", "5")]
+SIZES += ["size/shared-noise", "size/duplicated", "size/direction"]
+COVERED = [f"coverage/{q}/{n}" for q in ("r", "shares") for n in (10, 20, 40, 96)]
+
+
+def test_recorded_rates_of_our_methods_are_in_their_band(recorded):
+    permuted = rows(recorded, method="cluster permutation")
+    size = rows(permuted, kind="size")
+    assert set(SIZES) <= set(size.cell)
+    assert size.rate.between(0.04, 0.06).all()
+    power = rows(permuted[permuted.cell.str.endswith("/mde")], kind="power")
+    assert len(power) == 2
+    assert power.rate.between(0.78, 0.82).all()
+    held = rows(recorded[recorded.method.isin(OURS) & recorded.cell.isin(COVERED)], kind="coverage")
+    assert set(held.cell) == set(COVERED)
+    assert len(held) == 2 * len(COVERED)
+    assert held.rate.between(0.93, 0.97).all()
 
 
 def test_recorded_papers_methods_are_outside(recorded):

@@ -1,0 +1,204 @@
+"""Every table of ``results/recordings`` is what its study computes, as a whole or in part."""
+
+from functools import cache, partial
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rubricnb as rb
+from rubricnb.judging.results import results_folder
+from studies import (
+    error_budget,
+    followed,
+    forms,
+    labels,
+    need_ten,
+    noisy,
+    one_read,
+    probes,
+    readouts,
+    replace,
+    training,
+    validity,
+)
+from studies.recording import read_table
+
+CELL, PAIR = ["judge", "dataset"], ["judge", "dataset", "criterion"]
+BUDGET = ["recording", "who", "criterion", "facet"]
+TRAINED = [*CELL, "readout"]
+KEYS = {
+    "error_budget_parts": [*BUDGET, "source"],
+    "error_budget_prices": [*BUDGET, "k", "quantity"],
+    "error_budget_coverage": [*BUDGET, "n", "k"],
+    "labels_cells": PAIR, "labels_share": PAIR, "labels_expected": ["group", "n_labels"],
+    "labels_random": [*PAIR, "n_labels"], "labels_plans": [*PAIR, "plan", "about"],
+    "labels_systems": [*PAIR, "per_system", "prompts"], "labels_forms": ["form"],
+    "need_ten_recorded": [*CELL, "readout", "pilot"], "need_ten_votes": [*CELL, "lead", "most"],
+    "need_ten_directions": [*CELL, "readout"], "need_ten_pairs": [*CELL, "reads"],
+    "one_read_agreement": [*CELL, "quantity"], "one_read_levels": [*CELL, "quantity"],
+    "one_read_systems": [*CELL, "orders"],
+    "replace_judges": ["judge", "criterion"], "replace_labels": ["judge", "criterion"],
+    "replace_epsilon": ["epsilon", "judge", "criterion"],
+    "replace_panels": ["panel", "criterion", "quantity"],
+    "training_policies": [*TRAINED, "beta", "trained_on"],
+    "training_budgets": [*TRAINED, "kl", "trained_on"],
+    "training_transforms": [*TRAINED, "reward"], "training_best_of_n": [*TRAINED, "n"],
+}  # fmt: skip
+"""Tables that may be computed in part, and the columns that name a row."""
+
+QWEN = ("qwen2.5-coder-1.5b-instruct-embedded", "minibench")
+
+
+def of_forms():
+    """The four cells that a small file holds; the draws have a stream of their own."""
+    recording = rb.load_recording("summeval-gpt")
+    once = forms.first_reads(recording[recording["judge"] == forms.GPT])
+    of = list(error_budget._by_criterion("summeval-gpt", forms.GPT, "form", once, "template"))
+    assert [cell.x.shape for cell in of] == [(100, 12, 5)] * 4
+    return {
+        "error_budget_parts": error_budget.parts(of),
+        "error_budget_prices": error_budget.prices(of),
+    }
+
+
+@cache
+def labelled():
+    return labels.cells(labels.loaded())
+
+
+def all_cells_of_labels():
+    return {
+        "labels_cells": pd.DataFrame(map(labels.described, labelled())),
+        "labels_expected": labels.expectations(labelled()),
+        "labels_forms": labels.forms(),
+    }
+
+
+def drawn_labels():
+    found = labels.compute(of=[c for c in labelled() if c.criterion in ("relevance", "empathy")])
+    del found["labels_expected"]
+    return found
+
+
+def read_once(*cell):
+    c = one_read.cell(*cell)
+    return {
+        "one_read_agreement": pd.DataFrame(one_read.agreement(c)),
+        "one_read_levels": pd.DataFrame(one_read.levels(c, c.stream(0))),
+        "one_read_systems": pd.DataFrame(one_read.systems(c, c.stream(1))),
+    }
+
+
+def need_ten_of_the_judge_that_reads():
+    c = one_read.cell(*QWEN)
+    return {
+        "need_ten_recorded": need_ten.recorded_pilots([c]),
+        "need_ten_votes": need_ten.recorded_decisions([c]),
+        "need_ten_directions": need_ten.directions([c]),
+        "need_ten_pairs": need_ten.pairs([c]),
+        "need_ten_exact": need_ten.exact(),
+        "need_ten_first": need_ten.first_reads(),
+        # The recorded answers about "N/A" need the weights; what follows from them does not.
+        "one_read_null_levels": one_read.null_levels(c, read_table("one_read_null")),
+    }
+
+
+def replaced():
+    judgments, items = replace.loaded()
+    everyone = replace.with_panels(judgments, items)
+    some = everyone[everyone["judge"].isin(["GPT-4o", replace.PANEL, replace.CONSTANT])]
+    return {
+        "replace_panels": replace.effective(judgments, items),
+        "replace_judges": replace.by_judge(some, items),
+        "replace_labels": replace.labels_saved(some[some["judge"] != replace.CONSTANT], items),
+    }
+
+
+def trained(*cell):
+    of = training.choice(*cell)
+    names = ("policies", "budgets", "transforms", "best_of_n")
+    return {f"training_{name}": pd.DataFrame(getattr(training, name)(of)) for name in names}
+
+
+def simulated_training():
+    return {
+        "training_speed": training.speed(training.choice(*QWEN)),
+        "training_planted": training.planted(),
+    }
+
+
+def followed_once():
+    found = followed.compute(splits=1)
+    return {name: found[name] for name in ("followed", "followed_ways", "followed_systems")}
+
+
+def named(prefix, tables):
+    return {f"{prefix}_{name}": table for name, table in tables.items()}
+
+
+COMPUTED = {
+    "error budget of five forms": of_forms,
+    "labels, all cells": all_cells_of_labels,
+    "one read of Qwen": partial(read_once, *QWEN),
+    "one read of Gemma": partial(read_once, "gemma-3-270m-vllm", "mt-bench"),
+    "need ten": need_ten_of_the_judge_that_reads,
+    "probes": lambda: named("probes", probes.tables(rb.load_recording(probes.NAME))),
+    "readouts": readouts.compute,
+    "followed": followed_once,
+    "training on Qwen": partial(trained, *QWEN),
+}
+SLOW = {
+    "forms": lambda: named("forms", forms.tables(forms.recordings())),
+    "labels, drawn": drawn_labels,
+    "noisy": noisy.compute,
+    "replace": replaced,
+    "training, simulated": simulated_training,
+    **{f"training on {' '.join(c)}": partial(trained, *c) for c in training.CELLS if c != QWEN},
+}
+
+
+def compare(found, name):
+    """Find every row of a table, or of a part of it, in the file, with the same values."""
+    kept = read_table(name)
+    if name in KEYS:
+        assert not found.duplicated(KEYS[name]).any()
+        found, kept = (table.set_index(KEYS[name]).sort_index() for table in (found, kept))
+        kept = kept.loc[found.index]
+    assert len(found) == len(kept) > 0
+    for column in found:
+        ours, theirs = found[column], kept[column]
+        if pd.api.types.is_numeric_dtype(theirs):
+            ours, theirs = (x.to_numpy(np.float64, na_value=np.nan) for x in (ours, theirs))
+            rounded = 2e-5 if name.startswith("noisy") else 1e-6
+            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=rounded, err_msg=column)
+        else:
+            assert theirs.fillna("").tolist() == ours.fillna("").astype(str).tolist(), column
+
+
+@pytest.mark.parametrize(
+    "part", [*COMPUTED, *(pytest.param(name, marks=pytest.mark.slow) for name in SLOW)]
+)
+def test_recorded_tables_recompute(part, mirror):
+    for name, table in (COMPUTED | SLOW)[part]().items():
+        compare(table, name)
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_every_row_is_recorded_once(name):
+    assert not read_table(name).duplicated(KEYS[name]).any()
+
+
+def test_no_recorded_table_is_about_single_items():
+    names = {path.stem for path in (results_folder() / "recordings").glob("*.csv")}
+    for name in names:
+        table = read_table(name)
+        assert len(table) < 1_000
+        assert not {"item_id", "cluster_id", "group_id", "text_id"} & set(table)
+
+
+def test_the_recorded_frame_of_validity_is_what_its_tallies_say():
+    folder = results_folder() / "validity"
+    kept = pd.read_csv(folder / "validity.csv").query("cell == 'size/duplicated'")
+    again = validity.validity(["size/duplicated"], folder=folder)
+    pd.testing.assert_frame_equal(again, kept.reset_index(drop=True), rtol=1e-5)
