@@ -79,7 +79,7 @@ def advise(
     if labels is not None:
         arrays.require(labels, ["item_id", "human"], "labels")
         arrays.refuse_ambiguous(judgments, labels, "labels")
-        arrays.matched(judgments.drop_duplicates(_units(judgments)), labels, "human")
+        arrays.matched(judgments.drop_duplicates(arrays.unit_columns(judgments)), labels, "human")
     if "design" in judgments:
         judgments = judgments[judgments["design"] != "placebo"]
     prices = dict(price) if isinstance(price, Mapping) else {"call": float(price)}
@@ -90,10 +90,6 @@ def advise(
     ]
     columns = [*names, "step", "do", "gain", "low", "high", "gain_is", "cost", "chapter", "reason"]
     return pd.DataFrame(rows, columns=columns)
-
-
-def _units(judgments: pd.DataFrame) -> list[str]:
-    return [c for c in ("dataset", "item_id", "criterion") if c in judgments]
 
 
 def _steps(
@@ -268,7 +264,7 @@ def _orders(crossed: pd.DataFrame, prices: dict[str, float]) -> _Row:
     found = will_permuting_help(crossed, k=ORDERS, by=[]).iloc[0]
     if np.isnan(found["gain"]):
         return _measured(found, "gain")
-    texts = len(crossed.drop_duplicates(_units(crossed)))
+    texts = len(crossed.drop_duplicates(arrays.unit_columns(crossed)))
     cost = (ORDERS - 1) * texts * prices.get("call", np.nan)
     do, cost = {
         "go": (f"average {ORDERS} balanced orders of each text", cost),

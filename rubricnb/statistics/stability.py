@@ -123,7 +123,7 @@ def strata(
 
 
 def at_items(base: Reads, side: Reads, values: FloatArray) -> FloatArray:
-    """Values of a side's items in the order of the items of `base`; NaN where the side lacks one."""
+    """A side's values of the items of `base`, in their order; NaN where it lacks one."""
     rows_base, rows = shared_items(base, side)
     out = np.full((len(base.items), *values.shape[1:]), np.nan)
     out[rows_base] = values[rows]
