@@ -394,10 +394,13 @@ def _cumulated(
 
 
 def _grid(sides: list[Reads]) -> FloatArray:
-    """Every value that was given, from the lowest; with probabilities, every option."""
+    """Every value that was given, from the lowest; with probabilities, every option.
+
+    0 and 1 are always there: equal scores, too, are a distribution.
+    """
     if sides[0].probability is not None:
         return sides[0].scores.astype(np.float64)
-    return np.unique(np.concatenate([side.value[side.parsed] for side in sides]))
+    return np.unique(np.concatenate([[0.0, 1.0], *(side.value[side.parsed] for side in sides)]))
 
 
 def _steps(side: Reads | None, base: Reads, grid: FloatArray) -> FloatArray:

@@ -242,13 +242,6 @@ def test_halves_and_a_scale_from_0_are_kept_where_no_place_is_needed():
 # --- designs that a statistic cannot use ---------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["position_bias", "order_effect"])
-@pytest.mark.parametrize("design", [fixed(5, 10), placebo(5, 10)], ids=lambda d: d.name)
-def test_one_ordering_is_refused_where_orderings_are_compared(name, design):
-    with pytest.raises(ValueError, match="several orderings"):
-        getattr(rb, name)(make_judgments(8, 2, design))
-
-
 def test_an_unbalanced_design_has_no_chi2_of_the_papers_but_our_test():
     judgments = make_judgments(40, 2, shuffled(5, 7))
     row = rb.position_bias(judgments).iloc[0]
@@ -262,13 +255,6 @@ def test_orderings_drawn_per_item_have_no_components():
     drawn = judgments[judgments["design"] == "shuffled"]
     assert "every ordering" in rb.order_effect(drawn).iloc[0].reason
     assert "every ordering" in rb.variance_components(drawn, by="design").iloc[0].reason
-
-
-def test_a_criterion_that_never_moves_is_refused():
-    judgments, _ = criteria()
-    still = judgments[judgments["ordering_index"] == 1]
-    with pytest.raises(ValueError, match="always stands at position"):
-        rb.criterion_order(still)
 
 
 @pytest.mark.parametrize("name", STATISTICS)

@@ -123,10 +123,6 @@ def test_degenerate_input_is_named(what):
     assert curve["r_mean"].notna().all() == (what == "one cluster")
 
 
-def test_public_name():
-    assert rb.statistics.budget_curve is budget_curve
-
-
 @pytest.mark.parametrize(
     ("human", "why"),
     [([1.0, 2, 4, 5], "|r| = 1 has no interval"), ([2.0, 1, 5, 4], "the clusters are alike")],

@@ -4,8 +4,7 @@ import pytest
 from planted import freedom, make_criterion_judgments
 from scipy import stats
 
-import rubricnb as rb
-from rubricnb.permutation import balanced, fixed, shuffled, williams
+from rubricnb.permutation import balanced, williams
 from rubricnb.statistics import criterion_order
 from rubricnb.statistics.criterion import counting_along
 
@@ -138,48 +137,6 @@ def test_incomplete_blocks_are_dropped_and_counted():
 # --- bad input -----------------------------------------------------------------------------------
 
 
-def test_a_fixed_order_is_an_error():
-    with pytest.raises(ValueError, match="'plot' always stands at position 1"):
-        criterion_order(make_criterion_judgments(design=fixed(3, 4)))
-
-
-def test_setting_1_is_an_error():
-    judgments = make_criterion_judgments().drop(columns="criterion_position")
-    with pytest.raises(ValueError, match="'criterion_position'"):
-        criterion_order(judgments)
-
-
-def test_no_complete_block_is_named():
-    judgments = make_criterion_judgments(design=shuffled(3, 2))
-    row = criterion_order(judgments).iloc[0]
-    judgments["score"] = np.nan
-    nothing = criterion_order(judgments).iloc[0]
-    for each in (row, nothing):
-        if each.n_blocks == 0:
-            assert "every position" in each.reason
-            assert np.isnan(each.friedman)
-    assert nothing.n_blocks == 0
-
-
-def test_constant_scores_are_named():
-    judgments = make_criterion_judgments().assign(score=3)
-    row = criterion_order(judgments).iloc[0]
-    assert np.isnan(row.friedman)
-    assert (row.q, row.p_within, row.delta_pos) == (0, 1, 0)
-    assert "no block's score changes" in row.reason
-
-
-def test_one_cluster_is_named():
-    row = criterion_order(make_criterion_judgments(1, 12)).iloc[0]
-    assert np.isnan(row.p_within)
-    assert np.isfinite(row.friedman)
-    assert "one cluster" in row.reason
-
-
-def test_public_name():
-    assert rb.statistics.criterion_order is criterion_order
-
-
 # --- counting along ------------------------------------------------------------------------------
 
 
@@ -224,9 +181,3 @@ def test_a_judge_that_counts_along_is_found_and_one_that_does_not_is_not():
     # A judge that gives one score to everything hits one place in three, and it is all chance.
     row = counting_along(judgments.assign(score=2.0)).iloc[0]
     assert row.share == pytest.approx(row.chance) == pytest.approx(1 / 3)
-
-
-def test_counting_along_in_a_fixed_order_cannot_be_told():
-    judgments = make_criterion_judgments(5, design=fixed(3, 2)).assign(n_options=5)
-    with pytest.raises(ValueError, match="always stands at one place"):
-        counting_along(judgments)

@@ -221,40 +221,6 @@ def test_placebo_reads_are_left_out():
     )
 
 
-def test_one_cluster_has_no_interval():
-    judgments = planted(np.random.default_rng(11), 1, candidates=6)
-    found = rb.error_budget(judgments)
-    assert found["low"].isna().all()
-    assert found["reason"].str.contains("one cluster|only: not seen|part of").all()
-
-
-def test_equal_scores_are_called_equal():
-    judgments = planted(np.random.default_rng(12)).assign(score=3)
-    found = rb.error_budget(judgments)
-    assert found["reason"].str.contains("all scores are equal").any()
-    assert found["share"].isna().all()
-    plans = rb.design_for(found, difference=0.2)
-    assert plans["items"].isna().all()
-    assert plans["reason"].str.contains("no variance between texts").all()
-
-
-def test_no_scores_at_all_are_nan_with_a_reason():
-    judgments = planted(np.random.default_rng(13)).assign(status="unparsed")
-    found = rb.error_budget(judgments)
-    assert found["variance"].isna().all()
-    assert (found["reason"] != "").all()
-
-
-def test_unknown_clusters_and_columns_are_named():
-    judgments = planted(np.random.default_rng(14))
-    with pytest.raises(ValueError, match="cluster_id"):
-        rb.error_budget(judgments.assign(cluster_id=None))
-    with pytest.raises(ValueError, match="'wording'"):
-        rb.error_budget(judgments, by="wording")
-    with pytest.raises(ValueError, match="human_ratings"):
-        rb.error_budget(judgments, judgments[["item_id", "cluster_id"]])
-
-
 # ---- plans --------------------------------------------------------------------------------------
 
 
@@ -369,18 +335,6 @@ def test_a_part_of_a_budget_keeps_its_intervals():
     part = rb.design_for(budget[budget["judge"] == "b"], 0.3)
     expected = whole[whole["judge"] == "b"].reset_index(drop=True)
     pd.testing.assert_frame_equal(part, expected)
-
-
-@pytest.mark.parametrize("difference", [0, -1, float("nan")])
-def test_a_difference_is_positive(difference):
-    budget = rb.error_budget(planted(np.random.default_rng(23)))
-    with pytest.raises(ValueError, match="difference"):
-        rb.design_for(budget, difference)
-
-
-def test_another_table_is_refused():
-    with pytest.raises(ValueError, match="the budget lack"):
-        rb.design_for(pd.DataFrame({"judge": ["a"]}), 0.3)
 
 
 def test_every_way_of_asking_stands_once():

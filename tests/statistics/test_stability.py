@@ -209,18 +209,3 @@ def test_every_other_condition_has_a_baseline_of_its_own(items):
     )
     across = stability(both, {**BASELINE, "layout": "rubric-last"})
     assert len(across) == 11
-
-
-def test_degenerate_frames_say_why(items):
-    judgments = perturbed(items, "unbiased", readout="score")
-    one = judgments[judgments.cluster_id == judgments.cluster_id.iloc[0]]
-    found = stability(one)
-    assert found.shift_low.isna().all()
-    assert found.reason.str.contains("one cluster").all()
-    no_placebo = stability(judgments[judgments.design != "placebo"])
-    assert no_placebo.flip_rate_excess.isna().all()
-    assert no_placebo.reason.str.contains("no placebo").all()
-    with pytest.raises(ValueError, match=r"no judgments of the baseline \(design = 'fixed'"):
-        stability(judgments[judgments.design != "fixed"])
-    with pytest.raises(ValueError, match="lack the column 'exemplar'"):
-        stability(judgments.drop(columns="exemplar"))

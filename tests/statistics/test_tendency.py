@@ -110,23 +110,6 @@ def test_expected_scores_move_by_their_mean_probabilities(perturbed):
     assert found.moved["descending", "numeric"] == pytest.approx(distance, abs=1e-6)
 
 
-def test_a_shift_that_cannot_be_measured_says_why(perturbed):
-    bare = tendency_shift(perturbed[perturbed.design != "placebo"])
-    assert bare.moved.notna().all()
-    assert bare.moved_excess.isna().all()
-    doubt = "12 effective clusters: intervals may be too narrow"
-    assert bare.reason.eq(f"{doubt}; no placebo reads to compare with").all()
-    one = tendency_shift(perturbed[perturbed.cluster_id == perturbed.cluster_id.iloc[0]])
-    assert one.moved_low.isna().all()
-    assert one.reason.str.contains("one cluster").all()
-    lost = perturbed.design == "descending"
-    gone = perturbed.assign(score=perturbed.score.where(~lost), status=perturbed.status.astype(str))
-    row = tendency_shift(gone).set_index("design").loc["descending"]
-    assert row.n_items == 0
-    assert np.isnan(row.moved)
-    assert row.reason == "no item was parsed under both"
-
-
 # --- distances: what they compare, and their size ------------------------------------------------
 
 
@@ -256,21 +239,6 @@ def test_criteria_of_different_scales_are_compared_where_the_scale_fits():
     assert row.wasserstein == pytest.approx(score_tendency(fitting, others).iloc[0].wasserstein)
 
 
-def test_what_cannot_be_compared_says_why(items, judgments):
-    bare = score_tendency(judgments)
-    assert "wasserstein" not in bare
-    unrated = score_tendency(judgments, items.drop(columns="human"))
-    assert unrated.wasserstein.isna().all()
-    assert unrated.reason.str.contains("no 'human' ratings").all()
-    requests = rb.plan(items, rb.fixed(3, 1), readout="score")
-    three = score_tendency(rb.simulate(requests, items, "unbiased"), items)
-    assert three.reason.item() == "ratings are on 1..5, the options on 1..3"
-    lost = judgments.assign(score=pd.array([None] * len(judgments), dtype="Int8"))
-    nothing = score_tendency(lost, items)
-    assert nothing.share_1.isna().all()
-    assert nothing.reason.eq("no item has both a score and a rating").all()
-
-
 def test_a_planted_pull_is_found_and_an_unbiased_judge_has_none(items):
     requests = pd.concat(
         [
@@ -358,17 +326,3 @@ def test_three_reads_of_a_greedy_judge_are_one(items):
     found = gold(rb.run(hot, "simulated:unbiased", store=":memory:"))
     assert (found.n_asked == 3).all()
     assert found.n_distinct.max() > 1
-
-
-def test_gold_of_several_conditions_is_refused(judgments):
-    with pytest.raises(ValueError, match="several values of labels, reference_score"):
-        gold(judgments)
-
-
-def test_an_item_without_a_parsed_read_has_no_gold(items):
-    reads = rb.simulate(rb.plan(items, rb.fixed(5, 1), readout="score"), items, "unbiased")
-    reads.loc[0, "score"] = pd.NA
-    found = gold(reads)
-    assert np.isnan(found.gold[0])
-    assert found.reason[0] == "no read was parsed"
-    assert found.gold[1:].notna().all()
