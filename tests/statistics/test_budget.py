@@ -110,19 +110,6 @@ def test_groups_have_their_own_number_of_reads():
     assert curve.groupby("n_options")["k"].max().to_dict() == {4: 4, 5: 10}
 
 
-@pytest.mark.parametrize("what", ["unparsed", "constant", "one cluster", "one item"])
-def test_degenerate_input_is_named(what):
-    judgments, items = rated(*{"one cluster": (1, 9), "one item": (1, 1)}.get(what, (10, 2)))
-    if what == "unparsed":
-        judgments["score"] = pd.array([pd.NA] * len(judgments), dtype="Int8")
-    if what == "constant":
-        judgments["score"] = 2
-    curve = budget_curve(judgments, items)
-    assert (curve["reason"] != "").all()
-    assert curve["low"].isna().all()
-    assert curve["r_mean"].notna().all() == (what == "one cluster")
-
-
 @pytest.mark.parametrize(
     ("human", "why"),
     [([1.0, 2, 4, 5], "|r| = 1 has no interval"), ([2.0, 1, 5, 4], "the clusters are alike")],

@@ -27,6 +27,11 @@ def first_place():
     return judgments.assign(score=[decode(o)[0] for o in judgments["ordering"]])
 
 
+def ends():
+    judgments = make_judgments(20, gamma=(5, 0, 0, 0, 0), readout="logprobs")
+    return judgments[judgments["ordering_index"].isin([1, 6])]
+
+
 def several_pairs():
     """Rotations k and n + k, others for every item: hand-made, one of each direction an item."""
     judgments = make_judgments(40, reverse_shift=1.5, concentration=5)
@@ -70,6 +75,14 @@ UNKNOWN = {
     "one read short of balance": (
         lambda: rb.position_bias(make_judgments(30).query("ordering_index < 10")),
         ["chi2", "cramers_v"], "equally often"),
+    "places of the two ends": (
+        lambda: rb.position_bias(ends()), ["q", "p_within", "p_within_adjusted", *SIZES],
+        "cannot be told from one for a direction; .*order_effect"),
+    "probable places of the two ends": (
+        lambda: rb.position_bias(ends(), value="expected_score"),
+        ["q", "p_within", "chi2", *SIZES], "cannot be told from one for a direction"),
+    "scores at the two ends": (
+        lambda: rb.score_position(ends()), ["share", "share_null"], "direction|never"),
     "places in pairs of opposite orderings": (
         lambda: rb.position_bias(several_pairs()), ["p_within", *SIZES], "direction"),
     "places of one cluster": (
