@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
-from planted import make_judgments
+from planted import make_judgments, plausible
 from scipy import stats
 
 import rubricnb as rb
@@ -70,15 +70,6 @@ def test_items_and_forms_are_the_two_way_analysis_of_variance():
     assert found["form"] == pytest.approx((ms_form - ms_rest) / (2 * n))
     assert found["form × item"] == pytest.approx((ms_rest - again) / 2)
     assert found["re-read"] == pytest.approx(again)
-
-
-def test_balanced_orders_are_those_of_variance_components():
-    judgments = make_judgments(25)
-    old = rb.variance_components(judgments).iloc[0]
-    found = variances(rb.error_budget(judgments))
-    assert found["item"] == pytest.approx(old.variance_item)
-    assert found["order"] == pytest.approx(old.variance_ordering)
-    assert found["order × item"] == pytest.approx(old.variance_item_ordering)
 
 
 def henderson(frame, sources):
@@ -279,28 +270,21 @@ def test_a_form_that_prefers_a_candidate_is_not_averaged_away_by_texts():
 def test_noise_buys_no_forms_where_no_form_prefers_a_candidate():
     """Without form × candidate one form is the cheapest, and some number of prompts is enough."""
     sd = SD | {"form × candidate": 0.0}
-    for seed in range(30):
+    doubted = 0
+    for seed in range(60):
         plans = plan(rb.error_budget(planted(np.random.default_rng(100 + seed), 40, sd=sd)))
         reason = plans["reason"].iloc[0]
         if "form × candidate may be 0" not in reason:
             continue  # 1 in 40 by chance
+        doubted += 1
         assert plans.iloc[0]["forms"] == 1
         assert np.isfinite(plans["items"]).all()
         assert "stay undetected on any number of prompts" in reason
         ends = plans[["calls_low", "calls", "calls_high"]].to_numpy()
         assert (np.diff(ends) > 0).all()
-        np.testing.assert_allclose(
-            plans["calls_high"] / plans["calls"], plans["items_high"] / plans["items"]
-        )
-
-
-def test_planning_without_a_preference_that_is_not_there_happens_in_95_of_100():
-    sd = SD | {"form × candidate": 0.0}
-    doubted = 0
-    for seed in range(60):
-        budget = rb.error_budget(planted(np.random.default_rng(200 + seed), 40, sd=sd))
-        doubted += "form × candidate may be 0" in plan(budget)["reason"].iloc[0]
-    assert doubted >= stats.binom.ppf(0.001, 60, 0.95)
+        calls, prompts = plans["calls_high"] / plans["calls"], plans["items_high"] / plans["items"]
+        np.testing.assert_allclose(calls, prompts)
+    assert plausible(doubted, 60, 0.95)
 
 
 def test_people_cost_labels_and_judges_calls():
