@@ -3,7 +3,7 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 import pytest
-from planted import make_judgments
+from planted import make_judgments, plain
 from test_agreement import jackknife_t, pearson, rated
 
 import rubricnb as rb
@@ -116,10 +116,7 @@ def test_groups_have_their_own_number_of_reads():
 )
 def test_the_reason_for_a_missing_interval_is_that_of_agreement(human, why):
     names = [f"c{c}i{i}" for c in range(12) for i in range(4)]
-    judgments = pd.DataFrame({
-        "item_id": names, "cluster_id": [name[:-2] for name in names], "design": "fixed",
-        "ordering_index": 1, "ordering": "1-2-3-4-5", "score": [1, 2, 4, 5] * 12,
-    })  # fmt: skip
+    judgments = plain([1, 2, 4, 5] * 12, item_id=names, cluster_id=[name[:-2] for name in names])
     items = pd.DataFrame({"item_id": names, "human": human * 12})
     (curve,) = rb.budget_curve(judgments, items)["reason"]
     (whole,) = rb.agreement(judgments, items)["reason"]

@@ -160,10 +160,8 @@ def test_the_excess_over_re_asks_is_half_the_squared_distance_of_two_distributio
     frames = []
     for label, rate in (("numeric", before), ("letter", after)):
         off = (rng.random(8000) < rate) * rng.choice([-1, 1], 8000)
-        frames.append(pd.DataFrame({
-            "item_id": np.repeat(np.arange(4000), 2), "cluster_id": np.repeat(np.arange(4000), 2),
-            "labels": label, "ordering_index": np.tile([1, 2], 4000), "ordering": "1-2-3-4-5",
-            "score": quality + off}))  # fmt: skip
+        frames += [plain(score, labels=label, ordering_index=k)
+                   for k, score in enumerate((quality + off).reshape(4000, 2).T)]  # fmt: skip
     found = stability(pd.concat(frames), {"labels": "numeric"}).iloc[0]
     p, q = (np.array([rate / 2, 1 - rate, rate / 2]) for rate in (before, after))
     truth = ((p - q) ** 2).sum() / 2

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from planted import jackknife_interval, plausible, t_interval
+from planted import jackknife_interval, plain, plausible, t_interval
 from scipy import stats
 
 import rubricnb as rb
@@ -168,13 +168,12 @@ def placebo_study(moved, seed, n=80):
     rng = np.random.default_rng(seed)
     quality = rng.normal(3, 0.7, n)
     frames = []
-    conditions = [("fixed", "numeric", 0.0)] * 1 + [("placebo", "numeric", 0.0)] * 3
+    conditions = [("fixed", "numeric", 0.0), *[("placebo", "numeric", 0.0)] * 3]
     for k, (design, labels, shift) in enumerate([*conditions, ("fixed", "letter", moved)]):
         score = np.clip(np.floor(quality + shift + rng.normal(0, 0.7, n) + rng.random(n)), 1, 5)
-        frames.append(pd.DataFrame({
-            "item_id": np.arange(n), "cluster_id": np.arange(n) // 4, "design": design,
-            "labels": labels, "ordering_index": max(k, 1) if design == "placebo" else 1,
-            "ordering": "1-2-3-4-5", "score": score}))  # fmt: skip
+        index = max(k, 1) if design == "placebo" else 1
+        columns = {"design": design, "labels": labels, "ordering_index": index}
+        frames.append(plain(score, cluster_id=np.arange(n) // 4, **columns))
     return pd.concat(frames, ignore_index=True)
 
 
@@ -196,10 +195,8 @@ def test_what_moves_beyond_the_placebo_is_not_a_difference_of_distances():
 
 
 def test_scores_off_the_scale_or_between_its_levels_are_in_the_distance_and_named():
-    items = pd.DataFrame({"item_id": np.arange(8), "human": [1.0, 2, 3, 3, 2, 1, 2, 3]})
-    judgments = pd.DataFrame({
-        "item_id": np.arange(8), "cluster_id": np.arange(8), "ordering_index": 1,
-        "ordering": "1-2-3", "score": [0, 1, 2, 2.5, 3, 3, 1, 2]})  # fmt: skip
+    judgments = plain([0, 1, 2, 2.5, 3, 3, 1, 2], ordering="1-2-3").drop(columns="design")
+    items = judgments[["item_id"]].assign(human=[1.0, 2, 3, 3, 2, 1, 2, 3])
     row = score_tendency(judgments, items).iloc[0]
     assert row.wasserstein == pytest.approx(
         stats.wasserstein_distance(judgments.score, items.human)
@@ -213,15 +210,11 @@ def test_scores_off_the_scale_or_between_its_levels_are_in_the_distance_and_name
 
 def test_criteria_of_different_scales_are_compared_where_the_scale_fits():
     minibench = rb.load("minibench")
-    assert minibench.rubrics.groupby("rubric_id").score.max().nunique() == 1
-    rubrics = minibench.rubrics
-    extra = rubrics[rubrics.criterion == "clarity"].head(2)
-    rubrics = pd.concat([rubrics, extra.assign(score=[6, 7])], ignore_index=True)
+    extra = minibench.rubrics[minibench.rubrics.criterion == "clarity"].head(2)
     items = minibench.copy()
-    items.rubrics = rubrics
-    judgments = rb.simulate(
-        rb.plan(minibench, rb.fixed(5, 1), readout="score"), minibench, "unbiased"
-    )
+    items.rubrics = pd.concat([minibench.rubrics, extra.assign(score=[6, 7])], ignore_index=True)
+    requests = rb.plan(minibench, rb.fixed(5, 1), readout="score")
+    judgments = rb.simulate(requests, minibench, "unbiased")
     row = score_tendency(judgments, items).iloc[0]
     clear = (items.criterion == "clarity").sum()
     assert (
