@@ -4,7 +4,6 @@ import pytest
 from planted import freedom, make_criterion_judgments, plausible
 from scipy import stats
 
-from rubricnb.permutation import balanced, williams
 from rubricnb.statistics import criterion_order
 from rubricnb.statistics.criterion import counting_along
 
@@ -106,14 +105,6 @@ def test_the_family_is_the_returned_rows():
     for name in ("p", "p_within"):
         expected = stats.false_discovery_control(result[name])
         assert result[f"{name}_adjusted"].to_numpy() == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("design", [balanced(4), williams(4)])
-def test_forward_and_reverse_reads_of_a_cell_are_averaged(design):
-    judgments = make_criterion_judgments(10, design=design, names=FOUR)
-    row = criterion_order(judgments).iloc[0]
-    assert row.n_blocks == 10
-    assert row.n_reads == 10 * design.k
 
 
 def test_incomplete_blocks_are_dropped_and_counted():

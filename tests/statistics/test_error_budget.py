@@ -57,21 +57,6 @@ def test_texts_and_reads_are_those_of_a_mixed_model():
     assert found["re-read"] == pytest.approx(fitted.scale, rel=1e-3)
 
 
-def test_items_and_forms_are_the_two_way_analysis_of_variance():
-    judgments = planted(np.random.default_rng(2), 20, candidates=1)
-    cells = judgments.pivot_table(index="item_id", columns="template", values="score").to_numpy()
-    n, k = cells.shape
-    rest = cells - cells.mean(axis=1, keepdims=True) - cells.mean(axis=0) + cells.mean()
-    ms_rest = 2 * (rest**2).sum() / ((n - 1) * (k - 1))
-    ms_item, ms_form = 2 * k * cells.mean(axis=1).var(ddof=1), 2 * n * cells.mean(0).var(ddof=1)
-    again = judgments.groupby(["item_id", "template"])["score"].var().mean()
-    found = variances(rb.error_budget(judgments))
-    assert found["item"] == pytest.approx((ms_item - ms_rest) / (2 * k))
-    assert found["form"] == pytest.approx((ms_form - ms_rest) / (2 * n))
-    assert found["form × item"] == pytest.approx((ms_rest - again) / 2)
-    assert found["re-read"] == pytest.approx(again)
-
-
 def henderson(frame, sources):
     """Henderson's method 1 by groups of a frame: sources as lists of columns."""
     x = (frame["score"] - frame["score"].mean()).rename("x")

@@ -139,19 +139,6 @@ def test_excess_over_the_re_ask_is_a_paired_difference_with_its_interval(items):
         assert found[columns].tolist() == pytest.approx(expected)
 
 
-@pytest.mark.slow
-def test_a_judge_that_samples_and_has_no_bias_has_no_excess_over_its_re_ask(items):
-    still = replace(open_profile("unbiased"), wording_noise=0.0, order_noise=0.0,
-                    cluster_order_noise=0.0)  # fmt: skip
-    hot = rb.plan(items, rb.fixed(5, 2), labels=["numeric", "letter"], reference="none",
-                  readout="score", temperature=1.0)  # fmt: skip
-    rows = [stability(rb.simulate(hot, items, still, seed)).iloc[0] for seed in range(40)]
-    assert np.mean([row.flip_rate for row in rows]) > 0.1
-    covered = [row.flip_rate_excess_reask_low <= 0 <= row.flip_rate_excess_reask_high
-               for row in rows]  # fmt: skip
-    assert plausible(sum(covered), 40, 0.95)
-
-
 @pytest.mark.parametrize(("before", "after"), [(0.05, 0.55), (0.35, 0.05), (0.2, 0.2)])
 def test_the_excess_over_re_asks_is_half_the_squared_distance_of_two_distributions(before, after):
     """Each read of an item is one off with this probability, up or down alike."""
