@@ -103,8 +103,9 @@ def _steps(
     if goes_on:
         why = _one_order(crossed)
         yield _texts(budget, people, prices, precision)
-        for (step, *about), answer in _OF_ORDERS.items():
-            yield _row(step, *about) | ({"reason": why} if why else answer(crossed, prices))
+        for (step, chapter, gain_is), answer in _OF_ORDERS.items():
+            found = {"reason": why} if why else answer(crossed, prices)
+            yield _row(step, chapter, gain_is) | found
         yield _labels(part, labels, people, prices, precision)
 
 
