@@ -193,7 +193,7 @@ def plain(score, **columns):
     return pd.DataFrame({"item_id": names, "cluster_id": names} | read | columns)
 
 
-def plausible(hits, n, p):
+def plausible(hits, n, p=0.95):
     """Whether so many hits of n are among the 999 of 1,000 that a chance of p gives."""
     low, high = stats.binom.interval(0.999, n, p)
     return low <= hits <= high
