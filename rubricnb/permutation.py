@@ -57,6 +57,11 @@ class Design:
     order: tuple[int, ...] | None = None
     over: str | None = None
 
+    def __post_init__(self) -> None:
+        for name, given, least, what in (("n", self.n, 2, "options"), ("k", self.k, 1, "read")):
+            if given < least:
+                raise ValueError(f"{name} = {given}: a design needs at least {least} {what}")
+
     @property
     def per_item(self) -> bool:
         """Whether every item draws orderings of its own (``shuffled`` only)."""
@@ -134,7 +139,7 @@ def balanced(n: int) -> Design:
            [2, 1, 3],
            [1, 3, 2]])
     """
-    return Design("balanced", _options(n), 2 * n)
+    return Design("balanced", n, 2 * n)
 
 
 def williams(n: int) -> Design:
@@ -153,7 +158,7 @@ def williams(n: int) -> Design:
     >>> williams(4).orderings().tolist()
     [[1, 2, 4, 3], [2, 3, 1, 4], [3, 4, 2, 1], [4, 1, 3, 2]]
     """
-    return Design("williams", _options(n), n if n % 2 == 0 else 2 * n)
+    return Design("williams", n, n if n % 2 == 0 else 2 * n)
 
 
 def first_orderings(n: int, k: int = 2) -> Design:
@@ -211,7 +216,7 @@ def shuffled(n: int, k: int = 1) -> Design:
     >>> len({tuple(o) for o in shuffled(5, 10).orderings("item", seed=1)})
     10
     """
-    return Design("shuffled", _options(n), _reads(k))
+    return Design("shuffled", n, k)
 
 
 def rotated(n: int, over: str = "group_id") -> Design:
@@ -236,7 +241,7 @@ def rotated(n: int, over: str = "group_id") -> Design:
     >>> len(requests), requests["ordering"].nunique()
     (180, 10)
     """
-    return Design("rotated", _options(n), 1, over=over)
+    return Design("rotated", n, 1, over=over)
 
 
 def fixed(n: int, k: int = 1) -> Design:
@@ -249,7 +254,7 @@ def fixed(n: int, k: int = 1) -> Design:
     >>> fixed(3, 2).orderings().tolist()
     [[1, 2, 3], [1, 2, 3]]
     """
-    return Design("fixed", _options(n), _reads(k))
+    return Design("fixed", n, k)
 
 
 def descending(n: int) -> Design:
@@ -260,7 +265,7 @@ def descending(n: int) -> Design:
     >>> descending(3).orderings().tolist()
     [[3, 2, 1]]
     """
-    return Design("descending", _options(n), 1)
+    return Design("descending", n, 1)
 
 
 def single(order: ArrayLike) -> Design:
@@ -307,7 +312,7 @@ def placebo(n: int, k: int = 1) -> Design:
     """
     if not 1 <= k <= 15:
         raise ValueError(f"k = {k}: there are 15 placebo edits, so k is 1 to 15")
-    return Design("placebo", _options(n), k)
+    return Design("placebo", n, k)
 
 
 def position_counts(orderings: ArrayLike) -> IntArray:
@@ -406,18 +411,6 @@ def levels_above(values: ArrayLike, scale: ArrayLike) -> FloatArray:
     if (np.diff(levels) == 1).all():
         return np.asarray(x - (levels[0] if len(levels) else 0))
     return np.asarray(np.interp(x, levels, np.arange(len(levels)), left=np.nan, right=np.nan))
-
-
-def _options(n: int) -> int:
-    if n < 2:
-        raise ValueError(f"n = {n}: a design needs at least 2 options")
-    return n
-
-
-def _reads(k: int) -> int:
-    if k < 1:
-        raise ValueError(f"k = {k}: a design needs at least 1 read")
-    return k
 
 
 def _rotations(order: IntArray) -> IntArray:

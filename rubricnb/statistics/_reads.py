@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from rubricnb.frames import CONDITIONS, places
-from rubricnb.permutation import code, decode, levels_above, ranks
+from rubricnb.permutation import decode, levels_above, ranks
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -27,9 +27,10 @@ _ANSWER = re.compile(
     r"|(prompt|cached|completion)_tokens"
 )
 _READ_COLUMNS = ("item_id", "cluster_id", "score")
+_OF_ITEMS = ("dataset", "criterion", "group_id", "candidate")
 _OPTIONAL_COLUMNS = (
-    *("ordering_index", "ordering", "status", "request_id", "dataset", "criterion"),
-    *("criterion_ordering", "group_id", "candidate", "design", "key"),
+    *("ordering_index", "ordering", "status", "request_id", "criterion_ordering", "design", "key"),
+    *_OF_ITEMS,
 )
 
 
@@ -98,10 +99,6 @@ class Reads:
             return np.arange(1, self.n_options + 1)
         scale = self.scale[0]
         return scale.astype(np.int64) if (scale % 1 == 0).all() else scale
-
-    def codes(self) -> list[str]:
-        """The orderings as frames write them."""
-        return code(np.append(self.scores, 0)[self.orderings - 1])
 
     @property
     def arrangement(self) -> IntArray:
@@ -262,8 +259,7 @@ def read_columns(judgments: pd.DataFrame, value: Value) -> list[str]:
 
 def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
     """Turn the judgments of one group into matrices."""
-    unit_columns = [c for c in ("dataset", "item_id", "criterion") if c in part]
-    unit = combine(part[c] for c in unit_columns)
+    unit = combine(part[c] for c in unit_columns(part))
     column = _read_column(unit, part)
     shape = (int(unit.max()) + 1, int(column.max()) + 1)
 
@@ -273,15 +269,12 @@ def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
         return wide
 
     codes, orderings, scale = _orderings(part)
-    probability = None
-    values = values_of(part, value)
+    values, probability, criteria = values_of(part, value), None, None
     if value == "expected_score":
-        probability = part[_probability_columns(part)].to_numpy(dtype=np.float64)
-    if probability is not None:
+        known = part[_probability_columns(part)].to_numpy(dtype=np.float64)
         # A read without its probabilities is no read here, also where its mean is told.
-        values = np.where(np.isnan(probability).all(axis=1), np.nan, values)
-        probability = widen(probability[:, : orderings.shape[1]], np.nan, np.float64)
-    criteria = None
+        values = np.where(np.isnan(known).all(axis=1), np.nan, values)
+        probability = widen(known[:, : orderings.shape[1]], np.nan, np.float64)
     if "criterion_ordering" in part and part["criterion_ordering"].notna().any():
         criteria = widen(codes_of(part["criterion_ordering"])[0], -1, np.int64)
     key = codes_of(part["key"])[0] if "key" in part else None
@@ -297,6 +290,11 @@ def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
         criteria=criteria,
         scale=None if scale is None else scale[np.unique(unit, return_index=True)[1]],
     )
+
+
+def unit_columns(frame: pd.DataFrame) -> list[str]:
+    """The columns that tell items apart."""
+    return [c for c in ("dataset", "item_id", "criterion") if c in frame]
 
 
 def combine(columns: Iterable[pd.Series]) -> IntArray:
@@ -501,9 +499,9 @@ def copies(reads: Reads) -> NDArray[np.bool_]:
     differently, or if they share a key (a deterministic judge is asked once for a repeated prompt).
     """
     repeat, differs = _repeats(reads, keyed=False)
-    if not differs.any() or reads.key is None:
-        return repeat if not differs.any() else np.zeros_like(repeat)
-    return _repeats(reads, keyed=True)[0]
+    if not differs.any():
+        return repeat
+    return np.zeros_like(repeat) if reads.key is None else _repeats(reads, keyed=True)[0]
 
 
 def echoes(reads: Reads) -> NDArray[np.bool_]:
@@ -538,12 +536,9 @@ def _repeats(reads: Reads, keyed: bool) -> tuple[NDArray[np.bool_], NDArray[np.b
 
 def _units(part: pd.DataFrame, unit: IntArray) -> pd.DataFrame:
     first = np.unique(unit, return_index=True)[1]
-    names = [
-        c for c in ("item_id", "dataset", "criterion", "group_id", "candidate") if c in part.columns
-    ]
-    items = part[names].iloc[first].reset_index(drop=True)
-    cluster = clusters_of(part)
-    return items.assign(cluster=pd.factorize(cluster[first])[0].astype(np.int64))
+    names = [c for c in ("item_id", *_OF_ITEMS) if c in part]
+    cluster = pd.factorize(clusters_of(part)[first])[0].astype(np.int64)
+    return part[names].iloc[first].reset_index(drop=True).assign(cluster=cluster)
 
 
 def _read_column(unit: IntArray, part: pd.DataFrame) -> IntArray:
@@ -579,28 +574,26 @@ def _orderings(part: pd.DataFrame) -> tuple[IntArray, IntArray, FloatArray | Non
 
 
 def _decode(codes: Sequence[str]) -> FloatArray:
-    split = [_scores(str(code)) for code in codes]
-    sizes = {len(s) for s in split}
-    if not split:
-        return np.zeros((0, 0))
+    """The scores that orderings show, one row an ordering."""
+    shown = []
+    for ordering in map(str, codes):
+        try:
+            scores = decode(ordering)
+        except ValueError:
+            scores = ()
+        if not scores or len(set(scores)) < len(scores):
+            raise ValueError(
+                f"the ordering {ordering!r} is not the scores of a scale in an order, such as "
+                "'2-3-1'"
+            )
+        shown.append(scores)
+    sizes = sorted(set(map(len, shown)))
     if len(sizes) > 1:
         raise ValueError(
-            f"one group holds orderings of {' and '.join(map(str, sorted(sizes)))} options; "
+            f"one group holds orderings of {' and '.join(map(str, sizes))} options; "
             "add 'n_options' to by="
         )
-    return np.array(split, dtype=np.float64)
-
-
-def _scores(ordering: str) -> tuple[float, ...]:
-    try:
-        shown = decode(ordering)
-    except ValueError:
-        shown = ()
-    if not shown or len(set(shown)) < len(shown):
-        raise ValueError(
-            f"the ordering {ordering!r} is not the scores of a scale in an order, such as '2-3-1'"
-        )
-    return shown
+    return np.array(shown, dtype=np.float64).reshape(len(shown), sum(sizes))
 
 
 def probability_columns(judgments: pd.DataFrame) -> list[str]:

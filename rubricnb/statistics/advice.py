@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,7 +79,7 @@ def advise(
     if labels is not None:
         arrays.require(labels, ["item_id", "human"], "labels")
         arrays.refuse_ambiguous(judgments, labels, "labels")
-        arrays.matched(judgments.drop_duplicates(_units(judgments)), labels, "human")
+        arrays.matched(judgments.drop_duplicates(arrays.unit_columns(judgments)), labels, "human")
     if "design" in judgments:
         judgments = judgments[judgments["design"] != "placebo"]
     prices = dict(price) if isinstance(price, Mapping) else {"call": float(price)}
@@ -92,10 +92,6 @@ def advise(
     return pd.DataFrame(rows, columns=columns)
 
 
-def _units(judgments: pd.DataFrame) -> list[str]:
-    return [c for c in ("dataset", "item_id", "criterion") if c in judgments]
-
-
 def _steps(
     part: pd.DataFrame, labels: pd.DataFrame | None, prices: dict[str, float], precision: float
 ) -> Iterator[_Row]:
@@ -105,27 +101,35 @@ def _steps(
     judge, goes_on = _judge(budget, people)
     yield judge
     if goes_on:
+        why = _one_order(crossed)
         yield _texts(budget, people, prices, precision)
-        yield _orders(crossed, prices)
-        yield _direction(crossed)
-        yield _readout(crossed)
+        for (step, chapter, gain_is), answer in _OF_ORDERS.items():
+            found = {"reason": why} if why else answer(crossed, prices)
+            yield _row(step, chapter, gain_is) | found
         yield _labels(part, labels, people, prices, precision)
 
 
-def _row(step: str, chapter: str, gain_is: str, **known: Any) -> _Row:
-    blank: _Row = dict.fromkeys(("gain", "low", "high", "cost"), np.nan)
-    return blank | {"step": step, "do": "", "gain_is": gain_is, "chapter": chapter} | known
+def _row(
+    step: str,
+    chapter: str,
+    gain_is: str,
+    gain: float = np.nan,
+    ends: Sequence[float] = infer.UNDEFINED,
+    **known: Any,
+) -> _Row:
+    row = {"step": step, "do": "", "cost": np.nan, "gain_is": gain_is, "chapter": chapter}
+    return row | {"gain": gain, "low": ends[0], "high": ends[1]} | known
 
 
 class _People(NamedTuple):
     """How the scores of the rated texts go with the ratings, or the reason why that is unknown."""
 
-    r: float
-    r_ends: Interval
-    slope: float  # points of the judge for one point of people's
-    slope_ends: Interval
-    n: int
-    reason: str
+    r: float = np.nan
+    r_ends: Interval = infer.UNDEFINED
+    slope: float = np.nan  # points of the judge for one point of people's
+    slope_ends: Interval = infer.UNDEFINED
+    n: int = 0
+    reason: str = "no labels"
 
     @property
     def agree(self) -> str:
@@ -137,19 +141,18 @@ class _People(NamedTuple):
 
 
 def _against_people(part: pd.DataFrame, labels: pd.DataFrame | None) -> _People:
-    unknown = _People(np.nan, infer.UNDEFINED, np.nan, infer.UNDEFINED, 0, "no labels")
     if labels is None:
-        return unknown
+        return _People()
     reads = arrays.reads(part)
     try:
         human = human_of(reads, labels, "labels")
     except Unanswerable as why:
-        return unknown._replace(reason=str(why))
+        return _People(reason=str(why))
     score = arrays.item_means(reads.value)
     used = ~np.isnan(score) & ~np.isnan(human)
     x, y, cluster = score[used], human[used], reads.cluster[used]
     if len(y) < 4:
-        return unknown._replace(n=len(y), reason=f"{len(y)} labels: four are needed")
+        return _People(n=len(y), reason=f"{len(y)} labels: four are needed")
     parts = infer.moments(x, y)
     r = infer.jackknife(parts, cluster, infer.correlation, infer.fisher_jackknife_t)
     slope = infer.jackknife(parts, cluster, _slope)
@@ -173,29 +176,28 @@ def _slope(sums: FloatArray) -> FloatArray:
 
 def _judge(budget: pd.DataFrame, people: _People) -> tuple[_Row, bool]:
     """Whether the judge knows anything, and whether there is anything to plan with."""
-    share, ends = _share_of_texts(budget)
-    apart = "unknown" if np.isnan(ends[0]) else "yes" if ends[0] > 0 else "no"
     if people.agree != "unknown":
-        row = _row("judge", "22_may_a_judge_replace_people", "r with people's ratings")
-        row |= dict(zip(("gain", "low", "high"), (people.r, *people.r_ends), strict=False))
-        row["do"] = {
+        do = {
             "yes": f"go on: its scores rise with people's ratings (r = {people.r:.2f})",
             "no": f"stop: {people.n} ratings do not show that it agrees with people; have more "
             "texts rated, or take a different judge",
             "reversed": "stop: its scores fall where people's ratings rise; check whether the "
             "scale runs the other way",
         }[people.agree]
-        return row | {"reason": people.reason}, people.agree == "yes"
-    row = _row("judge", "23_error_budget", "share of texts in the variance of a read")
-    row |= {"gain": share, "low": ends[0], "high": ends[1]}
-    row["do"] = {
+        about = "judge", "22_may_a_judge_replace_people", "r with people's ratings"
+        row = _row(*about, people.r, people.r_ends, do=do, reason=people.reason)
+        return row, people.agree == "yes"
+    share, ends = _share_of_texts(budget)
+    apart = "unknown" if np.isnan(ends[0]) else "yes" if ends[0] > 0 else "no"
+    do = {
         "yes": f"{ASK_PEOPLE}: a judge that tells texts apart need not agree with people",
         "no": "stop: its scores of one text differ as much as those of different texts; take a "
         "different judge",
         "unknown": f"stop: ask twenty texts in rb.balanced(n), and {ASK_PEOPLE}",
     }[apart]
     told = "" if apart != "unknown" else "the reads so far do not show whether it tells texts apart"
-    return row | {"reason": infer.said(people.reason, told)}, apart == "yes"
+    about = "judge", "23_error_budget", "share of texts in the variance of a read"
+    return _row(*about, share, ends, do=do, reason=infer.said(people.reason, told)), apart == "yes"
 
 
 def _share_of_texts(budget: pd.DataFrame) -> tuple[float, tuple[float, float]]:
@@ -221,49 +223,27 @@ def _share_of_texts(budget: pd.DataFrame) -> tuple[float, tuple[float, float]]:
 def _texts(
     budget: pd.DataFrame, people: _People, prices: dict[str, float], precision: float
 ) -> _Row:
-    of = "prompts for this difference"
     on_scale = people.agree == "yes"
     slope = people.slope if on_scale else 1.0
     plan = design_for(budget, precision * slope, prices).iloc[0]
-    row = _row("texts", "23_error_budget", of, reason=plan["reason"])
+    about, reason = ("texts", "23_error_budget", "prompts for this difference"), plan["reason"]
     if np.isnan(plan["items"]):
-        return row
+        return _row(*about, reason=reason)
     how = ", ".join(
         f"{plan[c]:.0f} {c}" for c in ("reads", "orders", "forms") if plan.get(c, 1) > 1
     )
     low, high = plan["items_low"], plan["items_high"]
-    points = "of people's ratings" if on_scale else "of the judge's scores"
     if on_scale:  # prompts go with the square of the points that one of people's is worth
         flat, steep = people.slope_ends[:2]
         low, high = low * (slope / steep) ** 2, np.inf if flat <= 0 else high * (slope / flat) ** 2
         ends = "" if np.isnan(flat) else f" [{flat:.2f}, {steep:.2f}]"
-        worth = f"a point of people's is {slope:.2f}{ends} of the judge's"
-        row["reason"] = infer.said(row["reason"], worth)
-    row |= {"gain": plan["items"], "low": low, "high": high}
-    return row | {
-        "cost": plan["cost"],
-        "do": f"compare two candidates on {plan['items']:.0f} prompts, {how or 'one read each'}, "
-        f"to tell {precision:g} points {points} apart",
-    }
-
-
-def _orders(crossed: pd.DataFrame, prices: dict[str, float]) -> _Row:
-    row = _row("orders", "08_how_many_orderings", f"r of {ORDERS} orders over r of one")
-    if why := _one_order(crossed):
-        return row | {"reason": why}
-    found = will_permuting_help(crossed, k=ORDERS, by=[]).iloc[0]
-    row |= {"gain": found["gain"], "low": found["gain_low"], "high": found["gain_high"]}
-    row["reason"] = found["reason"]
-    if np.isnan(row["gain"]):
-        return row
-    texts = len(crossed.drop_duplicates(_units(crossed)))
-    cost = (ORDERS - 1) * texts * prices.get("call", np.nan)
-    do, row["cost"] = {
-        "go": (f"average {ORDERS} balanced orders of each text", cost),
-        "stop": ("ask one order, the same for all that you compare", 0.0),
-        "unsure": ("ask the pilot's orders of more texts before you pay for them all", np.nan),
-    }[found["verdict"]]
-    return row | {"do": do}
+        reason = infer.said(reason, f"a point of people's is {slope:.2f}{ends} of the judge's")
+    points = "of people's ratings" if on_scale else "of the judge's scores"
+    do = (
+        f"compare two candidates on {plan['items']:.0f} prompts, {how or 'one read each'}, "
+        f"to tell {precision:g} points {points} apart"
+    )
+    return _row(*about, plan["items"], (low, high), cost=plan["cost"], do=do, reason=reason)
 
 
 def _one_order(crossed: pd.DataFrame) -> str:
@@ -275,14 +255,28 @@ def _one_order(crossed: pd.DataFrame) -> str:
     return ""
 
 
-def _direction(crossed: pd.DataFrame) -> _Row:
-    row = _row("direction", "11_rank_reversal", "mean score, ascending minus descending")
-    if why := _one_order(crossed):
-        return row | {"reason": why}
-    found = order_effect(crossed, by=[]).iloc[0]
-    name = "ascending_minus_descending"
-    row |= {"gain": found[name], "low": found[f"{name}_low"], "high": found[f"{name}_high"]}
-    row["reason"] = found["reason"]
+def _measured(found: pd.Series, name: str) -> _Row:
+    """A statistic, its interval and its reason."""
+    ends = {end: found[f"{name}_{end}"] for end in ("low", "high")}
+    return {"gain": found[name], "reason": found["reason"], **ends}
+
+
+def _orders(crossed: pd.DataFrame, prices: dict[str, float]) -> _Row:
+    found = will_permuting_help(crossed, k=ORDERS, by=[]).iloc[0]
+    if np.isnan(found["gain"]):
+        return _measured(found, "gain")
+    texts = len(crossed.drop_duplicates(arrays.unit_columns(crossed)))
+    cost = (ORDERS - 1) * texts * prices.get("call", np.nan)
+    do, cost = {
+        "go": (f"average {ORDERS} balanced orders of each text", cost),
+        "stop": ("ask one order, the same for all that you compare", 0.0),
+        "unsure": ("ask the pilot's orders of more texts before you pay for them all", np.nan),
+    }[found["verdict"]]
+    return _measured(found, "gain") | {"do": do, "cost": cost}
+
+
+def _direction(crossed: pd.DataFrame, prices: dict[str, float]) -> _Row:
+    row = _measured(order_effect(crossed, by=[]).iloc[0], "ascending_minus_descending")
     if np.isnan(row["low"]):
         return row
     moves = row["low"] > 0 or row["high"] < 0
@@ -292,28 +286,32 @@ def _direction(crossed: pd.DataFrame) -> _Row:
     return row | {"do": do, "cost": 0.0}
 
 
-def _readout(crossed: pd.DataFrame) -> _Row:
-    row = _row("readout", "04_judges_and_prompts", "r of the expected score over r of the score")
-    if why := _one_order(crossed):
-        return row | {"reason": why}
+def _readout(crossed: pd.DataFrame, prices: dict[str, float]) -> _Row:
     known = "expected_score" in crossed and arrays.probability_columns(crossed)
     if not known or crossed["expected_score"].isna().all():
-        return row | {"reason": "no option probabilities: ask with readout='logprobs'"}
+        return {"reason": "no option probabilities: ask with readout='logprobs'"}
     score, expected = arrays.reads(crossed), arrays.reads(crossed, "expected_score")
     used = (score.parsed & expected.parsed).all(axis=1)
     if used.sum() < 3:
-        return row | {"reason": f"{used.sum()} texts have all reads: three are needed"}
+        return {"reason": f"{used.sum()} texts have all reads: three are needed"}
     cluster = score.cluster[used]
     one, other = (
         noise_ratio(crossed_variances(side.value[used], cluster)) for side in (score, expected)
     )
     gain = np.sqrt((1 + one) / (1 + other))
     low, high, *_ = infer.jackknife_t(float(gain[0]), gain[1:])
-    row |= {"gain": float(gain[0]), "low": low, "high": high}
+    row = {"gain": float(gain[0]), "low": low, "high": high}
     if np.isnan(gain[0]):
         return row | {"reason": "texts do not differ beyond noise"}
     do = "use the expected score" if low > 1 else "the expected score is not shown to help"
     return row | {"do": do, "cost": 0.0, "reason": infer.few_clusters(cluster)}
+
+
+_OF_ORDERS = {
+    ("orders", "08_how_many_orderings", f"r of {ORDERS} orders over r of one"): _orders,
+    ("direction", "11_rank_reversal", "mean score, ascending minus descending"): _direction,
+    ("readout", "04_judges_and_prompts", "r of the expected score over r of the score"): _readout,
+}
 
 
 def _labels(
@@ -323,25 +321,23 @@ def _labels(
     prices: dict[str, float],
     precision: float,
 ) -> _Row:
-    row = _row("labels", "24_how_many_labels", "labels that one is worth with the judge")
+    about = "labels", "24_how_many_labels", "labels that one is worth with the judge"
     if labels is None or people.n == 0:
-        return row | {"do": ASK_PEOPLE, "reason": people.reason}
+        return _row(*about, do=ASK_PEOPLE, reason=people.reason)
     needed = labels_needed(part, labels, precision, by=[]).iloc[0]
     found = mean_with_labels(part, labels, by=[]).iloc[0]
-    reason = infer.said(found["reason"], needed["reason"] * (needed["reason"] != found["reason"]))
+    reason = infer.said(*dict.fromkeys((found["reason"], needed["reason"])))
     if np.isnan(needed["needed"]):
-        return row | {"do": ASK_PEOPLE, "reason": reason}
+        return _row(*about, do=ASK_PEOPLE, reason=reason)
     half = (found["high"] - found["low"]) / 2
     more = 0.0 if half <= precision else max(1.0, needed["needed"] - needed["n_labels"])
-    low, high = gain_interval(found["gain"], found["r"], people.r_ends[:2])
-    return row | {
-        "gain": found["gain"], "low": low, "high": high,
-        "cost": more * prices.get("label", np.nan), "reason": reason,
-        "do": f"have {more:.0f} more rated (texts drawn at random) for a mean within "
-        f"{precision:g} points"
-        if more
-        else f"the labels suffice for {precision:g} points: report their mean with the judge's",
-    }  # fmt: skip
+    ends = gain_interval(found["gain"], found["r"], people.r_ends[:2])
+    do = f"the labels suffice for {precision:g} points: report their mean with the judge's"
+    if more:
+        do = f"have {more:.0f} more rated (texts drawn at random) for a mean within "
+        do += f"{precision:g} points"
+    cost = more * prices.get("label", np.nan)
+    return _row(*about, found["gain"], ends, do=do, cost=cost, reason=reason)
 
 
 def gain_interval(gain: float, r: float, r_ends: tuple[float, float]) -> tuple[float, float]:

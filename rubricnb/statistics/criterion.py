@@ -137,7 +137,7 @@ def _groups(
 
 
 def _counting_along(part: pd.DataFrame) -> dict[str, Any]:
-    block = arrays.combine(part[c] for c in ("dataset", "item_id", "criterion") if c in part)
+    block = arrays.combine(part[c] for c in arrays.unit_columns(part))
     cluster = arrays.clusters_of(part)
     place, score = arrays.floats(part["criterion_position"]), arrays.values_of(part)
     if pd.Series(place).groupby(block).nunique().max() < 2:
@@ -158,9 +158,8 @@ def _counting_along(part: pd.DataFrame) -> dict[str, Any]:
     row: dict[str, Any] = {"n_reads": len(equal), "n_clusters": len(np.unique(cluster))}
     row |= infer.named_mean("share", equal, cluster, (0.0, 1.0), p=False)
     row["chance"] = infer.mean_of(chance)
-    excess = infer.named_mean("excess", equal - chance, cluster)
-    p = excess.pop("excess_p")
-    row |= excess | {"p": p}
+    row |= infer.named_mean("excess", equal - chance, cluster)
+    row["p"] = row.pop("excess_p")
     why = infer.few_clusters(cluster, {"share": equal}) if len(equal) else "no read was parsed"
     return row | {"reason": why}
 
@@ -176,9 +175,7 @@ def _criterion(key: dict[str, Any], part: pd.DataFrame, value: Value, seed: int)
     scores = arrays.values_of(part, value)
     cells = arrays.cell_means(block, column, scores, (int(block.max()) + 1, len(positions)))
     complete = ~np.isnan(cells).any(axis=1)
-    clusters = arrays.clusters_of(part)
-    first = np.unique(block, return_index=True)[1]
-    cluster = clusters[first][complete]
+    cluster = arrays.clusters_of(part)[np.unique(block, return_index=True)[1]][complete]
     kept = np.isin(block, np.flatnonzero(complete)) & ~np.isnan(scores)
     row: dict[str, Any] = {
         "n_blocks": int(complete.sum()),
@@ -204,18 +201,16 @@ def _position_tests(
     row["kendall_w"] = row["friedman"] / (len(cells) * (k - 1))
     size = arrays.by_cluster(np.ones((len(cells), 1)), cluster)
     row["friedman_cluster"], row["p_cluster"] = friedman(sums / size)
-    row["q"], row["p_within"], mde = _permutation_test(sums, len(cells))
+    row["q"], row["p_within"], row["mde"] = _permutation_test(sums, len(cells))
     if np.isnan(row["friedman"]):
         reasons.append("no block's score changes with the position")
     if len(sums) < 2:
         reasons.append("one cluster: p_within and p_equivalent need two")
-        row |= {"q": np.nan, "p_within": np.nan, "delta_pos_p": np.nan}
+        row |= dict.fromkeys(("q", "p_within", "delta_pos_p", "mde"), np.nan)
     else:
         row["p_equivalent"] = _all_within_margin(sums, size)
-        row["mde"] = mde
         if np.isnan(row["p_equivalent"]) and not reasons:
             reasons.append("p_equivalent: two positions differ by the same in every cluster")
-    if len(sums) > 1:
         reasons.append(infer.few_clusters(cluster))
     return row | {"reason": infer.said(*reasons)}
 

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from scipy import special, stats
 
+from rubricnb.permutation import position_counts
 from rubricnb.statistics import _inference as infer
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._inference import noncentrality
@@ -259,11 +260,8 @@ def _papers_test(reads: Reads, placement: Placement, reasons: list[str]) -> dict
 
 def _is_balanced(reads: Reads) -> bool:
     """Whether the reads asked (parsed or not) show every score equally often everywhere."""
-    n = reads.n_options
-    times = np.bincount(reads.order[reads.order >= 0], minlength=len(reads.orderings))
-    cell = reads.orderings - 1 + n * np.arange(n)
-    counts = np.bincount(cell.ravel(), weights=np.repeat(times, n), minlength=n * n)
-    return bool((counts == counts[0]).all())
+    counts = position_counts(reads.orderings[reads.order[reads.order >= 0]])
+    return bool((counts == counts[0, 0]).all())
 
 
 def _cluster_test(placement: Placement, n_clusters: int, reasons: list[str]) -> dict[str, Any]:
@@ -370,8 +368,7 @@ def _score_position(reads: Reads) -> pd.DataFrame:
     n = reads.n_options
     answers = read_profiles(reads)[reads.parsed]
     given = answers.sum(axis=0)
-    shown = np.zeros((n, n), dtype=bool)
-    shown[reads.orderings[reads.order[reads.parsed]] - 1, np.arange(n)] = True
+    shown = position_counts(reads.orderings[reads.order[reads.parsed]]) > 0
     blind = _BLIND if given.any() and place(reads).comparable == 0 else ""
     reason = np.where(shown, blind, "this score never stood at this position")
     reason[given == 0] = "this score was never given"

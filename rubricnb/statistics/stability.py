@@ -88,12 +88,12 @@ def stability(
     """
     rows = []
     for key, base, placebo, others in strata(judgments, baseline, by, value):
-        distances = [_distances(side, base, value) for _, side in others]
-        control = control_of(placebo, others, distances)
-        again = _again(base, value)
-        for (condition, side), distance in zip(others, distances, strict=True):
-            own = _own_again(side, base, again, value, "placebo" in condition.values())
-            rows.append({**key, **condition} | _summary(distance, control, again, own, base, side))
+        control, again = _distances(placebo, base, value), _again(base, value)
+        for condition, side in others:
+            edited = "placebo" in condition.values()
+            own = _own_again(side, base, again, value, edited)
+            row = _summary(side, base, placebo, control, again, own, value)
+            rows.append({**key, **condition} | row)
     result = pd.DataFrame(rows)
     return infer.adjust(result, "shift_p") if "shift_p" in result else result
 
@@ -108,42 +108,35 @@ def strata(
     """
     arrays.require(judgments, baseline, "judgments")
     outside = arrays.grouping(judgments, by, without=baseline)
-    found = False
-    for key, stratum in arrays.groups(
-        arrays.slim(judgments, [*outside, *baseline], value), outside
-    ):
-        every = [
-            (name, arrays.reads(part, value))
-            for name, part in arrays.groups(stratum, list(baseline))
-        ]
-        others = [(name, side) for name, side in every if name != baseline]
-        base = side_of(every, baseline)
-        if base is not None:
+    slim = arrays.slim(judgments, [*outside, *baseline], value)
+    edited, found = {**baseline, "design": "placebo"}, False
+    for key, stratum in arrays.groups(slim, outside):
+        parts = arrays.groups(stratum, list(baseline))
+        others = [(name, arrays.reads(part, value)) for name, part in parts]
+        base = [others.pop(i)[1] for i, (name, _) in enumerate(others) if name == baseline]
+        if base:
             found = True
-            yield key, base, side_of(others, {**baseline, "design": "placebo"}), others
+            yield key, base[0], next((s for name, s in others if name == edited), None), others
     if not found:
         said = ", ".join(f"{name} = {value!r}" for name, value in baseline.items())
         raise ValueError(f"no judgments of the baseline ({said}); pass baseline= or plan it")
 
 
-def side_of(sides: Sides, condition: Condition) -> Reads | None:
-    """The reads of one condition, if there are any."""
-    return next((side for name, side in sides if name == condition), None)
-
-
-def control_of(placebo: Reads | None, others: Sides, found: list[FloatArray]) -> FloatArray | None:
-    """What was found of the placebo, one of the other conditions."""
-    pairs = zip(others, found, strict=True)
-    return next((own for (_, side), own in pairs if side is placebo), None)
-
-
-def _distances(side: Reads, base: Reads, value: Value) -> FloatArray:
-    """Flip rate, MAD and shift of each item of `base`: shape (3, items), NaN where not in both."""
-    out = np.full((3, len(base.items)), np.nan)
+def at_items(base: Reads, side: Reads, values: FloatArray) -> FloatArray:
+    """A side's values of the items of `base`, in their order; NaN where it lacks one."""
     rows_base, rows = shared_items(base, side)
-    difference = distinct(side)[rows][:, :, None] - distinct(base)[rows_base][:, None, :]
-    out[:, rows_base] = _means(difference.reshape(len(rows), -1), value)
+    out = np.full((len(base.items), *values.shape[1:]), np.nan)
+    out[rows_base] = values[rows]
     return out
+
+
+def _distances(side: Reads | None, base: Reads, value: Value) -> FloatArray:
+    """Flip rate, MAD and shift of each item of `base`: shape (3, items), NaN where not in both."""
+    if side is None:
+        return np.full((3, len(base.items)), np.nan)
+    own = at_items(base, side, distinct(side))
+    difference = own[:, :, None] - distinct(base)[:, None, :]
+    return _means(difference.reshape(len(own), -1), value)
 
 
 def _again(side: Reads, value: Value) -> FloatArray:
@@ -168,13 +161,12 @@ def _own_again(
     A judge that never answered the baseline differently repeats itself under other conditions,
     too. Edits of a prompt are not one prompt.
     """
-    out = np.full((3, len(base.items)), np.nan)
-    rows_base, rows = shared_items(base, side)
-    if not np.isnan(again[1]).all() and np.nanmax(again[1]) == 0:
-        out[:, rows_base] = 0.0
-    elif not edited:
-        out[:, rows_base] = _again(side, value)[:, rows]
-    return out
+    known = again[1][~np.isnan(again[1])]
+    if len(known) and not known.any():
+        rates = np.zeros((3, len(side.items)))
+    else:
+        rates = np.full((3, len(side.items)), np.nan) if edited else _again(side, value)
+    return at_items(base, side, rates.T).T
 
 
 def distinct(side: Reads) -> FloatArray:
@@ -183,37 +175,34 @@ def distinct(side: Reads) -> FloatArray:
 
 
 def _means(difference: FloatArray, value: Value) -> FloatArray:
-    known = ~np.isnan(difference)
-    count = known.sum(axis=1)
-    filled = np.where(known, difference, 0.0)
-    summed = np.stack([(filled != 0).sum(axis=1), np.abs(filled).sum(axis=1), filled.sum(axis=1)])
-    means = np.where(count > 0, summed / np.maximum(count, 1), np.nan)
+    flips = np.where(np.isnan(difference), np.nan, difference != 0)
     if value == "expected_score":
-        means[0] = np.nan
-    return means
+        flips[:] = np.nan
+    return arrays.item_means(np.stack([flips, np.abs(difference), difference]))
 
 
 def _summary(
-    distance: FloatArray,
-    placebo: FloatArray | None,
+    side: Reads,
+    base: Reads,
+    placebo: Reads | None,
+    control: FloatArray,
     again: FloatArray,
     own: FloatArray,
-    base: Reads,
-    side: Reads,
+    value: Value,
 ) -> dict[str, Any]:
+    distance = _distances(side, base, value)
     used = ~np.isnan(distance[2])
     row: dict[str, Any] = infer.counted(used, base.cluster) | {"n_reads": int(side.parsed.sum())}
-    control = np.full_like(distance, np.nan) if placebo is None else placebo
     # The placebo minus itself is no measurement.
-    beyond = distance - (np.nan if distance is placebo else control)
+    beyond = distance - (np.nan if side is placebo else control)
+    over_reask = distance - (again + own) / 2
     for m, name in enumerate(_MEASURES):
         bounds = (0.0, 1.0) if name == "flip_rate" else None
         row |= infer.named_mean(name, distance[m], base.cluster, bounds, p=name == "shift")
         row[f"{name}_reask"] = infer.mean_known(again[m])
         row[f"{name}_placebo"] = infer.mean_known(control[m])
         row |= infer.named_mean(f"{name}_excess", beyond[m], base.cluster)
-        over_reask = distance[m] - (again[m] + own[m]) / 2
-        row |= infer.named_mean(f"{name}_excess_reask", over_reask, base.cluster)
+        row |= infer.named_mean(f"{name}_excess_reask", over_reask[m], base.cluster)
     row["reask_reason"] = ""
     if base.value.shape[1] < 2:
         row["reask_reason"] = "the baseline was asked once"
@@ -222,18 +211,18 @@ def _summary(
     ties = ~np.isnan(distance[0]).all()
     row["reason"] = infer.said(
         why_no_interval(used, base.cluster, {"flip_rate": distance[0, used]} if ties else {}),
-        why_no_excess(distance, placebo),
+        why_no_excess(side, placebo),
         "" if ties or not used.any() else "expected scores never tie: no flip rate",
         infer.alike(row),
     )
     return row
 
 
-def why_no_excess(own: FloatArray, placebo: FloatArray | None) -> str:
+def why_no_excess(side: Reads, placebo: Reads | None) -> str:
     """Say why a condition cannot be compared with the placebo."""
     if placebo is None:
         return "no placebo reads to compare with"
-    return "this is the placebo" if placebo is own else ""
+    return "this is the placebo" if side is placebo else ""
 
 
 def why_no_interval(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +14,11 @@ from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._inference import Interval
 from rubricnb.statistics._placement import by_score
 from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
-from rubricnb.statistics._sides import shared_items
 from rubricnb.statistics.agreement import ratings_of
 from rubricnb.statistics.stability import (
     BASELINE,
     Condition,
-    control_of,
+    at_items,
     distinct,
     strata,
     why_no_excess,
@@ -140,10 +138,8 @@ def tendency_shift(
     rows = []
     for key, base, placebo, others in strata(judgments, baseline, by, value):
         grid = _grid([base, *(side for _, side in others)])
-        steps = [_steps(side, base, grid) for _, side in others]
-        control = control_of(placebo, others, steps)
-        for (condition, _), own in zip(others, steps, strict=True):
-            rows.append({**key, **condition} | _shifted(own, control, base.cluster, level))
+        for condition, side in others:
+            rows.append({**key, **condition} | _shifted(side, base, placebo, grid, level))
     return pd.DataFrame(rows)
 
 
@@ -269,25 +265,23 @@ def _tendency(side: Reads, items: pd.DataFrame | None, human: str) -> dict[str, 
     known = weights.sum(axis=1) > 0
     row: dict[str, Any] = infer.counted(known, side.cluster) | {"n_reads": int(side.parsed.sum())}
     people, why = (None, []) if items is None else _people(side, items, human)
-    rated = np.zeros(len(known), bool) if people is None else people.weights.sum(axis=1) > 0
-    both = known & rated
     levels = _levels(side, values, people)
     row |= _shares("share", values, weights[known], levels, why)
-    if people is not None:
-        row |= _shares("human", people.values, people.weights[both], levels, why)
-        row["compares"] = people.compares
     if items is None:
         why += [] if known.any() else ["no read was parsed"]
         return row | {"reason": infer.said(*why)}
     found: tuple[float, Interval] = (np.nan, infer.UNDEFINED)
-    if people is not None and not both.any():
-        why.append("no item has both a score and a rating")
-    elif people is not None:
+    both = np.zeros_like(known)
+    if people is not None:
+        both = known & (people.weights.sum(axis=1) > 0)
+        row |= _shares("human", people.values, people.weights[both], levels, why)
+        row["compares"] = people.compares
         if people.compares == _MEANS:
             values, weights = _as_points(arrays.item_means(side.value))
         steps = _cumulated(values, weights, people.values, people.weights)
         found = _distance(steps[both][:, None], side.cluster[both], infer.LEVEL)
-        why.append(why_no_interval(both, side.cluster))
+        nothing = "no item has both a score and a rating"
+        why.append(why_no_interval(both, side.cluster) if both.any() else nothing)
     row |= infer.named("wasserstein", *found, p=False)
     why.append(infer.alike(row) if len(np.unique(side.cluster[both])) > 1 else "")
     return row | {"reason": infer.said(*why)}
@@ -400,23 +394,24 @@ def _cumulated(
 
 
 def _grid(sides: list[Reads]) -> FloatArray:
-    """Every value that was given, from the lowest; with probabilities, every option."""
+    """Every value that was given, from the lowest; with probabilities, every option.
+
+    0 and 1 are always there: equal scores, too, are a distribution.
+    """
     if sides[0].probability is not None:
         return sides[0].scores.astype(np.float64)
-    return np.unique(np.concatenate([side.value[side.parsed] for side in sides]))
+    return np.unique(np.concatenate([[0.0, 1.0], *(side.value[side.parsed] for side in sides)]))
 
 
-def _steps(side: Reads, base: Reads, grid: FloatArray) -> FloatArray:
+def _steps(side: Reads | None, base: Reads, grid: FloatArray) -> FloatArray:
     """Cumulated shares of every read minus the baseline's: (items of `base`, reads, steps).
 
     NaN where an item was not parsed. The sum of their absolute means is the distance.
     """
-    rows_base, rows = shared_items(base, side)
-    shares, plain = (_cumulated_reads(s, grid) for s in (side, base))
-    before = _mean_over_reads(plain)[rows_base]
-    out = np.full((len(base.items), *shares.shape[1:]), np.nan)
-    out[rows_base] = shares[rows] - before[:, None]
-    return out
+    before = _mean_over_reads(_cumulated_reads(base, grid))[:, None]
+    if side is None:
+        return np.full_like(before, np.nan)
+    return at_items(base, side, _cumulated_reads(side, grid)) - before
 
 
 def _cumulated_reads(side: Reads, grid: FloatArray) -> FloatArray:
@@ -434,22 +429,23 @@ def _mean_over_reads(values: FloatArray) -> FloatArray:
 
 
 def _shifted(
-    own: FloatArray, placebo: FloatArray | None, cluster: IntArray, level: float
+    side: Reads, base: Reads, placebo: Reads | None, grid: FloatArray, level: float
 ) -> dict[str, Any]:
-    used = np.asarray(~np.isnan(own).all(axis=(1, 2)))
+    own, control = _steps(side, base, grid), _steps(placebo, base, grid)
+    cluster, used = base.cluster, _known(own)
     row: dict[str, Any] = infer.counted(used, cluster)
     row |= infer.named("moved", *_distance(own[used], cluster[used], level), p=False)
-    edited: float = np.nan
-    beyond: tuple[float, Interval] = (np.nan, infer.UNDEFINED)
-    if placebo is not None:
-        edited = _distance(placebo, cluster, level)[0]
-    if placebo is not None and placebo is not own:
-        both = used & ~np.isnan(placebo).all(axis=(1, 2))
-        steps = own[both] - _mean_over_reads(placebo)[both, None]
-        beyond = _distance(steps, cluster[both], level)
-    row |= {"moved_placebo": edited} | infer.named("moved_excess", *beyond, p=False)
-    why = (why_no_interval(used, cluster), why_no_excess(own, placebo), infer.alike(row))
+    row["moved_placebo"], _ = _distance(control, cluster, level)
+    both = used & _known(control) & (side is not placebo)
+    beyond = own[both] - _mean_over_reads(control)[both, None]
+    row |= infer.named("moved_excess", *_distance(beyond, cluster[both], level), p=False)
+    why = (why_no_interval(used, cluster), why_no_excess(side, placebo), infer.alike(row))
     return row | {"reason": infer.said(*why)}
+
+
+def _known(steps: FloatArray) -> Any:
+    """Which items were parsed."""
+    return ~np.isnan(steps).all(axis=(1, 2))
 
 
 def _distance(steps: FloatArray, cluster: IntArray, level: float) -> tuple[float, Interval]:
@@ -481,33 +477,27 @@ def _distance(steps: FloatArray, cluster: IntArray, level: float) -> tuple[float
 
 
 def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> dict[str, Any]:
-    share, share_base, nearer, used = _towards(k, side, base)
+    share, share_base, nearer = _towards(k, side, base)
+    edited, plain, edited_nearer = _towards(k, placebo, base)
+    used = ~np.isnan(share - share_base)
     row: dict[str, Any] = {"k": k, **infer.counted(used, base.cluster)}
     row |= {"share": infer.mean_of(share[used]), "share_baseline": infer.mean_of(share_base[used])}
-    control = np.full((2, len(used)), np.nan)
-    if placebo is not None:
-        edited, plain, edited_nearer, _ = _towards(k, placebo, base)
-        control = np.where(used, [edited - plain, edited_nearer], np.nan)
+    control = np.where(used, [edited - plain, edited_nearer], np.nan)
     found = (("pull", share - share_base), ("approach", nearer))
     for (name, values), other in zip(found, control, strict=True):
         row |= infer.named_mean(name, values, base.cluster)
         row[f"{name}_placebo"] = infer.mean_known(other)
         row |= infer.named_mean(f"{name}_excess", values - other, base.cluster)
-    lacking = "no placebo reads to compare with" if placebo is None else ""
-    return row | {
-        "reason": infer.said(why_no_interval(used, base.cluster), lacking, infer.alike(row))
-    }
+    why = (why_no_interval(used, base.cluster), why_no_excess(side, placebo), infer.alike(row))
+    return row | {"reason": infer.said(*why)}
 
 
-def _towards(k: int, side: Reads, base: Reads) -> Sequence[Any]:
-    """Per item of `base`: share of k on both sides, points nearer to k, whether in both."""
-    rows_base, rows = shared_items(base, side)
-    out = np.full((3, len(base.items)), np.nan)
-    here, before = distinct(side)[rows], distinct(base)[rows_base]
-    out[0, rows_base] = _share(here, k)
-    out[1, rows_base] = _share(before, k)
-    out[2, rows_base] = arrays.item_means(np.abs(before - k)) - arrays.item_means(np.abs(here - k))
-    return [*out, ~np.isnan(out).any(axis=0)]
+def _towards(k: int, side: Reads | None, base: Reads) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Per item of `base`: share of k on both sides, and the points by which scores come nearer."""
+    before = distinct(base)
+    here = np.full_like(before, np.nan) if side is None else at_items(base, side, distinct(side))
+    nearer = arrays.item_means(np.abs(before - k)) - arrays.item_means(np.abs(here - k))
+    return _share(here, k), _share(before, k), nearer
 
 
 def _share(values: FloatArray, k: int) -> FloatArray:

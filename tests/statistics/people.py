@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from planted import freedom, make_judgments
+from planted import plausible as plausible
 from scipy import stats
 
 from rubricnb.permutation import balanced, fixed, placebo, shuffled
@@ -30,12 +31,6 @@ def people(judgments, human):
     """The ratings of all rows, single ones if these are tuples."""
     column = "human" if np.ndim(human[0]) == 0 else "human_ratings"
     return pd.DataFrame({"item_id": judgments["item_id"], column: list(human)})
-
-
-def plausible(hits, n, p=0.95):
-    """Whether so many hits of n are among the 999 of 1,000 that a chance of p gives."""
-    low, high = stats.binom.interval(0.999, n, p)
-    return low <= hits <= high
 
 
 def rated(n_clusters=15, per_cluster=4, seed=0, **planted):

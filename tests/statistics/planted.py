@@ -184,3 +184,23 @@ def make_criterion_judgments(
             "score": np.round(score),
         }
     )
+
+
+def plain(score, **columns):
+    """One read of each of several texts, every text a cluster of its own."""
+    names = [f"t{i}" for i in range(len(score))]
+    read = {"design": "fixed", "ordering_index": 1, "ordering": "1-2-3-4-5", "score": score}
+    return pd.DataFrame({"item_id": names, "cluster_id": names} | read | columns)
+
+
+def plausible(hits, n, p=0.95):
+    """Whether so many hits of n are among the 999 of 1,000 that a chance of p gives."""
+    low, high = stats.binom.interval(0.999, n, p)
+    return low <= hits <= high
+
+
+def jackknife_interval(estimate, left):
+    """Low and high of an estimate, from what it is without each cluster."""
+    n = len(left)
+    half = stats.t.isf(0.025, freedom(left)) * np.sqrt((n - 1) * np.var(left))
+    return estimate - half, estimate + half

@@ -1,9 +1,11 @@
 """Advice: every row, with planted judges of known needs, and where nothing can be told."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
-from planted import FIRST, make_judgments
+from planted import FIRST, make_judgments, plain, plausible
 
 import rubricnb as rb
 
@@ -113,37 +115,11 @@ def unknown(row):
     return np.isnan(row["gain"]) and row["reason"] != ""
 
 
-def test_without_labels_the_row_says_so(wavering):
-    row = advice(wavering).loc["labels"]
-    assert unknown(row)
-    assert row["reason"] == "no labels"
-
-
 def test_one_label_is_not_enough(wavering):
     row = advice(wavering, rated(wavering, 1, np.random.default_rng(6))).loc["labels"]
     assert unknown(row)
     assert "four are needed" in row["reason"]
     assert "20 texts" in row["do"]
-
-
-def test_labels_of_other_texts_are_an_error(wavering):
-    with pytest.raises(ValueError, match="among the items"):
-        rb.advise(wavering, pd.DataFrame({"item_id": ["elsewhere"], "human": [3.0]}))
-
-
-def test_a_constant_judge_gets_no_plan(wavering):
-    found = advice(wavering.assign(score=3), rated(wavering, 20, np.random.default_rng(7)))
-    assert found.index.tolist() == ["judge"]
-    assert found.loc["judge", "do"].startswith("stop")
-    assert "all scores or all ratings are equal" in found.loc["judge", "reason"]
-
-
-def test_one_cluster_stops_at_the_first_question():
-    judgments = make_judgments(1, 20, seed=8)
-    found = advice(judgments, rated(judgments, 10, np.random.default_rng(8)))
-    assert found.index.tolist() == ["judge"]
-    assert found[["low", "high"]].isna().all(axis=None)
-    assert "one cluster" in found.loc["judge", "reason"]
 
 
 def test_reads_of_one_order_tell_nothing_of_orders(wavering):
@@ -155,9 +131,6 @@ def test_reads_of_one_order_tell_nothing_of_orders(wavering):
         assert "rb.balanced(n)" in found.loc[step, "reason"]
     assert found.loc["texts", "gain"] > 0
     assert "one read each" in found.loc["texts", "do"]
-    alone = advice(once)
-    assert alone.index.tolist() == ["judge"]
-    assert "ask twenty texts in rb.balanced(n)" in alone.loc["judge", "do"]
 
 
 def test_scores_made_elsewhere_will_do():
@@ -170,35 +143,43 @@ def test_scores_made_elsewhere_will_do():
     assert found.loc["texts", "chapter"] == "23_error_budget"
 
 
-@pytest.mark.parametrize("precision", [0, -0.1])
-def test_a_precision_is_positive(wavering, precision):
-    with pytest.raises(ValueError, match="positive"):
-        rb.advise(wavering, precision=precision)
-
-
 # ---- does the judge know anything? ---------------------------------------------------------------
 
 
-def test_a_judge_that_guesses_gets_no_plan():
-    """Uniform scores, asked once or in ten orders, with and without ratings."""
+def guesses():
     rng = np.random.default_rng(10)
-    guesses = make_judgments(90)
-    guesses["score"] = rng.integers(1, 6, len(guesses))
-    people = pd.DataFrame({"item_id": guesses["item_id"].cat.categories})
-    people["human"] = rng.integers(1, 6, len(people)).astype(float)
-    for judgments in (guesses, guesses[guesses["ordering_index"] == 1]):
-        for labels in (None, people):
-            found = advice(judgments, labels)
-            assert found.index.tolist() == ["judge"]
-            assert found.loc["judge", "do"].startswith("stop")
+    judgments = make_judgments(90).assign(score=rng.integers(1, 6, 900))
+    people = pd.DataFrame({"item_id": judgments["item_id"].cat.categories})
+    return judgments, people.assign(human=rng.integers(1, 6, 90).astype(float))
 
 
-def test_a_reversed_judge_is_told_to_check_the_scale(wavering):
-    people = rated(wavering, 40, np.random.default_rng(5))
-    found = advice(wavering, people.assign(human=6 - people["human"]))
-    assert found.index.tolist() == ["judge"]
-    assert found.loc["judge", "high"] < 0
-    assert "runs the other way" in found.loc["judge", "do"]
+STOPPED = {
+    "guesses": (lambda _: guesses(), "", ""),
+    "guesses without labels": (lambda _: guesses()[:1], "", ""),
+    "guesses of one read": (
+        lambda _: (guesses()[0].query("ordering_index == 1"), guesses()[1]), "", ""),
+    "reversed": (
+        lambda j: (j, rated(j, 40, np.random.default_rng(5)).assign(human=lambda r: -r["human"])),
+        "runs the other way", ""),
+    "one score": (
+        lambda j: (j.assign(score=3), rated(j, 20, np.random.default_rng(7))),
+        "", "all scores or all ratings are equal"),
+    "one cluster": (
+        lambda j: (j.assign(cluster_id="c"), rated(j, 10, np.random.default_rng(8))),
+        "", "one cluster"),
+    "one read and no labels": (
+        lambda j: (j.query("ordering_index == 1").assign(design="fixed"),),
+        r"ask twenty texts in rb.balanced\(n\)", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("given", "do", "why"), STOPPED.values(), ids=STOPPED)
+def test_a_judge_that_is_not_shown_to_know_anything_gets_no_plan(wavering, given, do, why):
+    row = rb.advise(*given(wavering)).squeeze()
+    assert row["step"] == "judge"
+    assert re.search(f"^stop.*{do}", row["do"])
+    assert why in row["reason"]
+    assert not row["low"] > 0
 
 
 def test_the_first_row_is_agreement_where_people_rated(wavering):
@@ -266,11 +247,13 @@ def test_orders_are_worth_what_the_pilot_says_where_prompts_hold_several_texts()
     held = 0
     for seed in range(40):
         judgments, true = several_texts_a_prompt(seed)
-        row = advice(judgments).loc["orders"]
         pilot = rb.will_permuting_help(judgments).iloc[0]
-        assert row["gain"] == pilot["gain"] == pytest.approx(true, rel=0.2)
-        held += row["low"] <= true <= row["high"]
-    assert held >= 34  # 38 expected of an interval of 95 %
+        assert pilot["gain"] == pytest.approx(true, rel=0.2)
+        held += pilot["gain_low"] <= true <= pilot["gain_high"]
+    assert plausible(held, 40, 0.95)
+    row = advice(judgments).loc["orders"]
+    names = ["gain", "gain_low", "gain_high"]
+    assert row[["gain", "low", "high"]].tolist() == pilot[names].tolist()
 
 
 def test_the_parts_of_the_budget_add_up_to_what_orders_are_planned_with():
@@ -323,21 +306,6 @@ def test_a_group_without_labels_is_a_row_with_its_reason(wavering):
     assert "among the items" in means.loc["unrated", "reason"]
 
 
-@pytest.mark.parametrize(
-    "statistic",
-    [rb.advise, rb.error_budget, rb.will_permuting_help, rb.order_effect, rb.position_bias,
-     rb.variance_components, rb.within_item_sd],
-)  # fmt: skip
-def test_a_read_that_stands_twice_is_an_error(wavering, statistic):
-    twice = pd.concat([wavering, wavering.iloc[[25]]], ignore_index=True)
-    with pytest.raises(ValueError, match=r"one read 2 times \(rows 26 and 601: item_id i0002, "):
-        statistic(twice)
-    with pytest.raises(ValueError, match="one read 2 times"):
-        statistic(pd.concat([wavering, wavering], ignore_index=True))
-    again = pd.concat([wavering.assign(replicate=r) for r in (1, 2)], ignore_index=True)
-    statistic(again)
-
-
 def test_labels_suffice_only_where_their_interval_is_as_narrow_as_wanted():
     """Ten prompts of six texts, labelled whole, count as ten."""
     judgments, _ = several_texts_a_prompt(2)
@@ -352,24 +320,6 @@ def test_labels_suffice_only_where_their_interval_is_as_narrow_as_wanted():
     for precision in (0.9 * half, 1.1 * half):
         row = advice(judgments, people, precision=precision).loc["labels"]
         assert ("the labels suffice" in row["do"]) == (precision > half)
-
-
-def plain(score, **columns):
-    names = [f"t{i}" for i in range(len(score))]
-    return pd.DataFrame({
-        "item_id": names, "cluster_id": names, "design": "fixed", "ordering_index": 1,
-        "ordering": "1-2-3-4-5", "score": score, **columns,
-    })  # fmt: skip
-
-
-@pytest.mark.parametrize("column", ["dataset", "criterion"])
-@pytest.mark.parametrize("statistic", [rb.advise, rb.budget_curve])
-def test_ratings_that_fit_two_judged_items_are_an_error(column, statistic):
-    score = np.tile([1, 2, 4, 5], 8)
-    both = [plain(score, **{column: "a"}), plain(6 - score, **{column: "b"})]
-    labels = both[0][["item_id"]].assign(human=score.astype(float))
-    with pytest.raises(ValueError, match=f"do not say which {column}"):
-        statistic(pd.concat(both, ignore_index=True), labels)
 
 
 @pytest.mark.parametrize(("sign", "ends"), [(1, (0.05 ** (1 / 20), 1)), (-1, (-1, -(0.05**0.05)))])

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
-from planted import make_judgments
+from planted import make_judgments, plausible
 from scipy import stats
 
 import rubricnb as rb
@@ -55,30 +55,6 @@ def test_texts_and_reads_are_those_of_a_mixed_model():
     assert found["prompt"] == pytest.approx(fitted.cov_re.iloc[0, 0], rel=1e-3)
     assert found["item"] == pytest.approx(fitted.vcomp[0], rel=1e-3)
     assert found["re-read"] == pytest.approx(fitted.scale, rel=1e-3)
-
-
-def test_items_and_forms_are_the_two_way_analysis_of_variance():
-    judgments = planted(np.random.default_rng(2), 20, candidates=1)
-    cells = judgments.pivot_table(index="item_id", columns="template", values="score").to_numpy()
-    n, k = cells.shape
-    rest = cells - cells.mean(axis=1, keepdims=True) - cells.mean(axis=0) + cells.mean()
-    ms_rest = 2 * (rest**2).sum() / ((n - 1) * (k - 1))
-    ms_item, ms_form = 2 * k * cells.mean(axis=1).var(ddof=1), 2 * n * cells.mean(0).var(ddof=1)
-    again = judgments.groupby(["item_id", "template"])["score"].var().mean()
-    found = variances(rb.error_budget(judgments))
-    assert found["item"] == pytest.approx((ms_item - ms_rest) / (2 * k))
-    assert found["form"] == pytest.approx((ms_form - ms_rest) / (2 * n))
-    assert found["form × item"] == pytest.approx((ms_rest - again) / 2)
-    assert found["re-read"] == pytest.approx(again)
-
-
-def test_balanced_orders_are_those_of_variance_components():
-    judgments = make_judgments(25)
-    old = rb.variance_components(judgments).iloc[0]
-    found = variances(rb.error_budget(judgments))
-    assert found["item"] == pytest.approx(old.variance_item)
-    assert found["order"] == pytest.approx(old.variance_ordering)
-    assert found["order × item"] == pytest.approx(old.variance_item_ordering)
 
 
 def henderson(frame, sources):
@@ -221,40 +197,6 @@ def test_placebo_reads_are_left_out():
     )
 
 
-def test_one_cluster_has_no_interval():
-    judgments = planted(np.random.default_rng(11), 1, candidates=6)
-    found = rb.error_budget(judgments)
-    assert found["low"].isna().all()
-    assert found["reason"].str.contains("one cluster|only: not seen|part of").all()
-
-
-def test_equal_scores_are_called_equal():
-    judgments = planted(np.random.default_rng(12)).assign(score=3)
-    found = rb.error_budget(judgments)
-    assert found["reason"].str.contains("all scores are equal").any()
-    assert found["share"].isna().all()
-    plans = rb.design_for(found, difference=0.2)
-    assert plans["items"].isna().all()
-    assert plans["reason"].str.contains("no variance between texts").all()
-
-
-def test_no_scores_at_all_are_nan_with_a_reason():
-    judgments = planted(np.random.default_rng(13)).assign(status="unparsed")
-    found = rb.error_budget(judgments)
-    assert found["variance"].isna().all()
-    assert (found["reason"] != "").all()
-
-
-def test_unknown_clusters_and_columns_are_named():
-    judgments = planted(np.random.default_rng(14))
-    with pytest.raises(ValueError, match="cluster_id"):
-        rb.error_budget(judgments.assign(cluster_id=None))
-    with pytest.raises(ValueError, match="'wording'"):
-        rb.error_budget(judgments, by="wording")
-    with pytest.raises(ValueError, match="human_ratings"):
-        rb.error_budget(judgments, judgments[["item_id", "cluster_id"]])
-
-
 # ---- plans --------------------------------------------------------------------------------------
 
 
@@ -313,28 +255,21 @@ def test_a_form_that_prefers_a_candidate_is_not_averaged_away_by_texts():
 def test_noise_buys_no_forms_where_no_form_prefers_a_candidate():
     """Without form × candidate one form is the cheapest, and some number of prompts is enough."""
     sd = SD | {"form × candidate": 0.0}
-    for seed in range(30):
+    doubted = 0
+    for seed in range(60):
         plans = plan(rb.error_budget(planted(np.random.default_rng(100 + seed), 40, sd=sd)))
         reason = plans["reason"].iloc[0]
         if "form × candidate may be 0" not in reason:
             continue  # 1 in 40 by chance
+        doubted += 1
         assert plans.iloc[0]["forms"] == 1
         assert np.isfinite(plans["items"]).all()
         assert "stay undetected on any number of prompts" in reason
         ends = plans[["calls_low", "calls", "calls_high"]].to_numpy()
         assert (np.diff(ends) > 0).all()
-        np.testing.assert_allclose(
-            plans["calls_high"] / plans["calls"], plans["items_high"] / plans["items"]
-        )
-
-
-def test_planning_without_a_preference_that_is_not_there_happens_in_95_of_100():
-    sd = SD | {"form × candidate": 0.0}
-    doubted = 0
-    for seed in range(60):
-        budget = rb.error_budget(planted(np.random.default_rng(200 + seed), 40, sd=sd))
-        doubted += "form × candidate may be 0" in plan(budget)["reason"].iloc[0]
-    assert doubted >= stats.binom.ppf(0.001, 60, 0.95)
+        calls, prompts = plans["calls_high"] / plans["calls"], plans["items_high"] / plans["items"]
+        np.testing.assert_allclose(calls, prompts)
+    assert plausible(doubted, 60, 0.95)
 
 
 def test_people_cost_labels_and_judges_calls():
@@ -369,18 +304,6 @@ def test_a_part_of_a_budget_keeps_its_intervals():
     part = rb.design_for(budget[budget["judge"] == "b"], 0.3)
     expected = whole[whole["judge"] == "b"].reset_index(drop=True)
     pd.testing.assert_frame_equal(part, expected)
-
-
-@pytest.mark.parametrize("difference", [0, -1, float("nan")])
-def test_a_difference_is_positive(difference):
-    budget = rb.error_budget(planted(np.random.default_rng(23)))
-    with pytest.raises(ValueError, match="difference"):
-        rb.design_for(budget, difference)
-
-
-def test_another_table_is_refused():
-    with pytest.raises(ValueError, match="the budget lack"):
-        rb.design_for(pd.DataFrame({"judge": ["a"]}), 0.3)
 
 
 def test_every_way_of_asking_stands_once():

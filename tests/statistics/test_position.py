@@ -3,7 +3,7 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 import pytest
-from planted import FIRST, freedom, make_judgments, t_interval
+from planted import FIRST, freedom, make_judgments, plain, plausible, t_interval
 from scipy import stats
 from statsmodels.discrete.conditional_models import ConditionalLogit
 from statsmodels.stats.gof import chisquare_effectsize
@@ -11,9 +11,9 @@ from statsmodels.stats.gof import chisquare_effectsize
 import rubricnb as rb
 from rubricnb.data import claims, verdicts
 from rubricnb.judging.fitting import stand_in
-from rubricnb.permutation import balanced, decode, fixed, placebo, shuffled, single, williams
+from rubricnb.permutation import balanced, decode, shuffled, williams
 from rubricnb.statistics import at_reads
-from rubricnb.statistics._inference import jackknife_se, noncentrality
+from rubricnb.statistics._inference import noncentrality
 from rubricnb.statistics._placement import place
 from rubricnb.statistics._reads import read_groups, reads
 from rubricnb.statistics.position import _shares, quadratic_form
@@ -42,22 +42,6 @@ def test_the_papers_columns_agree_with_scipy_and_statsmodels():
     assert row.cramers_v == pytest.approx(effect)
     assert row.n_reads == counts.sum() == 800
     assert (row.n_items, row.n_clusters, row.reason) == (80, 40, "")
-
-
-@pytest.mark.parametrize("design", [shuffled(5, 10), shuffled(5, 3)])
-def test_the_papers_test_needs_balance(design):
-    row = one(make_judgments(30, 1, design=design))
-    assert np.isnan(row.chi2)
-    assert np.isnan(row.cramers_v)
-    assert "equally often" in row.reason
-    assert 0 <= row.p_within <= 1
-
-
-def test_one_score_short_of_balance_is_not_balanced():
-    judgments = make_judgments(30, 1)
-    row = one(judgments[judgments.ordering_index != 10])
-    assert np.isnan(row.chi2)
-    assert row.q > 0
 
 
 # --- the permutation distribution ----------------------------------------------------------------
@@ -127,12 +111,6 @@ def test_mean_and_variance_equal_monte_carlo(design):
     assert row.p_within == pytest.approx(np.mean(np.array(null) >= q), abs=0.03)
 
 
-def test_mean_chi2_under_permutation_is_the_trace():
-    placement = place(reads(make_judgments(20, 2, text_noise=0.5)))
-    expected = placement.expected.sum(axis=0)
-    assert expected == pytest.approx(np.full(5, 80.0))  # reads / n, exactly
-
-
 def test_probabilities_that_are_certain_give_the_counts_result():
     judgments = make_judgments(20, 2, gamma=FIRST, readout="logprobs")
     for p in range(1, 6):
@@ -147,68 +125,13 @@ def test_probabilities_that_are_certain_give_the_counts_result():
 
 # --- designs that see position in part, or not at all --------------------------------------------
 
-ENDS = ["1-2-3-4-5", "5-4-3-2-1"]
-SIZES = ["share_1", "share_1_low", "share_5_most", "v2_unbiased", "v2_unbiased_high", "cramers_v",
-         "log_preference_1", "log_preference_5_low", "p_equivalent", "mde"]  # fmt: skip
 
-
-def follows_the_first_place(n_items=20):
-    """All items: the judge says whatever stands first."""
-    judgments = make_judgments(n_items, readout="logprobs")
-    first = judgments["ordering"].astype(str).str[0].astype(int)
-    return judgments.assign(score=first, expected_score=first.astype(float))
-
-
-def several_pairs(n_items=40):
-    """Rotations k and n + k, others for every item: hand-made, one of each direction an item."""
-    judgments = make_judgments(n_items, reverse_shift=1.5, concentration=5)
-    number = judgments["item_id"].cat.codes % 5
-    pair = judgments[(judgments["ordering_index"] - 1) % 5 == number]
-    return pair.assign(ordering_index=np.tile([1, 2], len(pair) // 2))
-
-
-@pytest.mark.parametrize("value", ["score", "expected_score"])
-def test_ascending_and_descending_alone_cannot_see_position(value):
-    judgments = follows_the_first_place()
-    assert one(judgments).p_within < 1e-6
-    row = one(judgments[judgments["ordering"].isin(ENDS)], value=value)
-    assert row[["q", "p_within", "p_within_adjusted", *SIZES]].isna().all()
-    assert "cannot be told from one for a direction" in row.reason
-    assert "order_effect" in row.reason
-    assert "no answer changes" not in row.reason
-    where = rb.score_position(judgments[judgments["ordering"].isin(ENDS)], value=value)
-    assert where["share"].isna().all()
-    assert where["reason"].ne("").all()
-
-
-def test_the_spread_of_two_opposite_orderings_has_no_permutation_mean():
-    judgments = follows_the_first_place()
-    row = rb.order_effect(judgments[judgments["ordering"].isin(ENDS)]).iloc[0]
-    assert row.spread == 4
-    assert np.isnan([row.spread_null, row.spread_p]).all()
-    assert "nothing can be permuted" in row.reason
-    assert row.ascending_minus_descending == -4
-
-
-def test_pairs_of_opposite_orderings_do_not_take_a_direction_for_a_place():
-    row = one(several_pairs())  # every score equally often everywhere: the papers' V is defined
-    assert row[["p_within", *SIZES]].drop("cramers_v").isna().all()
-    assert "direction" in row.reason
-
-
-def test_positions_that_are_never_exchanged_are_not_measured():
-    orders = ["1-2-3-4-5", "2-1-3-4-5"]
-    judgments = pd.DataFrame(
-        {
-            "item_id": np.repeat(np.arange(30), 2),
-            "cluster_id": np.repeat(np.arange(30), 2),
-            "ordering": orders * 30,
-            "score": [1, 2] * 20 + [3, 3] * 10,
-        }
-    )
-    row = one(judgments)
+def test_positions_that_are_never_exchanged_are_tested_but_not_measured():
+    shown = [([1] * 20 + [3] * 10, "1-2-3-4-5"), ([2] * 20 + [3] * 10, "2-1-3-4-5")]
+    row = one(pd.concat([plain(score, ordering=order) for score, order in shown]).assign(
+        ordering_index=np.repeat([1, 2], 30)))  # fmt: skip
     assert row.p_within < 1e-4  # 20 of 20 items take the first place
-    assert row[SIZES].isna().all()
+    assert row[["share_1", "v2_unbiased", "cramers_v", "log_preference_1", "mde"]].isna().all()
     assert "leave some positions uncompared" in row.reason
 
 
@@ -232,53 +155,22 @@ def test_shares_do_not_depend_on_the_orderings_that_show_them(design):
     assert row.v2_unbiased == pytest.approx(truth.v2_unbiased, rel=0.08)
 
 
-@pytest.mark.slow
-def test_size_on_a_slice_of_three_rotations_is_the_level():
-    hits = 0
-    for seed in range(300):
-        judgments = make_judgments(40, 2, text_noise=0.7, reverse_shift=0.7, seed=seed)
-        wide = reads(judgments[judgments["ordering_index"].isin([1, 2, 4, 7, 8, 9])])
-        placement = place(wide)
-        q, df = quadratic_form(placement.deviation.sum(axis=0), placement.variance)
-        hits += stats.chi2.sf(q, df) < 0.05
-    assert hits <= stats.binom.ppf(0.9995, 300, 0.05)
-
-
-@pytest.mark.parametrize("score", [2.5, 0, 6])
-def test_a_score_that_is_no_option_is_refused_where_it_would_need_a_place(score):
-    judgments = make_judgments(10)
-    judgments["score"] = judgments["score"].astype(float)
-    judgments.loc[[3, 8], "score"] = score
-    for statistic in (rb.position_bias, rb.score_position):
-        with pytest.raises(ValueError, match=rf"2 of 100 scores .* {score:g}, item 'i0000'"):
-            statistic(judgments)
-    assert rb.within_item_sd(judgments).k.item() == 10
-
-
-def test_reads_without_an_ordering_are_refused_where_places_count():
-    judgments = make_judgments(10)
-    judgments["ordering"] = judgments["ordering"].astype(object)
-    judgments.loc[7, "ordering"] = np.nan
-    for statistic in (rb.position_bias, rb.score_position, rb.order_effect):
-        with pytest.raises(ValueError, match="1 of 100 judgments have no ordering"):
-            statistic(judgments)
-
-
 # --- the traps -----------------------------------------------------------------------------------
 
 
-def _data_sets(replications, n_clusters, item_wise=False, **planted):
+def _data_sets(replications, n_clusters, item_wise=False, kept=range(1, 11), **planted):
     judgments = make_judgments(replications * n_clusters, **planted)
     cluster = judgments["cluster_id"].astype(str).str[1:].astype(int)
     if item_wise:
         judgments["cluster_id"] = judgments["item_id"]
-    return read_groups(judgments.assign(judge=cluster // n_clusters), "judge", "score")
+    judgments = judgments.assign(judge=cluster // n_clusters)
+    return read_groups(judgments[judgments["ordering_index"].isin(kept)], "judge", "score")
 
 
-def _rejections(replications, item_wise=False, n_clusters=20, **planted):
+def _rejections(replications, n_clusters=20, **planted):
     """How many of so many data sets the cluster test rejects at 5 %."""
     p = []
-    for _, wide in _data_sets(replications, n_clusters, item_wise, **planted):
+    for _, wide in _data_sets(replications, n_clusters, **planted):
         placement = place(wide)
         q, df = quadratic_form(placement.deviation.sum(axis=0), placement.variance)
         p.append(stats.chi2.sf(q, df))
@@ -286,39 +178,36 @@ def _rejections(replications, item_wise=False, n_clusters=20, **planted):
     return int((np.array(p) < 0.05).sum())
 
 
+def _half_of_two_orderings(item, read, score, ordering, rng):
+    return (read < 2) & (rng.random(len(read)) < 0.5)
+
+
+UNDECIDED = {"n_clusters": 80, "concentration": 5}
+SHARED = {"n_clusters": 24, "per_cluster": 8, "text_noise": 0.8, "concentration": 5}
 NULLS = {
-    "independent, decided": {"n_clusters": 80, "concentration": 0.2},
-    "independent, undecided": {"n_clusters": 80, "concentration": 5},
-    "shared text × order noise": {
-        "n_clusters": 24,
-        "per_cluster": 8,
-        "text_noise": 0.8,
-        "concentration": 5,
-    },
+    "decided": {"n_clusters": 80, "concentration": 0.2},
+    "shared text × order noise": SHARED,
     "copies at n = 2": {"n_clusters": 80, "design": balanced(2), "greedy": True},
     "direction": {"n_clusters": 30, "per_cluster": 3, "reverse_shift": 0.7},
     "shuffled": {"n_clusters": 25, "per_cluster": 2, "design": shuffled(5, 5), "text_noise": 0.4},
     "williams": {"n_clusters": 30, "per_cluster": 2, "design": williams(5)},
-}
+    "three rotations": {"n_clusters": 40, "per_cluster": 2, "text_noise": 0.7,
+                        "reverse_shift": 0.7, "kept": [1, 2, 4, 7, 8, 9]},
+    "reads lost by ordering": {"n_clusters": 60, "per_cluster": 2, "lost": _half_of_two_orderings},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "null",
-    [
-        "independent, undecided",
-        *(pytest.param(n, marks=pytest.mark.slow) for n in NULLS if n != "independent, undecided"),
-    ],
+    "null", [UNDECIDED, *(pytest.param(v, id=k, marks=pytest.mark.slow) for k, v in NULLS.items())]
 )
 def test_size_is_the_level(null):
-    low, high = stats.binom.interval(0.999, 400, 0.05)
-    assert low <= _rejections(400, **NULLS[null]) <= high
+    assert plausible(_rejections(400, **null), 400, 0.05)
 
 
 @pytest.mark.slow
 def test_item_wise_permutation_fails_where_text_noise_is_shared():
-    planted = NULLS["shared text × order noise"]
-    assert _rejections(60, item_wise=True, **planted) > 12
-    assert _rejections(60, **planted) < 12
+    assert _rejections(60, item_wise=True, **SHARED) > 12
+    assert _rejections(60, **SHARED) < 12
 
 
 def _always_five(item, read, score, ordering, rng):
@@ -336,15 +225,6 @@ def test_a_judge_that_always_says_five_has_no_preference_whatever_is_lost():
     assert "no answer changes" in row.reason
 
 
-@pytest.mark.slow
-def test_losing_reads_by_ordering_does_not_make_a_preference():
-    def lost(item, read, score, ordering, rng):
-        return (read < 2) & (rng.random(len(read)) < 0.5)
-
-    low, high = stats.binom.interval(0.999, 300, 0.05)
-    assert low <= _rejections(300, n_clusters=60, per_cluster=2, lost=lost) <= high
-
-
 # --- sizes ---------------------------------------------------------------------------------------
 
 
@@ -359,15 +239,6 @@ def test_v2_is_the_mean_product_over_pairs_of_clusters():
         d[i] @ d[j] for i in range(21) for j in range(21) if wide.cluster[i] != wide.cluster[j]
     ]
     assert one(judgments).v2_unbiased == pytest.approx(5 / 4 * np.mean(pairs))
-
-
-def test_v2_is_unbiased():
-    null = [
-        _shares(place(wide), wide, 10)["v2_unbiased"]
-        for _, wide in _data_sets(200, n_clusters=10, per_cluster=2, text_noise=0.5)
-    ]
-    assert abs(np.mean(null)) < 4 * np.std(null) / np.sqrt(200)
-    assert min(null) < 0
 
 
 def test_the_ends_of_v2s_interval_are_t_standard_errors_away():
@@ -396,36 +267,18 @@ def test_the_interval_of_v_holds_it_also_where_v2_is_below_0():
     assert rows.cramers_v.between(rows.cramers_v_low, rows.cramers_v_high).all()
 
 
-def test_far_from_0_the_interval_of_v_is_the_jackknifes():
-    judgments = make_judgments(300, gamma=4 * np.array(FIRST))
-    row = one(judgments)
-    position = pd.get_dummies(judgments["position"].astype(int)).to_numpy(float)
-    d = position.reshape(300, 10, 5).mean(axis=1) - 0.2
-    left = np.sqrt(5 / 4 * (((d.sum(axis=0) - d) / 299) ** 2).sum(axis=1))
-    half = stats.t.isf(0.025, 299) * jackknife_se(left)
-    assert row.cramers_v_high - row.cramers_v_low == pytest.approx(2 * half, rel=0.02)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [0.0, 0.5, 1.0, 3.0])
-@pytest.mark.parametrize("n_clusters", [12, 40])
-def test_v2_intervals_cover(size, n_clusters):
+@pytest.mark.parametrize(("size", "n_clusters"), [
+    (1.0, 12), *(pytest.param(size, n, marks=pytest.mark.slow)
+                 for size in (0.0, 0.5, 1.0, 3.0) for n in (12, 40)),
+])  # fmt: skip
+def test_intervals_of_v2_and_shares_cover(size, n_clusters):
     planted = {"gamma": tuple(size * g for g in FIRST), "per_cluster": 3, "text_noise": 0.5}
-    truth = one(make_judgments(2000, **planted)).v2_unbiased
-    hits, replications = 0, 200
-    for _, wide in _data_sets(replications, n_clusters=n_clusters, seed=1, **planted):
-        row = _shares(place(wide), wide, n_clusters)
-        hits += row["v2_unbiased_low"] <= truth <= row["v2_unbiased_high"]
-    low, high = stats.binom.interval(0.999, replications, 0.95)
-    assert low <= hits <= high
-
-
-def test_a_judge_that_never_changes_its_score_is_no_evidence_of_equivalence():
-    row = one(make_judgments(10).assign(score=3))
-    assert (row.v2_unbiased, row.cramers_v, row.share_1, row.p_within) == (0, 0, 0.2, 1)
-    names = ["v2_unbiased_low", "cramers_v_high", "share_1_low", "share_5_high"]
-    assert row[[*names, "p_equivalent", "mde"]].isna().all()
-    assert "no answer changes with the ordering" in row.reason
+    truth = one(make_judgments(2000, **planted))
+    data = _data_sets(200, n_clusters=n_clusters, seed=1, **planted)
+    rows = pd.DataFrame(_shares(place(wide), wide, n_clusters) for _, wide in data)
+    for name in ("v2_unbiased", "share_1"):
+        held = (rows[f"{name}_low"] <= truth[name]) & (truth[name] <= rows[f"{name}_high"])
+        assert plausible(held.sum(), 200, 0.95), name
 
 
 def test_share_intervals_are_t_intervals_on_cluster_means():
@@ -437,16 +290,6 @@ def test_share_intervals_are_t_intervals_on_cluster_means():
     assert row.share_1 == pytest.approx(means.mean())
     assert (row.share_1_low, row.share_1_high) == pytest.approx((low, high))
     assert row[SHARES].sum() == pytest.approx(1)
-
-
-def test_share_intervals_cover():
-    truth = one(make_judgments(4000, gamma=FIRST)).share_1
-    hits = 0
-    for _, wide in _data_sets(100, n_clusters=20, gamma=FIRST):
-        row = _shares(place(wide), wide, 20)
-        hits += row["share_1_low"] <= truth <= row["share_1_high"]
-    low, high = stats.binom.interval(0.999, 100, 0.95)
-    assert low <= hits <= high
 
 
 @pytest.mark.filterwarnings("ignore:Dropped .* groups")
@@ -473,20 +316,14 @@ def test_log_preference_is_the_conditional_mle(design):
     assert found == pytest.approx(gamma - gamma.mean(), abs=2e-4)
 
 
-@pytest.mark.parametrize("concentration", [0.2, 1, 5])
-def test_log_preference_is_recovered_whatever_the_indecision(concentration):
-    row = one(make_judgments(600, gamma=FIRST, concentration=concentration, seed=3))
-    centred = np.array(FIRST) - np.mean(FIRST)
-    for p, truth in enumerate(centred, start=1):
-        half = row[f"log_preference_{p}_high"] - row[f"log_preference_{p}"]
-        assert abs(row[f"log_preference_{p}"] - truth) < 1.8 * half
+@pytest.mark.parametrize(
+    ("gamma", "concentration"), [*((FIRST, c) for c in (0.2, 1, 5)), ((0.8, 0, -0.2, -0.2, 0.1), 1)]
+)
+def test_log_preference_is_recovered_whatever_its_size_and_the_indecision(gamma, concentration):
+    row = one(make_judgments(600, gamma=gamma, concentration=concentration, seed=3))
+    half = row[[f"{g}_high" for g in GAMMAS]].to_numpy() - row[GAMMAS].to_numpy()
+    assert (np.abs(row[GAMMAS].to_numpy() - gamma + np.mean(gamma)) < 1.8 * half).all()
     assert row[GAMMAS].sum() == pytest.approx(0, abs=1e-9)
-
-
-def test_log_preference_of_a_strong_judge_is_not_biased():
-    gamma = np.array([0.69, -0.13, -0.29, -0.29, 0.02])
-    row = one(make_judgments(1500, gamma=gamma, concentration=1, seed=5))
-    assert row.log_preference_1 == pytest.approx(0.69, abs=0.07)
 
 
 @pytest.mark.slow
@@ -495,8 +332,7 @@ def test_log_preference_intervals_cover_with_clusters():
     for seed in range(100):
         row = one(make_judgments(12, 5, design=balanced(3), gamma=gamma, seed=seed))
         hits += row.log_preference_1_low <= gamma[0] <= row.log_preference_1_high
-    low, high = stats.binom.interval(0.999, 100, 0.95)
-    assert low <= hits <= high
+    assert plausible(hits, 100, 0.95)
 
 
 def test_log_preference_is_exact_for_exact_probabilities():
@@ -511,23 +347,6 @@ def test_copies_do_not_count_twice_in_the_log_preference():
     distinct = judgments.drop_duplicates(["item_id", "ordering"])
     assert one(judgments).log_preference_1 == pytest.approx(one(distinct).log_preference_1)
     assert one(judgments).q == pytest.approx(one(distinct).q)
-
-
-def test_a_judge_that_only_takes_one_position_has_no_finite_log_preference():
-    judgments = make_judgments(30)
-    judgments["score"] = [decode(o)[0] for o in judgments["ordering"]]
-    row = one(judgments)
-    assert np.isnan(row.log_preference_1)
-    assert "no finite estimate" in row.reason
-    assert row.share_1 == 1
-
-
-def test_too_many_reads_for_the_exact_likelihood_are_named():
-    judgments = make_judgments(4, design=shuffled(5, 60), concentration=20)
-    row = one(judgments)
-    assert np.isnan(row.log_preference_1)
-    assert "too many reads" in row.reason
-    assert np.isfinite(row.q)
 
 
 @pytest.mark.slow
@@ -560,35 +379,19 @@ def test_table_4_follows_from_table_2():
 # --- score_position ------------------------------------------------------------------------------
 
 
-def test_score_position_is_a_normalised_cross_table():
-    judgments = make_judgments(30, 2, gamma=FIRST)
-    table = rb.score_position(judgments)
-    expected = pd.crosstab(
-        judgments["score"].astype(int), judgments["position"].astype(int), normalize="index"
-    )
-    found = table.pivot(index="score", columns="position", values="share")
-    assert found.to_numpy() == pytest.approx(expected.to_numpy())
-    assert table.groupby("score")["n"].first().sum() == 600
-    assert table["share_null"].to_numpy() == pytest.approx(np.full(25, 0.2))
-
-
-def test_score_position_of_probabilities_weights_by_them():
-    judgments = make_judgments(10, readout="logprobs")
-    table = rb.score_position(judgments, value="expected_score")
-    weight = np.zeros((5, 5))
-    for row in judgments.itertuples():
-        for p, s in enumerate(decode(row.ordering)):
-            weight[s - 1, p] += getattr(row, f"probability_{p + 1}")
+@pytest.mark.parametrize("value", ["score", "expected_score"])
+def test_score_position_weights_places_by_answers_or_their_probabilities(value):
+    judgments = make_judgments(30, 2, gamma=FIRST, readout="logprobs")
+    answers = pd.get_dummies(judgments["position"].astype(int)).to_numpy(float)
+    if value == "expected_score":
+        answers = judgments[[f"probability_{p}" for p in range(1, 6)]].to_numpy(float)
+    shown = np.array([decode(o) for o in judgments["ordering"]])
+    weight = np.array([np.where(shown == s, answers, 0).sum(axis=0) for s in range(1, 6)])
+    table = rb.score_position(judgments, value=value)
     found = table.pivot(index="score", columns="position", values="share").to_numpy()
     assert found == pytest.approx(weight / weight.sum(axis=1, keepdims=True), abs=1e-5)
-
-
-def test_a_score_never_given_has_no_shares():
-    judgments = make_judgments(10)
-    judgments = judgments[judgments["score"] != 3]
-    table = rb.score_position(judgments)
-    assert table.loc[table["score"] == 3, "share"].isna().all()
-    assert (table.loc[table["score"] == 3, "n"] == 0).all()
+    assert table.groupby("score")["n"].first().sum() == pytest.approx(600)
+    assert table["share_null"].to_numpy() == pytest.approx(np.full(25, 0.2))
 
 
 # --- groups and bad input ------------------------------------------------------------------------
@@ -608,8 +411,6 @@ def test_by_names_the_groups():
     result = rb.position_bias(judgments, by="criterion")
     assert result["criterion"].tolist() == ["coherence", "fluency"]
     assert result["n_items"].tolist() == [10, 10]
-    with pytest.raises(ValueError, match="'colour'"):
-        rb.position_bias(judgments, by="colour")
 
 
 def test_scales_of_different_size_stand_side_by_side():
@@ -617,67 +418,6 @@ def test_scales_of_different_size_stand_side_by_side():
     result = rb.position_bias(both)
     assert result["n_options"].tolist() == [5, 3]
     assert np.isnan(result["share_5"].iloc[1])
-    with pytest.raises(ValueError, match="add 'n_options' to by="):
-        rb.position_bias(both, by="judge")
-
-
-@pytest.mark.parametrize("design", [fixed(5, 10), single([3, 1, 2, 4, 5]), placebo(5, 4)])
-def test_one_ordering_is_an_error(design):
-    with pytest.raises(
-        ValueError, match=f"design '{design.name}' shows every item in one ordering"
-    ):
-        rb.position_bias(make_judgments(10, design=design))
-
-
-def test_one_cluster_is_named():
-    row = one(make_judgments(1, 6, gamma=FIRST))
-    assert np.isnan(row[["q", "p_within", "v2_unbiased", "share_1_low", "mde"]].astype(float)).all()
-    assert "one cluster" in row.reason
-    assert row.chi2 >= 0
-    assert row.share_1 == pytest.approx(row.share_1)
-
-
-def test_one_item_is_named():
-    row = one(make_judgments(1, 1))
-    assert np.isnan(row.p_within)
-    assert "one cluster" in row.reason
-
-
-def test_nothing_parsed_is_named():
-    judgments = make_judgments(10)
-    judgments["score"] = pd.array([pd.NA] * len(judgments), dtype="Int8")
-    row = one(judgments)
-    assert row.n_reads == row.n_items == row.n_clusters == 0
-    assert "no read was parsed" in row.reason
-    numbers = row[["chi2", "q", "p_within", "v2_unbiased", "mde", *SHARES, *GAMMAS]].astype(float)
-    assert numbers.isna().all()
-
-
-def test_unequal_reads_per_item_are_counted_once_each():
-    judgments = make_judgments(30, 2, gamma=FIRST)
-    kept = judgments[~((judgments["item_id"] == "i0003") & (judgments["ordering_index"] > 4))]
-    row = one(kept)
-    assert row.n_reads == 594
-    assert row[SHARES].sum() == pytest.approx(1)
-
-
-def test_no_judgments_is_an_error():
-    judgments = make_judgments(4)
-    with pytest.raises(ValueError, match="the frame is empty"):
-        rb.position_bias(judgments[judgments["design"] == "williams"])
-
-
-def test_expected_score_needs_probabilities():
-    with pytest.raises(ValueError, match="readout='logprobs'"):
-        rb.position_bias(make_judgments(4), value="expected_score")
-
-
-def test_the_order_of_rows_does_not_matter():
-    judgments = make_judgments(12, 2, gamma=FIRST, text_noise=0.4)
-    mixed = judgments.sample(frac=1, random_state=0)
-    a, b = one(judgments), one(mixed)
-    for column in ["chi2", "q", "v2_unbiased", "share_2_low", *GAMMAS]:
-        assert a[column] == pytest.approx(b[column])
 
 
 def test_chi2_is_compared_at_the_papers_number_of_reads():
