@@ -15,7 +15,6 @@ import operator
 import re
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -33,15 +32,14 @@ from rubricnb.data import judgments as judgments_from
 from rubricnb.data.rubrics import scales_of
 from rubricnb.frames import Items, Judgments, Requests
 from rubricnb.hashing import hash64, mix64
-from rubricnb.judging.contract import Judge
 from rubricnb.judging.cost import estimate
+from rubricnb.judging.judge import OF_REQUESTS, JudgeLike, describe, judging
 from rubricnb.judging.plan import labels_there_are, plan, plan_criteria
 from rubricnb.judging.prices import Budget
-from rubricnb.judging.registry import open_judge
 from rubricnb.judging.rendering import askable
 from rubricnb.judging.run import run
 from rubricnb.judging.store import Store
-from rubricnb.pages import check_answered, condition_names, configured, truth_of
+from rubricnb.pages import check_answered, condition_names, truth_of
 from rubricnb.permutation import balanced, decode, descending, fixed, placebo
 from rubricnb.statistics import _inference as inference
 from rubricnb.statistics import (
@@ -350,15 +348,14 @@ def audit(
     else:
         items = drawn(items, n_items, n_prompts, settings.get("seed", 0))
         _check_enough(items, force)
-        mine: dict[str, Any] = {k: settings.pop(k) for k in _OWN if k in settings}
-        opened, own = configured(judge, {**(options or {}), **mine})
-        opened = opened if hasattr(opened, "answer") else open_judge(opened)
+        engine = {**(options or {}), **{k: settings.pop(k) for k in _OWN if k in settings}}
+        own = {k: engine.pop(k) for k in OF_REQUESTS if k in engine}
         settings = {"readout": "auto", "temperature": 0.0, "seed": 0, **own, **settings}
-        with nullcontext() if opened is judge else closing(opened):
+        with judging(judge, price, **engine) as described:
+            opened = described.opened()
             _check_same(before, opened.identity, settings, new_judge)
             fresh = before is not None and max(before.asked, time.time() - _DAY)
-            budget = Budget(None, max_calls, max_cost)
-            budget.turn_to(opened, price)
+            budget = Budget(max_calls, max_cost)
             parts = [askable(part, opened) for part in audit_requests(items, **settings)]
             asked = [part for part, _ in parts if len(part)]
             refused = [why for _, reasons in parts for why in reasons]
@@ -451,7 +448,7 @@ def _graded(items: Items, scale: Sequence[float]) -> list[int]:
 
 
 def audit_cost(
-    judge: Judge | str, items: Items, price: tuple[float, float, float] | None = None, **how: Any
+    judge: JudgeLike, items: Items, price: tuple[float, float, float] | None = None, **how: Any
 ) -> pd.DataFrame:
     """Estimate what an audit would cost, as `estimate`, before anything is sent.
 
@@ -462,8 +459,9 @@ def audit_cost(
     >>> int(cost.requests.sum())
     391
     """
-    parts = (askable(part, judge)[0] for part in audit_requests(items, **how))
-    return pd.concat([estimate(part, judge, price) for part in parts if len(part)])
+    described = describe(judge, price)
+    parts = (askable(part, described)[0] for part in audit_requests(items, **how))
+    return pd.concat([estimate(part, described) for part in parts if len(part)])
 
 
 def drawn(items: Items, n_items: int | None, n_prompts: int | None = None, seed: int = 0) -> Items:

@@ -87,8 +87,8 @@ def data(
 @app.command()
 def judges() -> None:
     """List the engines, the simulated profiles and the judges with recorded runs."""
+    from rubricnb.judging.judge import ENGINES
     from rubricnb.judging.profiles import profiles
-    from rubricnb.judging.registry import ENGINES
     from rubricnb.judging.results import judges as recorded_judges
 
     with errors():
@@ -165,8 +165,6 @@ def audit(
     --judgments, or two audits (.json). Ends with 0; with 3 if --fail-on says so or if every text
     gets the same score; with 1 on an error.
     """
-    from contextlib import closing
-
     import rubricnb as rb
     from rubricnb.auditing import audit_cost, beside, drawn, page, read_audit, thresholds
     from rubricnb.pages import configured
@@ -208,8 +206,7 @@ def audit(
             if items is not None:
                 asked, settings = configured(who, _options(option) | own)
                 few = drawn(items, n_items, n_prompts, seed)
-                with nullcontext() if isinstance(asked, str) else closing(asked):
-                    found = audit_cost(asked, few, price, readout=readout, **settings)
+                found = audit_cost(asked, few, price, readout=readout, **settings)
                 typer.echo(cost_line(found))
             if not cost:
                 done.append(read_audit(side) if stored else rb.audit(
@@ -248,7 +245,7 @@ def compile_bundle(
     from contextlib import closing
 
     from rubricnb.data.rubrics import read_rubrics
-    from rubricnb.judging import open_judge
+    from rubricnb.judging.judge import describe
     from rubricnb.judging.plan import check_readout
     from rubricnb.pages import configured
     from rubricnb.rulers import compile_rubric
@@ -262,7 +259,7 @@ def compile_bundle(
         asked, settings = configured(judge, _options(option))
         if settings:
             raise ValueError(f"compile takes no {', '.join(settings)}: only options of the engine")
-        with closing(open_judge(asked) if isinstance(asked, str) else asked) as opened:
+        with closing(describe(asked).opened()) as opened:
             check_readout(judge, opened.readouts, "json")
             typer.echo(
                 f"{opened.slug} is asked once, with the whole of {rubric.name}, for a definition "

@@ -16,7 +16,6 @@ import pandas as pd
 from rubricnb.data.papers import NO_INTERVAL
 from rubricnb.judging.results import judges as recorded_judges
 
-_OF_REQUESTS = ("thinking", "effort", "max_tokens")
 _ONE_CLUSTER = (
     ". All texts belong to one cluster, which tells nothing of how others vary: where this page "
     "has NaN there would be an interval or a test, and it takes more items"
@@ -93,7 +92,7 @@ def _laid_out(frame: pd.DataFrame, formats: Mapping[str, Any]) -> Any:
     return styler.hide(axis="index") if bare else styler
 
 
-def configured(judge: str, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+def configured(judge: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Tell the options of a judge that its requests carry from those that its engine takes.
 
     Parameters
@@ -106,7 +105,8 @@ def configured(judge: str, options: Mapping[str, Any]) -> tuple[Any, dict[str, A
     Returns
     -------
     judge
-        What `rubricnb.run` takes: opened if its engine has options, else as it was given.
+        What `rubricnb.run` takes: as it was given, or with the options for its engine, which
+        starts with the first call.
     settings
         For `rubricnb.plan`.
 
@@ -118,11 +118,11 @@ def configured(judge: str, options: Mapping[str, Any]) -> tuple[Any, dict[str, A
     >>> judge.slug, settings
     ('simulated:unbiased', {'max_tokens': 99})
     """
-    from rubricnb.judging import open_judge
+    from rubricnb.judging.judge import OF_REQUESTS, describe
 
-    settings = {name: options[name] for name in _OF_REQUESTS if name in options}
+    settings = {name: options[name] for name in OF_REQUESTS if name in options}
     engine = {name: value for name, value in options.items() if name not in settings}
-    return (open_judge(judge, **engine) if engine else judge), settings
+    return (describe(judge, **engine) if engine else judge), settings
 
 
 def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:

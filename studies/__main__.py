@@ -7,7 +7,7 @@ import typer
 
 from rubricnb.cli import _Options, _options, cost_line, errors
 from rubricnb.judging import export_batch, import_batch
-from rubricnb.judging.prices import destination
+from rubricnb.judging.judge import describe
 from studies import contribution
 from studies.cost import study_cost
 from studies.gradings import record_gradings
@@ -46,7 +46,7 @@ def run(
         entry = named(judge, _options(option), price)
         content = read_study(name, entry)
         # What leaves this machine may have to be paid.
-        if cost or any(destination(one["spec"])[0] for one in content["judges"]):
+        if cost or any(describe(one["spec"]).host for one in content["judges"]):
             typer.echo(_cost_lines(study_cost(name, entry)))
         if cost:
             return

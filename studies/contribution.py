@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,9 @@ from pyarrow.parquet import ParquetFile
 
 from rubricnb.data import load
 from rubricnb.frames import JUDGMENTS, REQUESTS, STATUSES, Items, Requests, conform
-from rubricnb.judging.contract import Unopened
+from rubricnb.judging.judge import Judge, describe, judges
 from rubricnb.judging.plan import with_readout
-from rubricnb.judging.results import _same_keys, judges
+from rubricnb.judging.results import has_todays_key
 from rubricnb.pages import replicated
 from rubricnb.permutation import decode
 from rubricnb.replication import replication, settings
@@ -155,7 +156,7 @@ def _asked(
     content = read_study(study, entry)
     found: dict[str, list[Requests]] = {}
     for part in plans_for(entry, content.get("plans", [])):
-        requests = with_readout(requests_of(part, items_of(part)), card["spec"])
+        requests = with_readout(requests_of(part, items_of(part)), describe(card["spec"]))
         found.setdefault(part["dataset"], []).append(requests)
     plans = {
         name: (parts, pd.concat([part.source for part in parts], ignore_index=True))
@@ -211,7 +212,8 @@ def _wrong(
             yield f"column {name!r} is none of a judgment's, and a recording holds no texts"
     yield from _against_plan(frame, plans)
     yield from _against_items(frame, items)
-    yield from _against_prompts(frame, plans, card["identity"])
+    judge = replace(describe(card["spec"]), identity=card["identity"])
+    yield from _against_prompts(frame, plans, judge)
     for name, wanted in (("judge", card["judge"]), ("source", "recorded")):
         yield from _rows(
             frame[name].astype(str) != wanted,
@@ -312,17 +314,17 @@ def _against_items(frame: pd.DataFrame, items: Items) -> Iterator[str]:
         )
 
 
-def _against_prompts(frame: pd.DataFrame, plans: list[Requests], identity: str) -> Iterator[str]:
+def _against_prompts(frame: pd.DataFrame, plans: list[Requests], judge: Judge) -> Iterator[str]:
     """The key of every row is that of today's prompt to that judge."""
-    same = pd.Series(False, index=frame.index)
+    same, who = pd.Series(False, index=frame.index), repr(judge.identity)
     for part in plans:
-        same |= _same_keys(frame, Unopened(identity), part, False)
+        same |= has_todays_key(frame, judge, part)
     if not same.any():
-        yield f"no key is that of a prompt to {identity!r}: the judge or the prompts were others"
+        yield f"no key is that of a prompt to {who}: the judge or the prompts were others"
     else:
         yield from _rows(
             ~same & frame["request_id"].isin(pd.concat(plans)["request_id"]),
-            lambda i: f"the key {frame.key[i][:12]}… is not that of its prompt to {identity!r}",
+            lambda i: f"the key {frame.key[i][:12]}… is not that of its prompt to {who}",
         )
 
 

@@ -12,7 +12,8 @@ import pandas as pd
 from rubricnb.frames import Items
 from rubricnb.judging import estimate
 from rubricnb.judging.contract import Reply, Request
-from rubricnb.judging.prices import CHARACTERS_PER_TOKEN, Budget, Calls, destination, price_of
+from rubricnb.judging.judge import describe
+from rubricnb.judging.prices import CHARACTERS_PER_TOKEN, Budget, Calls
 from rubricnb.rulers.simulated import SimulatedGrader
 from studies.gradings import graded
 from studies.study import (
@@ -111,17 +112,17 @@ def _grading_cost(
     with redirect_stdout(StringIO()):
         for _ in graded(some, counter, ":memory:", Budget()):
             pass
-    calls = Calls.of(counter.asked, *destination(spec))
+    judge = describe(spec, price)
+    calls = Calls.of(counter.asked, judge.host, judge.model)
     answers = round(counter.characters / CHARACTERS_PER_TOKEN)
     longer = max(calls.completion_tokens, answers)
     calls = calls._replace(completion_tokens=longer).scaled(scale)
-    known, no_price = price_of(spec, price)
     counts = calls._asdict() | {"requests": calls.number, "calls": calls.number}
     del counts["number"], counts["cached_tokens"]
     return counts | {
         "hours": float("nan"),
-        "price": calls.cost(known) if known else float("nan"),
-        "reason": f"price: {no_price}" if no_price else "",
+        "price": calls.cost(judge.price) if judge.price else float("nan"),
+        "reason": f"price: {judge.no_price}" if judge.no_price else "",
     }
 
 

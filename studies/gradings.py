@@ -10,8 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from rubricnb.judging import open_judge
-from rubricnb.judging.contract import Judge
+from rubricnb.judging.judge import Judge
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.store import Store
 from rubricnb.rulers import grade, load_bundle
@@ -21,6 +20,7 @@ from studies.study import (
     FACTS,
     ask_judges,
     check_files,
+    described,
     design_of,
     gradings_for,
     items_of,
@@ -63,7 +63,7 @@ def record_gradings(
     """
     content = read_study(name)
     check_files(name, content["gradings"])
-    budget = Budget(None, max_calls, max_cost)
+    budget = Budget(max_calls, max_cost)
     return ask_judges(
         content["judges"], budget, lambda entry: _of_judge(entry, content, store, budget)
     )
@@ -73,8 +73,7 @@ def _of_judge(
     entry: dict[str, Any], content: dict[str, Any], store: Store | str | Path | None, budget: Budget
 ) -> Path:
     """Ask one judge of a study for all its gradings, and record them."""
-    with closing(open_judge(entry["spec"], **entry.get("options", {}))) as judge:
-        budget.turn_to(judge, entry.get("price"))
+    with closing(described(entry).opened()) as judge:
         found: dict[str, list[Grades]] = {}
         for part in gradings_for(entry, content["gradings"]):
             found.setdefault(part["dataset"], []).extend(graded(part, judge, store, budget))

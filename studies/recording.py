@@ -16,7 +16,7 @@ import pandas as pd
 from filelock import FileLock
 
 import rubricnb
-from rubricnb.judging.contract import Judge
+from rubricnb.judging.judge import Judge
 from rubricnb.judging.results import identity_in, judges, plain, results_folder
 from rubricnb.judging.vllm import gpus
 

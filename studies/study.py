@@ -17,8 +17,8 @@ from rubricnb import permutation
 from rubricnb.data import datasets
 from rubricnb.data.validate import nearest
 from rubricnb.frames import Items, Requests
-from rubricnb.judging import open_judge, plan, plan_criteria, run
-from rubricnb.judging.contract import Judge
+from rubricnb.judging import plan, plan_criteria, run
+from rubricnb.judging.judge import Judge, describe
 from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.results import results_folder
@@ -68,7 +68,7 @@ def study(
     content = read_study(name, judge)
     references = content.get("references", [])
     check_files(name, [*content.get("plans", []), *references])
-    budget = Budget(None, max_calls, max_cost)
+    budget = Budget(max_calls, max_cost)
 
     @cache
     def written(number: int) -> pd.DataFrame:
@@ -77,7 +77,7 @@ def study(
         return attempts
 
     for entry in content["judges"]:
-        budget.turn_to(entry["spec"], entry.get("price"))
+        budget.check(described(entry))
     folders = ask_judges(
         [entry for entry in content["judges"] if plans_for(entry, content.get("plans", []))],
         budget,
@@ -93,7 +93,7 @@ def ask_judges(
 ) -> list[Path]:
     """Ask the judges of a study one after the other; one that cannot go on stops no other."""
     for entry in entries:
-        budget.turn_to(entry["spec"], entry.get("price"))
+        budget.check(described(entry))
     folders = []
     problems: list[Exception] = []
     for entry in entries:
@@ -112,6 +112,11 @@ def ask_judges(
     return folders
 
 
+def described(entry: dict[str, Any]) -> Judge:
+    """Describe a judge of a study, with its options and its price."""
+    return describe(entry["spec"], entry.get("price"), **entry.get("options", {}))
+
+
 def _of_judge(
     entry: dict[str, Any],
     content: dict[str, Any],
@@ -122,11 +127,10 @@ def _of_judge(
 ) -> Path:
     """Ask one judge of a study everything, and record it; `written`: attempts at references."""
     parts = plans_for(entry, content.get("plans", []))
-    with closing(open_judge(entry["spec"], **entry.get("options", {}))) as judge:
+    with closing(described(entry).opened()) as judge:
         refuse_another(judge, name)
         for part in parts:
             items = _with_written(items_of(part), part, content.get("references", []), written)
-            budget.turn_to(judge, entry.get("price"))
             judgments = run(requests_of(part, items), judge, store, budget=budget)
             facts = {key: entry[key] for key in FACTS if key in entry}
             record(judgments, judge, name, **facts, conditions=entry.get("conditions", {}))
@@ -336,7 +340,7 @@ def batch_of(
         )
     endpoint: Judge | str = entries[0]["spec"]
     if str(endpoint).startswith("openai:"):
-        endpoint = open_judge(str(endpoint), **options | ({"server": server} if server else {}))
+        endpoint = describe(str(endpoint), **options | ({"server": server} if server else {}))
     plans = content["plans"]
     return endpoint, [requests_of(part) for entry in entries for part in plans_for(entry, plans)]
 
@@ -395,15 +399,10 @@ def _written(
         k: v for k, v in part.items() if k not in (*_LOAD_KEYS, "criteria", "writer", "reviewer")
     }
     with ExitStack() as stack:
-        opened = [
-            stack.enter_context(closing(open_judge(e["spec"], **e.get("options", {}))))
-            for e in entries
-        ]
-        prices = entries[0].get("price"), entries[-1].get("price")
+        opened = [stack.enter_context(closing(described(entry))) for entry in entries]
         return write_references(
-            items_of(part), (opened[0], opened[-1]), store=store, budget=budget, prices=prices,
-            **options,
-        )  # fmt: skip
+            items_of(part), (opened[0], opened[-1]), store=store, budget=budget, **options
+        )
 
 
 def _record_references(attempts: pd.DataFrame, part: dict[str, Any], name: str) -> None:

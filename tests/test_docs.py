@@ -22,8 +22,8 @@ from typer.testing import CliRunner
 import rubricnb as rb
 import rubricnb.auditing
 from rubricnb import cli
-from rubricnb.judging import registry
 from rubricnb.judging.address import OPENAI, checked
+from rubricnb.judging.judge import describe
 from rubricnb.replication import settings
 from studies import __main__ as asking
 from studies import study
@@ -314,7 +314,7 @@ def test_the_studies_on_the_gpu_page_are_accepted(number, tmp_path, monkeypatch)
     (tmp_path / "params/mine.yml").write_text(text)
     monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path / "results"))
     content = study.read_study("mine")
-    assert registry.judge_class(content["judges"][0]["spec"]).__name__ == "VLLMJudge"
+    assert describe(content["judges"][0]["spec"]).kind == "vllm"
     assert [study.design_of(d).name for d in content["plans"][0]["designs"]] == [
         "balanced", "fixed",
     ]  # fmt: skip

@@ -2,8 +2,8 @@
 
 from rubricnb.judging.batch import export_batch, import_batch
 from rubricnb.judging.cost import estimate
+from rubricnb.judging.judge import open_judge
 from rubricnb.judging.plan import plan, plan_criteria
-from rubricnb.judging.registry import open_judge
 from rubricnb.judging.results import recorded
 from rubricnb.judging.run import RunInterrupted, run
 from rubricnb.judging.simulated import simulate

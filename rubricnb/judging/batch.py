@@ -17,10 +17,10 @@ from typing import IO, Any
 
 from rubricnb.frames import Requests
 from rubricnb.judging.connection import is_filtered
-from rubricnb.judging.contract import Judge, Reply, Request
+from rubricnb.judging.contract import Reply, Request
+from rubricnb.judging.judge import JudgeLike, describe
 from rubricnb.judging.openai import OpenAIJudge
 from rubricnb.judging.plan import with_readout
-from rubricnb.judging.registry import open_judge
 from rubricnb.judging.rendering import rendered
 from rubricnb.judging.results import recorded_judgments
 from rubricnb.judging.store import Store, open_store
@@ -31,7 +31,7 @@ MAX_REQUESTS, MAX_BYTES = 50_000, 200_000_000
 
 def export_batch(
     requests: Requests | Sequence[Requests],
-    judge: Judge | str,
+    judge: JudgeLike,
     path: str | Path,
     store: Store | str | Path | None = None,
 ) -> list[Path]:
@@ -108,7 +108,7 @@ def export_batch(
 
 def import_batch(
     requests: Requests | Sequence[Requests],
-    judge: Judge | str,
+    judge: JudgeLike,
     paths: str | Path | Sequence[str | Path],
     store: Store | str | Path | None = None,
 ) -> dict[str, int]:
@@ -179,14 +179,12 @@ def import_batch(
     return dict(counts)
 
 
-def _endpoint(judge: Judge | str) -> Any:
-    endpoint: Any = judge
-    if isinstance(judge, str) and judge.startswith("openai:"):  # another may take long to open
-        endpoint = open_judge(judge)
-    if type(endpoint) is not OpenAIJudge:
-        name = getattr(judge, "slug", judge)
-        raise ValueError(f"{name} is no endpoint: a batch is for openai:MODEL[@BASE_URL]")
-    return endpoint
+def _endpoint(judge: JudgeLike) -> Any:
+    described = describe(judge)
+    # another may take long to open
+    if described.kind != "openai" or type(described.engine) is not OpenAIJudge:
+        raise ValueError(f"{described.spec} is no endpoint: a batch is for openai:MODEL[@BASE_URL]")
+    return described.engine
 
 
 def _requests(
@@ -195,7 +193,7 @@ def _requests(
     """Render the plans, with or without those of their requests whose answers are recorded."""
     for part in [requests] if isinstance(requests, Requests) else requests:
         part = with_readout(part, judge)
-        if not recorded and len(known := recorded_judgments(judge, part)):
+        if not recorded and len(known := recorded_judgments(describe(judge), part)):
             part = part[~part["request_id"].isin(known["request_id"])]
         yield from rendered(part, judge)
 

@@ -1,6 +1,6 @@
-"""The contract between the package and whoever judges: one request in, one reply out.
+"""The contract between the package and its engines: one request in, one reply out.
 
-A judge turns requests into replies. It never parses a score and never touches the store, so an
+An engine turns requests into replies. It never parses a score and never touches the store, so an
 engine is one class with one method, and old answers can be read again by a better parser.
 """
 
@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
-
-from rubricnb.prompts.own import OwnTemplate
 
 Readout = Literal["feedback", "score", "logprobs", "json"]
 PromptFormat = Literal["chat", "plain"]
@@ -116,8 +114,8 @@ class Reply:
     error: str | None = None
 
 
-class Judge(Protocol):
-    """Whoever answers requests.
+class Engine(Protocol):
+    """Answers requests; `rubricnb.judging.judge.Judge` describes it before it has started.
 
     Attributes
     ----------
@@ -161,13 +159,3 @@ class Judge(Protocol):
     def close(self) -> None:
         """Let go of the engine."""
         ...
-
-
-@dataclass(frozen=True)
-class Unopened:
-    """As much of a judge as a key needs; to ask an endpoint what it is would need the network."""
-
-    identity: str
-    source: Literal["live", "simulated"] = "live"
-    deterministic: bool = True
-    own_prompt: OwnTemplate | None = None

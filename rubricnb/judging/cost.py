@@ -8,20 +8,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from rubricnb.folders import results_folder
 from rubricnb.frames import Requests
-from rubricnb.judging.contract import Judge, Unopened
+from rubricnb.judging.judge import Judge, JudgeLike, describe
 from rubricnb.judging.plan import with_readout
-from rubricnb.judging.prices import Calls, destination, price_of
-from rubricnb.judging.registry import inner
+from rubricnb.judging.prices import Calls
 from rubricnb.judging.rendering import rendered
-from rubricnb.judging.results import results_folder, slug_of
 
 _SAMPLE = 4000  # requests rendered; a larger plan is scaled up from whole items
 
 
 def estimate(
     requests: Requests,
-    judge: Judge | str,
+    judge: JudgeLike,
     price: tuple[float, float, float] | None = None,
 ) -> pd.DataFrame:
     """Estimate calls, tokens, hours and price of a plan.
@@ -31,7 +30,7 @@ def estimate(
     requests
         From `plan` or `plan_criteria`.
     judge
-        A judge or its spec; it is not opened.
+        As in `run`; a spec is not opened.
     price
         US dollars per million tokens: input, cached input, output. Default: the provider's list
         price as far as the package ``genai-prices`` has it.
@@ -54,15 +53,12 @@ def estimate(
     >>> int(cost.requests), int(cost.calls), bool(0.5 < cost.price < 50)
     (3600, 3420, True)
     """
-    spec = judge if isinstance(judge, str) else judge.slug
+    judge = describe(judge, price)
     requests = with_readout(requests, judge)
     part, scale = sample(requests)
-    unopened = Unopened(spec, deterministic=not inner(spec).startswith("openai:"))
-    asked = rendered(part, unopened if isinstance(judge, str) else judge)
-    known, no_price = price_of(judge, price)
-    calls = Calls.of(asked, *destination(judge)).scaled(scale)
+    calls = Calls.of(rendered(part, judge), judge.host, judge.model).scaled(scale)
     row: dict[str, Any] = {
-        "judge": spec,
+        "judge": judge.spec,
         "readout": ", ".join(map(str, requests["readout"].unique())),
         "requests": len(requests),
         "calls": calls.number,
@@ -70,9 +66,10 @@ def estimate(
         "shared_tokens": calls.shared_tokens,
         "completion_tokens": calls.completion_tokens,
     }
-    row["hours"], no_hours = _hours(spec, row)
-    row["price"] = calls.cost(known) if known else np.nan
-    row["reason"] = "; ".join(filter(None, (no_hours, no_price and f"price: {no_price}")))
+    row["hours"], no_hours = _hours(judge, row)
+    row["price"] = calls.cost(judge.price) if judge.price else np.nan
+    no_price = f"price: {judge.no_price}" if judge.no_price else ""
+    row["reason"] = "; ".join(filter(None, (no_hours, no_price)))
     return pd.DataFrame([row])
 
 
@@ -86,12 +83,12 @@ def sample(requests: Requests) -> tuple[Requests, float]:
     return part, len(requests) / len(part)
 
 
-def _hours(spec: str, row: dict[str, Any]) -> tuple[float, str]:
-    if spec.startswith("simulated:"):
+def _hours(judge: Judge, row: dict[str, Any]) -> tuple[float, str]:
+    if judge.source == "simulated":
         return 0.0, ""
     seconds = tokens = 0.0
-    one_at_a_time = inner(spec).startswith("embedded")  # elsewhere the seconds of calls overlap
-    for path in results_folder().glob(f"*/{slug_of(spec)}/run.json") if one_at_a_time else ():
+    one_at_a_time = judge.kind == "embedded"  # elsewhere the seconds of calls overlap
+    for path in results_folder().glob(f"*/{judge.slug}/run.json") if one_at_a_time else ():
         for counts in json.loads(path.read_text())["datasets"].values():
             if "judgments" in counts:  # not gradings, which write long answers
                 seconds += counts["seconds"]

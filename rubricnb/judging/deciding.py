@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +9,9 @@ import pandas as pd
 
 from rubricnb.frames import CONDITIONS, Requests
 from rubricnb.hashing import hash64, mix64
-from rubricnb.judging.contract import Judge
+from rubricnb.judging.judge import JudgeLike, judging
 from rubricnb.judging.plan import with_readout
 from rubricnb.judging.prices import Budget
-from rubricnb.judging.registry import open_judge
-from rubricnb.judging.results import recorded_judgments
 from rubricnb.judging.run import run
 from rubricnb.judging.store import Store
 from rubricnb.permutation import IntArray, decode
@@ -25,7 +22,7 @@ _OF_ITEM = ("judge", "dataset", "item_id", "group_id", "cluster_id", "candidate"
 
 def decide(
     requests: Requests,
-    judge: Judge | str,
+    judge: JudgeLike,
     *,
     cut: int,
     lead: int = 2,
@@ -92,28 +89,26 @@ def decide(
     (2, True)
     """
     _check(requests, cut, lead, most)
-    requests = with_readout(requests, judge)
-    names = [name for name in _OF_ITEM if name in requests]
-    unit = requests.groupby(names, observed=True, sort=False).ngroup().to_numpy()
-    planned = np.bincount(unit)
-    if planned.min(initial=lead) < lead:
-        item = requests["item_id"].iloc[int(np.argmax(unit == planned.argmin()))]
-        raise ValueError(
-            f"item {item!r} is planned with {planned.min()} reads, and lead = {lead} takes {lead}: "
-            f"use a design of more reads, such as balanced({requests['n_options'].iloc[0]})"
-        )
-    drawn = pd.Series(mix64(requests["request_id"].to_numpy(np.uint64), hash64([seed])))
-    turn = drawn.groupby(unit).rank("first").to_numpy() - 1
-    left = np.minimum(planned, most)
-    asked, ahead, votes = (np.zeros(len(planned), np.int64) for _ in range(3))
-    found = []
-    with ExitStack() as stack:
+    with judging(judge) as described:
+        requests = with_readout(requests, described)
+        names = [name for name in _OF_ITEM if name in requests]
+        unit = requests.groupby(names, observed=True, sort=False).ngroup().to_numpy()
+        planned = np.bincount(unit)
+        if planned.min(initial=lead) < lead:
+            item = requests["item_id"].iloc[int(np.argmax(unit == planned.argmin()))]
+            raise ValueError(
+                f"item {item!r} is planned with {planned.min()} reads, and lead = {lead} takes "
+                f"{lead}: use a design of more reads, such as "
+                f"balanced({requests['n_options'].iloc[0]})"
+            )
+        drawn = pd.Series(mix64(requests["request_id"].to_numpy(np.uint64), hash64([seed])))
+        turn = drawn.groupby(unit).rank("first").to_numpy() - 1
+        left = np.minimum(planned, most)
+        asked, ahead, votes = (np.zeros(len(planned), np.int64) for _ in range(3))
+        found = []
         while (more := _needed(np.abs(ahead), left, lead)).any():
             due = (turn >= asked[unit]) & (turn < (asked + more)[unit])
-            part = requests[due]
-            if isinstance(judge, str) and len(recorded_judgments(judge, part)) < len(part):
-                judge = stack.enter_context(closing(open_judge(judge)))
-            reads = run(part, judge, store, budget=budget).assign(unit=unit[due])
+            reads = run(requests[due], described, store, budget=budget).assign(unit=unit[due])
             score = reads["score"].to_numpy(np.float64, na_value=np.nan)
             vote = np.select([score >= cut, score < cut], [1, -1], 0)
             np.add.at(ahead, unit[due], vote)

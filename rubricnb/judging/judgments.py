@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.frames import JUDGMENTS, STATUSES, Requests, score_dtype
-from rubricnb.judging.contract import Judge, Reply, Request
+from rubricnb.judging.contract import Engine, Reply, Request
 from rubricnb.judging.readout import read
 
 EXAMPLE = 200  # characters of an answer's end, where a score would stand
@@ -22,7 +22,7 @@ _CALL = ("prompt_tokens", "cached_tokens", "completion_tokens", "seconds")
 class Rows:
     """Rows of the judgments, reply by reply in any order; packed, for there are millions."""
 
-    def __init__(self, requests: Requests, judge: Judge) -> None:
+    def __init__(self, requests: Requests, judge: Engine) -> None:
         self.requests, self.judge = requests, judge
         self.parser = getattr(judge, "parser", None)
         self.several = "criterion_ordering" in requests

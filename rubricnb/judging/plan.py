@@ -13,8 +13,8 @@ import pandas as pd
 from rubricnb.data.rubrics import check_length, level_labels, scale_with, scales_of
 from rubricnb.frames import CONDITION_COLUMNS, REQUESTS, Items, Requests
 from rubricnb.hashing import UInt64Array, hash64, mix64
-from rubricnb.judging.contract import Judge, Readout
-from rubricnb.judging.registry import judge_class
+from rubricnb.judging.contract import Engine, Readout
+from rubricnb.judging.judge import Judge
 from rubricnb.permutation import Design, FloatArray, IntArray, code, decode
 from rubricnb.prompts.labels import LABELS, MOST_LEVELS, labels_of
 from rubricnb.prompts.render import LAYOUTS, TEMPLATES
@@ -196,16 +196,15 @@ def request_ids(requests: pd.DataFrame) -> UInt64Array:
     return reduce(mix64, (_column_hash(requests[c]) for c in columns))
 
 
-def with_readout(requests: Requests, judge: Judge | str) -> Requests:
+def with_readout(requests: Requests, judge: Judge | Engine) -> Requests:
     """Resolve the readout ``auto``, and refuse one that the judge does not have."""
-    name, readouts = _offered(judge)
     if (requests["readout"] == "auto").any():
         requests = requests.copy()
         readout = requests["readout"].astype(object)
-        requests["readout"] = readout.where(readout != "auto", readouts[0]).astype("category")
+        requests["readout"] = readout.where(readout != "auto", judge.readouts[0]).astype("category")
         requests["request_id"] = request_ids(requests)
     for readout in requests["readout"].unique():
-        check_readout(name, readouts, readout)
+        check_readout(judge.slug, judge.readouts, readout)
     return requests
 
 
@@ -218,12 +217,6 @@ def check_readout(name: str, readouts: Sequence[Readout], readout: str) -> None:
         )
     if readout not in readouts:
         raise ValueError(f"{name} has no readout {readout!r}: choose from {', '.join(readouts)}")
-
-
-def _offered(judge: Judge | str) -> tuple[str, tuple[Readout, ...]]:
-    if not isinstance(judge, str):
-        return judge.slug, judge.readouts
-    return judge, judge_class(judge).readouts
 
 
 def _column_hash(column: pd.Series) -> UInt64Array:

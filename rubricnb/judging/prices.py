@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rubricnb.judging.contract import Judge, Reply, Request
-from rubricnb.judging.function import FunctionJudge
-from rubricnb.judging.registry import inner, open_judge
+from rubricnb.judging.contract import Reply, Request
+from rubricnb.judging.judge import Judge, Price
 from rubricnb.judging.sharing import common_prefix
 from rubricnb.judging.thinking import most_tokens, thinks
 
@@ -19,45 +19,6 @@ _CACHED_FROM = 1024  # tokens of a prefix; OpenAI keeps no shorter one
 _FEEDBACK_TOKENS = 200
 _LABEL_TOKENS = 3
 _REASONING_TOKENS = {"low": 300, "medium": 1000, "high": 3000}  # a first guess, by effort
-
-
-class Price(NamedTuple):
-    """US dollars per million tokens."""
-
-    input: float
-    cached: float
-    output: float
-
-    def of(self, prompt: float, cached: float, completion: float) -> float:
-        """Return the dollars for so many tokens sent, of these from the cache, and received."""
-        fresh = prompt - cached
-        return (fresh * self.input + cached * self.cached + completion * self.output) / 1e6
-
-
-def price_of(
-    judge: Judge | str, given: tuple[float, float, float] | None = None
-) -> tuple[Price | None, str]:
-    """Return a judge's price, or None and why it is not known.
-
-    An engine on this machine costs nothing. What a function of your own costs only you know.
-    Endpoints cost what ``genai-prices`` says, which knows
-    the list prices of most providers and looks nothing up; one on this machine may be a gateway to
-    whatever model, so its price is given or not known.
-    """
-    if given is not None:
-        return Price(*given), ""
-    if isinstance(judge, FunctionJudge):
-        way = "; give `price`: (input, cached, output), $ per million tokens, or (0, 0, 0)"
-        return None, f"not known for what the function {judge.slug!r} asks{way}"
-    if not _endpoint(judge):
-        return Price(0.0, 0.0, 0.0), ""
-    host, model = destination(judge)
-    if host and (price := _listed(host, model)):
-        return price, ""
-    where = f"at {host}" if host else "at a server on this machine, which may pass texts on"
-    way_out = "give `price`: (input, cached, output), $ per million tokens"
-    free = "" if host else "; (0, 0, 0) if it is free"
-    return None, f"not known for {model!r} {where}; {way_out}{free}"
 
 
 def typical_tokens(request: Request, host: str = "", model: str = "") -> tuple[float, float]:
@@ -118,22 +79,28 @@ class Calls(NamedTuple):
 
 
 @dataclass
+class _Answers:
+    """What the answers of one judge have shown."""
+
+    number: int = 0  # of those whose tokens were counted
+    longest: int = 0  # tokens of the longest
+    paid: float = 0.0  # dollars of the dearest
+    dearest: float = 0.0  # dollars that a call may cost at its limit, at most
+
+
+@dataclass
 class Budget:
-    """How much one or several runs may still ask.
+    """How much one or several runs may still ask, of one or several judges.
 
     Whether a call is affordable depends on what those under way will cost. They are reckoned at
     their token limit until as many calls have been answered as are under way, then at the longest
-    answer seen. So spending ends below `max_cost`, unless the last answers are longer than any
-    before. An answer whose endpoint says no tokens is counted at the limit.
+    answer of this judge. So spending ends below `max_cost`, unless the last answers are longer than
+    any before. An answer whose endpoint says no tokens is counted at the limit.
 
     Attributes
     ----------
-    price
-        Of the judge that is asked; None if it is not known.
     max_calls, max_cost
         The limits: requests, and US dollars; None is no limit.
-    model
-        The name of the judge's model.
     asked, answered, spent
         Requests sent, those answered, and the dollars these cost.
     exhausted
@@ -142,49 +109,41 @@ class Budget:
     Examples
     --------
     >>> from rubricnb.judging.contract import Message
+    >>> from rubricnb.judging.judge import describe
+    >>> judge = describe("openai:m", price=(2, 0.5, 8))
     >>> ask = Request(1, "", (Message("user", "…"),), ("[RESULT]",), ("1", "2"), "feedback")
-    >>> budget = Budget(Price(2, 0.5, 8), max_cost=0.02)  # an answer may cost $0.0082
-    >>> [budget.allows(ask) for _ in range(3)], budget.exhausted
+    >>> budget = Budget(max_cost=0.02)  # an answer may cost $0.0082
+    >>> [budget.allows(ask, judge) for _ in range(3)], budget.exhausted
     ([True, True, False], '')
-    >>> budget.received(Reply(1, "Fine. [RESULT] 2", completion_tokens=10))
-    >>> budget.allows(ask)  # now there is room for another
+    >>> budget.received(Reply(1, "Fine. [RESULT] 2", completion_tokens=10), judge)
+    >>> budget.allows(ask, judge)  # now there is room for another
     True
     """
 
-    price: Price | None = None
     max_calls: int | None = None
     max_cost: float | None = None
-    model: str = ""
     asked: int = 0
     answered: int = 0
     spent: float = 0.0
     exhausted: str = ""
-    _measured: int = 0  # good answers of this judge
-    _longest: int = 0  # tokens of the longest of these
-    _paid: float = 0.0  # dollars of the dearest
-    _dearest: float = 0.0  # dollars that a call may cost at its limit, at most
+    _seen: defaultdict[str, _Answers] = field(default_factory=lambda: defaultdict(_Answers))
 
-    def turn_to(
-        self, judge: Judge | str, price: tuple[float, float, float] | None = None
-    ) -> Budget:
-        """Go on with a judge, perhaps another one: what remains is spent at its price."""
-        self.price, reason = price_of(judge, price)
-        if self.max_cost is not None and self.price is None:
-            raise ValueError(f"max_cost needs a price, but that is {reason} in dollars per million")
-        self.model = destination(judge)[1]
-        self._measured = self._longest = 0
-        self._paid = self._dearest = 0.0
-        return self
+    def check(self, judge: Judge) -> None:
+        """Refuse a judge whose price is not known, if dollars are limited."""
+        if self.max_cost is not None and judge.price is None:
+            raise ValueError(
+                f"max_cost needs a price, but that is {judge.no_price} in dollars per million"
+            )
 
-    def allows(self, request: Request) -> bool:
-        """Say whether this request may be sent now, and count it if so.
+    def allows(self, request: Request, judge: Judge) -> bool:
+        """Say whether this request may be sent to a judge now, and count it if so.
 
         If not, it may be when the calls under way are answered, unless `exhausted` says why not.
         """
         under_way = self.asked - self.answered
         if self.max_calls is not None and self.asked >= self.max_calls:
             self.exhausted = f"stopped after {self.max_calls:,} calls"
-        elif self.max_cost is not None and self._reckoned(request, under_way) > self.max_cost:
+        elif self.max_cost is not None and self._reckoned(request, judge) > self.max_cost:
             if under_way:
                 return False
             self.exhausted = (
@@ -196,63 +155,33 @@ class Budget:
         self.asked += 1
         return True
 
-    def received(self, reply: Reply) -> None:
+    def received(self, reply: Reply, judge: Judge) -> None:
         """Count what came back."""
         self.answered += 1
-        if self.price is not None:
+        seen = self._seen[judge.slug]
+        if judge.price is not None:
             sent = reply.prompt_tokens, reply.cached_tokens
-            paid = self.price.of(*sent, reply.completion_tokens)
+            paid = judge.price.of(*sent, reply.completion_tokens)
             came = reply.finish != "error" or reply.text
             if came and not (reply.prompt_tokens or reply.completion_tokens):
-                paid = self._dearest  # the endpoint does not say what it has counted
+                paid = seen.dearest  # the endpoint does not say what it has counted
             self.spent += paid
-            self._paid = max(self._paid, paid)
+            seen.paid = max(seen.paid, paid)
         if reply.completion_tokens:
-            self._measured += 1
-            self._longest = max(self._longest, reply.completion_tokens)
+            seen.number += 1
+            seen.longest = max(seen.longest, reply.completion_tokens)
 
-    def _reckoned(self, request: Request, under_way: int) -> float:
+    def _reckoned(self, request: Request, judge: Judge) -> float:
         """Dollars spent once all calls under way and this one are answered."""
-        assert self.price is not None
+        assert judge.price is not None
+        under_way, seen = self.asked - self.answered, self._seen[judge.slug]
         sent = _prompt_tokens(request)
-        self._dearest = max(self._dearest, self.price.of(sent, 0, most_tokens(request, self.model)))
-        one = self._dearest
-        if self._measured > under_way:
-            one = max(self._paid, self.price.of(sent, 0, self._longest))
+        limit = judge.price.of(sent, 0, most_tokens(request, judge.model))
+        one = seen.dearest = max(seen.dearest, limit)
+        if seen.number > under_way:
+            one = max(seen.paid, judge.price.of(sent, 0, seen.longest))
         return self.spent + (under_way + 1) * one
 
 
 def _prompt_tokens(request: Request) -> float:
     return sum(len(m.content) for m in request.messages) / CHARACTERS_PER_TOKEN
-
-
-def destination(judge: Judge | str) -> tuple[str, str]:
-    """Return the host that texts are sent to (empty: none but this machine), and the model."""
-    if isinstance(judge, str):
-        if not _endpoint(judge):
-            engine, _, model = inner(judge).partition(":")
-            return "", model if engine == "vllm" else ""
-        judge = open_judge(inner(judge))  # connects to nobody
-    return getattr(judge, "host", ""), getattr(judge, "model", "")
-
-
-def _endpoint(judge: Judge | str) -> bool:
-    """Say whether somebody else's prices may be due: the engines in a process have no host."""
-    if isinstance(judge, str):
-        return inner(judge).startswith("openai:")
-    return bool(getattr(judge, "host", "")) or judge.identity.startswith(("http://", "https://"))
-
-
-def _listed(host: str, model: str) -> Price | None:
-    from genai_prices import Usage, calc_price
-
-    parts = (
-        Usage(input_tokens=1000),
-        Usage(input_tokens=1000, cache_read_tokens=1000),
-        Usage(output_tokens=1000),
-    )
-    try:
-        dollars = [calc_price(u, model, provider_api_url=f"https://{host}") for u in parts]
-    except LookupError:
-        return None
-    return Price(*(float(1000 * d.total_price) for d in dollars))

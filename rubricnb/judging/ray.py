@@ -11,8 +11,8 @@ from itertools import groupby, islice
 from typing import Any
 
 from rubricnb.judging.contract import Reply, Request
+from rubricnb.judging.judge import open_judge
 from rubricnb.judging.openai import JudgeError
-from rubricnb.judging.registry import open_judge
 
 _INSTALL = "python -m pip install 'rubricnb[ray]'"
 _WINDOW = 65_536  # requests cut into blocks at once: bounds memory

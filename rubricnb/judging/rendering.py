@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from rubricnb.data.rubrics import level_labels, resample, scales_of
 from rubricnb.frames import Items, Requests
 from rubricnb.hashing import hash64, mix64
-from rubricnb.judging.contract import Judge, Message, Request, Unopened
+from rubricnb.judging.contract import Engine, Message, Request
+from rubricnb.judging.judge import Judge
 from rubricnb.judging.sharing import IntArray, walk
 from rubricnb.permutation import decode, levels_above
 from rubricnb.prompts import render
@@ -35,7 +36,7 @@ WORDING = (
 
 def rendered(
     requests: Requests,
-    judge: Judge | Unopened,
+    judge: Judge | Engine,
     force_replicates: bool = False,
     walked: bool = False,
 ) -> Iterator[Request]:
@@ -79,7 +80,7 @@ def rendered(
         yield request
 
 
-def askable(requests: Requests, judge: Judge | Unopened | str) -> tuple[Requests, list[str]]:
+def askable(requests: Requests, judge: Judge | Engine) -> tuple[Requests, list[str]]:
     """Keep the requests that a judge's own template can show, and say what it cannot.
 
     Returns
@@ -274,13 +275,18 @@ def _rows(requests: Requests, order: IntArray) -> Iterator[tuple[Requests, int, 
             yield part, number, row
 
 
-def answered_as(request: Request, judge: Judge | Unopened) -> int:
+def answered_as(request: Request, judge: Judge | Engine) -> int:
     """Return the replicate an answer belongs to; 0 where every replicate has the same answer."""
+    return shared_replicate(request) if judge.deterministic else request.replicate
+
+
+def shared_replicate(request: Request) -> int:
+    """Return `answered_as` of a deterministic judge: 0 unless the answer is sampled."""
     greedy = request.temperature == 0 or request.readout == "logprobs"
-    return 0 if judge.deterministic and greedy else request.replicate
+    return 0 if greedy else request.replicate
 
 
-def inert_for(request: Request, judge: Judge | Unopened) -> Request:
+def inert_for(request: Request, judge: Judge | Engine) -> Request:
     """Take their effect from the control tokens that only this judge's tokeniser knows."""
     tokens = getattr(judge, "control_tokens", ())
     if not tokens:
@@ -289,7 +295,7 @@ def inert_for(request: Request, judge: Judge | Unopened) -> Request:
     return request if said == request.messages else replace(request, messages=said)
 
 
-def key_of(request: Request, judge: Judge | Unopened, replicate: int) -> str:
+def key_of(request: Request, judge: Judge | Engine, replicate: int) -> str:
     """Return the SHA-256 of everything that changes the answer, and of nothing else."""
     what: list[Any] = [
         judge.identity,

@@ -15,9 +15,10 @@ import pandas as pd
 
 from rubricnb.folders import results_folder as results_folder
 from rubricnb.frames import Requests
-from rubricnb.judging.contract import Judge, Unopened
-from rubricnb.judging.registry import inner, judge_class
-from rubricnb.judging.rendering import rendered
+from rubricnb.judging.judge import Judge
+from rubricnb.judging.judge import judges as judges
+from rubricnb.judging.judge import slug_of as slug_of
+from rubricnb.judging.rendering import key_of, rendered, shared_replicate
 
 
 def plain(name: str) -> bool:
@@ -26,26 +27,7 @@ def plain(name: str) -> bool:
     return bool(name) and not name.startswith(".") and not drive and not set(name) & set("/\\\0")
 
 
-def judges() -> pd.DataFrame:
-    """List the judges of whom there are recorded runs.
-
-    Returns
-    -------
-    DataFrame
-        slug, name (a short one, for figures and tables), spec, model, licence, identity; from small
-        to large.
-
-    Examples
-    --------
-    >>> judges().columns.tolist()
-    ['slug', 'name', 'spec', 'model', 'licence', 'identity']
-    """
-    path = results_folder() / "judges.csv"
-    columns = ["slug", "name", "spec", "model", "licence", "identity"]
-    return pd.read_csv(path, dtype="str") if path.exists() else pd.DataFrame(columns=columns)
-
-
-def recorded(judge: str, dataset: str, study: str | None = None) -> pd.DataFrame:
+def recorded(judge: Judge | str, dataset: str, study: str | None = None) -> pd.DataFrame:
     """Read the recorded judgments of a judge on a dataset.
 
     Parameters
@@ -75,7 +57,7 @@ def recorded(judge: str, dataset: str, study: str | None = None) -> pd.DataFrame
     >>> rb.recorded("embedded", "minibench").status.unique().tolist()
     ['ok']
     """
-    slug = slug_of(judge)
+    slug = slug_of(judge) if isinstance(judge, str) else judge.slug
     paths = _paths(slug, dataset, study)
     if not paths:
         there = sorted(
@@ -100,18 +82,17 @@ def recorded(judge: str, dataset: str, study: str | None = None) -> pd.DataFrame
 
 
 def recorded_judgments(
-    judge: Judge | str, requests: Requests, force_replicates: bool = False
+    judge: Judge, requests: Requests, force_replicates: bool = False
 ) -> pd.DataFrame:
     """Return the recorded answers to these requests; an empty frame if there are none.
 
     An answer counts only if its key is that of today's prompt to this judge: not one about another
-    text, and not one by other weights or another endpoint of the same name. A spec stands for the
-    identity in ``results/judges.csv``. Failed requests have no answer.
+    text, and not one by other weights or another endpoint of the same name. Failed requests have no
+    answer.
     """
-    slug = slug_of(judge) if isinstance(judge, str) else judge.slug
     found = []
-    for dataset in requests.source["dataset"].unique():
-        for path in _paths(slug, dataset):
+    for dataset in requests.source["dataset"].unique() if judge.identity else ():
+        for path in _paths(judge.slug, dataset):
             frame = _read(path, path.stat().st_mtime_ns)
             asked = frame["request_id"].isin(requests["request_id"])
             found.append(frame[asked & (frame["status"] != "error")])
@@ -119,31 +100,30 @@ def recorded_judgments(
     if not found:
         return pd.DataFrame()
     out = found[0] if len(found) == 1 else pd.concat(found, ignore_index=True)
-    out = out[_same_keys(out, _asked_then(judge), requests, force_replicates)]
+    out = out[has_todays_key(out, judge, requests, force_replicates)]
     return out.drop_duplicates(["request_id", "criterion"], ignore_index=True)
 
 
-def _asked_then(judge: Judge | str) -> Unopened:
-    if not isinstance(judge, str):
-        return Unopened(judge.identity, judge.source, own_prompt=getattr(judge, "own_prompt", None))
-    table = judges().set_index("slug")["identity"]
-    return Unopened(table.get(slug_of(judge), ""), judge_class(judge).source)
-
-
-def _same_keys(
-    found: pd.DataFrame, judge: Unopened, requests: Requests, force_replicates: bool
+def has_todays_key(
+    found: pd.DataFrame, judge: Judge, requests: Requests, force_replicates: bool = False
 ) -> pd.Series:
-    """Say which recorded answers are to the very prompts that would be sent today."""
-    same = pd.Series(False, index=found.index)
-    # A copy of the first read, or a read of its own: both answer the request.
-    for own in dict.fromkeys((force_replicates, True)):
-        open_ids = found.loc[~same, "request_id"]
-        asked = requests[requests["request_id"].isin(open_ids)]
-        keys = {r.request_id: r.key for r in rendered(asked, judge, own)}
-        same |= found["request_id"].map(keys) == found["key"]
-        if same.all():
-            break
-    return same
+    """Say which recorded answers are to the very prompts that would be sent today.
+
+    A read of its own answers a request, and so does a copy of the first read, unless forbidden.
+    """
+    asked = requests[requests["request_id"].isin(found["request_id"])]
+    keys = pd.DataFrame(
+        [
+            (request.request_id, request.key, key_of(request, judge, shared_replicate(request)))
+            for request in rendered(asked, judge, force_replicates=True)
+        ],
+        columns=["request_id", "own", "copy"],
+    ).set_index("request_id")
+    today = keys.reindex(found["request_id"])
+    same = found["key"].to_numpy() == today["own"].to_numpy()
+    if not force_replicates:
+        same |= found["key"].to_numpy() == today["copy"].to_numpy()
+    return pd.Series(same, index=found.index)
 
 
 def _paths(slug: str, dataset: str, study: str | None = None) -> list[Path]:
@@ -157,13 +137,6 @@ def identity_in(folder: Path) -> str:
     """Who judged what is in a folder of judgments; empty if nothing is."""
     path = folder / "run.json"
     return str(json.loads(path.read_text())["identity"]) if path.exists() else ""
-
-
-def slug_of(judge: str) -> str:
-    """Return the slug that ``results/judges.csv`` has for a spec; a slug stays as it is."""
-    table = judges()
-    match = table.loc[table["spec"] == inner(judge), "slug"]
-    return str(match.iloc[0]) if len(match) else judge
 
 
 @lru_cache(maxsize=8)

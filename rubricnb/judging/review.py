@@ -8,14 +8,15 @@ has a cap on the rounds, keeps every attempt, and says how many were accepted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from rubricnb.frames import Items, Requests
-from rubricnb.judging.contract import Judge, Message, Request
+from rubricnb.judging.contract import Message, Request
+from rubricnb.judging.judge import JudgeLike, judging
 from rubricnb.judging.plan import plan
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.rendering import rubric_texts
@@ -31,14 +32,13 @@ _REVIEW_TOKENS = 1024
 
 def write_references(
     items: Items,
-    judges: tuple[Judge, Judge],
+    judges: tuple[JudgeLike, JudgeLike],
     targets: Sequence[int] = (1, 2, 3, 4),
     rounds: int = 6,
     temperature: float = 1.0,
     seed: int = 0,
     store: Store | str | Path | None = None,
     budget: Budget | None = None,
-    prices: tuple[Any, Any] = (None, None),
 ) -> pd.DataFrame:
     """Write reference answers for every score, until a review gives the wanted one.
 
@@ -62,8 +62,6 @@ def write_references(
         As in `rubricnb.run`: a pipeline that was stopped goes on where it was.
     budget
         An allowance for all calls together.
-    prices
-        Of the two judges, where the budget does not know them.
 
     Returns
     -------
@@ -100,18 +98,15 @@ def write_references(
     prompts.check(targets)
     open_ = [(item, k) for item in prompts.ids for k in targets]
     parts: list[pd.DataFrame] = []
-    with open_store(store) as kept:
+    with ExitStack() as stack:
+        kept = stack.enter_context(open_store(store))
+        pair = [stack.enter_context(judging(judge)).opened() for judge in judges]
         for number in range(1, rounds + 1):
             if not open_:
                 break
-            step = 1 if number % 2 else -1
-            writer, reviewer = judges[::step]
+            writer, reviewer = pair[:: 1 if number % 2 else -1]
             asked = [prompts.writing(*cell, number, temperature, seed) for cell in open_]
-            if budget:
-                budget.turn_to(writer, prices[::step][0])
             texts = [reply.text.strip() for reply in ask(asked, writer, kept, budget=budget)]
-            if budget:
-                budget.turn_to(reviewer, prices[::step][1])
             part = prompts.attempts(open_, number, texts)
             for requests in prompts.reviews(part[part["text"] != ""]):
                 read = run(requests, reviewer, kept, budget=budget)

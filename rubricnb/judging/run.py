@@ -15,16 +15,17 @@ from pathlib import Path
 import pandas as pd
 
 from rubricnb.frames import Requests
-from rubricnb.judging.contract import Judge, Reply, Request
+from rubricnb.judging.contract import Reply, Request
 from rubricnb.judging.cost import sample
+from rubricnb.judging.judge import Judge, JudgeLike, judging
 from rubricnb.judging.judgments import Rows, join
 from rubricnb.judging.plan import check_readout, with_readout
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.readout import check_parser
 from rubricnb.judging.rendering import answered_as, inert_for, key_of, rendered
 from rubricnb.judging.results import recorded_judgments
-from rubricnb.judging.session import RunInterrupted, opened
-from rubricnb.judging.store import Store
+from rubricnb.judging.session import RunInterrupted, Session
+from rubricnb.judging.store import Store, open_store
 from rubricnb.permutation import decode
 
 __all__ = ["RunInterrupted", "ask", "rendered", "run"]
@@ -32,7 +33,7 @@ __all__ = ["RunInterrupted", "ask", "rendered", "run"]
 
 def run(
     requests: Requests,
-    judge: Judge | str,
+    judge: JudgeLike,
     store: Store | str | Path | None = None,
     fresh: bool | float = False,
     collect: bool = True,
@@ -55,7 +56,7 @@ def run(
     requests
         From `plan` or `plan_criteria`, or a part of such a frame.
     judge
-        From `open_judge`, or its spec; a spec is opened only if something must be asked.
+        What `open_judge` takes or returns; a spec is opened only if something must be asked.
     store
         A `Store` or the path of one. Default: ``$RUBRICNB_STORE``, else the user's cache folder.
     fresh
@@ -71,8 +72,7 @@ def run(
     price
         US dollars per million tokens: input, cached input, output. Default: as in `estimate`.
     budget
-        An allowance for several runs together, instead of the three before; it knows the judge
-        (`Budget.turn_to`).
+        An allowance for several runs together, instead of `max_calls` and `max_cost`.
 
     Returns
     -------
@@ -101,49 +101,58 @@ def run(
     """
     if getattr(requests, "source", None) is None:
         raise ValueError("these requests carry no items: take them from rubricnb.plan")
-    requests = with_readout(requests, judge)
     if twice := int(requests["request_id"].duplicated().sum()):
         raise ValueError(
             f"{twice:,} requests stand in the plan twice: give run requests.drop_duplicates("
             "'request_id'), or repeat reads with rubricnb.fixed(n, k)"
         )
-    known, to_ask = _recorded(judge, requests, fresh, force_replicates)
-    live = pd.DataFrame()
-    if len(to_ask):
-        _try_parser(to_ask, judge)
-        budget = budget or Budget(None, max_calls, max_cost).turn_to(judge, price)
-        with opened(judge, store, fresh, budget) as session:
-            if isinstance(judge, str) and len(known):  # now one sees whether these are its answers
-                known, to_ask = _recorded(session.judge, requests, fresh, force_replicates)
-            judge = session.judge
-            rows = Rows(to_ask, judge) if collect else None
-            if len(known):
-                session.vouch()
-            part, scale = sample(to_ask)
-            session.announce(rendered(part, judge, force_replicates), scale)
-            ask_in = partial(rendered, to_ask, judge, force_replicates, walked=True)
-            session.fill(ask_in, len(to_ask), rows.add if rows else None)
+    with judging(judge, price) as described:
+        requests = with_readout(requests, described)
+        known, to_ask = _recorded(described, requests, fresh, force_replicates)
+        if len(to_ask):
+            identity, described = described.identity, described.opened()
+            if described.identity != identity:  # now one sees which recorded answers are its own
+                known, to_ask = _recorded(described, requests, fresh, force_replicates)
+        live = pd.DataFrame()
+        if len(to_ask):
+            rows = Rows(to_ask, described.engine) if collect else None
+            with open_store(store) as kept:
+                session = Session(described, kept, fresh, budget or Budget(max_calls, max_cost))
+                _ask_all(session, to_ask, force_replicates, rows, bool(len(known)))
             live = rows.frame() if rows else live
             if rows and len(live) and (live["status"] == "unparsed").all():
                 none = f"no score in any of {len(live):,} answers, such as {rows.example!r}"
-                print(f"{judge.slug}: {none}", flush=True)
+                print(f"{described.slug}: {none}", flush=True)
     return join(requests, known, live) if collect else live
 
 
-def _try_parser(requests: Requests, judge: Judge | str) -> None:
+def _ask_all(
+    session: Session, requests: Requests, force_replicates: bool, rows: Rows | None, works: bool
+) -> None:
+    """Ask a plan through a session; `works`: there are recorded answers of the judge."""
+    _try_parser(requests, session.judge)
+    if works:
+        session.vouch()
+    part, scale = sample(requests)
+    engine = session.engine
+    session.announce(rendered(part, engine, force_replicates), scale)
+    ask_in = partial(rendered, requests, engine, force_replicates, walked=True)
+    session.fill(ask_in, len(requests), rows.add if rows else None)
+
+
+def _try_parser(requests: Requests, judge: Judge) -> None:
     """Try a judge's own parser on every scale of a plan before anything is asked."""
-    parser = getattr(judge, "parser", None)
-    if parser is None or isinstance(judge, str):
+    if judge.parser is None:
         return
     of_scale = {frozenset(decode(o)): o for o in requests["ordering"].unique()}
     numeric = requests[requests["labels"] == "numeric"]
     first = numeric[numeric["ordering"].isin(list(of_scale.values()))].drop_duplicates("ordering")
     for request in rendered(first, judge):
-        check_parser(parser, request)
+        check_parser(judge.parser, request)
 
 
 def _recorded(
-    judge: Judge | str, requests: Requests, fresh: bool | float, force_replicates: bool
+    judge: Judge, requests: Requests, fresh: bool | float, force_replicates: bool
 ) -> tuple[pd.DataFrame, Requests]:
     """Return the recorded answers, and the requests that have none."""
     known = pd.DataFrame() if fresh else recorded_judgments(judge, requests, force_replicates)
@@ -154,7 +163,7 @@ def _recorded(
 
 def ask(
     requests: Sequence[Request],
-    judge: Judge,
+    judge: JudgeLike,
     store: Store | str | Path | None = None,
     fresh: bool | float = False,
     budget: Budget | None = None,
@@ -169,9 +178,7 @@ def ask(
     requests
         Their ``request_id`` and ``key`` are ignored. Those that differ only in `replicate` are
         answered separately, except greedy ones by a deterministic judge.
-    judge
-        From `open_judge`.
-    store, fresh, budget
+    judge, store, fresh, budget
         As in `run`.
 
     Returns
@@ -189,7 +196,7 @@ def ask(
     Examples
     --------
     >>> from rubricnb.judging.contract import Message
-    >>> from rubricnb.judging.registry import open_judge
+    >>> from rubricnb.judging.judge import open_judge
     >>> def echo(messages):
     ...     return messages[0]["content"]
     >>> request = Request(0, "", (Message("user", "Fine."),), (), (), "feedback")
@@ -197,19 +204,21 @@ def ask(
     echo: 1 of 1 in ...
     'Fine.'
     """
-    for request in requests:
-        check_readout(judge.slug, judge.readouts, request.readout)
-    keyed = [
-        replace(r, request_id=i, key=key_of(r, judge, answered_as(r, judge)))
-        for i, r in enumerate((inert_for(r, judge) for r in requests), 1)
-    ]
-    replies: dict[int, Reply] = {}
+    with judging(judge) as described, open_store(store) as kept:
+        for request in requests:
+            check_readout(described.slug, described.readouts, request.readout)
+        session = Session(described.opened(), kept, fresh, budget or Budget())
+        engine = session.engine
+        keyed = [
+            replace(r, request_id=i, key=key_of(r, engine, answered_as(r, engine)))
+            for i, r in enumerate((inert_for(r, engine) for r in requests), 1)
+        ]
+        replies: dict[int, Reply] = {}
 
-    def receive(request: Request, reply: Reply) -> None:
-        replies[request.request_id] = replace(reply, request_id=request.request_id)
+        def receive(request: Request, reply: Reply) -> None:
+            replies[request.request_id] = replace(reply, request_id=request.request_id)
 
-    walked = sorted(keyed, key=lambda r: [m.content for m in r.messages])
-    with opened(judge, store, fresh, budget or Budget().turn_to(judge)) as session:
+        walked = sorted(keyed, key=lambda r: [m.content for m in r.messages])
         session.announce(keyed)
         session.fill(lambda: walked, len(keyed), receive)
     return [replies[r.request_id] for r in keyed]

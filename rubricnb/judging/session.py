@@ -9,15 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any
 
-from rubricnb.judging.contract import Judge, Reply, Request
+from rubricnb.judging.contract import Reply, Request
+from rubricnb.judging.judge import Judge
 from rubricnb.judging.prices import Budget, Calls
 from rubricnb.judging.progress import Progress
-from rubricnb.judging.registry import open_judge
 from rubricnb.judging.sharing import Limit
-from rubricnb.judging.store import Store, open_store
+from rubricnb.judging.store import Store
 
 _BLOCK = 256  # requests rendered and looked up at once
 _REASON = 200  # characters of why a request failed
@@ -30,21 +29,6 @@ class RunInterrupted(RuntimeError):
     """A run stopped early, at a budget, on Ctrl-C or SIGTERM; what it had received is stored."""
 
 
-@contextmanager
-def opened(
-    judge: Judge | str,
-    store: Store | str | Path | None,
-    fresh: bool | float,
-    budget: Budget,
-) -> Iterator[Session]:
-    """Open what is given by name, and close it in the end."""
-    with ExitStack() as stack:
-        if isinstance(judge, str):
-            judge = open_judge(judge)
-            stack.callback(judge.close)
-        yield Session(judge, stack.enter_context(open_store(store)), fresh, budget)
-
-
 class Session:
     """Gets replies to rendered requests: from the store, else from the judge.
 
@@ -52,7 +36,9 @@ class Session:
     """
 
     def __init__(self, judge: Judge, store: Store, fresh: bool | float, budget: Budget) -> None:
+        budget.check(judge)
         self.judge, self.store, self.budget = judge, store, budget
+        self.engine = judge.engine
         # True is 1 and False is 0
         self.since = store.after_all() if fresh == 1 else float(fresh)
         self.under_way: dict[str, list[Request]] = {}  # key → requests that wait for its reply
@@ -65,8 +51,8 @@ class Session:
 
     def announce(self, requests: Iterable[Request], scale: float = 1.0) -> None:
         """Before texts leave this machine, say to whom they go and how much; `scale` a part up."""
-        host = getattr(self.judge, "host", "")
-        if not host:
+        judge = self.judge
+        if not judge.host:
             return
         missing = (
             request
@@ -75,14 +61,14 @@ class Session:
             for request in block
             if request.key in keys
         )
-        calls = Calls.of(missing, host, self.budget.model).scaled(scale)
+        calls = Calls.of(missing, judge.host, judge.model).scaled(scale)
         if calls.number:
-            price = self.budget.price
-            dollars = f"${calls.cost(price):.2f}" if price else "at a price not known here"
+            known = judge.price
+            dollars = f"${calls.cost(known):.2f}" if known else "at a price not known here"
             # Servers of one's own seldom have a certificate, so this is said and not refused.
-            clear = ", unencrypted (http://)" if self.judge.identity.startswith("http://") else ""
+            clear = ", unencrypted (http://)" if judge.identity.startswith("http://") else ""
             print(
-                f"{host} is sent the texts of {calls.number:,} requests for {self.judge.slug}"
+                f"{judge.host} is sent the texts of {calls.number:,} requests for {judge.slug}"
                 f"{clear}: about {calls.prompt_tokens:,} tokens, "
                 f"{calls.completion_tokens:,} back, {dollars}",
                 flush=True,
@@ -161,8 +147,8 @@ class Session:
 
     def vouch(self) -> None:
         """Tell a judge that would ask that it has answered such requests before."""
-        if hasattr(self.judge, "answered_before"):
-            self.judge.answered_before = True
+        if hasattr(self.engine, "answered_before"):
+            self.engine.answered_before = True
 
     def _unanswered(self, keys: Sequence[str]) -> set[str]:
         """Keys that will be asked."""
@@ -186,7 +172,7 @@ class Session:
             elif receive is not None:
                 receive(request, reply)
 
-        tokens = _Tokens(getattr(self.judge, "tokens", None))
+        tokens = _Tokens(getattr(self.engine, "tokens", None))
         while True:
             batched: list[Request] = []
             missing = (
@@ -197,7 +183,7 @@ class Session:
             for reply in self._affordable_answers(map(tokens.ask, missing)):
                 key = self.key_of.pop(reply.request_id)
                 self.store.put(key, self.judge.slug, reply)
-                self.budget.received(reply)
+                self.budget.received(reply, self.judge)
                 if reply.finish == "error":
                     self.failed[key] = reply
                 else:
@@ -218,7 +204,7 @@ class Session:
 
         def allowed() -> Iterator[Request]:
             for request in chain([held.pop()] if held else [], requests):
-                if self.stopped or not self.budget.allows(request):
+                if self.stopped or not self.budget.allows(request, self.judge):
                     held.append(request)
                     return
                 yield request
@@ -231,7 +217,7 @@ class Session:
 
     def _answers(self, requests: Iterator[Request]) -> Iterator[Reply]:
         for first in requests:  # skip the call when nothing is left to ask
-            yield from self.judge.answer(chain([first], requests))
+            yield from self.engine.answer(chain([first], requests))
 
     def _missing(
         self, block: list[Request], found: Receive, batched: list[Request], read: bool
@@ -253,7 +239,7 @@ class Session:
         if len(answered) < len(keys) and not self._alone:
             if self.stopped:  # while waiting, in an earlier block
                 return
-            turn = self.store.alone_with(self.judge, self._over)
+            turn = self.store.alone_with(self.engine, self._over)
             self._alone = self._held.enter_context(turn)
             if not self._alone:
                 return

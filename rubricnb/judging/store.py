@@ -29,7 +29,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from pathlib import Path
 from typing import Any
 
-from rubricnb.judging.contract import Judge, Reply
+from rubricnb.judging.contract import Engine, Reply
 
 Row = tuple[Any, ...]
 VERSION = 2
@@ -230,7 +230,7 @@ class Store:
 
     @contextmanager
     def alone_with(
-        self, judge: Judge, gives_up: Callable[[], object] = lambda: False
+        self, judge: Engine, gives_up: Callable[[], object] = lambda: False
     ) -> Iterator[bool]:
         """Keep every other run from asking a judge through this store, once none is.
 
@@ -313,12 +313,12 @@ class Store:
                 )
             self._db.execute(_PER_CONNECTION)
 
-    def _lock(self, judge: Judge) -> sqlite3.Connection | None:
+    def _lock(self, judge: Engine) -> sqlite3.Connection | None:
         name = hashlib.sha256(judge.identity.encode()).hexdigest()[:16]
         with self._explained():
             return lock(Path(f"{self.path}-lock-{name}"), "BEGIN EXCLUSIVE")
 
-    def _say_who_asks(self, judge: Judge) -> None:
+    def _say_who_asks(self, judge: Engine) -> None:
         who = self._all("SELECT owner FROM leases WHERE key = ?", judge.identity)
         print(
             f"{judge.slug}: {who[0][0] if who else 'another run'} is asking this judge through "

@@ -12,7 +12,8 @@ from typing import Any
 import pandas as pd
 
 from rubricnb.data.validate import check_rubrics
-from rubricnb.judging.contract import Judge, Message, Reply, Request
+from rubricnb.judging.contract import Message, Reply, Request
+from rubricnb.judging.judge import Judge
 from rubricnb.judging.run import ask
 from rubricnb.judging.store import Store
 from rubricnb.rulers.bundle import (

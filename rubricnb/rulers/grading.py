@@ -13,9 +13,9 @@ import pandas as pd
 
 from rubricnb.data.validate import one_of
 from rubricnb.frames import Items
-from rubricnb.judging.contract import Judge, Reply, Request
+from rubricnb.judging.contract import Reply, Request
+from rubricnb.judging.judge import Judge, describe
 from rubricnb.judging.prices import Budget
-from rubricnb.judging.registry import open_judge
 from rubricnb.judging.run import ask
 from rubricnb.judging.store import Store
 from rubricnb.permutation import Design, code
@@ -108,7 +108,7 @@ def grade(
         )
     reading = Reading(bundle, design, replicates, temperature, seed)
     of_another_seed = seed != 0 and temperature > 0
-    opened = None if isinstance(judge, str) else judge
+    opened = None if isinstance(judge, str) else describe(judge).opened()
     parts: list[Grades] = []
     with ExitStack() as stack:
         for name in names:
@@ -121,7 +121,7 @@ def grade(
             if not len(rest):
                 continue
             if opened is None:
-                opened = stack.enter_context(closing(open_judge(str(judge))))
+                opened = stack.enter_context(closing(describe(str(judge)).opened()))
             put = partial(_put, judge=opened, store=store, fresh=fresh, budget=budget)
             parts.append(_asked(rest, reading, opened, name, put))
     return joined(parts)

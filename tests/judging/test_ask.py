@@ -5,8 +5,8 @@ import json
 import pytest
 
 from rubricnb.judging.contract import Message, Reply, Request
+from rubricnb.judging.judge import open_judge
 from rubricnb.judging.prices import Budget
-from rubricnb.judging.registry import open_judge
 from rubricnb.judging.run import RunInterrupted, ask
 
 SCHEMA = {

@@ -139,7 +139,7 @@ def test_a_budget_stops_it_and_it_goes_on(plan, tmp_path):
     store = tmp_path / "store.sqlite"
     judge = Voter(0.7)
     with pytest.raises(RunInterrupted, match="200"):
-        rb.decide(plan, judge, cut=3, store=store, budget=Budget(max_calls=200).turn_to(judge))
+        rb.decide(plan, judge, cut=3, store=store, budget=Budget(max_calls=200))
     assert judge.asked.total() == 200
     found = rb.decide(plan, judge, cut=3, store=store)
     assert judge.asked.total() == found["calls"].sum()
@@ -162,7 +162,7 @@ def test_the_order_of_the_reads_is_the_items_own_and_the_seeds(plan, items):
 
 
 def test_recorded_reads_decide_without_opening_the_judge(items, monkeypatch):
-    monkeypatch.setattr("rubricnb.judging.deciding.open_judge", lambda spec: pytest.fail(spec))
+    monkeypatch.setattr("rubricnb.judging.embedded.EmbeddedJudge.__init__", pytest.fail)
     requests = rb.plan(items, rb.balanced(5), readout="logprobs")
     found = rb.decide(requests, "embedded:qwen2.5-coder-1.5b-instruct", cut=4)
     assert len(found) == 180

@@ -1,5 +1,7 @@
 """Small parts that judges and runs are made of."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -7,16 +9,16 @@ import rubricnb as rb
 from rubricnb.judging.address import checked, headers_for
 from rubricnb.judging.cost import sample
 from rubricnb.judging.generative import Batch, answer, ordering_tables
+from rubricnb.judging.judge import describe, slug_of
 from rubricnb.judging.openai import slug
 from rubricnb.judging.profiles import Profile
 from rubricnb.judging.progress import Progress
-from rubricnb.judging.registry import inner
-from rubricnb.judging.results import slug_of
 from studies.recording import inside
 
 
 def test_ray_only_says_where_a_judge_runs():
-    assert inner("ray:vllm:google/gemma-3-27b-it") == "vllm:google/gemma-3-27b-it"
+    told = [describe(f"{where}vllm:google/gemma-3-27b-it") for where in ("", "ray:")]
+    assert told[0] == replace(told[1], spec=told[0].spec, slug=told[0].slug)
     assert slug_of("ray:embedded") == slug_of("embedded") == "smollm2-135m-instruct-embedded"
     assert slug_of("openai:gpt-4.1") == "openai:gpt-4.1"  # of whom nothing is recorded
 

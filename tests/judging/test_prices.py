@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 import rubricnb as rb
 from rubricnb.judging.contract import Message, Reply, Request
-from rubricnb.judging.prices import Budget, Price, destination, price_of, typical_tokens
+from rubricnb.judging.judge import Price, describe
+from rubricnb.judging.prices import Budget, typical_tokens
 
 ASK = Request(1, "k", (Message("user", "x" * 4000),), ("[RESULT]",), ("1", "2"), "feedback")
 
@@ -26,22 +27,31 @@ ASK = Request(1, "k", (Message("user", "x" * 4000),), ("[RESULT]",), ("1", "2"),
         ("ray:openai:gpt-4.1", ("api.openai.com", "gpt-4.1")),
     ],
 )
-def test_only_what_leaves_this_machine_has_a_destination(spec, place):
-    assert destination(spec) == place
+def test_only_what_leaves_this_machine_has_a_host(spec, place):
+    judge = describe(spec)
+    assert (judge.host, judge.model) == place
 
 
 def test_a_price_is_listed_given_or_not_known():
-    assert price_of("openai:gpt-4.1-mini")[0] == price_of("openai:gpt-4.1-mini-2025-04-14")[0]
-    assert price_of("embedded") == ((0, 0, 0), "")
-    assert price_of(rb.open_judge("openai:gpt-4.1"))[0] == price_of("openai:gpt-4.1")[0]
-    assert price_of("openai:deepseek-chat@https://api.deepseek.com")[0] is not None
+    dated, alias, opened = map(
+        describe,
+        (
+            "openai:gpt-4.1-2025-04-14",
+            "openai:gpt-4.1",
+            rb.open_judge("openai:gpt-4.1"),
+        ),
+    )
+    assert dated.price == alias.price == opened.price
+    assert (describe("embedded").price, describe("embedded").no_price) == ((0, 0, 0), "")
+    assert describe("openai:deepseek-chat@https://api.deepseek.com").price is not None
     unknown = ("openai:gpt-99", "openai:gpt-4.1@https://example.org/v1",
-               "openai:gpt-4.1@http://localhost:4000/v1")  # fmt: skip
-    for spec in unknown:
-        price, reason = price_of(spec)
-        assert price is None
+               "openai:gpt-4.1@http://localhost:4000/v1", lambda messages: "4")  # fmt: skip
+    for judge in unknown:
+        assert describe(judge).price is None
+        reason = describe(judge).no_price
         assert "give `price`: (input, cached, output), $ per million tokens" in reason
-        assert price_of(spec, (1, 2, 3)) == ((1, 2, 3), "")
+        given = describe(judge, (1, 2, 3))
+        assert (given.price, given.no_price) == ((1, 2, 3), "")
 
 
 def test_an_answer_is_longer_where_it_must_be_written_out():
@@ -66,19 +76,25 @@ def test_a_model_that_thinks_is_taken_to_do_so_unless_a_label_is_forced_upon_it(
     assert typical_tokens(ASK, host, "gpt-4.1")[1] == typical_tokens(ASK, host, "gpt-5-chat")[1]
 
 
-def spend(budget, lengths, concurrency):
+def costing(*price, model="m"):
+    return describe(f"openai:{model}", price)
+
+
+def spend(budget, judge, lengths, concurrency):
     """Ask one after another as `run` does: what is held waits for all that is under way."""
     under_way, left = [], list(lengths)
     while left and not budget.exhausted:
-        while left and len(under_way) < concurrency and budget.allows(ASK):
+        while left and len(under_way) < concurrency and budget.allows(ASK, judge):
             under_way.append(left.pop(0))
         refused = left and len(under_way) < concurrency
         while under_way:
-            budget.received(Reply(1, "", prompt_tokens=1000, completion_tokens=under_way.pop(0)))
+            budget.received(
+                Reply(1, "", prompt_tokens=1000, completion_tokens=under_way.pop(0)), judge
+            )
             if not refused:
                 break  # a full house: the next takes the place of the first
     while under_way:
-        budget.received(Reply(1, "", prompt_tokens=1000, completion_tokens=under_way.pop()))
+        budget.received(Reply(1, "", prompt_tokens=1000, completion_tokens=under_way.pop()), judge)
 
 
 @given(
@@ -89,8 +105,8 @@ def spend(budget, lengths, concurrency):
 def test_a_run_spends_what_it_may_and_not_more(max_cost, lengths, concurrency):
     """However many calls are under way, unless the last answers are longer than any before."""
     price = Price(1000, 500, 2000)
-    budget = Budget(price, max_cost=max_cost)
-    spend(budget, sorted(lengths, reverse=True), concurrency)
+    budget = Budget(max_cost=max_cost)
+    spend(budget, costing(*price), sorted(lengths, reverse=True), concurrency)
     assert budget.spent <= max_cost + 1e-9
     if budget.exhausted:
         assert budget.spent > max_cost - price.of(1000, 0, 1024) - 1e-9
@@ -100,52 +116,50 @@ def test_a_run_spends_what_it_may_and_not_more(max_cost, lengths, concurrency):
 
 @pytest.mark.parametrize("concurrency", [1, 16, 64])
 def test_long_thoughts_of_many_calls_at_once_do_not_pass_the_limit(concurrency):
-    thinking = Budget(Price(1.25, 0.125, 10), max_cost=2, model="gpt-5")
+    thinking, judge = Budget(max_cost=2), costing(1.25, 0.125, 10, model="gpt-5")
     ask = replace(ASK, max_tokens=0)
     under_way = 0
     while not thinking.exhausted:
-        if under_way < concurrency and thinking.allows(ask):
+        if under_way < concurrency and thinking.allows(ask, judge):
             under_way += 1
         else:
             for _ in range(under_way):
-                thinking.received(Reply(1, "", prompt_tokens=1000, completion_tokens=8000))
+                thinking.received(Reply(1, "", prompt_tokens=1000, completion_tokens=8000), judge)
             under_way = 0
     assert 1.8 < thinking.spent <= 2
 
 
 def test_where_an_endpoint_counts_no_tokens_the_limit_holds_all_the_same():
-    budget = Budget(Price(1, 1, 10), max_cost=1)
+    budget, judge = Budget(max_cost=1), costing(1, 1, 10)
     asked = replace(ASK, max_tokens=10_000)  # may cost 10.1 cents
     for _ in range(20):
-        if budget.allows(asked):
-            budget.received(Reply(1, "Fine. [RESULT] 2"))
+        if budget.allows(asked, judge):
+            budget.received(Reply(1, "Fine. [RESULT] 2"), judge)
     assert budget.answered == 9
-    failed = Budget(Price(1, 1, 10), max_cost=1)
+    failed = Budget(max_cost=1)
     for _ in range(50):
-        assert failed.allows(asked)
-        failed.received(Reply(1, "", "error", error="429"))  # is paid by nobody
+        assert failed.allows(asked, judge)
+        failed.received(Reply(1, "", "error", error="429"), judge)  # is paid by nobody
 
 
 def test_growing_answers_pass_the_limit_by_less_than_what_is_under_way_may_cost():
-    budget = Budget(Price(0, 0, 1000), max_cost=20)
-    spend(budget, [10 * n for n in range(1, 103)], 8)
+    budget = Budget(max_cost=20)
+    spend(budget, costing(0, 0, 1000), [10 * n for n in range(1, 103)], 8)
     assert 18 < budget.spent <= 20 + 8 * 0.2
 
 
 def test_a_budget_goes_on_with_another_judge_at_its_price():
-    budget = Budget(max_cost=1)
-    budget.turn_to(rb.open_judge("openai:gpt-4.1"))
-    assert (budget.price.output, budget.model) == (8, "gpt-4.1")
-    assert budget.allows(ASK)
-    budget.received(Reply(1, "", completion_tokens=100_000))
-    budget.turn_to("simulated:unbiased")
-    assert budget.allows(ASK)
+    budget, costly = Budget(max_cost=1), costing(2, 0.5, 8)
+    assert budget.allows(ASK, costly)
+    budget.received(Reply(1, "", completion_tokens=100_000), costly)
     assert budget.spent == pytest.approx(0.8)
+    assert not budget.allows(ASK, costly)  # this judge's next answer may be as long
+    assert replace(budget, exhausted="").allows(ASK, describe("simulated:unbiased"))
     with pytest.raises(ValueError, match="max_cost needs a price"):
-        budget.turn_to("openai:no-such-model")
+        budget.check(describe("openai:no-such-model"))
 
 
 def test_calls_are_counted_to_the_last():
     budget = Budget(max_calls=2)
-    assert [budget.allows(ASK) for _ in range(3)] == [True, True, False]
+    assert [budget.allows(ASK, describe("embedded")) for _ in range(3)] == [True, True, False]
     assert budget.exhausted == "stopped after 2 calls"

@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 import rubricnb as rb
-from rubricnb.judging.results import judges, recorded_judgments
+from rubricnb.judging.judge import describe, judges
+from rubricnb.judging.results import recorded_judgments
 from rubricnb.prompts import inert
 from studies.study import plans_for, read_study, requests_of
 
@@ -34,7 +35,7 @@ def test_a_recorded_answer_has_the_key_of_today_s_prompt(path, request):
         if part["dataset"] == path.stem:
             requests = requests_of(part)
             asked = requests[requests["request_id"].isin(recorded["request_id"])]
-            found.append(recorded_judgments(spec, asked))
+            found.append(recorded_judgments(describe(spec), asked))
     keys = pd.concat(found)["key"]
     assert set(recorded["key"]) <= set(keys)
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -11,7 +12,7 @@ import rubricnb as rb
 from rubricnb.auditing import audit_requests
 from rubricnb.data.rubrics import bundled_rubrics
 from rubricnb.data.validate import check_items
-from rubricnb.judging.contract import Unopened
+from rubricnb.judging.judge import describe
 from rubricnb.judging.rendering import rendered
 
 PACKAGE = Path(rb.__file__).parent
@@ -24,6 +25,7 @@ PINNED = {
     "summeval": "3cd7e6c68efcf122b516a42dc51de88d8d38dfad4b9e139add44239bc7bd8e05",
     "summhf": "0d227b8a172ab546747ad6dcff3e0ac7cf748ec26e1ad41da614e2c7ac365552",
 }
+PINNED_JUDGE = replace(describe("embedded"), identity="pinned")
 FROM_0 = "a96086a480182edac388c4f43bb48df0dac7a9cb06cf077fcbec32df23045232"
 LOCKS = "e29638da54ef84ab24cd3488621cd7904ab7356e5015533d3d8c873b1d06d933"
 
@@ -64,7 +66,7 @@ def digest(rubrics):
     sizes = rubrics.groupby("rubric_id", observed=True)["score"].transform("nunique")
     for n in sorted(sizes.unique()):
         for part in plans(items_of(rubrics[sizes == n])):
-            for judge in (Unopened("pinned", "live"), rb.open_judge("simulated:unbiased")):
+            for judge in (PINNED_JUDGE, rb.open_judge("simulated:unbiased")):
                 for request in rendered(part, judge):
                     sha.update(f"{request.request_id} {request.key}\n".encode())
     return sha.hexdigest()

@@ -9,8 +9,8 @@ import pytest
 import rubricnb as rb
 from rubricnb.judging import vllm
 from rubricnb.judging.contract import Message, Request
+from rubricnb.judging.judge import describe
 from rubricnb.judging.openai import JudgeError
-from rubricnb.judging.registry import judge_class
 
 
 def test_without_vllm_the_error_says_how_to_install_it(tmp_path):
@@ -21,7 +21,7 @@ def test_without_vllm_the_error_says_how_to_install_it(tmp_path):
 
 
 def test_what_it_can_read_out_is_known_without_vllm():
-    assert judge_class("vllm:any").readouts == ("feedback", "score", "logprobs", "json")
+    assert describe("vllm:any").readouts == ("feedback", "score", "logprobs", "json")
 
 
 @pytest.mark.parametrize("name", ["model.gguf", "folder"])

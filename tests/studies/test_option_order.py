@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 
 import rubricnb as rb
 from rubricnb.judging.address import OPENAI, checked
-from rubricnb.judging.prices import _REASONING_TOKENS, price_of
+from rubricnb.judging.judge import describe
+from rubricnb.judging.prices import _REASONING_TOKENS
 from rubricnb.judging.results import results_folder
 from studies import __main__ as asking
 from studies.contribution import problems, shows
@@ -96,7 +97,7 @@ def test_the_prices_on_the_page_are_those_that_are_estimated(mirror):
         thoughts = 2900 * _REASONING_TOKENS["medium"] if "gpt-5" in spec else 0
         assert said[:2] == [f"{sent / 1e6:.1f}", f"{(received + thoughts) / 1e6:.1f}"], spec
         if known:
-            most = price_of(spec)[0].of(sent, 0, received + thoughts)
+            most = describe(spec).price.of(sent, 0, received + thoughts)
             assert float(said[2]) == pytest.approx(most, abs=0.051), spec
 
 

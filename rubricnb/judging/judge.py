@@ -1,0 +1,409 @@
+"""The door: a judge given by name, as a function, or as an engine becomes one description.
+
+No other module reads a spec. The description needs no network; its engine starts at the first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from functools import cache, cached_property, partial
+from importlib import import_module
+from inspect import signature
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeGuard
+
+import pandas as pd
+
+from rubricnb.data.validate import nearest
+from rubricnb.folders import results_folder
+from rubricnb.judging.address import OPENAI, checked
+from rubricnb.judging.contract import Engine, Readout
+from rubricnb.judging.function import FunctionJudge
+from rubricnb.judging.parsing import Parser, parser_of
+from rubricnb.prompts.own import OwnTemplate, read_template
+from rubricnb.prompts.render import RESULT
+
+# engine → module and class, what stands behind the colon, and what it is for
+ENGINES = {
+    "embedded": ("judging.embedded:EmbeddedJudge", "[:NAME|:PATH.gguf]", "llama.cpp; the default"),
+    "openai": ("judging.openai:OpenAIJudge", ":MODEL[@BASE_URL]", "any OpenAI-compatible endpoint"),
+    "ray": ("judging.ray:RayJudge", ":SPEC", "one of these on every GPU of a Ray cluster"),
+    "vllm": ("judging.vllm:VLLMJudge", ":MODEL", "vLLM in this process: one GPU machine"),
+    "simulated": ("judging.simulated:SimulatedJudge", ":PROFILE", "a planted bias, known exactly"),
+    "simulated:grader": ("rulers.simulated:SimulatedGrader", "", "fills in RULERS' checklists"),
+}
+OF_REQUESTS = ("thinking", "effort", "max_tokens")
+"""Options of a judge that its requests carry, so `rubricnb.plan` takes them."""
+
+Function: TypeAlias = Callable[[list[dict[str, str]]], Any]
+
+
+class Price(NamedTuple):
+    """US dollars per million tokens."""
+
+    input: float
+    cached: float
+    output: float
+
+    def of(self, prompt: float, cached: float, completion: float) -> float:
+        """Return the dollars for so many tokens sent, of these from the cache, and received."""
+        fresh = prompt - cached
+        return (fresh * self.input + cached * self.cached + completion * self.output) / 1e6
+
+
+@dataclass(frozen=True)
+class Judge:
+    """A judge, as far as it is known before anything is asked.
+
+    Attributes
+    ----------
+    spec
+        The name it was given by; of an engine or a function, its slug.
+    slug
+        Names the judge in frames and files. For a spec, as in ``results/judges.csv``.
+    kind
+        The name of its engine in `ENGINES`, or ``function``. With ``ray:`` the engine that answers.
+    source, readouts, own_prompt, parser
+        As in `rubricnb.judging.contract.Engine`.
+    identity
+        As there. For a spec, as in ``results/judges.csv``; empty if only the engine can tell.
+    host, model
+        The host that texts are sent to (empty: none but this machine), and the model's name there.
+    given_price
+        What the user says about the price.
+    start
+        Starts the engine at the first call and returns it at every call.
+
+    Examples
+    --------
+    >>> judge = describe("openai:gpt-4.1")
+    >>> judge.host, judge.model, judge.readouts[0], judge.price.output
+    ('api.openai.com', 'gpt-4.1', 'feedback', 8.0)
+    """
+
+    spec: str
+    slug: str
+    kind: str
+    source: Literal["live", "simulated"]
+    readouts: tuple[Readout, ...]
+    start: Any = field(repr=False, compare=False)
+    identity: str = ""
+    host: str = ""
+    model: str = ""
+    own_prompt: OwnTemplate | None = None
+    parser: Parser | None = None
+    given_price: Price | None = None
+
+    @property
+    def engine(self) -> Engine:
+        """The engine that answers, started at the first use."""
+        engine: Engine = self.start()
+        return engine
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the engine has started."""
+        return bool(self.start.cache_info().currsize)
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether greedy answers repeat. An endpoint is not asked for this before it is open."""
+        return self.engine.deterministic if self.is_open else self.kind != "openai"
+
+    @property
+    def holds_lengths(self) -> bool:
+        """Whether the engine holds the strings of a ``json`` answer to their `maxLength`."""
+        return bool(getattr(self.engine, "holds_lengths", True))
+
+    @cached_property
+    def price(self) -> Price | None:
+        """The price: given, zero on this machine, the provider's list price, or None."""
+        if self.given_price is not None or self.kind not in ("openai", "function"):
+            return self.given_price or Price(0.0, 0.0, 0.0)
+        return _listed(self.host, self.model) if self.host else None
+
+    @property
+    def no_price(self) -> str:
+        """Why the price is not known; empty if it is."""
+        if self.price is not None:
+            return ""
+        way_out = "; give `price`: (input, cached, output), $ per million tokens"
+        if self.kind == "function":
+            return f"not known for what the function {self.slug!r} asks{way_out}, or (0, 0, 0)"
+        if self.host:
+            return f"not known for {self.model!r} at {self.host}{way_out}"
+        return (
+            f"not known for {self.model!r} at a server on this machine, which may pass texts on"
+            f"{way_out}; (0, 0, 0) if it is free"
+        )
+
+    def opened(self) -> Judge:
+        """Start the engine, and return the description that it gives of itself."""
+        return replace(_of_engine(self.engine), given_price=self.given_price)
+
+    def close(self) -> None:
+        """End the engine, if it has started."""
+        if self.is_open:
+            self.engine.close()
+
+
+JudgeLike: TypeAlias = Judge | Engine | str | Function
+"""What every function takes as a judge: a spec, an engine, a function, or what `describe` gave."""
+
+
+def describe(
+    judge: JudgeLike,
+    price: tuple[float, float, float] | None = None,
+    *,
+    template: str | Path | None = None,
+    parser: str | Parser | None = None,
+    **options: Any,
+) -> Judge:
+    """Describe a judge; nothing is opened or sent.
+
+    Parameters
+    ----------
+    judge, template, parser, options
+        As in `open_judge`. An engine or a description has its options already.
+    price
+        US dollars per million tokens: input, cached input, output. Default: the provider's list
+        price as far as the package ``genai-prices`` has it; on this machine 0.
+
+    Raises
+    ------
+    ValueError
+        As in `open_judge`; or options for a judge that has its own.
+
+    Examples
+    --------
+    >>> describe("embedded").slug
+    'smollm2-135m-instruct-embedded'
+    """
+    if isinstance(judge, Judge) or _is_engine(judge):
+        if template is not None or parser is not None or options:
+            raise ValueError(f"{judge.slug} is open: give its options to open_judge")
+        found = judge if isinstance(judge, Judge) else _of_engine(judge)
+    else:
+        by_name = isinstance(judge, str)
+        found = _named(judge, options) if by_name else _of_engine(FunctionJudge(judge, **options))
+        found = _with_own(found, template, parser)
+    return found if price is None else replace(found, given_price=Price(*price))
+
+
+@contextmanager
+def judging(
+    judge: JudgeLike, price: tuple[float, float, float] | None = None, **options: Any
+) -> Iterator[Judge]:
+    """Describe a judge as `describe` does; close in the end what this has opened."""
+    found = describe(judge, price, **options)
+    try:
+        yield found
+    finally:
+        if not (isinstance(judge, Judge) or _is_engine(judge)):
+            found.close()
+
+
+def open_judge(
+    spec: str | Function,
+    *,
+    template: str | Path | None = None,
+    parser: str | Parser | None = None,
+    **options: Any,
+) -> Engine:
+    r"""Open a judge.
+
+    Parameters
+    ----------
+    spec
+        ``embedded``, ``embedded:NAME`` (weights that ``python -m rubricnb weights`` lists),
+        ``embedded:PATH.gguf``, ``openai:MODEL``, ``openai:MODEL@BASE_URL``,
+        ``vllm:MODEL``, ``simulated:PROFILE``, ``simulated:grader`` (for `rubricnb.rulers`), or
+        ``ray:`` and one of these. Or a function, which takes chat messages (a list of ``{"role":
+        …, "content": …}``) and returns the answer's text; it may be ``async``.
+    template
+        A prompt of one's own instead of the papers': a Jinja file with the slots that "Your own
+        prompt" in the book lists. Its text is part of the judge's identity, its name of the slug.
+    parser
+        How to find the score in an answer: ``json`` (the key ``score`` of the last JSON object that
+        has it; ``json:KEY`` for another key), a regular expression, whose last match counts (its
+        group ``score``, else its first one), or a function from the answer's text to the label, or
+        to {criterion: label}. Thoughts are cut off first, and a number is read whole or not at all.
+        Default: the label after the last ``[RESULT]``.
+    options
+        Go to the engine's class: concurrency, timeout, threads, seed, …; for a function ``name``,
+        ``concurrency`` and ``deterministic``.
+
+    Returns
+    -------
+    Engine
+        Close it when done, or leave that to the end of the process.
+
+    Raises
+    ------
+    ValueError
+        An unknown engine (the message names the nearest), a spec without its model, or a template
+        that cannot be filled in.
+
+    Examples
+    --------
+    >>> open_judge("simulated:unbiased").slug
+    'simulated:unbiased'
+    >>> open_judge("simulated:grader", hedging=0.3).readouts
+    ('json',)
+    >>> open_judge("opnai:gpt-4.1")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    ValueError: unknown judge 'opnai:gpt-4.1': did you mean 'openai'? engines: ...
+
+    >>> def three(messages):
+    ...     return "Neither good nor bad. Score: 3"
+    >>> open_judge(three, parser=r"Score: (\d+)").slug
+    'three'
+    """
+    return describe(spec, template=template, parser=parser, **options).engine
+
+
+def judges() -> pd.DataFrame:
+    """List the judges of whom there are recorded runs.
+
+    Returns
+    -------
+    DataFrame
+        slug, name (a short one, for figures and tables), spec, model, licence, identity; from small
+        to large.
+
+    Examples
+    --------
+    >>> judges().columns.tolist()
+    ['slug', 'name', 'spec', 'model', 'licence', 'identity']
+    """
+    path = results_folder() / "judges.csv"
+    columns = ["slug", "name", "spec", "model", "licence", "identity"]
+    return pd.read_csv(path, dtype="str") if path.exists() else pd.DataFrame(columns=columns)
+
+
+def slug_of(judge: str) -> str:
+    """Return the slug that ``results/judges.csv`` has for a spec; a slug stays as it is."""
+    table = judges()
+    match = table.loc[table["spec"] == _inner(judge), "slug"]
+    return str(match.iloc[0]) if len(match) else judge
+
+
+def _named(spec: str, options: dict[str, Any]) -> Judge:
+    """Describe the judge of a spec; ``ray:`` only says where it runs."""
+    inner = _inner(spec)
+    kind = inner if inner in ENGINES else inner.partition(":")[0]
+    if kind not in ENGINES or kind == "ray":
+        raise ValueError(_unknown(spec, kind))
+    engine, rest = _engine_class(kind), inner.removeprefix(kind).removeprefix(":")
+    host, model = "", rest if kind == "vllm" else ""
+    arguments = [rest] if rest else []
+    if kind == "openai":
+        model, _, base_url = rest.partition("@")
+        if not model or "://" in model:
+            raise ValueError("the judge has no model: openai:MODEL[@BASE_URL]")
+        _, host = checked(base_url or f"https://{OPENAI}/v1")
+        arguments = [model, base_url] if base_url else [model]
+    start = partial(engine, *arguments, **options)
+    if spec != inner:
+        start = partial(_engine_class("ray"), inner, **options)
+    known = signature(start.func).parameters
+    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):
+        for option in sorted(set(options) - set(known)):
+            raise ValueError(f"{kind} has no option {option!r}{nearest(option, known)}")
+    slug = slug_of(spec)
+    identity = "" if options else judges().set_index("slug")["identity"].get(slug, "")
+    return Judge(
+        spec, slug, kind, engine.source, engine.readouts, cache(start), identity, host, model
+    )
+
+
+def _of_engine(engine: Engine) -> Judge:
+    """Describe an engine that is open."""
+    host = getattr(engine, "host", "")
+    is_endpoint = host or engine.identity.startswith(("http://", "https://"))
+    kind = "function" if isinstance(engine, FunctionJudge) else "openai" if is_endpoint else ""
+    start = cache(lambda: engine)
+    start()
+    return Judge(
+        engine.slug, engine.slug, kind, engine.source, tuple(engine.readouts), start,
+        engine.identity, host, getattr(engine, "model", ""), getattr(engine, "own_prompt", None),
+        getattr(engine, "parser", None),
+    )  # fmt: skip
+
+
+def _with_own(judge: Judge, template: str | Path | None, parser: str | Parser | None) -> Judge:
+    """Give a judge a prompt or a parser of one's own; its engine is told when it starts."""
+    own = None if template is None else read_template(template)
+    told: dict[str, Any] = {}
+    readouts = judge.readouts
+    if parser is not None:
+        told["parser"] = parser_of(parser)
+        readouts = tuple(r for r in readouts if r in ("feedback", "json"))
+    if own is not None:
+        if parser is None and RESULT not in own.source and "criteria" not in own.shows:
+            raise ValueError(
+                f"{own.name} does not ask for {RESULT} before the score, so say how to find it: "
+                r"parser='json', parser=r'Score: (\d+)', or a function from text to the score"
+            )
+        if readouts == ("json",):
+            raise ValueError(
+                f"{judge.slug} answers the prompts of RULERS only: no template fits it"
+            )
+        told["own_prompt"] = own
+        readouts = tuple(r for r in readouts if r != "json")  # has a prompt of its own
+    if not told:
+        return judge
+
+    def start() -> Engine:
+        engine: Any = judge.engine
+        for name, value in (told | {"readouts": readouts}).items():
+            setattr(engine, name, value)
+        if own is not None:
+            engine.slug = f"{engine.slug}-{Path(own.name).stem}"
+            engine.identity = f"{engine.identity} template {own.sha256[:16]}"
+        return engine
+
+    if own is not None:
+        judge = replace(judge, slug=f"{judge.slug}-{Path(own.name).stem}", identity="")
+    return replace(judge, readouts=readouts, start=cache(start), **told)
+
+
+def _inner(spec: str) -> str:
+    return spec.removeprefix("ray:")
+
+
+def _is_engine(judge: JudgeLike) -> TypeGuard[Engine]:
+    return hasattr(judge, "answer")
+
+
+def _unknown(spec: str, kind: str) -> str:
+    near = get_close_matches(kind, ENGINES, n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    forms = ", ".join(engine + form for engine, (_, form, _) in ENGINES.items())
+    shown = spec.partition("@")[0]  # an address may hold a secret
+    return f"unknown judge {shown!r}: {hint}engines: {forms}"
+
+
+def _engine_class(kind: str) -> Any:
+    module, _, name = ENGINES[kind][0].partition(":")
+    return getattr(import_module(f"rubricnb.{module}"), name)
+
+
+def _listed(host: str, model: str) -> Price | None:
+    """What a provider's price list says; the package looks nothing up."""
+    from genai_prices import Usage, calc_price
+
+    parts = (
+        Usage(input_tokens=1000),
+        Usage(input_tokens=1000, cache_read_tokens=1000),
+        Usage(output_tokens=1000),
+    )
+    try:
+        dollars = [calc_price(u, model, provider_api_url=f"https://{host}") for u in parts]
+    except LookupError:
+        return None
+    return Price(*(float(1000 * d.total_price) for d in dollars))
