@@ -472,9 +472,12 @@ def an_item_walks_straight(clone: Clone) -> Iterator[str]:
             ahead += new
         return found
 
-    walk = re.findall(
-        r"^\|[^|]*\| \d `(rubricnb/[\w/]+\.py)` \|", clone.text("book/layout.md"), re.M
-    )
+    page, _, of_judge = clone.text("book/layout.md").partition("(way-of-a-judge)=")
+    step = re.compile(r"^\|[^|]*\| \d [^|`]*`(rubricnb/[\w/]+\.py)` \|", re.M)
+    walk, way = step.findall(page), step.findall(of_judge)
+    for number, module in enumerate(way):
+        climbs = reached(module) & {*way[:number]}
+        yield from (f"{module} reaches {other}, a step before it" for other in climbs)
     ends = ["rubricnb/data/catalogue.py", "rubricnb/statistics/position.py"]
     if [*walk[:1], *walk[-1:]] != ends or not 2 < len(walk) <= 6:
         yield f"book/layout.md: {walk}"

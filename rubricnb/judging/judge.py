@@ -186,10 +186,11 @@ def describe(
         if template is not None or parser is not None or options:
             raise ValueError(f"{judge.slug} is open: give its options to open_judge")
         found = judge if isinstance(judge, Judge) else _of_engine(judge)
+    elif isinstance(judge, str):
+        found = _with_own(_named(judge, options), template, parser)
     else:
-        by_name = isinstance(judge, str)
-        found = _named(judge, options) if by_name else _of_engine(FunctionJudge(judge, **options))
-        found = _with_own(found, template, parser)
+        function: Any = judge
+        found = _with_own(_of_engine(FunctionJudge(function, **options)), template, parser)
     return found if price is None else replace(found, given_price=Price(*price))
 
 
