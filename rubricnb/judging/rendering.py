@@ -26,6 +26,7 @@ from rubricnb.prompts.own import OwnTemplate
 from rubricnb.prompts.render import PLACEBO_EDITS
 
 _ROWS = 4096  # rows of the plan unpacked at once
+_NO_EDITS: frozenset[str] = frozenset()
 _ENCODER = json.JSONEncoder(ensure_ascii=False)
 Wording: TypeAlias = tuple[str, dict[float, str], tuple[str, ...]]
 WORDING = (
@@ -74,9 +75,9 @@ def rendered(
         request = inert_for(source.request(row), judge)
         if judge.source == "simulated":
             request = replace(request, plan=part, row=number, facts=source.facts(row))
-        replicate = request.replicate if force_replicates else answered_as(request, judge)
+        key = key_of(request, judge, judge.deterministic and not force_replicates)
         # Nobody else has it yet, and a copy of all its fields would take as long as rendering it.
-        object.__setattr__(request, "key", key_of(request, judge, replicate))
+        object.__setattr__(request, "key", key)
         yield request
 
 
@@ -128,9 +129,9 @@ class _Source:
         self.items: Items = items
         self.own = own
         self.records = dict(zip(items["item_id"], items.itertuples(), strict=True))
-        self.of_text: dict[str, list[str]] = {}
-        for text, item in zip(items["text_id"], items["item_id"], strict=True):
-            self.of_text.setdefault(text, []).append(item)
+        self.of_text: dict[str, list[Any]] = {}
+        for item in self.records.values():
+            self.of_text.setdefault(item.text_id, []).append(item)
         self.quality = {
             n: dict(zip(items["item_id"], option_quality(items, n), strict=True))
             for n in requests["n_options"].unique().tolist()
@@ -139,17 +140,17 @@ class _Source:
 
     def request(self, row: Any) -> Request:
         """Render one row of the plan; its key is still empty."""
-        if row.template == "criteria":
-            return self._criteria(row)
-        item = self.records[row.item_id]
-        ordering = decode(row.ordering)
+        several = row.template == "criteria"
+        shown = self._criteria(row) if several else [self.records[row.item_id]]
+        item, ordering = shown[0], decode(row.ordering)
         definition, descriptions, own_labels = self._rubric(row, item.rubric_id)
         reference, reference_score = _reference(item, row, max(ordering))
+        criteria = shown if several else []
         prompt = render(
             item.instruction,
             item.response,
-            definition,
-            descriptions,
+            "" if several else definition,
+            {} if several else descriptions,
             ordering,
             template=row.template,
             labels=row.labels,
@@ -158,64 +159,18 @@ class _Source:
             reference=reference,
             reference_score=reference_score,
             exemplar=_exemplar(item, row.exemplar),
-            edits=_edits(row),
-            criterion=item.criterion,
+            edits=PLACEBO_EDITS[row.ordering_index - 1] if row.design == "placebo" else _NO_EDITS,
+            criteria=[
+                (c.criterion.capitalize(), self._rubric(row, c.rubric_id)[0]) for c in criteria
+            ],
+            criterion="" if several else item.criterion,
             own=self.own,
         )
-        return self._request(
-            row,
-            prompt,
-            item,
-            item_id=row.item_id,
-            criterion=item.criterion,
-            ordering=ordering,
-        )
-
-    def facts(self, row: Any) -> tuple[Any, ...]:
-        """Return what decides a simulated judge's answer and need not stand in the prompt."""
-        quality = self.quality[row.n_options]
-        ids = self.of_text[row.item_id] if row.template == "criteria" else [row.item_id]
-        shown = ((i, self.records[i].text_id, self.records[i].criterion, quality[i]) for i in ids)
-        return (*(getattr(row, name) for name in WORDING), *shown)
-
-    def _criteria(self, row: Any) -> Request:
-        ids = self.of_text[row.item_id]
-        order = [int(c) for c in decode(row.criterion_ordering)]
-        if len(ids) != len(order):
-            raise ValueError(
-                f"text {row.item_id!r} has {len(ids)} criteria among its items, but "
-                f"criterion_ordering {row.criterion_ordering!r}: keep all items of a text"
-            )
-        shown = [self.records[ids[c - 1]] for c in order]
-        prompt = render(
-            shown[0].instruction,
-            shown[0].response,
-            "",
-            {},
-            decode(row.ordering),
-            template="criteria",
-            own_labels=self._rubric(row, shown[0].rubric_id)[2],
-            edits=_edits(row),
-            criteria=[(s.criterion.capitalize(), self._rubric(row, s.rubric_id)[0]) for s in shown],
-            own=self.own,
-        )
-        return self._request(
-            row,
-            prompt,
-            shown[0],
-            item_id=row.item_id,
-            ordering=decode(row.ordering),
-            criteria=tuple(s.criterion for s in shown),
-        )
-
-    def _request(self, row: Any, prompt: Any, item: Any, **facts: Any) -> Request:
+        system = [Message("system", prompt.system)] if prompt.system else []
         return Request(
             request_id=int(row.request_id),
             key="",
-            messages=(
-                *([Message("system", prompt.system)] if prompt.system else []),
-                Message("user", prompt.text),
-            ),
+            messages=(*system, Message("user", prompt.text)),
             slots=prompt.slots,
             choices=prompt.choices,
             readout=row.readout,
@@ -225,12 +180,34 @@ class _Source:
             thinking=row.thinking,
             seed=_seed(row.seed, row.replicate),
             max_tokens=int(row.max_tokens),
+            item_id=row.item_id,
+            criterion="" if several else item.criterion,
+            ordering=ordering,
             replicate=int(row.replicate),
             text_id=item.text_id,
             cluster_id=item.cluster_id,
+            criteria=tuple(c.criterion for c in criteria),
             group=item.text_id,
-            **facts,
         )
+
+    def facts(self, row: Any) -> tuple[Any, ...]:
+        """Return what decides a simulated judge's answer and need not stand in the prompt."""
+        quality = self.quality[row.n_options]
+        several = row.template == "criteria"
+        about = self.of_text[row.item_id] if several else [self.records[row.item_id]]
+        shown = ((i.item_id, i.text_id, i.criterion, quality[i.item_id]) for i in about)
+        return (*(getattr(row, name) for name in WORDING), *shown)
+
+    def _criteria(self, row: Any) -> list[Any]:
+        """Return the items of a text in the order in which its criteria are shown."""
+        items = self.of_text[row.item_id]
+        order = decode(row.criterion_ordering)
+        if len(items) != len(order):
+            raise ValueError(
+                f"text {row.item_id!r} has {len(items)} criteria among its items, but "
+                f"criterion_ordering {row.criterion_ordering!r}: keep all items of a text"
+            )
+        return [items[int(c) - 1] for c in order]
 
     def _rubric(self, row: Any, rubric_id: str) -> Wording:
         """Return what `rubric_texts` does, of as many levels as the template describes."""
@@ -275,17 +252,6 @@ def _rows(requests: Requests, order: IntArray) -> Iterator[tuple[Requests, int, 
             yield part, number, row
 
 
-def answered_as(request: Request, judge: Judge | Engine) -> int:
-    """Return the replicate an answer belongs to; 0 where every replicate has the same answer."""
-    return shared_replicate(request) if judge.deterministic else request.replicate
-
-
-def shared_replicate(request: Request) -> int:
-    """Return `answered_as` of a deterministic judge: 0 unless the answer is sampled."""
-    greedy = request.temperature == 0 or request.readout == "logprobs"
-    return 0 if greedy else request.replicate
-
-
 def inert_for(request: Request, judge: Judge | Engine) -> Request:
     """Take their effect from the control tokens that only this judge's tokeniser knows."""
     tokens = getattr(judge, "control_tokens", ())
@@ -295,8 +261,13 @@ def inert_for(request: Request, judge: Judge | Engine) -> Request:
     return request if said == request.messages else replace(request, messages=said)
 
 
-def key_of(request: Request, judge: Judge | Engine, replicate: int) -> str:
-    """Return the SHA-256 of everything that changes the answer, and of nothing else."""
+def key_of(request: Request, judge: Judge | Engine, shared: bool) -> str:
+    """Return the SHA-256 of everything that changes the answer, and of nothing else.
+
+    `shared`: the replicates of a greedy request have one answer, under one key.
+    """
+    is_greedy = request.temperature == 0 or request.readout == "logprobs"
+    replicate = 0 if shared and is_greedy else request.replicate
     what: list[Any] = [
         judge.identity,
         [(m.role, m.content) for m in request.messages],
@@ -332,11 +303,6 @@ def _reference(item: Any, row: Any, full: float) -> tuple[str | None, float | No
         text = getattr(item, "reference", None)
         return (text, full) if isinstance(text, str) and text else (None, None)
     return getattr(item, f"reference_{row.reference_score}"), int(row.reference_score)
-
-
-def _edits(row: Any) -> frozenset[str]:
-    """Return the edits of a placebo read; none of any other."""
-    return PLACEBO_EDITS[row.ordering_index - 1] if row.design == "placebo" else frozenset()
 
 
 def _exemplar(item: Any, score: str) -> tuple[str, str, int] | None:

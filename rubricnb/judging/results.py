@@ -18,7 +18,7 @@ from rubricnb.frames import Requests
 from rubricnb.judging.judge import Judge
 from rubricnb.judging.judge import judges as judges
 from rubricnb.judging.judge import slug_of as slug_of
-from rubricnb.judging.rendering import key_of, rendered, shared_replicate
+from rubricnb.judging.rendering import key_of, rendered
 
 
 def plain(name: str) -> bool:
@@ -114,7 +114,7 @@ def has_todays_key(
     asked = requests[requests["request_id"].isin(found["request_id"])]
     keys = pd.DataFrame(
         [
-            (request.request_id, request.key, key_of(request, judge, shared_replicate(request)))
+            (request.request_id, request.key, key_of(request, judge, shared=True))
             for request in rendered(asked, judge, force_replicates=True)
         ],
         columns=["request_id", "own", "copy"],

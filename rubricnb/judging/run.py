@@ -22,7 +22,7 @@ from rubricnb.judging.judgments import Rows, join
 from rubricnb.judging.plan import check_readout, with_readout
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.readout import check_parser
-from rubricnb.judging.rendering import answered_as, inert_for, key_of, rendered
+from rubricnb.judging.rendering import inert_for, key_of, rendered
 from rubricnb.judging.results import recorded_judgments
 from rubricnb.judging.session import RunInterrupted, Session
 from rubricnb.judging.store import Store, open_store
@@ -210,7 +210,7 @@ def ask(
         session = Session(described.opened(), kept, fresh, budget or Budget())
         engine = session.engine
         keyed = [
-            replace(r, request_id=i, key=key_of(r, engine, answered_as(r, engine)))
+            replace(r, request_id=i, key=key_of(r, engine, engine.deterministic))
             for i, r in enumerate((inert_for(r, engine) for r in requests), 1)
         ]
         replies: dict[int, Reply] = {}
