@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
@@ -86,10 +86,16 @@ def export_batch(
             stack.enter_context(store.alone_with(endpoint))
             count = size = 0
             file: IO[bytes] | None = None
-            for request in _unasked(_requests(requests, endpoint, recorded=False), store, others):
+            for request in _requests(requests, endpoint, recorded=False):
+                files = store.in_batches([request.key])
+                others += files.values()
+                if files or store.answered([request.key]):
+                    continue
                 line = json.dumps(_line(endpoint, request)).encode() + b"\n"
                 if file is None or count == MAX_REQUESTS or size + len(line) > MAX_BYTES:
-                    name = _numbered(Path(path), len(written) + 1)
+                    name = Path(path)
+                    if written:
+                        name = name.with_stem(f"{name.stem}-{len(written) + 1}")
                     file = stack.enter_context(_new(name))
                     written.append(name)
                     store.end_batch(name)  # an earlier one of this name was deleted
@@ -169,11 +175,8 @@ def import_batch(
         )
     with open_store(store) as store:
         batches = set(store.in_batches(list(lines)).values())
-        seen: set[str] = set()
         for request in _requests(requests, endpoint):
-            if request.key not in seen:
-                seen.add(request.key)
-                counts[_take(request, endpoint, lines.get(request.key), store)] += 1
+            counts[_take(request, endpoint, lines.get(request.key), store)] += 1
         for batch in batches:
             store.end_batch(batch)
     return dict(counts)
@@ -190,23 +193,15 @@ def _endpoint(judge: JudgeLike) -> Any:
 def _requests(
     requests: Requests | Sequence[Requests], judge: Any, recorded: bool = True
 ) -> Iterator[Request]:
-    """Render the plans, with or without those of their requests whose answers are recorded."""
+    """Render one request for every key of the plans, with or without those that are recorded."""
+    seen: set[str] = set()
     for part in [requests] if isinstance(requests, Requests) else requests:
         part = with_readout(part, judge)
         if not recorded and len(known := recorded_judgments(describe(judge), part)):
             part = part[~part["request_id"].isin(known["request_id"])]
-        yield from rendered(part, judge)
-
-
-def _unasked(requests: Iterable[Request], store: Store, others: list[Path]) -> Iterator[Request]:
-    """One request for every key without an answer; the files that ask the rest go to `others`."""
-    seen: set[str] = set()
-    for request in requests:
-        if request.key not in seen:
-            seen.add(request.key)
-            files = store.in_batches([request.key])
-            others += files.values()
-            if not files and not store.answered([request.key]):
+        for request in rendered(part, judge):
+            if request.key not in seen:
+                seen.add(request.key)
                 yield request
 
 
@@ -234,10 +229,6 @@ def _line(judge: Any, request: Request) -> dict[str, Any]:
             "vllm run-batch knows no plain prompts: ask a running server with rubricnb.run"
         )
     return {"custom_id": request.key, "method": "POST", "url": f"/v1{path}", "body": body}
-
-
-def _numbered(path: Path, number: int) -> Path:
-    return path if number == 1 else path.with_stem(f"{path.stem}-{number}")
 
 
 def _index(paths: Sequence[str | Path]) -> dict[str, tuple[Path, int]]:

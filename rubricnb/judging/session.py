@@ -57,9 +57,9 @@ class Session:
         missing = (
             request
             for block in _blocks(requests)
-            for keys in [self._unanswered([r.key for r in block])]
+            for known in [self._known([r.key for r in block])]
             for request in block
-            if request.key in keys
+            if request.key not in known
         )
         calls = Calls.of(missing, judge.host, judge.model).scaled(scale)
         if calls.number:
@@ -150,10 +150,9 @@ class Session:
         if hasattr(self.engine, "answered_before"):
             self.engine.answered_before = True
 
-    def _unanswered(self, keys: Sequence[str]) -> set[str]:
-        """Keys that will be asked."""
-        answered = self.store.answered(keys, self.since)
-        return set(keys) - answered - self.store.in_batches(keys).keys()
+    def _known(self, keys: Sequence[str]) -> set[str]:
+        """Keys that are answered, or asked by a batch."""
+        return self.store.answered(keys, self.since) | self.store.in_batches(keys).keys()
 
     def _ask_all(
         self,
@@ -210,14 +209,12 @@ class Session:
                 yield request
 
         while True:
-            yield from self._answers(allowed())
+            asked = allowed()
+            for first in asked:  # skip the call when nothing is left to ask
+                yield from self.engine.answer(chain([first], asked))
             self.budget.answered = self.budget.asked  # what was lost on the way is not waited for
             if not held or self._over():
                 return
-
-    def _answers(self, requests: Iterator[Request]) -> Iterator[Reply]:
-        for first in requests:  # skip the call when nothing is left to ask
-            yield from self.engine.answer(chain([first], requests))
 
     def _missing(
         self, block: list[Request], found: Receive, batched: list[Request], read: bool

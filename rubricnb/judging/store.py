@@ -196,7 +196,7 @@ class Store:
 
         When this returns, no crash of the process can lose it; a power cut soon after may.
         """
-        self._put(
+        row = (
             key,
             judge,
             _text(reply.text),
@@ -209,6 +209,7 @@ class Store:
             None if reply.error is None else _text(reply.error),
             self._now(),
         )
+        self._all(_PUT, *row, checksum(row))
 
     def put_saved(self, rows: Iterable[Row], batches: Iterable[Row]) -> None:
         """Keep what was read from a damaged store: rows with the right checksum, and batches.
@@ -328,9 +329,6 @@ class Store:
 
     def _now(self) -> float:
         return max(time.time(), self._earliest)
-
-    def _put(self, *row: Any) -> None:
-        self._all(_PUT, *row, checksum(row))
 
     def _all(self, statement: str, *values: Any) -> list[Row]:
         """Run one statement; returns its rows."""
