@@ -185,9 +185,10 @@ def import_batch(
 def _endpoint(judge: JudgeLike) -> Any:
     described = describe(judge)
     # another may take long to open
-    if described.kind != "openai" or type(described.engine) is not OpenAIJudge:
+    engine: Any = described.engine if described.kind == "openai" else None
+    if type(engine) is not OpenAIJudge:
         raise ValueError(f"{described.spec} is no endpoint: a batch is for openai:MODEL[@BASE_URL]")
-    return described.engine
+    return engine
 
 
 def _requests(

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections import Counter
 
 import pandas as pd
@@ -12,6 +13,7 @@ import pytest
 from endpoint import completion, endpoint
 
 import rubricnb as rb
+from rubricnb.judging.rendering import rendered
 from rubricnb.judging.store import Store, StoreError
 
 CONCURRENCY = 4
@@ -50,6 +52,10 @@ else:
 """
 
 
+def score_of(prompt):
+    return 1 + zlib.crc32(prompt.encode()) % 5
+
+
 def counted(tmp_path, what, n_items):
     """Run the program; returns how often every prompt was answered, and what it printed."""
     calls, lock = Counter(), threading.Lock()
@@ -58,7 +64,7 @@ def counted(tmp_path, what, n_items):
         with lock:
             calls[payload["messages"][0]["content"]] += 1
         time.sleep(0.02)
-        return 200, completion("Fine. [RESULT] 2"), {}
+        return 200, completion(f"Fine. [RESULT] {score_of(payload['messages'][0]['content'])}"), {}
 
     with endpoint(answer) as (url, _):
         done = subprocess.run(
@@ -78,6 +84,10 @@ def test_killed_ten_times_nothing_is_lost_and_little_is_asked_twice(tmp_path):
     judgments = pd.read_parquet(tmp_path / "s.sqlite.last.parquet")
     assert (judgments["status"] == "ok").all()
     assert len(judgments) == len(calls) == 500
+    requests = rb.plan(rb.load("minibench", n_items=50), rb.balanced(5), readout="feedback")
+    asked = rendered(requests, rb.open_judge("simulated:unbiased"))
+    scores = [score_of(request.messages[0].content) for request in asked]
+    assert judgments["score"].tolist() == scores  # each answer is its own request's
     with Store(tmp_path / "s.sqlite") as store:
         assert len(store) == 500  # one reply for every key
     assert calls.total() - len(calls) <= 10 * CONCURRENCY

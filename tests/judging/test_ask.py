@@ -51,21 +51,18 @@ def test_answers_come_in_the_order_of_the_requests_and_once_each(tmp_path, capsy
     assert judge.seen[3:] == ["a"]
 
 
-def test_a_schema_is_part_of_what_was_asked(tmp_path, capsys):
-    judge, path = Echo(), tmp_path / "s.sqlite"
-    for schema in ("{}", '{"type": "object"}', "{}"):
-        ask([written("x", "json", schema=schema)], judge, path)
-    assert len(judge.seen) == 2
-
-
-def test_a_sampled_replicate_is_asked_by_itself_and_a_greedy_one_is_not(tmp_path, capsys):
-    for temperature, calls in ((0.7, 3), (0.0, 1)):
-        judge = Echo()
-        ask(
-            [written("x", temperature=temperature, replicate=k) for k in (1, 2, 3)],
-            judge, tmp_path / f"{temperature}.sqlite",
-        )  # fmt: skip
-        assert len(judge.seen) == calls
+@pytest.mark.parametrize(
+    ("facts", "calls"),
+    [
+        ([{"readout": "json", "schema": x} for x in ("{}", '{"type": "object"}', "{}")], 2),
+        ([{"temperature": 0.7, "replicate": k} for k in (1, 2, 3)], 3),
+        ([{"temperature": 0.0, "replicate": k} for k in (1, 2, 3)], 1),
+    ],
+)
+def test_requests_that_differ_in_what_is_asked_are_asked_apart(facts, calls, capsys):
+    judge = Echo()
+    ask([written("x", **own) for own in facts], judge, ":memory:")
+    assert len(judge.seen) == calls
 
 
 def test_a_budget_stops_and_the_next_call_goes_on(tmp_path, capsys):

@@ -1,6 +1,7 @@
 """Batch files there and back, against a server that answers every line."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from studies.__main__ import app
 from studies.recording import record
 from studies.study import batch_of, named
 
+GOOD = completion("Fine. [RESULT] 2")
 LABEL = [(" 2", {" 2": 0.6, " 1": 0.2, " 3": 0.1, " 4": 0.05, " 5": 0.01})]
 
 
@@ -30,10 +32,23 @@ def plan(items):
     return rb.plan(items, [rb.balanced(5), rb.fixed(5, 3)], readout="feedback")
 
 
+@pytest.fixture
+def served():
+    """An endpoint: what it received, its spec, and a function that sends a batch file to it."""
+    with endpoint(lambda payload, headers: (200, GOOD, {})) as (url, received):
+        yield received, f"openai:m@{url}", partial(sent, url=url)
+
+
+@pytest.fixture
+def vllm():
+    """A judge whose server does not run."""
+    return rb.open_judge("openai:m@http://127.0.0.1:9/v1", server="vllm")
+
+
 @pytest.mark.parametrize(
     ("readout", "answer", "owner"),
     [
-        ("feedback", completion("Fine. [RESULT] 2"), "someone"),
+        ("feedback", GOOD, "someone"),
         ("score", completion('{"RESULT": "2"}'), "someone"),
         ("logprobs", completion("[RESULT] 2", tops=[("[RESULT]", {}), *LABEL]), "someone"),
         ("score", completion(" 2"), "vllm"),
@@ -60,172 +75,157 @@ def test_after_a_round_trip_the_run_asks_nothing(items, tmp_path, readout, answe
     assert judgments.drop(columns="seconds").equals(asked.drop(columns="seconds"))
 
 
-def test_partial_files_and_failed_lines_leave_the_rest_to_the_run(plan, tmp_path):
-    good = completion("Fine. [RESULT] 2")
-    with endpoint(lambda payload, headers: (200, good, {})) as (url, received):
-        spec = f"openai:m@{url}"
-        [file] = rb.export_batch(plan, spec, tmp_path / "b.jsonl")
-        keys = [json.loads(line)["custom_id"] for line in file.read_text().splitlines()]
-        output, error = sent(file, url, fail=keys[:3])
-        whole = output.read_bytes()
-        cut = whole.splitlines(keepends=True)[20]
-        output.write_bytes(whole[: whole.index(cut) + 100])  # the download broke off
-        counts = rb.import_batch(plan, spec, [error, output])
-        n = len(keys)
-        assert {k: v for k, v in counts.items() if v} == {
-            "answered": 20, "failed": 3, "missing": n - 23,
-        }  # fmt: skip
-        output.write_bytes(whole)
-        again = rb.import_batch(plan, spec, output)
-        assert (again["known"], again["answered"], again["missing"]) == (20, n - 23, 3)
-        before = len(received)
-        assert (rb.run(plan, spec)["status"] == "ok").all()
-        assert len(received) - before == 3
+def test_partial_files_and_failed_lines_leave_the_rest_to_the_run(plan, tmp_path, served):
+    received, spec, send = served
+    [file] = rb.export_batch(plan, spec, tmp_path / "b.jsonl")
+    keys = [json.loads(line)["custom_id"] for line in file.read_text().splitlines()]
+    output, error = send(file, fail=keys[:3])
+    whole = output.read_bytes()
+    cut = whole.splitlines(keepends=True)[20]
+    output.write_bytes(whole[: whole.index(cut) + 100])  # the download broke off
+    counts = rb.import_batch(plan, spec, [error, output])
+    n = len(keys)
+    assert {k: v for k, v in counts.items() if v} == {
+        "answered": 20, "failed": 3, "missing": n - 23,
+    }  # fmt: skip
+    output.write_bytes(whole)
+    again = rb.import_batch(plan, spec, output)
+    assert (again["known"], again["answered"], again["missing"]) == (20, n - 23, 3)
+    before = len(received)
+    assert (rb.run(plan, spec)["status"] == "ok").all()
+    assert len(received) - before == 3
 
 
-def test_nobody_else_asks_what_a_batch_asks(plan, tmp_path, capsys, monkeypatch):
+def test_nobody_else_asks_what_a_batch_asks(plan, tmp_path, capsys, monkeypatch, served):
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
-    good = completion("Fine. [RESULT] 2")
     part = plan[plan["ordering_index"] <= 2]
-    with endpoint(lambda payload, headers: (200, good, {})) as (url, received):
-        spec = f"openai:m@{url}"
-        [file] = rb.export_batch(part, spec, tmp_path / "part.jsonl")
-        n = len(file.read_text().splitlines())
-        [other] = rb.export_batch(plan, spec, tmp_path / "rest.jsonl")
-        assert f"left out: {n} requests, asked by batch file {file}" in capsys.readouterr().out
-        rest = len(other.read_text().splitlines())
-        other.unlink()  # never sent: a run may ask it
-        received.clear()
-        judge = rb.open_judge(spec)
-        judge.host = "judge.example.org"  # so that the run says what leaves this machine
-        with pytest.raises(RunInterrupted, match=rf"^{n} requests are in {file}: import the answ"):
-            rb.run(plan, judge)
-        assert f"is sent the texts of {rest} requests" in capsys.readouterr().out
-        assert len(received) == rest
-        with pytest.raises(RunInterrupted):  # nor does it ask failed or stored ones again
-            rb.run(plan, spec)
-        assert len(received) == rest
-        output, _ = sent(file, url)
-        lines = output.read_bytes().splitlines(keepends=True)
-        output.write_bytes(b"".join(lines[3:]))  # three never came back
-        assert rb.import_batch(plan, spec, output)["answered"] == n - 3
-        received.clear()
-        assert (rb.run(plan, spec)["status"] == "ok").all()
-        assert len(received) == 3
+    received, spec, send = served
+    [file] = rb.export_batch(part, spec, tmp_path / "part.jsonl")
+    n = len(file.read_text().splitlines())
+    [other] = rb.export_batch(plan, spec, tmp_path / "rest.jsonl")
+    assert f"left out: {n} requests, asked by batch file {file}" in capsys.readouterr().out
+    rest = len(other.read_text().splitlines())
+    other.unlink()  # never sent: a run may ask it
+    received.clear()
+    judge = rb.open_judge(spec)
+    judge.host = "judge.example.org"  # so that the run says what leaves this machine
+    with pytest.raises(RunInterrupted, match=rf"^{n} requests are in {file}: import the answ"):
+        rb.run(plan, judge)
+    assert f"is sent the texts of {rest} requests" in capsys.readouterr().out
+    assert len(received) == rest
+    with pytest.raises(RunInterrupted):  # nor does it ask failed or stored ones again
+        rb.run(plan, spec)
+    assert len(received) == rest
+    output, _ = send(file)
+    lines = output.read_bytes().splitlines(keepends=True)
+    output.write_bytes(b"".join(lines[3:]))  # three never came back
+    assert rb.import_batch(plan, spec, output)["answered"] == n - 3
+    received.clear()
+    assert (rb.run(plan, spec)["status"] == "ok").all()
+    assert len(received) == 3
 
 
-def test_a_batch_is_written_whole_and_over_no_other(plan, tmp_path, monkeypatch):
-    judge = rb.open_judge("openai:m@http://127.0.0.1:9/v1", server="vllm")
+def test_a_batch_is_written_whole_and_over_no_other(plan, tmp_path, monkeypatch, vllm):
     path = tmp_path / "b.jsonl"
-    [file] = rb.export_batch(plan[plan["ordering_index"] <= 2], judge, path)
+    [file] = rb.export_batch(plan[plan["ordering_index"] <= 2], vllm, path)
     before = file.read_bytes()
     with pytest.raises(FileExistsError, match=r"b\.jsonl exists: its batch may be under way"):
-        rb.export_batch(plan, judge, path)
+        rb.export_batch(plan, vllm, path)
     assert file.read_bytes() == before
     monkeypatch.setattr(batch, "MAX_REQUESTS", 10)
     (tmp_path / "c-2.jsonl").write_text("another's\n")
     with pytest.raises(FileExistsError):
-        rb.export_batch(plan, judge, tmp_path / "c.jsonl")
+        rb.export_batch(plan, vllm, tmp_path / "c.jsonl")
     assert sorted(p.name for p in tmp_path.glob("*.jsonl")) == ["b.jsonl", "c-2.jsonl"]
-    files = rb.export_batch(plan, judge, tmp_path / "d.jsonl")  # nobody holds c's requests
+    files = rb.export_batch(plan, vllm, tmp_path / "d.jsonl")  # nobody holds c's requests
     assert len(files[0].read_bytes().splitlines()) == 10
     monkeypatch.setattr(batch, "MAX_REQUESTS", 1000)
     for deleted in (path, *files):
         deleted.unlink()
-    [file] = rb.export_batch(plan[plan["ordering_index"] > 4], judge, path)
-    again = rb.export_batch(plan[plan["ordering_index"] <= 2], judge, tmp_path / "e.jsonl")
+    [file] = rb.export_batch(plan[plan["ordering_index"] > 4], vllm, path)
+    again = rb.export_batch(plan[plan["ordering_index"] <= 2], vllm, tmp_path / "e.jsonl")
     assert b"".join(map(Path.read_bytes, again)) == before  # the old b's requests are not the new's
 
 
-def test_a_failed_line_replaces_no_answer_whatever_the_order_of_the_files(plan, tmp_path):
-    good = completion("Fine. [RESULT] 2")
-    with endpoint(lambda payload, headers: (200, good, {})) as (url, _):
-        spec = f"openai:m@{url}"
-        [file] = rb.export_batch(plan, spec, tmp_path / "b.jsonl")
-        output, _ = sent(file, url)
-        lines = [json.loads(line) for line in output.read_text().splitlines()]
-        failed = [
-            # what gateways put in place of an endpoint's own error
-            {**line, "response": {"status_code": 502, "body": "<html>bad gateway</html>"}}
-            for line in lines
-        ]
-        earlier = tmp_path / "earlier.jsonl"
-        earlier.write_text("".join(json.dumps(line) + "\n" for line in failed))
-        for files in ([earlier, output], [output, earlier]):
-            counts = rb.import_batch(plan, spec, files, tmp_path / f"{files[0].stem}.sqlite")
-            assert counts["answered"] == len(lines)
-        with Store(tmp_path / "failed.sqlite") as store:
-            assert rb.import_batch(plan, spec, earlier, store)["failed"] == len(lines)
-            key = lines[0]["custom_id"]
-            assert store.get([key])[key].error == "in the batch: <html>bad gateway</html>"
+def test_a_failed_line_replaces_no_answer_whatever_the_order_of_the_files(plan, tmp_path, served):
+    _, spec, send = served
+    [file] = rb.export_batch(plan, spec, tmp_path / "b.jsonl")
+    output, _ = send(file)
+    lines = [json.loads(line) for line in output.read_text().splitlines()]
+    failed = [
+        # what gateways put in place of an endpoint's own error
+        {**line, "response": {"status_code": 502, "body": "<html>bad gateway</html>"}}
+        for line in lines
+    ]
+    earlier = tmp_path / "earlier.jsonl"
+    earlier.write_text("".join(json.dumps(line) + "\n" for line in failed))
+    for files in ([earlier, output], [output, earlier]):
+        counts = rb.import_batch(plan, spec, files, tmp_path / f"{files[0].stem}.sqlite")
+        assert counts["answered"] == len(lines)
+    with Store(tmp_path / "failed.sqlite") as store:
+        assert rb.import_batch(plan, spec, earlier, store)["failed"] == len(lines)
+        key = lines[0]["custom_id"]
+        assert store.get([key])[key].error == "in the batch: <html>bad gateway</html>"
 
 
-def test_what_is_recorded_is_not_exported(plan, tmp_path, monkeypatch):
+def test_what_is_recorded_is_not_exported(plan, tmp_path, monkeypatch, served):
     monkeypatch.setenv("RUBRICNB_RESULTS", str(tmp_path / "results"))
-    good = completion("Fine. [RESULT] 2")
-    with endpoint(lambda payload, headers: (200, good, {})) as (url, received):
-        judge = rb.open_judge(f"openai:m@{url}")
-        part = plan[plan["ordering_index"] <= 2]
-        facts = {"model": "m", "licence": "none", "spec": f"openai:m@{url}"}
-        record(rb.run(part, judge, store=":memory:"), judge, "study", **facts)
-        [file] = rb.export_batch(plan, judge, tmp_path / "b.jsonl")
-        received.clear()
-        rb.run(plan, judge, store=":memory:")
-        assert len(file.read_text().splitlines()) == len(received) < len(plan)
-        assert rb.export_batch(part, judge, tmp_path / "c.jsonl") == []
-
-
-def test_lines_of_another_study_are_refused_and_nothing_of_the_file_is_kept(items, plan, tmp_path):
-    good = completion("Fine. [RESULT] 2")
-    with endpoint(lambda payload, headers: (200, good, {})) as (url, _):
-        spec = f"openai:m@{url}"
-        other = rb.plan(items, rb.balanced(5), readout="feedback", temperature=1.0)
-        output, _ = sent(rb.export_batch([plan, other], spec, tmp_path / "b.jsonl")[0], url)
-        with pytest.raises(ValueError, match=r"is no request of this plan by http.* m"):
-            rb.import_batch(plan, spec, output)
-        with Store() as store:
-            assert len(store) == 0
-        assert rb.import_batch([plan, other], spec, output)["answered"] > len(items) * 10
-        output.write_text('{"this": "is no answer"}\n')
-        with pytest.raises(ValueError, match=r"output\.jsonl, byte 0: no line of a batch"):
-            rb.import_batch(plan, spec, output)
-
-
-def test_two_answers_to_one_request_are_refused_where_they_differ(plan, tmp_path):
-    good = completion("Fine. [RESULT] 2")
-    with endpoint(lambda payload, headers: (200, good, {})) as (url, _):
-        spec = f"openai:m@{url}"
-        [file] = rb.export_batch(plan, spec, tmp_path / "b.jsonl")
-        assert file.stat().st_mode & 0o777 == 0o600
-        output, _ = sent(file, url)
-        lines = output.read_text().splitlines(keepends=True)
-        other = tmp_path / "other.jsonl"
-        other.write_text(lines[7].replace("[RESULT] 2", "[RESULT] 5"))
-        key = json.loads(lines[7])["custom_id"]
-        for files in ([output, other], [other, output]):
-            with pytest.raises(ValueError, match=rf"two answers to '{key}' differ: .*byte .*byte"):
-                rb.import_batch(plan, spec, files)
-        with Store() as store:
-            assert len(store) == 0
-        assert rb.import_batch(plan, spec, [output, output])["answered"] == len(lines)
-
-
-def test_the_file_of_requests_is_not_taken_for_answers(plan, tmp_path):
-    judge = rb.open_judge("openai:m@http://127.0.0.1:9/v1", server="vllm")
+    received, spec, _ = served
+    judge = rb.open_judge(spec)
+    part = plan[plan["ordering_index"] <= 2]
+    facts = {"model": "m", "licence": "none", "spec": spec}
+    record(rb.run(part, judge, store=":memory:"), judge, "study", **facts)
     [file] = rb.export_batch(plan, judge, tmp_path / "b.jsonl")
-    with pytest.raises(ValueError, match=r"b\.jsonl is the file of requests: import the output"):
-        rb.import_batch(plan, judge, file)
+    received.clear()
+    rb.run(plan, judge, store=":memory:")
+    assert len(file.read_text().splitlines()) == len(received) < len(plan)
+    assert rb.export_batch(part, judge, tmp_path / "c.jsonl") == []
+
+
+def test_lines_of_another_study_are_refused_and_nothing_of_the_file_is_kept(
+    items, plan, tmp_path, served
+):
+    _, spec, send = served
+    other = rb.plan(items, rb.balanced(5), readout="feedback", temperature=1.0)
+    output, _ = send(rb.export_batch([plan, other], spec, tmp_path / "b.jsonl")[0])
+    with pytest.raises(ValueError, match=r"is no request of this plan by http.* m"):
+        rb.import_batch(plan, spec, output)
     with Store() as store:
         assert len(store) == 0
-        assert len(store.in_batches([r.key for r in rendered(plan, judge)])) > 0
+    assert rb.import_batch([plan, other], spec, output)["answered"] > len(items) * 10
+    output.write_text('{"this": "is no answer"}\n')
+    with pytest.raises(ValueError, match=r"output\.jsonl, byte 0: no line of a batch"):
+        rb.import_batch(plan, spec, output)
 
 
-def test_a_line_of_a_thousand_brackets_is_named(plan, tmp_path):
-    judge = rb.open_judge("openai:m@http://127.0.0.1:9/v1", server="vllm")
+def test_two_answers_to_one_request_are_refused_where_they_differ(plan, tmp_path, served):
+    _, spec, send = served
+    [file] = rb.export_batch(plan, spec, tmp_path / "b.jsonl")
+    assert file.stat().st_mode & 0o777 == 0o600
+    output, _ = send(file)
+    lines = output.read_text().splitlines(keepends=True)
+    other = tmp_path / "other.jsonl"
+    other.write_text(lines[7].replace("[RESULT] 2", "[RESULT] 5"))
+    key = json.loads(lines[7])["custom_id"]
+    for files in ([output, other], [other, output]):
+        with pytest.raises(ValueError, match=rf"two answers to '{key}' differ: .*byte .*byte"):
+            rb.import_batch(plan, spec, files)
+    with Store() as store:
+        assert len(store) == 0
+    assert rb.import_batch(plan, spec, [output, output])["answered"] == len(lines)
+
+
+def test_a_file_that_holds_no_answers_is_named(plan, tmp_path, vllm):
+    [file] = rb.export_batch(plan, vllm, tmp_path / "b.jsonl")
+    with pytest.raises(ValueError, match=r"b\.jsonl is the file of requests: import the output"):
+        rb.import_batch(plan, vllm, file)
+    with Store() as store:
+        assert len(store) == 0
+        assert len(store.in_batches([r.key for r in rendered(plan, vllm)])) > 0
     nested = tmp_path / "nested.jsonl"
     nested.write_text('{"custom_id": "x", "response": ' + "[" * 100_000 + "]" * 100_000 + "}\n")
     with pytest.raises(ValueError, match=r"nested\.jsonl, byte 0: no line of a batch's output"):
-        rb.import_batch(plan, judge, nested)
+        rb.import_batch(plan, vllm, nested)
 
 
 def test_files_are_split_at_the_limits_of_the_api(plan, tmp_path, monkeypatch):
@@ -244,8 +244,7 @@ def test_files_are_split_at_the_limits_of_the_api(plan, tmp_path, monkeypatch):
     assert [line for f in files for line in f.read_text().splitlines()] == lines
 
 
-def test_what_one_call_cannot_ask_is_said_before_anything_is_written(items, tmp_path):
-    vllm = rb.open_judge("openai:m@http://127.0.0.1:9/v1", server="vllm")
+def test_what_one_call_cannot_ask_is_said_before_anything_is_written(items, tmp_path, vllm):
     several = rb.plan_criteria(rb.load("minibench", n_items=15), rb.balanced(3), readout="logprobs")
     plain = rb.plan(items, rb.balanced(5), readout="score", prompt_format="plain")
     for plan, why in ((several, "take a call each"), (plain, "no plain prompts")):

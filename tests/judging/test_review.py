@@ -113,11 +113,13 @@ def test_one_answer_serves_all_candidates_of_an_instruction(items, tmp_path, cap
     assert filled.reference_3.nunique() == 1
 
 
-def test_no_round_is_an_error(items):
-    with pytest.raises(ValueError, match="rounds = 0"):
-        write_references(items, (None, None), rounds=0)
-
-
-def test_a_target_that_no_review_can_give_is_named(items):
-    with pytest.raises(ValueError, match="targets: the rubric 'minibench-accuracy' has no level 6"):
-        write_references(items, (None, None), targets=(2, 6))
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"rounds": 0}, "rounds = 0"),
+        ({"targets": (2, 6)}, "targets: the rubric 'minibench-accuracy' has no level 6"),
+    ],
+)
+def test_what_no_review_can_give_is_named(items, how, message):
+    with pytest.raises(ValueError, match=message):
+        write_references(items, (None, None), **how)
