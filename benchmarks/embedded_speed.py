@@ -19,7 +19,7 @@ import pooch
 import rubricnb as rb
 from benchmarks import row
 from benchmarks.sharing import distinct
-from rubricnb.judging.contract import Judge, Request
+from rubricnb.judging.contract import Engine, Request
 from rubricnb.judging.embedded import EmbeddedJudge, default_weights, sha256
 from rubricnb.judging.rendering import rendered
 
@@ -51,7 +51,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _way(
-    name: str, judge: Judge, asked: list[Request], there: np.ndarray[Any, Any]
+    name: str, judge: Engine, asked: list[Request], there: np.ndarray[Any, Any]
 ) -> Iterator[dict[str, Any]]:
     least = distinct(judge.tokens(r) for r in asked)
     wall, cpu = time.perf_counter(), time.process_time()

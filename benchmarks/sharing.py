@@ -12,7 +12,7 @@ from typing import Any
 import rubricnb as rb
 from benchmarks import row, timed
 from rubricnb.frames import Requests
-from rubricnb.judging.contract import Judge
+from rubricnb.judging.contract import Engine
 from rubricnb.judging.rendering import rendered
 from rubricnb.judging.sharing import Limit, walk
 
@@ -72,7 +72,7 @@ def _time() -> Iterator[dict[str, Any]]:
     yield row(what, round(1e6 * seconds.cpu / len(requests), 2), "µs", "<= 5")
 
 
-def _engine(name: str, requests: Requests, judge: Judge) -> Iterator[dict[str, Any]]:
+def _engine(name: str, requests: Requests, judge: Engine) -> Iterator[dict[str, Any]]:
     asked = list(rendered(requests, judge, walked=True))
     least = distinct(judge.tokens(r) for r in asked)
     replies = list(judge.answer(asked))
