@@ -476,7 +476,7 @@ def an_item_walks_straight(clone: Clone) -> Iterator[str]:
     step = re.compile(r"^\|[^|]*\| \d [^|`]*`(rubricnb/[\w/]+\.py)` \|", re.M)
     walk, way = step.findall(page), step.findall(of_judge)
     for number, module in enumerate(way):
-        climbs = reached(module) & {*way[:number]}
+        climbs = reached(module) & {*way[:number]} - {way[1]}  # all know the description
         yield from (f"{module} reaches {other}, a step before it" for other in climbs)
     ends = ["rubricnb/data/catalogue.py", "rubricnb/statistics/position.py"]
     if [*walk[:1], *walk[-1:]] != ends or not 2 < len(walk) <= 6:
