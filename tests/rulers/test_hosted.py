@@ -177,6 +177,6 @@ def test_recorded_gradings_keep_their_keys(slug, dataset, method):
         items = check_items(items, rubrics)
     judge = Local()
     grade(items, bundle, judge, method, store=":memory:")
-    keys = sorted(key_of(request, judge, 0) for request in judge.asked)
+    keys = sorted(key_of(request, judge, shared=True) for request in judge.asked)
     digits = sha256(" ".join(keys).encode()).hexdigest()[:12]
     assert KEYS[dataset, method] == digits
