@@ -104,7 +104,7 @@ def simulate(
 
 
 class SimulatedJudge:
-    """A simulated judge behind the contract of every judge (`rubricnb.judging.contract.Judge`).
+    """A simulated judge behind the contract of every judge (`rubricnb.judging.contract.Engine`).
 
     Parameters
     ----------
