@@ -179,7 +179,24 @@ class Chapter:
 
 
 def recorded_tables(prefix: str) -> dict[str, pd.DataFrame]:
-    """Read the tables of a study in ``results/``: ``recordings/noisy_`` has many, by their ends."""
+    """Read the tables of a study in ``results/``.
+
+    Parameters
+    ----------
+    prefix
+        Path below ``results/`` without the end that tells the tables apart:
+        ``recordings/readouts_``.
+
+    Returns
+    -------
+    dict
+        The end of a table's name → the table.
+
+    Examples
+    --------
+    >>> sorted(recorded_tables("recordings/readouts_"))
+    ['pairs', 'position', 'status']
+    """
     paths = sorted(results_folder().glob(f"{prefix}*.csv"))
     start = prefix.rpartition("/")[2]
     return {path.stem.removeprefix(start): pd.read_csv(path) for path in paths}
