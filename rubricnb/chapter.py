@@ -144,20 +144,21 @@ class Chapter:
             Of the shown table.
         table
             How the ids of its statements begin: ``v2/table-2``. An id goes on with the judge and
-            what else names the row, and ends in the column: ``v2/table-2/JUDGE/hanna/chi2``.
+            what else names the row, and ends in the column: ``v2/table-2/JUDGE/hanna/chi2``. Where
+            it names none, the row is that of the statement's judge.
         own
             As for `verdicts`; rows are those of `who`.
         columns
             The end of an id → the head of its column.
         """
-        printed = self.said.set_index("claim_id")["published"]
-        names = self.said.drop_duplicates("judge").set_index("judge").index
-        spelled = {judge.lower(): judge for judge in names}
+        said = self.said.set_index("claim_id")
+        spelled = {judge.lower(): judge for judge in said["judge"].unique()}
         cells: dict[tuple[str, ...], dict[str, str]] = {}
-        for source, found in (("paper", printed), ("here", pd.Series(dict(own), dtype=object))):
+        for source, found in (("paper", said["published"]), ("here", own)):
             for claim, value in found.items():
                 *row, end = str(claim).removeprefix(table + "/").split("/")
                 if str(claim).startswith(table + "/") and end in columns:
+                    row = row or [said["judge"][claim] if source == "paper" else self.who]
                     cells.setdefault((source, *row), {})[columns[end]] = _cell(value)
         rows = [
             {"judge": spelled.get(judge, judge), "": " ".join(rest), "from": source} | row

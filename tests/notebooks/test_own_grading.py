@@ -11,7 +11,7 @@ FEW = {"n_draws": 3}
 CHAPTERS = {
     "13_score_ids_and_rubric_order": {"draws": 50, "judge_options": {"seed": 1, "max_tokens": 64}},
     "14_reference_answers": {},
-    "15_locking_rubrics": FEW | {"n_again": 8, "n_variants": 8, "methods_again": "rulers dhs"},
+    "15_locking_rubrics": FEW | {"n_again": 8, "methods_again": "rulers dhs"},
     "16_evidence": FEW | {"n_units": 8, "live_judge": "simulated:grader"},
     "17_calibration": FEW | {"methods": "rulers dhs", "judge_options": {"hedging": 0.1}},
     "18_rubric_sensitivity": FEW | {"n_items": 24, "n_reasked": 8, "n_ordered": 16},

@@ -13,7 +13,7 @@ ROOT = book.find_root()
 SMALL = {"n_draws": 3}  # calibration draws; the rest is what was recorded of the embedded judge
 RECORDED = {
     "15_locking_rubrics": (
-        {"n_items": 30, "n_variants": 30, "n_again": 15, "methods_again": "rulers dhs"},
+        {"n_items": 30, "n_again": 15, "methods_again": "rulers dhs"},
         r"rubrics that all texts together are judged by [^|]*\| = 1 \| 1 \| the count holds",
     ),
     "16_evidence": (
