@@ -88,9 +88,9 @@ def test_loading_bundled_data_needs_no_network():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_the_readme_names_the_datasets_whose_loader_has_not_met_the_real_files():
+def test_the_readme_names_the_loaders_not_tested_on_the_real_files():
     readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-    (named,) = re.findall(r"has not met the real files yet: (.*?)\.\s", readme)
+    (named,) = re.findall(r"have not been tested on the real files yet: (.*?)\.\s", readme)
     spoken = [name.strip().lower().replace(" ", "-") for name in re.split(", | and ", named)]
     listed = datasets().set_index("name")
     assert sorted(spoken) == sorted(listed.index[~listed.met_real_data.astype(bool)])
