@@ -377,11 +377,11 @@ TICS = {
     "clause as subject": r"^(?:What|Whether|How(?! to\b)) (?!.*\?)"
     r"|^That (?:an?|the|it|its|they|we|you|one|no|every|each|most|many|all|texts|scores|judges)\b",
     "false friend": r"\b(?:stands?|stood|mend(?:s|ed|ing)?|spares?|brings?)\b"
-    r"(?! (?:for|out|up|in for)\b)",
+    r"(?! (?:for|out|up|in for)\b|-in)",
     "old word": r"(?i)\b(?:besides?|anew|afresh|dear|endless(?:ly)?|so many|likeliest|hardly"
     r"|nought|seldom|wherever|thereby|(?:will|would) do(?=[.,;])|next to nothing)\b",
     "one": r"(?i)\b(?:who(?:m|so)?ever|nobody|one's|cannot say"
-    r"|one (?:may|can|cannot|must|has|would))\b",
+    r"|one (?:may|can|cannot|must|would))\b",
     "is no": r"(?<!here )\b(?:is|are|was|were|be) (?:none\b|no (?!longer|more|one|less|fewer))",
     "of yours": r"\bof (?:yours|ours|theirs|its own|one's own|your own)\b",
     "personification": r"\b(?:tastes?|moods?|fond|waver\w*|changes? (?:its|their) minds?)\b",
@@ -393,7 +393,7 @@ def spoken(text: str) -> list[str]:
     """Return the sentences of a page, without its headings."""
     text = re.sub(r"^(?:#+ .*|\([\w-]+\)=|:::.*)$", "", prose(text), flags=re.M)
     text = re.sub(r"^ *(?:[*+-]|\d+\.) |\|", "\n\n", text, flags=re.M)
-    text = re.sub(r"[*\[\]]", "", text)
+    text = re.sub(r"[*\[\]]|\{\{.*?\}\}", "", text)
     parts = re.split(r"\n\s*\n|(?<=[.!?])[)”\"]?\s+(?=[A-Z“\"(])", text)
     return [" ".join(part.split()) for part in parts if re.search(r"[A-Za-z]", part)]
 
