@@ -10,6 +10,7 @@ import ast
 import hashlib
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -366,6 +367,61 @@ def entries_are_sentences(clone: Clone) -> Iterator[str]:
         *heads, said = entry.split("\n")
         if not {*heads} <= {*names} or not re.fullmatch(r"  \S.*[.?)!\"]", said):
             yield f"book/glossary.md: {entry}"
+
+
+# Tics ---------------------------------------------------------------------------------------------
+
+# What a native reader stops at, as far as an expression finds it in one sentence.
+TICS = {
+    "fronted complement": r"^(?:Of|Among) ",
+    "clause as subject": r"^(?:What|Whether|How(?! to\b)) (?!.*\?)"
+    r"|^That (?:an?|the|it|its|they|we|you|one|no|every|each|most|many|all|texts|scores|judges)\b",
+    "false friend": r"\b(?:stands?|stood|mend(?:s|ed|ing)?|spares?|brings?)\b"
+    r"(?! (?:for|out|up|in for)\b|-in)",
+    "old word": r"(?i)\b(?:besides?|anew|afresh|dear|endless(?:ly)?|so many|likeliest|hardly"
+    r"|nought|seldom|wherever|thereby|(?:will|would) do(?=[.,;])|next to nothing)\b",
+    "one": r"(?i)\b(?:who(?:m|so)?ever|nobody|one's|cannot say"
+    r"|one (?:may|can|cannot|must|would))\b",
+    "is no": r"(?<!here )\b(?:is|are|was|were|be) (?:none\b|no (?!longer|more|one|less|fewer))",
+    "of yours": r"\bof (?:yours|ours|theirs|its own|one's own|your own)\b",
+    "personification": r"\b(?:tastes?|moods?|fond|waver\w*|changes? (?:its|their) minds?)\b",
+    "place": r"(?<!\bin )(?<!\btake )(?<!\btakes )(?<!\btook )\bplaces?\b",
+}
+
+
+def spoken(text: str) -> list[str]:
+    """Return the sentences of a page, without its headings."""
+    text = re.sub(r"^(?:#+ .*|\([\w-]+\)=|:::.*)$", "", prose(text), flags=re.M)
+    text = re.sub(r"^ *(?:[*+-]|\d+\.) |\|", "\n\n", text, flags=re.M)
+    text = re.sub(r"[*\[\]]|\{\{.*?\}\}", "", text)
+    parts = re.split(r"\n\s*\n|(?<=[.!?])[)”\"]?\s+(?=[A-Z“\"(])", text)
+    return [" ".join(part.split()) for part in parts if re.search(r"[A-Za-z]", part)]
+
+
+def tics(text: str) -> list[tuple[str, str]]:
+    """Return (kind, words) of every tic of a page."""
+    return [
+        (kind, found[0])
+        for sentence in spoken(text)
+        for kind, pattern in TICS.items()
+        for found in re.finditer(pattern, sentence)
+    ]
+
+
+def tic_report(clone: Clone | None = None) -> str:
+    """Return a line for each page and one in total: tics in 10,000 words, and their kinds."""
+    clone = clone or Clone(find_root())
+    pages = clone.pages | clone.texts("README.md", "CONTRIBUTING.md", "SECURITY.md", "slides/*.md")
+    found = {path: tics(text) for path, text in pages.items()}
+    words = {path: len(" ".join(spoken(text)).split()) for path, text in pages.items()}
+    found["in total"] = [tic for page in found.values() for tic in page]
+    words["in total"] = sum(words.values())
+    return "\n".join(
+        f"{1e4 * len(found[path]) / max(words[path], 1):6.1f} in 10,000 words of {path}"
+        f" ({len(found[path])} in {words[path]:,}): "
+        + ", ".join(f"{kind} {n}" for kind, n in Counter(k for k, _ in found[path]).most_common())
+        for path in found
+    )
 
 
 # Citing ------------------------------------------------------------------------------------------

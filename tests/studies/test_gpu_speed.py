@@ -29,11 +29,11 @@ def test_the_table_names_one_card_one_engine_and_the_prefix_cache(arms):
 
 
 def test_the_page_gives_the_tokens_of_both_orders_of_the_prompt(arms):
-    (least, other), (sent, computed) = (
+    (least, other), (computed, sent) = (
         re.search(
             r"this order of the prompt shares more: (\d+) tokens .*?, against (\d+) with", PAGE
         ).groups(),
-        re.search(r"Of (\d+) tokens sent, (\d+) were computed", PAGE).groups(),
+        re.search(r"computed (\d+) of (\d+) tokens sent", PAGE).groups(),
     )
     label = arms.loc["logprobs"]
     assert int(least) == round(label.limit_each["rubric-last"])

@@ -3,7 +3,7 @@
 import pytest
 
 from rubricnb.book import find_root
-from tools.lint import ABBREVIATION, RULES, Clone, prose
+from tools.lint import ABBREVIATION, RULES, TICS, Clone, prose, tic_report, tics
 
 ROOT = find_root()
 HASH = "    --hash=sha256:"
@@ -71,3 +71,45 @@ def test_an_abbreviation_is_seen_in_prose_and_not_in_code():
     text += "```{glue:figure} AB\n:alt: CD\nA caption with MAD.\n```\nAnd KL.\n"
     seen = {"ICC", "GPT", "GPU", "NaN", "JSONL", "MAD", "KL"}
     assert {*ABBREVIATION.findall(prose(text))} == seen
+
+
+PLANTED = [  # kind, how often, text
+    ("fronted complement", 1, "Of the summaries it takes the first line."),
+    (
+        "clause as subject",
+        4,
+        "What fails is one reply. | How it is | That texts win | Whether it did",
+    ),
+    ("false friend", 3, "The score stands here.\n* It can be mended, which spares a call."),
+    ("old word", 6, "Hardly. The likeliest score beside endless ones, made anew; nought."),
+    ("one", 4, "Nobody answers, as one may see; whoever asks cannot say."),
+    ("is no", 2, "A failed request is none. That is no merit."),
+    ("of yours", 2, "Ask a judge of yours about texts of your own."),
+    ("personification", 2, "A judge has a taste for lists and changes its mind."),
+    ("place", 2, "The place of an option decides among places."),
+]
+CLEAN = """# What stands here is a heading, of yours
+What stands for a score? How to ask: there is no limit, and it takes place here.
+The judge `stands beside` the first position in place of another one.
+```python
+nobody = "a place of yours"
+```
+"""
+
+
+@pytest.mark.parametrize(("kind", "n", "text"), PLANTED)
+def test_a_planted_tic_is_counted(kind, n, text):
+    assert [found for found, _ in tics(text)] == [kind] * n
+
+
+def test_every_kind_of_tic_is_planted():
+    assert {kind for kind, *_ in PLANTED} == {*TICS}
+
+
+def test_the_report_counts_tics_in_10_000_words_and_fails_nothing():
+    assert tics(CLEAN) == []
+    page = {"SECURITY.md": "The place of an option decides.\n\n" + "word " * 94}
+    report = tic_report(Clone(ROOT, page)).splitlines()
+    (line,) = (line for line in report if "SECURITY.md" in line)
+    assert line.strip() == "100.0 in 10,000 words of SECURITY.md (1 in 100): place 1"
+    assert report[-1].count("in total") == 1
