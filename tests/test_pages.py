@@ -10,14 +10,6 @@ from rubricnb import pages
 from rubricnb.data import verdicts
 
 
-def test_line_says_simulated_and_calls_minibench_designed():
-    items = rb.load("minibench", n_items=15)
-    judgments = rb.simulate(rb.plan(items, rb.balanced(5)), items, "last-biased")
-    line = pages.numbers_of(judgments)
-    assert "simulated" in line
-    assert "minibench (designed quality)" in line
-
-
 def test_an_estimate_that_is_not_known_says_why():
     items = rb.load("minibench")
     judgments = rb.simulate(rb.plan(items, rb.balanced(5)), items, "unbiased")

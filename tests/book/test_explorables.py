@@ -252,9 +252,7 @@ def test_a_new_draw_is_another_one_and_only_offered_where_there_is_one(open_page
 
 def test_cost_shown_is_the_one_of_the_ordering(open_page):
     page, box = open_page("A_bias_cost")
-    tables = page.evaluate(
-        "() => JSON.parse(document.querySelector('.explorable script').textContent).tables"
-    )
+    tables = carried(page)["tables"]
     box.get_by_label("Move score 1 down").press("Enter")
     said = box.locator("output").inner_text()
     assert said.startswith("2-1-3-4-5")
@@ -267,9 +265,7 @@ def test_cost_shown_is_the_one_of_the_ordering(open_page):
 
 def test_kappa_and_error_shown_are_those_of_the_cuts(open_page):
     page, box = open_page("17_calibration")
-    data = page.evaluate(
-        "() => JSON.parse(document.querySelector('.explorable script').textContent)"
-    )
+    data = carried(page)
     z, people = np.array(data["latent"]), np.array(data["people"])
     kappas = []
     for k, map_ in enumerate(data["maps"]):
@@ -377,9 +373,7 @@ def whole_width(g, setting):
 
 def test_texts_without_company_need_no_clusters_and_a_recorded_judge_fills_the_sliders(open_page):
     page, box = open_page("24_how_many_labels")
-    cells = page.evaluate(
-        "() => JSON.parse(document.querySelector('.explorable script').textContent).cells"
-    )
+    cells = carried(page)["cells"]
     assert len(cells) == 26
     box.locator("select").select_option(index=3)
     at = [float(s.input_value()) for s in box.locator("input[type=range]").all()]

@@ -20,17 +20,8 @@ ROOT = book.find_root()
 HTML = ROOT / "_build" / "html"
 STAGE = ROOT / "_build" / "stage"
 # What makes a browser fetch something by itself; a link that is clicked does not.
-LOADS = {
-    "script": "src",
-    "img": "src",
-    "iframe": "src",
-    "source": "src",
-    "video": "src",
-    "audio": "src",
-    "embed": "src",
-    "object": "data",
-    "link": "href",
-}
+LOADS = dict.fromkeys(("script", "img", "iframe", "source", "video", "audio", "embed"), "src")
+LOADS |= {"object": "data", "link": "href"}
 REMOTE = re.compile(r"^\s*(https?:)?//", re.IGNORECASE)
 MACHINE = re.compile(
     r"(?<![\w.:/-])(?:/(?:home|Users)/\w+/|/root/|/tmp/|/var/folders/|[A-Z]:\\Users\\)"
@@ -104,11 +95,6 @@ def test_page_has_one_copy_of_every_script(soup):
 def test_style_sheet_loads_nothing_from_elsewhere(path):
     text = path.read_text("utf-8")
     assert re.findall(r"(?:url\(|@import)\s*['\"]?(?:https?:)?//[^)'\"]+", text) == []
-
-
-def test_images_are_described(soup):
-    images = soup.select(".bd-article img")
-    assert [image["src"] for image in images if not image.get("alt", "").strip()] == []
 
 
 def test_page_names_nothing_of_this_machine(soup):

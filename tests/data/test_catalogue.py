@@ -70,6 +70,7 @@ def test_a_larger_draw_contains_a_smaller_one_and_seeds_differ():
     ("arguments", "message"),
     [
         ({"name": "minibench", "n_items": 0}, "n_items is 0"),
+        ({"name": "minibench", "n_items": "four"}, "n_items is 'four'"),
         ({"name": "csv"}, "own data needs both files"),
         ({"name": "minibench", "path": "a.csv"}, "path= is for own data"),
         ({"name": "vicuna", "rubric": "a.yml"}, "'vicuna' comes with its rubrics"),

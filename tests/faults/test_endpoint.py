@@ -8,9 +8,10 @@ import hashlib
 import json
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from contextlib import closing, contextmanager
 from email.utils import formatdate
+from itertools import count
 
 import pytest
 from endpoint import completion, endpoint
@@ -109,20 +110,16 @@ def test_all_faults_at_once_hit_only_their_own_requests(plan, asking):
     """Every other prompt meets a fault, each another one, for as long as the endpoint is ill."""
     # One that asks for an hour would hold back the others for a while.
     faults = [fault for name, fault in FAULTS.items() if name != "429 for an hour"]
-    ill, fates = [True], {}
-    calls, lock = Counter(), threading.Lock()
+    ill, fates = [True], defaultdict(count().__next__)
 
     def answer(payload, headers):
-        with lock:
-            prompt = prompt_of(payload)
-            calls[prompt] += 1
-            number = fates.setdefault(prompt, len(fates))
+        number = fates[prompt_of(payload)]
         return faults[number // 2 % len(faults)] if ill[0] and number % 2 else fault()
 
     requests = plan.head(2 * len(faults))
-    with endpoint(answer) as (url, _):
+    with endpoint(answer) as (url, received):
         first = asking(url, requests)
-        asked = Counter(calls)
+        asked = received.prompts()
         assert first["status"].value_counts().to_dict() == dict.fromkeys(
             ("ok", "error"), len(faults)
         )
@@ -130,7 +127,7 @@ def test_all_faults_at_once_hit_only_their_own_requests(plan, asking):
         ill[0] = False
         second = asking(url, requests)
     assert (second["status"] == "ok").all()
-    again = calls - asked
+    again = received.prompts() - asked
     assert len(again) == len(faults)
     assert all(asked[prompt] == 2 for prompt in again)
     assert first[first.status == "ok"].key.isin(second.key).all()
@@ -155,17 +152,10 @@ def test_faults_that_pass_leave_no_trace(plan, asking):
 
 
 def test_the_endpoint_is_left_alone_for_as_long_as_it_asks(plan, asking):
-    times = []
-
-    def answer(payload, headers):
-        times.append(time.monotonic())
-        if len(times) == 1:
-            return fault(429, {"error": {"message": "slow down"}}, Retry_After="0.7")
-        return fault()
-
-    with endpoint(answer) as (url, _):
+    busy = fault(429, {"error": {"message": "slow down"}}, Retry_After="0.7")
+    with endpoint([busy, fault()]) as (url, received):
         asking(url, plan.head(1), retries=1)
-    assert times[1] - times[0] >= 0.7
+    assert received.times[1] - received.times[0] >= 0.7
 
 
 def test_an_answer_that_takes_too_long_is_given_up_and_asked_again(plan, asking, stored):
@@ -196,27 +186,16 @@ DRIPPING = fault(200, drip, Content_Length="5000")  # the whole of it would take
 
 
 def test_an_answer_that_only_drips_is_given_up_as_one_that_does_not_come(plan, asking):
-    seen = []
-
-    def answer(payload, headers):
-        seen.append(1)
-        return DRIPPING if len(seen) == 2 else fault()
-
-    with endpoint(answer) as (url, _):
+    with endpoint([fault(), DRIPPING, fault()]) as (url, received):
         started = time.monotonic()
         judgments = asking(url, plan.head(3), timeout=3, retries=1, concurrency=1)
         assert time.monotonic() - started < 120
     assert (judgments["status"] == "ok").all()
-    assert len(seen) == 4
+    assert len(received) == 4
 
 
 def test_patience_ends_while_a_call_is_still_under_way(plan, asking):
-    def answer(payload, headers):
-        answered.append(1)
-        return fault() if len(answered) == 1 else DRIPPING
-
-    answered = []
-    with endpoint(answer) as (url, _):
+    with endpoint([fault(), DRIPPING]) as (url, _):
         started = time.monotonic()
         with pytest.raises(JudgeError, match="has not answered for 0 min"):
             asking(url, plan.head(4), timeout=60, patience=1)
@@ -225,19 +204,17 @@ def test_patience_ends_while_a_call_is_still_under_way(plan, asking):
 
 def test_an_endpoint_that_asks_for_more_than_patience_is_not_asked_in_the_meantime(plan, asking):
     """The client itself would not send it again at all."""
-    seen = []
 
     def answer(payload, headers):
-        seen.append(1)
         time.sleep(0.5)  # so patience, which began before it, ends well before a pause as long
         return FAULTS["429 for an hour"]
 
     with (
-        endpoint(answer) as (url, _),
+        endpoint(answer) as (url, received),
         pytest.raises(JudgeError, match=r"has not answered for .*; the last try: .*slow down"),
     ):
         asking(url, plan.head(4), retries=6, concurrency=2, patience=2)
-    assert len(seen) == 2
+    assert len(received) == 2
 
 
 @pytest.mark.parametrize(
@@ -280,16 +257,11 @@ def test_an_endpoint_without_a_readable_list_of_models_is_some_other(status):
 
 def test_log_probabilities_that_are_missing_once_fail_alone(plan, asking):
     requests = rb.plan(plan.source, rb.balanced(5), readout="logprobs").head(5)
-    bare, seen = completion("[RESULT] 2"), []
-
-    def mostly(payload, headers):
-        seen.append(1)
-        return fault(200, bare if len(seen) == 3 else GOOD)
-
-    with endpoint(mostly) as (url, _):
+    bare = fault(200, completion("[RESULT] 2"))
+    with endpoint([fault(), fault(), bare, fault()]) as (url, received):
         judgments = asking(url, requests, concurrency=1)
     assert (judgments["status"] == "ok").all()  # the one that failed was asked once more
-    assert len(seen) == 6
+    assert len(received) == 6
 
 
 @pytest.mark.parametrize(

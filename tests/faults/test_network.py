@@ -70,13 +70,8 @@ def test_a_list_of_models_is_not_looked_for_elsewhere(status, plan, asking, stra
 
 def test_a_redirect_in_the_middle_of_a_run_stops_it(plan, stored, asking, stranger):
     other, seen = stranger
-    asked = []
-
-    def answer(payload, headers):
-        asked.append(1)
-        return (307, b"", {"Location": other}) if len(asked) > 3 else (200, GOOD, {})
-
-    with endpoint(answer) as (url, _), pytest.raises(JudgeError, match="redirects"):
+    answers = [(200, GOOD, {})] * 3 + [(307, b"", {"Location": other})]
+    with endpoint(answers) as (url, _), pytest.raises(JudgeError, match="redirects"):
         asking(url, plan.head(9), concurrency=1)
     assert (seen, stored("finish")) == ([], ["stop"] * 3)
 
@@ -208,15 +203,6 @@ def test_an_address_for_a_version_of_azure_is_named_with_one_that_needs_none():
         rb.open_judge("openai:m@https://x.openai.azure.com/openai?api-version=1")
 
 
-def test_this_machine_is_sent_no_key_but_the_one_named(plan, asking, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "of-openai-1234")
-    sent = []
-    with endpoint(lambda p, h: sent.append(h.get("Authorization")) or (200, GOOD, {})) as (url, _):
-        asking(url, plan.head(1))
-        asking(url, plan.head(2), key_variable="OPENAI_API_KEY")
-    assert sent == [None, "Bearer of-openai-1234"]
-
-
 def refusing(message):
     return 400, {"error": {"message": message}}, {}
 
@@ -256,13 +242,6 @@ def test_a_judge_that_never_answers_gets_no_page(answer, plan, asking, tmp_path,
     assert "error: m gave no score in any of 21 judgments" in done.output
     with pytest.raises(ValueError, match="m gave no score in any of 8 judgments"):
         rb.pages.numbers_of(judgments)
-
-
-def test_max_cost_of_a_judge_on_this_machine_needs_a_price(plan, asking):
-    with endpoint(lambda p, h: (200, GOOD, {})) as (url, received):
-        with pytest.raises(ValueError, match=r"max_cost needs a price.*this machine"):
-            asking(url, plan, limits={"max_cost": 1.0})
-        assert received == []
 
 
 def test_an_answer_that_was_paid_and_cannot_be_read_is_counted(plan, asking):
@@ -328,8 +307,3 @@ def test_the_sender_slows_down_to_what_the_endpoint_allows(says, plan, asking):
     assert limited.good == 100
     assert limited.refused < 60
     assert time.monotonic() - began < 30
-
-
-def test_a_number_that_is_a_word_is_named():
-    with pytest.raises(ValueError, match="n_items is 'four'"):
-        rb.load("minibench", n_items="four")

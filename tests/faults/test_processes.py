@@ -3,10 +3,8 @@
 import os
 import subprocess
 import sys
-import threading
 import time
 import zlib
-from collections import Counter
 
 import pandas as pd
 import pytest
@@ -58,15 +56,12 @@ def score_of(prompt):
 
 def counted(tmp_path, what, n_items):
     """Run the program; returns how often every prompt was answered, and what it printed."""
-    calls, lock = Counter(), threading.Lock()
 
     def answer(payload, headers):
-        with lock:
-            calls[payload["messages"][0]["content"]] += 1
         time.sleep(0.02)
         return 200, completion(f"Fine. [RESULT] {score_of(payload['messages'][0]['content'])}"), {}
 
-    with endpoint(answer) as (url, _):
+    with endpoint(answer) as (url, received):
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM, url, tmp_path / "s.sqlite", what, str(n_items)],
             capture_output=True,
@@ -75,7 +70,7 @@ def counted(tmp_path, what, n_items):
             env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "RUBRICNB_RESULTS": str(tmp_path)},
         )
     assert done.returncode == 0, done.stdout + done.stderr
-    return calls, done.stdout
+    return received.prompts(), done.stdout
 
 
 def test_killed_ten_times_nothing_is_lost_and_little_is_asked_twice(tmp_path):
@@ -103,15 +98,9 @@ def test_two_runs_on_one_store_send_nothing_twice(tmp_path):
 
 
 def test_a_full_disk_stops_the_run_and_with_room_it_goes_on(tmp_path):
-    calls, lock = Counter(), threading.Lock()
-
-    def answer(payload, headers):
-        with lock:
-            calls[payload["messages"][0]["content"]] += 1
-        return 200, completion("x" * 20_000 + " [RESULT] 2"), {}
-
+    answers = [(200, completion("x" * 20_000 + " [RESULT] 2"), {})]
     requests = rb.plan(rb.load("minibench", n_items=10), rb.balanced(5), readout="feedback")
-    with endpoint(answer) as (url, _):
+    with endpoint(answers) as (url, received):
         judge = rb.open_judge(f"openai:m@{url}", concurrency=CONCURRENCY)
         with Store(tmp_path / "s.sqlite") as store:
             pages = store._db.execute("PRAGMA page_count").fetchone()[0]
@@ -120,13 +109,13 @@ def test_a_full_disk_stops_the_run_and_with_room_it_goes_on(tmp_path):
                 rb.run(requests, judge, store=store)
             kept = len(store)
         assert 10 <= kept <= 100
-        before = calls.total()
+        before = len(received)
         assert before - kept <= CONCURRENCY
         judgments = rb.run(requests, judge, store=tmp_path / "s.sqlite")
         judge.close()
     assert (judgments["status"] == "ok").all()
-    assert calls.total() - before == 100 - kept
-    assert len(calls) == 100
+    assert len(received) - before == 100 - kept
+    assert len(received.prompts()) == 100
 
 
 def test_two_containers_with_one_host_name_and_one_number_pay_for_nothing_twice(tmp_path):
@@ -136,11 +125,8 @@ def test_two_containers_with_one_host_name_and_one_number_pay_for_nothing_twice(
         subprocess.run([*apart, "true"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
         pytest.skip("no namespaces here; tests/judging/test_store.py has two processes")
-    calls, lock = Counter(), threading.Lock()
 
     def answer(payload, headers):
-        with lock:
-            calls[payload["messages"][0]["content"]] += 1
         time.sleep(0.02)
         return 200, completion("Fine. [RESULT] 2"), {}
 
@@ -148,7 +134,7 @@ def test_two_containers_with_one_host_name_and_one_number_pay_for_nothing_twice(
         "== [0, 0]", "== [0]; from socket import gethostname; print(gethostname(), os.getpid())"
     )
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "RUBRICNB_RESULTS": str(tmp_path)}
-    with endpoint(answer) as (url, _):
+    with endpoint(answer) as (url, received):
         runs = [
             subprocess.Popen(
                 [*apart, sys.executable, "-c", program, url, tmp_path / "s.sqlite", name, "40"],
@@ -159,5 +145,4 @@ def test_two_containers_with_one_host_name_and_one_number_pay_for_nothing_twice(
         names = [run.communicate(timeout=300)[0].splitlines()[-1] for run in runs]
     assert names[0] == names[1]
     one, two = (pd.read_parquet(tmp_path / f"s.sqlite.run-{n}.parquet") for n in ("one", "two"))
-    assert len(one) == len(two) == len(calls) == 400
-    assert calls.total() == 400
+    assert len(one) == len(two) == len(received.prompts()) == len(received) == 400

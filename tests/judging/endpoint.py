@@ -3,9 +3,12 @@
 import json
 import math
 import threading
+import time
 import urllib.request
+from collections import Counter
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain, repeat
 
 
 def completion(text, finish="stop", tops=None, **message):
@@ -41,10 +44,14 @@ def completion(text, finish="stop", tops=None, **message):
 
 
 class Payloads(list):
-    """The bodies that came, and the paths of all calls."""
+    """The bodies that came, with their headers and times, and the paths of all calls."""
 
     def __init__(self):
-        self.paths = []
+        self.paths, self.headers, self.times = [], [], []
+
+    def prompts(self):
+        """How often each prompt came."""
+        return Counter(payload["messages"][0]["content"] for payload in self)
 
 
 class Server(ThreadingHTTPServer):
@@ -59,11 +66,17 @@ class Server(ThreadingHTTPServer):
 def endpoint(answer, owned_by="someone", listing=None):
     """Serve `answer(payload, headers) -> (status, body, headers)`; yields its URL and payloads.
 
+    A list holds one answer a call, and its last one for all further calls.
     The body is JSON or bytes; None cuts the connection; a function is called for pieces to send one
     by one. A ``Content-Length`` among the headers may promise more than comes. `listing` answers
     for the list of models where that is not simply there.
     """
     received = Payloads()
+    if isinstance(answer, list):
+        turns = chain(answer, repeat(answer[-1]))
+
+        def answer(payload, headers):
+            return next(turns)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -79,6 +92,8 @@ def endpoint(answer, owned_by="someone", listing=None):
             body = self.rfile.read(int(self.headers["Content-Length"]))
             payload = json.loads(body)
             received.append(payload)
+            received.headers.append({k.lower(): v for k, v in self.headers.items()})
+            received.times.append(time.monotonic())
             self._send(*answer(payload, self.headers))
 
         def _send(self, status, body, headers):

@@ -85,9 +85,8 @@ def test_partial_files_and_failed_lines_leave_the_rest_to_the_run(plan, tmp_path
     output.write_bytes(whole[: whole.index(cut) + 100])  # the download broke off
     counts = rb.import_batch(plan, spec, [error, output])
     n = len(keys)
-    assert {k: v for k, v in counts.items() if v} == {
-        "answered": 20, "failed": 3, "missing": n - 23,
-    }  # fmt: skip
+    found = {what: number for what, number in counts.items() if number}
+    assert found == {"answered": 20, "failed": 3, "missing": n - 23}
     output.write_bytes(whole)
     again = rb.import_batch(plan, spec, output)
     assert (again["known"], again["answered"], again["missing"]) == (20, n - 23, 3)
@@ -152,13 +151,10 @@ def test_a_failed_line_replaces_no_answer_whatever_the_order_of_the_files(plan, 
     [file] = rb.export_batch(plan, spec, tmp_path / "b.jsonl")
     output, _ = send(file)
     lines = [json.loads(line) for line in output.read_text().splitlines()]
-    failed = [
-        # what gateways put in place of an endpoint's own error
-        {**line, "response": {"status_code": 502, "body": "<html>bad gateway</html>"}}
-        for line in lines
-    ]
+    # What gateways put in place of an endpoint's own error.
+    failed = {"response": {"status_code": 502, "body": "<html>bad gateway</html>"}}
     earlier = tmp_path / "earlier.jsonl"
-    earlier.write_text("".join(json.dumps(line) + "\n" for line in failed))
+    earlier.write_text("".join(json.dumps(line | failed) + "\n" for line in lines))
     for files in ([earlier, output], [output, earlier]):
         counts = rb.import_batch(plan, spec, files, tmp_path / f"{files[0].stem}.sqlite")
         assert counts["answered"] == len(lines)
@@ -304,24 +300,15 @@ def test_what_is_no_batch_is_said_without_opening_a_judge(study, tmp_path):
         batch_of("mine")
 
 
-def test_the_command_line_goes_there_and_back(tmp_path):
-    good = completion('{"RESULT": "2"}')
-    study = tmp_path / "params/mine.yml"
-    study.parent.mkdir()
-    with endpoint(lambda payload, headers: (200, good, {})) as (url, _):
-        study.write_text(
-            f"judges: [{{spec: 'openai:m@{url}', model: m, licence: none}}]\n"
-            "plans: [{dataset: minibench, n_items: 5, designs: ['balanced(5)'], readout: score}]\n"
-        )
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("RUBRICNB_RESULTS", str(tmp_path / "results"))
-            run = CliRunner()
-            exported = run.invoke(app, ["batch", "export", "mine", str(tmp_path / "b.jsonl")])
-            assert exported.output.endswith("b.jsonl: 50 requests\n")
-            assert "50 calls" in exported.output.splitlines()[0]  # the price comes first
-            output, error = map(str, sent(tmp_path / "b.jsonl", url))
-            assert run.invoke(app, ["batch", "import", "mine", output, error]).output == (
-                "50 answered\n"
-            )
-            again = run.invoke(app, ["batch", "export", "mine", str(tmp_path / "c.jsonl")])
-            assert again.output.endswith("nothing to ask: every answer is stored, or on its way\n")
+def test_the_command_line_goes_there_and_back(study, tmp_path):
+    run, good = CliRunner(), completion('{"RESULT": "2"}')
+    with endpoint([(200, good, {})]) as (url, _):
+        study({"spec": f"openai:m@{url}", "model": "m"})
+        exported = run.invoke(app, ["batch", "export", "mine", str(tmp_path / "b.jsonl")])
+        assert exported.output.endswith("b.jsonl: 5 requests\n")
+        assert "5 calls" in exported.output.splitlines()[0]  # the price comes first
+        output, error = map(str, sent(tmp_path / "b.jsonl", url))
+        imported = run.invoke(app, ["batch", "import", "mine", output, error])
+        assert imported.output == "5 answered\n"
+        again = run.invoke(app, ["batch", "export", "mine", str(tmp_path / "c.jsonl")])
+        assert again.output.endswith("nothing to ask: every answer is stored, or on its way\n")

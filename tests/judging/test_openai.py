@@ -3,6 +3,8 @@
 import asyncio
 import json
 import math
+import threading
+import time
 
 import pytest
 from endpoint import completion, endpoint
@@ -186,46 +188,27 @@ def test_a_key_goes_to_its_own_host_only(monkeypatch):
     assert other._key() == "of-mine"
 
 
-def test_what_the_environment_has_for_openai_goes_to_nobody_else(monkeypatch):
-    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer gateway\nX-Gateway: mine")
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
-    monkeypatch.setenv("OPENAI_ORG_ID", "org-mine")
-    monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-mine")
-    monkeypatch.setenv("MY_KEY", "of-mine")
-    assert headers_for("api.openai.com", "k") == {
-        "Authorization": "Bearer k", "OpenAI-Organization": "org-mine",
-        "OpenAI-Project": "proj-mine",
-    }  # fmt: skip
-    seen = []
-
-    def answer(payload, headers):
-        seen.append(dict(headers))
-        return 200, completion("[RESULT] 1"), {}
-
-    with endpoint(answer) as (url, _):
-        ask(url, request("feedback"), key_variable="MY_KEY")
-    [headers] = seen
-    assert headers.pop("Authorization") == "Bearer of-mine"
-    assert "mine" not in str(headers)
-
-
 def test_what_is_sent_is_what_a_call_needs_and_nothing_else(monkeypatch):
-    """No header of a client's own, of the environment, or of an earlier answer."""
+    """No header of a client's own, of OpenAI's in the environment, or of an earlier answer."""
     for name in ("API_KEY", "ADMIN_KEY", "ORG_ID", "PROJECT_ID", "WEBHOOK_SECRET"):
         monkeypatch.setenv(f"OPENAI_{name}", "of-openai-0123")
-    seen = []
-
-    def answer(payload, headers):
-        seen.append({name.lower(): value for name, value in headers.items()})
-        return 200, completion("[RESULT] 1"), {"Set-Cookie": "who=you; Path=/"}
-
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer gateway\nX-Gateway: mine")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:1/v1")
+    monkeypatch.setenv("MY_KEY", "of-mine")
+    assert headers_for("api.openai.com", "k") == {
+        "Authorization": "Bearer k", "OpenAI-Organization": "of-openai-0123",
+        "OpenAI-Project": "of-openai-0123",
+    }  # fmt: skip
+    assert headers_for("x.openai.azure.com", "of-mine") == {"api-key": "of-mine"}
+    answer = always(completion("[RESULT] 1"), headers={"Set-Cookie": "who=you; Path=/"})
     with endpoint(answer) as (url, received):
         ask(url, *(request("feedback", n) for n in range(3)), concurrency=1)
+        ask(url, request("feedback"), key_variable="MY_KEY")
     host = url.removeprefix("http://").removesuffix("/v1")
-    for headers, body in zip(seen, received, strict=True):
-        length = headers.pop("content-length")
-        assert int(length) == len(json.dumps(body).encode())
-        assert headers == {
+    keys = [{}, {}, {}, {"authorization": "Bearer of-mine"}]
+    for headers, body, key in zip(received.headers, received, keys, strict=True):
+        assert int(headers.pop("content-length")) == len(json.dumps(body).encode())
+        assert headers == key | {
             "host": host, "user-agent": "rubricnb", "accept": "application/json",
             "accept-encoding": "gzip, deflate", "connection": "keep-alive",
             "content-type": "application/json",
@@ -350,24 +333,13 @@ def test_an_alias_may_answer_under_its_dated_name_but_not_as_another_model(asked
 
 
 def test_the_limit_of_an_account_is_kept():
-    import time
-
-    times = []
-
-    def answer(payload, headers):
-        times.append(time.monotonic())
-        return 200, completion("[RESULT] 1"), {}
-
-    with endpoint(answer) as (url, _):
-        options = {"requests_per_minute": 600, "concurrency": 1}
+    options = {"requests_per_minute": 600, "concurrency": 1}
+    with endpoint(always(completion("[RESULT] 1"))) as (url, received):
         assert len(ask(url, *(request("feedback", i) for i in range(8)), **options)) == 8
-    assert times[-1] - times[0] >= 7 * 0.09
+    assert received.times[-1] - received.times[0] >= 7 * 0.09
 
 
 def test_no_more_requests_than_allowed_are_in_flight():
-    import threading
-    import time
-
     now, most, lock = [0], [0], threading.Lock()
 
     def answer(payload, headers):

@@ -143,25 +143,6 @@ def test_several_criteria_are_asked_in_each_order_and_read_by_name(opened, items
     assert again.score.tolist() == found.score.tolist()
 
 
-@pytest.mark.parametrize(
-    ("answer", "parser", "status"),
-    [
-        ("Score: 2. No: Score: 4", r"Score: (\d)", "ok"),
-        ('{"score": 4.5}', lambda text: json.loads(text)["score"], "out_of_range"),
-        ('{"skore": 4}', lambda text: json.loads(text)["score"], "unparsed"),
-        ("{", lambda text: json.loads(text)["score"], "unparsed"),
-        ("nothing", lambda text: None, "unparsed"),
-        ('{"helpfulness": 4, "clarity": 1}', json.loads, "ok"),
-    ],
-)
-def test_a_parser_finds_the_label_or_says_that_there_is_none(opened, items, answer, parser, status):
-    one = items[items.criterion == "helpfulness"]
-    judge = opened(LISTED, lambda messages: answer, parser)
-    found = rb.run(rb.plan(one, rb.fixed(5, 1)), judge, store=":memory:")
-    assert set(found.status) == {status}
-    assert set(found.score.dropna()) == ({4} if status == "ok" else set())
-
-
 def test_a_parser_alone_reads_the_papers_prompt(items):
     judge = rb.open_judge(lambda messages: "Bewertung: 3 von 5", parser=r"Bewertung: (\d)")
     assert rb.run(rb.plan(items, rb.fixed(5, 1)), judge, store=":memory:").score.eq(3).all()

@@ -3,17 +3,14 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 import rubricnb as rb
-from rubricnb.judging.address import checked, headers_for
 from rubricnb.judging.cost import sample
 from rubricnb.judging.generative import Batch, answer, ordering_tables
 from rubricnb.judging.judge import describe, slug_of
 from rubricnb.judging.openai import slug
 from rubricnb.judging.profiles import Profile
 from rubricnb.judging.progress import Progress
-from studies.recording import inside
 
 
 def test_ray_only_says_where_a_judge_runs():
@@ -26,19 +23,6 @@ def test_ray_only_says_where_a_judge_runs():
 def test_a_model_s_name_becomes_one_fit_for_a_file():
     assert slug("google/gemma-3-27b-it") == "gemma-3-27b-it"
     assert slug("模型") == "model-fede1c7c"
-
-
-def test_an_address_is_told_from_a_host_and_its_headers_by_it():
-    assert checked("https://openrouter.ai/api/v1/")[1] == "openrouter.ai"
-    assert checked("http://localhost:8000/v1") == ("http://localhost:8000/v1", "")
-    with pytest.raises(ValueError, match="write http://localhost:8000/v1"):
-        checked("localhost:8000/v1")
-    assert headers_for("x.openai.azure.com", "of-mine") == {"api-key": "of-mine"}
-
-
-def test_no_name_leads_out_of_the_results():
-    with pytest.raises(ValueError, match=r"'../mine' cannot name a file or folder of results/"):
-        inside("minibench", "../mine")
 
 
 def test_a_large_plan_is_sampled_by_whole_items():

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rubricnb as rb
-from rubricnb.frames import JUDGMENTS, conform
 from rubricnb.judging.fitting import stand_in
 from rubricnb.judging.profiles import open_profile
 from rubricnb.judging.rendering import option_quality
@@ -67,15 +66,6 @@ def test_the_judge_and_the_frame_give_the_same_judgments(items, how):
         differ = [c for c in computed if not equal(computed[c], asked[c])]
         assert set(differ) <= {"key", "seconds"}
         assert [c for c in computed if str(computed[c].dtype) != str(asked[c].dtype)] == []
-
-
-def test_the_frame_keeps_the_contract(items):
-    for requests in plans(items):
-        frame = simulate(requests, items, "unbiased")
-        assert conform(frame, "judgments").dtypes.equals(frame.dtypes)
-        assert set(frame) - {"probability_" + str(p) for p in range(1, 10)} <= {
-            c.name for c in JUDGMENTS
-        }
 
 
 def test_a_row_takes_at_most_200_bytes():

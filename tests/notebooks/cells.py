@@ -1,8 +1,17 @@
 """What tests of notebooks do to a small book, and what they read and write in its cells."""
 
+import jupytext
 import nbformat
 
+from rubricnb import book
+
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>'
+
+
+def code_of(stem):
+    """The code of a chapter, cell by cell."""
+    notebook = jupytext.read(book.find_root() / "notebooks" / f"{stem}.md")
+    return [cell.source for cell in notebook.cells if cell.cell_type == "code"]
 
 
 def change(root, old, new):

@@ -88,6 +88,7 @@ def test_estimates_are_those_of_a_regression_with_dummies(model, design):
         frame[f"b{k}"] = own - (frame["before"] == CRITERIA[-1])
     fit = smf.ols("y ~ C(unit) + C(q, Sum) + b0 + b1 + b2", frame).fit()
     found = estimates(model, judgments)["estimate"]
+    assert found.groupby("effect").sum().abs().max() < 1e-10
     for k, name in enumerate(CRITERIA[:-1]):
         assert found["predecessor", name] == pytest.approx(fit.params[f"b{k}"], abs=1e-8)
         assert found["position", str(k + 1)] == pytest.approx(
@@ -95,18 +96,11 @@ def test_estimates_are_those_of_a_regression_with_dummies(model, design):
         )
 
 
-def test_levels_sum_to_zero(model):
-    found = estimates(model, planted(williams(4)))["estimate"]
-    assert found.groupby("effect").sum().abs().max() < 1e-10
-
-
 def test_planted_effects_lie_in_their_intervals_and_are_found(model):
-    position, predecessor = (
-        (0.3, 0.1, -0.1, -0.3),
-        dict(zip(CRITERIA, (0.4, -0.4, 0.1, -0.1), strict=True)),
-    )
+    position, after = (0.3, 0.1, -0.1, -0.3), (0.4, -0.4, 0.1, -0.1)
+    predecessor = dict(zip(CRITERIA, after, strict=True))
     found = estimates(model, planted(williams(4), 60, position, predecessor))
-    truth = [*position, *predecessor.values()]
+    truth = [*position, *after]
     assert ((found["low"] < truth) & (found["high"] > truth)).sum() >= 7
     assert (found["p_joint"] < 1e-6).all()
 
@@ -143,15 +137,11 @@ def test_williams_tells_predecessors_apart_better_than_rotations(model):
     assert width["williams"] < 1.1 * width["balanced"]
 
 
-def test_a_fixed_order_gives_nan(model):
-    judgments = planted(fixed(4, 3), 5)
-    found = model(judgments, "expected_score")
-    assert found["estimate"].isna().all()
-
-
-def test_one_cluster_has_estimates_without_intervals(model):
-    judgments = planted(williams(4), 1)
-    found = model(judgments, "expected_score")
+def test_what_cannot_be_estimated_is_nan(model):
+    unread = planted(williams(4), 3).assign(expected_score=np.nan)
+    for judgments in (planted(fixed(4, 3), 5), unread):
+        assert model(judgments, "expected_score")["estimate"].isna().all()
+    found = model(planted(williams(4), 1), "expected_score")  # one cluster
     assert found["estimate"].notna().all()
     assert found[["low", "high", "p_joint"]].isna().all().all()
 
@@ -162,12 +152,6 @@ def test_lost_reads_are_left_out_but_still_stand_before_others(model):
     judgments = judgments.assign(expected_score=judgments["expected_score"].mask(lost))
     found = estimates(model, judgments)["estimate"]
     assert found["predecessor", "plot"] - found["predecessor", "wit"] == pytest.approx(1.0)
-
-
-def test_no_parsed_read_gives_nan(model):
-    judgments = planted(williams(4), 3).assign(expected_score=np.nan)
-    found = model(judgments, "expected_score")
-    assert found["estimate"].isna().all()
 
 
 @pytest.fixture(scope="module")

@@ -3,27 +3,21 @@
 import ast
 import re
 
-import jupytext
 import pytest
+from cells import code_of
 
 from rubricnb import book
 from rubricnb.data import claims
 from tools import building
 
-ROOT = book.find_root()
-STEMS = building.notebooks(ROOT)
+STEMS = building.notebooks(book.find_root())
 # Profiles of simulated judges look alike, but begin with a placeholder or a judge.
 CLAIM_ID = re.compile(r"(v1|v2|scoring|rulers)/[^{]")
 
 
-def code(stem):
-    cells = jupytext.read(ROOT / "notebooks" / f"{stem}.md").cells
-    return "\n".join(cell.source for cell in cells if cell.cell_type == "code")
-
-
 def patterns(stem):
     """Claim ids in a chapter's code, a placeholder standing for one part of the path."""
-    tree = ast.parse(code(stem))
+    tree = ast.parse("\n".join(code_of(stem)))
     inner = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)
              for part in ast.walk(node) if part is not node}  # fmt: skip
     begun = {}  # names of how an id begins: cell = f"v2/table-2/{who}"
@@ -59,7 +53,7 @@ def test_a_chapter_computes_its_own_claims(stem):
     missing = [c for c in by_hand.claim_id if not any(p.fullmatch(c) for p in known)]
     assert missing == []
     if (rows.kind == "identity").any():
-        assert re.search(r"rb\.Chapter\(|identities\.recompute\(", code(stem))
+        assert re.search(r"rb\.Chapter\(|identities\.recompute\(", "\n".join(code_of(stem)))
 
 
 @pytest.mark.parametrize("stem", STEMS)
