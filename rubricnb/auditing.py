@@ -10,15 +10,19 @@ result is said, ``auditing.jinja`` is the page.
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import json
 import operator
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from importlib.resources import files
+from os.path import commonprefix
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +36,9 @@ from rubricnb.data import judgments as judgments_from
 from rubricnb.data.rubrics import scales_of
 from rubricnb.frames import Items, Judgments, Requests
 from rubricnb.hashing import hash64, mix64
+from rubricnb.judging import parsing
 from rubricnb.judging.cost import estimate
+from rubricnb.judging.function import _fingerprint
 from rubricnb.judging.judge import OF_REQUESTS, JudgeLike, describe, judging
 from rubricnb.judging.plan import labels_there_are, plan, plan_criteria
 from rubricnb.judging.prices import Budget
@@ -125,7 +131,12 @@ class Audit:
     cells
         Mean score of each item under each condition, and its human rating: for comparisons.
     charts
-        Shares of the answers by place (``places``) and by score (``scores``).
+        Shares of the answers by position (``places``) and by score (``scores``), the mean score
+        minus the rating at each level of the ratings (``levels``), and the share of pairs of texts
+        of one cluster with the same score (``ties``).
+    parts
+        The ``template``, ``rubric``, ``parser`` and ``model``, as texts by name: what a datasheet
+        is bound to. Of judgments from elsewhere only the last is known.
     """
 
     judge: str
@@ -137,6 +148,7 @@ class Audit:
     unseen: dict[str, str]
     cells: pd.DataFrame
     charts: dict[str, Any]
+    parts: dict[str, dict[str, str]]
 
     @cached_property
     def sentence(self) -> str:
@@ -203,6 +215,37 @@ class Audit:
         rule = f"{'must be' if must else 'fails at'} {sign} {limit:g}"
         return f"{name} ({rows['question'][worst]}) is {_WORDS.size(rows.loc[worst])}: {rule}"
 
+    @property
+    def hashes(self) -> dict[str, str]:
+        """SHA-256 of each part, and of all together (``all``)."""
+        return {name: _sha256(part) for name, part in {**self.parts, "all": self.parts}.items()}
+
+    def changes(
+        self, judge: Any, items: Any, options: Mapping[str, Any] | None = None, **settings: Any
+    ) -> list[str]:
+        """Say which part of a judge differs from the audited one; asks it nothing.
+
+        Parameters
+        ----------
+        judge, items, options, **settings
+            As in `audit`. Of the items, only the rubrics count.
+
+        Returns
+        -------
+        list of str
+            One sentence for each of template, rubric, parser and model that has changed.
+
+        Raises
+        ------
+        ValueError
+            The audit does not say what was audited.
+        """
+        _check_bound(self)
+        with _opened(judge, options, settings) as (opened, asked_with):
+            now = _parts(opened, items, asked_with)
+        said = "Restore it, or audit the judge again with --datasheet"
+        return [f"{change}. {said}" for change in _changes(self.parts, now)]
+
     def to_json(self) -> str:
         """Write the audit as `read_audit` reads it."""
         made = datetime.fromtimestamp(self.asked, UTC).isoformat(timespec="seconds")
@@ -210,12 +253,84 @@ class Audit:
         frames = {"rows": self.rows, "cells": self.cells}
         tables = {k: json.loads(frame.to_json(orient="records")) for k, frame in frames.items()}
         content = asdict(replace(self, rows=None, cells=None)) | {"sentence": self.sentence}
-        return json.dumps(head | content | tables, ensure_ascii=False, indent=1) + "\n"
+        whole = head | content | {"hashes": self.hashes} | tables
+        whole["checksum"] = _sha256(whole)
+        return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, datasheet: bool = False) -> None:
         """Write the page to `path`, and the numbers beside it with the suffix ``.json``."""
-        Path(path).write_text(page(self), encoding="utf-8")
+        Path(path).write_text(page(self, datasheet=datasheet), encoding="utf-8")
         Path(path).with_suffix(".json").write_text(self.to_json(), encoding="utf-8")
+
+    def datasheet(self, path: str | Path) -> None:
+        """Write the judge's datasheet: one page, and its numbers beside it, as `save` does."""
+        _check_bound(self)
+        self.save(path, datasheet=True)
+
+
+def _sha256(content: Any) -> str:
+    """SHA-256 of a JSON document, however its keys are ordered."""
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _parts(judge: Any, items: Items, settings: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """What the answers of a judge come from, as texts by name."""
+    own = getattr(judge, "own_prompt", None)
+    parser = getattr(judge, "parser", None) or parsing.last_label
+    named = [getattr(parser, name, "") for name in ("__name__", "key", "pattern", "flags")]
+    book = files("rubricnb") / "prompts" / "templates"
+    texts = {name: (book / f"{name}.jinja").read_text("utf-8") for name in ("rubric", "criteria")}
+    levels = items.rubrics[items.rubrics["rubric_id"].isin(items["rubric_id"])]
+    levels = levels[levels["variant"] == settings.get("variant", "standard")].astype("str")
+    asked = {name: str(value) for name, value in settings.items() if name != "seed"}
+    asked["readout"] = asked["readout"].replace("auto", judge.readouts[0])
+    identity = judge.identity.removesuffix(f" template {own.sha256[:16]}" if own else "")
+    return {
+        "template": {"text": own.source} if own else texts,
+        "rubric": {
+            f"{level.pop('rubric_id')}, score {level.pop('score')}": "\n".join(level.values())
+            for level in levels.sort_values(["rubric_id", "score"]).to_dict("records")
+        },
+        "parser": {
+            "reads": " ".join([type(parser).__name__, *map(str, filter(None, named))]),
+            "code": _fingerprint(parser) + _sha256(inspect.getsource(parsing))[:16],
+        },
+        "model": {"identity": identity, **asked},
+    }
+
+
+def _changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """One sentence for each part that differs: its first such text, from shortly before there."""
+    said = []
+    for part in (part for part in then if then[part] != now.get(part)):
+        old, new = then[part], now.get(part, {})
+        name = next(name for name in {**old, **new} if old.get(name) != new.get(name))
+        texts = [side.get(name, "(nothing)") for side in (old, new)]
+        start = max(0, len(commonprefix(texts)) - 20)  # noqa: RUF071 (these are no paths)
+        was, it_is = (repr(text[start : start + 60]) for text in texts)
+        said.append(f"the {part} has changed since the audit: {name} was {was} and is {it_is}")
+    return said
+
+
+def _check_bound(audit: Audit) -> None:
+    if "template" not in audit.parts:
+        raise ValueError(
+            f"the audit of {audit.judge} names no prompt, rubric and parser: its judgments were "
+            "made elsewhere, or an earlier version wrote it. Audit the judge itself (--judge)"
+        )
+
+
+@contextmanager
+def _opened(
+    judge: JudgeLike, options: Any, settings: Mapping[str, Any], price: Any = None
+) -> Iterator[tuple[Any, Any]]:
+    """Open a judge, and give the settings of its requests."""
+    engine = {**(options or {}), **{k: settings[k] for k in _OWN if settings.get(k)}}
+    usual = {"readout": "auto", "temperature": 0.0, "seed": 0}
+    usual |= {k: engine.pop(k) for k in OF_REQUESTS if k in engine}
+    with judging(judge, price, **engine) as described:
+        yield described.opened(), usual | {k: v for k, v in settings.items() if k not in _OWN}
 
 
 def thresholds(text: str) -> list[tuple[str, str, float]]:
@@ -244,6 +359,10 @@ def read_audit(path: str | Path) -> Audit:
         stored = json.loads(Path(path).read_text("utf-8"))
         if stored["schema"] != SCHEMA:
             raise ValueError(f"its schema is {stored['schema']!r}, and {SCHEMA!r} can be read")
+        checksum = stored.pop("checksum", None)
+        if "parts" in stored and checksum != _sha256(stored):
+            raise ValueError("it was edited or damaged: its checksum does not match")
+        stored.setdefault("parts", {"model": {"identity": stored["identity"]}})
         content = {name: stored[name] for name in Audit.__dataclass_fields__}
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: give the .json that an audit wrote ({error!r})") from error
@@ -341,24 +460,22 @@ def audit(
             _check_ratings(table.rated, *scale)
         chosen = part_of(table, judge)
         name = str(chosen["judge"].iloc[0]).replace("unknown", "the judge")
-        _check_same(before, f"judgments of {name}", None, new_judge)
         done = findings([chosen], table.rated, name, f"judgments of {name}")
+        _check_same(before, done.parts, new_judge)
     elif judge is None or items is None:
         raise ValueError("an audit needs a judge and items, or judgments that were made elsewhere")
     else:
+        every = items
         items = drawn(items, n_items, n_prompts, settings.get("seed", 0))
         _check_enough(items, force)
-        engine = {**(options or {}), **{k: settings.pop(k) for k in _OWN if k in settings}}
-        own = {k: engine.pop(k) for k in OF_REQUESTS if k in engine}
-        settings = {"readout": "auto", "temperature": 0.0, "seed": 0, **own, **settings}
-        with judging(judge, price, **engine) as described:
-            opened = described.opened()
-            _check_same(before, opened.identity, settings, new_judge)
+        with _opened(judge, options, settings, price) as (opened, settings):
+            parts = _parts(opened, every, settings)
+            _check_same(before, parts, new_judge)
             fresh = before is not None and max(before.asked, time.time() - _DAY)
             budget = Budget(max_calls, max_cost)
-            parts = [askable(part, opened) for part in audit_requests(items, **settings)]
-            asked = [part for part, _ in parts if len(part)]
-            refused = [why for _, reasons in parts for why in reasons]
+            planned = [askable(part, opened) for part in audit_requests(items, **settings)]
+            asked = [part for part, _ in planned if len(part)]
+            refused = [why for _, reasons in planned for why in reasons]
             if not asked:
                 raise ValueError("; ".join(dict.fromkeys(refused)))
             # A judge that never gives a score is not asked everything.
@@ -367,6 +484,7 @@ def audit(
             answers = [run(requests, opened, store, fresh, budget=budget) for requests in asked]
         done = findings(answers, items, opened.slug, opened.identity, settings, refused)
         done.design["n_asked"] = budget.asked
+        done.parts.update(parts)
         if not budget.asked:
             print(f"{opened.slug}: {_FROM_STORE}", flush=True)
     done = done if before is None else beside(before, done)
@@ -395,17 +513,11 @@ def _check_enough(items: pd.DataFrame, force: bool) -> None:
         )
 
 
-def _check_same(before: Audit | None, identity: str, settings: Any, new_judge: bool) -> None:
+def _check_same(before: Audit | None, parts: Mapping[str, Any], new_judge: bool) -> None:
     """Refuse to call a change of the judge or of the questions drift, before anything is asked."""
-    if before is None or new_judge:
-        return
-    then = before.design["settings"]
-    for what, now, old in (("judge", identity, before.identity), ("way of asking", settings, then)):
-        if now != old:
-            raise ValueError(
-                f"the {what} has changed since that audit of {before.judge}: {str(old)[:200]} "
-                f"then, {str(now)[:200]} now. If that is meant, say new_judge=True (--new-judge)"
-            )
+    if before and not new_judge and (changes := _changes(before.parts, parts)):
+        what = "; ".join(changes)
+        raise ValueError(f"{what}. If that is meant, say new_judge=True (--new-judge)")
 
 
 def audit_requests(items: Items, **settings: Any) -> list[Requests]:
@@ -582,8 +694,32 @@ def findings(
         {
             "places": places,
             "scores": {k: {f"{s:g}": v for s, v in row.items()} for k, row in shares.T.items()},
+            "levels": _by_rating(cells, step), "ties": _ties(cells, step),
         },
+        {"model": {"identity": identity}},
     )  # fmt: skip
+
+
+def _by_rating(cells: pd.DataFrame, step: float) -> dict[str, Any]:
+    """Mean score minus rating at each level of the ratings, from the lowest."""
+    gap = (cells[_PLAIN] - cells["human"]).dropna()
+    levels = gap.groupby(_binned(cells["human"][gap.index], step))
+    return {f"{level:g}": _estimate("bias", gaps) for level, gaps in levels}
+
+
+def _ties(cells: pd.DataFrame, step: float) -> dict[str, Any]:
+    """Share of pairs of texts of one cluster, judged on one criterion, that get the same score."""
+    scores = _binned(cells[_PLAIN].dropna(), step).rename("score").reset_index()
+    pairs = scores.merge(scores, on=["dataset", "criterion", "cluster_id"])
+    pairs = pairs[pairs["item_id_x"] < pairs["item_id_y"]].set_index("cluster_id")
+    return _estimate("edits", pairs["score_x"].eq(pairs["score_y"]).astype("float64"), (0.0, 1.0))
+
+
+def _estimate(measure: str, values: pd.Series, *bounds: Any) -> dict[str, Any]:
+    """Mean with a 95 % cluster interval; None for what is not known."""
+    row = _mean(measure, "", values, *bounds)
+    found = {name: row[name] for name in ("effect", "low", "high", "n_clusters")}
+    return {"n": len(values)} | {k: v if v == v else None for k, v in found.items()}
 
 
 _FROM_STORE = (
@@ -1129,13 +1265,13 @@ def _row(
     return row | more
 
 
-def page(*audits: Audit) -> str:
-    """Write audits as one HTML page that loads nothing."""
+def page(*audits: Audit, datasheet: bool = False) -> str:
+    """Write audits, or the datasheet of a judge, as one HTML page that loads nothing."""
     environment = Environment(
         loader=PackageLoader("rubricnb", "."), undefined=StrictUndefined, autoescape=True,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    return environment.get_template("auditing.jinja").render(
+    return environment.get_template(f"{'datasheet' if datasheet else 'auditing'}.jinja").render(
         audits=audits, version=rubricnb.__version__, margins=MARGINS, measures=MEASURES,
         verdicts=VERDICTS, from_store=_FROM_STORE,
         size=_WORDS.size, number=_WORDS.number, percent=_WORDS.percent, p_value=_WORDS.p_value,

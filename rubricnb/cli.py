@@ -148,6 +148,8 @@ def audit(
     fail_on: Annotated[
         str, typer.Option(help="Exit 3 if 'order>0.2,agreement<0.5'; of --compare, the second.")
     ] = "",
+    datasheet: Annotated[Path | None, typer.Option(help="Write it to a page or folder.")] = None,
+    check: Annotated[Path | None, typer.Option(help="A datasheet's .json; asks nothing.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
     output: Annotated[Path, typer.Option(help="The page; its numbers as .json.")] = _PAGE,
     force: Annotated[bool, typer.Option("--force", help="Ask, however few the prompts.")] = False,
@@ -162,8 +164,9 @@ def audit(
     """Audit a judge: is it any good, and what moves it? One page. Resumes when stopped.
 
     --compare takes two judges, two templates (with --judge), two judges or templates within
-    --judgments, or two audits (.json). Ends with 0; with 3 if --fail-on says so or if every text
-    gets the same score; with 1 on an error.
+    --judgments, or two audits (.json). --datasheet writes a datasheet instead of the page, and
+    --check says whether one still describes the judge. Ends with 0; with 3 if --fail-on says so, if
+    every text gets the same score or if --check finds a change; with 1 on an error.
     """
     import rubricnb as rb
     from rubricnb.auditing import audit_cost, beside, drawn, page, read_audit, thresholds
@@ -173,6 +176,12 @@ def audit(
         thresholds(fail_on)  # before anything is asked
         if not (judge or judgments or compare):
             raise ValueError("whom? --judge embedded, --judge openai:MODEL, or --judgments FILE")
+        others = {"--judgments": judgments, "--compare": compare, "--against": against}
+        others["--check"] = datasheet and check
+        if (datasheet or check) and (wrong := [name for name, given in others.items() if given]):
+            raise ValueError(f"a datasheet is about one --judge: leave out {', '.join(wrong)}")
+        if datasheet:
+            output = datasheet / "datasheet.html" if datasheet.is_dir() else datasheet
         if not output.parent.is_dir():
             raise ValueError(f"{output}: there is no folder {output.parent}")
         if output.suffix == ".json":
@@ -187,7 +196,6 @@ def audit(
         usual = {"readout": "auto", "temperature": 0.0, "seed": 0}
         given = {"readout": readout, "temperature": temperature, "seed": seed}
         how = {name: value for name, value in given.items() if value != usual[name]}
-        how |= {"n_items": n_items, "n_prompts": n_prompts}
         stored = compare is not None and all(side.endswith(".json") for side in compare)
         items = table = None
         if not stored and (data or path or not judgments):
@@ -199,8 +207,10 @@ def audit(
                 judgments, items, scale, columns=named, scores=by_criterion, failed=failed
             )
             items = None
-        done = []
-        for side in compare or (judge,):
+        own = {"template": template, "parser": parser}
+        done = [read_audit(check)] if check else []
+        changes = done[0].changes(judge, items, _options(option), **own, **how) if check else []
+        for side in () if check else compare or (judge,):
             who, prompt = (judge, side) if compare and judge and not judgments else (side, template)
             own = {k: v for k, v in (("template", prompt), ("parser", parser)) if v}
             if items is not None:
@@ -212,18 +222,20 @@ def audit(
                 done.append(read_audit(side) if stored else rb.audit(
                     who or None, items, judgments=table, scale=scale, against=against,
                     options=_options(option) | own, new_judge=new_judge, force=force,
-                    max_calls=max_calls, max_cost=max_cost, price=price, **how,
+                    max_calls=max_calls, max_cost=max_cost, price=price,
+                    n_items=n_items, n_prompts=n_prompts, **how,
                 ))  # fmt: skip
         if cost:
             return
         done[-1:] = [beside(*done)] if compare else done
-        failures = [*(why for other in done[:-1] for why in other.failures()),
+        failures = [*changes, *(why for other in done[:-1] for why in other.failures()),
                     *done[-1].failures(fail_on)]  # fmt: skip
-        output.write_text(page(*reversed(done)), "utf-8")
-        output.with_suffix(".json").write_text(done[-1].to_json(), "utf-8")
         for found in done:
             typer.echo("\n  ".join([found.sentence, *found.top["sentence"]]))
-        typer.echo(f"written: {output} and {output.with_suffix('.json')}")
+        if not check:
+            output.write_text(page(*reversed(done), datasheet=bool(datasheet)), "utf-8")
+            output.with_suffix(".json").write_text(done[-1].to_json(), "utf-8")
+            typer.echo(f"written: {output} and {output.with_suffix('.json')}")
     if as_json:
         typer.echo(done[-1].to_json())
     if failures:

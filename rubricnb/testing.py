@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from rubricnb.auditing import Audit, read_audit
 
 
-def assert_judge(audit: Audit | str | Path, require: str) -> None:
-    """Assert that an audit meets thresholds.
+def assert_judge(
+    audit: Audit | str | Path, require: str = "", judge: Any = None, **how: Any
+) -> None:
+    """Assert that an audit meets thresholds, and that a judge is still the one it is about.
 
     Parameters
     ----------
@@ -17,11 +20,15 @@ def assert_judge(audit: Audit | str | Path, require: str) -> None:
     require
         What must hold: ``"order<0.2, agreement>0.5"``, with names and units of
         `rubricnb.auditing.MEASURES`. What the design cannot see does not hold.
+    judge, **how
+        The judge as it is now, with ``items=`` and whatever else it was audited with (see
+        `rubricnb.auditing.Audit.changes`); it is asked nothing.
 
     Raises
     ------
     AssertionError
-        One line per threshold that is not met, with the number and its interval.
+        One line per threshold that is not met, with the number and its interval, and per part
+        (template, rubric, parser, model) that has changed.
 
     Examples
     --------
@@ -37,5 +44,6 @@ def assert_judge(audit: Audit | str | Path, require: str) -> None:
     agreement: not known: all scores are equal; ...
     """
     found = audit if isinstance(audit, Audit) else read_audit(audit)
-    if failures := found.failures(require=require):
+    changes = [] if judge is None else found.changes(judge, **how)
+    if failures := changes + found.failures(require=require):
         raise AssertionError("\n".join(failures))
