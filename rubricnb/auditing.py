@@ -322,9 +322,7 @@ def _check_bound(audit: Audit) -> None:
 
 
 @contextmanager
-def _opened(
-    judge: JudgeLike, options: Any, settings: Mapping[str, Any], price: Any = None
-) -> Iterator[tuple[Any, Any]]:
+def _opened(judge: Any, options: Any, settings: Any, price: Any = None) -> Iterator[Any]:
     """Open a judge, and give the settings of its requests."""
     engine = {**(options or {}), **{k: settings[k] for k in _OWN if settings.get(k)}}
     usual = {"readout": "auto", "temperature": 0.0, "seed": 0}
