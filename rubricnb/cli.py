@@ -1,7 +1,7 @@
 """The command line: ``python -m rubricnb COMMAND``. Thin: every command calls one function."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,7 +38,8 @@ def execute(
     from rubricnb import book
 
     with errors():
-        values = _parameters(context.args)
+        texts = {p.name for p in book.parameters(notebook) if p.annotation == "str"}
+        values = _parameters(context.args, texts)
         values |= {"judge_options": _options(option)} if option else {}
         target = output or Path(f"{book.find_notebook(notebook).stem}.ipynb")
         if target.resolve().parent == book.find_root() / "notebooks":
@@ -335,16 +336,21 @@ def _table(frame: Any) -> str:
     return frame.to_string(index=False, max_colwidth=60) if len(frame) else "(none)"
 
 
-def _parameters(arguments: list[str]) -> dict[str, Any]:
-    """Read ``-p name value -p name value …``; values are YAML, as papermill's are.
+def _parameters(arguments: list[str], texts: Collection[str] = ()) -> dict[str, Any]:
+    """Read ``-p name value -p name value …``; values are YAML, as papermill's, or `texts`.
 
     >>> _parameters(["-p", "n_items", "4", "-p", "judge", "openai:gpt-4.1"])
     {'n_items': 4, 'judge': 'openai:gpt-4.1'}
     >>> _parameters(["-p", "criterion", ""])
     {'criterion': ''}
+    >>> _parameters(["-p", "temperatures", "0.3", "-p", "thinkings", "on"], {"temperatures"})
+    {'temperatures': '0.3', 'thinkings': True}
     """
     triples = [arguments[start : start + 3] for start in range(0, len(arguments), 3)]
     for triple in triples:
         if len(triple) < 3 or triple[0] not in ("-p", "--parameter"):
             raise ValueError(f"{' '.join(triple)!r}: parameters are given as -p NAME VALUE")
-    return {name: yaml.safe_load(value) if value else "" for _, name, value in triples}
+    return {
+        name: yaml.safe_load(value) if value and name not in texts else value
+        for _, name, value in triples
+    }

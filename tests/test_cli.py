@@ -45,6 +45,7 @@ def test_what_there_is_and_what_to_do_about_the_rest_is_listed(arguments, status
         (("data", "minibenc"), "did you mean 'minibench'"),
         (("execute", "05", "-p", "n_itemz", "4"), "n_itemz"),
         (("execute", "77"), "77"),
+        (("execute", "12", "-p", "temperatures", "0.3", "-p", "n_items", "x"), "n_items = 'x'"),
     ],
 )
 def test_a_wrong_argument_is_one_clear_line_and_no_traceback(arguments, message):

@@ -41,7 +41,7 @@ class OwnTemplate:
                 name: "".join(block(self.template.new_context(shown)))
                 for name, block in blocks.items()
             }
-        except TemplateError as error:
+        except (TemplateError, ArithmeticError, TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"{self.name}: {error}") from error
         if edits:
             if not any(_OPEN in text for text in texts.values()):

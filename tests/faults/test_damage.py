@@ -249,6 +249,22 @@ def test_a_store_in_use_is_not_mended_through_a_link(fill, tmp_path, linked, ope
     assert link.is_symlink() == (linked != "folder")
 
 
+def test_a_store_with_a_second_name_is_refused_and_loses_nothing(fill, tmp_path):
+    """By a hard link SQLite finds the file and not the log beside its other name."""
+    path = fill()
+    other = tmp_path / "other.sqlite"
+    with Store(path) as store:
+        store.put(PAID, "j", Reply(1, "paid [RESULT] 4"))
+        other.hardlink_to(path)
+        for opening in (Store, mend):
+            with pytest.raises(StoreError, match="has a second name"):
+                opening(other)
+    other.unlink()
+    with Store(path) as store:
+        assert store.get([PAID])[PAID].text == "paid [RESULT] 4"
+        assert store.check() == 201
+
+
 def test_two_runs_that_open_a_store_by_different_names_do_not_ask_the_same(fill, tmp_path):
     path = fill()
     link = tmp_path / "link.sqlite"

@@ -315,3 +315,15 @@ def test_a_batch_that_repeats_the_key_is_kept_without_it(tmp_path, monkeypatch):
         kept = db.execute("SELECT text, error FROM replies").fetchall()
     assert len(kept) == 4
     assert pieces(str(kept), KEY) == []
+
+
+@pytest.mark.parametrize(
+    "key", ["az-9Qw3rTy7UiOp2LkJ5hGfD8sAz", "-".join(f"{k * k * k + 7919:x}" for k in range(40))]
+)
+@pytest.mark.parametrize("write", [str, " ".join, lambda k: k[::-1], quote])
+def test_half_of_a_key_is_taken_out_as_well(key, write):
+    """An endpoint may cut its own message within the key."""
+    for piece in (key[:-1], key[1:], key[len(key) // 4 :], key[: -len(key) // 4]):
+        assert redact(f"({write(piece)})", key).strip("(-) ") == "…"
+    few = key[: len(key) // 5]
+    assert redact(f"({few})", key) == f"({few})"

@@ -92,6 +92,13 @@ def test_a_template_cannot_change_what_is_asked_or_leave_its_sandbox(opened, ite
         prompts(judge, requests)
 
 
+@pytest.mark.parametrize("wrong", ["{{ 1 / 0 }}", "{% include 'x' %}", "{{ options + 1 }}"])
+def test_a_template_that_fails_is_named(opened, items, wrong):
+    judge = opened(SEVERAL + wrong)
+    with pytest.raises(ValueError, match=r"mine\.jinja: "):
+        prompts(judge, rb.plan_criteria(items, rb.balanced(3)))
+
+
 def test_references_are_shown_where_the_template_has_their_slot(opened, items):
     judge = opened(LISTED)
     [[_, user]] = prompts(judge, rb.plan(items[1:2], rb.fixed(5, 1), reference=5))

@@ -3,9 +3,11 @@
 import json
 import re
 import shutil
+from base64 import b64decode, b64encode
 from types import SimpleNamespace
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
@@ -118,6 +120,15 @@ def test_one_changed_row_is_refused_and_named(folder, message):
     assert "key" not in frame or found.str.startswith(f"{NAME}: sha256 is ").sum() == 1
 
 
+def test_a_value_that_breaks_a_check_is_said_beside_the_check_it_fails(folder):
+    frame = pd.read_parquet(folder / NAME)
+    put(ordering="a-b")(frame)
+    frame.to_parquet(folder / NAME, index=False)
+    found = "; ".join(problems(folder))
+    assert "row 8: ordering is 'a-b', and '" in found
+    assert f"{NAME}: it is damaged or forged (" in found
+
+
 def test_a_card_that_was_written_anew_does_not_hide_a_changed_row(folder):
     frame = pd.read_parquet(folder / NAME)
     frame[::-1].to_parquet(folder / NAME, index=False)
@@ -177,7 +188,9 @@ def test_what_the_card_says_is_counted_again(folder):
     ("change", "message"),
     [
         (lambda f: (f / "run.json").unlink(), "has no run.json"),
-        (lambda f: (f / "run.json").write_text("{"), "run.json is no card"),
+        (lambda f: (f / "run.json").write_text("{"), "run.json is not a card"),
+        (lambda f: (f / "run.json").write_text("[" * 99999), "run.json is not a card"),
+        (lambda f: carded(f, conditions=[]), "conditions or datasets are not a JSON object"),
         (lambda f: (f / "run.json").write_text("{}"), "run.json lacks judge, identity, spec"),
         (lambda f: carded(f, conditions={"labels": "letter"}), "condition 'labels' that no study"),
         (lambda f: (f / "texts.jsonl").write_text("{}"), "texts.jsonl: a recording is run.json"),
@@ -218,6 +231,40 @@ def framed(change):
 def noted_in_a_column(table):
     field = table.schema.field("score").with_metadata({"note": SMUGGLED})
     return table.cast(table.schema.set(table.schema.get_field_index("score"), field))
+
+
+TWICE = f'{{"columns": "{SMUGGLED}", '.encode()
+
+
+def noted(table, text):
+    return table.replace_schema_metadata({**table.schema.metadata, b"pandas": text})
+
+
+def noting(change):
+    def write(table):
+        change(notes := json.loads(table.schema.metadata[b"pandas"]))
+        return noted(table, json.dumps(notes).encode())
+
+    return write
+
+
+def packed(folder, more=b"", entry=""):
+    """Write the schema's note by hand, and a column's dictionary with an entry of its own."""
+    path = folder / NAME
+    pq.write_table(table := pq.read_table(path), path)
+    notes = dict(pq.read_metadata(path).metadata)
+    raw = b64decode(notes[b"ARROW:schema"]) + b64decode(more)
+    keys = table.column("key").combine_chunks().dictionary_encode()
+    words = pa.concat_arrays(
+        [keys.dictionary, pa.array([entry] if entry else [], keys.dictionary.type)]
+    )
+    keys = pa.DictionaryArray.from_arrays(keys.indices, words)
+    plain = table.set_column(table.schema.get_field_index("key"), "key", keys)
+    plain = plain.replace_schema_metadata(None)
+    with pq.ParquetWriter(path, plain.schema, store_schema=False) as writer:
+        writer.write_table(plain)
+        writer.add_key_value_metadata({**notes, b"ARROW:schema": b64encode(raw)})
+    carded(folder)
 
 
 def with_attributes(frame):
@@ -279,6 +326,13 @@ SMUGGLING = {
         lambda t: t.replace_schema_metadata({**t.schema.metadata, b"note": SMUGGLED.encode()})
     ),
     "a note of a column": rewritten(noted_in_a_column),
+    "who wrote the columns": rewritten(noting(lambda n: n["creator"].update(note=SMUGGLED))),
+    "a version": rewritten(noting(lambda n: n.update(pandas_version=SMUGGLED))),
+    "a note twice": rewritten(
+        lambda t: noted(t, t.schema.metadata[b"pandas"].replace(b"{", TWICE, 1))
+    ),
+    "bytes after the schema": lambda f: packed(f, b64encode(SMUGGLED.encode())),
+    "an entry that no row has": lambda f: packed(f, entry=SMUGGLED),
     "attributes": framed(with_attributes),
     "an index": framed(lambda t: t.set_index(pd.Index([SMUGGLED] * len(t), name="x"))),
     "the columns' name": framed(lambda t: t.rename_axis(columns=SMUGGLED)),
@@ -300,6 +354,7 @@ def test_a_text_that_rides_along_is_refused(folder, place):
 def test_what_is_written_again_as_it_was_is_taken_in(folder):
     framed(lambda table: table)(folder)
     rewritten(lambda table: table)(folder)
+    packed(folder)
     (folder / ".lock").write_text("")
     assert problems(folder) == []
 
