@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import nbformat
-import pandas as pd
 import papermill
 import pytest
 from cells import code_of
@@ -83,14 +82,14 @@ def test_runs_with_small_parameters(stem, warnings_of):
     assert warnings_of(executed) == []
 
 
-def test_the_cost_of_a_judge_has_a_dash_where_it_is_not_known(monkeypatch):
+def test_the_cost_of_a_judge_has_a_dash_where_it_is_not_known():
     """Chapter 04's own cells, for a hosted judge without a list price."""
     items = rb.load("minibench", n_items=5)
     requests = rb.plan(items, rb.balanced(5), readout="feedback")
     shown = {}
-    monkeypatch.setattr(rb.pages, "show", shown.__setitem__)
-    scope = {"rb": rb, "pd": pd, "items": items, "requests": requests, "n": 5,
-             "asked_judge": "openai:m@https://example.org/v1"}  # fmt: skip
+    own = {"rb": rb, "show": shown.__setitem__, "items": items, "n": 5, "requests": requests,
+           "asked_judge": "openai:m@https://example.org/v1"}  # fmt: skip
+    scope = vars(rb.pages) | own
     cells = [source for source in code_of("04_judges_and_prompts") if "cost" in source]
     start = next(k for k, source in enumerate(cells) if source.startswith("cost = "))
     for source in cells[start : start + 2]:
