@@ -101,14 +101,6 @@ def test_it_stops_where_going_through_the_votes_one_by_one_stops(plan, lead, mos
     assert set(judge.asked.values()) == {1}
 
 
-def test_a_lead_of_all_reads_is_the_majority_of_all_at_fewer_calls(plan):
-    judge = Voter(0.7, 2)
-    found = rb.decide(plan, judge, cut=3, lead=9, most=9, store=":memory:")
-    assert found["calls"].between(5, 9).all()
-    assert found["calls"].mean() < 7
-    assert found[["yes", "no"]].max(axis=1).eq(5).all()
-
-
 def test_a_killed_run_goes_on_and_pays_nothing_twice(plan, tmp_path):
     store = tmp_path / "store.sqlite"
     whole = Voter(0.7)

@@ -1,6 +1,5 @@
 """A judge in every actor of a Ray cluster: two nodes on this machine, one actor killed."""
 
-import importlib.util
 import os
 import re
 import signal
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from endpoint import completion, endpoint
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,14 +25,6 @@ from rubricnb.judging.run import RunInterrupted
 from rubricnb.judging.store import Store
 
 pytest.importorskip("ray", reason="Ray is not installed: make env")
-
-_spec = importlib.util.spec_from_file_location(
-    "rubricnb_test_endpoint", Path(__file__).with_name("endpoint.py")
-)
-_module = importlib.util.module_from_spec(_spec)
-sys.modules[_spec.name] = _module
-_spec.loader.exec_module(_module)
-completion, endpoint = _module.completion, _module.endpoint
 
 KEY = "a-key-that-must-be-nowhere"
 KEYED = {"key_variable": "OPENAI_API_KEY"}  # a server on this machine gets a key only when named

@@ -43,9 +43,7 @@ def test_a_score_that_is_quoted_from_the_text_is_not_the_judges(quoted):
     assert reading(f"The response says '{quoted}'. [RESULT] 1").position == 1
 
 
-def test_other_statuses():
-    assert reading("Feedback: well, the", "length").status == "truncated"
-    assert reading("Feedback: x [RESULT] 3", "length").position == 3  # it was complete
+def test_what_a_judge_refused_or_failed_to_say_is_no_score():
     assert reading("I cannot judge this. [RESULT] 3", "refusal").status == "refused"
     assert reading("[RESULT] 3", "error").status == "error"
 

@@ -228,20 +228,15 @@ def test_two_processes_record_into_one_folder_and_neither_loses_a_row(folder, ju
 
 @pytest.mark.parametrize("name", ["../else", "a/b", "..", "", "C:else", "a\\b"])
 def test_no_name_leads_out_of_the_folder(folder, judgments, name):
-    judge = SimulatedJudge("first-biased")
-    with pytest.raises(ValueError, match="cannot name a file or folder of results/"):
-        record(judgments, judge, name, **FACTS)
-    judge.slug = name
-    with pytest.raises(ValueError, match="cannot name a file or folder of results/"):
-        record(judgments, judge, "study", **FACTS)
-    judge.slug = "fine"
+    judge, slug = SimulatedJudge("first-biased"), SimulatedJudge("first-biased")
+    slug.slug = name
     named = judgments.assign(dataset=f"x/{name}")
-    with pytest.raises(ValueError, match="cannot name a file or folder of results/"):
-        record(named, judge, "study", **FACTS)
+    for what in ((judgments, judge, name), (judgments, slug, "study"), (named, judge, "study")):
+        with pytest.raises(ValueError, match="cannot name a file or folder of results/"):
+            record(*what, **FACTS)
     assert not folder.parent.joinpath("else").exists()
     assert not list(folder.parent.rglob("*.parquet"))
     record(judgments, judge, "study", **FACTS)
-    (folder.parent / "else").mkdir()
-    shutil.copytree(folder / "study" / "fine", folder.parent / "else" / "fine")
+    shutil.copytree(folder / "study", folder.parent / "else")
     with pytest.raises(FileNotFoundError):
-        rb.recorded("fine", "minibench", study="../else")
+        rb.recorded(judge.slug, "minibench", study="../else")

@@ -1,10 +1,7 @@
 """`run`: nothing lost, nothing asked twice, whatever happens in between."""
 
-import os
 import re
 import signal
-import threading
-import time
 from collections import Counter
 from dataclasses import replace
 
@@ -228,25 +225,6 @@ def test_before_texts_leave_the_machine_one_is_told_to_whom_and_how_many(plan, c
     assert "is sent" not in capsys.readouterr().out
 
 
-def test_what_failed_is_asked_once_more_at_the_end_and_again_by_the_next_run(plan):
-    failing = plan["request_id"].iloc[[3, 71]]
-
-    class Shaky(Counting):
-        def answer(self, requests):
-            for request in requests:
-                yield from super().answer([request])
-                self.fail -= {request.request_id} & once
-
-    once = {failing.iloc[0]}
-    judge = Shaky(fail=failing)
-    judgments = rb.run(plan, judge)
-    assert judgments.loc[judgments["status"] == "error", "request_id"].tolist() == [failing.iloc[1]]
-    assert sorted(judge.asked.values())[-3:] == [1, 2, 2]
-    rest = Counting()
-    assert (rb.run(plan, rest)["status"] == "ok").all()
-    assert len(rest.asked) == 1
-
-
 def test_copies_of_a_failed_read_do_not_keep_it_from_being_asked_again(items):
     plan = rb.plan(items.head(2), rb.fixed(5, 4), readout="feedback")
     first = set(plan["request_id"][plan["item_id"] == plan["item_id"].iloc[0]])
@@ -263,29 +241,6 @@ def test_ctrl_c_leaves_a_store_that_can_be_resumed_and_says_so(plan):
     rest = Counting()
     rb.run(plan, rest)
     assert len(rest.asked) == 300 - 40
-
-
-def test_a_second_run_waits_says_for_whom_and_finds_everything_answered(plan, tmp_path, capsys):
-    begun, asked = threading.Event(), Counting()
-
-    class Slow(Counting):
-        def answer(self, requests):
-            for reply in asked.answer(requests):
-                begun.set()
-                yield reply
-                time.sleep(0.005)
-
-    first = threading.Thread(target=rb.run, args=(plan, Slow(), tmp_path / "s.sqlite"))
-    first.start()
-    begun.wait(60)
-    second = Counting()
-    judgments = rb.run(plan, second, tmp_path / "s.sqlite")
-    first.join()
-    assert not second.asked
-    assert set(asked.asked.values()) == {1}
-    assert (judgments["status"] == "ok").all()
-    said = capsys.readouterr().out
-    assert said.count(f"process {os.getpid()} on ") == said.count("this run waits") == 1
 
 
 def test_a_signal_ends_the_wait_for_another_run(plan, tmp_path, monkeypatch):

@@ -1,8 +1,5 @@
-from itertools import product
-
 import pandas as pd
 import pytest
-import yaml
 
 
 @pytest.fixture(autouse=True)
@@ -11,34 +8,36 @@ def always_warm(warm_kernels):
 
 
 @pytest.fixture
-def own_data(tmp_path, thirty_rows):
-    """Parameters that name own data: replies to mails, two criteria on n levels.
-
-    Four levels stand as a spreadsheet and a team have them: levels from 0, a byte order mark,
-    semicolons, empty rows at the end, and a third of the ratings missing.
-    """
+def own_data(thirty_rows):
+    """Parameters that name own data: replies to mails, two criteria on n levels."""
 
     def written(n):
-        rubric, table = tmp_path / "my_rubric.yml", tmp_path / "my_data.csv"
-        if n == 4:
-            thirty_rows()
-            return {"dataset": "csv", "path": str(table), "rubric": str(rubric)}
-        rubrics = [
-            {"criterion": name, "definition": f"Is the reply {name}?",
-             "levels": {k: f"{name} to degree {k} of {n}." for k in range(1, n + 1)}}
-            for name in ("kind", "brief")
-        ]  # fmt: skip
-        rubric.write_text(yaml.safe_dump(rubrics), "utf-8")
-        rows = [
-            {"instruction": f"Answer mail {mail}.", "candidate": who,
-             "response": f"Reply of {who} to mail {mail}.",
-             "human_kind": 1 + (mail + 2 * (who == "sent")) % n, "human_brief": 1 + mail % n}
-            for mail, who in product(range(6), ("draft", "sent"))
-        ]  # fmt: skip
-        pd.DataFrame(rows).to_csv(table, index=False)
-        return {"dataset": "csv", "path": str(table), "rubric": str(rubric)}
+        folder = thirty_rows((n, n))
+        files = {"path": folder / "my_data.csv", "rubric": folder / "my_rubric.yml"}
+        return {"dataset": "csv"} | {name: str(file) for name, file in files.items()}
 
     return written
+
+
+@pytest.fixture
+def own_file(tmp_path):
+    """Files like those that the papers used and nobody may pass on."""
+    levels = {f"score{k}_description": f"Level {k}." for k in range(1, 6)}
+    rubric = {"criteria": "Is it right?"} | levels
+    file = tmp_path / "human_eval.parquet"
+    pd.DataFrame([
+        {"capability": "planning", "task": "travel", "instance_idx": i, "input": f"Plan {i}.",
+         "reference_answer": f"The plan {i}.", "score_rubric": rubric, "model_name": model,
+         "response": f"{model} plans {i}.", "human_score": score}
+        for i in range(4) for model, score in (("a", 1 + i), ("b", 5))
+    ]).to_parquet(file)  # fmt: skip
+    essays = tmp_path / "essays.csv"
+    pd.DataFrame([
+        {"essay_id": f"A{i}", "score": 1 + i % 6, "assignment": "Are cars good?",
+         "full_text": f"Cars, I say, must go. It says so. I have {i} reasons."}
+        for i in range(30)
+    ]).to_csv(essays, index=False)  # fmt: skip
+    return {"biggen": file, "asap-2.0": essays}
 
 
 @pytest.fixture

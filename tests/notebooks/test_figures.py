@@ -3,11 +3,11 @@
 import re
 import shutil
 
-import jupytext
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from cells import code_of
 
 import rubricnb as rb
 from rubricnb import book, summary
@@ -53,9 +53,9 @@ def test_a_new_recording_stops_the_chapter_with_the_figures_name(stem, tmp_path,
     added = hanna[hanna["judge"] == hanna["judge"].iloc[0]].assign(judge="a-new-judge")
     pd.concat([known, added]).to_csv(tmp_path / f"{table}.csv", index=False)
     monkeypatch.setattr(summary, "results_folder", lambda: tmp_path)
-    monkeypatch.setattr(rb.pages, "show", lambda *_: None)
+    monkeypatch.setattr(rb.pages, "show", lambda *_, **__: None)
     monkeypatch.setattr(rb.pages, "say", lambda *_, **__: None)
-    cells = [c.source for c in jupytext.read(NOTEBOOKS / f"{stem}.md").cells if c.cell_type == "code"]
+    cells = code_of(stem)
     last = next(k for k, source in enumerate(cells) if f'"{figure}"' in source)
     scope = {}
     with pytest.raises(ValueError, match=f"figure {figure} describes other data .*a-new-judge"):
@@ -66,12 +66,11 @@ def test_a_new_recording_stops_the_chapter_with_the_figures_name(stem, tmp_path,
 def test_no_label_of_the_results_figure_lies_on_an_interval(monkeypatch):
     """Chapter 27 writes what was found above a row, so that a phone's width is left to the marks."""
     kept = []
-    monkeypatch.setattr(rb.pages, "show", lambda name, what, *_: kept.append((name, what)))
+    monkeypatch.setattr(rb.pages, "show", lambda name, what, *_, **__: kept.append((name, what)))
     monkeypatch.setattr(rb.pages, "say", lambda *_, **__: None)
     scope = {}
-    for cell in jupytext.read(NOTEBOOKS / "27_results.md").cells:
-        if cell.cell_type == "code":
-            exec(cell.source, scope)
+    for code in code_of("27_results"):
+        exec(code, scope)
         if kept:
             break
     ((name, figure),) = kept

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-import jupytext
 import nbformat
-import pandas as pd
 import papermill
 import pytest
+from cells import code_of
 from closely import slow_unless_due
 
 import rubricnb as rb
@@ -43,9 +42,8 @@ def test_code_is_at_most_79_columns_wide():
     wide = [
         f"{stem}: {line}"
         for stem in STEMS
-        for cell in jupytext.read(ROOT / "notebooks" / f"{stem}.md").cells
-        if cell.cell_type == "code"
-        for line in cell.source.splitlines()
+        for source in code_of(stem)
+        for line in source.splitlines()
         if len(line) > 79
     ]
     assert wide == []
@@ -78,28 +76,21 @@ def test_papermill_knows_every_parameter(stem):
 @pytest.mark.parametrize(
     "stem", slow_unless_due(s for s in STEMS if not s.startswith(ELSEWHERE))
 )
-def test_runs_with_small_parameters(stem):
+def test_runs_with_small_parameters(stem, warnings_of):
     small = building.parameter_file(SMALL, ROOT)[stem]
     executed = book.execute(stem, small, root=ROOT, cell_seconds=300)
-    printed = [
-        output.text
-        for cell in executed.cells
-        for output in cell.get("outputs", [])
-        if output.get("name") == "stderr"
-    ]
-    assert printed == []
+    assert warnings_of(executed) == []
 
 
-def test_the_cost_of_a_judge_has_a_dash_where_it_is_not_known(monkeypatch):
+def test_the_cost_of_a_judge_has_a_dash_where_it_is_not_known():
     """Chapter 04's own cells, for a hosted judge without a list price."""
     items = rb.load("minibench", n_items=5)
     requests = rb.plan(items, rb.balanced(5), readout="feedback")
     shown = {}
-    monkeypatch.setattr(rb.pages, "show", shown.__setitem__)
-    scope = {"rb": rb, "pd": pd, "items": items, "requests": requests, "n": 5,
-             "asked_judge": "openai:m@https://example.org/v1"}  # fmt: skip
-    chapter = jupytext.read(ROOT / "notebooks" / "04_judges_and_prompts.md")
-    cells = [c.source for c in chapter.cells if c.cell_type == "code" and "cost" in c.source]
+    own = {"rb": rb, "show": shown.__setitem__, "items": items, "n": 5, "requests": requests,
+           "asked_judge": "openai:m@https://example.org/v1"}  # fmt: skip
+    scope = vars(rb.pages) | own
+    cells = [source for source in code_of("04_judges_and_prompts") if "cost" in source]
     start = next(k for k, source in enumerate(cells) if source.startswith("cost = "))
     for source in cells[start : start + 2]:
         exec(source, scope)

@@ -1,5 +1,7 @@
 """Own data with two criteria and other numbers of levels than the papers' five."""
 
+from itertools import product
+
 import pytest
 
 from rubricnb import book
@@ -7,21 +9,15 @@ from rubricnb import book
 pytestmark = pytest.mark.slow
 
 ROOT = book.find_root()
-SEVERAL = (2, 4, 10)
-CASES = [
-    *((stem, n) for stem in ("04_judges_and_prompts", "05_position_bias") for n in SEVERAL),
-    *(
-        (stem, n)
-        for stem in ("07_when_permutation_helps", "08_how_many_orderings")
-        for n in SEVERAL
-    ),
-    ("09_rubric_scales", 4),
-    ("10_criterion_order", 4),
-    ("11_rank_reversal", 4),
-    ("12_temperature_and_effort", 4),
-    ("A_bias_cost", 4),
-    ("A_bias_cost", 10),
-]
+ANY_NUMBER = (
+    "04_judges_and_prompts", "05_position_bias", "07_when_permutation_helps",
+    "08_how_many_orderings",
+)  # fmt: skip
+FOUR = (
+    "09_rubric_scales", "10_criterion_order", "11_rank_reversal", "12_temperature_and_effort",
+    "A_bias_cost",
+)  # fmt: skip
+CASES = [*product(ANY_NUMBER, (2, 4, 10)), *product(FOUR, (4,)), ("A_bias_cost", 10)]
 SMALL = {
     "05_position_bias": {"n_copies": 3},
     "08_how_many_orderings": {"n_copies": 3},

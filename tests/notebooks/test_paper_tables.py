@@ -9,7 +9,6 @@ import re
 from dataclasses import dataclass, field
 from zlib import crc32
 
-import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from endpoint import completion, endpoint
@@ -20,9 +19,6 @@ from rubricnb import book
 pytestmark = pytest.mark.slow
 
 ROOT = book.find_root()
-RUBRIC = {"criteria": "Is it right?"} | {
-    f"score{k}_description": f"Level {k}." for k in range(1, 6)
-}
 ROMAN = ("i", "ii", "iii", "iv", "v")
 NAMES = {"BiGGen Bench": "biggen", "HANNA": "hanna", "SummEval": "summeval", "Vicuna": "vicuna"}
 
@@ -335,25 +331,6 @@ def _filled(schema, drawn):
     return "It says so."
 
 
-@pytest.fixture
-def own_file(tmp_path):
-    """Files like those that the papers used and nobody may pass on."""
-    file = tmp_path / "human_eval.parquet"
-    pd.DataFrame([
-        {"capability": "planning", "task": "travel", "instance_idx": i, "input": f"Plan {i}.",
-         "reference_answer": f"The plan {i}.", "score_rubric": RUBRIC, "model_name": model,
-         "response": f"{model} plans {i}.", "human_score": score}
-        for i in range(4) for model, score in (("a", 1 + i), ("b", 5))
-    ]).to_parquet(file)  # fmt: skip
-    essays = tmp_path / "essays.csv"
-    pd.DataFrame([
-        {"essay_id": f"A{i}", "score": 1 + i % 6, "assignment": "Are cars good?",
-         "full_text": f"Cars, I say, must go. It says so. I have {i} reasons."}
-        for i in range(30)
-    ]).to_csv(essays, index=False)  # fmt: skip
-    return {"biggen": file, "asap-2.0": essays}
-
-
 def _listed(done):
     """Statement, what the paper says and what we find, row by row."""
     table = BeautifulSoup("".join(book.glued(done)["tab-verdicts"]["text/html"]), "html.parser")
@@ -386,7 +363,7 @@ def _expected(name, table):
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_a_line_of_parameters_fills_the_papers_tables(name, mirror, own_file):
+def test_a_line_of_parameters_fills_the_papers_tables(name, mirror, own_file, warnings_of):
     line = LINES[name]
     with endpoint(judged) as (url, received):
         known = {parameter.name for parameter in book.parameters(line.stem, ROOT)}
@@ -420,9 +397,7 @@ def test_a_line_of_parameters_fills_the_papers_tables(name, mirror, own_file):
         figure = book.glued(done)[glued]["image/svg+xml"]
         assert [text for text in drawn if f"<!-- {text} -->" not in figure] == []
     if name in PROTOCOLS:
-        warned = [o.text for cell in done.cells for o in cell.get("outputs", [])
-                  if "Warning" in o.get("text", "") and o.name == "stderr"]  # fmt: skip
-        assert warned == []
+        assert [said for said in warnings_of(done) if "Warning" in said] == []
         text = {n: BeautifulSoup("".join(what["text/html"]), "html.parser").get_text(" ")
                 for n, what in book.glued(done).items() if "text/html" in what}  # fmt: skip
         PROTOCOLS[name]([payload["messages"][-1]["content"] for payload in received], text)

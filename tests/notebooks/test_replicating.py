@@ -4,7 +4,8 @@ import re
 
 import pandas as pd
 import pytest
-from endpoint import completion, endpoint
+from endpoint import endpoint
+from test_paper_tables import judged
 
 import rubricnb as rb
 from rubricnb import book
@@ -12,47 +13,19 @@ from rubricnb import book
 pytestmark = pytest.mark.slow
 
 ROOT = book.find_root()
-RUBRIC = {"criteria": "Is it right?"} | {
-    f"score{k}_description": f"Level {k}." for k in range(1, 6)
-}
-SCORES = {"numeric": "12345", "letter": "EDCBA", "roman": ("i", "ii", "iii", "iv", "v")}
-
-
-def rows():
-    return [
-        {
-            "capability": "planning", "task": "travel", "instance_idx": i, "input": f"Plan {i}.",
-            "reference_answer": f"The plan {i}.", "score_rubric": RUBRIC, "model_name": model,
-            "response": f"{model} plans {i}.", "human_score": score,
-        }
-        for i in range(4) for model, score in (("a", 1 + i), ("b", 5))
-    ]  # fmt: skip
-
-
-def judged(payload, headers):
-    """Any judge that reads: its score follows from the prompt, in the prompt's own labels."""
-    prompt = payload["messages"][-1]["content"]
-    labels = "letter" if "letter" in prompt else "roman" if "Roman" in prompt else "numeric"
-    score = SCORES[labels][sum(map(ord, prompt)) % 5]
-    return 200, completion(f"Feedback: so so [RESULT] {score}"), {}
 
 
 @pytest.fixture
-def replication(tmp_path):
+def replication(own_file, warnings_of):
     """Execute a chapter as a replication; returns its glued tables as text, and the prompts."""
 
     def execute(stem, **more):
-        file = tmp_path / "human_eval.parquet"
-        pd.DataFrame(rows()).to_parquet(file)
         with endpoint(judged) as (url, received):
-            values = {"dataset": "biggen", "path": str(file), "criterion": "",
+            values = {"dataset": "biggen", "path": str(own_file["biggen"]), "criterion": "",
                       "readout": "feedback", "judge": f"openai:m@{url}",
                       "paper_judge": "GPT-4o"}  # fmt: skip
             done = book.execute(stem, values | more, root=ROOT, cell_seconds=300)
-        outputs = [o for cell in done.cells for o in cell.get("outputs", [])]
-        assert [
-            o.text for o in outputs if "Warning" in o.get("text", "") and o.name == "stderr"
-        ] == []
+        assert [said for said in warnings_of(done) if "Warning" in said] == []
         tables = {
             name: re.sub("<.*?>", " ", "".join(what["text/html"]))
             for name, what in book.glued(done).items()

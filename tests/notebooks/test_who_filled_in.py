@@ -1,11 +1,10 @@
 """Chapter 29: its calculated power against drawn respondents, and where there is none."""
 
-import jupytext
 import numpy as np
 import pytest
+from cells import code_of
 
 import rubricnb as rb
-from rubricnb import book
 from rubricnb.summary import recorded_summary
 
 EVEN = np.full(5, 0.2)
@@ -16,11 +15,10 @@ def chapter():
     """The names that the chapter's cells define, with its default parameters."""
     scope, said = {}, {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rb.pages, "show", lambda *_: None)
+        patch.setattr(rb.pages, "show", lambda *_, **__: None)
         patch.setattr(rb.pages, "say", lambda *_, **values: said.update(values))
-        for cell in jupytext.read(book.find_root() / "notebooks/29_who_filled_in.md").cells:
-            if cell.cell_type == "code":
-                exec(cell.source, scope)
+        for code in code_of("29_who_filled_in"):
+            exec(code, scope)
     return scope | {"said": said}
 
 
