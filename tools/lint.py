@@ -263,7 +263,7 @@ NEEDS_NO_ENTRY = {
     "a licence, with its text": "BSD BY CC CC0 MIT",
     "a conference or journal, in a source": "ACL ICLR TACL",
     "everybody knows it": "CITATION CUDA HTML MB MiB NVIDIA README URL US UTF VS",
-    "a symbol or a prompt's own word, where it stands": "HASH LOCKED MS RESULT",
+    "a symbol or a prompt's own word, where it stands": "HASH LOCKED MS",
 }  # fmt: skip
 # Words that textbooks on measurement and papers on judging explain, and readers may not know.
 FIELD = """
