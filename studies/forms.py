@@ -190,7 +190,7 @@ def agreement(judgments: pd.DataFrame, items: pd.DataFrame) -> tuple[pd.DataFram
     human = items.astype({"item_id": str}).set_index("item_id")["human"]
     y = human.loc[keys["item_id"]].to_numpy(np.float64)
     code, criteria = pd.factorize(keys["criterion"])
-    each = np.stack([per_criterion(form, y, code) for form in x.T], axis=1)
+    each = per_criterion(x.T, y, code)
     sums = by_cluster(each, _codes(keys["cluster_id"]))  # clusters, forms, criteria, moments
     total = sums.sum(axis=0)
     found, left = correlation(total), correlation(total - sums)
