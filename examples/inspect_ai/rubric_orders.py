@@ -1,6 +1,6 @@
 """Ask a scorer of inspect_ai under every balanced order of the rubric, and read the log.
 
-    pip install inspect-ai rubricnb
+    pip install -e . inspect-ai
     inspect eval examples/inspect_ai/rubric_orders.py --model openai/gpt-4o-mini
     python examples/inspect_ai/rubric_orders.py logs/THE_NEW_LOG.eval
 
