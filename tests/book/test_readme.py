@@ -30,7 +30,7 @@ def test_the_figure_is_the_chapters():
     assert KEPT.read_text("utf-8") == drawn, f"copy {now.relative_to(ROOT)} to book/"
 
 
-@pytest.mark.parametrize(("chapter", "name", "pattern"), NUMBERS)
-def test_the_numbers_are_the_chapters(chapter, name, pattern):
+@pytest.mark.parametrize(("stem", "name", "pattern"), NUMBERS)
+def test_the_numbers_are_the_chapters(stem, name, pattern):
     found = re.search(pattern, (ROOT / "README.md").read_text("utf-8"))
-    assert found.group(1) == glued(chapter)[name][TEXT].strip("'").replace("+", "")
+    assert found.group(1) == glued(stem)[name][TEXT].strip("'").replace("+", "")
