@@ -5,6 +5,7 @@ from itertools import product
 import pytest
 
 from rubricnb import book
+from rubricnb.plots import display_name
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +53,8 @@ def test_a_chapter_names_both_of_two_datasets(stem, mirror):
     done = _execute(stem, dataset=datasets, n_items=48, judge="simulated:first-biased")
     tables = {"10_criterion_order": "tab-friedman", "11_rank_reversal": "tab-ours"}
     html = book.glued(done)[tables[stem]]["text/html"]
-    assert all(name in html for name in datasets.split("+"))
+    shown = display_name if stem.startswith("10") else str
+    assert all(shown(name) in html for name in datasets.split("+"))
 
 
 def test_chapter_1_runs_on_four_levels_from_0_or_says_what_to_choose(own_data):
