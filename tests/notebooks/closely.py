@@ -1,4 +1,4 @@
-"""Marks for tests that take long: pages and chapters that are not due are left to `make test-all`."""
+"""Marks for long tests: pages and chapters that are not due are left to `make test-all`."""
 
 import pytest
 

@@ -34,7 +34,8 @@ def patterns(stem):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.JoinedStr):
             begun[ast.unparse(node.targets[0])] = spelled(node.value)
     for node in ast.walk(tree):
-        text = node not in inner and isinstance(node, ast.Constant | ast.JoinedStr) and spelled(node)
+        is_text = node not in inner and isinstance(node, ast.Constant | ast.JoinedStr)
+        text = spelled(node) if is_text else None
         if isinstance(text, str) and CLAIM_ID.match(text):
             found.add(re.escape(text).replace(r"\{\}", "[^/]+"))
     return found

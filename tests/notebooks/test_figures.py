@@ -31,7 +31,8 @@ def figures_of_recorded_data(text):
     """The first figure of a page whose badge says so, and those whose caption does."""
     badge = re.search(r"^\*(Recorded)", text, re.M)
     for k, (name, caption) in enumerate(FIGURE.findall(text)):
-        if (k == 0 and badge) or re.search(r"\*[Rr]ecorded\*|<\.\./results/|^Recorded", caption, re.M):
+        recorded = re.search(r"\*[Rr]ecorded\*|<\.\./results/|^Recorded", caption, re.M)
+        if (k == 0 and badge) or recorded:
             yield name
 
 
@@ -57,14 +58,13 @@ def test_a_new_recording_stops_the_chapter_with_the_figures_name(stem, tmp_path,
     monkeypatch.setattr(rb.pages, "say", lambda *_, **__: None)
     cells = code_of(stem)
     last = next(k for k, source in enumerate(cells) if f'"{figure}"' in source)
-    scope = {}
+    until_drawn = "\n".join(cells[: last + 1])
     with pytest.raises(ValueError, match=f"figure {figure} describes other data .*a-new-judge"):
-        for source in cells[: last + 1]:
-            exec(source, scope)
+        exec(until_drawn, {})
 
 
 def test_no_label_of_the_results_figure_lies_on_an_interval(monkeypatch):
-    """Chapter 27 writes what was found above a row, so that a phone's width is left to the marks."""
+    """Chapter 27 writes what was found above a row, so that the marks have a phone's width."""
     kept = []
     monkeypatch.setattr(rb.pages, "show", lambda name, what, *_, **__: kept.append((name, what)))
     monkeypatch.setattr(rb.pages, "say", lambda *_, **__: None)

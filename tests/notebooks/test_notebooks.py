@@ -73,9 +73,7 @@ def test_papermill_knows_every_parameter(stem):
     assert list(known) == [parameter.name for parameter in book.parameters(stem, ROOT)]
 
 
-@pytest.mark.parametrize(
-    "stem", slow_unless_due(s for s in STEMS if not s.startswith(ELSEWHERE))
-)
+@pytest.mark.parametrize("stem", slow_unless_due(s for s in STEMS if not s.startswith(ELSEWHERE)))
 def test_runs_with_small_parameters(stem, warnings_of):
     small = building.parameter_file(SMALL, ROOT)[stem]
     executed = book.execute(stem, small, root=ROOT, cell_seconds=300)

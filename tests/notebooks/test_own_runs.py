@@ -21,7 +21,7 @@ def _svg(done, name):
 
 @pytest.mark.parametrize("readout", ["logprobs", "score", "feedback"])
 def test_efforts_and_thinkings_are_told_apart_in_every_readout(readout, warnings_of):
-    """With probabilities a text's reads at one temperature are those of one effort, one thinking."""
+    """With probabilities, reads at one temperature are those of one effort and one thinking."""
     several = {"readout": readout, "efforts": "low high", "thinkings": "off on"}
     if readout != "logprobs":
         several["temperatures"] = "0 1"
