@@ -268,7 +268,7 @@ _REFERENCE_KEYS = {
 }  # fmt: skip
 _PLAN_KEYS = {
     *_LOAD_KEYS, "criteria", "texts", "candidates", "setting", "models", "designs", "labels",
-    "readout", "n_options", "layout", "reference", "exemplar", "variant", "template",
+    "readout", "n_options", "per_call", "layout", "reference", "exemplar", "variant", "template",
     "prompt_format", "temperature", "effort", "thinking", "seed", "max_tokens",
 }  # fmt: skip
 _GRADING_KEYS = {

@@ -135,7 +135,8 @@ def plan_criteria(
     items: Items,
     designs: Design | Sequence[Design],
     *,
-    readout: str = "auto",
+    per_call: int = 0,
+    readout: OneOrMore[str] = "auto",
     n_options: int = 5,
     variant: str = "standard",
     prompt_format: str = "chat",
@@ -145,7 +146,7 @@ def plan_criteria(
     seed: int = 0,
     max_tokens: int = 0,
 ) -> Requests:
-    """Plan Setting 2: every text under every ordering of its criteria, all scored in one answer.
+    """Plan Setting 2: every text under every ordering of its criteria, several to an answer.
 
     Parameters
     ----------
@@ -153,6 +154,9 @@ def plan_criteria(
         Items in which every text has the same number of criteria.
     designs
         One design or several over that number of criteria; 1, 2, … is the order in `items`.
+    per_call
+        How many criteria one call asks for; 0: all. An ordering is cut into pieces of this length,
+        and each piece is a call.
     n_options
         The scale of every criterion.
     readout, variant, prompt_format, temperature, effort, thinking, seed, max_tokens
@@ -170,6 +174,9 @@ def plan_criteria(
     >>> requests = rb.plan_criteria(rb.load("minibench", n_items=15), rb.balanced(3))
     >>> len(requests), requests.criterion_ordering.iloc[1]
     (30, '2-3-1')
+    >>> requests = rb.plan_criteria(requests.source, rb.balanced(3), per_call=2)
+    >>> len(requests), requests.criterion_ordering.iloc[2], requests.criterion_ordering.iloc[3]
+    (60, '2-3', '1')
     """
     designs = _same_size(designs)
     sizes = items.groupby("text_id", sort=False, observed=True).size()
@@ -186,8 +193,26 @@ def plan_criteria(
         seed=seed, max_tokens=max_tokens,
     )  # fmt: skip
     _check_rubrics(items, variant, n_options, "criteria")
+    if not 0 <= per_call <= designs[0].n:
+        raise ValueError(f"per_call = {per_call}: 1 to {designs[0].n} criteria, or 0 for all")
     texts = items["text_id"].drop_duplicates()
-    return _requests(items, texts, designs, seed, conditions, "criterion_ordering")
+    requests = _requests(items, texts, designs, seed, conditions, "criterion_ordering")
+    return _in_pieces(requests, per_call) if per_call else requests
+
+
+def _in_pieces(requests: Requests, per_call: int) -> Requests:
+    """Cut each ordering of criteria into calls of `per_call` criteria."""
+
+    def pieces(ordering: str) -> list[str]:
+        order = decode(ordering)
+        return [code(order[i : i + per_call])[0] for i in range(0, len(order), per_call)]
+
+    orders = requests["criterion_ordering"].astype(object)
+    known = {ordering: pieces(ordering) for ordering in orders.unique()}
+    out = requests.assign(criterion_ordering=orders.map(known)).explode("criterion_ordering")
+    out = out.reset_index(drop=True).astype({"criterion_ordering": "category"})
+    out["request_id"] = request_ids(out)
+    return out
 
 
 def request_ids(requests: pd.DataFrame) -> UInt64Array:

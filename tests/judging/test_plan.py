@@ -78,6 +78,26 @@ def test_criteria_are_planned_by_text(items):
     assert plan["criterion_ordering"].nunique() == 6
 
 
+def test_an_ordering_of_criteria_is_cut_into_calls_that_ask_for_each_criterion_once(items):
+    whole = rb.plan_criteria(items, rb.balanced(3))
+    cut = rb.plan_criteria(items, rb.balanced(3), per_call=2)
+    assert cut.request_id.is_unique
+    assert cut.source is items
+    joined = cut.groupby(["item_id", "ordering_index"], observed=True, sort=False)
+    orders = joined.criterion_ordering.agg(lambda pieces: "-".join(pieces.astype(str)))
+    assert orders.tolist() == whole.criterion_ordering.tolist()
+    text = items[items.text_id == items.text_id.iloc[0]]
+    wanted = text.criterion.tolist()
+    judgments = rb.run(rb.plan_criteria(text, rb.balanced(3), per_call=2), "simulated:unbiased")
+    for _, reads in judgments.groupby("ordering_index"):
+        assert sorted(reads.criterion) == sorted(wanted)
+        assert sorted(reads.criterion_position) == [1, 1, 2]
+    judge = rb.open_judge("simulated:unbiased")
+    for request in rendered(cut.head(2), judge):
+        named = [name for name in wanted if name.capitalize() + ":" in request.messages[0].content]
+        assert named == sorted(request.criteria, key=wanted.index)
+
+
 def test_a_million_requests_are_planned_in_little_memory(items):
     plan = rb.plan(items, [rb.balanced(5)] * 3)
     assert plan.memory_usage(deep=True).sum() / len(plan) < 80
@@ -111,6 +131,7 @@ def test_a_million_requests_are_planned_in_little_memory(items):
         ),
         (lambda i: rb.plan(i, rb.placebo(2, 3), template="pairwise"), "'pairwise' has no meaning"),
         (lambda i: rb.plan_criteria(i, rb.balanced(4)), r"3 criteria.*use balanced\(3\)"),
+        (lambda i: rb.plan_criteria(i, rb.balanced(3), per_call=4), "per_call = 4: 1 to 3"),
         (lambda i: rb.plan(pd.DataFrame(i), rb.balanced(5)), "carry no rubrics"),
     ],
 )
