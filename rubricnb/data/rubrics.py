@@ -182,8 +182,9 @@ def resample(rubrics: pd.DataFrame, n: int) -> pd.DataFrame:
         A rubrics frame.
     n
         Number of levels. A rubric that has n levels is returned as it is. A five-level rubric
-        becomes 2 (its levels 1 and 5), 3 (1, 3 and 5) or 9 levels. For 9 the paper does not say
-        what stands between the five; we put a level that says it lies between its neighbours.
+        becomes 2 (its levels 1 and 5), 3 (1, 3 and 5) or up to 10 levels. The paper does not say
+        how it makes 9 of 5; here the five are spread over the scale as evenly as whole scores
+        allow, and a level between them says that it lies between its neighbours.
 
     Returns
     -------
@@ -209,15 +210,27 @@ def resample(rubrics: pd.DataFrame, n: int) -> pd.DataFrame:
     for _, own in rubrics.groupby(["rubric_id", "variant"], sort=False, observed=True):
         levels = own.sort_values("score")
         if len(own) != n:
-            levels = levels.iloc[_KEPT[n]].assign(score=own["score"].min() + np.arange(n))
-            if n == 9:
-                levels.iloc[1::2, levels.columns.get_loc("description")] = [
-                    f"Between score {score - 1} and score {score + 1}: better than score "
-                    f"{score - 1}, not as good as score {score + 1}."
-                    for score in levels["score"].iloc[1::2]
-                ]
+            levels = _on_other_length(levels, n)
         shown.append(levels)
     return check_rubrics(pd.concat(shown, ignore_index=True))
+
+
+def _on_other_length(levels: pd.DataFrame, n: int) -> pd.DataFrame:
+    """Show the levels of one rubric, ascending, on n levels."""
+    scores = levels["score"].iloc[0] + np.arange(n)
+    if n < len(levels):
+        kept = np.rint(np.linspace(0, len(levels) - 1, n)).astype(int)
+        return levels.iloc[kept].assign(score=scores)
+    described = np.rint(np.linspace(0, n - 1, len(levels)))
+    below = np.searchsorted(described, np.arange(n), side="right") - 1
+    between = ~np.isin(np.arange(n), described)
+    texts = [
+        f"Between score {k - 1} and score {k + 1}: better than score {k - 1}, "
+        f"not as good as score {k + 1}."
+        for k in scores
+    ]
+    shown = levels.iloc[below].assign(score=scores)
+    return shown.assign(description=np.where(between, texts, shown["description"]))
 
 
 def check_length(rubrics: pd.DataFrame, n: int, described: bool = True) -> None:
@@ -227,11 +240,11 @@ def check_length(rubrics: pd.DataFrame, n: int, described: bool = True) -> None:
     facts = facts.groupby("rubric_id", observed=True)
     size, reach = facts["score"].nunique(), facts["score"].max() - facts["score"].min()
     rigid = facts["own"].any() | (reach != size - 1)  # has labels of its own, or gaps
-    bad = (size != n) & (rigid | (described & ((size != 5) | (n not in _KEPT))))
+    bad = (size != n) & (rigid | (described & ((size != 5) | (n not in _LENGTHS))))
     if bad.any():
         rubric_id = bad.idxmax()
         own = size[rubric_id]
-        scales = "2, 3, 5 or 9" if own == 5 and not rigid[rubric_id] else f"{own}"
+        scales = "2 to 10" if own == 5 and not rigid[rubric_id] else f"{own}"
         raise ValueError(
             f"rubric {rubric_id!r} has {own} levels and cannot be shown on {n}; "
             f"choose n_options {scales}"
@@ -259,8 +272,7 @@ def scale_with(scale: FloatArray, n: int) -> FloatArray:
 
 
 _WORDS = {"fail": 0.0, "false": 0.0, "no": 0.0, "pass": 1.0, "true": 1.0, "yes": 1.0}
-# Which of five levels, from 0, stands at each of n.
-_KEPT = {2: [0, 4], 3: [0, 2, 4], 9: [0, 0, 1, 1, 2, 2, 3, 3, 4]}
+_LENGTHS = range(2, 11)  # of the scales on which five levels can be shown
 
 
 def _rows(rubric: Any, file: str, k: int) -> Iterator[dict[str, object]]:
