@@ -39,6 +39,7 @@ _FORMS = {  # what else a card may say, and its form
     "package": _VERSION,
     "python": _VERSION,
     "machine": r"\w{0,20} \w{0,20}, (\d{1,5}|None) cores",
+    "apart": "True|None",
 }
 _MAX_FACT_CHARS = 200  # of what a card says of its judge
 _FACTS = ("dataset", "cluster_id", "group_id", "candidate")

@@ -41,11 +41,13 @@ def record(
     spec: str,
     name: str = "",
     conditions: dict[str, Any] | None = None,
+    apart: bool = False,
 ) -> Path:
     """Write judgments of one judge into ``results/``, added to what is recorded already.
 
     Several processes may record into one folder at once. `conditions` are what this judge was
     asked with beside the study's plans; `studies.contribution` makes the plans anew from them.
+    What is recorded `apart` is read only where its study is named (`rubricnb.recorded`).
     """
     folder = inside(study, judge.slug)
     parts = {
@@ -58,6 +60,7 @@ def record(
             _add(frame, path)
         counts = {p.stem: counts_of(p) for p in sorted(folder.glob("*.parquet"))}
         facts = {"spec": spec, "model": model, "licence": licence, "conditions": conditions or {}}
+        facts |= {"apart": True} if apart else {}
         write_card(folder, judge, counts, **facts)
     register(judge, spec=spec, model=model, licence=licence, name=name)
     return folder

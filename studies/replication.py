@@ -15,7 +15,7 @@ import pandas as pd
 
 from rubricnb.cli import errors
 from rubricnb.data import load
-from rubricnb.judging.results import judges, recorded, results_folder
+from rubricnb.judging.results import is_apart, judges, recorded, results_folder
 from rubricnb.replication import COLUMNS, judged, measured, replication, settings
 from rubricnb.rulers import label_contrast, recorded_grades, recorded_gradings, whole_texts
 from rubricnb.statistics import (
@@ -32,7 +32,6 @@ from rubricnb.statistics._inference import t_p_value, t_quantile
 from rubricnb.statistics._reads import Value
 from rubricnb.statistics.criterion import counting_along
 from rubricnb.statistics.probabilities import at_temperature
-from studies import readouts
 
 TEMPERATURES = (0.0, 0.3, 0.6, 1.0)  # arXiv:2602.02219v2, Figure 6
 DRAWS = 5  # of scores, at a temperature above 0
@@ -129,8 +128,7 @@ def record_summaries() -> list[Path]:
 def real_judgments() -> Iterator[tuple[str, str]]:
     """Name every recorded judge that is not simulated with every dataset that it judged.
 
-    The study ``feedback`` is left out: it asks such a judge again in another way
-    (`studies.readouts`).
+    Studies that are recorded apart, which ask a judge again in another way, are left out.
 
     Examples
     --------
@@ -140,7 +138,7 @@ def real_judgments() -> Iterator[tuple[str, str]]:
     known = judges()
     for slug in sorted(known.loc[~known["spec"].str.startswith("simulated"), "slug"]):
         paths = results_folder().glob(f"*/{slug}/*.parquet")
-        for dataset in sorted({p.stem for p in paths if p.parts[-3] != readouts.STUDY}):
+        for dataset in sorted({p.stem for p in paths if not is_apart(p.parent)}):
             if not dataset.endswith(("-scores", "-decisions", "-evidence", "-references")):
                 yield slug, dataset
 

@@ -133,7 +133,8 @@ def _of_judge(
             items = _with_written(items_of(part), part, content.get("references", []), written)
             judgments = run(requests_of(part, items), judge, store, budget=budget)
             facts = {key: entry[key] for key in FACTS if key in entry}
-            record(judgments, judge, name, **facts, conditions=entry.get("conditions", {}))
+            conditions, apart = entry.get("conditions", {}), content.get("apart", False)
+            record(judgments, judge, name, **facts, conditions=conditions, apart=apart)
         return results_folder() / name / judge.slug
 
 
@@ -192,7 +193,7 @@ def read_study(name: str, judge: dict[str, Any] | None = None) -> dict[str, Any]
         raise ValueError(f"no study {name!r} in {folder}; there are: {', '.join(there) or 'none'}")
     content: dict[str, Any] = yaml.safe_load(path.read_text())
     for where, entries, allowed, needed in (
-        (path.name, [content], {"judges", "plans", "references", "gradings"}, {"judges"}),
+        (path.name, [content], {"judges", "plans", "references", "gradings", "apart"}, {"judges"}),
         ("judges", content.get("judges", []), _JUDGE_KEYS, {"spec", "model", "licence"}),
         ("plans", content.get("plans", []), _PLAN_KEYS, {"dataset", "designs"}),
         ("references", content.get("references", []), _REFERENCE_KEYS, {"dataset", "writer"}),

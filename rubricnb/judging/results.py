@@ -37,7 +37,8 @@ def recorded(judge: Judge | str, dataset: str, study: str | None = None) -> pd.D
     dataset
         Name of the dataset.
     study
-        Name of the study; default: all that have this judge and dataset.
+        Name of the study; default: all that have this judge and dataset, but for those whose file
+        says ``apart: true``, which ask a judge again in another way.
 
     Returns
     -------
@@ -58,7 +59,7 @@ def recorded(judge: Judge | str, dataset: str, study: str | None = None) -> pd.D
     ['ok']
     """
     slug = slug_of(judge) if isinstance(judge, str) else judge.slug
-    paths = _paths(slug, dataset, study)
+    paths = [p for p in _paths(slug, dataset, study) if study or not is_apart(p.parent)]
     if not paths:
         there = sorted(
             f"{p.parent.name} on {p.stem} ({p.parent.parent.name})"
@@ -135,8 +136,17 @@ def _paths(slug: str, dataset: str, study: str | None = None) -> list[Path]:
 
 def identity_in(folder: Path) -> str:
     """Who judged what is in a folder of judgments; empty if nothing is."""
+    return str(_card(folder).get("identity", ""))
+
+
+def is_apart(folder: Path) -> bool:
+    """Whether a folder of judgments is read only where its study is named."""
+    return bool(_card(folder).get("apart", False))
+
+
+def _card(folder: Path) -> dict[str, object]:
     path = folder / "run.json"
-    return str(json.loads(path.read_text())["identity"]) if path.exists() else ""
+    return dict(json.loads(path.read_text())) if path.exists() else {}
 
 
 @lru_cache(maxsize=8)

@@ -174,6 +174,15 @@ def test_recording_adds_to_what_is_there_and_replaces_the_same_requests(folder, 
     assert path.name == "simulated:first-biased"
 
 
+def test_a_study_recorded_apart_is_read_only_by_its_name(folder, judgments):
+    judge = SimulatedJudge("first-biased")
+    record(judgments.head(70), judge, "main", **FACTS)
+    record(judgments.tail(80), judge, "again", **FACTS, apart=True)
+    for study, wanted in ((None, judgments.head(70)), ("again", judgments.tail(80))):
+        found = rb.recorded("simulated:first-biased", "minibench", study=study)
+        assert sorted(found["request_id"]) == sorted(wanted["request_id"])
+
+
 def test_a_judge_keeps_its_place_among_those_recorded_and_a_new_one_comes_last(folder):
     first, second = SimulatedJudge("unbiased"), SimulatedJudge("first-biased")
     facts = {"model": "planted (by us)", "licence": "none"}
