@@ -22,7 +22,6 @@ CASES = [*product(ANY_NUMBER, (2, 4, 10)), *product(FOUR, (4,)), ("A_bias_cost",
 SMALL = {
     "05_position_bias": {"n_copies": 3},
     "08_how_many_orderings": {"n_copies": 3},
-    "10_criterion_order": {"n_copies": 1},
     "12_temperature_and_effort": {"studies": 2, "draws": 1},
     "A_bias_cost": {"splits": 5},
 }

@@ -120,7 +120,7 @@ LINES = {
     ),
     "10": Line(
         "10_criterion_order",
-        V2 | {"paper_judge": "Qwen3.5-9B", "n_items": 48, "n_copies": 1,
+        V2 | {"paper_judge": "Qwen3.5-9B", "n_items": 48,
               "designs": ["balanced", "shuffled", "fixed"]},
         {"criterion_order_2602.02219v2_table5": Table(
             ("judge", "dataset"),
