@@ -30,11 +30,10 @@ class PublicNames(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         module = self.arguments[0]
-        names = rubricnb._PUBLIC.get(module)
-        if names is None:  # a module used by its own name, such as rubricnb.checks
+        if module in rubricnb._PUBLIC:
+            lines = [line for name, _ in public(module) for line in _documented(name)]
+        else:  # a module used by its own name, such as rubricnb.checks
             lines = [f".. automodule:: rubricnb.{module}", "   :members:"]
-        else:
-            lines = [line for name in names for line in _documented(name)]
         node = nodes.container()
         self.state.nested_parse(StringList(lines, source=f"<{module}>"), 0, node)
         return node.children
@@ -64,22 +63,26 @@ def public(module: str) -> Iterator[tuple[str, str]]:
     >>> dict(public("testing"))
     {'rubricnb.testing.assert_judge': 'Stop with an AssertionError that names every threshold...'}
     """
-    if module in rubricnb._PUBLIC:
-        prefix, names, home = "rubricnb", rubricnb._PUBLIC[module], rubricnb
-    else:
-        home = import_module(f"rubricnb.{module}")
-        prefix = home.__name__
-        own = (n for n, what in vars(home).items() if getattr(what, "__module__", "") == prefix)
-        names = getattr(home, "__all__", [n for n in own if not n.startswith("_")])
+    home = import_module(f"rubricnb.{module}")
+    top = rubricnb._PUBLIC.get(module, [])
+    names = [f"rubricnb.{name}" for name in top]
+    if not top or module in rubricnb._MODULES:
+        own = (
+            n for n, what in vars(home).items() if getattr(what, "__module__", "") == home.__name__
+        )
+        rest = getattr(home, "__all__", [n for n in own if not n.startswith("_")])
+        names += [f"{home.__name__}.{name}" for name in rest if name not in top]
     for name in names:
-        if said := inspect.getdoc(getattr(home, name)):
-            yield f"{prefix}.{name}", " ".join(said.split("\n\n")[0].split())
+        what = getattr(home, name.rpartition(".")[2])
+        if inspect.isroutine(what) or inspect.isclass(what):
+            yield name, " ".join((inspect.getdoc(what) or "").split("\n\n")[0].split())
 
 
 def _documented(name: str) -> list[str]:
-    if inspect.isclass(getattr(rubricnb, name, None)):
-        return [f".. autoclass:: rubricnb.{name}", "   :members:", ""]
-    return [f".. autofunction:: rubricnb.{name}", ""]
+    home, _, own = name.rpartition(".")
+    if inspect.isclass(getattr(import_module(home), own)):
+        return [f".. autoclass:: {name}", "   :members:", ""]
+    return [f".. autofunction:: {name}", ""]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

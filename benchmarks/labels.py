@@ -19,7 +19,7 @@ def measure() -> Iterator[dict[str, Any]]:
     cell, judgments, people = recorded()
     mean, systems = timed(
         lambda: rb.mean_with_labels(judgments, people),
-        lambda: rb.systems_with_labels(judgments, people),
+        lambda: rb.statistics.systems_with_labels(judgments, people),
     )
     yield row("texts", len(judgments))
     for name, spent in (("mean_with_labels", mean), ("systems_with_labels", systems)):

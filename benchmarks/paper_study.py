@@ -23,7 +23,7 @@ import pandas as pd
 import rubricnb as rb
 from benchmarks import row
 from rubricnb.frames import Items, Requests
-from rubricnb.judging.fitting import DATASETS, stand_in
+from rubricnb.judging.fitting import STAND_INS, stand_in
 from rubricnb.judging.profiles import profiles
 from rubricnb.judging.simulated import simulate
 from rubricnb.statistics import (
@@ -153,7 +153,7 @@ def distance_from_print(table: pd.DataFrame) -> tuple[float, float]:
     cell = table["judge"].astype(str).str.extract(r"v2/(?P<judge>.+)/(?P<dataset>.+)")
     printed = rb.published("position_bias")
     keys = list(zip(printed["judge"].str.lower(), printed["dataset"], strict=True))
-    own = table.set_index([cell["judge"], cell["dataset"].map(DATASETS)]).loc[keys]
+    own = table.set_index([cell["judge"], cell["dataset"].map(STAND_INS)]).loc[keys]
     shares = [
         abs(100 * own[f"share_{p}"].to_numpy() - printed[f"pos{p}_pct"].to_numpy()).max()
         for p in (1, 5)

@@ -37,7 +37,7 @@ from rubricnb.data.rubrics import scales_of
 from rubricnb.frames import Items, Judgments, Requests
 from rubricnb.hashing import hash64, mix64
 from rubricnb.judging import parsing
-from rubricnb.judging.cost import estimate
+from rubricnb.judging.cost import estimate_cost
 from rubricnb.judging.function import _fingerprint
 from rubricnb.judging.judge import OF_REQUESTS, JudgeLike, describe, judging
 from rubricnb.judging.plan import labels_there_are, plan, plan_criteria
@@ -46,7 +46,7 @@ from rubricnb.judging.rendering import askable
 from rubricnb.judging.run import run
 from rubricnb.judging.store import Store
 from rubricnb.pages import check_answered, condition_names, truth_of
-from rubricnb.permutation import balanced, decode, descending, fixed, placebo
+from rubricnb.permutation import Design, balanced, decode, fixed, placebo
 from rubricnb.statistics import _inference as inference
 from rubricnb.statistics import (
     agreement,
@@ -532,7 +532,7 @@ def audit_requests(items: Items, **settings: Any) -> list[Requests]:
     for number, scale in enumerate(scales):
         n, own = len(scale), _some(items, which == number)
         one = fixed(n, 1)
-        orders = [fixed(n, 2), descending(n), placebo(n, 5), balanced(n)]
+        orders = [fixed(n, 2), Design("descending", n), placebo(n, 5), balanced(n)]
         shown = _graded(own, scale.tolist()) or ("auto" if "reference" in own else None)
         parts.append(plan(own, orders, reference="none", **settings))
         if labels := labels_there_are(own, ["letter", "roman"], n):
@@ -560,7 +560,7 @@ def _graded(items: Items, scale: Sequence[float]) -> list[int]:
 def audit_cost(
     judge: JudgeLike, items: Items, price: tuple[float, float, float] | None = None, **how: Any
 ) -> pd.DataFrame:
-    """Estimate what an audit would cost, as `estimate`, before anything is sent.
+    """Estimate what an audit would cost, as `estimate_cost`, before anything is sent.
 
     Examples
     --------
@@ -571,7 +571,7 @@ def audit_cost(
     """
     described = describe(judge, price)
     parts = (askable(part, described)[0] for part in audit_requests(items, **how))
-    return pd.concat([estimate(part, described) for part in parts if len(part)])
+    return pd.concat([estimate_cost(part, described) for part in parts if len(part)])
 
 
 def drawn(items: Items, n_items: int | None, n_prompts: int | None = None, seed: int = 0) -> Items:

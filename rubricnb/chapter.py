@@ -41,7 +41,7 @@ class Chapter:
     asking
         For `rubricnb.plan`: readout, seed, temperature and the options of requests.
     said
-        The papers' statements that this chapter checks, as from `rubricnb.claims`.
+        The papers' statements that this chapter checks, as from `rubricnb.data.claims`.
     recomputed
         Series: the value of every statement about the papers' own tables, by ``claim_id``.
     who
@@ -119,7 +119,7 @@ class Chapter:
         Returns
         -------
         DataFrame
-            As from `rubricnb.verdicts`. ``unmeasured`` and ``n-claims`` are glued.
+            As from `rubricnb.data.verdicts`. ``unmeasured`` and ``n-claims`` are glued.
         """
         simulated = judgments is not None and judgments["source"].iloc[0] == "simulated"
         estimates = {} if simulated else dict(own)

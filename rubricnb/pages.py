@@ -431,7 +431,7 @@ def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame
     >>> import rubricnb as rb
     >>> from rubricnb.data import verdicts
     >>> found = pd.DataFrame({"claim_id": ["v2/table-1/hanna"], "value": [576]})
-    >>> says_finds(verdicts(rb.claims("03"), found)).iloc[0].tolist()
+    >>> says_finds(verdicts(rb.data.claims("03"), found)).iloc[0].tolist()
     ['position bias v2, Table 1: items (hanna)', '= 576', '576', 'the count holds']
     """
     general = (verdicts["judge"] == "") & (verdicts["dataset"] == "")

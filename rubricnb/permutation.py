@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from math import factorial
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,36 +31,82 @@ DesignName = Literal[
     "single",
     "placebo",
 ]
+_REPEATED = ("shuffled", "fixed", "placebo")  # of any number of reads
 
 
 @dataclass(frozen=True)
 class Design:
-    """A named set of k orderings of n options; made by the constructors below.
+    """A named set of k orderings of n options. The functions below make the usual ones.
+
+    The names without a function:
+
+    * ``descending``: (n, …, 1), once (*Descending-Numeric* of arXiv:2506.22316).
+    * ``first``: the k orderings to ask first, where 2n are too many. Two are the ascending list and
+      its mirror image; an even k are such opposite pairs, their starts spread over the places, so a
+      preference that rises or falls evenly from place to place cancels. n of them are the first
+      rows of `williams`, and 2n all its rows.
+    * ``rotated``: one read per item, the 2n orderings of `balanced` dealt out over prompts. The
+      candidates of a prompt share its ordering, so a preference for places favours none of them,
+      and over all prompts it cancels from the mean of each: the calls of one read, the balance of
+      2n.
 
     Attributes
     ----------
     name
-        The constructor's name; the ``design`` column of requests and judgments.
+        The ``design`` column of requests and judgments.
     n
-        Number of options.
+        Number of options, 2 or more.
     k
-        Number of reads per item.
+        Number of reads per item. For ``first``: 1, an even number up to 2n (for even n: n), or n.
     order
         The one ordering shown, for ``single``; else ``None``.
     over
-        The column of the items whose values share an ordering, for ``rotated``; else ``None``.
+        The column of the items to deal over, for ``rotated``: ``group_id`` (whose candidates
+        compete), ``cluster_id`` or ``item_id``. Its values are shuffled by the seed of the plan,
+        and the g-th gets ordering g mod 2n; so some multiple of 2n prompts is best.
+
+    Raises
+    ------
+    ValueError
+        A name, n or k that no design has.
+
+    Examples
+    --------
+    >>> Design("descending", 3).orderings().tolist()
+    [[3, 2, 1]]
+    >>> Design("first", 5, 4).orderings().tolist()
+    [[1, 2, 3, 4, 5], [5, 4, 3, 2, 1], [3, 4, 5, 1, 2], [2, 1, 5, 4, 3]]
+    >>> import rubricnb as rb
+    >>> requests = rb.plan(rb.load("minibench"), rb.Design("rotated", 5))
+    >>> len(requests), requests["ordering"].nunique()
+    (180, 10)
     """
 
     name: DesignName
     n: int
-    k: int
+    k: int = 1
     order: tuple[int, ...] | None = None
-    over: str | None = None
+    over: str = "group_id"
 
     def __post_init__(self) -> None:
+        if self.name not in get_args(DesignName):
+            raise ValueError(
+                f"no design {self.name!r}: choose from {', '.join(get_args(DesignName))}"
+            )
         for name, given, least, what in (("n", self.n, 2, "options"), ("k", self.k, 1, "read")):
             if given < least:
                 raise ValueError(f"{name} = {given}: a design needs at least {least} {what}")
+        most = len(_williams(self.n))
+        numbers = {
+            "balanced": [2 * self.n],
+            "williams": [most],
+            "first": sorted({1, self.n, *range(2, most + 1, 2)}),
+        }.get(self.name, [self.k] if self.name in _REPEATED else [1])
+        if self.k not in numbers:
+            raise ValueError(
+                f"k = {self.k}: of {self.n} options {self.name} shows "
+                f"{', '.join(map(str, numbers))} orderings"
+            )
 
     @property
     def per_item(self) -> bool:
@@ -158,40 +204,7 @@ def williams(n: int) -> Design:
     >>> williams(4).orderings().tolist()
     [[1, 2, 4, 3], [2, 3, 1, 4], [3, 4, 2, 1], [4, 1, 3, 2]]
     """
-    return Design("williams", n, n if n % 2 == 0 else 2 * n)
-
-
-def first_orderings(n: int, k: int = 2) -> Design:
-    """The k orderings to ask first, where 2n are too many.
-
-    Two are the ascending list and its mirror image; an even k are such opposite pairs, their starts
-    spread over the places, so a preference that rises or falls evenly from place to place cancels.
-    n of them are the first rows of `williams`, and 2n all its rows.
-
-    Parameters
-    ----------
-    n
-        Number of options, 2 or more.
-    k
-        Reads per item: 1, an even number up to 2n (for even n: n), or n.
-
-    Raises
-    ------
-    ValueError
-        Another k, which would show some options early more often than late.
-
-    Examples
-    --------
-    >>> first_orderings(5, 4).orderings().tolist()
-    [[1, 2, 3, 4, 5], [5, 4, 3, 2, 1], [3, 4, 5, 1, 2], [2, 1, 5, 4, 3]]
-    >>> first_orderings(5, 10).orderings().tolist() == williams(5).orderings().tolist()
-    True
-    """
-    most = williams(n).k
-    allowed = sorted({1, n, *range(2, most + 1, 2)})
-    if k not in allowed:
-        raise ValueError(f"k = {k}: of {n} options choose {', '.join(map(str, allowed))} orderings")
-    return Design("first", n, k)
+    return Design("williams", n, len(_williams(n)))
 
 
 def shuffled(n: int, k: int = 1) -> Design:
@@ -219,31 +232,6 @@ def shuffled(n: int, k: int = 1) -> Design:
     return Design("shuffled", n, k)
 
 
-def rotated(n: int, over: str = "group_id") -> Design:
-    """One read per item, the 2n orderings of `balanced` dealt out over prompts.
-
-    The candidates of a prompt share its ordering, so a preference for places favours none of them,
-    and over all prompts it cancels from the mean of each: the calls of one read, the balance of 2n.
-
-    Parameters
-    ----------
-    n
-        Number of options, 2 or more.
-    over
-        The column of the items to deal over: ``group_id`` (whose candidates compete),
-        ``cluster_id`` or ``item_id``. Its values are shuffled by the seed of the plan, and the g-th
-        gets ordering g mod 2n; so some multiple of 2n prompts is best.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> requests = rb.plan(rb.load("minibench"), rotated(5))
-    >>> len(requests), requests["ordering"].nunique()
-    (180, 10)
-    """
-    return Design("rotated", n, 1, over=over)
-
-
 def fixed(n: int, k: int = 1) -> Design:
     """The papers' FIXED: (1, …, n), k times.
 
@@ -255,17 +243,6 @@ def fixed(n: int, k: int = 1) -> Design:
     [[1, 2, 3], [1, 2, 3]]
     """
     return Design("fixed", n, k)
-
-
-def descending(n: int) -> Design:
-    """(n, …, 1), once (*Descending-Numeric* of arXiv:2506.22316).
-
-    Examples
-    --------
-    >>> descending(3).orderings().tolist()
-    [[3, 2, 1]]
-    """
-    return Design("descending", n, 1)
 
 
 def single(order: ArrayLike) -> Design:

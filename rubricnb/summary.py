@@ -1,10 +1,10 @@
-"""The small tables in ``results/``: what the statistics say of every judge, and the datasets."""
+"""The small tables in ``results/``: what the statistics say of every judge."""
 
 from __future__ import annotations
 
 import pandas as pd
 
-from rubricnb.judging.results import results_folder
+from rubricnb.folders import results_folder
 
 SUMMARIES = (
     "position",
@@ -48,37 +48,3 @@ def recorded_summary(name: str) -> pd.DataFrame:
     path = results_folder() / f"{name}.csv"
     table = pd.read_csv(path, dtype={"reason": object}, keep_default_na=False, na_values=[""])
     return table.fillna({"reason": ""}) if "reason" in table else table
-
-
-def described(name: str | None = None) -> pd.DataFrame:
-    """Read the recorded descriptions of datasets, which need no dataset.
-
-    Parameters
-    ----------
-    name
-        A dataset; default: all that are recorded (by ``python -m studies.descriptions``).
-
-    Returns
-    -------
-    DataFrame
-        As from `rubricnb.data.describe.describe`.
-
-    Raises
-    ------
-    FileNotFoundError
-        None is recorded; names those that are.
-
-    Examples
-    --------
-    >>> described("hanna").query("quantity == 'clusters'").value.item()
-    96.0
-    """
-    paths = {path.stem: path for path in sorted((results_folder() / "datasets").glob("*.csv"))}
-    if not paths or name not in (None, *paths):
-        raise FileNotFoundError(
-            f"no recorded description of {name!r}; there are: {', '.join(paths) or 'none'}; "
-            f"make one with rubricnb.data.describe.describe(rubricnb.load({name!r}))"
-        )
-    chosen = paths.values() if name is None else [paths[name]]
-    frames = [pd.read_csv(path, keep_default_na=False, na_values="nan") for path in chosen]
-    return pd.concat(frames, ignore_index=True)

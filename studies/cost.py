@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from rubricnb.frames import Items
-from rubricnb.judging import estimate
+from rubricnb.judging import estimate_cost
 from rubricnb.judging.contract import Reply, Request
 from rubricnb.judging.judge import describe
 from rubricnb.judging.prices import CHARACTERS_PER_TOKEN, Budget, Calls
@@ -30,7 +30,7 @@ _SAMPLE = 20  # texts that a grading is costed on
 
 
 def study_cost(name: str, judge: dict[str, Any] | None = None) -> pd.DataFrame:
-    """Estimate what a study would cost, as `rubricnb.estimate`; nothing is sent.
+    """Estimate what a study would cost, as `rubricnb.estimate_cost`; nothing is sent.
 
     What is recorded or stored already is counted too. Not counted, and said in ``reason``: what
     needs a file that is not there, and references, since their number depends on the reviews.
@@ -61,7 +61,7 @@ def study_cost(name: str, judge: dict[str, Any] | None = None) -> pd.DataFrame:
             row = _uncounted(part)
             if not row:
                 requests = requests_of(part, _as_if_written(part, content.get("references", [])))
-                row = estimate(requests, entry["spec"], entry.get("price")).iloc[0].to_dict()
+                row = estimate_cost(requests, entry["spec"], entry.get("price")).iloc[0].to_dict()
             rows.append(row | {"model": entry["model"], "dataset": part["dataset"]})
         for part in gradings_for(entry, content.get("gradings", [])):
             row = _uncounted(part) or _grading_cost(part, entry["spec"], entry.get("price"))
@@ -102,7 +102,7 @@ def _grading_cost(
     Returns
     -------
     dict
-        A row as from `rubricnb.estimate`, but for ``judge`` and ``readout``.
+        A row as from `rubricnb.estimate_cost`, but for ``judge`` and ``readout``.
     """
     texts = items_of(part)["text_id"]
     per_text = len(texts) / texts.nunique()

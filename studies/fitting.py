@@ -27,7 +27,7 @@ from scipy.optimize import brentq
 
 from rubricnb.data import published
 from rubricnb.frames import Items
-from rubricnb.judging.fitting import DATASETS, stand_in
+from rubricnb.judging.fitting import STAND_INS, stand_in
 from rubricnb.judging.generative import Batch, FloatArray, IntArray, logits_of, ordering_tables
 from rubricnb.judging.plan import plan, plan_criteria
 from rubricnb.judging.profiles import Profile
@@ -106,7 +106,7 @@ def fit_profiles(
     >>> one["target"]["chi2"], abs(one["achieved"]["stand_in"]["chi2"] / 83.7 - 1) < 0.15
     (83.7, True)
     """
-    sets = {name: (_asked(load(name)), _asked(stand_in(name))) for name in DATASETS}
+    sets = {name: (_asked(load(name)), _asked(stand_in(name))) for name in STAND_INS}
     fitted = {}
     for profile, record in chain(_fit_v2(sets, only), _fit_v1(sets, only)):
         parameters = {k: v for k, v in asdict(profile).items() if v != getattr(_DEFAULT, k)}
@@ -182,7 +182,7 @@ def _fit_v2(sets: Sets, only: str) -> Iterator[Fitted]:
     table = published("position_bias")
     criteria = published("criterion_order").set_index(["judge", "dataset"])
     for cell in table.itertuples():
-        dataset = next(key for key, name in DATASETS.items() if name == cell.dataset)
+        dataset = next(key for key, name in STAND_INS.items() if name == cell.dataset)
         base = Profile(
             f"v2/{cell.judge.lower()}/{dataset}",
             source=f"arXiv:2602.02219v2, Table 2, {cell.judge} on {cell.dataset}",

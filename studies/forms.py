@@ -282,7 +282,7 @@ def _named(scores: pd.Series) -> dict[str, float]:
 
 def _tau(judgments: pd.DataFrame, items: pd.DataFrame) -> dict[str, float]:
     kept = items.dropna(subset=["human"])
-    (row,) = rb.system_agreement(judgments, kept, by=[]).to_dict("records")
+    (row,) = rb.statistics.system_agreement(judgments, kept, by=[]).to_dict("records")
     return {k: row[k] for k in ("tau", "tau_low", "tau_high", "n_systems")}
 
 

@@ -92,11 +92,11 @@ def with_panels(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
 def by_judge(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     """Bias, slope, alternative annotator test, ranking of systems, and r: judge by criterion."""
     by = ["judge", "criterion"]
-    tests = rb.alternative_annotator(judgments, items, epsilon=EPSILON, by=by)
+    tests = rb.statistics.alternative_annotator(judgments, items, epsilon=EPSILON, by=by)
     pieces = [
-        rb.judge_bias(judgments, items, by=by).drop(columns=["p", "reason"]),
+        rb.statistics.judge_bias(judgments, items, by=by).drop(columns=["p", "reason"]),
         tests.drop(columns=["n_items", "n_clusters", "reason"]),
-        rb.system_agreement(judgments, items, by=by)[
+        rb.statistics.system_agreement(judgments, items, by=by)[
             [*by, "n_systems", "tau", "tau_low", "tau_high"]
         ],
         rb.agreement(judgments, items, by=by)[[*by, "r", "r_low", "r_high"]],
@@ -110,7 +110,7 @@ def by_judge(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
 def by_epsilon(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     """The alternative annotator test at several ε, over clusters."""
     tests = [
-        rb.alternative_annotator(
+        rb.statistics.alternative_annotator(
             judgments, items, epsilon=epsilon, by=["judge", "criterion"]
         ).assign(epsilon=epsilon)
         for epsilon in EPSILONS

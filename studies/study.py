@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, closing
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import pandas as pd
 import yaml
@@ -421,8 +421,8 @@ def design_of(text: str) -> Design:
         call = ast.parse(text, mode="eval").body
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in names:
             arguments = [ast.literal_eval(a) for a in call.args]
-            design: Design = getattr(permutation, call.func.id)(*arguments)
-            return design
+            made = getattr(permutation, call.func.id, partial(Design, call.func.id))
+            return cast(Design, made(*arguments))
     except (SyntaxError, TypeError):
         pass
     raise ValueError(f'"{text}" is not a design: write balanced(5), shuffled(5, 10), …')

@@ -283,7 +283,7 @@ def test_effects_are_those_of_the_statistics_that_the_chapters_use(items, lost):
     moved = moved[moved.reference_score == "none"].set_index(["design", "labels"])
     plain = answers[0].query("design == 'fixed' and labels == 'numeric'")
     plain = plain[plain.reference_score == "none"]
-    bias = rb.judge_bias(plain, items, value="expected_score").iloc[0]
+    bias = rb.statistics.judge_bias(plain, items, value="expected_score").iloc[0]
     for question, own, columns in (
         ("letters", moved.loc["fixed", "letter"], "shift_excess{}"),
         ("Roman numerals", moved.loc["fixed", "roman"], "shift_excess{}"),

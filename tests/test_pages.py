@@ -45,7 +45,9 @@ def test_line_lists_every_judge_and_source():
 
 
 def test_table_leaves_out_judges_that_were_not_measured_unless_asked():
-    rows = verdicts(rb.claims("04"), pd.DataFrame({"claim_id": ["v2/4.2/sizes"], "value": [2]}))
+    rows = verdicts(
+        rb.data.claims("04"), pd.DataFrame({"claim_id": ["v2/4.2/sizes"], "value": [2]})
+    )
     rows.loc[rows.index[:3], "judge"] = "Gemma-3-27B"
     assert len(pages.says_finds(rows)) == len(rows) - 3
     everything = pages.says_finds(rows, unmeasured=True)
@@ -56,7 +58,7 @@ def test_table_leaves_out_judges_that_were_not_measured_unless_asked():
 
 
 def test_table_prints_interval_and_tolerance():
-    said = rb.claims("05").query("claim_id == 'v2/table-2/gemma-3-27b/hanna/pos5'")
+    said = rb.data.claims("05").query("claim_id == 'v2/table-2/gemma-3-27b/hanna/pos5'")
     found = pd.DataFrame(
         {"claim_id": said["claim_id"], "value": [29.0], "low": [28.0], "high": [30.0]}
     )

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubricnb.permutation import (
+    Design,
     balanced,
     code,
     decode,
-    descending,
-    first_orderings,
     fixed,
     neighbour_counts,
     placebo,
@@ -32,7 +31,7 @@ def every_design(n):
         williams(n),
         shuffled(n, 7),
         fixed(n, 3),
-        descending(n),
+        Design("descending", n),
         single(np.roll(np.arange(1, n + 1), 1)),
         placebo(n, 5),
     ]
@@ -124,6 +123,9 @@ def test_single_refuses_what_is_no_permutation(bad):
         (lambda: fixed(5, 0), "at least 1"),
         (lambda: placebo(5, 16), "1 to 15"),
         (lambda: shuffled(0, 3), "at least 2"),
+        (lambda: Design("balanced", 5), "k = 1: of 5 options balanced shows 10 orderings"),
+        (lambda: Design("descending", 5, 2), "descending shows 1 orderings"),
+        (lambda: Design("upwards", 5), "no design 'upwards': choose from balanced, "),
     ],
 )
 def test_impossible_sizes_are_refused_with_the_reason(call, message):
@@ -135,7 +137,7 @@ def test_impossible_sizes_are_refused_with_the_reason(call, message):
 def test_first_orderings_are_opposite_pairs_or_squares(n):
     most = williams(n).k
     for k in {1, n, *range(2, most + 1, 2)}:
-        orders = first_orderings(n, k).orderings()
+        orders = Design("first", n, k).orderings()
         assert orders.shape == (k, n)
         assert len({tuple(o) for o in orders.tolist()}) == k
         counts = position_counts(orders)
@@ -143,11 +145,13 @@ def test_first_orderings_are_opposite_pairs_or_squares(n):
             assert (counts == k // n).all()
         elif k > 1:  # as often at a place as at its mirror image, so at the middle on average
             assert (counts == counts[:, ::-1]).all()
-    assert first_orderings(n, 1).orderings().tolist() == [list(range(1, n + 1))]
-    assert (first_orderings(n, most).orderings() == williams(n).orderings()).all()
+    assert Design("first", n, 1).orderings().tolist() == [list(range(1, n + 1))]
+    assert (Design("first", n, most).orderings() == williams(n).orderings()).all()
 
 
 @pytest.mark.parametrize(("n", "k"), [(5, 3), (5, 7), (5, 0), (5, 12), (4, 6), (4, 3)])
 def test_first_orderings_refuse_a_number_that_cannot_be_even(n, k):
-    with pytest.raises(ValueError, match=f"k = {k}: of {n} options choose 1, 2"):
-        first_orderings(n, k)
+    with pytest.raises(
+        ValueError, match=f"k = {k}: (of {n} options first shows 1, 2|.*at least 1)"
+    ):
+        Design("first", n, k)

@@ -25,6 +25,7 @@ from pybtex.database import parse_string
 import rubricnb
 from rubricnb.book import find_root, parameters
 
+CELL = re.compile(r"^`{3,}\{code-cell\}.*\n((?:.*\n)*?)`{3,}$", re.M)
 FENCE = re.compile(r"^(<!-- runnable -->\n)?```(bash|python|yaml)\n(.*?)^```", re.M | re.S)
 
 
@@ -104,6 +105,29 @@ def names_exist(clone: Clone) -> Iterator[str]:
                 name = ast.unparse(node) if isinstance(node, ast.Attribute) else ""
                 if re.fullmatch(r"rb\.\w+", name) and not hasattr(rubricnb, name[3:]):
                     yield f"{path}: {name}"
+
+
+@rule
+def notebooks_import_at_the_top(clone: Clone) -> Iterator[str]:
+    """A notebook imports the package by its public names alone."""
+    for path, text in clone.texts("notebooks/*.md").items():
+        for cell in CELL.findall(text):
+            for node in ast.walk(ast.parse(re.sub(r"^[:%].*", "", cell, flags=re.M))):
+                if not {*_taken(node)} <= {*rubricnb.__all__, "rubricnb as rb"}:
+                    yield f"{path}: {ast.unparse(node)}"
+
+
+def _taken(node: ast.AST) -> Iterator[str]:
+    """Yield what a statement imports of the package, and what ``rb.`` names."""
+    match node:
+        case ast.Attribute(value=ast.Name(id="rb"), attr=name):
+            yield name
+        case ast.Import(names=names):
+            yield from (ast.unparse(n) for n in names if n.name.split(".")[0] == "rubricnb")
+        case ast.ImportFrom(module="rubricnb", names=names):
+            yield from (n.name for n in names)
+        case ast.ImportFrom(module=str(module)) if module.startswith("rubricnb."):
+            yield module
 
 
 @rule

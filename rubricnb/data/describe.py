@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
+from rubricnb.folders import results_folder
+
 _COUNTED = {
     "texts": "text_id", "clusters": "cluster_id", "groups": "group_id", "candidates": "candidate",
     "categories": "category", "criteria": "criterion",
@@ -52,6 +54,40 @@ def describe(items: pd.DataFrame) -> pd.DataFrame:
     out = pd.DataFrame([*rows, *_ratings(items)], columns=["criterion", "quantity", "value"])
     out.insert(0, "dataset", str(items["dataset"].iloc[0]))
     return out.astype({"value": "float64"})
+
+
+def described(name: str | None = None) -> pd.DataFrame:
+    """Read the recorded descriptions of datasets, which need no dataset.
+
+    Parameters
+    ----------
+    name
+        A dataset; default: all that are recorded (by ``python -m studies.descriptions``).
+
+    Returns
+    -------
+    DataFrame
+        As from `describe`.
+
+    Raises
+    ------
+    FileNotFoundError
+        None is recorded; names those that are.
+
+    Examples
+    --------
+    >>> described("hanna").query("quantity == 'clusters'").value.item()
+    96.0
+    """
+    paths = {path.stem: path for path in sorted((results_folder() / "datasets").glob("*.csv"))}
+    if not paths or name not in (None, *paths):
+        raise FileNotFoundError(
+            f"no recorded description of {name!r}; there are: {', '.join(paths) or 'none'}; "
+            f"make one with rubricnb.data.describe(rubricnb.load({name!r}))"
+        )
+    chosen = paths.values() if name is None else [paths[name]]
+    frames = [pd.read_csv(path, keep_default_na=False, na_values="nan") for path in chosen]
+    return pd.concat(frames, ignore_index=True)
 
 
 def _counts(items: pd.DataFrame) -> Iterator[tuple[str, float]]:

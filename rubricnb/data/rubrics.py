@@ -29,11 +29,11 @@ def read_rubrics(path: str | Path) -> pd.DataFrame:
     path
         YAML: a list of mappings (or one mapping) with ``criterion`` (its name), ``definition``
         (what it asks), ``levels`` (label → what such a response is like), ``rubric_id`` (default:
-        the criterion) and, optionally, ``weight`` (of the criterion in `rubricnb.overall`),
-        ``values`` (label → score) and ``paraphrased`` (``definition`` and ``levels`` in other
-        words). Or a CSV with a row for every level: ``criterion``, ``definition``, ``score``,
-        ``description`` and, optionally, ``label``, ``weight``, ``rubric_id`` and ``variant``
-        (``standard`` or ``paraphrased``).
+        the criterion) and, optionally, ``weight`` (of the criterion in
+        `rubricnb.statistics.overall`), ``values`` (label → score) and ``paraphrased``
+        (``definition`` and ``levels`` in other words). Or a CSV with a row for every level:
+        ``criterion``, ``definition``, ``score``, ``description`` and, optionally, ``label``,
+        ``weight``, ``rubric_id`` and ``variant`` (``standard`` or ``paraphrased``).
 
         A label that is a number is its own score, also with gaps (1, 3, 5, 7) or halves. Of yes and
         no, pass and fail, true and false the scores are 1 and 0; of letters A is the best and the

@@ -18,7 +18,7 @@ from rubricnb.judging.rendering import rendered
 _SAMPLE = 4000  # requests rendered; a larger plan is scaled up from whole items
 
 
-def estimate(
+def estimate_cost(
     requests: Requests,
     judge: JudgeLike,
     price: tuple[float, float, float] | None = None,
@@ -49,7 +49,7 @@ def estimate(
     --------
     >>> import rubricnb as rb
     >>> requests = rb.plan(rb.load("minibench"), [rb.balanced(5), rb.fixed(5, 10)])
-    >>> cost = rb.estimate(requests, "openai:gpt-4.1").iloc[0]
+    >>> cost = rb.estimate_cost(requests, "openai:gpt-4.1").iloc[0]
     >>> int(cost.requests), int(cost.calls), bool(0.5 < cost.price < 50)
     (3600, 3420, True)
     """

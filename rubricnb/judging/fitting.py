@@ -18,7 +18,7 @@ from rubricnb.judging.generative import FloatArray
 _SETS: dict[str, dict[str, Any]] = yaml.safe_load(
     files("rubricnb.judging").joinpath("stand_ins.yml").read_text(encoding="utf-8")
 )
-DATASETS: dict[str, str] = {dataset: facts["name"] for dataset, facts in _SETS.items()}
+STAND_INS: dict[str, str] = {dataset: facts["name"] for dataset, facts in _SETS.items()}
 
 
 def stand_in(dataset: str) -> Items:
@@ -38,11 +38,11 @@ def stand_in(dataset: str) -> Items:
 
     Examples
     --------
-    >>> [len(stand_in(name)) for name in DATASETS]
+    >>> [len(stand_in(name)) for name in STAND_INS]
     [576, 1600, 320, 320]
     """
-    if dataset not in DATASETS:
-        raise ValueError(f"no stand-in for {dataset!r}; there are {', '.join(DATASETS)}")
+    if dataset not in STAND_INS:
+        raise ValueError(f"no stand-in for {dataset!r}; there are {', '.join(STAND_INS)}")
     facts = _SETS[dataset]
     first, last = facts["prompts"]
     criteria = facts.get("criteria", ["overall"])

@@ -100,7 +100,7 @@ def plan(
 
     The label conditions of arXiv:2506.22316 crossed with its rubric orders:
 
-    >>> orders = [rb.fixed(5, 1), rb.descending(5), rb.shuffled(5, 1)]
+    >>> orders = [rb.fixed(5, 1), rb.Design("descending", 5), rb.shuffled(5, 1)]
     >>> grid = rb.plan(rb.load("minibench", n_items=15), orders, labels=["numeric", "letter"])
     >>> grid.groupby(["design", "labels"], observed=True).size().tolist()
     [15, 15, 15, 15, 15, 15]
@@ -407,7 +407,7 @@ def _in_scores(frame: pd.DataFrame, which: IntArray, scales: list[FloatArray]) -
 
 def _orderings(design: Design, ids: pd.Series, seed: int, items: Items) -> pd.DataFrame:
     n_ids, k = len(ids), design.k
-    if design.over:
+    if design.name == "rotated":
         codes = _dealt(design, ids, seed, items)
     elif design.per_item:
         codes = [c for i in ids for c in code(design.orderings(i, seed))]
@@ -434,7 +434,7 @@ def _dealt(design: Design, ids: pd.Series, seed: int, items: Items) -> list[str]
     if design.over not in items or items[design.over].isna().any():
         raise ValueError(
             f"rotated: these items have no {design.over!r} (or lack some); deal over another "
-            "column, such as rotated(n, over='cluster_id')"
+            "column, such as Design('rotated', n, over='cluster_id')"
         )
     column = "item_id" if set(ids) <= set(items["item_id"]) else "text_id"
     group = items.drop_duplicates(column).set_index(column)[design.over].reindex(ids)

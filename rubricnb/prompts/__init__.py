@@ -5,6 +5,7 @@ they are never read as templates, and control tokens and ``[RESULT]`` in them ar
 """
 
 from rubricnb.prompts.control_tokens import inert
+from rubricnb.prompts.labels import LABELS, labels_of, span
 from rubricnb.prompts.render import render
 
-__all__ = ["inert", "render"]
+__all__ = ["LABELS", "inert", "labels_of", "render", "span"]

@@ -1,7 +1,6 @@
-"""What the answers say. The public names stand in ``rubricnb/__init__.py``."""
+"""What the answers say. The names that ``rubricnb`` has, too, stand in ``rubricnb/__init__.py``."""
 
 from rubricnb import _PUBLIC
-from rubricnb.statistics._inference import equivalence as equivalence
 from rubricnb.statistics.advice import advise as advise
 from rubricnb.statistics.agreement import agreement as agreement
 from rubricnb.statistics.agreement import strategy_contrast as strategy_contrast
@@ -16,17 +15,21 @@ from rubricnb.statistics.labels import labels_needed as labels_needed
 from rubricnb.statistics.labels import mean_with_labels as mean_with_labels
 from rubricnb.statistics.labels import systems_with_labels as systems_with_labels
 from rubricnb.statistics.position import at_reads as at_reads
+from rubricnb.statistics.position import noncentrality as noncentrality
 from rubricnb.statistics.position import position_bias as position_bias
 from rubricnb.statistics.position import score_position as score_position
+from rubricnb.statistics.probabilities import at_temperature as at_temperature
 from rubricnb.statistics.probabilities import geometric_mean as geometric_mean
 from rubricnb.statistics.probabilities import option_probabilities as option_probabilities
 from rubricnb.statistics.probabilities import position_prior as position_prior
 from rubricnb.statistics.probabilities import remove_prior as remove_prior
+from rubricnb.statistics.ranking import prompt_measures as prompt_measures
 from rubricnb.statistics.ranking import rank_reversal as rank_reversal
 from rubricnb.statistics.ranking import reversal_effect as reversal_effect
 from rubricnb.statistics.raters import alternative_annotator as alternative_annotator
 from rubricnb.statistics.raters import judge_bias as judge_bias
 from rubricnb.statistics.raters import system_agreement as system_agreement
+from rubricnb.statistics.stability import BASELINE as BASELINE
 from rubricnb.statistics.stability import stability as stability
 from rubricnb.statistics.tendency import gold as gold
 from rubricnb.statistics.tendency import reference_pull as reference_pull
@@ -37,4 +40,21 @@ from rubricnb.statistics.variation import variance_components as variance_compon
 from rubricnb.statistics.variation import within_item_sd as within_item_sd
 from rubricnb.statistics.weighting import overall as overall
 
-__all__ = _PUBLIC["statistics"]
+__all__ = [
+    *_PUBLIC["statistics"],
+    "BASELINE",
+    "alternative_annotator",
+    "at_reads",
+    "at_temperature",
+    "geometric_mean",
+    "gold",
+    "judge_bias",
+    "noncentrality",
+    "overall",
+    "prompt_measures",
+    "reference_pull",
+    "reversal_effect",
+    "system_agreement",
+    "systems_with_labels",
+    "tendency_shift",
+]

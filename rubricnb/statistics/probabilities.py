@@ -200,7 +200,7 @@ def _prior(reads: Reads) -> pd.DataFrame:
     if len(shown) and counts.min() == 0:
         raise ValueError(
             "the orders show some scores never at a place, so a score could pass for a place: ask "
-            "in balanced(n) or rotated(n) orders"
+            "in balanced(n) or Design('rotated', n) orders"
         )
     logs = _logs(np.asarray(reads.probability)[item, read])
     # Scores count alike at every place, also where they do not stand there equally often.

@@ -39,7 +39,8 @@ def overall(judgments: pd.DataFrame, items: Items) -> Judgments:
     --------
     >>> import rubricnb as rb
     >>> items = rb.load("minibench")
-    >>> whole = rb.overall(rb.simulate(rb.plan(items, rb.fixed(5)), items, "unbiased"), items)
+    >>> judgments = rb.simulate(rb.plan(items, rb.fixed(5)), items, "unbiased")
+    >>> whole = rb.statistics.overall(judgments, items)
     >>> len(items), len(whole), int(rb.agreement(whole, whole.rated).n_items.item())
     (180, 60, 60)
     """

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 import rubricnb as rb
+from rubricnb.data import described
 from rubricnb.data.describe import describe
-from rubricnb.summary import described
 from studies.descriptions import RECORDED, record_descriptions
 
 

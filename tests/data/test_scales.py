@@ -46,7 +46,9 @@ def test_orderings_list_scores_and_positions_count_from_1(both):
     assert from_0.score.tolist() == at
     assert set(from_0.score) <= {0, 1, 2, 3}
     assert from_1.columns.tolist() == from_0.columns.tolist()
-    prompt = next(rendered(rb.plan(items, rb.descending(4)), rb.open_judge("simulated:unbiased")))
+    prompt = next(
+        rendered(rb.plan(items, rb.Design("descending", 4)), rb.open_judge("simulated:unbiased"))
+    )
     assert prompt.choices == ("3", "2", "1", "0")
     assert "an integer between 0 and 3" in prompt.messages[0].content
     letters = rb.plan(items, rb.fixed(4, 1), labels="letter")

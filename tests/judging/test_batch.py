@@ -252,7 +252,7 @@ def test_what_one_call_cannot_ask_is_said_before_anything_is_written(items, tmp_
 
 
 def test_a_label_of_several_tokens_is_left_to_the_run(items, tmp_path):
-    plan = rb.plan(items, rb.single(range(1, 6)), readout="logprobs", labels="roman")
+    plan = rb.plan(items, rb.permutation.single(range(1, 6)), readout="logprobs", labels="roman")
     answer = completion(" i", tops=[(" i", {" i": 0.9, " v": 0.1})])
     with endpoint(lambda payload, headers: (200, answer, {}), "vllm") as (url, _):
         spec = f"openai:m@{url}"

@@ -12,7 +12,9 @@ def items():
 
 
 def estimate(items, judge, designs=None, readout="feedback", **options):
-    return rb.estimate(rb.plan(items, designs or rb.balanced(5), readout=readout), judge, **options)
+    return rb.estimate_cost(
+        rb.plan(items, designs or rb.balanced(5), readout=readout), judge, **options
+    )
 
 
 def test_copies_of_a_greedy_read_cost_nothing_with_a_judge_that_repeats_itself(items):

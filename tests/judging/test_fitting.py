@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 import rubricnb as rb
-from rubricnb.judging.fitting import DATASETS, stand_in
+from rubricnb.judging.fitting import STAND_INS, stand_in
 from rubricnb.judging.profiles import profiles
 from rubricnb.judging.simulated import simulate
 from studies.fitting import (
@@ -39,13 +39,13 @@ def judged(items, name):
 def published_cell(name):
     _, judge, dataset = name.split("/")
     table = rb.published("position_bias")
-    own = (table.judge.str.lower() == judge) & (table.dataset == DATASETS[dataset])
+    own = (table.judge.str.lower() == judge) & (table.dataset == STAND_INS[dataset])
     return table[own].iloc[0]
 
 
 @pytest.mark.slow
 def test_the_position_figures_of_v2_are_met(load):
-    loaded = {name: load(name) for name in DATASETS}
+    loaded = {name: load(name) for name in STAND_INS}
     for name in V2:
         cell, items = published_cell(name), loaded[name.split("/")[2]]
         got = judged(items, name)
@@ -58,7 +58,7 @@ def test_the_position_figures_of_v2_are_met(load):
 
 @pytest.mark.slow
 def test_the_score_position_rows_of_v1_are_met(load):
-    loaded = [load(name) for name in DATASETS]
+    loaded = [load(name) for name in STAND_INS]
     table = rb.published("score_position")
     for name in V1:
         own = table[table.judge.str.lower() == name.removeprefix("v1/")]
@@ -96,7 +96,7 @@ def test_criteria_move_as_far_as_v2_prints(load):
     table = rb.published("criterion_order")
     for dataset, n in (("hanna", 6), ("summeval", 4)):
         items = load(dataset)
-        for row in table[table.dataset == DATASETS[dataset]].itertuples():
+        for row in table[table.dataset == STAND_INS[dataset]].itertuples():
             name = f"v2/{row.judge.lower()}/{dataset}"
             got = simulate(rb.plan_criteria(items, rb.balanced(n)), items, name)
             cells = got.groupby(["criterion", "criterion_position"], observed=True)["score"].mean()
@@ -104,12 +104,12 @@ def test_criteria_move_as_far_as_v2_prints(load):
             assert abs(gap - row.mean_delta_pos) < 0.06, name
 
 
-@pytest.mark.parametrize("dataset", DATASETS)
+@pytest.mark.parametrize("dataset", STAND_INS)
 def test_stand_ins_have_the_papers_counts(dataset):
     table = rb.published("datasets_2602").set_index("dataset")["total"]
-    printed = {"MT-Bench": "MT-Bench", "Vicuna": "Vicuna-Bench"}.get(DATASETS[dataset])
+    printed = {"MT-Bench": "MT-Bench", "Vicuna": "Vicuna-Bench"}.get(STAND_INS[dataset])
     items = stand_in(dataset)
-    assert len(items) == table[printed or DATASETS[dataset]]
+    assert len(items) == table[printed or STAND_INS[dataset]]
     assert items.item_id.is_unique
     assert items.cluster_id.nunique() == {"hanna": 96, "summeval": 100}.get(dataset, 80)
 

@@ -197,7 +197,7 @@ def test_without_options_in_the_prompt_no_position_is_preferred(hanna):
 def test_both_settings_see_the_same_quality(hanna):
     exact = replace(SILENT, human_weight=0.8, text_error=0.4, item_error=0.4)
     one = answers(hanna, exact, rb.fixed(5, 1)).set_index("item_id").score
-    many = simulate(rb.plan_criteria(hanna, rb.single(range(1, 7))), hanna, exact)
+    many = simulate(rb.plan_criteria(hanna, rb.permutation.single(range(1, 7))), hanna, exact)
     names = many.item_id.astype(str) + "/" + many.criterion.astype(str).str.lower()
     assert (one[names].to_numpy() == many.score.to_numpy()).all()
 

@@ -26,6 +26,6 @@ class Name(str):
 
 def test_the_name_of_a_judge_is_read_at_the_door_only(capsys):
     requests = rb.plan(rb.load("minibench", n_items=1), rb.balanced(5))
-    rb.estimate(requests, Name("simulated:first-biased"))
+    rb.estimate_cost(requests, Name("simulated:first-biased"))
     rb.run(requests, Name("simulated:first-biased"), store=":memory:")
     assert Name.readers == {"rubricnb.judging.judge"}

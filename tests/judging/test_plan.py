@@ -143,12 +143,14 @@ def test_what_cannot_be_planned_is_refused_with_the_way_out(items, call, message
 def test_settings_in_lists_are_crossed_and_each_condition_is_the_plan_of_it_alone(items):
     grid = rb.plan(
         items,
-        [rb.fixed(5, 1), rb.descending(5)],
+        [rb.fixed(5, 1), rb.Design("descending", 5)],
         labels=["numeric", "roman"],
         reference=["none", 2],
         layout=["rubric-last", "rubric-first"],
     )
-    alone = rb.plan(items, rb.descending(5), labels="roman", reference=2, layout="rubric-first")
+    alone = rb.plan(
+        items, rb.Design("descending", 5), labels="roman", reference=2, layout="rubric-first"
+    )
     condition = grid[
         (grid.design == "descending")
         & (grid.labels == "roman")

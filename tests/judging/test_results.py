@@ -68,7 +68,7 @@ def test_recorded_answers_are_used_before_anything_is_asked(folder, judgments):
         rb.recorded("embedded", "minibench")
     record(judgments, SimulatedJudge("first-biased"), "study", **FACTS)
     items = rb.load("minibench", n_items=15)
-    plan = rb.plan(items, [rb.balanced(5), rb.descending(5)], readout="logprobs")
+    plan = rb.plan(items, [rb.balanced(5), rb.Design("descending", 5)], readout="logprobs")
     both = rb.run(plan, "simulated:first-biased")
     assert both["request_id"].tolist() == plan["request_id"].tolist()
     again = both[both["source"] == "recorded"].reset_index(drop=True)

@@ -55,7 +55,7 @@ def test_judgments_conform_in_the_order_of_the_requests_and_nothing_is_asked_twi
     assert len(judge.asked) == 300
     again = Counting()
     judgments = rb.run(plan, again)
-    rb.run(rb.plan(items, rb.single([2, 3, 4, 5, 1]), readout="feedback"), again)
+    rb.run(rb.plan(items, rb.permutation.single([2, 3, 4, 5, 1]), readout="feedback"), again)
     assert not again.asked
     conform(judgments, "judgments")
     assert judgments["request_id"].tolist() == plan["request_id"].tolist()
@@ -107,7 +107,7 @@ def test_what_is_asked_by_itself_goes_on_with_a_fresh_start_too(plan):
 
 
 def test_every_part_of_a_request_that_changes_the_answer_changes_its_key(items):
-    one = items.head(1)
+    one, ascending = items.head(1), rb.permutation.single([1, 2, 3, 4, 5])
     settings = [
         {}, {"labels": "letter"}, {"layout": "rubric-first"}, {"reference": 4},
         {"variant": "paraphrased"}, {"template": "pointwise"}, {"prompt_format": "plain"},
@@ -115,13 +115,13 @@ def test_every_part_of_a_request_that_changes_the_answer_changes_its_key(items):
         {"readout": "logprobs"}, {"readout": "feedback"},
     ]  # fmt: skip
     keys = [
-        next(rendered(rb.plan(one, rb.single([1, 2, 3, 4, 5]), **({"readout": "score"} | s)),
+        next(rendered(rb.plan(one, ascending, **({"readout": "score"} | s)),
                       Counting())).key
         for s in settings
     ]  # fmt: skip
     assert len(set(keys)) == len(keys)
     other = Counting("unbiased")
-    plain = rb.plan(one, rb.single([1, 2, 3, 4, 5]), readout="score")
+    plain = rb.plan(one, ascending, readout="score")
     assert next(rendered(plain, other)).key not in keys
 
 

@@ -10,7 +10,7 @@ from rubricnb.judging.rendering import rendered
 from rubricnb.judging.sharing import Limit, common_prefix, walk
 
 PROMPTS = st.lists(st.text("ab", max_size=12), max_size=24)
-SINGLE = rb.single([1, 2, 3, 4, 5])
+SINGLE = rb.permutation.single([1, 2, 3, 4, 5])
 
 
 @pytest.fixture(scope="module")

@@ -307,7 +307,7 @@ def test_what_the_first_orders_leave_of_a_preference_for_places():
     (remainder,) = defined("26_do_you_need_ten", "remainder", preference=gamma - gamma.mean())
     for k in (1, 2, 4):
         means = []
-        for order in rb.first_orderings(5, k).orderings():
+        for order in rb.Design("first", 5, k).orderings():
             chosen = np.exp(gamma) / np.exp(gamma).sum()
             means.append(sum(share * score for share, score in zip(chosen, order, strict=True)))
         assert remainder(k)["shift"] == pytest.approx(np.mean(means) - 3)

@@ -413,7 +413,7 @@ def test_every_table_of_the_papers_has_its_line_or_its_reason():
     filled = {table for line in LINES.values() for table in line.tables}
     assert not filled & set(ELSEWHERE)
     assert filled | set(ELSEWHERE) == set(rb.published().table)
-    assert {t for t in rb.claims().source_table if t} <= filled | set(ELSEWHERE)
+    assert {t for t in rb.data.claims().source_table if t} <= filled | set(ELSEWHERE)
 
 
 def test_every_figure_of_the_papers_has_its_line_or_its_reason(paper_text):

@@ -66,7 +66,7 @@ STATISTICS = {
     "rank_reversal of halves": lambda j, i, v: rb.rank_reversal(
         j, "fixed/half-1", "placebo/half-2", value=v
     ),
-    "reversal_effect": lambda j, i, v: rb.reversal_effect(j, value=v),
+    "reversal_effect": lambda j, i, v: rb.statistics.reversal_effect(j, value=v),
     "criterion_order": lambda j, i, v: rb.criterion_order(j),
 }
 OF_VALUES = pytest.mark.parametrize(("name", "value"), [
@@ -216,7 +216,9 @@ def test_halves_and_a_scale_from_0_are_kept_where_no_place_is_needed():
         assert rb.variance_components(frame).variance_reask.item() == pytest.approx(
             score.var(axis=1, ddof=1).mean()
         )
-    assert rb.gold(plain)["gold_ratings"].tolist() == [tuple(row) for row in score.tolist()]
+    assert rb.statistics.gold(plain)["gold_ratings"].tolist() == [
+        tuple(row) for row in score.tolist()
+    ]
 
 
 # --- designs that a statistic cannot use ---------------------------------------------------------

@@ -305,7 +305,7 @@ def test_rated_texts_that_the_judge_refused_are_counted_and_compared():
     assert f"{len(lost)} of 60 rated items have no score" in row["reason"]
     assert f"people rate them {lost.mean():.2f}" in row["reason"]
     assert "about scored items only" in row["reason"]
-    for statistic in (rb.judge_bias, rb.agreement):
+    for statistic in (rb.statistics.judge_bias, rb.agreement):
         reason = statistic(judgments, labelled(judgments, human, chosen))["reason"].item()
         assert "have no score" in reason
 
@@ -317,7 +317,7 @@ def test_a_label_that_fits_several_judged_items_is_an_error(lacking):
     judgments = judged([*human, *-human]).assign(**asked | {lacking: np.repeat(["x", "y"], 20)})
     rated = judgments[[*asked]].assign(human=judgments["score"])
     assert rb.agreement(judgments, rated, by="judge")["r"].iloc[0] == pytest.approx(1)
-    for function in (rb.agreement, rb.judge_bias, rb.mean_with_labels):
+    for function in (rb.agreement, rb.statistics.judge_bias, rb.mean_with_labels):
         with pytest.raises(ValueError, match=f"add the column '{lacking}' to the"):
             function(judgments, rated.iloc[:20].drop(columns=lacking))
 
@@ -339,7 +339,7 @@ def of_systems(judgments, human, system, m):
     """Estimates from the first m labels of every system."""
     first = pd.Series(system).groupby(system).cumcount() < m
     labels = labelled(judgments, human, np.flatnonzero(first))
-    return rb.systems_with_labels(judgments, labels)
+    return rb.statistics.systems_with_labels(judgments, labels)
 
 
 def labelled_systems(rng, s=20, same=True, favour=0.0, m=4, prompts=60):
@@ -433,6 +433,6 @@ def test_a_text_without_a_system_counts_for_no_system():
     names, rng = ["a", "b", "c", "d", "e", "f"] * 6, np.random.default_rng(0)
     judgments = judged(rng.integers(1, 6, 36), candidate=[None, *names[1:]])
     labels = people(judgments, rng.integers(1, 6, 36))[:30]
-    found = rb.systems_with_labels(judgments, labels)
+    found = rb.statistics.systems_with_labels(judgments, labels)
     assert found.candidate.tolist() == ["b", "c", "d", "e", "f", "a"]
-    assert rb.system_agreement(judgments, labels).n_systems.item() == 6
+    assert rb.statistics.system_agreement(judgments, labels).n_systems.item() == 6

@@ -29,7 +29,7 @@ def items(tmp_path):
 def test_score_and_rating_are_weighted_means_read_by_read(items):
     requests = rb.plan(items, [rb.balanced(3), rb.fixed(3)], readout="logprobs")
     judgments = rb.simulate(requests, items, "first-biased")
-    whole = rb.overall(judgments, items)
+    whole = rb.statistics.overall(judgments, items)
     assert len(whole) == 12 * 7
     assert set(whole.criterion) == {"overall"}
     assert whole.position.isna().all()
@@ -57,14 +57,14 @@ def test_a_read_that_lost_a_criterion_has_no_score_and_says_why(items):
     judgments = rb.simulate(rb.plan(items, rb.fixed(3), readout="score"), items, "unbiased")
     judgments["status"] = judgments["status"].astype(str)
     judgments.loc[1, ["status", "score"]] = ["refused", pd.NA]
-    whole = rb.overall(judgments, items)
+    whole = rb.statistics.overall(judgments, items)
     assert whole.status.tolist() == ["refused"] + ["ok"] * 11
     assert whole.score.isna().tolist() == [True] + [False] * 11
 
 
 def test_several_criteria_in_one_prompt_are_combined_too(items):
     judgments = rb.simulate(rb.plan_criteria(items, rb.balanced(3), n_options=3), items, "unbiased")
-    whole = rb.overall(judgments, items)
+    whole = rb.statistics.overall(judgments, items)
     assert len(whole) == 12 * 6
     kind = judgments[(judgments.criterion == "kind") & (judgments.ordering_index == 1)]
     assert set(whole.item_id) == set(kind.item_id)
@@ -73,4 +73,4 @@ def test_several_criteria_in_one_prompt_are_combined_too(items):
 def test_a_text_without_one_of_the_criteria_is_refused(items):
     judgments = rb.simulate(rb.plan(items, rb.fixed(3)), items, "unbiased").drop(index=4)
     with pytest.raises(ValueError, match=r"text 'mails/2' does not have all of the criteria kind"):
-        rb.overall(judgments, items)
+        rb.statistics.overall(judgments, items)

@@ -131,8 +131,8 @@ def test_the_geometric_mean_over_balanced_orders_has_no_prior_left():
     gamma = 4 * GAMMA
     biased = make_judgments(200, gamma=gamma, readout="logprobs", seed=8, concentration=1.0)
     fair = make_judgments(200, readout="logprobs", seed=8, concentration=1.0)
-    wanted = rb.geometric_mean(fair)["expected_score"]
-    assert rb.geometric_mean(biased)["expected_score"].to_numpy() == pytest.approx(
+    wanted = rb.statistics.geometric_mean(fair)["expected_score"]
+    assert rb.statistics.geometric_mean(biased)["expected_score"].to_numpy() == pytest.approx(
         wanted.to_numpy(), abs=0.02
     )
     plain = biased.groupby("item_id", observed=True)["expected_score"].mean()
@@ -141,28 +141,28 @@ def test_the_geometric_mean_over_balanced_orders_has_no_prior_left():
 
 def test_rotated_deals_every_ordering_over_the_prompts():
     items = rb.load("minibench")
-    requests = rb.plan(items, rb.rotated(5), readout="logprobs", seed=3)
+    requests = rb.plan(items, rb.Design("rotated", 5), readout="logprobs", seed=3)
     assert len(requests) == len(items)
     of = requests.merge(items[["item_id", "group_id"]], on="item_id")
     assert (of.groupby("group_id", observed=True)["ordering"].nunique() == 1).all()
     dealt = of.drop_duplicates("group_id")["ordering"].value_counts()
     assert len(dealt) == 10
     assert dealt.max() - dealt.min() <= 1
-    again = rb.plan(items, rb.rotated(5), readout="logprobs", seed=3)
+    again = rb.plan(items, rb.Design("rotated", 5), readout="logprobs", seed=3)
     assert (again["request_id"] == requests["request_id"]).all()
 
 
 def test_rotated_names_a_column_that_is_not_there():
     items = rb.load("minibench", n_items=5)
     with pytest.raises(ValueError, match="have no 'prompt'"):
-        rb.plan(items, rb.rotated(5, over="prompt"))
+        rb.plan(items, rb.Design("rotated", 5, over="prompt"))
 
 
 def test_a_preference_for_places_cancels_from_the_systems_means():
     """One read each, dealt over the prompts, against one order for all."""
     biased = make_judgments(400, gamma=2 * GAMMA, readout="logprobs", seed=9)
     fair = make_judgments(400, readout="logprobs", seed=9)
-    truth = rb.geometric_mean(fair)["expected_score"].mean()
+    truth = rb.statistics.geometric_mean(fair)["expected_score"].mean()
     fixed = biased[biased["ordering_index"] == 1]["expected_score"].mean()
     deal = biased["cluster_id"].cat.codes % 10 + 1
     dealt = biased[biased["ordering_index"] == deal]["expected_score"].mean()

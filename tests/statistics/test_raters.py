@@ -40,13 +40,13 @@ def summeval():
 
 def test_the_authors_figures_on_summeval():
     judgments, items = summeval()
-    whole = rb.alternative_annotator(judgments, items, by="judge").set_index("judge")
+    whole = rb.statistics.alternative_annotator(judgments, items, by="judge").set_index("judge")
     published = {"gemini_flash": 0.46, "gemini_pro": 0.44, "gpt-4o": 0.48, "llama-31": 0.58,
                  "gpt-4o-mini": 0.54, "mistral-v03": 0.62}  # fmt: skip
     assert whole["advantage"].round(2).to_dict() == published
     assert (whole["winning_rate"] == 0).all()
     assert whole.loc["gpt-4o", "advantage"] == pytest.approx(0.47573, abs=1e-5)
-    parts = rb.alternative_annotator(judgments, items, by=["criterion", "judge"])
+    parts = rb.statistics.alternative_annotator(judgments, items, by=["criterion", "judge"])
     parts = parts.set_index(["criterion", "judge"])
     wanted = {
         ("coherence", "gpt-4o"): (1, 0.7519), ("coherence", "mistral-v03"): (1 / 3, 0.5763),
@@ -88,7 +88,7 @@ def test_it_is_the_definition_with_ratings_missing(seed):
     ratings[rng.random(ratings.shape) < 0.3] = np.nan
     score = truth + rng.integers(-1, 2, 120)
     items = people(judged(score), ratings)
-    row = rb.alternative_annotator(judged(score), items, 0.1).iloc[0]
+    row = rb.statistics.alternative_annotator(judged(score), items, 0.1).iloc[0]
     kept = (~np.isnan(ratings)).sum(axis=1) >= 2
     rate, advantage = naive(score[kept], ratings[kept], 0.1)
     assert row["winning_rate"] == pytest.approx(rate)
@@ -102,7 +102,9 @@ def test_clusters_take_a_pass_away_that_items_give():
     ratings = np.repeat(truth[:, None] + rng.integers(-1, 2, (10, 3)), 12, axis=0)
     score = np.repeat(truth + rng.integers(-1, 2, 10), 12)
     items = people(judged(score), ratings)
-    row = rb.alternative_annotator(judged(score, np.repeat(np.arange(10), 12)), items).iloc[0]
+    row = rb.statistics.alternative_annotator(
+        judged(score, np.repeat(np.arange(10), 12)), items
+    ).iloc[0]
     assert row["winning_rate_clusters"] <= row["winning_rate"]
     assert row["n_clusters"] == 10
 
@@ -114,7 +116,7 @@ def test_bias_and_slope_as_planted():
     score = 1.5 + 0.6 * human + 0.3 * rng.normal(size=50)[cluster] + 0.1 * rng.normal(size=200)
     judgments = judged(score, cluster)
     items = people(judgments, human)
-    row = rb.judge_bias(judgments, items).iloc[0]
+    row = rb.statistics.judge_bias(judgments, items).iloc[0]
     assert row["bias"] == pytest.approx((score - human).mean())
     assert row["slope"] == pytest.approx(stats.linregress(human, score).slope)
     assert row["slope_low"] < 0.6 < row["slope_high"]
@@ -131,7 +133,7 @@ def test_tau_is_scipys_on_the_systems_means():
     score = np.clip(np.round(human + rng.normal(size=240)), 1, 5)
     judgments = judged(score, cluster, system)
     items = people(judgments, human)
-    row = rb.system_agreement(judgments, items).iloc[0]
+    row = rb.statistics.system_agreement(judgments, items).iloc[0]
     means = pd.DataFrame({"s": system, "h": human, "j": score}).groupby("s").mean()
     assert row["tau"] == pytest.approx(stats.kendalltau(means["h"], means["j"]).statistic)
     assert row["tau_low"] <= row["tau"] <= row["tau_high"]
@@ -141,11 +143,13 @@ def test_tau_is_scipys_on_the_systems_means():
 def test_two_clusters_without_variance_do_not_let_a_judge_pass():
     """Every item alike: a judge as good as the raters in two prompts is not shown to be in all."""
     items = people(judged([3] * 40), [(3.0, 3.0, 3.0)] * 40)
-    row = rb.alternative_annotator(judged([3] * 40, np.repeat([0, 1], 20)), items).iloc[0]
+    row = rb.statistics.alternative_annotator(judged([3] * 40, np.repeat([0, 1], 20)), items).iloc[
+        0
+    ]
     assert row["winning_rate_clusters"] == 0
     assert not row["passes_clusters"]
     assert "advantage" in row["reason"]
-    row = rb.alternative_annotator(judged([3] * 40), items).iloc[0]
+    row = rb.statistics.alternative_annotator(judged([3] * 40), items).iloc[0]
     assert row["passes_clusters"]  # 40 texts of their own: .8 ** 40 is below .05
 
 
@@ -169,7 +173,7 @@ def test_a_cluster_with_half_of_the_items_does_not_shorten_the_interval_of_the_b
         human = rng.normal(size=len(cluster))
         judgments = judged(human + apart, cluster)
         items = people(judgments, human)
-        row = rb.judge_bias(judgments, items).iloc[0]
+        row = rb.statistics.judge_bias(judgments, items).iloc[0]
         held["ours"].append(row["low"] <= 0.3 <= row["high"])
         low, high, *_ = mean_t(apart, cluster)
         held["t"].append(low <= 0.3 <= high)
@@ -181,6 +185,6 @@ def test_a_cluster_with_half_of_the_items_does_not_shorten_the_interval_of_the_b
 def test_systems_that_all_resamples_rank_alike_say_so():
     judgments = judged([1, 2, 4] * 6, np.repeat(np.arange(6), 3), list("xyz") * 6)
     items = people(judgments, [1, 2, 4] * 6)
-    row = rb.system_agreement(judgments, items).iloc[0]
+    row = rb.statistics.system_agreement(judgments, items).iloc[0]
     assert row["tau_low"] == row["tau_high"] == 1
     assert "no spread, not certainty" in row["reason"]

@@ -7,6 +7,7 @@ from planted import make_criterion_judgments, make_judgments, plain
 
 import rubricnb as rb
 from rubricnb.permutation import balanced, decode, fixed, placebo, shuffled, single
+from rubricnb.statistics import gold, reference_pull, tendency_shift
 from rubricnb.statistics.criterion import counting_along
 from rubricnb.statistics.probabilities import at_temperature
 
@@ -64,7 +65,7 @@ def asked(*designs, **how):
 
 
 def perturbed():
-    return asked(fixed(5), rb.descending(5), placebo(5, 3))
+    return asked(fixed(5), rb.Design("descending", 5), placebo(5, 3))
 
 
 def one_cluster(judgments):
@@ -145,20 +146,20 @@ UNKNOWN = {
         lambda: rb.will_permuting_help(make_judgments(20).assign(score=3)),
         ["gain"], "all reads give one score"),
     "a shift without a placebo": (
-        lambda: rb.tendency_shift(perturbed().query("design != 'placebo'")),
+        lambda: tendency_shift(perturbed().query("design != 'placebo'")),
         ["moved_excess", "moved_placebo"], "no placebo reads to compare with"),
     "the placebo's own shift": (
-        lambda: rb.tendency_shift(perturbed()).query("design == 'placebo'"),
+        lambda: tendency_shift(perturbed()).query("design == 'placebo'"),
         ["moved_excess"], "this is the placebo"),
     "a shift in one cluster": (
-        lambda: rb.tendency_shift(one_cluster(perturbed())), ["moved_low"], "one cluster"),
+        lambda: tendency_shift(one_cluster(perturbed())), ["moved_low"], "one cluster"),
     "a shift of lost scores": (
-        lambda: rb.tendency_shift(unread(perturbed())), ["moved"], "no item was parsed under both"),
+        lambda: tendency_shift(unread(perturbed())), ["moved"], "no item was parsed under both"),
     "a shift of one score": (
-        lambda: rb.tendency_shift(perturbed().assign(score=3)),
+        lambda: tendency_shift(perturbed().assign(score=3)),
         ["moved_low"], "^no interval, as every cluster is alike: moved|; no interval"),
     "a pull without a placebo": (
-        lambda: rb.reference_pull(
+        lambda: reference_pull(
             rb.simulate(rb.plan(ITEMS, fixed(5), reference=["none", 3]), ITEMS, "unbiased")),
         ["pull_excess"], "no placebo reads to compare with"),
     "stability without a placebo": (
@@ -176,7 +177,7 @@ UNKNOWN = {
         lambda: rb.score_tendency(unread(perturbed()), ITEMS),
         ["share_1", "wasserstein"], "^no item has both a score and a rating$"),
     "gold of a lost read": (
-        lambda: rb.gold(unread(asked(fixed(5)))), ["gold"], "no read was parsed"),
+        lambda: gold(unread(asked(fixed(5)))), ["gold"], "no read was parsed"),
     "a budget of one cluster": (
         lambda: rb.error_budget(one_cluster(forms())), ["low"], "one cluster|not seen|part of"),
     "a budget without scores": (
@@ -244,7 +245,7 @@ REFUSED = [
     (rb.option_probabilities, (JUDGMENTS,), "readout='logprobs'"),
     (rb.stability, (asked(placebo(5, 3)),), r"no judgments of the baseline \(design = 'fixed'"),
     (rb.stability, (JUDGMENTS,), "lack the column 'labels'"),
-    (rb.gold, (asked(fixed(5), labels=["numeric", "letter"]),), "several values of labels"),
+    (gold, (asked(fixed(5), labels=["numeric", "letter"]),), "several values of labels"),
     (rb.error_budget, (NEW.assign(cluster_id=None),), "cluster_id"),
     (rb.error_budget, (NEW, None, "wording"), "'wording'"),
     (rb.error_budget, (NEW, NEW[["item_id", "cluster_id"]]), "human_ratings"),

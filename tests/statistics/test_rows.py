@@ -181,7 +181,7 @@ def test_a_moved_distribution_is_measured_for_half_points_and_without_orderings(
         return pd.DataFrame({"item_id": range(40), "score": score, "labels": labels, **orderings})
 
     table = pd.concat([of("numeric", before), of("letter", after)])
-    (found,) = rb.tendency_shift(
+    (found,) = rb.statistics.tendency_shift(
         rb.judgments(table, scale=(1, 5)), {"labels": "numeric"}
     ).itertuples()
     assert found.moved == pytest.approx(stats.wasserstein_distance(before, after))
@@ -194,7 +194,11 @@ def test_one_large_cluster_among_small_ones_is_said():
     judgments = plain(score, cluster_id=cluster, candidate=list("abc") * 16)
     ratings = [(s, s) for s in np.clip(score + 1, 1, 5).astype(float)]
     items = judgments[["item_id"]].assign(human=score[::-1] * 1.0, human_ratings=ratings)
-    for statistic in (rb.judge_bias, rb.alternative_annotator, rb.system_agreement):
+    for statistic in (
+        rb.statistics.judge_bias,
+        rb.statistics.alternative_annotator,
+        rb.statistics.system_agreement,
+    ):
         assert "effective clusters" in statistic(judgments, items).reason.item()
 
 
@@ -209,7 +213,7 @@ def test_the_papers_bootstrap_does_not_depend_on_the_order_of_rows():
 
 @pytest.mark.parametrize("value", [np.inf, True])
 @pytest.mark.parametrize("of", ["score", "human"])
-@pytest.mark.parametrize("statistic", [rb.agreement, rb.judge_bias, rb.mean_with_labels])
+@pytest.mark.parametrize("statistic", [rb.agreement, rb.statistics.judge_bias, rb.mean_with_labels])
 def test_what_is_not_a_number_is_not_taken_for_one(statistic, of, value):
     frame = plain([1, 2, 3] * 4, ordering="1-2-3", human=[1, 3, 2, 2] * 3).astype({of: object})
     frame.loc[0, of] = value

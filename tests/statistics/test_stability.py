@@ -14,6 +14,7 @@ from rubricnb.judging.profiles import open_profile
 from rubricnb.statistics import stability
 from rubricnb.statistics.stability import BASELINE
 
+DESCENDING = rb.Design("descending", 5)
 LABELS = {"labels": "numeric"}
 SCORES = st.lists(
     st.tuples(*[st.one_of(st.none(), st.integers(1, 5))] * 3), min_size=1, max_size=12
@@ -65,7 +66,7 @@ def items():
 
 def perturbed(items, profile, seed=0, **how):
     plans = [
-        rb.plan(items, [rb.fixed(5, 1), rb.descending(5), rb.shuffled(5, 1), rb.placebo(5, 5)],
+        rb.plan(items, [rb.fixed(5, 1), DESCENDING, rb.shuffled(5, 1), rb.placebo(5, 5)],
                 reference="none", **how),
         rb.plan(items, rb.fixed(5, 1), reference="none", labels=["letter", "roman"], **how),
     ]  # fmt: skip
@@ -98,10 +99,10 @@ def test_flips_without_any_bias_are_those_of_the_placebo(items):
 
 
 def test_reask_is_zero_for_copies_and_measured_for_a_sampling_judge(items):
-    requests = rb.plan(items, [rb.fixed(5, 4), rb.descending(5)], reference="none", readout="score")
+    requests = rb.plan(items, [rb.fixed(5, 4), DESCENDING], reference="none", readout="score")
     greedy = stability(rb.run(requests, "simulated:unbiased", store=":memory:"))
     assert greedy.flip_rate_reask.item() == 0
-    hot = rb.plan(items, [rb.fixed(5, 4), rb.descending(5)], reference="none", readout="score",
+    hot = rb.plan(items, [rb.fixed(5, 4), DESCENDING], reference="none", readout="score",
                   temperature=1.0)  # fmt: skip
     judgments = rb.simulate(hot, items, "unbiased")
     found = stability(judgments).iloc[0]
@@ -159,7 +160,7 @@ def test_the_excess_over_re_asks_is_half_the_squared_distance_of_two_distributio
 
 def test_what_was_asked_once_has_no_excess_over_a_re_ask_unless_the_judge_repeats_itself(items):
     how = {"reference": "none", "readout": "score"}
-    once = [rb.fixed(5, 2), rb.descending(5), rb.placebo(5, 3)]
+    once = [rb.fixed(5, 2), DESCENDING, rb.placebo(5, 3)]
     hot = stability(rb.simulate(rb.plan(items, once, temperature=1.0, **how), items, "unbiased"))
     assert hot.flip_rate_excess_reask.isna().all()
     assert hot.reask_reason.eq("no prompt of the condition was asked twice").all()

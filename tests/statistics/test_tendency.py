@@ -27,7 +27,7 @@ def judgments(items):
 
 
 def test_expected_shares_are_mean_probabilities_by_score_not_by_position(items):
-    requests = rb.plan(items, rb.descending(5), readout="logprobs")
+    requests = rb.plan(items, rb.Design("descending", 5), readout="logprobs")
     judgments = rb.simulate(requests, items, "unbiased")
     row = score_tendency(judgments, items, value="expected_score").iloc[0]
     assert row.share_5 == pytest.approx(judgments.probability_1.mean(), rel=1e-5)
@@ -39,7 +39,7 @@ def test_expected_shares_are_mean_probabilities_by_score_not_by_position(items):
 def perturbed(items):
     how = {"reference": "none", "readout": "logprobs"}
     plans = [
-        rb.plan(items, [rb.fixed(5, 1), rb.descending(5), rb.placebo(5, 3)], **how),
+        rb.plan(items, [rb.fixed(5, 1), rb.Design("descending", 5), rb.placebo(5, 3)], **how),
         rb.plan(items, rb.fixed(5, 1), labels="letter", **how),
     ]
     return pd.concat(plans, ignore_index=True).pipe(rb.simulate, items, "letter-strict")

@@ -8,7 +8,14 @@ from planted import make_judgments, make_rated
 
 import rubricnb as rb
 from rubricnb.permutation import balanced, placebo
-from rubricnb.statistics import equivalence
+from rubricnb.statistics import (
+    alternative_annotator,
+    equivalence,
+    judge_bias,
+    reversal_effect,
+    system_agreement,
+    systems_with_labels,
+)
 
 
 def unread(judgments):
@@ -78,7 +85,7 @@ def plan(judgments, labels):
 
 
 def fixed_control(judgments):
-    return rb.reversal_effect(judgments).query("control == 'fixed'")
+    return reversal_effect(judgments).query("control == 'fixed'")
 
 
 UNKNOWN = [
@@ -98,14 +105,14 @@ UNKNOWN = [
     (rb.strategy_contrast, two(1, 1), DIFFERENCES, "r is undefined"),
     (rb.strategy_contrast, (unread(TWO[0]), ITEMS), [], "^no item has a score on both sides"),
     (rb.strategy_contrast, copied(), NO_TEST, "both sides give the same scores"),
-    (rb.alternative_annotator, raters(20), ["winning_rate", "advantage"], "no annotator has 30"),
-    (rb.alternative_annotator, raters(40), ["advantage_low"], "alike: advantage"),
-    (rb.judge_bias, few([2, 3, 4], human=[1, 2, 3]), NO_TEST[:2], "all differences are equal"),
-    (rb.judge_bias, few([2, 3, 4], human=[3] * 3), ["slope"], "no slope"),
-    (rb.judge_bias, few([np.nan] * 3, human=[3] * 3), ["bias", "slope"], "^no item has both"),
-    (rb.system_agreement, few([1, 2, 3, 4], candidate=list("xyxy")), ["tau"], "^2 systems: a rank"),
-    (rb.system_agreement, few([2] * 3, human=[1, 2, 3], candidate=list("xyz")), ["tau"], "one m"),
-    (rb.system_agreement, few([1, 2, 3], [0] * 3, candidate=list("xyz")), ["tau_low"], "^one clus"),
+    (alternative_annotator, raters(20), ["winning_rate", "advantage"], "no annotator has 30"),
+    (alternative_annotator, raters(40), ["advantage_low"], "alike: advantage"),
+    (judge_bias, few([2, 3, 4], human=[1, 2, 3]), NO_TEST[:2], "all differences are equal"),
+    (judge_bias, few([2, 3, 4], human=[3] * 3), ["slope"], "no slope"),
+    (judge_bias, few([np.nan] * 3, human=[3] * 3), ["bias", "slope"], "^no item has both"),
+    (system_agreement, few([1, 2, 3, 4], candidate=list("xyxy")), ["tau"], "^2 systems: a rank"),
+    (system_agreement, few([2] * 3, human=[1, 2, 3], candidate=list("xyz")), ["tau"], "one m"),
+    (system_agreement, few([1, 2, 3], [0] * 3, candidate=list("xyz")), ["tau_low"], "^one clus"),
     (rb.rank_reversal, (one_candidate_left(both()),), FLIPS, "no prompt has two candidates"),
     (rb.rank_reversal, (both().assign(group_id=None),), FLIPS, "no prompt has two candidates"),
     (rb.rank_reversal, (both().assign(score=3),), ["kendall_tau"], "in every prompt a side ties"),
@@ -122,10 +129,10 @@ UNKNOWN = [
     (plan, (SYSTEMS, LABELS[:12]), ["needed"], "fewer than three clusters"),
     (rb.bias_cost, (PLACES[["score", "position", "share"]],), ["cost_null"], "nothing of its"),
     (rb.bias_cost, (rb.score_position(JUDGMENTS.query("score != 4")),), ["cost"], "never given"),
-    (rb.systems_with_labels, (SYSTEMS, NONE), ["estimate"], "^s00 has 0 labels"),
-    (rb.systems_with_labels, (SYSTEMS, LABELS[1:24]), ["estimate"], "^s00 has 1 labels: every"),
-    (rb.systems_with_labels, (systems(14, s=4)[0], FOUR), ["estimate"], "^4 systems: .* needs 5"),
-    (rb.systems_with_labels, (SYSTEMS, people(SYSTEMS, SYSTEM * 1.0)[:60]), ["low"],
+    (systems_with_labels, (SYSTEMS, NONE), ["estimate"], "^s00 has 0 labels"),
+    (systems_with_labels, (SYSTEMS, LABELS[1:24]), ["estimate"], "^s00 has 1 labels: every"),
+    (systems_with_labels, (systems(14, s=4)[0], FOUR), ["estimate"], "^4 systems: .* needs 5"),
+    (systems_with_labels, (SYSTEMS, people(SYSTEMS, SYSTEM * 1.0)[:60]), ["low"],
      "never differ from the line"),
 ]  # fmt: skip
 
@@ -142,16 +149,16 @@ REFUSED = [
     (rb.agreement, (RATED, ITEMS.assign(item_id="x")), "none of the 60 judged items"),
     (rb.agreement, (RATED, ITEMS.drop(columns="human")), "'human'"),
     *((f, (SYSTEMS, OTHER), "among the items")
-      for f in (rb.mean_with_labels, plan, rb.systems_with_labels)),
+      for f in (rb.mean_with_labels, plan, systems_with_labels)),
     (rb.labels_needed, (*few([1, 2, 3, 4]), 0), "positive number"),
-    *((rb.alternative_annotator, (*raters(1), epsilon), "share of items")
+    *((alternative_annotator, (*raters(1), epsilon), "share of items")
       for epsilon in (-0.1, 1, 2.5)),
     (rb.strategy_contrast, (*TWO, "balanced", "random"),
      "'balanced' and 'random'.*design: balanced, fixed"),
     (rb.strategy_contrast, (*TWO, "balanced", "fixed/reverse"), "/reverse"),
     (rb.rank_reversal, (both().drop(columns="group_id"),), "'group_id'"),
-    (rb.reversal_effect, (both(),), "design 'placebo'"),
-    (rb.reversal_effect, (pd.concat([competing(balanced(5)), competing(placebo(5, 1))]),),
+    (reversal_effect, (both(),), "design 'placebo'"),
+    (reversal_effect, (pd.concat([competing(balanced(5)), competing(placebo(5, 1))]),),
      "no halves"),
     *((rb.bias_cost, (PLACES, o), r"permutations of 1\.\.5")
       for o in ([[1, 2, 3]], [[1, 1, 2, 3, 4]], [[0, 1, 2, 3, 4]])),

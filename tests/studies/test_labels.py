@@ -145,7 +145,7 @@ def test_systems_are_those_of_the_package(seed, m):
     drawn = labels.chosen(rng, 30, m, draws=2 * 6).reshape(2, 6, m)
     estimate, half = labels.composites(human.T, score.T, drawn)
     rated = (drawn[1] * 6 + np.arange(6)[:, None]).ravel()
-    table = rb.systems_with_labels(judgments, people.iloc[np.sort(rated)])
+    table = rb.statistics.systems_with_labels(judgments, people.iloc[np.sort(rated)])
     np.testing.assert_allclose(table["estimate"], estimate[1])
     np.testing.assert_allclose(table["high"] - table["low"], 2 * half[1])
 

@@ -37,7 +37,7 @@ def test_the_systematic_error_is_that_of_many_simulated_reads():
     judge = need_ten.replace(need_ten.strengthened(need_ten.FIRST, 4.0), direction=1.0)
     plain = need_ten.replace(judge, position_preference=(0.0,), direction=0.0)
     sure = {"text_error": 0.9, "item_error": 0.0, "cluster_order_noise": 0.0, "human_weight": 0.0}
-    orders = rb.first_orderings(5, 2).orderings()
+    orders = rb.Design("first", 5, 2).orderings()
     human = np.full(20_000, 3.0)
     means = [
         need_ten.expected(need_ten.ask(need_ten.replace(j, **sure), human, orders, 3), orders)

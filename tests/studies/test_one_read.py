@@ -37,7 +37,7 @@ def test_the_ways_are_the_packages():
     free = rb.remove_prior(judgments, gamma)["expected_score"].to_numpy()
     ours = one_read.expected(one_read.without(c.p, one_read.preference(c.p)), c.orders)
     assert ours.ravel()[order] == pytest.approx(free, abs=1e-5)
-    mean = rb.geometric_mean(judgments).sort_values("item_id")["expected_score"]
+    mean = rb.statistics.geometric_mean(judgments).sort_values("item_id")["expected_score"]
     assert one_read.geometric(c.p, c.orders) == pytest.approx(mean.to_numpy(), abs=1e-5)
 
 

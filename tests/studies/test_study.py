@@ -104,7 +104,9 @@ def test_only_designs_are_read(text):
         design_of(text)
     assert design_of("balanced(5)") == rb.balanced(5)
     assert design_of("fixed(3, 4)") == rb.fixed(3, 4)
-    assert design_of("single([2, 1])") == rb.single([2, 1])
+    assert design_of("descending(5)") == rb.Design("descending", 5)
+    assert design_of("first(5, 4)") == rb.Design("first", 5, 4)
+    assert design_of("single([2, 1])") == rb.permutation.single([2, 1])
 
 
 @pytest.fixture

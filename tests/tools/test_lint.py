@@ -9,6 +9,12 @@ ROOT = find_root()
 HASH = "    --hash=sha256:"
 BREAKS = [  # rule, file, what stands there, what stands there instead, what is said
     ("Python names", "book/quickstart.md", "rb.load(", "rb.lode(", "rb.lode"),
+    ("public names alone", "notebooks/02_balanced_permutation.md", "import rubricnb as rb\n",
+     "import rubricnb as rb\nfrom rubricnb.pages import say\n", "from rubricnb.pages import say"),
+    ("public names alone", "notebooks/02_balanced_permutation.md", "import rubricnb as rb\n",
+     "import rubricnb.pages\n", "import rubricnb.pages"),
+    ("public names alone", "notebooks/02_balanced_permutation.md", "rb.balanced(", "rb.hashing(",
+     "rb.hashing"),
     ("command names", "CONTRIBUTING.md", "`make test`", "`make tests`", "make tests"),
     ("command names", "book/quickstart.md", "rubricnb check", "rubricnb chek", "rubricnb chek"),
     ("command names", "book/running-a-study.md", "-p n_items", "-p n_itemz", "n_itemz"),

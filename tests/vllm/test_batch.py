@@ -9,7 +9,7 @@ import rubricnb as rb
 
 def test_a_batch_goes_through_vllm_and_back(smollm2, tmp_path):
     items = rb.load("minibench", n_items=5)
-    plans = [rb.plan(items, rb.single([2, 1, 3, 5, 4]), readout=r, max_tokens=m)
+    plans = [rb.plan(items, rb.permutation.single([2, 1, 3, 5, 4]), readout=r, max_tokens=m)
              for r, m in (("logprobs", 0), ("score", 0), ("feedback", 24))]  # fmt: skip
     judge = rb.open_judge(f"openai:{smollm2}@http://localhost:8000/v1", server="vllm")
     store = tmp_path / "replies.sqlite"
