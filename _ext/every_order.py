@@ -24,7 +24,7 @@ from studies.study import items_of, read_study
 
 STUDY = "every-order"
 SHOWN = "C"  # the answer that the page opens with
-ORDERS = ("12345", "12354", "23451")  # a button each: it gets another score under each of them
+ORDERS = ("12345", "12354", "23451")  # a score each: the first is told, the last is guessed
 
 
 class EveryOrder(SphinxDirective):

@@ -379,37 +379,58 @@
     }
   }
 
-  /* One text, and a rubric whose lines the reader moves: the score that the judge gave under it. */
+  /* One text, and a rubric whose lines the reader moves: the score that the judge gave under it.
+     It opens with a guess: the score under the first order is told, that under the last one asked. */
   function orders(root, { judge, question, answers, shown, orders: named, criterion, levels, scores }) {
     const n = levels.length;
     const every = Object.keys(scores);
+    const places = (order) => [...order].map((s) => s - 1);
+    const [asked] = named.slice(-1);
     let answer = shown;
-    let ordering = range(n);
+    let ordering = places(asked);
+    let guess = null;
     let before = null;
     const which = select("Answer", answers.map((words) => (words.length > 30 ? `${words.slice(0, 28)}…` : words)), (i) => { answer = i; update(); });
     which.querySelector("select").value = shown;
     const text = element("blockquote");
     const list = element("ol", { class: "options lines", "aria-label": "Lines of the rubric" });
-    const big = element("div", { class: "score" });
+    const big = element("div", { class: "score" }, "?");
     const said = output();
     const note = element("p", { class: "note", "aria-live": "polite" }); // below the list, which must not move under a finger
-    const plot = figure("How often the answer gets each score, over all orders of the rubric", 300, 92);
+    const guesses = group(...range(n).map((s) => button(`${s + 1}`, () => { guess = s + 1; update(); through.node.querySelector("input").focus({ preventScroll: true }); }, `Guess ${s + 1}`)));
+    const strip = figure(`The score of this answer under each of the ${every.length} orders of the rubric`, 602, 104);
+    const through = slider("Order", { min: 1, max: every.length, step: 1, value: 1 }, (v) => [...every[v - 1]].join("-"), () => { ordering = places(every[through.value() - 1]); update(); });
     const to = (label, pick) => button(label, () => { ordering = pick(); update(); });
     const other = () => {
       const now = scores[key(ordering)][answer];
       const others = every.filter((order) => scores[order][answer] !== now);
       const from = others.length ? others : every;
-      return [...from[Math.floor(Math.random() * from.length)]].map((s) => s - 1);
+      return places(from[Math.floor(Math.random() * from.length)]);
     };
+    const later = element("div", {}, strip, through.node);
+    const more = group(...named.map((order) => to([...order].join("-"), () => places(order))), to("An order with another score", other), which);
+    strip.addEventListener("click", (event) => {
+      const box = strip.getBoundingClientRect();
+      const at = Math.floor(((event.clientX - box.left) / box.width) * every.length);
+      ordering = places(every[Math.min(Math.max(at, 0), every.length - 1)]);
+      update();
+    });
     root.classList.add("landing");
     root.append(
-      element("div", { class: "text" },
-        element("p", {}, "The question: ", element("em", {}, question)), element("p", {}, "The answer that is judged:"), text,
-        element("div", { class: "verdict" }, big, said), plot),
-      element("div", { class: "rubric" },
-        element("p", {}, element("strong", {}, criterion), " Drag a line, or use its arrows."), list,
-        group(...named.map((order) => to([...order].join("-"), () => [...order].map((s) => s - 1))), to("An order with another score", other), which), note));
-    update();
+      element("div", {},
+        element("p", {}, "The question: ", element("em", {}, question)), element("p", {}, "The answer that is judged:"), text),
+      element("div", {},
+        element("p", {}, element("strong", {}, criterion), element("span", {}, " Drag a line, or use its arrows.")), list),
+      element("div", { class: "below" }, element("div", { class: "verdict" }, big, said), guesses, later, more, note));
+    open();
+
+    function open() {
+      text.textContent = answers[answer];
+      list.replaceChildren(...ordering.map((s) => element("li", {}, element("span", { class: "line" }, element("b", {}, `Score ${s + 1}:`), ` ${levels[s]}`))));
+      said.textContent = `With the lines in the order ${[...named[0]].join("-")}, ${judge} gives this answer a ` +
+        `${scores[named[0]][answer]}. Now they are in the order ${[...asked].join("-")}. Which score does it give now?`;
+      for (const node of [later, more, list.previousSibling.lastChild]) node.hidden = true;
+    }
 
     function key(order) { return order.map((s) => s + 1).join(""); }
 
@@ -467,25 +488,27 @@
     }
 
     function update() {
+      for (const node of [later, more, list.previousSibling.lastChild]) node.hidden = false;
+      guesses.remove();
       text.textContent = answers[answer];
       list.replaceChildren(...ordering.map(line));
-      const score = scores[key(ordering)][answer];
-      const counts = range(n).map((s) => every.filter((order) => scores[order][answer] === s + 1).length);
+      const now = key(ordering);
+      const score = scores[now][answer];
+      const given = every.map((order) => scores[order][answer]);
       big.textContent = score;
-      const height = scale(0, Math.max(...counts), 0, 54);
-      plot.replaceChildren(...counts.flatMap((count, s) => [
-        svg("rect", { x: 12 + 58 * s, y: 68 - height(count), width: 44, height: height(count), class: s + 1 === score ? "bar now" : "bar" }),
-        svg("text", { x: 34 + 58 * s, y: 62 - height(count), "text-anchor": "middle" }, count || ""),
-        svg("text", { x: 34 + 58 * s, y: 86, "text-anchor": "middle" }, s + 1),
-      ]));
-      const least = Math.min(...range(n).filter((s) => counts[s])) + 1;
-      const most = Math.max(...range(n).filter((s) => counts[s])) + 1;
-      said.textContent = `is what ${judge} gives it under this order. The same text gets ` +
-        (least === most ? `a ${least} under all ${every.length} orders.`
-          : `anything from ${least} to ${most}, depending on the order alone.`);
-      const same = before && before.answer === answer && before.order !== key(ordering) && before.score === score;
+      through.set(every.indexOf(now) + 1);
+      const height = scale(0, n, 0, 76);
+      strip.replaceChildren(
+        ...given.map((s, k) => svg("rect", { x: 1 + 5 * k, y: 80 - height(s), width: 4, height: height(s), class: every[k] === now ? "bar now" : "bar" })),
+        ...range(n).map((s) => svg("text", { x: (602 * (s + 0.5)) / n, y: 100, "text-anchor": "middle" }, `${s + 1} first`)));
+      const counted = range(n).map((s) => [s + 1, given.filter((g) => g === s + 1).length]).filter(([, count]) => count);
+      said.textContent = (guess ? `You guessed ${guess}. ` : "") + `${judge} gives it a ${score} under this order. ` +
+        (counted.length === 1 ? `It gives a ${score} under all ${every.length} orders.`
+          : `Over all ${every.length} orders: ${counted.map(([s, count]) => `a ${s} under ${count}`).join(", ")}.`);
+      const same = before && before.answer === answer && before.order !== now && before.score === score;
       note.textContent = same ? `That move changed nothing, because ${score} is still its most probable score.` : "";
-      before = { answer, score, order: key(ordering) };
+      before = { answer, score, order: now };
+      guess = null;
     }
   }
 
