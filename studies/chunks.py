@@ -20,6 +20,7 @@ from studies.recording import write_tables
 STUDY = "chunks"
 JUDGE = "qwen2.5-coder-1.5b-instruct-embedded"
 DATASETS = ("summeval", "hanna")
+_ALL_ALIKE = 1 - 1e-6  # a correlation between criteria that always get one score
 VALUES = {"feedback": "score", "logprobs": "expected_score"}
 
 
@@ -52,9 +53,15 @@ def halo(scores: pd.DataFrame) -> float:
 
 
 def _spread(table: pd.DataFrame, cluster: pd.Series, name: str) -> dict[str, float]:
-    """Return the halo of a table with its interval over clusters, by Fisher's z."""
-    of_text = cluster.reindex(table.index).to_numpy()
-    z = rb.jackknifed(lambda kept: float(np.arctanh(halo(table[kept]))), of_text)
+    """Return the halo of a table, with its interval over clusters by Fisher's z unless it is 1."""
+    value = halo(table)
+    if value > _ALL_ALIKE:
+        return {name: value, f"{name}_low": np.nan, f"{name}_high": np.nan}
+
+    def fisher(kept: Any) -> float:
+        return float(np.arctanh(min(halo(table[kept]), _ALL_ALIKE)))
+
+    z = rb.jackknifed(fisher, cluster.reindex(table.index).to_numpy())
     return dict(zip((name, f"{name}_low", f"{name}_high"), np.tanh(z), strict=True))
 
 
