@@ -192,7 +192,8 @@ def _melted(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFra
         return frame
     if both := {"score", "criterion"} & set(frame):
         raise ValueError(
-            f"judgments have the column {sorted(both)[0]!r} beside the columns that scores= names "
+            f"judgments have the column {sorted(both)[0]!r} and also the columns that scores= "
+            "names "
             f"({', '.join(names)}); leave out one or the other"
         )
     kept = [c for c in frame if c not in names]
@@ -209,7 +210,10 @@ def _columns(table: pd.DataFrame, what: str) -> pd.DataFrame:
     frame = pd.DataFrame(table).rename(columns=_RENAMED)
     if frame.columns.duplicated().any():
         name = frame.columns[frame.columns.duplicated()][0]
-        raise ValueError(f"judgments have two columns {name!r} (form is template, read replicate)")
+        raise ValueError(
+            f"judgments have two columns {name!r}: drop one (form means template, read means "
+            "replicate)"
+        )
     if "item_id" not in frame and {"group_id", "candidate"} <= set(frame):
         group, candidate = (frame[c].map(as_text) for c in ("group_id", "candidate"))
         frame = frame.assign(text_id=frame.get("text_id", group + "/" + candidate))
@@ -246,7 +250,7 @@ def _names(values: pd.Series) -> pd.Series:
 def _matched(
     frame: pd.DataFrame, items: pd.DataFrame | None
 ) -> tuple[pd.DataFrame, Items, IntArray]:
-    """Find each row's item: the rows that have one, the items, and each row's place in them."""
+    """Match rows with items: return the matched rows, the items, and each row's index in them."""
     by = "item_id" if "item_id" in frame else "text_id"
     keys = [c for c in ("dataset", by, "criterion") if c in frame and (items is None or c in items)]
     for name in (*keys, "cluster_id"):
@@ -297,7 +301,7 @@ def _among(
     known = known[place]
     if known.duplicated().any():
         raise ValueError(
-            f"items: {known.duplicated().sum()} stand twice under {', '.join(keys)} (the first: "
+            f"items: {known.duplicated().sum()} appear twice under {', '.join(keys)} (the first: "
             f"{', '.join(known[known.duplicated()][0])}); drop them, or name dataset and criterion "
             "in both tables"
         )
@@ -364,7 +368,7 @@ def _scales(
 def _read_scores(
     frame: pd.DataFrame, score: FloatArray, low: FloatArray, high: FloatArray, failed: float | None
 ) -> None:
-    """Set status and score: of each score, whether it is a finite number on its scale."""
+    """Set status and score; a score counts if it is a finite number on its scale."""
     is_none, is_marked = np.isnan(score), score == (np.nan if failed is None else failed)
     is_off = ~(is_none | is_marked) & ~((score >= low) & (score <= high))
     is_unread = is_none.copy()
@@ -375,11 +379,11 @@ def _read_scores(
     codes = np.select([is_none | is_marked, is_off], [1, 2], 0)  # unparsed, out_of_range, ok
     if "status" in frame:
         given = pd.Index(STATUSES).get_indexer(frame["status"])
-        known = f"{', '.join(STATUSES)}; is it another thing? columns={{'status': 'other'}}"
+        known = f"{', '.join(STATUSES)}; if it means something else: columns={{'status': 'other'}}"
         _refuse(frame["status"], frame["status"].notna() & (given < 0), f"is none of {known}")
         codes, why[given > 0] = np.where(given > 0, given, codes), ""
         if blanked := int((~is_none & (given > 0)).sum()):
-            print(f"judgments: {blanked:,} scores are blanked: their status is not ok")
+            print(f"judgments: {blanked:,} scores are removed, as their status is not ok")
     ok, lost = codes == 0, why != ""
     if lost.any() and not ok.any() and not is_missing(frame["score"]).all():
         hint = "pass the right scale=, items whose rubric has such labels, or another score column"
@@ -456,7 +460,7 @@ def _fill(frame: pd.DataFrame, rated: Items, item: IntArray) -> None:
 
 
 def _separate_reads(frame: pd.DataFrame, given: pd.DataFrame, item: IntArray) -> None:
-    """Number the reads of what was asked several times; refuse one read that has two rows."""
+    """Number repeated reads; refuse a read that has two rows."""
     names = [c for c in ("design", *_WITHIN, "ordering", "ordering_index") if c in frame]
     # What is equal in all rows, missing included, need not be looked at.
     varied = [c for c in names if np.ptp(_levels(frame[c])[0]) > 0]
@@ -468,7 +472,9 @@ def _separate_reads(frame: pd.DataFrame, given: pd.DataFrame, item: IntArray) ->
         number = as_numbers(label)
         is_number = bool(number.notna().all())
         code, labels = pd.factorize(number if is_number else label.map(as_text), sort=is_number)
-        why = "is judged twice under the same conditions with one 'read'; number repeated reads"
+        why = (
+            "is judged twice under the same conditions with the same 'read'; number repeated reads"
+        )
         twice = keys.assign(read=code).duplicated(keep=False)
         _refuse(frame["item_id"], twice, f"{why}, or drop all rows but one")
         if ((number % 1 == 0) & number.between(1, 2**15 - 1)).all():
@@ -498,7 +504,7 @@ def _cells(keys: pd.DataFrame) -> IntArray:
 
 
 def _designs(frame: pd.DataFrame, item: IntArray) -> pd.Series:
-    """Name the design of each judge's and condition's reads, unless it is given."""
+    """Infer the design of each judge and condition, unless it is given."""
     if "design" in frame:
         return frame["design"].astype("category")
     design = pd.Series("fixed", index=range(len(frame)))
@@ -533,7 +539,7 @@ def _ranked(ordering: str) -> tuple[int, ...]:
 
 
 def _place(frame: pd.DataFrame, item: IntArray) -> pd.Series:
-    """Number an item's reads: as they are numbered, or through all its orderings."""
+    """Number an item's reads, by their own numbers or over all its orderings."""
     if frame["ordering"].isna().all():
         return frame["replicate"]
     out = np.zeros(len(frame), dtype=np.int16)

@@ -59,7 +59,7 @@ def pairs(items: Items) -> Items:
     couples = _couples(items)
     if couples.empty:
         raise ValueError(
-            "these items hold no two candidates that compete (columns group_id and candidate), so "
+            "these items have no competing candidates (columns group_id and candidate), so "
             "there are no pairs; try minibench, mt-bench, vicuna or summeval"
         )
     first, second = (couples[c].astype("str") for c in ("candidate", "candidate_2"))

@@ -165,7 +165,7 @@ def test_sets_that_share_ids_are_joined_by_the_set():
     mine = rb.judgments(table.iloc[::-1], items, scale=(1, 5))
     assert mine.rated.set_index("dataset").human.to_dict() == {"d": 1, "e": 5}
     assert mine.set_index("dataset").score.to_dict() == {"d": 1, "e": 5}
-    with pytest.raises(ValueError, match=r"1 stand twice under item_id .* name dataset and cri"):
+    with pytest.raises(ValueError, match=r"1 appear twice under item_id .* name dataset and cri"):
         rb.judgments(table.drop(columns="dataset")[:1], items, scale=(1, 5))
 
 
@@ -184,7 +184,7 @@ def test_a_score_counts_only_where_the_status_is_ok(log, capsys):
     log["status"] = ["refused", None] * 40
     log.loc[1, "score"] = np.nan
     mine = rb.judgments(log, scale=(0, 4))
-    assert "40 scores are blanked" in capsys.readouterr().out
+    assert "40 scores are removed" in capsys.readouterr().out
     counts = mine["status"].value_counts()
     assert counts[counts > 0].to_dict() == {"refused": 40, "ok": 39, "unparsed": 1}
     assert mine["score"].notna().tolist() == (mine["status"] == "ok").tolist()
@@ -291,7 +291,7 @@ def test_each_column_of_scores_is_a_criterion():
     assert mine["note"].tolist() == ["x", "y"] * 2
     with pytest.raises(ValueError, match=r"the table lacks 'tune'.*'tone': 'tune'"):
         rb.judgments(table, scale=(1, 5), scores=["tune"])
-    with pytest.raises(ValueError, match="'criterion' beside the columns that scores= names"):
+    with pytest.raises(ValueError, match="'criterion' and also the columns that scores= names"):
         rb.judgments(table.assign(criterion="x"), scale=(1, 5), scores=["tone"])
 
 
@@ -316,7 +316,9 @@ def test_labels_of_reads_are_apart_for_each_judge_and_an_equal_one_is_refused():
     table = pd.DataFrame({"item_id": "a", "judge": list("xxyy"), "score": [1, 2, 3, 4]})
     mine = rb.judgments(table.assign(read=[0, 1, 0, 1]), scale=(1, 5))
     assert mine["replicate"].tolist() == [1, 2, 1, 2]
-    with pytest.raises(ValueError, match=r"rows 2, 3, .* 'a' is judged twice .* with one 'read'"):
+    with pytest.raises(
+        ValueError, match=r"rows 2, 3, .* 'a' is judged twice .* with the same 'read'"
+    ):
         rb.judgments(table.assign(read=[0, 1, 0, 0]), scale=(1, 5))
 
 

@@ -113,11 +113,11 @@ def test_an_audit_of_eleven_levels_leaves_roman_numerals_out_before_it_asks(tmp_
     items = load(tmp_path, "0 to 10", ["tone"])
     found = rb.audit(honest, items, store=":memory:")
     said = capsys.readouterr().out.splitlines()
-    assert said[0] == "labels 'roman' reach to 10 levels, not to 11: not asked"
+    assert said[0] == "labels 'roman' name at most 10 levels, and the scale has 11: skipped"
     assert [line for line in said if "not asked" in line] == said[:1]
     assert found.design["n_judgments"] == len(audit_requests(items)[0])
     assert found.rows.query("measure == 'labels'").question.tolist() == ["letters"]
-    with pytest.raises(ValueError, match="labels 'roman' reach to 10 levels, not to 11"):
+    with pytest.raises(ValueError, match="labels 'roman' name at most 10 levels, not 11"):
         rb.plan(items, rb.fixed(11), labels="roman")
 
 
@@ -134,9 +134,7 @@ def test_letters_are_not_asked_a_second_time(own, capsys):
     items = own(TEXTS, "{criterion: tone, definition: Kind, levels: {A: x, B: y, C: z}}")
     asked = rb.plan(items, rb.fixed(3), labels=["letter", "roman"])
     assert asked["labels"].unique().tolist() == ["roman"]
-    assert (
-        "labels 'letter' are the rubric's own: not asked a second time" in capsys.readouterr().out
-    )
+    assert "labels 'letter' are the rubric's own labels: skipped" in capsys.readouterr().out
 
 
 def test_what_is_taken_for_granted_about_levels_is_printed(tmp_path, capsys):

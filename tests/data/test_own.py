@@ -137,22 +137,28 @@ HEAD = "instruction,response"
         (
             "question,answer\na,3\n",
             r"lacks 'instruction' and 'response'\. Its columns: question, answer\. Where one of "
-            r"these is what is lacking, say which: columns=\{'…': 'instruction', '…': 'response'\}",
+            r"these holds it, name it: columns=\{'…': 'instruction', '…': 'response'\}",
         ),
         (f"{HEAD}\na,x\nb,y,z\n", "mails.csv is not a CSV .* line 3 has 3 values and the header 2"),
         (f"{HEAD}\na,x\nb,\n", "mails.csv: row 2, column 'response': '' is empty"),
         (f"{HEAD},human\na,x,3\n", "does not say which of 2 criteria it rates"),
-        (f"{HEAD},human_wit\na,x,3\n", "'human_wit' names no criterion of the rubric file"),
+        (f"{HEAD},human_wit\na,x,3\n", "'human_wit' does not name a criterion of the rubric file"),
         (f"{HEAD},human_tone\na,x,3\nb,y,bad\n", "'human': 'bad' is not a number, nor a"),
         (f"{HEAD},human_tone\na,x,3\nb,y,4/5\n", "row 2, column 'human': '4/5' is not a number"),
         (f"{HEAD},human_ratings\na,x,3 3\n", "'human_ratings' does not say which of 2 criteria"),
-        (f"{HEAD},item_id\na,x,7\nb,y,7.0\n", "has the ids '7' and '7.0', which are one number"),
+        (
+            f"{HEAD},item_id\na,x,7\nb,y,7.0\n",
+            "has the ids '7' and '7.0', which are the same number",
+        ),
         (f"{HEAD},human_tone\na,x,3\nb,y,4\n", "row 2, column 'human': 4.0 is outside 1..3"),
         (f"{HEAD},criterion\na,x,tone\nb,y,wit\n", "'wit' has no rubric. There are"),
         (f"{HEAD},criterion\na,x,\n", "row 1, column 'criterion': '' is empty"),
         (f"{HEAD},item_id\na,x,q\nb,y,q\n", "column 'item_id': 'mails/q/tone' stands twice"),
         (f"{HEAD},criterion\na,x,tone\na,x,tone\n", "rows 1, 2, column 'item_id': 'mai"),
-        (f"{HEAD}\na,caf".encode() + bytes(range(128, 160)) * 9, "mails.csv is not in UTF-8, nor"),
+        (
+            f"{HEAD}\na,caf".encode() + bytes(range(128, 160)) * 9,
+            "mails.csv is not in UTF-8, and its encoding",
+        ),
     ],
 )
 def test_bad_data_are_named_by_row_and_column(two, table, message):
@@ -232,7 +238,7 @@ def test_other_kinds_of_files_are_read_as_text(tmp_path, kind):
     ("name", "text", "message"),
     [
         ("mails.jsonl", '{"instruction": "a", "response": "x"}\n{"in', "jsonl: line 2 is not"),
-        ("mails.jsonl", "[1]", "mails.jsonl: line 1 is no JSON object"),
+        ("mails.jsonl", "[1]", "mails.jsonl: line 1 is not a JSON object"),
         ("mails.docx", "x", r"a table is a \.csv, .* not \.docx"),
         ("mails.csv", f'{HEAD}\na,"x\nb,y\n', "is a double quote left open"),
     ],

@@ -59,7 +59,7 @@ def test_encoding_overrides_the_guess_and_must_fit(tmp_path, capsys):
 def test_utf_8_with_a_broken_character_is_not_read_in_another_encoding(tmp_path):
     text = "instruction,response\nQué?,Él está aquí.\nQué?,Aún no.\n".encode()
     (tmp_path / "a.csv").write_bytes(text.replace(b"A\xc3\xba", b"A\xc3"))
-    with pytest.raises(ValueError, match=r"a\.csv: line 3: a character is broken: the rest"):
+    with pytest.raises(ValueError, match=r"a\.csv: line 3: a character is not UTF-8, as the rest"):
         read_rows(tmp_path / "a.csv")
     assert read_rows(tmp_path / "a.csv", "cp1252").response[2] == "AÃn no."
 
