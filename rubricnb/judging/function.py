@@ -83,14 +83,14 @@ class FunctionJudge:
             if inspect.isawaitable(text):
                 text = asyncio.run_coroutine_threadsafe(_awaited(text), self._running()).result()
             if not isinstance(text, str):
-                raise TypeError(f"{self.slug} returned {type(text).__name__} and not text")
+                raise TypeError(f"{self.slug} returned {type(text).__name__} , not text")
         except Exception as error:
             said = redact(f"{type(error).__name__}: {error}", None)
             return Reply(request.request_id, "", "error", error=said)
         return Reply(request.request_id, text, seconds=time.perf_counter() - start)
 
     def _running(self) -> asyncio.AbstractEventLoop:
-        """An event loop in a thread of its own: the caller's may be running, as in Jupyter."""
+        """Start an event loop in its own thread, since the caller's may be running (Jupyter)."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             threading.Thread(target=self._loop.run_forever, daemon=True, name=self.slug).start()
@@ -106,7 +106,7 @@ def _fingerprint(function: Callable[..., Any]) -> str:
 
 
 def _told(value: Any, depth: int) -> Any:
-    """What a function says and was told before it is called: source, text, and fractions.
+    """Return the fixed content of a function: source, texts and fractions.
 
     Whole numbers and lists may count or collect calls, so they are left out (but for numbers that
     the function does not assign), as is what lies deeper than `depth` functions or

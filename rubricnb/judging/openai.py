@@ -45,7 +45,7 @@ _KEPT, _SHOWN, _SAID = 100_000, 200, 500  # characters of an answer that cannot 
 
 
 class _Dialect(NamedTuple):
-    """What one kind of server calls things, and what it can do."""
+    """The vocabulary and the abilities of one kind of server."""
 
     continues: bool = False  # goes on from a given beginning of the answer, and is deterministic
     max_tokens: str = "max_tokens"
@@ -76,7 +76,7 @@ _HOSTED: dict[str, Server] = {OPENAI: "openai", "openrouter.ai": "openrouter"}
 
 
 class JudgeError(RuntimeError):
-    """The judge cannot go on: a wrong key, an unknown model, no such readout, nobody there."""
+    """The judge cannot continue: wrong key, unknown model, missing readout, or no server."""
 
 
 class OpenAIJudge:
@@ -180,14 +180,14 @@ class OpenAIJudge:
 
     @property
     def server(self) -> Server:
-        """What answers at the endpoint."""
+        """The kind of server at the endpoint."""
         if self._server is None:
             self._server = self._ask_server()
         return self._server
 
     @property
     def dialect(self) -> _Dialect:
-        """What that server calls things."""
+        """The vocabulary of that server."""
         return _DIALECTS[self.server]
 
     @property
@@ -261,7 +261,7 @@ class OpenAIJudge:
         return None
 
     def redact(self, text: str) -> str:
-        """Take out the key wherever an endpoint repeats it."""
+        """Remove the key wherever an endpoint repeats it."""
         return redact(text, self._key())
 
     def close(self) -> None:
@@ -272,7 +272,7 @@ class OpenAIJudge:
             self._loop = None
 
     def _finished(self, calls: set[Future[Reply]]) -> set[Future[Reply]]:
-        """Wait for some of the calls; none of them if there is no good answer for too long."""
+        """Wait for some calls to finish; return none after too long without a good answer."""
         now = time.monotonic()  # the caller's own pauses do not count
         self._quiet_since = min(now, self._quiet_since + now - self._looked)
         while True:
@@ -305,11 +305,11 @@ class OpenAIJudge:
         return self._loop
 
     def _key(self) -> str | None:
-        """The key, kept nowhere but in the connection."""
+        """Return the key, which is kept only in the connection."""
         return os.environ.get(self.key_variable, "").strip() if self.key_variable else None
 
     async def _persist(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Send a call, and again after a failure that may pass."""
+        """Send a call; retry after a temporary failure."""
         for tries in count():
             await self._pace.take()
             sent_at = time.monotonic()
@@ -329,7 +329,7 @@ class OpenAIJudge:
         raise AssertionError("a count that ends")
 
     def _ask_server(self) -> Server:
-        """Ask who owns the models that the endpoint lists; where there is no list, it is other."""
+        """Ask the endpoint who owns its models; "other" if it lists none."""
         loop = self._start()
         asking = asyncio.run_coroutine_threadsafe(self._persist("/models"), loop)
         try:
@@ -341,8 +341,9 @@ class OpenAIJudge:
         except Refused as problem:
             if problem.status not in _NO_LIST:
                 raise JudgeError(
-                    f"{self.base_url} does not say what it is: {self._said(problem)}; try again "
-                    "when it does, or name what answers there by server="
+                    f"{self.base_url} does not say which server it is: {self._said(problem)}; try "
+                    "again "
+                    "later, or name the server with server="
                 ) from None
             return "other"
         except (ValueError, TypeError, AttributeError, KeyError):
@@ -373,7 +374,7 @@ class OpenAIJudge:
         return replace(reply, seconds=time.monotonic() - asked)
 
     def _stops(self, problem: Exception) -> bool:
-        """Whether asking on is useless: every request would fail, or nobody has answered long."""
+        """Whether to stop: every request would fail, or none was answered for too long."""
         if self._patience_left() < 0:
             return True
         works = self._heard or self.answered_before
@@ -391,15 +392,15 @@ class OpenAIJudge:
             return self._silence()
         if isinstance(problem, Unreachable) and problem.unencrypted:
             return (
-                f"no encrypted connection to {self.base_url} ({problem.unencrypted}): mend its "
+                f"TLS failed at {self.base_url} ({problem.unencrypted}): fix its "
                 "certificate (SSL_CERT_FILE names one of your own), or write http:// if it has none"
             )
         if isinstance(problem, Unreachable | TimeoutError):
             port = urlsplit(self.base_url).port or 80
             return (
-                f"nobody answers at {self.base_url}, {said}: start the server, such as "
+                f"no server answers at {self.base_url}, {said}: start the server, such as "
                 f"'llama-server -m WEIGHTS.gguf --port {port}' or "
-                f"'vllm serve {self.model} --port {port}', or give another address "
+                f"'vllm serve {self.model} --port {port}', or give a different address "
                 f"(openai:{self.model}@BASE_URL)"
             )
         if isinstance(problem, Refused):
@@ -418,20 +419,20 @@ class OpenAIJudge:
 
     def _silence(self) -> str:
         minutes = f"{(time.monotonic() - self._quiet_since) / 60:.0f} min"
-        last = f"; the last try: {self._last_trouble}" if self._last_trouble else ""
+        last = f"; the last attempt: {self._last_trouble}" if self._last_trouble else ""
         return f"{self.identity} has not answered for {minutes}{last}"
 
     def _said(self, problem: Exception) -> str:
-        """What an endpoint complains of; it may repeat a part of the key."""
+        """Return an endpoint's error message without the key."""
         return re.sub(r"\bsk-[\w*-]{6,}", "sk-…", self.redact(str(problem)))[:_SAID]
 
 
 class _Unusable(ValueError):
-    """An answer that this endpoint will probably give to every request."""
+    """An unusable answer that every request would probably get."""
 
 
 class _Call:
-    """One request on its way: builds the bodies and sums up the tokens of all calls it takes."""
+    """One request under way: builds the bodies of its calls, and sums up their tokens."""
 
     def __init__(self, judge: OpenAIJudge, request: Request) -> None:
         self.judge, self.request = judge, request
@@ -459,7 +460,7 @@ class _Call:
                 return (yield from self._label_in_feedback())
 
     def failed(self, problem: Exception) -> Reply:
-        """Reply to what cannot be read or had; what came is kept, since it may be paid."""
+        """Return the reply of a failed request; keep what arrived, as it may have been paid for."""
         raw = problem.raw if isinstance(problem, Unreadable) else ""
         if self.last:
             raw = json.dumps(self.last, ensure_ascii=False)
@@ -613,7 +614,7 @@ class _Call:
         return text, finish, _steps(choices[0].get("logprobs"))
 
     def _check_model(self, response: dict[str, Any]) -> None:
-        """An alias may answer under its dated name, but not as another model."""
+        """Refuse a different model; an alias may answer under its dated name."""
         answered = response.get("model")
         if not answered or not self.judge.check_model or self.judge.server == "llama.cpp":
             return  # llama.cpp serves one model under any name
@@ -621,7 +622,7 @@ class _Call:
                         for m in (self.judge.model, answered))  # fmt: skip
         if not re.fullmatch(re.escape(asked) + r"([-@]v?\d.*)?", given):
             raise _Unusable(
-                f"asked for {self.judge.model!r}, the model {str(answered)!r} answered; pass "
+                f"asked for {self.judge.model!r}, but the model {str(answered)!r} answered; pass "
                 "check_model=False if that is right"
             )
 
@@ -636,7 +637,7 @@ def slug(model: str) -> str:
 _FINISH: dict[str | None, Finish] = {"length": "length", "content_filter": "refusal"}
 _WAYS_OUT = {  # by the parameter that an endpoint complains of
     "temperature": "; plan with temperature=1.0, the only one this model has",
-    "max_tokens": '; open the judge with server="openai", if OpenAI\'s own stands behind it',
+    "max_tokens": '; open the judge with server="openai"if the server is OpenAI\'s own',
 }
 _OTHER_READOUTS = "choose readout 'score' or 'feedback', or a model that has log-probabilities"
 _BROKEN_OFF = ("error", "abort")  # what OpenRouter and vLLM call an end that is none
@@ -644,7 +645,7 @@ _NO_LIST = (401, 403, 404, 405, 501)  # statuses of an endpoint that shows nobod
 
 
 def _reasoning(server: Server, request: Request) -> dict[str, Any]:
-    """How long to think, in each server's own words."""
+    """Return the reasoning parameters in the server's own vocabulary."""
     body: dict[str, Any] = {}
     if server == "openrouter":
         if request.thinking != "default":
@@ -665,7 +666,7 @@ def _reasoning(server: Server, request: Request) -> dict[str, Any]:
 
 
 def _without_lengths(schema: Any) -> Any:
-    """Take the lengths of strings out of a schema: OpenAI's strict mode refuses them.
+    """Remove string lengths from a schema, since OpenAI's strict mode refuses them.
 
     The prompt states them instead; whoever reads the answer checks it against the whole schema.
     """
@@ -706,7 +707,8 @@ def _chances(alternatives: list[dict[str, Any]]) -> dict[str, float]:
 def _checked(chances: dict[str, float]) -> dict[str, float]:
     if not sum(chances.values()) <= 1.01:  # nor is NaN
         raise _Unusable(
-            f"its log-probabilities are none: of one token they add up to {sum(chances.values()):g}"
+            "invalid log-probabilities: the probabilities of one token sum to "
+            f"{sum(chances.values()):g}"
         )
     return chances
 
@@ -722,6 +724,6 @@ def _count(usage: dict[str, Any], name: str) -> int:
 
 
 def _written(usage: dict[str, Any]) -> int:
-    """Tokens of an answer, all that are paid: xAI and Google count thoughts in the total only."""
+    """Count all paid tokens of an answer; xAI and Google count thoughts only in the total."""
     beside = _count(usage, "total_tokens") - _count(usage, "prompt_tokens")
     return max(_count(usage, "completion_tokens"), beside)

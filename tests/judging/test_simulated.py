@@ -164,7 +164,7 @@ def test_requests_without_their_items_are_refused(items):
     requests = rb.plan(items, rb.balanced(5))
     with pytest.raises(ValueError, match="items lack"):
         simulate(requests, items.iloc[1:], "unbiased")
-    with pytest.raises(ValueError, match="carry no items"):
+    with pytest.raises(ValueError, match="have no items"):
         simulate(pd.DataFrame(requests), None, "unbiased")
     criteria = rb.plan_criteria(items, rb.balanced(3))
     with pytest.raises(ValueError, match="2 criteria"):
