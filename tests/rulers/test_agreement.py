@@ -215,7 +215,7 @@ def test_bad_arguments_are_named():
         label_agreement(scores, items[["item_id"]])
     with pytest.raises(ValueError, match="scores lack the columns trait_1"):
         features(items)
-    with pytest.raises(ValueError, match="no score has method 'mts': grade it first"):
+    with pytest.raises(ValueError, match="no scores for method 'mts': grade it first"):
         label_contrast(scores, items, {"method": "mts"}, {"method": "rulers"})
 
 
