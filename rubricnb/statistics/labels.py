@@ -1,4 +1,4 @@
-"""Human labels and a judge: what a few labels buy when a judge has scored every text."""
+"""Human labels and a judge: estimates from a few labels when a judge has scored every text."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def _why_unsure(
 def _few(
     items: pd.DataFrame, labelled: NDArray[np.bool_], unit: str, scores: Sequence[FloatArray]
 ) -> str:
-    """Doubt an interval from few labels, or from few of the units that most variance is between."""
+    """Return why an interval is doubtful: few labels, or few units with most of the variance."""
     if unit == "clusters":
         return few_clusters(items["cluster"].to_numpy()[labelled], scores=scores)
     text = _texts(items)
@@ -347,7 +347,7 @@ def _around(estimate: float, found: Sampling, labelled: NDArray[np.bool_]) -> tu
 
 
 def _looks_chosen(items: pd.DataFrame, score: FloatArray, labelled: NDArray[np.bool_]) -> str:
-    """Say so where the labelled texts differ from the others by more than a random draw would."""
+    """Return a warning if the labelled texts differ from the others by more than chance."""
     off = score[labelled].mean() - score.mean()
     variance = sampling_variance(items, labelled, score - score.mean()).variance
     if not variance > 0 or abs(off) <= CHOSEN * np.sqrt(variance):
