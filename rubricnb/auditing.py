@@ -489,7 +489,7 @@ def audit(
         done.design["n_asked"] = budget.asked
         done.parts.update(parts)
         if not budget.asked:
-            print(f"{opened.slug}: {_FROM_STORE}", flush=True)
+            print(f"{opened.slug}: {_NOT_ASKED_WARNING}", flush=True)
     done = done if before is None else beside(before, done)
     if path is not None:
         done.save(path)
@@ -661,7 +661,7 @@ def findings(
     alone, *together = (_Answers(_named(part, items, value), items, value) for part in answers)
     judgments, cells = alone.judgments, alone.cells
     status = pd.concat([a["status"].astype("str") for a in answers]).value_counts()
-    rows = [_parsed(status), *_people(alone), *_apart(alone), *_noise(alone)]
+    rows = [_parsed(status), *_people(alone), *_discrimination(alone), *_noise(alone)]
     why = {}
     for name, ask, parts in (
         ("overall", _overall, [alone]), ("position", _positions, [alone]),
@@ -727,7 +727,7 @@ def _estimate(measure: str, values: pd.Series, *bounds: Any) -> dict[str, Any]:
     return {"n": len(values)} | {k: v if v == v else None for k, v in found.items()}
 
 
-_FROM_STORE = (
+_NOT_ASKED_WARNING = (
     "all answers came from the store or from recorded runs, and the judge was not asked. If it has "
     "changed since, give it a different name, or set RUBRICNB_STORE to a different file"
 )
@@ -824,7 +824,7 @@ def _equivalent(row: Mapping[str, Any]) -> float:
     n, p = row["n_clusters"], row["p_equivalent"]
     if MEASURES[row["measure"]]["kind"] == "effect" and np.isnan(p):
         if row["effect"] == 0 and np.isnan(row["low"]):
-            p = _steady(0.0, 0.0, n)
+            p = _p_mostly_changed(0.0, 0.0, n)
         else:
             error = (row["high"] - row["low"]) / (2 * inference.t_quantile(n))
             p = inference.equivalence(row["effect"], error, n, row["margin"])
@@ -958,7 +958,7 @@ class _Answers:
         low, _, _, error = inference.mean_t(beyond.to_numpy(), cluster, (-1.0, 1.0))
         return row | {
             "flips_beyond": beyond.mean(), "scrambled": bool(low > MARGINS["share of scores"]),
-            "p_steady": _steady(beyond.mean(), error, cluster.nunique()),
+            "p_steady": _p_mostly_changed(beyond.mean(), error, cluster.nunique()),
         }  # fmt: skip
 
 
@@ -988,7 +988,7 @@ def _people(answers: _Answers) -> list[dict[str, Any]]:
     rows = [
         _correlation("agreement", "agreement", n, r[stem], ends, _without(r["reason"], "rho")),
         _correlation("kappa", "agreement in level", n, kappa, of_kappa),
-        _alike(_row("bias", "mean score", n, bias["bias"], of_bias)),
+        _sign_test(_row("bias", "mean score", n, bias["bias"], of_bias)),
     ]
     if "candidate" in answers.usual and answers.usual["candidate"].nunique() > 2:
         tau = system_agreement(**answers.rated).iloc[0]
@@ -1049,7 +1049,7 @@ def _distinct(judgments: pd.DataFrame) -> pd.DataFrame:
     return known.drop_duplicates([*_ITEM, "key"]) if known["key"].nunique() > 1 else known
 
 
-def _apart(answers: _Answers) -> list[dict[str, Any]]:
+def _discrimination(answers: _Answers) -> list[dict[str, Any]]:
     """Correlation of the first answer about a text with the answers to other prompts about it."""
     judgments, own = answers.judgments, answers.usual
     other = judgments[~judgments.index.isin(own.index) & (judgments["design"] != "fixed")]
@@ -1099,7 +1099,7 @@ def _noise(answers: _Answers) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-def _steady(rate: float, error: float, n_clusters: int) -> float:
+def _p_mostly_changed(rate: float, error: float, n_clusters: int) -> float:
     """The p-value of "more than a quarter of the scores change".
 
     It is never below that of as many clusters without a change.
@@ -1128,7 +1128,7 @@ def _moved(answers: _Answers) -> list[dict[str, Any]]:
         interval = [moved[f"{name}_{part}"] for part in ("low", "high", "p")]
         question = "full-mark reference" if condition == _FULL else condition
         row = _row(moves[condition], question, moved["n_clusters"], moved[name], interval)
-        rows.append(_alike(row) | {"placebo": moved["shift_placebo"]} | answers.flips(reads))
+        rows.append(_sign_test(row) | {"placebo": moved["shift_placebo"]} | answers.flips(reads))
     for _, reads in judgments.groupby("top"):  # each scale by itself
         rows += _pulled(reads)
     return rows
@@ -1181,7 +1181,7 @@ def _of_largest(
 ) -> tuple[float, float, float]:
     """Interval and p of the largest of m estimates, which hold for all at once (Bonferroni)."""
     if np.isnan(half):
-        return (np.nan, np.nan, _p_of_alike(effect, n))
+        return (np.nan, np.nan, _sign_test_p(effect, n))
     error = half / inference.t_quantile(n)
     half = error * inference.t_quantile(n, 1 - ALPHA / m)
     low, high = np.clip(np.array([effect - half, effect + half]), *ends)
@@ -1227,23 +1227,23 @@ def _mean(
     interval = inference.mean_t(values.to_numpy(), cluster, bounds) if n else inference.UNDEFINED
     row = _row(measure, question, n, values.mean(), interval, **more)
     if n and bounds is not None:
-        row["p_equivalent"] = _steady(row["effect"], interval[3], n)
-    return _alike(row)
+        row["p_equivalent"] = _p_mostly_changed(row["effect"], interval[3], n)
+    return _sign_test(row)
 
 
-def _alike(row: dict[str, Any]) -> dict[str, Any]:
+def _sign_test(row: dict[str, Any]) -> dict[str, Any]:
     """A sign test, where all texts moved alike."""
     if row["n_clusters"] == 0:
         return row | {"reason": "no text has a score under both"}
     if "p" not in row or not np.isnan(row["low"]):
         return row
-    row["p"] = _p_of_alike(row["effect"], row["n_clusters"])
+    row["p"] = _sign_test_p(row["effect"], row["n_clusters"])
     if row["n_clusters"] > 1 and row["effect"]:
         row["reason"] = "every text moved alike, which does not show that others would"
     return row
 
 
-def _p_of_alike(effect: float, n_clusters: int) -> float:
+def _sign_test_p(effect: float, n_clusters: int) -> float:
     """A sign test, where all clusters moved alike."""
     if n_clusters < 2 or np.isnan(effect):
         return float("nan")
@@ -1278,7 +1278,7 @@ def page(*audits: Audit, datasheet: bool = False) -> str:
     )  # fmt: skip
     return environment.get_template(f"{'datasheet' if datasheet else 'auditing'}.jinja").render(
         audits=audits, version=rubricnb.__version__, margins=MARGINS, measures=MEASURES,
-        verdicts=VERDICTS, from_store=_FROM_STORE,
+        verdicts=VERDICTS, from_store=_NOT_ASKED_WARNING,
         size=_WORDS.size, number=_WORDS.number, percent=_WORDS.percent, p_value=_WORDS.p_value,
         titles=_WORDS.TITLES, made=lambda seconds: datetime.fromtimestamp(seconds, UTC).date(),
     )  # fmt: skip

@@ -62,7 +62,9 @@ def problems(folder: Path) -> list[str]:
         return [str(error)]
     found = list(_card_texts(folder / "run.json", card))
     for path in sorted(folder.iterdir()):
-        found += [f"{path.name}: {said}" for said in _no_part(path, plans, references, card)]
+        found += [
+            f"{path.name}: {said}" for said in _why_not_recorded(path, plans, references, card)
+        ]
     there = {path.stem for path in folder.glob("*.parquet")}
     for name in sorted(there | set(plans) | set(card["datasets"])):
         places = {"a file": there, "the study's plan": plans, "run.json": card["datasets"]}
@@ -71,14 +73,14 @@ def problems(folder: Path) -> list[str]:
         else:
             path = folder / f"{name}.parquet"
             try:
-                for said in _wrong(path, card, plans[name]):
+                for said in _file_problems(path, card, plans[name]):
                     found.append(f"{path.name}: {said}")
             except Exception as error:  # a forged value may break a check behind the one it fails
                 found.append(f"{path.name}: it is damaged or forged ({_short(error)})")
     return found
 
 
-def _no_part(
+def _why_not_recorded(
     path: Path, plans: Collection[str], references: dict[str, Items], card: dict[str, Any]
 ) -> Iterator[str]:
     """Return why a file does not belong to a recording."""
@@ -203,7 +205,7 @@ def _references(path: Path, items: Items, judge: str) -> Iterator[str]:
         )
 
 
-def _wrong(
+def _file_problems(
     path: Path, card: dict[str, Any], planned: tuple[list[Requests], Items]
 ) -> Iterator[str]:
     """Return the problems of one file."""
@@ -419,8 +421,9 @@ def _against_card(counted: dict[str, Any], said: dict[str, Any]) -> Iterator[str
         if name not in said:
             yield f"run.json says no {name}"
         elif said[name] != value:
-            yield f"{name} is {_brief(value, said[name])}, and run.json says " + _brief(
-                said[name], value
+            yield (
+                f"{name} is {_differing_counts(value, said[name])}, and run.json says "
+                + _differing_counts(said[name], value)
             )
     for name in sorted(said.keys() - counted.keys()):
         yield f"run.json has an unknown key {name!r}"
@@ -430,9 +433,11 @@ def _short(text: Any) -> str:
     return str(text)[:_MAX_FACT_CHARS]
 
 
-def _brief(value: Any, other: Any) -> str:
+def _differing_counts(value: Any, other: Any) -> str:
     """Return the counts that differ from the other's."""
     if isinstance(value, dict) and isinstance(other, dict):
         differ = [key for key in {**value, **other} if value.get(key) != other.get(key)]
-        return ", ".join(f"{k}: {_brief(value.get(k), other.get(k))}" for k in differ[:3])
+        return ", ".join(
+            f"{k}: {_differing_counts(value.get(k), other.get(k))}" for k in differ[:3]
+        )
     return str(value)

@@ -162,7 +162,7 @@ def judgments(
     _fill(frame, rated, item)
     _separate_reads(frame, given, item)
     frame["design"] = _designs(frame, item)
-    frame["ordering_index"] = _place(frame, item)
+    frame["ordering_index"] = _number_reads(frame, item)
     if names := _probabilities(frame):
         padded = [np.append(own, [np.nan] * len(names))[: len(names)] for own in scales]
         _expect(frame, names, np.array(padded)[which[item]])
@@ -287,12 +287,12 @@ def _among(
     frame: pd.DataFrame, own: pd.DataFrame, item: IntArray, items: pd.DataFrame, keys: list[str]
 ) -> tuple[pd.DataFrame, Items, IntArray]:
     wanted = pd.MultiIndex.from_frame(own[keys].astype("str"))
-    for known in _ways(items, keys):
+    for known in _item_keys(items, keys):
         place = np.flatnonzero(known.isin(wanted))
         if len(place):
             break
     else:
-        first = ", ".join(next(_ways(items, keys))[0])
+        first = ", ".join(next(_item_keys(items, keys))[0])
         raise ValueError(
             f"none of the {len(own)} judged items (the first: {', '.join(wanted[0])}) is among the "
             f"items (the first: {first}), matched on {', '.join(keys)}; pass the items that were "
@@ -325,7 +325,7 @@ def _among(
     return frame[kept].copy(), rated, (np.cumsum(found) - 1)[item[kept]]
 
 
-def _ways(items: pd.DataFrame, keys: list[str]) -> Iterator[pd.MultiIndex]:
+def _item_keys(items: pd.DataFrame, keys: list[str]) -> Iterator[pd.MultiIndex]:
     """The items' keys: by id or by text, each with the dataset in front and without."""
     names = items[keys].astype("str")
     by = next(k for k in keys if k.endswith("_id"))
@@ -420,7 +420,7 @@ def _read_orderings(
         na_action="ignore",
     )
     frame["ordering"] = pd.Categorical(joined)
-    shown = _shown(frame["ordering"])
+    shown = _scores_by_position(frame["ordering"])
     bad = ~((shown >= low[:, None]) & (shown <= high[:, None]) | np.isnan(shown)).all(axis=1)
     why = "is not the scores in an order, such as 2-3-1"
     _refuse(frame["ordering"], bad | np.isneginf(shown).any(axis=1), why)
@@ -431,7 +431,7 @@ def _read_orderings(
     frame["n_options"] = np.where(counts > 0, counts, frame["n_options"]).astype(small)
 
 
-def _shown(ordering: pd.Series) -> FloatArray:
+def _scores_by_position(ordering: pd.Series) -> FloatArray:
     """The score at each position of each row: NaN if not known, -inf if it is no order."""
     orders = [_decoded(code) for code in ordering.cat.categories]
     wide = np.full((len(orders) + 1, max(map(len, orders), default=0)), np.nan)
@@ -538,7 +538,7 @@ def _ranked(ordering: str) -> tuple[int, ...]:
     return tuple(ranks(decode(ordering)).tolist())
 
 
-def _place(frame: pd.DataFrame, item: IntArray) -> pd.Series:
+def _number_reads(frame: pd.DataFrame, item: IntArray) -> pd.Series:
     """Number an item's reads, by their own numbers or over all its orderings."""
     if frame["ordering"].isna().all():
         return frame["replicate"]
@@ -546,13 +546,13 @@ def _place(frame: pd.DataFrame, item: IntArray) -> pd.Series:
     parts = frame[["ordering", "replicate", "design", *_WITHIN]]
     parts = parts.assign(item=item, row=range(len(frame)))
     for (design, *_), part in parts.groupby(["design", *_WITHIN], observed=True, dropna=False):
-        turn = _turns(part["ordering"], str(design))
+        turn = _ordering_ranks(part["ordering"], str(design))
         kind = turn * (int(part["replicate"].max()) + 1) + part["replicate"].to_numpy()
         out[part["row"]] = places(part["item"].to_numpy(), kind) + 1
     return pd.Series(out, index=frame.index)
 
 
-def _turns(ordering: pd.Series, design: str) -> IntArray:
+def _ordering_ranks(ordering: pd.Series, design: str) -> IntArray:
     """Rank of each row's ordering: in its design if that has a fixed sequence, else by name."""
     names = ordering.cat.remove_unused_categories().cat.categories
     own = _sequence(design, max((len(decode(name)) for name in names), default=0))
@@ -575,7 +575,7 @@ def _expect(frame: pd.DataFrame, names: list[str], shown: FloatArray) -> None:
     other = (frame["n_options"].to_numpy() != given) & (given > 0)
     _refuse(frame[names[0]], (p < 0).any(axis=1) | (mass > 1.001) | other, why)
     if frame["ordering"].notna().any():
-        orders = _shown(frame["ordering"])
+        orders = _scores_by_position(frame["ordering"])
         wide = orders.shape[1]
         shown[:, :wide] = np.where(np.isnan(orders), shown[:, :wide], orders)
     expected = np.nansum(p * shown, axis=1) / np.where(mass > 0, mass, np.nan)

@@ -19,11 +19,15 @@ import httpx2
 
 # An answer of 1,024 tokens with 20 alternatives to each has 2 MB; this holds 8,000 of them.
 MAX_BODY_BYTES = 16 * 2**20
-_SHOWN = 100_000  # characters of one that is longer
+_MAX_SHOWN_CHARS = 100_000  # characters of one that is longer
 _HEADERS = ("host", "accept", "accept-encoding", "connection", "content-length", "content-type")
-_PASSING = (408, 409, 429)  # statuses that may be gone when a call is sent again; and from 500 on
+_RETRIED_STATUSES = (
+    408,
+    409,
+    429,
+)  # statuses that may be gone when a call is sent again; and from 500 on
 _PAUSES = (0.5, 8.0)  # seconds before a call is sent again: the first pause, and the longest
-_HOPELESS = (  # error codes
+_PERMANENT = (  # error codes
     "insufficient_quota", "billing_hard_limit_reached", "billing_not_active",
     "unsupported_value", "unsupported_parameter",
 )  # fmt: skip
@@ -46,9 +50,9 @@ class Refused(Exception):
         self.is_filtered = is_filtered(error)
 
     @property
-    def hopeless(self) -> bool:
+    def is_permanent(self) -> bool:
         """Whether every request would get this error."""
-        return self.status in (401, 402) or 300 <= self.status < 400 or self.code in _HOPELESS
+        return self.status in (401, 402) or 300 <= self.status < 400 or self.code in _PERMANENT
 
     @property
     def is_without_logprobs(self) -> bool:
@@ -171,9 +175,9 @@ class Connection(httpx2.AsyncClient):
         raw = self._redact(response.content.decode("utf-8-sig", "replace"))  # before it is cut
         answer = _object(raw)
         if not response.is_success:
-            raise Refused(status, answer or raw[:_SHOWN], headers)
+            raise Refused(status, answer or raw[:_MAX_SHOWN_CHARS], headers)
         if len(response.content) > MAX_BODY_BYTES:
-            raise Unreadable("the endpoint's answer has more than 16 MiB", raw[:_SHOWN])
+            raise Unreadable("the endpoint's answer has more than 16 MiB", raw[:_MAX_SHOWN_CHARS])
         if answer is None:
             raise Unreadable("the endpoint sent no JSON object", raw)
         if answer.get("error") and not answer.get("choices"):  # an error under a good status
@@ -189,10 +193,10 @@ def pause_after(problem: Exception, tries: int) -> float | None:
     growing = min(first * 2.0 ** min(tries, 10), longest) * random.uniform(0.75, 1)
     if isinstance(problem, Refused):
         told = retry_after(problem.headers)
-        passing = problem.status in _PASSING or problem.status >= 500
+        passing = problem.status in _RETRIED_STATUSES or problem.status >= 500
         # OpenRouter's 402 says when where it is not credit that lacks, but an answer under way.
         passing |= problem.status == 402 and told is not None
-        return (told or growing) if passing and problem.code not in _HOPELESS else None
+        return (told or growing) if passing and problem.code not in _PERMANENT else None
     return growing if isinstance(problem, Unreachable | TimeoutError) else None
 
 

@@ -102,10 +102,10 @@ async def _awaited(text: Any) -> Any:
 
 
 def _fingerprint(function: Callable[..., Any]) -> str:
-    return hashlib.sha256(repr(_told(function, 3)).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr(_fixed_content(function, 3)).encode()).hexdigest()[:16]
 
 
-def _told(value: Any, depth: int) -> Any:
+def _fixed_content(value: Any, depth: int) -> Any:
     """Return the fixed content of a function: source, texts and fractions.
 
     Whole numbers and lists may count or collect calls, so they are left out (but for numbers that
@@ -115,16 +115,16 @@ def _told(value: Any, depth: int) -> Any:
     if isinstance(value, str | bool | float):
         return value
     if isinstance(value, dict):
-        return [(str(name), _told(part, depth)) for name, part in value.items()]
+        return [(str(name), _fixed_content(part, depth)) for name, part in value.items()]
     if isinstance(value, tuple):
-        return [_told(part, depth) for part in value]
+        return [_fixed_content(part, depth) for part in value]
     if not callable(value) or depth == 0:
         return type(value).__qualname__
     if isinstance(value, partial):
         args = tuple(_with_numbers(dict(enumerate(value.args))).values())
-        return _told((value.func, args, _with_numbers(value.keywords)), depth - 1)
+        return _fixed_content((value.func, args, _with_numbers(value.keywords)), depth - 1)
     if inspect.ismethod(value):
-        return _told((value.__func__, value.__self__), depth - 1)
+        return _fixed_content((value.__func__, value.__self__), depth - 1)
     if inspect.isfunction(value):
         held = inspect.getclosurevars(value)
         stores = ("STORE_GLOBAL", "STORE_DEREF")
@@ -140,8 +140,8 @@ def _told(value: Any, depth: int) -> Any:
         )
         named = value.__kwdefaults__ and _with_numbers(value.__kwdefaults__)
         told = (around, defaults, named, used)
-        return _source(value), _told(told, depth - 1)
-    return _source(type(value)), _told(getattr(value, "__dict__", {}), depth - 1)
+        return _source(value), _fixed_content(told, depth - 1)
+    return _source(type(value)), _fixed_content(getattr(value, "__dict__", {}), depth - 1)
 
 
 def _with_numbers(parts: Mapping[Any, Any], without: Container[Any] = ()) -> dict[Any, Any]:
@@ -158,4 +158,6 @@ def _source(thing: Any) -> str:
         return inspect.getsource(thing)
     except (OSError, TypeError):  # typed into a shell, or built in
         code = getattr(thing, "__code__", None)
-        return f"{code.co_code!r} {code.co_names} {_told(code.co_consts, 0)}" if code else ""
+        return (
+            f"{code.co_code!r} {code.co_names} {_fixed_content(code.co_consts, 0)}" if code else ""
+        )

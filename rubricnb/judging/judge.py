@@ -123,7 +123,7 @@ class Judge:
         """The price: given, zero on this machine, the provider's list price, or None."""
         if self.given_price is not None or self.kind not in ("openai", "function"):
             return self.given_price or Price(0.0, 0.0, 0.0)
-        return _listed(self.host, self.model) if self.host else None
+        return _list_price(self.host, self.model) if self.host else None
 
     @property
     def no_price(self) -> str:
@@ -394,7 +394,7 @@ def _engine_class(kind: str) -> Any:
     return getattr(import_module(f"rubricnb.{module}"), name)
 
 
-def _listed(host: str, model: str) -> Price | None:
+def _list_price(host: str, model: str) -> Price | None:
     """Look a price up in the bundled price lists; nothing is sent."""
     from genai_prices import Usage, calc_price
 

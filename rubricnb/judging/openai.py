@@ -40,7 +40,11 @@ Server = Literal["openai", "openrouter", "vllm", "llama.cpp", "other"]
 
 _LABEL_TOKENS = 4
 _TOP = 20  # alternatives per token: as many as OpenAI and vLLM give
-_KEPT, _SHOWN, _SAID = 100_000, 200, 500  # characters of an answer that cannot be read: as it is
+_MAX_STORED_CHARS, _MAX_SHOWN_CHARS, _SAID = (
+    100_000,
+    200,
+    500,
+)  # characters of an answer that cannot be read: as it is
 # kept, shown in a message, and of the message
 
 
@@ -174,8 +178,8 @@ class OpenAIJudge:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._connection: Connection  # from the first call on
         self.answered_before = False
-        self._heard = False  # whether there was ever a good answer
-        self._quiet_since = self._looked = 0.0  # the last good answer, the last look for one
+        self._has_answered = False  # whether there was ever a good answer
+        self._last_answer_time = self._looked = 0.0  # the last good answer, the last look for one
         self._last_trouble = ""
 
     @property
@@ -209,7 +213,7 @@ class OpenAIJudge:
         source = iter(requests)
         under_way: set[Future[Reply]] = set()
         trouble: BaseException | None = None
-        self._quiet_since = self._looked = time.monotonic()
+        self._last_answer_time = self._looked = time.monotonic()
         try:
             while True:
                 free = 0 if trouble else self.concurrency - len(under_way)
@@ -221,7 +225,7 @@ class OpenAIJudge:
                     break
                 done = self._finished(under_way)
                 if not done:
-                    raise trouble or JudgeError(self._silence())
+                    raise trouble or JudgeError(self._no_answer_message())
                 under_way -= done
                 for call in done:
                     if problem := call.exception():
@@ -274,7 +278,7 @@ class OpenAIJudge:
     def _finished(self, calls: set[Future[Reply]]) -> set[Future[Reply]]:
         """Wait for some calls to finish; return none after too long without a good answer."""
         now = time.monotonic()  # the caller's own pauses do not count
-        self._quiet_since = min(now, self._quiet_since + now - self._looked)
+        self._last_answer_time = min(now, self._last_answer_time + now - self._looked)
         while True:
             done = wait(calls, max(self._patience_left(), 0.0), FIRST_COMPLETED).done
             if done or self._patience_left() <= 0:
@@ -282,7 +286,7 @@ class OpenAIJudge:
                 return done
 
     def _patience_left(self) -> float:
-        return self._quiet_since + self.patience - time.monotonic()
+        return self._last_answer_time + self.patience - time.monotonic()
 
     def _start(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
@@ -318,11 +322,13 @@ class OpenAIJudge:
                 self._pace.answered(headers, self.patience)
                 return response
             except Exception as problem:
-                self._last_trouble = self._said(problem)
+                self._last_trouble = self._error_text(problem)
                 pause = pause_after(problem, tries)
                 if isinstance(problem, Refused) and problem.status == 429:
                     self._pace.refused(sent_at, pause or 0)
-                absent = isinstance(problem, Unreachable) and problem.nobody and not self._heard
+                absent = (
+                    isinstance(problem, Unreachable) and problem.nobody and not self._has_answered
+                )
                 if pause is None or tries >= self.retries or absent:
                     raise
             await asyncio.sleep(min(pause, self.patience))
@@ -341,9 +347,8 @@ class OpenAIJudge:
         except Refused as problem:
             if problem.status not in _NO_LIST:
                 raise JudgeError(
-                    f"{self.base_url} does not say which server it is: {self._said(problem)}; try "
-                    "again "
-                    "later, or name the server with server="
+                    f"{self.base_url} does not say which server it is: {self._error_text(problem)}; "
+                    "try again later, or name the server with server="
                 ) from None
             return "other"
         except (ValueError, TypeError, AttributeError, KeyError):
@@ -362,34 +367,34 @@ class OpenAIJudge:
                 path, body = calls.send(await self._persist(path, body))
         except StopIteration as done:
             reply = done.value
-            self._heard, self._quiet_since = True, time.monotonic()
+            self._has_answered, self._last_answer_time = True, time.monotonic()
         except JudgeError:
             raise
         except Exception as problem:  # whatever an endpoint sends, the run goes on
             if isinstance(problem, Refused) and problem.is_filtered:
-                self._heard, self._quiet_since = True, time.monotonic()
-            elif self._stops(problem):
+                self._has_answered, self._last_answer_time = True, time.monotonic()
+            elif self._must_stop(problem):
                 raise JudgeError(self._advice(problem)) from None
             reply = call.failed(problem)
         return replace(reply, seconds=time.monotonic() - asked)
 
-    def _stops(self, problem: Exception) -> bool:
+    def _must_stop(self, problem: Exception) -> bool:
         """Whether to stop: every request would fail, or none was answered for too long."""
         if self._patience_left() < 0:
             return True
-        works = self._heard or self.answered_before
+        works = self._has_answered or self.answered_before
         if isinstance(problem, Refused):
             forbidden = problem.status == 403 and not works  # else perhaps one text's content
-            missing = problem.status == 404 and not self._heard
-            return problem.hopeless or forbidden or missing or problem.is_without_logprobs
+            missing = problem.status == 404 and not self._has_answered
+            return problem.is_permanent or forbidden or missing or problem.is_without_logprobs
         if isinstance(problem, _Unusable):
             return not works
-        return isinstance(problem, Unreachable) and not self._heard
+        return isinstance(problem, Unreachable) and not self._has_answered
 
     def _advice(self, problem: Exception) -> str:
-        said = self._said(problem)
-        if self._heard and self._patience_left() < 0:
-            return self._silence()
+        said = self._error_text(problem)
+        if self._has_answered and self._patience_left() < 0:
+            return self._no_answer_message()
         if isinstance(problem, Unreachable) and problem.unencrypted:
             return (
                 f"TLS failed at {self.base_url} ({problem.unencrypted}): fix its "
@@ -417,12 +422,12 @@ class OpenAIJudge:
             said += _WAYS_OUT.get(problem.param, "")
         return f"{self.identity} refused: {said}"
 
-    def _silence(self) -> str:
-        minutes = f"{(time.monotonic() - self._quiet_since) / 60:.0f} min"
+    def _no_answer_message(self) -> str:
+        minutes = f"{(time.monotonic() - self._last_answer_time) / 60:.0f} min"
         last = f"; the last attempt: {self._last_trouble}" if self._last_trouble else ""
         return f"{self.identity} has not answered for {minutes}{last}"
 
-    def _said(self, problem: Exception) -> str:
+    def _error_text(self, problem: Exception) -> str:
         """Return an endpoint's error message without the key."""
         return re.sub(r"\bsk-[\w*-]{6,}", "sk-…", self.redact(str(problem)))[:_SAID]
 
@@ -465,10 +470,10 @@ class _Call:
         if self.last:
             raw = json.dumps(self.last, ensure_ascii=False)
         name = f"{type(problem).__name__}: " if not isinstance(problem, Refused) else ""
-        said = f"{name}{self.judge._said(problem)}"
+        said = f"{name}{self.judge._error_text(problem)}"
         if isinstance(problem, Refused) and problem.is_filtered:
             return self._reply(said, "refusal")
-        return self._reply(raw[:_KEPT], "error", error=said)
+        return self._reply(raw[:_MAX_STORED_CHARS], "error", error=said)
 
     def _reply(
         self, text: str, finish: Finish, probabilities: _Slots | None = None, error: str = ""
@@ -500,7 +505,7 @@ class _Call:
             chosen = [choices.index(answer[n]) + 1 for n in names]
         except (ValueError, KeyError, TypeError):
             raise ValueError(
-                f"the endpoint did not keep to the schema: {text[:_SHOWN]!r}"
+                f"the endpoint did not keep to the schema: {text[:_MAX_SHOWN_CHARS]!r}"
             ) from None
         return self._reply(answer_text(self.request, chosen), "stop")
 
@@ -590,23 +595,23 @@ class _Call:
         self.tokens.update(
             prompt_tokens=_count(usage, "prompt_tokens"),
             cached_tokens=_count(_part(usage, "prompt_tokens_details"), "cached_tokens"),
-            completion_tokens=_written(usage),
+            completion_tokens=_completion_tokens(usage),
         )
         choices = response.get("choices")
         if not isinstance(choices, list) or not choices:
-            raise ValueError(f"the endpoint sent no answer: {str(response)[:_SHOWN]}")
+            raise ValueError(f"the endpoint sent no answer: {str(response)[:_MAX_SHOWN_CHARS]}")
         self._check_model(response)
         message = _part(choices[0], "message")
         if isinstance(message.get("refusal"), str) and message["refusal"]:
             return message["refusal"], "refusal", []
         ended, problem = choices[0].get("finish_reason"), choices[0].get("error")
         if problem or ended in _BROKEN_OFF:  # under status 200; a part of the answer may be there
-            raise ValueError(f"the answer broke off: {str(problem or ended)[:_SHOWN]}")
+            raise ValueError(f"the answer broke off: {str(problem or ended)[:_MAX_SHOWN_CHARS]}")
         finish = _FINISH.get(ended, "stop")
         sent = (message or choices[0]).get("content" if message else "text")
         text = text_of(sent)
         if text is None:
-            raise ValueError(f"the endpoint sent no text but {str(sent)[:_SHOWN]}")
+            raise ValueError(f"the endpoint sent no text but {str(sent)[:_MAX_SHOWN_CHARS]}")
         if not text and finish == "stop" and not self.judge.deterministic:
             raise ValueError("the endpoint sent an empty answer")  # asked again, it may not
         if prefill and text.startswith(prefill):
@@ -685,7 +690,10 @@ def _steps(logprobs: Any) -> list[Step]:
     if not isinstance(logprobs, dict):
         return []
     if logprobs.get("content") is not None:  # chat style; llama.cpp uses it for completions too
-        return [Step(t["token"], _chances(t.get("top_logprobs", []))) for t in logprobs["content"]]
+        return [
+            Step(t["token"], _token_probabilities(t.get("top_logprobs", [])))
+            for t in logprobs["content"]
+        ]
     return [
         Step(token, _checked({t: math.exp(p) for t, p in top.items()}))
         for token, top in zip(
@@ -694,7 +702,7 @@ def _steps(logprobs: Any) -> list[Step]:
     ]
 
 
-def _chances(alternatives: list[dict[str, Any]]) -> dict[str, float]:
+def _token_probabilities(alternatives: list[dict[str, Any]]) -> dict[str, float]:
     """Probability by text; a token that is part of a character is shown as another one's text."""
     chances: dict[str, float] = {}
     for one in alternatives:
@@ -723,7 +731,7 @@ def _count(usage: dict[str, Any], name: str) -> int:
     return count if isinstance(count, int) and 0 <= count < 2**31 else 0
 
 
-def _written(usage: dict[str, Any]) -> int:
+def _completion_tokens(usage: dict[str, Any]) -> int:
     """Count all paid tokens of an answer; xAI and Google count thoughts only in the total."""
     beside = _count(usage, "total_tokens") - _count(usage, "prompt_tokens")
     return max(_count(usage, "completion_tokens"), beside)

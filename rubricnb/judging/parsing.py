@@ -265,7 +265,7 @@ def _is_quoted(text: str, start: int, end: int, prompt: str, slot: str = "") -> 
         line = before.rpartition("\n")[2]
         introduced = re.split(r"[\"“”„‘«»「『`]|(?<!\w)'|:\s", line)
         windows += [introduced[-1] + score] if len(introduced) > 1 else []
-    asked = _asked(prompt, slot)
+    asked = _prompt_text(prompt, slot)
     return any(_collapsed(window) in asked for window in windows)
 
 
@@ -277,7 +277,7 @@ def _is_object(text: str) -> bool:
 
 
 @lru_cache(maxsize=8)
-def _asked(prompt: str, slot: str) -> str:
+def _prompt_text(prompt: str, slot: str) -> str:
     """A prompt without what `rubricnb.prompts.inert` did to slots: a judge may quote them whole."""
     if slot:
         apart = re.escape(f"{slot[0]} {slot[1:]}")

@@ -144,7 +144,7 @@ class Budget:
         under_way = self.asked - self.answered
         if self.max_calls is not None and self.asked >= self.max_calls:
             self.exhausted = f"stopped after {self.max_calls:,} calls"
-        elif self.max_cost is not None and self._reckoned(request, judge) > self.max_cost:
+        elif self.max_cost is not None and self._expected_cost(request, judge) > self.max_cost:
             if under_way:
                 return False
             self.exhausted = (
@@ -172,7 +172,7 @@ class Budget:
             seen.number += 1
             seen.longest = max(seen.longest, reply.completion_tokens)
 
-    def _reckoned(self, request: Request, judge: Judge) -> float:
+    def _expected_cost(self, request: Request, judge: Judge) -> float:
         """Estimate the dollars spent once this call and all calls under way are answered."""
         assert judge.price is not None
         under_way, seen = self.asked - self.answered, self._seen[judge.slug]

@@ -93,7 +93,7 @@ class RayJudge:
         self._actors: list[Any] = []
         self._started = _connect(address)
         try:
-            self.num_gpus, self.num_actors = _places(num_gpus, num_actors)
+            self.num_gpus, self.num_actors = _actor_resources(num_gpus, num_actors)
             for name, value in self._facts().items():
                 setattr(self, name, value)
         except BaseException:
@@ -225,7 +225,7 @@ class _Actor:
         try:
             judge = self.open()
         except Exception as problem:
-            return {}, _said(problem)
+            return {}, _problem_text(problem)
         return {name: getattr(judge, name) for name in _FACTS if hasattr(judge, name)}, ""
 
     def answer(
@@ -239,11 +239,11 @@ class _Actor:
                 judge.answered_before = True
             replies.extend(judge.answer(requests))
         except Exception as problem:
-            return replies, _said(problem)
+            return replies, _problem_text(problem)
         return replies, ""
 
 
-def _said(problem: Exception) -> str:
+def _problem_text(problem: Exception) -> str:
     """Return the message of a problem, with its type unless it was written for users."""
     return (
         str(problem) if isinstance(problem, _EXPLAINED) else f"{type(problem).__name__}: {problem}"
@@ -275,7 +275,7 @@ def _connect(address: str | None) -> bool:
     return True
 
 
-def _places(num_gpus: float | None, num_actors: int | None) -> tuple[float, int]:
+def _actor_resources(num_gpus: float | None, num_actors: int | None) -> tuple[float, int]:
     """Return the GPUs of each actor, and how many actors fit into the cluster."""
     import ray
 

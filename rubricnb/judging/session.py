@@ -86,7 +86,7 @@ class Session:
             with self._stoppable(), ExitStack() as self._held:
                 with Progress(count, slug) as progress:
                     failed = self._ask_all(requests(), receive, progress)
-                if failed and not self._over():
+                if failed and not self._why_stopped():
                     # Asked again, unless all have failed: that would help nobody.
                     if self.works:
                         self.failed.clear()
@@ -96,17 +96,17 @@ class Session:
                         again = (r for r in requests() if r.request_id in failed)
                         self._ask_all(again, receive, last, last=True)
         except KeyboardInterrupt:
-            raise RunInterrupted(self._how_far("stopped by Ctrl-C")) from None
+            raise RunInterrupted(self._interruption_message("stopped by Ctrl-C")) from None
         except Exception as problem:
             if self.since:
-                problem.add_note(self._how_far("the run has ended early"))
+                problem.add_note(self._interruption_message("the run has ended early"))
             raise
         finally:
             self._alone = False
-        if why := self._over() or self.batched:
-            raise RunInterrupted(self._how_far(why))
+        if why := self._why_stopped() or self.batched:
+            raise RunInterrupted(self._interruption_message(why))
 
-    def _over(self) -> str:
+    def _why_stopped(self) -> str:
         """Return why no more requests are sent; empty while they may be."""
         return self.stopped or self.budget.exhausted
 
@@ -190,7 +190,7 @@ class Session:
                 note = tokens.add(reply, self.budget)
                 for request in self.under_way.pop(key):
                     received(request, reply, note)
-            if not batched or self._over() or self._still_batched(batched):
+            if not batched or self._why_stopped() or self._still_batched(batched):
                 return failed
             requests = batched
 
@@ -213,7 +213,7 @@ class Session:
             for first in asked:  # skip the call when nothing is left to ask
                 yield from self.engine.answer(chain([first], asked))
             self.budget.answered = self.budget.asked  # what was lost on the way is not waited for
-            if not held or self._over():
+            if not held or self._why_stopped():
                 return
 
     def _missing(
@@ -236,7 +236,7 @@ class Session:
         if len(answered) < len(keys) and not self._alone:
             if self.stopped:  # while waiting, in an earlier block
                 return
-            turn = self.store.alone_with(self.engine, self._over)
+            turn = self.store.alone_with(self.engine, self._why_stopped)
             self._alone = self._held.enter_context(turn)
             if not self._alone:
                 return
@@ -269,7 +269,7 @@ class Session:
         )
         return True
 
-    def _how_far(self, why: str) -> str:
+    def _interruption_message(self, why: str) -> str:
         again = f" with fresh={self.since!r}" if self.since else ""
         return (
             f"{why}: every answer so far is kept in {self.store.path}; "

@@ -112,7 +112,7 @@ class VLLMJudge:
         self._vocabulary: dict[str, int] = self._tokenizer.get_vocab()
         self._parser = _parser(reasoning_parser, self._tokenizer)
         self._names = map(str, count())
-        self.token = cache(self._written_so)
+        self.token = cache(self._token_with_text)
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
         """Answer requests, `concurrency` at a time, as answers are finished."""
@@ -211,7 +211,7 @@ class VLLMJudge:
             return text  # it did not think; a thought without an end is never read
         return str(answer or "")
 
-    def _written_so(self, text: str) -> int | None:
+    def _token_with_text(self, text: str) -> int | None:
         """Return the token with exactly this text, as it is inside a text."""
         spelt = {text, text.replace(" ", "Ġ"), text.replace(" ", "▁")}
         ids = [self._vocabulary[s] for s in spelt if s in self._vocabulary]

@@ -106,7 +106,7 @@ def place(reads: Reads, score: int | None = None) -> Placement:
         count += _at_positions(given, block.shown).sum(axis=1)
         expected += _permutation_mean(block)
         variance += _permutation_variance(block, reads.cluster)
-        sight += _sight(block)
+        sight += _visible_share(block)
     return Placement(count, expected, variance, sight / max(count.sum(), 1.0))
 
 
@@ -190,7 +190,7 @@ def _permutation_mean(block: Block) -> FloatArray:
     return np.einsum("ik,ikp->ip", block.count, spread) / occupied[:, None]
 
 
-def _sight(block: Block) -> FloatArray:
+def _visible_share(block: Block) -> FloatArray:
     """How much of a preference the reads show: Σ count (1 − P̄′ₖ P̄), P̄ the scores' mean place."""
     n = block.shown.shape[2]
     place_of = (block.shown[..., None] == np.arange(1, n + 1)).astype(np.float64)

@@ -101,7 +101,7 @@ def _steps(
     judge, goes_on = _judge(budget, people)
     yield judge
     if goes_on:
-        why = _one_order(crossed)
+        why = _why_no_order_effect(crossed)
         yield _texts(budget, people, prices, precision)
         for (step, chapter, gain_is), answer in _OF_ORDERS.items():
             found = {"reason": why} if why else answer(crossed, prices)
@@ -246,7 +246,7 @@ def _texts(
     return _row(*about, plan["items"], (low, high), cost=plan["cost"], do=do, reason=reason)
 
 
-def _one_order(crossed: pd.DataFrame) -> str:
+def _why_no_order_effect(crossed: pd.DataFrame) -> str:
     """Return why these judgments cannot show an effect of orders; empty if they can."""
     if len(crossed) == 0:
         return "no balanced orders: ask twenty texts in rb.balanced(n)"

@@ -169,10 +169,10 @@ def _why_unsure(
                 "are taken to follow the scores as the others do: group by=['criterion']"
             )
     yield _looks_chosen(items, score, labelled)
-    yield _few(items, labelled, found.unit, (y, f, y - f))
+    yield _why_few(items, labelled, found.unit, (y, f, y - f))
 
 
-def _few(
+def _why_few(
     items: pd.DataFrame, labelled: NDArray[np.bool_], unit: str, scores: Sequence[FloatArray]
 ) -> str:
     """Return why an interval is doubtful: few labels, or few units with most of the variance."""
@@ -433,7 +433,7 @@ def _needed_row(reads: Reads, human: FloatArray, half_width: float) -> dict[str,
     ways = [(found._replace(variance=v), 2) for v in (found.variance, low, high)]
     sizes = [_size(way, n, total, half_width, lost) for way, lost in [*ways, (alone, 1)]]
     reason = "all texts must be labelled" if sizes[0] == total else ""
-    few = _few(items, labelled, found.unit, (rated[labelled], score[labelled]))
+    few = _why_few(items, labelled, found.unit, (rated[labelled], score[labelled]))
     reason = said(reason, few, unscored(reads, human))
     return row | dict(zip(names, sizes, strict=True)) | {"reason": reason}
 
