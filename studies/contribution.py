@@ -221,7 +221,7 @@ def _file_problems(
     optional = {c.name for c in JUDGMENTS if not c.required and (c in REQUESTS or c.name in _FACTS)}
     for name in map(str, frame):
         if not any(c.matches(name) for c in JUDGMENTS) or name in optional - asked:
-            yield f"column {name!r} is none of a judgment's, and a recording holds no texts"
+            yield f"column {name!r} is not a column of judgments; a recording must not hold texts"
     yield from _against_plan(frame, plans)
     yield from _against_items(frame, items)
     judge = replace(describe(card["spec"]), identity=card["identity"])
@@ -313,7 +313,7 @@ def _against_plan(frame: pd.DataFrame, plans: list[Requests]) -> Iterator[str]:
     asked = asked.drop_duplicates("request_id").set_index("request_id")
     ids = frame["request_id"]
     stranger = ~ids.isin(asked.index)
-    yield from _rows(stranger, lambda i: f"request {ids[i]} is none of the study's plan")
+    yield from _rows(stranger, lambda i: f"request {ids[i]} is not in the study's plan")
     for column in (c.name for c in REQUESTS if c.name in frame and c.name in asked):
         wanted, said = _texts(asked[column].reindex(ids)), _texts(frame[column])
         yield from _rows(

@@ -380,7 +380,7 @@ def _read_scores(
     if "status" in frame:
         given = pd.Index(STATUSES).get_indexer(frame["status"])
         known = f"{', '.join(STATUSES)}; if it means something else: columns={{'status': 'other'}}"
-        _refuse(frame["status"], frame["status"].notna() & (given < 0), f"is none of {known}")
+        _refuse(frame["status"], frame["status"].notna() & (given < 0), f"is not one of {known}")
         codes, why[given > 0] = np.where(given > 0, given, codes), ""
         if blanked := int((~is_none & (given > 0)).sum()):
             print(f"judgments: {blanked:,} scores are removed, as their status is not ok")
@@ -422,7 +422,7 @@ def _read_orderings(
     frame["ordering"] = pd.Categorical(joined)
     shown = _scores_by_position(frame["ordering"])
     bad = ~((shown >= low[:, None]) & (shown <= high[:, None]) | np.isnan(shown)).all(axis=1)
-    why = "is not the scores in an order, such as 2-3-1"
+    why = "does not list the scores in an order, such as 2-3-1"
     _refuse(frame["ordering"], bad | np.isneginf(shown).any(axis=1), why)
     at = shown == frame["score"].to_numpy(dtype=np.float64, na_value=np.nan)[:, None]
     place = np.where(at.any(axis=1), at.argmax(axis=1) + 1, np.nan)

@@ -364,10 +364,10 @@ def spoilt(log, **columns):
         ({"cluster_id": (3, "p9")}, "row 3, column 'cluster_id': 'p9' is not what an earlier row"),
         ({"read": (3, 1)}, "rows 2, 3, column 'item_id': 't01' is judged twice"),
         ({"read": (3, None)}, "row 3, column 'read': (nan|None) is missing"),
-        ({"status": (3, "fine")}, "row 3, column 'status': 'fine' is none of"),
-        ({"ordering": (3, "1-1-2")}, "row 3, column 'ordering': '1-1-2' is not the scores"),
-        ({"ordering": (3, "4-5")}, "row 3, column 'ordering': '4-5' is not the scores"),
-        ({"ordering": (3, "up")}, "row 3, column 'ordering': 'up' is not the scores"),
+        ({"status": (3, "fine")}, "row 3, column 'status': 'fine' is not one of"),
+        ({"ordering": (3, "1-1-2")}, "row 3, column 'ordering': '1-1-2' does not list the scores"),
+        ({"ordering": (3, "4-5")}, "row 3, column 'ordering': '4-5' does not list the scores"),
+        ({"ordering": (3, "up")}, "row 3, column 'ordering': 'up' does not list the scores"),
     ],
 )
 def test_what_is_wrong_is_refused_by_row_and_column(log, columns, said):

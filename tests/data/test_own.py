@@ -136,7 +136,7 @@ HEAD = "instruction,response"
         ("response,response,instruction\nx,x,a\n", "mails.csv has two columns 'response'"),
         (
             "question,answer\na,3\n",
-            r"lacks 'instruction' and 'response'\. Its columns: question, answer\. Where one of "
+            r"lacks 'instruction' and 'response'\. Its columns: question, answer\. If one of "
             r"these holds it, name it: columns=\{'…': 'instruction', '…': 'response'\}",
         ),
         (f"{HEAD}\na,x\nb,y,z\n", "mails.csv is not a CSV .* line 3 has 3 values and the header 2"),
@@ -153,7 +153,7 @@ HEAD = "instruction,response"
         (f"{HEAD},human_tone\na,x,3\nb,y,4\n", "row 2, column 'human': 4.0 is outside 1..3"),
         (f"{HEAD},criterion\na,x,tone\nb,y,wit\n", "'wit' has no rubric. There are"),
         (f"{HEAD},criterion\na,x,\n", "row 1, column 'criterion': '' is empty"),
-        (f"{HEAD},item_id\na,x,q\nb,y,q\n", "column 'item_id': 'mails/q/tone' stands twice"),
+        (f"{HEAD},item_id\na,x,q\nb,y,q\n", "column 'item_id': 'mails/q/tone' appears twice"),
         (f"{HEAD},criterion\na,x,tone\na,x,tone\n", "rows 1, 2, column 'item_id': 'mai"),
         (
             f"{HEAD}\na,caf".encode() + bytes(range(128, 160)) * 9,

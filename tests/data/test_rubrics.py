@@ -50,7 +50,7 @@ def write(tmp_path):
             "{criterion: tone, definition: x, levels: {1: a, 2: b}, weight: 0}",
             "its weight is not a number above 0",
         ),
-        ("{criterion: tone, definition: x, levels: {1: a, 1: b}}", "the key 1 stands twice"),
+        ("{criterion: tone, definition: x, levels: {1: a, 1: b}}", "the key 1 appears twice"),
         ("{criterion: tone, definition: x, level: {1: a}}", "unknown key 'level'; did you mean"),
         ("{criterion: tone, definition: '', levels: {1: a, 2: b}}", "'definition' is empty"),
         (

@@ -206,8 +206,8 @@ def test_parsing_gives_back_a_prompt_that_parses_again(parts):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("###Score Rubrics:", "Rubric"), "'###Score Rubrics:' stands 0 times"),
-        (("R\n", "R\n###Response to evaluate:\n"), "'###Response to evaluate:' stands 2 times"),
+        (("###Score Rubrics:", "Rubric"), "'###Score Rubrics:' appears 0 times"),
+        (("R\n", "R\n###Response to evaluate:\n"), "'###Response to evaluate:' appears 2 times"),
         (("Score 4: ", "Score four: "), "not in the Prometheus format"),
         (("###Feedback: ", "###Feedback:"), "not in the Prometheus format"),
     ],

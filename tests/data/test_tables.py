@@ -37,7 +37,7 @@ def test_text_as_spreadsheets_save_it_is_read_to_the_letter(own, text, encoding,
     assert items.response.tolist() == [row.split(";")[1] for row in text.splitlines()[1:]]
     out = capsys.readouterr().out
     assert said.split(";")[0] in out
-    assert ("encoding='…' decides" in out) == bool(said)
+    assert ("pass encoding='…'" in out) == bool(said)
 
 
 def test_an_excel_sheet_saved_as_unicode_text_is_read(own):

@@ -26,7 +26,7 @@ def test_good_items_come_back_unchanged_with_their_rubrics(good):
 @pytest.mark.parametrize(
     ("column", "row", "value", "message"),
     [
-        ("item_id", 4, "FIRST", "rows 0, 4, column 'item_id': .* stands twice"),
+        ("item_id", 4, "FIRST", "rows 0, 4, column 'item_id': .* appears twice"),
         ("response", 2, " \n", "row 2, column 'response': .* is empty"),
         ("instruction", 3, None, "row 3, column 'instruction': .* is empty"),
         ("human", 1, np.nan, r"row 1, column 'human': nan is missing \(NaN\)"),

@@ -179,7 +179,7 @@ def test_a_missing_v1_is_named(plan, asking):
 def test_a_server_that_is_down_is_named_at_once_with_how_to_start_one(plan, asking):
     began = time.monotonic()
     with pytest.raises(
-        JudgeError, match=r"nobody answers.*llama-server -m .*vllm serve m --port 9"
+        JudgeError, match=r"no server answers.*llama-server -m .*vllm serve m --port 9"
     ) as caught:
         asking("http://127.0.0.1:9/v1", plan.head(1), retries=6)
     assert time.monotonic() - began < 5

@@ -64,7 +64,7 @@ def test_the_prompt_is_the_papers_with_the_whole_rubric():
         (lambda d, r: Reply(r.request_id, "No.", "refusal"), "the judge refused"),
         (
             changing(lambda d: [item.update(text="Same.") for item in d["checklist"].values()]),
-            "the checklist text 'same.' stands twice",
+            "the checklist text 'same.' appears twice",
         ),
     ],
 )
@@ -205,7 +205,7 @@ def test_a_bundle_is_not_overwritten(tmp_path):
     for expected in (0, 1):
         done = command(OWN, "--judge", "simulated:grader", "--output", output)
         assert done.exit_code == expected
-    assert "stands there already" in done.output
+    assert "exists already" in done.output
 
 
 @pytest.mark.parametrize(

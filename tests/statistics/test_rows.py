@@ -166,7 +166,7 @@ def test_positions_on_a_scale_with_gaps_are_those_without(levels):
     )
     columns = ["chi2", "cramers_v", "q", "p_within", "v2_unbiased"]
     pd.testing.assert_frame_equal(rb.position_bias(gaps)[columns], rb.position_bias(frame)[columns])
-    with pytest.raises(ValueError, match="'ascending' is not the scores"):
+    with pytest.raises(ValueError, match="'ascending' does not list the scores"):
         rb.position_bias(frame.assign(ordering="ascending"))
 
 

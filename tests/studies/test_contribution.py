@@ -97,13 +97,13 @@ CHANGES = {
         put(**{f"probability_{k}": swapped(k) for k in range(1, 6)}),
     r"row 8: ordering is '[1-5-]+', and '[1-5-]+' in the plan":
         put(ordering=lambda f: f["ordering"][8]),
-    r"row 8: request \d+ is none of the study's plan":
+    r"row 8: request \d+ is not in the study's plan":
         put(request_id=lambda f: f["request_id"][7] ^ 1),
     r"row 8: the key 0{12}… is not that of its prompt to 'llama\.cpp": put(key="0" * 64),
     "row 8: cluster_id is 'minibench/elsewhere', not 'minibench/exam-sleep'":
         put(cluster_id="minibench/elsewhere"),
     f"row 8: judge is 'me', not '{SLUG}'": put(judge="me"),
-    "column 'answer' is none of a judgment's, and a recording holds no texts":
+    "column 'answer' is not a column of judgments; a recording must not hold texts":
         lambda frame: frame.insert(0, "answer", "Clear."),
     "judgments lack the column 'key'": lambda frame: frame.pop("key"),
 }  # fmt: skip
@@ -202,7 +202,7 @@ def test_what_the_card_says_is_counted_again(folder):
         (lambda f: (f / NAME).unlink(), "minibench is not in a file"),
         (lambda f: shutil.copy(f / NAME, f / "vicuna.parquet"), "vicuna is not in the study's pl"),
         (lambda f: (f / NAME).write_bytes(b"PAR1"), NAME),
-        (lambda f: carded(f, conditions={"temperature": 1.0}), "request .* is none of the study's"),
+        (lambda f: carded(f, conditions={"temperature": 1.0}), "request .* is not in the study's"),
     ],
 )
 def test_what_is_no_recording_of_the_study_is_said(folder, change, message):

@@ -65,7 +65,7 @@ def test_a_study_that_could_not_be_recorded_asks_nothing(write, tmp_path):
         assert there == 5
         (card,) = (tmp_path / "results").rglob("run.json")
         card.write_text(card.read_text().replace(url, "http://localhost:1/v1"))
-        with pytest.raises(ValueError, match="must not mix"):
+        with pytest.raises(ValueError, match="cannot share a folder"):
             study("mine", tmp_path / "other.sqlite")
     assert len(asked) == there
 
@@ -308,7 +308,7 @@ def test_a_judge_that_reviews_itself_is_said(write, instances, tmp_path, capsys)
     [
         ({"writer": "A"}, "'A' would review itself; name a different judge as reviewer, or write"),
         ({"writer": "A", "reviewer": "A"}, "'A' would review itself"),
-        ({"writer": "A", "reviewer": "C"}, "the reviewer 'C' is none of the study's judges"),
+        ({"writer": "A", "reviewer": "C"}, "the reviewer 'C' is not one of the study's judges"),
         ({"writer": "itself", "reviewer": "A"}, "the writer 'itself' is none of"),
         ({"reviewer": "A"}, "an entry of references lacks 'writer'"),
         ({"writer": "A", "reviewer": "B", "round": 2}, "unknown entry 'round'"),
