@@ -346,8 +346,9 @@ class OpenAIJudge:
             raise JudgeError(self._advice(problem)) from None
         except Refused as problem:
             if problem.status not in _NO_LIST:
+                said = self._error_text(problem)
                 raise JudgeError(
-                    f"{self.base_url} does not say which server it is: {self._error_text(problem)}; "
+                    f"{self.base_url} does not say which server it is: {said}; "
                     "try again later, or name the server with server="
                 ) from None
             return "other"
