@@ -55,7 +55,7 @@ def write(tmp_path):
         ("{criterion: tone, definition: '', levels: {1: a, 2: b}}", "'definition' is empty"),
         (
             "{criterion: tone, definition: x, levels: {1: a, 2: b}, paraphrased: {levels: {1: c}}}",
-            "rubric 'tone' has the levels 1: give it two levels or more",
+            "rubric 'tone' has the levels 1: give at least two levels",
         ),
         (
             "{criterion: tone, definition: x, levels: {2: a, 1: b}, "
