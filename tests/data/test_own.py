@@ -200,19 +200,6 @@ def test_rows_keep_their_numbers_when_empty_ones_are_left_out(own):
         own(SHEET.replace("a;y, then z;;", ";;;\r\na;y;good;"), FROM_0)
 
 
-@pytest.mark.parametrize(
-    ("human", "message"),
-    [
-        ("4", r"row 1, column 'human': 4.0 is outside 0..3, the levels of rubric 'tone'"),
-        ("-1", r"row 1, column 'human': -1.0 is outside 0..3"),
-        ("x", "'x' is not a number, nor a label of the rubric of 'tone'; leave the cell"),
-    ],
-)
-def test_ratings_off_a_scale_from_0_are_named(own, human, message):
-    with pytest.raises(ValueError, match=message):
-        own(f"instruction,response,human\na,x,{human}\nb,y,1\n", FROM_0)
-
-
 def test_single_ratings_of_a_csv_are_numbers(own):
     items = own("instruction,response,human,human_ratings\na,x,2.5,2 3\nb,y,,\n", FROM_0)
     assert items.human_ratings.tolist() == [(2, 3), None]

@@ -47,11 +47,6 @@ def test_bad_items_are_named_by_row_and_column(good, column, row, value, message
         check_items(changed(good, column, row, value), good.rubrics)
 
 
-def test_a_missing_column_is_named(good):
-    with pytest.raises(ValueError, match="items lack the column 'response'"):
-        check_items(good.drop(columns="response"), good.rubrics)
-
-
 def test_single_ratings_are_checked_too(good):
     ratings = [(1, 2, 3)] * 5 + [(1, 9, 3)]
     with pytest.raises(ValueError, match=r"row 5, column 'human_ratings': \(1, 9, 3\) is outside"):

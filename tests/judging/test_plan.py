@@ -38,7 +38,7 @@ def test_shuffled_gives_each_item_its_own_orderings_whatever_stands_beside_it(it
     assert whole.groupby("ordering", observed=True).size().max() < len(items)
 
 
-def test_replicates_count_repeats_of_an_ordering_but_every_placebo_is_a_prompt_of_its_own(items):
+def test_replicates_count_repeats_of_an_ordering_but_each_placebo_is_a_prompt(items):
     one = items.head(1)
     assert rb.plan(one, rb.fixed(5, 3))["replicate"].tolist() == [1, 2, 3]
     assert rb.plan(one, rb.balanced(2))["replicate"].tolist() == [1, 1, 2, 2]

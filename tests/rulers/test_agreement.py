@@ -102,7 +102,7 @@ def one_contrast(study, **options):
         (one_contrast, ("difference", "mae_difference", "rho_difference")),
     ],
 )
-def test_the_interval_of_one_calibration_covers_what_other_essays_and_draws_would_say(study, names):
+def test_the_interval_of_one_calibration_covers_other_essays_and_draws(study, names):
     """Neither too seldom nor always: about 95 % of 100 studies."""
     studies = pd.DataFrame([study(seed, n_draws=3) for seed in range(100)])
     one = pd.DataFrame([study(seed, n_draws=1, seed=99) for seed in range(100)])

@@ -110,6 +110,9 @@ UNKNOWN = {
     "effects of orderings drawn by item": (
         lambda: rb.order_effect(make_judgments(30, design=shuffled(5, 3))),
         ["spread", "ascending"], "every ordering"),
+    "components of orderings drawn by item": (
+        lambda: rb.variance_components(make_judgments(30, design=shuffled(5, 3))),
+        ["variance_ordering"], "every ordering"),
     "sd of single reads": (
         lambda: rb.within_item_sd(make_judgments(10, design=fixed(5, 1))),
         ["sd", "variance"], "two parsed reads"),

@@ -240,7 +240,7 @@ def scores(**changes):
     return frame.assign(**changes)
 
 
-def test_a_prompt_that_lacks_a_score_is_left_out_and_many_or_doubled_ones_are_refused():
+def test_a_prompt_without_a_score_is_left_out_and_many_or_duplicates_are_refused():
     score = np.arange(30.0)
     score[4] = np.nan
     (cell,) = labels.cells(scores(score=score))

@@ -309,7 +309,7 @@ def test_a_judge_that_reviews_itself_is_said(write, instances, tmp_path, capsys)
         ({"writer": "A"}, "'A' would review itself; name a different judge as reviewer, or write"),
         ({"writer": "A", "reviewer": "A"}, "'A' would review itself"),
         ({"writer": "A", "reviewer": "C"}, "the reviewer 'C' is not one of the study's judges"),
-        ({"writer": "itself", "reviewer": "A"}, "the writer 'itself' is none of"),
+        ({"writer": "itself", "reviewer": "A"}, "the writer 'itself' is not one of"),
         ({"reviewer": "A"}, "an entry of references lacks 'writer'"),
         ({"writer": "A", "reviewer": "B", "round": 2}, "unknown entry 'round'"),
     ],
