@@ -84,7 +84,7 @@ def test_an_answer_that_is_no_bundle_is_refused(write, message):
         (RUBRIC, {"traits": ["wit"]}, "the trait 'wit' is not a criterion of this rubric"),
         (RUBRIC, {"variant": "paraphrase"}, "no variant 'paraphrase'; it has: standard, paraphr"),
         (RUBRIC.iloc[:0], {}, "the rubric has no levels"),
-        (RUBRIC[RUBRIC.score == 1], {}, "has the levels 1: give it two levels or more"),
+        (RUBRIC[RUBRIC.score == 1], {}, "has the levels 1: give at least two levels"),
         (RUBRIC[RUBRIC.score != 2], {}, "RULERS needs whole scores without gaps"),
     ],
 )
