@@ -1,4 +1,4 @@
-"""What the book asks of every page, and the line and table that say how it was executed.
+"""Rules for every page, and the line and table about its execution.
 
 * A glued frame with a caption is numbered as a table, not as a figure (jupyter-book#1585).
 * An image without a description for those who cannot see it is a warning, so the build fails.

@@ -1,4 +1,4 @@
-"""What does not add up in the papers: every identity recomputed while the page is rendered.
+"""Errata of the papers: every identity is recomputed while the page is rendered.
 
 ```{errata-count}
 ```
@@ -69,7 +69,7 @@ def errata() -> pd.DataFrame:
     meanings = pd.read_csv(ERRATA)
     silent = set(checked["claim_id"][~holds]) - set(meanings["claim_id"])
     if silent:
-        raise ValueError(f"{ERRATA.name} does not say what it means that these fail: {silent}")
+        raise ValueError(f"{ERRATA.name} does not give a meaning for these failures: {silent}")
     failing = meanings.merge(checked[~holds], on="claim_id")
     return pd.concat([failing, checked[holds]], ignore_index=True)[
         [*checked.columns, *_WORDS]

@@ -59,8 +59,8 @@ def experiment() -> dict[str, Any]:
     shown = items["candidate"].tolist().index(SHOWN)
     if table.iloc[:, shown][list(ORDERS)].duplicated().any():
         raise ValueError(
-            f"answer {SHOWN} does not get another score under each of {', '.join(ORDERS)}: choose "
-            "other ORDERS in _ext/every_order.py"
+            f"answer {SHOWN} does not get different scores under {', '.join(ORDERS)}: choose "
+            "different ORDERS in _ext/every_order.py"
         )
     return {
         "judge": "Qwen2.5-Coder-1.5B",

@@ -1,4 +1,4 @@
-"""What stands below a chapter's story is folded: its evidence. Print shows it unfolded."""
+"""The evidence below a chapter's story is folded; print shows it unfolded."""
 
 from __future__ import annotations
 

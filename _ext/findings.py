@@ -1,4 +1,4 @@
-"""What can be cited: every chapter's answer is a finding with the chapter's number.
+"""Findings to cite: every chapter's answer has the chapter's number.
 
 The answer of ``05_position_bias`` is Finding 5.1: the block has the anchor ``finding-5-1``, the
 line of its judges ends with the number and leads to its entry on the page about citing. On that
@@ -125,7 +125,7 @@ def _is_answer(node: nodes.Node) -> bool:
 
 
 class Citing(SphinxDirective):
-    """What the directives share: CITATION.cff, and lines of Markdown."""
+    """Common part of the directives: CITATION.cff, and lines of Markdown."""
 
     def citation(self) -> dict[str, Any]:
         path = Path(self.env.srcdir, "CITATION.cff")

@@ -1,4 +1,4 @@
-"""What a reader gets to see, on the page that tells what to do; nothing of it is typed.
+"""Output of commands, for the page that shows the commands; all of it is computed.
 
 ```{printed} 1
 ```

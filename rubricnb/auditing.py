@@ -301,7 +301,7 @@ def _parts(judge: Any, items: Items, settings: Mapping[str, Any]) -> dict[str, d
 
 
 def _changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """One sentence for each part that differs: its first such text, from shortly before there."""
+    """Return a sentence for each part that differs, with the first difference in it."""
     said = []
     for part in (part for part in then if then[part] != now.get(part)):
         old, new = then[part], now.get(part, {})
@@ -316,8 +316,10 @@ def _changes(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 def _check_bound(audit: Audit) -> None:
     if "template" not in audit.parts:
         raise ValueError(
-            f"the audit of {audit.judge} names no prompt, rubric and parser: its judgments were "
-            "made elsewhere, or an earlier version wrote it. Audit the judge itself (--judge)"
+            f"the audit of {audit.judge} does not record prompt, rubric and parser: its judgments "
+            "were "
+            "made elsewhere, or an earlier version of rubricnb wrote it. Audit the judge itself "
+            "(--judge)"
         )
 
 
@@ -332,13 +334,14 @@ def _opened(judge: Any, options: Any, settings: Any, price: Any = None) -> Itera
 
 
 def thresholds(text: str) -> list[tuple[str, str, float]]:
-    """Read ``"order>0.2, agreement<0.5"``; refuses what is no measure."""
+    """Parse ``"order>0.2, agreement<0.5"``; refuse unknown measures."""
     found = []
     for part in filter(None, map(str.strip, text.split(","))):
         match = re.fullmatch(r"(\w+)\s*(<=|>=|<|>)\s*(-?\d*\.?\d+)", part)
         if match is None or match[1] not in MEASURES:
             raise ValueError(
-                f"{part!r} is no threshold: write NAME<NUMBER or NAME>NUMBER, with commas between "
+                f"{part!r} is not a threshold: write NAME<NUMBER or NAME>NUMBER, with commas "
+                "between "
                 f"them; names: {', '.join(MEASURES)}"
             )
         found.append((match[1], match[2], float(match[3])))
@@ -356,7 +359,9 @@ def read_audit(path: str | Path) -> Audit:
     try:
         stored = json.loads(Path(path).read_text("utf-8"))
         if stored["schema"] != SCHEMA:
-            raise ValueError(f"its schema is {stored['schema']!r}, and {SCHEMA!r} can be read")
+            raise ValueError(
+                f"its schema is {stored['schema']!r}, and this version reads {SCHEMA!r}"
+            )
         checksum = stored.pop("checksum", None)
         if "parts" in stored and checksum != _sha256(stored):
             raise ValueError("it was edited or damaged: its checksum does not match")
@@ -449,7 +454,7 @@ def audit(
                   "max_cost": max_cost, "options": options or None, **settings}  # fmt: skip
         if idle := [name for name, given in limits.items() if given is not None]:
             raise ValueError(
-                f"judgments that were made elsewhere are taken whole, and nobody is asked: leave "
+                f"with judgments=, every row is used and no judge is asked: leave "
                 f"out {', '.join(idle)}"
             )
         is_read = items is None and isinstance(judgments, Judgments) and hasattr(judgments, "rated")
@@ -484,7 +489,7 @@ def audit(
         done.design["n_asked"] = budget.asked
         done.parts.update(parts)
         if not budget.asked:
-            print(f"{opened.slug}: {_FROM_STORE}", flush=True)
+            print(f"{opened.slug}: {_NOT_ASKED_WARNING}", flush=True)
     done = done if before is None else beside(before, done)
     if path is not None:
         done.save(path)
@@ -492,12 +497,12 @@ def audit(
 
 
 def _check_ratings(rated: Items, low: float, high: float) -> None:
-    """Refuse ratings off the scale of the scores: their difference would mean nothing."""
+    """Refuse ratings that are off the scale of the scores."""
     human = rated["human"] if "human" in rated else pd.Series(dtype=np.float64)
     if len(off := human[(human < low) | (human > high)]):
         raise ValueError(
             f"{len(off)} ratings in 'human' are off the scale {low:g}..{high:g} (the first: "
-            f"{off.iloc[0]:g} of {rated['item_id'][off.index[0]]!r}); bring them to it"
+            f"{off.iloc[0]:g} of {rated['item_id'][off.index[0]]!r}); rescale them to it"
         )
 
 
@@ -505,17 +510,19 @@ def _check_enough(items: pd.DataFrame, force: bool) -> None:
     few = inference.effective_clusters(pd.factorize(items["cluster_id"])[0])
     if few < TOO_FEW and not force:
         raise ValueError(
-            f"{few:.1f} effective clusters (texts that share a prompt are one): below {TOO_FEW} "
-            "nothing follows for other texts. Take texts of more prompts (n_prompts, --n-prompts), "
-            "or ask all the same (force=True, --force)"
+            f"{few:.1f} effective clusters (texts that share a prompt count as one): below "
+            f"{TOO_FEW} "
+            "results do not carry over to other texts. Use texts of more prompts (n_prompts, "
+            "--n-prompts), "
+            "or run anyway (force=True, --force)"
         )
 
 
 def _check_same(before: Audit | None, parts: Mapping[str, Any], new_judge: bool) -> None:
-    """Refuse to call a change of the judge or of the questions drift, before anything is asked."""
+    """Refuse to report a changed judge or changed questions as drift; asks the judge nothing."""
     if before and not new_judge and (changes := _changes(before.parts, parts)):
         what = "; ".join(changes)
-        raise ValueError(f"{what}. If that is meant, say new_judge=True (--new-judge)")
+        raise ValueError(f"{what}. If this is intended, set new_judge=True (--new-judge)")
 
 
 def audit_requests(items: Items, **settings: Any) -> list[Requests]:
@@ -550,7 +557,7 @@ def audit_requests(items: Items, **settings: Any) -> list[Requests]:
 
 
 def _graded(items: Items, scale: Sequence[float]) -> list[int]:
-    """Scores for which every item has a reference: two, off the ends if possible, and last."""
+    """Choose scores with references for all items: two inner ones if possible, and the last."""
     there = [int(k) for k in scale if (c := f"reference_{k:g}") in items and items[c].notna().all()]
     inner = [k for k in there if scale[0] < k < scale[-1]]
     two = inner if len(inner) > 1 else there
@@ -575,7 +582,7 @@ def audit_cost(
 
 
 def drawn(items: Items, n_items: int | None, n_prompts: int | None = None, seed: int = 0) -> Items:
-    """Draw whole texts, evenly from clusters drawn at random; a larger draw contains a smaller.
+    """Draw whole texts, evenly from random clusters; a larger draw contains a smaller one.
 
     Examples
     --------
@@ -586,7 +593,7 @@ def drawn(items: Items, n_items: int | None, n_prompts: int | None = None, seed:
     """
     for name, n in (("n_items", n_items), ("n_prompts", n_prompts)):
         if n is not None and n < 1:
-            raise ValueError(f"{name} is {n}: give a number from 1, or none for all")
+            raise ValueError(f"{name} is {n}: give 1 or more, or None for all")
     texts = items.groupby("text_id", observed=True, sort=False).agg(
         cluster=("cluster_id", "first"), size=("item_id", "size")
     )
@@ -615,14 +622,14 @@ def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
     if len(several) != len(names):
         several = several or [f"{c} {v}" for c in names for v in known[c].unique()]
         raise ValueError(
-            "an audit is about one judge, template and temperature, and the judgments have "
+            "an audit is about one judge, template and temperature, but the judgments have "
             f"{', '.join(several)}: name one (--judge NAME), or two to compare (--compare A B)"
         )
     judgments = judgments[own]
     lengths = sorted(judgments["n_options"].unique())
     if len(lengths) > 1:
         raise ValueError(
-            f"an audit is about one scale, and the judgments show {', '.join(map(str, lengths))} "
+            f"an audit is about one scale, but the judgments show {', '.join(map(str, lengths))} "
             "options (column 'ordering'): keep the rows of one length"
         )
     usual = {c: judgments[c].astype("str").replace("unknown", BASELINE[c]) for c in BASELINE}
@@ -654,7 +661,7 @@ def findings(
     alone, *together = (_Answers(_named(part, items, value), items, value) for part in answers)
     judgments, cells = alone.judgments, alone.cells
     status = pd.concat([a["status"].astype("str") for a in answers]).value_counts()
-    rows = [_parsed(status), *_people(alone), *_apart(alone), *_noise(alone)]
+    rows = [_parsed(status), *_people(alone), *_discrimination(alone), *_noise(alone)]
     why = {}
     for name, ask, parts in (
         ("overall", _overall, [alone]), ("position", _positions, [alone]),
@@ -714,17 +721,17 @@ def _ties(cells: pd.DataFrame, step: float) -> dict[str, Any]:
 
 
 def _estimate(measure: str, values: pd.Series, *bounds: Any) -> dict[str, Any]:
-    """Mean with a 95 % cluster interval; None for what is not known."""
+    """Return a mean with a 95 % cluster interval; None for unknown numbers."""
     row = _mean(measure, "", values, *bounds)
     found = {name: row[name] for name in ("effect", "low", "high", "n_clusters")}
     return {"n": len(values)} | {k: v if v == v else None for k, v in found.items()}
 
 
-_FROM_STORE = (
+_NOT_ASKED_WARNING = (
     "all answers came from the store or from recorded runs, and the judge was not asked. If it has "
-    "changed since, give it another name, or set RUBRICNB_STORE to another file"
+    "changed since, give it a different name, or set RUBRICNB_STORE to a different file"
 )
-_NOTHING_OF_OTHERS = "too few to say anything of other texts"
+_NOTHING_OF_OTHERS = "too few to say anything about other texts"
 _USUAL_SPAN = 4.0  # of a scale from 1 to 5, to which the margin in score points belongs
 
 
@@ -746,7 +753,7 @@ def _binned(scores: Any, step: float) -> Any:
 
 
 def _judged(rows: Sequence[Mapping[str, Any]], few: float, span: float) -> pd.DataFrame:
-    """Add verdicts that claim no more than this number of effective clusters can show.
+    """Add verdicts, limited to what this number of effective clusters can show.
 
     `span`: from the lowest score to the highest, of which the margin of a mean is a part.
     """
@@ -817,7 +824,7 @@ def _equivalent(row: Mapping[str, Any]) -> float:
     n, p = row["n_clusters"], row["p_equivalent"]
     if MEASURES[row["measure"]]["kind"] == "effect" and np.isnan(p):
         if row["effect"] == 0 and np.isnan(row["low"]):
-            p = _steady(0.0, 0.0, n)
+            p = _p_mostly_changed(0.0, 0.0, n)
         else:
             error = (row["high"] - row["low"]) / (2 * inference.t_quantile(n))
             p = inference.equivalence(row["effect"], error, n, row["margin"])
@@ -825,7 +832,7 @@ def _equivalent(row: Mapping[str, Any]) -> float:
 
 
 def beside(before: Audit, now: Audit) -> Audit:
-    """Add to an audit what another one of the same texts differs in: the section ``against``.
+    """Add the section ``against`` to an audit: how it differs from another audit of the same texts.
 
     Parameters
     ----------
@@ -898,7 +905,7 @@ def _named(answers: pd.DataFrame, items: pd.DataFrame, value: Value) -> pd.DataF
 
 @dataclass(frozen=True)
 class _Answers:
-    """Named judgments of one kind of prompt, and what several questions take from them."""
+    """Judgments of one kind of prompt, and the values that several questions share."""
 
     judgments: pd.DataFrame
     items: pd.DataFrame
@@ -906,13 +913,13 @@ class _Answers:
 
     @cached_property
     def usual(self) -> pd.DataFrame:
-        """The reads of the plain prompt; of one that is not the book's, all."""
+        """Reads of the plain prompt; all reads if the prompt is not the book's."""
         plain = self.judgments[self.judgments["condition"] == _PLAIN]
         return plain if len(plain) else self.judgments
 
     @cached_property
     def rated(self) -> dict[str, Any]:
-        """What the statistics about people take; orderings have several lengths where scales do."""
+        """Input of the statistics about people; orderings differ in length if scales do."""
         usual = self.usual.assign(ordering=np.nan)
         return {"judgments": usual, "items": self.items, "by": [], "value": self.value}
 
@@ -930,7 +937,7 @@ class _Answers:
 
     @cached_property
     def changes(self) -> dict[str, pd.Series]:
-        """The share of each item's scores that change under neutral edits, and asked again."""
+        """Share of each item's scores that change under neutral edits, and when asked again."""
         edited = self.judgments[self.judgments["condition"] == "placebo"]
         read = [*_ITEM, "ordering"]
         repeats = self.usual[self.usual.duplicated(read)]
@@ -941,7 +948,7 @@ class _Answers:
         return {name: rates for name, rates in found.items() if len(rates)}
 
     def flips(self, others: pd.DataFrame) -> dict[str, Any]:
-        """What share of scores changes, and whether by so much more than under neutral edits."""
+        """Share of scores that change, and whether it exceeds that of neutral edits."""
         changed = _changed(self.usual, others)
         beyond = (changed - next(iter(self.changes.values()), np.nan)).dropna()
         row = {"flips": changed.mean()}
@@ -951,12 +958,12 @@ class _Answers:
         low, _, _, error = inference.mean_t(beyond.to_numpy(), cluster, (-1.0, 1.0))
         return row | {
             "flips_beyond": beyond.mean(), "scrambled": bool(low > MARGINS["share of scores"]),
-            "p_steady": _steady(beyond.mean(), error, cluster.nunique()),
+            "p_steady": _p_mostly_changed(beyond.mean(), error, cluster.nunique()),
         }  # fmt: skip
 
 
 def _changed(base: pd.DataFrame, others: pd.DataFrame, on: Sequence[str] = _ITEM) -> pd.Series:
-    """The share of each item's scores that are not that of its first base read."""
+    """Share of each item's scores that differ from its first base read."""
     first = base.drop_duplicates(on)[[*on, "whole"]]
     pairs = others.merge(first, on=on, suffixes=("", "_first"))
     pairs = pairs.dropna(subset=["whole", "whole_first"])
@@ -965,7 +972,7 @@ def _changed(base: pd.DataFrame, others: pd.DataFrame, on: Sequence[str] = _ITEM
 
 def _parsed(status: pd.Series) -> dict[str, Any]:
     errors = status.drop("ok", errors="ignore")
-    why = "".join(f"commonest error: {k}, {n:,}" for k, n in errors.head(1).items())
+    why = "".join(f"most common error: {k}, {n:,}" for k, n in errors.head(1).items())
     return _row("parsed", "answers with a score", 0, status.get("ok", 0) / status.sum(), reason=why)
 
 
@@ -981,7 +988,7 @@ def _people(answers: _Answers) -> list[dict[str, Any]]:
     rows = [
         _correlation("agreement", "agreement", n, r[stem], ends, _without(r["reason"], "rho")),
         _correlation("kappa", "agreement in level", n, kappa, of_kappa),
-        _alike(_row("bias", "mean score", n, bias["bias"], of_bias)),
+        _sign_test(_row("bias", "mean score", n, bias["bias"], of_bias)),
     ]
     if "candidate" in answers.usual and answers.usual["candidate"].nunique() > 2:
         tau = system_agreement(**answers.rated).iloc[0]
@@ -1037,13 +1044,13 @@ def _by_criterion(
 
 
 def _distinct(judgments: pd.DataFrame) -> pd.DataFrame:
-    """The reads with a score that are no copies of another one."""
+    """Reads that have a score and are not copies of another read."""
     known = judgments[judgments["value"].notna()]
     return known.drop_duplicates([*_ITEM, "key"]) if known["key"].nunique() > 1 else known
 
 
-def _apart(answers: _Answers) -> list[dict[str, Any]]:
-    """How the first answer about a text correlates with those to other prompts about it."""
+def _discrimination(answers: _Answers) -> list[dict[str, Any]]:
+    """Correlation of the first answer about a text with the answers to other prompts about it."""
     judgments, own = answers.judgments, answers.usual
     other = judgments[~judgments.index.isin(own.index) & (judgments["design"] != "fixed")]
     edited = other[other["design"] == "placebo"]
@@ -1072,8 +1079,8 @@ def _apart(answers: _Answers) -> list[dict[str, Any]]:
     n = cluster.nunique()
     row = _correlation("discrimination", "texts told apart", n, r, interval[:2])
     if repeated:
-        row |= {"low": np.nan, "reason": "asked again in the same words only, which a judge that "
-                "repeats itself passes whatever its scores mean: reword the prompt"}  # fmt: skip
+        row |= {"low": np.nan, "reason": "only asked again in the same words, and a judge that "
+                "repeats itself passes that whatever it scores: reword the prompt"}  # fmt: skip
     return [row]
 
 
@@ -1083,16 +1090,16 @@ def _within(values: pd.Series) -> pd.Series:
 
 
 def _noise(answers: _Answers) -> list[dict[str, Any]]:
-    """How many scores change though nothing that matters does."""
+    """Share of scores that change although nothing relevant changed."""
     names = {"edits": "neutral edits", "reask": "asked again"}
     rows = {m: _mean(m, names[m], rates, (0.0, 1.0)) for m, rates in answers.changes.items()}
     if "reask" in rows and len(_distinct(answers.usual)) < answers.usual["value"].notna().sum():
-        once = {"low": np.nan, "high": np.nan, "reason": "it repeats itself: asked once"}
+        once = {"low": np.nan, "high": np.nan, "reason": "it repeats its answers"}
         rows["reask"] |= once
     return list(rows.values())
 
 
-def _steady(rate: float, error: float, n_clusters: int) -> float:
+def _p_mostly_changed(rate: float, error: float, n_clusters: int) -> float:
     """The p-value of "more than a quarter of the scores change".
 
     It is never below that of as many clusters without a change.
@@ -1121,14 +1128,14 @@ def _moved(answers: _Answers) -> list[dict[str, Any]]:
         interval = [moved[f"{name}_{part}"] for part in ("low", "high", "p")]
         question = "full-mark reference" if condition == _FULL else condition
         row = _row(moves[condition], question, moved["n_clusters"], moved[name], interval)
-        rows.append(_alike(row) | {"placebo": moved["shift_placebo"]} | answers.flips(reads))
+        rows.append(_sign_test(row) | {"placebo": moved["shift_placebo"]} | answers.flips(reads))
     for _, reads in judgments.groupby("top"):  # each scale by itself
         rows += _pulled(reads)
     return rows
 
 
 def _pulled(judgments: pd.DataFrame) -> list[dict[str, Any]]:
-    """How far scores follow the score of the reference: the lowest one against the highest."""
+    """How far scores follow the reference's score: the lowest reference against the highest."""
     top = judgments["top"].iloc[0]
     names = {top if c == _FULL else float(c.split()[1]): c for c in judgments["condition"].unique()
              if re.fullmatch(r"reference (\d+|of full mark)", c)}  # fmt: skip
@@ -1145,7 +1152,7 @@ def _pulled(judgments: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _positions(answers: _Answers) -> list[dict[str, Any]]:
-    """The position with the share farthest from an even one, with the shares of all `places`."""
+    """The position whose share is farthest from even, with the shares of all `places`."""
     judgments = answers.judgments
     rotated = judgments[judgments["design"].isin(["balanced", "williams"])]
     if rotated.empty:
@@ -1174,7 +1181,7 @@ def _of_largest(
 ) -> tuple[float, float, float]:
     """Interval and p of the largest of m estimates, which hold for all at once (Bonferroni)."""
     if np.isnan(half):
-        return (np.nan, np.nan, _p_of_alike(effect, n))
+        return (np.nan, np.nan, _sign_test_p(effect, n))
     error = half / inference.t_quantile(n)
     half = error * inference.t_quantile(n, 1 - ALPHA / m)
     low, high = np.clip(np.array([effect - half, effect + half]), *ends)
@@ -1202,7 +1209,7 @@ def _criteria(answers: _Answers) -> list[dict[str, Any]]:
 
 
 def _without(reason: str, *known: str) -> str:
-    """Leave out of a reason what is no matter of the row: parts that begin so."""
+    """Remove the parts of a reason that begin like this."""
     return "; ".join(part for part in str(reason).split("; ") if not part.startswith(known))
 
 
@@ -1220,23 +1227,23 @@ def _mean(
     interval = inference.mean_t(values.to_numpy(), cluster, bounds) if n else inference.UNDEFINED
     row = _row(measure, question, n, values.mean(), interval, **more)
     if n and bounds is not None:
-        row["p_equivalent"] = _steady(row["effect"], interval[3], n)
-    return _alike(row)
+        row["p_equivalent"] = _p_mostly_changed(row["effect"], interval[3], n)
+    return _sign_test(row)
 
 
-def _alike(row: dict[str, Any]) -> dict[str, Any]:
+def _sign_test(row: dict[str, Any]) -> dict[str, Any]:
     """A sign test, where all texts moved alike."""
     if row["n_clusters"] == 0:
         return row | {"reason": "no text has a score under both"}
     if "p" not in row or not np.isnan(row["low"]):
         return row
-    row["p"] = _p_of_alike(row["effect"], row["n_clusters"])
+    row["p"] = _sign_test_p(row["effect"], row["n_clusters"])
     if row["n_clusters"] > 1 and row["effect"]:
         row["reason"] = "every text moved alike, which does not show that others would"
     return row
 
 
-def _p_of_alike(effect: float, n_clusters: int) -> float:
+def _sign_test_p(effect: float, n_clusters: int) -> float:
     """A sign test, where all clusters moved alike."""
     if n_clusters < 2 or np.isnan(effect):
         return float("nan")
@@ -1271,7 +1278,7 @@ def page(*audits: Audit, datasheet: bool = False) -> str:
     )  # fmt: skip
     return environment.get_template(f"{'datasheet' if datasheet else 'auditing'}.jinja").render(
         audits=audits, version=rubricnb.__version__, margins=MARGINS, measures=MEASURES,
-        verdicts=VERDICTS, from_store=_FROM_STORE,
+        verdicts=VERDICTS, from_store=_NOT_ASKED_WARNING,
         size=_WORDS.size, number=_WORDS.number, percent=_WORDS.percent, p_value=_WORDS.p_value,
         titles=_WORDS.TITLES, made=lambda seconds: datetime.fromtimestamp(seconds, UTC).date(),
     )  # fmt: skip

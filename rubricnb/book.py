@@ -54,7 +54,7 @@ def find_root() -> Path:
         if (folder / "_toc.yml").is_file() and (folder / "_config.yml").is_file():
             return folder
     raise FileNotFoundError(
-        f"no book in {Path.cwd()} or above it (_config.yml and _toc.yml are missing): "
+        f"there is no book in {Path.cwd()} or above it (_config.yml and _toc.yml are missing): "
         "the notebooks are not part of the installed package; run this in a clone of the repository"
     )
 
@@ -119,7 +119,7 @@ def parameters(stem: str, root: Path | None = None) -> list[Parameter]:
 
 
 def check_given(cells: Sequence[str]) -> None:
-    """Refuse what papermill was given and a notebook does not declare, or not of that type.
+    """Refuse parameters that a notebook does not declare, or declares with a different type.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ def _fits(value: Any, annotation: str) -> bool:
 
 
 def _from_here(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Own data is named from the folder one stands in, but the notebook runs in another."""
+    """Make a path to own data absolute, since the notebook runs in a different folder."""
     return {
         name: str(Path(value).resolve())
         if name in ("path", "rubric", "bundle", "references") and value and Path(value).exists()
@@ -305,7 +305,7 @@ def _from_here(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def known_only(what: str, given: Mapping[str, Any], known: Any, where: object) -> None:
-    """Refuse a name that is not known; the message lists those that are."""
+    """Refuse an unknown name; the message lists the known ones."""
     for name in given:
         if name not in known:
             raise ValueError(f"{where}: unknown {what} {name!r}; {_hint(str(name), known)}")
@@ -368,7 +368,7 @@ def _kernel_transport() -> Any:
 
 
 def _record(stem: str, values: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """What the execution record and the line under a page's title say about a run."""
+    """Return the facts of a run for the execution record and the line under a page's title."""
     return {
         "stem": stem,
         "executed": date.today().isoformat(),
@@ -381,7 +381,7 @@ def _record(stem: str, values: Mapping[str, Any], seconds: float) -> dict[str, A
 
 
 def _forget_machine(notebook: Any) -> None:
-    """Drop what papermill adds: paths of this machine and times of every cell."""
+    """Remove what papermill adds: paths of this machine and times of every cell."""
     notebook.metadata.pop("papermill", None)
     for cell in notebook.cells:
         cell.metadata.pop("papermill", None)

@@ -1,4 +1,4 @@
-"""What every chapter does in the same way: load, ask, and hold its numbers against the papers'."""
+"""The steps that chapters share: load items, ask the judge, compare with the papers."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Chapter:
         return {name: own[own["criterion"] == criterion] for name, own in loaded.items()}
 
     def run(self, requests: pd.DataFrame) -> pd.DataFrame:
-        """Return the judge's answers: recorded ones where there are, unless ``fresh``."""
+        """Return the judge's answers; recorded ones if they exist, unless ``fresh``."""
         return run(requests, self.judge, fresh=self._given.get("fresh", False))
 
     def verdicts(
@@ -102,7 +102,7 @@ class Chapter:
         name: str = "tab-verdicts",
         unmeasured: bool = False,
     ) -> pd.DataFrame:
-        """Show what the papers say beside what was found, and glue how many were not measured.
+        """Show the papers' claims beside our results, and glue how many were not measured.
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class Chapter:
         pages.show(name, pd.DataFrame(rows).fillna("–"))
 
     def replicated(self, *findings: str, name: str = "tab-real") -> pd.DataFrame:
-        """Show what becomes of the papers' findings with recorded judges, and glue the counts."""
+        """Show whether the papers' findings replicate with recorded judges, and glue the counts."""
         held = recorded_replication(*findings).dropna(subset="estimate")
         pages.show(name, pages.replicated(held))
         verdict = held["verdict"]

@@ -71,7 +71,7 @@ def close(
 
 
 def seal(source: str) -> str:
-    """Pack code so that nobody reads it in passing: a check holds the answer it compares with.
+    """Pack code so that a reader does not see the answer in it by accident.
 
     It is no secret: whoever unpacks it finds the answer, as the book prints it.
 

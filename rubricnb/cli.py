@@ -22,7 +22,7 @@ _Options = Annotated[
     list[str] | None,
     typer.Option(
         "--option", "-o", metavar="NAME=VALUE",
-        help="Of the judge, as often as needed: thinking, effort, max_tokens, concurrency, …",
+        help="An option of the judge; repeatable: thinking, effort, max_tokens, concurrency, …",
     ),
 ]  # fmt: skip
 
@@ -30,11 +30,13 @@ _Options = Annotated[
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def execute(
     context: typer.Context,
-    notebook: Annotated[str, typer.Argument(help="NN_slug, or the number alone.")],
-    output: Annotated[Path | None, typer.Option(help="Default: NN_slug.ipynb, here.")] = None,
+    notebook: Annotated[str, typer.Argument(help="Notebook: NN_slug, or NN alone.")],
+    output: Annotated[
+        Path | None, typer.Option(help="File to write; default: NN_slug.ipynb.")
+    ] = None,
     option: _Options = None,
 ) -> None:
-    """Execute one notebook with parameters of your own: -p NAME VALUE, as often as needed."""
+    """Execute one notebook with your own parameters: -p NAME VALUE (repeatable)."""
     from rubricnb import book
 
     with errors():
@@ -43,7 +45,10 @@ def execute(
         values |= {"judge_options": _options(option)} if option else {}
         target = output or Path(f"{book.find_notebook(notebook).stem}.ipynb")
         if target.resolve().parent == book.find_root() / "notebooks":
-            raise ValueError(f"{target}: the twins in notebooks/ carry no outputs; write elsewhere")
+            raise ValueError(
+                f"{target}: notebooks in notebooks/ are kept without outputs; write to a different "
+                "folder"
+            )
         done = book.execute(notebook, values, target)
         typer.echo(f"{target}: executed in {done.metadata.rubricnb['seconds']:.1f} s")
 
@@ -51,10 +56,11 @@ def execute(
 @app.command()
 def check(
     store: Annotated[
-        bool | None, typer.Option("--store/--no-store", help="Check and mend it; or leave it.")
+        bool | None,
+        typer.Option("--store/--no-store", help="Check and repair the store, or skip it."),
     ] = None,
 ) -> None:
-    """Say what is installed, which judges and datasets are usable here, and what to do else."""
+    """Report what is installed, which judges and datasets work here, and how to add the rest."""
     from rubricnb.health import report
     from rubricnb.judging.rescue import mend
     from rubricnb.judging.store import default_path
@@ -70,7 +76,7 @@ def check(
 
 @app.command()
 def data(
-    name: Annotated[str | None, typer.Argument(help="Which to load; default: list all.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Dataset to load; default: list all.")] = None,
 ) -> None:
     """List the datasets, or load one (downloads it if needed) and describe it."""
     import rubricnb as rb
@@ -104,7 +110,7 @@ def judges() -> None:
 
 @app.command()
 def weights(
-    name: Annotated[str | None, typer.Argument(help="Whose; default: list all.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Model name; default: list all.")] = None,
 ) -> None:
     """Download the weights of a small judge for embedded:NAME, or list those there are."""
     from rubricnb.judging.weights import WEIGHTS, described, get_weights, weights_path
@@ -120,43 +126,71 @@ def weights(
 
 @app.command()
 def audit(
-    judge: Annotated[str, typer.Option(help="Whom: embedded, openai:MODEL, …")] = "",
-    data: Annotated[str, typer.Option(help="A dataset; default: minibench, or --path.")] = "",
+    judge: Annotated[str, typer.Option(help="Judge to audit: embedded, openai:MODEL, …")] = "",
+    data: Annotated[
+        str, typer.Option(help="Dataset; default: minibench, or the file in --path.")
+    ] = "",
     path: Annotated[Path | None, typer.Option(help="Your file of texts.")] = None,
     rubric: Annotated[Path | None, typer.Option(help="Your file of rubrics.")] = None,
     judgments: Annotated[
-        Path | None, typer.Option(help="Scores made elsewhere; asks none.")
+        Path | None, typer.Option(help="File of scores made elsewhere; no judge is asked.")
     ] = None,
-    scale: Annotated[tuple[float, float] | None, typer.Option(help="Of --judgments.")] = None,
+    scale: Annotated[tuple[float, float] | None, typer.Option(help="Scale of --judgments.")] = None,
     columns: Annotated[
-        str, typer.Option(help="Names in --judgments: value=score,traceId=item_id.")
+        str, typer.Option(help="Rename columns of --judgments: value=score,traceId=item_id.")
     ] = "",
-    scores: Annotated[str, typer.Option(help="One column a criterion there: kind,useful.")] = "",
-    failed: Annotated[float | None, typer.Option(help="What marks no score there: -1.")] = None,
-    n_prompts: Annotated[int | None, typer.Option(help="Draw so many prompts (clusters).")] = None,
-    n_items: Annotated[int | None, typer.Option(help="Draw so many items, from all these.")] = None,
-    template: Annotated[str, typer.Option(help="Your own prompt, a Jinja file.")] = "",
+    scores: Annotated[
+        str, typer.Option(help="Score columns of --judgments, one per criterion: kind,useful.")
+    ] = "",
+    failed: Annotated[
+        float | None,
+        typer.Option(help="Number that marks a failed read in --judgments, such as -1."),
+    ] = None,
+    n_prompts: Annotated[
+        int | None, typer.Option(help="Draw this many prompts (clusters).")
+    ] = None,
+    n_items: Annotated[
+        int | None, typer.Option(help="Draw this many items, spread over all prompts.")
+    ] = None,
+    template: Annotated[str, typer.Option(help="File of your own prompt (Jinja).")] = "",
     parser: Annotated[
-        str, typer.Option(help="What finds the score: json, json:KEY or an expression.")
+        str, typer.Option(help="How to find the score: json, json:KEY or a regular expression.")
     ] = "",
     option: _Options = None,
-    readout: Annotated[str, typer.Option(help="auto, feedback, score or logprobs.")] = "auto",
-    temperature: Annotated[float, typer.Option(help="0 is greedy.")] = 0.0,
-    seed: Annotated[int, typer.Option(help="Of the draw and of the sampling.")] = 0,
-    compare: Annotated[tuple[str, str] | None, typer.Option(help="Two; see above.")] = None,
-    against: Annotated[Path | None, typer.Option(help="An earlier audit.json: drift.")] = None,
-    new_judge: Annotated[bool, typer.Option("--new-judge", help="It is another one.")] = False,
+    readout: Annotated[
+        str, typer.Option(help="How to read scores: auto, feedback, score or logprobs.")
+    ] = "auto",
+    temperature: Annotated[float, typer.Option(help="Sampling temperature.")] = 0.0,
+    seed: Annotated[int, typer.Option(help="Seed of the draw and of the sampling.")] = 0,
+    compare: Annotated[
+        tuple[str, str] | None, typer.Option(help="Two sides to compare; see above.")
+    ] = None,
+    against: Annotated[
+        Path | None, typer.Option(help="An earlier audit.json, to test for drift.")
+    ] = None,
+    new_judge: Annotated[
+        bool,
+        typer.Option("--new-judge", help="Allow a judge that differs from the earlier audit's."),
+    ] = False,
     fail_on: Annotated[
-        str, typer.Option(help="Exit 3 if 'order>0.2,agreement<0.5'; of --compare, the second.")
+        str, typer.Option(help="Exit 3 on 'order>0.2,agreement<0.5' (--compare: of the second).")
     ] = "",
-    datasheet: Annotated[Path | None, typer.Option(help="Write it to a page or folder.")] = None,
-    check: Annotated[Path | None, typer.Option(help="A datasheet's .json; asks nothing.")] = None,
+    datasheet: Annotated[
+        Path | None, typer.Option(help="Page or folder to write a datasheet to.")
+    ] = None,
+    check: Annotated[
+        Path | None, typer.Option(help="Datasheet (.json) to check; no judge is asked.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
-    output: Annotated[Path, typer.Option(help="The page; its numbers as .json.")] = _PAGE,
-    force: Annotated[bool, typer.Option("--force", help="Ask, however few the prompts.")] = False,
+    output: Annotated[
+        Path, typer.Option(help="Page to write; the numbers go beside it as .json.")
+    ] = _PAGE,
+    force: Annotated[bool, typer.Option("--force", help="Run even with too few prompts.")] = False,
     cost: Annotated[bool, typer.Option("--cost", help="Only say what it would cost.")] = False,
-    max_cost: Annotated[float | None, typer.Option(help="US dollars that it may cost.")] = None,
-    max_calls: Annotated[int | None, typer.Option(help="Requests that it may send.")] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(help="Stop at this cost, in US dollars.")
+    ] = None,
+    max_calls: Annotated[int | None, typer.Option(help="Stop after this many requests.")] = None,
     price: Annotated[
         tuple[float, float, float] | None,
         typer.Option(help="US dollars per million tokens: input, cached, output."),
@@ -176,7 +210,9 @@ def audit(
     with errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
         thresholds(fail_on)  # before anything is asked
         if not (judge or judgments or compare):
-            raise ValueError("whom? --judge embedded, --judge openai:MODEL, or --judgments FILE")
+            raise ValueError(
+                "no judge given: use --judge embedded, --judge openai:MODEL, or --judgments FILE"
+            )
         others = {"--judgments": judgments, "--compare": compare, "--against": against}
         others["--check"] = datasheet and check
         if (datasheet or check) and (wrong := [name for name, given in others.items() if given]):
@@ -186,14 +222,21 @@ def audit(
         if not output.parent.is_dir():
             raise ValueError(f"{output}: there is no folder {output.parent}")
         if output.suffix == ".json":
-            raise ValueError(f"{output} is the page: the numbers are written beside it as .json")
+            raise ValueError(
+                f"{output} would hold the page: give a name that ends in .html (the numbers go "
+                "beside it as .json)"
+            )
         for earlier in (against, *(Path(side) for side in compare or ())):
             if earlier and output.with_suffix(".json").resolve() == earlier.resolve():
-                raise ValueError(f"{earlier} would be overwritten: name another page with --output")
+                raise ValueError(
+                    f"{earlier} would be overwritten: choose a different page with --output"
+                )
         if judgments and cost:
-            raise ValueError("--cost: with --judgments nobody is asked, so it costs nothing")
+            raise ValueError(
+                "with --judgments no judge is asked, so there is no cost: leave out --cost"
+            )
         if not judgments and (columns or scores or failed is not None):
-            raise ValueError("--columns, --scores and --failed are about --judgments FILE: add it")
+            raise ValueError("--columns, --scores and --failed describe --judgments FILE: add it")
         usual = {"readout": "auto", "temperature": 0.0, "seed": 0}
         given = {"readout": readout, "temperature": temperature, "seed": seed}
         how = {name: value for name, value in given.items() if value != usual[name]}
@@ -247,14 +290,18 @@ def audit(
 @app.command("compile")
 def compile_bundle(
     rubric: Annotated[Path, typer.Argument(help="Your file of rubrics, YAML or CSV.")],
-    judge: Annotated[str, typer.Option(help="Who writes the checklist: openai:MODEL, …")],
-    output: Annotated[Path, typer.Option(help="The bundle to write, with its lock.")] = _BUNDLE,
-    n_items: Annotated[int, typer.Option(help="Checklist items in all.")] = 15,
-    min_evidence: Annotated[int, typer.Option(help="Quotes that a trait needs.")] = 2,
-    input_type: Annotated[str, typer.Option(help="What is judged: essays, replies, …")] = "texts",
+    judge: Annotated[str, typer.Option(help="Judge that writes the checklist: openai:MODEL, …")],
+    output: Annotated[
+        Path, typer.Option(help="Bundle to write; its lock goes beside it.")
+    ] = _BUNDLE,
+    n_items: Annotated[int, typer.Option(help="Checklist items in total.")] = 15,
+    min_evidence: Annotated[int, typer.Option(help="Quotes that each trait needs.")] = 2,
+    input_type: Annotated[
+        str, typer.Option(help="Kind of text judged: essays, replies, …")
+    ] = "texts",
     option: _Options = None,
 ) -> None:
-    """Compile a rubric of your own into a locked bundle: parameter bundle of chapters 15 to 18."""
+    """Compile your own rubric into a locked bundle (parameter bundle of chapters 15 to 18)."""
     from contextlib import closing
 
     from rubricnb.data.rubrics import read_rubrics
@@ -265,13 +312,15 @@ def compile_bundle(
 
     with errors():
         if output.suffix != ".json" or output.exists() or not output.parent.is_dir():
-            what = "stands there already" if output.exists() else "is no name for a new JSON file"
-            raise ValueError(f"{output} {what}: give another with --output NAME.json")
+            what = "exists already" if output.exists() else "does not end in .json"
+            raise ValueError(f"{output} {what}: choose a different one with --output NAME.json")
         levels = read_rubrics(rubric)
         criteria = ", ".join(levels["criterion"].astype(str).unique())
         asked, settings = configured(judge, _options(option))
         if settings:
-            raise ValueError(f"compile takes no {', '.join(settings)}: only options of the engine")
+            raise ValueError(
+                f"compile accepts options of the engine only: leave out {', '.join(settings)}"
+            )
         with closing(describe(asked).opened()) as opened:
             check_readout(judge, opened.readouts, "json")
             typer.echo(
@@ -293,7 +342,7 @@ def compile_bundle(
 
 @contextmanager
 def errors() -> Iterator[None]:
-    """Show what the user can mend as one message, without a traceback of ours."""
+    """Show errors that the user can fix as one message, without a traceback."""
     try:
         yield
     except (ValueError, OSError, RuntimeError, ImportError) as error:
@@ -317,11 +366,13 @@ def _options(given: list[str] | None, what: str = "options of a judge") -> dict[
             for name, _, value in pairs
         }
     except yaml.YAMLError as error:
-        raise ValueError(f"a value of {', '.join(given or ())} is no YAML: {error}") from None
+        raise ValueError(
+            f"a value of {', '.join(given or ())} is not valid YAML: {error}"
+        ) from None
 
 
 def cost_line(cost: Any) -> str:
-    """Say what is estimated, in one line."""
+    """Return an estimate as one line."""
     sums = cost[["calls", "prompt_tokens", "completion_tokens"]].sum()
     known = [
         f"about {value:,.{digits}f} {unit}"

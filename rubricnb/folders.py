@@ -1,4 +1,4 @@
-"""Where recorded results lie."""
+"""The folder of recorded results."""
 
 import os
 from pathlib import Path

@@ -74,7 +74,7 @@ def places(item: IntArray, kind: IntArray) -> IntArray:
 
 
 def conform(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    """Check a frame against its contract and cast its columns.
+    """Check a frame against its contract, and cast its columns.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def score_dtype(scores: pd.Series, dtype: str = "int8") -> str:
 
 
 def refuse(frame: str, values: pd.Series, bad: ArrayLike, why: str) -> None:
-    """Raise a ValueError that names the first rows whose values are bad, if there are any.
+    """Raise a ValueError that names the first rows with bad values, if any.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What is usable on this machine, and what to do about the rest: ``python -m rubricnb check``."""
+"""What works on this machine, and how to get the rest: ``python -m rubricnb check``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _keys() -> str:
     keys = [k for k in ("OPENAI_API_KEY", "OPENROUTER_API_KEY") if os.environ.get(k)]
     if not keys:
         raise LookupError(
-            "no key set; export OPENAI_API_KEY=… for hosted models (a server of your own needs "
+            "no key set; export OPENAI_API_KEY=… for hosted models (your own server needs "
             "none: openai:MODEL@http://localhost:8000/v1, after 'vllm serve MODEL --port 8000' or "
             "'llama-server -m WEIGHTS.gguf --port 8000')"
         )
@@ -90,7 +90,9 @@ def _mirror() -> str:
 
 def _results() -> str:
     if judges().empty:
-        raise LookupError(f"none in {results_folder()}: run from a clone, or set RUBRICNB_RESULTS")
+        raise LookupError(
+            f"no recorded runs in {results_folder()}: run from a clone, or set RUBRICNB_RESULTS"
+        )
     return ", ".join(judges()["slug"])
 
 

@@ -1,4 +1,4 @@
-"""What every page prints in the same way: where its numbers come from, and paper against ours."""
+"""What all pages print alike: the source of their numbers, and the paper beside ours."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _laid_out(frame: pd.DataFrame, formats: Mapping[str, Any]) -> Any:
 
 
 def configured(judge: Any, options: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Tell the options of a judge that its requests carry from those that its engine takes.
+    """Split judge options into those of its requests and those of its engine.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
 
 
 def check_answered(*judgments: pd.DataFrame) -> None:
-    """Refuse judgments without a single score, before a page says anything about their judge.
+    """Refuse judgments without a single score, since a page could not describe their judge.
 
     Raises
     ------
@@ -182,8 +182,8 @@ def check_answered(*judgments: pd.DataFrame) -> None:
     statuses = Counter(status for frame in judgments for status in frame.get("status", ()))
     became = ", ".join(f"{k:,} {name}" for name, k in statuses.most_common()) or "no status"
     raise ValueError(
-        f"{_listed(judgments[0]['judge'])} gave no score in any of {n:,} judgments ({became}): the "
-        "line of the run says why; nothing can be said about this judge"
+        f"{_listed(judgments[0]['judge'])} gave no score in any of {n:,} judgments ({became}): see "
+        "the line that the run printed; this page cannot say anything about the judge"
     )
 
 
@@ -240,7 +240,7 @@ def _words(values: set[str]) -> str:
 
 
 def percent(x: float, digits: int = 0) -> str:
-    """Write a share in per cent; one that is not known is ``NaN``.
+    """Format a share in per cent; ``NaN`` if it is unknown.
 
     Examples
     --------
@@ -277,7 +277,7 @@ def p_value(p: float, digits: int | None = None) -> str:
 
 
 def signed(x: float, digits: int = 2) -> str:
-    """Write a number with its sign, a true minus; one that is not known is ``NaN``.
+    """Format a number with its sign, a true minus; ``NaN`` if it is unknown.
 
     Examples
     --------
@@ -288,7 +288,7 @@ def signed(x: float, digits: int = 2) -> str:
 
 
 def interval(row: Any, name: str = "value", scale: float = 1) -> tuple[float, float, float]:
-    """Return an estimate and the ends of its interval; what is not known is NaN.
+    """Return an estimate and the ends of its interval; NaN if unknown.
 
     Parameters
     ----------
@@ -314,7 +314,7 @@ def interval(row: Any, name: str = "value", scale: float = 1) -> tuple[float, fl
 def estimate(
     row: Any, name: str = "value", digits: str = ".2f", scale: float = 1, unit: str = ""
 ) -> Any:
-    """Write an estimate with its interval for a sentence or a table; what is not known says why.
+    """Format an estimate with its interval for a sentence or a table; unknown ones say why.
 
     Parameters
     ----------

@@ -115,7 +115,7 @@ class Design:
 
     @property
     def balanced(self) -> bool:
-        """Whether every option stands equally often at every position."""
+        """Whether every option appears equally often at every position."""
         return self.name in ("balanced", "williams")
 
     def orderings(self, item_id: str | None = None, seed: int = 0) -> IntArray:
@@ -154,7 +154,9 @@ class Design:
                 return _first(self.n, self.k)
             case "shuffled":
                 if item_id is None:
-                    raise ValueError("shuffled draws per item: pass orderings(item_id=…, seed=…)")
+                    raise ValueError(
+                        "shuffled draws orderings for each item: pass orderings(item_id=…, seed=…)"
+                    )
                 return _shuffled(self.n, self.k, item_id, seed)
             case "fixed" | "placebo":
                 return np.tile(up, (self.k, 1))
@@ -189,7 +191,7 @@ def balanced(n: int) -> Design:
 
 
 def williams(n: int) -> Design:
-    """A Williams square: balanced in position *and* in who stands directly before whom.
+    """A Williams square: balanced in position *and* in which option directly precedes which.
 
     n orderings for even n, 2n for odd n (Williams 1949). Every ordered pair of options is
     adjacent equally often: once for even n, twice for odd n.
@@ -293,7 +295,7 @@ def placebo(n: int, k: int = 1) -> Design:
 
 
 def position_counts(orderings: ArrayLike) -> IntArray:
-    """How often each option stands at each position.
+    """Count how often each option is at each position.
 
     Parameters
     ----------
@@ -318,7 +320,7 @@ def position_counts(orderings: ArrayLike) -> IntArray:
 
 
 def neighbour_counts(orderings: ArrayLike) -> IntArray:
-    """How often each option stands directly before each other one.
+    """Count how often each option directly precedes each other option.
 
     Parameters
     ----------

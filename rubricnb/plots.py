@@ -370,7 +370,7 @@ def curves(table: pd.DataFrame, ax: Axes) -> list[tuple[float, str, Any]]:
 
 
 def reach(table: pd.DataFrame, value: str, scale: float = 1) -> NDArray[np.float64] | None:
-    """How far ``{value}_low`` and ``_high`` are from `value`, for errorbar; None without them.
+    """Return the distances of ``{value}_low`` and ``_high`` from `value`, or None without them.
 
     It is 0 where an end is not known.
     """

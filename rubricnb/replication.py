@@ -79,7 +79,7 @@ def settings(judgments: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 def replication(
     judgments: pd.DataFrame, items: pd.DataFrame, value: Value = "score"
 ) -> pd.DataFrame:
-    """Hold one judge's judgments of one dataset against the papers' findings.
+    """Test the papers' findings on one judge's judgments of one dataset.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ def recorded_replication(*findings: str) -> pd.DataFrame:
 def _only(frame: pd.DataFrame, column: str) -> str:
     names = frame[column].unique()
     if len(names) != 1:
-        raise ValueError(f"one {column} at a time, not {', '.join(map(str, names)) or 'none'}")
+        raise ValueError(f"give one {column} at a time, not {', '.join(map(str, names)) or 'none'}")
     return str(names[0])
 
 
@@ -250,6 +250,6 @@ def _found(
 
 
 def _why(row: pd.Series) -> str:
-    """A reason stands beside what is not known; of the criteria it names the one."""
+    """Return the reason for an unknown number; for criteria, name the criterion."""
     known = pd.notna(row["p"]) and row["finding"] != "criteria"
     return "" if known else str(row["reason"])

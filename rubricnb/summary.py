@@ -1,4 +1,4 @@
-"""The small tables in ``results/``: what the statistics say of every judge."""
+"""The small tables in ``results/``: statistics of every recorded judge."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUMMARIES = (
 
 
 def recorded_summary(name: str) -> pd.DataFrame:
-    """Read what a statistic says of every recorded judge.
+    """Read a statistic of every recorded judge.
 
     Parameters
     ----------

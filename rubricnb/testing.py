@@ -11,7 +11,7 @@ from rubricnb.auditing import Audit, read_audit
 def assert_judge(
     audit: Audit | str | Path, require: str = "", judge: Any = None, **how: Any
 ) -> None:
-    """Assert that an audit meets thresholds, and that a judge is still the one it is about.
+    """Assert that an audit meets thresholds, and that the judge has not changed since.
 
     Parameters
     ----------

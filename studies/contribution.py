@@ -1,4 +1,4 @@
-"""A recording from elsewhere: is it what its study asks for, and what its own card says?
+"""Check of a contributed recording: does it match its study and its own card?
 
 Everything that can be computed again is: the plan with its request ids, the prompts with their
 keys, counts and sums, the file's SHA-256. ``python -m studies check results/STUDY/JUDGE``.
@@ -47,7 +47,7 @@ _NEAR = 1e-3  # of probabilities, which are stored as float32
 
 
 def problems(folder: Path) -> list[str]:
-    """Say what is wrong with a recording, a sentence each; nothing if it can be taken in.
+    """Return a recording's problems, a sentence each; empty if it can be accepted.
 
     Parameters
     ----------
@@ -62,7 +62,9 @@ def problems(folder: Path) -> list[str]:
         return [str(error)]
     found = list(_card_texts(folder / "run.json", card))
     for path in sorted(folder.iterdir()):
-        found += [f"{path.name}: {said}" for said in _no_part(path, plans, references, card)]
+        found += [
+            f"{path.name}: {said}" for said in _why_not_recorded(path, plans, references, card)
+        ]
     there = {path.stem for path in folder.glob("*.parquet")}
     for name in sorted(there | set(plans) | set(card["datasets"])):
         places = {"a file": there, "the study's plan": plans, "run.json": card["datasets"]}
@@ -71,17 +73,17 @@ def problems(folder: Path) -> list[str]:
         else:
             path = folder / f"{name}.parquet"
             try:
-                for said in _wrong(path, card, plans[name]):
+                for said in _file_problems(path, card, plans[name]):
                     found.append(f"{path.name}: {said}")
             except Exception as error:  # a forged value may break a check behind the one it fails
                 found.append(f"{path.name}: it is damaged or forged ({_short(error)})")
     return found
 
 
-def _no_part(
+def _why_not_recorded(
     path: Path, plans: Collection[str], references: dict[str, Items], card: dict[str, Any]
 ) -> Iterator[str]:
-    """Say why a file is not a part of a recording."""
+    """Return why a file does not belong to a recording."""
     if path.is_symlink() or not path.is_file():
         yield "is not a file"
     elif path.name == ".lock":
@@ -94,7 +96,7 @@ def _no_part(
 
 
 def shows(folder: Path) -> tuple[pd.DataFrame, list[str]]:
-    """Say what a recording shows of the papers' findings, and which tables it is a part of.
+    """Return which of the papers' findings a recording replicates, and the tables it enters.
 
     Returns
     -------
@@ -114,7 +116,7 @@ def shows(folder: Path) -> tuple[pd.DataFrame, list[str]]:
 
 
 def _card(folder: Path) -> dict[str, Any]:
-    """Read ``run.json`` as far as it can be one."""
+    """Read ``run.json``, or say why it is not one."""
     path = folder / "run.json"
     if not path.is_file():
         raise ValueError(f"{folder} has no run.json: give results/STUDY/JUDGE, as `run` wrote it")
@@ -124,24 +126,24 @@ def _card(folder: Path) -> dict[str, Any]:
     except (ValueError, TypeError, RecursionError) as error:
         raise ValueError(f"run.json is not a card: {error}") from None
     if missing:
-        raise ValueError(f"run.json lacks {', '.join(missing)}: record with this version")
+        raise ValueError(f"run.json lacks {', '.join(missing)}: record it again with this version")
     if not all(isinstance(card[key], dict) for key in ("conditions", "datasets")):
         raise ValueError("run.json: conditions or datasets are not a JSON object; record again")
     if card["judge"] != folder.name:
-        raise ValueError(f"run.json is of {card['judge']!r}, and the folder of {folder.name!r}")
+        raise ValueError(f"run.json names {card['judge']!r}, but the folder is {folder.name!r}")
     if others := set(card["conditions"]) - set(CONDITIONS):
-        raise ValueError(f"run.json has a condition {min(others)!r} that no study leaves open")
+        raise ValueError(f"run.json has a condition {min(others)!r} that a study cannot set")
     known = judges().set_index("slug")["identity"].get(card["judge"], card["identity"])
     if known != card["identity"]:
         raise ValueError(
-            f"run.json: identity is {card['identity']!r}, and results/judges.csv knows "
+            f"run.json: identity is {card['identity']!r}, but results/judges.csv records "
             f"{card['judge']!r} as {known!r}"
         )
     return card
 
 
 def _card_texts(path: Path, card: dict[str, Any]) -> Iterator[str]:
-    """Say where a card could hold a text: it has the keys that `run` writes, and short values."""
+    """Return where a card could hide a text: keys that `run` does not write, and long values."""
     if path.read_text("utf-8") != json.dumps(card, indent=1) + "\n":
         yield "run.json is not as `run` wrote it: record again"
     for key in sorted(card.keys() - {*_CARD, *_FORMS}):
@@ -177,7 +179,7 @@ def _asked(
 
 
 def _references(path: Path, items: Items, judge: str) -> Iterator[str]:
-    """Say what is wrong with a table of attempts at references; it holds no text of them."""
+    """Return the problems of a table of attempts at references, which must hold no text."""
     slugs = {*judges()["slug"], judge}
     allowed = {
         "item_id": set(items["item_id"]),
@@ -203,10 +205,10 @@ def _references(path: Path, items: Items, judge: str) -> Iterator[str]:
         )
 
 
-def _wrong(
+def _file_problems(
     path: Path, card: dict[str, Any], planned: tuple[list[Requests], Items]
 ) -> Iterator[str]:
-    """Say what is wrong with one file."""
+    """Return the problems of one file."""
     plans, items = planned
     try:
         table = pd.read_parquet(path)
@@ -219,7 +221,7 @@ def _wrong(
     optional = {c.name for c in JUDGMENTS if not c.required and (c in REQUESTS or c.name in _FACTS)}
     for name in map(str, frame):
         if not any(c.matches(name) for c in JUDGMENTS) or name in optional - asked:
-            yield f"column {name!r} is none of a judgment's, and a recording holds no texts"
+            yield f"column {name!r} is not a column of judgments; a recording must not hold texts"
     yield from _against_plan(frame, plans)
     yield from _against_items(frame, items)
     judge = replace(describe(card["spec"]), identity=card["identity"])
@@ -234,7 +236,7 @@ def _wrong(
 
 
 def _beside_the_rows(path: Path, table: pd.DataFrame, items: Items) -> Iterator[str]:
-    """Say what a file holds beside its rows, where a text would lie unseen."""
+    """Return what a file holds beside its rows, where a text could hide."""
     file = ParquetFile(path)
     footer, schema = file.metadata, file.schema_arrow
     groups = [footer.row_group(k) for k in range(footer.num_row_groups)]
@@ -288,7 +290,7 @@ def _unused_entries(path: Path, schema: Schema) -> Iterator[tuple[str, str]]:
 
 
 def _described(schema: Schema) -> dict[str, Any]:
-    """What pandas notes of a table in its file, but for versions."""
+    """Return pandas's own notes of a table in its file, without versions."""
     noted: dict[str, Any] = json.loads(schema.metadata[b"pandas"])
     return {key: value for key, value in noted.items() if key not in ("creator", "pandas_version")}
 
@@ -311,7 +313,7 @@ def _against_plan(frame: pd.DataFrame, plans: list[Requests]) -> Iterator[str]:
     asked = asked.drop_duplicates("request_id").set_index("request_id")
     ids = frame["request_id"]
     stranger = ~ids.isin(asked.index)
-    yield from _rows(stranger, lambda i: f"request {ids[i]} is none of the study's plan")
+    yield from _rows(stranger, lambda i: f"request {ids[i]} is not in the study's plan")
     for column in (c.name for c in REQUESTS if c.name in frame and c.name in asked):
         wanted, said = _texts(asked[column].reindex(ids)), _texts(frame[column])
         yield from _rows(
@@ -419,8 +421,9 @@ def _against_card(counted: dict[str, Any], said: dict[str, Any]) -> Iterator[str
         if name not in said:
             yield f"run.json says no {name}"
         elif said[name] != value:
-            yield f"{name} is {_brief(value, said[name])}, and run.json says " + _brief(
-                said[name], value
+            yield (
+                f"{name} is {_differing_counts(value, said[name])}, and run.json says "
+                + _differing_counts(said[name], value)
             )
     for name in sorted(said.keys() - counted.keys()):
         yield f"run.json has an unknown key {name!r}"
@@ -430,9 +433,11 @@ def _short(text: Any) -> str:
     return str(text)[:_MAX_FACT_CHARS]
 
 
-def _brief(value: Any, other: Any) -> str:
-    """Of counts by name, those that are not the other's."""
+def _differing_counts(value: Any, other: Any) -> str:
+    """Return the counts that differ from the other's."""
     if isinstance(value, dict) and isinstance(other, dict):
         differ = [key for key in {**value, **other} if value.get(key) != other.get(key)]
-        return ", ".join(f"{k}: {_brief(value.get(k), other.get(k))}" for k in differ[:3])
+        return ", ".join(
+            f"{k}: {_differing_counts(value.get(k), other.get(k))}" for k in differ[:3]
+        )
     return str(value)

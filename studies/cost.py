@@ -67,14 +67,14 @@ def study_cost(name: str, judge: dict[str, Any] | None = None) -> pd.DataFrame:
             row = _uncounted(part) or _grading_cost(part, entry["spec"], entry.get("price"))
             rows.append(row | {"model": entry["model"], "dataset": part["dataset"]})
     for part in content.get("references", []):
-        row = _uncounted(part) or _nothing(
+        row = _uncounted(part) or _zero_cost(
             "references are not counted: their number depends on the reviews"
         )
         rows.append(row | {"model": part["writer"], "dataset": part["dataset"]})
     return pd.DataFrame(rows)
 
 
-def _nothing(reason: str) -> dict[str, Any]:
+def _zero_cost(reason: str) -> dict[str, Any]:
     counts = dict.fromkeys(("requests", "calls", "prompt_tokens", "completion_tokens"), 0)
     return {**counts, "hours": 0.0, "price": 0.0, "reason": reason}
 
@@ -82,7 +82,7 @@ def _nothing(reason: str) -> dict[str, Any]:
 def _uncounted(part: dict[str, Any]) -> dict[str, Any]:
     """A row that counts nothing, where a file is missing; else empty."""
     path = missing_file(part)
-    return _nothing(f"{part['dataset']} is not counted: there is no {path}") if path else {}
+    return _zero_cost(f"{part['dataset']} is not counted: there is no {path}") if path else {}
 
 
 def _as_if_written(part: dict[str, Any], references: list[dict[str, Any]]) -> Items:

@@ -1,4 +1,4 @@
-"""What the datasets are like: ``results/datasets``, which the pages read where no text is.
+"""Descriptions of the datasets in ``results/datasets``, for pages without the texts.
 
 ``python -m studies.descriptions`` writes the descriptions of the datasets that can be loaded here.
 """

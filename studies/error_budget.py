@@ -39,7 +39,7 @@ class Cell:
 
     @property
     def names(self) -> dict[str, str]:
-        """What tells it from others."""
+        """Columns that identify a cell."""
         return {"recording": self.recording, "who": self.who, "criterion": self.criterion,
                 "facet": self.facet}  # fmt: skip
 
@@ -105,7 +105,7 @@ def _by_criterion(
     text = frame.astype(dict.fromkeys(keys, str))
     for criterion, own in text.groupby("criterion", observed=True):
         if own.duplicated(keys).any():
-            raise ValueError(f"{name}: a text of {who} stands twice in one {facet}, {criterion}")
+            raise ValueError(f"{name}: a text of {who} appears twice in one {facet}, {criterion}")
         wide = own.set_index(keys)["score"].astype(float).unstack(keys[1:])
         levels = [sorted(own[k].unique()) for k in keys[1:]]
         wide = wide.reindex(columns=pd.MultiIndex.from_product(levels))

@@ -130,7 +130,7 @@ def ways(half: Half) -> pd.DataFrame:
     rows = []
     for name, way in WAYS.items():
         z, ends = _with_interval(half, partial(_z, way))
-        more = _with_interval(half, partial(_more, way, base))
+        more = _with_interval(half, partial(_r_gain, way, base))
         row: dict[str, Any] = {"way": name, "n_articles": half.article.max() + 1}
         low, high, *_ = np.tanh(ends)
         row |= {"r": np.tanh(z), "r_low": low, "r_high": high}
@@ -143,7 +143,7 @@ def _z(way: Way, half: Half, kept: Any) -> float:
     return float(np.arctanh(_r(way(half, kept), half.human[kept])))
 
 
-def _more(way: Way, base: Way, half: Half, kept: Any) -> float:
+def _r_gain(way: Way, base: Way, half: Half, kept: Any) -> float:
     """How much higher a way's r is than another's."""
     human = half.human[kept]
     return _r(way(half, kept), human) - _r(base(half, kept), human)
@@ -156,12 +156,14 @@ def systems(half: Half) -> pd.DataFrame:
     for a, b in combinations(sorted(set(half.system)), 2):
         row: dict[str, Any] = {"a": a, "b": b}
         for name, scores in means.items():
-            row |= named(name, *_with_interval(half, partial(_apart, scores, a, b)), p=False)
+            row |= named(
+                name, *_with_interval(half, partial(_system_difference, scores, a, b)), p=False
+            )
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def _apart(scores: FloatArray, a: str, b: str, half: Half, kept: Any) -> float:
+def _system_difference(scores: FloatArray, a: str, b: str, half: Half, kept: Any) -> float:
     """How much higher system `b` is scored than system `a`."""
     return float(np.subtract(*(scores[kept & (half.system == name)].mean() for name in (b, a))))
 

@@ -1,4 +1,4 @@
-"""What a prompt's form does to the judgments that others recorded: ``python -m studies.forms``.
+"""Effect of a prompt's form on judgments that others recorded: ``python -m studies.forms``.
 
 GPT-3.5 was asked about the same summaries in five forms, and about pairs of them in both orders;
 five judges about the same stories in four. What is written to ``results/recordings/`` are
@@ -72,7 +72,7 @@ def _first(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def statuses(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Count what became of every answer, by judge and form; second reads are counted apart."""
+    """Count the status of every answer, by judge and form; second reads are counted apart."""
     by = ["judge", "template", "replicate", "status", "reason"]
     counts = judgments.groupby(by, observed=True).size().rename("n").reset_index()
     counts = counts.astype(dict.fromkeys(["judge", "template", "status", "reason"], str))
@@ -149,7 +149,7 @@ def _shares(variances: FloatArray) -> FloatArray:
 
 
 def spread(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Say how far apart the forms put one item, and the mean score of each, with intervals."""
+    """Measure how far the forms differ on one item, and each form's mean score, with intervals."""
     keys, x, names = crossed(judgments)
     cluster = _codes(keys["cluster_id"])
     apart = np.ptp(x, axis=1)
@@ -314,7 +314,7 @@ def reask(judgments: pd.DataFrame) -> pd.DataFrame:
 
 
 def swapped(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Say what becomes of a verdict on two summaries when they change places.
+    """Measure how verdicts on two summaries change when they change places.
 
     By criterion and over all: ``kept`` (the same verdict), and of the others who profits: the
     summary shown ``first`` or the one shown ``second`` wins both times, or a verdict of equal is

@@ -29,7 +29,7 @@ def gpu_hours(
     utilisation: float = 0.4,
     batch: int = 128,
 ) -> pd.DataFrame:
-    """Work out what a study asks of a GPU, with and without a prefix cache.
+    """Compute what a study needs of a GPU, with and without a prefix cache.
 
     A token of a prompt, or of an answer, costs two operations for each active parameter; a step
     that writes one token of every answer under way also reads the weights once. Attention, the KV

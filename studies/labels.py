@@ -87,7 +87,9 @@ def cells(scores: pd.DataFrame) -> list[Cell]:
         ["judge", "dataset", "criterion"], sort=False
     ):
         if part.duplicated(["cluster_id", "candidate"]).any():
-            raise ValueError(f"{judge}, {criterion}: a text stands twice, so draws would repeat it")
+            raise ValueError(
+                f"{judge}, {criterion}: a text appears twice, so draws would repeat it"
+            )
         wide = part.pivot(index="cluster_id", columns="candidate", values=["human", "score"])
         wide = wide.dropna()
         if len(wide) < 0.9 * part["cluster_id"].nunique():

@@ -1,4 +1,4 @@
-"""Recording: what a study's judges said is written into ``results/``, without any text."""
+"""Recording: a study's judgments are written into ``results/``, without any text."""
 
 from __future__ import annotations
 
@@ -67,19 +67,21 @@ def record(
 
 
 def refuse_another(judge: Judge, study: str) -> None:
-    """Refuse a judge whose judgments would mix with those of another, before asking costs money."""
+    """Refuse a judge whose judgments would mix with a different judge's, before paying for them."""
     folder = inside(study, judge.slug)
     other = identity_in(folder)
     if other not in ("", judge.identity):
         raise ValueError(
-            f"{folder} has judgments by {other!r}, and this judge is {judge.identity!r}: they must "
-            "not mix. Answers given so far are kept in the store. Record them under another "
-            "study's name, or remove that folder, and run the same again"
+            f"{folder} has judgments by {other!r}, and this judge is {judge.identity!r}: they "
+            "cannot "
+            "share a folder. Answers given so far are kept in the store. Record them under a "
+            "different "
+            "study's name, or remove that folder, and run the same command again"
         )
 
 
 def register(judge: Judge, *, spec: str, model: str, licence: str, name: str = "") -> None:
-    """Write what ``results/judges.csv`` says of a judge: in its place, or at the end.
+    """Write a judge's row in ``results/judges.csv``: in its old place, or at the end.
 
     The file stands from small to large: a new line is moved to its place by hand.
     """
@@ -92,7 +94,7 @@ def register(judge: Judge, *, spec: str, model: str, licence: str, name: str = "
 
 
 def write_card(folder: Path, judge: Judge, datasets: dict[str, Any], **facts: Any) -> None:
-    """Write ``run.json``: when and with what the files of a folder came about, and their counts."""
+    """Write ``run.json``: when and with what a folder's files were made, and their counts."""
     card = {
         "judge": judge.slug,
         "identity": judge.identity,
@@ -124,7 +126,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _write(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file of which nobody ever sees a part."""
+    """Write a file atomically."""
     part = path.with_name(f".{path.name}")
     write(part)
     part.replace(path)

@@ -58,7 +58,7 @@ def check_same_experts(one: pd.DataFrame, other: pd.DataFrame) -> None:
     differs = pair[pair["human_ratings"] != pair["human_ratings_other"]]
     if len(differs):
         raise ValueError(
-            f"{len(differs)} items have other expert ratings in the two sets, such as "
+            f"{len(differs)} items have different expert ratings in the two sets, such as "
             f"{differs['item_id'].iloc[0]!r}: they do not describe the same people"
         )
 

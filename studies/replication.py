@@ -1,4 +1,4 @@
-"""What the recordings say: the tables of ``results/`` that the chapters read.
+"""Tables of ``results/`` computed from the recordings, which the chapters read.
 
 The recordings are large and the human ratings are not in the repository, so verdicts and statistics
 of every recorded judge are computed once: ``python -m studies.replication``.

@@ -1,4 +1,4 @@
-"""Studies: what is asked of which judge, in one file; run it, and its judgments are recorded."""
+"""Studies: a file says which judge is asked what; running it records the judgments."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def study(
 def ask_judges(
     entries: list[dict[str, Any]], budget: Budget, ask: Callable[[dict[str, Any]], Path]
 ) -> list[Path]:
-    """Ask the judges of a study one after the other; one that cannot go on stops no other."""
+    """Ask the judges of a study in turn; one that fails does not stop the others."""
     for entry in entries:
         budget.check(described(entry))
     folders = []
@@ -106,8 +106,8 @@ def ask_judges(
             problems.append(problem)
     if problems:
         raise JudgeError(
-            f"{len(problems)} of {len(entries)} judges were not asked to the end; the "
-            f"others are recorded. Run the same again. {'; '.join(map(str, problems))}"
+            f"{len(problems)} of {len(entries)} judges did not finish; the "
+            f"others are recorded. Run the same command again. {'; '.join(map(str, problems))}"
         )
     return folders
 
@@ -151,7 +151,7 @@ def check_files(name: str, parts: Iterable[dict[str, Any]]) -> None:
             source = datasets().set_index("name")["source"].get(part["dataset"], "")
             raise ValueError(
                 f"{name}.yml: there is no {path}; put the file of {part['dataset']!r} there "
-                f"({source}), or take its lines out of the study"
+                f"({source}), or remove its lines from the study"
             )
 
 
@@ -215,7 +215,9 @@ def read_study(name: str, judge: dict[str, Any] | None = None) -> dict[str, Any]
         if any(judge.get(key) for key in ("conditions", "options", "price")):
             own = []  # asked in another way than the file says
         if not own and ("references" in content or "gradings" in content):
-            raise ValueError(f"{path.name} asks its own judges only: put {judge['spec']} into it")
+            raise ValueError(
+                f"{path.name} asks only the judges it names: add {judge['spec']} to it"
+            )
         content["judges"] = own or [judge]
         _check_plans(path.name, content)
     if not content["judges"]:
@@ -224,7 +226,7 @@ def read_study(name: str, judge: dict[str, Any] | None = None) -> dict[str, Any]
 
 
 def _check_plans(name: str, content: dict[str, Any]) -> None:
-    """Find before anything is asked what would stop a study at its last plan."""
+    """Check all plans of a study before the first request is sent."""
     for part in content.get("plans", []):
         for text in part["designs"]:
             design_of(text)
@@ -234,21 +236,22 @@ def _check_plans(name: str, content: dict[str, Any]) -> None:
     named = {p[role] for p in content.get("references", []) for role in ("writer", "reviewer")}
     for judge in content["judges"] if "plans" in content else ():
         if not plans_for(judge, content["plans"]) and judge["model"] not in named:
-            raise ValueError(f"{name}: no plan is for the judge {judge['model']!r}")
+            raise ValueError(f"{name}: has no plan for the judge {judge['model']!r}")
 
 
 def _check_pair(where: str, part: dict[str, Any], models: list[str]) -> None:
-    """A judge that reviews itself must be meant to."""
+    """Refuse a judge that reviews itself, unless the study asks for it."""
     writer, reviewer = part["writer"], part.get("reviewer")
     if reviewer in (None, writer):
         raise ValueError(
-            f"{where}: {writer!r} would review itself; name another judge as reviewer, or write "
+            f"{where}: {writer!r} would review itself; name a different judge as reviewer, or "
+            "write "
             "reviewer: itself"
         )
     for role, model in (("writer", writer), ("reviewer", reviewer)):
         if model not in models and (role, model) != ("reviewer", "itself"):
             raise ValueError(
-                f"{where}: the {role} {model!r} is none of the study's judges"
+                f"{where}: the {role} {model!r} is not one of the study's judges"
                 f"{nearest(model, models)} They are: {', '.join(models)}"
             )
 
@@ -327,7 +330,8 @@ def batch_of(
     content = read_study(name, judge)
     if "plans" not in content:
         raise ValueError(
-            f"{name}.yml has gradings, whose calls depend on answers: no batch has them"
+            f"{name}.yml has gradings, whose requests depend on earlier answers: run it without a "
+            "batch"
         )
     entries = [e for e in content["judges"] if judge or e["spec"].startswith("openai:")]
     specs = {e["spec"] for e in entries}
@@ -336,8 +340,7 @@ def batch_of(
     options = entries[0].get("options", {})
     if any(e.get("options", {}) != options for e in entries):
         raise ValueError(
-            f"study {name!r} has {entries[0]['spec']} with several options: give each of them a "
-            "study of its own"
+            f"study {name!r} has {entries[0]['spec']} with several options: give each its own study"
         )
     endpoint: Judge | str = entries[0]["spec"]
     if str(endpoint).startswith("openai:"):
@@ -360,13 +363,14 @@ def _with_written(
             columns = [f"reference_{k}" for k in scores if f"reference_{k}" in items]
             whole = items[items[columns].notna().all(axis=1)].reset_index(drop=True)
             print(
-                f"{part['dataset']}: references of {', '.join(map(str, scores))} were found for "
+                f"{part['dataset']}: references for {', '.join(map(str, scores))} were accepted "
+                "for "
                 f"{len(whole):,} of {len(items):,} items; the others are left out"
             )
             if not len(whole):
                 raise ValueError(
-                    f"no item of {part['dataset']!r} has all these references: give them more "
-                    "rounds, and plan and references the same n_items and criteria"
+                    f"no item of {part['dataset']!r} has all these references: set more "
+                    "rounds, and the same n_items and criteria for plan and references"
                 )
             return whole
     return items
@@ -415,7 +419,7 @@ def _record_references(attempts: pd.DataFrame, part: dict[str, Any], name: str) 
 
 
 def design_of(text: str) -> Design:
-    """Read a design as one writes it in Python."""
+    """Parse a design written as in Python."""
     names = get_args(permutation.DesignName)
     try:
         call = ast.parse(text, mode="eval").body

@@ -154,7 +154,7 @@ def placebo_probabilities(slug: str, dataset: str) -> FloatArray:
 
 
 def ways(of: Choice, readout: str) -> Iterator[tuple[str, FloatArray]]:
-    """What is trained on, policies × candidates: the effect is the mean over policies."""
+    """Rewards to train on, policies × candidates: the effect is the mean over policies."""
     reads = of.rewards[readout]
     yield "ascending order", reads[of.ascending, None]
     yield "one fixed order", reads
@@ -391,7 +391,7 @@ def speed(of: Choice, steps: int = STEPS, seeds: int = SEEDS) -> pd.DataFrame:
     rows = []
     size = sizes(of.starts, len(of.quality))
     if len(set(size)) > 1:
-        raise ValueError("prompts differ in their number of candidates")
+        raise ValueError("prompts differ in their number of candidates: give each the same number")
     for readout, reads in of.rewards.items():
         rewards = reads.reshape(len(reads), len(size), size[0])
         for drawn in DRAWS:

@@ -62,7 +62,7 @@ from rubricnb.statistics.position import (
     minimum_detectable_v,
 )
 from rubricnb.statistics.ranking import _paired
-from rubricnb.statistics.raters import _bias, _less
+from rubricnb.statistics.raters import _bias, _p_below_epsilon
 from rubricnb.statistics.variation import _components
 
 PIECE = 100
@@ -647,7 +647,13 @@ def _against_raters(sizes: tuple[int, ...], rng: np.random.Generator, dear: bool
     lead = np.asarray(np.searchsorted(cuts, shared) - 1.0, dtype=np.float64)
     for name, of in (("t over texts (Calderon et al.)", np.arange(len(lead))),
                      ("t over prompts", cluster)):  # fmt: skip
-        yield "size", "judge instead of people", name, 0.05, float(_less(lead, of, 0.2) < 0.05)
+        yield (
+            "size",
+            "judge instead of people",
+            name,
+            0.05,
+            float(_p_below_epsilon(lead, of, 0.2) < 0.05),
+        )
 
 
 @cache

@@ -437,9 +437,9 @@ def test_thresholds_never_pass_on_what_is_not_known(items):
     assert why.endswith("]: fails at > 5")
     [unseen] = found.failures(require="drift_score<0.5")
     assert unseen == "drift_score: this design cannot see it: no other audit was compared"
-    with pytest.raises(ValueError, match=r"'ordr>1' is no threshold.*parsed, agreement, kappa"):
+    with pytest.raises(ValueError, match=r"'ordr>1' is not a threshold.*parsed, agreement, kappa"):
         found.failures("ordr>1")
-    with pytest.raises(ValueError, match=r"'order' is no threshold"):
+    with pytest.raises(ValueError, match=r"'order' is not a threshold"):
         found.failures(require="order")
     worst = found.rows[found.rows.measure == "criteria"].effect.abs().max()
     assert found.failures(f"criteria>{worst - 0.001}")
@@ -607,14 +607,14 @@ def test_what_cannot_be_asked_of_judgments_is_refused_by_name():
         log_of([1, 2, 3], [9, 2, 3])
     for name in ("n_items", "n_prompts"):
         for n in (0, -3):
-            with pytest.raises(ValueError, match=f"{name} is {n}: give a number from 1"):
+            with pytest.raises(ValueError, match=f"{name} is {n}: give 1 or more"):
                 rb.audit("simulated:unbiased", rb.load("minibench"), **{name: n})
 
 
 def test_judgments_on_scales_of_several_lengths_are_refused():
     shown = LOG.assign(ordering="1-2-3-4-5")
     shorter = LOG.assign(score=1 + LOG.score % 2, ordering="2-1")
-    with pytest.raises(ValueError, match="one scale, and the judgments show 2, 5 options"):
+    with pytest.raises(ValueError, match="one scale, but the judgments show 2, 5 options"):
         rb.audit(judgments=pd.concat([shown, shorter]), scale=(1, 5))
     assert len(rb.audit(judgments=shown, scale=(1, 5)).rows)
 
@@ -741,4 +741,4 @@ def test_an_export_with_its_own_names_of_columns_is_audited(tmp_path):
     wrong = command(tmp_path, *line, "--columns", "traceId")
     assert "'traceId': columns are given as NAME=VALUE" in wrong.stderr
     alone = command(tmp_path, "--judge", "simulated:unbiased", "--failed", "-1")
-    assert "are about --judgments FILE: add it" in alone.stderr
+    assert "describe --judgments FILE: add it" in alone.stderr

@@ -90,7 +90,7 @@ def test_judgments_made_elsewhere_have_no_datasheet():
     found = rb.audit(judgments=log, items=items)
     with pytest.raises(ValueError, match="judgments were made elsewhere"):
         found.datasheet("never.html")
-    with pytest.raises(ValueError, match="names no prompt, rubric and parser"):
+    with pytest.raises(ValueError, match="does not record prompt, rubric and parser"):
         assert_judge(found, judge="simulated:unbiased", items=items)
     done = audit("--judge simulated:unbiased --check a.json --against b.json")
     assert "leave out --against" in done.stderr

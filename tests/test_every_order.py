@@ -20,5 +20,5 @@ def test_the_page_opens_on_a_change():
 def test_buttons_that_would_change_nothing_stop_the_build(monkeypatch):
     """Another recording may answer alike under two of them."""
     monkeypatch.setattr(every_order, "ORDERS", ("12345", "54321"))
-    with pytest.raises(ValueError, match="answer C does not get another score under each of 12345"):
+    with pytest.raises(ValueError, match="answer C does not get different scores under 12345"):
         every_order.experiment()

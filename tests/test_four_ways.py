@@ -187,7 +187,7 @@ def test_references_count_from_0_where_the_levels_do(folder, capsys):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("", "whom? --judge embedded, --judge openai:MODEL, or --judgments FILE"),
+        ("", "no judge given: use --judge embedded, --judge openai:MODEL, or --judgments FILE"),
         ("--judge simulated:unbiased --path my_dta.csv", "there is no my_dta.csv"),
         ("--judge simulated:unbiased --rubric no.yml", "there is no no.yml"),
         ("--judge simulated:unbiased --output no/a.html", "there is no folder no"),
@@ -216,7 +216,7 @@ def test_what_a_new_user_gets_wrong_is_one_line(folder, line, message):
 
 @pytest.mark.parametrize(
     ("option", "message"),
-    [("thinking=off", "compile takes no thinking"), ("foo=1", "openai has no option 'foo'")],
+    [("thinking=off", "leave out thinking"), ("foo=1", "openai has no option 'foo'")],
 )
 def test_compile_says_which_option_it_does_not_take(folder, option, message):
     line = ["compile", "my_rubric.yml", "--judge", "openai:m", "-o", option]

@@ -75,9 +75,7 @@ def test_balanced_covers_2n_of_the_neighbour_pairs_and_williams_all_of_them_equa
 
 
 @given(st.integers(2, 8), st.integers(1, 12), st.text(max_size=12), st.integers(0, 2**31))
-def test_shuffled_draws_distinct_orderings_by_item_and_repeats_only_beyond_n_factorial(
-    n, k, item, seed
-):
+def test_shuffled_draws_distinct_orderings_until_all_n_factorial_are_used(n, k, item, seed):
     orderings = [tuple(o) for o in shuffled(n, k).orderings(item, seed)]
     assert orderings == [tuple(o) for o in shuffled(n, k).orderings(item, seed)]
     whole_rounds, rest = divmod(k, factorial(n))

@@ -1,4 +1,4 @@
-"""``python -m tools``: what makes the book and its other forms."""
+"""``python -m tools``: build the book and its other forms."""
 
 from pathlib import Path
 from typing import Annotated
@@ -15,7 +15,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 @app.command()
 def book(
     params: Annotated[
-        Path | None, typer.Option(help="A parameter file: a judge, a size, data of your own.")
+        Path | None, typer.Option(help="Parameter file: judge, size, own data.")
     ] = None,
 ) -> None:
     """Execute the notebooks that changed and build the book."""
@@ -25,20 +25,25 @@ def book(
 
 @app.command()
 def notebooks(
-    check: Annotated[bool, typer.Option("--check", help="Only say what is out of step.")] = False,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="List notebooks that differ from their text; write nothing."),
+    ] = False,
 ) -> None:
     """Write each notebook's .ipynb twin (for papermill, Colab, Binder) from its text."""
     with errors():
         changed = twins.twins(check)
         for path in changed:
-            typer.echo(f"{'out of step' if check else 'written'}: {path.name}")
+            typer.echo(f"{'differs from its text' if check else 'written'}: {path.name}")
         if check and changed:
-            raise ValueError("the twins are out of step with their text: run 'make notebooks'")
+            raise ValueError("some notebooks differ from their text: run 'make notebooks'")
 
 
 @app.command()
 def student(
-    folder: Annotated[Path | None, typer.Argument(help="Default: _build/student.")] = None,
+    folder: Annotated[
+        Path | None, typer.Argument(help="Folder to write; default: _build/student.")
+    ] = None,
 ) -> None:
     """Write the notebooks without their solutions, for a class."""
     with errors():
@@ -48,11 +53,11 @@ def student(
 
 @app.command("carry")
 def pack(
-    folder: Annotated[Path, typer.Argument(help="Where the pieces go.")],
+    folder: Annotated[Path, typer.Argument(help="Folder for the pieces.")],
     files: Annotated[
         list[Path] | None, typer.Argument(help="Other large files to split, such as weights.")
     ] = None,
-    megabytes: Annotated[int, typer.Option(help="Size of a piece.")] = 60,
+    megabytes: Annotated[int, typer.Option(help="Size of a piece, in MiB.")] = 60,
 ) -> None:
     """Pack vLLM for a GPU machine without a network, in pieces."""
     with errors():
@@ -67,7 +72,7 @@ def due(
         bool, typer.Option("--chapters", help="Print the staged notebooks of the due chapters.")
     ] = False,
 ) -> None:
-    """Say which pages the check of this commit reads closely."""
+    """Print which pages the check of this commit reads closely."""
     with errors():
         found = due_pages()
         typer.echo(f"due: {found.reason}", err=chapters)
@@ -80,7 +85,7 @@ def due(
 
 @app.command()
 def page(
-    notebook: Annotated[Path, typer.Argument(help="An executed notebook, .ipynb.")],
+    notebook: Annotated[Path, typer.Argument(help="Executed notebook (.ipynb).")],
 ) -> None:
     """Write an executed notebook as one HTML page, to read in a browser."""
     import nbformat
@@ -90,16 +95,16 @@ def page(
     with errors():
         target = notebook.with_suffix(".html")
         target.write_text(one_page(nbformat.read(notebook, 4)), "utf-8")
-        typer.echo(f"{target}: to read in a browser")
+        typer.echo(f"written: {target} (open it in a browser)")
 
 
 @app.command("lint")
 def check_documents(
     tics: Annotated[
-        bool, typer.Option("--tics", help="Count the tics of the prose instead; fails nothing.")
+        bool, typer.Option("--tics", help="Count the tics of the prose; always succeeds.")
     ] = False,
 ) -> None:
-    """Say where the documents break a rule: a name that is gone, a word without an entry, …"""
+    """Print where the documents break a rule: a name that is gone, a word without an entry, …"""
     from tools.lint import breaks, tic_report
 
     with errors():
@@ -113,7 +118,7 @@ def check_documents(
 def pdf() -> None:
     """Print the built book into one PDF file, with Chromium."""
     with errors():
-        typer.echo(f"the book on paper: {printing.pdf()}")
+        typer.echo(f"the book as PDF: {printing.pdf()}")
 
 
 if __name__ == "__main__":

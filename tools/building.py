@@ -271,7 +271,7 @@ def measured(stem: str, values: Mapping[str, Any], root: Path) -> Any:
 
 
 def _after_every_cell(path: Path) -> str:
-    """What a kernel executes first, to keep the most memory that it has held in a file.
+    """Return the code that makes a kernel record its peak memory in a file.
 
     After every cell, not at the kernel's exit: a kernel that exits slowly is killed.
     On Linux ``ru_maxrss`` also counts what the parent held when it started the kernel; the
@@ -407,7 +407,7 @@ def _render(root: Path, stage: Path) -> None:
         # A page that warned is not read again by itself: the next build would pass in silence.
         environment.unlink(missing_ok=True)
         said = plain(done.stderr).replace(f"{stage}{os.sep}", "")
-        raise BookError(f"Jupyter Book failed or warned\n{said.strip()}")
+        raise BookError(f"Jupyter Book failed, or printed a warning\n{said.strip()}")
     stamp.write_text(toolchain)
     print(f"{'Jupyter Book':<32} {time.perf_counter() - start:6.1f} s")
 

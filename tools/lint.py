@@ -1,4 +1,4 @@
-"""What the documents say of the code, of one another and of what others wrote: a table of rules.
+"""Rules for the documents: do they match the code, one another, and their sources?
 
 A rule reads the texts of a clone and yields one sentence for each break. It reads nothing else, so
 a test can change one text and see the rule complain.
@@ -157,7 +157,7 @@ def commands_exist(clone: Clone) -> Iterator[str]:
 
 @rule
 def messages_exist(clone: Clone) -> Iterator[str]:
-    """What the list of troubles quotes is said by the package."""
+    """Every message in the troubleshooting list is one that the package prints."""
     said = "\n".join(clone.texts("rubricnb/**/*.py").values())
     said = re.sub(r"\{[^{}]*\}", "", re.sub(r'"\s*\n\s*f?"', "", said))
     troubles = section(clone.text("book/running-a-study.md"), "Troubleshooting")

@@ -51,7 +51,7 @@ def pdf(root: Path | None = None) -> Path:
     names = ["chromium", "chromium-browser", "google-chrome"]
     browser = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
     if browser is None:
-        raise book.BookError("no Chromium to print with: install it, or set CHROMIUM=PATH")
+        raise book.BookError("Chromium was not found: install it, or set CHROMIUM=PATH")
     page = html / "print" / "book.html"
     page.parent.mkdir(exist_ok=True)
     page.write_text(one_page(html, pages(root)), "utf-8")

@@ -71,7 +71,7 @@ def deck(text: str, executed: Mapping[str, Any], name: str = "deck") -> str:
             raise ValueError(f"{name}: no executed notebook {stem!r}")
         if found := book.glued(executed[stem]).get(what):
             return found
-        raise ValueError(f"{name}: {stem} glues nothing under the name {what!r}")
+        raise ValueError(f"{name}: {stem} does not glue {what!r}")
 
     def value(stem: str, what: str, form: str = "") -> str:
         shown = glued(stem, what)["text/plain"]

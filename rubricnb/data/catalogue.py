@@ -80,14 +80,14 @@ asap-7, asap-8, asap-2.0, summhf, dress, biggen, flask, csv
     for one in names:
         if one not in facts.index and Path(one).suffix[1:].isalpha():
             raise ValueError(
-                f"{one!r} is no dataset's name: a file of your own is loaded as 'csv', with it as "
-                "path and the file of its rubrics as rubric (an audit's --path and --rubric)"
+                f"{one!r} is not a dataset: load a file of your own with load('csv', path=…, "
+                "rubric=…), in an audit with --path and --rubric"
             )
         one_of("dataset", one, facts.index)
     if len(set(names)) < len(names):
         raise ValueError(f"{name!r} names a dataset twice: name each once")
     if n_items is not None and not (isinstance(n_items, Integral) and n_items >= 1):
-        raise ValueError(f"n_items is {n_items!r}; give a whole number from 1 on, or None for all")
+        raise ValueError(f"n_items is {n_items!r}; give a whole number from 1, or None for all")
     given = {"path": path, "rubric": rubric, "columns": columns, "encoding": encoding}
     given = {key: value for key, value in given.items() if value is not None}
     with reading(*(Path(file) for file in (path, rubric) if file)) if path else nullcontext():
@@ -128,11 +128,13 @@ def _load(name: str, facts: pd.Series, given: dict[str, Any]) -> Items:
         return load_csv(**given)
     if facts["takes"] == "path" and list(given) != ["path"]:
         raise ValueError(
-            f"{name!r} is read from a file of yours: load({name!r}, path='…'); get it from "
+            f"{name!r} is read from your own file: load({name!r}, path='…'); get it from "
             f"{facts['source']}"
         )
     for key in set(given) - {"rubric", facts["takes"]}:
-        raise ValueError(f"{key}= is for own data (load('csv', …)); {name!r} knows its own files")
+        raise ValueError(
+            f"{key}= is for own data (load('csv', …)); {name!r} comes with its own files"
+        )
     if "rubric" in given:
         if facts["takes"] != "rubric":
             raise ValueError(

@@ -1,4 +1,4 @@
-"""What a dataset is like in numbers that carry no text and no single rating."""
+"""Describe a dataset by numbers that reveal no text and no single rating."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def judgments(
     _fill(frame, rated, item)
     _separate_reads(frame, given, item)
     frame["design"] = _designs(frame, item)
-    frame["ordering_index"] = _place(frame, item)
+    frame["ordering_index"] = _number_reads(frame, item)
     if names := _probabilities(frame):
         padded = [np.append(own, [np.nan] * len(names))[: len(names)] for own in scales]
         _expect(frame, names, np.array(padded)[which[item]])
@@ -192,7 +192,8 @@ def _melted(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFra
         return frame
     if both := {"score", "criterion"} & set(frame):
         raise ValueError(
-            f"judgments have the column {sorted(both)[0]!r} beside the columns that scores= names "
+            f"judgments have the column {sorted(both)[0]!r} and also the columns that scores= "
+            "names "
             f"({', '.join(names)}); leave out one or the other"
         )
     kept = [c for c in frame if c not in names]
@@ -209,7 +210,10 @@ def _columns(table: pd.DataFrame, what: str) -> pd.DataFrame:
     frame = pd.DataFrame(table).rename(columns=_RENAMED)
     if frame.columns.duplicated().any():
         name = frame.columns[frame.columns.duplicated()][0]
-        raise ValueError(f"judgments have two columns {name!r} (form is template, read replicate)")
+        raise ValueError(
+            f"judgments have two columns {name!r}: drop one (form means template, read means "
+            "replicate)"
+        )
     if "item_id" not in frame and {"group_id", "candidate"} <= set(frame):
         group, candidate = (frame[c].map(as_text) for c in ("group_id", "candidate"))
         frame = frame.assign(text_id=frame.get("text_id", group + "/" + candidate))
@@ -246,7 +250,7 @@ def _names(values: pd.Series) -> pd.Series:
 def _matched(
     frame: pd.DataFrame, items: pd.DataFrame | None
 ) -> tuple[pd.DataFrame, Items, IntArray]:
-    """Find each row's item: the rows that have one, the items, and each row's place in them."""
+    """Match rows with items: return the matched rows, the items, and each row's index in them."""
     by = "item_id" if "item_id" in frame else "text_id"
     keys = [c for c in ("dataset", by, "criterion") if c in frame and (items is None or c in items)]
     for name in (*keys, "cluster_id"):
@@ -283,12 +287,12 @@ def _among(
     frame: pd.DataFrame, own: pd.DataFrame, item: IntArray, items: pd.DataFrame, keys: list[str]
 ) -> tuple[pd.DataFrame, Items, IntArray]:
     wanted = pd.MultiIndex.from_frame(own[keys].astype("str"))
-    for known in _ways(items, keys):
+    for known in _item_keys(items, keys):
         place = np.flatnonzero(known.isin(wanted))
         if len(place):
             break
     else:
-        first = ", ".join(next(_ways(items, keys))[0])
+        first = ", ".join(next(_item_keys(items, keys))[0])
         raise ValueError(
             f"none of the {len(own)} judged items (the first: {', '.join(wanted[0])}) is among the "
             f"items (the first: {first}), matched on {', '.join(keys)}; pass the items that were "
@@ -297,7 +301,7 @@ def _among(
     known = known[place]
     if known.duplicated().any():
         raise ValueError(
-            f"items: {known.duplicated().sum()} stand twice under {', '.join(keys)} (the first: "
+            f"items: {known.duplicated().sum()} appear twice under {', '.join(keys)} (the first: "
             f"{', '.join(known[known.duplicated()][0])}); drop them, or name dataset and criterion "
             "in both tables"
         )
@@ -321,7 +325,7 @@ def _among(
     return frame[kept].copy(), rated, (np.cumsum(found) - 1)[item[kept]]
 
 
-def _ways(items: pd.DataFrame, keys: list[str]) -> Iterator[pd.MultiIndex]:
+def _item_keys(items: pd.DataFrame, keys: list[str]) -> Iterator[pd.MultiIndex]:
     """The items' keys: by id or by text, each with the dataset in front and without."""
     names = items[keys].astype("str")
     by = next(k for k in keys if k.endswith("_id"))
@@ -364,7 +368,7 @@ def _scales(
 def _read_scores(
     frame: pd.DataFrame, score: FloatArray, low: FloatArray, high: FloatArray, failed: float | None
 ) -> None:
-    """Set status and score: of each score, whether it is a finite number on its scale."""
+    """Set status and score; a score counts if it is a finite number on its scale."""
     is_none, is_marked = np.isnan(score), score == (np.nan if failed is None else failed)
     is_off = ~(is_none | is_marked) & ~((score >= low) & (score <= high))
     is_unread = is_none.copy()
@@ -375,11 +379,11 @@ def _read_scores(
     codes = np.select([is_none | is_marked, is_off], [1, 2], 0)  # unparsed, out_of_range, ok
     if "status" in frame:
         given = pd.Index(STATUSES).get_indexer(frame["status"])
-        known = f"{', '.join(STATUSES)}; is it another thing? columns={{'status': 'other'}}"
-        _refuse(frame["status"], frame["status"].notna() & (given < 0), f"is none of {known}")
+        known = f"{', '.join(STATUSES)}; if it means something else: columns={{'status': 'other'}}"
+        _refuse(frame["status"], frame["status"].notna() & (given < 0), f"is not one of {known}")
         codes, why[given > 0] = np.where(given > 0, given, codes), ""
         if blanked := int((~is_none & (given > 0)).sum()):
-            print(f"judgments: {blanked:,} scores are blanked: their status is not ok")
+            print(f"judgments: {blanked:,} scores are removed, as their status is not ok")
     ok, lost = codes == 0, why != ""
     if lost.any() and not ok.any() and not is_missing(frame["score"]).all():
         hint = "pass the right scale=, items whose rubric has such labels, or another score column"
@@ -416,9 +420,9 @@ def _read_orderings(
         na_action="ignore",
     )
     frame["ordering"] = pd.Categorical(joined)
-    shown = _shown(frame["ordering"])
+    shown = _scores_by_position(frame["ordering"])
     bad = ~((shown >= low[:, None]) & (shown <= high[:, None]) | np.isnan(shown)).all(axis=1)
-    why = "is not the scores in an order, such as 2-3-1"
+    why = "does not list the scores in an order, such as 2-3-1"
     _refuse(frame["ordering"], bad | np.isneginf(shown).any(axis=1), why)
     at = shown == frame["score"].to_numpy(dtype=np.float64, na_value=np.nan)[:, None]
     place = np.where(at.any(axis=1), at.argmax(axis=1) + 1, np.nan)
@@ -427,7 +431,7 @@ def _read_orderings(
     frame["n_options"] = np.where(counts > 0, counts, frame["n_options"]).astype(small)
 
 
-def _shown(ordering: pd.Series) -> FloatArray:
+def _scores_by_position(ordering: pd.Series) -> FloatArray:
     """The score at each position of each row: NaN if not known, -inf if it is no order."""
     orders = [_decoded(code) for code in ordering.cat.categories]
     wide = np.full((len(orders) + 1, max(map(len, orders), default=0)), np.nan)
@@ -456,7 +460,7 @@ def _fill(frame: pd.DataFrame, rated: Items, item: IntArray) -> None:
 
 
 def _separate_reads(frame: pd.DataFrame, given: pd.DataFrame, item: IntArray) -> None:
-    """Number the reads of what was asked several times; refuse one read that has two rows."""
+    """Number repeated reads; refuse a read that has two rows."""
     names = [c for c in ("design", *_WITHIN, "ordering", "ordering_index") if c in frame]
     # What is equal in all rows, missing included, need not be looked at.
     varied = [c for c in names if np.ptp(_levels(frame[c])[0]) > 0]
@@ -468,7 +472,9 @@ def _separate_reads(frame: pd.DataFrame, given: pd.DataFrame, item: IntArray) ->
         number = as_numbers(label)
         is_number = bool(number.notna().all())
         code, labels = pd.factorize(number if is_number else label.map(as_text), sort=is_number)
-        why = "is judged twice under the same conditions with one 'read'; number repeated reads"
+        why = (
+            "is judged twice under the same conditions with the same 'read'; number repeated reads"
+        )
         twice = keys.assign(read=code).duplicated(keep=False)
         _refuse(frame["item_id"], twice, f"{why}, or drop all rows but one")
         if ((number % 1 == 0) & number.between(1, 2**15 - 1)).all():
@@ -498,7 +504,7 @@ def _cells(keys: pd.DataFrame) -> IntArray:
 
 
 def _designs(frame: pd.DataFrame, item: IntArray) -> pd.Series:
-    """Name the design of each judge's and condition's reads, unless it is given."""
+    """Infer the design of each judge and condition, unless it is given."""
     if "design" in frame:
         return frame["design"].astype("category")
     design = pd.Series("fixed", index=range(len(frame)))
@@ -532,21 +538,21 @@ def _ranked(ordering: str) -> tuple[int, ...]:
     return tuple(ranks(decode(ordering)).tolist())
 
 
-def _place(frame: pd.DataFrame, item: IntArray) -> pd.Series:
-    """Number an item's reads: as they are numbered, or through all its orderings."""
+def _number_reads(frame: pd.DataFrame, item: IntArray) -> pd.Series:
+    """Number an item's reads, by their own numbers or over all its orderings."""
     if frame["ordering"].isna().all():
         return frame["replicate"]
     out = np.zeros(len(frame), dtype=np.int16)
     parts = frame[["ordering", "replicate", "design", *_WITHIN]]
     parts = parts.assign(item=item, row=range(len(frame)))
     for (design, *_), part in parts.groupby(["design", *_WITHIN], observed=True, dropna=False):
-        turn = _turns(part["ordering"], str(design))
+        turn = _ordering_ranks(part["ordering"], str(design))
         kind = turn * (int(part["replicate"].max()) + 1) + part["replicate"].to_numpy()
         out[part["row"]] = places(part["item"].to_numpy(), kind) + 1
     return pd.Series(out, index=frame.index)
 
 
-def _turns(ordering: pd.Series, design: str) -> IntArray:
+def _ordering_ranks(ordering: pd.Series, design: str) -> IntArray:
     """Rank of each row's ordering: in its design if that has a fixed sequence, else by name."""
     names = ordering.cat.remove_unused_categories().cat.categories
     own = _sequence(design, max((len(decode(name)) for name in names), default=0))
@@ -569,7 +575,7 @@ def _expect(frame: pd.DataFrame, names: list[str], shown: FloatArray) -> None:
     other = (frame["n_options"].to_numpy() != given) & (given > 0)
     _refuse(frame[names[0]], (p < 0).any(axis=1) | (mass > 1.001) | other, why)
     if frame["ordering"].notna().any():
-        orders = _shown(frame["ordering"])
+        orders = _scores_by_position(frame["ordering"])
         wide = orders.shape[1]
         shown[:, :wide] = np.where(np.isnan(orders), shown[:, :wide], orders)
     expected = np.nansum(p * shown, axis=1) / np.where(mass > 0, mass, np.nan)

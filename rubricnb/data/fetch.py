@@ -106,14 +106,14 @@ def _from_folder(mirror: Path, path: str, sha256: str) -> Path:
         )
     if (got := pooch.file_hash(str(file))) != sha256:
         raise ValueError(
-            f"{file} has SHA-256 {got}, expected {sha256}, so it is not used; replace it by the "
+            f"{file} has SHA-256 {got}, expected {sha256}, so it is not used; replace it with the "
             "file of that commit"
         )
     return file
 
 
 def _download(url: str, file: Path, sha256: str) -> None:
-    """Download a file, unless it is there with the right hash; what is wrong is not kept."""
+    """Download a file unless it is there with the right hash; delete it if its hash is wrong."""
     # pooch reports to stderr, and a line on stderr would fail the build of the book.
     pooch.get_logger().setLevel(logging.ERROR)
     downloads = pooch.create(
@@ -131,7 +131,7 @@ def _download(url: str, file: Path, sha256: str) -> None:
         file.unlink(missing_ok=True)
         if isinstance(error, ValueError):
             raise ValueError(
-                f"{url}: {error} Expected {sha256}; nothing was kept; try again later, or "
+                f"{url}: {error} Expected {sha256}. The download was deleted; try again later, or "
                 f"{_MIRROR_HELP}"
             ) from error
         response = getattr(error, "response", None)

@@ -31,7 +31,7 @@ def read_log(path: Path, encoding: str | None = None) -> pd.DataFrame:
         rows, scale = _rows(path, encoding)
         if not rows:
             raise ValueError(
-                f"{path.name} is a log without scores: was it written before the grading?"
+                f"{path.name} is a log without scores: give one that was written after the grading"
             )
         refuse_half_characters(rows, path)
         frame = pd.DataFrame(rows)
@@ -135,7 +135,7 @@ def _promptfoo(results: list[Row]) -> Iterator[Row]:
     if aggregates or negated:
         print(
             f"promptfoo: {aggregates:,} scores of assert-sets are left out, as they are sums of "
-            f"others; {negated:,} of not- assertions are those that promptfoo turned round (1 - "
+            f"others; {negated:,} scores of not- assertions are as promptfoo inverted them (1 - "
             "score), and their criterion begins with 'not'"
         )
 
@@ -176,7 +176,9 @@ def _unpacked(path: Path) -> Row:
     with zipfile.ZipFile(path) as archive, path.open("rb") as file:
         names = archive.namelist()
         if "header.json" not in names:
-            raise ValueError(f"{path.name} has no header.json: the evaluation has not finished")
+            raise ValueError(
+                f"{path.name} has no header.json: let the evaluation finish, then read it"
+            )
         wanted = ["header.json", *(name for name in names if name.startswith("samples/"))]
         size = sum(archive.getinfo(name).file_size for name in wanted)
         if size > MAX_UNPACKED_BYTES:

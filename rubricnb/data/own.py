@@ -93,13 +93,13 @@ def load_csv(
 
 
 def _by_criterion(table: pd.DataFrame, rubrics: pd.DataFrame, file: str) -> pd.DataFrame:
-    """Give every row its criterion, rubric and rating; several rows where it has several."""
+    """Give each row its criterion, rubric and rating; a row with several becomes several rows."""
     known = rubrics[["criterion", "rubric_id"]].astype("str").drop_duplicates()
     ratings = [c for c in table if c.startswith("human_") and c != "human_ratings"]
     for column in ratings:
         if column.removeprefix("human_") not in set(known["criterion"]):
             raise ValueError(
-                f"{file}: the column {column!r} names no criterion of the rubric file"
+                f"{file}: the column {column!r} does not name a criterion of the rubric file"
                 f"{nearest(column.removeprefix('human_'), known['criterion'])} "
                 f"It has: {', '.join(known['criterion'])}"
             )

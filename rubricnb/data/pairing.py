@@ -9,7 +9,15 @@ from rubricnb.data.validate import check_items
 from rubricnb.frames import Items
 
 _QUESTION = "Which of the two responses is better under the criterion {criterion}?"
-_KEPT = ("dataset", "group_id", "cluster_id", "category", "instruction", "reference", "criterion")
+_KEPT_COLUMNS = (
+    "dataset",
+    "group_id",
+    "cluster_id",
+    "category",
+    "instruction",
+    "reference",
+    "criterion",
+)
 _RATINGS = ("human", "gold")
 
 
@@ -59,7 +67,7 @@ def pairs(items: Items) -> Items:
     couples = _couples(items)
     if couples.empty:
         raise ValueError(
-            "these items hold no two candidates that compete (columns group_id and candidate), so "
+            "these items have no competing candidates (columns group_id and candidate), so "
             "there are no pairs; try minibench, mt-bench, vicuna or summeval"
         )
     first, second = (couples[c].astype("str") for c in ("candidate", "candidate_2"))
@@ -71,7 +79,7 @@ def pairs(items: Items) -> Items:
         "candidate_1": first,
         "candidate_2": second,
         "response": [_QUESTION.format(criterion=c) for c in couples["criterion"]],
-        **{column: couples[column] for column in _KEPT if column in couples},
+        **{column: couples[column] for column in _KEPT_COLUMNS if column in couples},
     }
     for rating in (column for column in _RATINGS if column in couples):
         one, two = couples[rating], couples[f"{rating}_2"]

@@ -187,4 +187,6 @@ def _check_found(claims: pd.DataFrame, found: pd.DataFrame) -> None:
             )
     twice = found["claim_id"].duplicated()
     if twice.any():
-        raise ValueError(f"found: the claim {found['claim_id'][twice].iloc[0]!r} stands twice")
+        raise ValueError(
+            f"found: the claim {found['claim_id'][twice].iloc[0]!r} appears twice: keep one"
+        )

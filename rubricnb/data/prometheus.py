@@ -65,8 +65,8 @@ def parse_prompt(prompt: str) -> dict[str, str]:
     for heading in _HEADINGS:
         if (found := prompt.count(heading)) != 1:
             raise ValueError(
-                f"the heading {heading!r} stands {found} times in the prompt that begins "
-                f"{prompt[:60]!r}; in the Prometheus format it stands once"
+                f"the heading {heading!r} appears {found} times in the prompt that begins "
+                f"{prompt[:60]!r}; in the Prometheus format it appears once"
             )
     match = _PATTERN.fullmatch(prompt)
     if match is None or render_prompt(match.groupdict()) != prompt:

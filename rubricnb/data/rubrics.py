@@ -292,7 +292,7 @@ def _rows(rubric: Any, file: str, k: int) -> Iterator[dict[str, object]]:
         raise ValueError(f"{where}: 'values' is {_kind(values)}, not label: score")
     if "paraphrased" in rubric:
         if not isinstance(rubric["paraphrased"], dict):
-            raise ValueError(f"{where}: 'paraphrased' needs definition and levels of its own")
+            raise ValueError(f"{where}: 'paraphrased' needs its own definition and levels")
         wordings["paraphrased"] = {"definition": definition} | rubric["paraphrased"]
     for variant, wording in wordings.items():
         if not isinstance(wording.get("levels"), dict):
@@ -335,7 +335,7 @@ class _Loader(yaml.SafeLoader):
         for key in keys:
             if keys.count(key) > 1:
                 raise yaml.MarkedYAMLError(
-                    problem=f"the key {key!r} stands twice", problem_mark=node.start_mark
+                    problem=f"the key {key!r} appears twice", problem_mark=node.start_mark
                 )
         return super().construct_mapping(node, deep)
 

@@ -36,7 +36,7 @@ def read_table(
     columns: Mapping[str, str] | None = None,
     encoding: str | None = None,
 ) -> pd.DataFrame:
-    r"""Read a table in a known schema: all as text but its numbers.
+    r"""Read a table with a known schema; everything but numbers is text.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def read_table(
 def name_columns(
     table: pd.DataFrame, what: str, columns: Mapping[str, str] | None, needed: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Give a table's columns the names that are needed or known, whatever their case.
+    """Rename a table's columns to the needed or known names, ignoring case.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def name_columns(
             two = [str(c) for c, own in zip(table, names, strict=True) if own == name]
             raise ValueError(
                 f"{what} has two columns that could be {name!r}: {', '.join(map(repr, two))}; drop "
-                f"one, or rename it, such as columns={{{two[-1]!r}: 'other'}}"
+                f"one, or rename it, for example columns={{{two[-1]!r}: 'other'}}"
             )
     out = table.set_axis(names, axis=1)
     require(out, needed, what)
@@ -129,8 +129,8 @@ def require(table: pd.DataFrame, needed: Sequence[str], what: str) -> None:
         said = ", ".join(f"{own!r}: {name!r}" for own, name in zip(near, lost, strict=True))
         more = "; of one column a criterion: scores=['…', '…']" if "score" in lost else ""
         raise ValueError(
-            f"{what} lacks {' and '.join(map(repr, lost))}. Its columns: {', '.join(has)}. Where "
-            f"one of these is what is lacking, say which: columns={{{said}}}{more}"
+            f"{what} lacks {' and '.join(map(repr, lost))}. Its columns: {', '.join(has)}. If "
+            f"one of these holds it, name it: columns={{{said}}}{more}"
         )
 
 
@@ -171,7 +171,7 @@ def read_rows(path: Path, encoding: str | None = None) -> pd.DataFrame:
 
 @contextmanager
 def reading(path: Path, *others: Path) -> Iterator[None]:
-    """Turn what a malformed file raises into one ValueError that names it, or one read with it."""
+    """Turn the errors of a malformed file into one ValueError that names the file."""
     try:
         yield
     except (FileNotFoundError, PermissionError, ConnectionError):
@@ -203,14 +203,17 @@ def read_text(path: Path, encoding: str | None = None) -> str:
     likely = [m for m in found if m.chaos <= found[0].chaos + 0.05]
     if not likely:
         raise ValueError(
-            f"{path.name} is not in UTF-8, nor in another encoding that can be told; save it in "
+            f"{path.name} is not in UTF-8, and its encoding cannot be recognised; save it in "
             "UTF-8, or name the encoding: encoding='…'"
         )
     best = next((m for m in likely if "cp1252" in m.could_be_from_charset), likely[0])
     name = "cp1252" if "cp1252" in best.could_be_from_charset else best.encoding
     others = [m.encoding for m in likely if m is not best]
     doubt = f"it could be {' or '.join(others)}; " if others else ""
-    print(f"{path.name} is not in UTF-8 and is read as {name}; {doubt}encoding='…' decides")
+    print(
+        f"{path.name} is not in UTF-8 and is read as {name}; {doubt}if that is wrong, pass "
+        "encoding='…'"
+    )
     return raw.decode(name).removeprefix("\ufeff")
 
 
@@ -221,8 +224,8 @@ def _refuse_broken_utf8(raw: bytes, path: Path) -> None:
     if 0 < broken < sum(letter > "\x7f" for letter in text) - broken:
         line = text[: text.index("\ufffd")].count("\n") + 1
         raise ValueError(
-            f"{path.name}: line {line}: a character is broken: the rest of the file is UTF-8; mend "
-            "it, or name the encoding that the file has: encoding='…'"
+            f"{path.name}: line {line}: a character is not UTF-8, as the rest of the file is; fix "
+            "it, or name the file's encoding: encoding='…'"
         )
 
 
@@ -234,7 +237,7 @@ def read_records(path: Path, needed: Sequence[str]) -> list[dict[str, Any]]:
     parquet = path.suffix.lower() == ".parquet"
     rows = read_rows(path).to_dict("records") if parquet else read_json(path)
     if not rows:
-        raise ValueError(f"{path.name} holds no record; each needs {', '.join(needed)}")
+        raise ValueError(f"{path.name} has no records; each needs {', '.join(needed)}")
     for number, row in enumerate(rows, 1):
         for names in needed:
             if not any(_holds(row, name) for name in names.split("|")):
@@ -258,16 +261,18 @@ def read_json(path: Path, encoding: str | None = None) -> list[dict[str, Any]]:
     read = [parsed(line, path, number) for number, line in lines]
     rows = read[0] if whole else read
     if not isinstance(rows, list):
-        raise ValueError(f"{path.name} holds no list of records but a {type(rows).__name__}")
+        raise ValueError(f"{path.name} holds a {type(rows).__name__}, not a list of records")
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict | None):
-            raise ValueError(f"{path.name}: line {number} is no JSON object, {{column: value, …}}")
+            raise ValueError(
+                f"{path.name}: line {number} is not a JSON object, {{column: value, …}}"
+            )
     refuse_half_characters(rows, path)
     return [row for row in rows if row]
 
 
 def parsed(text: str, path: Path, line: int = 1) -> Any:
-    """Read one JSON document of a file, which begins at this line; nothing where it is blank."""
+    """Parse one JSON document that begins at this line of a file; nothing if it is blank."""
     try:
         return json.loads(text) if text.strip() else None
     except (json.JSONDecodeError, RecursionError) as error:
@@ -285,12 +290,12 @@ def refuse_half_characters(rows: Sequence[dict[str, Any] | None], path: Path) ->
             if half := re.search(_HALVES, json.dumps([column, part], ensure_ascii=False)):
                 raise ValueError(
                     f"{path.name}: row {number}, column {column!r}: {half[0]!r} is half a "
-                    "character (an emoji cut in two); write the whole one, or leave it out"
+                    "character (an emoji cut in two); write the whole character, or delete it"
                 )
 
 
 def as_numbers(values: pd.Series) -> pd.Series:
-    """Read numbers, also with a decimal comma; NaN for what is none, as True and False."""
+    """Parse numbers, also with a decimal comma; NaN for anything else, True and False included."""
     if pd.api.types.is_bool_dtype(values):
         return pd.Series(np.nan, values.index)
     if pd.api.types.is_numeric_dtype(values):
@@ -300,7 +305,7 @@ def as_numbers(values: pd.Series) -> pd.Series:
 
 
 def is_missing(values: pd.Series) -> pd.Series:
-    """Say where there is no value: an empty cell, or NaN, None, n/a, … written out."""
+    """Tell which cells are missing: empty, or NaN, None, n/a, … written out."""
     if pd.api.types.is_numeric_dtype(values):
         return values.isna()
     return values.isna() | values.astype("str").str.strip().str.lower().isin(_MISSING)
@@ -429,8 +434,9 @@ def as_ids(names: Sequence[object], column: str, what: str) -> list[str]:
     changed = [text.removesuffix(".0") for text in texts if text.endswith(".0")]
     for one in set(changed) & set(texts):
         raise ValueError(
-            f"{what}: column {column!r} has the ids {one!r} and '{one}.0', which are one number; "
-            "write an item's id in one way, or give another item another id"
+            f"{what}: column {column!r} has the ids {one!r} and '{one}.0', which are the same "
+            "number; "
+            "write the id of one item in one way; give different items different ids"
         )
     one = changed[0]
     print(f"{what}: the ids in {column!r} look like decimal numbers: '{one}.0' is read as {one!r}")
@@ -499,7 +505,4 @@ def _refuse_two_names(header: Sequence[str], path: Path) -> None:
     names = [name.strip() for name in header]
     for name in filter(None, names):
         if names.count(name) > 1:
-            raise ValueError(
-                f"{path.name} has two columns {name!r}; rename or delete one, so that it is clear "
-                "which is meant"
-            )
+            raise ValueError(f"{path.name} has two columns {name!r}; rename or delete one")

@@ -49,7 +49,7 @@ def check_items(items: pd.DataFrame, rubrics: pd.DataFrame, allow_unrated: bool 
     out = conform(items, "items")
     rubrics = check_rubrics(rubrics)
     twice = out["item_id"].duplicated(keep=False)
-    refuse("items", out["item_id"], twice, "stands twice; give every item an id of its own")
+    refuse("items", out["item_id"], twice, "appears twice; give every item its own id")
     for column in ("item_id", "text_id", "cluster_id", "instruction", "response"):
         check_text(out[column], "items")
     check_known(out["rubric_id"], rubrics["rubric_id"], "items")
@@ -147,7 +147,7 @@ def ids(dataset: str, cluster: str, text: str = "", criterion: str = "") -> dict
 
 
 def nearest(name: object, known: Iterable[Hashable]) -> str:
-    """Say what a misspelt name may have meant; a full stop where nothing is near.
+    """Suggest the known name nearest to a misspelt one; a full stop if there is none.
 
     Examples
     --------
@@ -210,6 +210,6 @@ def _check_ratings(
 def _check_levels(rubric_id: str, scores: list[float]) -> None:
     if len(scores) < 2 or len(set(scores)) < len(scores) or not all(map(math.isfinite, scores)):
         raise ValueError(
-            f"rubric {rubric_id!r} has the levels {', '.join(f'{s:g}' for s in scores)}: give it "
-            "two levels or more, each once and with a finite score"
+            f"rubric {rubric_id!r} has the levels {', '.join(f'{s:g}' for s in scores)}: give "
+            "at least two levels, each once and with a finite score"
         )

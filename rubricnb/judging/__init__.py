@@ -1,4 +1,4 @@
-"""Who judges and how the answers are kept: contract, engines, readout, store, run."""
+"""Judges and their answers: contract, engines, readout, store, run."""
 
 from rubricnb.judging.batch import export_batch, import_batch
 from rubricnb.judging.contract import Reply

@@ -1,4 +1,4 @@
-"""Where an endpoint is, and which key it is sent: keys go only to the named host."""
+"""The address of an endpoint and the key it gets: keys go only to the named host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BARE = re.compile(r"(?P<host>\w[\w.-]*|\[[\da-fA-F:]+\])(:\d+)?(/[\w./-]*)?")
 
 
 def checked(base_url: str) -> tuple[str, str]:
-    """Return an endpoint's address and its host (empty: this machine)."""
+    """Return an endpoint's checked address and its host (empty: this machine)."""
     address = base_url.rstrip("/")
     if bare := _BARE.fullmatch(address):
         host = bare["host"].strip("[]")
@@ -35,8 +35,7 @@ def checked(base_url: str) -> tuple[str, str]:
     host = urlsplit(address).hostname or ""
     if scheme == "http" and host in KEYS:
         raise ValueError(
-            f"an endpoint's address is read by everybody on the way without https: write "
-            f"https://{rest}"
+            f"an endpoint's address sends texts unencrypted with http: write https://{rest}"
         )
     return address, "" if is_here(host) else host
 
@@ -47,7 +46,7 @@ def is_here(host: str) -> bool:
 
 
 def headers_for(host: str, key: str | None) -> dict[str, str]:
-    """Return what tells an endpoint who asks; OpenAI is told of the organization as well."""
+    """Return the headers with the key; for OpenAI also organization and project."""
     headers: dict[str, str | None] = {}
     if key and host.endswith(".azure.com"):
         headers["api-key"] = key

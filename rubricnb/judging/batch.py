@@ -35,7 +35,7 @@ def export_batch(
     path: str | Path,
     store: Store | str | Path | None = None,
 ) -> list[Path]:
-    """Write a plan's requests as batch files; what is recorded or stored is left out, as in `run`.
+    """Write a plan's requests as batch files, without those already recorded or stored.
 
     Until answers are imported, no run and no other export on this store asks what a file asks, as
     long as the file exists. A run that is asking this judge through this store is waited for.
@@ -104,7 +104,10 @@ def export_batch(
                 store.hand_over(request.key, written[-1])
                 count, size = count + 1, size + len(line)
             if others:
-                print(f"left out: {len(others):,} requests, asked by batch file {others[0]}")
+                print(
+                    f"left out: {len(others):,} requests that the batch file {others[0]} already "
+                    "asks"
+                )
     except BaseException:
         for name in written:
             name.unlink()  # remove partially written batch files
@@ -170,8 +173,9 @@ def import_batch(
     if strangers := lines.keys() - keys:
         path, start = lines[min(strangers)]
         raise ValueError(
-            f"{path}, byte {start}: {min(strangers)[:80]!r} is no request of this plan by "
-            f"{endpoint.identity}: give the plan, judge and version that were exported"
+            f"{path}, byte {start}: {min(strangers)[:80]!r} does not match any request in this "
+            "plan by "
+            f"{endpoint.identity}: use the plan, judge and version of the export"
         )
     with open_store(store) as store:
         batches = set(store.in_batches(list(lines)).values())
@@ -187,14 +191,16 @@ def _endpoint(judge: JudgeLike) -> Any:
     # another may take long to open
     engine: Any = described.engine if described.kind == "openai" else None
     if type(engine) is not OpenAIJudge:
-        raise ValueError(f"{described.spec} is no endpoint: a batch is for openai:MODEL[@BASE_URL]")
+        raise ValueError(
+            f"{described.spec} is not an endpoint: a batch needs openai:MODEL[@BASE_URL]"
+        )
     return engine
 
 
 def _requests(
     requests: Requests | Sequence[Requests], judge: Any, recorded: bool = True
 ) -> Iterator[Request]:
-    """Render one request for every key of the plans, with or without those that are recorded."""
+    """Render one request for each key of the plans, with or without recorded ones."""
     seen: set[str] = set()
     for part in [requests] if isinstance(requests, Requests) else requests:
         part = with_readout(part, judge)
@@ -212,7 +218,8 @@ def _new(path: Path) -> IO[bytes]:
         return open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600))
     except FileExistsError:
         raise FileExistsError(
-            f"{path} exists: its batch may be under way. Name another file, or delete it if it was "
+            f"{path} exists: its batch may be under way. Choose a different file, or delete it if "
+            "it was "
             "never sent"
         ) from None
 
@@ -221,19 +228,19 @@ def _line(judge: Any, request: Request) -> dict[str, Any]:
     constrained = judge.deterministic and request.readout in ("score", "logprobs")
     if constrained and len(request.slots) > 1:
         raise ValueError(
-            f"{len(request.slots)} criteria with readout {request.readout!r} take a call each on "
+            f"{len(request.slots)} criteria with readout {request.readout!r} need one call each on "
             f"{judge.server}: ask a running server with rubricnb.run, or choose 'feedback'"
         )
     path, body = judge.first_call(request)
     if judge.server == "vllm" and path != "/chat/completions":
         raise ValueError(
-            "vllm run-batch knows no plain prompts: ask a running server with rubricnb.run"
+            "vllm run-batch does not support plain prompts: ask a running server with rubricnb.run"
         )
     return {"custom_id": request.key, "method": "POST", "url": f"/v1{path}", "body": body}
 
 
 def _index(paths: Sequence[str | Path]) -> dict[str, tuple[Path, int]]:
-    """Where each key's line begins, that of an answer if it has one; texts stay in the files."""
+    """Return where each key's line begins in the files; an answer comes before an error."""
     found: dict[str, tuple[Path, int]] = {}
     answers: dict[str, str] = {}
     for path in map(Path, paths):
@@ -244,7 +251,7 @@ def _index(paths: Sequence[str | Path]) -> dict[str, tuple[Path, int]]:
                 if answer and answers.setdefault(key, answer) != answer:
                     raise ValueError(
                         f"two answers to {key[:80]!r} differ: {found[key][0]}, byte "
-                        f"{found[key][1]}, and {path}, byte {start}; leave one of them out"
+                        f"{found[key][1]}, and {path}, byte {start}; keep one of them"
                     )
                 if key and (answer or key not in answers):
                     found[key] = path, start
@@ -253,7 +260,7 @@ def _index(paths: Sequence[str | Path]) -> dict[str, tuple[Path, int]]:
 
 
 def _key(path: Path, start: int, line: bytes) -> tuple[str, str]:
-    """Return whose line it is, and its answer's hash; empty if it has none."""
+    """Return a line's key, and the hash of its answer; empty if it has none."""
     if not line.strip():
         return "", ""
     try:
@@ -264,11 +271,11 @@ def _key(path: Path, start: int, line: bytes) -> tuple[str, str]:
         if not line.endswith(b"\n"):
             return "", ""  # the download was cut: this request counts as missing
         raise ValueError(
-            f"{path}, byte {start}: no line of a batch's output, but {line[:60]!r}"
+            f"{path}, byte {start}: this is not a line of a batch's output: {line[:60]!r}"
         ) from None
     if sent:
         raise ValueError(
-            f"{path} is the file of requests: import the output and error files of its batch"
+            f"{path} holds requests, not answers: import the output and error files of its batch"
         )
     if body is None:
         return key, ""
@@ -277,7 +284,7 @@ def _key(path: Path, start: int, line: bytes) -> tuple[str, str]:
 
 
 def _take(request: Request, judge: Any, line: tuple[Path, int] | None, store: Store) -> str:
-    """Store one answer; says what became of it."""
+    """Store one answer; return what it became."""
     if store.answered([request.key]):
         return "known"
     if line is None:

@@ -1,4 +1,4 @@
-"""Calls to one endpoint through the ``openai`` client, to its host only and of a bounded size."""
+"""Calls to one endpoint through the ``openai`` client: one host, bounded responses."""
 
 from __future__ import annotations
 
@@ -19,11 +19,15 @@ import httpx2
 
 # An answer of 1,024 tokens with 20 alternatives to each has 2 MB; this holds 8,000 of them.
 MAX_BODY_BYTES = 16 * 2**20
-_SHOWN = 100_000  # characters of one that is longer
+_MAX_SHOWN_CHARS = 100_000  # characters of one that is longer
 _HEADERS = ("host", "accept", "accept-encoding", "connection", "content-length", "content-type")
-_PASSING = (408, 409, 429)  # statuses that may be gone when a call is sent again; and from 500 on
+_RETRIED_STATUSES = (
+    408,
+    409,
+    429,
+)  # statuses that may be gone when a call is sent again; and from 500 on
 _PAUSES = (0.5, 8.0)  # seconds before a call is sent again: the first pause, and the longest
-_HOPELESS = (  # error codes
+_PERMANENT = (  # error codes
     "insufficient_quota", "billing_hard_limit_reached", "billing_not_active",
     "unsupported_value", "unsupported_parameter",
 )  # fmt: skip
@@ -31,7 +35,7 @@ _FILTERED = ("content_filter", "content_policy_violation", "responsibleaipolicyv
 
 
 class Refused(Exception):
-    """A status that is no success, or an error under a good one."""
+    """An error status, or an error in a response with status 200."""
 
     def __init__(self, status: int, body: Any, headers: Mapping[str, str]) -> None:
         error = body.get("error") or body if isinstance(body, dict) else body
@@ -46,20 +50,20 @@ class Refused(Exception):
         self.is_filtered = is_filtered(error)
 
     @property
-    def hopeless(self) -> bool:
-        """Whether it would be said of every request."""
-        return self.status in (401, 402) or 300 <= self.status < 400 or self.code in _HOPELESS
+    def is_permanent(self) -> bool:
+        """Whether every request would get this error."""
+        return self.status in (401, 402) or 300 <= self.status < 400 or self.code in _PERMANENT
 
     @property
     def is_without_logprobs(self) -> bool:
-        """Whether it is log-probabilities that the endpoint does not give."""
+        """Whether the endpoint refuses log-probabilities."""
         return self.status in (400, 403, 422) and (
             "logprobs" in f"{self.param} {self.message}".lower()
         )
 
 
 def is_filtered(error: Any) -> bool:
-    """Whether an error, or one within it, is that of a content filter: it refuses one text.
+    """Whether a content filter refused this text (the error itself, or one inside it).
 
     Examples
     --------
@@ -77,10 +81,10 @@ def is_filtered(error: Any) -> bool:
 
 
 class Unreachable(Exception):
-    """No whole answer: nobody there, no encryption, or a connection that was cut."""
+    """No complete response: connection refused, TLS failure, or connection lost."""
 
     def __init__(self, problem: BaseException) -> None:
-        super().__init__(f"no whole answer ({type(problem).__name__}: {problem})")
+        super().__init__(f"no complete response ({type(problem).__name__}: {problem})")
         self.nobody = isinstance(problem, httpx2.ConnectError | httpx2.ConnectTimeout)
         cause: BaseException | None = problem
         while cause is not None and not isinstance(cause, ssl.SSLError):
@@ -89,7 +93,7 @@ class Unreachable(Exception):
 
 
 class Unreadable(ValueError):
-    """An answer, paid perhaps, that is none of the forms known here; `raw` is its text."""
+    """A response in an unknown form, which may have been paid for; `raw` is its text."""
 
     def __init__(self, why: str, raw: str) -> None:
         super().__init__(f"{why}: {raw[:200]}")
@@ -97,7 +101,7 @@ class Unreadable(ValueError):
 
 
 class Connection(httpx2.AsyncClient):
-    """What the ``openai`` client sends with: to one host, our headers only, a bounded body back.
+    """Transport of the ``openai`` client: one host, our headers only, bounded responses.
 
     By itself, that client would follow redirects with the prompt, and send headers that the
     environment names for OpenAI to any host. It is given no key: the key is among `headers`.
@@ -122,9 +126,11 @@ class Connection(httpx2.AsyncClient):
         )
 
     async def send(self, request: httpx2.Request, **_: Any) -> httpx2.Response:
-        """Send what the ``openai`` client has put together; returns what comes, up to a limit."""
+        """Send a request of the ``openai`` client; return the response, up to a size limit."""
         if request.url.copy_with(raw_path=b"/") != self._root:
-            raise ValueError(f"a call to {request.url.host} was stopped: the judge is elsewhere")
+            raise ValueError(
+                f"a call to {request.url.host} was blocked: the judge has a different address"
+            )
         for name in set(request.headers) - set(_HEADERS):
             del request.headers[name]
         request.headers.update({"User-Agent": "rubricnb"} | self._own_headers)
@@ -142,7 +148,7 @@ class Connection(httpx2.AsyncClient):
     async def ask(
         self, path: str, body: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], Mapping[str, str]]:
-        """Send a call; returns the JSON object and the headers that come back.
+        """Send a call; return the JSON object and the headers of the response.
 
         The whole answer must come in time: a limit on every read would let a trickle go on.
         """
@@ -154,7 +160,7 @@ class Connection(httpx2.AsyncClient):
             async with asyncio.timeout(self._timeout_s):
                 response = await post(path, cast_to=httpx2.Response)
         except TimeoutError:
-            raise TimeoutError(f"no whole answer within {self._timeout_s:g} s") from None
+            raise TimeoutError(f"no complete response within {self._timeout_s:g} s") from None
         except openai.APIConnectionError as problem:
             raise Unreachable(problem.__cause__ or problem) from None
         except openai.APIStatusError as problem:
@@ -162,16 +168,16 @@ class Connection(httpx2.AsyncClient):
         return self._read(response), response.headers
 
     def _read(self, response: httpx2.Response) -> dict[str, Any]:
-        """Return the JSON object of a response; raises what else it is."""
+        """Return the JSON object of a response; raise an error for anything else."""
         status, headers = response.status_code, response.headers
         if 300 <= status < 400:
             raise Refused(status, _redirect(response), headers)
         raw = self._redact(response.content.decode("utf-8-sig", "replace"))  # before it is cut
         answer = _object(raw)
         if not response.is_success:
-            raise Refused(status, answer or raw[:_SHOWN], headers)
+            raise Refused(status, answer or raw[:_MAX_SHOWN_CHARS], headers)
         if len(response.content) > MAX_BODY_BYTES:
-            raise Unreadable("the endpoint's answer has more than 16 MiB", raw[:_SHOWN])
+            raise Unreadable("the endpoint's answer has more than 16 MiB", raw[:_MAX_SHOWN_CHARS])
         if answer is None:
             raise Unreadable("the endpoint sent no JSON object", raw)
         if answer.get("error") and not answer.get("choices"):  # an error under a good status
@@ -182,20 +188,20 @@ class Connection(httpx2.AsyncClient):
 
 
 def pause_after(problem: Exception, tries: int) -> float | None:
-    """Seconds until a failed call may be sent again; None: it would fail again."""
+    """Seconds until a failed call may be retried; None if a retry would fail too."""
     first, longest = _PAUSES
     growing = min(first * 2.0 ** min(tries, 10), longest) * random.uniform(0.75, 1)
     if isinstance(problem, Refused):
         told = retry_after(problem.headers)
-        passing = problem.status in _PASSING or problem.status >= 500
+        passing = problem.status in _RETRIED_STATUSES or problem.status >= 500
         # OpenRouter's 402 says when where it is not credit that lacks, but an answer under way.
         passing |= problem.status == 402 and told is not None
-        return (told or growing) if passing and problem.code not in _HOPELESS else None
+        return (told or growing) if passing and problem.code not in _PERMANENT else None
     return growing if isinstance(problem, Unreachable | TimeoutError) else None
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds for which an endpoint asks to be left alone: a number, or a date."""
+    """Seconds to wait by the header ``Retry-After``, which is a number or a date."""
     for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
         value = headers.get(name, "")
         try:
@@ -209,7 +215,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 class Pace:
-    """Spaces calls out: so many a minute, and no more than the endpoint takes.
+    """Spaces calls: at most so many a minute, and as many as the endpoint accepts.
 
     A refusal for haste (429) makes the space between calls half as long again and holds all of
     them back for as long as it asks, 20 s at most; every answer takes five per cent off again.
@@ -231,19 +237,19 @@ class Pace:
                 return
 
     def hold(self, seconds: float) -> None:
-        """Send nothing for so long."""
+        """Send nothing for this many seconds."""
         self.held_until = max(self.held_until, time.monotonic() + seconds)
         self.free_at = max(self.free_at, self.held_until)
 
     def refused(self, sent_at: float, pause: float) -> None:
-        """Slow down; calls that were under way when it was last done tell nothing new."""
+        """Slow down once; ignore calls that were already under way at the last slowdown."""
         if sent_at >= self._slowed_at:
             self._slowed_at = time.monotonic()
             self.learnt = min(max(1.5 * self.learnt, _FIRST_SPACE), _WIDEST_SPACE)
         self.hold(min(pause, 20))  # a longer one may be meant for this call only
 
     def answered(self, headers: Mapping[str, str], longest: float) -> None:
-        """Hurry a little; wait where ``x-ratelimit-*`` says that nothing is left."""
+        """Speed up a little; wait if ``x-ratelimit-*`` reports that nothing is left."""
         self.learnt *= 0.95
         for what in ("requests", "tokens"):
             reset = _seconds(headers.get(f"x-ratelimit-reset-{what}", ""))
@@ -264,14 +270,17 @@ def _seconds(text: str) -> float | None:
 
 
 def _redirect(response: httpx2.Response) -> str:
-    """What to say of a redirect: where it leads to, without parameters and passwords."""
+    """Describe a redirect: its target without parameters and passwords."""
     target = urlsplit(urljoin(str(response.url), response.headers.get("location", "")))
     shown = f"{target.scheme}://{target.netloc.rpartition('@')[2]}{target.path}"
-    return f"it redirects to {shown}; nothing is sent there. If that is right, give its address"
+    return (
+        f"it redirects to {shown}, and redirects are not followed. If that is the right address, "
+        "give it"
+    )
 
 
 def _object(raw: str) -> dict[str, Any] | None:
-    """Read a JSON object; None if it is none."""
+    """Parse a JSON object; None if the text is not one."""
     try:
         answer = json.loads(raw)
     except (ValueError, RecursionError):
@@ -280,7 +289,7 @@ def _object(raw: str) -> dict[str, Any] | None:
 
 
 def text_of(content: Any) -> str | None:
-    """Return the text of a message's content, which may come in parts; None if it is none."""
+    """Return the text of a message's content, which may have parts; None if it has no text."""
     if isinstance(content, list) and all(isinstance(part, dict) for part in content):
         content = "".join(str(p.get("text", "")) for p in content if p.get("type") == "text")
     return content if isinstance(content, str) else "" if content is None else None

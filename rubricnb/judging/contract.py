@@ -153,9 +153,9 @@ class Engine(Protocol):
     concurrency: int
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
-        """Answer requests in any order, as answers come; takes them as it needs them."""
+        """Answer requests in any order, as answers arrive; requests are taken as needed."""
         ...
 
     def close(self) -> None:
-        """Let go of the engine."""
+        """Release the engine's resources."""
         ...

@@ -31,7 +31,7 @@ def decide(
     store: Store | str | Path | None = None,
     budget: Budget | None = None,
 ) -> pd.DataFrame:
-    """Decide for each item whether its score reaches a cut, by a vote of as few reads as it takes.
+    """Decide for each item whether its score reaches a cut, by a vote of as few reads as needed.
 
     The reads of an item come in an order drawn for it. Each is a vote for or against; asking ends
     once one side leads by `lead` votes, or the rest of the `most` reads could not change the
@@ -97,8 +97,8 @@ def decide(
         if planned.min(initial=lead) < lead:
             item = requests["item_id"].iloc[int(np.argmax(unit == planned.argmin()))]
             raise ValueError(
-                f"item {item!r} is planned with {planned.min()} reads, and lead = {lead} takes "
-                f"{lead}: use a design of more reads, such as "
+                f"item {item!r} is planned with {planned.min()} reads, but lead = {lead} needs "
+                f"{lead}: use a design with more reads, such as "
                 f"balanced({requests['n_options'].iloc[0]})"
             )
         drawn = pd.Series(mix64(requests["request_id"].to_numpy(np.uint64), hash64([seed])))
@@ -129,9 +129,11 @@ def decide(
 
 def _check(requests: Requests, cut: int, lead: int, most: int) -> None:
     if "criterion_ordering" in requests:
-        raise ValueError("one answer here scores several criteria: plan each with rubricnb.plan")
+        raise ValueError(
+            "each answer scores several criteria: plan each criterion with rubricnb.plan"
+        )
     if not 1 <= lead <= most:
-        raise ValueError(f"lead = {lead}, most = {most}: lead is 1 to most")
+        raise ValueError(f"lead = {lead}, most = {most}: lead must be between 1 and most")
     for ordering in requests["ordering"].unique():
         scores = decode(ordering)
         if not min(scores) < cut <= max(scores):

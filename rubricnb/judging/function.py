@@ -83,14 +83,14 @@ class FunctionJudge:
             if inspect.isawaitable(text):
                 text = asyncio.run_coroutine_threadsafe(_awaited(text), self._running()).result()
             if not isinstance(text, str):
-                raise TypeError(f"{self.slug} returned {type(text).__name__} and not text")
+                raise TypeError(f"{self.slug} returned {type(text).__name__} , not text")
         except Exception as error:
             said = redact(f"{type(error).__name__}: {error}", None)
             return Reply(request.request_id, "", "error", error=said)
         return Reply(request.request_id, text, seconds=time.perf_counter() - start)
 
     def _running(self) -> asyncio.AbstractEventLoop:
-        """An event loop in a thread of its own: the caller's may be running, as in Jupyter."""
+        """Start an event loop in its own thread, since the caller's may be running (Jupyter)."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             threading.Thread(target=self._loop.run_forever, daemon=True, name=self.slug).start()
@@ -102,11 +102,11 @@ async def _awaited(text: Any) -> Any:
 
 
 def _fingerprint(function: Callable[..., Any]) -> str:
-    return hashlib.sha256(repr(_told(function, 3)).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr(_fixed_content(function, 3)).encode()).hexdigest()[:16]
 
 
-def _told(value: Any, depth: int) -> Any:
-    """What a function says and was told before it is called: source, text, and fractions.
+def _fixed_content(value: Any, depth: int) -> Any:
+    """Return the fixed content of a function: source, texts and fractions.
 
     Whole numbers and lists may count or collect calls, so they are left out (but for numbers that
     the function does not assign), as is what lies deeper than `depth` functions or
@@ -115,16 +115,16 @@ def _told(value: Any, depth: int) -> Any:
     if isinstance(value, str | bool | float):
         return value
     if isinstance(value, dict):
-        return [(str(name), _told(part, depth)) for name, part in value.items()]
+        return [(str(name), _fixed_content(part, depth)) for name, part in value.items()]
     if isinstance(value, tuple):
-        return [_told(part, depth) for part in value]
+        return [_fixed_content(part, depth) for part in value]
     if not callable(value) or depth == 0:
         return type(value).__qualname__
     if isinstance(value, partial):
         args = tuple(_with_numbers(dict(enumerate(value.args))).values())
-        return _told((value.func, args, _with_numbers(value.keywords)), depth - 1)
+        return _fixed_content((value.func, args, _with_numbers(value.keywords)), depth - 1)
     if inspect.ismethod(value):
-        return _told((value.__func__, value.__self__), depth - 1)
+        return _fixed_content((value.__func__, value.__self__), depth - 1)
     if inspect.isfunction(value):
         held = inspect.getclosurevars(value)
         stores = ("STORE_GLOBAL", "STORE_DEREF")
@@ -140,8 +140,8 @@ def _told(value: Any, depth: int) -> Any:
         )
         named = value.__kwdefaults__ and _with_numbers(value.__kwdefaults__)
         told = (around, defaults, named, used)
-        return _source(value), _told(told, depth - 1)
-    return _source(type(value)), _told(getattr(value, "__dict__", {}), depth - 1)
+        return _source(value), _fixed_content(told, depth - 1)
+    return _source(type(value)), _fixed_content(getattr(value, "__dict__", {}), depth - 1)
 
 
 def _with_numbers(parts: Mapping[Any, Any], without: Container[Any] = ()) -> dict[Any, Any]:
@@ -158,4 +158,6 @@ def _source(thing: Any) -> str:
         return inspect.getsource(thing)
     except (OSError, TypeError):  # typed into a shell, or built in
         code = getattr(thing, "__code__", None)
-        return f"{code.co_code!r} {code.co_names} {_told(code.co_consts, 0)}" if code else ""
+        return (
+            f"{code.co_code!r} {code.co_names} {_fixed_content(code.co_consts, 0)}" if code else ""
+        )

@@ -1,4 +1,4 @@
-"""The door: a judge given by name, as a function, or as an engine becomes one description.
+"""Judges by name, as functions or as engines: each becomes one description, a `Judge`.
 
 No other module reads a spec. The description needs no network; its engine starts at the first use.
 """
@@ -49,14 +49,14 @@ class Price(NamedTuple):
     output: float
 
     def of(self, prompt: float, cached: float, completion: float) -> float:
-        """Return the dollars for so many tokens sent, of these from the cache, and received."""
+        """Return the dollars for tokens sent (some of them cached) and received."""
         fresh = prompt - cached
         return (fresh * self.input + cached * self.cached + completion * self.output) / 1e6
 
 
 @dataclass(frozen=True)
 class Judge:
-    """A judge, as far as it is known before anything is asked.
+    """Description of a judge before any request is sent.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class Judge:
         """The price: given, zero on this machine, the provider's list price, or None."""
         if self.given_price is not None or self.kind not in ("openai", "function"):
             return self.given_price or Price(0.0, 0.0, 0.0)
-        return _listed(self.host, self.model) if self.host else None
+        return _list_price(self.host, self.model) if self.host else None
 
     @property
     def no_price(self) -> str:
@@ -184,7 +184,7 @@ def describe(
     """
     if isinstance(judge, Judge) or _is_engine(judge):
         if template is not None or parser is not None or options:
-            raise ValueError(f"{judge.slug} is open: give its options to open_judge")
+            raise ValueError(f"{judge.slug} is already open: pass the options to open_judge")
         found = judge if isinstance(judge, Judge) else _of_engine(judge)
     elif isinstance(judge, str):
         found = _with_own(_named(judge, options), template, parser)
@@ -198,7 +198,7 @@ def describe(
 def judging(
     judge: JudgeLike, price: tuple[float, float, float] | None = None, **options: Any
 ) -> Iterator[Judge]:
-    """Describe a judge as `describe` does; close in the end what this has opened."""
+    """Describe a judge as `describe` does; at the end, close what was opened here."""
     found = describe(judge, price, **options)
     try:
         yield found
@@ -268,7 +268,7 @@ def open_judge(
 
 
 def judges() -> pd.DataFrame:
-    """List the judges of whom there are recorded runs.
+    """List the judges with recorded runs.
 
     Returns
     -------
@@ -305,7 +305,7 @@ def _named(spec: str, options: dict[str, Any]) -> Judge:
     if kind == "openai":
         model, _, base_url = rest.partition("@")
         if not model or "://" in model:
-            raise ValueError("the judge has no model: openai:MODEL[@BASE_URL]")
+            raise ValueError("the judge names no model: write openai:MODEL[@BASE_URL]")
         _, host = checked(base_url or f"https://{OPENAI}/v1")
         arguments = [model, base_url] if base_url else [model]
     start = partial(engine, *arguments, **options)
@@ -337,7 +337,7 @@ def _of_engine(engine: Engine) -> Judge:
 
 
 def _with_own(judge: Judge, template: str | Path | None, parser: str | Parser | None) -> Judge:
-    """Give a judge a prompt or a parser of one's own; its engine is told when it starts."""
+    """Give a judge its own template or parser; its engine gets them when it starts."""
     own = None if template is None else read_template(template)
     told: dict[str, Any] = {}
     readouts = judge.readouts
@@ -352,7 +352,7 @@ def _with_own(judge: Judge, template: str | Path | None, parser: str | Parser | 
             )
         if readouts == ("json",):
             raise ValueError(
-                f"{judge.slug} answers the prompts of RULERS only: no template fits it"
+                f"{judge.slug} answers the prompts of RULERS only: leave the template out"
             )
         told["own_prompt"] = own
         readouts = tuple(r for r in readouts if r != "json")  # has a prompt of its own
@@ -394,8 +394,8 @@ def _engine_class(kind: str) -> Any:
     return getattr(import_module(f"rubricnb.{module}"), name)
 
 
-def _listed(host: str, model: str) -> Price | None:
-    """What a provider's price list says; the package looks nothing up."""
+def _list_price(host: str, model: str) -> Price | None:
+    """Look a price up in the bundled price lists; nothing is sent."""
     from genai_prices import Usage, calc_price
 
     parts = (

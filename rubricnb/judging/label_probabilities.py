@@ -1,4 +1,4 @@
-"""The probability of every label at the place of the score, from those of the tokens there."""
+"""The probability of every label at the score's position, from token probabilities."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _NEGLIGIBLE = 1e-4  # a label prefix less probable than this is not followed fur
 
 
 class Step(NamedTuple):
-    """One generated token, and the probabilities of what could have stood there."""
+    """One generated token, and the probabilities of its alternatives."""
 
     token: str
     alternatives: dict[str, float]

@@ -40,12 +40,16 @@ Server = Literal["openai", "openrouter", "vllm", "llama.cpp", "other"]
 
 _LABEL_TOKENS = 4
 _TOP = 20  # alternatives per token: as many as OpenAI and vLLM give
-_KEPT, _SHOWN, _SAID = 100_000, 200, 500  # characters of an answer that cannot be read: as it is
+_MAX_STORED_CHARS, _MAX_SHOWN_CHARS, _SAID = (
+    100_000,
+    200,
+    500,
+)  # characters of an answer that cannot be read: as it is
 # kept, shown in a message, and of the message
 
 
 class _Dialect(NamedTuple):
-    """What one kind of server calls things, and what it can do."""
+    """The vocabulary and the abilities of one kind of server."""
 
     continues: bool = False  # goes on from a given beginning of the answer, and is deterministic
     max_tokens: str = "max_tokens"
@@ -76,7 +80,7 @@ _HOSTED: dict[str, Server] = {OPENAI: "openai", "openrouter.ai": "openrouter"}
 
 
 class JudgeError(RuntimeError):
-    """The judge cannot go on: a wrong key, an unknown model, no such readout, nobody there."""
+    """The judge cannot continue: wrong key, unknown model, missing readout, or no server."""
 
 
 class OpenAIJudge:
@@ -174,20 +178,20 @@ class OpenAIJudge:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._connection: Connection  # from the first call on
         self.answered_before = False
-        self._heard = False  # whether there was ever a good answer
-        self._quiet_since = self._looked = 0.0  # the last good answer, the last look for one
+        self._has_answered = False  # whether there was ever a good answer
+        self._last_answer_time = self._looked = 0.0  # the last good answer, the last look for one
         self._last_trouble = ""
 
     @property
     def server(self) -> Server:
-        """What answers at the endpoint."""
+        """The kind of server at the endpoint."""
         if self._server is None:
             self._server = self._ask_server()
         return self._server
 
     @property
     def dialect(self) -> _Dialect:
-        """What that server calls things."""
+        """The vocabulary of that server."""
         return _DIALECTS[self.server]
 
     @property
@@ -209,7 +213,7 @@ class OpenAIJudge:
         source = iter(requests)
         under_way: set[Future[Reply]] = set()
         trouble: BaseException | None = None
-        self._quiet_since = self._looked = time.monotonic()
+        self._last_answer_time = self._looked = time.monotonic()
         try:
             while True:
                 free = 0 if trouble else self.concurrency - len(under_way)
@@ -221,7 +225,7 @@ class OpenAIJudge:
                     break
                 done = self._finished(under_way)
                 if not done:
-                    raise trouble or JudgeError(self._silence())
+                    raise trouble or JudgeError(self._no_answer_message())
                 under_way -= done
                 for call in done:
                     if problem := call.exception():
@@ -261,7 +265,7 @@ class OpenAIJudge:
         return None
 
     def redact(self, text: str) -> str:
-        """Take out the key wherever an endpoint repeats it."""
+        """Remove the key wherever an endpoint repeats it."""
         return redact(text, self._key())
 
     def close(self) -> None:
@@ -272,9 +276,9 @@ class OpenAIJudge:
             self._loop = None
 
     def _finished(self, calls: set[Future[Reply]]) -> set[Future[Reply]]:
-        """Wait for some of the calls; none of them if there is no good answer for too long."""
+        """Wait for some calls to finish; return none after too long without a good answer."""
         now = time.monotonic()  # the caller's own pauses do not count
-        self._quiet_since = min(now, self._quiet_since + now - self._looked)
+        self._last_answer_time = min(now, self._last_answer_time + now - self._looked)
         while True:
             done = wait(calls, max(self._patience_left(), 0.0), FIRST_COMPLETED).done
             if done or self._patience_left() <= 0:
@@ -282,7 +286,7 @@ class OpenAIJudge:
                 return done
 
     def _patience_left(self) -> float:
-        return self._quiet_since + self.patience - time.monotonic()
+        return self._last_answer_time + self.patience - time.monotonic()
 
     def _start(self) -> asyncio.AbstractEventLoop:
         if self._loop is None:
@@ -305,11 +309,11 @@ class OpenAIJudge:
         return self._loop
 
     def _key(self) -> str | None:
-        """The key, kept nowhere but in the connection."""
+        """Return the key, which is kept only in the connection."""
         return os.environ.get(self.key_variable, "").strip() if self.key_variable else None
 
     async def _persist(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Send a call, and again after a failure that may pass."""
+        """Send a call; retry after a temporary failure."""
         for tries in count():
             await self._pace.take()
             sent_at = time.monotonic()
@@ -318,18 +322,20 @@ class OpenAIJudge:
                 self._pace.answered(headers, self.patience)
                 return response
             except Exception as problem:
-                self._last_trouble = self._said(problem)
+                self._last_trouble = self._error_text(problem)
                 pause = pause_after(problem, tries)
                 if isinstance(problem, Refused) and problem.status == 429:
                     self._pace.refused(sent_at, pause or 0)
-                absent = isinstance(problem, Unreachable) and problem.nobody and not self._heard
+                absent = (
+                    isinstance(problem, Unreachable) and problem.nobody and not self._has_answered
+                )
                 if pause is None or tries >= self.retries or absent:
                     raise
             await asyncio.sleep(min(pause, self.patience))
         raise AssertionError("a count that ends")
 
     def _ask_server(self) -> Server:
-        """Ask who owns the models that the endpoint lists; where there is no list, it is other."""
+        """Ask the endpoint who owns its models; "other" if it lists none."""
         loop = self._start()
         asking = asyncio.run_coroutine_threadsafe(self._persist("/models"), loop)
         try:
@@ -340,9 +346,10 @@ class OpenAIJudge:
             raise JudgeError(self._advice(problem)) from None
         except Refused as problem:
             if problem.status not in _NO_LIST:
+                said = self._error_text(problem)
                 raise JudgeError(
-                    f"{self.base_url} does not say what it is: {self._said(problem)}; try again "
-                    "when it does, or name what answers there by server="
+                    f"{self.base_url} does not say which server it is: {said}; "
+                    "try again later, or name the server with server="
                 ) from None
             return "other"
         except (ValueError, TypeError, AttributeError, KeyError):
@@ -361,45 +368,45 @@ class OpenAIJudge:
                 path, body = calls.send(await self._persist(path, body))
         except StopIteration as done:
             reply = done.value
-            self._heard, self._quiet_since = True, time.monotonic()
+            self._has_answered, self._last_answer_time = True, time.monotonic()
         except JudgeError:
             raise
         except Exception as problem:  # whatever an endpoint sends, the run goes on
             if isinstance(problem, Refused) and problem.is_filtered:
-                self._heard, self._quiet_since = True, time.monotonic()
-            elif self._stops(problem):
+                self._has_answered, self._last_answer_time = True, time.monotonic()
+            elif self._must_stop(problem):
                 raise JudgeError(self._advice(problem)) from None
             reply = call.failed(problem)
         return replace(reply, seconds=time.monotonic() - asked)
 
-    def _stops(self, problem: Exception) -> bool:
-        """Whether asking on is useless: every request would fail, or nobody has answered long."""
+    def _must_stop(self, problem: Exception) -> bool:
+        """Whether to stop: every request would fail, or none was answered for too long."""
         if self._patience_left() < 0:
             return True
-        works = self._heard or self.answered_before
+        works = self._has_answered or self.answered_before
         if isinstance(problem, Refused):
             forbidden = problem.status == 403 and not works  # else perhaps one text's content
-            missing = problem.status == 404 and not self._heard
-            return problem.hopeless or forbidden or missing or problem.is_without_logprobs
+            missing = problem.status == 404 and not self._has_answered
+            return problem.is_permanent or forbidden or missing or problem.is_without_logprobs
         if isinstance(problem, _Unusable):
             return not works
-        return isinstance(problem, Unreachable) and not self._heard
+        return isinstance(problem, Unreachable) and not self._has_answered
 
     def _advice(self, problem: Exception) -> str:
-        said = self._said(problem)
-        if self._heard and self._patience_left() < 0:
-            return self._silence()
+        said = self._error_text(problem)
+        if self._has_answered and self._patience_left() < 0:
+            return self._no_answer_message()
         if isinstance(problem, Unreachable) and problem.unencrypted:
             return (
-                f"no encrypted connection to {self.base_url} ({problem.unencrypted}): mend its "
+                f"TLS failed at {self.base_url} ({problem.unencrypted}): fix its "
                 "certificate (SSL_CERT_FILE names one of your own), or write http:// if it has none"
             )
         if isinstance(problem, Unreachable | TimeoutError):
             port = urlsplit(self.base_url).port or 80
             return (
-                f"nobody answers at {self.base_url}, {said}: start the server, such as "
+                f"no server answers at {self.base_url}, {said}: start the server, such as "
                 f"'llama-server -m WEIGHTS.gguf --port {port}' or "
-                f"'vllm serve {self.model} --port {port}', or give another address "
+                f"'vllm serve {self.model} --port {port}', or give a different address "
                 f"(openai:{self.model}@BASE_URL)"
             )
         if isinstance(problem, Refused):
@@ -416,22 +423,22 @@ class OpenAIJudge:
             said += _WAYS_OUT.get(problem.param, "")
         return f"{self.identity} refused: {said}"
 
-    def _silence(self) -> str:
-        minutes = f"{(time.monotonic() - self._quiet_since) / 60:.0f} min"
-        last = f"; the last try: {self._last_trouble}" if self._last_trouble else ""
+    def _no_answer_message(self) -> str:
+        minutes = f"{(time.monotonic() - self._last_answer_time) / 60:.0f} min"
+        last = f"; the last attempt: {self._last_trouble}" if self._last_trouble else ""
         return f"{self.identity} has not answered for {minutes}{last}"
 
-    def _said(self, problem: Exception) -> str:
-        """What an endpoint complains of; it may repeat a part of the key."""
+    def _error_text(self, problem: Exception) -> str:
+        """Return an endpoint's error message without the key."""
         return re.sub(r"\bsk-[\w*-]{6,}", "sk-…", self.redact(str(problem)))[:_SAID]
 
 
 class _Unusable(ValueError):
-    """An answer that this endpoint will probably give to every request."""
+    """An unusable answer that every request would probably get."""
 
 
 class _Call:
-    """One request on its way: builds the bodies and sums up the tokens of all calls it takes."""
+    """One request under way: builds the bodies of its calls, and sums up their tokens."""
 
     def __init__(self, judge: OpenAIJudge, request: Request) -> None:
         self.judge, self.request = judge, request
@@ -459,15 +466,15 @@ class _Call:
                 return (yield from self._label_in_feedback())
 
     def failed(self, problem: Exception) -> Reply:
-        """Reply to what cannot be read or had; what came is kept, since it may be paid."""
+        """Return the reply of a failed request; keep what arrived, as it may have been paid for."""
         raw = problem.raw if isinstance(problem, Unreadable) else ""
         if self.last:
             raw = json.dumps(self.last, ensure_ascii=False)
         name = f"{type(problem).__name__}: " if not isinstance(problem, Refused) else ""
-        said = f"{name}{self.judge._said(problem)}"
+        said = f"{name}{self.judge._error_text(problem)}"
         if isinstance(problem, Refused) and problem.is_filtered:
             return self._reply(said, "refusal")
-        return self._reply(raw[:_KEPT], "error", error=said)
+        return self._reply(raw[:_MAX_STORED_CHARS], "error", error=said)
 
     def _reply(
         self, text: str, finish: Finish, probabilities: _Slots | None = None, error: str = ""
@@ -499,7 +506,7 @@ class _Call:
             chosen = [choices.index(answer[n]) + 1 for n in names]
         except (ValueError, KeyError, TypeError):
             raise ValueError(
-                f"the endpoint did not keep to the schema: {text[:_SHOWN]!r}"
+                f"the endpoint did not keep to the schema: {text[:_MAX_SHOWN_CHARS]!r}"
             ) from None
         return self._reply(answer_text(self.request, chosen), "stop")
 
@@ -589,23 +596,23 @@ class _Call:
         self.tokens.update(
             prompt_tokens=_count(usage, "prompt_tokens"),
             cached_tokens=_count(_part(usage, "prompt_tokens_details"), "cached_tokens"),
-            completion_tokens=_written(usage),
+            completion_tokens=_completion_tokens(usage),
         )
         choices = response.get("choices")
         if not isinstance(choices, list) or not choices:
-            raise ValueError(f"the endpoint sent no answer: {str(response)[:_SHOWN]}")
+            raise ValueError(f"the endpoint sent no answer: {str(response)[:_MAX_SHOWN_CHARS]}")
         self._check_model(response)
         message = _part(choices[0], "message")
         if isinstance(message.get("refusal"), str) and message["refusal"]:
             return message["refusal"], "refusal", []
         ended, problem = choices[0].get("finish_reason"), choices[0].get("error")
         if problem or ended in _BROKEN_OFF:  # under status 200; a part of the answer may be there
-            raise ValueError(f"the answer broke off: {str(problem or ended)[:_SHOWN]}")
+            raise ValueError(f"the answer broke off: {str(problem or ended)[:_MAX_SHOWN_CHARS]}")
         finish = _FINISH.get(ended, "stop")
         sent = (message or choices[0]).get("content" if message else "text")
         text = text_of(sent)
         if text is None:
-            raise ValueError(f"the endpoint sent no text but {str(sent)[:_SHOWN]}")
+            raise ValueError(f"the endpoint sent no text but {str(sent)[:_MAX_SHOWN_CHARS]}")
         if not text and finish == "stop" and not self.judge.deterministic:
             raise ValueError("the endpoint sent an empty answer")  # asked again, it may not
         if prefill and text.startswith(prefill):
@@ -613,7 +620,7 @@ class _Call:
         return text, finish, _steps(choices[0].get("logprobs"))
 
     def _check_model(self, response: dict[str, Any]) -> None:
-        """An alias may answer under its dated name, but not as another model."""
+        """Refuse a different model; an alias may answer under its dated name."""
         answered = response.get("model")
         if not answered or not self.judge.check_model or self.judge.server == "llama.cpp":
             return  # llama.cpp serves one model under any name
@@ -621,7 +628,7 @@ class _Call:
                         for m in (self.judge.model, answered))  # fmt: skip
         if not re.fullmatch(re.escape(asked) + r"([-@]v?\d.*)?", given):
             raise _Unusable(
-                f"asked for {self.judge.model!r}, the model {str(answered)!r} answered; pass "
+                f"asked for {self.judge.model!r}, but the model {str(answered)!r} answered; pass "
                 "check_model=False if that is right"
             )
 
@@ -636,7 +643,7 @@ def slug(model: str) -> str:
 _FINISH: dict[str | None, Finish] = {"length": "length", "content_filter": "refusal"}
 _WAYS_OUT = {  # by the parameter that an endpoint complains of
     "temperature": "; plan with temperature=1.0, the only one this model has",
-    "max_tokens": '; open the judge with server="openai", if OpenAI\'s own stands behind it',
+    "max_tokens": '; open the judge with server="openai"if the server is OpenAI\'s own',
 }
 _OTHER_READOUTS = "choose readout 'score' or 'feedback', or a model that has log-probabilities"
 _BROKEN_OFF = ("error", "abort")  # what OpenRouter and vLLM call an end that is none
@@ -644,7 +651,7 @@ _NO_LIST = (401, 403, 404, 405, 501)  # statuses of an endpoint that shows nobod
 
 
 def _reasoning(server: Server, request: Request) -> dict[str, Any]:
-    """How long to think, in each server's own words."""
+    """Return the reasoning parameters in the server's own vocabulary."""
     body: dict[str, Any] = {}
     if server == "openrouter":
         if request.thinking != "default":
@@ -665,7 +672,7 @@ def _reasoning(server: Server, request: Request) -> dict[str, Any]:
 
 
 def _without_lengths(schema: Any) -> Any:
-    """Take the lengths of strings out of a schema: OpenAI's strict mode refuses them.
+    """Remove string lengths from a schema, since OpenAI's strict mode refuses them.
 
     The prompt states them instead; whoever reads the answer checks it against the whole schema.
     """
@@ -684,7 +691,10 @@ def _steps(logprobs: Any) -> list[Step]:
     if not isinstance(logprobs, dict):
         return []
     if logprobs.get("content") is not None:  # chat style; llama.cpp uses it for completions too
-        return [Step(t["token"], _chances(t.get("top_logprobs", []))) for t in logprobs["content"]]
+        return [
+            Step(t["token"], _token_probabilities(t.get("top_logprobs", [])))
+            for t in logprobs["content"]
+        ]
     return [
         Step(token, _checked({t: math.exp(p) for t, p in top.items()}))
         for token, top in zip(
@@ -693,7 +703,7 @@ def _steps(logprobs: Any) -> list[Step]:
     ]
 
 
-def _chances(alternatives: list[dict[str, Any]]) -> dict[str, float]:
+def _token_probabilities(alternatives: list[dict[str, Any]]) -> dict[str, float]:
     """Probability by text; a token that is part of a character is shown as another one's text."""
     chances: dict[str, float] = {}
     for one in alternatives:
@@ -706,7 +716,8 @@ def _chances(alternatives: list[dict[str, Any]]) -> dict[str, float]:
 def _checked(chances: dict[str, float]) -> dict[str, float]:
     if not sum(chances.values()) <= 1.01:  # nor is NaN
         raise _Unusable(
-            f"its log-probabilities are none: of one token they add up to {sum(chances.values()):g}"
+            "invalid log-probabilities: the probabilities of one token sum to "
+            f"{sum(chances.values()):g}"
         )
     return chances
 
@@ -721,7 +732,7 @@ def _count(usage: dict[str, Any], name: str) -> int:
     return count if isinstance(count, int) and 0 <= count < 2**31 else 0
 
 
-def _written(usage: dict[str, Any]) -> int:
-    """Tokens of an answer, all that are paid: xAI and Google count thoughts in the total only."""
+def _completion_tokens(usage: dict[str, Any]) -> int:
+    """Count all paid tokens of an answer; xAI and Google count thoughts only in the total."""
     beside = _count(usage, "total_tokens") - _count(usage, "prompt_tokens")
     return max(_count(usage, "completion_tokens"), beside)

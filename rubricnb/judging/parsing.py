@@ -1,4 +1,4 @@
-r"""From an answer's text to a label: by the mark before it, or by a parser of the user's own.
+r"""From an answer's text to a label, by the mark before it or by the user's own parser.
 
 Only what is unambiguous is read. A label stands directly after its mark, may be wrapped (``**4**``,
 ``$\boxed{4}$``, ``4/5``), and ends its clause: "5 reasons" is not 5, "4 or 5" and "4.5" are not 4.
@@ -87,7 +87,7 @@ Parser: TypeAlias = re.Pattern[str] | Callable[[str], Any]
 
 
 def parser_of(parser: str | Parser) -> Parser:
-    """Return the parser that a text stands for: ``json``, ``json:KEY`` or a regular expression."""
+    """Return the parser that a text names: ``json``, ``json:KEY`` or a regular expression."""
     if not isinstance(parser, str):
         return parser
     name, _, key = parser.partition(":")
@@ -250,7 +250,7 @@ def _marks(slot: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
 
 
 def _is_quoted(text: str, start: int, end: int, prompt: str, slot: str = "") -> bool:
-    """Whether the judge repeats the prompt here: its format line, or a text that stands in it.
+    """Whether the judge repeats the prompt here: its format line, or a text in it.
 
     With a slot, what a quotation mark or a colon introduces is compared by itself too.
     """
@@ -265,7 +265,7 @@ def _is_quoted(text: str, start: int, end: int, prompt: str, slot: str = "") -> 
         line = before.rpartition("\n")[2]
         introduced = re.split(r"[\"“”„‘«»「『`]|(?<!\w)'|:\s", line)
         windows += [introduced[-1] + score] if len(introduced) > 1 else []
-    asked = _asked(prompt, slot)
+    asked = _prompt_text(prompt, slot)
     return any(_collapsed(window) in asked for window in windows)
 
 
@@ -277,7 +277,7 @@ def _is_object(text: str) -> bool:
 
 
 @lru_cache(maxsize=8)
-def _asked(prompt: str, slot: str) -> str:
+def _prompt_text(prompt: str, slot: str) -> str:
     """A prompt without what `rubricnb.prompts.inert` did to slots: a judge may quote them whole."""
     if slot:
         apart = re.escape(f"{slot[0]} {slot[1:]}")

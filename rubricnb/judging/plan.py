@@ -113,7 +113,9 @@ def plan(
             f"use {designs[0].name}({n})"
         )
     if template == "criteria":
-        raise ValueError("template 'criteria' scores several criteria at once: use plan_criteria")
+        raise ValueError(
+            "template 'criteria' scores several criteria in one call: use plan_criteria"
+        )
     conditions = _conditions(
         labels=labels_there_are(items, labels, n), readout=readout, n_options=n, layout=layout,
         reference_score=_texts(reference), exemplar=_texts(exemplar), variant=variant,
@@ -237,8 +239,8 @@ def check_readout(name: str, readouts: Sequence[Readout], readout: str) -> None:
     """Refuse a readout that a judge does not have."""
     if readout not in readouts and readout == "json":
         raise ValueError(
-            f"{name} fills in no documents, which RULERS needs: take openai:MODEL, vllm:MODEL or "
-            "embedded, without a template of your own (simulated:grader writes placeholders)"
+            f"{name} cannot fill in documents, which RULERS needs: use openai:MODEL, vllm:MODEL or "
+            "embedded, without your own template (simulated:grader writes placeholders)"
         )
     if readout not in readouts:
         raise ValueError(f"{name} has no readout {readout!r}: choose from {', '.join(readouts)}")
@@ -258,7 +260,7 @@ def _canonical(value: Any) -> str:
 def _same_size(designs: Design | Sequence[Design]) -> list[Design]:
     designs = [designs] if isinstance(designs, Design) else list(designs)
     if not designs:
-        raise ValueError("no design: pass one, such as balanced(5)")
+        raise ValueError("no design given: pass one, such as balanced(5)")
     sizes = {d.n for d in designs}
     if len(sizes) > 1:
         raise ValueError(f"the designs order {sorted(sizes)} options: plan each size by itself")
@@ -274,7 +276,7 @@ def _conditions(**settings: Any) -> list[dict[str, Any]]:
     lists = [list(v) if isinstance(v, list | tuple) else [v] for v in settings.values()]
     for name, values in zip(settings, lists, strict=True):
         if len(set(values)) < max(len(values), 1):
-            raise ValueError(f"{name} = {values}: every value once, and at least one")
+            raise ValueError(f"{name} = {values}: give at least one value, each once")
     return [_checked(dict(zip(settings, values, strict=True))) for values in product(*lists)]
 
 
@@ -299,7 +301,7 @@ def _checked(values: dict[str, Any]) -> dict[str, Any]:
 def _check_rubrics(items: Items, variant: str, n: int, template: str) -> None:
     rubrics = getattr(items, "rubrics", None)
     if rubrics is None:
-        raise ValueError("these items carry no rubrics: take them from rubricnb.load")
+        raise ValueError("these items have no rubrics: load them with rubricnb.load")
     used = rubrics[rubrics["rubric_id"].isin(items["rubric_id"].unique())]
     chosen = used[used["variant"] == variant]
     lacking = sorted(set(items["rubric_id"]) - set(chosen["rubric_id"]))
@@ -309,16 +311,19 @@ def _check_rubrics(items: Items, variant: str, n: int, template: str) -> None:
 
 
 def labels_there_are(items: Items, labels: OneOrMore[str], n: int) -> list[str]:
-    """Leave out of several kinds of labels those that the scale does not have, and say so."""
+    """Drop kinds of labels that the scale does not have, and print which."""
     kinds, kept = [labels] if isinstance(labels, str) else list(labels), []
     if len(kinds) < 2 or not hasattr(items, "rubrics"):
         return kinds
     own = set(level_labels(items.rubrics))
     for kind in kinds:
         if n > MOST_LEVELS.get(kind, n):
-            print(f"labels {kind!r} reach to {MOST_LEVELS[kind]} levels, not to {n}: not asked")
+            print(
+                f"labels {kind!r} name at most {MOST_LEVELS[kind]} levels, and the scale has {n}: "
+                "skipped"
+            )
         elif kind == "letter" and own == {*labels_of(range(n), kind).values()}:
-            print("labels 'letter' are the rubric's own: not asked a second time")
+            print("labels 'letter' are the rubric's own labels: skipped")
         else:
             kept.append(kind)
     return kept
@@ -342,7 +347,8 @@ def _check_shown(items: Items, what: str, score: str, template: str, n: int) -> 
         shown = scale_with(scale, n)
         if not score.isdigit() or int(score) not in shown:
             raise ValueError(
-                f"{what} = {score!r} is not a whole score of the scale {code(shown)[0]}: choose one"
+                f"{what} = {score!r} is not a whole score of the scale {code(shown)[0]}: choose "
+                "one of them"
             )
 
 
@@ -380,8 +386,8 @@ def _requests(
     if permuted == "criterion_ordering":
         if len({*map(tuple, scales)}) > 1 or len({*map(tuple, own)}) < len(own):
             raise ValueError(
-                "the criteria have scales of different scores or labels, and one prompt names one "
-                "scale: ask about them in several plans"
+                "the criteria have scales of different scores or labels, but a prompt names one "
+                "scale: plan them separately"
             )
         frame = frame.rename(columns={"ordering": "criterion_ordering"})
         frame["ordering"] = pd.Categorical(code(scales[0])).repeat(len(frame))
@@ -430,10 +436,10 @@ def _orderings(design: Design, ids: pd.Series, seed: int, items: Items) -> pd.Da
 
 
 def _dealt(design: Design, ids: pd.Series, seed: int, items: Items) -> list[str]:
-    """One of a design's orderings for each item, the same for items of one group."""
+    """Return one of a design's orderings for each item, the same within a group."""
     if design.over not in items or items[design.over].isna().any():
         raise ValueError(
-            f"rotated: these items have no {design.over!r} (or lack some); deal over another "
+            f"rotated: these items have no {design.over!r} (or lack some); rotate over a different "
             "column, such as Design('rotated', n, over='cluster_id')"
         )
     column = "item_id" if set(ids) <= set(items["item_id"]) else "text_id"

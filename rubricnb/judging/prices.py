@@ -1,4 +1,4 @@
-"""What calls cost, and when a run has spent enough."""
+"""Prices of calls, and the budget of a run."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def typical_tokens(request: Request, host: str = "", model: str = "") -> tuple[f
 
 
 class Calls(NamedTuple):
-    """Distinct prompts and their tokens; of these, so many are shared with the prompt before.
+    """Distinct prompts and their tokens, and how many of these the previous prompt shares.
 
     Of the shared ones, so many may come cheaper: a hosted endpoint keeps only long prefixes.
     """
@@ -80,7 +80,7 @@ class Calls(NamedTuple):
 
 @dataclass
 class _Answers:
-    """What the answers of one judge have shown."""
+    """Running totals of one judge's answers."""
 
     number: int = 0  # of those whose tokens were counted
     longest: int = 0  # tokens of the longest
@@ -129,10 +129,11 @@ class Budget:
     _seen: defaultdict[str, _Answers] = field(default_factory=lambda: defaultdict(_Answers))
 
     def check(self, judge: Judge) -> None:
-        """Refuse a judge whose price is not known, if dollars are limited."""
+        """Refuse a judge of unknown price if dollars are limited."""
         if self.max_cost is not None and judge.price is None:
             raise ValueError(
-                f"max_cost needs a price, but that is {judge.no_price} in dollars per million"
+                f"max_cost needs a price, but the price is {judge.no_price}, in dollars per "
+                "million tokens"
             )
 
     def allows(self, request: Request, judge: Judge) -> bool:
@@ -143,11 +144,11 @@ class Budget:
         under_way = self.asked - self.answered
         if self.max_calls is not None and self.asked >= self.max_calls:
             self.exhausted = f"stopped after {self.max_calls:,} calls"
-        elif self.max_cost is not None and self._reckoned(request, judge) > self.max_cost:
+        elif self.max_cost is not None and self._expected_cost(request, judge) > self.max_cost:
             if under_way:
                 return False
             self.exhausted = (
-                f"stopped at ${self.spent:.2f} for {self.answered:,} calls: another might cost "
+                f"stopped at ${self.spent:.2f} for {self.answered:,} calls: the next might cost "
                 f"more than max_cost=${self.max_cost:.2f} allows"
             )
         if self.exhausted:
@@ -171,8 +172,8 @@ class Budget:
             seen.number += 1
             seen.longest = max(seen.longest, reply.completion_tokens)
 
-    def _reckoned(self, request: Request, judge: Judge) -> float:
-        """Dollars spent once all calls under way and this one are answered."""
+    def _expected_cost(self, request: Request, judge: Judge) -> float:
+        """Estimate the dollars spent once this call and all calls under way are answered."""
         assert judge.price is not None
         under_way, seen = self.asked - self.answered, self._seen[judge.slug]
         sent = _prompt_tokens(request)

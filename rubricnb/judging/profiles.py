@@ -131,4 +131,4 @@ def open_profile(name: str) -> Profile:
     if name in known:
         return known[name]
     near = get_close_matches(name.lower(), known, n=3) or [n for n in known if "/" not in n]
-    raise ValueError(f"no simulated profile {name!r}; nearest: {', '.join(near)}")
+    raise ValueError(f"no simulated profile {name!r}; did you mean: {', '.join(near)}")

@@ -1,4 +1,4 @@
-"""Progress that neither floods a log nor leaves a mess in a page.
+"""Progress lines for logs and notebooks.
 
 tqdm's standard error would fail the book's build and its notebook widgets load scripts from the
 network, so: in a terminal a bar on standard output; in a notebook one display that is updated;
@@ -37,7 +37,7 @@ class Progress:
         return self
 
     def step(self, note: str = "") -> None:
-        """Count one step; `note` replaces what stands behind the count."""
+        """Count one step; `note` replaces the text after the count."""
         self._note = note or self._note
         self._bar.set_postfix_str(self._note, refresh=False)
         self._bar.update()

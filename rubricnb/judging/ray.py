@@ -33,7 +33,7 @@ _FACTS = (
 
 
 class RayJudge:
-    """Another judge, many times over, on the machines of a Ray cluster.
+    """Copies of one judge on the machines of a Ray cluster.
 
     The answers are those of that judge, and so are its slug and its identity: a run that was begun
     with ``vllm:MODEL`` goes on with ``ray:vllm:MODEL``. Each actor opens the judge at its first
@@ -93,7 +93,7 @@ class RayJudge:
         self._actors: list[Any] = []
         self._started = _connect(address)
         try:
-            self.num_gpus, self.num_actors = _places(num_gpus, num_actors)
+            self.num_gpus, self.num_actors = _actor_resources(num_gpus, num_actors)
             for name, value in self._facts().items():
                 setattr(self, name, value)
         except BaseException:
@@ -102,7 +102,7 @@ class RayJudge:
         self.concurrency = self.num_actors * block
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
-        """Answer requests, a block as soon as its actor has done with it."""
+        """Answer requests in blocks, each as soon as its actor has finished."""
         from ray.util import ActorPool
 
         stream = iter(requests)
@@ -126,7 +126,7 @@ class RayJudge:
             self._started = False
 
     def _facts(self) -> dict[str, Any]:
-        """What the judge says of itself, in the actor where it will run."""
+        """Ask the judge, in the actor where it will run, for its description."""
         import ray
 
         self._start()
@@ -136,7 +136,7 @@ class RayJudge:
         return dict(facts)
 
     def _answers(self, pool: Any, asked: Iterator[list[Request]]) -> Iterator[Reply]:
-        """Answer block after block; after a problem no other is begun, but those begun are ended.
+        """Answer blocks in turn; after a problem, finish the blocks under way and start no more.
 
         What was answered before a problem is paid for, in its block and in the others.
         """
@@ -155,8 +155,8 @@ class RayJudge:
                 why = (str(died).strip() or type(died).__name__).splitlines()[0]
                 replies = []
                 said = (
-                    f"an actor died {_ATTEMPTS} times over one block, perhaps for want of memory "
-                    f"({why}); Ray's logs say more"
+                    f"an actor died {_ATTEMPTS} times over one block, possibly out of memory "
+                    f"({why}); see Ray's logs"
                 )
             for reply in replies:
                 self.answered_before |= reply.finish != "error"
@@ -181,15 +181,16 @@ class RayJudge:
                 self._say_who_waits(len(waiting))
 
     def _say_who_waits(self, waiting: int) -> None:
-        """Say that the cluster is busy; the run would stand still without a word."""
+        """Print that the cluster is busy, since the run waits for it."""
         import ray
 
         what = "GPU" if self.num_gpus else "CPU"
         free, there = ray.available_resources().get(what, 0), ray.cluster_resources().get(what, 0)
         print(
-            f"ray:{self.spec}: {waiting} of {self.num_actors} actors wait for a place: {free:g} of "
-            f"{there:g} {what}s are free, each needs {self.num_gpus or 1:g} ('ray status' says "
-            "what has the others); their share of the requests waits with them",
+            f"ray:{self.spec}: {waiting} of {self.num_actors} actors wait for resources: {free:g} "
+            "of "
+            f"{there:g} {what}s are free, each needs {self.num_gpus or 1:g} ('ray status' shows "
+            "what uses the others); their share of the requests waits with them",
             flush=True,
         )
 
@@ -215,7 +216,7 @@ def blocks(requests: Iterable[Request], size: int) -> Iterator[list[Request]]:
 
 
 class _Actor:
-    """A judge, opened when it is first needed; its complaints travel as text, not as tracebacks."""
+    """A judge that is opened on first use; its errors are sent as text, not as tracebacks."""
 
     def __init__(self, spec: str, options: dict[str, Any]) -> None:
         self.open = cache(partial(open_judge, spec, **options))
@@ -224,7 +225,7 @@ class _Actor:
         try:
             judge = self.open()
         except Exception as problem:
-            return {}, _said(problem)
+            return {}, _problem_text(problem)
         return {name: getattr(judge, name) for name in _FACTS if hasattr(judge, name)}, ""
 
     def answer(
@@ -238,12 +239,12 @@ class _Actor:
                 judge.answered_before = True
             replies.extend(judge.answer(requests))
         except Exception as problem:
-            return replies, _said(problem)
+            return replies, _problem_text(problem)
         return replies, ""
 
 
-def _said(problem: Exception) -> str:
-    """What a problem says; one that nobody has written for a reader is named with its type."""
+def _problem_text(problem: Exception) -> str:
+    """Return the message of a problem, with its type unless it was written for users."""
     return (
         str(problem) if isinstance(problem, _EXPLAINED) else f"{type(problem).__name__}: {problem}"
     )
@@ -269,13 +270,13 @@ def _connect(address: str | None) -> bool:
     except (ConnectionError, RuntimeError, ValueError) as problem:
         raise JudgeError(
             f"no Ray at {address or 'this machine'} ({str(problem).splitlines()[0]}): start it "
-            "with 'ray start --head', or leave the address out"
+            "with 'ray start --head', or leave address out"
         ) from None
     return True
 
 
-def _places(num_gpus: float | None, num_actors: int | None) -> tuple[float, int]:
-    """GPUs of each actor, and the number of actors that fit into the cluster."""
+def _actor_resources(num_gpus: float | None, num_actors: int | None) -> tuple[float, int]:
+    """Return the GPUs of each actor, and how many actors fit into the cluster."""
     import ray
 
     there = ray.cluster_resources()

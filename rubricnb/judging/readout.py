@@ -155,7 +155,7 @@ def check_parser(parser: Parser, request: Request) -> None:
         if wrong and 2 * len(wrong) <= len(choices):
             text, label = next(iter(wrong.items()))
             raise ValueError(
-                f"the parser reads {text!r} as {label} and other labels as they are: let it read "
+                f"the parser reads {text!r} as {label}, but other labels correctly: make it read "
                 f"all of {', '.join(choices)}; \\d+ matches a whole number, \\d one digit"
             )
 

@@ -1,4 +1,4 @@
-"""Keys are taken out of what an endpoint sends, in whatever form it repeats them."""
+"""Remove keys from an endpoint's text, however it repeats them."""
 
 from __future__ import annotations
 

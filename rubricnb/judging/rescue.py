@@ -1,4 +1,4 @@
-"""What is whole in a damaged store: rows whose checksum is right are copied into a new file."""
+"""Repair of a damaged store: rows with the right checksum are copied into a new file."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SIZE = slice(28, 32)  # where the first page has the number of pages; zero: as 
 
 
 def mend(path: Path) -> str:
-    """Check a store; from a damaged one, copy what is whole into a new file, which replaces it.
+    """Check a store; if it is damaged, replace it by a new file with its intact answers.
 
     Returns
     -------
@@ -47,7 +47,7 @@ def mend(path: Path) -> str:
         why = str(damage)
     alone = lock(open_file(path), "BEGIN EXCLUSIVE")
     if alone is None:
-        raise StoreError(f"{path} is damaged and in use: end the runs that use it first")
+        raise StoreError(f"{path} is damaged and in use: stop the runs that use it first")
     with closing(alone), TemporaryDirectory(dir=path.parent) as folder:
         new = Path(folder) / "new"
         if not (saved := _save(path, new)):
@@ -64,7 +64,7 @@ def mend(path: Path) -> str:
 
 
 def _save(path: Path, new: Path) -> int:
-    """Copy what is whole into a new store; returns how many answers it has.
+    """Copy intact answers into a new store; return their number.
 
     What is read is a copy with the first page of a new store, which is the same in all stores.
     """

@@ -22,7 +22,7 @@ from rubricnb.judging.rendering import key_of, rendered
 
 
 def plain(name: str) -> bool:
-    """Whether a name is that of one file or folder, and leads nowhere else."""
+    """Whether a name is that of one file or folder, without a path."""
     drive = PureWindowsPath(name).drive  # a simulated judge's name has a colon, and no drive
     return bool(name) and not name.startswith(".") and not drive and not set(name) & set("/\\\0")
 
@@ -72,8 +72,8 @@ def recorded(judge: Judge | str, dataset: str, study: str | None = None) -> pd.D
     if len({identity_in(path.parent) for path in paths}) > 1:
         studies = ", ".join(path.parent.parent.name for path in paths)
         raise ValueError(
-            f"{judge!r} stands for different judges in these studies ({studies}; see their "
-            "run.json): name one of them with study="
+            f"{judge!r} names different judges in these studies ({studies}; see their "
+            "run.json): choose one with study="
         )
     frames = [_read(path, path.stat().st_mtime_ns) for path in paths]
     if len(frames) == 1:
@@ -108,7 +108,7 @@ def recorded_judgments(
 def has_todays_key(
     found: pd.DataFrame, judge: Judge, requests: Requests, force_replicates: bool = False
 ) -> pd.Series:
-    """Say which recorded answers are to the very prompts that would be sent today.
+    """Tell which recorded answers belong to prompts that are the same today.
 
     A read of its own answers a request, and so does a copy of the first read, unless forbidden.
     """
@@ -135,7 +135,7 @@ def _paths(slug: str, dataset: str, study: str | None = None) -> list[Path]:
 
 
 def identity_in(folder: Path) -> str:
-    """Who judged what is in a folder of judgments; empty if nothing is."""
+    """Return the identity of the judge of a folder of judgments; empty if it has none."""
     return str(_card(folder).get("identity", ""))
 
 

@@ -93,7 +93,7 @@ def write_references(
     (True, True)
     """
     if rounds < 1:
-        raise ValueError(f"rounds = {rounds}: at least one attempt")
+        raise ValueError(f"rounds = {rounds}: give 1 or more attempts")
     prompts = _Prompts(items)
     prompts.check(targets)
     open_ = [(item, k) for item in prompts.ids for k in targets]

@@ -100,10 +100,10 @@ def run(
     (['ok'], True)
     """
     if getattr(requests, "source", None) is None:
-        raise ValueError("these requests carry no items: take them from rubricnb.plan")
+        raise ValueError("these requests have no items: make them with rubricnb.plan")
     if twice := int(requests["request_id"].duplicated().sum()):
         raise ValueError(
-            f"{twice:,} requests stand in the plan twice: give run requests.drop_duplicates("
+            f"{twice:,} requests appear twice in the plan: pass requests.drop_duplicates("
             "'request_id'), or repeat reads with rubricnb.fixed(n, k)"
         )
     with judging(judge, price) as described:
@@ -168,7 +168,7 @@ def ask(
     fresh: bool | float = False,
     budget: Budget | None = None,
 ) -> list[Reply]:
-    """Ask a judge requests that one has written oneself, through the store.
+    """Ask a judge your own requests, through the store.
 
     For whatever does not come from `plan`: a rubric to be compiled, a reference to be written, a
     checklist to be filled in. As in `run`, an answer in the store is never asked again.

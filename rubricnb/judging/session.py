@@ -1,4 +1,4 @@
-"""A session: a judge, the store of its answers and what may be spent on it."""
+"""A session: a judge, the store of its answers, and its budget."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Session:
         self.stopped = ""  # by which signal
 
     def announce(self, requests: Iterable[Request], scale: float = 1.0) -> None:
-        """Before texts leave this machine, say to whom they go and how much; `scale` a part up."""
+        """Before texts leave this machine, print where they go and how many; `scale` a part up."""
         judge = self.judge
         if not judge.host:
             return
@@ -86,7 +86,7 @@ class Session:
             with self._stoppable(), ExitStack() as self._held:
                 with Progress(count, slug) as progress:
                     failed = self._ask_all(requests(), receive, progress)
-                if failed and not self._over():
+                if failed and not self._why_stopped():
                     # Asked again, unless all have failed: that would help nobody.
                     if self.works:
                         self.failed.clear()
@@ -96,23 +96,23 @@ class Session:
                         again = (r for r in requests() if r.request_id in failed)
                         self._ask_all(again, receive, last, last=True)
         except KeyboardInterrupt:
-            raise RunInterrupted(self._how_far("stopped by Ctrl-C")) from None
+            raise RunInterrupted(self._interruption_message("stopped by Ctrl-C")) from None
         except Exception as problem:
             if self.since:
-                problem.add_note(self._how_far("the run has ended early"))
+                problem.add_note(self._interruption_message("the run has ended early"))
             raise
         finally:
             self._alone = False
-        if why := self._over() or self.batched:
-            raise RunInterrupted(self._how_far(why))
+        if why := self._why_stopped() or self.batched:
+            raise RunInterrupted(self._interruption_message(why))
 
-    def _over(self) -> str:
-        """Why nothing more is asked; empty as long as something may be."""
+    def _why_stopped(self) -> str:
+        """Return why no more requests are sent; empty while they may be."""
         return self.stopped or self.budget.exhausted
 
     @contextmanager
     def _stoppable(self) -> Iterator[None]:
-        """Let the first Ctrl-C or SIGTERM end the asking, but not what is under way.
+        """Let the first Ctrl-C or SIGTERM stop new requests, but not those under way.
 
         The second does what it would do without this.
         """
@@ -128,8 +128,8 @@ class Session:
             self.stopped = f"stopped by {name}"
             with suppress(RuntimeError):  # the signal came in the middle of another print
                 print(
-                    f"\n{self.judge.slug}: {name}: nothing more is asked; waiting for up to "
-                    f"{len(self.key_of):,} answers under way, which may be paid for (a second "
+                    f"\n{self.judge.slug}: {name}: sending no more requests; waiting for up to "
+                    f"{len(self.key_of):,} answers that may already be paid for (a second "
                     "signal stops at once and loses them)",
                     flush=True,
                 )
@@ -146,7 +146,7 @@ class Session:
             restore()
 
     def vouch(self) -> None:
-        """Tell a judge that would ask that it has answered such requests before."""
+        """Tell the judge that it has answered such requests before."""
         if hasattr(self.engine, "answered_before"):
             self.engine.answered_before = True
 
@@ -190,12 +190,12 @@ class Session:
                 note = tokens.add(reply, self.budget)
                 for request in self.under_way.pop(key):
                     received(request, reply, note)
-            if not batched or self._over() or self._still_batched(batched):
+            if not batched or self._why_stopped() or self._still_batched(batched):
                 return failed
             requests = batched
 
     def _affordable_answers(self, requests: Iterator[Request]) -> Iterator[Reply]:
-        """Ask what the budget allows, and go on when that is answered, as long as it allows more.
+        """Ask what the budget allows; continue after the answers while it allows more.
 
         What is under way may cost up to its token limit; when it is answered, one knows.
         """
@@ -213,7 +213,7 @@ class Session:
             for first in asked:  # skip the call when nothing is left to ask
                 yield from self.engine.answer(chain([first], asked))
             self.budget.answered = self.budget.asked  # what was lost on the way is not waited for
-            if not held or self._over():
+            if not held or self._why_stopped():
                 return
 
     def _missing(
@@ -236,7 +236,7 @@ class Session:
         if len(answered) < len(keys) and not self._alone:
             if self.stopped:  # while waiting, in an earlier block
                 return
-            turn = self.store.alone_with(self.engine, self._over)
+            turn = self.store.alone_with(self.engine, self._why_stopped)
             self._alone = self._held.enter_context(turn)
             if not self._alone:
                 return
@@ -257,7 +257,7 @@ class Session:
                 yield same[0]
 
     def _still_batched(self, batched: Sequence[Request]) -> bool:
-        """Whether batches are to answer all that is left; they may take a day."""
+        """Whether all remaining requests are in batches, which may take a day."""
         keys = {request.key for request in batched}
         in_batches = self.store.in_batches(list(keys))
         if len(in_batches) < len(keys):
@@ -269,17 +269,17 @@ class Session:
         )
         return True
 
-    def _how_far(self, why: str) -> str:
+    def _interruption_message(self, why: str) -> str:
         again = f" with fresh={self.since!r}" if self.since else ""
         return (
             f"{why}: every answer so far is kept in {self.store.path}; "
-            f"run the same again{again} to go on from here"
+            f"run it again{again} to continue"
         )
 
 
 @dataclass
 class _Tokens:
-    """Sums for the line behind the progress."""
+    """Sums for the line after the progress."""
 
     tokenise: Callable[[Request], Sequence[int]] | None
     limit: Limit = field(default_factory=Limit)
@@ -295,7 +295,7 @@ class _Tokens:
         return request
 
     def add(self, reply: Reply, budget: Budget) -> str:
-        """Count a reply; returns the line."""
+        """Count a reply; return the line."""
         self.sent += reply.prompt_tokens
         self.cached += reply.cached_tokens
         self.cut += reply.finish == "length"

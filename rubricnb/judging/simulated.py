@@ -76,7 +76,7 @@ def simulate(
     judge = SimulatedJudge(profile, seed)
     source = items if items is not None else getattr(requests, "source", None)
     if source is None:
-        raise ValueError("these requests carry no items: pass them as items=")
+        raise ValueError("these requests have no items: pass them as items=")
     requests = with_readout(requests, judge)
     batch, judged = batch_of(requests, source)
     readout = requests["readout"].to_numpy()[judged.row]
@@ -132,14 +132,14 @@ class SimulatedJudge:
         self.identity = json.dumps({"model": 1, "seed": seed, **asdict(self.profile)})
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
-        """Answer requests of plans, a thousand at a time; to any other there is nothing to say."""
+        """Answer requests of plans, a thousand at a time; other requests get no answer."""
         stream = iter(requests)
         while block := list(islice(stream, _BATCH)):
             for _, same in groupby(block, key=lambda request: id(request.plan)):
                 yield from self._answer(list(same))
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to release."""
 
     def _answer(self, block: list[Request]) -> Iterator[Reply]:
         plan = block[0].plan

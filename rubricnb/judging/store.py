@@ -1,4 +1,4 @@
-"""The store: the replies that a judge was paid for, under the hash of what was asked.
+"""The store: paid replies, each under the hash of its request.
 
 One SQLite file in WAL mode, for the processes of one machine. Every reply is committed by itself,
 so a run that is killed keeps every reply that it has put. A power cut may take what the system had
@@ -65,7 +65,7 @@ BEGIN DELETE FROM leases WHERE key = NEW.key; END
 
 
 class StoreError(RuntimeError):
-    """The store cannot be used; the message says why and what to do. Nothing is deleted."""
+    """The store cannot be used; the message gives the reason and the remedy. Nothing is deleted."""
 
 
 class DamagedStore(StoreError):
@@ -78,7 +78,7 @@ def checksum(row: Row) -> int:
 
 
 def decode(raw: bytes) -> str:
-    """Return stored bytes as text, whatever they are: the checksum finds what has changed."""
+    """Return stored bytes as text, even if damaged: the checksum detects changes."""
     return str(raw, "utf-8", "replace")
 
 
@@ -193,7 +193,7 @@ class Store:
         return {key for (key,) in self._all(known, _listed(keys), since)}
 
     def put(self, key: str, judge: str, reply: Reply) -> None:
-        """Keep a reply, in place of an older one under its key; no batch file asks it any more.
+        """Store a reply in place of an older one; its key is no longer left to a batch file.
 
         When this returns, no crash of the process can lose it; a power cut soon after may.
         """
@@ -225,7 +225,7 @@ class Store:
             self._db.executemany(_LEASE, batches)
 
     def after_all(self) -> float:
-        """Return a time later than that of every reply, also where the clock was set back."""
+        """Return a time later than that of every reply, even if the clock was set back."""
         ((newest,),) = self._all("SELECT MAX(time) FROM replies")
         self._earliest = max(self._now(), math.nextafter(newest or 0.0, math.inf))
         return self._earliest
@@ -234,7 +234,7 @@ class Store:
     def alone_with(
         self, judge: Engine, gives_up: Callable[[], object] = lambda: False
     ) -> Iterator[bool]:
-        """Keep every other run from asking a judge through this store, once none is.
+        """Wait until no other run asks a judge through this store, then keep others from it.
 
         Until then, wait: one line says for whom. Nothing is asked twice if what is missing is
         looked up after this.
@@ -271,14 +271,14 @@ class Store:
         self._all(_LEASE, key, f"{_BATCH}{file.resolve()}")
 
     def in_batches(self, keys: Sequence[str]) -> dict[str, Path]:
-        """Return those of `keys` whose answers a batch is to bring, each with the batch's file."""
+        """Return which of `keys` a batch will answer, each with the batch's file."""
         owned = self._all(f"{BATCHES} AND key IN (SELECT value FROM json_each(?))", _listed(keys))
         files = {key: Path(owner.removeprefix(_BATCH)) for key, owner in owned}
         exist = {file for file in set(files.values()) if file.exists()}
         return {key: file for key, file in files.items() if file in exist}
 
     def end_batch(self, file: Path) -> None:
-        """Give back what a batch file was to answer and did not."""
+        """Release the requests that a batch file did not answer."""
         self._all("DELETE FROM leases WHERE owner = ?", f"{_BATCH}{file.resolve()}")
 
     def __len__(self) -> int:
@@ -309,7 +309,8 @@ class Store:
                     self._db.execute(statement)
             elif version != VERSION:
                 raise StoreError(
-                    f"the store {self.path} was written by another rubricnb (format {version}, "
+                    f"the store {self.path} was written by a different version of rubricnb (format "
+                    f"{version}, "
                     f"this one reads {VERSION}): use that version, or set RUBRICNB_STORE to a new "
                     "file"
                 )
@@ -324,7 +325,7 @@ class Store:
         who = self._all("SELECT owner FROM leases WHERE key = ?", judge.identity)
         print(
             f"{judge.slug}: {who[0][0] if who else 'another run'} is asking this judge through "
-            f"{self.path}: this run waits until that has ended, then asks only what is missing",
+            f"{self.path}: this run waits until that run ends, then asks only for what is missing",
             flush=True,
         )
 
@@ -395,7 +396,7 @@ def _create(file: Path) -> None:
 
 
 def _refuse_second_name(path: Path) -> None:
-    """Refuse a hard-linked file: SQLite's log lies beside one name, so the other would lose it."""
+    """Refuse a hard-linked file, since SQLite's log is beside only one of the names."""
     if path.exists() and path.stat().st_nlink > 1:
         raise StoreError(
             f"the store {path} has a second name (a hard link), under which its newest answers "
@@ -407,16 +408,18 @@ def _explain(path: Path, error: Exception) -> tuple[type[StoreError], str]:
     reason = str(error)
     if "full" in reason or "No space" in reason:
         return StoreError, (
-            f"no room left for the store {path}: every reply committed so far is kept; "
-            "free some disk space, or set RUBRICNB_STORE to another disk, and run again"
+            f"no disk space left for the store {path}: every reply committed so far is kept; "
+            "free some disk space, or set RUBRICNB_STORE to a file on a different disk, and run "
+            "again"
         )
     if "malformed" in reason or "not a database" in reason:
         return DamagedStore, _damaged(path, reason)
     if "locked" in reason:
         return StoreError, f"the store {path} is locked by another program: close it and run again"
     return StoreError, (
-        f"the store {path} cannot be used ({reason}): mend that, or set RUBRICNB_STORE to another "
-        "file; what is in this one stays there"
+        f"the store {path} cannot be used ({reason}): fix that, or set RUBRICNB_STORE to a "
+        "different "
+        "file; the answers in this one are kept"
     )
 
 
@@ -424,7 +427,7 @@ def _damaged(path: Path, reason: str) -> str:
     return (
         f"{path} is not a rubricnb store, or it is damaged ({reason}). If it is one, keep it: "
         f"RUBRICNB_STORE='{path}' python -m rubricnb check --store saves the answers that are "
-        "whole; only the damaged ones are asked again"
+        "intact; only the damaged ones are asked again"
     )
 
 

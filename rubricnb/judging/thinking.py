@@ -1,4 +1,4 @@
-"""Which judges think before they answer, how many tokens that takes, and where a thought ends."""
+"""Which judges think before they answer, how many tokens they need, and where thoughts end."""
 
 from __future__ import annotations
 

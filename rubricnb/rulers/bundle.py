@@ -1,4 +1,4 @@
-"""The rubric bundle: what a judge executes, as an immutable record that is locked by its hash.
+"""The rubric bundle that a judge executes: an immutable record, locked by its hash.
 
 A bundle is a JSON file one can review. Beside it lies its lock, ``NAME.lock.json``: a copy of
 everything that a judge will read or be constrained by, and the SHA-256 of that copy. Loading
@@ -147,7 +147,7 @@ class Bundle:
 
     @property
     def variants(self) -> tuple[str, ...]:
-        """Those of `VARIANTS` that can be had: a paraphrase must have been written."""
+        """The available `VARIANTS`: a paraphrase must have been written."""
         written = self.variant == "paraphrased" or self._paraphrase.is_file()
         return VARIANTS if written else VARIANTS[:-1]
 
@@ -157,7 +157,7 @@ class Bundle:
 
     @cached_property
     def lock(self) -> str:
-        """SHA-256 of everything a judge will read or be constrained by; 64 hexadecimal digits."""
+        """SHA-256 of everything that a judge reads or is constrained by; 64 hexadecimal digits."""
         return _sha256(self.locked())
 
     def locked(self) -> dict[str, Any]:
@@ -254,7 +254,7 @@ class Bundle:
         if variant == "paraphrased":
             if not self._paraphrase.is_file():
                 raise ValueError(
-                    f"nobody has paraphrased the bundle {self.name!r}: copy its file to "
+                    f"the bundle {self.name!r} has no paraphrase: copy its file to "
                     f"{self._paraphrase.name}, say the same in other words (variant "
                     '"paraphrased", the same ids), and lock it'
                 )
@@ -423,7 +423,7 @@ def record(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def first_problem(content: Any, schema: dict[str, Any]) -> str:
-    """Say where a document breaks a schema; empty if it does not.
+    """Return where a document breaks a schema; empty if it does not.
 
     `maxLength` is a limit for an engine. A string over it is no reason to lose the document.
 
@@ -477,7 +477,7 @@ def _check(bundle: Bundle) -> None:
     }.items():
         twice = [value for value, count in Counter(values).items() if count > 1]
         if twice:
-            raise ValueError(f"{where}: the {what} {twice[0]!r} stands twice")
+            raise ValueError(f"{where}: the {what} {twice[0]!r} appears twice")
     for item in bundle.checklist:
         if item.trait not in ids:
             raise ValueError(
@@ -495,7 +495,7 @@ def _check(bundle: Bundle) -> None:
             )
         if not bundle.of_trait(trait):
             raise ValueError(
-                f"{named} has no checklist item, so it has no score; add one, or take the trait out"
+                f"{named} has no checklist item, so it has no score; add one, or remove the trait"
             )
 
 
@@ -524,8 +524,8 @@ def _check_lock(bundle: Bundle, path: Path) -> None:
             )
         raise LockError(
             f"{path.name} is not what was locked: {' and '.join(changed)} changed. Restore it, or "
-            "review the change and lock it again (load_bundle(…, locked=False).save(…)); scores "
-            "from before are another rubric's.\n" + "\n".join(difference)
+            "review the change and lock it again (load_bundle(…, locked=False).save(…)); earlier "
+            "scores belong to a different rubric.\n" + "\n".join(difference)
         )
 
 
@@ -538,9 +538,9 @@ def _path(name: str | Path) -> Path:
     ours = sorted(p.stem for p in _BUNDLED.glob("*.json") if not p.stem.endswith(".lock"))
     if str(name) not in ours:
         raise ValueError(
-            f"there is no bundle {str(name)!r}{nearest(name, ours)} Ours are: {', '.join(ours)}; "
-            "for a rubric of your own make one (python -m rubricnb compile RUBRIC --judge JUDGE) "
-            "and give its file (bundle my_bundle.json)"
+            f"there is no bundle {str(name)!r}{nearest(name, ours)} Bundled:  {', '.join(ours)}; "
+            "for your own rubric, make a bundle (python -m rubricnb compile RUBRIC --judge JUDGE) "
+            "and pass its file (bundle my_bundle.json)"
         )
     return _BUNDLED / f"{name}.json"
 
@@ -554,7 +554,7 @@ def _json(path: Path) -> Any:
 
 
 def _pretty(content: Any) -> str:
-    """Indented, with what holds no other list or object on one line: for review and diffs."""
+    """Return indented JSON, with innermost lists and objects on one line, for review and diffs."""
     if isinstance(content, str):
         return content
     text = json.dumps(content, ensure_ascii=False, indent=1)

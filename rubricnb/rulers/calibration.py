@@ -19,7 +19,7 @@ _ALPHAS = tuple(map(float, np.logspace(-2, 4, 25)))
 
 
 class _LabelMap(BaseEstimator):
-    """What both calibrators share: checks, and memory of the calibration items."""
+    """Common part of both calibrators: checks, and the names of the calibration items."""
 
     def __init__(self, labels: Sequence[float] | None = None) -> None:
         self.labels = labels
@@ -68,14 +68,16 @@ class _LabelMap(BaseEstimator):
         if x.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"{x.shape[1]} features, but the calibration had {self.n_features_in_}: grade both "
-                "sets by bundles with the same number of traits"
+                "sets "
+                "with bundles that have the same number of traits"
             )
         used = np.isin(_ids(X), self.items_)
         if used.any():
             assert isinstance(X, pd.DataFrame)  # only a frame names its items
             raise ValueError(
                 f"{used.sum()} test items were used for calibration, the first is "
-                f"{X.index[int(used.argmax())]!r}: an agreement on them would be no evidence"
+                f"{X.index[int(used.argmax())]!r}: agreement on them would prove nothing; "
+                "calibrate on other items"
             )
         scored = ~np.isnan(x).any(axis=1)
         out = np.full(len(x), np.nan)
@@ -90,7 +92,7 @@ class _LabelMap(BaseEstimator):
 
     @property
     def note_(self) -> str:
-        """What to say beside the numbers; empty: nothing."""
+        """A note to print beside the numbers; empty if there is none."""
         if not self.missing_labels_:
             return ""
         named = ", ".join(f"{s:g}" for s in self.missing_labels_)
@@ -251,6 +253,7 @@ def _check_labels(y: FloatArray) -> None:
         )
     if np.ptp(y) == 0:
         raise ValueError(
-            f"all {len(y)} calibration labels are {y[0]:g}: nothing can be learnt from them; draw "
-            "calibration items of several labels"
+            f"all {len(y)} calibration labels are {y[0]:g}: the map cannot learn from one label; "
+            "draw "
+            "calibration items with several labels"
         )

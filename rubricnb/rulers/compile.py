@@ -130,7 +130,8 @@ class Compilation:
         names = self.names or tuple(self.criteria)
         if self.n_items < len(names):
             raise ValueError(
-                f"{self.n_items} checklist items cannot cover {len(names)} traits: let it write "
+                f"{self.n_items} checklist items cannot cover {len(names)} traits: set n_items to "
+                "at least "
                 f"{3 * len(names)}"
             )
         return {f"T{k}": Trait(f"T{k}", n, "", self._levels(n)) for k, n in enumerate(names, 1)}
@@ -176,8 +177,10 @@ class Compilation:
         except ValueError as problem:
             raise Unreadable(
                 reply,
-                f"the judge's answer is no bundle of {self.facts['name']!r}: {problem}; compile "
-                "with another judge, or another seed at a temperature above 0, or write the bundle "
+                f"the judge's answer is not a valid bundle for {self.facts['name']!r}: {problem}; "
+                "compile "
+                "with a different judge, or a different seed at a temperature above 0, or write "
+                "the bundle "
                 "by hand",
             ) from problem
 
@@ -187,8 +190,8 @@ class Compilation:
         if len(self.criteria) == 1:
             return next(iter(self.criteria.values()))[1]
         raise ValueError(
-            f"the trait {trait!r} is none of the rubric's criteria ({', '.join(self.criteria)}), "
-            "so it has no levels; take one of them, or write the bundle by hand"
+            f"the trait {trait!r} is not a criterion of this rubric ({', '.join(self.criteria)}), "
+            "so it has no levels; use one of these, or write the bundle by hand"
         )
 
 
@@ -221,7 +224,7 @@ def criteria_of(
         scores = sorted(rows["score"])
         if scores != [*range(int(scores[0]), int(scores[0]) + len(scores))]:
             raise ValueError(
-                f"rubric {rubric_id!r}: RULERS takes whole scores without gaps; number the levels "
+                f"rubric {rubric_id!r}: RULERS needs whole scores without gaps; number the levels "
                 "one by one"
             )
         levels = dict(zip(rows["score"].astype(int), rows["description"], strict=True))

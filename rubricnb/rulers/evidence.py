@@ -1,4 +1,4 @@
-"""Evidence: a text's units, and whether what a judge quotes stands where it says."""
+"""Evidence: a text's units, and whether a judge's quotes are where it says."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def count_valid(quotes: Iterable[Quote]) -> int:
 
 
 def fold(text: str) -> str:
-    r"""Return a text as quotes are compared: NFKC, plain quotes and dashes, single spaces.
+    r"""Return the form in which quotes are compared: NFKC, plain quotes and dashes, single spaces.
 
     Examples
     --------

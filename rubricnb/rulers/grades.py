@@ -1,4 +1,4 @@
-"""What a grading found, and the gradings that are recorded under ``results/rulers``."""
+"""Results of a grading, and the gradings recorded under ``results/rulers``."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def recorded_gradings() -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Reading:
-    """How texts are read: under which rubric, in which orders of its levels, how often."""
+    """How texts are read: the rubric, the orders of its levels, and the number of reads."""
 
     bundle: Bundle
     design: Design | None = None
@@ -148,7 +148,7 @@ class Reading:
 
 
 def recorded_part(items: pd.DataFrame, judge: str, method: str, reading: Reading) -> Grades | None:
-    """Return what is recorded of a grading: the texts that are recorded whole. None: nothing is.
+    """Return the recorded part of a grading (completely recorded texts), or None.
 
     A read counts if it was made under the same ordering of the levels and with this very bundle.
     RULERS' scores carry its lock. Those of other methods do not: they count if all of RULERS'
@@ -194,7 +194,7 @@ def with_categories(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _texts_of_others(scores: pd.DataFrame, bundle: Bundle, method: str) -> set[str] | None:
-    """Texts whose recorded scores are another bundle's; None: it cannot be told, or all may be."""
+    """Texts whose recorded scores belong to a different bundle; None if unknown, or if all may."""
     same = (scores["variant"] == bundle.variant) & (scores["units"] == bundle.units)
     locked = scores[same & (scores["method"] == "rulers")].astype({"ordering": str, "lock": str})
     own = {ordering: _lock_in(bundle, ordering) for ordering in locked["ordering"].unique()}
@@ -205,7 +205,7 @@ def _texts_of_others(scores: pd.DataFrame, bundle: Bundle, method: str) -> set[s
 
 
 def _lock_in(bundle: Bundle, ordering: str) -> str:
-    """The bundle's lock with its levels in this ordering; empty: it has other levels."""
+    """Return the bundle's lock with its levels in this ordering; empty if its levels differ."""
     order = [int(score) for score in ordering.split("-")]
     if sorted(order) != sorted(dict(bundle.traits[0].levels)):
         return ""

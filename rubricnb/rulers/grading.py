@@ -50,7 +50,7 @@ def grade(
     fresh: bool = False,
     budget: Budget | None = None,
 ) -> Grades:
-    """Score texts against a rubric by one or more methods; what is recorded is not asked again.
+    """Score texts against a rubric by one or more methods; use recorded scores where they exist.
 
     Parameters
     ----------
@@ -103,8 +103,8 @@ def grade(
     _check_items(items, bundle)
     if design is not None and (design.name == "placebo" or design.n != bundle.levels):
         raise ValueError(
-            f"the design {design.name}({design.n}) does not reorder {bundle.levels} levels: take "
-            f"balanced({bundle.levels}) or another over {bundle.levels}"
+            f"the design {design.name}({design.n}) does not reorder {bundle.levels} levels: use "
+            f"balanced({bundle.levels}) or a different design over {bundle.levels}"
         )
     reading = Reading(bundle, design, replicates, temperature, seed)
     of_another_seed = seed != 0 and temperature > 0
@@ -146,13 +146,13 @@ def _asked(items: Items, reading: Reading, judge: Judge, method: str, put: Ask) 
 def _check_items(items: Items, bundle: Bundle) -> None:
     rubrics = getattr(items, "rubrics", None)
     if rubrics is None or not len(rubrics):
-        raise ValueError("these items carry no rubrics: take them from rubricnb.load")
+        raise ValueError("these items have no rubrics: load them with rubricnb.load")
     scale = bundle.scale
     for rubric_id, levels in rubrics.groupby("rubric_id", observed=True)["score"]:
         if (levels.min(), levels.max()) != scale:
             raise ValueError(
                 f"rubric {rubric_id!r} has the levels {levels.min()}..{levels.max()} and bundle "
-                f"{bundle.name!r} has {scale[0]}..{scale[1]}: take the bundle of these items"
+                f"{bundle.name!r} has {scale[0]}..{scale[1]}: use the bundle of these items"
             )
 
 
@@ -272,7 +272,7 @@ def _feature_names(bundle: Bundle, outcome: Outcome) -> list[str]:
 
 
 def _of(scores: Mapping[str, int], criterion: str) -> float:
-    """The score of the trait that is called like the criterion, else the mean of the traits."""
+    """Return the score of the trait named like the criterion, else the mean of the traits."""
     if not scores:
         return float("nan")
     if criterion in scores:

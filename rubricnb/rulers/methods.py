@@ -80,7 +80,7 @@ class Case:
 
 @dataclass
 class Outcome:
-    """What a method found out about a text; `problem` says why it found nothing.
+    """A method's result for a text; `problem` says why there is none.
 
     ``scores`` and ``ungated`` are by trait or criterion; ``invalid`` is the share of a trait's
     quotes that are not verified; ``decisions`` holds (trait, item, decision), ``quotes`` (trait,
@@ -246,7 +246,7 @@ def _read(case: Case, content: Any) -> Outcome:
 
 
 def _bare(scores: dict[str, int]) -> Outcome:
-    """Scores that a judge gave without a checklist: there is no gate."""
+    """Return scores given without a checklist, which have no gate."""
     return Outcome(scores=scores, ungated=scores)
 
 

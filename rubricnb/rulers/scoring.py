@@ -87,4 +87,4 @@ def _check(decisions: Sequence[int], levels: int) -> None:
         raise ValueError("no decisions: a trait needs at least one checklist item")
     for decision in decisions:
         if decision not in DECISIONS:
-            raise ValueError(f"the decision {decision!r} is none of 0, 1, 2")
+            raise ValueError(f"the decision {decision!r} is not 0, 1 or 2")

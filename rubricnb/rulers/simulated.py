@@ -36,7 +36,7 @@ _INVENTED = "this sentence was written by nobody at all"
 
 
 class _Seen:
-    """What the grader reads: the prompt, the parts that are asked for, the units, the checklist."""
+    """Input of the grader: the prompt, the requested parts, the units, the checklist."""
 
     def __init__(self, request: Request, schema: dict[str, Any]) -> None:
         self.prompt = request.messages[0].content
@@ -201,7 +201,7 @@ class SimulatedGrader:
         return {"sent_id": cited, "quote": quote}
 
     def _normal(self, request: Request, *what: str, still: bool = False) -> float:
-        """A standard normal draw; of what is not `still`, a hot judge draws a share anew."""
+        """Return a standard normal draw; part of it is redrawn if hot, unless `still`."""
         fixed = float(ndtri(self._fixed(*what)))
         if still or request.temperature == 0:
             return fixed

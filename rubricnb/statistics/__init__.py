@@ -1,4 +1,4 @@
-"""What the answers say. The names that ``rubricnb`` has, too, stand in ``rubricnb/__init__.py``."""
+"""Statistics of judgments. ``rubricnb/__init__.py`` lists the names that ``rubricnb`` has too."""
 
 from rubricnb import _PUBLIC
 from rubricnb.statistics.advice import advise as advise

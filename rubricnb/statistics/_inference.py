@@ -80,7 +80,7 @@ def few_clusters(
     scores: Sequence[FloatArray] = (),
     times: int = 2,
 ) -> str:
-    """Why items of these clusters have no interval, or why to doubt it; empty if neither.
+    """Return why these clusters give no interval, or a doubtful one; empty if neither.
 
     `rates`: values in 0…1 of the items, by the name of the rate that is their mean. `scores` that
     are nearly all alike need that many `times` as many clusters.
@@ -103,7 +103,7 @@ def few_clusters(
 
 
 def alike(row: Mapping[str, Any]) -> str:
-    """Say which estimates of a row have no interval, though clusters are several."""
+    """Return which estimates of a row have no interval although there are several clusters."""
     if row["n_clusters"] < 2:
         return ""
     ends = [name for name in row if name.endswith("_low") and np.isnan(row[name])]
@@ -257,7 +257,7 @@ def perfect_ends(r: float, n_clusters: int) -> tuple[float, float]:
 
 
 def moments(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Per item the summands of a correlation: 1, x, y, xx, yy, xy, about the overall means.
+    """Return per item the summands of a correlation: 1, x, y, xx, yy, xy, about the overall means.
 
     Shape (items, 6). Sums of these over any set of items give `correlation`.
     """
@@ -344,7 +344,7 @@ def resampled(
 
 
 def content_order(sums: FloatArray) -> IntArray:
-    """Order of units by what they hold, so that draws do not depend on how rows come."""
+    """Sort units by content, so that draws do not depend on the order of rows."""
     if not sums.size:
         return np.arange(len(sums))
     return np.lexsort(sums.reshape(len(sums), -1).round(9).T)
@@ -468,7 +468,7 @@ def equivalence(
     0.32
     """
     if not margin > 0:
-        raise ValueError(f"margin = {margin}: an equivalence margin is positive")
+        raise ValueError(f"margin = {margin}: give a number above 0")
     if n_clusters < 2 or not (np.isfinite(estimate) and np.isfinite(standard_error)):
         return float("nan")
     if largest is not None:

@@ -23,7 +23,7 @@ from rubricnb.statistics._reads import FloatArray, IntArray, Reads, by_cluster
 
 @dataclass(frozen=True)
 class Block:
-    """Orderings that are permuted among themselves, and what each item answered under them.
+    """Orderings that are permuted among themselves, and each item's answers under them.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Placement:
         return int((np.linalg.svd(self.sight, compute_uv=False) > 1e-9).sum())
 
     def as_if_balanced(self) -> Placement:
-        """Give the deviations the size that they would have had under a balanced design.
+        """Scale the deviations to the size that they would have under a balanced design.
 
         The permutation mean of few orderings contains part of a preference, which then shows too
         small: by a half for two drawn orderings an item, by a tenth for ten. To first order in the
@@ -106,7 +106,7 @@ def place(reads: Reads, score: int | None = None) -> Placement:
         count += _at_positions(given, block.shown).sum(axis=1)
         expected += _permutation_mean(block)
         variance += _permutation_variance(block, reads.cluster)
-        sight += _sight(block)
+        sight += _visible_share(block)
     return Placement(count, expected, variance, sight / max(count.sum(), 1.0))
 
 
@@ -190,8 +190,8 @@ def _permutation_mean(block: Block) -> FloatArray:
     return np.einsum("ik,ikp->ip", block.count, spread) / occupied[:, None]
 
 
-def _sight(block: Block) -> FloatArray:
-    """What the reads show of a preference: Σ count (1 − P̄′ₖ P̄), P̄ the mean place of the scores."""
+def _visible_share(block: Block) -> FloatArray:
+    """How much of a preference the reads show: Σ count (1 − P̄′ₖ P̄), P̄ the scores' mean place."""
     n = block.shown.shape[2]
     place_of = (block.shown[..., None] == np.arange(1, n + 1)).astype(np.float64)
     has = (block.count > 0).astype(np.float64)
@@ -231,7 +231,7 @@ def _permutation_variance(block: Block, cluster: IntArray) -> FloatArray:
 
 
 def _pool(block: Block, cluster: IntArray) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
-    """Add up the items of a cluster that have the same reads: they are permuted as one.
+    """Sum the items of a cluster that have the same reads, since they are permuted together.
 
     Returns counts, profiles, what was shown and the cluster of each row, sorted by cluster.
     """

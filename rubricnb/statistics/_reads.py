@@ -35,7 +35,7 @@ _OPTIONAL_COLUMNS = (
 
 
 class Unanswerable(ValueError):
-    """A group cannot be answered: it becomes a row with this reason; an error if no group can."""
+    """A group has no answer: it becomes a row with this reason, or an error if no group has one."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Reads:
 
     @property
     def arrangement(self) -> IntArray:
-        """Code of what a read's prompt listed in which order, scores and criteria; -1 not asked."""
+        """Code of the order of scores and criteria in a read's prompt; -1 if it was not asked."""
         if self.criteria is None:
             return self.order
         both = self.order * (self.criteria.max() + 1) + self.criteria
@@ -157,8 +157,8 @@ def refuse_repeated_reads(judgments: pd.DataFrame) -> None:
     row = judgments.iloc[same[0]]
     said = ", ".join(f"{name} {row[name]}" for name in first)
     raise ValueError(
-        f"judgments hold one read {len(same)} times (rows {same[0] + 1} and {same[1] + 1}: "
-        f"{said}); each may be there once. Was a frame concatenated with itself? Drop the copies "
+        f"judgments hold the same read {len(same)} times (rows {same[0] + 1} and {same[1] + 1}: "
+        f"{said}); each may appear once. Was a frame concatenated with itself? Drop the copies "
         f"(judgments.drop_duplicates({first})), number re-asks in a column 'replicate', or name in "
         "a column what tells the texts apart (dataset, criterion)"
     )
@@ -178,9 +178,7 @@ def groups(
 ) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
     """Yield each group's values and its rows, in order of first appearance."""
     if len(judgments) == 0:
-        raise ValueError(
-            "there are no judgments: the frame is empty (does a filter match nothing?)"
-        )
+        raise ValueError("there are no judgments: the frame is empty (check your filter)")
     group = combine(judgments[name] for name in names) if names else np.zeros(len(judgments), int)
     _, first = np.unique(group, return_index=True)
     if len(first) == 1:
@@ -204,7 +202,7 @@ def read_groups(
 def row_per_group(
     judgments: pd.DataFrame, by: By, value: Value, row: Callable[[Reads], dict[str, Any]]
 ) -> pd.DataFrame:
-    """Put behind each group's columns what `row` says of its reads, or why it cannot."""
+    """Append to each group's columns the result of `row` on its reads, or the reason for none."""
     found = answers(read_groups(judgments, by, value), row)
     return pd.DataFrame([{**key, **own} for key, own in found])
 
@@ -212,7 +210,7 @@ def row_per_group(
 def rows_per_group(
     judgments: pd.DataFrame, by: By, value: Value, rows: Callable[[Reads], pd.DataFrame]
 ) -> pd.DataFrame:
-    """Put each group's columns before the rows that `rows` gives of its reads, or why it cannot."""
+    """Prepend each group's columns to the rows of `rows` on its reads, or the reason for none."""
     found = answers(read_groups(judgments, by, value), rows)
     frames = (own if isinstance(own, pd.DataFrame) else pd.DataFrame([own]) for _, own in found)
     named = (keyed(key, frame) for (key, _), frame in zip(found, frames, strict=True))
@@ -222,7 +220,7 @@ def rows_per_group(
 def answers(
     groups: Iterable[tuple[dict[str, Any], Group]], answer: Callable[[Group], Answer]
 ) -> list[tuple[dict[str, Any], Answer | dict[str, Any]]]:
-    """Answer each group; one that is `Unanswerable` has a reason only, unless all are."""
+    """Answer each group; an `Unanswerable` one gets a reason only, unless all are unanswerable."""
     found: list[tuple[dict[str, Any], Answer | dict[str, Any]]] = []
     refused: list[Unanswerable] = []
     for key, group in groups:
@@ -322,8 +320,9 @@ def floats(column: pd.Series) -> FloatArray:
         truth = [isinstance(v, bool | np.bool_) for v in column]
         if any(truth):
             raise ValueError(
-                f"{column.name} holds {column[truth].iloc[0]}, which is not a number: give numbers "
-                "(yes as 1 and no as 0, for a scale of these two), or leave the value empty"
+                f"{column.name} has the value {column[truth].iloc[0]}, which is not a number: give "
+                "numbers "
+                "(1 for yes and 0 for no on a yes/no scale), or leave the value empty"
             )
     return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
 
@@ -337,7 +336,7 @@ def values_of(part: pd.DataFrame, value: Value = "score") -> FloatArray:
     if np.isinf(values).any():
         first = part["item_id"].iloc[int(np.isinf(values).argmax())]
         raise ValueError(
-            f"the {value} of item {first!r} is infinite; give a number of the scale, or leave it "
+            f"the {value} of item {first!r} is infinite; give a number on the scale, or leave it "
             "empty (rb.judgments marks such answers out_of_range)"
         )
     return values
@@ -353,7 +352,7 @@ def clusters_of(part: pd.DataFrame) -> IntArray:
         raise ValueError(
             f"{len(lacking)} of {len(part)} judgments have no cluster_id (the first: item "
             f"{part['item_id'].iloc[lacking[0]]!r}); add what their texts share (story, article, "
-            "prompt), or the item_id where nothing is shared"
+            "prompt), or the item_id if they share nothing"
         )
     return combine(part[c] for c in ("dataset", "cluster_id") if c in part)
 
@@ -427,13 +426,13 @@ def _refuse_equal_items(known: pd.MultiIndex, own: NDArray[np.bool_], names: lis
 
 
 def require_orderings(reads: Reads) -> None:
-    """Refuse reads that do not say in which ordering the options stood."""
+    """Refuse reads without an ordering of the options."""
     unknown = (reads.orderings == 0).all(axis=1)[reads.order] & (reads.order >= 0)
     refuse_unordered(int(unknown.sum()), int((reads.order >= 0).sum()))
 
 
 def refuse_unordered(unknown: int, n: int) -> None:
-    """Raise a ValueError if so many of n judgments do not say in which order the options stood."""
+    """Raise a ValueError if this many of n judgments have no ordering."""
     if unknown:
         raise ValueError(
             f"{unknown} of {n} judgments have no ordering; pass judgments that say in which order "
@@ -442,7 +441,7 @@ def refuse_unordered(unknown: int, n: int) -> None:
 
 
 def require_options(reads: Reads) -> None:
-    """Refuse scores that stood nowhere: they have no position, and leaving them out is a bias."""
+    """Refuse scores that were not options: they have no position, and dropping them would bias."""
     require_orderings(reads)
     if reads.probability is not None:
         return
@@ -450,10 +449,10 @@ def require_options(reads: Reads) -> None:
     if off.any():
         item, read = np.argwhere(off)[0]
         raise ValueError(
-            f"{int(off.sum())} of {int(reads.parsed.sum())} scores are none of the options "
+            f"{int(off.sum())} of {int(reads.parsed.sum())} scores are not among the options "
             f"{reads.scores[0]}…{reads.scores[-1]} (the first: {reads.value[item, read]:g}, item "
             f"{reads.items['item_id'].iloc[item]!r}), so they have no position; pass judgments "
-            "whose scores were options, or drop these rows and say so"
+            "whose scores were options, or drop these rows"
         )
 
 
@@ -511,7 +510,7 @@ def echoes(reads: Reads) -> NDArray[np.bool_]:
 
 
 def same_answer(reads: Reads) -> NDArray[np.bool_]:
-    """Tell which reads were not asked anew: as `copies`, but where keys are known these decide.
+    """Tell which reads were not asked again: by their keys if known, else as `copies`.
 
     A judge that was really asked again and always said the same has a re-ask variance of 0.
     """
@@ -583,8 +582,7 @@ def _decode(codes: Sequence[str]) -> FloatArray:
             scores = ()
         if not scores or len(set(scores)) < len(scores):
             raise ValueError(
-                f"the ordering {ordering!r} is not the scores of a scale in an order, such as "
-                "'2-3-1'"
+                f"the ordering {ordering!r} does not list the scores in an order, such as '2-3-1'"
             )
         shown.append(scores)
     sizes = sorted(set(map(len, shown)))

@@ -1,4 +1,4 @@
-"""The sides of a comparison: which judgments they are, and the items they share."""
+"""The two sides of a comparison: their judgments, and the items they share."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def compared(
     row: Callable[[Reads, Reads], dict[str, Any]],
     lacking: Mapping[str, Any] | None = None,
 ) -> pd.DataFrame:
-    """Put behind each group's columns what `row` says of its two sides.
+    """Append to each group's columns the result of `row` on its two sides.
 
     A group without one of them has what `lacking` says, and a reason.
     """
@@ -84,7 +84,7 @@ def take(side: Reads, piece: str | None) -> Reads:
         kept = np.broadcast_to(first if piece == "half-1" else ~first, side.value.shape)
     elif side.criteria is not None:
         raise ValueError(
-            f"'/{piece}': means rotations of the scores, and here the criteria are reordered; "
+            f"'/{piece}' selects rotations of the scores, but here the criteria are reordered; "
             "use /half-1 and /half-2"
         )
     else:

@@ -1,4 +1,4 @@
-"""The one decomposition of the variance of scores: every statistic that needs a part takes it here.
+"""The decomposition of the variance of scores that all statistics share.
 
 Henderson's (1953) method 1: sums of squares of the means over every source, equated with their
 expectations. For balanced data this is the analysis of variance.
@@ -47,7 +47,7 @@ def gain_of_averaging(phi: FloatArray, k: int) -> FloatArray:
 
 
 def henderson(sources: list[IntArray], cluster: IntArray, x: FloatArray) -> tuple[FloatArray, str]:
-    """Variances of the sources: of all reads, then without each cluster; why there are none.
+    """Variances of the sources: of all reads, then without each cluster; and the reason for none.
 
     NaN where sources cannot be told apart, with all clusters or without one of few.
     """

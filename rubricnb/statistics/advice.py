@@ -1,4 +1,4 @@
-"""What to do next, by what the judgments so far can tell; and whether the judge knows anything."""
+"""What to do next, given the judgments so far, and whether the judge is worth using."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def advise(
     precision: float = 0.2,
     by: By = None,
 ) -> pd.DataFrame:
-    """Say whether a judge is worth planning with, then what to do next, its gain and its cost.
+    """Say whether a judge is worth using, then what to do next, with gain and cost.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def _steps(
     judge, goes_on = _judge(budget, people)
     yield judge
     if goes_on:
-        why = _one_order(crossed)
+        why = _why_no_order_effect(crossed)
         yield _texts(budget, people, prices, precision)
         for (step, chapter, gain_is), answer in _OF_ORDERS.items():
             found = {"reason": why} if why else answer(crossed, prices)
@@ -122,7 +122,7 @@ def _row(
 
 
 class _People(NamedTuple):
-    """How the scores of the rated texts go with the ratings, or the reason why that is unknown."""
+    """Correlation of the rated texts' scores with the ratings, or the reason why it is unknown."""
 
     r: float = np.nan
     r_ends: Interval = infer.UNDEFINED
@@ -175,7 +175,7 @@ def _slope(sums: FloatArray) -> FloatArray:
 
 
 def _judge(budget: pd.DataFrame, people: _People) -> tuple[_Row, bool]:
-    """Whether the judge knows anything, and whether there is anything to plan with."""
+    """Whether the judge is worth using, and whether there is a basis to plan on."""
     if people.agree != "unknown":
         do = {
             "yes": f"go on: its scores rise with people's ratings (r = {people.r:.2f})",
@@ -246,8 +246,8 @@ def _texts(
     return _row(*about, plan["items"], (low, high), cost=plan["cost"], do=do, reason=reason)
 
 
-def _one_order(crossed: pd.DataFrame) -> str:
-    """Why these judgments tell nothing of orders; empty if they do."""
+def _why_no_order_effect(crossed: pd.DataFrame) -> str:
+    """Return why these judgments cannot show an effect of orders; empty if they can."""
     if len(crossed) == 0:
         return "no balanced orders: ask twenty texts in rb.balanced(n)"
     if crossed["ordering"].nunique() < 2:

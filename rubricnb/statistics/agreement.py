@@ -101,7 +101,7 @@ def row_with_people(
     what: str = "items",
     per_group: Callable[..., pd.DataFrame] = arrays.row_per_group,
 ) -> pd.DataFrame:
-    """Put behind each group's columns what `row` says of its reads and their human ratings.
+    """Append to each group's columns the result of `row` on its reads and their human ratings.
 
     With `rows_per_group` in place of `per_group`, `row` gives several.
     """
@@ -126,7 +126,7 @@ def rated(reads: Reads, human: FloatArray) -> tuple[NDArray[np.bool_], FloatArra
 
 
 def unscored(reads: Reads, human: FloatArray) -> str:
-    """Say how many rated items have no score, and whether people rate them like the others."""
+    """Return how many rated items have no score, and how people rate them and the others."""
     scored, rated = reads.parsed.any(axis=1), ~np.isnan(human)
     lost = rated & ~scored
     if not lost.any():
@@ -230,7 +230,7 @@ def papers_interval(
 def _bootstrap(
     sums: FloatArray, statistic: Callable[[FloatArray], FloatArray], resamples: int, seed: int
 ) -> tuple[float, float, int]:
-    """Draw rows of `sums`, in an order that does not depend on how they come."""
+    """Draw rows of `sums`, independently of their order."""
     draws = infer.resampled(sums[infer.content_order(sums)], resamples, seed, statistic)
     return *infer.percentile_interval(draws), int(np.isnan(draws).sum())
 
@@ -488,7 +488,7 @@ def read_moments(value: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def effective_reads(a: Reads, b: Reads, reasons: list[str]) -> dict[str, float]:
-    """Reads that each side's mean is worth.
+    """Return the effective number of reads in each side's mean.
 
     A read varies within an item by σ²₁. Repeats of one ordering vary less among themselves, by w;
     what they have in common, σ²₁ − w, no averaging removes: K_eff = σ²₁ / (σ²₁ − w + w / K).
@@ -514,7 +514,7 @@ def _shows_orderings(side: Reads) -> bool:
 
 
 def _noise(side: Reads) -> tuple[float, float]:
-    """Variance (ddof 1) of an item's reads that are not copies, and their number: means of both."""
+    """Mean variance (ddof 1) of an item's reads that are not copies, and their mean number."""
     own = np.where(arrays.copies(side), np.nan, side.value)
     count = (~np.isnan(own)).sum(axis=1)
     within = infer.mean_known(arrays.item_variance(own))

@@ -263,7 +263,7 @@ def will_permuting_help(
     0  0.29  1.06      0.93       1.19
     """
     if k < 2:
-        raise ValueError(f"k is {k}: two orders or more can be averaged")
+        raise ValueError(f"k is {k}: give at least two orders to average")
     return arrays.row_per_group(
         pilot, by, value, lambda reads: _pays(reads.value, reads.cluster, k)
     )

@@ -116,7 +116,7 @@ def _square(part: pd.DataFrame, column: str) -> FloatArray:
     ):
         raise ValueError(
             f"the table has scores {list(wide.index)} and positions {list(wide.columns)}; "
-            "a Bias Cost needs every one of n scores at every position 1…n"
+            "a Bias Cost needs each of n scores at each position 1…n"
         )
     return wide[expected].to_numpy(dtype=np.float64)
 

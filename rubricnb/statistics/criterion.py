@@ -1,4 +1,4 @@
-"""Does a criterion's score depend on where the criterion stands in the prompt? (Setting 2)"""
+"""Does a criterion's score depend on its position in the prompt? (Setting 2)"""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def criterion_order(
 
 
 def counting_along(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
-    """Count how often a score is the number of the criterion's place: 1 for the first, 2 for …
+    """Count how often a score equals the number of the criterion's position.
 
     A judge that does not read may count along. Some scores equal their place by chance.
 
@@ -142,7 +142,7 @@ def _counting_along(part: pd.DataFrame) -> dict[str, Any]:
     place, score = arrays.floats(part["criterion_position"]), arrays.values_of(part)
     if pd.Series(place).groupby(block).nunique().max() < 2:
         raise ValueError(
-            "every criterion always stands at one place, so a score that equals it may be chance; "
+            "every criterion is always at the same position, so no position effect can be seen; "
             "pass judgments of a design that moves the criteria"
         )
     highest = int(part["n_options"].max())
@@ -168,7 +168,7 @@ def _criterion(key: dict[str, Any], part: pd.DataFrame, value: Value, seed: int)
     positions, column = np.unique(arrays.floats(part["criterion_position"]), return_inverse=True)
     if len(positions) < 2:
         raise ValueError(
-            f"criterion {key['criterion']!r} always stands at position {positions[0]:.0f}, so its "
+            f"criterion {key['criterion']!r} is always at position {positions[0]:.0f}, so its "
             "position has no effect to measure; pass judgments of a design that moves it"
         )
     block = arrays.combine(part[c] for c in ("dataset", "item_id") if c in part)

@@ -1,4 +1,4 @@
-"""Where the noise of a score comes from, and what to buy against it."""
+"""Sources of a score's noise, and the best remedy for each."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def _ratings(items: pd.DataFrame) -> pd.DataFrame:
 
 
 def _facets(part: pd.DataFrame, names: list[str]) -> dict[str, IntArray]:
-    """What a text could be asked with that is not held fixed, as codes."""
+    """Codes of the conditions that vary between reads."""
     found = {
         facet: [part[c] for c in columns if c in part and c not in names]
         for facet, columns in _FACETS.items()
@@ -171,7 +171,7 @@ def _levels(code: IntArray) -> int:
 def _sources(
     part: pd.DataFrame, cluster: IntArray, facets: dict[str, IntArray]
 ) -> dict[str, IntArray]:
-    """Every source as a code of the reads: of two that coincide the first one counts."""
+    """Code every source of variance; of two that coincide, the first one counts."""
     within = [part[c] for c in ("dataset", "criterion") if c in part]
     out = {"item": arrays.combine([part["item_id"], *within])}
     if within and _levels(criterion := arrays.combine(within)) > 1:
@@ -189,7 +189,7 @@ def _sources(
 
 
 def _distinct(sources: dict[str, IntArray]) -> tuple[dict[str, IntArray], dict[str, str]]:
-    """Keep the sources that can be told apart; say of every other one why it is not there."""
+    """Keep the sources that can be separated; give the reason for every other one."""
     kept: dict[str, IntArray] = {}
     why = {}
     for name, code in sources.items():

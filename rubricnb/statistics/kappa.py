@@ -85,6 +85,6 @@ def _check(name: str, values: FloatArray, levels: Iterable[float] | None) -> Non
         if outside.any():
             at = int(outside.argmax())
             raise ValueError(
-                f"rating {at} of {name} is {values[at]:g}, which is none of the levels "
+                f"rating {at} of {name} is {values[at]:g}, which is not one of the levels "
                 f"{', '.join(f'{s:g}' for s in scale)}"
             )

@@ -1,4 +1,4 @@
-"""Human labels and a judge: what a few labels buy when a judge has scored every text."""
+"""Human labels and a judge: estimates from a few labels when a judge has scored every text."""
 
 from __future__ import annotations
 
@@ -169,13 +169,13 @@ def _why_unsure(
                 "are taken to follow the scores as the others do: group by=['criterion']"
             )
     yield _looks_chosen(items, score, labelled)
-    yield _few(items, labelled, found.unit, (y, f, y - f))
+    yield _why_few(items, labelled, found.unit, (y, f, y - f))
 
 
-def _few(
+def _why_few(
     items: pd.DataFrame, labelled: NDArray[np.bool_], unit: str, scores: Sequence[FloatArray]
 ) -> str:
-    """Doubt an interval from few labels, or from few of the units that most variance is between."""
+    """Return why an interval is doubtful: few labels, or few units with most of the variance."""
     if unit == "clusters":
         return few_clusters(items["cluster"].to_numpy()[labelled], scores=scores)
     text = _texts(items)
@@ -347,7 +347,7 @@ def _around(estimate: float, found: Sampling, labelled: NDArray[np.bool_]) -> tu
 
 
 def _looks_chosen(items: pd.DataFrame, score: FloatArray, labelled: NDArray[np.bool_]) -> str:
-    """Say so where the labelled texts differ from the others by more than a random draw would."""
+    """Return a warning if the labelled texts differ from the others by more than chance."""
     off = score[labelled].mean() - score.mean()
     variance = sampling_variance(items, labelled, score - score.mean()).variance
     if not variance > 0 or abs(off) <= CHOSEN * np.sqrt(variance):
@@ -433,7 +433,7 @@ def _needed_row(reads: Reads, human: FloatArray, half_width: float) -> dict[str,
     ways = [(found._replace(variance=v), 2) for v in (found.variance, low, high)]
     sizes = [_size(way, n, total, half_width, lost) for way, lost in [*ways, (alone, 1)]]
     reason = "all texts must be labelled" if sizes[0] == total else ""
-    few = _few(items, labelled, found.unit, (rated[labelled], score[labelled]))
+    few = _why_few(items, labelled, found.unit, (rated[labelled], score[labelled]))
     reason = said(reason, few, unscored(reads, human))
     return row | dict(zip(names, sizes, strict=True)) | {"reason": reason}
 

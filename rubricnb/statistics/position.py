@@ -115,7 +115,7 @@ def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score"
 
 
 def score_position(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
-    """Tabulate where each score stands when it is selected: P(position | score).
+    """Tabulate the position of each score when it is selected: P(position | score).
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def score_position(judgments: pd.DataFrame, by: By = None, value: Value = "score
 
 
 def at_reads(bias: pd.DataFrame, n_reads: ArrayLike) -> pd.DataFrame:
-    """Carry the papers' χ² and V over to a study with another number of reads.
+    """Convert the papers' χ² and V to a study with a different number of reads.
 
     χ² grows with the number of reads, and V has a floor that falls with it. So neither of two
     studies can be compared unless both have the same number.

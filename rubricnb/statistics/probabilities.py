@@ -65,7 +65,7 @@ def option_probabilities(judgments: pd.DataFrame) -> pd.DataFrame:
 
 
 def at_temperature(judgments: pd.DataFrame, temperature: float, seed: int = 0) -> pd.DataFrame:
-    """Turn recorded probabilities into what sampling at another temperature would have given.
+    """Turn recorded probabilities into those of sampling at a different temperature.
 
     P_τ(s) ∝ P(s)^(1/τ), then one score is drawn per read. At 0 it is the option of largest
     probability.
@@ -105,7 +105,7 @@ def at_temperature(judgments: pd.DataFrame, temperature: float, seed: int = 0) -
     (1.8, [2], [1])
     """
     if not temperature >= 0:
-        raise ValueError(f"temperature {temperature} is negative; 0 is greedy")
+        raise ValueError(f"temperature is {temperature}: give 0 (greedy) or more")
     columns = arrays.probability_columns(judgments)
     if not columns:
         raise ValueError(_NONE)
@@ -151,7 +151,7 @@ def _tempered(p: FloatArray, temperature: float) -> FloatArray:
 
 
 def position_prior(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
-    """Measure how much a judge favours each place whatever stands there, from its probabilities.
+    """Measure a judge's preference for each position, from its probabilities.
 
     Parameters
     ----------
@@ -199,8 +199,8 @@ def _prior(reads: Reads) -> pd.DataFrame:
     counts = seen.sum(axis=0)
     if len(shown) and counts.min() == 0:
         raise ValueError(
-            "the orders show some scores never at a place, so a score could pass for a place: ask "
-            "in balanced(n) or Design('rotated', n) orders"
+            "some scores never appear at some positions, so score and position cannot be "
+            "separated: ask in balanced(n) or Design('rotated', n) orders"
         )
     logs = _logs(np.asarray(reads.probability)[item, read])
     # Scores count alike at every place, also where they do not stand there equally often.
@@ -230,7 +230,7 @@ def _logs(probability: FloatArray) -> FloatArray:
 
 
 def remove_prior(judgments: pd.DataFrame, prior: pd.DataFrame) -> pd.DataFrame:
-    """Divide a judge's probabilities by its preference for places, and score anew.
+    """Divide a judge's probabilities by its position preference, and compute scores again.
 
     It mends the level of scores; where the preference was only measured, not known, it rarely makes
     them agree better with people.
@@ -281,8 +281,8 @@ def _places(prior: pd.DataFrame, n: int) -> FloatArray:
     """The log preference for place 1, …, n."""
     if sorted(prior["position"]) != list(range(1, n + 1)):
         raise ValueError(
-            f"the prior has places {sorted(prior['position'])}, but there are {n} options: give "
-            "one row for each place (of each judge and condition)"
+            f"the prior has positions {sorted(prior['position'])}, but there are {n} options: give "
+            "one row for each position (of each judge and condition)"
         )
     return prior.sort_values("position")["log_preference"].to_numpy(np.float64)
 

@@ -1,4 +1,4 @@
-"""Does another ordering make another candidate win?"""
+"""Does a different ordering make a different candidate win?"""
 
 from __future__ import annotations
 

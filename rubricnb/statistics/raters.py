@@ -108,7 +108,7 @@ def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str,
     row: dict[str, Any] = infer.counted(used, reads.cluster) | {"n_annotators": int(tested.sum())}
     for suffix, of in (("", np.arange(len(score))), ("_clusters", cluster)):
         leads = ((d[~np.isnan(d)], of[~np.isnan(d)]) for d in (annotator - judge).T)
-        p = np.array([_less(*lead, epsilon) for lead in leads])
+        p = np.array([_p_below_epsilon(*lead, epsilon) for lead in leads])
         worse_by_less = stats.false_discovery_control(p, method="by") <= FALSE_DISCOVERIES
         row[f"winning_rate{suffix}"] = infer.mean_of(worse_by_less)
         row[f"passes{suffix}"] = bool(row[f"winning_rate{suffix}"] >= 0.5)
@@ -132,7 +132,7 @@ def _wins(score: FloatArray, ratings: FloatArray) -> tuple[FloatArray, FloatArra
     return judge, annotator
 
 
-def _less(d: FloatArray, cluster: IntArray, epsilon: float) -> float:
+def _p_below_epsilon(d: FloatArray, cluster: IntArray, epsilon: float) -> float:
     """One-sided p of "the mean is epsilon or more", by t over clusters.
 
     Where all clusters are alike: the largest probability of that if the mean is epsilon.

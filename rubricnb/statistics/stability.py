@@ -101,7 +101,7 @@ def stability(
 def strata(
     judgments: pd.DataFrame, baseline: Condition, by: By, value: Value
 ) -> Iterator[tuple[dict[str, Any], Reads, Reads | None, Sides]]:
-    """Yield, where all but the baseline's columns is equal, the reads of the conditions.
+    """Yield the reads of the conditions that differ only in the baseline's columns.
 
     That is: the values of the other columns, the baseline's reads, those of its placebo, and every
     condition but the baseline with its reads.
@@ -119,7 +119,9 @@ def strata(
             yield key, base[0], next((s for name, s in others if name == edited), None), others
     if not found:
         said = ", ".join(f"{name} = {value!r}" for name, value in baseline.items())
-        raise ValueError(f"no judgments of the baseline ({said}); pass baseline= or plan it")
+        raise ValueError(
+            f"no judgments of the baseline ({said}); choose a baseline= that was planned"
+        )
 
 
 def at_items(base: Reads, side: Reads, values: FloatArray) -> FloatArray:
@@ -219,7 +221,7 @@ def _summary(
 
 
 def why_no_excess(side: Reads, placebo: Reads | None) -> str:
-    """Say why a condition cannot be compared with the placebo."""
+    """Return why a condition cannot be compared with the placebo."""
     if placebo is None:
         return "no placebo reads to compare with"
     return "this is the placebo" if side is placebo else ""
@@ -228,7 +230,7 @@ def why_no_excess(side: Reads, placebo: Reads | None) -> str:
 def why_no_interval(
     used: Any, cluster: IntArray, rates: Mapping[str, FloatArray] | None = None
 ) -> str:
-    """Say why the `used` items have no cluster interval, or why to doubt it; empty if neither."""
+    """Return why the `used` items have no cluster interval, or a doubtful one; empty if neither."""
     return (
         infer.few_clusters(cluster[used], rates) if used.any() else "no item was parsed under both"
     )

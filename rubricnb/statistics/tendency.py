@@ -1,4 +1,4 @@
-"""Which scores does a judge like, and where do reference answers pull them (arXiv:2506.22316)?"""
+"""Which scores does a judge prefer, and how do reference answers move them (arXiv:2506.22316)?"""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def reference_pull(
 
 
 def gold(judgments: pd.DataFrame) -> pd.DataFrame:
-    """Make gold scores of the reads of a stronger judge: their majority.
+    """Make gold scores from the reads of a stronger judge: their majority.
 
     Parameters
     ----------
@@ -237,7 +237,7 @@ def gold(judgments: pd.DataFrame) -> pd.DataFrame:
         keys = pd.DataFrame([key for key, _ in found])
         several = [name for name in keys if keys[name].nunique() > 1]
         raise ValueError(
-            f"gold scores are made of one judge's reads under one condition, but judgments have "
+            f"gold scores come from one judge under one condition, but judgments have "
             f"several values of {', '.join(several)}: filter them first"
         )
     side = found[0][1]
@@ -300,7 +300,7 @@ class _People:
 
 
 def _people(side: Reads, items: pd.DataFrame, human: str) -> tuple[_People | None, list[str]]:
-    """What people said of each judged item, and what stands in the way."""
+    """Return the ratings of each judged item, and the reason if there are none."""
     if human not in items:
         return None, [f"items have no {human!r} ratings"]
     means, why = arrays.floats(arrays.matched(side.items, items, human)), []

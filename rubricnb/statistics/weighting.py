@@ -74,7 +74,7 @@ def _means(frame: pd.DataFrame, keys: list[str], values: list[str]) -> pd.DataFr
     if lacking.any():
         raise ValueError(
             f"text {frame['item_id'].iloc[int(np.argmax(lacking[group]))]!r} does not have all of "
-            f"the criteria {', '.join(frame['criterion'].unique())}: keep texts and reads that do"
+            f"the criteria {', '.join(frame['criterion'].unique())}: drop this text, or complete it"
         )
     weight = arrays.floats(frame["weight"])
     total = np.bincount(group, weight)

@@ -371,7 +371,7 @@ def whole_width(g, setting):
     return (row["high"] - row["low"]) / 2
 
 
-def test_texts_without_company_need_no_clusters_and_a_recorded_judge_fills_the_sliders(open_page):
+def test_single_texts_need_no_clusters_and_a_recorded_judge_sets_the_sliders(open_page):
     page, box = open_page("24_how_many_labels")
     cells = carried(page)["cells"]
     assert len(cells) == 26

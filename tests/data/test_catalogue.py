@@ -41,7 +41,7 @@ def test_unknown_name_says_the_nearest():
         load("sumeval")
     with pytest.raises(ValueError, match="There are: minibench"):
         load("qqqq")
-    with pytest.raises(ValueError, match=r"'mine\.csv' is no dataset's name: .* path .* rubric"):
+    with pytest.raises(ValueError, match=r"'mine\.csv' is not a dataset: .* path=.*--rubric"):
         load("mine.csv")
 
 

@@ -63,16 +63,6 @@ def test_plain_reads_have_no_ordering_and_the_statistics_of_orderings_say_so(log
     assert moved["variance"] == pytest.approx(wide.var(axis=1).mean())
 
 
-def test_plain_reads_have_a_budget_curve(log):
-    mine = rb.judgments(log, scale=(0, 4))
-    curve = rb.budget_curve(mine, mine.rated).set_index("k")
-    human = log.drop_duplicates("item_id")["human"]
-    single = [pearsonr(log[log["read"] == k]["score"], human)[0] for k in (1, 2)]
-    both = pearsonr(log.groupby("item_id")["score"].mean(), human)[0]
-    assert curve["r_mean"].tolist() == pytest.approx([np.mean(single), both])
-    assert curve.loc[2, "r_expected"] == pytest.approx(both)
-
-
 def test_forms_and_temperatures_are_conditions(log):
     other = log.assign(form="stars", temperature=0.7, score=(log.score + 1).clip(upper=4))
     both = pd.concat([log.assign(form="plain", temperature=0.7), other])
@@ -95,15 +85,6 @@ def test_a_table_exported_from_here_gives_what_the_judgments_gave(simulated):
     ):
         ours, theirs = statistic(mine, by=["dataset"]), statistic(original, by=["dataset"])
         pd.testing.assert_frame_equal(ours, theirs, check_dtype=False, check_categorical=False)
-
-
-def test_designs_given_are_kept_and_compared(simulated):
-    items, made, table = simulated
-    mine = rb.judgments(table, items)
-    a, b = "balanced", "fixed"
-    ours = rb.strategy_contrast(mine, items, a, b, by=["dataset"]).iloc[0]
-    theirs = rb.strategy_contrast(made, items, a, b, by=["dataset"]).iloc[0]
-    assert ours["delta_r"] == theirs["delta_r"]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +146,7 @@ def test_sets_that_share_ids_are_joined_by_the_set():
     mine = rb.judgments(table.iloc[::-1], items, scale=(1, 5))
     assert mine.rated.set_index("dataset").human.to_dict() == {"d": 1, "e": 5}
     assert mine.set_index("dataset").score.to_dict() == {"d": 1, "e": 5}
-    with pytest.raises(ValueError, match=r"1 stand twice under item_id .* name dataset and cri"):
+    with pytest.raises(ValueError, match=r"1 appear twice under item_id .* name dataset and cri"):
         rb.judgments(table.drop(columns="dataset")[:1], items, scale=(1, 5))
 
 
@@ -184,7 +165,7 @@ def test_a_score_counts_only_where_the_status_is_ok(log, capsys):
     log["status"] = ["refused", None] * 40
     log.loc[1, "score"] = np.nan
     mine = rb.judgments(log, scale=(0, 4))
-    assert "40 scores are blanked" in capsys.readouterr().out
+    assert "40 scores are removed" in capsys.readouterr().out
     counts = mine["status"].value_counts()
     assert counts[counts > 0].to_dict() == {"refused": 40, "ok": 39, "unparsed": 1}
     assert mine["score"].notna().tolist() == (mine["status"] == "ok").tolist()
@@ -202,7 +183,7 @@ def test_probabilities_give_an_expected_score():
         rb.judgments(frame.drop(columns="ordering"), scale=(1, 3))
 
 
-def test_reads_of_shorter_lists_keep_their_number_of_options_and_their_own_probabilities():
+def test_reads_of_shorter_lists_keep_their_options_and_probabilities():
     frame = pd.DataFrame({"item_id": ["a"] * 4, "score": [1, 2, 1, 3]})
     frame["ordering"] = ["1-2", "2-1", "1-2-3", "3-1-2"]
     parts = [[0.6, 0.2, np.nan], [0.5, 0.5, np.nan], [0.5, 0, 0.5], [0.8, 0.1, 0.1]]
@@ -291,7 +272,7 @@ def test_each_column_of_scores_is_a_criterion():
     assert mine["note"].tolist() == ["x", "y"] * 2
     with pytest.raises(ValueError, match=r"the table lacks 'tune'.*'tone': 'tune'"):
         rb.judgments(table, scale=(1, 5), scores=["tune"])
-    with pytest.raises(ValueError, match="'criterion' beside the columns that scores= names"):
+    with pytest.raises(ValueError, match="'criterion' and also the columns that scores= names"):
         rb.judgments(table.assign(criterion="x"), scale=(1, 5), scores=["tone"])
 
 
@@ -316,7 +297,9 @@ def test_labels_of_reads_are_apart_for_each_judge_and_an_equal_one_is_refused():
     table = pd.DataFrame({"item_id": "a", "judge": list("xxyy"), "score": [1, 2, 3, 4]})
     mine = rb.judgments(table.assign(read=[0, 1, 0, 1]), scale=(1, 5))
     assert mine["replicate"].tolist() == [1, 2, 1, 2]
-    with pytest.raises(ValueError, match=r"rows 2, 3, .* 'a' is judged twice .* with one 'read'"):
+    with pytest.raises(
+        ValueError, match=r"rows 2, 3, .* 'a' is judged twice .* with the same 'read'"
+    ):
         rb.judgments(table.assign(read=[0, 1, 0, 0]), scale=(1, 5))
 
 
@@ -362,10 +345,10 @@ def spoilt(log, **columns):
         ({"cluster_id": (3, "p9")}, "row 3, column 'cluster_id': 'p9' is not what an earlier row"),
         ({"read": (3, 1)}, "rows 2, 3, column 'item_id': 't01' is judged twice"),
         ({"read": (3, None)}, "row 3, column 'read': (nan|None) is missing"),
-        ({"status": (3, "fine")}, "row 3, column 'status': 'fine' is none of"),
-        ({"ordering": (3, "1-1-2")}, "row 3, column 'ordering': '1-1-2' is not the scores"),
-        ({"ordering": (3, "4-5")}, "row 3, column 'ordering': '4-5' is not the scores"),
-        ({"ordering": (3, "up")}, "row 3, column 'ordering': 'up' is not the scores"),
+        ({"status": (3, "fine")}, "row 3, column 'status': 'fine' is not one of"),
+        ({"ordering": (3, "1-1-2")}, "row 3, column 'ordering': '1-1-2' does not list the scores"),
+        ({"ordering": (3, "4-5")}, "row 3, column 'ordering': '4-5' does not list the scores"),
+        ({"ordering": (3, "up")}, "row 3, column 'ordering': 'up' does not list the scores"),
     ],
 )
 def test_what_is_wrong_is_refused_by_row_and_column(log, columns, said):

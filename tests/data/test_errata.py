@@ -94,5 +94,5 @@ def test_no_word_is_left_about_a_claim_that_is_gone(table):
 def test_a_new_failure_without_words_is_an_error(monkeypatch):
     wrong = identities._expressions() | {"threshold_of_chi2": "1.0"}
     monkeypatch.setattr(identities, "_expressions", lambda: wrong)
-    with pytest.raises(ValueError, match=r"does not say what it means.*v2/threshold"):
+    with pytest.raises(ValueError, match=r"does not give a meaning.*v2/threshold"):
         errata()

@@ -62,13 +62,13 @@ def test_real_groups(mirror):
     both = pairs(load("mt-bench"))
     assert len(both) == 80 * 6
     assert set(both.gold.dropna()) == {1.0, 2.0}
-    with pytest.raises(ValueError, match="no two candidates that compete"):
+    with pytest.raises(ValueError, match="no competing candidates"):
         pairs(load("hanna"))
 
 
 @pytest.mark.parametrize("column", ["group_id", "candidate"])
 def test_without_candidates_there_are_no_pairs(column):
-    with pytest.raises(ValueError, match="no two candidates that compete"):
+    with pytest.raises(ValueError, match="no competing candidates"):
         pairs(load("minibench", n_items=15).drop(columns=column))
 
 

@@ -192,7 +192,7 @@ def test_what_was_not_measured_cannot_be_said():
 def test_found_must_be_about_the_claims():
     with pytest.raises(ValueError, match="there is no claim 'd'"):
         verdicts(one(), pd.DataFrame({"claim_id": ["d"], "value": [1.0]}))
-    with pytest.raises(ValueError, match="'c' stands twice"):
+    with pytest.raises(ValueError, match="'c' appears twice"):
         verdicts(one(), pd.DataFrame({"claim_id": ["c", "c"], "value": [1.0, 2.0]}))
 
 

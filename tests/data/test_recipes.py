@@ -84,13 +84,3 @@ def test_an_audit_of_a_rubric_with_gaps_from_a_sheet_in_five_lines(desk, capsys)
     assert "read as utf_16" in capsys.readouterr().out
     assert Path("audit.html").stat().st_size > 10_000
     assert found.rows.set_index("measure").effect["parsed"] == 1
-
-
-def test_an_audit_of_exported_scores_in_five_lines(desk):
-    rows = [f"t-{i},helpfulness,{(i * 7 + k) % 10 / 10}" for i in range(12) for k in range(2)]
-    Path("scores.csv").write_text("\n".join(["traceId,name,value", *rows]))
-    names = {"value": "score", "traceId": "item_id", "name": "criterion"}
-    mine = rb.judgments("scores.csv", scale=(0, 1), columns=names)
-    found = rb.audit(judgments=mine, path="audit.html")
-    assert Path("audit.html").exists()
-    assert found.rows.set_index("measure").effect["parsed"] == 1

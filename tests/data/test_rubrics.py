@@ -19,7 +19,7 @@ def write(tmp_path):
     ("text", "message"),
     [
         ("levels: [1, 2", "mine.yml is not YAML"),
-        (bytes(range(128, 160)) * 9, "mine.yml is not in UTF-8, nor in another encoding"),
+        (bytes(range(128, 160)) * 9, "mine.yml is not in UTF-8, and its encoding cannot be"),
         ("", "mine.yml holds nothing. A rubric file is a list of"),
         ("just text", "mine.yml holds a str"),
         ("[a, b]", "mine.yml: rubric 1 is a str"),
@@ -42,7 +42,7 @@ def write(tmp_path):
         ("{criterion: tone, definition: x, levels: {'[1]': a, 2: b}}", "for the levels .1.: add"),
         (
             "{criterion: tone, definition: x, levels: {yes: a, no: b}, values: {yes: 2, no: 2}}",
-            "rubric 'tone' has the levels 2, 2: give it two levels or more, each once",
+            "rubric 'tone' has the levels 2, 2: give at least two levels, each once",
         ),
         ("{criterion: tone, definition: x, levels: {1: a, .inf: b}}", "with a finite score"),
         ("{criterion: tone, definition: x, levels: {1: a, 2: b}, values: 3}", "'values' is a int"),
@@ -50,12 +50,12 @@ def write(tmp_path):
             "{criterion: tone, definition: x, levels: {1: a, 2: b}, weight: 0}",
             "its weight is not a number above 0",
         ),
-        ("{criterion: tone, definition: x, levels: {1: a, 1: b}}", "the key 1 stands twice"),
+        ("{criterion: tone, definition: x, levels: {1: a, 1: b}}", "the key 1 appears twice"),
         ("{criterion: tone, definition: x, level: {1: a}}", "unknown key 'level'; did you mean"),
         ("{criterion: tone, definition: '', levels: {1: a, 2: b}}", "'definition' is empty"),
         (
             "{criterion: tone, definition: x, levels: {1: a, 2: b}, paraphrased: {levels: {1: c}}}",
-            "rubric 'tone' has the levels 1: give it two levels or more",
+            "rubric 'tone' has the levels 1: give at least two levels",
         ),
         (
             "{criterion: tone, definition: x, levels: {2: a, 1: b}, "

@@ -206,8 +206,8 @@ def test_parsing_gives_back_a_prompt_that_parses_again(parts):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("###Score Rubrics:", "Rubric"), "'###Score Rubrics:' stands 0 times"),
-        (("R\n", "R\n###Response to evaluate:\n"), "'###Response to evaluate:' stands 2 times"),
+        (("###Score Rubrics:", "Rubric"), "'###Score Rubrics:' appears 0 times"),
+        (("R\n", "R\n###Response to evaluate:\n"), "'###Response to evaluate:' appears 2 times"),
         (("Score 4: ", "Score four: "), "not in the Prometheus format"),
         (("###Feedback: ", "###Feedback:"), "not in the Prometheus format"),
     ],
@@ -386,8 +386,8 @@ def without(row, name):
         ("summhf", "s.jsonl", [summary(overall=None)], "no summary with an overall rating"),
         ("summhf", "s.jsonl", [summary(overall=9)], r"9.0 is outside 1\.\.7"),
         ("flask", "f.json", [without(flask(), "criteria")], "record 1 lacks 'criteria'"),
-        ("flask", "f.json", [], r"f.json holds no record; each needs idx"),
-        ("flask", "f.json", {"rows": []}, "holds no list of records but a dict"),
+        ("flask", "f.json", [], r"f.json has no records; each needs idx"),
+        ("flask", "f.json", {"rows": []}, "holds a dict, not a list of records"),
         ("flask", "f.json", [flask(human=(9,))], "outside"),
         ("flask", "f.json", [flask() | {"instruction": "Rate this."}], "Prometheus format"),
         ("biggen", "b.jsonl", [biggen()[0] | {"human_score": 7}], "7.0 is outside 1..5"),
@@ -409,6 +409,6 @@ def test_what_is_wrong_with_a_file_is_named(load, name, file, content, message):
 
 @pytest.mark.parametrize("name", ["asap-2.0", "summhf", "dress", "flask", "biggen"])
 def test_what_is_not_public_says_where_to_get_it(name):
-    with pytest.raises(ValueError, match=r"is read from a file of yours.*get it from https"):
+    with pytest.raises(ValueError, match=r"is read from your own file.*get it from https"):
         rb.load(name)
     assert not rb.datasets().set_index("name").met_real_data[name]

@@ -37,7 +37,7 @@ def test_text_as_spreadsheets_save_it_is_read_to_the_letter(own, text, encoding,
     assert items.response.tolist() == [row.split(";")[1] for row in text.splitlines()[1:]]
     out = capsys.readouterr().out
     assert said.split(";")[0] in out
-    assert ("encoding='…' decides" in out) == bool(said)
+    assert ("pass encoding='…'" in out) == bool(said)
 
 
 def test_an_excel_sheet_saved_as_unicode_text_is_read(own):
@@ -59,7 +59,7 @@ def test_encoding_overrides_the_guess_and_must_fit(tmp_path, capsys):
 def test_utf_8_with_a_broken_character_is_not_read_in_another_encoding(tmp_path):
     text = "instruction,response\nQué?,Él está aquí.\nQué?,Aún no.\n".encode()
     (tmp_path / "a.csv").write_bytes(text.replace(b"A\xc3\xba", b"A\xc3"))
-    with pytest.raises(ValueError, match=r"a\.csv: line 3: a character is broken: the rest"):
+    with pytest.raises(ValueError, match=r"a\.csv: line 3: a character is not UTF-8, as the rest"):
         read_rows(tmp_path / "a.csv")
     assert read_rows(tmp_path / "a.csv", "cp1252").response[2] == "AÃn no."
 

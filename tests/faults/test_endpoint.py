@@ -85,7 +85,7 @@ def test_an_endpoint_that_does_nothing_right_and_then_recovers(name, plan, askin
     answers = [FAULTS[name]]
     with endpoint(lambda payload, headers: answers[-1]) as (url, received):
         if name in STOPS:
-            with pytest.raises(JudgeError, match=r"nobody answers at|asked for 'm'"):
+            with pytest.raises(JudgeError, match=r"no server answers at|asked for 'm'"):
                 asking(url, requests)
         else:
             judgments = asking(url, requests)
@@ -171,7 +171,7 @@ def test_an_answer_that_takes_too_long_is_given_up_and_asked_again(plan, asking,
         judgments = asking(url, plan.head(4), timeout=2, concurrency=1)
         assert judgments["status"].tolist() == ["error", "ok", "ok", "ok"]
         (error,) = filter(None, stored("error"))
-        assert "TimeoutError: no whole answer within 2 s" in error
+        assert "TimeoutError: no complete response within 2 s" in error
         done.set()
         assert (asking(url, plan.head(4))["status"] == "ok").all()
 
@@ -212,7 +212,7 @@ def test_an_endpoint_that_asks_for_more_than_patience_is_not_asked_in_the_meanti
 
     with (
         endpoint(answer) as (url, received),
-        pytest.raises(JudgeError, match=r"has not answered for .*; the last try: .*slow down"),
+        pytest.raises(JudgeError, match=r"has not answered for .*; the last attempt: .*slow down"),
     ):
         asking(url, plan.head(4), retries=6, concurrency=2, patience=2)
     assert len(received) == 2
@@ -245,7 +245,7 @@ def test_a_list_of_models_that_is_late_does_not_change_what_the_server_is(status
         assert judge.server == "vllm"
     with (
         opened(lambda: late, retries=0) as judge,
-        pytest.raises(JudgeError, match=r"does not say what it is: .*loading.*server="),
+        pytest.raises(JudgeError, match=r"does not say which server it is: .*loading.*server="),
     ):
         _ = judge.server
 
@@ -313,7 +313,7 @@ def test_an_endpoint_that_falls_silent_stops_the_run(plan, asking, tmp_path):
 
     with (
         endpoint(answer) as (url, _),
-        pytest.raises(JudgeError, match=r"has not answered for .* min; the last try: .*boom"),
+        pytest.raises(JudgeError, match=r"has not answered for .* min; the last attempt: .*boom"),
     ):
         asking(url, plan.head(40), concurrency=1, patience=2)
     with endpoint(lambda p, h: fault()) as (url2, received):
@@ -346,7 +346,7 @@ TOO_PROBABLE = completion("[RESULT] 2", tops=[("[RESULT]", {}), (" 2", {" 2": 14
         ("logprobs", 400, UNSUPPORTED | {"param": "logprobs"}, OTHER_READOUTS),
         ("logprobs", 403, {"message": "You are not allowed to request logprobs"}, OTHER_READOUTS),
         ("logprobs", 200, completion("[RESULT] 2"), f"no log-probabilities: {OTHER_READOUTS}"),
-        ("logprobs", 200, TOO_PROBABLE, "its log-probabilities"),
+        ("logprobs", 200, TOO_PROBABLE, "invalid log-probabilities"),
     ],
 )  # fmt: skip
 def test_what_no_request_will_survive_stops_the_run_with_what_to_do(
@@ -468,11 +468,11 @@ def test_an_audit_keeps_to_its_allowance_and_goes_on_from_there(tmp_path, monkey
         calls = CliRunner().invoke(app, [*command, "--max-calls", "30"])
         assert (calls.exit_code, answered.total()) == (1, 30)
         assert "stopped after 30 calls: every answer so far is kept in" in calls.output
-        assert "run the same again to go on from here" in calls.output
+        assert "run it again to continue" in calls.output
         # Seven tokens an answer: $0.00007, once it is seen that no answer takes more.
         dollars = CliRunner().invoke(app, [*command, "--max-cost", "0.0125", "--price", *"009"])
         assert dollars.exit_code == 1
-        assert "another might cost more than max_cost=$0.01 allows" in dollars.output
+        assert "the next might cost more than max_cost=$0.01 allows" in dollars.output
         spent = answered.total()
         assert not (tmp_path / "a.html").exists()
         done = CliRunner().invoke(app, command)

@@ -105,7 +105,7 @@ def test_a_full_disk_stops_the_run_and_with_room_it_goes_on(tmp_path):
         with Store(tmp_path / "s.sqlite") as store:
             pages = store._db.execute("PRAGMA page_count").fetchone()[0]
             store._db.execute(f"PRAGMA max_page_count={pages + 200}")
-            with pytest.raises(StoreError, match=r"no room left.*run again"):
+            with pytest.raises(StoreError, match=r"no disk space left.*run again"):
                 rb.run(requests, judge, store=store)
             kept = len(store)
         assert 10 <= kept <= 100

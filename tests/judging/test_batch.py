@@ -102,7 +102,9 @@ def test_nobody_else_asks_what_a_batch_asks(plan, tmp_path, capsys, monkeypatch,
     [file] = rb.export_batch(part, spec, tmp_path / "part.jsonl")
     n = len(file.read_text().splitlines())
     [other] = rb.export_batch(plan, spec, tmp_path / "rest.jsonl")
-    assert f"left out: {n} requests, asked by batch file {file}" in capsys.readouterr().out
+    assert (
+        f"left out: {n} requests that the batch file {file} already asks" in capsys.readouterr().out
+    )
     rest = len(other.read_text().splitlines())
     other.unlink()  # never sent: a run may ask it
     received.clear()
@@ -184,13 +186,13 @@ def test_lines_of_another_study_are_refused_and_nothing_of_the_file_is_kept(
     _, spec, send = served
     other = rb.plan(items, rb.balanced(5), readout="feedback", temperature=1.0)
     output, _ = send(rb.export_batch([plan, other], spec, tmp_path / "b.jsonl")[0])
-    with pytest.raises(ValueError, match=r"is no request of this plan by http.* m"):
+    with pytest.raises(ValueError, match=r"does not match any request in this plan by http.* m"):
         rb.import_batch(plan, spec, output)
     with Store() as store:
         assert len(store) == 0
     assert rb.import_batch([plan, other], spec, output)["answered"] > len(items) * 10
     output.write_text('{"this": "is no answer"}\n')
-    with pytest.raises(ValueError, match=r"output\.jsonl, byte 0: no line of a batch"):
+    with pytest.raises(ValueError, match=r"output\.jsonl, byte 0: this is not a line of a batch"):
         rb.import_batch(plan, spec, output)
 
 
@@ -213,14 +215,18 @@ def test_two_answers_to_one_request_are_refused_where_they_differ(plan, tmp_path
 
 def test_a_file_that_holds_no_answers_is_named(plan, tmp_path, vllm):
     [file] = rb.export_batch(plan, vllm, tmp_path / "b.jsonl")
-    with pytest.raises(ValueError, match=r"b\.jsonl is the file of requests: import the output"):
+    with pytest.raises(
+        ValueError, match=r"b\.jsonl holds requests, not answers: import the output"
+    ):
         rb.import_batch(plan, vllm, file)
     with Store() as store:
         assert len(store) == 0
         assert len(store.in_batches([r.key for r in rendered(plan, vllm)])) > 0
     nested = tmp_path / "nested.jsonl"
     nested.write_text('{"custom_id": "x", "response": ' + "[" * 100_000 + "]" * 100_000 + "}\n")
-    with pytest.raises(ValueError, match=r"nested\.jsonl, byte 0: no line of a batch's output"):
+    with pytest.raises(
+        ValueError, match=r"nested\.jsonl, byte 0: this is not a line of a batch's output"
+    ):
         rb.import_batch(plan, vllm, nested)
 
 
@@ -243,10 +249,10 @@ def test_files_are_split_at_the_limits_of_the_api(plan, tmp_path, monkeypatch):
 def test_what_one_call_cannot_ask_is_said_before_anything_is_written(items, tmp_path, vllm):
     several = rb.plan_criteria(rb.load("minibench", n_items=15), rb.balanced(3), readout="logprobs")
     plain = rb.plan(items, rb.balanced(5), readout="score", prompt_format="plain")
-    for plan, why in ((several, "take a call each"), (plain, "no plain prompts")):
+    for plan, why in ((several, "need one call each"), (plain, "does not support plain prompts")):
         with pytest.raises(ValueError, match=why):
             rb.export_batch(plan, vllm, tmp_path / "b.jsonl")
-    with pytest.raises(ValueError, match="simulated:unbiased is no endpoint"):
+    with pytest.raises(ValueError, match="simulated:unbiased is not an endpoint"):
         rb.export_batch(several, "simulated:unbiased", tmp_path / "b.jsonl")
     assert not (tmp_path / "b.jsonl").exists()
 
@@ -293,10 +299,10 @@ def test_what_is_no_batch_is_said_without_opening_a_judge(study, tmp_path):
     with pytest.raises(ValueError, match="0 endpoints"):
         batch_of("mine")
     judge, plans = batch_of("mine", named("vllm:somewhere"))
-    with pytest.raises(ValueError, match="vllm:somewhere is no endpoint"):
+    with pytest.raises(ValueError, match="vllm:somewhere is not an endpoint"):
         rb.export_batch(plans, judge, tmp_path / "b.jsonl")
     study({"spec": "openai:m", "model": "m"}, gradings=[{"dataset": "minibench"}])
-    with pytest.raises(ValueError, match="gradings, whose calls depend on answers"):
+    with pytest.raises(ValueError, match="gradings, whose requests depend on earlier answers"):
         batch_of("mine")
 
 
@@ -311,4 +317,6 @@ def test_the_command_line_goes_there_and_back(study, tmp_path):
         imported = run.invoke(app, ["batch", "import", "mine", output, error])
         assert imported.output == "5 answered\n"
         again = run.invoke(app, ["batch", "export", "mine", str(tmp_path / "c.jsonl")])
-        assert again.output.endswith("nothing to ask: every answer is stored, or on its way\n")
+        assert again.output.endswith(
+            "nothing to ask: every answer is stored, or asked in a batch under way\n"
+        )

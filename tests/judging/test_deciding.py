@@ -155,9 +155,9 @@ def test_conditions_are_decided_apart(items):
     [
         ({"cut": 1}, "scores run from 1 to 5"),
         ({"cut": 6}, "scores run from 1 to 5"),
-        ({"lead": 0}, "lead is 1 to most"),
-        ({"lead": 10}, "lead is 1 to most"),
-        ({"requests": lambda items: rb.plan(items, rb.fixed(5, 1))}, "1 reads, and lead = 2"),
+        ({"lead": 0}, "lead must be between 1 and most"),
+        ({"lead": 10}, "lead must be between 1 and most"),
+        ({"requests": lambda items: rb.plan(items, rb.fixed(5, 1))}, "1 reads, but lead = 2"),
         (
             {"requests": lambda items: rb.plan_criteria(items, rb.balanced(3))},
             "scores several criteria",

@@ -213,7 +213,7 @@ def test_weights_that_are_no_gguf_or_missing_are_named(tmp_path):
         rb.open_judge(f"embedded:{tmp_path / 'none.gguf'}")
     other = tmp_path / "model.gguf"
     other.write_bytes(b"PK\x03\x04 not a model")
-    with pytest.raises(ValueError, match=r"model\.gguf: it is no GGUF file"):
+    with pytest.raises(ValueError, match=r"model\.gguf: it is not a GGUF file"):
         rb.open_judge(f"embedded:{other}")
 
 

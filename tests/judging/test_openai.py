@@ -231,7 +231,7 @@ def test_a_call_that_would_go_elsewhere_is_stopped(place):
             async with calls:
                 await calls.ask(elsewhere, {"model": "m"})
 
-        with pytest.raises(ValueError, match="was stopped"):
+        with pytest.raises(ValueError, match="was blocked"):
             asyncio.run(asked())
     assert (seen, received) == ([], [])
 

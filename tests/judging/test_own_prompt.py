@@ -233,7 +233,7 @@ def test_what_a_function_raises_or_returns_is_the_reason(items, capsys):
     assert set(rb.run(requests, rb.open_judge(fails), store=":memory:").status) == {"error"}
     assert "6 failed: RuntimeError: no quota left" in capsys.readouterr().out
     rb.run(requests, rb.open_judge(lambda messages: 4), store=":memory:")
-    assert "TypeError: lambda returned int and not text" in capsys.readouterr().out
+    assert "TypeError: lambda returned int, not text" in capsys.readouterr().out
 
 
 def test_a_function_is_asked_for_every_repeat_unless_it_is_deterministic(items):
@@ -270,5 +270,7 @@ def test_rulers_take_a_judge_with_a_parser_and_decline_one_with_a_template(items
     with pytest.raises(ValueError, match="simulated:grader answers the prompts of RULERS only"):
         rb.open_judge("simulated:grader", **own)
     for other in (rb.open_judge("openai:m@http://127.0.0.1:9/v1", **own), rb.open_judge(now)):
-        with pytest.raises(ValueError, match=r"fills in no documents, .*without a template"):
+        with pytest.raises(
+            ValueError, match=r"cannot fill in documents, .*without your own template"
+        ):
             grade(items, bundle, other, **how)

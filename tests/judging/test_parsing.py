@@ -283,7 +283,7 @@ def test_what_a_parser_finds_in_a_quotation_is_no_score(answer, parser, score):
 @pytest.mark.parametrize("scale", [TEN, (0, 1, 2, 5, 10, 20)])
 def test_a_parser_that_cannot_read_10_is_refused_before_anything_is_asked(parser, scale):
     ask = request(scale, criterion="tone")
-    with pytest.raises(ValueError, match=r"the parser reads .* let it read all of"):
+    with pytest.raises(ValueError, match=r"the parser reads .* make it read all of"):
         check_parser(parser_of(parser), ask)
     check_parser(parser_of(parser), request(FIVE, criterion="tone"))
 

@@ -38,7 +38,7 @@ def test_shuffled_gives_each_item_its_own_orderings_whatever_stands_beside_it(it
     assert whole.groupby("ordering", observed=True).size().max() < len(items)
 
 
-def test_replicates_count_repeats_of_an_ordering_but_every_placebo_is_a_prompt_of_its_own(items):
+def test_replicates_count_repeats_of_an_ordering_but_each_placebo_is_a_prompt(items):
     one = items.head(1)
     assert rb.plan(one, rb.fixed(5, 3))["replicate"].tolist() == [1, 2, 3]
     assert rb.plan(one, rb.balanced(2))["replicate"].tolist() == [1, 1, 2, 2]
@@ -118,7 +118,7 @@ def test_a_million_requests_are_planned_in_little_memory(items):
         (lambda i: rb.plan(i, rb.balanced(5), template="criteria"), "use plan_criteria"),
         (
             lambda i: rb.plan(i, rb.fixed(5, 1), labels=["numeric"] * 2),
-            "labels .* every value once",
+            "labels .* at least one value, each once",
         ),
         (lambda i: rb.plan(i, rb.fixed(5, 1), layout=[]), "layout = .* at least one"),
         (lambda i: rb.plan(i, rb.fixed(5, 1), labels=["numeric", "greek"]), "labels = 'greek'"),
@@ -132,7 +132,7 @@ def test_a_million_requests_are_planned_in_little_memory(items):
         (lambda i: rb.plan(i, rb.placebo(2, 3), template="pairwise"), "'pairwise' has no meaning"),
         (lambda i: rb.plan_criteria(i, rb.balanced(4)), r"3 criteria.*use balanced\(3\)"),
         (lambda i: rb.plan_criteria(i, rb.balanced(3), per_call=4), "per_call = 4: 1 to 3"),
-        (lambda i: rb.plan(pd.DataFrame(i), rb.balanced(5)), "carry no rubrics"),
+        (lambda i: rb.plan(pd.DataFrame(i), rb.balanced(5)), "have no rubrics"),
     ],
 )
 def test_what_cannot_be_planned_is_refused_with_the_way_out(items, call, message):

@@ -120,7 +120,7 @@ def test_an_actor_without_memory_is_one_sentence_and_the_other_blocks_are_kept()
     judge = without_cluster("vllm:m")
     for problem in (ActorDiedError(), OutOfMemoryError("Task was killed: 3 GB of 4 GB\nin use")):
         kept, pool = [], Pool(problem, ([Reply(7, "[RESULT] 2")], ""))
-        with pytest.raises(JudgeError, match=r"ray:vllm:m: an actor died .* want of memory"):
+        with pytest.raises(JudgeError, match=r"ray:vllm:m: an actor died .* out of memory"):
             kept.extend(judge._answers(pool, iter([])))
         assert [reply.request_id for reply in kept] == [7]
 
@@ -328,7 +328,7 @@ def test_actors_without_a_place_are_not_waited_for_in_silence(judged, monkeypatc
     never_said.cancel()
     said = capsys.readouterr().out
     waiter.close()
-    assert said.startswith("ray:simulated:unbiased: 2 of 2 actors wait for a place: 0 of 2 CPUs")
+    assert said.startswith("ray:simulated:unbiased: 2 of 2 actors wait for resources: 0 of 2 CPUs")
 
 
 def test_without_an_address_ray_starts_here_says_nothing_and_stops(tmp_path):

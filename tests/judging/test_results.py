@@ -106,7 +106,9 @@ def test_answers_of_another_judge_of_the_same_name_are_not_taken(folder, served)
         assert judgments["source"].unique().tolist() == ["recorded" if same else "live"]
         assert len(received) == (0 if same else len(plan))
         if not same:
-            with pytest.raises(ValueError, match=r"has judgments by .*must not mix.*in the store"):
+            with pytest.raises(
+                ValueError, match=r"has judgments by .*cannot share a folder.*the store"
+            ):
                 record(judgments, other, "study", **FACTS)
             assert len(pd.read_parquet(folder / "study/m/minibench.parquet")) == len(plan)
             record(judgments, other, "another", **FACTS)

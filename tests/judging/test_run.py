@@ -86,7 +86,7 @@ def test_a_fresh_run_that_its_judge_stops_goes_on_when_it_is_given_its_beginning
     judge = Ending()
     with pytest.raises(RuntimeError) as stopped:
         rb.run(plan, judge, fresh=True)
-    assert "\n".join(stopped.value.__notes__).count("run the same again with fresh=") == 1
+    assert "\n".join(stopped.value.__notes__).count("run it again with fresh=") == 1
     fresh = float(re.search(r"fresh=([\d.]+)", stopped.value.__notes__[0])[1])
     rest = Counting()
     rb.run(plan, rest, fresh=fresh)
@@ -127,7 +127,7 @@ def test_every_part_of_a_request_that_changes_the_answer_changes_its_key(items):
 
 def test_max_calls_stops_cleanly_and_the_next_run_goes_on(plan):
     judge = Counting()
-    with pytest.raises(RunInterrupted, match=r"stopped after 50 calls.*run the same again"):
+    with pytest.raises(RunInterrupted, match=r"stopped after 50 calls.*run it again"):
         rb.run(plan, judge, max_calls=50)
     assert len(judge.asked) == 50
     rest = Counting()
@@ -175,17 +175,17 @@ def test_a_run_counts_the_answers_that_were_cut(plan, capsys):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        (pd.DataFrame, {}, r"take them from rubricnb\.plan"),
+        (pd.DataFrame, {}, r"make them with rubricnb\.plan"),
         (
             lambda plan: pd.concat([plan.head(20), plan.head(3)], ignore_index=True),
             {},
-            r"3 requests stand in the plan twice.*drop_duplicates",
+            r"3 requests appear twice in the plan.*drop_duplicates",
         ),
         (lambda plan: plan, {"max_cost": 5}, r"needs a price.*'m' at judge.*give `price`"),
         (
             lambda plan: plan.assign(readout="json"),
             {},
-            "fills in no documents",
+            "cannot fill in documents",
         ),
         (
             lambda plan: plan.assign(readout="guess"),
@@ -236,7 +236,7 @@ def test_copies_of_a_failed_read_do_not_keep_it_from_being_asked_again(items):
 
 def test_ctrl_c_leaves_a_store_that_can_be_resumed_and_says_so(plan):
     judge = Counting(stop_after=40)
-    with pytest.raises(RunInterrupted, match=r"Ctrl-C.*\.sqlite.*run the same again"):
+    with pytest.raises(RunInterrupted, match=r"Ctrl-C.*\.sqlite.*run it again"):
         rb.run(plan, judge)
     rest = Counting()
     rb.run(plan, rest)

@@ -164,7 +164,7 @@ def test_requests_without_their_items_are_refused(items):
     requests = rb.plan(items, rb.balanced(5))
     with pytest.raises(ValueError, match="items lack"):
         simulate(requests, items.iloc[1:], "unbiased")
-    with pytest.raises(ValueError, match="carry no items"):
+    with pytest.raises(ValueError, match="have no items"):
         simulate(pd.DataFrame(requests), None, "unbiased")
     criteria = rb.plan_criteria(items, rb.balanced(3))
     with pytest.raises(ValueError, match="2 criteria"):
@@ -176,7 +176,7 @@ def test_no_requests_give_no_judgments(items):
     assert len(simulate(rb.plan(items, rb.balanced(5)).iloc[:0], items, "unbiased")) == 0
 
 
-def test_planted_label_shift_and_reference_pull_are_what_the_frame_and_the_judge_give(items):
+def test_planted_label_shift_and_reference_pull_show_in_frame_and_judge(items):
     planted = replace(
         open_profile("unbiased"), name="planted", wording_noise=0.0, reference_pull=0.5,
         label_shift=(("letter", -0.7),),

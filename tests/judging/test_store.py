@@ -55,7 +55,9 @@ def test_a_store_of_another_version_is_left_alone_and_says_what_to_do(path, vers
     other.execute(f"PRAGMA user_version={version}")
     other.commit()
     other.close()
-    with pytest.raises(StoreError, match=r"written by another rubricnb.*RUBRICNB_STORE"):
+    with pytest.raises(
+        StoreError, match=r"written by a different version of rubricnb.*RUBRICNB_STORE"
+    ):
         Store(path)
     assert sqlite3.connect(path).execute("SELECT text FROM replies").fetchall() == [("x",)]
 
@@ -85,7 +87,7 @@ def test_a_full_disk_keeps_what_was_committed_and_says_so(path):
         pages = store._db.execute("PRAGMA page_count").fetchone()[0]
         store._db.execute(f"PRAGMA max_page_count={pages + 2}")
         big = Reply(1, "y" * 4_000_000)
-        with pytest.raises(StoreError, match=r"no room left.*every reply.*kept"):
+        with pytest.raises(StoreError, match=r"no disk space left.*every reply.*kept"):
             store.put("k", "judge", big)
         assert store.get(["kept"])["kept"].text == "x"
     with Store(path) as store:

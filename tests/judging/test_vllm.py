@@ -28,7 +28,7 @@ def test_what_it_can_read_out_is_known_without_vllm():
 def test_what_is_no_checkpoint_is_named_with_the_way_out(tmp_path, name):
     (tmp_path / "folder").mkdir()
     (tmp_path / "model.gguf").write_bytes(b"GGUF")
-    with pytest.raises(ValueError, match=rf"{name} is no checkpoint.*embedded:PATH"):
+    with pytest.raises(ValueError, match=rf"{name} is not a checkpoint.*embedded:PATH"):
         vllm._checkpoint(str(tmp_path / name), None)
 
 

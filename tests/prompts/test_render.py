@@ -131,7 +131,7 @@ def test_a_prompt_shows_the_labels_of_any_scale(scale, own, names, said):
 
 @pytest.mark.parametrize(("labels", "n"), [("roman", 11), ("letter", 27)])
 def test_labels_that_do_not_reach_are_refused(labels, n):
-    with pytest.raises(ValueError, match=f"reach to {n - 1} levels, not to {n}"):
+    with pytest.raises(ValueError, match=f"name at most {n - 1} levels, not {n}"):
         labels_of(range(n), labels)
 
 

@@ -102,7 +102,7 @@ def one_contrast(study, **options):
         (one_contrast, ("difference", "mae_difference", "rho_difference")),
     ],
 )
-def test_the_interval_of_one_calibration_covers_what_other_essays_and_draws_would_say(study, names):
+def test_the_interval_of_one_calibration_covers_other_essays_and_draws(study, names):
     """Neither too seldom nor always: about 95 % of 100 studies."""
     studies = pd.DataFrame([study(seed, n_draws=3) for seed in range(100)])
     one = pd.DataFrame([study(seed, n_draws=1, seed=99) for seed in range(100)])
@@ -215,7 +215,7 @@ def test_bad_arguments_are_named():
         label_agreement(scores, items[["item_id"]])
     with pytest.raises(ValueError, match="scores lack the columns trait_1"):
         features(items)
-    with pytest.raises(ValueError, match="no score has method 'mts': grade it first"):
+    with pytest.raises(ValueError, match="no scores for method 'mts': grade it first"):
         label_contrast(scores, items, {"method": "mts"}, {"method": "rulers"})
 
 

@@ -228,10 +228,10 @@ def test_the_schema_wants_every_item_once_and_m_quotes(bundle, change, problem):
         ),
         (lambda b: b.update(traits=[]), "has no traits"),
         (lambda b: b["checklist"][0].update(trait="T9"), "item C01 belongs to 'T9'"),
-        (lambda b: b["checklist"][0].update(id="C02"), "the checklist id 'C02' stands twice"),
+        (lambda b: b["checklist"][0].update(id="C02"), "the checklist id 'C02' appears twice"),
         (
             lambda b: b["checklist"][0].update(text=b["checklist"][1]["text"].upper()),
-            "the checklist text .* stands twice",
+            "the checklist text .* appears twice",
         ),
         (lambda b: b["checklist"].__delitem__(slice(0, 4)), "T1 .accuracy. has no checklist item"),
         (

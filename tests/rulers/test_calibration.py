@@ -107,7 +107,7 @@ def test_bad_input_is_named():
     x, y = essays(np.random.default_rng(0), 60)
     with pytest.raises(ValueError, match=r"5 calibration items .* at least 10, and .* 200"):
         Calibrator().fit(x[:5], y[:5])
-    with pytest.raises(ValueError, match="all 60 calibration labels are 3: nothing can be learnt"):
+    with pytest.raises(ValueError, match="all 60 calibration labels are 3: the map cannot learn"):
         Calibrator().fit(x, np.full(60, 3.0))
     with pytest.raises(ValueError, match="label is missing"):
         Calibrator().fit(x, np.append(y[1:], np.nan))

@@ -64,7 +64,7 @@ def test_the_prompt_is_the_papers_with_the_whole_rubric():
         (lambda d, r: Reply(r.request_id, "No.", "refusal"), "the judge refused"),
         (
             changing(lambda d: [item.update(text="Same.") for item in d["checklist"].values()]),
-            "the checklist text 'same.' stands twice",
+            "the checklist text 'same.' appears twice",
         ),
     ],
 )
@@ -76,12 +76,16 @@ def test_an_answer_that_is_no_bundle_is_refused(write, message):
 @pytest.mark.parametrize(
     ("rubric", "options", "message"),
     [
-        (RUBRIC, {"n_items": 2}, "2 checklist items cannot cover 3 traits: let it write 9"),
-        (RUBRIC, {"traits": ["wit"]}, "the trait 'wit' is none of the rubric's criteria"),
+        (
+            RUBRIC,
+            {"n_items": 2},
+            "2 checklist items cannot cover 3 traits: set n_items to at least 9",
+        ),
+        (RUBRIC, {"traits": ["wit"]}, "the trait 'wit' is not a criterion of this rubric"),
         (RUBRIC, {"variant": "paraphrase"}, "no variant 'paraphrase'; it has: standard, paraphr"),
         (RUBRIC.iloc[:0], {}, "the rubric has no levels"),
-        (RUBRIC[RUBRIC.score == 1], {}, "has the levels 1: give it two levels or more"),
-        (RUBRIC[RUBRIC.score != 2], {}, "RULERS takes whole scores without gaps"),
+        (RUBRIC[RUBRIC.score == 1], {}, "has the levels 1: give at least two levels"),
+        (RUBRIC[RUBRIC.score != 2], {}, "RULERS needs whole scores without gaps"),
     ],
 )
 def test_bad_arguments_are_named(rubric, options, message):
@@ -159,9 +163,9 @@ def test_a_judge_that_leaves_a_trait_out_is_told_with_the_way_out(tmp_path):
         done = command(tmp_path / "rubric.csv", "--judge", f"openai:m@{url}", "--min-evidence", 1,
                        "--output", tmp_path / "b.json")  # fmt: skip
     assert done.exit_code == 1
-    assert "no bundle of 'b'" in done.output
+    assert "not a valid bundle for 'b'" in done.output
     assert "trait T2 (brief) has no checklist item" in done.output
-    assert "compile with another judge" in done.output
+    assert "compile with a different judge" in done.output
     assert not (tmp_path / "b.json").exists()
 
 
@@ -173,12 +177,16 @@ def test_a_judge_that_leaves_a_trait_out_is_told_with_the_way_out(tmp_path):
         (
             None,
             ("--judge", "simulated:unbiased"),
-            "fills in no documents, which RULERS needs: take openai:",
+            "cannot fill in documents, which RULERS needs: use openai:",
         ),
         (None, ("--judge", "nobody"), "nobody"),
-        (None, ("--n-items", "0"), "0 checklist items cannot cover 1 traits: let it write 3"),
-        (None, ("--output", "no/such/folder/b.json"), "is no name for a new JSON file"),
-        (None, ("--output", "b.txt"), "give another with --output NAME.json"),
+        (
+            None,
+            ("--n-items", "0"),
+            "0 checklist items cannot cover 1 traits: set n_items to at least 3",
+        ),
+        (None, ("--output", "no/such/folder/b.json"), "does not end in .json"),
+        (None, ("--output", "b.txt"), "choose a different one with --output NAME.json"),
     ],
 )
 def test_what_cannot_be_compiled_is_one_line(tmp_path, text, arguments, message):
@@ -197,7 +205,7 @@ def test_a_bundle_is_not_overwritten(tmp_path):
     for expected in (0, 1):
         done = command(OWN, "--judge", "simulated:grader", "--output", output)
         assert done.exit_code == expected
-    assert "stands there already" in done.output
+    assert "exists already" in done.output
 
 
 @pytest.mark.parametrize(

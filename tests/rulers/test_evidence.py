@@ -28,7 +28,7 @@ def test_all_of_the_text_is_in_the_units_and_nothing_else(into, text):
     assert "".join("".join(units).split()) == "".join(text.split())
 
 
-def test_a_stop_within_a_number_or_an_abbreviation_ends_nothing_but_for_the_naive_splitter():
+def test_only_the_naive_splitter_ends_a_sentence_in_a_number_or_abbreviation():
     assert UNITS[0] == "Dr. Lee paid $3.5 million, e.g. for books."
     assert UNITS[1:3] == ("Was it worth it?", "Yes!")
     assert UNITS[-1] == "The second paragraph has no stop"

@@ -330,7 +330,7 @@ def test_bad_arguments_are_named():
         grade(ITEMS, BUNDLE, SimulatedGrader(), "ruler")
     with pytest.raises(ValueError, match=r"has the levels 1\.\.5 and bundle 'asap-2' has 1\.\.6"):
         grade(ITEMS, load_bundle("asap-2"), SimulatedGrader())
-    with pytest.raises(ValueError, match="carry no rubrics"):
+    with pytest.raises(ValueError, match="have no rubrics"):
         grade(pd.DataFrame(ITEMS), BUNDLE, SimulatedGrader())
-    with pytest.raises(ValueError, match="fills in no documents, which RULERS needs"):
+    with pytest.raises(ValueError, match="cannot fill in documents, which RULERS needs"):
         grade(ITEMS, BUNDLE, rb.open_judge("simulated:unbiased"), store=":memory:")

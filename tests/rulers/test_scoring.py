@@ -41,7 +41,7 @@ def test_the_gate_is_never_vacuous_and_never_below_the_middle(levels):
     ("decisions", "levels", "message"),
     [
         ([], 5, "no decisions"),
-        ([1, 3], 5, "the decision 3 is none of 0, 1, 2"),
+        ([1, 3], 5, "the decision 3 is not 0, 1 or 2"),
         ([1], 1, "a scale of 1 levels"),
     ],
 )

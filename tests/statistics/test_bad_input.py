@@ -224,21 +224,6 @@ def test_halves_and_a_scale_from_0_are_kept_where_no_place_is_needed():
 # --- designs that a statistic cannot use ---------------------------------------------------------
 
 
-def test_an_unbalanced_design_has_no_chi2_of_the_papers_but_our_test():
-    judgments = make_judgments(40, 2, shuffled(5, 7))
-    row = rb.position_bias(judgments).iloc[0]
-    assert np.isnan([row.chi2, row.p_chi2, row.cramers_v]).all()
-    assert "equally often" in row.reason
-    assert 0 <= row.p_within <= 1
-
-
-def test_orderings_drawn_per_item_have_no_components():
-    judgments, _ = study()
-    drawn = judgments[judgments["design"] == "shuffled"]
-    assert "every ordering" in rb.order_effect(drawn).iloc[0].reason
-    assert "every ordering" in rb.variance_components(drawn, by="design").iloc[0].reason
-
-
 @pytest.mark.parametrize("name", STATISTICS)
 def test_nothing_at_all_is_an_error(name):
     judgments, items = given(name)

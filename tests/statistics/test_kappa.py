@@ -72,7 +72,7 @@ def test_sums_of_parts_give_the_whole():
     [
         ([1, 2], [1], "equal length"),
         ([1, math.nan], [1, 2], "rating 1 of a is missing"),
-        ([1, 2], [1, 7], "rating 1 of b is 7, which is none of the levels 1, 2"),
+        ([1, 2], [1, 7], "rating 1 of b is 7, which is not one of the levels 1, 2"),
     ],
 )
 def test_bad_ratings_are_named(a, b, message):

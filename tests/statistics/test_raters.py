@@ -12,7 +12,7 @@ from scipy import stats
 
 import rubricnb as rb
 from rubricnb.statistics._inference import mean_t
-from rubricnb.statistics.raters import _less
+from rubricnb.statistics.raters import _p_below_epsilon
 
 ALT_TEST = "github/nitaytech/AltTest/18428b1f4f34ac61c4978bc180263b90111e7337/data/summeval"
 
@@ -158,10 +158,10 @@ def test_p_without_variance_is_the_largest_that_a_mean_of_epsilon_allows(n, mean
     """Oracle: all distributions on {mean, 1} with this expectation, the worst there are."""
     share = np.linspace(0, 1, 200_001)
     allowed = share[share * mean + (1 - share) >= epsilon]
-    assert _less(np.full(n, mean), np.arange(n), epsilon) == pytest.approx(
+    assert _p_below_epsilon(np.full(n, mean), np.arange(n), epsilon) == pytest.approx(
         allowed.max() ** n, rel=1e-3
     )
-    assert _less(np.full(n, 0.5), np.arange(n), epsilon) == 1
+    assert _p_below_epsilon(np.full(n, 0.5), np.arange(n), epsilon) == 1
 
 
 def test_a_cluster_with_half_of_the_items_does_not_shorten_the_interval_of_the_bias():

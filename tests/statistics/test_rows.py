@@ -151,25 +151,6 @@ def test_probabilities_of_places_need_to_know_what_stood_there(statistic, known)
         statistic(judgments.assign(ordering=orders))
 
 
-@pytest.mark.parametrize("levels", [(1, 3, 5), (1, 2, 4)])
-def test_positions_on_a_scale_with_gaps_are_those_without(levels):
-    shown = pd.Series([o for _ in range(12) for o in code(balanced(3).orderings())])
-    names = np.repeat([f"t{i}" for i in range(12)], 6)
-    frame = pd.DataFrame({
-        "item_id": names, "cluster_id": names, "ordering_index": np.tile(range(1, 7), 12),
-        "ordering": shown, "score": np.random.default_rng(6).integers(1, 4, 72),
-    })  # fmt: skip
-    wider = dict(zip("123", map(str, levels), strict=True))
-    gaps = frame.assign(
-        ordering=["-".join(wider[k] for k in o.split("-")) for o in shown],
-        score=frame["score"].map(lambda s: levels[s - 1]),
-    )
-    columns = ["chi2", "cramers_v", "q", "p_within", "v2_unbiased"]
-    pd.testing.assert_frame_equal(rb.position_bias(gaps)[columns], rb.position_bias(frame)[columns])
-    with pytest.raises(ValueError, match="'ascending' is not the scores"):
-        rb.position_bias(frame.assign(ordering="ascending"))
-
-
 @pytest.mark.parametrize("orderings", [{"ordering": "1-2-3"}, {}])
 @pytest.mark.parametrize("step", [1, 0.5])
 def test_a_moved_distribution_is_measured_for_half_points_and_without_orderings(orderings, step):

@@ -158,7 +158,7 @@ def test_the_excess_over_re_asks_is_half_the_squared_distance_of_two_distributio
     assert found.shift_p > 0.001
 
 
-def test_what_was_asked_once_has_no_excess_over_a_re_ask_unless_the_judge_repeats_itself(items):
+def test_one_read_has_no_excess_over_a_re_ask_unless_the_judge_repeats_itself(items):
     how = {"reference": "none", "readout": "score"}
     once = [rb.fixed(5, 2), DESCENDING, rb.placebo(5, 3)]
     hot = stability(rb.simulate(rb.plan(items, once, temperature=1.0, **how), items, "unbiased"))

@@ -163,8 +163,8 @@ REFUSED = [
     *((rb.bias_cost, (PLACES, o), r"permutations of 1\.\.5")
       for o in ([[1, 2, 3]], [[1, 1, 2, 3, 4]], [[0, 1, 2, 3, 4]])),
     (rb.bias_cost, (PLACES.query("score != 2"),),
-     "needs every one of n scores at every position 1…n"),
-    *((equivalence, (0.0, 0.1, 10, margin), "positive") for margin in (0, -1, float("nan"))),
+     "needs each of n scores at each position 1…n"),
+    *((equivalence, (0.0, 0.1, 10, margin), "above 0") for margin in (0, -1, float("nan"))),
 ]  # fmt: skip
 
 

@@ -48,8 +48,8 @@ def test_a_real_recording_is_taken_in_and_the_command_says_what_it_shows(folder)
     assert problems(folder) == []
     done = CliRunner().invoke(asking.app, ["check", str(folder)])
     assert done.exit_code == 0, done.output
-    assert "is as its study asks and as its run.json says" in done.output
-    assert "will renew in results/: replication.csv" in done.output
+    assert "matches its study and its run.json" in done.output
+    assert "will rewrite in results/: replication.csv" in done.output
     assert "first" in done.output
 
 
@@ -97,13 +97,13 @@ CHANGES = {
         put(**{f"probability_{k}": swapped(k) for k in range(1, 6)}),
     r"row 8: ordering is '[1-5-]+', and '[1-5-]+' in the plan":
         put(ordering=lambda f: f["ordering"][8]),
-    r"row 8: request \d+ is none of the study's plan":
+    r"row 8: request \d+ is not in the study's plan":
         put(request_id=lambda f: f["request_id"][7] ^ 1),
     r"row 8: the key 0{12}… is not that of its prompt to 'llama\.cpp": put(key="0" * 64),
     "row 8: cluster_id is 'minibench/elsewhere', not 'minibench/exam-sleep'":
         put(cluster_id="minibench/elsewhere"),
     f"row 8: judge is 'me', not '{SLUG}'": put(judge="me"),
-    "column 'answer' is none of a judgment's, and a recording holds no texts":
+    "column 'answer' is not a column of judgments; a recording must not hold texts":
         lambda frame: frame.insert(0, "answer", "Clear."),
     "judgments lack the column 'key'": lambda frame: frame.pop("key"),
 }  # fmt: skip
@@ -140,7 +140,7 @@ def test_a_card_that_was_written_anew_does_not_hide_a_changed_row(folder):
     carded(folder)
     done = CliRunner().invoke(asking.app, ["check", str(folder)])
     assert done.exit_code == 1
-    assert f"error: {folder} is not taken in:" in done.output
+    assert f"error: {folder} has these problems:" in done.output
     assert re.search(f"^  {NAME}: {message}", done.output, re.M)
 
 
@@ -163,7 +163,9 @@ def test_another_identity_is_refused_whatever_the_table_of_judges_says(folder):
     old = json.loads(path.read_text())["identity"]
     path.write_text(path.read_text().replace(old, "better weights"))
     [said] = problems(folder)
-    assert said.startswith("run.json: identity is 'better weights', and results/judges.csv knows ")
+    assert said.startswith(
+        "run.json: identity is 'better weights', but results/judges.csv records "
+    )
     table.write_text(table.read_text().replace(old, "better weights"))
     [said] = problems(folder)
     assert said.startswith(f"{NAME}: no key is that of a prompt to 'better weights'")
@@ -192,12 +194,15 @@ def test_what_the_card_says_is_counted_again(folder):
         (lambda f: (f / "run.json").write_text("[" * 99999), "run.json is not a card"),
         (lambda f: carded(f, conditions=[]), "conditions or datasets are not a JSON object"),
         (lambda f: (f / "run.json").write_text("{}"), "run.json lacks judge, identity, spec"),
-        (lambda f: carded(f, conditions={"labels": "letter"}), "condition 'labels' that no study"),
+        (
+            lambda f: carded(f, conditions={"labels": "letter"}),
+            "condition 'labels' that a study cannot set",
+        ),
         (lambda f: (f / "texts.jsonl").write_text("{}"), "texts.jsonl: a recording is run.json"),
         (lambda f: (f / NAME).unlink(), "minibench is not in a file"),
         (lambda f: shutil.copy(f / NAME, f / "vicuna.parquet"), "vicuna is not in the study's pl"),
         (lambda f: (f / NAME).write_bytes(b"PAR1"), NAME),
-        (lambda f: carded(f, conditions={"temperature": 1.0}), "request .* is none of the study's"),
+        (lambda f: carded(f, conditions={"temperature": 1.0}), "request .* is not in the study's"),
     ],
 )
 def test_what_is_no_recording_of_the_study_is_said(folder, change, message):
@@ -380,7 +385,7 @@ def test_a_table_of_references_is_read_cell_by_cell(tmp_path):
 
 def test_a_folder_that_is_named_after_another_judge_or_study_is_refused(folder):
     moved = folder.rename(folder.with_name("gpt-4.1"))
-    assert problems(moved) == [f"run.json is of '{SLUG}', and the folder of 'gpt-4.1'"]
+    assert problems(moved) == [f"run.json names '{SLUG}', but the folder is 'gpt-4.1'"]
     other = shutil.copytree(moved, moved.parents[1] / "nowhere" / SLUG)
     assert problems(other)[0].startswith("no study 'nowhere' in ")
 

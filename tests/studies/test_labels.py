@@ -240,7 +240,7 @@ def scores(**changes):
     return frame.assign(**changes)
 
 
-def test_a_prompt_that_lacks_a_score_is_left_out_and_many_or_doubled_ones_are_refused():
+def test_a_prompt_without_a_score_is_left_out_and_many_or_duplicates_are_refused():
     score = np.arange(30.0)
     score[4] = np.nan
     (cell,) = labels.cells(scores(score=score))
@@ -249,5 +249,5 @@ def test_a_prompt_that_lacks_a_score_is_left_out_and_many_or_doubled_ones_are_re
     score[8] = np.nan
     with pytest.raises(ValueError, match="a tenth of the clusters lack a score"):
         labels.cells(scores(score=score))
-    with pytest.raises(ValueError, match="stands twice"):
+    with pytest.raises(ValueError, match="appears twice"):
         labels.cells(pd.concat([scores(), scores().head(1)]))

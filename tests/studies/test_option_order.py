@@ -115,7 +115,7 @@ def test_a_judge_of_the_command_line_takes_the_place_of_the_file_s_where_that_ca
     [other] = read_study("gemma", named("openai:m"))["judges"]
     assert other == {"spec": "openai:m", "model": "m", "licence": "its provider's terms"}
     assert read_study("scoring", named("embedded"))["references"]
-    with pytest.raises(ValueError, match="asks its own judges only: put openai:m into it"):
+    with pytest.raises(ValueError, match="asks only the judges it names: add openai:m to it"):
         read_study("scoring", named("openai:m"))
 
 

@@ -140,7 +140,7 @@ def test_other_experts_a_missing_score_and_a_second_row_are_refused(loaded):
     one = pd.DataFrame({"item_id": ["a", "b"], "human_ratings": [(1, 2, 3), (4, 5, 5)]})
     other = one.assign(human_ratings=[(1, 2, 3), (4, 5, 4)])
     replace.check_same_experts(one, one)
-    with pytest.raises(ValueError, match=r"1 items have other expert ratings.*'b'"):
+    with pytest.raises(ValueError, match=r"1 items have different expert ratings.*'b'"):
         replace.check_same_experts(one, other)
     judged, *others = simulated(np.random.default_rng(0), np.eye(2), 1, n=20)
     judged[3, 1] = np.nan

@@ -65,7 +65,7 @@ def test_a_study_that_could_not_be_recorded_asks_nothing(write, tmp_path):
         assert there == 5
         (card,) = (tmp_path / "results").rglob("run.json")
         card.write_text(card.read_text().replace(url, "http://localhost:1/v1"))
-        with pytest.raises(ValueError, match="must not mix"):
+        with pytest.raises(ValueError, match="cannot share a folder"):
             study("mine", tmp_path / "other.sqlite")
     assert len(asked) == there
 
@@ -85,7 +85,7 @@ def test_a_study_that_could_not_be_recorded_asks_nothing(write, tmp_path):
         ),
         (
             {"judges": [GRADER], "plans": [PLANS[0] | {"models": ["someone"]}]},
-            "no plan is for the judge 'planted'",
+            "has no plan for the judge 'planted'",
         ),
     ],
 )
@@ -306,10 +306,10 @@ def test_a_judge_that_reviews_itself_is_said(write, instances, tmp_path, capsys)
 @pytest.mark.parametrize(
     ("pair", "message"),
     [
-        ({"writer": "A"}, "'A' would review itself; name another judge as reviewer, or write"),
+        ({"writer": "A"}, "'A' would review itself; name a different judge as reviewer, or write"),
         ({"writer": "A", "reviewer": "A"}, "'A' would review itself"),
-        ({"writer": "A", "reviewer": "C"}, "the reviewer 'C' is none of the study's judges"),
-        ({"writer": "itself", "reviewer": "A"}, "the writer 'itself' is none of"),
+        ({"writer": "A", "reviewer": "C"}, "the reviewer 'C' is not one of the study's judges"),
+        ({"writer": "itself", "reviewer": "A"}, "the writer 'itself' is not one of"),
         ({"reviewer": "A"}, "an entry of references lacks 'writer'"),
         ({"writer": "A", "reviewer": "B", "round": 2}, "unknown entry 'round'"),
     ],
@@ -332,7 +332,9 @@ def test_without_the_second_judge_all_that_needs_no_references_is_recorded(
         three = one | {"spec": f"openai:c@{url}", "model": "C"}
         plans = [base | {"models": ["A", "C"]}, base | {"models": ["A"], "reference": [1]}]
         write(judges=[one, two, three], plans=plans, references=[pair])
-        with pytest.raises(JudgeError, match=r"1 of 2 judges .* nobody answers at .*localhost:9"):
+        with pytest.raises(
+            JudgeError, match=r"1 of 2 judges did not finish.* no server answers at .*localhost:9"
+        ):
             study("mine", tmp_path / "s.sqlite")
         for name in "ac":
             assert len(rb.recorded(f"openai:{name}@{url}", "biggen", study="mine")) == 4

@@ -18,7 +18,7 @@ BREAKS = [  # rule, file, what stands there, what stands there instead, what is 
     ("command names", "CONTRIBUTING.md", "`make test`", "`make tests`", "make tests"),
     ("command names", "book/quickstart.md", "rubricnb check", "rubricnb chek", "rubricnb chek"),
     ("command names", "book/running-a-study.md", "-p n_items", "-p n_itemz", "n_itemz"),
-    ("list of troubles", "book/running-a-study.md", "## Troubleshooting\n",
+    ("troubleshooting list", "book/running-a-study.md", "## Troubleshooting\n",
      "## Troubleshooting\n\n| `this was never said` | x |\n", "this was never said"),
     ("path or a link", "book/layout.md", "rubricnb/book.py", "rubricnb/boook.py", "boook"),
     ("path or a link", "README.md", "](CONTRIBUTING.md", "](CONTRIB.md", "CONTRIB.md"),

@@ -45,7 +45,7 @@ def test_slides_carry_values_and_figures_of_the_run(executed):
     ("text", "message"),
     [
         ('{{ value("06_y", "share") }}', "no executed notebook '06_y'"),
-        ('{{ value("05_x", "shares") }}', "glues nothing under the name 'shares'"),
+        ('{{ value("05_x", "shares") }}', "does not glue 'shares'"),
     ],
 )
 def test_a_slide_cannot_show_what_no_run_has_shown(executed, text, message):
