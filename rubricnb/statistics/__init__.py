@@ -7,6 +7,7 @@ from rubricnb.statistics.agreement import strategy_contrast as strategy_contrast
 from rubricnb.statistics.budget import budget_curve as budget_curve
 from rubricnb.statistics.budget import will_permuting_help as will_permuting_help
 from rubricnb.statistics.cost import bias_cost as bias_cost
+from rubricnb.statistics.criterion import counting_along as counting_along
 from rubricnb.statistics.criterion import criterion_order as criterion_order
 from rubricnb.statistics.error_budget import design_for as design_for
 from rubricnb.statistics.error_budget import error_budget as error_budget
@@ -46,6 +47,7 @@ __all__ = [
     "alternative_annotator",
     "at_reads",
     "at_temperature",
+    "counting_along",
     "geometric_mean",
     "gold",
     "judge_bias",
