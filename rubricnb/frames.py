@@ -163,7 +163,7 @@ class _Attached(pd.DataFrame):
     """A frame that keeps one other frame with it through filtering and ``pd.concat``."""
 
     _attribute: str
-    _keys: tuple[str, ...]  # of the other frame's rows, of which several frames may have the same
+    _keys: tuple[str, ...]  # rows of the attached frame, which several frames may share
 
     @property
     def _constructor(self) -> Any:

@@ -34,7 +34,7 @@ from studies.study import CONDITIONS, items_of, plans_for, read_study, requests_
 
 _CARD = ("judge", "identity", "spec", "model", "licence", "conditions", "recorded", "datasets")
 _VERSION = r"\d[\w.+]{0,20}"
-_FORMS = {  # what else a card may say, and its form
+_FORMS = {  # optional entries of a card, and their form
     "recorded": r"\d{4}-\d\d-\d\d",
     "package": _VERSION,
     "python": _VERSION,
@@ -75,7 +75,9 @@ def problems(folder: Path) -> list[str]:
             try:
                 for said in _file_problems(path, card, plans[name]):
                     found.append(f"{path.name}: {said}")
-            except Exception as error:  # a forged value may break a check behind the one it fails
+            except (
+                Exception
+            ) as error:  # a forged value may break a later check than the one it fails
                 found.append(f"{path.name}: it is damaged or forged ({_short(error)})")
     return found
 

@@ -127,7 +127,7 @@ def _download(url: str, file: Path, sha256: str) -> None:
         downloads.fetch(file.name)
     except PermissionError:
         raise
-    except (OSError, ValueError) as error:  # of requests, and of pooch where the hash is wrong
+    except (OSError, ValueError) as error:  # raised by requests, or by pooch for a wrong hash
         file.unlink(missing_ok=True)
         if isinstance(error, ValueError):
             raise ValueError(

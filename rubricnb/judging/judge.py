@@ -26,7 +26,7 @@ from rubricnb.judging.parsing import Parser, parser_of
 from rubricnb.prompts.own import OwnTemplate, read_template
 from rubricnb.prompts.render import RESULT
 
-# engine → module and class, what stands behind the colon, and what it is for
+# engine → module and class, the text after the colon, and its purpose
 ENGINES = {
     "embedded": ("judging.embedded:EmbeddedJudge", "[:NAME|:PATH.gguf]", "llama.cpp; the default"),
     "openai": ("judging.openai:OpenAIJudge", ":MODEL[@BASE_URL]", "any OpenAI-compatible endpoint"),

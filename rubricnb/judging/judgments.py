@@ -49,7 +49,7 @@ class Rows:
             if reading.probabilities is not None:
                 row |= zip(self.probabilities, reading.probabilities, strict=False)
                 row["expected_score"] = sum(map(mul, request.ordering, reading.probabilities))
-            for name in _CALL:  # belong to the call: counted once
+            for name in _CALL:  # belong to the call, so they count once
                 row[name] = 0 if slot else getattr(reply, name)
             self.rows.append(row)
         if len(self.rows) >= _ROWS:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeAlias
 _QUOTED_CHARS = 24
 """A score is a quotation if this many characters around it stand in the prompt as well."""
 
-_INVISIBLE = "\u200b"  # stands for all zero-width spaces, joiners and marks of direction
+_INVISIBLE = "\u200b"  # represents all zero-width spaces, joiners and direction marks
 _LOOKALIKES = dict(zip("【】〔〕،٬٫−٪", "[][],,.-%", strict=True))
 _BLANKS = r"[^\S\n]*"
 _OPENING = (
@@ -324,7 +324,7 @@ def _whole(text: str, match: re.Match[str], group: str | int) -> str | None:
         return None
     before, after = text[max(0, start - _QUOTED_CHARS) : start], text[end : end + _QUOTED_CHARS]
     first, last = text[start], text[end - 1]
-    begins, ends = start == match.start(), end == match.end()  # else the expression says what else
+    begins, ends = start == match.start(), end == match.end()  # otherwise the expression says more
     if ends and last.isdecimal() and re.match(rf"{_BLANKS}{_RANGE}{_BLANKS}\d", after):
         return None
     if begins and first.isdecimal() and re.search(rf"\d{_BLANKS}{_RANGE}{_BLANKS}$", before):

@@ -288,7 +288,7 @@ def _reply(request: Request, answers: Answers, rows: range) -> Reply:
             probabilities=tuple(map(tuple, shown)),
         )
     if request.readout == "feedback":
-        # What is lost is lost for good: the slot does not stand in the text at all.
+        # A lost answer is lost for good: its slot is not in the text.
         kept = [j for j, r in enumerate(rows) if not answers.lost[r]]
         slots = tuple(request.slots[j] for j in kept)
         text = answer_text(replace(request, slots=slots), [positions[j] for j in kept])

@@ -38,7 +38,7 @@ Number = Annotated[int, Field(ge=1)]
 Levels = tuple[tuple[int, Text], ...]
 _NOTHING_ELSE = ConfigDict(extra="forbid")
 _BUNDLED = Path(__file__).parent / "bundles"
-QUOTE_CHARACTERS, _REASON_CHARACTERS = 120, 100  # a small judge would not find an end
+QUOTE_CHARACTERS, _REASON_CHARACTERS = 120, 100  # a small judge would not stop
 _MESSAGE_CHARACTERS = 90
 
 
