@@ -1,8 +1,8 @@
 """One page about one judge: is it any good, what moves it, and what to do about it.
 
 First whether its answers can be read, tell texts apart and agree with people; then whether it
-matters where an option stands, what the scores are called, which reference is shown and in which
-order criteria are asked. Every effect has an interval and a test, and stands beside what edits
+matters which position an option has, what the scores are called, which reference is shown and in
+which order criteria are asked. Every effect has an interval and a test, and is given beside what edits
 without a meaning and asking again do. Questions and tests are fixed before looking; the p-values of
 an audit are one family. ``auditing.yml`` says what is measured, ``auditing_words.jinja`` how a
 result is said, ``auditing.jinja`` is the page.
@@ -354,7 +354,7 @@ def read_audit(path: str | Path) -> Audit:
     Raises
     ------
     ValueError
-        The file is no such audit.
+        The file is not such an audit.
     """
     try:
         stored = json.loads(Path(path).read_text("utf-8"))
@@ -413,7 +413,7 @@ def audit(
     options
         thinking, effort, max_tokens; any other goes to the engine's class, as concurrency.
     against
-        An earlier audit of this judge, or its ``.json``. The judge is asked anew (answers that are
+        An earlier audit of this judge, or its ``.json``. The judge is asked again (answers that are
         older than a day or than that audit do not count), and rows of the section ``against`` say
         what has changed.
     new_judge
@@ -653,7 +653,7 @@ def findings(
     items
         What they are about.
     judge, identity, settings, refused
-        Who was asked, and how; what a template of one's own cannot ask.
+        Who was asked, and how; what your own template cannot ask.
     """
     check_answered(*answers)
     read = "expected_score" in answers[0] and answers[0]["expected_score"].notna().any()

@@ -1,4 +1,4 @@
-"""Read and execute the notebooks of a clone, with parameters of one's own."""
+"""Read and execute the notebooks of a clone, with your own parameters."""
 
 from __future__ import annotations
 

@@ -325,7 +325,7 @@ def _against_plan(frame: pd.DataFrame, plans: list[Requests]) -> Iterator[str]:
             ),
         )
     twice = frame.duplicated(["request_id", "criterion"])
-    yield from _rows(twice, lambda i: f"request {ids[i]} stands there already")
+    yield from _rows(twice, lambda i: f"request {ids[i]} appears twice")
     several = pd.concat([part.source for part in plans]).groupby("text_id")["criterion"].nunique()
     wanted = pd.Series(1, index=asked.index)
     if "criterion_ordering" in asked:
@@ -391,7 +391,7 @@ def _answers(frame: pd.DataFrame) -> Iterator[str]:
     ]
     yield from _rows(
         np.array(moved) & ~off,
-        lambda i: f"score {score[i]:g} does not stand at place {place[i]} of {frame.ordering[i]}",
+        lambda i: f"score {score[i]:g} is not at place {place[i]} of {frame.ordering[i]}",
     )
     columns = [c for c in frame if str(c).startswith("probability_")]
     if not columns:

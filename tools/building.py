@@ -82,8 +82,8 @@ def notebooks(root: Path | None = None) -> list[str]:
     Parameters
     ----------
     root
-        Folder of ``_toc.yml``; by default the clone one stands in, else the one the package is
-        installed from.
+        Folder of ``_toc.yml``; by default the clone of the current folder, else that of the
+        installed package.
 
     Raises
     ------

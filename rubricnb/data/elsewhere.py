@@ -432,7 +432,7 @@ def _read_orderings(
 
 
 def _scores_by_position(ordering: pd.Series) -> FloatArray:
-    """The score at each position of each row: NaN if not known, -inf if it is no order."""
+    """The score at each position of each row: NaN if not known, -inf if it is not an ordering."""
     orders = [_decoded(code) for code in ordering.cat.categories]
     wide = np.full((len(orders) + 1, max(map(len, orders), default=0)), np.nan)
     for row, scores in enumerate(orders):

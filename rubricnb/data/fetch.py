@@ -39,7 +39,7 @@ def fetch(path: str, sha256: str | None = None) -> Path:
     Parameters
     ----------
     path
-        Where the file stands in the tree: ``github/OWNER/REPOSITORY/COMMIT/PATH``.
+        Path of the file in the tree: ``github/OWNER/REPOSITORY/COMMIT/PATH``.
     sha256
         Its SHA-256; a file with another one is not used and not kept. Default: that of
         ``files.csv``.

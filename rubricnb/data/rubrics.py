@@ -330,7 +330,7 @@ class _Loader(yaml.SafeLoader):
     """YAML where yes and no are words, and that refuses a key given twice, which drops a level."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Build a mapping, or say which key stands twice."""
+        """Build a mapping, or say which key appears twice."""
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         for key in keys:
             if keys.count(key) > 1:

@@ -331,7 +331,7 @@ def as_scores(
     Returns
     -------
     Series
-        float64; NaN for what is none of these.
+        float64; NaN for anything else.
 
     Examples
     --------

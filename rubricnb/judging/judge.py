@@ -225,7 +225,7 @@ def open_judge(
         ``ray:`` and one of these. Or a function, which takes chat messages (a list of ``{"role":
         …, "content": …}``) and returns the answer's text; it may be ``async``.
     template
-        A prompt of one's own instead of the papers': a Jinja file with the slots that "Your own
+        Your own prompt instead of the papers': a Jinja file with the slots that "Your own
         prompt" in the book lists. Its text is part of the judge's identity, its name of the slug.
     parser
         How to find the score in an answer: ``json`` (the key ``score`` of the last JSON object that

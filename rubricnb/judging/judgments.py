@@ -12,7 +12,7 @@ from rubricnb.frames import JUDGMENTS, STATUSES, Requests, score_dtype
 from rubricnb.judging.contract import Engine, Reply, Request
 from rubricnb.judging.readout import read
 
-EXAMPLE = 200  # characters of an answer's end, where a score would stand
+EXAMPLE = 200  # characters of an answer's end, where a score would be
 _ROWS = (
     4096  # rows packed into columns at once: as Python's own objects they take ten times as much
 )

@@ -102,7 +102,7 @@ class OpenAIJudge:
         What answers there: ``openai``, ``openrouter``, ``vllm``, ``llama.cpp`` or ``other``.
         Default: the endpoint is asked. ``vllm`` and ``llama.cpp`` can continue a given beginning of
         the answer, so for them ``logprobs`` needs one or two tokens; with the others the judge
-        writes its feedback and the probabilities are read where the score stands in it.
+        writes its feedback and the probabilities are read at the score.
     concurrency
         Requests in flight at once.
     requests_per_minute
@@ -129,7 +129,7 @@ class OpenAIJudge:
     Raises
     ------
     ValueError
-        The address is none, or holds a key, a password or parameters.
+        The address is invalid, or holds a key, a password or parameters.
 
     Attributes
     ----------
@@ -196,7 +196,7 @@ class OpenAIJudge:
 
     @property
     def deterministic(self) -> bool:
-        """Whether greedy answers repeat: a hosted endpoint's do not, a server of one's own's do."""
+        """Whether greedy answers repeat: a hosted endpoint's do not, your own server's do."""
         return self.dialect.continues
 
     @property
@@ -646,7 +646,7 @@ _WAYS_OUT = {  # by the parameter that an endpoint complains of
     "max_tokens": '; open the judge with server="openai"if the server is OpenAI\'s own',
 }
 _OTHER_READOUTS = "choose readout 'score' or 'feedback', or a model that has log-probabilities"
-_BROKEN_OFF = ("error", "abort")  # what OpenRouter and vLLM call an end that is none
+_BROKEN_OFF = ("error", "abort")  # what OpenRouter and vLLM call an answer that broke off
 _NO_LIST = (401, 403, 404, 405, 501)  # statuses of an endpoint that hides its models
 
 

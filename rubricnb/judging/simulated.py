@@ -1,6 +1,6 @@
 """Simulated judges: numbers drawn from one explicit model, with every bias planted and known.
 
-The model stands in `rubricnb.judging.generative`, its parameters in `rubricnb.judging.profiles`.
+The model is in `rubricnb.judging.generative`, its parameters are in `rubricnb.judging.profiles`.
 What `simulate` computes for a whole frame, `SimulatedJudge` answers request by request.
 """
 

@@ -41,7 +41,7 @@ _ON_CPU: dict[str, Any] = {
     # the random generator back, which is impossible on a processor.
     "enable_chunked_prefill": False,
 }
-# JSON without white space between its parts: where it may stand, small models write it on and on.
+# JSON without white space between its parts: if allowed, small models never stop writing it.
 _COMPACT_JSON = {"backend": "xgrammar", "disable_any_whitespace": True}
 
 

@@ -285,7 +285,7 @@ def correlation(sums: FloatArray) -> FloatArray:
 
 
 def leave_out_spearman(x: FloatArray, y: FloatArray, cluster: IntArray) -> FloatArray:
-    """Spearman's ρ without each cluster in turn, ranked anew each time: shape (clusters,).
+    """Spearman's ρ without each cluster in turn, ranked again each time: shape (clusters,).
 
     Items with the same x and y are counted, not listed: there are few distinct pairs of scores.
     """
