@@ -64,7 +64,7 @@ def number_of(stem: str) -> str:
 
 
 def anchor_of(number: str) -> str:
-    """Return where a finding stands on its page: ``finding-5-1``."""
+    """Return the anchor of a finding on its page: ``finding-5-1``."""
     return f"finding-{number.replace('.', '-').lower()}"
 
 

@@ -1,6 +1,6 @@
 """``public-names``: the public names of one module, documented by autodoc from their docstrings.
 
-The list stands once, in ``rubricnb/__init__.py``. The directive writes reStructuredText, so a
+The only list is in ``rubricnb/__init__.py``. The directive writes reStructuredText, so a
 MyST page wraps it:
 
     ```{eval-rst}

@@ -1,9 +1,9 @@
 """One page about one judge: is it any good, what moves it, and what to do about it.
 
 First whether its answers can be read, tell texts apart and agree with people; then whether it
-matters where an option stands, what the scores are called, which reference is shown and in which
-order criteria are asked. Every effect has an interval and a test, and stands beside what edits
-without a meaning and asking again do. Questions and tests are fixed before looking; the p-values of
+matters which position an option has, what the scores are called, which reference is shown and in
+which order criteria are asked. Every effect has an interval and a test, and is given beside the
+effects of neutral edits and of asking again. Questions and tests are fixed before looking; the p-values of
 an audit are one family. ``auditing.yml`` says what is measured, ``auditing_words.jinja`` how a
 result is said, ``auditing.jinja`` is the page.
 """
@@ -354,7 +354,7 @@ def read_audit(path: str | Path) -> Audit:
     Raises
     ------
     ValueError
-        The file is no such audit.
+        The file is not such an audit.
     """
     try:
         stored = json.loads(Path(path).read_text("utf-8"))
@@ -413,7 +413,7 @@ def audit(
     options
         thinking, effort, max_tokens; any other goes to the engine's class, as concurrency.
     against
-        An earlier audit of this judge, or its ``.json``. The judge is asked anew (answers that are
+        An earlier audit of this judge, or its ``.json``. The judge is asked again (answers that are
         older than a day or than that audit do not count), and rows of the section ``against`` say
         what has changed.
     new_judge
@@ -481,7 +481,7 @@ def audit(
             refused = [why for _, reasons in planned for why in reasons]
             if not asked:
                 raise ValueError("; ".join(dict.fromkeys(refused)))
-            # A judge that never gives a score is not asked everything.
+            # Stop early for a judge that never gives a score.
             first = asked[0].iloc[:: max(1, len(asked[0]) // _FIRST)]
             check_answered(run(first, opened, store, fresh, budget=budget))
             answers = [run(requests, opened, store, fresh, budget=budget) for requests in asked]
@@ -545,7 +545,7 @@ def audit_requests(items: Items, **settings: Any) -> list[Requests]:
         if labels := labels_there_are(own, ["letter", "roman"], n):
             parts.append(plan(own, one, labels=labels, reference="none", **settings))
         parts += [plan(own, one, reference=shown, **settings)] if shown else []
-    coded = dict.fromkeys(parts[0].select_dtypes("category"), "category")  # of each scale its own
+    coded = dict.fromkeys(parts[0].select_dtypes("category"), "category")  # on each scale
     asked = [Requests(pd.concat(parts, ignore_index=True).astype(coded))]
     asked[0].source = items
     criteria = items.groupby("text_id", observed=True).size().unique()
@@ -653,7 +653,7 @@ def findings(
     items
         What they are about.
     judge, identity, settings, refused
-        Who was asked, and how; what a template of one's own cannot ask.
+        Who was asked, and how; what your own template cannot ask.
     """
     check_answered(*answers)
     read = "expected_score" in answers[0] and answers[0]["expected_score"].notna().any()
@@ -669,7 +669,7 @@ def findings(
     ):  # fmt: skip
         try:
             rows += [row for part in parts for row in ask(part)]
-        except ValueError as error:  # says why these scores have no answer to this
+        except ValueError as error:  # the reason why these scores cannot answer the question
             why[name] = str(error)
     places = {row["question"]: row.pop("places") for row in rows if "places" in row}
     few = inference.effective_clusters(cells.index.get_level_values("cluster_id"))
@@ -892,7 +892,7 @@ def _named(answers: pd.DataFrame, items: pd.DataFrame, value: Value) -> pd.DataF
     top = answers["ordering"].astype("object").map(lambda o: max(decode(o)), na_action="ignore")
     shown = shown.replace("auto", "of full mark" if "reference" in items else "none")
     shown = shown.mask(pd.to_numeric(shown, errors="coerce") == top, "of full mark")
-    if shown.nunique() == 1:  # nothing was asked without it, or with another one
+    if shown.nunique() == 1:  # never asked without it, or only with a different one
         shown[:] = "none"
     return answers.astype(dict.fromkeys(_KEYS, "str")).assign(
         value=values_of(answers, value),

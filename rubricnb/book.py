@@ -1,4 +1,4 @@
-"""Read and execute the notebooks of a clone, with parameters of one's own."""
+"""Read and execute the notebooks of a clone, with your own parameters."""
 
 from __future__ import annotations
 
@@ -332,7 +332,7 @@ def _scratch(first: str) -> Iterator[Path]:
             "c.InlineBackend.print_figure_kwargs = "
             "{'bbox_inches': 'tight', 'metadata': {'Date': None, 'Creator': None}}\n"
             "c.HistoryManager.enabled = False\n"
-            "c.IPKernelApp.log_level = 50\n"  # it warns of its unencrypted loopback port
+            "c.IPKernelApp.log_level = 50\n"  # else it warns of its unencrypted loopback port
             f"c.InteractiveShellApp.exec_lines = [{first!r}]\n"
         )
         wanted = {
@@ -341,7 +341,7 @@ def _scratch(first: str) -> Iterator[Path]:
             # Figures as vectors, whatever backend the user's own scripts draw with.
             "MPLBACKEND": "module://matplotlib_inline.backend_inline",
             "PYDEVD_DISABLE_FILE_VALIDATION": "1",
-            # As many notebooks run as there are cores: threads of their own only wait for theirs.
+            # One notebook runs on each core, so more threads in a notebook would only wait.
             "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
         }
         mirror = os.environ.get("RUBRICNB_MIRROR", "")

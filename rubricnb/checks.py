@@ -73,7 +73,7 @@ def close(
 def seal(source: str) -> str:
     """Pack code so that a reader does not see the answer in it by accident.
 
-    It is no secret: whoever unpacks it finds the answer, as the book prints it.
+    It is not a secret: unpacking it shows the answer, which the book prints too.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
     items ──design──▶ requests ──judge──▶ replies ──read out──▶ judgments ──statistics──▶ results
 
-Columns and dtypes stand in ``frames.csv`` and nowhere else; the API page is generated from it.
+Columns and dtypes are in ``frames.csv`` only; the API page is generated from it.
 Positions, scores and ranks count from 1. ``category`` columns hold text, ``Int8`` is pandas'
 integer with a missing value.
 """
@@ -24,7 +24,7 @@ IntArray = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a frame. A name such as ``reference_{k}`` stands for k = 1, 2, …"""
+    """One column of a frame. A name such as ``reference_{k}`` means k = 1, 2, …"""
 
     name: str
     dtype: str
@@ -163,7 +163,7 @@ class _Attached(pd.DataFrame):
     """A frame that keeps one other frame with it through filtering and ``pd.concat``."""
 
     _attribute: str
-    _keys: tuple[str, ...]  # of the other frame's rows, of which several frames may have the same
+    _keys: tuple[str, ...]  # rows of the attached frame, which several frames may share
 
     @property
     def _constructor(self) -> Any:

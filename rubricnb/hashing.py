@@ -2,7 +2,7 @@
 
 Python's own ``hash`` changes from run to run and pandas' may change from version to version; these
 two functions never do, so a plan made today names the same requests next year, and an item draws
-the same random ordering whatever stands beside it.
+the same random ordering whatever else is asked.
 """
 
 from __future__ import annotations

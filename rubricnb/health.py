@@ -40,7 +40,7 @@ def report(store: bool = True) -> tuple[list[str], bool]:
             continue
         try:
             lines.append(f"ok  {what}: {probe()}")
-        except Exception as error:  # a report must not stop at its first finding
+        except Exception as error:  # the report continues after a failed probe
             lines.append(f"--  {what}: {error}")
             usable = usable and what not in _NEEDED
     return lines, usable

@@ -44,7 +44,7 @@ def say(values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
 
 
 def show(name: str, what: Any, size: tuple[float, float] | None = None, **formats: Any) -> None:
-    """Show a figure or a table, and glue it for the place of the page where its caption stands.
+    """Show a figure or a table, and glue it for the place of its caption.
 
     The book shows it there only; a notebook that is run by itself shows it below the cell.
 
@@ -423,7 +423,7 @@ def says_finds(verdicts: pd.DataFrame, unmeasured: bool = False) -> pd.DataFrame
     Returns
     -------
     DataFrame
-        Text only: ``statement`` (where it stands and what it says, with judge and dataset),
+        Text only: ``statement`` (where it is printed and what it says, with judge and dataset),
         ``paper says``, ``we find`` (with the interval) and ``verdict``.
 
     Examples
@@ -523,7 +523,7 @@ def truth_of(items: pd.DataFrame) -> str:
 
 
 def styled(styler: Any) -> str:
-    """Return a Styler's HTML with all that stands in its frame as text; pandas escapes none of it.
+    """Return a Styler's HTML with all its cells as text; pandas does not escape them.
 
     ``import rubricnb`` has notebooks show every Styler in this way.
 
@@ -558,7 +558,7 @@ def _as_markdown(name: object) -> str:
 def explorable(name: str, data: dict[str, Any], fallback: str) -> Any:
     """Put a small experiment on the page, with the data it needs.
 
-    Its code stands in ``_static/explorables.js``, one function for each name.
+    Its code is in ``_static/explorables.js``, one function for each name.
 
     Parameters
     ----------

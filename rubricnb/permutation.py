@@ -1,7 +1,7 @@
 """How the options of a rubric are reordered: designs, and the counts that prove their balance.
 
 A *design* says in which orderings a judge sees the n options of a rubric (Setting 1 of
-arXiv:2602.02219) or the n criteria of a prompt (Setting 2). An ordering lists what stands at
+arXiv:2602.02219) or the n criteria of a prompt (Setting 2). An ordering lists what is at
 position 1, 2, …, n; everything counts from 1. ``[3, 1, 2]`` shows option 3 first. Frames write the
 scores instead of the numbers of the options: on a scale of 1, 3 and 5 this is ``5-1-3``.
 """
@@ -169,7 +169,7 @@ class Design:
 def balanced(n: int) -> Design:
     """The papers' BALANCED: n forward and n reverse cyclic rotations (arXiv:2602.02219, §3.1).
 
-    Every option stands exactly twice at every position. At n = 2 these are two distinct
+    Every option appears exactly twice at every position. At n = 2 these are two distinct
     orderings, each twice. Neighbours are *not* balanced: see `williams`.
 
     Parameters

@@ -202,7 +202,7 @@ def forest(
         Columns `label`, `series` and `value`, with ``{value}_low`` and ``{value}_high`` or ``low``
         and ``high``; an interval may be NaN.
     label
-        The column that names the rows; the first one stands on top.
+        The column that names the rows; the first one is on top.
     series
         The column that tells markers of one row apart; the name itself if there is no such column.
     reference
@@ -394,7 +394,7 @@ def interval_lines(
     ax
         Where to draw.
     aside
-        How far lines with intervals stand apart, so that their bars can be told from each other.
+        Distance between lines with intervals, so that their bars can be told from each other.
 
     Returns
     -------

@@ -34,7 +34,7 @@ from studies.study import CONDITIONS, items_of, plans_for, read_study, requests_
 
 _CARD = ("judge", "identity", "spec", "model", "licence", "conditions", "recorded", "datasets")
 _VERSION = r"\d[\w.+]{0,20}"
-_FORMS = {  # what else a card may say, and its form
+_FORMS = {  # optional entries of a card, and their form
     "recorded": r"\d{4}-\d\d-\d\d",
     "package": _VERSION,
     "python": _VERSION,
@@ -75,7 +75,9 @@ def problems(folder: Path) -> list[str]:
             try:
                 for said in _file_problems(path, card, plans[name]):
                     found.append(f"{path.name}: {said}")
-            except Exception as error:  # a forged value may break a check behind the one it fails
+            except (
+                Exception
+            ) as error:  # a forged value may break a later check than the one it fails
                 found.append(f"{path.name}: it is damaged or forged ({_short(error)})")
     return found
 
@@ -323,7 +325,7 @@ def _against_plan(frame: pd.DataFrame, plans: list[Requests]) -> Iterator[str]:
             ),
         )
     twice = frame.duplicated(["request_id", "criterion"])
-    yield from _rows(twice, lambda i: f"request {ids[i]} stands there already")
+    yield from _rows(twice, lambda i: f"request {ids[i]} appears twice")
     several = pd.concat([part.source for part in plans]).groupby("text_id")["criterion"].nunique()
     wanted = pd.Series(1, index=asked.index)
     if "criterion_ordering" in asked:
@@ -389,7 +391,7 @@ def _answers(frame: pd.DataFrame) -> Iterator[str]:
     ]
     yield from _rows(
         np.array(moved) & ~off,
-        lambda i: f"score {score[i]:g} does not stand at place {place[i]} of {frame.ordering[i]}",
+        lambda i: f"score {score[i]:g} is not at place {place[i]} of {frame.ordering[i]}",
     )
     columns = [c for c in frame if str(c).startswith("probability_")]
     if not columns:

@@ -81,7 +81,7 @@ FOUND: dict[str, Callable[[Half, Any], float]] = {
     "readout": lambda h, k: _single(h.expected[k], h.human[k]) / _single(h.score[k], h.human[k]),
     "direction": lambda h, k: float((h.score[k, h.ascending] - h.score[k, h.descending]).mean()),
 }
-# What follows from it for whoever asked one ascending read and took the score: r with the experts.
+# r with the experts, for a study that used the score of one ascending read.
 Way = Callable[[Half, Any], FloatArray]
 WAYS: dict[str, Way] = {
     "one ascending read, its score": lambda h, k: h.score[k, h.ascending],

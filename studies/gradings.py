@@ -77,7 +77,7 @@ def _of_judge(
         found: dict[str, list[Grades]] = {}
         for part in gradings_for(entry, content["gradings"]):
             found.setdefault(part["dataset"], []).extend(graded(part, judge, store, budget))
-            _record(found, judge)  # what is finished stands, should the rest be interrupted
+            _record(found, judge)  # keeps what is finished if the rest is interrupted
             register(judge, **{key: entry[key] for key in FACTS if key in entry})
         return inside(STUDY, judge.slug)
 

@@ -1,8 +1,8 @@
 """Scoring bias of three API judges that someone else probed; ``python -m studies.probes``.
 
 From the recording ``scoring-probes``, of which only aggregates are kept. A probe changes one thing
-in the prompt; the unchanged prompt was asked five times, so every change stands beside what asking
-again does. The five runs are interchangeable: a change is measured from the mean of all five.
+in the prompt; the unchanged prompt was asked five times, so every change is compared with
+asking again. The five runs are interchangeable: a change is measured from the mean of all five.
 """
 
 from __future__ import annotations

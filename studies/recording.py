@@ -46,7 +46,7 @@ def record(
     """Write judgments of one judge into ``results/``, added to what is recorded already.
 
     Several processes may record into one folder at once. `conditions` are what this judge was
-    asked with beside the study's plans; `studies.contribution` makes the plans anew from them.
+    asked with beside the study's plans; `studies.contribution` rebuilds the plans from them.
     What is recorded `apart` is read only where its study is named (`rubricnb.recorded`).
     """
     folder = inside(study, judge.slug)

@@ -99,7 +99,11 @@ def ask_judges(
     for entry in entries:
         try:
             folders.append(ask(entry))
-        except (JudgeError, ValueError, ImportError) as problem:  # of this judge: others are asked
+        except (
+            JudgeError,
+            ValueError,
+            ImportError,
+        ) as problem:  # a failure of this judge: the others are asked
             if len(entries) == 1:
                 raise
             print(f"{entry['model']}: {problem}", flush=True)

@@ -82,8 +82,8 @@ def notebooks(root: Path | None = None) -> list[str]:
     Parameters
     ----------
     root
-        Folder of ``_toc.yml``; by default the clone one stands in, else the one the package is
-        installed from.
+        Folder of ``_toc.yml``; by default the clone of the current folder, else that of the
+        installed package.
 
     Raises
     ------
@@ -265,7 +265,7 @@ def measured(stem: str, values: Mapping[str, Any], root: Path) -> Any:
         notebook = execute(
             stem, values, root=root, cell_seconds=CELL_SECONDS, first=_after_every_cell(peak)
         )
-        unit = 1e6 if sys.platform == "darwin" else 1e3  # bytes there, kilobytes elsewhere
+        unit = 1e6 if sys.platform == "darwin" else 1e3  # bytes on macOS, kilobytes elsewhere
         notebook.metadata.rubricnb["peak_mb"] = round(int(peak.read_text()) / unit)
     return notebook
 

@@ -462,7 +462,7 @@ PAPERS = ["xu2026position", "li2025scoring", "hong2026rulers"]
 
 @rule
 def citations_have_references(clone: Clone) -> Iterator[str]:
-    """Every citation has a reference, and no key stands twice."""
+    """Every citation has a reference, and no key appears twice."""
     keys = re.findall(r"^@\w+\{(\w+),", clone.text("book/references.bib"), re.M)
     yield from {key for key in keys if keys.count(key) > 1}
     for path, text in clone.pages.items():

@@ -18,7 +18,7 @@ _NUMBER = re.compile(r"\{glue:text\}`([^`:]+)(?::([^`]*))?`")
 def one_page(notebook: Any) -> str:
     """Return an executed notebook as a whole HTML document that loads nothing and runs nothing.
 
-    Glued numbers stand in the sentences, glued figures and tables above their captions. Formulas
+    Glued numbers are in the sentences, glued figures and tables above their captions. Formulas
     and references to other pages stay as the chapter's text has them.
 
     Examples
@@ -65,7 +65,7 @@ def one_page(notebook: Any) -> str:
 
 
 def _output(output: Any) -> tuple[str, str]:
-    if "scrapbook" in output.get("metadata", {}):  # stands where its caption is
+    if "scrapbook" in output.get("metadata", {}):  # printed at its caption
         return "shown", ""
     if "data" in output:
         rich = _shown(output.data, "output of the cell above")

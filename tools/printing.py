@@ -28,7 +28,7 @@ _FOOTER = """<div style="width: 100%; font-size: 8px; text-align: center; color:
 def pdf(root: Path | None = None) -> Path:
     """Print the built book, in the order of its table of contents, into ``_build/rubricnb.pdf``.
 
-    Code that the pages fold away is left out, and an experiment prints what stands in its place
+    Code that the pages fold away is left out, and an experiment prints its replacement
     without JavaScript; links between chapters lead to places within the file.
 
     Raises

@@ -28,7 +28,7 @@ def slides(executed: Mapping[str, Any], root: Path, folder: Path) -> list[Path]:
     root
         The clone.
     folder
-        Where to; the book's ``_static`` stands beside it.
+        Where to; the book's ``_static`` is beside it.
 
     Returns
     -------

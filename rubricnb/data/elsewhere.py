@@ -46,7 +46,7 @@ _NOT_KNOWN: dict[str, Any] = {
     **dict.fromkeys(("effort", "thinking"), "default"),
     **dict.fromkeys(("temperature", "seconds"), np.float32("nan")),
     "source": "recorded",
-    "key": "",  # the same for all: not known
+    "key": "",  # the same for all reads: unknown
     **dict.fromkeys(("seed", "max_tokens"), np.int32(0)),
     **dict.fromkeys(("prompt_tokens", "cached_tokens", "completion_tokens"), np.int32(0)),
 }
@@ -432,12 +432,12 @@ def _read_orderings(
 
 
 def _scores_by_position(ordering: pd.Series) -> FloatArray:
-    """The score at each position of each row: NaN if not known, -inf if it is no order."""
+    """The score at each position of each row: NaN if not known, -inf if it is not an ordering."""
     orders = [_decoded(code) for code in ordering.cat.categories]
     wide = np.full((len(orders) + 1, max(map(len, orders), default=0)), np.nan)
     for row, scores in enumerate(orders):
         wide[row, : len(scores)] = scores
-    return wide[ordering.cat.codes]  # of a missing one, -1: the last row
+    return wide[ordering.cat.codes]  # a missing one has code -1: the last row
 
 
 def _decoded(code: str) -> tuple[float, ...]:
@@ -462,7 +462,7 @@ def _fill(frame: pd.DataFrame, rated: Items, item: IntArray) -> None:
 def _separate_reads(frame: pd.DataFrame, given: pd.DataFrame, item: IntArray) -> None:
     """Number repeated reads; refuse a read that has two rows."""
     names = [c for c in ("design", *_WITHIN, "ordering", "ordering_index") if c in frame]
-    # What is equal in all rows, missing included, need not be looked at.
+    # Skip columns that are equal in all rows, missing values included.
     varied = [c for c in names if np.ptp(_levels(frame[c])[0]) > 0]
     keys = frame[varied].assign(item=item)
     read = pd.Series(1, frame.index)

@@ -39,7 +39,7 @@ def fetch(path: str, sha256: str | None = None) -> Path:
     Parameters
     ----------
     path
-        Where the file stands in the tree: ``github/OWNER/REPOSITORY/COMMIT/PATH``.
+        Path of the file in the tree: ``github/OWNER/REPOSITORY/COMMIT/PATH``.
     sha256
         Its SHA-256; a file with another one is not used and not kept. Default: that of
         ``files.csv``.
@@ -127,7 +127,7 @@ def _download(url: str, file: Path, sha256: str) -> None:
         downloads.fetch(file.name)
     except PermissionError:
         raise
-    except (OSError, ValueError) as error:  # of requests, and of pooch where the hash is wrong
+    except (OSError, ValueError) as error:  # raised by requests, or by pooch for a wrong hash
         file.unlink(missing_ok=True)
         if isinstance(error, ValueError):
             raise ValueError(

@@ -158,7 +158,7 @@ def _score(value: Any, error: Any) -> Row:
         return {"score": None, "status": "error", "reason": str(error)[:200]}
     if isinstance(value, str):
         value = _LETTERS.get(value.strip().upper(), value)
-    kind = isinstance(value, int | float | str)  # else a list, or nothing
+    kind = isinstance(value, int | float | str)  # otherwise a list, or nothing
     number = float(pd.to_numeric(value, errors="coerce")) if kind else float("nan")
     return {"score": number, "status": "unparsed" if number != number else "ok"}
 

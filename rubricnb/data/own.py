@@ -59,7 +59,7 @@ def load_csv(
     ------
     ValueError
         The file cannot be read, a column is missing, a text is empty, a rating is not a number or
-        off the scale, a criterion has no rubric, or an id stands twice. Rows count from 1, without
+        off the scale, a criterion has no rubric, or an id appears twice. Rows count from 1, without
         the header.
 
     Examples

@@ -41,7 +41,7 @@ def pairs(items: Items) -> Items:
 
         * ``item_id`` ``GROUP/FIRST-vs-SECOND``; ``text_id`` and ``rubric_id`` are the same;
         * ``candidate_1``, ``candidate_2``: the two names; ``candidate`` is ``FIRST-vs-SECOND``;
-        * ``response``: the question that is asked (the responses stand in ``.rubrics``);
+        * ``response``: the question that is asked (the responses are in ``.rubrics``);
         * ``human``, ``gold``: 1 if the first response is rated higher, 2 if the second, missing at
           a tie; ``human_1``, ``human_2``, ``gold_1``, ``gold_2``: the two ratings;
         * dataset, group_id, cluster_id, category, instruction, reference, criterion as before.

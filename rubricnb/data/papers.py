@@ -15,7 +15,7 @@ _FOLDER = Path(__file__).parent / "published"
 _CLAIMS = _FOLDER / "claims.csv"
 _INDEX = _FOLDER / "index.csv"
 ERRATA = _FOLDER / "errata.csv"
-VERDICTS = ("replicates", "does not", "cannot say")  # of what is tested on judges
+VERDICTS = ("replicates", "does not", "cannot say")  # for claims that are tested on judges
 # What is checked without a judge has words of its own: "the arithmetic holds", "… fails".
 _CHECKED = {"identity": "the arithmetic", "fact": "the count", "procedure": "the procedure"}
 NO_INTERVAL = "no interval"

@@ -53,7 +53,7 @@ def parse_prompt(prompt: str) -> dict[str, str]:
     Raises
     ------
     ValueError
-        A heading is missing or stands twice, or the parts do not give the prompt back.
+        A heading is missing or appears twice, or the parts do not give the prompt back.
 
     Examples
     --------

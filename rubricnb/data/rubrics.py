@@ -239,7 +239,7 @@ def check_length(rubrics: pd.DataFrame, n: int, described: bool = True) -> None:
     facts = rubrics.assign(own=worded | (rubrics["score"] % 1 != 0))
     facts = facts.groupby("rubric_id", observed=True)
     size, reach = facts["score"].nunique(), facts["score"].max() - facts["score"].min()
-    rigid = facts["own"].any() | (reach != size - 1)  # has labels of its own, or gaps
+    rigid = facts["own"].any() | (reach != size - 1)  # has its own labels, or gaps
     bad = (size != n) & (rigid | (described & ((size != 5) | (n not in _LENGTHS))))
     if bad.any():
         rubric_id = bad.idxmax()
@@ -272,7 +272,7 @@ def scale_with(scale: FloatArray, n: int) -> FloatArray:
 
 
 _WORDS = {"fail": 0.0, "false": 0.0, "no": 0.0, "pass": 1.0, "true": 1.0, "yes": 1.0}
-_LENGTHS = range(2, 11)  # of the scales on which five levels can be shown
+_LENGTHS = range(2, 11)  # lengths of the scales on which five levels can be shown
 
 
 def _rows(rubric: Any, file: str, k: int) -> Iterator[dict[str, object]]:
@@ -330,7 +330,7 @@ class _Loader(yaml.SafeLoader):
     """YAML where yes and no are words, and that refuses a key given twice, which drops a level."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Build a mapping, or say which key stands twice."""
+        """Build a mapping, or say which key appears twice."""
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         for key in keys:
             if keys.count(key) > 1:

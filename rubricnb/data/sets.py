@@ -31,7 +31,7 @@ def load(name: str, path: str | Path | None = None, rubrics: pd.DataFrame | None
     name
         Its name there.
     path
-        The file, where it is one's own.
+        Your own file, if the set needs one.
     rubrics
         Other rubrics than the set's; items are loaded for their criteria.
 

@@ -21,7 +21,7 @@ from rubricnb.data.validate import check_text, one_of
 from rubricnb.frames import FRAMES, refuse
 
 Labels = Mapping[str, Mapping[str, float]]
-# What spreadsheets save, beside UTF-8; cp1252 is taken wherever it is as likely as another.
+# Encodings that spreadsheets save, beside UTF-8; cp1252 wins a tie.
 _ENCODINGS = ["utf_16", "utf_16_le", "utf_16_be", "cp1252", "cp1250", "cp1251", "cp1253", "cp1254",
               "cp932", "cp949", "gb18030", "big5"]  # fmt: skip
 _MISSING = ("", "nan", "na", "n/a", "none", "null", "<na>", "#n/a")
@@ -331,7 +331,7 @@ def as_scores(
     Returns
     -------
     Series
-        float64; NaN for what is none of these.
+        float64; NaN for anything else.
 
     Examples
     --------
@@ -464,7 +464,7 @@ def _read_csv(path: Path, encoding: str | None) -> pd.DataFrame:
     separator = max(headers, key=lambda mark: len(headers[mark]))
     _refuse_two_names(headers[separator], path)
     try:
-        # All as text: "NA", "None" and "007" are texts someone wrote.
+        # Everything as text: someone may have written "NA", "None" or "007".
         table = pd.read_csv(
             io.StringIO(text, newline=""), sep=separator, dtype="str", keep_default_na=False
         )

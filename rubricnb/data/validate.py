@@ -33,7 +33,7 @@ def check_items(items: pd.DataFrame, rubrics: pd.DataFrame, allow_unrated: bool 
     Raises
     ------
     ValueError
-        A column is missing; an item_id stands twice; a text is empty; a rating is missing or
+        A column is missing; an item_id appears twice; a text is empty; a rating is missing or
         outside the levels of its rubric; a rubric_id has no rubric.
 
     Examples
@@ -79,7 +79,7 @@ def check_rubrics(rubrics: pd.DataFrame) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        A column is missing, a level stands twice, a rubric has one level, a description is empty,
+        A column is missing, a level appears twice, a rubric has one level, a description is empty,
         or the variants of a rubric have different levels.
 
     Examples

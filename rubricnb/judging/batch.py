@@ -188,7 +188,7 @@ def import_batch(
 
 def _endpoint(judge: JudgeLike) -> Any:
     described = describe(judge)
-    # another may take long to open
+    # opening a different engine may take long
     engine: Any = described.engine if described.kind == "openai" else None
     if type(engine) is not OpenAIJudge:
         raise ValueError(
@@ -214,7 +214,7 @@ def _requests(
 
 def _new(path: Path) -> IO[bytes]:
     try:
-        # For its owner only: it has the texts.
+        # Readable by its owner only, since it holds the texts.
         return open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600))
     except FileExistsError:
         raise FileExistsError(

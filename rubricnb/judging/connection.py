@@ -19,14 +19,14 @@ import httpx2
 
 # An answer of 1,024 tokens with 20 alternatives to each has 2 MB; this holds 8,000 of them.
 MAX_BODY_BYTES = 16 * 2**20
-_MAX_SHOWN_CHARS = 100_000  # characters of one that is longer
+_MAX_SHOWN_CHARS = 100_000  # characters kept of a longer one
 _HEADERS = ("host", "accept", "accept-encoding", "connection", "content-length", "content-type")
 _RETRIED_STATUSES = (
     408,
     409,
     429,
-)  # statuses that may be gone when a call is sent again; and from 500 on
-_PAUSES = (0.5, 8.0)  # seconds before a call is sent again: the first pause, and the longest
+)  # statuses worth a retry, as are those from 500
+_PAUSES = (0.5, 8.0)  # seconds before a retry: the first pause, and the longest
 _PERMANENT = (  # error codes
     "insufficient_quota", "billing_hard_limit_reached", "billing_not_active",
     "unsupported_value", "unsupported_parameter",
@@ -180,7 +180,7 @@ class Connection(httpx2.AsyncClient):
             raise Unreadable("the endpoint's answer has more than 16 MiB", raw[:_MAX_SHOWN_CHARS])
         if answer is None:
             raise Unreadable("the endpoint sent no JSON object", raw)
-        if answer.get("error") and not answer.get("choices"):  # an error under a good status
+        if answer.get("error") and not answer.get("choices"):  # an error with status 200
             code = answer["error"].get("code") if isinstance(answer["error"], dict) else None
             status = int(str(code)) if re.fullmatch("[45][0-9][0-9]", str(code)) else 200
             raise Refused(status, answer, headers)
@@ -194,7 +194,7 @@ def pause_after(problem: Exception, tries: int) -> float | None:
     if isinstance(problem, Refused):
         told = retry_after(problem.headers)
         passing = problem.status in _RETRIED_STATUSES or problem.status >= 500
-        # OpenRouter's 402 says when where it is not credit that lacks, but an answer under way.
+        # A 402 of OpenRouter with Retry-After means retry, not missing credit.
         passing |= problem.status == 402 and told is not None
         return (told or growing) if passing and problem.code not in _PERMANENT else None
     return growing if isinstance(problem, Unreachable | TimeoutError) else None
@@ -246,7 +246,7 @@ class Pace:
         if sent_at >= self._slowed_at:
             self._slowed_at = time.monotonic()
             self.learnt = min(max(1.5 * self.learnt, _FIRST_SPACE), _WIDEST_SPACE)
-        self.hold(min(pause, 20))  # a longer one may be meant for this call only
+        self.hold(min(pause, 20))  # a longer pause may be meant for this call only
 
     def answered(self, headers: Mapping[str, str], longest: float) -> None:
         """Speed up a little; wait if ``x-ratelimit-*`` reports that nothing is left."""
@@ -257,7 +257,7 @@ class Pace:
                 self.hold(min(reset, longest))
 
 
-_FIRST_SPACE, _WIDEST_SPACE = 0.02, 60.0  # seconds between calls once one was refused for haste
+_FIRST_SPACE, _WIDEST_SPACE = 0.02, 60.0  # seconds between calls after a first 429
 
 
 def _seconds(text: str) -> float | None:

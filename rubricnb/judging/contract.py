@@ -34,7 +34,7 @@ class Request:
     messages
         The prompt.
     slots
-        The text after which each answer stands: ``("[RESULT]",)`` in Setting 1, one
+        The text that each answer follows: ``("[RESULT]",)`` in Setting 1, one
         ``"[Criterion]"`` a line in Setting 2. Readouts ``score`` and ``logprobs`` force it.
     choices
         The label of the option at position 1, 2, …; a slot is followed by a space and one of them.
@@ -141,7 +141,7 @@ class Engine(Protocol):
     stops a run when its first answer is a refusal has ``answered_before``: a run sets it where
     stored answers show that the judge works. One whose engine cannot hold the strings of a ``json``
     answer to their `maxLength` has ``holds_lengths`` False, and the prompt states them.
-    ``own_prompt`` is a template of one's own, and ``parser`` what reads its answers
+    ``own_prompt`` is the user's own template, and ``parser`` what reads its answers
     (`rubricnb.open_judge`).
     """
 

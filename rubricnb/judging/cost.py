@@ -87,7 +87,7 @@ def _hours(judge: Judge, row: dict[str, Any]) -> tuple[float, str]:
     if judge.source == "simulated":
         return 0.0, ""
     seconds = tokens = 0.0
-    one_at_a_time = judge.kind == "embedded"  # elsewhere the seconds of calls overlap
+    one_at_a_time = judge.kind == "embedded"  # on endpoints the seconds of calls overlap
     for path in results_folder().glob(f"*/{judge.slug}/run.json") if one_at_a_time else ():
         for counts in json.loads(path.read_text())["datasets"].values():
             if "judgments" in counts:  # not gradings, which write long answers

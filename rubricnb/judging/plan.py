@@ -140,7 +140,7 @@ def plan(
     )  # fmt: skip
     for condition in conditions:
         _check_rubrics(items, condition["variant"], n, template)
-        labels_of(range(n), condition["labels"])  # raises where these do not reach so far
+        labels_of(range(n), condition["labels"])  # raises if these labels name too few levels
         _check_shown(items, "reference", condition["reference_score"], template, n)
         _check_shown(items, "exemplar", condition["exemplar"], template, n)
     if template in ("pointwise", "pairwise") and any(d.name == "placebo" for d in designs):
@@ -393,7 +393,7 @@ def _orderings(design: Design, ids: pd.Series, seed: int, items: Items) -> pd.Da
             "ordering": pd.Categorical(codes),
         }
     )
-    if design.name == "placebo":  # the same ordering, but every read is another prompt
+    if design.name == "placebo":  # the same ordering, but every read is a different prompt
         frame["replicate"] = np.int16(1)
     else:
         groups = frame.groupby(["row", "ordering"], observed=True, sort=False)

@@ -15,7 +15,7 @@ from rubricnb.judging.thinking import most_tokens, thinks
 CHARACTERS_PER_TOKEN = 4.0
 """English prose with every tokeniser in use, within about 15 %."""
 
-_CACHED_FROM = 1024  # tokens of a prefix; OpenAI keeps no shorter one
+_CACHED_FROM = 1024  # tokens of the shortest prefix that OpenAI caches
 _FEEDBACK_TOKENS = 200
 _LABEL_TOKENS = 3
 _REASONING_TOKENS = {"low": 300, "medium": 1000, "high": 3000}  # a first guess, by effort
@@ -82,9 +82,9 @@ class Calls(NamedTuple):
 class _Answers:
     """Running totals of one judge's answers."""
 
-    number: int = 0  # of those whose tokens were counted
+    number: int = 0  # answers whose tokens were counted
     longest: int = 0  # tokens of the longest
-    paid: float = 0.0  # dollars of the dearest
+    paid: float = 0.0  # dollars of the most expensive answer
     dearest: float = 0.0  # dollars that a call may cost at its limit, at most
 
 
@@ -165,7 +165,7 @@ class Budget:
             paid = judge.price.of(*sent, reply.completion_tokens)
             came = reply.finish != "error" or reply.text
             if came and not (reply.prompt_tokens or reply.completion_tokens):
-                paid = seen.dearest  # the endpoint does not say what it has counted
+                paid = seen.dearest  # the endpoint does not report its token counts
             self.spent += paid
             seen.paid = max(seen.paid, paid)
         if reply.completion_tokens:

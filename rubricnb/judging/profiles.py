@@ -48,7 +48,7 @@ class Profile:
         σ_G, σ_E and σ_W in score points.
     unparsed
         Pairs (ordering, rate): share of its ``feedback`` answers that end without a score. The
-        ordering ``"*"`` stands for every one not named.
+        ordering ``"*"`` means every one not named.
     draw
         Which of the judges that share these parameters this is: mixed into every random stream.
     source

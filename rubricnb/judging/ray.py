@@ -16,8 +16,8 @@ from rubricnb.judging.openai import JudgeError
 
 _INSTALL = "python -m pip install 'rubricnb[ray]'"
 _WINDOW = 65_536  # requests cut into blocks at once: bounds memory
-_BLOCKS = 4  # at least so many for each actor, so that none waits long for the last one
-_ATTEMPTS = 4  # a block that ends its actor so often is at fault itself
+_BLOCKS = 4  # at least this many blocks for each actor, so that none waits long for the last one
+_ATTEMPTS = 4  # a block that ends its actor this often is itself at fault
 _AT_ONCE = 30  # seconds in which a cluster with room starts its actors; each opens its judge later
 _EXPLAINED = (JudgeError, ValueError, ImportError, OSError)
 _FACTS = (
@@ -112,7 +112,7 @@ class RayJudge:
                 self._start()
                 asked = blocks(window, min(self.block, even))
                 yield from self._answers(ActorPool(self._actors), asked)
-        except BaseException:  # an engine may be dead, and nobody wants what is under way
+        except BaseException:  # an engine may be dead, and answers under way are not needed
             self._end()
             raise
 

@@ -10,7 +10,7 @@ from itertools import takewhile
 from rubricnb.judging.address import KEYS
 
 MIN_KEY_CHARS = 8
-"""A shorter key is a word that stands for no key, such as EMPTY."""
+"""A shorter key is a placeholder, such as EMPTY."""
 
 _ESCAPED = (  # as JSON, Python, a URL and HTML write a letter, or JSON the end of a line
     r"(?:\\{1,8}(?:u00|x)|%|&#x0{0,4})(?P<hex>[0-9a-fA-F]{2});?|&#0{0,4}(?P<decimal>\d{2,3});"

@@ -76,7 +76,7 @@ def rendered(
         if judge.source == "simulated":
             request = replace(request, plan=part, row=number, facts=source.facts(row))
         key = key_of(request, judge, judge.deterministic and not force_replicates)
-        # Nobody else has it yet, and a copy of all its fields would take as long as rendering it.
+        # Changed in place: it is not shared yet, and a copy would cost as much as rendering.
         object.__setattr__(request, "key", key)
         yield request
 

@@ -78,7 +78,7 @@ def recorded(judge: Judge | str, dataset: str, study: str | None = None) -> pd.D
     frames = [_read(path, path.stat().st_mtime_ns) for path in paths]
     if len(frames) == 1:
         return frames[0].copy()
-    together = pd.concat(frames, ignore_index=True)  # studies may have asked one thing both
+    together = pd.concat(frames, ignore_index=True)  # two studies may have asked the same request
     return together.drop_duplicates(["request_id", "criterion"], ignore_index=True)
 
 

@@ -85,7 +85,7 @@ def run(
     RunInterrupted
         At a limit, on Ctrl-C or SIGTERM; says how to go on.
     ValueError
-        A request stands in the plan twice, or `max_cost` for a judge whose price is not known.
+        A request appears twice in the plan, or `max_cost` for a judge whose price is not known.
     JudgeError, StoreError
         The judge or the store cannot go on; the message says what to do.
 

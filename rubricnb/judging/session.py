@@ -20,7 +20,7 @@ from rubricnb.judging.store import Store
 
 _BLOCK = 256  # requests rendered and looked up at once
 _REASON = 200  # characters of why a request failed
-_UNREAD = Reply(0, "")  # stands for a stored reply that nobody wants to see
+_UNREAD = Reply(0, "")  # placeholder for a stored reply that is not needed
 
 Receive = Callable[[Request, Reply], None]
 
@@ -65,7 +65,7 @@ class Session:
         if calls.number:
             known = judge.price
             dollars = f"${calls.cost(known):.2f}" if known else "at a price not known here"
-            # Servers of one's own seldom have a certificate, so this is said and not refused.
+            # Own servers rarely have a certificate, so this is reported, not refused.
             clear = ", unencrypted (http://)" if judge.identity.startswith("http://") else ""
             print(
                 f"{judge.host} is sent the texts of {calls.number:,} requests for {judge.slug}"
@@ -87,7 +87,7 @@ class Session:
                 with Progress(count, slug) as progress:
                     failed = self._ask_all(requests(), receive, progress)
                 if failed and not self._why_stopped():
-                    # Asked again, unless all have failed: that would help nobody.
+                    # Retried, unless all have failed.
                     if self.works:
                         self.failed.clear()
                     with Progress(
@@ -212,7 +212,7 @@ class Session:
             asked = allowed()
             for first in asked:  # skip the call when nothing is left to ask
                 yield from self.engine.answer(chain([first], asked))
-            self.budget.answered = self.budget.asked  # what was lost on the way is not waited for
+            self.budget.answered = self.budget.asked  # do not wait for lost replies
             if not held or self._why_stopped():
                 return
 
@@ -305,7 +305,7 @@ class _Tokens:
         if self.sent and self.tokenise:
             parts.append(f"{self.cached / self.sent:.0%} of {self.sent:,} tokens from the cache")
             parts.append(f"{self.sent - self.cached:,} computed, {self.limit.distinct:,} needed")
-        elif self.sent:  # whose cache is not known here, nor what it could share
+        elif self.sent:  # cache and shareable tokens are unknown here
             kept = f", {self.cached:,} of them from the cache" if self.cached else ""
             parts.append(f"{self.sent:,} tokens sent{kept}")
         if budget.spent:

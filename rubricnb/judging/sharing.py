@@ -147,7 +147,7 @@ def _rank(column: pd.Series) -> IntArray:
 
 
 def _edits(requests: pd.DataFrame) -> IntArray:
-    """Rank of a placebo edit by where in the prompt it stands; 0 for none."""
+    """Rank of a placebo edit by its position in the prompt; 0 for none."""
     placebo = requests["design"] == "placebo"
     if not placebo.any():
         return np.zeros(1, np.int32)

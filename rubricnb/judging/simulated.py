@@ -1,6 +1,6 @@
 """Simulated judges: numbers drawn from one explicit model, with every bias planted and known.
 
-The model stands in `rubricnb.judging.generative`, its parameters in `rubricnb.judging.profiles`.
+The model is in `rubricnb.judging.generative`, its parameters are in `rubricnb.judging.profiles`.
 What `simulate` computes for a whole frame, `SimulatedJudge` answers request by request.
 """
 
@@ -288,7 +288,7 @@ def _reply(request: Request, answers: Answers, rows: range) -> Reply:
             probabilities=tuple(map(tuple, shown)),
         )
     if request.readout == "feedback":
-        # What is lost is lost for good: the slot does not stand in the text at all.
+        # A lost answer is lost for good: its slot is not in the text.
         kept = [j for j, r in enumerate(rows) if not answers.lost[r]]
         slots = tuple(request.slots[j] for j in kept)
         text = answer_text(replace(request, slots=slots), [positions[j] for j in kept])

@@ -38,10 +38,10 @@ _ON_CPU: dict[str, Any] = {
     "max_num_seqs": 64,
     "kv_cache_memory_bytes": 2 << 30,
     # A prompt computed in parts ends the engine if its answer is drawn by a seed: vLLM then turns
-    # the random generator back, which the processor's cannot be.
+    # the random generator back, which is impossible on a processor.
     "enable_chunked_prefill": False,
 }
-# JSON without white space between its parts: where it may stand, small models write it on and on.
+# JSON without white space between its parts: if allowed, small models never stop writing it.
 _COMPACT_JSON = {"backend": "xgrammar", "disable_any_whitespace": True}
 
 
@@ -426,7 +426,7 @@ def _open(weights: Path, options: dict[str, Any], on_cpu: bool) -> Any:
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
     if on_cpu:
-        # In this process: nothing is left behind when it is killed, and scripts need no guard.
+        # In this process: a kill leaves nothing behind, and scripts need no guard.
         os.environ.setdefault("VLLM_ENABLE_V1_MULTIPROCESSING", "0")
         os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
         os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -1,6 +1,6 @@
 """How an item is put to the judge: one template file per prompt, one renderer.
 
-The templates stand in ``rubricnb/prompts/templates``. Texts of a dataset go into them as values:
+The templates are in ``rubricnb/prompts/templates``. Texts of a dataset go into them as values:
 they are never read as templates, and control tokens and ``[RESULT]`` in them are made inert.
 """
 

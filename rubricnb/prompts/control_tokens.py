@@ -40,7 +40,7 @@ def inert(text: str, slots: Iterable[str] = ()) -> str:
     text
         Any text from a dataset. NUL characters, which no engine takes, are dropped.
     slots
-        What stands before a score in this prompt's answers, ``[RESULT]``; in any case.
+        The text before a score in this prompt's answers, ``[RESULT]``; in any case.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def inert(text: str, slots: Iterable[str] = ()) -> str:
 
 
 def apart(text: str, marks: Iterable[str]) -> str:
-    """Put a space after the first character of every mark in a text, in whatever case it stands.
+    """Put a space after the first character of every mark in a text, in upper or lower case.
 
     Examples
     --------

@@ -89,7 +89,7 @@ def _check_blocks(name: str, tree: nodes.Template, blocks: set[str]) -> None:
     for part in (p for output in outside for p in output.nodes):
         if not isinstance(part, nodes.TemplateData) or part.data.strip():
             raise ValueError(
-                f"{name}, line {part.lineno}: this stands outside the blocks system and user, so "
+                f"{name}, line {part.lineno}: this is outside the blocks system and user, so "
                 "nobody would read it; move it into one of them"
             )
 

@@ -25,15 +25,15 @@ PLACEBO_EDITS: tuple[frozenset[str], ...] = tuple(
 """The 15 meaning-free edits of the placebo design; ``ordering_index`` j takes the j-th."""
 
 RESULT = "[RESULT]"
-"""What stands directly before the score in the papers' output format."""
+"""The text directly before the score in the papers' output format."""
 
 
-_inert = lru_cache(maxsize=1024)(inert)  # the texts of an item stand in all its prompts
+_inert = lru_cache(maxsize=1024)(inert)  # the texts of an item are in all its prompts
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a judge reads, and where its answer stands.
+    """What a judge reads, and where its answer goes.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Prompt:
     choices
         The label of the option at position 1, 2, …
     system
-        What the system says before, in a template of one's own.
+        What the system says before, in your own template.
     """
 
     text: str
@@ -101,7 +101,7 @@ def render(
     criteria
         Setting 2: (name, definition) of the criterion at position 1, 2, …
     criterion
-        The criterion's name, for a template of one's own.
+        The criterion's name, for your own template.
     own
         Such a template, instead of `template`.
 

@@ -70,7 +70,7 @@ def features(scores: pd.DataFrame, verified: bool = True, mean: bool = False) ->
     if f"{families[0]}_1" not in columns:
         raise ValueError(f"scores lack the columns {families[0]}_1, …: take them from grade")
     table = scores.groupby("item_id", sort=False, observed=True)[columns].mean()
-    # What a method does not have (DHS has no quotes; of six columns it fills one) is no feature.
+    # Columns that a method does not fill (DHS has no quotes) are not features.
     table = table.dropna(axis=1, how="all")
     if not mean:
         return table
@@ -282,7 +282,7 @@ def whole_texts(scores: pd.DataFrame, items: pd.DataFrame) -> tuple[pd.DataFrame
     by_text = items.groupby("text_id", observed=True)["human"]
     human = by_text.mean().reindex(rated["text_id"]).to_numpy() * summed
     rated_whole = (by_text.size() == by_text.count()).reindex(rated["text_id"]).to_numpy()
-    human[(summed > 1) & ~rated_whole] = np.nan  # a sum that lacks something is another number
+    human[(summed > 1) & ~rated_whole] = np.nan  # an incomplete sum is a different quantity
     rated = rated.assign(item_id=rated["text_id"], criterion="whole", human=human)
     if "human_ratings" in items:
         of_text = dict(list(items.groupby("text_id", observed=True)["human_ratings"]))

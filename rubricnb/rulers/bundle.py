@@ -38,7 +38,7 @@ Number = Annotated[int, Field(ge=1)]
 Levels = tuple[tuple[int, Text], ...]
 _NOTHING_ELSE = ConfigDict(extra="forbid")
 _BUNDLED = Path(__file__).parent / "bundles"
-QUOTE_CHARACTERS, _REASON_CHARACTERS = 120, 100  # a small judge would not find an end
+QUOTE_CHARACTERS, _REASON_CHARACTERS = 120, 100  # a small judge would not stop
 _MESSAGE_CHARACTERS = 90
 
 
@@ -102,7 +102,7 @@ class Bundle:
     Raises
     ------
     ValueError
-        A rubric without levels, a trait without items, an id or text that stands twice, …
+        A rubric without levels, a trait without items, an id or text that appears twice, …
 
     Examples
     --------
@@ -316,7 +316,7 @@ def load_bundle(name: str | Path, locked: bool = True) -> Bundle:
         The bundle, the template, the schema or the parser is not what was locked; the message
         shows the difference. Or there is no lock.
     ValueError
-        The file is no bundle; the message says where.
+        The file is not a bundle; the message says where.
 
     Examples
     --------
@@ -343,7 +343,7 @@ def read_bundle(content: Any, where: str = "the bundle") -> Bundle:
     Raises
     ------
     ValueError
-        It is no bundle; the message says which part.
+        It is not a bundle; the message says which part.
 
     Examples
     --------
@@ -425,7 +425,7 @@ def record(properties: Mapping[str, Any]) -> dict[str, Any]:
 def first_problem(content: Any, schema: dict[str, Any]) -> str:
     """Return where a document breaks a schema; empty if it does not.
 
-    `maxLength` is a limit for an engine. A string over it is no reason to lose the document.
+    `maxLength` is a limit for an engine. A longer string does not invalidate the document.
 
     Examples
     --------
@@ -538,7 +538,7 @@ def _path(name: str | Path) -> Path:
     ours = sorted(p.stem for p in _BUNDLED.glob("*.json") if not p.stem.endswith(".lock"))
     if str(name) not in ours:
         raise ValueError(
-            f"there is no bundle {str(name)!r}{nearest(name, ours)} Bundled:  {', '.join(ours)}; "
+            f"there is no bundle {str(name)!r}{nearest(name, ours)} Bundled: {', '.join(ours)}; "
             "for your own rubric, make a bundle (python -m rubricnb compile RUBRIC --judge JUDGE) "
             "and pass its file (bundle my_bundle.json)"
         )

@@ -88,7 +88,7 @@ def compile_rubric(
     ------
     ValueError
         A rubric without levels, a trait without a scale, fewer items than traits, or the judge's
-        answer is no bundle: the message says how it breaks the schema.
+        answer is not a bundle: the message says how it breaks the schema.
 
     Notes
     -----

@@ -32,12 +32,12 @@ class Quote(NamedTuple):
     unit
         The unit that the judge cites, from 1.
     status
-        ``verified``, ``wrong unit`` (it stands in the text, but not within the cited unit),
+        ``verified``, ``wrong unit`` (it is in the text, but not within the cited unit),
         ``not found`` or ``too short``.
     found_in
         The first unit that holds it; 0 if none does by itself.
     text
-        The slice of the original text that the quote matches; empty unless it stands there.
+        The slice of the original text that the quote matches; empty if it is not there.
     """
 
     unit: int

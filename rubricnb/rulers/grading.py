@@ -62,7 +62,7 @@ def grade(
         A spec: texts that are recorded whole (`recorded_grades`) come from there, the others are
         asked. Or a judge from `open_judge`, which is asked. It must have the readout ``json``.
     methods
-        ``rulers``; ``rulers-unlocked`` (the checklist compiled anew for every text); and the
+        ``rulers``; ``rulers-unlocked`` (the checklist compiled again for every text); and the
         baselines ``dhs``, ``mts`` and ``autoscore``. Without verification: ``score_ungated``.
     design
         Orderings of the levels, one case each; default: the bundle's own.

@@ -46,7 +46,7 @@ class Case:
     qualities
         Criterion → human rating on 0 to 1, for simulated judges only.
     condition, items
-        What the rows of the result say: how the text is read, and the items that it stands for.
+        What the rows of the result say: how the text is read, and its items.
     """
 
     bundle: Bundle
@@ -149,7 +149,7 @@ def rulers(case: Case) -> Steps:
 
 
 def unlocked(case: Case) -> Steps:
-    """Execute a bundle that is compiled anew for every text (§4.6: "runtime interpretation").
+    """Execute a bundle that is compiled again for every text (§4.6: "runtime interpretation").
 
     The judge that compiles sees the text, as one does that reads rubric and text at once.
     """

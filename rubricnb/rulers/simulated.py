@@ -65,7 +65,7 @@ class SimulatedGrader:
     checklist_pull
         How far a decision does, in decisions; 0: a checklist is decided without the levels.
     invented, misplaced, short
-        Shares of quotes that stand nowhere, cite another unit, or have two characters.
+        Shares of quotes that are invented, cite a different unit, or have two characters.
     seed
         Another seed is another grader with the same parameters.
 
@@ -140,7 +140,7 @@ class SimulatedGrader:
             case ["checklist", name, "trait"]:
                 return schema["enum"][(int(name[1:]) - 1) % len(schema["enum"])]
             case ["checklist", name, _]:
-                # Another wording for every prompt: what is compiled anew is another checklist.
+                # A different wording for every prompt: each compilation is a different checklist.
                 wording = int(self._uniform(request, "wording", seen.prompt) * 10**6)
                 return f"Point {name} in wording {wording} is there."
             case ["checklist", name]:

@@ -17,7 +17,7 @@ POWER = 0.80
 ALPHA = 0.05
 Interval = tuple[float, float, float, float]  # low, high, p, standard error
 UNDEFINED: Interval = (float("nan"),) * 4
-FEW_CLUSTERS, FEW_EVENTS, MOST_ALIKE = 20, 10, 0.75  # beyond them coverage falls (chapter 6)
+FEW_CLUSTERS, FEW_EVENTS, MOST_ALIKE = 20, 10, 0.75  # coverage falls beyond these (chapter 06)
 _NONE = 1e-12  # a standard error below this is rounding
 MARGINS = {"share": 0.02, "delta_r": 0.02, "delta_pos": 0.1, "flips": 0.05}
 """Margins in shares of reads, differences of r, score points, and shares of prompts."""
@@ -285,7 +285,7 @@ def correlation(sums: FloatArray) -> FloatArray:
 
 
 def leave_out_spearman(x: FloatArray, y: FloatArray, cluster: IntArray) -> FloatArray:
-    """Spearman's ρ without each cluster in turn, ranked anew each time: shape (clusters,).
+    """Spearman's ρ without each cluster in turn, ranked again each time: shape (clusters,).
 
     Items with the same x and y are counted, not listed: there are few distinct pairs of scores.
     """

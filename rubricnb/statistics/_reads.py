@@ -270,7 +270,7 @@ def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
     values, probability, criteria = values_of(part, value), None, None
     if value == "expected_score":
         known = part[_probability_columns(part)].to_numpy(dtype=np.float64)
-        # A read without its probabilities is no read here, also where its mean is told.
+        # A read without its probabilities does not count, even if its mean is given.
         values = np.where(np.isnan(known).all(axis=1), np.nan, values)
         probability = widen(known[:, : orderings.shape[1]], np.nan, np.float64)
     if "criterion_ordering" in part and part["criterion_ordering"].notna().any():

@@ -336,7 +336,7 @@ def variance_of_difference(
 ) -> tuple[FloatArray, FloatArray]:
     """Variance of the difference of two candidates: what n prompts divide, and what they do not.
 
-    What both share, prompts and the shift of a form, is none of their difference.
+    What both share, prompts and the shift of a form, cancels from their difference.
     """
     falls, stays = np.zeros((2, len(sources)))
     for i, source in enumerate(sources):

@@ -32,7 +32,7 @@ def quadratic_weighted_kappa(
     Raises
     ------
     ValueError
-        Different numbers of ratings, a missing rating, or one that is no level.
+        Different numbers of ratings, a missing rating, or one that is not a level.
 
     Notes
     -----

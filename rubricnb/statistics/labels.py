@@ -23,7 +23,7 @@ from rubricnb.statistics._inference import (
 from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics.agreement import row_with_people, unscored
 
-CHOSEN = 3.0  # standard errors between labelled and other texts that a random draw hardly shows
+CHOSEN = 3.0  # standard errors between labelled and other texts that a random draw rarely shows
 MIN_SYSTEMS = 5
 _NUMBERS = ("mean", "low", "high", "labels_only", "labels_only_low", "labels_only_high",
             "judge_mean", "gain", "r", "slope")  # fmt: skip

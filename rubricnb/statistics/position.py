@@ -37,7 +37,7 @@ _PAPERS = (
 def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
     """Test and measure whether a judge selects some positions more than others.
 
-    The papers' χ² and Cramér's V stand beside a test and sizes that hold when reads share an item
+    The papers' χ² and Cramér's V are given with a test and sizes that hold when reads share an item
     and items share a text.
 
     Parameters
@@ -84,7 +84,7 @@ def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score"
     ------
     ValueError
         A group shows every item in one ordering only (``fixed``, ``single``): position and score
-        cannot be told apart. A read has no ordering, or its score is none of the options.
+        cannot be told apart. A read has no ordering, or its score is not among the options.
 
     Notes
     -----

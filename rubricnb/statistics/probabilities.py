@@ -171,7 +171,7 @@ def position_prior(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        There are no probabilities, or some score never stands at some place: then a score could
+        There are no probabilities, or some score never appears at some place: then a score could
         pass for a place.
 
     Examples
@@ -203,7 +203,7 @@ def _prior(reads: Reads) -> pd.DataFrame:
             "separated: ask in balanced(n) or Design('rotated', n) orders"
         )
     logs = _logs(np.asarray(reads.probability)[item, read])
-    # Scores count alike at every place, also where they do not stand there equally often.
+    # Scores count alike at every place, even if they appear there unequally often.
     cell = np.einsum("rp,rps->ps", logs, seen) / np.maximum(counts, 1)
     mean = cell.mean(axis=1) - cell.mean() if len(logs) else np.full(n, np.nan)
     weight = len(logs) / n / np.maximum(counts, 1)

@@ -131,7 +131,7 @@ def reversal_effect(judgments: pd.DataFrame, by: By = None, value: Value = "scor
     arrays.require(judgments, ["group_id", "design"], "judgments")
     names = ["placebo/half-1", *_BLOCKS, *_CONTROLS.values()]
     rows = []
-    # A placebo is an edit of the prompt: what differs with the design is not a condition here.
+    # A placebo edits the prompt, so columns that differ with the design are not conditions here.
     for key, (base, forward, reverse, *controls) in sides(judgments, names, by, value, "design"):
         if base is None or forward is None or reverse is None:
             raise ValueError(

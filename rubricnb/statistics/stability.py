@@ -195,7 +195,7 @@ def _summary(
     distance = _distances(side, base, value)
     used = ~np.isnan(distance[2])
     row: dict[str, Any] = infer.counted(used, base.cluster) | {"n_reads": int(side.parsed.sum())}
-    # The placebo minus itself is no measurement.
+    # The placebo minus itself measures nothing.
     beyond = distance - (np.nan if side is placebo else control)
     over_reask = distance - (again + own) / 2
     for m, name in enumerate(_MEASURES):

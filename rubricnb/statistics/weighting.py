@@ -56,7 +56,7 @@ def overall(judgments: pd.DataFrame, items: Items) -> Judgments:
     )
     frame["item_id"] = frame["text_id"]
     keys = [c for c in _READ if c in frame and c != "n_options"]
-    if "ordering" in frame:  # an ordering of each criterion's own is none of the whole
+    if "ordering" in frame:  # orderings of single criteria do not apply to the whole
         reads = frame.groupby(keys, observed=True, dropna=False)
         frame["ordering"] = frame["ordering"].where(reads["ordering"].transform("nunique") == 1)
     lost = frame.columns[frame.columns.str.match("probability_|label_mass|criterion_position")]

@@ -190,7 +190,7 @@ def test_another_text_is_another_judge_and_another_parser_is_not(opened, items, 
         ),
         (
             "Hi {% block user %}{{ response }}{% endblock %}",
-            "line 1: this stands outside the blocks",
+            "line 1: this is outside the blocks",
         ),
     ],
 )

@@ -83,7 +83,7 @@ def swapped(k):
 
 
 CHANGES = {
-    r"row 8: score \d does not stand at place \d of [1-5-]+$":
+    r"row 8: score \d is not at place \d of [1-5-]+$":
         put(score=lambda f: f["score"][7] % 5 + 1),
     r"row 8: place \d was taken, which is not the most probable": put(
         position=lambda f: f["position"][7] % 5 + 1,
@@ -155,7 +155,7 @@ def test_a_missing_and_a_doubled_row_are_refused(folder):
     pd.concat([frame, frame[7:8]]).to_parquet(folder / NAME, index=False)
     carded(folder)
     [said] = problems(folder)
-    assert said == f"{NAME}: row 361: request {frame['request_id'][7]} stands there already"
+    assert said == f"{NAME}: row 361: request {frame['request_id'][7]} appears twice"
 
 
 def test_another_identity_is_refused_whatever_the_table_of_judges_says(folder):
