@@ -4,8 +4,8 @@ First whether its answers can be read, tell texts apart and agree with people; t
 matters which position an option has, what the scores are called, which reference is shown and in
 which order criteria are asked. Every effect has an interval and a test, and is given beside the
 effects of neutral edits and of asking again. Questions and tests are fixed before looking; the
-p-values of an audit are one family. ``auditing.yml`` says what is measured, ``auditing_words.jinja`` how a
-result is said, ``auditing.jinja`` is the page.
+p-values of an audit are one family. ``auditing.yml`` says what is measured,
+``auditing_words.jinja`` how a result is said, ``auditing.jinja`` is the page.
 """
 
 from __future__ import annotations
