@@ -40,7 +40,7 @@ from rubricnb.judging import parsing
 from rubricnb.judging.cost import estimate_cost
 from rubricnb.judging.function import _fingerprint
 from rubricnb.judging.judge import OF_REQUESTS, JudgeLike, describe, judging
-from rubricnb.judging.plan import labels_there_are, plan, plan_criteria
+from rubricnb.judging.plan import labels_there_are, plan
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.rendering import askable
 from rubricnb.judging.run import run
@@ -552,7 +552,7 @@ def audit_requests(items: Items, **settings: Any) -> list[Requests]:
     if len(criteria) == 1 < criteria[0] and len(scales) == 1:
         k = int(criteria[0])
         designs = [fixed(k, 2), placebo(k, 3), balanced(k)]
-        asked.append(plan_criteria(items, designs, n_options=n, **settings))
+        asked.append(plan(items, designs, template="criteria", n_options=n, **settings))
     return asked
 
 

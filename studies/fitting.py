@@ -29,7 +29,7 @@ from rubricnb.data import published
 from rubricnb.frames import Items
 from rubricnb.judging.fitting import STAND_INS, stand_in
 from rubricnb.judging.generative import Batch, FloatArray, IntArray, logits_of, ordering_tables
-from rubricnb.judging.plan import plan, plan_criteria
+from rubricnb.judging.plan import plan
 from rubricnb.judging.profiles import Profile
 from rubricnb.judging.simulated import batch_of, simulate
 from rubricnb.permutation import balanced
@@ -320,7 +320,7 @@ def _with_agreement(base: Profile, asked: _Asked, r: float) -> Profile:
 def _with_criterion_effect(base: Profile, asked: _Asked, delta_pos: float) -> Profile:
     """Set ρ, falling linearly, so that the mean gap between positions is the printed one."""
     items = asked.items
-    requests = plan_criteria(items, balanced(items["criterion"].nunique()))
+    requests = plan(items, balanced(items["criterion"].nunique()), template="criteria")
 
     def excess(height: float) -> float:
         own = simulate(requests, items, replace(base, criterion_position=(height, -height)))

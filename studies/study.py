@@ -17,7 +17,7 @@ from rubricnb import permutation
 from rubricnb.data import datasets
 from rubricnb.data.validate import nearest
 from rubricnb.frames import Items, Requests
-from rubricnb.judging import plan, plan_criteria, run
+from rubricnb.judging import plan, run
 from rubricnb.judging.judge import Judge, describe
 from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.prices import Budget
@@ -305,7 +305,7 @@ def requests_of(part: dict[str, Any], items: Items | None = None) -> Requests:
     items = items_of(part, items)
     designs = [design_of(text) for text in part["designs"]]
     if part.get("setting", 1) == 2:
-        return plan_criteria(items, designs, **options)
+        options["template"] = "criteria"
     return plan(items, designs, **options)
 
 

@@ -65,7 +65,7 @@ def test_an_unknown_summary_is_refused_by_name():
 def test_the_largest_criterion_is_the_one_with_the_largest_gap():
     """A small sure gap has the smaller p; the estimate is of the larger, noisy one."""
     items = rb.load("minibench")
-    requests = rb.plan_criteria(items, rb.balanced(3), readout="score")
+    requests = rb.plan(items, rb.balanced(3), readout="score", template="criteria")
     answers = rb.simulate(requests, items, "first-biased")
     last = answers["criterion_position"].eq(3)
     rng = np.random.default_rng(0)

@@ -5,7 +5,7 @@ from rubricnb.judging.contract import Reply
 from rubricnb.judging.cost import estimate_cost
 from rubricnb.judging.fitting import STAND_INS, stand_in
 from rubricnb.judging.judge import open_judge
-from rubricnb.judging.plan import plan, plan_criteria
+from rubricnb.judging.plan import plan
 from rubricnb.judging.profiles import Profile, open_profile
 from rubricnb.judging.readout import read
 from rubricnb.judging.results import judges, recorded, results_folder
@@ -24,7 +24,6 @@ __all__ = [
     "open_judge",
     "open_profile",
     "plan",
-    "plan_criteria",
     "read",
     "recorded",
     "rendered",

@@ -43,7 +43,7 @@ def export_batch(
     Parameters
     ----------
     requests
-        From `plan` or `plan_criteria`; several plans go into the same files.
+        From `plan`; several plans go into the same files.
     judge
         An endpoint (``openai:MODEL[@BASE_URL]``); nothing is sent to it. For ``vllm run-batch``
         open it with ``server="vllm"``, so that no server needs to run.

@@ -28,7 +28,7 @@ def estimate_cost(
     Parameters
     ----------
     requests
-        From `plan` or `plan_criteria`.
+        From `plan`.
     judge
         As in `run`; a spec is not opened.
     price

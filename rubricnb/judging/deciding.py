@@ -69,7 +69,7 @@ def decide(
     ------
     ValueError
         A cut that all or no scores reach, `lead` below 1 or above `most`, an item planned with
-        fewer than `lead` reads, or requests of `plan_criteria`.
+        fewer than `lead` reads, or requests of several criteria.
     RunInterrupted, JudgeError, StoreError
         As in `run`.
 

@@ -36,6 +36,7 @@ def plan(
     exemplar: OneOrMore[str | int] = "none",
     variant: OneOrMore[str] = "standard",
     template: str = "rubric",
+    per_call: int = 0,
     prompt_format: str = "chat",
     temperature: OneOrMore[float] = 0.0,
     effort: OneOrMore[str] = "default",
@@ -43,16 +44,19 @@ def plan(
     seed: int = 0,
     max_tokens: int = 0,
 ) -> Requests:
-    """Plan Setting 1: every item under every ordering of its rubric's options.
+    """Plan every item under every ordering of its rubric's options, or of a text's criteria.
 
-    A setting given as a list is crossed with the others: one call plans a whole grid of conditions.
+    The orderings are those of the options (Setting 1), or with ``template="criteria"`` those of a
+    text's criteria, several to an answer (Setting 2). A setting given as a list is crossed with the
+    others: one call plans a whole grid of conditions.
 
     Parameters
     ----------
     items
-        From `rubricnb.load`.
+        From `rubricnb.load`. For Setting 2 every text has the same number of criteria.
     designs
-        One design or several, all over the same number of options.
+        One design or several, all over the same number of options; in Setting 2 of criteria, where
+        1, 2, … is their order in `items`.
     labels
         ``numeric`` (the rubric's own: its scores, or labels such as yes and no), ``letter`` or
         ``roman``. Of several, one that the scale does not have is left out, and a line says so.
@@ -60,8 +64,8 @@ def plan(
         ``feedback``: free text that ends in ``[RESULT] N``, as the papers. ``score``: the label
         alone. ``logprobs``: the probability of every label. ``auto``: what the judge does best.
     n_options
-        Number of options; default: the designs'. Rubrics of five levels without gaps, and without
-        labels of their own, are resampled to 2, 3, 9.
+        Number of options; default: the designs', in Setting 2 five. Rubrics of five levels without
+        gaps, and without labels of their own, are resampled to 2, 3, … 10.
     layout
         ``rubric-last`` (arXiv:2602.02219) or ``rubric-first`` (arXiv:2506.22316).
     reference
@@ -73,7 +77,10 @@ def plan(
     variant
         Wording of the rubric: ``standard`` or ``paraphrased``.
     template
-        ``rubric``, ``pointwise`` or ``pairwise``.
+        ``rubric``, ``pointwise``, ``pairwise`` or ``criteria``.
+    per_call
+        Of the template ``criteria``: how many criteria one call asks for; 0: all. An ordering is
+        cut into pieces of this length, and each piece is a call.
     prompt_format
         ``chat``, or ``plain`` for a base model.
     temperature, effort, thinking, seed, max_tokens
@@ -83,7 +90,8 @@ def plan(
     -------
     Requests
         The requests frame (`rubricnb.frames.REQUESTS`), with the items as ``.source``. No prompt is
-        rendered yet.
+        rendered yet. In Setting 2 ``item_id`` holds the text_id, ``criterion_ordering`` the order
+        of the criteria, and each request gives one judgment per criterion.
 
     Raises
     ------
@@ -104,17 +112,25 @@ def plan(
     >>> grid = rb.plan(rb.load("minibench", n_items=15), orders, labels=["numeric", "letter"])
     >>> grid.groupby(["design", "labels"], observed=True).size().tolist()
     [15, 15, 15, 15, 15, 15]
+
+    Setting 2, two criteria to a call:
+
+    >>> pieces = rb.plan(grid.source, rb.balanced(3), template="criteria", per_call=2)
+    >>> len(pieces), pieces.criterion_ordering[2], pieces.criterion_ordering[3]
+    (60, '2-3', '1')
     """
     designs = _same_size(designs)
-    n = n_options or designs[0].n
-    if n != designs[0].n:
+    together = template == "criteria"
+    n = n_options or (5 if together else designs[0].n)
+    if together:
+        _check_criteria(items, designs[0], per_call, labels, layout)
+        reference = "none" if reference == "auto" else reference
+    elif per_call:
+        raise ValueError(f"per_call = {per_call}: the template {template!r} asks for one criterion")
+    elif n != designs[0].n:
         raise ValueError(
             f"n_options = {n}, but the designs order {designs[0].n} options: "
-            f"use {designs[0].name}({n})"
-        )
-    if template == "criteria":
-        raise ValueError(
-            "template 'criteria' scores several criteria in one call: use plan_criteria"
+            f"make them for {n}, such as balanced({n})"
         )
     conditions = _conditions(
         labels=labels_there_are(items, labels, n), readout=readout, n_options=n, layout=layout,
@@ -127,79 +143,29 @@ def plan(
         labels_of(range(n), condition["labels"])  # raises where these do not reach so far
         _check_shown(items, "reference", condition["reference_score"], template, n)
         _check_shown(items, "exemplar", condition["exemplar"], template, n)
-    if template != "rubric" and any(design.name == "placebo" for design in designs):
+    if template in ("pointwise", "pairwise") and any(d.name == "placebo" for d in designs):
         raise ValueError(f"placebo: the template {template!r} has no meaning-free edits")
+    if together:
+        texts = items["text_id"].drop_duplicates()
+        requests = _requests(items, texts, designs, seed, conditions, "criterion_ordering")
+        return _in_pieces(requests, per_call) if per_call else requests
     requests = _requests(items, items["item_id"], designs, seed, conditions, "ordering")
     return _without_own_reference(requests, items)
 
 
-def plan_criteria(
-    items: Items,
-    designs: Design | Sequence[Design],
-    *,
-    per_call: int = 0,
-    readout: OneOrMore[str] = "auto",
-    n_options: int = 5,
-    variant: str = "standard",
-    prompt_format: str = "chat",
-    temperature: float = 0.0,
-    effort: str = "default",
-    thinking: str = "default",
-    seed: int = 0,
-    max_tokens: int = 0,
-) -> Requests:
-    """Plan Setting 2: every text under every ordering of its criteria, several to an answer.
-
-    Parameters
-    ----------
-    items
-        Items in which every text has the same number of criteria.
-    designs
-        One design or several over that number of criteria; 1, 2, … is the order in `items`.
-    per_call
-        How many criteria one call asks for; 0: all. An ordering is cut into pieces of this length,
-        and each piece is a call.
-    n_options
-        The scale of every criterion.
-    readout, variant, prompt_format, temperature, effort, thinking, seed, max_tokens
-        As in `plan`.
-
-    Returns
-    -------
-    Requests
-        ``item_id`` holds the text_id, ``criterion_ordering`` the order of the criteria. Each
-        request gives one judgment per criterion.
-
-    Examples
-    --------
-    >>> import rubricnb as rb
-    >>> requests = rb.plan_criteria(rb.load("minibench", n_items=15), rb.balanced(3))
-    >>> len(requests), requests.criterion_ordering.iloc[1]
-    (30, '2-3-1')
-    >>> requests = rb.plan_criteria(requests.source, rb.balanced(3), per_call=2)
-    >>> len(requests), requests.criterion_ordering.iloc[2], requests.criterion_ordering.iloc[3]
-    (60, '2-3', '1')
-    """
-    designs = _same_size(designs)
+def _check_criteria(items: Items, design: Design, per_call: int, *unused: OneOrMore[str]) -> None:
     sizes = items.groupby("text_id", sort=False, observed=True).size()
-    if (sizes != designs[0].n).any():
-        text = sizes.index[sizes != designs[0].n][0]
+    if (sizes != design.n).any():
+        text = sizes.index[sizes != design.n][0]
         raise ValueError(
-            f"text {text!r} has {sizes[text]} criteria, but the designs order {designs[0].n}: "
-            f"use {designs[0].name}({sizes[text]}) or items with all their criteria"
+            f"text {text!r} has {sizes[text]} criteria, but the designs order {design.n}: make "
+            f"them for {sizes[text]}, such as balanced({sizes[text]}), or take items with all "
+            "their criteria"
         )
-    conditions = _conditions(
-        labels="numeric", readout=readout, n_options=n_options, layout="rubric-last",
-        reference_score="none", exemplar="none", variant=variant, template="criteria",
-        prompt_format=prompt_format, temperature=temperature, effort=effort, thinking=thinking,
-        seed=seed, max_tokens=max_tokens,
-    )  # fmt: skip
-    _check_rubrics(items, variant, n_options, "criteria")
-    if not 0 <= per_call <= designs[0].n:
-        raise ValueError(f"per_call = {per_call}: 1 to {designs[0].n} criteria, or 0 for all")
-    texts = items["text_id"].drop_duplicates()
-    requests = _requests(items, texts, designs, seed, conditions, "criterion_ordering")
-    return _in_pieces(requests, per_call) if per_call else requests
+    if not 0 <= per_call <= design.n:
+        raise ValueError(f"per_call = {per_call}: 1 to {design.n} criteria, or 0 for all")
+    if unused != ("numeric", "rubric-last"):
+        raise ValueError("the template 'criteria' lists no options: leave labels and layout out")
 
 
 def _in_pieces(requests: Requests, per_call: int) -> Requests:

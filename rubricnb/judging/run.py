@@ -54,7 +54,7 @@ def run(
     Parameters
     ----------
     requests
-        From `plan` or `plan_criteria`, or a part of such a frame.
+        From `plan`, or a part of such a frame.
     judge
         What `open_judge` takes or returns; a spec is opened only if something must be asked.
     store

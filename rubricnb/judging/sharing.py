@@ -60,7 +60,7 @@ def walk(requests: Requests) -> IntArray:
     Parameters
     ----------
     requests
-        From `plan` or `plan_criteria`, in any order.
+        From `plan`, in any order.
 
     Returns
     -------

@@ -45,7 +45,7 @@ def simulate(
     Parameters
     ----------
     requests
-        From `rubricnb.plan` (one judgment each) or `rubricnb.plan_criteria` (one per criterion).
+        From `rubricnb.plan`.
     items
         The items they ask about; None takes ``requests.source``.
     profile

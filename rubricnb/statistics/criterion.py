@@ -28,7 +28,7 @@ def criterion_order(
     Parameters
     ----------
     judgments
-        Judgments of Setting 2 (`plan_criteria`), with the column ``criterion_position``.
+        Judgments of Setting 2 (the template ``criteria``), with the column ``criterion_position``.
     by
         Columns to group by, besides the criterion; by default every condition column.
     value

@@ -182,7 +182,7 @@ def test_scales_with_gaps_or_words_have_one_length(tmp_path):
         with pytest.raises(ValueError, match="cannot be shown on 9"):
             rb.plan(items, rb.fixed(9), template=template)
     with pytest.raises(ValueError, match="cannot be shown on 4"):
-        rb.plan_criteria(items, rb.balanced(2), n_options=4)
+        rb.plan(items, rb.balanced(2), n_options=4, template="criteria")
 
 
 def test_shipped_rubrics_have_neither_labels_nor_weights():
@@ -197,7 +197,7 @@ def test_criteria_with_other_labels_are_not_asked_in_one_prompt(own):
     rows = "".join(f"Ask {k},Text {k}\n" for k in range(12))
     items = own("instruction,response\n" + rows, rubrics)
     with pytest.raises(ValueError, match="scales of different scores or labels"):
-        rb.plan_criteria(items, rb.balanced(2), n_options=2)
+        rb.plan(items, rb.balanced(2), n_options=2, template="criteria")
     assert len(audit_requests(items)) == 1  # both, one criterion at a time
 
 

@@ -247,7 +247,9 @@ def test_files_are_split_at_the_limits_of_the_api(plan, tmp_path, monkeypatch):
 
 
 def test_what_one_call_cannot_ask_is_said_before_anything_is_written(items, tmp_path, vllm):
-    several = rb.plan_criteria(rb.load("minibench", n_items=15), rb.balanced(3), readout="logprobs")
+    several = rb.plan(
+        rb.load("minibench", n_items=15), rb.balanced(3), readout="logprobs", template="criteria"
+    )
     plain = rb.plan(items, rb.balanced(5), readout="score", prompt_format="plain")
     for plan, why in ((several, "need one call each"), (plain, "does not support plain prompts")):
         with pytest.raises(ValueError, match=why):

@@ -159,7 +159,7 @@ def test_conditions_are_decided_apart(items):
         ({"lead": 10}, "lead must be between 1 and most"),
         ({"requests": lambda items: rb.plan(items, rb.fixed(5, 1))}, "1 reads, but lead = 2"),
         (
-            {"requests": lambda items: rb.plan_criteria(items, rb.balanced(3))},
+            {"requests": lambda items: rb.plan(items, rb.balanced(3), template="criteria")},
             "scores several criteria",
         ),
     ],

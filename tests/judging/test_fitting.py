@@ -98,7 +98,7 @@ def test_criteria_move_as_far_as_v2_prints(load):
         items = load(dataset)
         for row in table[table.dataset == STAND_INS[dataset]].itertuples():
             name = f"v2/{row.judge.lower()}/{dataset}"
-            got = simulate(rb.plan_criteria(items, rb.balanced(n)), items, name)
+            got = simulate(rb.plan(items, rb.balanced(n), template="criteria"), items, name)
             cells = got.groupby(["criterion", "criterion_position"], observed=True)["score"].mean()
             gap = cells.groupby(level=0, observed=True).agg(lambda m: m.max() - m.min()).mean()
             assert abs(gap - row.mean_delta_pos) < 0.06, name

@@ -162,7 +162,7 @@ def test_direction_shifts_ascending_against_descending_options(summeval):
 def test_the_first_criterion_is_shifted_where_planted(hanna):
     design = rb.balanced(6)
     planted, none = (
-        simulate(rb.plan_criteria(hanna, design), hanna, p)
+        simulate(rb.plan(hanna, design, template="criteria"), hanna, p)
         .groupby("criterion_position", observed=True)["score"]
         .mean()
         for p in ("criterion-biased", "unbiased")
@@ -173,7 +173,7 @@ def test_the_first_criterion_is_shifted_where_planted(hanna):
 
 
 def test_without_options_in_the_prompt_no_position_is_preferred(hanna):
-    plan = rb.plan_criteria(hanna, rb.balanced(6))
+    plan = rb.plan(hanna, rb.balanced(6), template="criteria")
     biased, unbiased = (
         simulate(plan, hanna, replace(Profile("x"), position_preference=g)).score
         for g in (GAMMA, (0.0,))
@@ -184,7 +184,9 @@ def test_without_options_in_the_prompt_no_position_is_preferred(hanna):
 def test_both_settings_see_the_same_quality(hanna):
     exact = replace(SILENT, human_weight=0.8, text_error=0.4, item_error=0.4)
     one = answers(hanna, exact, rb.fixed(5, 1)).set_index("item_id").score
-    many = simulate(rb.plan_criteria(hanna, rb.permutation.single(range(1, 7))), hanna, exact)
+    many = simulate(
+        rb.plan(hanna, rb.permutation.single(range(1, 7)), template="criteria"), hanna, exact
+    )
     names = many.item_id.astype(str) + "/" + many.criterion.astype(str).str.lower()
     assert (one[names].to_numpy() == many.score.to_numpy()).all()
 

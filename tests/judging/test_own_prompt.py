@@ -84,7 +84,7 @@ def test_placebo_edits_change_every_prompt_and_no_word(opened, items):
 def test_a_template_cannot_change_what_is_asked_or_leave_its_sandbox(opened, items, change):
     judge = opened(f"{SEVERAL}{{{{ options }}}}{{{{ {change} }}}}")
     requests = (
-        rb.plan_criteria(items, rb.balanced(3))
+        rb.plan(items, rb.balanced(3), template="criteria")
         if "criteria" in change
         else rb.plan(items[:1], rb.balanced(5))
     )
@@ -96,7 +96,7 @@ def test_a_template_cannot_change_what_is_asked_or_leave_its_sandbox(opened, ite
 def test_a_template_that_fails_is_named(opened, items, wrong):
     judge = opened(SEVERAL + wrong)
     with pytest.raises(ValueError, match=r"mine\.jinja: "):
-        prompts(judge, rb.plan_criteria(items, rb.balanced(3)))
+        prompts(judge, rb.plan(items, rb.balanced(3), template="criteria"))
 
 
 def test_references_are_shown_where_the_template_has_their_slot(opened, items):
@@ -141,7 +141,7 @@ def test_several_criteria_are_asked_in_each_order_and_read_by_name(opened, items
         ]
         return json.dumps({name: 1 + len(name) % 5 for name in asked})
 
-    requests = rb.plan_criteria(items, [rb.balanced(3), rb.placebo(3, 2)])
+    requests = rb.plan(items, [rb.balanced(3), rb.placebo(3, 2)], template="criteria")
     found = rb.run(requests, opened(SEVERAL, answers, json.loads), store=":memory:")
     assert (found.score == 1 + found.criterion.str.len() % 5).all()
     assert found.groupby("criterion", observed=True).criterion_position.nunique().eq(3).all()

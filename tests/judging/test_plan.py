@@ -48,7 +48,7 @@ def test_replicates_count_repeats_of_an_ordering_but_each_placebo_is_a_prompt(it
 def test_a_placebo_of_several_criteria_asks_prompts_that_differ(items):
     whole = items[items.text_id == items.text_id.iloc[0]]
     judge = rb.open_judge("simulated:unbiased")
-    plans = [rb.plan_criteria(whole, design(3, 4)) for design in (rb.fixed, rb.placebo)]
+    plans = [rb.plan(whole, design(3, 4), template="criteria") for design in (rb.fixed, rb.placebo)]
     copies, edited = ({r.messages[0].content for r in rendered(p, judge)} for p in plans)
     assert len(copies) == 1
     assert len(edited | copies) == 5
@@ -71,7 +71,7 @@ def test_ids_are_distinct_and_depend_on_every_setting_but_not_on_other_rows(item
 
 
 def test_criteria_are_planned_by_text(items):
-    plan = rb.plan_criteria(items, [rb.balanced(3), rb.williams(3)])
+    plan = rb.plan(items, [rb.balanced(3), rb.williams(3)], template="criteria")
     assert len(plan) == items["text_id"].nunique() * 12
     assert set(plan["item_id"]) == set(items["text_id"])
     assert set(plan["ordering"]) == {"1-2-3-4-5"}
@@ -79,8 +79,8 @@ def test_criteria_are_planned_by_text(items):
 
 
 def test_an_ordering_of_criteria_is_cut_into_calls_that_ask_for_each_criterion_once(items):
-    whole = rb.plan_criteria(items, rb.balanced(3))
-    cut = rb.plan_criteria(items, rb.balanced(3), per_call=2)
+    whole = rb.plan(items, rb.balanced(3), template="criteria")
+    cut = rb.plan(items, rb.balanced(3), per_call=2, template="criteria")
     assert cut.request_id.is_unique
     assert cut.source is items
     joined = cut.groupby(["item_id", "ordering_index"], observed=True, sort=False)
@@ -88,7 +88,9 @@ def test_an_ordering_of_criteria_is_cut_into_calls_that_ask_for_each_criterion_o
     assert orders.tolist() == whole.criterion_ordering.tolist()
     text = items[items.text_id == items.text_id.iloc[0]]
     wanted = text.criterion.tolist()
-    judgments = rb.run(rb.plan_criteria(text, rb.balanced(3), per_call=2), "simulated:unbiased")
+    judgments = rb.run(
+        rb.plan(text, rb.balanced(3), per_call=2, template="criteria"), "simulated:unbiased"
+    )
     for _, reads in judgments.groupby("ordering_index"):
         assert sorted(reads.criterion) == sorted(wanted)
         assert sorted(reads.criterion_position) == [1, 1, 2]
@@ -108,14 +110,22 @@ def test_a_million_requests_are_planned_in_little_memory(items):
     [
         (lambda i: rb.plan(i, rb.balanced(4)), "5-level|4"),
         (lambda i: rb.plan(i, [rb.balanced(5), rb.fixed(3, 1)]), r"order \[3, 5\] options"),
-        (lambda i: rb.plan(i, rb.balanced(5), n_options=3), r"use balanced\(3\)"),
+        (lambda i: rb.plan(i, rb.balanced(5), n_options=3), r"such as balanced\(3\)"),
         (lambda i: rb.plan(i, []), "no design"),
         (lambda i: rb.plan(i, rb.balanced(5), labels="emoji"), "labels = 'emoji': choose from"),
         (lambda i: rb.plan(i, rb.balanced(5), readout="guess"), "readout = 'guess'"),
         (lambda i: rb.plan(i, rb.balanced(5), temperature=3), "temperature = 3"),
         (lambda i: rb.plan(i, rb.balanced(5), reference=9), "no reference_9"),
         (lambda i: rb.plan(i, rb.balanced(5), variant="sung"), "no variant 'sung'"),
-        (lambda i: rb.plan(i, rb.balanced(5), template="criteria"), "use plan_criteria"),
+        (lambda i: rb.plan(i, rb.balanced(5), per_call=2), "'rubric' asks for one criterion"),
+        (
+            lambda i: rb.plan(i, rb.balanced(3), template="criteria", labels="letter"),
+            "lists no options: leave labels",
+        ),
+        (
+            lambda i: rb.plan(i, rb.balanced(3), template="criteria", reference=5),
+            "'criteria' shows no reference",
+        ),
         (
             lambda i: rb.plan(i, rb.fixed(5, 1), labels=["numeric"] * 2),
             "labels .* at least one value, each once",
@@ -130,8 +140,14 @@ def test_a_million_requests_are_planned_in_little_memory(items):
             "'pointwise' has no meaning",
         ),
         (lambda i: rb.plan(i, rb.placebo(2, 3), template="pairwise"), "'pairwise' has no meaning"),
-        (lambda i: rb.plan_criteria(i, rb.balanced(4)), r"3 criteria.*use balanced\(3\)"),
-        (lambda i: rb.plan_criteria(i, rb.balanced(3), per_call=4), "per_call = 4: 1 to 3"),
+        (
+            lambda i: rb.plan(i, rb.balanced(4), template="criteria"),
+            r"3 criteria.*as balanced\(3\)",
+        ),
+        (
+            lambda i: rb.plan(i, rb.balanced(3), per_call=4, template="criteria"),
+            "per_call = 4: 1 to 3",
+        ),
         (lambda i: rb.plan(pd.DataFrame(i), rb.balanced(5)), "have no rubrics"),
     ],
 )

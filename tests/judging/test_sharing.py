@@ -59,7 +59,7 @@ def plans(items):
             [rb.plan(items, SINGLE, variant=v) for v in ("standard", "paraphrased")]
         ),
         "pointwise": rb.plan(items, SINGLE, template="pointwise"),
-        "criteria": rb.plan_criteria(items, rb.balanced(items.criterion.nunique())),
+        "criteria": rb.plan(items, rb.balanced(items.criterion.nunique()), template="criteria"),
     }
 
 

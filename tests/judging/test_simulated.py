@@ -32,7 +32,7 @@ def plans(items, **how):
     designs = [rb.balanced(5), rb.shuffled(5, 3), rb.fixed(5, 3), rb.placebo(5, 3)]
     yield rb.plan(items, designs, **how)
     yield rb.plan(items, rb.balanced(9), **how)
-    yield rb.plan_criteria(items, [rb.balanced(3), rb.fixed(3, 2)], **how)
+    yield rb.plan(items, [rb.balanced(3), rb.fixed(3, 2)], **how, template="criteria")
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +166,7 @@ def test_requests_without_their_items_are_refused(items):
         simulate(requests, items.iloc[1:], "unbiased")
     with pytest.raises(ValueError, match="have no items"):
         simulate(pd.DataFrame(requests), None, "unbiased")
-    criteria = rb.plan_criteria(items, rb.balanced(3))
+    criteria = rb.plan(items, rb.balanced(3), template="criteria")
     with pytest.raises(ValueError, match="2 criteria"):
         simulate(criteria, items.iloc[1:], "unbiased")
     assert len(simulate(requests, None, "unbiased")) == len(requests)

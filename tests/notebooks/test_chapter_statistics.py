@@ -52,7 +52,7 @@ def criteria_items(n_texts, criteria=CRITERIA, texts_per_cluster=1):
 def planted(design, n_texts=30, position=None, predecessor=None, noise=0.3, seed=0):
     """Judgments with known effects: estimates must come near them."""
     items = criteria_items(n_texts)
-    requests = rb.plan_criteria(items, design, readout="score", seed=seed)
+    requests = rb.plan(items, design, readout="score", seed=seed, template="criteria")
     frame = rb.simulate(requests, items, "unbiased", seed=seed)
     frame = frame.sort_values(["request_id", "criterion_position"], kind="stable")
     before = frame.groupby("request_id", observed=True)["criterion"].shift().astype("object")
@@ -117,7 +117,7 @@ def test_without_effects_both_joint_tests_reject_rarely(model):
 
 def test_intervals_treat_texts_of_a_cluster_as_one(model):
     items = criteria_items(20, texts_per_cluster=2)
-    requests = rb.plan_criteria(items, williams(4), readout="score")
+    requests = rb.plan(items, williams(4), readout="score", template="criteria")
     judgments = rb.simulate(requests, items, "criterion-biased")
     alone = model(judgments.assign(cluster_id=judgments["item_id"]))
     together = model(judgments)

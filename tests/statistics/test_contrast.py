@@ -90,7 +90,7 @@ def test_effective_reads_of_partly_shared_noise():
 
 def reordered_criteria(**how):
     items = rb.load("minibench")
-    asked = rb.plan_criteria(items, [balanced(3), fixed(3, 6)], readout="score", **how)
+    asked = rb.plan(items, [balanced(3), fixed(3, 6)], readout="score", **how, template="criteria")
     return rb.simulate(asked, items, "criterion-biased"), items
 
 

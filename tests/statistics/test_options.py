@@ -44,7 +44,7 @@ def test_reads_without_probabilities_have_no_rows(judgments):
 
 def test_several_criteria_of_one_answer_stay_apart():
     items = rb.load("minibench", n_items=15)
-    requests = rb.plan_criteria(items, rb.fixed(3, 1), readout="logprobs")
+    requests = rb.plan(items, rb.fixed(3, 1), readout="logprobs", template="criteria")
     options = option_probabilities(rb.simulate(requests, items, "unbiased"))
     sums = options.groupby(["item_id", "criterion"], observed=True)["probability"].sum()
     assert len(sums) == 15

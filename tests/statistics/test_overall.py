@@ -63,7 +63,9 @@ def test_a_read_that_lost_a_criterion_has_no_score_and_says_why(items):
 
 
 def test_several_criteria_in_one_prompt_are_combined_too(items):
-    judgments = rb.simulate(rb.plan_criteria(items, rb.balanced(3), n_options=3), items, "unbiased")
+    judgments = rb.simulate(
+        rb.plan(items, rb.balanced(3), n_options=3, template="criteria"), items, "unbiased"
+    )
     whole = rb.statistics.overall(judgments, items)
     assert len(whole) == 12 * 6
     kind = judgments[(judgments.criterion == "kind") & (judgments.ordering_index == 1)]

@@ -320,7 +320,7 @@ def test_a_cache_too_small_for_two_prompts_slows_a_run_and_nothing_else(exact, s
 
 def test_several_criteria_share_their_beginnings_in_a_small_cache_as_well(judge, smollm2, mirror):
     items = rb.load("hanna", n_items=6)  # one story
-    plan = rb.plan_criteria(items, rb.balanced(6), readout="logprobs")
+    plan = rb.plan(items, rb.balanced(6), readout="logprobs", template="criteria")
     small = {"max_model_len": 1536, "num_gpu_blocks_override": 150}  # half of what they need
     tight = rb.open_judge(f"vllm:{smollm2}", **ENGINE | small)
     computed = {}
