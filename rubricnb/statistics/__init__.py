@@ -1,12 +1,14 @@
 """Statistics of judgments. ``rubricnb/__init__.py`` lists the names that ``rubricnb`` has too."""
 
 from rubricnb import _PUBLIC
+from rubricnb.statistics._inference import noncentrality as noncentrality
 from rubricnb.statistics.advice import advise as advise
 from rubricnb.statistics.agreement import agreement as agreement
 from rubricnb.statistics.agreement import strategy_contrast as strategy_contrast
 from rubricnb.statistics.budget import budget_curve as budget_curve
 from rubricnb.statistics.budget import will_permuting_help as will_permuting_help
 from rubricnb.statistics.cost import bias_cost as bias_cost
+from rubricnb.statistics.criterion import counting_along as counting_along
 from rubricnb.statistics.criterion import criterion_order as criterion_order
 from rubricnb.statistics.error_budget import design_for as design_for
 from rubricnb.statistics.error_budget import error_budget as error_budget
@@ -15,7 +17,6 @@ from rubricnb.statistics.labels import labels_needed as labels_needed
 from rubricnb.statistics.labels import mean_with_labels as mean_with_labels
 from rubricnb.statistics.labels import systems_with_labels as systems_with_labels
 from rubricnb.statistics.position import at_reads as at_reads
-from rubricnb.statistics.position import noncentrality as noncentrality
 from rubricnb.statistics.position import position_bias as position_bias
 from rubricnb.statistics.position import score_position as score_position
 from rubricnb.statistics.probabilities import at_temperature as at_temperature
@@ -46,6 +47,7 @@ __all__ = [
     "alternative_annotator",
     "at_reads",
     "at_temperature",
+    "counting_along",
     "geometric_mean",
     "gold",
     "judge_bias",

@@ -230,4 +230,4 @@ def test_criteria_of_different_scales_are_planned_one_by_one(own):
     assert judgments.groupby("criterion").score.min().ge([1, 0]).all()
     assert rb.agreement(judgments, items).n_options.tolist() == [3, 4]
     with pytest.raises(ValueError, match="scales of different scores or labels"):
-        rb.plan_criteria(items, rb.balanced(2), n_options=3)
+        rb.plan(items, rb.balanced(2), n_options=3, template="criteria")
