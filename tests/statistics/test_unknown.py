@@ -10,12 +10,12 @@ import rubricnb as rb
 from rubricnb.permutation import balanced, placebo
 from rubricnb.statistics import (
     alternative_annotator,
-    equivalence,
     judge_bias,
     reversal_effect,
     system_agreement,
     systems_with_labels,
 )
+from rubricnb.statistics._inference import equivalence
 
 
 def unread(judgments):
