@@ -1,6 +1,7 @@
 """Statistics of judgments. ``rubricnb/__init__.py`` lists the names that ``rubricnb`` has too."""
 
 from rubricnb import _PUBLIC
+from rubricnb.statistics._inference import noncentrality as noncentrality
 from rubricnb.statistics.advice import advise as advise
 from rubricnb.statistics.agreement import agreement as agreement
 from rubricnb.statistics.agreement import strategy_contrast as strategy_contrast
@@ -16,7 +17,6 @@ from rubricnb.statistics.labels import labels_needed as labels_needed
 from rubricnb.statistics.labels import mean_with_labels as mean_with_labels
 from rubricnb.statistics.labels import systems_with_labels as systems_with_labels
 from rubricnb.statistics.position import at_reads as at_reads
-from rubricnb.statistics.position import noncentrality as noncentrality
 from rubricnb.statistics.position import position_bias as position_bias
 from rubricnb.statistics.position import score_position as score_position
 from rubricnb.statistics.probabilities import at_temperature as at_temperature
