@@ -1,7 +1,7 @@
-"""``every-order``: three answers under all 120 orders of their rubric, for the reader to move.
+"""``every-order``: one answer under all 120 orders of its rubric, for the reader to try.
 
-The recorded scores come from ``results/every-order``; without scripts the page shows a picture of
-one answer's scores.
+The recorded scores come from ``results/every-order``; without scripts the page shows a table of
+three orders and how often each score is given.
 """
 
 from __future__ import annotations
@@ -23,8 +23,12 @@ sys.path.append(str(Path(__file__).parents[1]))  # where studies/ is
 from studies.study import items_of, read_study
 
 STUDY = "every-order"
-SHOWN = "C"  # the answer that the page opens with
-ORDERS = ("12345", "12354", "23451")  # a score each: the first is told, the last is guessed
+SHOWN = "C"  # the answer on the page
+ORDERS = {  # a button each: the answer gets a different score under each of them
+    "12345": "the usual order",
+    "12354": "the last two lines swapped",
+    "23451": "the first line moved to the end",
+}
 
 
 class EveryOrder(SphinxDirective):
@@ -36,64 +40,68 @@ class EveryOrder(SphinxDirective):
         html = (
             '<div class="explorable" data-name="orders">'
             f'<script type="application/json">{carried}</script>'
-            f'<div class="fallback">{_picture(data)}</div></div>'
+            f'<div class="fallback">{_table(data)}</div></div>'
         )
         return [nodes.raw("", html, format="html")]
 
 
 def experiment() -> dict[str, Any]:
-    """Return what the page needs; ``scores``: order, such as "31254", → a score for each answer.
+    """Return what the page needs.
+
+    ``scores`` maps an order, such as "31254", to the score under it; ``probabilities`` maps it to
+    the probability of each score, from 1 up.
 
     Raises
     ------
     ValueError
-        Two of `ORDERS` give the answer shown one score: their buttons would change nothing.
+        Two of `ORDERS` give the answer the same score: their buttons would change nothing.
     """
     study = read_study(STUDY)
-    items = items_of(study["plans"][0]).sort_values("candidate")
+    items = items_of(study["plans"][0])
+    item = items[items["candidate"] == SHOWN].iloc[0]
     judgments = recorded(study["judges"][0]["spec"], "minibench", study=STUDY)
-    given = judgments.assign(order=judgments["ordering"].str.replace("-", ""))
-    table = given.pivot(index="order", columns="item_id", values="score")[items["item_id"]]
-    rubric = items.rubrics[items.rubrics["rubric_id"] == items["rubric_id"].iloc[0]]
+    judgments = judgments[judgments["candidate"] == SHOWN].sort_values("ordering")
+    rubric = items.rubrics[items.rubrics["rubric_id"] == item["rubric_id"]]
     rubric = rubric[rubric["variant"] == "standard"].sort_values("score")
-    shown = items["candidate"].tolist().index(SHOWN)
-    if table.iloc[:, shown][list(ORDERS)].duplicated().any():
+    scores, probabilities = {}, {}
+    for read in judgments.to_dict("records"):
+        order = read["ordering"].replace("-", "")
+        scores[order] = int(read["score"])
+        at_position = [read[f"probability_{k}"] for k in range(1, len(order) + 1)]
+        by_score = dict(zip(order, at_position, strict=True))
+        probabilities[order] = [round(by_score[score], 4) for score in sorted(order)]
+    if len({scores[order] for order in ORDERS}) < len(ORDERS):
         raise ValueError(
             f"answer {SHOWN} does not get different scores under {', '.join(ORDERS)}: choose "
             "different ORDERS in _ext/every_order.py"
         )
     return {
         "judge": "Qwen2.5-Coder-1.5B",
-        "question": items["instruction"].iloc[0],
-        "answers": items["response"].tolist(),
-        "shown": shown,
-        "orders": list(ORDERS),
+        "question": item["instruction"],
+        "answer": item["response"],
         "criterion": rubric["definition"].iloc[0],
         "levels": rubric["description"].tolist(),
-        "scores": {order: row.astype(int).tolist() for order, row in table.iterrows()},
+        "named": ORDERS,
+        "scores": scores,
+        "probabilities": probabilities,
     }
 
 
-def _picture(data: dict[str, Any]) -> str:
-    """Draw how often the first answer shown gets each score, for readers without scripts."""
-    scores = [row[data["shown"]] for row in data["scores"].values()]
-    levels = range(1, len(data["levels"]) + 1)
-    counts = {level: scores.count(level) for level in levels}
-    most = max(counts.values())
-    said = ", ".join(f"{level} under {counts[level]}" for level in levels if counts[level])
-    text = (
-        f"“{data['answers'][data['shown']]}” under all {len(scores)} orders of its rubric: "
-        f"score {said} of them."
+def _table(data: dict[str, Any]) -> str:
+    """Tabulate the score under three orders, for readers without scripts and for paper."""
+    scores = data["scores"]
+    rows = "".join(
+        f"<tr><td>{'-'.join(order)}, {name}</td><td>{scores[order]}</td></tr>"
+        for order, name in data["named"].items()
     )
-    bars = "".join(
-        f'<rect x="{60 * level - 20}" y="{110 - 90 * counts[level] / most:.0f}" width="40" '
-        f'height="{90 * counts[level] / most:.0f}" class="mark"></rect>'
-        f'<text x="{60 * level}" y="130" text-anchor="middle">{level}</text>'
-        for level in levels
-    )
+    counts = {score: list(scores.values()).count(score) for score in sorted({*scores.values()})}
+    said = ", ".join(f"{score} under {count}" for score, count in counts.items())
     return (
-        f'<svg viewBox="0 0 {60 * len(levels) + 60} 140" role="img" aria-label="{escape(text)}">'
-        f"{bars}</svg><p>{escape(text)}</p>"
+        f"<p>The question: <em>{escape(data['question'])}</em></p>"
+        f"<blockquote>{escape(data['answer'])}</blockquote>"
+        "<table><thead><tr><th>Order of the five lines</th><th>Score</th></tr></thead>"
+        f"<tbody>{rows}</tbody></table>"
+        f"<p>Over all {len(scores)} orders: score {said} of them.</p>"
     )
 
 

@@ -379,136 +379,120 @@
     }
   }
 
-  /* One text, and a rubric whose lines the reader moves: the score that the judge gave under it.
-     It opens with a guess: the score under the first order is told, that under the last one asked. */
-  function orders(root, { judge, question, answers, shown, orders: named, criterion, levels, scores }) {
+  /* One text under every order of its rubric: the reader guesses its score, then tries the orders. */
+  function orders(root, { judge, question, answer, criterion, levels, named, scores, probabilities }) {
     const n = levels.length;
-    const every = Object.keys(scores);
-    const places = (order) => [...order].map((s) => s - 1);
-    const [asked] = named.slice(-1);
-    let answer = shown;
-    let ordering = places(asked);
-    let guess = null;
-    let before = null;
-    const which = select("Answer", answers.map((words) => (words.length > 30 ? `${words.slice(0, 28)}…` : words)), (i) => { answer = i; update(); });
-    which.querySelector("select").value = shown;
-    const text = element("blockquote");
-    const list = element("ol", { class: "options lines", "aria-label": "Lines of the rubric" });
-    const big = element("div", { class: "score" }, "?");
+    const every = Object.keys(scores).sort((a, b) => scores[a] - scores[b] || a.localeCompare(b));
+    const spell = (order) => [...order].join("-");
+    const usual = Object.keys(named)[0];
+    let chosen = usual;
+    let told = "";
+
+    const list = element("ol", { class: "lines", "aria-label": "Lines of the rubric, as the judge reads them" });
+    const guesses = range(n).map((s) => button(s + 1, () => reveal(s + 1), `Guess ${s + 1}`));
+    const ask = element("div", { class: "ask" }, element("p", {}, element("strong", {}, `Your guess: which score does ${judge} give?`)), group(...guesses));
+    const strip = element("div", { class: "strip", role: "group", "aria-label": `All ${every.length} orders, by the score under each` });
+    const big = element("div", { class: "score" });
     const said = output();
-    const note = element("p", { class: "note", "aria-live": "polite" }); // below the list, which must not move under a finger
-    const guesses = group(...range(n).map((s) => button(`${s + 1}`, () => { guess = s + 1; update(); through.node.querySelector("input").focus({ preventScroll: true }); }, `Guess ${s + 1}`)));
-    const strip = figure(`The score of this answer under each of the ${every.length} orders of the rubric`, 602, 104);
-    const through = slider("Order", { min: 1, max: every.length, step: 1, value: 1 }, (v) => [...every[v - 1]].join("-"), () => { ordering = places(every[through.value() - 1]); update(); });
-    const to = (label, pick) => button(label, () => { ordering = pick(); update(); });
-    const other = () => {
-      const now = scores[key(ordering)][answer];
-      const others = every.filter((order) => scores[order][answer] !== now);
-      const from = others.length ? others : every;
-      return places(from[Math.floor(Math.random() * from.length)]);
-    };
-    const later = element("div", {}, strip, through.node);
-    const more = group(...named.map((order) => to([...order].join("-"), () => places(order))), to("An order with another score", other), which);
-    strip.addEventListener("click", (event) => {
-      const box = strip.getBoundingClientRect();
-      const at = Math.floor(((event.clientX - box.left) / box.width) * every.length);
-      ordering = places(every[Math.min(Math.max(at, 0), every.length - 1)]);
-      update();
-    });
+    const verdict = element("div", { class: "verdict" }, big, said);
+    const cells = new Map(every.map((order, i) => [order, cell(order, i)]));
+    const shortcuts = new Map(Object.entries(named).map(([order, name]) => {
+      const node = button("", () => choose(order));
+      node.append(element("b", {}, scores[order]), ` ${name}`);
+      return [order, node];
+    }));
+    strip.addEventListener("pointerleave", () => show(chosen));
+    strip.addEventListener("keydown", travel);
     root.classList.add("landing");
     root.append(
-      element("div", {},
-        element("p", {}, "The question: ", element("em", {}, question)), element("p", {}, "The answer that is judged:"), text),
-      element("div", {},
-        element("p", {}, element("strong", {}, criterion), element("span", {}, " Drag a line, or use its arrows.")), list),
-      element("div", { class: "below" }, element("div", { class: "verdict" }, big, said), guesses, later, more, note));
-    open();
+      element("div", { class: "text" }, element("p", {}, "The question: ", element("em", {}, question)),
+        element("p", {}, "The answer to be judged:"), element("blockquote", {}, answer)),
+      element("div", { class: "rubric" }, element("p", {}, "The rubric: ", element("strong", {}, criterion)), list),
+      ask, strip, verdict);
+    fill(usual);
 
-    function open() {
-      text.textContent = answers[answer];
-      list.replaceChildren(...ordering.map((s) => element("li", {}, element("span", { class: "line" }, element("b", {}, `Score ${s + 1}:`), ` ${levels[s]}`))));
-      said.textContent = `With the lines in the order ${[...named[0]].join("-")}, ${judge} gives this answer a ` +
-        `${scores[named[0]][answer]}. Now they are in the order ${[...asked].join("-")}. Which score does it give now?`;
-      for (const node of [later, more, list.previousSibling.lastChild]) node.hidden = true;
-    }
-
-    function key(order) { return order.map((s) => s + 1).join(""); }
-
-    function put(from, at) {
-      const [line] = ordering.splice(from, 1);
-      ordering.splice(at, 0, line);
-      update();
-    }
-
-    function step(from, by) {
-      if (from + by < 0 || from + by >= n) return;
-      put(from, from + by);
-      const buttons = list.children[from + by].querySelectorAll("button");
-      const same = buttons[by < 0 ? 0 : 1];
-      (same.disabled ? buttons[by < 0 ? 1 : 0] : same).focus();
-    }
-
-    function line(s, place) {
-      const up = button("↑", () => step(place, -1), `Move score ${s + 1} up`);
-      const down = button("↓", () => step(place, 1), `Move score ${s + 1} down`);
-      up.disabled = place === 0;
-      down.disabled = place === n - 1;
-      const node = element("li", {}, element("span", { class: "line" }, element("b", {}, `Score ${s + 1}:`), ` ${levels[s]}`), up, down);
-      node.addEventListener("keydown", (event) => {
-        const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-        if (by) { event.preventDefault(); step(place, by); }
-      });
-      node.addEventListener("pointerdown", (event) => {
-        if (event.target.closest("button")) return;
-        event.preventDefault();
-        drag(place, event.pointerId);
-      });
+    function cell(order, i) {
+      const node = button(scores[order], () => choose(order), `${spell(order)}: score ${scores[order]}`);
+      node.style.setProperty("--i", i);
+      node.addEventListener("focus", () => choose(order));
+      node.addEventListener("pointerenter", (event) => { if (event.pointerType === "mouse") show(order); });
       return node;
     }
 
-    /* A line under the pointer moves to the place that the pointer is over; works for touch too. */
-    function drag(from, pointer) {
-      let at = from;
-      list.setPointerCapture(pointer); // the lines themselves are drawn anew at every move
-      list.children[at].classList.add("held");
-      const move = (event) => {
-        const places = [...list.children].map((node) => node.getBoundingClientRect());
-        const over = places.findIndex((box) => event.clientY >= box.top && event.clientY < box.bottom);
-        if (over < 0 || over === at) return;
-        put(at, over);
-        at = over;
-        list.children[at].classList.add("held");
-      };
-      const end = () => {
-        list.removeEventListener("pointermove", move);
-        list.children[at].classList.remove("held");
-      };
-      list.addEventListener("pointermove", move);
-      for (const done of ["pointerup", "pointercancel"]) list.addEventListener(done, end, { once: true });
+    function reveal(guess) {
+      told = `You guessed ${guess}${guess === scores[usual] ? ", correctly" : ""}. `;
+      root.classList.add("revealed");
+      ask.replaceChildren(
+        element("p", {}, element("strong", {}, "Same text, same words, three orders, three scores:")), group(...shortcuts.values()));
+      const given = [...new Set(Object.values(scores))].sort();
+      strip.append(
+        element("p", {}, `One cell for each of the ${every.length} orders. Point at a cell, tap it, or use the arrow keys.`),
+        ...given.map((score) => {
+          const under = every.filter((order) => scores[order] === score);
+          return element("div", { class: "given" },
+            element("span", {}, element("b", {}, `Score ${score}`), ` ${under.length} orders`),
+            element("div", { class: `cells level-${1 + given.indexOf(score)}` }, ...under.map((order) => cells.get(order))));
+        }));
+      choose(usual);
+      shortcuts.get(usual).focus({ preventScroll: true });
     }
 
-    function update() {
-      for (const node of [later, more, list.previousSibling.lastChild]) node.hidden = false;
-      guesses.remove();
-      text.textContent = answers[answer];
-      list.replaceChildren(...ordering.map(line));
-      const now = key(ordering);
-      const score = scores[now][answer];
-      const given = every.map((order) => scores[order][answer]);
+    function choose(order) {
+      chosen = order;
+      show(order);
+      for (const [other, node] of cells) {
+        node.tabIndex = other === order ? 0 : -1; // the strip is one stop of the Tab key
+        node.setAttribute("aria-pressed", other === order);
+      }
+      for (const [other, node] of shortcuts) node.setAttribute("aria-pressed", other === order);
+    }
+
+    /* Arrow keys: to the neighbour in the strip, or to the nearest cell of the row above or below. */
+    function travel(event) {
+      const all = [...cells.values()];
+      const at = all.indexOf(event.target);
+      if (at < 0) return;
+      const here = event.target.getBoundingClientRect();
+      const nearest = (from, way) => {
+        const far = (node) => {
+          const box = node.getBoundingClientRect();
+          const rows = way * (box.top - here.top);
+          return rows < 1 ? Infinity : 10000 * rows + Math.abs(box.left - here.left);
+        };
+        const best = all.reduce((a, b) => (far(b) < far(a) ? b : a));
+        return far(best) < Infinity ? best : from;
+      };
+      const to = {
+        ArrowRight: () => all[Math.min(at + 1, all.length - 1)], ArrowLeft: () => all[Math.max(at - 1, 0)],
+        ArrowDown: () => nearest(event.target, 1), ArrowUp: () => nearest(event.target, -1),
+        Home: () => all[0], End: () => all.at(-1),
+      }[event.key];
+      if (!to) return;
+      event.preventDefault();
+      to().focus();
+    }
+
+    function show(order) {
+      fill(order);
+      const score = scores[order];
+      const share = Math.round(100 * probabilities[order][score - 1]);
       big.textContent = score;
-      through.set(every.indexOf(now) + 1);
-      const height = scale(0, n, 0, 76);
-      strip.replaceChildren(
-        ...given.map((s, k) => svg("rect", { x: 1 + 5 * k, y: 80 - height(s), width: 4, height: height(s), class: every[k] === now ? "bar now" : "bar" })),
-        ...range(n).map((s) => svg("text", { x: (602 * (s + 0.5)) / n, y: 100, "text-anchor": "middle" }, `${s + 1} first`)));
-      const counted = range(n).map((s) => [s + 1, given.filter((g) => g === s + 1).length]).filter(([, count]) => count);
-      said.textContent = (guess ? `You guessed ${guess}. ` : "") + `${judge} gives it a ${score} under this order. ` +
-        (counted.length === 1 ? `It gives a ${score} under all ${every.length} orders.`
-          : `Over all ${every.length} orders: ${counted.map(([s, count]) => `a ${s} under ${count}`).join(", ")}.`);
-      const same = before && before.answer === answer && before.order !== now && before.score === score;
-      note.textContent = same ? `That move changed nothing, because ${score} is still its most probable score.` : "";
-      before = { answer, score, order: now };
-      guess = null;
+      const name = named[order] ? ` (${named[order]})` : "";
+      said.textContent = `${told}Under ${spell(order)}${name}, the judge gives ${score}, ` +
+        `its most probable score at ${share} %.`;
+      told = "";
+    }
+
+    /* The lines in this order; after the guess, each with its probability. */
+    function fill(order) {
+      list.replaceChildren(...[...order].map((digit) => {
+        const share = probabilities[order][digit - 1];
+        const node = element("li", +digit === scores[order] ? { class: "most" } : {},
+          element("span", { class: "line" }, element("b", {}, `Score ${digit}:`), ` ${levels[digit - 1]}`),
+          element("span", { class: "share" }, root.classList.contains("revealed") ? `${Math.round(100 * share)} %` : ""));
+        node.style.setProperty("--share", `${100 * share}%`);
+        return node;
+      }));
     }
   }
 

@@ -1,4 +1,6 @@
-"""The landing page: what its experiment says was recorded, and every way to move a line works."""
+"""The landing page: guess a score, then see the recorded one under each of the 120 orders."""
+
+import re
 
 import pytest
 
@@ -6,122 +8,174 @@ from rubricnb import book
 from rubricnb.judging.results import recorded
 
 PAGE = book.find_root() / "_build" / "html" / "book" / "index.html"
+NAMED = {
+    "the usual order": 4,
+    "the last two lines swapped": 3,
+    "the first line moved to the end": 5,
+}
 
 
 @pytest.fixture(params=[("desktop", "light"), ("phone", "dark")], ids="-".join)
-def opened(readers, request):
+def experiment(readers, request):
     page = readers[request.param].open(PAGE.as_uri())
     return page, page.locator(".explorable.landing")
 
 
-@pytest.fixture
-def experiment(opened):
-    """After the guess: everything can be moved."""
-    page, box = opened
-    box.get_by_role("button", name="Guess 4").click()
-    return page, box
-
-
 @pytest.fixture(scope="module")
-def scores():
+def reads():
     judgments = recorded("embedded:qwen2.5-coder-1.5b-instruct", "minibench", study="every-order")
-    return judgments.set_index(["candidate", "ordering"]).score
+    return judgments.query("candidate == 'C'").set_index("ordering")
 
 
 def order(box):
     lines = box.locator("ol.lines li b").all_inner_texts()
-    return "-".join(line.removeprefix("Score ").removesuffix(":") for line in lines)
+    return "-".join(re.findall(r"\d", " ".join(lines)))
 
 
 def score(box):
     return int(box.locator(".score").inner_text())
 
 
-def test_it_opens_on_a_guess_and_then_shows_that_the_score_changed(opened, scores):
-    page, box = opened
-    assert order(box) == "2-3-4-5-1"
-    assert f"gives this answer a {scores['C', '1-2-3-4-5']}" in box.locator("output").inner_text()
-    assert box.locator(".score").inner_text() == "?"
-    assert not box.locator("select").is_visible()
-    box.get_by_role("button", name="Guess 4").focus()
-    page.keyboard.press("Enter")
-    assert score(box) == scores["C", "2-3-4-5-1"] != scores["C", "1-2-3-4-5"]
-    assert box.locator("output").inner_text().startswith("You guessed 4.")
-    assert box.get_by_role("button", name="Guess 4").count() == 0
+def check_shown(box, reads):
+    """Lines, probabilities, score and sentence are those recorded under the order shown."""
+    read = reads.loc[order(box)]
+    assert score(box) == read.score
+    shares = [int(text.split()[0]) for text in box.locator(".share").all_inner_texts()]
+    assert shares == [round(100 * read[f"probability_{k}"]) for k in range(1, 6)]
+    assert box.locator("li.most b").inner_text() == f"Score {read.score}:"
+    said = box.locator("output").inner_text()
+    assert f"Under {order(box)}" in said
+    assert f"gives {read.score}, its most probable score at {max(shares)} %" in said
 
 
-def test_the_strip_of_all_orders_is_read_with_arrow_keys_and_by_pointing(experiment, scores):
-    page, box = experiment
-    bars = box.locator("svg rect")
-    assert bars.count() == len(scores["C"]) == 120
-    page.keyboard.press("Home")  # the guess left the focus on the slider
-    assert order(box) == "1-2-3-4-5"
-    page.keyboard.press("ArrowRight")
-    assert order(box) == "1-2-3-5-4"
-    assert score(box) == scores["C", "1-2-3-5-4"]
-    page.keyboard.press("End")
-    assert order(box) == "5-4-3-2-1"
-    strip = box.locator("svg")
-    wide = strip.bounding_box()["width"]
-    point = strip.tap if page.evaluate("'ontouchstart' in window") else strip.click
-    point(position={"x": 30.5 / 120 * wide, "y": 20})
-    assert order(box) == sorted(scores["C"].index)[30]
-    assert score(box) == scores["C", order(box)]
+def guess(box, value):
+    box.get_by_role("button", name=f"Guess {value}").press("Enter")
 
 
-def test_score_shown_is_the_recorded_one_under_every_order_tried(experiment, scores):
-    page, box = experiment
-    box.get_by_role("button", name="1-2-3-4-5").click()
-    assert score(box) == scores["C", "1-2-3-4-5"]
-    box.get_by_label("Move score 5 up").press("Enter")
-    assert order(box) == "1-2-3-5-4"
-    assert score(box) == scores["C", "1-2-3-5-4"] != scores["C", "1-2-3-4-5"]
-    page.keyboard.press("ArrowUp")  # the line keeps the focus
-    assert order(box) == "1-2-5-3-4"
-    assert score(box) == scores["C", "1-2-5-3-4"]
-    for pressed, given in (("1-2-3-4-5", 4), ("1-2-3-5-4", 3), ("2-3-4-5-1", 5)):
-        box.get_by_role("button", name=pressed).click()
-        assert score(box) == scores["C", pressed] == given
-    for _ in range(5):
-        before = score(box)
-        box.get_by_role("button", name="An order with another score").click()
-        assert score(box) == scores["C", order(box)] != before
-
-
-def test_an_other_answer_has_its_own_scores(experiment, scores):
+def test_nothing_is_given_away_before_the_guess(experiment):
     _, box = experiment
-    for place, name in enumerate("ACD"):
-        box.locator("select").select_option(index=place)
-        assert score(box) == scores[name, order(box)]
-        said = box.locator("output").inner_text()
-        for given, count in scores[name].value_counts().items():
-            assert f"a {given} under {count if count < 120 else 'all 120 orders'}" in said
+    assert order(box) == "1-2-3-4-5"
+    assert not box.locator(".score").is_visible()
+    assert not box.locator(".strip").is_visible()
+    assert "%" not in box.inner_text()
+    assert box.locator("output").inner_text() == ""
 
 
-def test_a_line_is_dragged_to_another_place(experiment, scores):
+@pytest.mark.parametrize("value", [3, 4])
+def test_a_guess_is_answered_and_three_orders_give_three_scores(experiment, reads, value):
     page, box = experiment
-    box.get_by_role("button", name="1-2-3-4-5").click()
-    lines = box.locator("ol.lines li")
-    lines.first.scroll_into_view_if_needed()
-    start, end = (lines.nth(n).bounding_box() for n in (0, 3))
-    page.mouse.move(start["x"] + 20, start["y"] + 8)
-    page.mouse.down()
-    page.mouse.move(end["x"] + 20, end["y"] + 8, steps=12)
-    page.mouse.up()
-    assert order(box) == "2-3-4-1-5"
-    assert score(box) == scores["C", "2-3-4-1-5"]
-    page.mouse.move(start["x"] + 20, start["y"] + 8, steps=6)  # let go: nothing moves any more
-    assert order(box) == "2-3-4-1-5"
+    guess(box, value)
+    said = box.locator("output").inner_text()
+    assert f"You guessed {value}{', correctly' * (value == 4)}." in said
+    check_shown(box, reads)
+    assert page.evaluate("document.activeElement.innerText") == "4 the usual order"
+    for name, given in NAMED.items():
+        button = box.get_by_role("button", name=f"{given} {name}")
+        button.click()
+        assert button.get_attribute("aria-pressed") == "true"
+        assert score(box) == given
+        check_shown(box, reads)
 
 
-def test_one_finding_is_learned_without_scrolling(readers):
-    page = readers["desktop", "light"].open(PAGE.as_uri())
-    box = page.locator(".explorable.landing")
-    for part in (box.locator(".score"), box.locator("output"), box.locator("ol.lines")):
-        frame = part.bounding_box()
-        assert frame["y"] + frame["height"] <= 900, part
+def test_the_strip_has_every_order_once_with_its_recorded_score(experiment, reads):
+    _, box = experiment
+    guess(box, 5)
+    labels = box.locator(".cells button").evaluate_all("all => all.map(e => e.ariaLabel)")
+    cells = dict(label.split(": score ") for label in labels)
+    assert len(labels) == len(cells) == 120
+    assert {order: int(given) for order, given in cells.items()} == reads.score.to_dict()
+    texts = box.locator(".cells button").all_inner_texts()
+    assert texts == sorted(texts) == list(cells.values())  # a digit in each, not only a colour
+    counts = reads.score.value_counts()
+    for given, count in counts.items():
+        assert f"Score {given} {count} orders" in box.locator(".strip").inner_text()
 
 
-def test_without_scripts_the_page_shows_a_picture_of_the_same_scores(readers, scores):
-    raw = PAGE.read_text("utf-8")
-    assert f"score 3 under {(scores['C'] == 3).sum()}, 4 under {(scores['C'] == 4).sum()}" in raw
+def test_arrow_keys_travel_through_the_strip(experiment, reads):
+    page, box = experiment
+    guess(box, 5)
+    for _ in range(3):  # past the three named orders
+        page.keyboard.press("Tab")
+    cells = box.locator(".cells button")
+    focused = "all => all.indexOf(document.activeElement)"
+    assert (
+        cells.nth(cells.evaluate_all(focused)).get_attribute("aria-label").startswith("1-2-3-4-5")
+    )
+    page.keyboard.press("Home")
+    places = [cells.evaluate_all(focused)]
+    for key in ("ArrowLeft", "ArrowRight", "ArrowDown", "ArrowDown", "ArrowUp", "ArrowUp", "End"):
+        page.keyboard.press(key)
+        places.append(cells.evaluate_all(focused))
+        check_shown(box, reads)
+    first, stay, right, below, lower, back, again, last = places
+    assert (first, stay, right, last) == (0, 0, 1, 119)
+    assert (below, back, again) == (8, below, right)  # the cell under it, in the next score's row
+    assert lower > below
+    ring = "getComputedStyle(document.activeElement).outlineStyle"
+    assert page.evaluate(ring) == "solid"
+    page.keyboard.press("Tab")  # the strip is one stop
+    assert cells.evaluate_all(focused) == -1
+
+
+def test_a_cell_is_tried_by_pointing_and_kept_by_a_click(experiment, reads):
+    page, box = experiment
+    guess(box, 5)
+    pointed, clicked = (box.locator(".cells button").nth(k) for k in (0, 110))
+    pointed.hover()
+    assert order(box) == pointed.get_attribute("aria-label").split(":")[0]
+    check_shown(box, reads)
+    clicked.click()
+    pointed.hover()
+    page.mouse.move(2, 2)
+    assert order(box) == clicked.get_attribute("aria-label").split(":")[0]
+    check_shown(box, reads)
+
+
+def test_a_finger_guesses_and_taps_a_cell(browser, reads):
+    size = {"width": 390, "height": 844}
+    context = browser.new_context(viewport=size, has_touch=True)
+    try:
+        page = context.new_page()
+        page.goto(PAGE.as_uri())
+        box = page.locator(".explorable.landing")
+        box.get_by_role("button", name="Guess 2").tap()
+        cell = box.locator(".cells button").first
+        cell.tap()
+        assert order(box) == cell.get_attribute("aria-label").split(":")[0]
+        check_shown(box, reads)
+        seen = box.locator(".verdict").bounding_box()  # with the finger on the strip
+        assert 0 <= seen["y"] <= size["height"] - seen["height"]
+        assert min(cell.bounding_box()[side] for side in ("width", "height")) >= 24
+        assert page.evaluate("document.documentElement.scrollWidth") == size["width"]
+    finally:
+        context.close()
+
+
+def test_the_guess_is_on_the_first_screen(browser):
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    try:
+        page.goto(PAGE.as_uri())
+        box = page.locator(".explorable.landing")
+        for part in (box.locator(".ask"), box.locator("ol.lines")):
+            frame = part.bounding_box()
+            assert frame["y"] + frame["height"] <= 900, part
+    finally:
+        page.close()
+
+
+def test_without_scripts_the_page_shows_a_table_of_the_same_scores(browser, reads):
+    context = browser.new_context(java_script_enabled=False)
+    try:
+        page = context.new_page()
+        page.goto(PAGE.as_uri())
+        rows = page.locator(".explorable .fallback tbody tr").all_inner_texts()
+        shown = dict(re.match(r"([\d-]+), .*\t(\d)$", row).groups() for row in rows)
+        assert {key: int(value) for key, value in shown.items()} == {
+            key: reads.score[key] for key in ("1-2-3-4-5", "1-2-3-5-4", "2-3-4-5-1")
+        }
+        counts = ", ".join(
+            f"{k} under {n}" for k, n in reads.score.value_counts().sort_index().items()
+        )
+        assert f"score {counts} of them" in page.locator(".fallback").inner_text()
+    finally:
+        context.close()
