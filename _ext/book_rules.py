@@ -42,7 +42,9 @@ NUMBER = re.compile(
     r"|[–—-]|nan|NaN|<NA>|[<>≤≥=]?\s*[-+−]?[\d.,]+\s*%?(\s*[\[(].*[\])])?(e[-+]\d+)?"
 )
 SENTENCE = 40  # characters; what is longer may wrap
-WORDS = dict.fromkeys(("nan", "NaN", "None", "<NA>", "NaT"), "–") | {"True": "yes", "False": "no"}
+WORDS = dict.fromkeys(("nan", "NaN", "None", "<NA>", "NaT"), "–") | {
+    "True": "yes", "False": "no", "cannot say": "inconclusive",  # the value in code and records
+}  # fmt: skip
 COLUMN = re.compile(r"[a-z]+(_[a-z0-9]+)+")  # of a frame, such as item_id
 BRACKETS = re.compile(r"[\[(][-+−\d][^a-zA-Z\])]*(?:inf)?[\])]")  # an interval: on one line
 PERCENT = re.compile(r"(?:^|(?<=[\d\])])) %(?!\w)")  # of a number: on its line

@@ -57,7 +57,7 @@
       const step = 200 / n;
       const heads = (y, text) => [svg("text", { x: 140, y: 14, "text-anchor": "middle" }, text),
         ...range(n).map((p) => svg("text", { x: 40 + step * (p + 0.5), y, "text-anchor": "middle" }, p + 1))];
-      rows.replaceChildren(...heads(32, "position in each order"), ...range(2 * n).flatMap((k) => range(n).flatMap((p) => {
+      rows.replaceChildren(...heads(32, "orders asked"), ...range(2 * n).flatMap((k) => range(n).flatMap((p) => {
         const score = k < asked.length ? orders[asked[k]][p] : null;
         const box = { x: 41 + step * p, y: 38 + 23.6 * k, width: step - 2, height: 21.6 };
         return [svg("rect", { ...box, class: score ? "bar" : "empty", style: score ? `opacity: ${0.1 + 0.4 * score / n}` : "" }),
@@ -65,7 +65,7 @@
       })));
       const table = range(n).map((s) => range(n).map((p) => asked.filter((k) => orders[k][p] === s + 1).length));
       const [least, most] = [Math.min(...table.flat()), Math.max(...table.flat())];
-      counts.replaceChildren(...heads(32, "times a score was in a position"), ...range(n).flatMap((s) => [
+      counts.replaceChildren(...heads(32, "times in each position"), ...range(n).flatMap((s) => [
         svg("text", { x: 34, y: 42 + step * (s + 0.6), "text-anchor": "end" }, s + 1),
         ...range(n).flatMap((p) => [
           svg("rect", { x: 41 + step * p, y: 38 + step * s, width: step - 2, height: step - 2, class: table[s][p] ? "bar" : "empty",
@@ -74,40 +74,41 @@
         ])]));
       const chosen = judges.map((j) => range(n).map((p) => mean(asked.map((k) => j.shares[k][p]))));
       const x = scale(0, n - 1, 52, 280);
-      const y = scale(0, Math.max(...judges.flatMap((j) => j.shares.flat()), 0.5), 236, 50);
+      const top = Math.ceil(10 * Math.max(...judges.flatMap((j) => j.shares.flat()))) / 10;
+      const y = scale(0, top, 236, 76);
       shares.replaceChildren(
         svg("line", { x1: 40, x2: 292, y1: y(1 / n), y2: y(1 / n), class: "rule even" }),
-        ...[0, 1 / n, 0.5].map((v) => svg("text", { x: 34, y: y(v) + 5, "text-anchor": "end" }, Math.round(100 * v))),
+        ...[0, 1 / n, top].map((v) => svg("text", { x: 34, y: y(v) + 5, "text-anchor": "end" }, Math.round(100 * v))),
         ...range(n).map((p) => svg("text", { x: x(p), y: 254, "text-anchor": "middle" }, p + 1)),
         svg("text", { x: 166, y: 272, "text-anchor": "middle" }, "position"),
-        svg("text", { x: 0, y: 14 }, "chosen, % of reads"),
+        svg("text", { x: 40, y: 14 }, "chosen, % of reads"),
         ...chosen.flatMap((line, j) => [
-          svg("polyline", { points: line.map((v, p) => `${x(p)},${y(v)}`).join(" "), class: j ? "shift" : "curve" }),
+          svg("polyline", { points: line.map((v, p) => `${x(p)},${y(v)}`).join(" "), class: j ? "curve other" : "curve" }),
           ...line.map((v, p) => (j ? svg("circle", { cx: x(p), cy: y(v), r: 4, class: "mark" })
             : svg("rect", { x: x(p) - 6, y: y(v) - 6, width: 12, height: 12, class: "hollow" }))),
-          svg("text", { x: 288, y: 34 + 17 * j, "text-anchor": "end", class: j ? "second" : "first" }, `${j ? "●" : "□"} ${judges[j].name}`)]));
+          svg("text", { x: 40, y: 36 + 19 * j }, `${j ? "●" : "□"} ${judges[j].name}`)]));
       const apart = Math.max(...range(n).map((p) => Math.abs(chosen[0][p] - chosen[1][p])));
-      const percent = (v) => `${(100 * v).toFixed(0)} %`;
+      const percent = (v) => `${(100 * v).toFixed(0)}\u00a0%`;
       said.textContent = `${asked.length} ${asked.length === 1 ? "order" : "orders"} asked. ` + (least === most
         ? `Balanced: each score has been in each position ${least === 1 ? "once" : `${least} times`}. `
-        : `Not balanced: a score has been in a position between ${least} and ${most} times. `) +
+        : `Not balanced: scores have been in a position at least ${least} and at most ${most} times. `) +
         (apart < 0.005 ? "The two judges choose each position equally often: these orders cannot tell them apart."
-          : `The first position is chosen in ${percent(chosen[0][0])} by the judge that ${judges[0].name}, in ${percent(chosen[1][0])} by the judge that ${judges[1].name}.`);
+          : `The first position is chosen in ${percent(chosen[0][0])} of reads by the judge that ${judges[0].name}, in ${percent(chosen[1][0])} by the judge that ${judges[1].name}.`);
     }
   }
 
   /* Judges are added to a panel one by one: what is their mean worth, and how well does it agree
      with people? Every panel was computed from the recording; here it is only looked up. */
-  function panel(root, { judges, panels, constant }) {
+  function panel(root, { judges, panels }) {
     let chosen = [];
-    const all = [...judges, constant];
-    const toggles = all.map((judge, k) => button("", () => {
+    const last = judges.length - 1; // the judge that always gives the same score
+    const toggles = judges.map((judge, k) => button("", () => {
       const had = chosen.length;
       chosen = chosen.includes(k) ? chosen.filter((c) => c !== k) : [...chosen, k];
       update(chosen.length > had ? k : null);
     }));
     const presets = [
-      button(`All ${judges.length}`, () => { chosen = range(judges.length); update(null); }),
+      button(`All ${last}`, () => { chosen = range(last); update(null); }),
       button("Start again", () => { chosen = []; update(null); }),
     ];
     const plot = figure("Number of judges with independent errors that the panel is worth, and its agreement with people, by number of judges", 420, 430);
@@ -120,7 +121,6 @@
 
     /* r, its interval; worth, its interval; of the judges chosen, whose bits are the index. */
     function look(members) {
-      const last = judges.length; // the judge that always gives the same score
       const known = panels[members.filter((k) => k < last).reduce((bits, k) => bits + 2 ** k, 0)];
       if (!known) return { r: [null], worth: [1] };
       return { r: known.slice(0, 3), worth: members.includes(last) ? known.slice(6) : known.slice(3, 6) };
@@ -129,15 +129,17 @@
     function update(added) {
       toggles.forEach((toggle, k) => {
         toggle.setAttribute("aria-pressed", chosen.includes(k));
-        toggle.textContent = `${chosen.includes(k) ? "✓" : "+"} ${all[k].name} (${all[k].passes})`;
+        toggle.textContent = `${chosen.includes(k) ? "✓" : "+"} ${judges[k].name} (${judges[k].passes})`;
       });
       const path = chosen.map((_, k) => look(chosen.slice(0, k + 1)));
-      const x = scale(1, all.length, 44, 400);
+      const x = scale(1, judges.length, 44, 400);
       const worth = scale(0, 4, 236, 30);
       const r = scale(0, 1, 400, 290);
       const marks = (name, y) => path.flatMap((p, k) => (p[name][0] === null ? [] : [
         ...(p[name][1] == null ? [] : [svg("line", { x1: x(k + 1), x2: x(k + 1), y1: y(p[name][1]), y2: y(p[name][2]), class: "curve" })]),
-        svg("circle", { cx: x(k + 1), cy: y(p[name][0]), r: k === path.length - 1 ? 7 : 4, class: "mark" })]));
+        svg("circle", { cx: x(k + 1), cy: y(p[name][0]), r: k === path.length - 1 ? 7 : 4, class: "mark" })]))
+        .concat(svg("polyline", { class: "curve other", points: path.map((p, k) => [p[name][0], k]).filter(([v]) => v !== null)
+          .map(([v, k]) => `${x(k + 1)},${y(v)}`).join(" ") }));
       const ticks = (values, y) => values.flatMap((v) => [svg("text", { x: 34, y: y(v) + 5, "text-anchor": "end" }, v),
         svg("line", { x1: 40, x2: 408, y1: y(v), y2: y(v), class: "rule" })]);
       plot.replaceChildren(...ticks([0, 1, 2, 3, 4], worth), ...ticks([0, 0.5, 1], r),
@@ -157,44 +159,59 @@
       const before = added === null ? null : look(chosen.slice(0, -1));
       said.textContent = `${chosen.length} ${chosen.length === 1 ? "judge is" : "judges are"} worth ${told(now.worth)} with independent errors. ` +
         (now.r[0] === null ? "A score that is always the same has no correlation with people." : `Their mean agrees with people at r = ${told(now.r)}.`) +
-        (added === judges.length && chosen.length > 1 ? ` ${constant.name} changed no r, because it tells no text from another, but the worth by ${signed(now.worth[0] - before.worth[0])}.`
-          : added !== null && chosen.length > 1 && before.r[0] !== null ? ` ${all[added].name} changed r by ${signed(now.r[0] - before.r[0])}.` : "");
+        (added === last && chosen.length > 1 ? ` The constant judge cannot change r, because it does not tell texts apart; it changed the worth by ${signed(now.worth[0] - before.worth[0])}.`
+          : added !== null && chosen.length > 1 && before.r[0] !== null ? ` ${judges[added].name} changed r by ${signed(now.r[0] - before.r[0])}.` : "");
     }
   }
 
   /* Judges and datasets against findings: a cell tells its evidence. */
-  function matrix(root, { findings, groups }) {
+  function matrix(root, { views }) {
     const signs = { replicates: "+", "does not": "−", inconclusive: "?" };
     const said = output();
-    const cells = [];
-    const body = groups.map(({ name, rows }) => element("tbody", {},
-      element("tr", {}, element("th", { colspan: findings.length + 1, scope: "rowgroup" }, name)),
-      ...rows.map((row) => element("tr", {}, element("th", { scope: "row" }, row.name),
-        ...findings.map((finding, column) => {
-          const cell = row.cells[column];
-          if (!cell) return element("td", {});
-          const key = button(signs[cell.verdict], () => show(key, name, row, finding, cell),
-            `${finding.name}, ${name}, ${row.name}: ${cell.verdict}`);
-          key.dataset.verdict = cell.verdict;
-          key.addEventListener("focus", () => show(key, name, row, finding, cell));
-          cells.push(key);
-          return element("td", {}, key);
-        })))));
-    const heads = findings.map((f) => element("th", { scope: "col" }, element("span", {}, f.name)));
-    root.append(element("p", {}, "+ replicates, − does not, ? inconclusive. Choose a cell to see its evidence."),
-      element("div", { class: "columns" }, element("table", {}, element("thead", {}, element("tr", {}, element("td", {}), ...heads)), ...body), said));
-    arrows(cells);
-    cells[0].click();
+    const table = element("table");
+    const tabs = views.map((view, k) => button(view.name, () => draw(k)));
+    root.append(element("div", { class: "controls" }, ...tabs),
+      element("p", {}, "+ replicates, − does not, ? inconclusive. Choose a cell to see its evidence."),
+      element("div", { class: "columns" }, table, said));
+    arrows(tabs, 2);
+    draw(0);
 
-    function show(key, judge, row, finding, cell) {
-      cells.forEach((other) => other.setAttribute("aria-pressed", other === key));
-      const line = (term, text) => element("span", {}, element("b", {}, `${term}: `), text);
-      said.replaceChildren(
-        element("strong", {}, `${judge} on ${row.name}`),
-        line("Claim", finding.claim), line("Estimate", cell.estimate),
-        line("Verdict", cell.verdict + (cell.p ? ` (${cell.p})` : "")),
-        line("Control", finding.control), line("Asked of", cell.asked),
-        ...(cell.note ? [line("Note", cell.note)] : []),
+    function draw(k) {
+      const { findings, cells } = views[k];
+      const keys = [];
+      tabs.forEach((tab, other) => tab.setAttribute("aria-pressed", other === k));
+      const key = (cell, finding) => {
+        const open = () => show(keys, node, cell, finding);
+        const node = button(signs[cell.verdict], open, `${finding.name}, ${cell.judge}, ${cell.texts}: ${cell.verdict}`);
+        node.dataset.verdict = cell.verdict;
+        node.addEventListener("focus", open);
+        keys.push(node);
+        return node;
+      };
+      const unique = (list, name) => [...new Set(list.map((cell) => cell[name]))];
+      const row = (judge, texts) => element("tr", {}, element("th", { scope: "row" }, texts), ...findings.map((finding) => {
+        const cell = judge.find((c) => c.texts === texts && c.finding === finding.name);
+        return element("td", {}, cell ? key(cell, finding) : "");
+      }));
+      const heads = findings.map((f) => element("th", { scope: "col" }, element("span", {}, f.name)));
+      table.replaceChildren(element("thead", {}, element("tr", {}, element("td"), ...heads)),
+        ...unique(cells, "judge").map((name) => {
+          const judge = cells.filter((cell) => cell.judge === name);
+          return element("tbody", {}, element("tr", {}, element("th", { colspan: findings.length + 1, scope: "rowgroup" }, name)),
+            ...unique(judge, "texts").map((texts) => row(judge, texts)));
+        }));
+      if (!keys.length) return;
+      arrows(keys);
+      keys[0].click();
+    }
+
+    function show(keys, node, cell, finding) {
+      keys.forEach((other) => other.setAttribute("aria-pressed", other === node));
+      const lines = { Claim: finding.claim, "Measured as": finding.measure, Estimate: cell.estimate,
+        Verdict: cell.verdict + cell.tested, Control: finding.control, "Asked about": cell.asked };
+      said.replaceChildren(element("strong", {}, `${finding.name}: ${cell.judge} on ${cell.texts}`),
+        ...Object.entries(lines).filter(([, text]) => text).map(([term, text]) =>
+          element("span", {}, element("b", {}, `${term}: `), text)),
         element("a", { href: finding.href }, finding.chapter));
     }
   }

@@ -266,10 +266,10 @@ def covariances(scores: pd.DataFrame, items: pd.DataFrame, used: np.ndarray) -> 
 def subsets(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     """Agreement and worth of every panel of the eleven judges, on the items that all scored.
 
-    ``panel`` has an x for each member, in the order of `NAMES`. ``r`` is the correlation of the
-    panel's mean with noiseless ratings, ``worth`` the number of judges with independent errors, 1
-    for a single judge. ``constant`` is the worth together with the judge that always gives the
-    same score, which changes no r.
+    A column for each judge says whether it is a member: row k has those of the bits of k + 1.
+    ``r`` is the correlation of the panel's mean with noiseless ratings, ``worth`` the number of
+    judges with independent errors, 1 for a single judge. ``constant`` is the worth together with
+    the judge that always gives the same score, which changes no r.
     """
     scores = wide(with_panels(judgments, items), items)
     names = [*eleven(scores), CONSTANT]
@@ -289,7 +289,7 @@ def subsets(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
         alone, joined = of(members), of([*members, constant])
         values = {"r": alone["panel_r"], "worth": alone["judges_free"],
                   "constant": joined["judges_free"]}  # fmt: skip
-        row = {"panel": "".join("x" if k in members else "." for k in range(constant))}
+        row = {name: float(k in members) for k, name in enumerate(names[:-1])}
         for name, jackknifed in values.items():
             ends = jackknife_row(jackknifed, name)
             row |= {name: ends[name], f"{name}_low": ends["low"], f"{name}_high": ends["high"]}
