@@ -69,8 +69,6 @@ def test_without_scripts_the_static_figure_is_there(browser, stem):
         page = context.new_page()
         page.goto((HTML / f"{stem}.html").as_uri())
         figure = page.locator(f"#{PAGES[stem]} img")
-        if stem == SQUARE:  # in the folded evidence
-            page.locator("details.evidence > summary").click()
         figure.scroll_into_view_if_needed()
         assert figure.is_visible()
         assert page.locator(".picture").bounding_box() is None
