@@ -173,7 +173,7 @@
     root.append(element("div", { class: "controls" }, ...tabs),
       element("p", {}, "+ replicates, − does not, ? inconclusive. Choose a cell to see its evidence."),
       element("div", { class: "columns" }, table, said));
-    arrows(tabs, 2);
+    arrows(tabs, 1);
     draw(0);
 
     function draw(k) {
@@ -218,28 +218,34 @@
 
   /* Controls and drawing -------------------------------------------------------------------------- */
 
-  /* Arrow keys move the focus among buttons; those of a table are one stop of the tab key. */
+  /* Arrow keys move the focus among buttons, in a row or in columns; without columns, to the nearest
+     one in a table, which is one stop of the tab key. */
   function arrows(buttons, columns = 0) {
-    const focus = (chosen) => {
-      if (!columns) buttons.forEach((b) => { b.tabIndex = b === chosen ? 0 : -1; });
-      return chosen;
+    const stop = (chosen) => { if (!columns) buttons.forEach((b) => { b.tabIndex = b === chosen ? 0 : -1; }); };
+    const after = (key, [right, down]) => {
+      if (columns) {
+        const by = right + columns * down;
+        let next = buttons.indexOf(key) + by;
+        while (buttons[next]?.disabled) next += by;
+        return buttons[next] || key;
+      }
+      const at = key.getBoundingClientRect();
+      const away = (b) => {
+        const { x, y } = b.getBoundingClientRect();
+        const [dx, dy] = [x - at.x, y - at.y];
+        const [ahead, aside] = right ? [dx * right, Math.abs(dy)] : [dy * down, Math.abs(dx)];
+        return ahead < 2 ? Infinity : ahead + 20 * aside;
+      };
+      return buttons.reduce((best, b) => (away(b) < away(best) ? b : best), key);
     };
-    focus(buttons[0]);
+    stop(buttons[0]);
     buttons.forEach((key) => {
-      key.addEventListener("focus", () => focus(key));
+      key.addEventListener("focus", () => stop(key));
       key.addEventListener("keydown", (event) => {
         const to = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
         if (!to) return;
         event.preventDefault();
-        const at = key.getBoundingClientRect();
-        const away = (b) => {
-          const place = b.getBoundingClientRect();
-          const [dx, dy] = [place.x - at.x, place.y - at.y];
-          const [ahead, aside] = to[0] ? [dx * to[0], Math.abs(dy)] : [dy * to[1], Math.abs(dx)];
-          return b.disabled || ahead < 2 ? Infinity : ahead + 20 * aside;
-        };
-        const nearest = buttons.reduce((best, b) => (away(b) < away(best) ? b : best), key);
-        nearest.focus();
+        after(key, to).focus();
       });
     });
   }
