@@ -42,10 +42,13 @@ NUMBER = re.compile(
     r"|[–—-]|nan|NaN|<NA>|[<>≤≥=]?\s*[-+−]?[\d.,]+\s*%?(\s*[\[(].*[\])])?(e[-+]\d+)?"
 )
 SENTENCE = 40  # characters; what is longer may wrap
-WORDS = dict.fromkeys(("nan", "NaN", "None", "<NA>", "NaT"), "–") | {"True": "yes", "False": "no"}
+WORDS = dict.fromkeys(("nan", "NaN", "None", "<NA>", "NaT"), "–") | {
+    "True": "yes", "False": "no", "cannot say": "inconclusive",  # the value in code and records
+}  # fmt: skip
 COLUMN = re.compile(r"[a-z]+(_[a-z0-9]+)+")  # of a frame, such as item_id
 BRACKETS = re.compile(r"[\[(][-+−\d][^a-zA-Z\])]*(?:inf)?[\])]")  # an interval: on one line
 PERCENT = re.compile(r"(?:^|(?<=[\d\])])) %(?!\w)")  # of a number: on its line
+PLAYABLE = ('<div class="explorable"', '<div class="picture"')
 LONG_NAME = re.compile(r"[^\s,]*-[^\s,]*(?<=[^\s,]{20})(,|$)")  # a judge's, say; it may wrap too
 # All that a frame's HTML is made of, and what is added here.
 TABLE_TAGS = {
@@ -141,7 +144,7 @@ class JournalTables(SphinxPostTransform):
     def run(self) -> None:
         for raw in list(self.document.findall(nodes.raw)):
             shown = "<table" in raw.astext() or _is_output(raw)
-            ours = raw.astext().startswith('<div class="explorable"')  # its data are escaped
+            ours = raw.astext().startswith(PLAYABLE)  # their data are escaped
             if shown and not ours and "html" in raw.get("format", ""):
                 html = journal(raw.astext())
                 raw.replace_self(nodes.raw("", html, format="html"))

@@ -575,14 +575,44 @@ def explorable(name: str, data: dict[str, Any], fallback: str) -> Any:
     >>> "<b>" in html, "In the built book" in html
     (False, True)
     """
+    said = f'<p class="fallback">{escape(fallback)}</p>'
+    return _carrying("explorable", name, data, said)
+
+
+def playable(figure: str, name: str, data: dict[str, Any]) -> Any:
+    """Let the reader of the book change a figure, with the data that its static form shows.
+
+    The static figure stays on paper, in notebooks, and for readers without scripts. The code is in
+    ``_static/pictures.js``, one function for each name.
+
+    Parameters
+    ----------
+    figure
+        Name of the figure that is replaced, such as ``fig-27_results-verdicts``.
+    name
+        ``square``, ``panel`` or ``matrix``.
+    data
+        What that function reads: lists, numbers and text.
+
+    Examples
+    --------
+    >>> html = playable("fig-a", "square", {"note": "<b>"}).data
+    >>> html.partition("<script")[0]
+    '<div class="picture" data-name="square" data-figure="fig-a">'
+    >>> "<b>" in html
+    False
+    """
+    return _carrying("picture", name, data, "", f' data-figure="{escape(figure)}"')
+
+
+def _carrying(kind: str, name: str, data: dict[str, Any], said: str, more: str = "") -> Any:
     from IPython.display import HTML
 
     carried = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     html: Any = HTML
     return html(
-        f'<div class="explorable" data-name="{escape(name)}">'
-        f'<script type="application/json">{carried}</script>'
-        f'<p class="fallback">{escape(fallback)}</p></div>'
+        f'<div class="{kind}" data-name="{escape(name)}"{more}>'
+        f'<script type="application/json">{carried}</script>{said}</div>'
     )
 
 

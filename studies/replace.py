@@ -22,6 +22,7 @@ from studies.recording import write_tables
 SETS = ("summeval-six", "summeval-gpt")
 CRITERIA = ("coherence", "consistency", "fluency", "relevance")
 FORM = "rts"  # of the earlier judges, the form in which all five were asked
+N_EXPERTS = 3
 EPSILON = 0.2  # of the alternative annotator test, beside experts
 EPSILONS = (0.0, 0.1, 0.15, EPSILON)
 HALF_WIDTH = 0.1  # points; of the interval for a mean rating
@@ -238,22 +239,62 @@ def effective(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
         "GPT-3.5-0301 in five forms": [n for n in scores if n.startswith("GPT-3.5")],
         "GPT-4o, GPT-4-0314 and Gemini Pro": ["GPT-4o", "GPT-4-0314", "Gemini Pro"],
     }
-    ratings = np.array(items["human_ratings"].tolist(), dtype=float)
-    criterion, cluster = items["criterion"].to_numpy(), items["cluster_id"].to_numpy()
+    criterion = items["criterion"].to_numpy()
     rows = []
     for name, members in panels.items():
         whole = scores[members].notna().all(axis=1).to_numpy()
         for within in ("all", *CRITERIA) if name == "eleven judges" else ("all",):
             used = whole if within == "all" else whole & (criterion == within)
-            sums = cross_moments(scores[members].to_numpy(float)[used], ratings[used],
-                                 criterion[used], cluster[used])  # fmt: skip
-            total = sums.sum(axis=0)
-            estimates = covariance(np.concatenate([total[None], total - sums]))
-            for quantity, values in panel(estimates, ratings.shape[1]).items():
+            estimates = covariances(scores[members], items, used)
+            for quantity, values in panel(estimates, N_EXPERTS).items():
                 rows.append({"panel": name, "criterion": within, "n_judges": len(members),
-                             "n_items": int(used.sum()), "n_clusters": len(sums),
+                             "n_items": int(used.sum()), "n_clusters": len(estimates) - 1,
                              "quantity": quantity, **jackknife_row(values)})  # fmt: skip
     return pd.DataFrame(rows)
+
+
+def covariances(scores: pd.DataFrame, items: pd.DataFrame, used: np.ndarray) -> FloatArray:
+    """Covariance of judges and experts on the items used, then without each cluster."""
+    rated = items[used]
+    ratings = np.array(rated["human_ratings"].tolist(), dtype=float)
+    sums = cross_moments(scores.to_numpy(float)[used], ratings, rated["criterion"].to_numpy(),
+                         rated["cluster_id"].to_numpy())  # fmt: skip
+    total = sums.sum(axis=0)
+    return covariance(np.concatenate([total[None], total - sums]))
+
+
+def subsets(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
+    """Agreement and worth of every panel of the eleven judges, on the items that all scored.
+
+    A column for each judge says whether it is a member: row k has those of the bits of k + 1.
+    ``r`` is the correlation of the panel's mean with noiseless ratings, ``worth`` the number of
+    judges with independent errors, 1 for a single judge. ``constant`` is the worth together with
+    the judge that always gives the same score, which changes no r.
+    """
+    scores = wide(with_panels(judgments, items), items)
+    names = [*eleven(scores), CONSTANT]
+    used = scores[names].notna().all(axis=1).to_numpy()
+    estimates = covariances(scores[names], items, used)
+    experts, constant = range(len(names), estimates.shape[-1]), len(names) - 1
+
+    def of(members: Sequence[int]) -> dict[str, FloatArray]:
+        kept = [*members, *experts]
+        with np.errstate(invalid="ignore", divide="ignore"):  # slope of a constant; one judge
+            found = panel(estimates[:, kept][:, :, kept], N_EXPERTS)
+        return found | ({"judges_free": np.ones(len(estimates))} if len(members) == 1 else {})
+
+    rows = []
+    for number in range(1, 2**constant):
+        members = [k for k in range(constant) if number >> k & 1]
+        alone, joined = of(members), of([*members, constant])
+        values = {"r": alone["panel_r"], "worth": alone["judges_free"],
+                  "constant": joined["judges_free"]}  # fmt: skip
+        row = {name: float(k in members) for k, name in enumerate(names[:-1])}
+        for name, jackknifed in values.items():
+            ends = jackknife_row(jackknifed, name)
+            row |= {name: ends[name], f"{name}_low": ends["low"], f"{name}_high": ends["high"]}
+        rows.append(row)
+    return pd.DataFrame(rows).round(3)
 
 
 def compute() -> dict[str, pd.DataFrame]:
@@ -265,6 +306,7 @@ def compute() -> dict[str, pd.DataFrame]:
         "replace_judges": by_judge(everyone, items),
         "replace_epsilon": by_epsilon(everyone, items),
         "replace_panels": effective(judgments, items),
+        "replace_subsets": subsets(judgments, items),
         "replace_labels": labels_saved(panels, items),
         "replace_draws": labels_drawn(panels, items),
     }

@@ -56,6 +56,20 @@ def test_the_correlation_of_errors_is_the_published_one():
     assert found["judges_free"] == pytest.approx(2.04, abs=0.02)
 
 
+def test_each_panel_is_on_record_and_the_largest_is_the_panel_of_eleven():
+    table = recorded("replace_subsets")
+    members = table[[*replace.NAMES.values()]]
+    known = recorded("replace_panels").query("panel == 'eleven judges' and criterion == 'all'")
+    known = known.set_index("quantity")
+    assert (members @ 2 ** np.arange(11)).tolist() == [*range(1, 2**11)]
+    for column, quantity in (("r", "panel_r"), ("worth", "judges_free")):
+        found = table.iloc[-1][[column, f"{column}_low", f"{column}_high"]].to_numpy(float)
+        assert found == pytest.approx(known.loc[quantity, ["value", "low", "high"]], abs=6e-4)
+    single = members.sum(axis=1) == 1
+    assert table.worth[single].eq(1).all()
+    assert table.r[single].max() == pytest.approx(known.value["best_r"], abs=6e-4)
+
+
 def test_the_constant_judge_passes_where_no_judge_does():
     found = recorded("replace_judges")
     constant = found["judge"] == replace.CONSTANT
