@@ -101,7 +101,7 @@ def test_buttons_are_large_enough_for_a_finger(browser, stem):
 
 def shown_counts(box):
     """The table of counts, score by position."""
-    texts = box.locator("svg").nth(1).locator("rect + text").all_inner_texts()
+    texts = box.locator("svg").nth(1).locator("rect + text").all_text_contents()
     return np.reshape([int(text) for text in texts], (5, 5))
 
 
