@@ -88,6 +88,8 @@ def cell(part: pd.DataFrame, items: pd.DataFrame, value: Any) -> dict[str, Any]:
         found |= _mean(moved, of_item[both.index], "moved") | {"reason": ""}
     table = in_order.pivot_table(value, "text_id", "criterion", "first", observed=True)
     found |= _spread(table.astype(float), cluster, "halo")
+    given = in_order.pivot_table("score", "text_id", "criterion", "first", observed=True)
+    found["alike"] = float((given.nunique(axis=1) == 1).mean())  # all criteria get one score
     rated = items.pivot_table("human", "text_id", "criterion", "first", observed=True)
     found |= _spread(rated.loc[table.index], cluster, "people_halo")
     calls = in_order.drop_duplicates("request_id")
@@ -111,7 +113,8 @@ def compute(judge: str = JUDGE) -> dict[str, pd.DataFrame]:
                 rows.append({**where, "per_call": per_call, **cell(own, items, value)})
             in_order = part[part["design"] == "fixed"]
             named = in_order.assign(design=in_order["per_call"].astype(str))
-            for per_call in sorted(set(named["design"]) - {"1"}):
+            lengths = set(named["design"])
+            for per_call in sorted(lengths - {"1"}) if "1" in lengths else ():
                 gap = rb.strategy_contrast(named, items, per_call, "1", ["dataset"], value).iloc[0]
                 kept = {name: gap[f"delta_r_macro{name}"] for name in ("", "_low", "_high", "_p")}
                 gaps.append(where | {"per_call": int(per_call), "minus": 1} | {

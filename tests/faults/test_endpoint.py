@@ -221,7 +221,8 @@ def test_an_endpoint_that_asks_for_more_than_patience_is_not_asked_in_the_meanti
 @pytest.mark.parametrize(
     ("value", "seconds"),
     [("300", 300), ("0.5", 0.5), ("soon", None), ("-1", None), ("nan", None), ("", None),
-     (formatdate(time.time() + 1e6, usegmt=True), pytest.approx(1e6, abs=1e3))],
+     pytest.param(formatdate(time.time() + 1e6, usegmt=True), pytest.approx(1e6, abs=1e3),
+                  id="a date: every worker must collect the same name")],
 )  # fmt: skip
 def test_the_pause_that_an_endpoint_asks_for_is_read(value, seconds):
     assert retry_after({"retry-after": value}) == seconds
