@@ -9,6 +9,7 @@ import pytest
 import rubricnb as rb
 from rubricnb.judging.results import results_folder
 from studies import (
+    chunks,
     error_budget,
     followed,
     forms,
@@ -146,6 +147,7 @@ COMPUTED = {
     "one read of Gemma": partial(read_once, "gemma-3-270m-vllm", "mt-bench"),
     "need ten": need_ten_of_the_judge_that_reads,
     "probes": lambda: named("probes", probes.tables(rb.load_recording(probes.NAME))),
+    "chunks": chunks.compute,
     "readouts": readouts.compute,
     "followed": followed_once,
     "training on Qwen": partial(trained, *QWEN),
