@@ -89,8 +89,8 @@ def check_rubrics(rubrics: pd.DataFrame) -> pd.DataFrame:
     ...                             criterion="coherence", definition="Does it hang together?"))
     Traceback (most recent call last):
     ...
-    ValueError: rubric 'coherence' has the levels 1, 2, 2, 5: give it two levels or more, each \
-once and with a finite score
+    ValueError: rubric 'coherence' has the levels 1, 2, 2, 5: give at least two levels, each once \
+and with a finite score
     """
     out = conform(rubrics, "rubrics")
     for column in ("criterion", "definition", "description"):

@@ -83,7 +83,7 @@ class FunctionJudge:
             if inspect.isawaitable(text):
                 text = asyncio.run_coroutine_threadsafe(_awaited(text), self._running()).result()
             if not isinstance(text, str):
-                raise TypeError(f"{self.slug} returned {type(text).__name__} , not text")
+                raise TypeError(f"{self.slug} returned {type(text).__name__}, not text")
         except Exception as error:
             said = redact(f"{type(error).__name__}: {error}", None)
             return Reply(request.request_id, "", "error", error=said)

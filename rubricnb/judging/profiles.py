@@ -125,7 +125,7 @@ def open_profile(name: str) -> Profile:
     >>> open_profile("unbaised")
     Traceback (most recent call last):
     ...
-    ValueError: no simulated profile 'unbaised'; nearest: unbiased
+    ValueError: no simulated profile 'unbaised'; did you mean: unbiased
     """
     known = profiles()
     if name in known:

@@ -93,9 +93,7 @@ def test_a_scorer_that_crashed_leaves_the_scores_before_it(capsys):
 def test_repeats_of_promptfoo_are_reads_and_aggregates_are_left_out(capsys):
     mine = rb.judgments(LOGS / "promptfoo_repeat.json")
     out = capsys.readouterr().out
-    assert (
-        "promptfoo: 2 scores of assert-sets are left out, as they are sums of others; 2 of" in out
-    )
+    assert "promptfoo: 2 scores of assert-sets are left out, as they are sums of others; 2 " in out
     assert "1 of 16 scores are out_of_range (off the scale 0..1), the first in row 9: 10" in out
     twice = mine[mine.item_id == "test 2/local-target/helpful"].sort_values("replicate")
     assert twice.status.tolist() == ["ok", "out_of_range"]

@@ -49,7 +49,7 @@ def test_the_sum_is_held_against_the_papers_as_the_page_says(hours):
     assert total - largest < 40
     page = (Path(__file__).parents[2] / "book/gpu-cluster.md").read_text("utf-8")
     low, medium, high = map(_REASONING_TOKENS.get, ("low", "medium", "high"))
-    assert f"{low:,} at low effort, {medium:,} at medium, {high:,} at high" in page
+    assert f"{low:,} tokens at low effort, {medium:,} at medium, {high:,} at high" in page
 
 
 def test_a_model_that_thinks_is_counted_with_its_thoughts(hours):

@@ -319,7 +319,7 @@ def test_a_run_tries_its_parser_on_10_and_asks_nothing_if_that_fails(tmp_path):
         return re.search(r"Score: (\d)", text)[1]
 
     requests = rb.plan(items, rb.fixed(10, 1))
-    with pytest.raises(ValueError, match=r"the parser reads 'Score: 10' as 1 "):
+    with pytest.raises(ValueError, match=r"the parser reads 'Score: 10' as 1, "):
         rb.run(requests, rb.open_judge(mine, parser=first_digit), store=":memory:")
     assert not calls
     found = rb.run(requests, rb.open_judge(mine, parser=r"Score: (\d)"), store=":memory:")

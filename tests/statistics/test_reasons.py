@@ -111,7 +111,7 @@ UNKNOWN = {
         lambda: rb.order_effect(make_judgments(30, design=shuffled(5, 3))),
         ["spread", "ascending"], "every ordering"),
     "components of orderings drawn by item": (
-        lambda: rb.variance_components(make_judgments(30, design=shuffled(5, 3))),
+        lambda: rb.variance_components(make_judgments(30, design=shuffled(5, 3)), "design"),
         ["variance_ordering"], "every ordering"),
     "sd of single reads": (
         lambda: rb.within_item_sd(make_judgments(10, design=fixed(5, 1))),

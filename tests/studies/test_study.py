@@ -349,7 +349,7 @@ def test_items_without_a_written_reference_are_left_out_and_all_of_them_is_an_er
         write(judges=pair_at(url)[:1], plans=[plan], references=[alone])
         with pytest.raises(ValueError, match="no item of 'biggen' has all these references"):
             study("mine", tmp_path / "s.sqlite")
-    assert "found for 0 of 4 items; the others are left out" in capsys.readouterr().out
+    assert "accepted for 0 of 4 items; the others are left out" in capsys.readouterr().out
 
 
 def test_each_of_two_judges_is_paid_its_own_price(write, instances, tmp_path):

@@ -49,16 +49,6 @@ def test_range_over_backbones_against_a_loop(qwk):
     assert value("datasets_where_rulers_varies_least") == least
 
 
-def test_leads_and_sampling_errors_against_a_loop(qwk):
-    size = published("rulers_datasets").set_index("dataset").test_size
-    clear = 0
-    for (name, dataset, backbone), score in qwk.items():
-        if name == "RULERS":
-            best = max(qwk[m, dataset, backbone] for m in ("DHS", "MTS", "AutoScore"))
-            clear += score - best > 1.96 * (1 - score**2) / size[dataset] ** 0.5
-    assert value("leads_beyond_sampling_error") == clear
-
-
 def test_traits_and_model_size_against_loops(qwk):
     cells = {(d, b) for _, d, b in qwk}
     assert value("cells_where_traits_beat_holistic") == sum(
