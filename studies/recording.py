@@ -59,7 +59,8 @@ def record(
         for path, frame in parts.items():
             _add(frame, path)
         counts = {p.stem: counts_of(p) for p in sorted(folder.glob("*.parquet"))}
-        facts = {"spec": spec, "model": model, "licence": licence, "conditions": conditions or {}}
+        facts: dict[str, Any] = {"spec": spec, "model": model, "licence": licence}
+        facts |= {"conditions": conditions or {}}
         facts |= {"apart": True} if apart else {}
         write_card(folder, judge, counts, **facts)
     register(judge, spec=spec, model=model, licence=licence, name=name)

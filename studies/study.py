@@ -429,8 +429,8 @@ def design_of(text: str) -> Design:
         call = ast.parse(text, mode="eval").body
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in names:
             arguments = [ast.literal_eval(a) for a in call.args]
-            made = getattr(permutation, call.func.id, partial(Design, call.func.id))
-            return cast(Design, made(*arguments))
+            make: Any = partial(Design, call.func.id)  # type: ignore[arg-type]  # one of `names`
+            return cast(Design, getattr(permutation, call.func.id, make)(*arguments))
     except (SyntaxError, TypeError):
         pass
     raise ValueError(f'"{text}" is not a design: write balanced(5), shuffled(5, 10), …')
