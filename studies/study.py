@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack, closing
 from functools import cache, partial
+from inspect import signature
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -275,10 +276,8 @@ _REFERENCE_KEYS = {
     *_LOAD_KEYS, "criteria", "targets", "rounds", "temperature", "seed", "writer", "reviewer",
 }  # fmt: skip
 _PLAN_KEYS = {
-    *_LOAD_KEYS, "criteria", "texts", "candidates", "setting", "models", "designs", "labels",
-    "readout", "n_options", "per_call", "layout", "reference", "exemplar", "variant", "template",
-    "prompt_format", "temperature", "effort", "thinking", "seed", "max_tokens",
-}  # fmt: skip
+    *_LOAD_KEYS, *_OTHER_KEYS, "models", *signature(plan).parameters,
+} - {"items"}  # fmt: skip
 _GRADING_KEYS = {
     *_LOAD_KEYS, "candidates", "models", "bundle", "methods", "variants", "units", "design",
     "replicates", "temperature", "seed",

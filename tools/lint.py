@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import json
 import re
 import tomllib
 from collections import Counter
@@ -110,11 +111,17 @@ def names_exist(clone: Clone) -> Iterator[str]:
 @rule
 def notebooks_import_at_the_top(clone: Clone) -> Iterator[str]:
     """A notebook imports the package by its public names alone."""
-    for path, text in clone.texts("notebooks/*.md").items():
-        for cell in CELL.findall(text):
-            for node in ast.walk(ast.parse(re.sub(r"^[:%].*", "", cell, flags=re.M))):
+    for path, text in clone.texts("notebooks/*.md", "notebooks/*.ipynb").items():
+        for cell in CELL.findall(text) if path.endswith(".md") else _code_cells(text):
+            for node in ast.walk(ast.parse(re.sub(r"^(:|\s*[%!]).*", "", cell, flags=re.M))):
                 if not {*_taken(node)} <= {*rubricnb.__all__, "rubricnb as rb"}:
                     yield f"{path}: {ast.unparse(node)}"
+
+
+def _code_cells(twin: str) -> list[str]:
+    """Return the code of a notebook's twin, which has two cells more than its text."""
+    cells = json.loads(twin)["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
 
 
 def _taken(node: ast.AST) -> Iterator[str]:

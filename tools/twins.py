@@ -168,8 +168,7 @@ _AS_HERE = """\
 # The style of the book's figures; and a parameter that is misspelled or does not fit stops here.
 import matplotlib as mpl
 
-from rubricnb.book import check_given
-from rubricnb.plots import STYLE
+import rubricnb as rb
 
-mpl.rc_file(STYLE)
-check_given(In)"""
+mpl.rc_file(rb.plots.STYLE)
+rb.book.check_given(In)"""

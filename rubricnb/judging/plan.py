@@ -17,7 +17,7 @@ from rubricnb.judging.contract import Engine, Readout
 from rubricnb.judging.judge import Judge
 from rubricnb.permutation import Design, FloatArray, IntArray, code, decode
 from rubricnb.prompts.labels import LABELS, MOST_LEVELS, labels_of
-from rubricnb.prompts.render import LAYOUTS, TEMPLATES
+from rubricnb.prompts.render import LAYOUTS, TEMPLATES, takes_edits
 
 READOUTS = ("auto", "feedback", "score", "logprobs")
 _T = TypeVar("_T")
@@ -77,7 +77,8 @@ def plan(
     variant
         Wording of the rubric: ``standard`` or ``paraphrased``.
     template
-        ``rubric``, ``pointwise``, ``pairwise`` or ``criteria``.
+        ``rubric``, ``pointwise``, ``pairwise``, ``criteria``, or another of
+        `rubricnb.prompts.render.TEMPLATES`.
     per_call
         Of the template ``criteria``: how many criteria one call asks for; 0: all. An ordering is
         cut into pieces of this length, and each piece is a call.
@@ -143,7 +144,7 @@ def plan(
         labels_of(range(n), condition["labels"])  # raises if these labels name too few levels
         _check_shown(items, "reference", condition["reference_score"], template, n)
         _check_shown(items, "exemplar", condition["exemplar"], template, n)
-    if template in ("pointwise", "pairwise") and any(d.name == "placebo" for d in designs):
+    if any(d.name == "placebo" for d in designs) and not takes_edits(template):
         raise ValueError(f"placebo: the template {template!r} has no meaning-free edits")
     if together:
         texts = items["text_id"].drop_duplicates()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
+from importlib.resources import files
 
-from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template, meta
 
 from rubricnb.prompts.control_tokens import inert
 from rubricnb.prompts.labels import labels_of, span
@@ -189,6 +190,18 @@ def render_writing(
         options=[{"label": s, "description": inert(d)} for s, d in descriptions.items()],
         target=target,
     )
+
+
+def takes_edits(template: str) -> bool:
+    """Whether a template shows the placebo edits.
+
+    Examples
+    --------
+    >>> [name for name in TEMPLATES if takes_edits(name)]
+    ['rubric', 'criteria']
+    """
+    source = (files("rubricnb.prompts") / "templates" / f"{template}.jinja").read_text("utf-8")
+    return "edits" in meta.find_undeclared_variables(templates().parse(source))
 
 
 def _slots(criteria: Sequence[tuple[str, str]]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rubricnb.prompts import inert, render
 from rubricnb.prompts.labels import LABELS, labels_of
-from rubricnb.prompts.render import PLACEBO_EDITS
+from rubricnb.prompts.render import PLACEBO_EDITS, TEMPLATES, takes_edits
 
 LEVELS = {s: f"Level {s}." for s in range(1, 11)}
 
@@ -186,3 +186,15 @@ def test_text_from_a_dataset_never_acts_as_a_template(text):
 def test_an_unknown_setting_is_named_with_the_choices(options, message):
     with pytest.raises(ValueError, match=message):
         rubric(**options)
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_template_takes_edits_if_they_change_its_prompt(template):
+    criteria = [("coherence", "Does it hang together?")] if template == "criteria" else []
+    plain, *edited = (
+        render("I", "R", "Good?", {1: "No.", 2: "Yes."}, [1, 2], template=template, edits=edits,
+               criteria=criteria).text
+        for edits in (frozenset(), *PLACEBO_EDITS)
+    )  # fmt: skip
+    assert takes_edits(template) == (len({plain, *edited}) == 16)
+    assert takes_edits(template) != (len({plain, *edited}) == 1)

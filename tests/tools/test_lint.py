@@ -15,6 +15,8 @@ BREAKS = [  # rule, file, what stands there, what stands there instead, what is 
      "import rubricnb.pages\n", "import rubricnb.pages"),
     ("public names alone", "notebooks/02_balanced_permutation.md", "rb.balanced(", "rb.hashing(",
      "rb.hashing"),
+    ("public names alone", "notebooks/02_balanced_permutation.ipynb", "rb.plots.STYLE",
+     "rb.styles.STYLE", "rb.styles"),
     ("command names", "CONTRIBUTING.md", "`make test`", "`make tests`", "make tests"),
     ("command names", "book/quickstart.md", "rubricnb check", "rubricnb chek", "rubricnb chek"),
     ("command names", "book/running-a-study.md", "-p n_items", "-p n_itemz", "n_itemz"),
