@@ -19,7 +19,7 @@
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();
 
-  /* Candidates of one prompt, a judge, and a preference for a place on top: who wins?
+  /* Candidates of one prompt, a judge, and a preference for a position on top: who wins?
      A recorded judge brings its probabilities, by order and place; a simulated one has a formula. */
   function winner(root, { judges, orderings, sharpness }) {
     const n = orderings[0].length;
@@ -33,7 +33,7 @@
       before = null;
       update();
     });
-    const preference = slider("Preference for a place, added to it", { min: -4, max: 4, step: 0.1, value: 0 },
+    const preference = slider("Preference for a position, added to it", { min: -4, max: 4, step: 0.1, value: 0 },
       (v) => (+v === 0 ? "none" : `${Math.abs(v).toFixed(1)} for the ${v < 0 ? "first" : "last"} option`), update);
     const order = choice("Each candidate is read under", {
       same: "the same order, 1 to n", own: "an order of its own", all: "all orders of BALANCED" }, update);
