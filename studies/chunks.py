@@ -65,6 +65,16 @@ def _spread(table: pd.DataFrame, cluster: pd.Series, name: str) -> dict[str, flo
     return dict(zip((name, f"{name}_low", f"{name}_high"), np.tanh(z), strict=True))
 
 
+def halo_gap(one: pd.DataFrame, other: pd.DataFrame, cluster: pd.Series) -> dict[str, float]:
+    """Return the halo of one way to ask minus that of another, with its interval over clusters."""
+
+    def gap(kept: Any) -> float:
+        return halo(one[kept]) - halo(other[kept])
+
+    value = rb.jackknifed(gap, cluster.reindex(one.index).to_numpy())
+    return dict(zip(("delta_halo", "delta_halo_low", "delta_halo_high"), value, strict=True))
+
+
 def _mean(values: pd.Series, cluster: pd.Series, name: str) -> dict[str, float]:
     value = rb.jackknifed(lambda kept: float(values[kept].mean()), cluster.to_numpy())
     return dict(zip((name, f"{name}_low", f"{name}_high"), value, strict=True))
@@ -113,13 +123,17 @@ def compute(judge: str = JUDGE) -> dict[str, pd.DataFrame]:
                 rows.append({**where, "per_call": per_call, **cell(own, items, value)})
             in_order = part[part["design"] == "fixed"]
             named = in_order.assign(design=in_order["per_call"].astype(str))
-            lengths = set(named["design"])
-            for per_call in sorted(lengths - {"1"}) if "1" in lengths else ():
+            tables = {
+                length: own.pivot_table(value, "text_id", "criterion", "first", observed=True)
+                for length, own in named.groupby("design")
+            }
+            of_text = named.drop_duplicates("text_id").set_index("text_id")["cluster_id"]
+            for per_call in sorted(set(tables) - {"1"}) if "1" in tables else ():
                 gap = rb.strategy_contrast(named, items, per_call, "1", ["dataset"], value).iloc[0]
                 kept = {name: gap[f"delta_r_macro{name}"] for name in ("", "_low", "_high", "_p")}
                 gaps.append(where | {"per_call": int(per_call), "minus": 1} | {
                     f"delta_r{name}": number for name, number in kept.items()
-                })  # fmt: skip
+                } | halo_gap(tables[per_call], tables["1"], of_text))  # fmt: skip
     return {"chunks_ways": pd.DataFrame(rows), "chunks_gaps": pd.DataFrame(gaps)}
 
 

@@ -58,3 +58,15 @@ def test_halo_is_numpys_mean_correlation(planted):
     scores = pd.DataFrame(np.random.default_rng(1).normal(size=(30, 4)))
     upper = np.corrcoef(scores.T)[np.triu_indices(4, 1)]
     assert chunks.halo(scores) == pytest.approx(upper.mean())
+
+
+def test_noise_lowers_the_halo_and_the_gap_is_the_difference_of_the_two():
+    rng = np.random.default_rng(2)
+    impression = rng.normal(size=40)
+    one = pd.DataFrame({name: impression + 0.1 * rng.normal(size=40) for name in "abc"})
+    noisy = one + rng.normal(size=one.shape)
+    cluster = pd.Series(np.arange(40) // 2, one.index)
+    found = chunks.halo_gap(noisy, one, cluster)
+    assert found["delta_halo"] == pytest.approx(chunks.halo(noisy) - chunks.halo(one))
+    assert found["delta_halo_low"] < found["delta_halo"] < found["delta_halo_high"] < 0
+    assert chunks.halo_gap(one, one, cluster)["delta_halo"] == 0
