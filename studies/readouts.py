@@ -1,8 +1,8 @@
 """Do written answers and probabilities say the same? ``python -m studies.readouts`` recomputes.
 
-Qwen 1.5B was asked on a GPU in the papers' own way (``feedback``: a review that ends in
-``[RESULT] N``) and for the probabilities of the five scores (``logprobs``): the same texts in the
-same orders. Written to ``results/recordings/readouts*.csv`` are aggregates.
+Qwen 1.5B was asked in the papers' own way (``feedback``: a review that ends in ``[RESULT] N``)
+and for the probabilities of the five scores (``logprobs``): the same texts in the same orders, on
+a GPU or (SummEval) on a processor. Written to ``results/recordings/readouts*.csv`` are aggregates.
 """
 
 from __future__ import annotations
@@ -16,16 +16,21 @@ from rubricnb.statistics._reads import by_cluster
 from studies.intervals import bounded, ratio_row
 from studies.recording import write_tables
 
-STUDY = "feedback"
-JUDGE = "qwen2.5-coder-1.5b-instruct-vllm"
-DATASETS = ("minibench", "mt-bench", "vicuna")
-BOTH = "minibench"  # where both readouts were recorded
+ON_GPU = ("qwen2.5-coder-1.5b-instruct-vllm", "feedback")  # judge and study
+ON_PROCESSOR = "qwen2.5-coder-1.5b-instruct-embedded"
+DATASETS = ("minibench", "mt-bench", "vicuna", "summeval")
+BOTH = ("minibench", "summeval")  # where both readouts were recorded
 SAME_READ = ["item_id", "design", "ordering_index", "replicate"]
 
 
 def reads(dataset: str) -> pd.DataFrame:
     """Return the recorded reads of both readouts."""
-    return rb.recorded(JUDGE, dataset, study=STUDY)
+    if dataset != "summeval":
+        judge, study = ON_GPU
+        return rb.recorded(judge, dataset, study=study)
+    written = rb.recorded(ON_PROCESSOR, dataset, study="written")
+    probable = rb.recorded(ON_PROCESSOR, dataset, study="qwen-1.5b")
+    return pd.concat([written, probable[probable["item_id"].isin(written["item_id"])]])
 
 
 def status() -> pd.DataFrame:
@@ -49,7 +54,7 @@ def both(frame: pd.DataFrame) -> pd.DataFrame:
 
     Examples
     --------
-    >>> paired = both(reads(BOTH))
+    >>> paired = both(reads("minibench"))
     >>> bool(paired["written"].between(1, 5).all())
     True
     """
@@ -61,8 +66,12 @@ def both(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def pairs() -> pd.DataFrame:
-    """Compare the two readouts read by read, with 95 % intervals over prompts."""
-    paired = both(reads(BOTH))
+    """Compare the two readouts read by read, with 95 % intervals over prompts or articles."""
+    return pd.concat([_pairs(dataset) for dataset in BOTH], ignore_index=True)
+
+
+def _pairs(dataset: str) -> pd.DataFrame:
+    paired = both(reads(dataset))
     differs = paired["written"] - paired["score"]
     values = {
         "same_score": (differs == 0).astype(float),
@@ -79,7 +88,9 @@ def pairs() -> pd.DataFrame:
     each = moments(*(paired[name].to_numpy(np.float64) for name in ("written", "score")))
     r = jackknife(each, cluster, correlation, fisher_jackknife_t)
     rows.append({"measure": "r", **bounded("estimate", *r)})
-    return pd.DataFrame(rows).assign(n_reads=len(paired), n_prompts=len(size))
+    found = pd.DataFrame(rows).assign(n_reads=len(paired), n_clusters=len(size))
+    found.insert(0, "dataset", dataset)
+    return found
 
 
 def position() -> pd.DataFrame:
@@ -88,7 +99,7 @@ def position() -> pd.DataFrame:
     for dataset in DATASETS:
         balanced = reads(dataset).query("design == 'balanced'")
         sets = {"all": balanced}
-        if dataset == BOTH:
+        if dataset in BOTH:
             keys = both(balanced).set_index(SAME_READ).index
             sets["both"] = balanced[pd.MultiIndex.from_frame(balanced[SAME_READ]).isin(keys)]
         for name, part in sets.items():

@@ -168,6 +168,7 @@ CONTRASTS = (
     ("new order each step", "one fixed order"),
     ("new neutral edit each step", "one neutral edit"),
 )
+BEYOND = "orders beyond neutral edits"
 
 
 def interval(values: FloatArray, of: Choice, name: str, share: bool = False) -> dict[str, float]:
@@ -178,14 +179,16 @@ def interval(values: FloatArray, of: Choice, name: str, share: bool = False) -> 
 def policies(of: Choice) -> list[dict[str, Any]]:
     """True quality of trained policies, reward gained, and how often quality falls.
 
-    Reward gained is under the reads that were trained on, and under the other orders.
+    Reward gained is under the reads that were trained on, and under the other orders or edits;
+    `own_gain` is the first minus the second. `BEYOND` has the orders' effects minus the edits'.
     """
     rows = []
     start, best = of.mean(of.quality), np.maximum.reduceat(of.quality, of.starts)
     for readout, reads in of.rewards.items():
-        total = reads.sum(axis=0)
+        siblings = {"ascending order": reads, "one fixed order": reads}
+        siblings |= {"one neutral edit": of.placebo[readout]} if of.placebo else {}
         for beta in BETAS:
-            gains = {}
+            gains, owns = {}, {}
             for name, reward in ways(of, readout):
                 p = policy(reward, of.starts, beta)
                 gain = under(p, of.quality, of.starts) - start
@@ -202,18 +205,28 @@ def policies(of: Choice) -> list[dict[str, Any]]:
                     **interval((gain < -TIE).mean(axis=0), of, "lowered", share=True),
                     **interval(own, of, "reward_gain"),
                 }  # fmt: skip
-                if name in ("one fixed order", "ascending order"):
-                    other = (total - reward) / (len(reads) - 1)
+                if name in siblings:
+                    others = siblings[name]
+                    other = (others.sum(axis=0) - reward) / (len(others) - 1)
                     unseen = (under(p, other, of.starts) - of.mean(other)).mean(axis=0)
+                    owns[name] = own - unseen
                     row |= interval(unseen, of, "other_gain")
+                    row |= interval(owns[name], of, "own_gain")
                 rows.append(row)
-            for a, b in CONTRASTS:
-                if a in gains:
-                    more = gains[a] - gains[b]
-                    rows.append(of.names | {
-                        "readout": readout, "beta": beta, "trained_on": f"{a} − {b}",
-                        **interval(more, of, "gain"), "p": mean_t(more, of.cluster)[2],
-                    })  # fmt: skip
+            more = {(a, b): gains[a] - gains[b] for a, b in CONTRASTS if a in gains}
+            for (a, b), gain in more.items():
+                rows.append(of.names | {
+                    "readout": readout, "beta": beta, "trained_on": f"{a} − {b}",
+                    **interval(gain, of, "gain"), "p": mean_t(gain, of.cluster)[2],
+                })  # fmt: skip
+            if of.placebo:
+                gain = more[CONTRASTS[0]] - more[CONTRASTS[1]]
+                own = owns["one fixed order"] - owns["one neutral edit"]
+                rows.append(of.names | {
+                    "readout": readout, "beta": beta, "trained_on": BEYOND,
+                    **interval(gain, of, "gain"), "p": mean_t(gain, of.cluster)[2],
+                    **interval(own, of, "own_gain"),
+                })  # fmt: skip
     return rows
 
 
