@@ -128,5 +128,5 @@ def test_the_first_screen_says_what_the_cells_found(chapter):
     assert chapter["low"] < chapter["least"] < chapter["high"]
     assert int(said["n_pairs"]) == len(chapter["table"]) == 20
     assert said["beyond"] == sum(not x <= 0.25 for x in chapter["smallest"])
-    assert chapter["least"] < chapter["measured"]
-    assert chapter["floor"] < chapter["measured"]
+    assert chapter["known"] < chapter["least"]
+    assert chapter["floor"] < chapter["least"]
