@@ -48,7 +48,8 @@ class Design:
     * ``rotated``: one read per item, the 2n orderings of `balanced` dealt out over prompts. The
       candidates of a prompt share its ordering, so a preference for places favours none of them,
       and over all prompts it cancels from the mean of each: the calls of one read, the balance of
-      2n.
+      2n. Prompts (``group_id``, or ``cluster_id`` where nothing competes) are shuffled by the seed
+      of the plan, and the g-th gets ordering g mod 2n; so some multiple of 2n prompts is best.
 
     Attributes
     ----------
@@ -60,10 +61,6 @@ class Design:
         Number of reads per item. For ``first``: 1, an even number up to 2n (for even n: n), or n.
     order
         The one ordering shown, for ``single``; else ``None``.
-    over
-        The column of the items to deal over, for ``rotated``: ``group_id`` (whose candidates
-        compete), ``cluster_id`` or ``item_id``. Its values are shuffled by the seed of the plan,
-        and the g-th gets ordering g mod 2n; so some multiple of 2n prompts is best.
 
     Raises
     ------
@@ -86,7 +83,6 @@ class Design:
     n: int
     k: int = 1
     order: tuple[int, ...] | None = None
-    over: str = "group_id"
 
     def __post_init__(self) -> None:
         if self.name not in get_args(DesignName):
@@ -112,11 +108,6 @@ class Design:
     def per_item(self) -> bool:
         """Whether every item draws orderings of its own (``shuffled`` only)."""
         return self.name == "shuffled"
-
-    @property
-    def balanced(self) -> bool:
-        """Whether every option appears equally often at every position."""
-        return self.name in ("balanced", "williams")
 
     def orderings(self, item_id: str | None = None, seed: int = 0) -> IntArray:
         """Return the orderings, one row per read.

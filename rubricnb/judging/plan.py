@@ -404,13 +404,10 @@ def _orderings(design: Design, ids: pd.Series, seed: int, items: Items) -> pd.Da
 
 def _dealt(design: Design, ids: pd.Series, seed: int, items: Items) -> list[str]:
     """Return one of a design's orderings for each item, the same within a group."""
-    if design.over not in items or items[design.over].isna().any():
-        raise ValueError(
-            f"rotated: these items have no {design.over!r} (or lack some); rotate over a different "
-            "column, such as Design('rotated', n, over='cluster_id')"
-        )
+    compete = "group_id" in items and items["group_id"].notna().all()
+    over = "group_id" if compete else "cluster_id"
     column = "item_id" if set(ids) <= set(items["item_id"]) else "text_id"
-    group = items.drop_duplicates(column).set_index(column)[design.over].reindex(ids)
+    group = items.drop_duplicates(column).set_index(column)[over].reindex(ids)
     names = np.sort(group.unique().astype(str))
     deal = dict(zip(np.random.default_rng(seed).permutation(names), range(len(names)), strict=True))
     codes = code(design.orderings())

@@ -152,10 +152,11 @@ def test_rotated_deals_every_ordering_over_the_prompts():
     assert (again["request_id"] == requests["request_id"]).all()
 
 
-def test_rotated_names_a_column_that_is_not_there():
-    items = rb.load("minibench", n_items=5)
-    with pytest.raises(ValueError, match="have no 'prompt'"):
-        rb.plan(items, rb.Design("rotated", 5, over="prompt"))
+def test_rotated_deals_over_clusters_where_nothing_competes():
+    items = rb.load("minibench").drop(columns="group_id")
+    of = rb.plan(items, rb.Design("rotated", 5)).merge(items[["item_id", "cluster_id"]])
+    assert (of.groupby("cluster_id")["ordering"].nunique() == 1).all()
+    assert of["ordering"].nunique() == 10
 
 
 def test_a_preference_for_places_cancels_from_the_systems_means():
