@@ -38,12 +38,6 @@ def test_conform_names_a_missing_column(column):
         conform(rubrics().drop(columns=column), "rubrics")
 
 
-def test_numbered_columns_belong_to_their_family():
-    families = [c for c in FRAMES["judgments"] if c.matches("probability_10")]
-    assert [c.name for c in families] == ["probability_{k}"]
-    assert not any(c.matches("probability_x") for c in FRAMES["judgments"])
-
-
 def test_the_table_names_every_status():
     (status,) = (c for c in FRAMES["judgments"] if c.name == "status")
     assert tuple(status.meaning.split(", ")) == STATUSES

@@ -27,7 +27,6 @@ def load(
     path: str | Path | None = None,
     rubric: str | Path | None = None,
     columns: Mapping[str, str] | None = None,
-    encoding: str | None = None,
 ) -> Items:
     """Load a dataset.
 
@@ -47,9 +46,8 @@ def load(
     rubric
         ``csv``: the file of rubrics. For ``hanna`` and ``summeval``: rubrics to use instead of
         ours, for the criteria they name.
-    columns, encoding
-        ``csv``: the file's names of columns → ours, and its encoding, as
-        `rubricnb.data.own.load_csv` takes them.
+    columns
+        ``csv``: the file's names of columns → ours, as `rubricnb.data.own.load_csv` takes them.
 
     Returns
     -------
@@ -88,7 +86,7 @@ asap-7, asap-8, asap-2.0, summhf, dress, biggen, flask, csv
         raise ValueError(f"{name!r} names a dataset twice: name each once")
     if n_items is not None and not (isinstance(n_items, Integral) and n_items >= 1):
         raise ValueError(f"n_items is {n_items!r}; give a whole number from 1, or None for all")
-    given = {"path": path, "rubric": rubric, "columns": columns, "encoding": encoding}
+    given = {"path": path, "rubric": rubric, "columns": columns}
     given = {key: value for key, value in given.items() if value is not None}
     with reading(*(Path(file) for file in (path, rubric) if file)) if path else nullcontext():
         loaded = [_load(one, facts.loc[one], given).reset_index(drop=True) for one in names]
@@ -120,26 +118,21 @@ def _facts() -> pd.DataFrame:
 
 def _load(name: str, facts: pd.Series, given: dict[str, Any]) -> Items:
     """Load own data, or a set of ``sets.yml``, with what it takes."""
-    if name == "csv":
-        if not {"path", "rubric"} <= set(given):
-            raise ValueError(
-                "own data needs both files: load('csv', path='my_data.csv', rubric='my_rubric.yml')"
-            )
-        return load_csv(**given)
-    if facts["takes"] == "path" and list(given) != ["path"]:
+    takes = facts["takes"].split()
+    known = [*takes, "columns"] if name == "csv" else takes
+    for key in given:
+        if key not in known:
+            said = " and ".join(f"{one}=" for one in known) or "no file of yours"
+            raise ValueError(f"{key}= does not apply to {name!r}, which takes {said}")
+    if "path" in takes and not set(takes) <= set(given):
+        files = ", ".join(f"{one}='…'" for one in takes)
         raise ValueError(
-            f"{name!r} is read from your own file: load({name!r}, path='…'); get it from "
+            f"{name!r} is read from your own files: load({name!r}, {files}); get it from "
             f"{facts['source']}"
         )
-    for key in set(given) - {"rubric", facts["takes"]}:
-        raise ValueError(
-            f"{key}= is for own data (load('csv', …)); {name!r} comes with its own files"
-        )
+    if name == "csv":
+        return load_csv(**given)
     if "rubric" in given:
-        if facts["takes"] != "rubric":
-            raise ValueError(
-                f"{name!r} comes with its rubrics; rubric= is for own data, hanna and summeval"
-            )
         given = {"rubrics": read_rubrics(given["rubric"])}
     return sets.load(name, **given)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,9 +23,18 @@ from rubricnb.data.tables import (
     read_rows,
     require,
 )
-from rubricnb.frames import CONDITIONS, JUDGMENTS, STATUSES, Items, Judgments, places, refuse
+from rubricnb.frames import (
+    CONDITIONS,
+    JUDGMENTS,
+    STATUSES,
+    Items,
+    Judgments,
+    places,
+    refuse,
+    score_dtype,
+)
 from rubricnb.hashing import hash64, mix64
-from rubricnb.permutation import balanced, decode, ranks, williams
+from rubricnb.permutation import balanced, decode, fixed, ranks, williams
 
 Scale = tuple[float, float]
 IntArray = NDArray[np.int64]
@@ -34,13 +42,13 @@ FloatArray = NDArray[np.float64]
 
 _RENAMED = {"form": "template", "read": "replicate"}
 _NUMBERS = (
-    *("temperature", "expected_score", "label_mass"),
+    *("temperature", "expected_score", "label_mass", r"probability_\d+"),
     *("prompt_tokens", "cached_tokens", "completion_tokens", "seconds"),
 )
 _TEXTS = ("dataset", "item_id", "text_id", "criterion", "cluster_id", "group_id", "candidate")
-_OF_ITEM = ("cluster_id", "group_id", "candidate", "human", "human_ratings")
+_OF_ITEM = ("cluster_id", "group_id", "candidate", "human")
 _WITHIN = ("judge", *CONDITIONS)
-_DESIGNS = {"balanced": balanced, "williams": williams}
+_DESIGNS = {"fixed": fixed, "balanced": balanced, "williams": williams}
 _NOT_KNOWN: dict[str, Any] = {
     **dict.fromkeys(_WITHIN, "unknown"),
     **dict.fromkeys(("effort", "thinking"), "default"),
@@ -60,7 +68,6 @@ def judgments(
     columns: Mapping[str, str] | None = None,
     scores: Sequence[str] = (),
     failed: float | None = None,
-    encoding: str | None = None,
 ) -> Judgments:
     """Turn a table of scores that were made elsewhere into judgments.
 
@@ -68,18 +75,17 @@ def judgments(
     ----------
     table
         One row a score; a frame, or a file: ``.csv`` (also with semicolons), ``.tsv``, ``.txt``,
-        ``.jsonl``, ``.json``, ``.parquet``, or ``.xlsx`` where openpyxl is installed; or a log:
-        ``.eval`` or ``.json`` of inspect_ai, ``.json`` of promptfoo or DeepEval. Needed:
+        ``.jsonl``, ``.json`` or ``.parquet``; or a log: ``.eval`` or ``.json`` of inspect_ai,
+        ``.json`` of promptfoo or DeepEval. Needed:
         ``score`` (a number, a label of the items' rubrics, or ``4/5`` on a scale up to 5), and
         ``item_id`` or ``text_id``, or ``group_id`` and ``candidate``. Read where present:
 
         * ``judge``, ``dataset``, ``criterion``; ``form`` (of the prompt; it becomes ``template``),
-          ``temperature`` and any other condition column of judgments;
-        * ``read``: number or any label of a repeated read (it becomes ``replicate``, from 1);
-          repeats without it are numbered in the order of the rows;
+          ``temperature`` and any other condition column of judgments; ``expected_score``, and
+          ``probability_1``, … of the option at position k;
+        * ``read``: number or any label of a repeated read; it becomes ``replicate``, which counts
+          the reads of a prompt from 1, without it in the order of the rows;
         * ``ordering``: the scores in the order in which the prompt listed them, ``2-3-1``;
-        * ``probability_1``, …: of the option at position k; without an ordering, of the k-th
-          lowest score;
         * ``status``: ok, unparsed, out_of_range, truncated, refused or error; by default ok where
           there is a score and unparsed where there is none;
         * ``cluster_id`` (what shares a text; default: ``group_id``, else the text), ``group_id``
@@ -101,8 +107,6 @@ def judgments(
         Columns that hold a criterion's scores each; ``human_CRITERION`` holds its ratings.
     failed
         A number that marks a read without a score, such as -1.
-    encoding
-        Of a text file. Default: UTF-8, or the encoding that its bytes suggest.
 
     Returns
     -------
@@ -114,8 +118,7 @@ def judgments(
         unparsed, off the scale out_of_range, and ``reason`` says why. Each of this prints a line.
         One prompt, or none known, is the
         design ``fixed``; orderings are ``balanced`` or ``williams`` if half of the items or more
-        were shown exactly those and no item others (a few reads may be lost), else ``shuffled``; a
-        column ``design`` decides.
+        were shown exactly those, else ``shuffled``; a column ``design`` decides.
 
     Raises
     ------
@@ -140,14 +143,14 @@ def judgments(
     [0.0, 0.5, nan, nan]
     """
     is_read = all(option is None for option in (items, scale, columns, failed, scores or None))
-    if isinstance(table, Judgments) and is_read and hasattr(table, "rated"):
+    if is_read and isinstance(table, Judgments) and hasattr(table, "rated"):
         return table
-    read = _read(table, encoding)
+    read = table if isinstance(table, pd.DataFrame) else _read(Path(table))
     scale = read.attrs.get("scale") if scale is None and items is None else scale
     what = "the table" if isinstance(table, pd.DataFrame) else Path(table).name
-    frame = _columns(_melted(name_columns(read, what, columns), scores, what), what)
+    frame = _columns(_melted(name_columns(read, what, columns, _RENAMED), scores, what), what)
     frame, rated, item = _matched(frame, items)
-    given = frame.copy(deep=False)
+    frame["replicate"] = _number_reads(frame, rated["item_id"].iloc[item].set_axis(frame.index))
     which, scales = _scales(rated, scale, items)
     low, high = np.array([(own[0], own[-1]) for own in scales])[which].T
     rubrics = getattr(items, "rubrics", None)
@@ -160,12 +163,10 @@ def judgments(
     counts = [len(own) if scale is None or np.ptp(own) == len(own) - 1 else 0 for own in scales]
     _read_orderings(frame, low, high, np.array(counts)[which[item]])
     _fill(frame, rated, item)
-    _separate_reads(frame, given, item)
-    frame["design"] = _designs(frame, item)
-    frame["ordering_index"] = _number_reads(frame, item)
-    if names := _probabilities(frame):
-        padded = [np.append(own, [np.nan] * len(names))[: len(names)] for own in scales]
-        _expect(frame, names, np.array(padded)[which[item]])
+    frame["design"] = pd.Categorical(frame.get("design", _designs(frame, item)))
+    unit = _cells(frame[["design", *_WITHIN]].assign(item=item))
+    kinds = frame["ordering"].cat.codes.to_numpy(np.int64) * 2**15
+    frame["ordering_index"] = (places(unit, kinds + frame["replicate"]) + 1).astype(np.int16)
     frame["request_id"] = _ids(frame)
     order = [c.name for c in JUDGMENTS if c.name in frame]
     rest = [c for c in frame if c not in order and c not in ("text_id", "human", "human_ratings")]
@@ -174,27 +175,23 @@ def judgments(
     return out
 
 
-def _read(table: pd.DataFrame | str | Path, encoding: str | None) -> pd.DataFrame:
-    if isinstance(table, pd.DataFrame):
-        return table
-    path = Path(table)
+def _read(path: Path) -> pd.DataFrame:
     if path.suffix.lower() in (".json", ".eval"):
-        return read_log(path, encoding)
-    frame = read_rows(path, encoding)
+        return read_log(path)
+    frame = read_rows(path)
     return frame.mask(frame == "")
 
 
 def _melted(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFrame:
     """Give each criterion's score a row, where a column holds a criterion's scores."""
-    names = [scores] if isinstance(scores, str) else list(scores)
+    names = list(scores)
     require(frame, names, what)
     if not names:
         return frame
     if both := {"score", "criterion"} & set(frame):
         raise ValueError(
-            f"judgments have the column {sorted(both)[0]!r} and also the columns that scores= "
-            "names "
-            f"({', '.join(names)}); leave out one or the other"
+            f"{what} has the column {min(both)!r}, and scores= names columns of scores as well: "
+            "leave out one of them"
         )
     kept = [c for c in frame if c not in names]
     long = frame.melt(kept, names, "criterion", "score", ignore_index=False)
@@ -205,44 +202,42 @@ def _melted(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFra
     return long
 
 
-def _columns(table: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Take the columns under the contract's names, numbers as float64 and names as categories."""
-    frame = pd.DataFrame(table).rename(columns=_RENAMED)
-    if frame.columns.duplicated().any():
-        name = frame.columns[frame.columns.duplicated()][0]
-        raise ValueError(
-            f"judgments have two columns {name!r}: drop one (form means template, read means "
-            "replicate)"
-        )
+def _columns(frame: pd.DataFrame, what: str) -> pd.DataFrame:
+    """Read numbers as float64, names as categories, and orderings as codes."""
     if "item_id" not in frame and {"group_id", "candidate"} <= set(frame):
         group, candidate = (frame[c].map(as_text) for c in ("group_id", "candidate"))
         frame = frame.assign(text_id=frame.get("text_id", group + "/" + candidate))
     require(frame, ["score", *([] if "text_id" in frame else ["item_id"])], what)
-    for name in frame.columns.intersection([*_TEXTS, *_WITHIN, "human", "ordering", "replicate"]):
-        if frame[name].dtype == object:
-            kinds = (dict, list, tuple) if name in ("human", "replicate") else dict
-            nested = [isinstance(cell, kinds) for cell in frame[name]]
-            _refuse(frame[name], nested, "is not a text or a number")
     if len(frame) == 0:
         raise ValueError("there are no judgments: the table is empty")
-    for name in (*_NUMBERS, *_probabilities(frame)):
-        if name in frame and frame[name].dtype != np.float64:
-            numbers = as_numbers(frame[name])
-            _refuse(frame[name], numbers.isna() & ~is_missing(frame[name]), "is not a number")
-            frame[name] = numbers
-    for name in (*_TEXTS, *_WITHIN):
-        if name in frame and name != "temperature" and frame[name].dtype != "category":
+    frame = pd.DataFrame(frame)
+    for name in frame.columns[frame.columns.str.fullmatch("|".join(_NUMBERS))]:
+        numbers = as_numbers(frame[name])
+        _refuse(frame[name], numbers.isna() & ~is_missing(frame[name]), "is not a number")
+        frame[name] = numbers
+    for name in frame.columns.intersection([*_TEXTS, *_WITHIN]):
+        if name != "temperature" and frame[name].dtype != "category":
             frame[name] = _names(frame[name])
+    ordering = frame.get("ordering", pd.Series(None, frame.index, dtype="object"))
+    frame["ordering"] = pd.Categorical(ordering.map(_listed, na_action="ignore"))
     return frame
+
+
+def _listed(ordering: Any) -> str:
+    return "-".join(map(as_text, ordering)) if isinstance(ordering, list) else as_text(ordering)
 
 
 def _names(values: pd.Series) -> pd.Series:
     if values.dtype == object:  # FastChat names a judge by a list
-        values = values.map(lambda v: "/".join(map(str, v)) if isinstance(v, list | tuple) else v)
+        values = values.map(
+            lambda v: "/".join(map(str, v)) if isinstance(v, list) else as_text(v),
+            na_action="ignore",
+        )
     found = pd.Categorical(values)
-    is_id = str(values.name).endswith("_id")
-    texts = as_ids(found.categories, str(values.name), "judgments") if is_id else found.categories
-    codes, known = pd.factorize(np.array([as_text(text) for text in texts], dtype=object))
+    texts = [as_text(name) for name in found.categories]
+    if str(values.name).endswith("_id"):
+        texts = as_ids(texts, str(values.name), "judgments")
+    codes, known = pd.factorize(np.array(texts, dtype=object))
     names = pd.Categorical.from_codes(np.append(codes, -1)[found.codes], known)
     return pd.Series(names, values.index, name=values.name)
 
@@ -253,16 +248,16 @@ def _matched(
     """Match rows with items: return the matched rows, the items, and each row's index in them."""
     by = "item_id" if "item_id" in frame else "text_id"
     keys = [c for c in ("dataset", by, "criterion") if c in frame and (items is None or c in items)]
-    for name in (*keys, "cluster_id"):
-        if name in frame:
-            _refuse(frame[name], frame[name].isna(), "is missing")
+    for name in frame.columns.intersection([*keys, "cluster_id"]):
+        _refuse(frame[name], frame[name].isna(), "is missing")
     item = frame.groupby(keys, observed=True, sort=False).ngroup().to_numpy()
     first = np.unique(item, return_index=True)[1]
-    own = frame[[c for c in (*_TEXTS, *_OF_ITEM[3:]) if c in frame]].iloc[first]
-    for name in set(_OF_ITEM[:4]) & set(frame):
-        values, _ = _levels(frame[name])
-        other = values != values[first][item]
-        _refuse(frame[name], other, f"is not what an earlier row of this {by} says")
+    own = frame[[c for c in (*_TEXTS, "human", "human_ratings") if c in frame]].iloc[first]
+    for name in frame.columns.intersection(_OF_ITEM):
+        cells = frame[name].map(as_text) if frame[name].dtype == object else frame[name]
+        code = pd.factorize(cells)[0]
+        why = f"is not what an earlier row of this {by} says"
+        _refuse(frame[name], code != code[first][item], why)
     if items is None:
         return frame, _own_items(own, by), item
     return _among(frame, own, item, items, keys)
@@ -274,10 +269,9 @@ def _own_items(own: pd.DataFrame, by: str) -> Items:
         if name not in items:
             items[name] = value if isinstance(value, str) else value.astype("str").to_numpy()
     several = items.groupby(["dataset", by])["criterion"].transform("size") > 1
-    if by == "text_id":
-        items["item_id"] = items["text_id"] + "/" + items["criterion"]
-    elif several.any():
-        items["item_id"] += np.where(several, "/" + items["criterion"], "")
+    if by == "text_id" or several.any():
+        ending = np.where(several | (by == "text_id"), "/" + items["criterion"], "")
+        items["item_id"] = items[by] + ending
     if "cluster_id" not in items:
         items["cluster_id"] = items.get("group_id", items["text_id"])
     return Items(items)
@@ -287,34 +281,30 @@ def _among(
     frame: pd.DataFrame, own: pd.DataFrame, item: IntArray, items: pd.DataFrame, keys: list[str]
 ) -> tuple[pd.DataFrame, Items, IntArray]:
     wanted = pd.MultiIndex.from_frame(own[keys].astype("str"))
-    for known in _item_keys(items, keys):
-        place = np.flatnonzero(known.isin(wanted))
-        if len(place):
-            break
-    else:
-        first = ", ".join(next(_item_keys(items, keys))[0])
+    known = max(_item_keys(items, keys), key=lambda known: known.isin(wanted).any())
+    place = np.flatnonzero(known.isin(wanted))
+    if len(place) == 0:
         raise ValueError(
             f"none of the {len(own)} judged items (the first: {', '.join(wanted[0])}) is among the "
-            f"items (the first: {first}), matched on {', '.join(keys)}; pass the items that were "
-            "judged"
+            f"items (the first: {', '.join(known[0])}), matched on {', '.join(keys)}; pass the "
+            "items that were judged"
         )
     known = known[place]
-    if known.duplicated().any():
+    if (twice := known.duplicated()).any():
         raise ValueError(
-            f"items: {known.duplicated().sum()} appear twice under {', '.join(keys)} (the first: "
-            f"{', '.join(known[known.duplicated()][0])}); drop them, or name dataset and criterion "
-            "in both tables"
+            f"items: {twice.sum()} appear twice under {', '.join(keys)} (the first: "
+            f"{', '.join(known[twice][0])}); drop them, or name dataset and criterion in both "
+            "tables"
         )
     nearest = known.get_indexer(wanted)
     found = nearest >= 0
-    place = place[nearest[found]]
     if not found.all():
         lost = [", ".join(key) for key in wanted[~found][:3]]
         print(
             f"judgments: {int((~found[item]).sum()):,} of {len(frame):,} rows have no item and are "
             f"dropped: {'; '.join(lost)}{' …' if (~found).sum() > 3 else ''}"
         )
-    rated = items.iloc[place].reset_index(drop=True)
+    rated = items.iloc[place[nearest[found]]].reset_index(drop=True)
     rated = rated if isinstance(rated, Items) else Items(rated)
     for name in own.columns.difference(rated.columns):
         rated[name] = own[name].to_numpy()[found]
@@ -330,12 +320,43 @@ def _item_keys(items: pd.DataFrame, keys: list[str]) -> Iterator[pd.MultiIndex]:
     names = items[keys].astype("str")
     by = next(k for k in keys if k.endswith("_id"))
     for column in dict.fromkeys((by, "text_id" if "text_id" in items else by)):
-        names[by] = as_ids(items[column], column, "items")
+        names[by] = items[column].map(as_text)
         yield pd.MultiIndex.from_frame(names)
         if "dataset" in items:
             pairs = zip(items["dataset"].astype("str"), names[by], strict=True)
             names[by] = [name.removeprefix(f"{dataset}/") for dataset, name in pairs]
             yield pd.MultiIndex.from_frame(names)
+
+
+def _number_reads(frame: pd.DataFrame, item_id: pd.Series) -> NDArray[np.int16]:
+    """Number the reads of a prompt from 1; refuse a read that has two rows."""
+    names = [c for c in ("design", *_WITHIN, "ordering", "ordering_index") if c in frame]
+    cell = _cells(frame[names].assign(item=item_id))
+    twice = pd.Series(cell).duplicated(keep=False).to_numpy()
+    label = frame.get("replicate", pd.Series(np.arange(len(frame)), frame.index)).rename("read")
+    _refuse(label, is_missing(label), "is missing")
+    given = as_numbers(label)
+    is_number = bool(given.notna().all())
+    code = pd.factorize(given if is_number else label.map(as_text), sort=is_number)[0]
+    same = twice.copy()
+    if "replicate" in frame:
+        same[twice] = pd.DataFrame({"cell": cell, "read": code})[twice].duplicated(keep=False)
+    else:
+        same[twice] = frame[twice].astype("str").duplicated(keep=False)
+    why = "is judged twice under the same conditions; drop the copies, or number repeated reads"
+    _refuse(item_id, same, f"{why} in a column 'read'")
+    if "replicate" in frame and ((given % 1 == 0) & given.between(1, 2**15 - 1)).all():
+        return given.to_numpy(np.int16)
+    if twice.any():
+        print("judgments: the reads of a prompt are numbered from 1, by their 'read' or by row")
+    return (places(cell, code) + 1).astype(np.int16)
+
+
+def _cells(keys: pd.DataFrame) -> IntArray:
+    """Number the rows' combinations of values."""
+    varied = [c for c in keys if pd.factorize(keys[c])[0].any() or keys[c].isna().any()]
+    groups = keys.groupby(varied or [*keys], observed=True, dropna=False, sort=False)
+    return np.asarray(groups.ngroup(), dtype=np.int64)
 
 
 def _scales(
@@ -399,48 +420,30 @@ def _read_scores(
         noted = frame.get("reason", pd.Series("", frame.index)).astype("object").fillna("")
         frame["reason"] = noted.where(noted != "", why)
     frame["status"] = pd.Categorical.from_codes(codes, categories=STATUSES)
-    frame["score"] = np.where(ok, score, np.nan)
-    if not (frame["score"] % 1 > 0).any():
-        widest = np.abs([low, high]).max()
-        frame["score"] = frame["score"].astype("Int8" if widest < 128 else "Int32")
+    kept = pd.Series(np.where(ok, score, np.nan), frame.index)
+    frame["score"] = kept.astype(score_dtype(kept, "Int8"))
 
 
 def _read_orderings(
     frame: pd.DataFrame, low: FloatArray, high: FloatArray, options: IntArray
 ) -> None:
-    """Set ordering, position (missing where no ordering is given) and number of options."""
-    small = np.int8 if options.max() < 128 else np.int32
-    frame["n_options"] = options.astype(small)
-    if "ordering" not in frame or frame["ordering"].isna().all():
-        frame["ordering"] = pd.Series(None, frame.index, dtype="category")
-        frame["position"] = pd.Series(pd.NA, frame.index, dtype="Int8")
-        return
-    joined = frame["ordering"].map(
-        lambda o: as_text(o) if np.isscalar(o) else "-".join(map(as_text, o)),
-        na_action="ignore",
-    )
-    frame["ordering"] = pd.Categorical(joined)
-    shown = _scores_by_position(frame["ordering"])
-    bad = ~((shown >= low[:, None]) & (shown <= high[:, None]) | np.isnan(shown)).all(axis=1)
-    why = "does not list the scores in an order, such as 2-3-1"
-    _refuse(frame["ordering"], bad | np.isneginf(shown).any(axis=1), why)
-    at = shown == frame["score"].to_numpy(dtype=np.float64, na_value=np.nan)[:, None]
-    place = np.where(at.any(axis=1), at.argmax(axis=1) + 1, np.nan)
-    frame["position"] = pd.array(place).astype("Int8")
-    counts = (~np.isnan(shown)).sum(axis=1)
-    frame["n_options"] = np.where(counts > 0, counts, frame["n_options"]).astype(small)
-
-
-def _scores_by_position(ordering: pd.Series) -> FloatArray:
-    """The score at each position of each row: NaN if not known, -inf if it is not an ordering."""
-    orders = [_decoded(code) for code in ordering.cat.categories]
-    wide = np.full((len(orders) + 1, max(map(len, orders), default=0)), np.nan)
+    """Set position and number of options."""
+    orders = [_decoded(code) for code in frame["ordering"].cat.categories]
+    wide = np.full((len(orders) + 1, max(map(len, orders), default=1)), np.nan)
     for row, scores in enumerate(orders):
         wide[row, : len(scores)] = scores
-    return wide[ordering.cat.codes]  # a missing one has code -1: the last row
+    shown = wide[frame["ordering"].cat.codes]  # a missing one has code -1: the last row
+    bad = ~((shown >= low[:, None]) & (shown <= high[:, None]) | np.isnan(shown)).all(axis=1)
+    _refuse(frame["ordering"], bad, "does not list the scores in an order, such as 2-3-1")
+    at = shown == frame["score"].to_numpy(dtype=np.float64, na_value=np.nan)[:, None]
+    frame["position"] = pd.array(np.where(at.any(axis=1), at.argmax(axis=1) + 1, np.nan), "Int8")
+    counts = (~np.isnan(shown)).sum(axis=1)
+    counts = np.where(counts > 0, counts, options)
+    frame["n_options"] = counts.astype(np.int8 if counts.max() < 128 else np.int32)
 
 
 def _decoded(code: str) -> tuple[float, ...]:
+    """Read an ordering; one below every scale where it is none."""
     try:
         scores = decode(code)
     except ValueError:
@@ -459,146 +462,34 @@ def _fill(frame: pd.DataFrame, rated: Items, item: IntArray) -> None:
     frame["temperature"] = frame["temperature"].astype(np.float32)
 
 
-def _separate_reads(frame: pd.DataFrame, given: pd.DataFrame, item: IntArray) -> None:
-    """Number repeated reads; refuse a read that has two rows."""
-    names = [c for c in ("design", *_WITHIN, "ordering", "ordering_index") if c in frame]
-    # Skip columns that are equal in all rows, missing values included.
-    varied = [c for c in names if np.ptp(_levels(frame[c])[0]) > 0]
-    keys = frame[varied].assign(item=item)
-    read = pd.Series(1, frame.index)
-    if "replicate" in given:
-        label = given["replicate"]
-        _refuse(label, is_missing(label), "is missing")
-        number = as_numbers(label)
-        is_number = bool(number.notna().all())
-        code, labels = pd.factorize(number if is_number else label.map(as_text), sort=is_number)
-        why = (
-            "is judged twice under the same conditions with the same 'read'; number repeated reads"
-        )
-        twice = keys.assign(read=code).duplicated(keep=False)
-        _refuse(frame["item_id"], twice, f"{why}, or drop all rows but one")
-        if ((number % 1 == 0) & number.between(1, 2**15 - 1)).all():
-            read = number
-        else:
-            read = pd.Series(places(_cells(keys), code) + 1, frame.index)
-            some = ", ".join(map(str, labels[:3]))
-            print(f"judgments: the labels in 'read' ({some}, …) are numbered from 1 in each item")
-    elif (twice := keys.duplicated(keep=False)).any():
-        copies = twice.copy()
-        copies[twice] = given[twice.to_numpy()].astype("str").duplicated(keep=False)
-        why = "is judged twice, in rows that are equal in every column; drop the copies"
-        _refuse(frame["item_id"], copies, f"{why}, or number repeated reads in a column 'read'")
-        cell = pd.Series(_cells(keys), frame.index)
-        read = cell.groupby(cell).cumcount() + 1
-        print(
-            f"judgments: {cell[twice].nunique():,} prompts have up to {read.max()} rows and no "
-            "column 'read': these are numbered in the order of the rows"
-        )
-    frame["replicate"] = read.astype(np.int16).to_numpy()
-
-
-def _cells(keys: pd.DataFrame) -> IntArray:
-    """Number the rows' combinations of values."""
-    groups = keys.groupby([*keys], observed=True, dropna=False, sort=False)
-    return np.asarray(groups.ngroup(), dtype=np.int64)
-
-
-def _designs(frame: pd.DataFrame, item: IntArray) -> pd.Series:
-    """Infer the design of each judge and condition, unless it is given."""
-    if "design" in frame:
-        return frame["design"].astype("category")
-    design = pd.Series("fixed", index=range(len(frame)))
-    if (known := frame["ordering"].notna().to_numpy()).any():
-        parts = frame.assign(item=item, row=range(len(frame)))[known]
-        for _, part in parts.groupby(list(_WITHIN), observed=True, dropna=False):
-            design[part["row"]] = _design(part)
-    return pd.Series(design.astype("category").array, index=frame.index)
+def _designs(frame: pd.DataFrame, item: IntArray) -> NDArray[np.object_]:
+    """Infer the design of each judge and condition."""
+    design = np.full(len(frame), "fixed", dtype=object)
+    rows = np.flatnonzero(frame["ordering"].notna())
+    parts = frame[[*_WITHIN, "ordering"]].assign(item=item).iloc[rows]
+    for _, own in pd.Series(rows).groupby(_cells(parts[[*_WITHIN]])):
+        design[own] = _design(parts.iloc[own.index])
+    return design
 
 
 def _design(part: pd.DataFrame) -> str:
     shown = part.groupby("item")["ordering"].agg(lambda o: tuple(sorted(set(o)))).value_counts()
-    commonest = shown.index[0]
-    if shown.iloc[0] < shown.sum() / 2 or any(set(o) - set(commonest) for o in shown.index):
-        return "shuffled"
-    orders = {_ranked(o) for o in commonest}
-    first = next(iter(orders))
-    if len(orders) == 1:
-        return "fixed" if first == tuple(sorted(first)) else "single"
-    known = (name for name in _DESIGNS if {*_sequence(name, len(first))} == orders)
-    return next(known, "shuffled")
-
-
-def _sequence(design: str, n: int) -> list[tuple[int, ...]]:
-    """The orderings of a design that has a fixed sequence of them."""
-    made = _DESIGNS[design](n).orderings().tolist() if n and design in _DESIGNS else []
-    return [tuple(order) for order in made]
-
-
-def _ranked(ordering: str) -> tuple[int, ...]:
-    return tuple(ranks(decode(ordering)).tolist())
-
-
-def _number_reads(frame: pd.DataFrame, item: IntArray) -> pd.Series:
-    """Number an item's reads, by their own numbers or over all its orderings."""
-    if frame["ordering"].isna().all():
-        return frame["replicate"]
-    out = np.zeros(len(frame), dtype=np.int16)
-    parts = frame[["ordering", "replicate", "design", *_WITHIN]]
-    parts = parts.assign(item=item, row=range(len(frame)))
-    for (design, *_), part in parts.groupby(["design", *_WITHIN], observed=True, dropna=False):
-        turn = _ordering_ranks(part["ordering"], str(design))
-        kind = turn * (int(part["replicate"].max()) + 1) + part["replicate"].to_numpy()
-        out[part["row"]] = places(part["item"].to_numpy(), kind) + 1
-    return pd.Series(out, index=frame.index)
-
-
-def _ordering_ranks(ordering: pd.Series, design: str) -> IntArray:
-    """Rank of each row's ordering: in its design if that has a fixed sequence, else by name."""
-    names = ordering.cat.remove_unused_categories().cat.categories
-    own = _sequence(design, max((len(decode(name)) for name in names), default=0))
-    turn = {order: number for number, order in enumerate(dict.fromkeys(own))}
-    ordered = sorted(names, key=lambda name: (turn.get(_ranked(name), len(own)), name))
-    return ordering.cat.set_categories(ordered).cat.codes.to_numpy(np.int64)
-
-
-def _probabilities(frame: pd.DataFrame) -> list[str]:
-    names = [c for c in frame if re.fullmatch(r"probability_\d+", str(c))]
-    return sorted(names, key=lambda name: int(name.removeprefix("probability_")))
-
-
-def _expect(frame: pd.DataFrame, names: list[str], shown: FloatArray) -> None:
-    """Set expected score and label mass from the probabilities."""
-    p = frame[names].to_numpy()
-    given = (~np.isnan(p)).sum(axis=1)
-    mass = np.where(given > 0, np.nansum(p, axis=1), np.nan)
-    why = f"is not one of {len(names)} shares that sum to 1 or less, one for each option"
-    other = (frame["n_options"].to_numpy() != given) & (given > 0)
-    _refuse(frame[names[0]], (p < 0).any(axis=1) | (mass > 1.001) | other, why)
-    if frame["ordering"].notna().any():
-        orders = _scores_by_position(frame["ordering"])
-        wide = orders.shape[1]
-        shown[:, :wide] = np.where(np.isnan(orders), shown[:, :wide], orders)
-    expected = np.nansum(p * shown, axis=1) / np.where(mass > 0, mass, np.nan)
-    for name, value in (("expected_score", expected), ("label_mass", mass)):
-        if name not in frame:
-            frame[name] = value.astype(np.float32)
-    frame[names] = frame[names].astype(np.float32)
+    orders = {tuple(ranks(decode(code)).tolist()) for code in shown.index[0]}
+    n = len(next(iter(orders)))
+    if shown.iloc[0] >= shown.sum() / 2:
+        for name, made in _DESIGNS.items():
+            if {tuple(order) for order in made(n).orderings().tolist()} == orders:
+                return name
+    return "single" if len(shown) == len(orders) == 1 else "shuffled"
 
 
 def _ids(frame: pd.DataFrame) -> NDArray[np.uint64]:
     hashes = []
     for name in ("dataset", "item_id", "criterion", "design", *_WITHIN, "ordering", "replicate"):
-        codes, values = _levels(frame[name])
+        codes, values = pd.factorize(frame[name])
         hashes.append(np.append(hash64(values), np.uint64(0))[codes])
     return mix64(*hashes)
 
 
-def _levels(column: pd.Series) -> tuple[IntArray, Any]:
-    """A column's codes (-1 where missing) and their values."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return column.cat.codes.to_numpy(), column.cat.categories
-    return pd.factorize(column)
-
-
 def _refuse(values: pd.Series, bad: ArrayLike, why: str) -> None:
-    refuse("judgments", values.rename("read") if values.name == "replicate" else values, bad, why)
+    refuse("judgments", values, bad, why)

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 
-def rows(files: Sequence[Path], _: Sequence[str]) -> list[dict[str, Any]]:
+def read(files: Sequence[Path]) -> list[dict[str, Any]]:
     """Join the 96 stories of one file and the ratings of the other, in their order."""
     stories = pd.read_csv(files[0]).drop_duplicates("Prompt")
     scores = pd.read_csv(files[1]).set_index("Model").loc["Human"]

@@ -25,10 +25,10 @@ MAX_UNPACKED_BYTES = 2**30
 _GRADED = re.compile("rubric|graded|g-eval|factuality|relevance|recall|faithfulness|select-best")
 
 
-def read_log(path: Path, encoding: str | None = None) -> pd.DataFrame:
+def read_log(path: Path) -> pd.DataFrame:
     """Read a log of one of them, whose scale is in ``attrs``; or a JSON list of rows."""
     with reading(path):
-        rows, scale = _rows(path, encoding)
+        rows, scale = _rows(path)
         if not rows:
             raise ValueError(
                 f"{path.name} is a log without scores: give one that was written after the grading"
@@ -42,25 +42,20 @@ def read_log(path: Path, encoding: str | None = None) -> pd.DataFrame:
     return frame
 
 
-def _rows(path: Path, encoding: str | None) -> tuple[list[Row], tuple[float, float] | None]:
-    if path.suffix.lower() == ".eval":
-        return list(_inspect(_unpacked(path))), None
-    log = parsed(read_text(path, encoding), path)
+def _rows(path: Path) -> tuple[list[Row], tuple[float, float] | None]:
+    unpacked = path.suffix.lower() == ".eval"
+    log = _unpacked(path) if unpacked else parsed(read_text(path), path)
     if isinstance(log, list) and all(isinstance(row, dict) for row in log):
         return log, None
-    log = log if isinstance(log, dict) else {}
-    cases = log.get("testCases", log.get("test_results"))
-    runs = log.get("results")
-    if all(isinstance(row, dict) for row in log.get("rows", [0])):
-        return log["rows"], None
-    if {"columns", "data"} <= set(log):  # a table as pandas and MLflow write it
-        return [dict(zip(log["columns"], row, strict=True)) for row in log["data"]], None
-    if "eval" in log and "plan" in log:
+    if not isinstance(log, dict):
+        raise ValueError(f"{path.name} does not hold JSON objects: {{column: value, …}}, …")
+    runs, cases = log.get("results"), log.get("testCases")
+    if "eval" in log:
         return list(_inspect(log)), None
     if isinstance(runs, dict) and isinstance(runs.get("results"), list):
         return list(_promptfoo(runs["results"])), (0.0, 1.0)
     if isinstance(cases, list):
-        return list(_deepeval(cases + (log.get("conversationalTestCases") or []))), (0.0, 1.0)
+        return list(_deepeval(cases)), (0.0, 1.0)
     raise ValueError(
         f"{path.name} is neither a list of rows nor a log of inspect_ai, promptfoo or "
         f"DeepEval; it has: {', '.join(list(log)[:8])}"
@@ -92,7 +87,6 @@ def _inspect(log: Row) -> Iterator[Row]:
 def _promptfoo(results: list[Row]) -> Iterator[Row]:
     tests: dict[str, Any] = {}
     answers: dict[str, list[Any]] = {}
-    aggregates = negated = 0
     for result in results:
         case, given = result.get("testCase") or {}, result.get("vars") or {}
         # --repeat gives a test another number; an equal answer is the same text, read again.
@@ -111,18 +105,9 @@ def _promptfoo(results: list[Row]) -> Iterator[Row]:
         for part in (result.get("gradingResult") or {}).get("componentResults") or []:
             asked, about = part.get("assertion"), part.get("metadata") or {}
             if not asked or "assertionSet" in about:
-                aggregates += 1
-                continue
+                continue  # a sum of others
             kind, value = str(asked.get("type")), str(asked.get("value", ""))
-            metric = re.sub(
-                r"\{\{\s*(\w+)\s*\}\}",
-                lambda slot: str(given.get(slot[1], slot[0])),  # noqa: B023
-                asked.get("metric") or "",
-            )
-            if kind.startswith("not-"):
-                negated += 1
-                metric = f"not {metric}" if metric else ""
-            name = metric or f"{kind}: {value}"[:60]
+            name = _metric(asked, given) or f"{kind}: {value}"[:60]
             if named.setdefault(name, value) != value:
                 name = f"{name}: {value}"[:60]
             usual = (case.get("options") or {}).get("provider") if _GRADED.search(kind) else None
@@ -132,21 +117,25 @@ def _promptfoo(results: list[Row]) -> Iterator[Row]:
             facts = _facts(given | (case.get("metadata") or {}), name)
             known |= {"criterion": name, "judge": judge}
             yield known | _score(part.get("score"), failed) | facts
-    if aggregates or negated:
-        print(
-            f"promptfoo: {aggregates:,} scores of assert-sets are left out, as they are sums of "
-            f"others; {negated:,} scores of not- assertions are as promptfoo inverted them (1 - "
-            "score), and their criterion begins with 'not'"
-        )
+
+
+def _metric(asked: Row, given: Row) -> str:
+    """Return an assertion's metric with its variables filled in."""
+    name = re.sub(
+        r"\{\{\s*(\w+)\s*\}\}",
+        lambda slot: str(given.get(slot[1], slot[0])),
+        asked.get("metric") or "",
+    )
+    return f"not {name}" if name and str(asked.get("type")).startswith("not-") else name
 
 
 def _deepeval(cases: list[Row]) -> Iterator[Row]:
     names = [case.get("name") or f"case {number}" for number, case in enumerate(cases)]
     for number, case in enumerate(cases):
         name = names[number] if names.count(names[number]) == 1 else f"{names[number]} {number}"
-        for metric in case.get("metricsData", case.get("metrics_data")) or []:
+        for metric in case.get("metricsData") or []:
             criterion = metric["name"].removesuffix(" [GEval]")
-            judge = metric.get("evaluationModel", metric.get("evaluation_model")) or "unknown"
+            judge = metric.get("evaluationModel") or "unknown"
             known = {"text_id": name, "criterion": criterion, "judge": judge}
             known |= _score(metric.get("score"), metric.get("error"))
             yield known | _facts(case.get("metadata"), criterion)
@@ -158,15 +147,18 @@ def _score(value: Any, error: Any) -> Row:
         return {"score": None, "status": "error", "reason": str(error)[:200]}
     if isinstance(value, str):
         value = _LETTERS.get(value.strip().upper(), value)
-    kind = isinstance(value, int | float | str)  # otherwise a list, or nothing
-    number = float(pd.to_numeric(value, errors="coerce")) if kind else float("nan")
+    try:
+        number = float(value)
+    except (TypeError, ValueError):  # a text, a list, or nothing
+        number = float("nan")
     return {"score": number, "status": "unparsed" if number != number else "ok"}
 
 
 def _facts(metadata: Row | None, criterion: str) -> Row:
     """What a log's metadata say under the names of our columns."""
-    found = {name: metadata[name] for name in _FACTS if name in metadata} if metadata else {}
-    if metadata and f"human_{criterion}" in metadata:
+    metadata = metadata or {}
+    found = {name: metadata[name] for name in _FACTS if name in metadata}
+    if f"human_{criterion}" in metadata:
         found["human"] = metadata[f"human_{criterion}"]
     return found
 

@@ -11,7 +11,7 @@ import yaml
 _FILE = Path(__file__).parent / "bundled" / "minibench.yml"
 
 
-def rows(_: Sequence[Path], __: Sequence[str]) -> list[dict[str, Any]]:
+def read(_: Sequence[Path]) -> list[dict[str, Any]]:
     """List the answers to each prompt, with all answers to it and to the prompt of the examples."""
     prompts = yaml.safe_load(_FILE.read_text(encoding="utf-8"))["prompts"]
     return [

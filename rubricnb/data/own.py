@@ -20,7 +20,6 @@ def load_csv(
     path: str | Path,
     rubric: str | Path,
     columns: Mapping[str, str] | None = None,
-    encoding: str | None = None,
 ) -> Items:
     r"""Load own data.
 
@@ -47,8 +46,6 @@ def load_csv(
         A file as `read_rubrics` reads it.
     columns
         The file's names of columns → those above. Several columns may be ``human_ratings``.
-    encoding
-        Of the file of texts, as `rubricnb.data.tables.read_table` takes it.
 
     Returns
     -------
@@ -78,7 +75,7 @@ def load_csv(
     """
     path = Path(path)
     rubrics = read_rubrics(rubric)
-    table = read_table(path, ["instruction", "response"], [], columns, encoding)
+    table = read_table(path, ["instruction", "response"], [], columns)
     for column in table.columns.intersection(_NAMES, sort=False):
         check_text(table[column], path.name)
         if column.endswith("_id") and column != "rubric_id":
@@ -114,25 +111,15 @@ def _by_criterion(table: pd.DataFrame, rubrics: pd.DataFrame, file: str) -> pd.D
     if key is None:
         rows = table.merge(known, how="cross").set_axis(table.index.repeat(len(known)))
     else:
-        _check_known(table[key], known[key], file)
+        check_known(table[key], known[key], file)
         other = table.drop(columns=[c for c in known if c in table and c != key])
-        rows = other.merge(known, on=key, how="left").set_axis(table.index)
+        rows = other.merge(known, on=key, how="left", validate="m:1").set_axis(table.index)
     if ratings:
         named = "human_" + rows["criterion"]
         rows["human"] = [
             row.get(column, "") for row, column in zip(rows.to_dict("records"), named, strict=True)
         ]
     return rows.drop(columns=ratings)
-
-
-def _check_known(values: pd.Series, known: pd.Series, file: str) -> None:
-    if known.duplicated().any():
-        twice = known[known.duplicated()].iloc[0]
-        raise ValueError(
-            f"{file}: two rubrics have the {known.name} {twice!r}; add a column 'rubric_id' that "
-            "says which one a row is judged by"
-        )
-    check_known(values, known, file)
 
 
 def _name_raters(table: pd.DataFrame, file: str) -> None:

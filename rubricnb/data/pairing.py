@@ -9,16 +9,7 @@ from rubricnb.data.validate import check_items
 from rubricnb.frames import Items
 
 _QUESTION = "Which of the two responses is better under the criterion {criterion}?"
-_KEPT_COLUMNS = (
-    "dataset",
-    "group_id",
-    "cluster_id",
-    "category",
-    "instruction",
-    "reference",
-    "criterion",
-)
-_RATINGS = ("human", "gold")
+_KEPT = ("dataset", "group_id", "cluster_id", "category", "instruction", "reference", "criterion")
 
 
 def pairs(items: Items) -> Items:
@@ -43,7 +34,7 @@ def pairs(items: Items) -> Items:
         * ``candidate_1``, ``candidate_2``: the two names; ``candidate`` is ``FIRST-vs-SECOND``;
         * ``response``: the question that is asked (the responses are in ``.rubrics``);
         * ``human``, ``gold``: 1 if the first response is rated higher, 2 if the second, missing at
-          a tie; ``human_1``, ``human_2``, ``gold_1``, ``gold_2``: the two ratings;
+          a tie;
         * dataset, group_id, cluster_id, category, instruction, reference, criterion as before.
 
     Raises
@@ -79,12 +70,11 @@ def pairs(items: Items) -> Items:
         "candidate_1": first,
         "candidate_2": second,
         "response": [_QUESTION.format(criterion=c) for c in couples["criterion"]],
-        **{column: couples[column] for column in _KEPT_COLUMNS if column in couples},
+        **{column: couples[column] for column in _KEPT if column in couples},
     }
-    for rating in (column for column in _RATINGS if column in couples):
+    for rating in couples.columns.intersection(["human", "gold"]):
         one, two = couples[rating], couples[f"{rating}_2"]
-        better = np.select([one > two, one < two], [1.0, 2.0], np.nan)
-        paired |= {rating: better, f"{rating}_1": one, f"{rating}_2": two}
+        paired[rating] = np.select([one > two, one < two], [1.0, 2.0], np.nan)
     rubrics = _rubrics(couples.assign(name=name), items.rubrics)
     return check_items(pd.DataFrame(paired), rubrics, allow_unrated=True)
 

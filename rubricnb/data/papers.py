@@ -142,7 +142,9 @@ def verdicts(claims: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     >>> verdicts(said, found)[["published", "value", "verdict"]].values.tolist()
     [[576.0, 576.0, 'the count holds']]
     """
-    _check_found(claims, found)
+    for claim_id in set(found["claim_id"]) - set(claims["claim_id"]):
+        near = nearest(claim_id, claims["claim_id"])
+        raise ValueError(f"found: there is no claim {claim_id!r}{near}")
     found = found.reindex(columns=["claim_id", "value", "low", "high"])
     out = claims.merge(found, on="claim_id", how="left", validate="1:1")
     for bound in ("value", "low", "high"):
@@ -177,16 +179,3 @@ def _needs(claim: dict[Hashable, Any]) -> str:
         return how.removeprefix("not recomputed: ")
     about = [str(claim[name]) for name in ("judge", "dataset") if claim.get(name)]
     return f"needs {' on '.join(about)}" if about else "not measured here"
-
-
-def _check_found(claims: pd.DataFrame, found: pd.DataFrame) -> None:
-    for claim_id in found["claim_id"]:
-        if claim_id not in set(claims["claim_id"]):
-            raise ValueError(
-                f"found: there is no claim {claim_id!r}{nearest(claim_id, claims['claim_id'])}"
-            )
-    twice = found["claim_id"].duplicated()
-    if twice.any():
-        raise ValueError(
-            f"found: the claim {found['claim_id'][twice].iloc[0]!r} appears twice: keep one"
-        )

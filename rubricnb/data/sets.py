@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 import yaml
-from jinja2 import Environment
+from jinja2 import ChainableUndefined, Environment
 
 from rubricnb.data.fetch import fetch
 from rubricnb.data.rubrics import bundled_rubrics
@@ -20,7 +20,7 @@ from rubricnb.data.validate import check_items, ids
 from rubricnb.frames import Items
 
 Record = dict[str, Any]
-_compiled = cache(Environment().compile_expression)
+_compiled = cache(Environment(undefined=ChainableUndefined).compile_expression)
 
 
 def load(name: str, path: str | Path | None = None, rubrics: pd.DataFrame | None = None) -> Items:
@@ -96,15 +96,27 @@ def rows(name: str, path: str | Path | None = None) -> list[Record]:
     facts = sets()[name]
     files = [Path(path)] if path else [fetch(file) for file in facts.get("files", [])]
     needs, numbers = facts.get("needs", []), facts.get("numbers")
-    if "rows" in facts:
-        found = import_module(f"rubricnb.data.{facts['rows']}").rows(files, needs)
+    if "reads" in facts:
+        found = import_module(f"rubricnb.data.{facts['reads']}").read(files)
     elif numbers:
         found = read_table(files[0], [*needs, *numbers], numbers).to_dict("records")
     else:
-        found = [row for file in files for row in read_records(file, needs)]
+        found = [row for file in files for row in read_records(file)]
+        _check_needs(found, needs)
+    if "rows" in facts:
+        found = import_module(f"rubricnb.data.{facts['rows']}").rows(found)
     if "sort" in facts:
         found.sort(key=lambda row: str(row[facts["sort"]]))
     return [row | {"dataset": name} for row in found]
+
+
+def _check_needs(found: list[Record], needs: list[str]) -> None:
+    if not found:
+        raise ValueError("the file has no records")
+    for number, row in enumerate(found, 1):
+        for need in needs:
+            if _value(need, row) in (None, ""):
+                raise ValueError(f"record {number} lacks {need}")
 
 
 def _own_rubrics(

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from rubricnb.data.tables import read_records
 
-
-def rows(files: Sequence[Path], needs: Sequence[str]) -> list[dict[str, Any]]:
+def rows(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Number the summaries of each post and collect their overall ratings; others are left out."""
     posts: dict[str, dict[str, dict[str, Any]]] = {}
     found = []
-    for row in read_records(files[0], needs):
+    for row in records:
         info, summary = row["info"], row["summary"]
         if (overall := summary["axes"].get("overall")) is not None:
             same = posts.setdefault(info["id"], {})
@@ -22,5 +19,5 @@ def rows(files: Sequence[Path], needs: Sequence[str]) -> list[dict[str, Any]]:
                 found.append(same[summary["text"]])
             same[summary["text"]]["ratings"].append(overall)
     if not found:
-        raise ValueError(f"{files[0].name} holds no summary with an overall rating")
+        raise ValueError("the file has no summary with an overall rating")
     return found

@@ -7,7 +7,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,10 @@ Labels = Mapping[str, Mapping[str, float]]
 _ENCODINGS = ["utf_16", "utf_16_le", "utf_16_be", "cp1252", "cp1250", "cp1251", "cp1253", "cp1254",
               "cp932", "cp949", "gb18030", "big5"]  # fmt: skip
 _MISSING = ("", "nan", "na", "n/a", "none", "null", "<na>", "#n/a")
-_HALVES = "[\ud800-\udfff]"
+_KNOWN = {"read", "form"}.union(
+    *({column.name for column in FRAMES[frame]} for frame in ("items", "judgments", "rubrics"))
+)
+_HALVES = re.compile("[\ud800-\udfff]")
 _NUMBER = r"-?\d+(?:[.,]\d+)?"
 
 
@@ -34,24 +37,20 @@ def read_table(
     needed: Sequence[str],
     numbers: Sequence[str],
     columns: Mapping[str, str] | None = None,
-    encoding: str | None = None,
 ) -> pd.DataFrame:
     r"""Read a table with a known schema; everything but numbers is text.
 
     Parameters
     ----------
     path
-        A CSV with a header, its values separated by commas, semicolons or tabs (a first line
-        ``sep=;`` is understood); or ``.jsonl``, ``.parquet``, or ``.xlsx`` where openpyxl is
-        installed. Rows and columns without a value are left out.
+        A CSV with a header, its values separated by commas, semicolons or tabs; or ``.jsonl`` or
+        ``.parquet``. Rows and columns without a value are left out.
     needed
         Columns it must have, without a gap. Upper and lower case do not matter.
     numbers
         Those of them that hold numbers.
     columns
         The file's names of columns → the names wanted.
-    encoding
-        Of a text file. Default: UTF-8, or the encoding that its bytes suggest, with a line.
 
     Raises
     ------
@@ -63,15 +62,16 @@ def read_table(
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     file = Path(folder, "a.tsv")
-    ...     _ = file.write_text("ID\tpoints\n007\t3.5\n")
-    ...     read_table(file, ["id", "score"], ["score"], {"points": "score"}).values.tolist()
+    ...     _ = file.write_text("Item_ID\tpoints\n007\t3.5\n")
+    ...     read_table(file, ["item_id", "score"], ["score"], {"points": "score"}).values.tolist()
     [['007', 3.5]]
     """
     path = Path(path)
-    table = read_rows(path, encoding)
+    table = read_rows(path)
     for column in table.select_dtypes(exclude="str"):
         table[column] = [as_text(value) for value in table[column]]
-    table = name_columns(table.fillna(""), path.name, columns, needed)
+    table = name_columns(table.fillna(""), path.name, columns)
+    require(table, needed, path.name)
     for column in needed:
         check_text(table[column], path.name)
     for column in numbers:
@@ -82,28 +82,38 @@ def read_table(
 
 
 def name_columns(
-    table: pd.DataFrame, what: str, columns: Mapping[str, str] | None, needed: Sequence[str] = ()
+    table: pd.DataFrame,
+    what: str,
+    columns: Mapping[str, str] | None,
+    renamed: Mapping[str, str] | None = None,
 ) -> pd.DataFrame:
-    """Rename a table's columns to the needed or known names, ignoring case.
+    """Give a table's columns our names: those of `columns`, or what they are in lower case.
+
+    Parameters
+    ----------
+    table, what
+        The table, and how an error names it.
+    columns, renamed
+        The table's names, and names of ours, → the wanted names.
 
     Raises
     ------
     ValueError
-        A name in `columns` is not the table's, two columns get one name (only several
-        ``human_ratings`` are joined: one column a rater), or a column is missing.
+        A name in `columns` is not the table's, or two columns get one name (only several
+        ``human_ratings`` are joined: one column a rater).
 
     Examples
     --------
     >>> table = pd.DataFrame({"Value": [4], "r1": [3], "r2": [5]})
     >>> names = {"Value": "score", "r1": "human_ratings", "r2": "human_ratings"}
-    >>> name_columns(table, "a table", names, ["score"]).to_dict("records")
+    >>> name_columns(table, "a table", names).to_dict("records")
     [{'score': 4, 'human_ratings': [3, 5]}]
     """
     columns = columns or {}
     for name in columns:
         one_of("column", name, table)
-    known = {*needed, "score", "read", "form"}
-    names = [str(columns[c]) if c in columns else _folded(str(c), known) for c in table]
+    names = [columns[c] if c in columns else _folded(str(c)) for c in table]
+    names = [(renamed or {}).get(name, name) for name in names]
     raters = [c for c, name in zip(table, names, strict=True) if name == "human_ratings"]
     if len(raters) > 1:
         ratings = table[raters].to_numpy(dtype=object).tolist()
@@ -116,9 +126,7 @@ def name_columns(
                 f"{what} has two columns that could be {name!r}: {', '.join(map(repr, two))}; drop "
                 f"one, or rename it, for example columns={{{two[-1]!r}: 'other'}}"
             )
-    out = table.set_axis(names, axis=1)
-    require(out, needed, what)
-    return out
+    return table.set_axis(names, axis=1)
 
 
 def require(table: pd.DataFrame, needed: Sequence[str], what: str) -> None:
@@ -134,38 +142,34 @@ def require(table: pd.DataFrame, needed: Sequence[str], what: str) -> None:
         )
 
 
-def _folded(column: str, known: set[str]) -> str:
-    """Return the name that a column has in a contract or among those known, without its case."""
+def _folded(column: str) -> str:
+    """Return the name that a column has in a contract, whatever its case."""
     name = column.strip().lower()
-    contracts = (c for frame in ("items", "judgments", "rubrics") for c in FRAMES[frame])
-    return name if name in known or any(c.matches(name) for c in contracts) else column
+    return name if name in _KNOWN else column
 
 
-def read_rows(path: Path, encoding: str | None = None) -> pd.DataFrame:
+def read_rows(path: Path) -> pd.DataFrame:
     """Read a table: a CSV all as text, other files as they are typed; row 1 is the first one."""
     with reading(path):
         match path.suffix.lower():
             case ".csv" | ".tsv" | ".txt":
-                table = _read_csv(path, encoding)
-            case ".jsonl" | ".ndjson":
-                table = pd.DataFrame(read_json(path, encoding))
+                table = _read_csv(path)
+            case ".jsonl":
+                table = pd.DataFrame(read_records(path))
             case ".parquet":
                 table = pd.read_parquet(path)
-            case ".xlsx":
-                table = _read_sheet(path)
             case suffix:
                 raise ValueError(
-                    f"{path.name}: a table is a .csv, .tsv, .txt, .jsonl, .parquet or .xlsx, not "
-                    f"{suffix or 'a file without an ending'}"
+                    f"{path.name}: a table is a .csv, .tsv, .txt, .jsonl or .parquet, not "
+                    f"{suffix or 'a file without an ending'}; save a sheet as CSV UTF-8"
                 )
         table.columns = table.columns.astype("str").str.strip()
         table.index = pd.RangeIndex(1, len(table) + 1)
         gaps = table.isna() | table.eq("")
-        unnamed = table.columns.str.match(r"(Unnamed: \d+)?$")
-        table = table.loc[~gaps.all(axis=1), ~(unnamed & gaps.all(axis=0).to_numpy())]
+        unnamed = (table.columns == "") & gaps.all(axis=0).to_numpy()
+        table = table.loc[~gaps.all(axis=1), ~unnamed]
     if len(table) == 0:
-        has = ", ".join(table.columns)
-        raise ValueError(f"{path.name} has no rows below its header ({has})")
+        raise ValueError(f"{path.name} has no rows below its header ({', '.join(table.columns)})")
     return table
 
 
@@ -185,90 +189,37 @@ def reading(path: Path, *others: Path) -> Iterator[None]:
         raise ValueError(f"{path.name}: {said}") from error
 
 
-def read_text(path: Path, encoding: str | None = None) -> str:
-    """Read a text file in UTF-8, in a named encoding, or in the one that its bytes suggest."""
+def read_text(path: Path) -> str:
+    """Read a text file in UTF-8, or in the encoding that its bytes suggest."""
     raw = path.read_bytes()
-    try:
-        text = raw.decode(encoding or "utf-8-sig")
-        if encoding or "\0" not in text:
-            return text.removeprefix("\ufeff")
-    except (UnicodeError, LookupError) as error:
-        if encoding:
-            raise ValueError(
-                f"{path.name} cannot be read as {encoding!r} ({error}); leave encoding= out, or "
-                "save the file in UTF-8"
-            ) from error
-    _refuse_broken_utf8(raw, path)
+    with suppress(UnicodeError):
+        if "\0" not in (text := raw.decode("utf-8-sig")):
+            return text
     found = [*from_bytes(raw, cp_isolation=_ENCODINGS)]
-    likely = [m for m in found if m.chaos <= found[0].chaos + 0.05]
+    likely = [guess for guess in found if guess.chaos <= found[0].chaos + 0.05]
     if not likely:
         raise ValueError(
-            f"{path.name} is not in UTF-8, and its encoding cannot be recognised; save it in "
-            "UTF-8, or name the encoding: encoding='…'"
+            f"{path.name} is not in UTF-8, and its encoding cannot be recognised; save it in UTF-8"
         )
-    best = next((m for m in likely if "cp1252" in m.could_be_from_charset), likely[0])
-    name = "cp1252" if "cp1252" in best.could_be_from_charset else best.encoding
-    others = [m.encoding for m in likely if m is not best]
-    doubt = f"it could be {' or '.join(others)}; " if others else ""
-    print(
-        f"{path.name} is not in UTF-8 and is read as {name}; {doubt}if that is wrong, pass "
-        "encoding='…'"
-    )
+    western = any("cp1252" in guess.could_be_from_charset for guess in likely)
+    name = "cp1252" if western else likely[0].encoding
+    print(f"{path.name} is not in UTF-8 and is read as {name}; if that is wrong, save it in UTF-8")
     return raw.decode(name).removeprefix("\ufeff")
 
 
-def _refuse_broken_utf8(raw: bytes, path: Path) -> None:
-    """Refuse UTF-8 with some broken characters, which another encoding would garble without end."""
-    text = raw.decode("utf-8", "replace")
-    broken = text.count("\ufffd")
-    if 0 < broken < sum(letter > "\x7f" for letter in text) - broken:
-        line = text[: text.index("\ufffd")].count("\n") + 1
-        raise ValueError(
-            f"{path.name}: line {line}: a character is not UTF-8, as the rest of the file is; fix "
-            "it, or name the file's encoding: encoding='…'"
-        )
-
-
-def read_records(path: Path, needed: Sequence[str]) -> list[dict[str, Any]]:
-    """Read JSON or Parquet, where each record has what is `needed`.
-
-    ``info.id`` is the ``id`` in ``info``; of ``a|b`` one is enough.
-    """
-    parquet = path.suffix.lower() == ".parquet"
-    rows = read_rows(path).to_dict("records") if parquet else read_json(path)
-    if not rows:
-        raise ValueError(f"{path.name} has no records; each needs {', '.join(needed)}")
-    for number, row in enumerate(rows, 1):
-        for names in needed:
-            if not any(_holds(row, name) for name in names.split("|")):
-                raise ValueError(
-                    f"{path.name}: record {number} lacks {names.replace('|', ' or ')!r}; it needs "
-                    f"{', '.join(needed)}"
-                )
-    return rows
-
-
-def _holds(part: Any, name: str) -> bool:
-    key, _, rest = name.partition(".")
-    return isinstance(part, dict) and key in part and (not rest or _holds(part[key], rest))
-
-
-def read_json(path: Path, encoding: str | None = None) -> list[dict[str, Any]]:
-    """Read JSON lines, or a JSON list."""
-    text, whole = read_text(path, encoding), path.suffix.lower() == ".json"
+def read_records(path: Path) -> list[dict[str, Any]]:
+    """Read JSON lines, a JSON list, or Parquet."""
+    if path.suffix.lower() == ".parquet":
+        return read_rows(path).to_dict("records")
+    text, whole = read_text(path), path.suffix.lower() == ".json"
     # Not splitlines(): texts hold other separators than "\n".
     lines = enumerate([text] if whole else text.split("\n"), 1)
     read = [parsed(line, path, number) for number, line in lines]
-    rows = read[0] if whole else read
-    if not isinstance(rows, list):
-        raise ValueError(f"{path.name} holds a {type(rows).__name__}, not a list of records")
-    for number, row in enumerate(rows, 1):
-        if not isinstance(row, dict | None):
-            raise ValueError(
-                f"{path.name}: line {number} is not a JSON object, {{column: value, …}}"
-            )
+    rows = read[0] if whole else [row for row in read if row is not None]
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError(f"{path.name} does not hold JSON objects only: {{column: value, …}}, …")
     refuse_half_characters(rows, path)
-    return [row for row in rows if row]
+    return rows
 
 
 def parsed(text: str, path: Path, line: int = 1) -> Any:
@@ -281,13 +232,13 @@ def parsed(text: str, path: Path, line: int = 1) -> Any:
         raise ValueError(f"{path.name}: line {at} is not JSON: {said}") from error
 
 
-def refuse_half_characters(rows: Sequence[dict[str, Any] | None], path: Path) -> None:
+def refuse_half_characters(rows: Sequence[dict[str, Any]], path: Path) -> None:
     """Raise a ValueError that names the row and the column of an emoji cut in two."""
-    if not re.search(_HALVES, json.dumps(rows, ensure_ascii=False)):
+    if not _HALVES.search(json.dumps(rows, ensure_ascii=False)):
         return
     for number, row in enumerate(rows, 1):
-        for column, part in (row or {}).items():
-            if half := re.search(_HALVES, json.dumps([column, part], ensure_ascii=False)):
+        for column, part in row.items():
+            if half := _HALVES.search(json.dumps([column, part], ensure_ascii=False)):
                 raise ValueError(
                     f"{path.name}: row {number}, column {column!r}: {half[0]!r} is half a "
                     "character (an emoji cut in two); write the whole character, or delete it"
@@ -392,14 +343,9 @@ def read_ratings(
     def read(cells: pd.Series, row: NDArray[np.int64]) -> pd.Series:
         own = items.iloc[row]
         numbers = as_scores(cells, tops[row], labels, own.get("rubric_id", ()))
-        unread = numbers.isna() & (cells.map(as_text) != "")
-        bad = unread & ~is_missing(cells)
-        criterion = own["criterion"].iloc[bad.argmax()]
-        why = f"is not a number, nor a label of the rubric of {criterion!r}; leave the cell of a "
-        refuse(what, cells.set_axis(own.index), bad, f"{why}text that nobody rated empty")
-        if unread.any():
-            said = f"cells of {cells.name!r} are unrated: they say {cells[unread].iloc[0]!r}"
-            print(f"{what}: {unread.sum():,} {said}")
+        bad = numbers.isna() & ~is_missing(cells)
+        why = "is not a number, nor a label of its rubric; leave the cell of an unrated text empty"
+        refuse(what, cells.set_axis(own.index), bad, why)
         return numbers
 
     means = items.columns.intersection(["human", "gold"], sort=False)
@@ -435,8 +381,7 @@ def as_ids(names: Sequence[object], column: str, what: str) -> list[str]:
     for one in set(changed) & set(texts):
         raise ValueError(
             f"{what}: column {column!r} has the ids {one!r} and '{one}.0', which are the same "
-            "number; "
-            "write the id of one item in one way; give different items different ids"
+            "number; write the id of an item in one way only"
         )
     one = changed[0]
     print(f"{what}: the ids in {column!r} look like decimal numbers: '{one}.0' is read as {one!r}")
@@ -452,57 +397,29 @@ def as_text(value: object) -> str:
     return "" if value is None or value is pd.NA or value is pd.NaT else str(value)
 
 
-def _read_csv(path: Path, encoding: str | None) -> pd.DataFrame:
-    text = read_text(path, encoding)
-    first, _, rest = text.partition("\n")
-    named = re.fullmatch(r'"?sep=(.)"?\s*', first)  # what Excel writes and reads
-    text = rest if named else text
+def _read_csv(path: Path) -> pd.DataFrame:
+    """Read a CSV, all of it as text: someone may have written "NA", "None" or "007"."""
+    text = read_text(path)
     headers = {
-        mark: next(csv.reader(io.StringIO(text, newline=""), delimiter=mark), [])
-        for mark in (named[1] if named else ",;\t")
+        mark: next(csv.reader(io.StringIO(text, newline=""), delimiter=mark), []) for mark in ",;\t"
     }
     separator = max(headers, key=lambda mark: len(headers[mark]))
-    _refuse_two_names(headers[separator], path)
+    header = [name.strip() for name in headers[separator]]
+    if not header:
+        raise ValueError(f"{path.name} is empty; its first line must name the columns")
+    for name in filter(None, header):
+        if header.count(name) > 1:
+            raise ValueError(f"{path.name} has two columns {name!r}; rename or delete one")
+    advice = f"put a text that holds {separator!r} between double quotes, and close every quote"
     try:
-        # Everything as text: someone may have written "NA", "None" or "007".
         table = pd.read_csv(
             io.StringIO(text, newline=""), sep=separator, dtype="str", keep_default_na=False
         )
-    except pd.errors.EmptyDataError as error:
-        raise ValueError(f"{path.name} is empty; its first line must name the columns") from error
     except pd.errors.ParserError as error:
-        at = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
-        said = (
-            f"line {at[2]} has {at[3]} values and the header {at[1]}; put a text that holds "
-            f"{separator!r} between double quotes"
-            if at
-            else f"{error}; is a double quote left open?"
-        )
-        raise ValueError(f"{path.name} is not a CSV with a header: {said}") from error
+        raise ValueError(f"{path.name} is not a CSV with a header: {error}; {advice}") from error
     if not isinstance(table.index, pd.RangeIndex):  # pandas takes surplus values for an index
         raise ValueError(
             f"{path.name}: every row has more values than the header has columns "
-            f"({', '.join(headers[separator])}); name all columns, and put a text that holds "
-            f"{separator!r} between double quotes"
+            f"({', '.join(header)}); name all columns, and {advice}"
         )
-    return table
-
-
-def _read_sheet(path: Path) -> pd.DataFrame:
-    try:
-        cells = pd.read_excel(path, engine="openpyxl", header=None, keep_default_na=False)
-    except ImportError as error:
-        raise ValueError(
-            f"{path.name}: to read .xlsx, install openpyxl (pip install openpyxl); or save "
-            "the sheet as CSV UTF-8"
-        ) from error
-    header = [as_text(name) for name in cells.iloc[0]] if len(cells) else []
-    _refuse_two_names(header, path)
-    return cells.iloc[1:].set_axis(header, axis=1).infer_objects()
-
-
-def _refuse_two_names(header: Sequence[str], path: Path) -> None:
-    names = [name.strip() for name in header]
-    for name in filter(None, names):
-        if names.count(name) > 1:
-            raise ValueError(f"{path.name} has two columns {name!r}; rename or delete one")
+    return table.set_axis(header, axis=1)

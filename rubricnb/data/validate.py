@@ -97,15 +97,10 @@ and with a finite score
         check_text(out[column].astype("str"), "rubrics")
     for (rubric_id, _), scores in out.groupby(["rubric_id", "variant"], observed=True)["score"]:
         _check_levels(str(rubric_id), sorted(scores))
-    wordings = out.groupby("rubric_id", observed=True)["variant"].nunique()
-    worded = out.groupby(["rubric_id", "score"], observed=True)["variant"].nunique()
-    lacking = worded < wordings.reindex(worded.index.get_level_values(0)).to_numpy()
-    if lacking.any():
-        rubric_id, score = lacking.idxmax()
-        raise ValueError(
-            f"rubric {rubric_id!r} has the level {score:g} in one of its variants only; "
-            "word every level of the rubric in each"
-        )
+    scales = out.groupby(["rubric_id", "variant"], observed=True)["score"].agg(frozenset)
+    for rubric_id, own in scales.groupby(level=0, observed=True):
+        if own.nunique() > 1:
+            raise ValueError(f"rubric {rubric_id!r} has other levels in one of its variants")
     return out
 
 

@@ -12,13 +12,6 @@ from scipy.stats import spearmanr
 
 DATA = files("rubricnb") / "data"
 OWN_DATA = Path(__file__).parents[2] / "examples" / "own-data"
-CRITERIA = {
-    "minibench": {"accuracy": 5, "helpfulness": 5, "clarity": 5, "overall": 7},
-    "hanna": dict.fromkeys(
-        ("relevance", "coherence", "empathy", "surprise", "engagement", "complexity"), 5
-    ),
-    "summeval": dict.fromkeys(("coherence", "consistency", "fluency", "relevance"), 5),
-}
 LEVELS = range(1, 6)
 
 
@@ -39,7 +32,9 @@ PROMPTS = MINIBENCH["prompts"]
 ANSWERS = [
     (prompt["id"], level, prompt["responses"][level]) for prompt in PROMPTS for level in LEVELS
 ]
-ALL_RUBRICS = list(chain.from_iterable(rubrics(name) for name in CRITERIA))
+ALL_RUBRICS = list(
+    chain.from_iterable(rubrics(name) for name in ("minibench", "hanna", "summeval"))
+)
 OWN_RUBRICS = yaml.safe_load((OWN_DATA / "my_rubric.yml").read_text(encoding="utf-8"))
 
 
@@ -49,14 +44,6 @@ def strings(wording):
 
 def normal(text):
     return re.sub(r"\W+", " ", text).strip().casefold()
-
-
-def test_minibench_is_free_and_has_twelve_kinds_of_task():
-    assert MINIBENCH["licence"] == "CC0-1.0"
-    assert len(PROMPTS) == 12
-    for field in ("id", "category", "instruction"):
-        assert len({prompt[field] for prompt in PROMPTS}) == 12
-    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*", prompt["id"]) for prompt in PROMPTS)
 
 
 @pytest.mark.parametrize("prompt", PROMPTS, ids=lambda prompt: prompt["id"])
@@ -77,12 +64,6 @@ def test_a_candidates_name_says_nothing_about_its_level():
     assert all(counts[candidate, level] in (2, 3) for candidate in "ABCDE" for level in LEVELS)
 
 
-def test_no_text_occurs_twice():
-    texts = Counter(normal(answer["text"]) for _, _, answer in ANSWERS)
-    texts.update(normal(prompt["instruction"]) for prompt in PROMPTS)
-    assert texts.most_common(1)[0][1] == 1
-
-
 def test_length_is_a_poor_guide_to_quality():
     """The ranks of length and level share at most 1/16 of their variance (|ρ| ≤ 1/4).
 
@@ -92,23 +73,6 @@ def test_length_is_a_poor_guide_to_quality():
     lengths = [(level, words(answer["text"])) for _, level, answer in ANSWERS]
     assert abs(spearmanr(lengths).statistic) <= 0.25
     assert abs(spearmanr([pair for pair in lengths if pair[0] > 1]).statistic) <= 0.35
-
-
-def test_a_poor_answer_is_often_as_long_as_the_best():
-    as_long = [
-        prompt["id"]
-        for prompt in PROMPTS
-        if max(words(prompt["responses"][k]["text"]) for k in (1, 2, 3))
-        >= words(prompt["responses"][5]["text"])
-    ]
-    assert len(as_long) >= 4
-
-
-@pytest.mark.parametrize("name", CRITERIA)
-def test_rubrics_are_there_for_every_criterion(name):
-    found = {r["criterion"]: len(r["levels"]) for r in rubrics(name)}
-    assert found == CRITERIA[name]
-    assert [r["rubric_id"] for r in rubrics(name)] == [f"{name}-{c}" for c in CRITERIA[name]]
 
 
 @pytest.mark.parametrize("rubric", ALL_RUBRICS + OWN_RUBRICS, ids=lambda r: r["rubric_id"])
@@ -123,12 +87,6 @@ def test_a_rubric_is_complete_and_its_paraphrase_differs_everywhere(rubric):
     for wording in (rubric, paraphrase):
         assert re.fullmatch(r"[^.?]+\?", wording["definition"])  # one question
         assert all(text.endswith(".") and words(text) <= 25 for text in wording["levels"].values())
-
-
-@pytest.mark.parametrize("name", ["hanna", "summeval"])
-def test_rubrics_that_the_papers_do_not_publish_are_marked_as_ours(name):
-    text = DATA.joinpath("rubrics", f"{name}.yml").read_text(encoding="utf-8")
-    assert "THE WORDING IS OURS" in text.split("- rubric")[0]
 
 
 def test_texts_are_clean():

@@ -71,9 +71,12 @@ def test_a_larger_draw_contains_a_smaller_one_and_seeds_differ():
     [
         ({"name": "minibench", "n_items": 0}, "n_items is 0"),
         ({"name": "minibench", "n_items": "four"}, "n_items is 'four'"),
-        ({"name": "csv"}, "own data needs both files"),
-        ({"name": "minibench", "path": "a.csv"}, "path= is for own data"),
-        ({"name": "vicuna", "rubric": "a.yml"}, "'vicuna' comes with its rubrics"),
+        ({"name": "csv"}, "is read from your own files"),
+        (
+            {"name": "minibench", "path": "a.csv"},
+            "path= does not apply to 'minibench', which takes no file",
+        ),
+        ({"name": "vicuna", "rubric": "a.yml"}, "rubric= does not apply to 'vicuna'"),
     ],
 )
 def test_arguments_out_of_place(arguments, message):
@@ -95,8 +98,3 @@ def test_the_readme_names_the_loaders_not_tested_on_the_real_files():
     spoken = [name.strip().lower().replace(" ", "-") for name in re.split(", | and ", named)]
     listed = datasets().set_index("name")
     assert sorted(spoken) == sorted(listed.index[~listed.met_real_data.astype(bool)])
-
-
-def test_the_licence_of_asap_2_is_that_of_its_repository():
-    """Changed from CC BY 4.0 on 12 May 2025."""
-    assert datasets().set_index("name").licence["asap-2.0"] == "CC BY-NC-SA 4.0"

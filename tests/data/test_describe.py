@@ -59,23 +59,12 @@ def test_share_of_the_clusters_at_its_ends(within, expected):
     assert share == pytest.approx(expected)
 
 
-def test_one_cluster_has_no_share():
-    assert np.isnan(of(describe(rated([1.0, 2.0, 3.0], ["a"] * 3)), "cluster_share"))
-
-
 def test_raters_are_counted_or_inferred_from_means():
     thirds = rated([1 + k / 3 for k in range(9)], list("abcabcabc"))
     assert of(describe(thirds), "raters") == 3
     apart = thirds.assign(human_ratings=[(1, 2, 3, 4)] * 9)
     assert of(describe(apart), "raters") == 4
     assert of(describe(thirds.drop(columns="human")), "raters") == 0
-
-
-def test_rubrics_of_one_wording_count_once(items):
-    doubled = items.copy()
-    again = items.rubrics.assign(rubric_id=items.rubrics["rubric_id"].astype(str) + "/again")
-    doubled.rubrics = pd.concat([items.rubrics, again])
-    assert of(describe(doubled), "rubrics") == of(describe(items), "rubrics")
 
 
 def test_recorded_descriptions_carry_numbers_only():

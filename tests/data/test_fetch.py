@@ -4,7 +4,6 @@ import socket
 import pytest
 
 import rubricnb.data.fetch as module
-from rubricnb.data import load
 from rubricnb.data.fetch import fetch
 
 PATH = "github/me/set/c0ffee/data/a.txt"
@@ -95,13 +94,6 @@ def test_a_transfer_that_breaks_off_is_tried_again_in_silence(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_transfer_that_always_breaks_off_leaves_nothing(tree, cache, serve, monkeypatch):
-    mirrored(monkeypatch, serve(tree, cut=99)[0])
-    with pytest.raises((ConnectionError, ValueError), match="RUBRICNB_MIRROR"):
-        fetch(PATH, SHA256)
-    assert kept(cache) == []
-
-
 def test_no_network_names_what_was_asked_and_the_way_out(cache, nobody, monkeypatch):
     monkeypatch.setattr(module, "SOURCE", nobody + "/")
     with pytest.raises(ConnectionError) as error:
@@ -119,14 +111,6 @@ def test_a_missing_file_is_named(tree, cache, serve, monkeypatch):
     mirrored(monkeypatch, serve(tree)[0])
     with pytest.raises(ConnectionError, match="HTTP 404"):
         fetch(PATH, SHA256)
-
-
-def test_real_data_are_the_same_from_a_folder_and_a_url(mirror, cache, serve, monkeypatch):
-    mirrored(monkeypatch, serve(mirror)[0])
-    by_url = load("vicuna")
-    mirrored(monkeypatch, mirror)
-    assert by_url.equals(load("vicuna"))
-    assert [file.name for file in kept(cache)] == ["vicuna_eval.json"]
 
 
 def test_the_pinned_hashes_are_those_of_the_mirror(mirror):

@@ -9,7 +9,7 @@ import yaml
 
 import rubricnb as rb
 from rubricnb.auditing import audit_requests
-from rubricnb.data.rubrics import bundled_rubrics, label_scores, read_rubrics, resample
+from rubricnb.data.rubrics import label_scores, read_rubrics, resample
 
 # The levels as a rubric file has them (None: the label is the score), and the scores, ascending.
 SCALES = {
@@ -19,9 +19,7 @@ SCALES = {
     "halves": ([0, 0.5, 1, 1.5, 2], [0, 0.5, 1, 1.5, 2]),
     "signed": ([-1, 0, 1], [-1, 0, 1]),
     "uneven": ([0, 1, 5], [0, 1, 5]),
-    "thousands": ([0, 500, 1000], [0, 500, 1000]),
     "yes/no": (["yes", "no"], [0, 1]),
-    "pass/fail": (["pass", "fail"], [0, 1]),
     "grades": (["A", "B", "C", "D", "F"], [1, 2, 3, 4, 5]),
     "words": (["poor", "good"], [2, 6]),
 }
@@ -29,7 +27,7 @@ TEXTS = "instruction,response\n" + "a,b\nc,d\n" * 3
 # The signed scale is 1-2-3 moved by two points: all but the mean scores are the same there.
 OF_POSITIONS = (rb.position_bias, rb.order_effect, rb.variance_components)
 MOVED = ["ascending", "descending", "spread_null", "spread_p"]
-WORST_FIRST = {"yes/no": ["no", "yes"], "pass/fail": ["fail", "pass"], "grades": [*"FDCBA"]}
+WORST_FIRST = {"yes/no": ["no", "yes"], "grades": [*"FDCBA"]}
 
 
 def load(folder, name, criteria=("tone", "form")):
@@ -126,15 +124,6 @@ def test_an_audit_of_eleven_levels_leaves_roman_numerals_out_before_it_asks(tmp_
         rb.plan(items, rb.fixed(11), labels="roman")
 
 
-@pytest.mark.parametrize("labels", ["LKJIHGFEDCBA", range(1, 28)], ids=["A to L", "27"])
-def test_an_audit_of_a_scale_without_other_labels_asks_all_the_rest(own, labels):
-    levels = ", ".join(f"'{label}': Text {label}." for label in labels)
-    items = own(TEXTS, f"{{criterion: tone, definition: Kind, levels: {{{levels}}}}}")
-    asked = audit_requests(items)[0]
-    assert asked["labels"].unique().tolist() == ["numeric"]
-    assert {"fixed", "descending", "placebo", "balanced"} <= set(asked["design"])
-
-
 def test_letters_are_not_asked_a_second_time(own, capsys):
     items = own(TEXTS, "{criterion: tone, definition: Kind, levels: {A: x, B: y, C: z}}")
     asked = rb.plan(items, rb.fixed(3), labels=["letter", "roman"])
@@ -148,8 +137,6 @@ def test_what_is_taken_for_granted_about_levels_is_printed(tmp_path, capsys):
         "r.yml: rubric 'tone': F = 1, D = 2, C = 3, B = 4, A = 5 "
         "('values' in the rubric file sets other scores)\n"
     )
-    load(tmp_path, "uneven", ["tone"])
-    assert capsys.readouterr().out == "r.yml: rubric 'tone' has uneven levels: 0-1-5\n"
     load(tmp_path, "words", ["tone"])
     load(tmp_path, "1357", ["tone"])
     assert capsys.readouterr().out == ""
@@ -183,22 +170,6 @@ def test_scales_with_gaps_or_words_have_one_length(tmp_path):
             rb.plan(items, rb.fixed(9), template=template)
     with pytest.raises(ValueError, match="cannot be shown on 4"):
         rb.plan(items, rb.balanced(2), n_options=4, template="criteria")
-
-
-def test_shipped_rubrics_have_neither_labels_nor_weights():
-    assert not {"label", "weight"} & set(bundled_rubrics("minibench"))
-
-
-def test_criteria_with_other_labels_are_not_asked_in_one_prompt(own):
-    rubrics = (
-        "- {criterion: tone, definition: Kind, levels: {yes: a, no: b}}\n"
-        "- {criterion: form, definition: Short, levels: {pass: a, fail: b}}\n"
-    )
-    rows = "".join(f"Ask {k},Text {k}\n" for k in range(12))
-    items = own("instruction,response\n" + rows, rubrics)
-    with pytest.raises(ValueError, match="scales of different scores or labels"):
-        rb.plan(items, rb.balanced(2), n_options=2, template="criteria")
-    assert len(audit_requests(items)) == 1  # both, one criterion at a time
 
 
 def test_a_reference_must_deserve_a_score_of_the_scale(tmp_path):

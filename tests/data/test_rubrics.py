@@ -45,7 +45,6 @@ def write(tmp_path):
             "rubric 'tone' has the levels 2, 2: give at least two levels, each once",
         ),
         ("{criterion: tone, definition: x, levels: {1: a, .inf: b}}", "with a finite score"),
-        ("{criterion: tone, definition: x, levels: {1: a, 2: b}, values: 3}", "'values' is a int"),
         (
             "{criterion: tone, definition: x, levels: {1: a, 2: b}, weight: 0}",
             "its weight is not a number above 0",
@@ -60,7 +59,7 @@ def write(tmp_path):
         (
             "{criterion: tone, definition: x, levels: {2: a, 1: b}, "
             "paraphrased: {levels: {1: c, 2: d, 3: e}}}",
-            "rubric 'tone' has the level 3 in one of its variants only",
+            "rubric 'tone' has other levels in one of its variants",
         ),
     ],
 )
@@ -113,12 +112,3 @@ def test_a_native_scale_stays_and_others_are_refused():
         resample(seven, 5)
     with pytest.raises(ValueError, match=r"has 5 levels and cannot be shown on 11; .*2 to 10"):
         resample(load("minibench").rubrics, 11)
-
-
-def test_the_order_of_the_rows_does_not_matter():
-    rubrics = load("minibench").rubrics
-    mixed = resample(rubrics.sample(frac=1, random_state=1), 3)
-    key = ["rubric_id", "variant", "score"]
-    columns = [*key, "description"]
-    straight = resample(rubrics, 3)[columns].astype("str").sort_values(key, ignore_index=True)
-    assert mixed[columns].astype("str").sort_values(key, ignore_index=True).equals(straight)

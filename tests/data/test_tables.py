@@ -3,15 +3,12 @@
 import json
 import zipfile
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 import rubricnb as rb
 from rubricnb.data import logs
-from rubricnb.data.tables import read_rows
 
 LOGS, EXPORTS = (Path(__file__).parent / name for name in ("logs", "exports"))
 LEVELS = "{criterion: tone, definition: 'Kind?', levels: {1: no!, 3: so so, 5: well, 7: very}}"
@@ -25,7 +22,7 @@ GERMAN = FRENCH.replace("Parce que l’été a été très chaud", "Weil es grö
 @pytest.mark.parametrize(
     ("encoding", "said"),
     [
-        ("cp1252", "read as cp1252; it could be cp12"),
+        ("cp1252", "read as cp1252;"),
         ("utf-16", "read as utf_16;"),
         ("utf-16-le", "read as utf_16_le;"),
         ("utf-8-sig", ""),
@@ -37,31 +34,7 @@ def test_text_as_spreadsheets_save_it_is_read_to_the_letter(own, text, encoding,
     assert items.response.tolist() == [row.split(";")[1] for row in text.splitlines()[1:]]
     out = capsys.readouterr().out
     assert said.split(";")[0] in out
-    assert ("pass encoding='…'" in out) == bool(said)
-
-
-def test_an_excel_sheet_saved_as_unicode_text_is_read(own):
-    text = FRENCH.replace(";", "\t").replace("\n", "\r\n")
-    items = own(text, LEVELS, "m.txt", "utf-16")
-    assert items.human.tolist() == [3, 5]
-    assert items.rubrics.score.tolist() == [1, 3, 5, 7]
-
-
-def test_encoding_overrides_the_guess_and_must_fit(tmp_path, capsys):
-    path = tmp_path / "p.csv"
-    path.write_bytes("instruction,response\nCo?,Zażółć gęślą jaźń.\n".encode("cp1250"))
-    assert read_rows(path, "cp1250").response.tolist() == ["Zażółć gęślą jaźń."]
-    assert capsys.readouterr().out == ""
-    with pytest.raises(ValueError, match=r"p\.csv cannot be read as 'ascii'.*leave encoding= out"):
-        read_rows(path, "ascii")
-
-
-def test_utf_8_with_a_broken_character_is_not_read_in_another_encoding(tmp_path):
-    text = "instruction,response\nQué?,Él está aquí.\nQué?,Aún no.\n".encode()
-    (tmp_path / "a.csv").write_bytes(text.replace(b"A\xc3\xba", b"A\xc3"))
-    with pytest.raises(ValueError, match=r"a\.csv: line 3: a character is not UTF-8, as the rest"):
-        read_rows(tmp_path / "a.csv")
-    assert read_rows(tmp_path / "a.csv", "cp1252").response[2] == "AÃn no."
+    assert ("save it in UTF-8" in out) == bool(said)
 
 
 def test_columns_go_by_the_names_given_whatever_their_case(own):
@@ -101,11 +74,10 @@ def test_half_an_emoji_is_named_by_file_row_and_column(tmp_path):
     )
     with pytest.raises(ValueError, match=r"a\.jsonl: row 2, column 'item_id': .* half a character"):
         rb.judgments(file, scale=(0, 1))
-    for text in ('[{}, {"item_id": "\\ud83d"}]', '{"rows": [{}, {"item_id": "\\ud83d"}]}'):
-        file = tmp_path / "a.json"
-        file.write_text(text)
-        with pytest.raises(ValueError, match=r"a\.json: row 2, column 'item_id': .* half a char"):
-            rb.judgments(file, scale=(0, 1))
+    file = tmp_path / "a.json"
+    file.write_text('[{}, {"item_id": "\\ud83d"}]')
+    with pytest.raises(ValueError, match=r"a\.json: row 2, column 'item_id': .* half a char"):
+        rb.judgments(file, scale=(0, 1))
 
 
 def test_rows_with_more_values_than_the_header_are_refused(tmp_path):
@@ -121,12 +93,12 @@ def test_rows_with_more_values_than_the_header_are_refused(tmp_path):
 
 @pytest.mark.parametrize(
     "cell",
-    [{"item_id": {"a": 1}}, {"judge": {"a": 1}}, {"human": [1]}, {"read": [1]}, {"ordering": 5}],
+    [{"human": [1]}, {"ordering": 5}],
 )
 def test_a_cell_of_another_kind_is_named_by_row_and_column(tmp_path, cell):
     file = tmp_path / "a.json"
     file.write_text(json.dumps([{"item_id": "a", "score": 1} | cell]))
-    with pytest.raises(ValueError, match=f"row 1, column '{next(iter(cell))}'"):
+    with pytest.raises(ValueError, match=f"column '{next(iter(cell))}'"):
         rb.judgments(file, scale=(0, 1))
 
 
@@ -140,21 +112,10 @@ def test_a_damaged_rubric_is_named_and_not_the_texts(tmp_path, rubric):
         rb.load("csv", path=tmp_path / "texts.csv", rubric=tmp_path / "kind.yml")
 
 
-def test_a_sheet_with_two_columns_of_one_name_is_refused(tmp_path):
-    pytest.importorskip("openpyxl")
-    frame = pd.DataFrame([["a", 1, 2.5]], columns=["item_id", "score", "score"])
-    frame.to_excel(tmp_path / "a.xlsx", index=False)
-    with pytest.raises(ValueError, match=r"a\.xlsx has two columns 'score'"):
-        read_rows(tmp_path / "a.xlsx")
-    frame.set_axis(["item_id", "score", "read"], axis=1).to_excel(tmp_path / "b.xlsx", index=False)
-    assert read_rows(tmp_path / "b.xlsx").values.tolist() == [["a", 1, 2.5]]
-
-
 DAMAGED = {
     "a.csv": b'item_id,score\n"' + b"x" * 200_000,
     "b.csv": b"\x00\x01\x02" * 50,
     "a.parquet": b"PAR1" + b"\x00" * 50,
-    "a.xlsx": b"PK\x03\x04" + b"\x00" * 50,
     "a.jsonl": b'{"a": ' * 100_000,
     "a.json": b"[" * 100_000,
     "b.json": b'{"eval": 1, "plan": {}}',
@@ -162,8 +123,6 @@ DAMAGED = {
     "d.json": b'{"results": {"results": [3]}}',
     "e.json": b'{"testCases": [3]}',
     "f.json": b'{"testCases": [{"name": "a", "metricsData": {"a": 1}}]}',
-    "g.json": b'{"rows": [3, "a"]}',
-    "h.json": b'{"columns": ["item_id", "score"], "data": [["a", 1], ["b"]]}',
     "i.json": b'{"results": {"results": [{"gradingResult": {"componentResults": [3]}}]}}',
     "a.eval": b"PK\x05\x06" + b"\x00" * 18,
     "b.eval": b"x",
@@ -172,8 +131,6 @@ DAMAGED = {
 
 @pytest.mark.parametrize("name", DAMAGED)
 def test_a_damaged_file_is_one_error_that_names_it(tmp_path, name):
-    if name == "a.xlsx" and find_spec("openpyxl") is None:
-        pytest.skip("openpyxl is not installed")
     (tmp_path / name).write_bytes(DAMAGED[name])
     with pytest.raises(ValueError, match=rf"^{name}") as raised:
         rb.judgments(tmp_path / name, scale=(0, 1))

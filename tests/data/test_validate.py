@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from rubricnb.data import load
-from rubricnb.data.validate import check_items, nearest
+from rubricnb.data.validate import check_items
 
 
 @pytest.fixture
@@ -64,7 +64,3 @@ def test_a_dataset_without_ratings_may_stand_beside_one_with(good):
 def test_unrated_items_only_where_allowed(good):
     gap = changed(good, "human", 1, np.nan)
     assert check_items(gap, good.rubrics, allow_unrated=True).human.isna().sum() == 1
-
-
-def test_nothing_near_is_not_suggested():
-    assert nearest("zzz", ["hanna"]) == "."

@@ -171,13 +171,6 @@ def test_the_control_tokens_of_a_file_are_those_that_gguf_reads():
     assert embedded.control_tokens(default_weights()) == list(control_tokens().values())
 
 
-def test_a_cut_file_is_named(tmp_path):
-    part = tmp_path / "cut.gguf"
-    part.write_bytes(default_weights().read_bytes()[:100_000])
-    with pytest.raises(ValueError, match=r"metadata of .*cut\.gguf cannot be read"):
-        embedded.control_tokens(part)
-
-
 def test_a_control_token_that_no_table_has_is_taken_from_the_judge_s_own_vocabulary(tmp_path):
     weights = tmp_path / "own.gguf"  # the default weights, with a token renamed
     weights.write_bytes(

@@ -87,21 +87,6 @@ def test_options_stand_in_the_order_asked_with_their_own_label_and_text(labels):
     assert prompt.choices == tuple(labels_of(range(1, 6), labels)[s] for s in order)
 
 
-@pytest.mark.parametrize("labels", ["letter", "roman"])
-def test_other_labels_change_the_task_sentence_and_leave_no_number(labels):
-    text = rubric(labels=labels).text
-    task = text[: text.index("###The instruction")]
-    assert "between 1 and 5" not in task
-    names = labels_of(range(1, 6), labels)
-    assert f"between {names[1]} and {names[5]}" in task
-
-
-@pytest.mark.parametrize("n", range(2, 11))
-@pytest.mark.parametrize("labels", LABELS)
-def test_labels_are_distinct_on_every_scale(n, labels):
-    assert len({*labels_of(range(1, n + 1), labels).values()}) == n
-
-
 @pytest.mark.parametrize(
     ("scale", "own", "names", "said"),
     [
@@ -127,12 +112,6 @@ def test_a_prompt_shows_the_labels_of_any_scale(scale, own, names, said):
     whole = said.startswith("an integer")
     task = "an integer score on a 0-10 scale" if whole else f"a score that is {said}"
     assert f"assign {task}. Do NOT" in several.text
-
-
-@pytest.mark.parametrize(("labels", "n"), [("roman", 11), ("letter", 27)])
-def test_labels_that_do_not_reach_are_refused(labels, n):
-    with pytest.raises(ValueError, match=f"name at most {n - 1} levels, not {n}"):
-        labels_of(range(n), labels)
 
 
 def test_the_criteria_prompt_lists_criteria_in_order_and_has_a_slot_a_line():

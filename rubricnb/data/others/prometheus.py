@@ -10,15 +10,12 @@ from rubricnb.frames import Judgments
 
 
 def load() -> Judgments:
-    """Load them, with GPT-4's feedback; the items have their texts and rubrics."""
+    """Load them; the items have their texts and rubrics."""
     items = pd.concat(map(sets.load, ("mt-bench", "vicuna")), ignore_index=True)
     asked = [row for name in ("mt-bench", "vicuna") for row in sets.rows(name)]
     rows = [
-        {"dataset": row["dataset"], "item_id": item_id, "read": read, "score": score,
-         "feedback": feedback}
+        {"dataset": row["dataset"], "item_id": item_id, "read": read, "score": score}
         for item_id, row in zip(items["item_id"], asked, strict=True)
-        for read, (score, feedback) in enumerate(
-            zip(row["gpt4_score"], row["gpt4_feedback"], strict=True), 1
-        )
-    ]  # fmt: skip
+        for read, score in enumerate(row["gpt4_score"], 1)
+    ]
     return judgments(pd.DataFrame(rows).assign(judge="gpt-4"), items)

@@ -11,7 +11,7 @@ import pandas as pd
 
 from rubricnb.data.elsewhere import judgments
 from rubricnb.data.fetch import pinned
-from rubricnb.data.tables import read_json
+from rubricnb.data.tables import read_records
 from rubricnb.frames import Judgments
 
 FOLDER = (
@@ -31,7 +31,9 @@ _STATUS = {
 
 def load() -> Judgments:
     """Load them; an item is one response to one prompt, the prompt is its cluster."""
-    parts = [part for name, file in pinned(FOLDER).items() for part in _arms(name, read_json(file))]
+    parts = [
+        part for name, file in pinned(FOLDER).items() for part in _arms(name, read_records(file))
+    ]
     cells = pd.concat([part.pop("cells") for part in parts], ignore_index=True)
     rows = np.repeat(np.arange(len(cells)), _READS)
     frame = cells.astype("category").iloc[rows].reset_index(drop=True)
@@ -58,8 +60,6 @@ def _arms(name: str, rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
                 "item_id": [f"{p}/{r}" for p in prompts for r in range(_RESPONSES)],
                 "group_id": np.repeat(prompts, _RESPONSES),
                 "candidate": ["right", "wrong-1", "wrong-2", "wrong-3"] * len(prompts),
-                "subset": np.repeat([row["subset"] for row in rows], _RESPONSES),
-                "cal_score": np.repeat([_anchors(row) for row in rows], _RESPONSES),
             }
         )
         cells = cells.assign(
@@ -70,13 +70,5 @@ def _arms(name: str, rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             temperature=float(temperature[1]) if temperature else np.nan if claude else 1.0,
         )
         score = np.array([row[f"{size}_scores"] for row in rows], dtype=np.float64)
-        if score.shape != (len(rows), _RESPONSES, _READS):
-            raise ValueError(f"{name}: {judge} has {score.shape} scores, not prompts × 4 × 8")
         errors = [e or "" for row in rows for reads in row[f"{size}_errors"] for e in reads]
         yield {"cells": cells, "score": score.ravel(), "reason": errors}
-
-
-def _anchors(row: dict[str, Any]) -> str:
-    """Score of the example that the prompt showed; of two, low and high."""
-    anchor = row.get("cal_score", "")
-    return f"{anchor['low']}, {anchor['high']}" if isinstance(anchor, dict) else str(anchor)

@@ -13,7 +13,7 @@ import pandas as pd
 from rubricnb.data import sets
 from rubricnb.data.elsewhere import judgments
 from rubricnb.data.fetch import pinned
-from rubricnb.data.tables import read_json
+from rubricnb.data.tables import read_records
 from rubricnb.data.validate import ids
 from rubricnb.frames import Items, Judgments
 
@@ -91,7 +91,7 @@ def _answers(ending: str, pattern: str) -> Iterator[tuple[tuple[str, ...], dict[
     """Each answer, with what the name of its file says by this pattern."""
     for name, file in pinned(FOLDER, ending).items():
         said = re.fullmatch(pattern, name).groups()  # type: ignore[union-attr]
-        for answer in read_json(file):
+        for answer in read_records(file):
             yield said, answer
 
 
