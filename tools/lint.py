@@ -292,7 +292,7 @@ NEEDS_NO_ENTRY = {
     "the paper; chapters 15 to 18": "RULERS",
     "an institution, in the name of its tool": "RAND",
     "a licence, with its text": "BSD BY CC CC0 MIT",
-    "a conference or journal, in a source": "ACL ICLR TACL",
+    "a conference or journal, in a source": "ICLR TACL",
     "everybody knows it": "CITATION CUDA HTML MB MiB NVIDIA README URL US UTF VS",
     "a symbol or a prompt's own word, where it stands": "HASH LOCKED MS",
 }  # fmt: skip
