@@ -456,8 +456,8 @@ class _Set:
 
     def rows(self, kept: Any) -> _Set:
         """Some of the items."""
-        own = (self.item_id, self.phi, self.score, self.human, self.cluster_id)
-        return _Set(*(part[kept] for part in own), self.scale)
+        own = (self.score[kept], self.human[kept], self.cluster_id[kept])
+        return _Set(self.item_id[kept], self.phi[kept], *own, self.scale)
 
 
 _Side = tuple[_Set, Calibration]

@@ -130,8 +130,8 @@ class SimulatedGrader:
                 return f"Point {name} in wording {wording} is there."
             case ["checklist", name]:
                 item = next(c for c in _json_after(prompt, _CHECKLIST) if c["id"] == name)
-                trait = list(asked["evidence"]["properties"]).index(item["trait"])
-                return self._decision(request, trait, item["text"])
+                number = list(asked["evidence"]["properties"]).index(item["trait"])
+                return self._decision(request, number, item["text"])
             case ["evidence", trait]:
                 units = _json_after(prompt, _BANK)
                 return [self._quote(request, units, trait, k) for k in range(schema["minItems"])]

@@ -364,8 +364,6 @@ def test_whole_texts_average_every_rater_over_the_criteria():
     })  # fmt: skip
     _, rated = whole_texts(scores, items)
     assert rated.human_ratings.tolist() == [(1.5, 4.0), ()]
-    missing = items.assign(human_ratings=[None, None, (4, 4), (2, 3)])
-    assert whole_texts(scores, missing)[1].human_ratings.tolist() == [(), (3.0, 3.5)]
 
 
 @pytest.fixture

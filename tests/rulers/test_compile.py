@@ -120,7 +120,6 @@ def test_a_rubric_of_ones_own_becomes_a_locked_file_that_grades(tmp_path, monkey
     assert len(received) == 1
     assert "m is asked once, with the whole of rubric.csv" in done.output
     assert "kind: What T1 asks." in done.output
-    assert "C06 Says C06." in done.output
     bundle = load_bundle(output)
     assert (bundle.name, bundle.input_type, bundle.levels) == ("my_bundle", "letters", 3)
     assert bundle.traits[1].levels == ((3, "brief 3."), (2, "brief 2."), (1, "brief 1."))

@@ -79,9 +79,7 @@ def test_everything_invented_caps_every_score():
     assert found.scores.score.max() == gate_threshold(5) - 1
     assert found.scores.score_ungated.max() == 5
     assert (found.evidence.status == "not found").all()
-    assert found.scores[["invalid_1", "invalid_2", "invalid_3"]].eq(1).all(axis=None)
     assert found.scores.unsupported.max() > 0
-    assert (found.evidence.text == "").all()
 
 
 def test_a_repeated_quote_is_valid_once_and_recorded_twice():

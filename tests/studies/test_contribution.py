@@ -261,6 +261,11 @@ def packed(folder, entry=""):
     carded(folder)
 
 
+def with_attributes(frame):
+    frame.attrs["note"] = SMUGGLED
+    return frame
+
+
 def with_a_status(frame):
     status = frame["status"].astype(object).where(frame.index != 7, SMUGGLED)
     score = frame["score"].where(frame.index != 7)
@@ -313,6 +318,7 @@ SMUGGLING = {
         lambda t: noted(t, t.schema.metadata[b"pandas"].replace(b"{", TWICE, 1))
     ),
     "an entry that no row has": lambda f: packed(f, entry=SMUGGLED),
+    "attributes": framed(with_attributes),
     "the columns' name": framed(lambda t: t.rename_axis(columns=SMUGGLED)),
     "a category": framed(lambda t: t.assign(design=t["design"].cat.add_categories([SMUGGLED]))),
     "a status": framed(with_a_status),
