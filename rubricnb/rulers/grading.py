@@ -258,6 +258,4 @@ def _of(scores: Mapping[str, int], criterion: str) -> float:
     """Return the score of the trait named like the criterion, else the mean of the traits."""
     if not scores:
         return float("nan")
-    if criterion in scores:
-        return float(scores[criterion])
-    return sum(scores.values()) / len(scores)
+    return float(scores.get(criterion, sum(scores.values()) / len(scores)))
