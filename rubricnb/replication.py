@@ -31,7 +31,6 @@ from rubricnb.statistics._inference import (
     t_p_value,
     t_quantile,
 )
-from rubricnb.statistics._reads import Value
 
 ALPHA = 0.05
 REPLICATES, FAILS, UNCLEAR = VERDICTS
@@ -76,9 +75,7 @@ def settings(judgments: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     return rubric, plain[plain["template"] == "criteria"]
 
 
-def replication(
-    judgments: pd.DataFrame, items: pd.DataFrame, value: Value = "score"
-) -> pd.DataFrame:
+def replication(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     """Test the papers' findings on one judge's judgments of one dataset.
 
     Parameters
@@ -88,8 +85,6 @@ def replication(
         agreement, and FIXED and placebo for reversals. Five levels with numeric labels are used.
     items
         Their items, with ``human``.
-    value
-        ``score`` (the label, as in the papers) or ``expected_score``.
 
     Returns
     -------
@@ -119,10 +114,10 @@ def replication(
     measures: dict[str, Callable[[], dict[str, Any]]] = {
         "position": lambda: _position(balanced(rubric)),
         "first": lambda: _first(balanced(rubric)),
-        "descending": lambda: _descending(balanced(rubric), value),
-        "agreement": lambda: _agreement(rubric, items, value),
-        "reversal": lambda: _reversal(rubric, value),
-        "criteria": lambda: _criteria(balanced(criteria), value),
+        "descending": lambda: _descending(balanced(rubric)),
+        "agreement": lambda: _agreement(rubric, items),
+        "reversal": lambda: _reversal(rubric),
+        "criteria": lambda: _criteria(balanced(criteria)),
     }
     return measured(measures, judgments)
 
@@ -204,8 +199,8 @@ def _first(balanced: pd.DataFrame) -> dict[str, Any]:
     return _found(row, points, "percentage points", t_p_value(t, row.n_clusters))
 
 
-def _descending(balanced: pd.DataFrame, value: Value) -> dict[str, Any]:
-    row = order_effect(balanced, value=value).iloc[0]
+def _descending(balanced: pd.DataFrame) -> dict[str, Any]:
+    row = order_effect(balanced).iloc[0]
     name = "ascending_minus_descending"
     ends = row[f"{name}_low"], row[f"{name}_high"]
     low, high = ends if row[name] >= 0 else (-ends[1], -ends[0])
@@ -214,22 +209,22 @@ def _descending(balanced: pd.DataFrame, value: Value) -> dict[str, Any]:
     return _found(row, [abs(row[name]), low, high], "score points", row[f"{name}_p"], equal)
 
 
-def _agreement(judgments: pd.DataFrame, items: pd.DataFrame, value: Value) -> dict[str, Any]:
+def _agreement(judgments: pd.DataFrame, items: pd.DataFrame) -> dict[str, Any]:
     if "human" not in items:
         raise ValueError("people have not rated these items")
-    row = strategy_contrast(judgments, items, "balanced", "fixed", value=value).iloc[0]
+    row = strategy_contrast(judgments, items, "balanced", "fixed").iloc[0]
     return _found(row, [row.delta_r, row.low, row.high], "r", row.p, row.p_equivalent)
 
 
-def _reversal(judgments: pd.DataFrame, value: Value) -> dict[str, Any]:
-    effects = reversal_effect(judgments, value=value).rename(columns={"n_prompts": "n_items"})
+def _reversal(judgments: pd.DataFrame) -> dict[str, Any]:
+    effects = reversal_effect(judgments).rename(columns={"n_prompts": "n_items"})
     row = effects[(effects["measure"] == "flip_strict") & (effects["control"] == "fixed")].iloc[0]
     points = [100 * row.effect, 100 * row.low, 100 * row.high]
     return _found(row, points, "percentage points", row.p, row.p_equivalent)
 
 
-def _criteria(balanced: pd.DataFrame, value: Value) -> dict[str, Any]:
-    rows = criterion_order(balanced, value=value).rename(columns={"n_blocks": "n_items"})
+def _criteria(balanced: pd.DataFrame) -> dict[str, Any]:
+    rows = criterion_order(balanced).rename(columns={"n_blocks": "n_items"})
     p = rows["p_within_adjusted"].min()  # Simes: some criterion is moved
     if pd.isna(p):
         return {"reason": str(rows["reason"].iloc[0])}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from rubricnb.data.validate import one_of
 from rubricnb.folders import results_folder
 
 SUMMARIES = (
@@ -43,8 +44,7 @@ def recorded_summary(name: str) -> pd.DataFrame:
     >>> recorded_summary("ranking").columns[:4].tolist()
     ['judge', 'dataset', 'a', 'b']
     """
-    if name not in SUMMARIES:
-        raise ValueError(f"no table {name!r}; there are: {', '.join(SUMMARIES)}")
+    one_of("table", name, SUMMARIES)
     path = results_folder() / f"{name}.csv"
     table = pd.read_csv(path, dtype={"reason": object}, keep_default_na=False, na_values=[""])
     return table.fillna({"reason": ""}) if "reason" in table else table

@@ -72,11 +72,6 @@ def audited(line, written=True):
     return read_audit(page[2]), done.output
 
 
-def test_each_way_is_one_command_or_at_most_five_lines():
-    assert len(FUNCTION.strip().splitlines()) <= 5
-    assert "\n" not in EMBEDDED + OWN_PROMPT + SCORES
-
-
 def test_the_embedded_judge_is_audited(folder):
     """One text of one prompt for real; all that the page's line asks costs a minute."""
     few = EMBEDDED.replace("--n-items 10", "--n-items 2")
@@ -189,20 +184,15 @@ def test_references_count_from_0_where_the_levels_do(folder, capsys):
     [
         ("", "no judge given: use --judge embedded, --judge openai:MODEL, or --judgments FILE"),
         ("--judge simulated:unbiased --path my_dta.csv", "there is no my_dta.csv"),
-        ("--judge simulated:unbiased --rubric no.yml", "there is no no.yml"),
         ("--judge simulated:unbiased --output no/a.html", "there is no folder no"),
-        ("--judge simulated:unbiased --against no.json", "there is no no.json"),
         ("--judge simulated:unbiased -o sed=1", "has no option 'sed'; did you mean 'seed'?"),
-        ("--judge openai:m -o foo=1", "openai has no option 'foo'"),
         ("--judge opnai:x", "opnai"),
         (
             "--judge simulated:unbiased --parser (",
             "parser '(' is not a regular expression: missing )",
         ),
-        ("--judge simulated:unbiased --template no.jinja", "there is no no.jinja"),
         ("--judge simulated:unbiased --n-prompts 3", "3.0 effective clusters"),
         ("--judgments my_data.csv", "lacks 'score'. Its columns: text_id, candidate"),
-        ("--judgments no.csv", "there is no no.csv"),
     ],
 )
 def test_what_a_new_user_gets_wrong_is_one_line(folder, line, message):
@@ -214,15 +204,11 @@ def test_what_a_new_user_gets_wrong_is_one_line(folder, line, message):
     assert not list(folder.glob("*.html"))
 
 
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [("thinking=off", "leave out thinking"), ("foo=1", "openai has no option 'foo'")],
-)
-def test_compile_says_which_option_it_does_not_take(folder, option, message):
-    line = ["compile", "my_rubric.yml", "--judge", "openai:m", "-o", option]
+def test_compile_says_which_option_it_does_not_take(folder):
+    line = ["compile", "my_rubric.yml", "--judge", "openai:m", "-o", "thinking=off"]
     done = CliRunner().invoke(app, line)
     assert done.exit_code == 1
-    assert message in done.stderr
+    assert "leave out thinking" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
 
 

@@ -12,7 +12,6 @@ from rubricnb.replication import (
     replication,
 )
 from rubricnb.statistics import criterion_order
-from rubricnb.summary import recorded_summary
 
 
 def answers(profile, designs=None, items=None):
@@ -57,11 +56,6 @@ def test_many_cells_are_adjusted_within_a_finding_only():
     assert judged(pd.DataFrame(rows)).verdict.tolist() == ["cannot say"] * 3 + ["replicates"]
 
 
-def test_an_unknown_summary_is_refused_by_name():
-    with pytest.raises(ValueError, match="no table 'bias'; there are: position"):
-        recorded_summary("bias")
-
-
 def test_the_largest_criterion_is_the_one_with_the_largest_gap():
     """A small sure gap has the smaller p; the estimate is of the larger, noisy one."""
     items = rb.load("minibench")
@@ -72,9 +66,9 @@ def test_the_largest_criterion_is_the_one_with_the_largest_gap():
     noise = rng.choice([-2.0, 2.0], len(answers)) * answers["criterion"].eq("accuracy")
     gap = np.where(last, -1.5, 0.0) * answers["criterion"].eq("accuracy")
     sure = np.where(last, -0.5, 0.0) * answers["criterion"].eq("helpfulness")
-    answers["expected_score"] = 3 + noise + gap + sure
-    found = replication(answers, items, "expected_score").set_index("finding")
-    rows = criterion_order(answers, value="expected_score").set_index("criterion")
+    answers["score"] = 3 + noise + gap + sure
+    found = replication(answers, items).set_index("finding")
+    rows = criterion_order(answers).set_index("criterion")
     assert rows.p_within.idxmin() == "helpfulness"
     assert found.reason["criteria"] == "the largest: accuracy"
     above = rows.delta_pos - rows.delta_pos_null

@@ -11,14 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from rubricnb.data.validate import one_of
 from rubricnb.hashing import hash64, mix64
-from rubricnb.rulers.calibration import (
-    MIN_ITEMS,
-    Calibrator,
-    FloatArray,
-    IsotonicCalibrator,
-    nearest_label,
-)
+from rubricnb.rulers.calibration import Calibrator, FloatArray, IsotonicCalibrator, nearest_label
 from rubricnb.rulers.evidence import STATUSES
 from rubricnb.statistics import _inference as infer
 from rubricnb.statistics._reads import IntArray, as_list, by_cluster, groups, matched, require
@@ -33,49 +28,9 @@ GROUPING = (
 _CONDITIONS = tuple(column for column in GROUPING if column not in ("dataset", "criterion"))
 _N_CALIBRATION, _N_DRAWS = 200, 50
 _SUMMED = "dress"  # the dataset whose whole score is a sum
-_MEASURES = (
-    "qwk", "mae", "rho", "sd_ratio", "middle", "middle_human", "middle_excess", "wasserstein",
-)  # fmt: skip
+_MEASURES = ("qwk", "mae", "rho", "sd_ratio", "middle_excess", "wasserstein")
 _CONTRASTED = ("qwk", "mae", "rho", "wasserstein")
 _DISTANCES = ("mae", "sd_ratio", "wasserstein")  # from 0 on; the others lie in -1…1
-
-
-def features(scores: pd.DataFrame, verified: bool = True, mean: bool = False) -> pd.DataFrame:
-    """Return φ, what `Calibrator` learns from: one row per item, in order of appearance.
-
-    Parameters
-    ----------
-    scores
-        From `grade`, of one method and criterion. Several reads of an item are averaged.
-    verified
-        The traits' scores and their shares of invalid quotes; False: the scores without the gate,
-        as if nothing had been verified.
-    mean
-        One column each, averaged over the traits: for a calibration that is carried to a rubric
-        with another number of traits.
-
-    Returns
-    -------
-    DataFrame
-        The index is the item_id.
-
-    Examples
-    --------
-    >>> scores = pd.DataFrame({"item_id": ["a", "a"], "trait_1": [2, 3], "invalid_1": [0.5, 0]})
-    >>> features(scores).reset_index().values.tolist()
-    [['a', 2.5, 0.25]]
-    """
-    families = ("trait", "invalid") if verified else ("ungated",)
-    columns = [c for f in families for c in scores if str(c).startswith(f"{f}_")]
-    if f"{families[0]}_1" not in columns:
-        raise ValueError(f"scores lack the columns {families[0]}_1, …: take them from grade")
-    table = scores.groupby("item_id", sort=False, observed=True)[columns].mean()
-    # Columns that a method does not fill (DHS has no quotes) are not features.
-    table = table.dropna(axis=1, how="all")
-    if not mean:
-        return table
-    averages = {f: table.filter(regex=f"^{f}_").mean(axis=1) for f in families}
-    return pd.DataFrame(averages).dropna(axis=1, how="all")
 
 
 def calibrated(
@@ -85,7 +40,6 @@ def calibrated(
     n_calibration: int = _N_CALIBRATION,
     seed: int = 0,
     by: str | Sequence[str] | None = None,
-    verified: bool = True,
 ) -> pd.DataFrame:
     """Calibrate on a stratified draw of items and predict the labels of all others.
 
@@ -101,8 +55,6 @@ def calibrated(
         Of the draw. Whole clusters are drawn, in proportion along the labels.
     by
         Columns to group by; default: judge, dataset, method, criterion and conditions.
-    verified
-        False: as if no quote had been verified.
 
     Returns
     -------
@@ -128,13 +80,13 @@ def calibrated(
     (90, [1.0, 2.0, 3.0, 4.0, 5.0])
     """
     tables = []
-    for key, data in _sets(scores, items, by, verified):
+    for key, data in _sets(scores, items, by):
         train = np.zeros(len(data.human), bool)
         if calibration != "none":
             train = _drawn(data, n_calibration, seed)
-        found = {"item_id": data.phi.index, "cluster_id": data.cluster_id}
-        found |= {"label": _predict(data, calibration, train), "human": data.human}
-        tables.append(pd.DataFrame(key | found)[~train])
+        label = _predict(data, calibration, train)
+        found = {"item_id": data.item_id, "cluster_id": data.cluster_id, "label": label}
+        tables.append(pd.DataFrame(key | found | {"human": data.human})[~train])
     return pd.concat(tables, ignore_index=True)
 
 
@@ -146,14 +98,13 @@ def label_agreement(
     n_draws: int = _N_DRAWS,
     seed: int = 0,
     by: str | Sequence[str] | None = None,
-    verified: bool = True,
     trained_on: tuple[pd.DataFrame, pd.DataFrame] | None = None,
 ) -> pd.DataFrame:
     """Agreement of calibrated labels with people's, over calibration draws and essays.
 
     Parameters
     ----------
-    scores, items, n_calibration, seed, by, verified
+    scores, items, n_calibration, seed, by
         As in `calibrated`.
     calibration
         One or more of ``quantile``, ``isotonic`` and ``none``.
@@ -167,18 +118,17 @@ def label_agreement(
     Returns
     -------
     DataFrame
-        One row per group and calibration: ``n_items, n_clusters, n_unscored, n_calibration,
-        n_draws``;
+        One row per group and calibration: ``n_items, n_clusters, n_unscored,
+        n_calibration``;
 
         * ``qwk``, ``mae``, ``rho`` (Spearman), each a mean over draws with ``_low, _high``: 95 %,
           from the cluster jackknife's variance (of ρ on Fisher's z) and the variance between draws
           together (a bootstrap of the test set alone ignores the draw). That is the interval of
           *one* calibration; for the mean over draws it is too wide rather than too narrow
-          (simulated: it covers 99.5 %). ``qwk_sd_draws``;
-        * central tendency: ``sd_ratio`` (labels to people's), ``middle`` and ``middle_human``
-          (shares in the middle third of the scale), ``middle_excess``, their difference, and
-          ``wasserstein`` (in score points); but for the two shares with such intervals, which for
-          a distance near 0 are rough;
+          (simulated: it covers 99.5 %);
+        * central tendency: ``sd_ratio`` (labels to people's), ``middle_excess`` (share of labels in
+          the middle third of the scale, minus people's) and ``wasserstein`` (in score points), with
+          such intervals, which for a distance near 0 are rough;
         * ``reason``: what could not be computed and why.
 
     Raises
@@ -206,14 +156,13 @@ def label_agreement(
     """
     kinds: list[Any] = [calibration] if isinstance(calibration, str) else list(calibration)
     for kind in kinds:
-        if kind not in CALIBRATIONS:
-            raise ValueError(f"unknown calibration {kind!r}: choose from {', '.join(CALIBRATIONS)}")
+        one_of("calibration", kind, CALIBRATIONS)
     other = None
     if trained_on is not None:
         _check_one_condition(trained_on[0], "trained_on")
-        ((_, other),) = _sets(*trained_on, [], verified, mean=True)
+        ((_, other),) = _sets(*trained_on, [], mean=True)
     rows = []
-    for key, data in _sets(scores, items, by, verified, mean=other is not None):
+    for key, data in _sets(scores, items, by, mean=other is not None):
         for kind in kinds:
             found, sizes, problem = _draws([(data, kind)], n_calibration, n_draws, seed, other)
             row = {
@@ -223,12 +172,9 @@ def label_agreement(
                 "n_clusters": len(np.unique(data.cluster)),
                 "n_unscored": int(np.isnan(data.score).sum()),
                 "n_calibration": round(float(np.mean(sizes or 0))),
-                "n_draws": len(found) if kind != "none" else 0,
             }
             for name in _MEASURES:
                 row |= _over_draws(name, [measured[name] for (measured,) in found])
-            kappas = [measured["qwk"][0] for (measured,) in found]
-            row["qwk_sd_draws"] = _sd(kappas) if found else np.nan
             doubts = infer.few_clusters(data.cluster, scores=(data.human,)), infer.alike(row)
             rows.append(row | {"reason": problem or infer.said(*doubts)})
     return pd.DataFrame(rows)
@@ -266,9 +212,10 @@ def whole_texts(scores: pd.DataFrame, items: pd.DataFrame) -> tuple[pd.DataFrame
     ([['a', 2.5]], [2.5])
     """
     reads = [c for c in (*GROUPING, "ordering_index", "replicate") if c in scores]
-    names = ["text_id", *(c for c in reads if c != "criterion")]
-    scored, rated = scores.drop_duplicates(names), items.drop_duplicates("text_id")
-    times, summed = _criteria_summed(scored, items), _criteria_summed(rated, items)
+    scored = scores.drop_duplicates(["text_id", *(c for c in reads if c != "criterion")])
+    rated = items.drop_duplicates("text_id")
+    is_sum = "dataset" in items and set(items["dataset"]) == {_SUMMED}
+    times = items["criterion"].nunique() if is_sum else 1
     means = {
         column: scored.filter(regex=rf"^{family}_\d").mean(axis=1) * times
         for column, family in (("score", "trait"), ("score_ungated", "ungated"))
@@ -277,18 +224,17 @@ def whole_texts(scores: pd.DataFrame, items: pd.DataFrame) -> tuple[pd.DataFrame
     scale = {
         "lowest": times * low,
         "highest": times * (low + scored["n_options"] - 1),
-        "step": np.where(times > 1, 0.5, 1.0),
+        "step": 0.5 if is_sum else 1.0,
     }
-    by_text = items.groupby("text_id", observed=True)["human"]
-    human = by_text.mean().reindex(rated["text_id"]).to_numpy() * summed
-    rated_whole = (by_text.size() == by_text.count()).reindex(rated["text_id"]).to_numpy()
-    human[(summed > 1) & ~rated_whole] = np.nan  # an incomplete sum is a different quantity
-    rated = rated.assign(item_id=rated["text_id"], criterion="whole", human=human)
+    by_text = items.groupby("text_id", observed=True)
+    human = by_text["human"].mean() * times
+    if is_sum:  # an incomplete sum is a different quantity
+        human = human.where(by_text["human"].count() == by_text.size())
+    rated = rated.assign(item_id=rated["text_id"], criterion="whole")
+    rated["human"] = human.reindex(rated["text_id"]).to_numpy()
     if "human_ratings" in items:
-        of_text = dict(list(items.groupby("text_id", observed=True)["human_ratings"]))
-        pairs = zip(rated["text_id"], summed, strict=True)
-        ratings = [_rater_by_rater(of_text[text], times) for text, times in pairs]
-        rated["human_ratings"] = pd.Series(ratings, rated.index, dtype=object)
+        of_text = by_text["human_ratings"].agg(_rater_by_rater, times)
+        rated["human_ratings"] = of_text.reindex(rated["text_id"]).to_numpy()
     return scored.assign(item_id=scored["text_id"], criterion="whole", **means, **scale), rated
 
 
@@ -341,14 +287,11 @@ def label_contrast(
     (0.0, 60)
     """
     sides = [_side(scores, items, dict(wanted)) for wanted in (a, b)]
-    scored = [data.phi.index[~np.isnan(data.score)] for data, _ in sides]
+    scored = [data.item_id[~np.isnan(data.score)] for data, _ in sides]
     common = scored[0].intersection(scored[1], sort=False)
-    sides = [(data.rows(data.phi.index.get_indexer(common)), kind) for data, kind in sides]
+    sides = [(data.rows(data.item_id.get_indexer(common)), kind) for data, kind in sides]
     first = sides[0][0]
-    nothing = "no item has a score from both"
-    found, _, problem = (
-        _draws(sides, n_calibration, n_draws, seed) if len(common) else ([], [], nothing)
-    )
+    found, _, problem = _draws(sides, n_calibration, n_draws, seed)
     row: dict[str, Any] = {"n_items": len(common), "n_clusters": len(set(first.cluster_id))}
     for name in _CONTRASTED:
         row |= {f"{name}_{x}": _mean([draw[k][name] for draw in found]) for k, x in enumerate("ab")}
@@ -420,7 +363,7 @@ def invariance(scores: pd.DataFrame, by: str | Sequence[str] | None = None) -> p
     Returns
     -------
     DataFrame
-        One row per group: ``n_items, n_clusters, n_reads``; ``variance``, the mean variance within
+        One row per group: ``n_items, n_clusters``; ``variance``, the mean variance within
         an item (ddof 1), with ``_low, _high`` (t interval on clusters); ``sd``, its root;
         ``unchanged``, the share of items whose score is always the same; ``reason``.
 
@@ -441,14 +384,11 @@ def invariance(scores: pd.DataFrame, by: str | Sequence[str] | None = None) -> p
         reads = part.dropna(subset="score").groupby(
             ["item_id", "ordering"], sort=False, observed=True
         )
-        table = reads.agg(
-            variance=("score", "var"), cluster=("cluster_id", "first"), n=("score", "size")
-        ).dropna(subset="variance")
+        table = reads.agg(variance=("score", "var"), cluster=("cluster_id", "first")).dropna()
         variance, cluster = table["variance"].to_numpy(np.float64), _codes(table["cluster"])
         row: dict[str, Any] = key | {
             "n_items": part["item_id"].nunique(),
             "n_clusters": len(np.unique(cluster)),
-            "n_reads": int(table["n"].sum()),
             **infer.named_mean("variance", variance, cluster, p=False),
         }
         row["variance_low"] = float(np.maximum(row["variance_low"], 0.0))
@@ -502,7 +442,8 @@ def verification(evidence: pd.DataFrame, by: str | Sequence[str] | None = None) 
 class _Set:
     """Items that are calibrated together: features, raw score, labels and clusters."""
 
-    phi: pd.DataFrame
+    item_id: pd.Index
+    phi: FloatArray
     score: FloatArray
     human: FloatArray
     cluster_id: NDArray[Any]
@@ -516,11 +457,7 @@ class _Set:
     def rows(self, kept: Any) -> _Set:
         """Some of the items."""
         own = (self.score[kept], self.human[kept], self.cluster_id[kept])
-        return _Set(self.phi.iloc[kept], *own, self.scale)
-
-    def features(self, kind: Calibration) -> FloatArray:
-        """What a calibrator of this kind learns from; without names: draws share no item."""
-        return self.score[:, None] if kind == "isotonic" else self.phi.to_numpy(dtype=np.float64)
+        return _Set(self.item_id[kept], self.phi[kept], *own, self.scale)
 
 
 _Side = tuple[_Set, Calibration]
@@ -535,6 +472,8 @@ def _draws(
     Returns measures by draw and side, the sizes of the draws, and why it broke off, if it did.
     """
     first, learnt = sides[0][0], other or sides[0][0]
+    if not len(first.human):
+        return [], [], "no item has a score and a rating"
     learning = any(kind != "none" for _, kind in sides)
     train = np.zeros(len(learnt.human), bool)
     found: list[list[_Measured]] = []
@@ -542,9 +481,6 @@ def _draws(
     for draw in range(n_draws if learning else 1):
         if learning:
             train = _drawn(learnt, n, seed, draw)
-        if learning and other is None and train.sum() < MIN_ITEMS:
-            few = f"{len(train)} items leave {train.sum()} for calibration"
-            return found, sizes, f"{few}: the map needs {MIN_ITEMS}"
         try:
             labels = [_predict(data, kind, train, other) for data, kind in sides]
         except ValueError as problem:
@@ -568,23 +504,37 @@ def _sets(
     scores: pd.DataFrame,
     items: pd.DataFrame,
     by: str | Sequence[str] | None,
-    verified: bool,
+    verified: bool = True,
     mean: bool = False,
 ) -> Iterator[tuple[dict[str, Any], _Set]]:
+    """Yield each group's rated items; several reads of an item are averaged.
+
+    The features are the traits' scores and their shares of invalid quotes; without verification
+    the scores without the gate. `mean`: one column each, averaged over the traits, for a
+    calibration that is carried to a rubric with another number of traits.
+    """
+    column, *families = ("score", "trait", "invalid") if verified else ("score_ungated", "ungated")
     require(items, ["item_id", "human"], "items")
-    require(scores, ["item_id", "cluster_id", "score", "score_ungated", "n_options"], "scores")
+    require(scores, ["item_id", "cluster_id", "n_options", column, f"{families[0]}_1"], "scores")
     for key, part in groups(scores, _names(scores, by)):
-        phi = features(part, verified, mean)
-        column = "score" if verified else "score_ungated"
         per_item = part.groupby("item_id", sort=False, observed=True)
-        ids = phi.index.astype(object)
+        tables = [per_item[list(part.filter(regex=rf"^{f}_\d"))].mean() for f in families]
+        if mean:
+            tables = [table.mean(axis=1) for table in tables]
+        # Columns that a method does not fill (DHS has no quotes) are not features.
+        phi = pd.concat(tables, axis=1).dropna(axis=1, how="all")
         names = [c for c in ("dataset", "criterion") if c in part]
-        judged = per_item[names].first().reset_index()
-        rated = matched(judged, items, "human").to_numpy(dtype=np.float64)
-        cluster_id = per_item["cluster_id"].first().to_numpy()
-        score = per_item[column].mean().to_numpy(dtype=np.float64)
-        every = _Set(phi.set_axis(ids), score, rated, cluster_id, _scale(part.iloc[0]))
-        yield key, every.rows(~np.isnan(rated))
+        rated = matched(per_item[names].first().reset_index(), items, "human")
+        human = rated.to_numpy(dtype=np.float64)
+        every = _Set(
+            phi.index.astype(object),
+            phi.to_numpy(dtype=np.float64),
+            per_item[column].mean().to_numpy(dtype=np.float64),
+            human,
+            per_item["cluster_id"].first().to_numpy(),
+            _scale(part.iloc[0]),
+        )
+        yield key, every.rows(~np.isnan(human))
 
 
 def _scale(row: pd.Series) -> FloatArray:
@@ -592,16 +542,6 @@ def _scale(row: pd.Series) -> FloatArray:
     lowest, step = float(row.get("lowest", 1)), float(row.get("step", 1))
     highest = float(row.get("highest", lowest + row["n_options"] - 1))
     return np.arange(lowest, highest + step / 2, step)
-
-
-def _criteria_summed(rows: pd.DataFrame, items: pd.DataFrame) -> NDArray[np.int64]:
-    """Per row, how many criteria make up a whole score: those of DREsS, else 1 (a mean)."""
-    summed = np.ones(len(rows), dtype=np.int64)
-    if "dataset" in rows:
-        named = (rows["dataset"] == _SUMMED).to_numpy()
-        own = items.loc[items["text_id"].isin(rows.loc[named, "text_id"]), "criterion"]
-        summed[named] = own.nunique()
-    return summed
 
 
 def _rater_by_rater(ratings: pd.Series, times: int) -> tuple[float, ...]:
@@ -634,13 +574,13 @@ def _predict(
     if kind == "none":
         return nearest_label(data.score, data.scale)
     calibrator = IsotonicCalibrator() if kind == "isotonic" else Calibrator()
-    x = data.features(kind)
+    x, learnt = (own.score if kind == "isotonic" else own.phi for own in (data, other or data))
     if other is None:
         out = np.full(len(x), np.nan)
         out[~train] = calibrator.fit(x[train], data.human[train]).predict(x[~train])
         return out
     place = (other.human[train] - other.scale[0]) / np.ptp(other.scale)
-    calibrator.fit(other.features(kind)[train], data.scale[0] + place * np.ptp(data.scale))
+    calibrator.fit(learnt[train], data.scale[0] + place * np.ptp(data.scale))
     label = calibrator.predict(x)
     return label if np.array_equal(other.scale, data.scale) else nearest_label(label, data.scale)
 
@@ -674,8 +614,6 @@ def _over_draws(name: str, draws: list[FloatArray]) -> dict[str, float]:
     Its variance is that over clusters and that between draws; of ρ on Fisher's z scale.
     """
     middle = _mean(draws)
-    if name in ("middle", "middle_human"):
-        return {name: middle}
     low = high = np.nan
     if draws:
         scaled, back = (_fisher, np.tanh) if name == "rho" else (np.asarray, np.asarray)
@@ -719,16 +657,13 @@ def _measured(
     n = np.where(n > 0, n, np.nan)
     spread = [np.maximum(ss / n - (s / n) ** 2, 0.0) for s, ss in ((x, xx), (y, yy))]
     known = spread[1] > 1e-12
-    middle, middle_human = ((side[:, central].sum(axis=1)) / n for side in (given, rated))
     apart = np.abs(np.cumsum(given - rated, axis=1)[:, :-1]) @ np.diff(values) / n
     return {
         "qwk": kappa_of_sums(sums),
         "mae": error[:, 0] / n,
         "rho": np.append(spearman(label, human), infer.leave_out_spearman(label, human, cluster)),
         "sd_ratio": np.where(known, np.sqrt(spread[0] / np.where(known, spread[1], 1)), np.nan),
-        "middle": middle,
-        "middle_human": middle_human,
-        "middle_excess": middle - middle_human,
+        "middle_excess": (given - rated)[:, central].sum(axis=1) / n,
         "wasserstein": apart,
     }
 

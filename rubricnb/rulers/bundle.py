@@ -22,7 +22,7 @@ from jsonschema import Draft202012Validator
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from rubricnb.data.tables import parsed
-from rubricnb.data.validate import nearest
+from rubricnb.data.validate import nearest, one_of
 from rubricnb.rulers.evidence import MIN_CHARACTERS, Segmentation
 from rubricnb.rulers.templates import source
 
@@ -170,12 +170,8 @@ class Bundle:
         """
         bundle = asdict(self)
         del bundle["folder"]
-        covered = {
-            "bundle": bundle,
-            "template": source("rulers_score"),
-            "schema": answer_schema(self),
-            "parser": PARSER,
-        }
+        template, schema = source("rulers_score"), answer_schema(self)
+        covered = {"bundle": bundle, "template": template, "schema": schema, "parser": PARSER}
         return dict(json.loads(canonical(covered)))  # lists for tuples, as in a file
 
     def save(self, path: str | Path) -> Path:
@@ -191,11 +187,9 @@ class Bundle:
         """
         path = Path(path)
         locked = self.locked()
-        for file, content in (
-            (path, locked["bundle"]),
-            (_lock_file(path), {"sha256": self.lock} | locked),
-        ):
-            file.write_text(_pretty(content) + "\n", encoding="utf-8")
+        path.write_text(_pretty(locked["bundle"]) + "\n", encoding="utf-8")
+        lock = _pretty({"sha256": self.lock} | locked)
+        _lock_file(path).write_text(lock + "\n", encoding="utf-8")
         return path
 
     def arranged(
@@ -241,7 +235,7 @@ class Bundle:
         Raises
         ------
         ValueError
-            An unknown variant, or nobody has paraphrased this bundle.
+            An unknown variant, or there is no file of the paraphrase.
 
         Examples
         --------
@@ -252,12 +246,6 @@ class Bundle:
         if variant == self.variant:
             return self
         if variant == "paraphrased":
-            if not self._paraphrase.is_file():
-                raise ValueError(
-                    f"the bundle {self.name!r} has no paraphrase: copy its file to "
-                    f"{self._paraphrase.name}, say the same in other words (variant "
-                    '"paraphrased", the same ids), and lock it'
-                )
             return load_bundle(self._paraphrase)
         if variant == "criteria-reversed":
             flipped = replace(self, traits=self.traits[::-1], checklist=self.checklist[::-1])
@@ -324,41 +312,16 @@ def load_bundle(name: str | Path, locked: bool = True) -> Bundle:
     'relevance'
     """
     path = _path(name)
-    bundle = replace(read_bundle(_json(path), path.name), folder=path.parent)
-    if locked:
-        _check_lock(bundle, path)
-    return bundle
-
-
-def read_bundle(content: Any, where: str = "the bundle") -> Bundle:
-    """Make a bundle from parsed JSON.
-
-    Parameters
-    ----------
-    content
-        As `Bundle.save` writes it.
-    where
-        Named in messages.
-
-    Raises
-    ------
-    ValueError
-        It is not a bundle; the message says which part.
-
-    Examples
-    --------
-    >>> read_bundle({"name": "mine"})
-    Traceback (most recent call last):
-    ...
-    ValueError: the bundle: dataset: Field required
-    """
     try:
-        return _READER.validate_python(content)
+        bundle = replace(_READER.validate_python(_json(path)), folder=path.parent)
     except ValidationError as refused:
         first = refused.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         problem = first["msg"].removeprefix("Value error, ")
-        raise ValueError(f"{where}: {place}: {problem}" if place else problem) from refused
+        raise ValueError(": ".join(filter(None, (path.name, place, problem)))) from refused
+    if locked:
+        _check_lock(bundle, path)
+    return bundle
 
 
 def answer_schema(bundle: Bundle) -> dict[str, Any]:
@@ -461,11 +424,8 @@ _READER = TypeAdapter(Bundle)
 
 
 def _check(bundle: Bundle) -> None:
-    where, known = f"bundle {bundle.name!r}", VARIANTS + PLACEBOS
-    if bundle.variant not in known:
-        raise ValueError(
-            f"{where}: unknown variant {bundle.variant!r}: choose from {', '.join(known)}"
-        )
+    where = f"bundle {bundle.name!r}"
+    one_of("variant", bundle.variant, VARIANTS + PLACEBOS)
     if not bundle.traits:
         raise ValueError(f"{where} has no traits: a rubric needs at least one")
     ids = [t.id for t in bundle.traits]
@@ -479,11 +439,7 @@ def _check(bundle: Bundle) -> None:
         if twice:
             raise ValueError(f"{where}: the {what} {twice[0]!r} appears twice")
     for item in bundle.checklist:
-        if item.trait not in ids:
-            raise ValueError(
-                f"{where}: item {item.id} belongs to {item.trait!r}{nearest(item.trait, ids)} "
-                f"The traits are: {', '.join(ids)}"
-            )
+        one_of(f"trait of the item {item.id}", item.trait, ids)
     for trait in bundle.traits:
         named, scores = f"{where}: trait {trait.id} ({trait.name})", sorted(dict(trait.levels))
         low = 0 if 0 in dict(bundle.traits[0].levels) else 1

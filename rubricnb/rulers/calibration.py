@@ -21,9 +21,6 @@ _ALPHAS = tuple(map(float, np.logspace(-2, 4, 25)))
 class _LabelMap(BaseEstimator):
     """Common part of both calibrators: checks, and the names of the calibration items."""
 
-    def __init__(self, labels: Sequence[float] | None = None) -> None:
-        self.labels = labels
-
     def fit(self, X: ArrayLike | pd.DataFrame, y: ArrayLike) -> Self:
         """Fit on calibration items.
 
@@ -41,15 +38,20 @@ class _LabelMap(BaseEstimator):
             Fewer than ten items, a missing label, or all labels equal.
         """
         x, labels = _matrix(X), np.asarray(y, dtype=np.float64)
-        if x.shape[1] == 0:
-            raise ValueError("no calibration item has a score: there is nothing to learn from")
-        if len(x) != len(labels):
-            raise ValueError(f"{len(x)} calibration items but {len(labels)} labels")
         if np.isnan(labels).any():
             raise ValueError("a calibration label is missing (NaN): rate the item or leave it out")
-        scored = ~np.isnan(x).any(axis=1)
+        scored = ~np.isnan(x).any(axis=1) & (x.shape[1] > 0)
         x, labels = x[scored], labels[scored]
-        _check_labels(labels)
+        if len(labels) < MIN_ITEMS:
+            raise ValueError(
+                f"{len(labels)} calibration items with a score: the map needs {MIN_ITEMS}, "
+                "and the paper takes 200"
+            )
+        if np.ptp(labels) == 0:
+            raise ValueError(
+                f"all {len(labels)} calibration labels are {labels[0]:g}: the map cannot learn "
+                "from one label; draw calibration items with several labels"
+            )
         self.n_features_in_ = x.shape[1]
         self.items_ = _ids(X)
         self.labels_, self.counts_ = np.unique(labels, return_counts=True)
@@ -68,8 +70,7 @@ class _LabelMap(BaseEstimator):
         if x.shape[1] != self.n_features_in_:
             raise ValueError(
                 f"{x.shape[1]} features, but the calibration had {self.n_features_in_}: grade both "
-                "sets "
-                "with bundles that have the same number of traits"
+                "sets with bundles that have the same number of traits"
             )
         used = np.isin(_ids(X), self.items_)
         if used.any():
@@ -83,20 +84,6 @@ class _LabelMap(BaseEstimator):
         out = np.full(len(x), np.nan)
         out[scored] = self._predict(x[scored])
         return out
-
-    @property
-    def missing_labels_(self) -> list[float]:
-        """Labels of the scale that no calibration item has; they cannot be predicted."""
-        scale = () if self.labels is None else self.labels
-        return [float(s) for s in scale if s not in self.labels_]
-
-    @property
-    def note_(self) -> str:
-        """A note to print beside the numbers; empty if there is none."""
-        if not self.missing_labels_:
-            return ""
-        named = ", ".join(f"{s:g}" for s in self.missing_labels_)
-        return f"no calibration item has the label {named}, so it is never predicted"
 
     def _fit(self, x: FloatArray, y: FloatArray) -> None:
         raise NotImplementedError
@@ -115,8 +102,6 @@ class Calibrator(_LabelMap):
 
     Parameters
     ----------
-    labels
-        The scale, to say which of its labels the calibration lacks.
     alphas
         Penalties to choose from.
 
@@ -127,9 +112,7 @@ class Calibrator(_LabelMap):
     latents_
         Sorted leave-one-out z of the calibration items.
     labels_, counts_
-        Labels seen in calibration, and how often.
-    missing_labels_, note_
-        Labels that cannot be predicted, and a sentence that says so.
+        Labels seen in calibration, and how often; others are never predicted.
 
     Raises
     ------
@@ -148,10 +131,7 @@ class Calibrator(_LabelMap):
     [1.0, 4.0]
     """
 
-    def __init__(
-        self, labels: Sequence[float] | None = None, alphas: Sequence[float] = _ALPHAS
-    ) -> None:
-        super().__init__(labels)
+    def __init__(self, alphas: Sequence[float] = _ALPHAS) -> None:
         self.alphas = alphas
 
     def latent(self, X: ArrayLike | pd.DataFrame) -> FloatArray:
@@ -183,11 +163,6 @@ class Calibrator(_LabelMap):
 
 class IsotonicCalibrator(_LabelMap):
     """The baselines' calibration: isotonic regression of the labels on the mean score, rounded.
-
-    Parameters
-    ----------
-    labels
-        The scale, to say which of its labels the calibration lacks.
 
     Notes
     -----
@@ -243,17 +218,3 @@ def _ids(X: ArrayLike | pd.DataFrame) -> NDArray[np.uint64]:
     if isinstance(X, pd.DataFrame) and not isinstance(X.index, pd.RangeIndex):
         return hash64(X.index)
     return np.array([], dtype=np.uint64)
-
-
-def _check_labels(y: FloatArray) -> None:
-    if len(y) < MIN_ITEMS:
-        raise ValueError(
-            f"{len(y)} calibration items with a score: the map needs at least {MIN_ITEMS}, and the "
-            "paper takes 200"
-        )
-    if np.ptp(y) == 0:
-        raise ValueError(
-            f"all {len(y)} calibration labels are {y[0]:g}: the map cannot learn from one label; "
-            "draw "
-            "calibration items with several labels"
-        )

@@ -16,14 +16,7 @@ from rubricnb.judging.contract import Message, Reply, Request
 from rubricnb.judging.judge import Judge
 from rubricnb.judging.run import ask
 from rubricnb.judging.store import Store
-from rubricnb.rulers.bundle import (
-    Bundle,
-    CheckItem,
-    Trait,
-    canonical,
-    first_problem,
-    record,
-)
+from rubricnb.rulers.bundle import Bundle, CheckItem, Trait, canonical, first_problem, record
 from rubricnb.rulers.templates import fill
 
 Criteria = dict[str, tuple[str, tuple[tuple[int, str], ...]]]
@@ -38,17 +31,12 @@ def compile_rubric(
     judge: Judge,
     *,
     name: str,
-    dataset: str = "",
     input_type: str = "texts",
-    traits: Sequence[str] = (),
     n_items: int = 15,
     min_evidence: int = 2,
-    anchors: Sequence[tuple[str, str]] = (),
-    variant: str = "standard",
     temperature: float = 0.0,
     seed: int = 0,
     store: Store | str | Path | None = None,
-    fresh: bool = False,
 ) -> Bundle:
     """Let a judge compile a rubric into a bundle.
 
@@ -61,23 +49,15 @@ def compile_rubric(
         A rubrics frame (``items.rubrics``): one criterion or several.
     judge
         From `open_judge`; it must have the readout ``json``.
-    name, dataset, input_type
-        Of the bundle; `dataset` defaults to `name`.
-    traits
-        The fixed list of traits; default: the rubric's criteria. A trait that is no criterion has
-        the levels of the only criterion.
+    name, input_type
+        Of the bundle.
     n_items
         M, checklist items in all.
     min_evidence
         m, quotes per trait.
-    anchors
-        Scored examples, (text, what it deserves): the judge sees them, and so will the one that
-        scores.
-    variant
-        Wording of the rubric: ``standard`` or ``paraphrased``.
     temperature, seed
         Of the sampling; 0 is greedy.
-    store, fresh
+    store
         As in `rubricnb.run`.
 
     Returns
@@ -87,8 +67,8 @@ def compile_rubric(
     Raises
     ------
     ValueError
-        A rubric without levels, a trait without a scale, fewer items than traits, or the judge's
-        answer is not a bundle: the message says how it breaks the schema.
+        A rubric without levels, fewer items than traits, or the judge's answer is not a bundle:
+        the message says how it breaks the schema.
 
     Notes
     -----
@@ -106,12 +86,13 @@ def compile_rubric(
     (['accuracy', 'helpfulness', 'clarity'], 6)
     """
     facts = {
-        "name": name, "dataset": dataset or name, "input_type": input_type,
-        "min_evidence": min_evidence, "anchors": tuple(anchors), "variant": variant,
+        "name": name, "dataset": name, "input_type": input_type, "min_evidence": min_evidence,
+        "anchors": (), "variant": "standard",
     }  # fmt: skip
-    task = Compilation(criteria_of(rubric, variant), n_items, facts, tuple(traits))
+    criteria = criteria_of(rubric)
+    task = Compilation(criteria, n_items, facts, tuple(criteria))
     request = task.request(temperature=temperature, seed=seed)
-    (reply,) = ask(stating_lengths([request], judge), judge, store, fresh)
+    (reply,) = ask(stating_lengths([request], judge), judge, store)
     return task.read(reply)
 
 
@@ -122,19 +103,18 @@ class Compilation:
     criteria: Criteria
     n_items: int
     facts: dict[str, Any]  # of the bundle
-    names: tuple[str, ...] = ()  # of the traits; none: the rubric's criteria
+    names: tuple[str, ...]  # of the traits
 
     @cached_property
     def traits(self) -> dict[str, Trait]:
         """The traits by their id, still without a definition."""
-        names = self.names or tuple(self.criteria)
-        if self.n_items < len(names):
+        if self.n_items < len(self.names):
             raise ValueError(
-                f"{self.n_items} checklist items cannot cover {len(names)} traits: set n_items to "
-                "at least "
-                f"{3 * len(names)}"
+                f"{self.n_items} checklist items cannot cover {len(self.names)} traits: set "
+                f"n_items to at least {3 * len(self.names)}"
             )
-        return {f"T{k}": Trait(f"T{k}", n, "", self._levels(n)) for k, n in enumerate(names, 1)}
+        ids = {f"T{k}": name for k, name in enumerate(self.names, 1)}
+        return {i: Trait(i, name, "", self._levels(name)) for i, name in ids.items()}
 
     @property
     def items(self) -> list[str]:
@@ -178,10 +158,8 @@ class Compilation:
             raise Unreadable(
                 reply,
                 f"the judge's answer is not a valid bundle for {self.facts['name']!r}: {problem}; "
-                "compile "
-                "with a different judge, or a different seed at a temperature above 0, or write "
-                "the bundle "
-                "by hand",
+                "compile with a different judge, or a different seed at a temperature above 0, or "
+                "write the bundle by hand",
             ) from problem
 
     def _levels(self, trait: str) -> tuple[tuple[int, str], ...]:
@@ -212,8 +190,6 @@ def criteria_of(
     >>> list(criteria), criteria["clarity"][1][0]
     (['accuracy', 'helpfulness', 'clarity'], (5, 'Clear and definite from start to finish.'))
     """
-    if not len(rubric):
-        raise ValueError("the rubric has no levels: there is nothing to compile")
     rubric = check_rubrics(rubric)
     worded = rubric[rubric["variant"] == variant]
     if not len(worded):
@@ -291,23 +267,20 @@ def stating_lengths(requests: Sequence[Request], judge: Judge) -> list[Request]:
     """
     if getattr(judge, "holds_lengths", True):
         return list(requests)
-    return [replace(r, messages=(_with_lengths(r),)) for r in requests]
+    return [replace(r, messages=(Message("user", _with_lengths(r)),)) for r in requests]
 
 
-def _with_lengths(request: Request) -> Message:
+def _with_lengths(request: Request) -> str:
     (message,) = request.messages
     longest = ", ".join(f"{name} {n}" for name, n in _lengths(json.loads(request.schema)).items())
     stated = f"\n\nLongest strings, in characters: {longest}." if longest else ""
-    return Message("user", message.content + stated)
+    return message.content + stated
 
 
 def _lengths(schema: dict[str, Any], name: str = "") -> dict[str, int]:
     """The longest string of each property, by the property's own name."""
     own = {name: int(schema["maxLength"])} if "maxLength" in schema else {}
-    inner = {
-        **schema.get("properties", {}),
-        **({name: schema["items"]} if "items" in schema else {}),
-    }
+    inner = {name: schema["items"]} if "items" in schema else schema.get("properties", {})
     for part, what in inner.items():
         own |= _lengths(what, part)
     return own

@@ -8,10 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
-Segmentation = Literal["sentences", "naive", "paragraphs", "whole"]
+from rubricnb.data.validate import one_of
+
+Segmentation = Literal["sentences", "naive", "whole"]
 Status = Literal["verified", "wrong unit", "not found", "too short"]
 
-SEGMENTATIONS: tuple[Segmentation, ...] = ("sentences", "naive", "paragraphs", "whole")
+SEGMENTATIONS: tuple[Segmentation, ...] = ("sentences", "naive", "whole")
 STATUSES: tuple[Status, ...] = ("verified", "wrong unit", "not found", "too short")
 MIN_CHARACTERS = 8
 
@@ -55,7 +57,7 @@ def split_units(text: str, into: Segmentation = "sentences") -> tuple[str, ...]:
         The text that is judged.
     into
         ``sentences``: by nupunkt, within paragraphs. The others show what that choice does:
-        ``naive`` (after every ``.``, ``!`` and ``?``), ``paragraphs`` (at blank lines), ``whole``.
+        ``naive`` (after every ``.``, ``!`` and ``?``), ``whole``.
 
     Returns
     -------
@@ -79,8 +81,7 @@ def split_units(text: str, into: Segmentation = "sentences") -> tuple[str, ...]:
     >>> split_units("It rose by 3.5.", "naive")
     ('It rose by 3.', '5.')
     """
-    if into not in SEGMENTATIONS:
-        raise ValueError(f"unknown segmentation {into!r}: choose from {', '.join(SEGMENTATIONS)}")
+    one_of("segmentation", into, SEGMENTATIONS)
     pieces = (piece.strip() for piece in _pieces(text, into))
     units = tuple(piece for piece in pieces if piece)
     if not units:
@@ -217,16 +218,10 @@ def _pieces(text: str, into: Segmentation) -> Iterable[str]:
         return [text]
     if into == "naive":
         return re.split(r"(?<=[.!?])", text)
-    paragraphs = _BLANK_LINE.split(text.replace("\r\n", "\n"))
-    return paragraphs if into == "paragraphs" else _sentences(paragraphs)
-
-
-def _sentences(paragraphs: Iterable[str]) -> Iterator[str]:
     from nupunkt import sent_spans  # half a second that other chapters need not pay
 
-    for paragraph in paragraphs:
-        for start, end in sent_spans(paragraph):
-            yield paragraph[start:end]
+    paragraphs = _BLANK_LINE.split(text.replace("\r\n", "\n"))
+    return [part[start:end] for part in paragraphs for start, end in sent_spans(part)]
 
 
 def _clusters(text: str) -> Iterator[tuple[int, int]]:

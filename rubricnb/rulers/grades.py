@@ -151,9 +151,15 @@ def recorded_part(items: pd.DataFrame, judge: str, method: str, reading: Reading
     """Return the recorded part of a grading (completely recorded texts), or None.
 
     A read counts if it was made under the same ordering of the levels and with this very bundle.
-    RULERS' scores carry its lock. Those of other methods do not: they count if all of RULERS'
+    RULERS' scores carry its lock, those of other methods do not: any count only if all of RULERS'
     recorded scores of the same variant and units have locks of this bundle.
     """
+    try:
+        grades = recorded_grades(judge, str(items["dataset"].iloc[0]))
+    except FileNotFoundError:
+        return None
+    if not _made_with(grades.scores, reading.bundle):
+        return None
     n_items = items["text_id"].astype(str).value_counts()
     reads = pd.DataFrame(
         [
@@ -163,23 +169,14 @@ def recorded_part(items: pd.DataFrame, judge: str, method: str, reading: Reading
         ],
         columns=list(_READ),
     )
-    found = []
-    for dataset in items["dataset"].unique():
-        try:
-            grades = recorded_grades(judge, str(dataset))
-        except FileNotFoundError:
-            continue
-        others = _texts_of_others(grades.scores, reading.bundle, method)
-        if others is not None:
-            asked = reads[~reads["text_id"].isin(others)]
-            condition = {"method": method, **reading.condition}
-            scores, decisions, evidence = (_rows(frame, condition, asked) for frame in grades)
-            scores = scores[scores["item_id"].isin(items["item_id"])]
-            there = scores["text_id"].astype(str).value_counts()
-            whole = there.index[there == (asked["text_id"].value_counts() * n_items)[there.index]]
-            frames = (scores, decisions, evidence)
-            found.append(Grades(*(f[f["text_id"].isin(whole)] for f in frames)))
-    return joined(found) if any(len(grades.scores) for grades in found) else None
+    condition = {"method": method, **reading.condition}
+    scores, decisions, evidence = (_rows(frame, condition, reads) for frame in grades)
+    scores = scores[scores["item_id"].isin(items["item_id"])]
+    there = scores["text_id"].astype(str).value_counts()
+    whole = there.index[there == (reads["text_id"].value_counts() * n_items)[there.index]]
+    if not len(whole):
+        return None
+    return Grades(*(f[f["text_id"].isin(whole)] for f in (scores, decisions, evidence)))
 
 
 def joined(parts: Sequence[Grades]) -> Grades:
@@ -193,23 +190,16 @@ def with_categories(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.astype({column: "category" for column in _REPEATED if column in frame})
 
 
-def _texts_of_others(scores: pd.DataFrame, bundle: Bundle, method: str) -> set[str] | None:
-    """Texts whose recorded scores belong to a different bundle; None if unknown, or if all may."""
+def _made_with(scores: pd.DataFrame, bundle: Bundle) -> bool:
+    """Tell whether RULERS' scores of the same variant and units have locks of this bundle."""
     same = (scores["variant"] == bundle.variant) & (scores["units"] == bundle.units)
-    locked = scores[same & (scores["method"] == "rulers")].astype({"ordering": str, "lock": str})
-    own = {ordering: _lock_in(bundle, ordering) for ordering in locked["ordering"].unique()}
-    differs = locked["lock"] != locked["ordering"].map(own)
-    if not len(locked) or (method != "rulers" and differs.any()):
-        return None
-    return set(locked.loc[differs, "text_id"])
-
-
-def _lock_in(bundle: Bundle, ordering: str) -> str:
-    """Return the bundle's lock with its levels in this ordering; empty if its levels differ."""
-    order = [int(score) for score in ordering.split("-")]
-    if sorted(order) != sorted(dict(bundle.traits[0].levels)):
-        return ""
-    return bundle.arranged(levels=order).lock[:12]
+    made = scores.loc[same & (scores["method"] == "rulers"), ["ordering", "lock"]].astype(str)
+    levels = {score for score, _ in bundle.traits[0].levels}
+    for ordering, lock in made.drop_duplicates().itertuples(index=False):
+        order = list(map(int, ordering.split("-")))
+        if set(order) != levels or bundle.arranged(levels=order).lock[:12] != lock:
+            return False
+    return len(made) > 0
 
 
 def _rows(frame: pd.DataFrame, condition: dict[str, Any], reads: pd.DataFrame) -> pd.DataFrame:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
-from functools import partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pandas as pd
 from rubricnb.data.validate import one_of
 from rubricnb.frames import Items
 from rubricnb.judging.contract import Reply, Request
-from rubricnb.judging.judge import Judge, describe
+from rubricnb.judging.judge import Judge, judging
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.run import ask
 from rubricnb.judging.store import Store
@@ -22,14 +21,8 @@ from rubricnb.permutation import Design, code
 from rubricnb.prompts import inert
 from rubricnb.rulers.bundle import Bundle, rewritten
 from rubricnb.rulers.compile import Criteria, criteria_of, stating_lengths
-from rubricnb.rulers.grades import (
-    Grades,
-    Reading,
-    joined,
-    recorded_part,
-    with_categories,
-)
-from rubricnb.rulers.methods import METHODS, Ask, Case, Outcome, outcomes
+from rubricnb.rulers.grades import Grades, Reading, joined, recorded_part, with_categories
+from rubricnb.rulers.methods import METHODS, Case, Outcome, outcomes
 
 Row = dict[str, Any]
 _SPENT = ("prompt_tokens", "cached_tokens", "completion_tokens", "seconds")
@@ -107,39 +100,33 @@ def grade(
             f"balanced({bundle.levels}) or a different design over {bundle.levels}"
         )
     reading = Reading(bundle, design, replicates, temperature, seed)
-    of_another_seed = seed != 0 and temperature > 0
-    opened = None if isinstance(judge, str) else describe(judge).opened()
+    # Recordings were sampled with seed 0.
+    use_recorded = isinstance(judge, str) and not fresh and (seed == 0 or temperature == 0)
     parts: list[Grades] = []
-    with ExitStack() as stack:
+    with judging(judge) as described:
+
+        def put(requests: Sequence[Request]) -> list[Reply]:
+            engine = described.opened()
+            return ask(stating_lengths(requests, engine), engine, store, fresh, budget)
+
         for name in names:
+            known = recorded_part(items, str(judge), name, reading) if use_recorded else None
             rest = items
-            if isinstance(judge, str) and not (fresh or of_another_seed):
-                known = recorded_part(items, judge, name, reading)
-                if known is not None:
-                    parts.append(known)
-                    rest = items[~items["text_id"].isin(known.scores["text_id"])]
-            if not len(rest):
-                continue
-            if opened is None:
-                opened = stack.enter_context(closing(describe(str(judge)).opened()))
-            put = partial(_put, judge=opened, store=store, fresh=fresh, budget=budget)
-            parts.append(_asked(rest, reading, opened, name, put))
+            if known is not None:
+                parts.append(known)
+                rest = items[~items["text_id"].isin(known.scores["text_id"])]
+            if len(rest):
+                cases = list(_cases(rest, reading))
+                about = {"judge": described.slug, "source": described.opened().source}
+                found = zip(cases, outcomes(name, cases, put), strict=True)
+                parts.append(_tables([(*one, about | {"method": name}) for one in found]))
     return joined(parts)
 
 
-def _put(requests: Sequence[Request], judge: Judge, **options: Any) -> list[Reply]:
-    return ask(stating_lengths(requests, judge), judge, **options)
-
-
-def _asked(items: Items, reading: Reading, judge: Judge, method: str, put: Ask) -> Grades:
-    """Grade texts by one method."""
-    cases = list(_cases(items, reading))
-    about = {"judge": judge.slug, "source": judge.source, "method": method}
-    found = [
-        (case, about | case.condition, outcome)
-        for case, outcome in zip(cases, outcomes(method, cases, put), strict=True)
-    ]
-    rows = ([r for one in found for r in part(*one)] for part in (_scores, _decisions, _evidence))
+def _tables(found: Sequence[tuple[Case, Outcome, Row]]) -> Grades:
+    """Lay out outcomes, each with the judge and method that it is of."""
+    graded = [(case, about | case.condition, outcome) for case, outcome, about in found]
+    rows = ([r for one in graded for r in part(*one)] for part in (_scores, _decisions, _evidence))
     return Grades(*(with_categories(pd.DataFrame(own)) for own in rows))
 
 
@@ -158,37 +145,33 @@ def _check_items(items: Items, bundle: Bundle) -> None:
 
 def _cases(items: Items, reading: Reading) -> Iterator[Case]:
     """Every text under every ordering and replicate."""
-    arranged: dict[tuple[int, ...], Bundle] = {}
-    criteria: dict[tuple[Any, ...], Criteria] = {}
-    columns, how = ["item_id", *(c for c in _FACTS if c in items)], reading.condition
+    columns = ["item_id", *(c for c in _FACTS if c in items)]
+    arranged = cache(lambda order: reading.bundle.arranged(levels=order))
+
+    @cache
+    def criteria(used: tuple[str, ...], order: tuple[int, ...]) -> Criteria:
+        return _criteria(items.rubrics[items.rubrics["rubric_id"].isin(used)], arranged(order))
+
     for text_id, rows in items.groupby("text_id", sort=False, observed=True):
         first, used = rows.iloc[0], tuple(rows["rubric_id"].unique())
         for index, order, replicate in reading.of(str(text_id)):
-            if order not in arranged:
-                arranged[order] = reading.bundle.arranged(levels=order)
-            if (used, order) not in criteria:
-                own = items.rubrics[items.rubrics["rubric_id"].isin(used)]
-                criteria[used, order] = _criteria(own, arranged[order])
             yield Case(
-                arranged[order],
-                criteria[used, order],
+                arranged(order),
+                criteria(used, order),
                 inert(first.instruction),
                 inert(first.response),
                 facts={
-                    "item_id": str(text_id),
-                    "text_id": str(text_id),
+                    **dict.fromkeys(("item_id", "text_id", "group"), str(text_id)),
                     "cluster_id": str(first.cluster_id),
                     "replicate": replicate,
                     "temperature": reading.temperature,
                     "seed": reading.seed + replicate - 1,
-                    "group": str(text_id),
                 },
                 qualities=_qualities(rows, *reading.bundle.scale),
-                condition={
-                    "design": how["design"],
+                condition=reading.condition
+                | {
                     "ordering_index": index,
                     "ordering": code([order])[0],
-                    **how,
                     "replicate": replicate,
                 },
                 items=rows[columns].astype(object).to_dict("records"),
@@ -275,6 +258,4 @@ def _of(scores: Mapping[str, int], criterion: str) -> float:
     """Return the score of the trait named like the criterion, else the mean of the traits."""
     if not scores:
         return float("nan")
-    if criterion in scores:
-        return float(scores[criterion])
-    return sum(scores.values()) / len(scores)
+    return float(scores.get(criterion, sum(scores.values()) / len(scores)))

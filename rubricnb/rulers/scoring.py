@@ -35,11 +35,6 @@ def score(
     int
         1 to S.
 
-    Raises
-    ------
-    ValueError
-        No decision, another decision than 0, 1, 2, or fewer than two levels.
-
     Notes
     -----
     arXiv RULERS, §3.2 and Eq. 4; the paper gives no τ.
@@ -49,7 +44,6 @@ def score(
     >>> score([2, 2, 1], levels=5), score([2, 2, 1], levels=5, n_valid=1)
     (4, 3)
     """
-    _check(decisions, levels)
     count = len(decisions)
     computed = 1 + ((levels - 1) * sum(decisions) + count) // (2 * count)
     if n_valid is None or n_valid >= n_needed:
@@ -76,15 +70,4 @@ def is_tie(decisions: Sequence[int], levels: int) -> bool:
     >>> is_tie([1, 0], levels=5), is_tie([1, 0], levels=3)
     (False, True)
     """
-    _check(decisions, levels)
     return (levels - 1) * sum(decisions) % (2 * len(decisions)) == len(decisions)
-
-
-def _check(decisions: Sequence[int], levels: int) -> None:
-    if levels < 2:
-        raise ValueError(f"a scale of {levels} levels: a rubric needs at least 2")
-    if not len(decisions):
-        raise ValueError("no decisions: a trait needs at least one checklist item")
-    for decision in decisions:
-        if decision not in DECISIONS:
-            raise ValueError(f"the decision {decision!r} is not 0, 1 or 2")

@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -33,17 +34,6 @@ _BANK = "- Sentence Bank (ID -> Text): "
 _CHECKLIST = "- Locked Checklist: "
 _RAW_TEXT = "\nText:\n"
 _INVENTED = "this sentence was written by nobody at all"
-
-
-class _Seen:
-    """Input of the grader: the prompt, the requested parts, the units, the checklist."""
-
-    def __init__(self, request: Request, schema: dict[str, Any]) -> None:
-        self.prompt = request.messages[0].content
-        self.parts = {n: list(p.get("properties", ())) for n, p in schema["properties"].items()}
-        if "boundary" in self.parts:
-            self.units = _json_after(self.prompt, _BANK)
-            self.checklist = {c["id"]: c for c in _json_after(self.prompt, _CHECKLIST)}
 
 
 @dataclass
@@ -105,22 +95,14 @@ class SimulatedGrader:
         """Answer requests one by one."""
         for request in requests:
             schema = json.loads(request.schema)
-            document = self._filled_in(request, schema, _Seen(request, schema))
+            document = self._filled_in(request, schema["properties"], schema)
             yield Reply(request.request_id, json.dumps(document, ensure_ascii=False))
 
     def close(self) -> None:
         """Nothing to let go of."""
 
-    def quality(self, request: Request, trait: int) -> float:
-        """Return x, the quality the grader sees in the trait of this number (from 0).
-
-        Examples
-        --------
-        >>> exact = SimulatedGrader(human_weight=1, severity=0, text_error=0, trait_error=0)
-        >>> from rubricnb.rulers.compile import json_request
-        >>> exact.quality(json_request("", {}, 9, criteria=("ideas",), qualities=(0.25,)), 0)
-        0.25
-        """
+    def _quality(self, request: Request, trait: int) -> float:
+        """Return x, the quality the grader sees in the trait of this number (from 0)."""
         name = request.criteria[trait]
         known = request.qualities[trait] if trait < len(request.qualities) else None
         own = self._normal(request, "quality", request.text_id, name, still=True)
@@ -129,11 +111,14 @@ class SimulatedGrader:
         x += self.text_error * self._normal(request, "text", request.text_id)
         return x + self.trait_error * self._normal(request, "trait", request.text_id, name)
 
-    def _filled_in(self, request: Request, schema: dict[str, Any], seen: _Seen, *path: str) -> Any:
-        """Fill in a part of the document that is asked for: the part at this path."""
+    def _filled_in(
+        self, request: Request, asked: dict[str, Any], schema: dict[str, Any], *path: str
+    ) -> Any:
+        """Fill in the part at this path of the document that is asked for."""
         if "properties" in schema:
             parts = schema["properties"].items()
-            return {n: self._filled_in(request, part, seen, *path, n) for n, part in parts}
+            return {n: self._filled_in(request, asked, part, *path, n) for n, part in parts}
+        prompt = request.messages[0].content
         match path:
             case ["taxonomy", trait, _]:
                 return f"What is meant by {trait}."
@@ -141,24 +126,23 @@ class SimulatedGrader:
                 return schema["enum"][(int(name[1:]) - 1) % len(schema["enum"])]
             case ["checklist", name, _]:
                 # A different wording for every prompt: each compilation is a different checklist.
-                wording = int(self._uniform(request, "wording", seen.prompt) * 10**6)
+                wording = int(self._uniform(request, "wording", prompt) * 10**6)
                 return f"Point {name} in wording {wording} is there."
             case ["checklist", name]:
-                item = seen.checklist[name]
-                return self._decision(
-                    request, seen.parts["evidence"].index(item["trait"]), item["text"]
-                )
+                item = next(c for c in _json_after(prompt, _CHECKLIST) if c["id"] == name)
+                number = list(asked["evidence"]["properties"]).index(item["trait"])
+                return self._decision(request, number, item["text"])
             case ["evidence", trait]:
-                number = range(schema["minItems"])
-                return [self._quote(request, seen.units, trait, k) for k in number]
+                units = _json_after(prompt, _BANK)
+                return [self._quote(request, units, trait, k) for k in range(schema["minItems"])]
             case ["boundary", _, why]:
                 return "Something is missing." if why == "why_not_higher" else "Much is there."
             case ["segments", _]:
-                return [" ".join(seen.prompt.rpartition(_RAW_TEXT)[2].split()[:12])]
+                return [" ".join(prompt.rpartition(_RAW_TEXT)[2].split()[:12])]
             case ["score"]:
                 return self._bare(request, 0, schema["enum"], "trait")
             case ["scores", name]:
-                what = "text" if "rationale" in seen.parts else "evidence"
+                what = "text" if "rationale" in asked else "evidence"
                 return self._bare(request, request.criteria.index(name), schema["enum"], what)
             case ["rationale"]:
                 return "A simulated grader gives no reasons."
@@ -166,7 +150,7 @@ class SimulatedGrader:
 
     def _bare(self, request: Request, trait: int, levels: Sequence[int], seen: str) -> int:
         """A score without a checklist: hedged, and pulled to the level shown first."""
-        hedged = 0.5 + self.hedging * (self.quality(request, trait) - 0.5)
+        hedged = 0.5 + self.hedging * (self._quality(request, trait) - 0.5)
         noise = self._normal(request, seen, request.text_id, request.criteria[trait], "bare")
         value = hedged + self.order_pull * _shown_first(request) + self.holistic_error * noise
         low, high = min(levels), max(levels)
@@ -175,28 +159,26 @@ class SimulatedGrader:
     def _decision(self, request: Request, trait: int, text: str) -> int:
         difficulty = self._normal(request, "difficulty", text, still=True)
         noise = self._normal(request, "item", request.text_id, text)
-        value = 2 * self.quality(request, trait)
+        value = 2 * self._quality(request, trait)
         value += self.difficulty * difficulty + self.item_error * noise
         value += self.checklist_pull * _shown_first(request)
         return int(np.clip(np.floor(value + 0.5), 0, 2))
 
-    def _quote(
-        self, request: Request, units: dict[str, str], trait: str, number: int
-    ) -> dict[str, Any]:
-        draws = [
+    def _quote(self, request: Request, units: Any, trait: str, number: int) -> dict[str, Any]:
+        unit, start, fault = (
             self._uniform(request, what, request.text_id, trait, str(number))
             for what in ("unit", "start", "fault")
-        ]
+        )
         names = list(units)
-        name = names[int(draws[0] * len(names))]
+        name = names[int(unit * len(names))]
         words = units[name].split()
-        start = int(draws[1] * max(1, len(words) - 5))
-        quote, cited = " ".join(words[start : start + 6]), int(name)
-        if draws[2] < self.invented:
+        first = int(start * max(1, len(words) - 5))
+        quote, cited = " ".join(words[first : first + 6]), int(name)
+        if fault < self.invented:
             quote = _INVENTED
-        elif draws[2] < self.invented + self.misplaced:
-            cited = cited % len(names) + 1 if len(names) > 1 else len(names) + 1
-        elif draws[2] < self.invented + self.misplaced + self.short:
+        elif fault < self.invented + self.misplaced:
+            cited = cited % len(names) + 1 if len(names) > 1 else 2
+        elif fault < self.invented + self.misplaced + self.short:
             quote = quote[:2]
         return {"sent_id": cited, "quote": quote}
 
@@ -223,6 +205,7 @@ def _shown_first(request: Request) -> float:
     return 2 * (order[0] - min(order)) / (len(order) - 1) - 1 if len(order) > 1 else 0.0
 
 
+@lru_cache(maxsize=8)  # every item and trait of a prompt looks here
 def _json_after(prompt: str, marker: str) -> Any:
     start = prompt.index(marker) + len(marker)
     return json.JSONDecoder().raw_decode(prompt, start)[0]

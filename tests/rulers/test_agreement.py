@@ -16,7 +16,7 @@ from rubricnb.rulers import (
     load_bundle,
     whole_texts,
 )
-from rubricnb.rulers.agreement import calibrated, extreme, features, verification
+from rubricnb.rulers.agreement import calibrated, extreme, verification
 from rubricnb.rulers.simulated import SimulatedGrader
 
 
@@ -58,7 +58,7 @@ def test_kappa_is_that_of_the_labels_that_a_draw_predicts():
     expected = rb.quadratic_weighted_kappa(labels.label, labels.human)
     assert table.qwk[0] == pytest.approx(expected)
     assert table.mae[0] == pytest.approx((labels.label - labels.human).abs().mean())
-    phi = features(scores)
+    phi = scores.set_index("item_id").filter(regex="^(trait|invalid)_")
     train = ~phi.index.isin(labels.item_id)
     own = Calibrator().fit(phi[train], items.human.to_numpy()[train])
     np.testing.assert_array_equal(own.predict(phi[~train]), labels.label)
@@ -116,7 +116,7 @@ def test_central_tendency_is_seen_and_the_map_undoes_it():
         *essays(hedging=0.3), ["none", "isotonic", "quantile"], n_draws=10
     ).set_index("calibration")
     assert table.sd_ratio["none"] < 0.6
-    assert table.middle["none"] > table.middle_human["none"]
+    assert table.middle_excess["none"] > 0
     assert abs(table.sd_ratio["quantile"] - 1) < 0.1
     assert table.wasserstein["quantile"] < 0.2 < table.wasserstein["none"]
     assert table.qwk["quantile"] > table.qwk["none"]
@@ -126,13 +126,13 @@ def test_measures_of_uncalibrated_labels_match_scipy():
     scores, items = essays(300)
     row = label_agreement(scores, items, "none").iloc[0]
     label = np.clip(np.floor(scores.score + 0.5), 1, 6)
-    assert row.n_calibration == row.n_draws == 0
+    assert row.n_calibration == 0
     assert row.qwk == pytest.approx(rb.quadratic_weighted_kappa(label, items.human))
     assert row.rho == pytest.approx(stats.spearmanr(label, items.human).statistic)
     assert row.wasserstein == pytest.approx(stats.wasserstein_distance(label, items.human))
     assert row.sd_ratio == pytest.approx(label.std(ddof=0) / items.human.std(ddof=0))
-    assert row.middle == pytest.approx(label.isin([3, 4]).mean())
-    assert row.middle_excess == pytest.approx(row.middle - items.human.isin([3, 4]).mean())
+    middle, middle_human = (side.isin([3, 4]).mean() for side in (label, items.human))
+    assert row.middle_excess == pytest.approx(middle - middle_human)
 
 
 def test_what_is_left_without_a_cluster_is_measured_anew():
@@ -161,28 +161,15 @@ def test_a_calibration_is_carried_to_another_set_and_scale():
     assert shrunk.qwk[0] == pytest.approx(carried.qwk[0], abs=0.02)
     few = items.assign(human=items.human.where(items.human.isin([1, 6]), 6.0))
     unseen = label_agreement(scores, few, trained_on=(other, rated), n_draws=10)
-    assert unseen.middle[0] == carried.middle[0] > 0.2  # it does not look at the tested labels
-
-
-def test_without_verification_the_gate_and_the_quotes_count_for_nothing():
-    scores, items = essays()
-    traits = [f"trait_{k}" for k in (1, 2, 3, 4)]
-    gated = scores.assign(**scores[traits].clip(upper=3))
-    gated["score"] = gated[traits].mean(axis=1)
-    assert set(features(gated, verified=False)) == {
-        f"un{t.replace('trait', 'gated')}" for t in traits
-    }
-    with_gate, without = (
-        label_agreement(gated, items, n_draws=5, verified=v).qwk[0] for v in (True, False)
-    )
-    assert without > with_gate
-    assert list(features(gated, mean=True)) == ["trait", "invalid"]
+    middle = [t.middle_excess[0] + h.human.isin([3, 4]).mean()
+              for t, h in ((unseen, few), (carried, items))]  # fmt: skip
+    assert middle[0] == pytest.approx(middle[1])  # it does not look at the tested labels
 
 
 @pytest.mark.parametrize(
     ("n", "change", "reason"),
     [
-        (15, {}, "15 items leave 7 for calibration"),
+        (15, {}, "7 calibration items with a score: the map needs 10"),
         (60, {"human": 3.0}, "labels are 3"),
     ],
 )
@@ -204,7 +191,7 @@ def test_what_the_judge_left_unscored_is_counted_and_nothing_scored_is_a_reason(
     assert 0.3 < row.qwk < 1
     row = label_agreement(unscored(scores, np.ones(300, bool)), items).iloc[0]
     assert np.isnan(row.qwk)
-    assert "no calibration item has a score" in row.reason
+    assert "0 calibration items with a score" in row.reason
 
 
 def test_bad_arguments_are_named():
@@ -213,8 +200,6 @@ def test_bad_arguments_are_named():
         label_agreement(scores, items, "platt")
     with pytest.raises(ValueError, match="items lack the column 'human'"):
         label_agreement(scores, items[["item_id"]])
-    with pytest.raises(ValueError, match="scores lack the columns trait_1"):
-        features(items)
     with pytest.raises(ValueError, match="no scores for method 'mts': grade it first"):
         label_contrast(scores, items, {"method": "mts"}, {"method": "rulers"})
 
@@ -307,6 +292,10 @@ def test_a_contrast_knows_the_raw_scores_and_those_without_the_gate():
     assert found["difference"] == 0
     assert np.isnan([found["low"], found["high"]]).all()
     assert found["reason"] == "every cluster has the same difference: no interval"
+    gated = scores.filter(regex="^trait_").clip(upper=3)
+    capped = scores.assign(**gated, score=gated.mean(axis=1))
+    found = label_contrast(capped, items, BOTH[0], BOTH[0] | {"verified": False}, n_draws=5)
+    assert found["qwk_b"] > found["qwk_a"]
 
 
 def test_a_contrast_is_about_the_items_that_both_have_scored():
@@ -322,19 +311,17 @@ def test_a_contrast_is_about_the_items_that_both_have_scored():
     for kind in ("quantile", "none"):
         found = label_contrast(none, items, *(side | {"calibration": kind} for side in BOTH))
         assert np.isnan(found["difference"])
-        assert (found["n_items"], found["reason"]) == (0, "no item has a score from both")
+        assert found["n_items"] == 0
+        assert "no item has a score" in found["reason"]
 
 
-@pytest.mark.parametrize(
-    ("column", "value"), [("variant", "paraphrased"), ("temperature", 1.0), ("judge", "other")]
-)
-def test_conditions_never_mix_in_a_contrast_or_a_transfer(column, value):
+def test_conditions_never_mix_in_a_contrast_or_a_transfer():
     scores, items = two_methods()
-    scores = scores.assign(variant="standard", temperature=0.0)
-    mixed = pd.concat([scores, scores.assign(**{column: value})], ignore_index=True)
-    with pytest.raises(ValueError, match=f"one side has several values of '{column}'"):
+    scores = scores.assign(temperature=0.0)
+    mixed = pd.concat([scores, scores.assign(temperature=1.0)], ignore_index=True)
+    with pytest.raises(ValueError, match="one side has several values of 'temperature'"):
         label_contrast(mixed, items, *BOTH)
-    named = [side | {column: value} for side in BOTH]
+    named = [side | {"temperature": 1.0} for side in BOTH]
     assert label_contrast(mixed, items, *named, n_draws=2)["n_items"] == 300
     with pytest.raises(ValueError, match="trained_on has several values of 'method'"):
         label_agreement(*essays(60), trained_on=(scores, items))
@@ -377,8 +364,6 @@ def test_whole_texts_average_every_rater_over_the_criteria():
     })  # fmt: skip
     _, rated = whole_texts(scores, items)
     assert rated.human_ratings.tolist() == [(1.5, 4.0), ()]
-    missing = items.assign(human_ratings=[None, None, (4, 4), (2, 3)])
-    assert whole_texts(scores, missing)[1].human_ratings.tolist() == [(), (3.0, 3.5)]
 
 
 @pytest.fixture

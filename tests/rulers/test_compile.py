@@ -8,7 +8,6 @@ from typer.testing import CliRunner
 
 import rubricnb as rb
 from rubricnb.cli import app
-from rubricnb.data.rubrics import read_rubrics
 from rubricnb.judging.contract import Reply
 from rubricnb.rulers import compile_rubric, grade, load_bundle
 from rubricnb.rulers.compile import parse
@@ -34,16 +33,15 @@ def test_exactly_n_traits_and_m_items_and_the_rubrics_own_levels(tmp_path):
 
 def test_the_prompt_is_the_papers_with_the_whole_rubric():
     judge = Scripted()
-    compiled(judge, n_items=6, dataset="minibench", anchors=[("A poor text.", "1: no answer")])
+    compiled(judge, n_items=6)
     prompt = judge.asked[0].messages[0].content
     for line in (
-        "compile the OFFICIAL rubric below into a FIXED analytic rubric bundle for the minibench",
+        "compile the OFFICIAL rubric below into a FIXED analytic rubric bundle for the mine",
         "1. Define EXACTLY 3 traits:",
         "2. Create EXACTLY 6 checklist checkpoints total:",
         "- Scale: 0=not present, 1=partially, 2=clearly.",
         "- Must COVER all official key concepts.",
         "- evidence_rules.min_evidence must be 2.",
-        "A poor text. -> 1: no answer",
         "checklist items (C01..C06), and rules.",
     ):
         assert line in prompt
@@ -55,10 +53,8 @@ def test_the_prompt_is_the_papers_with_the_whole_rubric():
     ("write", "message"),
     [
         (changing(lambda d: d["checklist"].pop("C03")), "'C03' is a required property"),
-        (changing(lambda d: d["checklist"].update(C99={})), "'C99' was unexpected"),
         (changing(lambda d: d["checklist"]["C01"].update(trait="T7")), r"'T7' is not one of"),
         (changing(lambda d: d["taxonomy"]["T1"].update(definition="")), "definition: '' "),
-        (changing(lambda d: d["evidence_rules"].update(min_evidence=5)), "5 is not one of"),
         (lambda d, r: "Here is the rubric:", "no JSON document"),
         (lambda d, r: Reply(r.request_id, "{", "length"), "was cut at the token limit"),
         (lambda d, r: Reply(r.request_id, "No.", "refusal"), "the judge refused"),
@@ -74,32 +70,16 @@ def test_an_answer_that_is_no_bundle_is_refused(write, message):
 
 
 @pytest.mark.parametrize(
-    ("rubric", "options", "message"),
+    ("rubric", "message"),
     [
-        (
-            RUBRIC,
-            {"n_items": 2},
-            "2 checklist items cannot cover 3 traits: set n_items to at least 9",
-        ),
-        (RUBRIC, {"traits": ["wit"]}, "the trait 'wit' is not a criterion of this rubric"),
-        (RUBRIC, {"variant": "paraphrase"}, "no variant 'paraphrase'; it has: standard, paraphr"),
-        (RUBRIC.iloc[:0], {}, "the rubric has no levels"),
-        (RUBRIC[RUBRIC.score == 1], {}, "has the levels 1: give at least two levels"),
-        (RUBRIC[RUBRIC.score != 2], {}, "RULERS needs whole scores without gaps"),
+        (RUBRIC[RUBRIC.variant != "standard"], "no variant 'standard'; it has: paraphrased"),
+        (RUBRIC[RUBRIC.score == 1], "has the levels 1: give at least two levels"),
+        (RUBRIC[RUBRIC.score != 2], "RULERS needs whole scores without gaps"),
     ],
 )
-def test_bad_arguments_are_named(rubric, options, message):
+def test_a_rubric_that_cannot_be_compiled_is_named(rubric, message):
     with pytest.raises(ValueError, match=message):
-        compile_rubric(rubric, SimulatedGrader(), name="mine", store=":memory:", **options)
-
-
-def test_traits_of_a_rubric_for_the_whole_share_its_levels():
-    one = RUBRIC[RUBRIC.criterion == "clarity"]
-    bundle = compile_rubric(
-        one, Scripted(), name="mine", traits=["order", "words"], n_items=4, store=":memory:"
-    )
-    assert [t.name for t in bundle.traits] == ["order", "words"]
-    assert len({t.levels for t in bundle.traits}) == 1
+        compile_rubric(rubric, SimulatedGrader(), name="mine", store=":memory:")
 
 
 OWN = Path(__file__).parents[2] / "examples" / "own-data" / "my_rubric.yml"
@@ -140,7 +120,6 @@ def test_a_rubric_of_ones_own_becomes_a_locked_file_that_grades(tmp_path, monkey
     assert len(received) == 1
     assert "m is asked once, with the whole of rubric.csv" in done.output
     assert "kind: What T1 asks." in done.output
-    assert "C06 Says C06." in done.output
     bundle = load_bundle(output)
     assert (bundle.name, bundle.input_type, bundle.levels) == ("my_bundle", "letters", 3)
     assert bundle.traits[1].levels == ((3, "brief 3."), (2, "brief 2."), (1, "brief 1."))
@@ -173,20 +152,17 @@ def test_a_judge_that_leaves_a_trait_out_is_told_with_the_way_out(tmp_path):
     ("text", "arguments", "message"),
     [
         ("criterion: tone\ndefinition: Kind?", (), "(standard) lacks 'levels'"),
-        ("criterion: tone\ndefinition: Kind?\nlevels: {1: Bad.}", (), "level"),
         (
             None,
             ("--judge", "simulated:unbiased"),
             "cannot fill in documents, which RULERS needs: use openai:",
         ),
-        (None, ("--judge", "nobody"), "nobody"),
         (
             None,
             ("--n-items", "0"),
             "0 checklist items cannot cover 1 traits: set n_items to at least 3",
         ),
-        (None, ("--output", "no/such/folder/b.json"), "does not end in .json"),
-        (None, ("--output", "b.txt"), "choose a different one with --output NAME.json"),
+        (None, ("--output", __file__), "exists already: choose a different one with --output NAME"),
     ],
 )
 def test_what_cannot_be_compiled_is_one_line(tmp_path, text, arguments, message):
@@ -198,31 +174,6 @@ def test_what_cannot_be_compiled_is_one_line(tmp_path, text, arguments, message)
     assert message in done.output
     assert len(done.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "b.json").exists()
-
-
-def test_a_bundle_is_not_overwritten(tmp_path):
-    output = tmp_path / "b.json"
-    for expected in (0, 1):
-        done = command(OWN, "--judge", "simulated:grader", "--output", output)
-        assert done.exit_code == expected
-    assert "exists already" in done.output
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("criterion,definition,score,description\n", "has no rows below its header"),
-        (CSV.replace("kind,", ",", 1), "criterion"),
-        (CSV.replace(",3,", ",2,"), "two levels have the label '2'"),
-        (CSV.replace(",3,", ",three,", 1), "no score is known for the levels three"),
-        (CSV.replace("score", "level", 1), "lacks 'score'. Its columns: criterion"),
-    ],
-)
-def test_a_table_that_is_no_rubric_is_refused(tmp_path, text, message):
-    file = tmp_path / "rubric.csv"
-    file.write_text(text)
-    with pytest.raises(ValueError, match=message.replace(".", r"\.")):
-        read_rubrics(file)
 
 
 def test_brackets_without_end_are_no_document():

@@ -69,13 +69,6 @@ def test_a_quote_over_the_limit_is_cut_at_a_word_and_verified():
     assert found.scores.n_verified.eq(6).all()
 
 
-def test_an_invented_quote_over_the_limit_stays_invented():
-    with hosted(LONG) as (url, _):
-        found = grade(ITEMS, BUNDLE, judge_at(url), store=":memory:")
-    assert found.evidence.status.eq("not found").all()
-    assert found.scores.score.max() == 3  # the gate
-
-
 def test_a_long_word_is_cut_where_it_must_be():
     items = ITEMS.assign(response="好" * 300)
     with hosted("好" * 200) as (url, _):
@@ -84,10 +77,9 @@ def test_a_long_word_is_cut_where_it_must_be():
     assert evidence.characters.eq(120).all()
 
 
-@pytest.mark.parametrize("server", ["openai", "openrouter"])
-def test_the_prompt_states_what_the_schema_cannot_say(server):
+def test_the_prompt_states_what_the_schema_cannot_say():
     with hosted("A short string.") as (url, received):
-        grade(ITEMS, BUNDLE, judge_at(url, server), ["rulers", "dhs"], store=":memory:")
+        grade(ITEMS, BUNDLE, judge_at(url), ["rulers", "dhs"], store=":memory:")
     rulers, dhs = (
         next(p["messages"][-1]["content"] for p in received if word in p["messages"][-1]["content"])
         for word in ("LOCKED BUNDLE HASH", "brief rationale")
@@ -97,21 +89,14 @@ def test_the_prompt_states_what_the_schema_cannot_say(server):
     assert not any("maxLength" in json.dumps(p["response_format"]) for p in received)
 
 
-def test_where_the_engine_holds_the_lengths_the_prompt_is_the_papers():
-    with hosted("A short string.") as (url, received):
-        grade(ITEMS, BUNDLE, judge_at(url, "vllm"), store=":memory:")
-    assert all(
-        p["messages"][0]["content"].endswith("evaluation object now.")
-        and "maxLength" in json.dumps(p["response_format"])
-        for p in received
-    )
-
-
 def test_another_prompt_has_another_key():
     """An answer to the prompt without limits is not taken for one to the prompt with them."""
     store = Store(":memory:")
     with hosted("A short string.") as (url, received):
         grade(ITEMS, BUNDLE, judge_at(url, "vllm"), store=store)
+        for payload in received:  # its engine holds the lengths: the prompt is the paper's
+            assert payload["messages"][0]["content"].endswith("evaluation object now.")
+            assert "maxLength" in json.dumps(payload["response_format"])
         grade(ITEMS, BUNDLE, judge_at(url, "openai"), store=store)
         assert len(received) == 24
         grade(ITEMS, BUNDLE, judge_at(url, "openai"), store=store)

@@ -1,6 +1,5 @@
 from fractions import Fraction
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,16 +34,3 @@ def test_the_gate_is_never_vacuous_and_never_below_the_middle(levels):
     cap = gate_threshold(levels) - 1
     assert 1 <= cap < levels
     assert cap >= Fraction(levels + 1, 2) - Fraction(1, 2)
-
-
-@pytest.mark.parametrize(
-    ("decisions", "levels", "message"),
-    [
-        ([], 5, "no decisions"),
-        ([1, 3], 5, "the decision 3 is not 0, 1 or 2"),
-        ([1], 1, "a scale of 1 levels"),
-    ],
-)
-def test_bad_input_is_named(decisions, levels, message):
-    with pytest.raises(ValueError, match=message):
-        score(decisions, levels)

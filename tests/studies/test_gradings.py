@@ -62,18 +62,6 @@ def test_a_recording_is_no_run_of_judgments(clone):
         rb.recorded("simulated:grader", "minibench")
 
 
-def test_quotes_recorded_without_their_cluster_get_that_of_their_text():
-    found = recorded_grades("smollm2-135m-instruct-embedded", "minibench")
-    clusters = found.scores.groupby("text_id").cluster_id.first()
-    assert (found.evidence.cluster_id == found.evidence.text_id.map(clusters)).all()
-
-
-def test_an_unknown_entry_is_named(clone):
-    (clone / "params" / "rulers.yml").write_text(STUDY.replace("methods", "method", 1))
-    with pytest.raises(ValueError, match=r"rulers\.yml: gradings has an unknown entry 'method'"):
-        record_gradings()
-
-
 def test_the_study_of_the_clone_can_be_read():
     import yaml
 

@@ -74,10 +74,7 @@ def test_a_study_that_could_not_be_recorded_asks_nothing(write, tmp_path):
     ("content", "message"),
     [
         ({"judges": [{"speck": "x"}], "plans": []}, "judges has an unknown entry 'speck'"),
-        ({"judges": [], "plans": [{"designz": []}]}, "plans has an unknown entry 'designz'"),
-        ({"judges": [], "plans": [], "plan": 1}, "mine.yml has an unknown entry 'plan'"),
         ({"plans": PLANS}, "an entry of mine.yml lacks 'judges'"),
-        ({"judges": [{"spec": "x", "model": "y"}]}, "an entry of judges lacks 'licence'"),
         ({"judges": [], "plans": [{"dataset": "x"}]}, "an entry of plans lacks 'designs'"),
         (
             {"judges": [], "plans": [{"dataset": "x", "designs": ["balanced(5"]}]},
@@ -98,7 +95,7 @@ def test_what_is_wrong_in_a_study_s_file_is_named_before_anything_is_asked(write
         study("other")
 
 
-@pytest.mark.parametrize("text", ["balanced", "balanced(5", "eval('1')", "balanced(x)", "1 + 1"])
+@pytest.mark.parametrize("text", ["balanced(5", "eval('1')", "balanced(x)"])
 def test_only_designs_are_read(text):
     with pytest.raises(ValueError, match=r"not a design|malformed"):
         design_of(text)
@@ -307,11 +304,8 @@ def test_a_judge_that_reviews_itself_is_said(write, instances, tmp_path, capsys)
     ("pair", "message"),
     [
         ({"writer": "A"}, "'A' would review itself; name a different judge as reviewer, or write"),
-        ({"writer": "A", "reviewer": "A"}, "'A' would review itself"),
         ({"writer": "A", "reviewer": "C"}, "the reviewer 'C' is not one of the study's judges"),
-        ({"writer": "itself", "reviewer": "A"}, "the writer 'itself' is not one of"),
         ({"reviewer": "A"}, "an entry of references lacks 'writer'"),
-        ({"writer": "A", "reviewer": "B", "round": 2}, "unknown entry 'round'"),
     ],
 )
 def test_a_pair_that_is_none_is_named_before_anything_is_asked(write, instances, pair, message):
@@ -319,25 +313,6 @@ def test_a_pair_that_is_none_is_named_before_anything_is_asked(write, instances,
     write(judges=pair_at("http://localhost:1/v1"), plans=[plan], references=[instances | pair])
     with pytest.raises(ValueError, match=message):
         study("mine")
-
-
-def test_without_the_second_judge_all_that_needs_no_references_is_recorded(
-    write, instances, tmp_path, capsys
-):
-    base = instances | {"designs": ["fixed(5, 1)"], "readout": "feedback", "reference": "none"}
-    pair = instances | {"writer": "A", "reviewer": "B", "targets": [1], "rounds": 1}
-    with endpoint(writes_and_reviews([])) as (url, _):
-        one, two = pair_at(url)
-        two["spec"] = "openai:b@http://localhost:9/v1"
-        three = one | {"spec": f"openai:c@{url}", "model": "C"}
-        plans = [base | {"models": ["A", "C"]}, base | {"models": ["A"], "reference": [1]}]
-        write(judges=[one, two, three], plans=plans, references=[pair])
-        with pytest.raises(
-            JudgeError, match=r"1 of 2 judges did not finish.* no server answers at .*localhost:9"
-        ):
-            study("mine", tmp_path / "s.sqlite")
-        for name in "ac":
-            assert len(rb.recorded(f"openai:{name}@{url}", "biggen", study="mine")) == 4
 
 
 def test_items_without_a_written_reference_are_left_out_and_all_of_them_is_an_error(

@@ -42,14 +42,6 @@ def test_what_we_use_keeps_its_promise_in_400_studies(cell, method, rate):
     assert found.rate.mul(400).between(low, high).all()
 
 
-@pytest.mark.slow
-def test_the_band_notices_a_test_that_does_not_hold():
-    found = validity(["size/independent/0.2", "size/duplicated"], 400, seed=7)
-    low, high = stats.binom.interval(0.999, 400, 0.05)
-    for method in ("χ² of the papers", "item permutation"):
-        assert not rows(found, method=method).rate.mul(400).between(low, high).all()
-
-
 def test_a_stopped_study_goes_on_where_it_was(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "PIECE", 10)
     cell = "criterion/none"
@@ -76,27 +68,12 @@ def test_a_stopped_study_goes_on_where_it_was(tmp_path, monkeypatch):
     assert asked == []
 
 
-def test_rates_have_wilson_intervals_and_hang_on_the_seed():
-    found = validity(["criterion/none"], 30, seed=1)
-    for row in rows(found, kind="size").itertuples():
-        expected = stats.binomtest(round(row.rate * 30), 30).proportion_ci(method="wilson")
-        assert (row.low, row.high) == pytest.approx(tuple(expected))
-    pd.testing.assert_frame_equal(found, validity(["criterion/none"], 30, seed=1))
-    assert not found.equals(validity(["criterion/none"], 30, seed=2))
-
-
 def test_an_unknown_cell_and_a_folder_of_another_seed_are_refused(tmp_path):
     with pytest.raises(ValueError, match="no cell 'size/none'; there are: size/independent"):
         validity(["size/none"])
     (tmp_path / "run.json").write_text(json.dumps({"seconds": 1.0, "seed": 3}))
     with pytest.raises(ValueError, match="tallies of seed 3"):
         module.record_validity(tmp_path, seed=0)
-
-
-@pytest.mark.slow
-def test_a_recording_has_every_cell(tmp_path):
-    folder = module.record_validity(tmp_path, replications=2)
-    assert pd.read_csv(folder / "validity.csv").cell.unique().tolist() == cell_names()
 
 
 def test_every_cell_is_recorded_with_what_it_planned(recorded):
