@@ -504,9 +504,9 @@ def _correlations(n_clusters: int, rng: np.random.Generator, dear: bool) -> Foun
     yield _covers("Δr", "cluster jackknife-t", low, high, _R[0] - _R[1])
     if dear:
         seed = int(rng.integers(2**31))
-        low, high, _ = papers_interval(a[None], human, 1_000, seed)
+        low, high = papers_interval(a[None], human, 1_000, seed)
         yield _covers("r", "item bootstrap", low, high, _R[0])
-        low, high, _ = papers_interval(np.stack([a, b]), human, 2_000, seed)
+        low, high = papers_interval(np.stack([a, b]), human, 2_000, seed)
         yield _covers("Δr", "item bootstrap", low, high, _R[0] - _R[1])
 
 

@@ -17,7 +17,7 @@ from rubricnb.statistics._variance import crossed_variances
 PERMUTATIONS = 500
 _COMPONENTS = (
     *("variance_item", "variance_ordering", "variance_item_ordering", "variance_reask"),
-    *("reliability", "dependability"),
+    "reliability",
     *(
         f"{name}{end}"
         for name in ("phi", "phi_own", "share_ordering")
@@ -27,8 +27,6 @@ _COMPONENTS = (
 _EFFECTS = (
     *("spread", "spread_null", "spread_p", "ascending", "descending"),
     *infer.named("ascending_minus_descending", np.nan, infer.UNDEFINED),
-    *infer.named("forward_minus_reverse", np.nan, infer.UNDEFINED),
-    *("deviation", "crossing"),
 )
 _CROSSED = ("balanced", "williams", "fixed", "single", "descending")
 
@@ -67,17 +65,13 @@ def within_item_sd(judgments: pd.DataFrame, by: By = None, value: Value = "score
     return arrays.row_per_group(judgments, by, value, _within_item_sd)
 
 
-def order_effect(
-    judgments: pd.DataFrame, by: By = None, value: Value = "score", seed: int = 0
-) -> pd.DataFrame:
+def order_effect(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
     """Express order sensitivity in score points.
 
     Parameters
     ----------
     judgments, by, value
         As in `position_bias`; all items must see the same orderings.
-    seed
-        Of the permutations behind `spread_null`.
 
     Returns
     -------
@@ -90,11 +84,6 @@ def order_effect(
           ascending and descending alone: there is nothing to permute;
         * ``ascending, descending``: mean score under 1…n and n…1, and
           ``ascending_minus_descending`` with a 95 % cluster t interval ``_low, _high`` and ``_p``;
-        * ``forward_minus_reverse`` with ``_low, _high, _p``: all forward against all reverse
-          rotations (NaN where a design has none);
-        * ``deviation``: mean over items of ``|score − the item's mean|``; ``crossing``: share of
-          items above the middle of the scale under some orderings and below it under others.
-          Compare both with the same of a placebo or re-ask design: noise moves them too;
         * ``n_items, n_clusters``, ``reason``.
 
     Raises
@@ -108,11 +97,11 @@ def order_effect(
     >>> judgments = pd.DataFrame({
     ...     "item_id": list("aabb"), "cluster_id": list("aabb"), "design": "balanced",
     ...     "ordering_index": [1, 2, 1, 2], "ordering": ["1-2", "2-1"] * 2, "score": [1, 2, 2, 2]})
-    >>> order_effect(judgments)[["spread", "ascending_minus_descending", "crossing"]]
-       spread  ascending_minus_descending  crossing
-    0     0.5                        -0.5       0.5
+    >>> order_effect(judgments)[["spread", "ascending_minus_descending"]]
+       spread  ascending_minus_descending
+    0     0.5                        -0.5
     """
-    return arrays.row_per_group(judgments, by, value, lambda reads: _order_effect(reads, seed))
+    return arrays.row_per_group(judgments, by, value, _order_effect)
 
 
 def variance_components(
@@ -125,7 +114,7 @@ def variance_components(
     judgments, value
         As in `position_bias`; items × orderings must be crossed (`balanced`, `williams`). Repeats
         of an ordering, in the same design or as `fixed` beside it, give the re-ask component.
-        Repeats of one ordering alone (or of none: plain re-asks) give item and re-ask.
+        For repeats of one ordering alone see `error_budget`.
     by
         Columns to group by; by default every condition column but the design, over the designs
         that show all items the same orderings of an unedited prompt.
@@ -135,8 +124,8 @@ def variance_components(
     DataFrame
         One row a group: ``variance_item, variance_ordering, variance_item_ordering,
         variance_reask`` (score points², untruncated: an estimate of a small component can be
-        negative); ``reliability`` of the mean over the orderings shown (1 = order-free ranking),
-        ``dependability`` (the same for absolute scores); ``phi`` (noise of one read over
+        negative); ``reliability`` of the mean over the orderings shown (1 = order-free ranking);
+        ``phi`` (noise of one read over
         ``variance_item``, all items read under the same orderings), ``phi_own`` (each under its
         own: the ordering's variance counts as noise), ``share_ordering`` (of the variance of a
         read, components below 0 taken as 0), all three with 95 % cluster jackknife-t intervals
@@ -190,7 +179,7 @@ def ordering_means(reads: Reads) -> FloatArray:
     return arrays.cell_means(np.nonzero(own)[0], reads.order[own], reads.value[own], shape)
 
 
-def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
+def _order_effect(reads: Reads) -> dict[str, Any]:
     arrays.require_orderings(reads)
     if len(reads.orderings) < 2:
         raise arrays.Unanswerable(
@@ -208,7 +197,7 @@ def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
     turn = directions(orderings)
     reasons: list[str] = []
     blocks = [np.flatnonzero(turn == t) for t in np.unique(turn)] if turn.all() else None
-    row |= infer.permuted_spread("spread", x, cluster, PERMUTATIONS, seed, blocks)
+    row |= infer.permuted_spread("spread", x, cluster, PERMUTATIONS, 0, blocks)
     if np.isnan(row["spread_null"]):
         reasons.append("spread_null: one ordering of each direction, nothing can be permuted")
     up = np.flatnonzero((np.diff(orderings, axis=1) == 1).all(axis=1))
@@ -218,14 +207,6 @@ def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
         row |= infer.named_mean("ascending_minus_descending", x[:, up[0]] - x[:, down[0]], cluster)
     else:
         reasons.append("ascending and descending were not both shown")
-    if (turn == 1).any() and (turn == -1).any():
-        difference = x[:, turn == 1].mean(axis=1) - x[:, turn == -1].mean(axis=1)
-        row |= infer.named_mean("forward_minus_reverse", difference, cluster)
-    else:
-        reasons.append("no forward and reverse rotations were both shown")
-    middle = reads.scores.mean()
-    row["deviation"] = float(np.abs(x - x.mean(axis=1, keepdims=True)).mean())
-    row["crossing"] = float(((x > middle).any(axis=1) & (x < middle).any(axis=1)).mean())
     return row | {"reason": infer.said(*reasons, infer.alike(row), infer.few_clusters(cluster))}
 
 
@@ -237,9 +218,9 @@ def _components(reads: Reads) -> dict[str, Any]:
     row["n_orderings"] = n_orderings
     if row["n_items"] < 2:
         return row | {"reason": "fewer than two items have a read under every ordering"}
+    if n_orderings < 2:
+        return row | {"reason": "one ordering: what orderings do is not known (see error_budget)"}
     again = arrays.by_cluster(_reask(reads, used), cluster)
-    if n_orderings < 2 and not again[:, 1].sum():
-        return row | {"reason": "one ordering and no repeats: noise cannot be told from the items"}
     total = again.sum(axis=0)
     found = _estimates(
         crossed_variances(mean[used], cluster), np.vstack([total, total - again]), n_orderings
@@ -259,9 +240,6 @@ def _estimates(parts: FloatArray, again: FloatArray, k: int) -> dict[str, FloatA
     reask = np.where(freedom > 0, between / np.maximum(freedom, 1), np.nan)
     # A cell is the mean of its repeats: it carries its share of the re-ask variance.
     carried = np.nan_to_num(reask) * inverse / np.maximum(n, 1)
-    if k == 1:
-        item, rest = item - carried, carried
-        item = np.where(np.abs(item) > 1e-12 * carried, item, 0.0)
     crossed = rest - carried
     noise = crossed + np.nan_to_num(reask)
     some = np.where(item > 0, item, np.nan)
@@ -270,10 +248,9 @@ def _estimates(parts: FloatArray, again: FloatArray, k: int) -> dict[str, FloatA
     return {
         "variance_item": item,
         "variance_ordering": ordering,
-        "variance_item_ordering": crossed if k > 1 else np.full(item.shape, np.nan),
+        "variance_item_ordering": crossed,
         "variance_reask": reask,
         "reliability": some / (some + rest / k),
-        "dependability": some / (some + (rest + shift) / k),
         "phi": noise / some,
         "phi_own": (noise + ordering) / some,
         "share_ordering": shift / np.where(total > 0, total, np.nan),
@@ -291,8 +268,6 @@ def _ratio_intervals(found: dict[str, FloatArray]) -> dict[str, float]:
 
 
 def _why_unknown(row: dict[str, Any]) -> Iterator[str]:
-    if row["n_orderings"] < 2:
-        yield "one ordering: what orderings do is not known"
     if np.isnan(row["variance_reask"]):
         yield "no independent repeats: item × ordering contains re-ask"
     if np.isnan(row["phi"]):
