@@ -385,8 +385,8 @@ def refuse_ambiguous(judgments: pd.DataFrame, items: pd.DataFrame, what: str = "
         lacking = " and ".join(c for c in names if c not in shared)
         raise ValueError(
             f"the {what} do not say which {lacking} they are about: item_id "
-            f"{first['item_id'].iloc[0]!r} was judged under {len(first)}; add the column {lacking} "
-            f"to the {what}"
+            f"{first['item_id'].iloc[0]!r} was judged under {len(first)}; add the column "
+            f"{lacking!r} to the {what}"
         )
 
 
