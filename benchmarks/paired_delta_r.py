@@ -21,7 +21,7 @@ def measure() -> Iterator[dict[str, Any]]:
     a, b = (human + noise + 0.7 * rng.normal(size=ITEMS) for _ in "ab")
 
     def ours() -> tuple[float, float]:
-        return papers_interval(np.stack([a, b]), human, RESAMPLES, seed=0)[:2]
+        return papers_interval(np.stack([a, b]), human, RESAMPLES, seed=0)
 
     def scipys(vectorized: bool) -> tuple[float, float]:
         found = stats.bootstrap(

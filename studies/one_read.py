@@ -145,7 +145,7 @@ def by_score(p: FloatArray, orders: IntArray) -> FloatArray:
 
 
 def geometric(p: FloatArray, orders: IntArray) -> FloatArray:
-    """Expected score of the geometric mean over reads, as `rubricnb.statistics.geometric_mean`."""
+    """Expected score of the geometric mean over reads."""
     mean = softmax(logs(by_score(p, orders)).mean(axis=1))
     return np.asarray(mean @ np.arange(1, p.shape[-1] + 1))
 

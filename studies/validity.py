@@ -504,9 +504,9 @@ def _correlations(n_clusters: int, rng: np.random.Generator, dear: bool) -> Foun
     yield _covers("Δr", "cluster jackknife-t", low, high, _R[0] - _R[1])
     if dear:
         seed = int(rng.integers(2**31))
-        low, high, _ = papers_interval(a[None], human, 1_000, seed)
+        low, high = papers_interval(a[None], human, 1_000, seed)
         yield _covers("r", "item bootstrap", low, high, _R[0])
-        low, high, _ = papers_interval(np.stack([a, b]), human, 2_000, seed)
+        low, high = papers_interval(np.stack([a, b]), human, 2_000, seed)
         yield _covers("Δr", "item bootstrap", low, high, _R[0] - _R[1])
 
 
@@ -1009,10 +1009,12 @@ def _variance(rng: np.random.Generator, dear: bool) -> Found:
     value = 3 + sd["item"] * rng.standard_normal((60, 1)) + sd["ordering"] * rng.standard_normal(10)
     value = value + sd["item_ordering"] * rng.standard_normal(shape)
     value = np.concatenate([value + sd["reask"] * rng.standard_normal(shape) for _ in "12"], axis=1)
-    order = np.broadcast_to(np.tile(np.arange(10), 2), value.shape)
-    found = _components(Reads(_items(60, 1), value, order, _orderings(5)[0], None, None))
-    for name, truth in _COMPONENTS.items():
-        yield "recovery", f"variance {name}", "components", truth, found[f"variance_{name}"]
+    item, read = (at.ravel() for at in np.indices(value.shape))
+    columns = {"item_id": item, "cluster_id": item, "ordering": read % 10, "score": value.ravel()}
+    found = error_budget(pd.DataFrame(columns), by=[]).set_index("source")["variance"]
+    sources = ("item", "order", "order × item", "re-read")
+    for (name, truth), source in zip(_COMPONENTS.items(), sources, strict=True):
+        yield "recovery", f"variance {name}", "components", truth, found[source]
 
 
 def _preference(concentration: float, rng: np.random.Generator, dear: bool) -> Found:

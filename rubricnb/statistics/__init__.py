@@ -20,7 +20,6 @@ from rubricnb.statistics.position import at_reads as at_reads
 from rubricnb.statistics.position import position_bias as position_bias
 from rubricnb.statistics.position import score_position as score_position
 from rubricnb.statistics.probabilities import at_temperature as at_temperature
-from rubricnb.statistics.probabilities import geometric_mean as geometric_mean
 from rubricnb.statistics.probabilities import option_probabilities as option_probabilities
 from rubricnb.statistics.probabilities import position_prior as position_prior
 from rubricnb.statistics.probabilities import remove_prior as remove_prior
@@ -48,7 +47,6 @@ __all__ = [
     "at_reads",
     "at_temperature",
     "counting_along",
-    "geometric_mean",
     "gold",
     "judge_bias",
     "noncentrality",

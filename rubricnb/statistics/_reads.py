@@ -28,10 +28,6 @@ _ANSWER = re.compile(
 )
 _READ_COLUMNS = ("item_id", "cluster_id", "score")
 _OF_ITEMS = ("dataset", "criterion", "group_id", "candidate")
-_OPTIONAL_COLUMNS = (
-    *("ordering_index", "ordering", "status", "request_id", "criterion_ordering", "design", "key"),
-    *_OF_ITEMS,
-)
 
 
 class Unanswerable(ValueError):
@@ -195,26 +191,22 @@ def read_groups(
 ) -> Iterator[tuple[dict[str, Any], Reads]]:
     """Yield each group's values and its reads."""
     names = grouping(judgments, by, without)
-    for key, part in groups(slim(judgments, names, value), names):
+    require_value(judgments, value)
+    for key, part in groups(judgments, names):
         yield key, reads(part, value)
 
 
 def row_per_group(
-    judgments: pd.DataFrame, by: By, value: Value, row: Callable[[Reads], dict[str, Any]]
+    judgments: pd.DataFrame,
+    by: By,
+    value: Value,
+    row: Callable[[Reads], dict[str, Any] | list[dict[str, Any]]],
 ) -> pd.DataFrame:
-    """Append to each group's columns the result of `row` on its reads, or the reason for none."""
+    """Append to each group's columns the row, or rows, of its reads, or the reason for none."""
     found = answers(read_groups(judgments, by, value), row)
-    return pd.DataFrame([{**key, **own} for key, own in found])
-
-
-def rows_per_group(
-    judgments: pd.DataFrame, by: By, value: Value, rows: Callable[[Reads], pd.DataFrame]
-) -> pd.DataFrame:
-    """Prepend each group's columns to the rows of `rows` on its reads, or the reason for none."""
-    found = answers(read_groups(judgments, by, value), rows)
-    frames = (own if isinstance(own, pd.DataFrame) else pd.DataFrame([own]) for _, own in found)
-    named = (keyed(key, frame) for (key, _), frame in zip(found, frames, strict=True))
-    return pd.concat(named, ignore_index=True)
+    return pd.DataFrame(
+        [key | own for key, rows in found for own in (rows if isinstance(rows, list) else [rows])]
+    )
 
 
 def answers(
@@ -239,20 +231,14 @@ def keyed(key: dict[str, Any], frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(**key)[[*key, *frame.columns.difference(key, sort=False)]]
 
 
-def slim(judgments: pd.DataFrame, names: Iterable[str], value: Value) -> pd.DataFrame:
-    """Keep the columns `names` and those that `reads` looks at."""
-    return judgments[list(dict.fromkeys([*names, *read_columns(judgments, value)]))]
-
-
-def read_columns(judgments: pd.DataFrame, value: Value) -> list[str]:
-    """Return the columns that `reads` looks at; a ValueError names one that is missing."""
-    columns = [*_READ_COLUMNS, *(c for c in _OPTIONAL_COLUMNS if c in judgments)]
+def require_value(judgments: pd.DataFrame, value: Value) -> None:
+    """Refuse an unknown `value`, and judgments without the columns that it needs."""
+    columns = [*_READ_COLUMNS]
     if value == "expected_score":
         columns += ["expected_score", *_probability_columns(judgments)]
     elif value != "score":
         raise ValueError(f"value {value!r} is neither 'score' nor 'expected_score'")
     require(judgments, columns, "judgments")
-    return columns
 
 
 def reads(part: pd.DataFrame, value: Value = "score") -> Reads:
@@ -396,14 +382,11 @@ def refuse_ambiguous(judgments: pd.DataFrame, items: pd.DataFrame, what: str = "
     several = keys.duplicated(keep=False) & np.any([keys.isin(own) for own in known], axis=0)
     if several.any():
         first = judged[keys == keys[int(several.argmax())]]
-        lacking = [c for c in names if c not in shared]
-        fits = " and ".join(
-            ", ".join(f"{c} {row[c]!r}" for c in lacking) for _, row in first.iloc[:2].iterrows()
-        )
+        lacking = " and ".join(c for c in names if c not in shared)
         raise ValueError(
-            f"the {what} do not say which {' and '.join(lacking)} they are about: item_id "
-            f"{first['item_id'].iloc[0]!r} was judged under {len(first)} ({fits}); add the column "
-            f"{' and '.join(map(repr, lacking))} to the {what}"
+            f"the {what} do not say which {lacking} they are about: item_id "
+            f"{first['item_id'].iloc[0]!r} was judged under {len(first)}; add the column "
+            f"{lacking!r} to the {what}"
         )
 
 

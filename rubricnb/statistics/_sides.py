@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._placement import directions
-from rubricnb.statistics._reads import By, IntArray, Reads, Value, grouping, groups, reads, slim
+from rubricnb.statistics._reads import By, IntArray, Reads, Value
 
 _PARTS = ("forward", "reverse", "half-1", "half-2")
 
@@ -26,12 +27,13 @@ def sides(
     """
     wanted = [_split(name) for name in names]
     column = column or _compared_column(judgments, wanted[0][0], wanted[1][0])
-    outside = grouping(judgments, by, without=[column])
-    for key, part in groups(slim(judgments, [*outside, column], value), outside):
+    outside = arrays.grouping(judgments, by, without=[column])
+    arrays.require_value(judgments, value)
+    for key, part in arrays.groups(judgments, outside):
         label, found = part[column].to_numpy(), dict[Any, Reads]()
         for name in dict.fromkeys(name for name, _ in wanted):
             if (own := label == name).any():
-                found[name] = reads(part[own], value)
+                found[name] = arrays.reads(part[own], value)
         yield key, [take(found[name], piece) if name in found else None for name, piece in wanted]
 
 
@@ -42,16 +44,15 @@ def compared(
     by: By,
     value: Value,
     row: Callable[[Reads, Reads], dict[str, Any]],
-    lacking: Mapping[str, Any] | None = None,
 ) -> pd.DataFrame:
     """Append to each group's columns the result of `row` on its two sides.
 
-    A group without one of them has what `lacking` says, and a reason.
+    A group without one of them has a reason only.
     """
     rows = []
     for key, (side_a, side_b) in sides(judgments, [a, b], by, value):
         if side_a is None or side_b is None:
-            found = {**(lacking or {}), "reason": f"no judgments of {a if side_a is None else b!r}"}
+            found = {"reason": f"no judgments of {a if side_a is None else b!r}"}
         else:
             found = row(side_a, side_b)
         rows.append({**key, "a": a, "b": b, **found})
@@ -60,7 +61,7 @@ def compared(
 
 def _compared_column(judgments: pd.DataFrame, a: Any, b: Any) -> str:
     """Find the column that holds both values: the design if it can be."""
-    names = grouping(judgments, None)
+    names = arrays.grouping(judgments, None)
     for name in sorted(names, key=lambda name: name != "design"):
         found = judgments[name].unique()
         if a in found and b in found:
@@ -82,18 +83,13 @@ def take(side: Reads, piece: str | None) -> Reads:
     if piece.startswith("half"):
         first = np.arange(n_reads) < n_reads // 2
         kept = np.broadcast_to(first if piece == "half-1" else ~first, side.value.shape)
-    elif side.criteria is not None:
-        raise ValueError(
-            f"'/{piece}' selects rotations of the scores, but here the criteria are reordered; "
-            "use /half-1 and /half-2"
-        )
     else:
         turn = np.r_[directions(side.orderings), 0][side.order]  # -1, never asked, finds the 0
         kept = turn == (1 if piece == "forward" else -1)
-        if not kept.any():
+        if side.criteria is not None or not kept.any():
             raise ValueError(
-                f"'/{piece}': none of the orderings is a {piece} rotation of 1…n; "
-                "use a design that has them, such as 'balanced'"
+                f"'/{piece}': no {piece} rotations of the scores 1…n were asked; use a design that "
+                "has them, such as 'balanced', or /half-1 and /half-2"
             )
     value, order = np.where(kept, side.value, np.nan), np.where(kept, side.order, -1)
     return replace(side, value=value, order=order)

@@ -18,16 +18,12 @@ def crossed_variances(x: FloatArray, cluster: IntArray) -> FloatArray:
 
     The variance between items is all that texts differ by, whether it is shared by a prompt's or
     by a candidate's texts or not. Shape (1 + clusters, 3): of all items, then without each cluster.
-    One column has no variance, and no rest.
     """
     n, k = x.shape
     item, column = (a.ravel() for a in np.indices(x.shape))
-    sources = [item, column, np.arange(n * k)] if k > 1 else [item]
     x = (x - x.mean()).ravel()
     cluster = np.unique(cluster, return_inverse=True)[1]
-    found, _ = henderson(sources, np.repeat(cluster, k), x)
-    if k == 1:
-        found = np.column_stack([found, np.full(len(found), np.nan), np.zeros(len(found))])
+    found, _ = henderson([item, column, np.arange(n * k)], np.repeat(cluster, k), x)
     # Differences of sums leave rounding errors of about 1e-16 of the raw second moment.
     return np.where(np.abs(found) > 1e-12 * (x**2).mean(), found, 0.0 * found)
 

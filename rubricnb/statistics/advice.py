@@ -10,13 +10,13 @@ import pandas as pd
 
 from rubricnb.statistics import _inference as infer
 from rubricnb.statistics import _reads as arrays
-from rubricnb.statistics._inference import Interval
-from rubricnb.statistics._reads import By, FloatArray, Unanswerable
+from rubricnb.statistics._reads import By, Unanswerable
 from rubricnb.statistics._variance import crossed_variances, noise_ratio
-from rubricnb.statistics.agreement import human_of
+from rubricnb.statistics.agreement import agreement
 from rubricnb.statistics.budget import will_permuting_help
-from rubricnb.statistics.error_budget import design_for, error_budget, with_left_out
+from rubricnb.statistics.error_budget import CALLS, design_for, error_budget, with_left_out
 from rubricnb.statistics.labels import labels_needed, mean_with_labels
+from rubricnb.statistics.raters import judge_bias
 from rubricnb.statistics.variation import order_effect
 
 ORDERS = 10
@@ -27,7 +27,7 @@ _Row = dict[str, Any]
 def advise(
     judgments: pd.DataFrame,
     labels: pd.DataFrame | None = None,
-    price: float | Mapping[str, float] = 1.0,
+    price: Mapping[str, float] = CALLS,
     precision: float = 0.2,
     by: By = None,
 ) -> pd.DataFrame:
@@ -41,7 +41,7 @@ def advise(
     labels
         Human ratings as for `mean_with_labels`, of texts drawn at random.
     price
-        Of a call, or ``{"call": …, "item": …, "label": …}`` as for `design_for`.
+        ``{"call": …, "item": …, "label": …}``: as for `design_for`, and of a human rating.
     precision
         What is to be told apart, in points of people's ratings: the half width of a mean with
         labels, and the difference of two candidates. Without labels this difference is one of the
@@ -82,18 +82,17 @@ def advise(
         arrays.matched(judgments.drop_duplicates(arrays.unit_columns(judgments)), labels, "human")
     if "design" in judgments:
         judgments = judgments[judgments["design"] != "placebo"]
-    prices = dict(price) if isinstance(price, Mapping) else {"call": float(price)}
     rows = [
         key | row
         for key, part in arrays.groups(judgments, names)
-        for row in _steps(part, labels, prices, precision)
+        for row in _steps(part, labels, price, precision)
     ]
     columns = [*names, "step", "do", "gain", "low", "high", "gain_is", "cost", "chapter", "reason"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def _steps(
-    part: pd.DataFrame, labels: pd.DataFrame | None, prices: dict[str, float], precision: float
+    part: pd.DataFrame, labels: pd.DataFrame | None, price: Mapping[str, float], precision: float
 ) -> Iterator[_Row]:
     part = pd.DataFrame(part)
     crossed = part[part["design"].isin(["balanced", "williams"])] if "design" in part else part[:0]
@@ -102,11 +101,11 @@ def _steps(
     yield judge
     if goes_on:
         why = _why_no_order_effect(crossed)
-        yield _texts(budget, people, prices, precision)
+        yield _texts(budget, people, price, precision)
         for (step, chapter, gain_is), answer in _OF_ORDERS.items():
-            found = {"reason": why} if why else answer(crossed, prices)
+            found = {"reason": why} if why else answer(crossed, price)
             yield _row(step, chapter, gain_is) | found
-        yield _labels(part, labels, people, prices, precision)
+        yield _labels(part, labels, people, price, precision)
 
 
 def _row(
@@ -125,16 +124,16 @@ class _People(NamedTuple):
     """Correlation of the rated texts' scores with the ratings, or the reason why it is unknown."""
 
     r: float = np.nan
-    r_ends: Interval = infer.UNDEFINED
+    r_ends: tuple[float, float] = (np.nan, np.nan)
     slope: float = np.nan  # points of the judge for one point of people's
-    slope_ends: Interval = infer.UNDEFINED
+    slope_ends: tuple[float, float] = (np.nan, np.nan)
     n: int = 0
     reason: str = "no labels"
 
     @property
     def agree(self) -> str:
         """Whether scores rise with ratings: yes, no, reversed, or unknown."""
-        low, high = self.r_ends[:2]
+        low, high = self.r_ends
         if np.isnan(low):
             return "unknown"
         return "yes" if low > 0 else "reversed" if high < 0 else "no"
@@ -143,35 +142,24 @@ class _People(NamedTuple):
 def _against_people(part: pd.DataFrame, labels: pd.DataFrame | None) -> _People:
     if labels is None:
         return _People()
-    reads = arrays.reads(part)
     try:
-        human = human_of(reads, labels, "labels")
+        (found,) = agreement(part, labels, by=[]).to_dict("records")
     except Unanswerable as why:
         return _People(reason=str(why))
-    score = arrays.item_means(reads.value)
-    used = ~np.isnan(score) & ~np.isnan(human)
-    x, y, cluster = score[used], human[used], reads.cluster[used]
-    if len(y) < 4:
-        return _People(n=len(y), reason=f"{len(y)} labels: four are needed")
-    parts = infer.moments(x, y)
-    r = infer.jackknife(parts, cluster, infer.correlation, infer.fisher_jackknife_t)
-    slope = infer.jackknife(parts, cluster, _slope)
-    reason = infer.few_clusters(cluster)
-    if np.isnan(r[0]):
-        reason = infer.said("all scores or all ratings are equal", reason)
-    elif abs(r[0]) > 1 - 1e-9 and (n := len(np.unique(cluster))) > 1:
-        r = r[0], (*infer.perfect_ends(r[0], n), np.nan, np.nan)
-        reason = infer.said(f"no exception in {n} clusters", reason)
-    elif np.isnan(r[1][0]):
-        reason = infer.said("r has no interval", reason)
-    return _People(*r, *slope, len(y), reason)
-
-
-def _slope(sums: FloatArray) -> FloatArray:
-    """Slope of x on y, from summed `moments`; NaN where y is constant."""
-    n, x, y, _, yy, xy = np.moveaxis(sums, -1, 0)
-    spread = yy - y**2 / n
-    return np.asarray((xy - x * y / n) / np.where(spread > 1e-12 * yy, spread, np.nan))
+    n, n_clusters, r = found["n_items"], found["n_clusters"], found["r"]
+    if n < 4:
+        return _People(n=n, reason=f"{n} labels: four are needed")
+    (bias,) = judge_bias(part, labels, by=[]).to_dict("records")
+    ends, reason = (found["r_low"], found["r_high"]), ""
+    if np.isnan(r):
+        reason = "all scores or all ratings are equal"
+    elif abs(r) > 1 - 1e-9 and n_clusters > 1:
+        ends = infer.perfect_ends(r, n_clusters)
+        reason = f"no exception in {n_clusters} clusters"
+    elif np.isnan(ends[0]):
+        reason = "r has no interval"
+    slope_ends = (bias["slope_low"], bias["slope_high"])
+    return _People(r, ends, bias["slope"], slope_ends, n, infer.said(reason, bias["reason"]))
 
 
 def _judge(budget: pd.DataFrame, people: _People) -> tuple[_Row, bool]:
@@ -221,11 +209,11 @@ def _share_of_texts(budget: pd.DataFrame) -> tuple[float, tuple[float, float]]:
 
 
 def _texts(
-    budget: pd.DataFrame, people: _People, prices: dict[str, float], precision: float
+    budget: pd.DataFrame, people: _People, price: Mapping[str, float], precision: float
 ) -> _Row:
     on_scale = people.agree == "yes"
     slope = people.slope if on_scale else 1.0
-    plan = design_for(budget, precision * slope, prices).iloc[0]
+    plan = design_for(budget, precision * slope, price).iloc[0]
     about, reason = ("texts", "23_error_budget", "prompts for this difference"), plan["reason"]
     if np.isnan(plan["items"]):
         return _row(*about, reason=reason)
@@ -234,7 +222,7 @@ def _texts(
     )
     low, high = plan["items_low"], plan["items_high"]
     if on_scale:  # prompts go with the square of the points that one of people's is worth
-        flat, steep = people.slope_ends[:2]
+        flat, steep = people.slope_ends
         low, high = low * (slope / steep) ** 2, np.inf if flat <= 0 else high * (slope / flat) ** 2
         ends = "" if np.isnan(flat) else f" [{flat:.2f}, {steep:.2f}]"
         reason = infer.said(reason, f"a point of people's is {slope:.2f}{ends} of the judge's")
@@ -261,12 +249,12 @@ def _measured(found: pd.Series, name: str) -> _Row:
     return {"gain": found[name], "reason": found["reason"], **ends}
 
 
-def _orders(crossed: pd.DataFrame, prices: dict[str, float]) -> _Row:
+def _orders(crossed: pd.DataFrame, price: Mapping[str, float]) -> _Row:
     found = will_permuting_help(crossed, k=ORDERS, by=[]).iloc[0]
     if np.isnan(found["gain"]):
         return _measured(found, "gain")
     texts = len(crossed.drop_duplicates(arrays.unit_columns(crossed)))
-    cost = (ORDERS - 1) * texts * prices.get("call", np.nan)
+    cost = (ORDERS - 1) * texts * price.get("call", np.nan)
     do, cost = {
         "go": (f"average {ORDERS} balanced orders of each text", cost),
         "stop": ("ask one order, the same for all that you compare", 0.0),
@@ -275,7 +263,7 @@ def _orders(crossed: pd.DataFrame, prices: dict[str, float]) -> _Row:
     return _measured(found, "gain") | {"do": do, "cost": cost}
 
 
-def _direction(crossed: pd.DataFrame, prices: dict[str, float]) -> _Row:
+def _direction(crossed: pd.DataFrame, price: Mapping[str, float]) -> _Row:
     row = _measured(order_effect(crossed, by=[]).iloc[0], "ascending_minus_descending")
     if np.isnan(row["low"]):
         return row
@@ -286,7 +274,7 @@ def _direction(crossed: pd.DataFrame, prices: dict[str, float]) -> _Row:
     return row | {"do": do, "cost": 0.0}
 
 
-def _readout(crossed: pd.DataFrame, prices: dict[str, float]) -> _Row:
+def _readout(crossed: pd.DataFrame, price: Mapping[str, float]) -> _Row:
     known = "expected_score" in crossed and arrays.probability_columns(crossed)
     if not known or crossed["expected_score"].isna().all():
         return {"reason": "no option probabilities: ask with readout='logprobs'"}
@@ -318,7 +306,7 @@ def _labels(
     part: pd.DataFrame,
     labels: pd.DataFrame | None,
     people: _People,
-    prices: dict[str, float],
+    price: Mapping[str, float],
     precision: float,
 ) -> _Row:
     about = "labels", "24_how_many_labels", "labels that one is worth with the judge"
@@ -331,12 +319,12 @@ def _labels(
         return _row(*about, do=ASK_PEOPLE, reason=reason)
     half = (found["high"] - found["low"]) / 2
     more = 0.0 if half <= precision else max(1.0, needed["needed"] - needed["n_labels"])
-    ends = gain_interval(found["gain"], found["r"], people.r_ends[:2])
+    ends = gain_interval(found["gain"], found["r"], people.r_ends)
     do = f"the labels suffice for {precision:g} points: report their mean with the judge's"
     if more:
         do = f"have {more:.0f} more rated (texts drawn at random) for a mean within "
         do += f"{precision:g} points"
-    cost = more * prices.get("label", np.nan)
+    cost = more * price.get("label", np.nan)
     return _row(*about, found["gain"], ends, do=do, cost=cost, reason=reason)
 
 

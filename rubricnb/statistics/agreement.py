@@ -25,7 +25,6 @@ def agreement(
     items: pd.DataFrame,
     by: By = None,
     value: Value = "score",
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Correlate a judge's mean score per item with the mean human rating.
 
@@ -40,8 +39,6 @@ def agreement(
         Columns to group by; by default judge, dataset, design and every condition column present.
     value
         ``score`` or ``expected_score``.
-    seed
-        Of the papers' bootstrap.
 
     Returns
     -------
@@ -52,10 +49,10 @@ def agreement(
         * ``r`` (Pearson, pooled over criteria) with ``r_low, r_high`` and ``p`` (against 0);
           ``rho`` (Spearman) with ``rho_low, rho_high, rho_p``: 95 % cluster jackknife-t on
           Fisher's z scale;
-        * ``r_macro``, ``rho_macro``: means over criteria, ``r_macro`` with ``_low, _high, _p``;
+        * ``r_macro``: mean over criteria, with ``_low, _high, _p``;
         * ``r_paper_low, r_paper_high``: the papers' interval, an item percentile bootstrap (1,000
-          resamples, ``n_undefined`` of them dropped because a side was constant). It is too narrow
-          where items share a text: 72–90 % instead of 95 %;
+          resamples; those with a constant side are dropped). It is too narrow where items share a
+          text: 72–90 % instead of 95 %;
         * ``k_effective``: reads per item, copies of an answer left out and repeats of an ordering
           that all agree counted once: they add nothing to the item's mean;
         * ``ceiling``: √reliability of the mean human rating, the r of a judge that knew every
@@ -87,7 +84,7 @@ def agreement(
     """
 
     def row(reads: Reads, human: FloatArray) -> dict[str, Any]:
-        return _agreement(reads, human, seed) | _ceiling(reads, items)
+        return _agreement(reads, human) | _ceiling(reads, items)
 
     return row_with_people(judgments, items, by, value, row)
 
@@ -99,14 +96,12 @@ def row_with_people(
     value: Value,
     row: Callable[[Reads, FloatArray], Any],
     what: str = "items",
-    per_group: Callable[..., pd.DataFrame] = arrays.row_per_group,
 ) -> pd.DataFrame:
-    """Append to each group's columns the result of `row` on its reads and their human ratings.
-
-    With `rows_per_group` in place of `per_group`, `row` gives several.
-    """
+    """Append to each group's columns the result of `row` on its reads and their human ratings."""
     arrays.refuse_ambiguous(judgments, items, what)
-    return per_group(judgments, by, value, lambda reads: row(reads, human_of(reads, items, what)))
+    return arrays.row_per_group(
+        judgments, by, value, lambda reads: row(reads, human_of(reads, items, what))
+    )
 
 
 def human_of(reads: Reads, items: pd.DataFrame, what: str = "items") -> FloatArray:
@@ -145,7 +140,7 @@ def criterion_of(reads: Reads) -> IntArray:
     return np.asarray(pd.factorize(reads.items["criterion"])[0], dtype=np.int64)
 
 
-def _agreement(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
+def _agreement(reads: Reads, human: FloatArray) -> dict[str, Any]:
     used, x, y = rated(reads, human)
     cluster, criterion = reads.cluster[used], criterion_of(reads)[used]
     found = correlations(x[None], y, cluster, criterion, infer.fisher_jackknife_t)
@@ -153,12 +148,8 @@ def _agreement(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
     row |= {"n_reads": int(reads.parsed[used].sum()), "n_criteria": len(np.unique(criterion))}
     row |= infer.named("r", *found["r"], p=False) | {"p": found["r"][1][2]}
     row |= infer.named("rho", *found["rho"]) | infer.named("r_macro", *found["r_macro"])
-    rhos = [spearman(x[criterion == c], y[criterion == c]) for c in np.unique(criterion)]
-    row["rho_macro"] = infer.mean_of(np.array(rhos))
-    paper = (np.nan, np.nan, 0)
-    if len(y) > 1:
-        paper = papers_interval(x[None], y, PAPER_RESAMPLES, seed)
-    row |= dict(zip(("r_paper_low", "r_paper_high", "n_undefined"), paper, strict=True))
+    paper = papers_interval(x[None], y, PAPER_RESAMPLES, 0) if len(y) > 1 else (np.nan, np.nan)
+    row |= dict(zip(("r_paper_low", "r_paper_high"), paper, strict=True))
     row["k_effective"] = infer.mean_of((reads.parsed & ~arrays.echoes(reads))[used].sum(axis=1))
     why = _why_unsure(x, y, cluster, row)
     return row | {"reason": infer.said(*dict.fromkeys(why), unscored(reads, human))}
@@ -217,22 +208,20 @@ def macro_correlation(sums: FloatArray) -> FloatArray:
     return _difference(infer.correlation(sums).mean(axis=-1))
 
 
-def papers_interval(
-    x: FloatArray, y: FloatArray, resamples: int, seed: int
-) -> tuple[float, float, int]:
+def papers_interval(x: FloatArray, y: FloatArray, resamples: int, seed: int) -> tuple[float, float]:
     """The papers' interval of r, or of Δr, of the scores `x` (sides, items): items are drawn.
 
-    Returns the 95 % percentile interval and how many resamples were undefined (dropped).
+    It is the 95 % percentile interval of the resamples in which the statistic is defined.
     """
     return _bootstrap(_pooled(x, y), pooled_correlation, resamples, seed)
 
 
 def _bootstrap(
     sums: FloatArray, statistic: Callable[[FloatArray], FloatArray], resamples: int, seed: int
-) -> tuple[float, float, int]:
+) -> tuple[float, float]:
     """Draw rows of `sums`, independently of their order."""
     draws = infer.resampled(sums[infer.content_order(sums)], resamples, seed, statistic)
-    return *infer.percentile_interval(draws), int(np.isnan(draws).sum())
+    return infer.percentile_interval(draws)
 
 
 def _why_unsure(
@@ -340,7 +329,6 @@ def strategy_contrast(
     b: Any = "fixed",
     by: By = None,
     value: Value = "score",
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Compare the agreement with people of two strategies on the same items.
 
@@ -353,8 +341,6 @@ def strategy_contrast(
         design may be narrowed: ``balanced/forward``, ``/reverse``, ``placebo/half-1``, ``/half-2``.
     by
         Columns to group by; by default every condition column but the compared one.
-    seed
-        Of the paper's bootstrap.
 
     Returns
     -------
@@ -365,8 +351,8 @@ def strategy_contrast(
           ``p_adjusted`` (Benjamini–Hochberg over the returned rows); ``standard_error``; ``mde``
           (what 80 % power detects: 4.3 standard errors at 4 clusters, 3.0 at 20, by noncentral t);
           ``p_equivalent`` (TOST, ±0.02);
-        * ``paper_low, paper_high``: the paper's paired item percentile bootstrap (2,000 resamples;
-          ``n_undefined`` dropped). It is too narrow where items share a text;
+        * ``paper_low, paper_high``: the paper's paired item percentile bootstrap (2,000
+          resamples). It is too narrow where items share a text;
         * ``delta_rho`` and ``delta_r_macro`` (mean over criteria) with ``_low, _high, _p``; in
           Setting 2 also ``paper_macro_low, paper_macro_high``: the paper's paired percentile
           bootstrap of the latter over texts (2,000 resamples), too narrow where texts share a
@@ -403,13 +389,13 @@ def strategy_contrast(
     arrays.refuse_ambiguous(judgments, items)
 
     def row(side_a: Reads, side_b: Reads) -> dict[str, Any]:
-        return _contrast(side_a, side_b, items, seed)
+        return _contrast(side_a, side_b, items)
 
     result = compared(judgments, a, b, by, value, row)
     return infer.adjust(result, "p") if "p" in result else result
 
 
-def _contrast(a: Reads, b: Reads, items: pd.DataFrame, seed: int) -> dict[str, Any]:
+def _contrast(a: Reads, b: Reads, items: pd.DataFrame) -> dict[str, Any]:
     rows_a, rows_b = shared_items(a, b)
     human = human_of(a, items)[rows_a]
     value_a, value_b = a.value[rows_a], b.value[rows_b]
@@ -423,8 +409,8 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame, seed: int) -> dict[str, A
     reasons: list[str] = []
     found = correlations(x, y, cluster, criterion, infer.jackknife_t)
     row |= _delta_r(x, y, cluster, found["r"], reasons)
-    paper = papers_interval(x, y, PAPER_PAIRED_RESAMPLES, seed)
-    row |= dict(zip(("paper_low", "paper_high", "n_undefined"), paper, strict=True))
+    paper = papers_interval(x, y, PAPER_PAIRED_RESAMPLES, 0)
+    row |= dict(zip(("paper_low", "paper_high"), paper, strict=True))
     row |= infer.named("delta_rho", *found["rho"]) | infer.named("delta_r_macro", *found["r_macro"])
     if a.criteria is not None:
         text = arrays.combine(
@@ -432,8 +418,8 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame, seed: int) -> dict[str, A
         )
         # The paper (v2, Table 6) draws texts once for all correlations.
         sums = arrays.by_cluster(per_criterion(x, y, criterion), text)
-        low, high, _ = _bootstrap(sums, macro_correlation, PAPER_PAIRED_RESAMPLES, seed)
-        row |= {"paper_macro_low": low, "paper_macro_high": high}
+        ends = _bootstrap(sums, macro_correlation, PAPER_PAIRED_RESAMPLES, 0)
+        row |= dict(zip(("paper_macro_low", "paper_macro_high"), ends, strict=True))
     row |= _single_reads(value_a[used], value_b[used], y, cluster)
     row |= effective_reads(a, b, reasons)
     return row | {"reason": infer.said(*reasons)}

@@ -16,7 +16,7 @@ from rubricnb.statistics._inference import correlation, few_clusters, fisher_jac
 from rubricnb.statistics._placement import blocks
 from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics._variance import crossed_variances, gain_of_averaging, noise_ratio
-from rubricnb.statistics.agreement import human_of, why_no_interval
+from rubricnb.statistics.agreement import row_with_people
 
 MOST_SUBSETS = 1_000
 GAIN = 1.05  # a rise of r by a factor that is worth the calls
@@ -31,7 +31,6 @@ def budget_curve(
     items: pd.DataFrame,
     by: By = None,
     value: Value = "score",
-    seed: int = 0,
 ) -> pd.DataFrame:
     """Correlate the mean of K of the reads with people, over all choices of the K.
 
@@ -39,18 +38,16 @@ def budget_curve(
     ----------
     judgments, items, by, value
         As in `agreement`. Only items with every read parsed are used, the same for every K.
-    seed
-        Of the drawing of subsets; with up to 12 reads all of them are used.
 
     Returns
     -------
     DataFrame
-        One row a group and K: ``k``, ``n_subsets``, ``n_items``, ``n_clusters``; ``r_mean`` over
-        the subsets of K reads; ``spread_low, spread_high`` (2.5 and 97.5 % of the subsets: how much
-        the choice matters, *not* a confidence band; of width 0 at the largest K); ``low, high``
-        (95 % cluster jackknife-t interval of r_mean, of thousands of clusters from some of the
-        subsets); ``r_expected`` (what averaging alone
-        predicts: r_∞ / √(1 + φ/K), φ from the variances within and between items, through the last
+        One row a group and K: ``k``, ``n_subsets`` (beyond 12 reads at most 1,000), ``n_items``,
+        ``n_clusters``; ``r_mean`` over the subsets of K reads; ``spread_low, spread_high`` (2.5 and
+        97.5 % of the subsets: how much the choice matters, *not* a confidence band; of width 0 at
+        the largest K); ``low, high`` (95 % cluster jackknife-t interval of r_mean, of thousands of
+        clusters from some of the subsets); ``r_expected`` (what averaging alone predicts:
+        r_∞ / √(1 + φ/K), φ from the variances within and between items, through the last
         r_mean); ``gain`` (share of the rise from K = 1 to the largest K); ``reason``.
 
     Notes
@@ -73,23 +70,20 @@ def budget_curve(
     0  1          2    0.77
     1  2          1    0.88
     """
-    arrays.refuse_ambiguous(judgments, items)
-    return arrays.rows_per_group(
-        judgments, by, value, lambda reads: _curve(reads, human_of(reads, items), seed)
-    )
+    return row_with_people(judgments, items, by, value, _curve)
 
 
-def _curve(reads: Reads, human: FloatArray, seed: int) -> pd.DataFrame:
+def _curve(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
     used = reads.parsed.all(axis=1) & ~np.isnan(human)
     n_reads = reads.value.shape[1]
     k = np.arange(1, n_reads + 1)
-    sets, size = subsets(n_reads, seed)
+    sets, size = subsets(n_reads)
     out = pd.DataFrame({"k": k, "n_subsets": np.bincount(size, minlength=n_reads + 1)[1:]})
     cluster = reads.cluster[used]
     out = out.assign(n_items=int(used.sum()), n_clusters=len(np.unique(cluster)))
     if not used.any():
         reason = "no item has all reads parsed and a human rating"
-        return out.assign(**dict.fromkeys(_NUMBERS, np.nan), reason=reason)
+        return out.assign(**dict.fromkeys(_NUMBERS, np.nan), reason=reason).to_dict("records")
     gram = _grams(reads.value[used], human[used], cluster)
     r = _subset_correlations(gram.sum(axis=0)[None], sets)[0]
     r_mean = np.array([r[size == i].mean() for i in k])
@@ -100,36 +94,28 @@ def _curve(reads: Reads, human: FloatArray, seed: int) -> pd.DataFrame:
     expected = _expected(reads, used, r_mean[-1])
     numbers = (r_mean, spread[:, 0], spread[:, 1], low, high, expected, gain)
     out = out.assign(**dict(zip(_NUMBERS, numbers, strict=True)))
-    return out.assign(reason=_reason(out, reads.value[used], human[used], cluster))
+    return out.assign(reason=_reason(out, cluster)).to_dict("records")
 
 
-def _reason(curve: pd.DataFrame, value: FloatArray, human: FloatArray, cluster: IntArray) -> str:
+def _reason(curve: pd.DataFrame, cluster: IntArray) -> str:
     unknown = curve.isna().any()
     if unknown["r_mean"]:
         return "for some reads r is undefined: their scores, or the ratings, are all equal"
-    lost = len(np.unique(cluster)) > 1 and unknown["low"]
+    lost = "no interval for some k: without some cluster r is undefined, ±1, or the same"
     return said(
         few_clusters(cluster),
-        _why_no_interval(curve, value, human, cluster) if lost else "",
+        lost if len(np.unique(cluster)) > 1 and unknown["low"] else "",
         "r_expected: needs two reads of three items that differ" if unknown["r_expected"] else "",
         "gain: r does not change with K" if unknown["gain"] else "",
     )
 
 
-def _why_no_interval(
-    curve: pd.DataFrame, value: FloatArray, human: FloatArray, cluster: IntArray
-) -> str:
-    if np.isnan(curve["low"].iloc[-1]):
-        return why_no_interval(value.mean(axis=1)[None], human, cluster)
-    return "of few reads, r is undefined or ±1 without some cluster: no interval"
-
-
-def subsets(n_reads: int, seed: int = 0) -> tuple[FloatArray, IntArray]:
+def subsets(n_reads: int) -> tuple[FloatArray, IntArray]:
     """All non-empty subsets of the reads as rows of 0 and 1, and their sizes.
 
-    Beyond 12 reads, at most 1,000 subsets of each size, drawn by seed.
+    Beyond 12 reads, at most 1,000 subsets of each size, drawn.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     rows = []
     for k in range(1, n_reads + 1):
         if comb(n_reads, k) <= MOST_SUBSETS:

@@ -23,7 +23,7 @@ def bias_cost(table: pd.DataFrame, orderings: ArrayLike | None = None) -> pd.Dat
     Parameters
     ----------
     table
-        As `score_position` gives it: ``score, position, share`` and, for `cost_null`, ``n`` or
+        As `score_position` gives it: ``score, position, share`` and, for `cost_null`,
         ``share_null_sd``. Other columns name groups.
     orderings
         Shape (k, n): the score shown at each position. Default: the 2n of `balanced`.
@@ -35,8 +35,7 @@ def bias_cost(table: pd.DataFrame, orderings: ArrayLike | None = None) -> pd.Dat
         ``cost_null`` (its mean for a judge without any preference: the noise floor), ``n_least``
         (reads of the score with the fewest; the floor is 0.16 at 100, 0.05 at 1,000 for n = 5),
         ``reason``.
-        The floor follows from the permutation distribution where the table has it, else from the
-        multinomial, which is an upper figure when reads share an item.
+        The floor follows from the permutation distribution, where the table has it.
 
     Raises
     ------
@@ -86,13 +85,9 @@ def _costs(deviation: FloatArray, shown: IntArray) -> FloatArray:
 
 def _mean_deviation(part: pd.DataFrame, n: int) -> FloatArray:
     """Mean of |share − 1/n| without any preference; the shares are close to normal."""
-    if "share_null_sd" in part:
-        sd, off = _square(part, "share_null_sd"), _square(part, "share_null") - 1 / n
-    elif "n" in part:
-        sd = np.sqrt((1 / n) * (1 - 1 / n) / np.maximum(_square(part, "n"), 1))
-        off = np.zeros_like(sd)
-    else:
+    if "share_null_sd" not in part:
         return np.full((n, n), np.nan)
+    sd, off = _square(part, "share_null_sd"), _square(part, "share_null") - 1 / n
     ratio = off / np.where(sd > 0, sd, 1.0)
     folded = sd * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2) + off * special.erf(ratio / 2**0.5)
     return np.asarray(np.where(sd > 0, folded, np.abs(off)))
@@ -102,7 +97,7 @@ def _why_unknown(share: FloatArray, null: FloatArray) -> str:
     missing = np.flatnonzero(np.isnan(share).any(axis=1)) + 1
     if len(missing):
         return f"score {', '.join(map(str, missing))}: never given, or not at every position"
-    return "cost_null: the table says nothing of its counts" if np.isnan(null).any() else ""
+    return "cost_null: the table has no share_null_sd" if np.isnan(null).any() else ""
 
 
 def _square(part: pd.DataFrame, column: str) -> FloatArray:

@@ -130,10 +130,7 @@ def _groups(
     needed = ["item_id", "cluster_id", "criterion", "criterion_position", *columns]
     arrays.require(judgments, needed, "judgments")
     names = arrays.grouping(judgments, by, without=["criterion"])
-    extra = [c for c in ("dataset", "status") if c in judgments]
-    yield from arrays.groups(
-        judgments[list(dict.fromkeys([*names, *extra, *needed]))], [*names, *within]
-    )
+    yield from arrays.groups(judgments, [*names, *within])
 
 
 def _counting_along(part: pd.DataFrame) -> dict[str, Any]:

@@ -15,7 +15,6 @@ from rubricnb.statistics import _inference as infer
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._reads import By, FloatArray, IntArray, Value
 from rubricnb.statistics._variance import henderson
-from rubricnb.statistics.agreement import numbers_of
 
 FORMS = ("template", "variant", "labels", "layout", "reference_score", "exemplar")
 _FACETS = {
@@ -25,23 +24,18 @@ _FACETS = {
 _AGAIN = "re-read"
 _NUMBERS = ("variance", "low", "high", "share", "share_low", "share_high")
 _STEPS = (1, 2, 4, 8, 16)
+CALLS: Mapping[str, float] = {"call": 1.0}
 _MOST = 10_000_000
 
 
-def error_budget(
-    judgments: pd.DataFrame,
-    items: pd.DataFrame | None = None,
-    by: By = None,
-    value: Value = "score",
-) -> pd.DataFrame:
+def error_budget(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
     """Split the variance of a score by its sources: texts, re-reading, order, form, judge, rater.
 
     Parameters
     ----------
     judgments
-        Judgments, crossed or not, complete or not; a placebo design is left out.
-    items
-        Items with ``human_ratings``: their budget follows, with the rater as a source.
+        Judgments, crossed or not, complete or not; a placebo design is left out. Of people: their
+        ratings as scores, one row a rating, with the column ``rater``.
     by
         Columns to group by. By default the judge, the dataset and every condition column but those
         of the prompt's form: these, and the order of the options, are sources. ``["dataset"]``
@@ -52,7 +46,7 @@ def error_budget(
     Returns
     -------
     DataFrame
-        One row a group, ``measure`` (``judge`` or ``people``) and ``source``:
+        One row a group and ``source``:
 
         * ``prompt`` (what all answers to one prompt share), ``candidate``, ``item`` (the rest);
           ``form`` and the like: a shift of all scores, ``form × candidate``, ``form × prompt``,
@@ -86,25 +80,17 @@ def error_budget(
     3  order × item     0.000         6
     """
     names = arrays.grouping(judgments, by, without=() if by else ("design", *FORMS))
-    arrays.read_columns(judgments, value)
+    arrays.require_value(judgments, value)
     if "design" in judgments:
         judgments = judgments[judgments["design"] != "placebo"]
     found = [
-        pd.DataFrame(_budget(_asked(part), names, value)).assign(measure="judge", **key)
+        arrays.keyed(key, pd.DataFrame(_budget(_asked(part), names, value)))
         for key, part in arrays.groups(judgments, names)
     ]
-    if items is not None:
-        ratings = _ratings(items)
-        found += [
-            pd.DataFrame(_budget(part, names, "score")).assign(
-                measure="people", **{"judge": "people"} if "judge" in names else {}, **key
-            )
-            for key, part in arrays.groups(ratings, [n for n in names if n in items])
-        ]
     table = pd.concat(found, ignore_index=True)
     # As text: pandas copies and compares attributes at every step, and writes them to parquet.
     table.attrs["left"] = {str(row): text for row, text in table.pop("left").items()}
-    return table[[*names, "measure", *table.columns.difference([*names, "measure"], sort=False)]]
+    return table
 
 
 def _asked(judgments: pd.DataFrame) -> pd.DataFrame:
@@ -114,16 +100,6 @@ def _asked(judgments: pd.DataFrame) -> pd.DataFrame:
     names = [n for n in ("judge", "dataset", "item_id", "criterion", "key") if n in judgments]
     known = judgments["key"].notna() & (judgments["key"] != "")
     return judgments[~(known & judgments.duplicated(names))]
-
-
-def _ratings(items: pd.DataFrame) -> pd.DataFrame:
-    arrays.require(items, ["item_id", "cluster_id", "human_ratings"], "items")
-    rated = pd.DataFrame(items.dropna(subset=["human_ratings"])).reset_index(drop=True)
-    rated["score"] = [numbers_of(ratings) for ratings in rated["human_ratings"]]
-    each = rated.explode("score")
-    rater = each.groupby(level=0).cumcount() + 1
-    score = pd.to_numeric(each["score"])
-    return each.assign(rater=rater, score=score).reset_index(drop=True)
 
 
 def _facets(part: pd.DataFrame, names: list[str]) -> dict[str, IntArray]:
@@ -206,8 +182,7 @@ def _distinct(sources: dict[str, IntArray]) -> tuple[dict[str, IntArray], dict[s
 def design_for(
     budget: pd.DataFrame,
     difference: float,
-    price: float | Mapping[str, float] = 1.0,
-    prompts: int | None = None,
+    price: Mapping[str, float] = CALLS,
 ) -> pd.DataFrame:
     """Say how many prompts each way of asking needs to detect a difference, and what it costs.
 
@@ -219,20 +194,17 @@ def design_for(
         Between two candidates that answer the same prompts and are asked in the same forms, in
         points of the score. Where the budget knows one text a prompt only: between two sets.
     price
-        Of a call; or ``{"call": …, "item": …, "label": …}``: of a call, of one more prompt with its
-        two answers, of a human rating. Nothing said of an item: 0; of a label: cost NaN.
-    prompts
-        Prompts there are; default: as many as are behind the budget.
+        ``{"call": …, "item": …}``: of a call, and of one more prompt with its two answers (0 if
+        not named).
 
     Returns
     -------
     DataFrame
-        One row a group, measure and way of asking, the cheapest first: ``reads`` of the same
+        One row a group and way of asking, the cheapest first: ``reads`` of the same
         (more than 1 only where the budget saw re-reads), ``orders``, ``forms``, ``judges``,
         ``raters`` (as far as there are several); ``items``: prompts for 80 % power of a two-sided
         t test at 5 %, with ``items_low, items_high`` (95 %, from the budget's clusters; inf: no
         number is enough); ``calls`` for both candidates with ``_low, _high``; ``cost``;
-        ``detectable``: the difference that `prompts` prompts detect, with ``_low, _high``;
         ``reason``.
 
     Raises
@@ -261,12 +233,11 @@ def design_for(
     """
     if not difference > 0:
         raise ValueError(f"difference is {difference}: give a positive number of points")
-    arrays.require(budget, ["measure", "source", "variance"], "the budget")
-    prices = dict(price) if isinstance(price, Mapping) else {"call": float(price)}
+    arrays.require(budget, ["source", "variance"], "the budget")
     names = list(budget.columns[: budget.columns.get_loc("source")])
     rows: list[dict[str, Any]] = []
     for key, part in arrays.groups(budget, names):
-        found = [row | key for row in _designs(part, difference, prices, prompts)]
+        found = [row | key for row in _designs(part, difference, price)]
         rows += sorted(found, key=lambda row: (np.isnan(row["cost"]), row["cost"], row["calls"]))
     table = pd.DataFrame(rows)
     asked = [c for c in table if c in ("reads", *(f"{f}s" for f in _FACETS))]
@@ -275,16 +246,14 @@ def design_for(
 
 
 def _designs(
-    part: pd.DataFrame, difference: float, prices: dict[str, float], prompts: int | None
+    part: pd.DataFrame, difference: float, price: Mapping[str, float]
 ) -> Iterator[dict[str, Any]]:
     sources, variances = with_left_out(part)
     doubtful = _not_shown(part, sources)
     variances[[sources.index(source) for source in doubtful]] = 0.0
-    n_now = int(part["n_clusters"].iloc[0]) if prompts is None else prompts
     n_levels = part.set_index("source")["n_levels"]
     levels = {f: int(n_levels[f]) for f in _FACETS if f in sources}
     options = [[k for k in _STEPS if k < n] + [n] for n in levels.values()]
-    price = prices.get("call" if part["measure"].iloc[0] == "judge" else "label", np.nan)
     for *ks, reads in product(*options, _STEPS[:4] if _AGAIN in sources else (1,)):
         k = dict(zip(levels, ks, strict=True))
         calls = int(np.prod(ks)) * reads
@@ -292,14 +261,10 @@ def _designs(
         n = _prompts(one[0], floor[0], difference) if one[0] > 0 else np.nan
         ends = _ratios(one / np.minimum(n, _MOST) + floor)
         low, high = (_prompts(one[0] * r, floor[0] * r, difference) for r in ends)
-        now = one / n_now + floor
-        found = np.array([1.0, *_ratios(now)]) * (now[0] if now[0] > 0 else np.nan)
-        at = _multiplier(n_now - 1) * np.sqrt(found)
         row: dict[str, Any] = {f"{f}s": v for f, v in k.items()} | {"reads": reads}
         row |= {"items": n, "items_low": low, "items_high": high}
         row |= {f"calls{end}": 2 * calls * row[f"items{end}"] for end in ("", "_low", "_high")}
-        row["cost"] = row["calls"] * price + n * prices.get("item", 0.0)
-        row |= dict(zip(("detectable", "detectable_low", "detectable_high"), at, strict=True))
+        row["cost"] = row["calls"] * price.get("call", np.nan) + n * price.get("item", 0.0)
         why = (_left_undetected(source, *ends, k) for source, ends in doubtful.items())
         yield row | {"reason": infer.said(_why_no_design(n, part, variances.shape[1]), *why)}
 

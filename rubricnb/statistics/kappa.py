@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -11,17 +9,13 @@ from rubricnb.statistics._inference import summands
 from rubricnb.statistics._reads import FloatArray
 
 
-def quadratic_weighted_kappa(
-    a: ArrayLike, b: ArrayLike, levels: Iterable[float] | None = None
-) -> float:
+def quadratic_weighted_kappa(a: ArrayLike, b: ArrayLike) -> float:
     """Compute quadratic weighted kappa between two ratings of the same items.
 
     Parameters
     ----------
     a, b
         Ratings, one per item; half points are welcome.
-    levels
-        The scale. Default: any numbers. A rating that is not on it is an error.
 
     Returns
     -------
@@ -32,7 +26,7 @@ def quadratic_weighted_kappa(
     Raises
     ------
     ValueError
-        Different numbers of ratings, a missing rating, or one that is not a level.
+        Different numbers of ratings, or a missing rating.
 
     Notes
     -----
@@ -49,7 +43,11 @@ def quadratic_weighted_kappa(
     if x.shape != y.shape or x.ndim != 1:
         raise ValueError(f"ratings of shapes {x.shape} and {y.shape}: give two of equal length")
     for name, values in (("a", x), ("b", y)):
-        _check(name, values, levels)
+        if np.isnan(values).any():
+            at = int(np.isnan(values).argmax())
+            raise ValueError(
+                f"rating {at} of {name} is missing (NaN): leave the item out on both sides"
+            )
     return float(kappa_of_sums(kappa_sums(x, y).sum(axis=0)))
 
 
@@ -71,20 +69,3 @@ def kappa_of_sums(sums: FloatArray) -> FloatArray:
     agreement = 2 * (xy / n - mean_x * mean_y)
     nothing = disagreement <= 1e-12
     return np.where(nothing, np.nan, agreement / np.where(nothing, 1.0, disagreement))
-
-
-def _check(name: str, values: FloatArray, levels: Iterable[float] | None) -> None:
-    if np.isnan(values).any():
-        at = int(np.isnan(values).argmax())
-        raise ValueError(
-            f"rating {at} of {name} is missing (NaN): leave the item out on both sides"
-        )
-    if levels is not None:
-        scale = np.array(sorted(levels), dtype=np.float64)
-        outside = ~np.isin(values, scale)
-        if outside.any():
-            at = int(outside.argmax())
-            raise ValueError(
-                f"rating {at} of {name} is {values[at]:g}, which is not one of the levels "
-                f"{', '.join(f'{s:g}' for s in scale)}"
-            )

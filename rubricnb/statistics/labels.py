@@ -72,9 +72,7 @@ def mean_with_labels(
         One row a group: its columns, and
 
         * ``n_items`` (with a score), ``n_labels`` (of these), ``n_unscored`` (labels of items
-          without a score, left out), ``n_clusters`` (labelled), and ``drawn``: how the labels look
-          drawn: ``items`` (at random), ``texts`` (most under all of their criteria), ``clusters``
-          (most labelled whole) or ``one per cluster`` (one item each, the candidates evenly);
+          without a score, left out), ``n_clusters`` (labelled);
         * ``mean, low, high``: of the items with a score, 95 % t interval. Labels that share a
           prompt or a text count for less than as many labels that do not (`sampling_variance`);
         * ``labels_only`` with ``_low, _high``: the same without the judge; ``judge_mean``;
@@ -113,22 +111,20 @@ def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
     items, score, rated = _scored(reads, human)
     labelled = ~np.isnan(rated)
     y, f = rated[labelled], score[labelled]
-    n, drawn = len(y), _drawn(items, labelled)
+    n = len(y)
     row: dict[str, Any] = {"n_items": len(score), "n_labels": n}
     row["n_unscored"] = int((~np.isnan(human)).sum()) - n
     row["n_clusters"] = items["cluster"][labelled].nunique()
-    row |= {"drawn": drawn} | dict.fromkeys(_NUMBERS, np.nan)
+    row |= dict.fromkeys(_NUMBERS, np.nan)
     row |= {"labels_only": mean_of(y), "judge_mean": mean_of(score)}
     lost = unscored(reads, human)
     if n < 4:
         few = f"{n} labels: four are needed" if n else "no judged item has a label"
         return row | {"reason": said(few, lost)}
-    strata = np.zeros(n, dtype=np.int64)
-    if drawn == "one per cluster":
-        strata = pd.factorize(items["candidate"][labelled])[0]
-    with_judge, alone = _regression(y, f, strata), _regression(y, np.zeros(n), strata)
+    one = np.zeros(n, dtype=np.int64)
+    with_judge, alone = _regression(y, f, one), _regression(y, np.zeros(n), one)
     apart = score.mean() - f.mean()
-    spread = ((f - _strata_means(f, strata)) ** 2).sum()
+    spread = ((f - f.mean()) ** 2).sum()
     away = apart**2 / spread if spread > 0 else 0.0
     found = sampling_variance(items, labelled, with_judge.error, with_judge.lost, away)
     own = sampling_variance(items, labelled, alone.error, alone.lost)
@@ -191,32 +187,6 @@ def _scored(reads: Reads, human: FloatArray) -> tuple[pd.DataFrame, FloatArray, 
     score = arrays.item_means(reads.value)
     there = ~np.isnan(score)
     return reads.items[there].reset_index(drop=True), score[there], human[there]
-
-
-def _drawn(items: pd.DataFrame, labelled: NDArray[np.bool_]) -> str:
-    """Tell how labels look drawn: mostly whole clusters or texts, one of each cluster, or items."""
-    units = {"clusters": items["cluster"].to_numpy(), "texts": _texts(items)}
-    for name, of in units.items():
-        if of is not None and labelled.any() and _mostly_whole(of, labelled):
-            return name
-    taken = np.bincount(units["clusters"][labelled])
-    several = np.bincount(units["clusters"]).max(initial=0) > 1
-    if several and taken.max(initial=0) == 1 and "candidate" in items:
-        each = items["candidate"][labelled].value_counts()
-        each = each.reindex(items["candidate"].unique(), fill_value=0)
-        if each.min() >= 2 and each.max() - each.min() <= 1:
-            return "one per cluster"
-    return "items"
-
-
-def _mostly_whole(of: IntArray, labelled: NDArray[np.bool_]) -> bool:
-    """Whether labelled items lie nearer to whole units of several items than to a random draw."""
-    size, taken = np.bincount(of), np.bincount(of[labelled], minlength=int(of.max()) + 1)
-    beside = (taken * (size - 1)).sum()  # items that share a unit with a labelled one
-    together, share = (taken * (taken - 1)).sum(), labelled.mean()
-    return bool(beside > 0 and together / beside > (1 + share) / 2) or bool(
-        beside > 0 and labelled.all()
-    )
 
 
 def _texts(items: pd.DataFrame) -> IntArray | None:
@@ -390,8 +360,7 @@ def labels_needed(
 
     Notes
     -----
-    For labels that go on to be drawn as those so far: whole prompts as whole prompts. With one text
-    of each prompt and the systems rotated fewer are needed.
+    For labels that go on to be drawn as those so far: whole prompts as whole prompts.
 
     Examples
     --------
@@ -519,11 +488,10 @@ def systems_with_labels(
     1         b      1.93         2.00        2.25       0.65
     """
     arrays.require(judgments, ["candidate"], "judgments")
-    per_group = arrays.rows_per_group
-    return row_with_people(judgments, labels, by, value, _systems, "labels", per_group)
+    return row_with_people(judgments, labels, by, value, _systems, "labels")
 
 
-def _systems(reads: Reads, human: FloatArray) -> pd.DataFrame:
+def _systems(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
     items, score, rated = _scored(reads, human)
     there = items["candidate"].notna().to_numpy()
     items, score, rated = items[there].reset_index(drop=True), score[there], rated[there]
@@ -540,13 +508,15 @@ def _systems(reads: Reads, human: FloatArray) -> pd.DataFrame:
     reason = _why_no_systems(names, count)
     if text is None or reason:
         unknown = "it is not known which items judge one text under several criteria"
-        return out.assign(reason=said(reason or f"{unknown}: ask by criterion", lost))
+        out = out.assign(reason=said(reason or f"{unknown}: ask by criterion", lost))
+        return out.to_dict("records")
     first = np.unique(text, return_index=True)[1]
     cluster = items["cluster"].to_numpy()[first]
     shape, alone = (int(text.max()) + 1, 1), np.zeros_like(text)
     means = (arrays.cell_means(text, alone, of, shape)[:, 0] for of in (score, rated))
     found = estimate_systems(system[first], cluster, *means)
-    return out.assign(**found | {"reason": [said(own, lost) for own in found["reason"]]})
+    out = out.assign(**found | {"reason": [said(own, lost) for own in found["reason"]]})
+    return out.to_dict("records")
 
 
 def _why_no_systems(names: Any, count: IntArray) -> str:

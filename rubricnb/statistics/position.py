@@ -149,7 +149,7 @@ def score_position(judgments: pd.DataFrame, by: By = None, value: Value = "score
     2      2         1   1.00  1.0
     3      2         2   0.00  1.0
     """
-    return arrays.rows_per_group(judgments, by, value, _score_position)
+    return arrays.row_per_group(judgments, by, value, _score_position)
 
 
 def at_reads(bias: pd.DataFrame, n_reads: ArrayLike) -> pd.DataFrame:
@@ -363,7 +363,7 @@ def minimum_detectable_v(placement: Placement, n: int) -> float:
     return float(np.sqrt(noncentrality(n - 1) * mean_chi2 / (n - 1) / (n_reads * (n - 1))))
 
 
-def _score_position(reads: Reads) -> pd.DataFrame:
+def _score_position(reads: Reads) -> list[dict[str, Any]]:
     arrays.require_options(reads)
     n = reads.n_options
     answers = read_profiles(reads)[reads.parsed]
@@ -387,4 +387,4 @@ def _score_position(reads: Reads) -> pd.DataFrame:
             "share_null_sd": (sd / size).ravel(),
             "reason": reason.ravel(),
         }
-    )
+    ).to_dict("records")

@@ -1,6 +1,8 @@
-"""The probabilities of options: at a temperature, without the position prior, averaged."""
+"""The probabilities of options: at a temperature, without the position prior."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -9,7 +11,6 @@ from rubricnb.frames import score_dtype
 from rubricnb.permutation import decode
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._inference import few_clusters, mean_t
-from rubricnb.statistics._placement import by_score
 from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads
 
 _FLOOR = 1e-12  # a probability of 0 has no logarithm
@@ -187,10 +188,10 @@ def position_prior(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
     0         1            0.18   0.59
     1         2           -0.18   0.41
     """
-    return arrays.rows_per_group(judgments, by, "expected_score", _prior)
+    return arrays.row_per_group(judgments, by, "expected_score", _prior)
 
 
-def _prior(reads: Reads) -> pd.DataFrame:
+def _prior(reads: Reads) -> list[dict[str, Any]]:
     arrays.require_orderings(reads)
     item, read = np.nonzero(reads.parsed & (reads.order >= 0))
     shown = reads.orderings[reads.order[item, read]]
@@ -221,7 +222,7 @@ def _prior(reads: Reads) -> pd.DataFrame:
             "n_reads": len(logs),
             "reason": few_clusters(cluster) if len(logs) else "no read has probabilities",
         }
-    )
+    ).to_dict("records")
 
 
 def _logs(probability: FloatArray) -> FloatArray:
@@ -298,48 +299,3 @@ def _without(part: pd.DataFrame, prior: pd.DataFrame, columns: list[str]) -> pd.
 def _softmax(log: FloatArray) -> FloatArray:
     weight = np.exp(log - log.max(axis=-1, keepdims=True))
     return np.asarray(weight / weight.sum(axis=-1, keepdims=True))
-
-
-def geometric_mean(judgments: pd.DataFrame, by: By = None) -> pd.DataFrame:
-    """Average an item's reads by the geometric mean of their probabilities.
-
-    A strong preference for a place saturates probabilities, so their plain mean keeps some of it;
-    the geometric mean over balanced orders cancels it.
-
-    Parameters
-    ----------
-    judgments
-        Judgments with ``probability_1…n``; reads without them are left out.
-    by
-        Columns to group by; by default judge, dataset, design and every condition column present.
-
-    Returns
-    -------
-    DataFrame
-        One row a group and item: its columns, item_id, criterion and the like, ``expected_score``,
-        ``n_reads``.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> judgments = pd.DataFrame({
-    ...     "item_id": list("aa"), "cluster_id": list("aa"), "design": "balanced",
-    ...     "ordering_index": [1, 2], "ordering": ["1-2", "2-1"], "score": [1, 2],
-    ...     "expected_score": [1.01, 1.9], "probability_1": [0.99, 0.9],
-    ...     "probability_2": [0.01, 0.1]})
-    >>> geometric_mean(judgments)[["item_id", "expected_score", "n_reads"]].round(2)
-      item_id  expected_score  n_reads
-    0       a            1.23        2
-    """
-    return arrays.rows_per_group(judgments, by, "expected_score", _geometric_mean)
-
-
-def _geometric_mean(reads: Reads) -> pd.DataFrame:
-    arrays.require_orderings(reads)
-    logs = np.log(np.maximum(by_score(reads), _FLOOR))
-    logs = np.where(reads.parsed[..., None], logs, np.nan)
-    p = _softmax(arrays.item_means(np.moveaxis(logs, 1, -1)))
-    scores = np.arange(1, reads.n_options + 1) if reads.scale is None else reads.scale
-    expected = (p * scores).sum(axis=1)
-    own = reads.items.drop(columns="cluster")
-    return own.assign(expected_score=expected, n_reads=reads.parsed.sum(axis=1))

@@ -78,7 +78,7 @@ def rank_reversal(
     0          0.0         0.5          2
     """
     arrays.require(judgments, ["group_id"], "judgments")
-    return compared(judgments, a, b, by, value, _summary, {"n_prompts": 0})
+    return compared(judgments, a, b, by, value, _summary)
 
 
 def reversal_effect(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:

@@ -236,11 +236,7 @@ def _slope(sums: FloatArray) -> FloatArray:
 
 
 def system_agreement(
-    judgments: pd.DataFrame,
-    items: pd.DataFrame,
-    by: By = None,
-    value: Value = "score",
-    seed: int = 0,
+    judgments: pd.DataFrame, items: pd.DataFrame, by: By = None, value: Value = "score"
 ) -> pd.DataFrame:
     """Correlate the ranking of the systems by the judge's means with the ranking by people's.
 
@@ -252,8 +248,6 @@ def system_agreement(
         Items with ``human``. Only items with both count, on both sides.
     by, value
         As in `judge_bias`.
-    seed
-        Of the bootstrap.
 
     Returns
     -------
@@ -282,12 +276,10 @@ def system_agreement(
     0          3  1.0
     """
     arrays.require(judgments, ["candidate"], "judgments")
-    return row_with_people(
-        judgments, items, by, value, lambda reads, human: _ranking(reads, human, seed)
-    )
+    return row_with_people(judgments, items, by, value, _ranking)
 
 
-def _ranking(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
+def _ranking(reads: Reads, human: FloatArray) -> dict[str, Any]:
     named = reads.items["candidate"].notna().to_numpy()
     used, *sides = rated(reads, np.where(named, human, np.nan))
     system, cluster = pd.factorize(reads.items["candidate"][used])[0], reads.cluster[used]
@@ -304,7 +296,7 @@ def _ranking(reads: Reads, human: FloatArray, seed: int) -> dict[str, Any]:
         return row | {"reason": "all systems have one mean on a side"}
     reasons = [infer.few_clusters(cluster)]
     if row["n_clusters"] > 1:
-        draws = infer.resampled(cells, RESAMPLES, seed, _tau)
+        draws = infer.resampled(cells, RESAMPLES, 0, _tau)
         row["tau_low"], row["tau_high"] = infer.percentile_interval(draws)
         reasons.append(unscored(reads, human))
     if row["tau_low"] == row["tau_high"]:

@@ -58,10 +58,10 @@ def stability(
           was asked once for a repeated prompt has re-ask values of 0;
         * ``flip_rate_excess`` …: value minus placebo, item by item, with ``_low, _high, _p``;
           ``flip_rate_excess_reask`` …: value minus the mean of both re-ask rates, the baseline's
-          and the condition's own, and ``reask_reason``, why not. Of flips this is half the squared
-          distance between an item's two distributions of scores, ½ Σ (p − q)²: on average 0 where
-          the condition changes no distribution, never below, and above 0 also where it only makes
-          scores noisier or calmer. For a move of the scores see ``shift``;
+          and the condition's own; NaN unless both were asked twice. Of flips this is half the
+          squared distance between an item's two distributions of scores, ½ Σ (p − q)²: on average
+          0 where the condition changes no distribution, never below, and above 0 also where it only
+          makes scores noisier or calmer. For a move of the scores see ``shift``;
         * ``shift_p`` (shift against 0) and ``shift_p_adjusted`` (Benjamini–Hochberg over the rows);
         * ``reason``.
 
@@ -88,12 +88,9 @@ def stability(
     """
     rows = []
     for key, base, placebo, others in strata(judgments, baseline, by, value):
-        control, again = _distances(placebo, base, value), _again(base, value)
         for condition, side in others:
             edited = "placebo" in condition.values()
-            own = _own_again(side, base, again, value, edited)
-            row = _summary(side, base, placebo, control, again, own, value)
-            rows.append({**key, **condition} | row)
+            rows.append({**key, **condition} | _summary(side, base, placebo, edited, value))
     result = pd.DataFrame(rows)
     return infer.adjust(result, "shift_p") if "shift_p" in result else result
 
@@ -108,9 +105,9 @@ def strata(
     """
     arrays.require(judgments, baseline, "judgments")
     outside = arrays.grouping(judgments, by, without=baseline)
-    slim = arrays.slim(judgments, [*outside, *baseline], value)
+    arrays.require_value(judgments, value)
     edited, found = {**baseline, "design": "placebo"}, False
-    for key, stratum in arrays.groups(slim, outside):
+    for key, stratum in arrays.groups(judgments, outside):
         parts = arrays.groups(stratum, list(baseline))
         others = [(name, arrays.reads(part, value)) for name, part in parts]
         base = [others.pop(i)[1] for i, (name, _) in enumerate(others) if name == baseline]
@@ -184,15 +181,11 @@ def _means(difference: FloatArray, value: Value) -> FloatArray:
 
 
 def _summary(
-    side: Reads,
-    base: Reads,
-    placebo: Reads | None,
-    control: FloatArray,
-    again: FloatArray,
-    own: FloatArray,
-    value: Value,
+    side: Reads, base: Reads, placebo: Reads | None, edited: bool, value: Value
 ) -> dict[str, Any]:
-    distance = _distances(side, base, value)
+    distance, control = _distances(side, base, value), _distances(placebo, base, value)
+    again = _again(base, value)
+    own = _own_again(side, base, again, value, edited)
     used = ~np.isnan(distance[2])
     row: dict[str, Any] = infer.counted(used, base.cluster) | {"n_reads": int(side.parsed.sum())}
     # The placebo minus itself measures nothing.
@@ -205,11 +198,6 @@ def _summary(
         row[f"{name}_placebo"] = infer.mean_known(control[m])
         row |= infer.named_mean(f"{name}_excess", beyond[m], base.cluster)
         row |= infer.named_mean(f"{name}_excess_reask", over_reask[m], base.cluster)
-    row["reask_reason"] = ""
-    if base.value.shape[1] < 2:
-        row["reask_reason"] = "the baseline was asked once"
-    elif np.isnan(own[2]).all():
-        row["reask_reason"] = "no prompt of the condition was asked twice"
     ties = ~np.isnan(distance[0]).all()
     row["reason"] = infer.said(
         why_no_interval(used, base.cluster, {"flip_rate": distance[0, used]} if ties else {}),

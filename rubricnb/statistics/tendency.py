@@ -12,8 +12,7 @@ from rubricnb.permutation import levels_above
 from rubricnb.statistics import _inference as infer
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._inference import Interval
-from rubricnb.statistics._placement import by_score
-from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads
 from rubricnb.statistics.agreement import ratings_of
 from rubricnb.statistics.stability import (
     BASELINE,
@@ -32,8 +31,6 @@ def score_tendency(
     judgments: pd.DataFrame,
     items: pd.DataFrame | None = None,
     by: By = None,
-    value: Value = "score",
-    human: str = "human",
 ) -> pd.DataFrame:
     """Say how often a judge gives each score, and how far that is from people.
 
@@ -42,14 +39,10 @@ def score_tendency(
     judgments
         Judgments under any conditions.
     items
-        Items with the column `human`, on the scale of the options, and where known the single
+        Items with the column ``human``, on the scale of the options, and where known the single
         ratings behind it (``human_ratings``). Default: no comparison.
     by
         Columns to group by; by default judge, dataset, design and every condition column present.
-    value
-        ``score``; or ``expected_score``: the mean probability of every score instead of counts.
-    human
-        Which ratings: ``human`` or ``gold``.
 
     Returns
     -------
@@ -86,14 +79,13 @@ def score_tendency(
     """
     if items is not None:
         arrays.refuse_ambiguous(judgments, items)
-    return arrays.row_per_group(judgments, by, value, lambda reads: _tendency(reads, items, human))
+    return arrays.row_per_group(judgments, by, "score", lambda reads: _tendency(reads, items))
 
 
 def tendency_shift(
     judgments: pd.DataFrame,
     baseline: Condition = BASELINE,
     by: By = None,
-    value: Value = "score",
     level: float = infer.LEVEL,
 ) -> pd.DataFrame:
     """Measure how far every condition moves a judge's distribution of scores.
@@ -102,8 +94,6 @@ def tendency_shift(
     ----------
     judgments, baseline, by
         As in `rubricnb.statistics.stability`.
-    value
-        ``score``; or ``expected_score``: mean probabilities instead of counts.
     level
         Of the intervals. For the largest of m rows take 1 − .05/m.
 
@@ -112,17 +102,15 @@ def tendency_shift(
     DataFrame
         One row per condition other than the baseline: its columns, ``n_items, n_clusters``, and
         ``moved``, the Wasserstein distance in score points between the distribution of each of its
-        reads and the baseline's on the same items, mean over reads; ``moved_placebo``, the same of
-        the meaning-free edits; ``moved_excess``, the distance to the distribution under these
-        edits instead of the baseline's, on the items that both have. ``moved`` and
-        ``moved_excess`` have intervals ``_low, _high``: cluster jackknife-t, from 0 on unless sign
-        flips of the clusters refute 0. ``reason``.
+        reads and the baseline's on the same items, mean over reads; ``moved_excess``, the distance
+        to the distribution under the meaning-free edits instead of the baseline's, on the items
+        that both have. Both have intervals ``_low, _high``: cluster jackknife-t, from 0 on unless
+        sign flips of the clusters refute 0. ``reason``.
 
     Notes
     -----
     arXiv:2506.22316, §4.2 (3), which compares heat maps by eye. Noise moves a distribution too, so
-    that ``moved`` is never 0: read it beside the placebo's. Distances do not subtract (where only
-    noise moves the placebo, ``moved - moved_placebo`` is too small), shifts of a distribution do.
+    that ``moved`` is never 0: read it beside ``moved_excess``.
 
     Examples
     --------
@@ -136,7 +124,7 @@ def tendency_shift(
     0  letter   0.25
     """
     rows = []
-    for key, base, placebo, others in strata(judgments, baseline, by, value):
+    for key, base, placebo, others in strata(judgments, baseline, by, "score"):
         grid = _grid([base, *(side for _, side in others)])
         for condition, side in others:
             rows.append({**key, **condition} | _shifted(side, base, placebo, grid, level))
@@ -163,8 +151,7 @@ def reference_pull(
 
         * ``share, share_baseline`` of scores equal to k, and their difference ``pull``;
         * ``approach``: score points by which scores come nearer to k (negative: they move away);
-        * ``pull_placebo, approach_placebo``: the same of the meaning-free edits;
-        * ``pull_excess, approach_excess``: value minus placebo, item by item.
+        * ``pull_excess, approach_excess``: value minus that of the neutral edits, item by item.
 
         ``pull``, ``approach`` and their excesses have 95 % cluster t intervals ``_low, _high`` and
         ``_p``. Two reads of one prompt have a pull and an approach of 0 on average, so there is no
@@ -260,11 +247,11 @@ def _majority(scores: FloatArray) -> float:
     return float(most[0] if len(most) == 1 else np.median(scores) if len(scores) else np.nan)
 
 
-def _tendency(side: Reads, items: pd.DataFrame | None, human: str) -> dict[str, Any]:
-    values, weights = _spread_of(side)
+def _tendency(side: Reads, items: pd.DataFrame | None) -> dict[str, Any]:
+    values, weights = _as_points(side.value)
     known = weights.sum(axis=1) > 0
     row: dict[str, Any] = infer.counted(known, side.cluster) | {"n_reads": int(side.parsed.sum())}
-    people, why = (None, []) if items is None else _people(side, items, human)
+    people, why = (None, []) if items is None else _people(side, items)
     levels = _levels(side, values, people)
     row |= _shares("share", values, weights[known], levels, why)
     if items is None:
@@ -299,25 +286,19 @@ class _People:
     compares: str
 
 
-def _people(side: Reads, items: pd.DataFrame, human: str) -> tuple[_People | None, list[str]]:
+def _people(side: Reads, items: pd.DataFrame) -> tuple[_People | None, list[str]]:
     """Return the ratings of each judged item, and the reason if there are none."""
-    if human not in items:
-        return None, [f"items have no {human!r} ratings"]
-    means, why = arrays.floats(arrays.matched(side.items, items, human)), []
+    if "human" not in items:
+        return None, ["items have no 'human' ratings"]
+    means, why = arrays.floats(arrays.matched(side.items, items, "human")), []
     levels = _rated_on(side, items)
     other = ~np.isnan(levels) & (levels != side.n_options)
     if other.any():
-        low, high = side.scores[0], side.scores[-1]
-        tops = np.unique(levels[other]) + low - 1
-        scales = " and ".join(f"{low}..{top:.0f}" for top in tops)
-        which = "" if other.all() else f" of {int(other.sum())} of {len(other)} items"
-        why = [f"ratings{which} are on {scales}, the options on {low}..{high}"]
-        if other.all():
-            return None, why
         means = np.where(other, np.nan, means)
-    column, rated = f"{human}_ratings", ~np.isnan(means)
-    if column in items:
-        wide = ratings_of(side, items, column)
+        why = [f"ratings of {other.sum()} of {len(other)} items are on another scale: left out"]
+    rated = ~np.isnan(means)
+    if "human_ratings" in items:
+        wide = ratings_of(side, items, "human_ratings")
         if not np.isnan(wide[rated]).all(axis=1).any():
             wide[~rated] = np.nan
             return _People(*_as_points(wide), _SINGLE), why
@@ -341,15 +322,6 @@ def _as_points(numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
     values = np.unique(wide[~np.isnan(wide)])
     counts = (wide[..., None] == values).sum(axis=1)
     return values, counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-
-
-def _spread_of(side: Reads) -> tuple[FloatArray, FloatArray]:
-    """Values that an item's reads took, and their shares, or mean probabilities, by item."""
-    if side.probability is None:
-        return _as_points(side.value)
-    shares = by_score(side).sum(axis=1)
-    total = shares.sum(axis=1, keepdims=True)
-    return side.scores.astype(np.float64), shares / np.where(total > 0, total, 1.0)
 
 
 def _levels(side: Reads, values: FloatArray, people: _People | None) -> IntArray | FloatArray:
@@ -394,12 +366,7 @@ def _cumulated(
 
 
 def _grid(sides: list[Reads]) -> FloatArray:
-    """Every value that was given, from the lowest; with probabilities, every option.
-
-    0 and 1 are always there: equal scores, too, are a distribution.
-    """
-    if sides[0].probability is not None:
-        return sides[0].scores.astype(np.float64)
+    """Every value that was given, from the lowest, and 0 and 1: equal scores are a distribution."""
     return np.unique(np.concatenate([[0.0, 1.0], *(side.value[side.parsed] for side in sides)]))
 
 
@@ -416,10 +383,7 @@ def _steps(side: Reads | None, base: Reads, grid: FloatArray) -> FloatArray:
 
 def _cumulated_reads(side: Reads, grid: FloatArray) -> FloatArray:
     """How much of each read lies at or below each value but the last, times the next step."""
-    if side.probability is None:
-        below = (side.value[..., None] <= grid[:-1]).astype(np.float64)
-    else:
-        below = np.cumsum(by_score(side), axis=-1)[..., :-1]
+    below = side.value[..., None] <= grid[:-1]
     return np.where(side.parsed[..., None], below * np.diff(grid), np.nan)
 
 
@@ -435,7 +399,6 @@ def _shifted(
     cluster, used = base.cluster, _known(own)
     row: dict[str, Any] = infer.counted(used, cluster)
     row |= infer.named("moved", *_distance(own[used], cluster[used], level), p=False)
-    row["moved_placebo"], _ = _distance(control, cluster, level)
     both = used & _known(control) & (side is not placebo)
     beyond = own[both] - _mean_over_reads(control)[both, None]
     row |= infer.named("moved_excess", *_distance(beyond, cluster[both], level), p=False)
@@ -482,11 +445,10 @@ def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> dict[str, 
     used = ~np.isnan(share - share_base)
     row: dict[str, Any] = {"k": k, **infer.counted(used, base.cluster)}
     row |= {"share": infer.mean_of(share[used]), "share_baseline": infer.mean_of(share_base[used])}
-    control = np.where(used, [edited - plain, edited_nearer], np.nan)
+    control = (edited - plain, edited_nearer)
     found = (("pull", share - share_base), ("approach", nearer))
     for (name, values), other in zip(found, control, strict=True):
         row |= infer.named_mean(name, values, base.cluster)
-        row[f"{name}_placebo"] = infer.mean_known(other)
         row |= infer.named_mean(f"{name}_excess", values - other, base.cluster)
     why = (why_no_interval(used, base.cluster), why_no_excess(side, placebo), infer.alike(row))
     return row | {"reason": infer.said(*why)}

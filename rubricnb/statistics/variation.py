@@ -16,8 +16,7 @@ from rubricnb.statistics._variance import crossed_variances
 
 PERMUTATIONS = 500
 _COMPONENTS = (
-    *("variance_item", "variance_ordering", "variance_item_ordering", "variance_reask"),
-    *("reliability", "dependability"),
+    *("variance_item", "variance_ordering", "variance_item_ordering", "reliability"),
     *(
         f"{name}{end}"
         for name in ("phi", "phi_own", "share_ordering")
@@ -27,10 +26,7 @@ _COMPONENTS = (
 _EFFECTS = (
     *("spread", "spread_null", "spread_p", "ascending", "descending"),
     *infer.named("ascending_minus_descending", np.nan, infer.UNDEFINED),
-    *infer.named("forward_minus_reverse", np.nan, infer.UNDEFINED),
-    *("deviation", "crossing"),
 )
-_CROSSED = ("balanced", "williams", "fixed", "single", "descending")
 
 
 def within_item_sd(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
@@ -67,17 +63,13 @@ def within_item_sd(judgments: pd.DataFrame, by: By = None, value: Value = "score
     return arrays.row_per_group(judgments, by, value, _within_item_sd)
 
 
-def order_effect(
-    judgments: pd.DataFrame, by: By = None, value: Value = "score", seed: int = 0
-) -> pd.DataFrame:
+def order_effect(judgments: pd.DataFrame, by: By = None, value: Value = "score") -> pd.DataFrame:
     """Express order sensitivity in score points.
 
     Parameters
     ----------
     judgments, by, value
         As in `position_bias`; all items must see the same orderings.
-    seed
-        Of the permutations behind `spread_null`.
 
     Returns
     -------
@@ -90,11 +82,6 @@ def order_effect(
           ascending and descending alone: there is nothing to permute;
         * ``ascending, descending``: mean score under 1…n and n…1, and
           ``ascending_minus_descending`` with a 95 % cluster t interval ``_low, _high`` and ``_p``;
-        * ``forward_minus_reverse`` with ``_low, _high, _p``: all forward against all reverse
-          rotations (NaN where a design has none);
-        * ``deviation``: mean over items of ``|score − the item's mean|``; ``crossing``: share of
-          items above the middle of the scale under some orderings and below it under others.
-          Compare both with the same of a placebo or re-ask design: noise moves them too;
         * ``n_items, n_clusters``, ``reason``.
 
     Raises
@@ -108,46 +95,41 @@ def order_effect(
     >>> judgments = pd.DataFrame({
     ...     "item_id": list("aabb"), "cluster_id": list("aabb"), "design": "balanced",
     ...     "ordering_index": [1, 2, 1, 2], "ordering": ["1-2", "2-1"] * 2, "score": [1, 2, 2, 2]})
-    >>> order_effect(judgments)[["spread", "ascending_minus_descending", "crossing"]]
-       spread  ascending_minus_descending  crossing
-    0     0.5                        -0.5       0.5
+    >>> order_effect(judgments)[["spread", "ascending_minus_descending"]]
+       spread  ascending_minus_descending
+    0     0.5                        -0.5
     """
-    return arrays.row_per_group(judgments, by, value, lambda reads: _order_effect(reads, seed))
+    return arrays.row_per_group(judgments, by, value, _order_effect)
 
 
 def variance_components(
     judgments: pd.DataFrame, by: By = None, value: Value = "score"
 ) -> pd.DataFrame:
-    """Split the variance of single reads: item, ordering, item × ordering, re-ask.
+    """Split the variance of single reads: item, ordering, item × ordering.
 
     Parameters
     ----------
-    judgments, value
-        As in `position_bias`; items × orderings must be crossed (`balanced`, `williams`). Repeats
-        of an ordering, in the same design or as `fixed` beside it, give the re-ask component.
-        Repeats of one ordering alone (or of none: plain re-asks) give item and re-ask.
-    by
-        Columns to group by; by default every condition column but the design, over the designs
-        that show all items the same orderings of an unedited prompt.
+    judgments, by, value
+        As in `position_bias`; items × orderings must be crossed (`balanced`, `williams`). Of
+        repeats of an ordering the first counts.
 
     Returns
     -------
     DataFrame
-        One row a group: ``variance_item, variance_ordering, variance_item_ordering,
-        variance_reask`` (score points², untruncated: an estimate of a small component can be
-        negative); ``reliability`` of the mean over the orderings shown (1 = order-free ranking),
-        ``dependability`` (the same for absolute scores); ``phi`` (noise of one read over
+        One row a group: ``variance_item, variance_ordering, variance_item_ordering`` (score
+        points², untruncated: an estimate of a small component can be negative; the last contains
+        what re-asking changes, which `error_budget` tells apart); ``reliability`` of the mean over
+        the orderings shown (1 = order-free ranking); ``phi`` (noise of one read over
         ``variance_item``, all items read under the same orderings), ``phi_own`` (each under its
         own: the ordering's variance counts as noise), ``share_ordering`` (of the variance of a
         read, components below 0 taken as 0), all three with 95 % cluster jackknife-t intervals
         ``_low, _high``, over texts like these and these very orderings; ``n_items, n_clusters,
         n_orderings``, ``reason``.
-        Without repeats ``variance_reask`` is NaN and ``variance_item_ordering`` contains it.
 
     Notes
     -----
-    Two-way random-effects analysis of variance (generalisability theory, Cronbach et al. 1972) of
-    the cells' means, over items that have every cell. K reads reach a share c of what endless
+    Two-way random-effects analysis of variance (generalisability theory, Cronbach et al. 1972),
+    over items that have a read under every ordering. K reads reach a share c of what endless
     averaging gives from K = phi / (1 / c² - 1) on.
 
     Examples
@@ -161,10 +143,6 @@ def variance_components(
        variance_item  variance_ordering
     0          0.333                0.5
     """
-    if by is None:
-        by = arrays.grouping(judgments, None, without=["design"])
-        if "design" in judgments:
-            judgments = judgments[judgments["design"].isin(_CROSSED)]
     return arrays.row_per_group(judgments, by, value, _components)
 
 
@@ -190,7 +168,7 @@ def ordering_means(reads: Reads) -> FloatArray:
     return arrays.cell_means(np.nonzero(own)[0], reads.order[own], reads.value[own], shape)
 
 
-def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
+def _order_effect(reads: Reads) -> dict[str, Any]:
     arrays.require_orderings(reads)
     if len(reads.orderings) < 2:
         raise arrays.Unanswerable(
@@ -208,7 +186,7 @@ def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
     turn = directions(orderings)
     reasons: list[str] = []
     blocks = [np.flatnonzero(turn == t) for t in np.unique(turn)] if turn.all() else None
-    row |= infer.permuted_spread("spread", x, cluster, PERMUTATIONS, seed, blocks)
+    row |= infer.permuted_spread("spread", x, cluster, PERMUTATIONS, 0, blocks)
     if np.isnan(row["spread_null"]):
         reasons.append("spread_null: one ordering of each direction, nothing can be permuted")
     up = np.flatnonzero((np.diff(orderings, axis=1) == 1).all(axis=1))
@@ -218,62 +196,47 @@ def _order_effect(reads: Reads, seed: int) -> dict[str, Any]:
         row |= infer.named_mean("ascending_minus_descending", x[:, up[0]] - x[:, down[0]], cluster)
     else:
         reasons.append("ascending and descending were not both shown")
-    if (turn == 1).any() and (turn == -1).any():
-        difference = x[:, turn == 1].mean(axis=1) - x[:, turn == -1].mean(axis=1)
-        row |= infer.named_mean("forward_minus_reverse", difference, cluster)
-    else:
-        reasons.append("no forward and reverse rotations were both shown")
-    middle = reads.scores.mean()
-    row["deviation"] = float(np.abs(x - x.mean(axis=1, keepdims=True)).mean())
-    row["crossing"] = float(((x > middle).any(axis=1) & (x < middle).any(axis=1)).mean())
     return row | {"reason": infer.said(*reasons, infer.alike(row), infer.few_clusters(cluster))}
 
 
+def _first_reads(reads: Reads) -> FloatArray:
+    """Each item's first parsed read under each ordering: (items, orderings), NaN without."""
+    out = np.full((len(reads.items), len(reads.orderings)), np.nan)
+    item, read = (at[::-1] for at in np.nonzero(reads.parsed & (reads.order >= 0)))
+    out[item, reads.order[item, read]] = reads.value[item, read]  # the last assigned is the first
+    return out
+
+
 def _components(reads: Reads) -> dict[str, Any]:
-    mean = ordering_means(reads)
-    used = np.asarray(~np.isnan(mean).any(axis=1))
-    cluster, n_orderings = reads.cluster[used], mean.shape[1]
+    first = _first_reads(reads)
+    used = np.asarray(~np.isnan(first).any(axis=1))
+    cluster, n_orderings = reads.cluster[used], first.shape[1]
     row: dict[str, Any] = dict.fromkeys(_COMPONENTS, np.nan) | infer.counted(used, reads.cluster)
     row["n_orderings"] = n_orderings
     if row["n_items"] < 2:
         return row | {"reason": "fewer than two items have a read under every ordering"}
-    again = arrays.by_cluster(_reask(reads, used), cluster)
-    if n_orderings < 2 and not again[:, 1].sum():
-        return row | {"reason": "one ordering and no repeats: noise cannot be told from the items"}
-    total = again.sum(axis=0)
-    found = _estimates(
-        crossed_variances(mean[used], cluster), np.vstack([total, total - again]), n_orderings
-    )
+    if n_orderings < 2:
+        return row | {"reason": "one ordering: what orderings do is not known (see error_budget)"}
+    found = _estimates(crossed_variances(first[used], cluster), n_orderings)
     row |= {name: float(values[0]) for name, values in found.items()}
     row |= _ratio_intervals(found)
     return row | {"reason": infer.said(*_why_unknown(row), infer.few_clusters(cluster))}
 
 
-def _estimates(parts: FloatArray, again: FloatArray, k: int) -> dict[str, FloatArray]:
+def _estimates(parts: FloatArray, k: int) -> dict[str, FloatArray]:
     """Variance components and their ratios: of all items, then without each cluster.
 
-    `parts`: item, ordering and rest of the cells' means; `again`: summed `_reask`.
+    `parts`: item, ordering and rest; k: orderings.
     """
-    item, ordering, rest = parts.T
-    between, freedom, inverse, n = again.T
-    reask = np.where(freedom > 0, between / np.maximum(freedom, 1), np.nan)
-    # A cell is the mean of its repeats: it carries its share of the re-ask variance.
-    carried = np.nan_to_num(reask) * inverse / np.maximum(n, 1)
-    if k == 1:
-        item, rest = item - carried, carried
-        item = np.where(np.abs(item) > 1e-12 * carried, item, 0.0)
-    crossed = rest - carried
-    noise = crossed + np.nan_to_num(reask)
+    item, ordering, noise = parts.T
     some = np.where(item > 0, item, np.nan)
     shift = np.maximum(ordering, 0.0)
     total = np.maximum(item, 0.0) + shift + np.maximum(noise, 0.0)
     return {
         "variance_item": item,
         "variance_ordering": ordering,
-        "variance_item_ordering": crossed if k > 1 else np.full(item.shape, np.nan),
-        "variance_reask": reask,
-        "reliability": some / (some + rest / k),
-        "dependability": some / (some + (rest + shift) / k),
+        "variance_item_ordering": noise,
+        "reliability": some / (some + noise / k),
         "phi": noise / some,
         "phi_own": (noise + ordering) / some,
         "share_ordering": shift / np.where(total > 0, total, np.nan),
@@ -291,10 +254,7 @@ def _ratio_intervals(found: dict[str, FloatArray]) -> dict[str, float]:
 
 
 def _why_unknown(row: dict[str, Any]) -> Iterator[str]:
-    if row["n_orderings"] < 2:
-        yield "one ordering: what orderings do is not known"
-    if np.isnan(row["variance_reask"]):
-        yield "no independent repeats: item × ordering contains re-ask"
+    yield "no independent repeats: item × ordering contains re-ask"
     if np.isnan(row["phi"]):
         yield "reliability, phi: the items do not differ beyond noise"
     if row["n_clusters"] > 1 and not np.isnan(row["phi"]) and np.isnan(row["phi_low"]):
@@ -302,19 +262,3 @@ def _why_unknown(row: dict[str, Any]) -> Iterator[str]:
             yield "phi: 0 without any cluster as well, which is no interval"
             return
         yield "phi: no interval, without some cluster the items do not differ beyond noise"
-
-
-def _reask(reads: Reads, used: np.ndarray[Any, Any]) -> FloatArray:
-    """Per item, of repeats of an ordering: sum of squares, freedom, mean of 1 / repeats; and 1."""
-    value = np.where(arrays.same_answer(reads), np.nan, reads.value)[used]
-    order = reads.order[used]
-    out = np.zeros((len(value), 4))
-    out[:, 3] = 1
-    for o in range(len(reads.orderings)):
-        cell = np.where(order == o, value, np.nan)
-        count = (~np.isnan(cell)).sum(axis=1)
-        freedom = np.maximum(count - 1, 0)
-        out[:, 0] += np.nan_to_num(arrays.item_variance(cell)) * freedom
-        out[:, 1] += freedom
-        out[:, 2] += 1 / np.maximum(count, 1) / len(reads.orderings)
-    return out

@@ -45,7 +45,7 @@ def test_all_steps_stand_in_order_for_every_judge(wavering, steady):
 
 
 def test_a_wavering_judge_is_asked_in_ten_orders_and_a_steady_one_in_one(wavering, steady):
-    go, stop = (advice(j, price=0.01).loc["orders"] for j in (wavering, steady))
+    go, stop = (advice(j, price={"call": 0.01}).loc["orders"] for j in (wavering, steady))
     assert "average 10 balanced orders" in go["do"]
     assert go["cost"] == pytest.approx(9 * 60 * 0.01)
     assert 1.05 < go["low"] < go["gain"] < go["high"]
@@ -131,16 +131,6 @@ def test_reads_of_one_order_tell_nothing_of_orders(wavering):
         assert "rb.balanced(n)" in found.loc[step, "reason"]
     assert found.loc["texts", "gain"] > 0
     assert "one read each" in found.loc["texts", "do"]
-
-
-def test_scores_made_elsewhere_will_do():
-    rng = np.random.default_rng(9)
-    quality = np.repeat(rng.integers(1, 5, 30), 2)
-    log = pd.DataFrame({"item_id": np.repeat(np.arange(30), 2).astype(str), "read": [1, 2] * 30,
-                        "score": quality + rng.integers(0, 2, 60)})  # fmt: skip
-    found = advice(rb.judgments(log, scale=(1, 5)))
-    assert unknown(found.loc["orders"])
-    assert found.loc["texts", "chapter"] == "23_error_budget"
 
 
 # ---- does the judge know anything? ---------------------------------------------------------------
@@ -332,18 +322,3 @@ def test_a_perfect_correlation_has_the_bound_of_its_clusters(sign, ends):
     assert (row["low"], row["high"]) == pytest.approx(ends)
     assert "no exception in 20 clusters" in row["reason"]
     assert row["do"].startswith("go on" if sign > 0 else "stop: its scores fall")
-
-
-def test_answers_that_never_change_leave_room_for_some_that_do():
-    score = np.tile([1, 2, 4, 5], 5)
-    judged = pd.concat([
-        plain(score, design="balanced").assign(ordering_index=i, ordering=o)
-        for i, o in enumerate(["1-2-3-4-5", "5-4-3-2-1"])
-    ])  # fmt: skip
-    row = advice(judged).loc["judge"]
-    assert (row["gain"], row["low"]) == pytest.approx((1, 0.05 ** (1 / 20)))
-
-
-def test_an_expected_score_without_its_probabilities_is_a_reason(wavering):
-    row = advice(wavering.assign(expected_score=wavering["score"].astype(float))).loc["readout"]
-    assert row["reason"].startswith("no option probabilities")

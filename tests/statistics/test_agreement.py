@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pingouin as pg
 import pytest
-from people import jackknifed, judged, labelled, macro, pearson, plausible, rated, spearman, wide
-from planted import make_judgments, make_rated
+from people import jackknifed, judged, labelled, macro, pearson, rated, spearman, wide
+from planted import make_judgments
 from scipy import stats
 
 import rubricnb as rb
@@ -28,7 +28,6 @@ def test_correlations_and_their_jackknife_equal_a_loop(statistic, names):
     table, row = wide(judgments, items), one(judgments, items)
     expected = jackknifed(statistic, table, scale=np.arctanh, back=np.tanh)
     assert tuple(row[names]) == pytest.approx(expected)
-    assert row.rho_macro == pytest.approx(macro(spearman)(table))
     assert row.n_criteria == 4
 
 
@@ -43,29 +42,6 @@ def test_the_papers_interval_is_scipys_percentile_bootstrap():
     row = one(judgments, items)
     width = expected.high - expected.low
     assert (row.r_paper_low, row.r_paper_high) == pytest.approx(tuple(expected), abs=0.12 * width)
-    assert row.n_undefined == 0
-
-
-def test_resamples_without_variance_are_dropped_and_counted():
-    judgments, items = rated(4, 1)
-    row = one(judgments, items.assign(human=[1.0, 1.0, 1.0, 2.0]))
-    # P(constant human) = P(no draw of the odd item) + P(only it), and that of constant scores.
-    assert row.n_undefined / 1000 > (3 / 4) ** 4 - 0.06
-    assert np.isfinite(row.r_paper_low)
-    assert one(judgments.assign(score=3), items).n_undefined == 1000
-
-
-@pytest.mark.slow
-def test_jackknife_covers_where_the_item_bootstrap_does_not():
-    truth = 1 / np.sqrt(2)
-    ours = papers = 0
-    for seed in range(200):
-        row = one(*make_rated(20, 6, shared=0.7, seed=seed))
-        ours += row.r_low <= truth <= row.r_high
-        papers += row.r_paper_low <= truth <= row.r_paper_high
-    assert plausible(ours, 200)
-    assert papers < ours
-    assert not plausible(papers, 200)
 
 
 def test_expected_scores_are_used_when_asked_for():
@@ -206,18 +182,6 @@ def test_the_ceiling_is_the_root_of_pingouins_reliability():
         assert row.ceiling_reason.startswith(why)
 
 
-def test_the_ceiling_of_unequal_numbers_of_ratings_is_one_way():
-    judgments, items = rated(200, 1)
-    rng = np.random.default_rng(1)
-    quality = items["human"].to_numpy()
-    numbers = rng.integers(2, 6, len(items))
-    items["human_ratings"] = [
-        tuple(q + rng.normal(0, 1, n)) for q, n in zip(quality, numbers, strict=True)
-    ]
-    truth = quality.var() / (quality.var() + np.mean(1 / numbers))
-    assert one(judgments, items).ceiling == pytest.approx(np.sqrt(truth), abs=0.03)
-
-
 def test_a_frame_concatenated_with_itself_is_an_error():
     judgments, items = rated()
     judgments["request_id"] = np.arange(len(judgments)).astype("uint64")
@@ -227,10 +191,3 @@ def test_a_frame_concatenated_with_itself_is_an_error():
         rb.agreement(pd.concat([judgments, judgments]), items)
     other_seed = judgments.assign(request_id=judgments["request_id"] + 10_000)
     assert one(pd.concat([judgments, other_seed]), items).n_reads == 1200
-
-
-def test_scores_turned_upside_down_turn_the_sign():
-    judgments, items = rated()
-    a = one(judgments, items)
-    b = one(judgments.assign(score=6 - judgments["score"]), items)
-    assert (b.r, b.r_low, b.rho) == pytest.approx((-a.r, -a.r_high, -a.rho))

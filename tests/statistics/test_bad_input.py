@@ -14,7 +14,6 @@ from planted import make_criterion_judgments, make_judgments
 
 import rubricnb as rb
 from rubricnb.permutation import balanced, fixed, placebo, shuffled, williams
-from rubricnb.statistics.criterion import counting_along
 
 
 @cache
@@ -192,16 +191,6 @@ def test_a_missing_cluster_is_an_error_that_names_an_item(name):
         STATISTICS[name](without, items, "score")
 
 
-def test_a_score_that_is_no_place_is_not_counted_as_another_one():
-    judgments = pd.DataFrame({
-        "item_id": list("aabbccdd"), "cluster_id": list("aabbccdd"), "criterion": "wit",
-        "criterion_position": [1, 2] * 4, "n_options": 3, "score": [0, 2, 1, 2.5, 1, 2, 1, 2],
-    })  # fmt: skip
-    row = counting_along(judgments).iloc[0]
-    assert row.share == 6 / 8
-    assert row.chance == pytest.approx((0 + 1 + 1 + 0 + 4 * 1) / 16)
-
-
 def test_halves_and_a_scale_from_0_are_kept_where_no_place_is_needed():
     rng = np.random.default_rng(0)
     score = rng.integers(0, 7, (30, 3)) / 2
@@ -213,9 +202,6 @@ def test_halves_and_a_scale_from_0_are_kept_where_no_place_is_needed():
     oracle = np.corrcoef(score.mean(axis=1), items["human"])[0, 1]
     for frame in (plain, plain.assign(ordering=np.nan)):
         assert rb.agreement(frame, items).r.item() == pytest.approx(oracle)
-        assert rb.variance_components(frame).variance_reask.item() == pytest.approx(
-            score.var(axis=1, ddof=1).mean()
-        )
     assert rb.statistics.gold(plain)["gold_ratings"].tolist() == [
         tuple(row) for row in score.tolist()
     ]

@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from people import jackknifed, judged, macro, pearson, people, plausible, rated, spearman, two, wide
+from people import jackknifed, macro, pearson, rated, spearman, two, wide
 from scipy import stats
 
 import rubricnb as rb
@@ -43,12 +43,11 @@ def test_the_papers_interval_is_scipys_paired_bootstrap():
         (a["score"], b["score"], a["human"]),
         difference, paired=True, method="percentile", n_resamples=2000, rng=0,
     ).confidence_interval  # fmt: skip
-    low, high, undefined = papers_interval(
+    low, high = papers_interval(
         np.stack([a["score"], b["score"]]), a["human"].to_numpy(), resamples=2000, seed=0
     )
     width = expected.high - expected.low
     assert (low, high) == pytest.approx((expected.low, expected.high), abs=0.1 * width)
-    assert undefined == 0
     row = one(judgments, items)
     assert (row.paper_low, row.paper_high) == pytest.approx((low, high), abs=0.05 * width)
 
@@ -105,7 +104,7 @@ def test_effective_reads_of_reordered_criteria(temperature):
     assert row.k_effective_a == pytest.approx(6)
     assert row.k_effective_b == pytest.approx(single / (single - within + within / 6))
     assert (row.k_effective_b > 1.01) == (temperature > 0)
-    with pytest.raises(ValueError, match="criteria are reordered"):
+    with pytest.raises(ValueError, match="no forward rotations"):
         strategy_contrast(judgments, items, "balanced/forward", "fixed")
 
 
@@ -130,33 +129,6 @@ def test_the_papers_interval_of_the_macro_difference_draws_texts():
         (low, high), abs=0.2 * (high - low)
     )
     assert "paper_macro_low" not in one(*two())
-
-
-def test_swapping_the_sides_turns_the_sign():
-    judgments, items = two()
-    ab, ba = one(judgments, items), one(judgments, items, a="fixed", b="balanced")
-    assert (ba.delta_r, ba.low, ba.high) == pytest.approx((-ab.delta_r, -ab.high, -ab.low))
-    assert ba.p_equivalent == pytest.approx(ab.p_equivalent)
-
-
-@pytest.mark.slow
-def test_size_and_coverage_under_shared_text():
-    """Two judges with equal correlations whose errors are shared within clusters."""
-    hits = papers = 0
-    for seed in range(200):
-        rng = np.random.default_rng(seed)
-        cluster = np.repeat(np.arange(20), 6)
-        quality, ea, eb = (
-            0.5 * rng.normal(size=120) + 0.9 * rng.normal(size=20)[cluster] for _ in range(3)
-        )
-        sides = [judged(quality + e, cluster, design=d)
-                 for e, d in ((ea, "balanced"), (eb, "fixed"))]  # fmt: skip
-        row = one(pd.concat(sides), people(sides[0], quality))
-        hits += row.low <= 0 <= row.high
-        papers += row.paper_low <= 0 <= row.paper_high
-    assert plausible(hits, 200)
-    assert papers < hits
-    assert not plausible(papers, 200)
 
 
 def test_any_condition_can_be_compared():

@@ -1,4 +1,3 @@
-import numpy as np
 import pandas as pd
 import pytest
 from planted import FIRST, make_judgments
@@ -41,26 +40,3 @@ def test_without_preference_costs_are_their_floor():
         costs.append(bias_cost(table))
     costs = pd.concat(costs)
     assert costs["cost"].mean() == pytest.approx(costs["cost_null"].mean(), rel=0.1)
-
-
-@pytest.mark.parametrize(("n_reads", "floor"), [(100, 0.160), (500, 0.071), (1000, 0.050)])
-def test_multinomial_floor_equals_simulation(n_reads, floor):
-    table = pd.DataFrame(
-        {
-            "score": np.repeat(np.arange(1, 6), 5),
-            "position": np.tile(np.arange(1, 6), 5),
-            "share": 0.2,
-            "n": float(n_reads),
-        }
-    )
-    null = bias_cost(table)["cost_null"]
-    draws = np.random.default_rng(0).binomial(n_reads, 0.2, (20_000, 5)) / n_reads
-    assert null.to_numpy() == pytest.approx(np.abs(draws - 0.2).sum(axis=1).mean(), rel=0.02)
-    assert null.iloc[0] == pytest.approx(floor, abs=0.001)
-
-
-def test_groups_keep_their_names():
-    judgments = make_judgments(20)
-    both = pd.concat([judgments, judgments.assign(judge="other")])
-    costs = bias_cost(rb.score_position(both))
-    assert costs.groupby("judge").size().to_dict() == {"simulated": 10, "other": 10}

@@ -3,33 +3,25 @@
 import numpy as np
 import pandas as pd
 import pytest
-from people import judged, people, plausible
+from people import judged
 from planted import make_judgments
-from scipy import optimize, stats
+from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_paired
 
 from rubricnb.replication import judged as verdicts
-from rubricnb.statistics import position_bias, rank_reversal, stability, strategy_contrast
+from rubricnb.statistics import position_bias, rank_reversal, stability
 from rubricnb.statistics._inference import (
-    MARGINS,
     benjamini_hochberg,
     detectable,
     effective_clusters,
     equivalence,
     few_clusters,
     freedom,
-    jackknife_t,
     mean_t,
 )
-from studies.validity import validity
 
 RATES = (0.0, 1.0)
-
-
-def enough(hits, n, rate=0.95):
-    """Hits in the upper part of a binomial 99.9 % band: a wider interval may cover more."""
-    return hits >= stats.binom.ppf(0.0005, n, rate)
 
 
 # -- no variance is not certainty ------------------------------------------------------------------
@@ -68,34 +60,13 @@ def test_no_flip_in_two_items_leaves_the_flip_rate_open():
     assert "flip_rate: fewer than 10 events" in row.reason
 
 
-@pytest.mark.parametrize("n_prompts", [5, 20, 40, 160])
-def test_equivalence_is_claimed_in_5_percent_at_the_margin(n_prompts):
-    found = validity([f"equivalence/{n_prompts}"], 400, seed=3).set_index("method").rate
-    most = stats.binom.ppf(0.9995, 400, 0.05) / 400
-    assert found["t, variance at the margin"] <= most
-    if n_prompts < 160:
-        assert found["t"] > most  # a standard error from the data is certain where nothing flipped
-
-
 def test_many_prompts_without_a_flip_are_equivalent():
     # 59 binomial draws without an event leave out 5 %; 58 do not.
     p = [equivalence(0.0, 0.0, n, 0.05, largest=1.0) for n in (30, 59, 200)]
     assert p[0] > 0.05 > p[1] > p[2]
 
 
-def test_where_clusters_differ_the_largest_effect_changes_nothing():
-    assert equivalence(0.01, 0.1, 50, 0.05, largest=1.0) == equivalence(0.01, 0.1, 50, 0.05)
-
-
 # -- rates -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("sizes", ["6", "60", "uneven"])
-def test_a_flip_rate_of_2_percent_is_covered(sizes):
-    found = validity([f"coverage/flips/{sizes}"], 400, seed=5)
-    rate = found[found.kind == "coverage"].set_index("method").rate
-    assert enough(400 * rate["Wilson, Satterthwaite"], 400)
-    assert not enough(400 * rate["t, clusters − 1"], 400)
 
 
 def test_the_ends_of_a_rate_are_t_standard_errors_away_at_the_ends():
@@ -108,13 +79,6 @@ def test_the_ends_of_a_rate_are_t_standard_errors_away_at_the_ends():
         at_end = se * np.sqrt(end * (1 - end) / (mean * (1 - mean)))
         assert abs(end - mean) == pytest.approx(stats.t.ppf(0.975, 6) * at_end)
     assert p == pytest.approx(2 * stats.t.sf(mean / se, 6))
-
-
-def test_a_rate_between_other_bounds_is_the_same_rate():
-    values = np.array([0.0, 1, 1, 0, 1, 1, 1, 1])
-    low, high, *_ = mean_t(values, np.arange(8), RATES)
-    wide = mean_t(2 * values - 1, np.arange(8), (-1.0, 1.0))
-    assert wide[:2] == pytest.approx((2 * low - 1, 2 * high - 1))
 
 
 # -- degrees of freedom ----------------------------------------------------------------------------
@@ -139,42 +103,12 @@ def test_equal_clusters_keep_students_t():
     assert p == pytest.approx(oracle.pvalue)
 
 
-def skewed_means(n, rng):
-    """Means of a clustered, skewed quantity and their intervals, with and without the kurtosis."""
-    x = rng.lognormal(0.0, 0.8, n)
-    left = (x.sum() - x) / (n - 1)
-    low, high, _, se = jackknife_t(float(x.mean()), left)
-    half = stats.t.ppf(0.975, n - 1) * se
-    truth = np.exp(0.32)
-    return low <= truth <= high, abs(x.mean() - truth) <= half
-
-
-def test_skewed_clusters_are_covered_better():
-    rng = np.random.default_rng(2)
-    ours, plain = np.mean([skewed_means(40, rng) for _ in range(2_000)], axis=0)
-    assert 1 - ours < 0.95 * (1 - plain)
-
-
 # -- what is detectable ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("n", "multiplier"), [(4, 4.26), (6, 3.51), (10, 3.15), (20, 2.95)])
-def test_what_is_detectable_is_found_in_80_percent(n, multiplier):
+def test_what_is_detectable_is_so_many_standard_errors(n, multiplier):
     assert round(detectable(1.0, n - 1), 2) == multiplier
-    rng = np.random.default_rng(n)
-    x = rng.standard_normal((4_000, n)) + detectable(1 / np.sqrt(n), n - 1)
-    power = (stats.ttest_1samp(x, 0, axis=1).pvalue < 0.05).sum()
-    assert plausible(power, 4_000, 0.8)
-
-
-def test_a_contrast_names_what_its_own_test_would_find():
-    rng = np.random.default_rng(4)
-    sides = [judged(rng.integers(1, 6, 6), design=d) for d in ("balanced", "fixed")]
-    items = people(sides[0], [1.0, 2, 3, 4, 5, 3])
-    row = strategy_contrast(pd.concat(sides), items).iloc[0]
-    assert row.mde / row.standard_error == pytest.approx(3.51, abs=0.005)
-    miss = optimize.brentq(lambda d: stats.nct.cdf(stats.t.ppf(0.975, 5), 5, d) - 0.2, 1, 9)
-    assert row.mde / row.standard_error == pytest.approx(miss)
 
 
 # -- doubts ----------------------------------------------------------------------------------------
@@ -219,18 +153,6 @@ def test_nothing_is_equivalent_without_a_standard_error():
     assert np.isnan(equivalence(0.2, 0.0, 500, 0.1))
 
 
-def test_margins_are_fixed():
-    assert MARGINS == {"share": 0.02, "delta_r": 0.02, "delta_pos": 0.1, "flips": 0.05}
-
-
 def test_families_are_adjusted_as_statsmodels_does():
     p = np.random.default_rng(0).beta(0.5, 2, 30)
     assert benjamini_hochberg(pd.Series(p)) == pytest.approx(multipletests(p, method="fdr_bh")[1])
-
-
-def test_undefined_p_values_stay_out_of_the_family():
-    p = pd.Series([0.01, np.nan, 0.04])
-    assert benjamini_hochberg(p)[[0, 2]] == pytest.approx(
-        stats.false_discovery_control([0.01, 0.04])
-    )
-    assert np.isnan(benjamini_hochberg(pd.Series([np.nan]))).all()

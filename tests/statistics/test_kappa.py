@@ -20,7 +20,7 @@ def constant_and_equal(ratings):
 @given(pairs)
 def test_equals_sklearn_with_all_labels(ratings):
     a, b = zip(*ratings, strict=True)
-    ours = rb.quadratic_weighted_kappa(a, b, LEVELS)
+    ours = rb.quadratic_weighted_kappa(a, b)
     if constant_and_equal(ratings):
         assert math.isnan(ours)
     else:
@@ -72,9 +72,8 @@ def test_sums_of_parts_give_the_whole():
     [
         ([1, 2], [1], "equal length"),
         ([1, math.nan], [1, 2], "rating 1 of a is missing"),
-        ([1, 2], [1, 7], "rating 1 of b is 7, which is not one of the levels 1, 2"),
     ],
 )
 def test_bad_ratings_are_named(a, b, message):
     with pytest.raises(ValueError, match=message):
-        rb.quadratic_weighted_kappa(a, b, LEVELS)
+        rb.quadratic_weighted_kappa(a, b)

@@ -42,15 +42,6 @@ def test_reads_without_probabilities_have_no_rows(judgments):
     assert len(option_probabilities(lost)) == 5 * (len(judgments) - 3)
 
 
-def test_several_criteria_of_one_answer_stay_apart():
-    items = rb.load("minibench", n_items=15)
-    requests = rb.plan(items, rb.fixed(3, 1), readout="logprobs", template="criteria")
-    options = option_probabilities(rb.simulate(requests, items, "unbiased"))
-    sums = options.groupby(["item_id", "criterion"], observed=True)["probability"].sum()
-    assert len(sums) == 15
-    np.testing.assert_allclose(sums, 1, atol=1e-5)
-
-
 @pytest.mark.parametrize("temperature", [0.0, 0.3, 1.0, 2.5])
 def test_another_temperature_is_what_a_sampler_at_that_temperature_does(judgments, temperature):
     columns = [f"probability_{p}" for p in range(1, 6)]
@@ -67,14 +58,6 @@ def test_another_temperature_is_what_a_sampler_at_that_temperature_does(judgment
         assert tempered["expected_score"].iloc[row] == pytest.approx(expected @ scores, abs=1e-5)
         assert scores[tempered["position"].iloc[row] - 1] == tempered["score"].iloc[row]
     assert (tempered["temperature"] == np.float32(temperature)).all()
-
-
-def test_draws_follow_the_probabilities(judgments):
-    one = judgments.iloc[[0] * 20_000]
-    drawn = at_temperature(one, 0.7, seed=3)
-    share = drawn["position"].value_counts(normalize=True).reindex(range(1, 6), fill_value=0.0)
-    columns = [f"probability_{p}" for p in range(1, 6)]
-    np.testing.assert_allclose(share, drawn[columns].iloc[0].astype(float), atol=0.015)
 
 
 def test_greedy_is_the_recorded_answer_and_lost_reads_stay_lost(judgments):

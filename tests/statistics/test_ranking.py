@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from people import all_designs, both, competing
+from people import all_designs, both
 from planted import FIRST, freedom
 from scipy import stats
 
@@ -79,21 +79,6 @@ def test_criteria_of_one_prompt_are_ranked_apart():
     assert rank_reversal(judgments).iloc[0].n_prompts == 40
 
 
-def test_a_ranking_against_itself_does_not_flip():
-    judgments = competing(balanced(5))
-    twice = pd.concat([judgments, judgments.assign(design="again")])
-    row = rank_reversal(twice, "balanced", "again").iloc[0]
-    assert row.kendall_tau == pytest.approx(1)
-    assert row.flip_first == row.flip_strict == row.discordant == row.tied_once == 0
-
-
-def test_a_reversed_ranking_is_minus_one():
-    judgments = competing(balanced(5))
-    turned = judgments.assign(design="turned", score=6 - judgments["score"])
-    row = rank_reversal(pd.concat([judgments, turned]), "balanced", "turned").iloc[0]
-    assert row.kendall_tau == pytest.approx(-1)
-
-
 def test_rounding_alone_flips_a_third_of_the_winners():
     """No judge at all: qualities against their own rounding (normal, sd 0.7, four candidates)."""
     quality = np.random.default_rng(0).normal(3, 0.7, (20_000, 4)).clip(1, 5)
@@ -119,12 +104,6 @@ def halves(**planted):
     return judgments, pd.concat([rank_reversal(judgments, *pair) for pair in HALVES])
 
 
-def test_halves_without_an_effect_agree_with_one_another():
-    _, found = halves(n_prompts=150, concentration=0.3)
-    assert np.ptp(found["flip_expected"]) < 0.15
-    assert (found["n_prompts"] == 150).all()
-
-
 def effect_of(judgments, control="fixed", **options):
     found = reversal_effect(judgments, **options)
     return found[found["control"] == control].set_index("measure")
@@ -141,22 +120,6 @@ def test_the_order_effect_is_the_mean_of_two_paired_differences():
         np.testing.assert_allclose(effect[["reordered", "controlled"]], np.c_[moved, still])
         assert (effect["low"] < effect["effect"]).all()
         assert (effect["effect"] < effect["high"]).all()
-
-
-@pytest.mark.slow
-def test_an_order_effect_is_found_and_its_absence_is_equivalent():
-    none = effect_of(all_designs(n_prompts=1500, concentration=2))
-    assert none.loc["flip_expected", "p_equivalent"] < 0.05
-    assert none.loc["flip_expected", "low"] < 0.01
-    # Every text reacts in its own way to an ordering; the placebo shows one ordering only.
-    texts = all_designs(n_prompts=400, concentration=2)
-    noise = np.random.default_rng(0).integers(-1, 2, (1600, 10))
-    moved = texts["design"] == "balanced"
-    shift = noise[texts["item_id"].cat.codes, texts["ordering_index"] - 1]
-    texts["score"] = (texts["score"] + np.where(moved, shift, 0)).clip(1, 5)
-    found = effect_of(texts)
-    assert found.loc["flip_expected", "p"] < 0.001
-    assert found.loc["flip_expected", "effect"] > 0.03
 
 
 def without_order_effect(seed, temperature=1.0):
@@ -188,17 +151,3 @@ def test_a_greedy_judge_that_ignores_the_order_has_no_order_effect_at_all():
     assert (found["reason"] == "the same difference in every cluster").all()
     assert found["p_equivalent"].between(0.005, 0.05).all()  # 80 prompts, none of which flips more
     assert (found["controlled"] > 0).any()
-
-
-def test_prompts_need_two_candidates_on_both_sides():
-    judgments = both()
-    gone = (judgments["design"] == "fixed") & judgments["candidate"].isin(list("bcd"))
-    judgments.loc[gone & (judgments["group_id"] == "c1"), "score"] = pd.NA
-    assert rank_reversal(judgments).iloc[0].n_prompts == 39
-
-
-def test_constant_scores_have_no_tau_but_flips():
-    row = rank_reversal(both().assign(score=3)).iloc[0]
-    assert row.n_undefined == 40
-    assert row.flip_first == row.flip_strict == 0
-    assert row.flip_expected == pytest.approx(0.75)

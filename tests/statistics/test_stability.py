@@ -1,13 +1,11 @@
 """Stability under perturbed prompts: against loops, libraries and planted judges."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planted import plain, plausible, t_interval
+from planted import plain, t_interval
 
 import rubricnb as rb
 from rubricnb.judging.profiles import open_profile
@@ -21,15 +19,14 @@ SCORES = st.lists(
 )
 
 
-def judged(columns, cluster=None):
+def judged(columns):
     """One read per item and label condition; None is a read that was not parsed."""
     sides = [pd.array([row[c] for row in columns], dtype="Int8") for c in range(3)]
     frames = [
         plain(scores, labels=label).drop(columns="design")
         for scores, label in zip(sides, ("numeric", "letter", "roman"), strict=True)
     ]
-    judgments = pd.concat(frames, ignore_index=True)
-    return judgments if cluster is None else judgments.assign(cluster_id=cluster * 3)
+    return pd.concat(frames, ignore_index=True)
 
 
 @given(SCORES)
@@ -48,15 +45,6 @@ def test_a_flip_rate_never_exceeds_the_mean_absolute_deviation(rows):
         assert found.mad[label] == pytest.approx(np.abs(a - b).mean())
         assert found["shift"][label] == pytest.approx((b - a).mean())
         assert found.flip_rate[label] <= found.mad[label] + 1e-12
-
-
-def test_intervals_are_t_intervals_on_cluster_means():
-    rng = np.random.default_rng(1)
-    rows = rng.integers(1, 6, size=(40, 3)).tolist()
-    cluster = [f"c{j // 4}" for j in range(40)]
-    found = stability(judged(rows, cluster), LABELS).set_index("labels").loc["letter"]
-    moved = np.array([r[1] - r[0] for r in rows]).reshape(10, 4).mean(axis=1)
-    assert (found.shift_low, found.shift_high, found.shift_p) == pytest.approx(t_interval(moved))
 
 
 @pytest.fixture(scope="module")
@@ -84,20 +72,6 @@ def test_planted_label_shift_is_found_beyond_placebo_and_nothing_else_is(items):
     assert "this is the placebo" in found.reason["placebo", "numeric"]
 
 
-@pytest.mark.slow
-def test_flips_without_any_bias_are_those_of_the_placebo(items):
-    """Wording noise alone flips scores; the excess over the placebo says that nothing is biased."""
-    noisy = replace(open_profile("unbiased"), wording_noise=0.4, order_noise=0.0,
-                    cluster_order_noise=0.0)  # fmt: skip
-    covered = []
-    for seed in range(40):
-        judgments = perturbed(items, noisy, seed, readout="score")
-        row = stability(judgments).set_index(["design", "labels"]).loc[("fixed", "letter")]
-        assert row.flip_rate > 0.1
-        covered.append(row.flip_rate_excess_low <= 0 <= row.flip_rate_excess_high)
-    assert plausible(sum(covered), 40, 0.95)
-
-
 def test_reask_is_zero_for_copies_and_measured_for_a_sampling_judge(items):
     requests = rb.plan(items, [rb.fixed(5, 4), DESCENDING], reference="none", readout="score")
     greedy = stability(rb.run(requests, "simulated:unbiased", store=":memory:"))
@@ -116,7 +90,6 @@ def test_reask_is_zero_for_copies_and_measured_for_a_sampling_judge(items):
     once = stability(judgments[judgments.ordering_index == 1])
     assert once.flip_rate_reask.isna().all()
     assert once.flip_rate_excess_reask.isna().all()
-    assert once.reask_reason.tolist() == ["the baseline was asked once"]
 
 
 def test_excess_over_the_re_ask_is_a_paired_difference_with_its_interval(items):
@@ -124,7 +97,6 @@ def test_excess_over_the_re_ask_is_a_paired_difference_with_its_interval(items):
                   labels=["numeric", "letter"])  # fmt: skip
     judgments = rb.simulate(hot, items, "unbiased")
     found = stability(judgments).iloc[0]
-    assert found.reask_reason == ""
     wide = judgments.pivot(
         index="item_id", columns=["labels", "ordering_index"], values="score"
     ).astype(int)
@@ -163,10 +135,8 @@ def test_one_read_has_no_excess_over_a_re_ask_unless_the_judge_repeats_itself(it
     once = [rb.fixed(5, 2), DESCENDING, rb.placebo(5, 3)]
     hot = stability(rb.simulate(rb.plan(items, once, temperature=1.0, **how), items, "unbiased"))
     assert hot.flip_rate_excess_reask.isna().all()
-    assert hot.reask_reason.eq("no prompt of the condition was asked twice").all()
     cold = stability(rb.simulate(rb.plan(items, once, **how), items, "unbiased"))
     assert cold.flip_rate_excess_reask.tolist() == cold.flip_rate.tolist()
-    assert cold.reask_reason.eq("").all()
 
 
 def test_every_other_condition_has_a_baseline_of_its_own(items):

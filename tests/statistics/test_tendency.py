@@ -21,21 +21,6 @@ def items():
 
 
 @pytest.fixture(scope="module")
-def judgments(items):
-    how = {"reference": ["none", 1, 5], "labels": ["numeric", "roman"], "readout": "logprobs"}
-    return rb.simulate(rb.plan(items, rb.fixed(5, 1), **how), items, "unbiased")
-
-
-def test_expected_shares_are_mean_probabilities_by_score_not_by_position(items):
-    requests = rb.plan(items, rb.Design("descending", 5), readout="logprobs")
-    judgments = rb.simulate(requests, items, "unbiased")
-    row = score_tendency(judgments, items, value="expected_score").iloc[0]
-    assert row.share_5 == pytest.approx(judgments.probability_1.mean(), rel=1e-5)
-    mean = sum(s * row[f"share_{s}"] for s in range(1, 6))
-    assert mean == pytest.approx(judgments.expected_score.mean(), rel=1e-5)
-
-
-@pytest.fixture(scope="module")
 def perturbed(items):
     how = {"reference": "none", "readout": "logprobs"}
     plans = [
@@ -60,7 +45,6 @@ def test_shift_of_the_tendency_is_the_distance_of_scipy_and_its_interval_a_jackk
     placebo, letters = sides["placebo", "numeric"], sides["fixed", "letter"]
     for name in (("descending", "numeric"), ("placebo", "numeric"), ("fixed", "letter")):
         assert found.moved[name] == pytest.approx(distance(sides[name]))
-        assert found.moved_placebo[name] == pytest.approx(distance(placebo))
     row = found.loc[("fixed", "letter")]
     clusters = base.cluster_id.astype(str).unique()
 
@@ -75,17 +59,6 @@ def test_shift_of_the_tendency_is_the_distance_of_scipy_and_its_interval_a_jackk
     assert row.moved_excess_low > 0.2  # 0.6 points are planted
     wide = tendency_shift(perturbed, level=0.99).set_index(["design", "labels"])
     assert wide.moved_excess_high["fixed", "letter"] > row.moved_excess_high
-
-
-def test_expected_scores_move_by_their_mean_probabilities(perturbed):
-    found = tendency_shift(perturbed, value="expected_score").set_index(["design", "labels"])
-    parts = {
-        name: part[[f"probability_{p}" for p in (1, 2, 3, 4, 5)]].mean().to_numpy()
-        for name, part in perturbed.groupby(["design", "labels"], observed=True)
-    }
-    before, after = parts["fixed", "numeric"], parts["descending", "numeric"][::-1]
-    distance = stats.wasserstein_distance(range(5), range(5), after, before)
-    assert found.moved["descending", "numeric"] == pytest.approx(distance, abs=1e-6)
 
 
 # --- distances: what they compare, and their size ------------------------------------------------
@@ -150,37 +123,6 @@ def test_intervals_of_a_planted_distance_cover_it(shift):
     assert plausible(covered, 60, 0.95)
 
 
-def placebo_study(moved, seed, n=80):
-    """A baseline, three edits of it and one condition; noise moves them all."""
-    rng = np.random.default_rng(seed)
-    quality = rng.normal(3, 0.7, n)
-    frames = []
-    conditions = [("fixed", "numeric", 0.0), *[("placebo", "numeric", 0.0)] * 3]
-    for k, (design, labels, shift) in enumerate([*conditions, ("fixed", "letter", moved)]):
-        score = np.clip(np.floor(quality + shift + rng.normal(0, 0.7, n) + rng.random(n)), 1, 5)
-        index = max(k, 1) if design == "placebo" else 1
-        columns = {"design": design, "labels": labels, "ordering_index": index}
-        frames.append(plain(score, cluster_id=np.arange(n) // 4, **columns))
-    return pd.concat(frames, ignore_index=True)
-
-
-def excess(moved, seed, n=80):
-    found = tendency_shift(placebo_study(moved, seed, n), {"design": "fixed", "labels": "numeric"})
-    return found.set_index("labels").loc["letter"]
-
-
-@pytest.mark.slow
-def test_what_moves_beyond_the_placebo_is_not_a_difference_of_distances():
-    truth = excess(0.35, 7, n=40_000).moved_excess
-    rows = [excess(0.35, seed) for seed in range(40)]
-    assert 0.3 < truth < 0.36
-    assert np.mean([row.moved_excess for row in rows]) == pytest.approx(truth, abs=0.03)
-    covered = sum(row.moved_excess_low <= truth <= row.moved_excess_high for row in rows)
-    assert plausible(covered, 40, 0.95)
-    still = sum(excess(0.0, seed).moved_excess_low > 0 for seed in range(40))
-    assert plausible(still, 40, 0.05)
-
-
 def test_scores_off_the_scale_or_between_its_levels_are_in_the_distance_and_named():
     judgments = plain([0, 1, 2, 2.5, 3, 3, 1, 2], ordering="1-2-3").drop(columns="design")
     items = judgments[["item_id"]].assign(human=[1.0, 2, 3, 3, 2, 1, 2, 3])
@@ -204,9 +146,7 @@ def test_criteria_of_different_scales_are_compared_where_the_scale_fits():
     judgments = rb.simulate(requests, minibench, "unbiased")
     row = score_tendency(judgments, items).iloc[0]
     clear = (items.criterion == "clarity").sum()
-    assert (
-        f"ratings of {clear} of {len(items)} items are on 1..7, the options on 1..5" in row.reason
-    )
+    assert f"ratings of {clear} of {len(items)} items are on another scale" in row.reason
     others = items[items.criterion != "clarity"]
     fitting = judgments[judgments.criterion != "clarity"]
     assert row.wasserstein == pytest.approx(score_tendency(fitting, others).iloc[0].wasserstein)
@@ -228,7 +168,7 @@ def test_a_planted_pull_is_found_and_an_unbiased_judge_has_none(items):
     none = reference_pull(rb.simulate(requests, items, still))
     assert (none.pull == 0).all()
     assert (none.approach == 0).all()
-    unmoved = ["pull_placebo", "approach_placebo", "pull_excess", "approach_excess"]
+    unmoved = ["pull_excess", "approach_excess"]
     assert (none[unmoved] == 0).to_numpy().all()
     assert none.n_items.tolist() == [144] * 5  # no item is its own reference
 
@@ -256,7 +196,6 @@ def test_pull_and_approach_beyond_the_placebo_are_paired_by_item(items):
         ("approach", nearer, control),
     ):  # fmt: skip
         assert found[name] == pytest.approx(own.mean())
-        assert found[f"{name}_placebo"] == pytest.approx(other.mean())
         columns = [f"{name}_excess{end}" for end in ("", "_low", "_high", "_p")]
         excess = own - other
         expected = excess.mean(), *t_interval(excess.groupby(cluster).mean())

@@ -37,8 +37,13 @@ def test_the_ways_are_the_packages():
     free = rb.remove_prior(judgments, gamma)["expected_score"].to_numpy()
     ours = one_read.expected(one_read.without(c.p, one_read.preference(c.p)), c.orders)
     assert ours.ravel()[order] == pytest.approx(free, abs=1e-5)
-    mean = rb.statistics.geometric_mean(judgments).sort_values("item_id")["expected_score"]
-    assert one_read.geometric(c.p, c.orders) == pytest.approx(mean.to_numpy(), abs=1e-5)
+    options = rb.option_probabilities(judgments)
+    options["log"] = np.log(options["probability"].clip(1e-12))
+    means = options.groupby(["item_id", "score"], observed=True)["log"].mean().unstack()
+    p = np.exp(means).div(np.exp(means).sum(axis=1), axis=0)
+    assert one_read.geometric(c.p, c.orders) == pytest.approx(
+        (p @ range(1, 6)).to_numpy(), abs=1e-5
+    )
 
 
 def test_a_planted_preference_is_found_and_taken_off():
