@@ -130,14 +130,10 @@ class Judge:
         """Why the price is not known; empty if it is."""
         if self.price is not None:
             return ""
-        way_out = "; give `price`: (input, cached, output), $ per million tokens"
-        if self.kind == "function":
-            return f"not known for what the function {self.slug!r} asks{way_out}, or (0, 0, 0)"
-        if self.host:
-            return f"not known for {self.model!r} at {self.host}{way_out}"
+        where = f" at {self.host}" if self.host else ""
         return (
-            f"not known for {self.model!r} at a server on this machine, which may pass texts on"
-            f"{way_out}; (0, 0, 0) if it is free"
+            f"not known for {self.model or self.slug!r}{where}; give `price`: (input, cached, "
+            "output), $ per million tokens, or (0, 0, 0) if it is free"
         )
 
     def opened(self) -> Judge:

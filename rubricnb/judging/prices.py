@@ -131,10 +131,7 @@ class Budget:
     def check(self, judge: Judge) -> None:
         """Refuse a judge of unknown price if dollars are limited."""
         if self.max_cost is not None and judge.price is None:
-            raise ValueError(
-                f"max_cost needs a price, but the price is {judge.no_price}, in dollars per "
-                "million tokens"
-            )
+            raise ValueError(f"max_cost needs a price, but the price is {judge.no_price}")
 
     def allows(self, request: Request, judge: Judge) -> bool:
         """Say whether this request may be sent to a judge now, and count it if so.

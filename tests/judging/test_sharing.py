@@ -81,11 +81,6 @@ def test_items_without_a_reference_are_walked_apart(items):
     assert walked_over(shuffled(rb.plan(some, rb.balanced(5)))) <= 1.01
 
 
-def test_no_request_is_a_walk_too(items):
-    requests = rb.plan(items, SINGLE)
-    assert len(walk(requests[requests.item_id == "nobody"])) == 0
-
-
 @given(PROMPTS)
 def test_the_limit_counts_every_prefix_once(prompts):
     assert distinct(prompts) == len(prefixes(prompts))
