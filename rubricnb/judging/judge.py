@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import cache, cached_property, partial
 from importlib import import_module
 from inspect import signature
@@ -253,7 +252,7 @@ def open_judge(
     >>> open_judge("opnai:gpt-4.1")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    ValueError: unknown judge 'opnai:gpt-4.1': did you mean 'openai'? engines: ...
+    ValueError: unknown judge 'opnai:gpt-4.1'; did you mean 'openai'? Engines: ...
 
     >>> def three(messages):
     ...     return "Neither good nor bad. Score: 3"
@@ -378,11 +377,9 @@ def _is_engine(judge: JudgeLike) -> TypeGuard[Engine]:
 
 
 def _unknown(spec: str, kind: str) -> str:
-    near = get_close_matches(kind, ENGINES, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]!r}? " if near else ""
     forms = ", ".join(engine + form for engine, (_, form, _) in ENGINES.items())
     shown = spec.partition("@")[0]  # an address may hold a secret
-    return f"unknown judge {shown!r}: {hint}engines: {forms}"
+    return f"unknown judge {shown!r}{nearest(kind, ENGINES)} Engines: {forms}"
 
 
 def _engine_class(kind: str) -> Any:

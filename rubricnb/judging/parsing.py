@@ -132,7 +132,7 @@ def label_of(value: Any, choices: tuple[str, ...]) -> Label | None:
 def labels_found(parser: Parser, text: str, prompt: str) -> dict[str, Any]:
     """Return what a parser takes for labels by criterion, in lower case; empty: none is named."""
     if isinstance(parser, re.Pattern):
-        return dict(_matches(parser, text, prompt))
+        return _matches(parser, text, prompt)
     if isinstance(parser, JsonParser):
         return parser(text, prompt)
     try:
@@ -286,18 +286,20 @@ def _ascii(character: str) -> str:
     return _LOOKALIKES.get(character, character)
 
 
-def _matches(pattern: re.Pattern[str], text: str, prompt: str) -> Iterator[tuple[str, str]]:
-    """Criterion and label of every match; later ones count."""
-    for match in pattern.finditer(text):
-        if _is_quoted(text, match.start(), match.end(), prompt):
-            continue
-        named = match.groupdict()
-        group = "score" if named.get("score") is not None else min(1, pattern.groups)
-        yield (named.get("criterion") or "").casefold(), _whole(text, *match.span(group))
+def _matches(pattern: re.Pattern[str], text: str, prompt: str) -> dict[str, str]:
+    """The label of the last match for each criterion."""
+    last = {
+        (match.groupdict().get("criterion") or "").casefold(): match
+        for match in pattern.finditer(text)
+        if not _is_quoted(text, match.start(), match.end(), prompt)
+    }
+    return {criterion: _whole(text, match) for criterion, match in last.items()}
 
 
-def _whole(text: str, start: int, end: int) -> str:
-    """The whole numbers and words of which this part of a text may be a part."""
+def _whole(text: str, match: re.Match[str]) -> str:
+    """The whole numbers and words of which the matched label may be a part."""
+    named = match.groupdict().get("score") is not None
+    start, end = match.span("score" if named else min(1, match.re.groups))
     for token in _TOKEN.finditer(text):
         if token.start() < end and start < token.end():
             start, end = min(start, token.start()), max(end, token.end())
