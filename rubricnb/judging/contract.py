@@ -135,8 +135,8 @@ class Engine(Protocol):
 
     Notes
     -----
-    A judge with a tokeniser at hand has ``tokens(request)`` too, the token ids of what it sends;
-    where there is none, the least that a run must compute is not said. ``control_tokens`` are those
+    A judge with a tokeniser at hand has ``tokens(request)`` too, the token ids of what it sends.
+    ``control_tokens`` are those
     of its vocabulary that `rubricnb.prompts.inert` does not know: they are made inert too. One that
     stops a run when its first answer is a refusal has ``answered_before``: a run sets it where
     stored answers show that the judge works. One whose engine cannot hold the strings of a ``json``

@@ -27,7 +27,6 @@ def decide(
     cut: int,
     lead: int = 2,
     most: int = 9,
-    seed: int = 0,
     store: Store | str | Path | None = None,
     budget: Budget | None = None,
 ) -> pd.DataFrame:
@@ -51,8 +50,6 @@ def decide(
         asked only until it is certain.
     most
         Reads of an item at most.
-    seed
-        Of the order of the reads.
     store
         As in `run`.
     budget
@@ -101,7 +98,7 @@ def decide(
                 f"{lead}: use a design with more reads, such as "
                 f"balanced({requests['n_options'].iloc[0]})"
             )
-        drawn = pd.Series(mix64(requests["request_id"].to_numpy(np.uint64), hash64([seed])))
+        drawn = pd.Series(mix64(requests["request_id"].to_numpy(np.uint64), hash64([0])))
         turn = drawn.groupby(unit).rank("first").to_numpy() - 1
         left = np.minimum(planned, most)
         asked, ahead, votes = (np.zeros(len(planned), np.int64) for _ in range(3))

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import cache, cached_property, partial
 from importlib import import_module
 from inspect import signature
@@ -130,14 +129,10 @@ class Judge:
         """Why the price is not known; empty if it is."""
         if self.price is not None:
             return ""
-        way_out = "; give `price`: (input, cached, output), $ per million tokens"
-        if self.kind == "function":
-            return f"not known for what the function {self.slug!r} asks{way_out}, or (0, 0, 0)"
-        if self.host:
-            return f"not known for {self.model!r} at {self.host}{way_out}"
+        where = f" at {self.host}" if self.host else ""
         return (
-            f"not known for {self.model!r} at a server on this machine, which may pass texts on"
-            f"{way_out}; (0, 0, 0) if it is free"
+            f"not known for {self.model or self.slug!r}{where}; give `price`: (input, cached, "
+            "output), $ per million tokens, or (0, 0, 0) if it is free"
         )
 
     def opened(self) -> Judge:
@@ -257,7 +252,7 @@ def open_judge(
     >>> open_judge("opnai:gpt-4.1")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    ValueError: unknown judge 'opnai:gpt-4.1': did you mean 'openai'? engines: ...
+    ValueError: unknown judge 'opnai:gpt-4.1'; did you mean 'openai'? Engines: ...
 
     >>> def three(messages):
     ...     return "Neither good nor bad. Score: 3"
@@ -382,11 +377,9 @@ def _is_engine(judge: JudgeLike) -> TypeGuard[Engine]:
 
 
 def _unknown(spec: str, kind: str) -> str:
-    near = get_close_matches(kind, ENGINES, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]!r}? " if near else ""
     forms = ", ".join(engine + form for engine, (_, form, _) in ENGINES.items())
     shown = spec.partition("@")[0]  # an address may hold a secret
-    return f"unknown judge {shown!r}: {hint}engines: {forms}"
+    return f"unknown judge {shown!r}{nearest(kind, ENGINES)} Engines: {forms}"
 
 
 def _engine_class(kind: str) -> Any:

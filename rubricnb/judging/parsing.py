@@ -11,12 +11,11 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cache, lru_cache
 from numbers import Number
-from string import ascii_letters
 from typing import Any, NamedTuple, TypeAlias
 
 _QUOTED_CHARS = 24
@@ -63,24 +62,17 @@ class JsonParser:
 
     key: str = "score"
 
-    def __call__(self, text: str) -> dict[str, Any]:
-        """Return the entries of all objects in a text, and the score under an empty name."""
-        return self.entries(found for _, _, found in _objects(text))
+    def __call__(self, text: str, prompt: str = "") -> dict[str, Any]:
+        """Return the entries of a text's objects, and the score under an empty name.
 
-    def entries(self, objects: Iterable[dict[str, Any]]) -> dict[str, Any]:
-        """Return the entries of objects, of which later ones count, and the score."""
-        key = self.key.casefold()
+        Later entries count; an object that repeats the prompt does not.
+        """
         found: dict[str, Any] = {}
-        inner: dict[str, Any] = {}  # scores of objects within an object
-        for name, value in (entry for one in objects for entry in _entries(one)):
-            if isinstance(value, dict) and key in (own := dict(_entries(value))):
-                value = inner[name] = own[key]
-            found[name] = value
-        if key in found:
-            found[""] = found[key]
-        elif len(inner) == 1:
-            found[""] = next(iter(inner.values()))
-        return found
+        for start, end, one in _objects(text):
+            if not _is_quoted(text, start, end, prompt):
+                found |= {name.casefold(): value for name, value in one.items()}
+        key = self.key.casefold()
+        return found | ({"": found[key]} if key in found else {})
 
 
 Parser: TypeAlias = re.Pattern[str] | Callable[[str], Any]
@@ -140,14 +132,9 @@ def label_of(value: Any, choices: tuple[str, ...]) -> Label | None:
 def labels_found(parser: Parser, text: str, prompt: str) -> dict[str, Any]:
     """Return what a parser takes for labels by criterion, in lower case; empty: none is named."""
     if isinstance(parser, re.Pattern):
-        return dict(_matches(parser, text, prompt))
+        return _matches(parser, text, prompt)
     if isinstance(parser, JsonParser):
-        own = (
-            found
-            for start, end, found in _objects(text)
-            if not _is_quoted(text, start, end, prompt)
-        )
-        return parser.entries(own)
+        return parser(text, prompt)
     try:
         value = parser(text)
     except (ValueError, LookupError, TypeError, AttributeError):  # as of a text that is not JSON
@@ -184,7 +171,7 @@ def _label_at(text: str, start: int, choices: tuple[str, ...], closed: bool = Tr
 @cache
 def _grammar(choices: tuple[str, ...], closed: bool) -> re.Pattern[str]:
     """A label, on the scale or of its kind, with all that may surround it."""
-    if is_numeric(choices):
+    if all(isinstance(name, Decimal) for name in _positions(choices)):
         label = r"[-+]?\d++(?:[.,]\d++)*+"
         best = re.escape(max(choices, key=Decimal))
         of = rf"(?:{_BLANKS}(?:/|\s(?:out\s+)?of\s){_BLANKS}{best}(?:[.,]0+)?(?!\w|[.,]\d))?"
@@ -207,12 +194,6 @@ def _grammar(choices: tuple[str, ...], closed: bool) -> re.Pattern[str]:
     if not closed:
         after = rf"(?:[{_CLOSERS}\s]|\\\)|</\w+>)*{_COUNTER}{of}{_COUNTER}[.\s]*\\?\]"
     return re.compile(rf"{_OPENING}(?P<label>{label}){after}", re.IGNORECASE)
-
-
-@cache
-def is_numeric(choices: tuple[str, ...]) -> bool:
-    """Whether all labels are numbers."""
-    return all(isinstance(_name(choice), Decimal) for choice in choices)
 
 
 @cache
@@ -305,54 +286,31 @@ def _ascii(character: str) -> str:
     return _LOOKALIKES.get(character, character)
 
 
-def _matches(pattern: re.Pattern[str], text: str, prompt: str) -> Iterator[tuple[str, str | None]]:
-    """Criterion and label of every match; later ones count."""
-    for match in pattern.finditer(text):
-        if _is_quoted(text, match.start(), match.end(), prompt):
-            continue
-        named = match.groupdict()
-        group = "score" if named.get("score") is not None else min(1, pattern.groups)
-        before = text[max(0, match.start() - 12) : match.start()]
-        if not re.search(r"\d\s*(?:/|\b(?:out\s+)?of\b)\s*$", before):  # else what it is out of
-            yield (named.get("criterion") or "").casefold(), _whole(text, match, group)
+def _matches(pattern: re.Pattern[str], text: str, prompt: str) -> dict[str, str]:
+    """The label of the last match for each criterion."""
+    last = {
+        (match.groupdict().get("criterion") or "").casefold(): match
+        for match in pattern.finditer(text)
+        if not _is_quoted(text, match.start(), match.end(), prompt)
+    }
+    return {criterion: _whole(text, match) for criterion, match in last.items()}
 
 
-def _whole(text: str, match: re.Match[str], group: str | int) -> str | None:
-    """The whole number or word of which a group may have matched a part; None: it is a range."""
-    start, end = match.span(group)
-    if start == end:
-        return None
-    before, after = text[max(0, start - _QUOTED_CHARS) : start], text[end : end + _QUOTED_CHARS]
-    first, last = text[start], text[end - 1]
-    begins, ends = start == match.start(), end == match.end()  # otherwise the expression says more
-    if ends and last.isdecimal() and re.match(rf"{_BLANKS}{_RANGE}{_BLANKS}\d", after):
-        return None
-    if begins and first.isdecimal() and re.search(rf"\d{_BLANKS}{_RANGE}{_BLANKS}$", before):
-        return None
-    if last.isdecimal():
-        end += _length(r"^(?:\d|[.,٫]\d)*", after)
-        end += _length(_REST, text[end : end + _QUOTED_CHARS]) if ends else 0
-    elif ends and last in ascii_letters:
-        end += _length("^[A-Za-z]*", after)
-    if first.isdecimal():
-        sign = r"(?:(?<![\w)])[-−])?" if begins else ""
-        start -= _length(rf"{sign}(?:\d[.,٫]?)*$", before)
-    elif begins and first in ascii_letters:
-        start -= _length("[A-Za-z]*$", before)
+def _whole(text: str, match: re.Match[str]) -> str:
+    """The whole numbers and words of which the matched label may be a part."""
+    named = match.groupdict().get("score") is not None
+    start, end = match.span("score" if named else min(1, match.re.groups))
+    for token in _TOKEN.finditer(text):
+        if token.start() < end and start < token.end():
+            start, end = min(start, token.start()), max(end, token.end())
     return text[start:end]
 
 
-_RANGE = r"(?:[-–—~…]|\.{2,}|\b(?:to|or|and)\b)"
-_REST = (  # of a number: "4½", "4 %", "4e1", "4th", "4/10", "4 out of 10"
-    rf"^(?:[½¼¾⅓⅔°²³]|[a-zA-Z]+[-+]?\d*|{_BLANKS}[%％‰]"
-    rf"|{_BLANKS}(?:/|out\s+of\b){_BLANKS}\d+(?:[.,٫]\d+)*)"
+_NUMBER = r"(?:(?<![\w)])[-−])?\d+(?:[.,٫]\d+)*"
+_TOKEN = re.compile(  # a number with what belongs to it ("4-5", "4/10", "4 %", "4th"), or a word
+    rf"{_NUMBER}(?:{_BLANKS}(?:[-–—~…/]|\.{{2,}}|\b(?:to|or|and|(?:out\s+)?of)\b){_BLANKS}{_NUMBER})*"
+    rf"(?:[½¼¾⅓⅔°²³]|[a-zA-Z]+[-+]?\d*|{_BLANKS}[%％‰])?|[a-zA-Z]+"
 )
-
-
-def _length(pattern: str, text: str) -> int:
-    found = re.search(pattern, text)
-    return len(found[0]) if found else 0
-
 
 _DECODER = json.JSONDecoder(strict=False)  # models break lines within strings
 
@@ -370,7 +328,3 @@ def _objects(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:
         except RecursionError:
             return
         yield brace.start(), end, found
-
-
-def _entries(one: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    return ((name.casefold(), value) for name, value in one.items())

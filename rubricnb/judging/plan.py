@@ -142,8 +142,8 @@ def plan(
     for condition in conditions:
         _check_rubrics(items, condition["variant"], n, template)
         labels_of(range(n), condition["labels"])  # raises if these labels name too few levels
-        _check_shown(items, "reference", condition["reference_score"], template, n)
-        _check_shown(items, "exemplar", condition["exemplar"], template, n)
+        _check_shown(items, "reference", condition["reference_score"], template)
+        _check_shown(items, "exemplar", condition["exemplar"], template)
     if any(d.name == "placebo" for d in designs) and not takes_edits(template):
         raise ValueError(f"placebo: the template {template!r} has no meaning-free edits")
     if together:
@@ -296,7 +296,7 @@ def labels_there_are(items: Items, labels: OneOrMore[str], n: int) -> list[str]:
     return kept
 
 
-def _check_shown(items: Items, what: str, score: str, template: str, n: int) -> None:
+def _check_shown(items: Items, what: str, score: str, template: str) -> None:
     """Check that every item has the reference or exemplar of this score."""
     words = ("auto", "none") if what == "reference" else ("none",)
     if score in words:
@@ -310,13 +310,6 @@ def _check_shown(items: Items, what: str, score: str, template: str, n: int) -> 
             f"{what} = {score!r}: item {lacking['item_id'].iloc[0]!r} has no {column}; choose "
             f"{', '.join(map(repr, words))} or a score for which every item has a text"
         )
-    for scale in scales_of(items)[1]:
-        shown = scale_with(scale, n)
-        if not score.isdigit() or int(score) not in shown:
-            raise ValueError(
-                f"{what} = {score!r} is not a whole score of the scale {code(shown)[0]}: choose "
-                "one of them"
-            )
 
 
 def _without_own_reference(requests: Requests, items: Items) -> Requests:

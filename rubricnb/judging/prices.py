@@ -83,7 +83,6 @@ class _Answers:
     """Running totals of one judge's answers."""
 
     number: int = 0  # answers whose tokens were counted
-    longest: int = 0  # tokens of the longest
     paid: float = 0.0  # dollars of the most expensive answer
     dearest: float = 0.0  # dollars that a call may cost at its limit, at most
 
@@ -93,8 +92,8 @@ class Budget:
     """How much one or several runs may still ask, of one or several judges.
 
     Whether a call is affordable depends on what those under way will cost. They are reckoned at
-    their token limit until as many calls have been answered as are under way, then at the longest
-    answer of this judge. So spending ends below `max_cost`, unless the last answers are longer than
+    their token limit until as many calls have been answered as are under way, then at the costliest
+    answer of this judge. So spending ends below `max_cost`, unless the last answers cost more than
     any before. An answer whose endpoint says no tokens is counted at the limit.
 
     Attributes
@@ -131,10 +130,7 @@ class Budget:
     def check(self, judge: Judge) -> None:
         """Refuse a judge of unknown price if dollars are limited."""
         if self.max_cost is not None and judge.price is None:
-            raise ValueError(
-                f"max_cost needs a price, but the price is {judge.no_price}, in dollars per "
-                "million tokens"
-            )
+            raise ValueError(f"max_cost needs a price, but the price is {judge.no_price}")
 
     def allows(self, request: Request, judge: Judge) -> bool:
         """Say whether this request may be sent to a judge now, and count it if so.
@@ -160,6 +156,7 @@ class Budget:
         """Count what came back."""
         self.answered += 1
         seen = self._seen[judge.slug]
+        seen.number += bool(reply.completion_tokens)
         if judge.price is not None:
             sent = reply.prompt_tokens, reply.cached_tokens
             paid = judge.price.of(*sent, reply.completion_tokens)
@@ -168,19 +165,14 @@ class Budget:
                 paid = seen.dearest  # the endpoint does not report its token counts
             self.spent += paid
             seen.paid = max(seen.paid, paid)
-        if reply.completion_tokens:
-            seen.number += 1
-            seen.longest = max(seen.longest, reply.completion_tokens)
 
     def _expected_cost(self, request: Request, judge: Judge) -> float:
         """Estimate the dollars spent once this call and all calls under way are answered."""
         assert judge.price is not None
         under_way, seen = self.asked - self.answered, self._seen[judge.slug]
-        sent = _prompt_tokens(request)
-        limit = judge.price.of(sent, 0, most_tokens(request, judge.model))
-        one = seen.dearest = max(seen.dearest, limit)
-        if seen.number > under_way:
-            one = max(seen.paid, judge.price.of(sent, 0, seen.longest))
+        limit = judge.price.of(_prompt_tokens(request), 0, most_tokens(request, judge.model))
+        seen.dearest = max(seen.dearest, limit)
+        one = seen.paid if seen.number > under_way else seen.dearest
         return self.spent + (under_way + 1) * one
 
 

@@ -7,29 +7,19 @@ prompt, and a number off the scale are never taken for a score.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from rubricnb.judging.contract import Reply, Request
 from rubricnb.judging.parsing import (
     Label,
     Parser,
     is_cut,
-    is_numeric,
     label_of,
     labels_found,
     last_label,
 )
 from rubricnb.judging.thinking import without_thoughts
-
-_PROBES = (
-    "Score: {0}", "score: {0}", "Rating: {0}", "Final score: {0}", "**Score:** {0}",
-    "Score: {0}/{1}", "{0}", "{0}/{1}", "[RESULT] {0}", "[[{0}]]", "<score>{0}</score>",
-    '{{"score": {0}}}', '{{"rating": {0}}}',
-)  # fmt: skip
-"""Forms of an answer in which a parser is tried before anything is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,46 +108,6 @@ def _reading(label: Label | None, text: str, finish: str, choices: tuple[str, ..
     if cut and is_cut(text, choices[label.position - 1], choices):
         return Reading("truncated")
     return Reading("ok", label.position)
-
-
-def check_parser(parser: Parser, request: Request) -> None:
-    r"""Try a parser on answers in common forms, with every label of a scale to 10 or beyond.
-
-    Raises
-    ------
-    ValueError
-        It reads some labels of a form and not the others: 10 as 1, say.
-
-    Examples
-    --------
-    >>> import re
-    >>> ask = Request(1, "", (), ("[RESULT]",), tuple("123456789") + ("10",), "feedback")
-    >>> check_parser(re.compile(r"Score: (\d+)"), ask)
-    >>> check_parser(lambda text: text.removeprefix("Score: ")[:1], ask)
-    Traceback (most recent call last):
-    ...
-    ValueError: the parser reads 'Score: 10' as 1, ...
-    """
-    choices = request.choices
-    if not is_numeric(choices) or max(map(len, choices)) == 1:
-        return
-    bare, names = replace(request, messages=()), request.criteria or (request.criterion,)
-    for form in (*_PROBES, None):
-        wrong: dict[str, str] = {}
-        for position, choice in enumerate(choices, 1):
-            entries = ", ".join(f"{json.dumps(name)}: {choice}" for name in names)
-            text = form.format(choice, choices[-1]) if form else f"{{{entries}}}"
-            found = Reading("unparsed")
-            with suppress(Exception):  # of a function that such a text is not for
-                found = read(bare, Reply(0, text), parser)[0]
-            if found.position != position:
-                wrong[text] = choices[found.position - 1] if found.position else found.status
-        if wrong and 2 * len(wrong) <= len(choices):
-            text, label = next(iter(wrong.items()))
-            raise ValueError(
-                f"the parser reads {text!r} as {label}, but other labels correctly: make it read "
-                f"all of {', '.join(choices)}; \\d+ matches a whole number, \\d one digit"
-            )
 
 
 def _prompt(request: Request) -> str:

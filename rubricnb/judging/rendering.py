@@ -38,7 +38,6 @@ WORDING = (
 def rendered(
     requests: Requests,
     judge: Judge | Engine,
-    force_replicates: bool = False,
     walked: bool = False,
 ) -> Iterator[Request]:
     """Render requests one by one, each with the key of everything that changes its answer.
@@ -49,8 +48,6 @@ def rendered(
         The plan, with its items as ``.source``.
     judge
         Gives the identity that goes into the keys.
-    force_replicates
-        Give every replicate of a greedy request to a deterministic judge a key of its own.
     walked
         In the order of `rubricnb.judging.sharing.walk` instead of the plan's.
 
@@ -75,7 +72,7 @@ def rendered(
         request = inert_for(source.request(row), judge)
         if judge.source == "simulated":
             request = replace(request, plan=part, row=number, facts=source.facts(row))
-        key = key_of(request, judge, judge.deterministic and not force_replicates)
+        key = key_of(request, judge, judge.deterministic)
         # Changed in place: it is not shared yet, and a copy would cost as much as rendering.
         object.__setattr__(request, "key", key)
         yield request

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,8 +21,7 @@ from rubricnb.judging.store import (
     open_file,
 )
 
-_PAGE = 4096  # bytes; SQLite's own choice, which a store leaves to it
-_SIZE = slice(28, 32)  # where the first page has the number of pages; zero: as many as there are
+_PARTS = ["", *(f"{number:03x}" for number in range(1, 4096)), "g"]  # keys are hexadecimal
 
 
 def mend(path: Path) -> str:
@@ -51,7 +49,10 @@ def mend(path: Path) -> str:
     with closing(alone), TemporaryDirectory(dir=path.parent) as folder:
         new = Path(folder) / "new"
         if not (saved := _save(path, new)):
-            raise StoreError(why)
+            raise StoreError(
+                f"no answer in {path} can be read: it is not a rubricnb store, or a page that all "
+                "others depend on is damaged. Keep it and set RUBRICNB_STORE to a new file"
+            )
         number = next(n for n in count(1) if not Path(f"{path}-damaged-{n}").exists())
         for ending in ("", "-wal", "-shm"):
             if (part := Path(f"{path}{ending}")).exists():
@@ -64,43 +65,25 @@ def mend(path: Path) -> str:
 
 
 def _save(path: Path, new: Path) -> int:
-    """Copy intact answers into a new store; return their number.
-
-    What is read is a copy with the first page of a new store, which is the same in all stores.
-    """
-    Store(new).close()
-    first = bytearray(new.read_bytes()[:_PAGE])
-    first[_SIZE] = bytes(4)
-    copy = new.with_name("copy")
-    shutil.copy(path, copy)
-    with copy.open("r+b") as file:
-        file.write(first)
-    if (log := Path(f"{path}-wal")).exists():
-        shutil.copy(log, f"{copy}-wal")
-    with closing(sqlite3.connect(copy, isolation_level=None)) as old, Store(new) as store:
+    """Copy intact answers into a new store; return their number."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as old, Store(new) as store:
         old.text_factory = decode
         store.put_saved(_rows(old), _batches(old))
         return len(store)
 
 
+def _rows(old: sqlite3.Connection) -> Iterator[Row]:
+    """Every row; behind an unreadable page, those of the next part of the keys."""
+    with suppress(sqlite3.DatabaseError):
+        yield from old.execute(ROWS)
+        return
+    for first, last in pairwise(_PARTS):
+        for order in ("ASC", "DESC"):
+            with suppress(sqlite3.DatabaseError):
+                part = f"{ROWS} WHERE key >= ? AND key < ? ORDER BY key {order}"
+                yield from old.execute(part, (first, last))
+
+
 def _batches(old: sqlite3.Connection) -> Iterator[Row]:
     with suppress(sqlite3.DatabaseError):
         yield from old.execute(BATCHES)
-
-
-def _rows(old: sqlite3.Connection) -> Iterator[Row]:
-    """Every row that SQLite can read, some more than once.
-
-    SQLite stops at the first page that it cannot use. So it is told that the table begins at the
-    second page, at the third, and so on: damage hides the rows of its own pages and no others.
-    """
-    old.execute("PRAGMA synchronous=OFF")  # it is a copy
-    old.execute("PRAGMA writable_schema=ON")
-    (pages,) = old.execute("PRAGMA page_count").fetchone()
-    for page in range(2, pages + 1):
-        for order in ("", "ORDER BY key DESC"):
-            with suppress(sqlite3.DatabaseError):
-                old.execute("PRAGMA writable_schema=ON")
-                old.execute("UPDATE sqlite_master SET rootpage = ? WHERE name = 'replies'", [page])
-                old.execute("PRAGMA writable_schema=RESET")
-                yield from old.execute(f"{ROWS} {order}")

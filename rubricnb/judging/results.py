@@ -82,9 +82,7 @@ def recorded(judge: Judge | str, dataset: str, study: str | None = None) -> pd.D
     return together.drop_duplicates(["request_id", "criterion"], ignore_index=True)
 
 
-def recorded_judgments(
-    judge: Judge, requests: Requests, force_replicates: bool = False
-) -> pd.DataFrame:
+def recorded_judgments(judge: Judge, requests: Requests) -> pd.DataFrame:
     """Return the recorded answers to these requests; an empty frame if there are none.
 
     An answer counts only if its key is that of today's prompt to this judge: not one about another
@@ -101,30 +99,23 @@ def recorded_judgments(
     if not found:
         return pd.DataFrame()
     out = found[0] if len(found) == 1 else pd.concat(found, ignore_index=True)
-    out = out[has_todays_key(out, judge, requests, force_replicates)]
+    out = out[has_todays_key(out, judge, requests)]
     return out.drop_duplicates(["request_id", "criterion"], ignore_index=True)
 
 
-def has_todays_key(
-    found: pd.DataFrame, judge: Judge, requests: Requests, force_replicates: bool = False
-) -> pd.Series:
+def has_todays_key(found: pd.DataFrame, judge: Judge, requests: Requests) -> pd.Series:
     """Tell which recorded answers belong to prompts that are the same today.
 
-    A read of its own answers a request, and so does a copy of the first read, unless forbidden.
+    A read of its own answers a request, and so does a copy of the first read.
     """
     asked = requests[requests["request_id"].isin(found["request_id"])]
-    keys = pd.DataFrame(
-        [
-            (request.request_id, request.key, key_of(request, judge, shared=True))
-            for request in rendered(asked, judge, force_replicates=True)
-        ],
-        columns=["request_id", "own", "copy"],
-    ).set_index("request_id")
-    today = keys.reindex(found["request_id"])
-    same = found["key"].to_numpy() == today["own"].to_numpy()
-    if not force_replicates:
-        same |= found["key"].to_numpy() == today["copy"].to_numpy()
-    return pd.Series(same, index=found.index)
+    today = {
+        (request.request_id, key_of(request, judge, shared))
+        for request in rendered(asked, judge)
+        for shared in (False, True)
+    }
+    keys = zip(found["request_id"], found["key"], strict=True)
+    return pd.Series([key in today for key in keys], index=found.index, dtype=bool)
 
 
 def _paths(slug: str, dataset: str, study: str | None = None) -> list[Path]:

@@ -35,7 +35,6 @@ def write_references(
     judges: tuple[JudgeLike, JudgeLike],
     targets: Sequence[int] = (1, 2, 3, 4),
     rounds: int = 6,
-    temperature: float = 1.0,
     seed: int = 0,
     store: Store | str | Path | None = None,
     budget: Budget | None = None,
@@ -54,10 +53,8 @@ def write_references(
         The scores wanted. The paper writes 1 to 4: a full-mark answer comes with its data.
     rounds
         Cap on the attempts at one answer.
-    temperature
-        Of the writing; the review is greedy.
     seed
-        Of the sampling.
+        Of the writing, at temperature 1; the review is greedy.
     store
         As in `rubricnb.run`: a pipeline that was stopped goes on where it was.
     budget
@@ -105,7 +102,7 @@ def write_references(
             if not open_:
                 break
             writer, reviewer = pair[:: 1 if number % 2 else -1]
-            asked = [prompts.writing(*cell, number, temperature, seed) for cell in open_]
+            asked = [prompts.writing(*cell, number, seed) for cell in open_]
             texts = [reply.text.strip() for reply in ask(asked, writer, kept, budget=budget)]
             part = prompts.attempts(open_, number, texts)
             for requests in prompts.reviews(part[part["text"] != ""]):
@@ -171,9 +168,7 @@ class _Prompts:
             if missing := sorted(set(targets) - set(self.rubrics[name][1])):
                 raise ValueError(f"targets: the rubric {name!r} has no level {missing[0]}")
 
-    def writing(
-        self, item_id: str, target: int, number: int, temperature: float, seed: int
-    ) -> Request:
+    def writing(self, item_id: str, target: int, number: int, seed: int) -> Request:
         row = self.items.loc[item_id]
         definition, texts, own = self.rubrics[row["rubric_id"]]
         name = labels_of(tuple(texts), own=own)
@@ -187,7 +182,7 @@ class _Prompts:
             choices=(),
             readout="feedback",
             max_tokens=_WRITING_TOKENS,
-            temperature=temperature,
+            temperature=1.0,
             # Replicate and seed make every round another sample of the same prompt.
             replicate=number,
             seed=seed + number,

@@ -21,12 +21,10 @@ from rubricnb.judging.judge import Judge, JudgeLike, judging
 from rubricnb.judging.judgments import Rows, join
 from rubricnb.judging.plan import check_readout, with_readout
 from rubricnb.judging.prices import Budget
-from rubricnb.judging.readout import check_parser
 from rubricnb.judging.rendering import inert_for, key_of, rendered
 from rubricnb.judging.results import recorded_judgments
 from rubricnb.judging.session import RunInterrupted, Session
 from rubricnb.judging.store import Store, open_store
-from rubricnb.permutation import decode
 
 __all__ = ["RunInterrupted", "ask", "rendered", "run"]
 
@@ -36,8 +34,6 @@ def run(
     judge: JudgeLike,
     store: Store | str | Path | None = None,
     fresh: bool | float = False,
-    collect: bool = True,
-    force_replicates: bool = False,
     max_calls: int | None = None,
     max_cost: float | None = None,
     price: tuple[float, float, float] | None = None,
@@ -62,10 +58,6 @@ def run(
     fresh
         Ask everything again; neither recorded nor stored answers are used. A time (seconds since
         the epoch) goes on with what was begun then: a run that is stopped names it.
-    collect
-        False: only fill the store, and return an empty frame.
-    force_replicates
-        Ask a deterministic judge a repeated prompt again instead of copying its answer.
     max_calls, max_cost
         Stop cleanly after this many requests, or before the next might take what this run has
         cost beyond so many US dollars.
@@ -108,54 +100,34 @@ def run(
         )
     with judging(judge, price) as described:
         requests = with_readout(requests, described)
-        known, to_ask = _recorded(described, requests, fresh, force_replicates)
+        known, to_ask = _recorded(described, requests, fresh)
         if len(to_ask):
             identity, described = described.identity, described.opened()
             if described.identity != identity:  # now one sees which recorded answers are its own
-                known, to_ask = _recorded(described, requests, fresh, force_replicates)
+                known, to_ask = _recorded(described, requests, fresh)
         live = pd.DataFrame()
         if len(to_ask):
-            rows = Rows(to_ask, described.engine) if collect else None
+            rows = Rows(to_ask, described.engine)
             with open_store(store) as kept:
                 session = Session(described, kept, fresh, budget or Budget(max_calls, max_cost))
-                _ask_all(session, to_ask, force_replicates, rows, bool(len(known)))
-            live = rows.frame() if rows else live
-            if rows and len(live) and (live["status"] == "unparsed").all():
+                if len(known):
+                    session.vouch()
+                part, scale = sample(to_ask)
+                session.announce(rendered(part, session.engine), scale)
+                walked = partial(rendered, to_ask, session.engine, walked=True)
+                session.fill(walked, len(to_ask), rows.add)
+            live = rows.frame()
+            if (live["status"] == "unparsed").all():
                 none = f"no score in any of {len(live):,} answers, such as {rows.example!r}"
                 print(f"{described.slug}: {none}", flush=True)
-    return join(requests, known, live) if collect else live
-
-
-def _ask_all(
-    session: Session, requests: Requests, force_replicates: bool, rows: Rows | None, works: bool
-) -> None:
-    """Ask a plan through a session; `works`: there are recorded answers of the judge."""
-    _try_parser(requests, session.judge)
-    if works:
-        session.vouch()
-    part, scale = sample(requests)
-    engine = session.engine
-    session.announce(rendered(part, engine, force_replicates), scale)
-    ask_in = partial(rendered, requests, engine, force_replicates, walked=True)
-    session.fill(ask_in, len(requests), rows.add if rows else None)
-
-
-def _try_parser(requests: Requests, judge: Judge) -> None:
-    """Try a judge's own parser on every scale of a plan before anything is asked."""
-    if judge.parser is None:
-        return
-    of_scale = {frozenset(decode(o)): o for o in requests["ordering"].unique()}
-    numeric = requests[requests["labels"] == "numeric"]
-    first = numeric[numeric["ordering"].isin(list(of_scale.values()))].drop_duplicates("ordering")
-    for request in rendered(first, judge):
-        check_parser(judge.parser, request)
+    return join(requests, known, live)
 
 
 def _recorded(
-    judge: Judge, requests: Requests, fresh: bool | float, force_replicates: bool
+    judge: Judge, requests: Requests, fresh: bool | float
 ) -> tuple[pd.DataFrame, Requests]:
     """Return the recorded answers, and the requests that have none."""
-    known = pd.DataFrame() if fresh else recorded_judgments(judge, requests, force_replicates)
+    known = pd.DataFrame() if fresh else recorded_judgments(judge, requests)
     if known.empty:
         return known, requests
     return known, requests[~requests["request_id"].isin(known["request_id"].unique())]

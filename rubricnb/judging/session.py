@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice
+from pathlib import Path
 from typing import Any
 
 from rubricnb.judging.contract import Reply, Request
 from rubricnb.judging.judge import Judge
 from rubricnb.judging.prices import Budget, Calls
 from rubricnb.judging.progress import Progress
-from rubricnb.judging.sharing import Limit
 from rubricnb.judging.store import Store
 
 _BLOCK = 256  # requests rendered and looked up at once
 _REASON = 200  # characters of why a request failed
-_UNREAD = Reply(0, "")  # placeholder for a stored reply that is not needed
 
 Receive = Callable[[Request, Reply], None]
 
@@ -39,13 +39,12 @@ class Session:
         budget.check(judge)
         self.judge, self.store, self.budget = judge, store, budget
         self.engine = judge.engine
-        # True is 1 and False is 0
-        self.since = store.after_all() if fresh == 1 else float(fresh)
+        self.since = time.time() if fresh is True else float(fresh)
         self.under_way: dict[str, list[Request]] = {}  # key → requests that wait for its reply
         self.key_of: dict[int, str] = {}  # of what the judge is answering
         self.failed: dict[str, Reply] = {}  # by key, until it is asked once more
         self.works = False  # whether the judge has answered anything
-        self.batched = ""  # what is left to batches
+        self.batched: dict[str, Path] = {}  # key → file, of what is left to batches
         self._alone = False  # whether this run, and no other, may ask the judge
         self.stopped = ""  # by which signal
 
@@ -74,13 +73,8 @@ class Session:
                 flush=True,
             )
 
-    def fill(
-        self, requests: Callable[[], Iterable[Request]], count: int, receive: Receive | None
-    ) -> None:
-        """Get a stored reply for every request; what failed is asked once more.
-
-        `receive` is given every request with its reply; without it the store is only filled.
-        """
+    def fill(self, requests: Callable[[], Iterable[Request]], count: int, receive: Receive) -> None:
+        """Give `receive` every request with its stored reply; what failed is asked once more."""
         slug = self.judge.slug
         try:
             with self._stoppable(), ExitStack() as self._held:
@@ -103,7 +97,7 @@ class Session:
             raise
         finally:
             self._alone = False
-        if why := self._why_stopped() or self.batched:
+        if why := self._why_stopped() or self._why_unfinished():
             raise RunInterrupted(self._interruption_message(why))
 
     def _why_stopped(self) -> str:
@@ -157,7 +151,7 @@ class Session:
     def _ask_all(
         self,
         requests: Iterable[Request],
-        receive: Receive | None,
+        receive: Receive,
         progress: Progress,
         last: bool = False,
     ) -> set[int]:
@@ -168,31 +162,25 @@ class Session:
             progress.step(note)
             if reply.finish == "error" and not last:
                 failed.add(request.request_id)
-            elif receive is not None:
+            else:
                 receive(request, reply)
 
-        tokens = _Tokens(getattr(self.engine, "tokens", None))
-        while True:
-            batched: list[Request] = []
-            missing = (
-                request
-                for block in _blocks(requests)
-                for request in self._missing(block, received, batched, receive is not None)
-            )
-            for reply in self._affordable_answers(map(tokens.ask, missing)):
-                key = self.key_of.pop(reply.request_id)
-                self.store.put(key, self.judge.slug, reply)
-                self.budget.received(reply, self.judge)
-                if reply.finish == "error":
-                    self.failed[key] = reply
-                else:
-                    self.works = True
-                note = tokens.add(reply, self.budget)
-                for request in self.under_way.pop(key):
-                    received(request, reply, note)
-            if not batched or self._why_stopped() or self._still_batched(batched):
-                return failed
-            requests = batched
+        tokens = _Tokens()
+        missing = (
+            request for block in _blocks(requests) for request in self._missing(block, received)
+        )
+        for reply in self._affordable_answers(missing):
+            key = self.key_of.pop(reply.request_id)
+            self.store.put(key, self.judge.slug, reply)
+            self.budget.received(reply, self.judge)
+            if reply.finish == "error":
+                self.failed[key] = reply
+            else:
+                self.works = True
+            note = tokens.add(reply, self.budget)
+            for request in self.under_way.pop(key):
+                received(request, reply, note)
+        return failed
 
     def _affordable_answers(self, requests: Iterator[Request]) -> Iterator[Reply]:
         """Ask what the budget allows; continue after the answers while it allows more.
@@ -216,9 +204,7 @@ class Session:
             if not held or self._why_stopped():
                 return
 
-    def _missing(
-        self, block: list[Request], found: Receive, batched: list[Request], read: bool
-    ) -> Iterator[Request]:
+    def _missing(self, block: list[Request], found: Receive) -> Iterator[Request]:
         """One request for every key that must be asked; its copies wait for the same reply.
 
         Before the first one, wait until no other run is asking, and look again.
@@ -244,30 +230,27 @@ class Session:
         in_batches = self.store.in_batches(keys)
         if answered:
             self.vouch()
-        replies = self.store.get(list(answered)) if read else {}
+        replies = self.store.get(list(answered))
         for key, same in by_key.items():
             if key in answered:
                 for request in same:
-                    found(request, replies.get(key, _UNREAD))
+                    found(request, replies[key])
             elif key in in_batches:
-                batched += same
+                self.batched[key] = in_batches[key]
             else:
                 self.under_way[key] = same
                 self.key_of[same[0].request_id] = key
                 yield same[0]
 
-    def _still_batched(self, batched: Sequence[Request]) -> bool:
-        """Whether all remaining requests are in batches, which may take a day."""
-        keys = {request.key for request in batched}
-        in_batches = self.store.in_batches(list(keys))
-        if len(in_batches) < len(keys):
-            return False
-        files = ", ".join(sorted(map(str, set(in_batches.values()))))
-        self.batched = (
-            f"{len(keys):,} requests are in {files}: import the answers of the batch first "
+    def _why_unfinished(self) -> str:
+        """Return which requests are left to batches, which may take a day; empty if none."""
+        if not self.batched:
+            return ""
+        files = ", ".join(sorted(map(str, set(self.batched.values()))))
+        return (
+            f"{len(self.batched):,} requests are in {files}: import the answers of the batch first "
             "(rubricnb.import_batch), or delete the file if it was never sent"
         )
-        return True
 
     def _interruption_message(self, why: str) -> str:
         again = f" with fresh={self.since!r}" if self.since else ""
@@ -281,18 +264,10 @@ class Session:
 class _Tokens:
     """Sums for the line after the progress."""
 
-    tokenise: Callable[[Request], Sequence[int]] | None
-    limit: Limit = field(default_factory=Limit)
     sent: int = 0
     cached: int = 0
     cut: int = 0
     failed: Counter[str] = field(default_factory=Counter)  # by reason
-
-    def ask(self, request: Request) -> Request:
-        """Count what this request adds to the least that must be computed."""
-        if self.tokenise:
-            self.limit.add(self.tokenise(request))
-        return request
 
     def add(self, reply: Reply, budget: Budget) -> str:
         """Count a reply; return the line."""
@@ -302,10 +277,7 @@ class _Tokens:
         if reply.finish == "error":
             self.failed[" ".join((reply.error or "").split())[:_REASON]] += 1
         parts = []
-        if self.sent and self.tokenise:
-            parts.append(f"{self.cached / self.sent:.0%} of {self.sent:,} tokens from the cache")
-            parts.append(f"{self.sent - self.cached:,} computed, {self.limit.distinct:,} needed")
-        elif self.sent:  # cache and shareable tokens are unknown here
+        if self.sent:
             kept = f", {self.cached:,} of them from the cache" if self.cached else ""
             parts.append(f"{self.sent:,} tokens sent{kept}")
         if budget.spent:

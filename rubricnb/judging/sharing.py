@@ -33,8 +33,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from rubricnb.frames import Items, Requests
-from rubricnb.prompts.render import PLACEBO_EDITS
+from rubricnb.frames import Requests
 
 IntArray = NDArray[np.signedinteger[Any]]
 
@@ -42,15 +41,14 @@ _HEAD = (
     "template", "layout", "prompt_format", "labels", "n_options", "reference_score", "exemplar",
     "effort", "thinking",
 )  # fmt: skip
-_TEXT = ("instruction", "response")
-# What a prompt says after its head, in this order: columns of an item (a tuple) or of a request.
-_RUBRIC = (("rubric_id",), "variant", "edits", "ordering")
-_PREFIX: dict[str, tuple[tuple[str, ...] | str, ...]] = {
-    "rubric-last": (("bare", *_TEXT, "reference"), *_RUBRIC),
-    "rubric-first": (("bare", "reference"), *_RUBRIC, _TEXT),
-    "criteria": (("criteria",), "variant", "criterion_ordering", _TEXT),
-    "pointwise": (_TEXT,),
-    "pairwise": (("response", "instruction"), *_RUBRIC),
+# What a prompt says after its head, in this order: columns of its item or of its request.
+_RUBRIC = ("rubric_id", "variant", "ordering")
+_PARTS: dict[str, tuple[str, ...]] = {
+    "rubric-last": ("bare", "instruction", "response", "reference", *_RUBRIC),
+    "rubric-first": ("bare", "reference", *_RUBRIC, "instruction", "response"),
+    "criteria": ("criteria", "variant", "criterion_ordering", "instruction", "response"),
+    "pointwise": ("instruction", "response"),
+    "pairwise": ("response", "instruction", *_RUBRIC),
 }
 
 
@@ -76,14 +74,37 @@ def walk(requests: Requests) -> IntArray:
     >>> int((texts != texts.shift()).sum()) == texts.nunique()
     True
     """
-    items = _with_criteria(requests.source)
+    rubrics = requests.source.groupby("text_id", sort=False)["rubric_id"].agg("\n".join)
+    items = pd.DataFrame(requests.source)
+    items = items.assign(criteria=rubrics.reindex(items["text_id"]).to_numpy())
     varying = [name for name in _HEAD if requests[name].nunique() > 1]  # in most plans, none
     heads = pd.DataFrame(requests).groupby(varying or _HEAD[0], observed=True, sort=False).indices
-    return np.concatenate(
-        [np.empty(0, np.int64)]
-        + [rows[np.argsort(_keys(requests.iloc[rows], items), kind="stable")]
-           for rows in heads.values()]
-    )  # fmt: skip
+    parts = [rows[_order(requests.iloc[rows], items)] for rows in heads.values()]
+    return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+def _order(requests: Requests, items: pd.DataFrame) -> IntArray:
+    """Order requests of one head by the parts of their prompts."""
+    template, layout, score = (
+        requests[name].iloc[0] for name in ("template", "layout", "reference_score")
+    )
+    id_column = "text_id" if template == "criteria" else "item_id"
+    items = items.drop_duplicates(id_column).set_index(id_column)
+    reference = items.get("reference" if score == "auto" else f"reference_{score}")
+    items = items.assign(reference=reference)
+    items = items.assign(bare=items["reference"].isna())
+    ids = requests["item_id"].astype("category").cat
+    item = items.index.get_indexer(ids.categories)[ids.codes]
+    shape = layout if template == "rubric" else template
+    ranks = [
+        _rank(requests[name]) if name in requests else _rank(items[name])[item]
+        for name in _PARTS.get(shape, _PARTS["rubric-last"])
+    ]
+    return np.lexsort(ranks[::-1])
+
+
+def _rank(column: pd.Series) -> IntArray:
+    return pd.factorize(column.astype(object), sort=True)[0]
 
 
 @dataclass
@@ -106,52 +127,3 @@ def common_prefix(a: Sequence[Any], b: Sequence[Any]) -> int:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if a[low:middle] == b[low:middle] else (low, middle - 1)
     return low
-
-
-def _keys(requests: Requests, items: pd.DataFrame) -> IntArray:
-    """A number to sort requests of one head by: a rank for each part of the prompt."""
-    condition = {name: requests[name].iloc[0] for name in _HEAD}
-    id_column = "text_id" if condition["template"] == "criteria" else "item_id"
-    items = _with_reference(items, condition["reference_score"]).drop_duplicates(id_column)
-    ids = requests["item_id"].astype("category").cat
-    item = pd.Index(items[id_column]).get_indexer(ids.categories).astype(np.int32)[ids.codes]
-    keys = np.zeros(len(requests), np.int64)
-    shape = condition["layout"] if condition["template"] == "rubric" else condition["template"]
-    for part in _PREFIX.get(shape, _PREFIX["rubric-last"]):
-        if isinstance(part, tuple):
-            rank = items.groupby(list(part), dropna=False).ngroup().to_numpy(np.int32)[item]
-        elif part == "edits":
-            rank = _edits(requests)
-        else:
-            rank = _rank(requests[part])
-        keys *= int(rank.max()) + 1
-        keys += rank
-    return keys
-
-
-def _with_criteria(items: Items) -> pd.DataFrame:
-    rubrics = items.groupby("text_id", sort=False)["rubric_id"].agg(lambda ids: "\n".join(ids))
-    return pd.DataFrame(items).assign(criteria=rubrics.reindex(items["text_id"]).to_numpy())
-
-
-def _with_reference(items: pd.DataFrame, score: str) -> pd.DataFrame:
-    column = "reference" if score == "auto" else f"reference_{score}"
-    text = items[column] if column in items else pd.Series(None, items.index, dtype="str")
-    return items.assign(reference=text, bare=text.isna())
-
-
-def _rank(column: pd.Series) -> IntArray:
-    values = column.astype("category").cat
-    rank = np.argsort(np.argsort(np.asarray(values.categories, dtype=object)))
-    return rank.astype(np.int32)[values.codes]
-
-
-def _edits(requests: pd.DataFrame) -> IntArray:
-    """Rank of a placebo edit by its position in the prompt; 0 for none."""
-    placebo = requests["design"] == "placebo"
-    if not placebo.any():
-        return np.zeros(1, np.int32)
-    at = ("blank line", "header", "trailing space", "colon")
-    marks = [tuple(edit in edits for edit in at) for edits in (frozenset(), *PLACEBO_EDITS)]
-    rank = np.argsort(sorted(range(len(marks)), key=marks.__getitem__))
-    return rank[np.where(placebo, requests["ordering_index"], 0)]

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import socket
 import sqlite3
@@ -40,8 +39,6 @@ _COLUMNS = (
     "seconds, error, time"
 )
 _PUT = f"INSERT OR REPLACE INTO replies ({_COLUMNS}, checksum) VALUES ({'?,' * 11} ?)"
-_SAVE = _PUT.replace("REPLACE", "IGNORE")
-_OLDER = "DELETE FROM replies WHERE key = ? AND time < ?"
 ROWS = f"SELECT {_COLUMNS}, checksum FROM replies"
 BATCHES = f"SELECT key, owner FROM leases WHERE owner LIKE '{_BATCH}%'"
 _POLL = 0.2  # seconds between tries to lock a judge
@@ -125,13 +122,11 @@ class Store:
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = Path(path) if path else default_path()
         self._in_memory = str(self.path) == ":memory:"
-        self._earliest = 0.0  # no reply is given an earlier time, whatever the clock says
         self._marker: sqlite3.Connection | None = None
         with self._explained():
             if not self._in_memory:
                 self.path = self.path.resolve()  # else a link has locks and a log of its own
                 self.path.parent.mkdir(parents=True, exist_ok=True)
-                _refuse_second_name(self.path)
                 self._marker = lock(open_file(self.path), "BEGIN")
                 if self._marker is None:
                     raise sqlite3.OperationalError("locked: it is being saved")
@@ -188,7 +183,6 @@ class Store:
         since
             Replies from before this time (seconds since the epoch) do not count.
         """
-        self._earliest = max(self._earliest, since)
         known = f"SELECT key FROM replies {_AMONG} AND finish != 'error' AND time >= ?"
         return {key for (key,) in self._all(known, _listed(keys), since)}
 
@@ -208,27 +202,16 @@ class Store:
             int(reply.completion_tokens),
             float(reply.seconds),
             None if reply.error is None else _text(reply.error),
-            self._now(),
+            time.time(),
         )
         self._all(_PUT, *row, checksum(row))
 
     def put_saved(self, rows: Iterable[Row], batches: Iterable[Row]) -> None:
-        """Keep what was read from a damaged store: rows with the right checksum, and batches.
-
-        Pages that are no longer used may have older rows of a key; the newest is kept.
-        """
+        """Keep what was read from a damaged store: rows with the right checksum, and batches."""
         with self._transaction():
-            for row in rows:
-                if row[-1] == checksum(row[:-1]):
-                    self._db.execute(_OLDER, (row[0], row[-2]))
-                    self._db.execute(_SAVE, row)
+            intact = (row for row in rows if row[-1] == checksum(row[:-1]))
+            self._db.executemany(_PUT, intact)
             self._db.executemany(_LEASE, batches)
-
-    def after_all(self) -> float:
-        """Return a time later than that of every reply, even if the clock was set back."""
-        ((newest,),) = self._all("SELECT MAX(time) FROM replies")
-        self._earliest = max(self._now(), math.nextafter(newest or 0.0, math.inf))
-        return self._earliest
 
     @contextmanager
     def alone_with(
@@ -329,9 +312,6 @@ class Store:
             flush=True,
         )
 
-    def _now(self) -> float:
-        return max(time.time(), self._earliest)
-
     def _all(self, statement: str, *values: Any) -> list[Row]:
         """Run one statement; returns its rows."""
         with self._explained():
@@ -393,15 +373,6 @@ def _create(file: Path) -> None:
     """
     with suppress(FileExistsError):
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-
-
-def _refuse_second_name(path: Path) -> None:
-    """Refuse a hard-linked file, since SQLite's log is beside only one of the names."""
-    if path.exists() and path.stat().st_nlink > 1:
-        raise StoreError(
-            f"the store {path} has a second name (a hard link), under which its newest answers "
-            f"would be lost: delete the other name, or work on a copy (cp {path} NEW)"
-        )
 
 
 def _explain(path: Path, error: Exception) -> tuple[type[StoreError], str]:

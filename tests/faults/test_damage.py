@@ -120,45 +120,6 @@ def test_wherever_a_bit_flips_no_score_changes_unseen_and_few_answers_are_lost(f
     assert seen >= 12
 
 
-@pytest.mark.parametrize("byte", [0, 3, 5, 8, 12, 4000])
-def test_damage_to_the_page_that_leads_to_all_others_costs_its_own_answers(fill, byte):
-    path = fill()
-    root = 4096  # the second page: its pointers lead to every other page of the table
-    assert path.read_bytes()[root] == 2  # an inner page
-    with path.open("r+b") as file:
-        file.seek(root + byte)
-        file.write(os.urandom(64))
-    assert "saved: " in mend(path)
-    assert wrong(path) <= PER_PAGE
-
-
-def test_an_older_answer_on_a_page_no_longer_used_replaces_no_newer_one(tmp_path):
-    path = tmp_path / "s.sqlite"
-    for text in ("older " + "x" * 800, "newer"):  # short answers need fewer pages
-        with Store(path) as store:
-            store._db.execute("PRAGMA secure_delete=OFF")  # Debian's SQLite has it on
-            for key in KEYS:
-                store.put(key, "j", Reply(1, text))
-    content = path.read_bytes()
-    assert content.count(b"older ") > 20
-    flip(path, content.index(b"newer"))
-    damaged = next(
-        key for key in sorted(KEYS) if key.encode() == content[content.index(b"jnewer") - 64 :][:64]
-    )
-    mend(path)
-    with Store(path) as store:
-        kept = store.get(KEYS)
-    assert {key for key in KEYS if key not in kept or kept[key].text != "newer"} <= {damaged}
-
-
-@pytest.mark.parametrize("at", [0, 16, 24, 100, 105])
-def test_a_damaged_beginning_of_the_file_costs_no_answer(fill, at):
-    path = fill()
-    flip(path, at, 6)
-    mend(path)
-    assert wrong(path) == 0
-
-
 def test_pages_overwritten_cost_the_answers_that_lay_there(fill):
     path = fill()
     with path.open("r+b") as file:
@@ -170,7 +131,7 @@ def test_pages_overwritten_cost_the_answers_that_lay_there(fill):
     assert 0 < wrong(path) <= 30
 
 
-@pytest.mark.parametrize("share", [0, 0.01, 0.4, 0.9])
+@pytest.mark.parametrize("share", [0.01, 0.9])
 @pytest.mark.parametrize("part", ["header", "page"])
 def test_a_flipped_bit_in_the_log_costs_nothing_before_it_and_changes_no_answer(fill, share, part):
     path = fill("killed")
@@ -221,21 +182,12 @@ def test_a_store_in_use_is_not_mended_and_a_file_without_answers_is_none(fill):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("linked", ["file", "folder", "twice"])
 @pytest.mark.parametrize("opened_by_link", [False, True])
-def test_a_store_in_use_is_not_mended_through_a_link(fill, tmp_path, linked, opened_by_link):
+def test_a_store_in_use_is_not_mended_through_a_link(fill, tmp_path, opened_by_link):
     path = fill()
     flip(path, path.read_bytes().index(b"Feedback 33: "))
-    link = tmp_path / "elsewhere" / "answers.sqlite"
-    link.parent.mkdir()
-    if linked == "folder":
-        (tmp_path / "elsewhere" / "folder").symlink_to(tmp_path, target_is_directory=True)
-        link = tmp_path / "elsewhere" / "folder" / path.name
-    elif linked == "twice":
-        (tmp_path / "between").symlink_to(path)
-        link.symlink_to(Path("..") / "between")
-    else:
-        link.symlink_to(path)
+    link = tmp_path / "link.sqlite"
+    link.symlink_to(path)
     opened, other = (link, path) if opened_by_link else (path, link)
     with Store(opened) as store:
         with pytest.raises(StoreError, match="damaged and in use"):
@@ -246,23 +198,6 @@ def test_a_store_in_use_is_not_mended_through_a_link(fill, tmp_path, linked, ope
     for each in (path, link):
         with Store(each) as store:
             assert store.get([PAID])[PAID].text == "paid [RESULT] 4"
-    assert link.is_symlink() == (linked != "folder")
-
-
-def test_a_store_with_a_second_name_is_refused_and_loses_nothing(fill, tmp_path):
-    """By a hard link SQLite finds the file and not the log beside its other name."""
-    path = fill()
-    other = tmp_path / "other.sqlite"
-    with Store(path) as store:
-        store.put(PAID, "j", Reply(1, "paid [RESULT] 4"))
-        other.hardlink_to(path)
-        for opening in (Store, mend):
-            with pytest.raises(StoreError, match="has a second name"):
-                opening(other)
-    other.unlink()
-    with Store(path) as store:
-        assert store.get([PAID])[PAID].text == "paid [RESULT] 4"
-        assert store.check() == 201
 
 
 def test_two_runs_that_open_a_store_by_different_names_do_not_ask_the_same(fill, tmp_path):

@@ -1,22 +1,9 @@
-"""Requests that no plan has made: asked through the store, answered under a schema."""
-
-import json
+"""Requests that no plan has made: asked through the store."""
 
 import pytest
 
 from rubricnb.judging.contract import Message, Reply, Request
-from rubricnb.judging.judge import open_judge
 from rubricnb.judging.run import ask
-
-SCHEMA = {
-    "type": "object",
-    "properties": {
-        "decision": {"type": "integer", "enum": [0, 1, 2]},
-        "quote": {"type": "string", "maxLength": 20},
-    },
-    "required": ["decision", "quote"],
-    "additionalProperties": False,
-}
 
 
 def written(text, readout="feedback", **facts):
@@ -62,20 +49,3 @@ def test_requests_that_differ_in_what_is_asked_are_asked_apart(facts, calls, cap
     judge = Echo()
     ask([written("x", **own) for own in facts], judge, ":memory:")
     assert len(judge.seen) == calls
-
-
-def test_a_real_model_answers_under_a_schema(tmp_path, capsys):
-    pytest.importorskip("xllamacpp")
-    judge = open_judge("embedded", threads=1)
-    try:
-        request = written(
-            "The story is short. Does it end? Quote it.",
-            "json", schema=json.dumps(SCHEMA), max_tokens=60,
-        )  # fmt: skip
-        (reply,) = ask([request], judge, tmp_path / "s.sqlite")
-    finally:
-        judge.close()
-    answer = json.loads(reply.text)
-    assert list(answer) == ["decision", "quote"]
-    assert answer["decision"] in (0, 1, 2)
-    assert reply.finish == "stop"

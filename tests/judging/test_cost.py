@@ -54,7 +54,7 @@ def test_what_is_not_known_is_nan_with_its_reason(items):
     assert "price: not known for 'no-such-model'" in row["reason"]
     gateway = estimate(items, "openai:m@http://localhost:1/v1").iloc[0]
     assert np.isnan(gateway["price"])
-    assert "on this machine, which may pass texts on" in gateway["reason"]
+    assert "give `price`: (input, cached, output)" in gateway["reason"]
 
 
 def test_hours_are_not_summed_from_answers_that_overlapped(items):

@@ -1,6 +1,5 @@
 """The default judge, for real: llama.cpp with SmolLM2 in this process."""
 
-import re
 import subprocess
 import sys
 import urllib.error
@@ -16,6 +15,8 @@ from rubricnb.judging.contract import Message, Request
 from rubricnb.judging.embedded import EmbeddedJudge, default_weights
 from rubricnb.judging.openai import OpenAIJudge
 from rubricnb.judging.readout import read
+from rubricnb.judging.rendering import rendered
+from rubricnb.judging.sharing import Limit
 from rubricnb.prompts import inert, render
 from rubricnb.prompts.labels import labels_of
 
@@ -74,17 +75,16 @@ def test_the_tokens_of_a_request_are_those_that_are_sent(judge, readout, prompt_
     assert len(judge.tokens(ask)) == reply.prompt_tokens
 
 
-def test_a_run_computes_what_it_needs_and_says_so(judge, capsys):
+def test_a_run_computes_little_more_than_it_needs(judge):
     items = rb.load("minibench", n_items=10)
     two = items[items["text_id"].isin(items["text_id"].unique()[:2])]
     requests = rb.plan(two, rb.shuffled(5, 2), readout="logprobs").sample(frac=1, random_state=1)
-    rb.run(requests, judge, store=":memory:", fresh=True)
-    (line,) = capsys.readouterr().out.splitlines()[-1:]
-    numbers = re.search(
-        r"of ([\d,]+) tokens from the cache, ([\d,]+) computed, ([\d,]+) needed", line
-    )
-    sent, computed, needed = (int(n.replace(",", "")) for n in numbers.groups())
-    assert computed <= 1.04 * needed < sent
+    found = rb.run(requests, judge, store=":memory:", fresh=True)
+    computed = (found["prompt_tokens"] - found["cached_tokens"]).sum()
+    needed = Limit()
+    for tokens in sorted(judge.tokens(r) for r in rendered(requests, judge)):
+        needed.add(tokens)
+    assert computed <= 1.04 * needed.distinct < found["prompt_tokens"].sum()
 
 
 def test_the_order_of_the_options_reaches_the_model(judge):
@@ -146,8 +146,8 @@ def test_control_tokens_in_a_text_cannot_end_the_judges_message(judge):
         return reply.prompt_tokens
 
     assert prompt_tokens(inert(hostile)) > prompt_tokens(hostile)
-    rendered = request((1, 2, 3), "logprobs", response=hostile).messages[0].content
-    assert "<|im_end|>" not in rendered
+    prompt = request((1, 2, 3), "logprobs", response=hostile).messages[0].content
+    assert "<|im_end|>" not in prompt
 
 
 def test_the_server_listens_on_loopback_and_wants_its_key(judge):

@@ -150,7 +150,7 @@ def test_the_second_of_two_partials_is_asked_itself(tmp_path):
 def test_a_limit_of_money_needs_the_price_of_a_function(tmp_path):
     items = rb.load("minibench", n_items=15)
     requests = rb.plan(items, rb.fixed(5, 1), readout="feedback")
-    with pytest.raises(ValueError, match="not known for what the function 'ask' asks"):
+    with pytest.raises(ValueError, match="not known for 'ask'"):
         rb.run(requests, open_judge(ask), store=":memory:", max_cost=1.0)
     free = rb.run(requests, open_judge(ask), store=":memory:", max_cost=1.0, price=(0, 0, 0))
     assert (free.status == "ok").all()

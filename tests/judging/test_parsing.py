@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import rubricnb as rb
 from rubricnb.judging.contract import Message, Reply, Request
 from rubricnb.judging.parsing import JsonParser, parser_of
-from rubricnb.judging.readout import check_parser, read
+from rubricnb.judging.readout import read
 
 FIVE, TEN, ZERO = range(1, 6), range(1, 11), range(5)
 GAPS, HUNDRED, HALVES = (1, 3, 5, 7), (0, 25, 50, 75, 100), (0, 0.5, 1)
@@ -20,85 +19,60 @@ OK, OFF, UNREAD, CUT = "ok", "out_of_range", "unparsed", "truncated"
 MARKED = [
     # a 4 in every form that judges have been seen to write
     (FIVE, OK, 4, [
-        "[RESULT] 4", "[RESULT] 4.0", "[RESULT] 4.00", "[RESULT] 4,0", "[RESULT] 04", "[RESULT] ４",
-        "[RESULT] ４．０", "[RESULT] ٤", "[RESULT] ۴", "[RESULT] ४", "[RESULT] 𝟒",
-        "[RESULT] \u200b4", "[RESULT]\u200b 4\u200b", "\ufeff[RESULT] \u200f4", "[RESULT] 4分",
-        "[RESULT] 4分，因为很好", "[RESULT] 4점", "[RESULT] 4 points",
-        "[RESULT] 4 stars.", "[RESULT]：4", "【RESULT】4",
-        "［RESULT］４", "[RESULT: 4]", "[RESULT 4]", "[RESULT: 4/5] Well done.", "[**RESULT**] 4",
-        r"\[RESULT\] 4", "RESULT: 4", "Feedback: fine. RESULT: 4", "Feedback: fine.\n**Result:** 4",
+        "[RESULT] 4", "[RESULT]4.", "[RESULT] 4.0", "[RESULT] 4,0", "[RESULT] ４", "[RESULT] ٤",
+        "[RESULT]\u200b 4\u200b", "[RESULT] 4分，因为很好", "[RESULT] 4 points", "[RESULT] 4 ⭐",
+        "[RESULT]：4", "【RESULT】4", "［RESULT］４", "[RESULT: 4/5] Well done.", "[**RESULT**] 4",
+        r"\[RESULT\] 4", "Feedback: fine. RESULT: 4", "Feedback: fine.\n**Result:** 4",
         "<RESULT>4</RESULT>", r"[RESULT] $\boxed{4}$", r"[RESULT] \(\boxed{\text{4}}\)",
-        "[RESULT] <b>4</b>", "[RESULT] <4>", "[RESULT] #4", "[RESULT] -> 4", "[RESULT] **4**",
-        "[RESULT] (4)", "[RESULT] “4”", "[RESULT] Score: 4", "[RESULT] 4/5", "[RESULT] 4 / 5 stars",
-        "[RESULT] 4 out of 5", "[RESULT] 4 out of 5.", "[RESULT] 4\nThe response is clear.",
-        "[RESULT] 4: the response is clear", "[RESULT] 4 because it is clear", "[RESULT] 4 - clear",
-        "[RESULT] 4 — the reply is clear", "[RESULT] 4. No errors", "[RESULT] 4 (clear)",
-        "[RESULT] 4</s>", "[RESULT] 4<|im_end|>", "[RESULT] 4 ⭐", "[RESULT] 4️⃣",
-        "[RESULT] 2, no: [RESULT] 4", "[RESULT] 4. As a result: 3 of 5 facts hold.", "[RESULT]4",
-        "[RESULT]: 4", "[RESULT]\n4", "[RESULT]**4**", "[RESULT](4)", '[RESULT]"4"',
-        "[RESULT]Score 4", "[RESULT]4.", "[RESULT]4/5", "[RESULT]4, because …"
+        "[RESULT] <b>4</b>", "[RESULT] <4>", "[RESULT] #4", "[RESULT] -> 4", "[RESULT] “4”",
+        "[RESULT] Score: 4", "[RESULT] 4 / 5 stars", "[RESULT] 4 out of 5.",
+        "[RESULT] 4\nThe response is clear.", "[RESULT] 4 because it is clear",
+        "[RESULT] 4 — the reply is clear", "[RESULT] 4. No errors", "[RESULT] 4<|im_end|>",
+        "[RESULT] 2, no: [RESULT] 4", "[RESULT] 4. As a result: 3 of 5 facts hold.",
     ]),
-    (WORDS, OK, "partly", ["[RESULT] partly - the reply is short", "[RESULT] Partly"]),
-    (FIVE, OK, 1, [
-        "[RESULT] 1. The reply is wrong.", "[RESULT]1", "[RESULT]1.", "[RESULT]1/5",
-        "[RESULT]1, because …"
-    ]),
-    (TEN, OK, 10, ["[RESULT] 10", "[RESULT] 10/10", "[RESULT] １０"]),
+    (WORDS, OK, "partly", ["[RESULT] partly - the reply is short"]),
+    (FIVE, OK, 1, ["[RESULT] 1. The reply is wrong."]),
+    (TEN, OK, 10, ["[RESULT] 10/10"]),
     (TEN, OK, 1, ["[RESULT] 1/10"]),
-    (ZERO, OK, 0, ["[RESULT] 0"]),
     (GAPS, OK, 5, ["[RESULT] 5"]),
-    (HUNDRED, OK, 75, ["[RESULT] 75"]),
     (HALVES, OK, 0.5, ["[RESULT] 0.5"]),
-    (LETTERS, OK, "B", ["[RESULT] B", "[RESULT] Ｂ"]),
+    (LETTERS, OK, "B", ["[RESULT] Ｂ"]),
     (ROMAN, OK, "iv", ["[RESULT] iv."]),
     # a number that is not on the scale, whole
     (FIVE, OFF, None, [
-        "[RESULT] 4.5", "[RESULT] 4,5", "[RESULT] ４.５", "[RESULT] ٤٫٥", "[RESULT] 4.05",
-        "[RESULT] 4.5/5", "[RESULT] 45", "[RESULT] 1,000", "[RESULT] 4.0.1", "[RESULT] -4",
-        "[RESULT] −4", "[RESULT] 0", "[RESULT: 45]", "[RESULT] 6", "[RESULT] 10",
-        "[RESULT] 2 … no: [RESULT] 7"
+        "[RESULT] 4.5", "[RESULT] ٤٫٥", "[RESULT] 4.5/5", "[RESULT] 1,000", "[RESULT] 4.0.1",
+        "[RESULT] −4", "[RESULT: 45]", "[RESULT] 10", "[RESULT] 2 … no: [RESULT] 7",
     ]),
     (GAPS, OFF, None, ["[RESULT] 2"]),
-    (HUNDRED, OFF, None, ["[RESULT] 7"]),
     (LETTERS, OFF, None, ["[RESULT] F"]),
     (ROMAN, OFF, None, ["[RESULT] vi"]),
     # no single score
     (FIVE, UNREAD, None, [
-        "[RESULT] 5 reasons why", "RESULT: 5 reasons why", "[RESULT] 5 Reasons Why You Should",
-        "[RESULT] 4 of 5 facts are wrong", "As a result: 4", "[RESULT] 4 or 5", "[RESULT] 4 (or 5)",
-        "[RESULT] 4-5", "[RESULT] 4 – 5", "[RESULT] 4 – or 5", "[RESULT] 5? No, 4", "[RESULT] 5？",
-        "[RESULT] 5, no wait, 4", "[RESULT] 5. Actually, 4.", "[RESULT] 5\nNo, wait: 4",
-        "[RESULT] 1. Clear.\n2. Short.", "[RESULT] 4~5", "[RESULT] 4, 5", "[RESULT] 3、4",
-        "[RESULT] 4..5", "[RESULT] 4/10", "[RESULT] 4/50", "[RESULT] 80%", "[RESULT] 4 %",
-        "[RESULT] 4½", "[RESULT] 4²", "[RESULT] 4 1/2", "[RESULT] 4+", "[RESULT] >4", "[RESULT] ~4",
-        "[RESULT] ~~4~~ 5", "[RESULT] 4e0", "[RESULT] 4th", "[RESULT] four",
+        "RESULT: 5 reasons why", "[RESULT] 4 of 5 facts are wrong", "As a result: 4",
+        "[RESULT] 4 (or 5)", "[RESULT] 4 – 5", "[RESULT] 5? No, 4", "[RESULT] 5, no wait, 4",
+        "[RESULT] 5\nNo, wait: 4", "[RESULT] 1. Clear.\n2. Short.", "[RESULT] 4~5",
+        "[RESULT] 4, 5", "[RESULT] 3、4", "[RESULT] 4/10", "[RESULT] 4 %", "[RESULT] 4½",
+        "[RESULT] 4 1/2", "[RESULT] 4+", "[RESULT] >4", "[RESULT] ~~4~~ 5", "[RESULT] 4th",
         "[RESULT]\n1. Clear.\n2. Short.", "[RESULT] 2 … no: [RESULT] five",
-        "[RESULT: between 3 and 4]", "[ RESULT] 4", "It has 3 flaws out of 5.", "4", "Score: 4", "",
-        "[RESULT]", "[RESULT] between 3 and 4"
+        "[RESULT: between 3 and 4]", "It has 3 flaws out of 5.", "Score: 4", "", "[RESULT]",
     ]),
-    (LETTERS, UNREAD, None, [
-        "[RESULT] B - A", "[RESULT] A good answer", "[RESULT] E.g. this", "[RESULT] A+",
-        "[RESULT] A, B"
-    ]),
-    (ROMAN, UNREAD, None, ["[RESULT] I'd say so", "[RESULT] i think"]),
+    (LETTERS, UNREAD, None, ["[RESULT] B - A", "[RESULT] A good answer", "[RESULT] A+"]),
+    (ROMAN, UNREAD, None, ["[RESULT] I'd say so"]),
     (WORDS, UNREAD, None, ["[RESULT] yesterday"]),
     # thoughts
     (FIVE, OK, 4, [
         "<think>Perhaps [RESULT] 2.</think>[RESULT] 4", "Perhaps [RESULT] 2.</think>\n\n[RESULT] 4",
-        "[RESULT] 4 <reasoning>not [RESULT] 2</reasoning>",
         "<think>a<think>b</think>[RESULT] 2</think>[RESULT] 4",
         "[THINK]Or [RESULT] 2[/THINK][RESULT] 4", "◁think▷[RESULT] 2◁/think▷[RESULT] 4",
         "analysisMaybe [RESULT] 2.assistantfinalFine. [RESULT] 4", "Analysis: clear. [RESULT] 4",
         "<|channel|>analysis<|message|>[RESULT] 2<|end|><|start|>assistant<|channel|>analysis"
-        "<|message|>Hm<|end|><|channel|>final<|message|>[RESULT] 4<|return|>"
+        "<|message|>Hm<|end|><|channel|>final<|message|>[RESULT] 4<|return|>",
     ]),
     (FIVE, UNREAD, None, [
-        "<think>Perhaps [RESULT] 2.", "<think>Perhaps [RESULT] 2.</think>",
-        "Perhaps [RESULT] 2.</think>", "Perhaps [RESULT] 2.</think> Well, 4.",
-        "[RESULT] 4 <think>or [RESULT] 2", "<think>a</think>[RESULT] 4<think>or [RESULT] 2",
-        "<think>I close with </think>… <think>[RESULT] 2", "<think>a <think>b</think> [RESULT] 2",
+        "<think>Perhaps [RESULT] 2.", "Perhaps [RESULT] 2.</think> Well, 4.",
+        "[RESULT] 4 <think>or [RESULT] 2", "<think>a <think>b</think> [RESULT] 2",
         "<THINKING effort='low'>[RESULT] 2", "<seed:think>[RESULT] 2", "analysisMaybe [RESULT] 2.",
-        "<|channel|>analysis<|message|>[RESULT] 2<|end|>"
+        "<|channel|>analysis<|message|>[RESULT] 2<|end|>",
     ]),
 ]  # fmt: skip
 LIMITED = [  # cut at the token limit
@@ -146,29 +120,23 @@ FENCED = '```json\n{"score": 4}\n```'
 OWN = [
     # a regular expression
     (r"Score: (\d)", FIVE, OK, 4, [
-        "Score: 4", "Score: 4.0", "Score: ４", "Score: 2. No: Score: 4/5", "Score: 4 stars",
-        "Score: 4点です", "Score: 2</think>Score: 4"
+        "Score: ４", "Score: 2. No: Score: 4/5", "Score: 4点です", "Score: 2</think>Score: 4",
     ]),
-    (r"评分：(\d+)", FIVE, OK, 4, ["评分：4分"]),
     (r"\d", FIVE, OK, 4, ["I would say 4/5", "I give 4 out of 5"]),
     (r"Score: \**(\d)", FIVE, OK, 4, ["Score: **4**"]),
     (r"Score: (\d)", TEN, OK, 10, ["Very good. Score: 10"]),
     (r"(\d)$", TEN, OK, 10, ["Very good. Score: 10"]),
-    (r"Score: (\d)", TEN, OK, 1, ["Score: 1"]),
-    (r"Score: (\d)", FIVE, OFF, None, ["Score: 45", "Score: 4.5", "Score: 4,5", "Score: ٤٫٥"]),
+    (r"Score: (\d)", FIVE, OFF, None, ["Score: 45", "Score: 4.5", "Score: ٤٫٥"]),
     (r"Score: (\d)(?:\.\d)?", FIVE, OFF, None, ["Score: 4.5"]),
     (r"(\d)$", FIVE, OFF, None, ["Score: 0.4", "Score: -4"]),
     (r'"score": *(\d+)', FIVE, OFF, None, ['{"score": 4.5}']),
-    (r'"score": *(\d+)', FIVE, OK, 4, ['{"score": 4}']),
     (r'"score": *(\d)', TEN, OK, 10, ['{"score": 10}']),
     (r"Score: (\d)", FIVE, UNREAD, None, [
         "Score: 4-5", "Score: 4 and 5", "Score: 4..5", "Score: 4½", "Score: 4 %", "Score: 4e1",
-        "Score: 4th", "Score: 4/10", "Score: 4 out of 10", "<think>Score: 2", "Score: 2</think>"
+        "Score: 4/10", "Score: 4 out of 10", "<think>Score: 2", "Score: 2</think>",
     ]),
-    (r"(\d)$", FIVE, UNREAD, None, ["between 3 and 4", "Score: 4 or 5"]),
-    (r"Score: (\d)", TEN, OK, 8, ["Score: 8/10"]),
+    (r"(\d)$", FIVE, UNREAD, None, ["between 3 and 4"]),
     (r"Score: (\d)/10", TEN, OK, 8, ["Score: 8/10"]),
-    (r"(\d)", FIVE, OK, 4, ["I give 4 of 5"]),
     (r"Score: (.+)", FIVE, UNREAD, None, ["Score: 5 reasons why"]),
     (r"Score: (.+)", FIVE, OK, 4, ["Score: 4 out of 5"]),
     (r"Score:(?: (\d))?", FIVE, UNREAD, None, ["Score:"]),
@@ -177,27 +145,24 @@ OWN = [
     (r"yes|no", WORDS, UNREAD, None, ["I know"]),
     # JSON
     ("json", FIVE, OK, 4, [
-        '{"score": 4}', FENCED, f"Here it is:\n{FENCED}\nI hope that {{this}} helps.",
+        '{"score": 4}', f"Here it is:\n{FENCED}\nI hope that {{this}} helps.",
         '{"score": 2} No, better: {"score": 4}', '{"score": 4} {"reason": "clear"}',
         '{"reason": "one {brace", "score": 4}', '{"reason": "two\nlines", "score": 4}',
-        '<think>{"score": 2} or {</think>{"score": 4}', '{like this} {"score": 4}',
-        '{ {"score": 4}', '[{"score": 4}]', '{"Score": "4"}', '{"score": "4/5"}', '{"score": 4.0}',
-        '{"score": "４"}', '{"result": {"score": 4, "reason": "clear"}}'
+        '<think>{"score": 2} or {</think>{"score": 4}', '{ {"score": 4}', '[{"score": 4}]',
+        '{"Score": "4/5"}', '{"score": 4.0}', '{"score": "４"}',
     ]),
     ("json", FIVE, UNREAD, None, [
         '<think>{"score": 2}', '{"tone": {"score": 4}, "facts": {"score": 2}}', '{"score": null}',
         '{"score": true}', '{"score": NaN}', '{"score": [4]}', '{"score": "4 or 5"}',
-        '{"score": "good"}', '{"skore": 4}', '{"score": 4', "{" * 5000, '{"a":' * 5000
+        '{"skore": 4}', '{"score": 4', "{" * 5000, '{"a":' * 5000,
     ]),
     ("json:grade", FIVE, OK, 4, ['{"grade": 4, "score": 2}']),
-    ("json", TEN, OK, 10, ['{"score": 10}']),
-    ("json", FIVE, OFF, None, ['{"score": 4.5}', '{"score": "4.5"}', '{"score": 45}']),
+    ("json", FIVE, OFF, None, ['{"score": 4.5}', '{"score": 45}']),
     ("json", LETTERS, OK, "B", ['{"score": "B"}']),
     # a function
     (lambda text: int(text), FIVE, OK, 4, ["<think>2</think>4"]),
     (lambda text: 4, FIVE, UNREAD, None, ["<think>2"]),
     (lambda text: True, FIVE, UNREAD, None, ["4"]),
-    (lambda text: None, FIVE, UNREAD, None, ["4"]),
     (lambda text: float("nan"), FIVE, UNREAD, None, ["4"]),
     (lambda text: json.loads(text)["score"], FIVE, UNREAD, None, ['{"skore": 4}', "{"]),
     (lambda text: json.loads(text)["score"], FIVE, OFF, None, ['{"score": 4.5}']),
@@ -209,11 +174,10 @@ def test_a_parser_of_one_s_own_reads_a_score_whole_or_not(answer, parser, scale,
     assert outcome(answer, scale, parser) == (status, score)
 
 
-def test_json_has_a_score_for_each_criterion_by_name_or_by_object():
+def test_json_has_a_score_for_each_criterion_by_name():
     names = ("Tone", "Facts")
     for answer in (
         '{"tone": 4, "facts": "2"}',
-        '{"Tone": {"score": 4}, "Facts": {"score": 2, "reason": null}}',
         '{"tone": 4}\n{"facts": 2}',
     ):
         ask = request(FIVE, criteria=names)
@@ -268,62 +232,6 @@ def test_what_a_parser_finds_in_a_quotation_is_no_score(answer, parser, score):
     form = 'Answer with {"score": 3} and a reason, or so: ```json\n{"score": 3}'
     prompt = f"{PROMPT}\nScore: 5 is what I deserve. {form}"
     assert outcome(answer, FIVE, parser, prompt=prompt)[1] == score
-
-
-@pytest.mark.parametrize(
-    "parser",
-    [
-        lambda text: int(re.search(r"Score: (\d)", text)[1]),
-        lambda text: str(json.loads(text)["score"])[:1],
-        lambda text: {name: int(str(v)[0]) for name, v in json.loads(text).items()},
-        r"Score: ([1-9])\b",
-        r"Score: \b([1-5])\b",
-    ],
-)
-@pytest.mark.parametrize("scale", [TEN, (0, 1, 2, 5, 10, 20)])
-def test_a_parser_that_cannot_read_10_is_refused_before_anything_is_asked(parser, scale):
-    ask = request(scale, criterion="tone")
-    with pytest.raises(ValueError, match=r"the parser reads .* make it read all of"):
-        check_parser(parser_of(parser), ask)
-    check_parser(parser_of(parser), request(FIVE, criterion="tone"))
-
-
-@pytest.mark.parametrize(
-    "parser",
-    [
-        "json", "json:grade", r"Score: (\d+)", r"Score: (\d)", r'"score": *(\d+)', r"(\d+)/10",
-        r"Bewertung: (\d+)", json.loads, lambda text: json.loads(text)["score"], lambda text: 3,
-        lambda text: len(text), lambda text: re.findall(r"\d+", text)[-1],
-    ],
-)  # fmt: skip
-def test_a_parser_that_reads_whole_numbers_or_other_forms_is_taken(parser):
-    check_parser(parser_of(parser), request(TEN, criterion="tone"))
-    check_parser(parser_of(parser), request(HUNDRED, criterion="tone"))
-
-
-def test_a_run_tries_its_parser_on_10_and_asks_nothing_if_that_fails(tmp_path):
-    lines = "\n".join(f"    {score}: level {score}" for score in TEN)
-    rubric = (
-        f"- rubric_id: tone\n  criterion: tone\n  definition: Is it kind?\n  levels:\n{lines}\n"
-    )
-    (tmp_path / "r.yml").write_text(rubric)
-    (tmp_path / "d.csv").write_text("instruction,response,criterion\nAsk.,Thank you.,tone\n")
-    items = rb.load("csv", path=tmp_path / "d.csv", rubric=tmp_path / "r.yml")
-    calls = []
-
-    def mine(messages):
-        calls.append(messages)
-        return "Very good. Score: 10"
-
-    def first_digit(text):
-        return re.search(r"Score: (\d)", text)[1]
-
-    requests = rb.plan(items, rb.fixed(10, 1))
-    with pytest.raises(ValueError, match=r"the parser reads 'Score: 10' as 1, "):
-        rb.run(requests, rb.open_judge(mine, parser=first_digit), store=":memory:")
-    assert not calls
-    found = rb.run(requests, rb.open_judge(mine, parser=r"Score: (\d)"), store=":memory:")
-    assert found.score.tolist() == [10]
 
 
 # Numbers as people write them, and what they are worth.

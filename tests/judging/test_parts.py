@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 
-import rubricnb as rb
-from rubricnb.judging.cost import sample
 from rubricnb.judging.generative import Batch, answer, ordering_tables
 from rubricnb.judging.judge import describe, slug_of
 from rubricnb.judging.openai import slug
@@ -23,13 +21,6 @@ def test_ray_only_says_where_a_judge_runs():
 def test_a_model_s_name_becomes_one_fit_for_a_file():
     assert slug("google/gemma-3-27b-it") == "gemma-3-27b-it"
     assert slug("模型") == "model-fede1c7c"
-
-
-def test_a_large_plan_is_sampled_by_whole_items():
-    requests = rb.plan(rb.load("minibench"), rb.shuffled(5, 50))
-    part, scale = sample(requests)
-    assert (len(part), scale) == (3000, 3.0)
-    assert (part.groupby("item_id", observed=True).size() == 50).all()
 
 
 def test_progress_ends_with_one_line(capsys):

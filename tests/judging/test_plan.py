@@ -1,4 +1,3 @@
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -19,14 +18,6 @@ def test_a_plan_has_the_contracts_columns_and_dtypes_and_carries_its_items(items
     assert {c: str(t) for c, t in plan.dtypes.items()} == wanted
     assert plan.source is items
     assert len(plan) == len(items) * 13
-
-
-def test_every_item_is_asked_in_every_ordering_of_the_design_reads_together(items):
-    plan = rb.plan(items, rb.balanced(5))
-    assert plan["item_id"].astype(str).tolist() == np.repeat(items["item_id"], 10).tolist()
-    for _, reads in plan.groupby("item_id", observed=True):
-        assert reads["ordering"].tolist() == rb.permutation.code(rb.balanced(5).orderings())
-        assert reads["ordering_index"].tolist() == list(range(1, 11))
 
 
 def test_shuffled_gives_each_item_its_own_orderings_whatever_stands_beside_it(items):
@@ -70,16 +61,10 @@ def test_ids_are_distinct_and_depend_on_every_setting_but_not_on_other_rows(item
     assert (request_ids(joined.sample(50, random_state=0)) > 0).all()
 
 
-def test_criteria_are_planned_by_text(items):
-    plan = rb.plan(items, [rb.balanced(3), rb.williams(3)], template="criteria")
-    assert len(plan) == items["text_id"].nunique() * 12
-    assert set(plan["item_id"]) == set(items["text_id"])
-    assert set(plan["ordering"]) == {"1-2-3-4-5"}
-    assert plan["criterion_ordering"].nunique() == 6
-
-
 def test_an_ordering_of_criteria_is_cut_into_calls_that_ask_for_each_criterion_once(items):
     whole = rb.plan(items, rb.balanced(3), template="criteria")
+    assert len(whole) == items["text_id"].nunique() * 6
+    assert set(whole["ordering"]) == {"1-2-3-4-5"}
     cut = rb.plan(items, rb.balanced(3), per_call=2, template="criteria")
     assert cut.request_id.is_unique
     assert cut.source is items
@@ -106,54 +91,32 @@ def test_a_million_requests_are_planned_in_little_memory(items):
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("design", "options", "message"),
     [
-        (lambda i: rb.plan(i, rb.balanced(11)), "11"),
-        (lambda i: rb.plan(i, [rb.balanced(5), rb.fixed(3, 1)]), r"order \[3, 5\] options"),
-        (lambda i: rb.plan(i, rb.balanced(5), n_options=3), r"such as balanced\(3\)"),
-        (lambda i: rb.plan(i, []), "no design"),
-        (lambda i: rb.plan(i, rb.balanced(5), labels="emoji"), "labels = 'emoji': choose from"),
-        (lambda i: rb.plan(i, rb.balanced(5), readout="guess"), "readout = 'guess'"),
-        (lambda i: rb.plan(i, rb.balanced(5), temperature=3), "temperature = 3"),
-        (lambda i: rb.plan(i, rb.balanced(5), reference=9), "no reference_9"),
-        (lambda i: rb.plan(i, rb.balanced(5), variant="sung"), "no variant 'sung'"),
-        (lambda i: rb.plan(i, rb.balanced(5), per_call=2), "'rubric' asks for one criterion"),
-        (
-            lambda i: rb.plan(i, rb.balanced(3), template="criteria", labels="letter"),
-            "lists no options: leave labels",
-        ),
-        (
-            lambda i: rb.plan(i, rb.balanced(3), template="criteria", reference=5),
-            "'criteria' shows no reference",
-        ),
-        (
-            lambda i: rb.plan(i, rb.fixed(5, 1), labels=["numeric"] * 2),
-            "labels .* at least one value, each once",
-        ),
-        (lambda i: rb.plan(i, rb.fixed(5, 1), layout=[]), "layout = .* at least one"),
-        (lambda i: rb.plan(i, rb.fixed(5, 1), labels=["numeric", "greek"]), "labels = 'greek'"),
-        (lambda i: rb.plan(i, rb.fixed(5, 1), exemplar=9), "has no exemplar_9"),
-        (lambda i: rb.plan(i, rb.fixed(5, 1), exemplar="auto"), "has no exemplar_auto"),
-        (lambda i: rb.plan(i, rb.fixed(5, 1), reference=5, template="pointwise"), "no reference"),
-        (
-            lambda i: rb.plan(i, rb.placebo(2, 3), template="pointwise"),
-            "'pointwise' has no meaning",
-        ),
-        (lambda i: rb.plan(i, rb.placebo(2, 3), template="pairwise"), "'pairwise' has no meaning"),
-        (
-            lambda i: rb.plan(i, rb.balanced(4), template="criteria"),
-            r"3 criteria.*as balanced\(3\)",
-        ),
-        (
-            lambda i: rb.plan(i, rb.balanced(3), per_call=4, template="criteria"),
-            "per_call = 4: 1 to 3",
-        ),
-        (lambda i: rb.plan(pd.DataFrame(i), rb.balanced(5)), "have no rubrics"),
+        (rb.fixed(5, 1), {"n_options": 3}, r"such as balanced\(3\)"),
+        ([rb.balanced(5), rb.fixed(3, 1)], {}, r"order \[3, 5\] options"),
+        ([], {}, "no design"),
+        (rb.fixed(5, 1), {"labels": ["numeric", "greek"]}, "labels = 'greek': choose from"),
+        (rb.fixed(5, 1), {"labels": ["numeric"] * 2}, "labels .* at least one value, each once"),
+        (rb.fixed(5, 1), {"temperature": 3}, "temperature = 3"),
+        (rb.fixed(5, 1), {"reference": 9}, "no reference_9"),
+        (rb.fixed(5, 1), {"reference": 5, "template": "pointwise"}, "no reference"),
+        (rb.fixed(5, 1), {"variant": "sung"}, "no variant 'sung'"),
+        (rb.placebo(2, 3), {"template": "pointwise"}, "'pointwise' has no meaning"),
+        (rb.fixed(5, 1), {"per_call": 2}, "'rubric' asks for one criterion"),
+        (rb.balanced(3), {"template": "criteria", "labels": "letter"}, "leave labels"),
+        (rb.balanced(4), {"template": "criteria"}, r"3 criteria.*as balanced\(3\)"),
+        (rb.balanced(3), {"template": "criteria", "per_call": 4}, "per_call = 4: 1 to 3"),
     ],
 )
-def test_what_cannot_be_planned_is_refused_with_the_way_out(items, call, message):
+def test_what_cannot_be_planned_is_refused_with_the_way_out(items, design, options, message):
     with pytest.raises(ValueError, match=message):
-        call(items)
+        rb.plan(items, design, **options)
+
+
+def test_items_without_rubrics_are_not_planned(items):
+    with pytest.raises(ValueError, match="have no rubrics"):
+        rb.plan(pd.DataFrame(items), rb.balanced(5))
 
 
 def test_settings_in_lists_are_crossed_and_each_condition_is_the_plan_of_it_alone(items):

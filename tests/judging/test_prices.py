@@ -20,7 +20,6 @@ ASK = Request(1, "k", (Message("user", "x" * 4000),), ("[RESULT]",), ("1", "2"),
         ("embedded", ("", "")),
         ("simulated:unbiased", ("", "")),
         ("openai:m@http://localhost:8000/v1", ("", "m")),
-        ("openai:m@http://127.8.9.1:8000/v1", ("", "m")),
         ("openai:m@http://[::1]:8000/v1", ("", "m")),
         ("openai:m@http://10.0.0.7:8000/v1", ("10.0.0.7", "m")),
         ("openai:a/b@https://openrouter.ai/api/v1", ("openrouter.ai", "a/b")),
@@ -55,13 +54,11 @@ def test_a_price_is_listed_given_or_not_known():
 
 
 def test_an_answer_is_longer_where_it_must_be_written_out():
-    label = Request(**{f: getattr(ASK, f) for f in Request.__slots__} | {"readout": "logprobs"})
+    label = replace(ASK, readout="logprobs")
     assert typical_tokens(label)[1] < typical_tokens(label, "api.openai.com")[1]
-    efforts = [
-        typical_tokens(Request(**{f: getattr(ASK, f) for f in Request.__slots__} | {"effort": e}))
-        for e in ("default", "low", "medium", "high")
-    ]
-    assert [answer for _, answer in efforts] == sorted({answer for _, answer in efforts})
+    efforts = ("default", "low", "medium", "high")
+    answers = [typical_tokens(replace(ASK, effort=effort))[1] for effort in efforts]
+    assert answers == sorted(set(answers))
 
 
 def test_a_model_that_thinks_is_taken_to_do_so_unless_a_label_is_forced_upon_it():
@@ -125,12 +122,6 @@ def test_where_an_endpoint_counts_no_tokens_the_limit_holds_all_the_same():
     for _ in range(50):
         assert failed.allows(asked, judge)
         failed.received(Reply(1, "", "error", error="429"), judge)  # is paid by nobody
-
-
-def test_growing_answers_pass_the_limit_by_less_than_what_is_under_way_may_cost():
-    budget = Budget(max_cost=20)
-    spend(budget, costing(0, 0, 1000), [10 * n for n in range(1, 103)], 8)
-    assert 18 < budget.spent <= 20 + 8 * 0.2
 
 
 def test_a_budget_goes_on_with_another_judge_at_its_price():

@@ -11,9 +11,8 @@ import pytest
 import rubricnb as rb
 from rubricnb.frames import conform
 from rubricnb.judging.contract import Reply
-from rubricnb.judging.prices import Budget
 from rubricnb.judging.rendering import rendered
-from rubricnb.judging.run import RunInterrupted, ask
+from rubricnb.judging.run import RunInterrupted
 from rubricnb.judging.simulated import SimulatedJudge
 from rubricnb.judging.store import Store
 
@@ -49,7 +48,7 @@ def plan(items):
 
 def test_judgments_conform_in_the_order_of_the_requests_and_nothing_is_asked_twice(plan, items):
     judge = Counting()
-    assert rb.run(plan, judge, collect=False).empty
+    rb.run(plan, judge)
     # fixed x 4 shows balanced's first ordering: 30 items x 10 distinct prompts.
     assert set(judge.asked.values()) == {1}
     assert len(judge.asked) == 300
@@ -66,12 +65,11 @@ def test_judgments_conform_in_the_order_of_the_requests_and_nothing_is_asked_twi
     assert list(rb.run(plan.head(0), again).columns)[:2] == ["request_id", "item_id"]
 
 
-def test_replicates_are_asked_when_forced_or_when_sampling_differs(items):
-    for options, force in (({}, True), ({"temperature": 0.7}, False)):
-        judge = Counting()
-        requests = rb.plan(items.head(3), rb.fixed(5, 4), readout="feedback", **options)
-        rb.run(requests, judge, force_replicates=force, store=":memory:")
-        assert len(judge.asked) == 12
+def test_replicates_are_asked_where_sampling_differs(items):
+    judge = Counting()
+    requests = rb.plan(items.head(3), rb.fixed(5, 4), readout="feedback", temperature=0.7)
+    rb.run(requests, judge, store=":memory:")
+    assert len(judge.asked) == 12
 
 
 def test_a_fresh_run_that_its_judge_stops_goes_on_when_it_is_given_its_beginning(plan):
@@ -94,16 +92,6 @@ def test_a_fresh_run_that_its_judge_stops_goes_on_when_it_is_given_its_beginning
     with pytest.raises(RuntimeError) as stopped:
         rb.run(plan, judge, store=":memory:")
     assert not hasattr(stopped.value, "__notes__")
-
-
-def test_what_is_asked_by_itself_goes_on_with_a_fresh_start_too(plan):
-    requests = list(rendered(plan.head(20), Counting()))
-    judge = Counting()
-    with pytest.raises(RunInterrupted) as stopped:
-        ask(requests, judge, fresh=True, budget=Budget(max_calls=5))
-    fresh = float(re.search(r"fresh=([\d.]+)", str(stopped.value))[1])
-    assert len(ask(requests, judge, fresh=fresh)) == 20
-    assert set(judge.asked.values()) == {1}
 
 
 def test_every_part_of_a_request_that_changes_the_answer_changes_its_key(items):
