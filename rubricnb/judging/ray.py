@@ -7,18 +7,17 @@ import math
 import os
 from collections.abc import Iterable, Iterator
 from functools import cache, partial
-from itertools import groupby, islice
+from itertools import islice
 from typing import Any
 
-from rubricnb.judging.contract import Reply, Request
+from rubricnb.judging.contract import Engine, Reply, Request
 from rubricnb.judging.judge import open_judge
 from rubricnb.judging.openai import JudgeError
 
 _WINDOW = 65_536  # requests cut into blocks at once: bounds memory
 _BLOCKS = 4  # at least this many blocks for each actor, so that none waits long for the last one
 _ATTEMPTS = 4  # a block that ends its actor this often is itself at fault
-_FACTS = ("slug", "source", "identity", "deterministic", "readouts", "host", "model",
-          "control_tokens")  # fmt: skip
+_FACTS = (*Engine.__annotations__, "host", "model", "control_tokens")
 
 
 class RayJudge:
@@ -38,8 +37,8 @@ class RayJudge:
     num_gpus
         GPUs of each actor (with vLLM, its ``tensor_parallel_size``). Default: 1 if there are any.
     block
-        An actor is given so many requests at once, or a few more: those that share a prefix stay
-        together. If an actor dies, its block is asked again, and nothing else.
+        An actor is given at most so many neighbouring requests at once, which share prefixes. If
+        it dies, its block is asked again, and nothing else.
     options
         Go to the judge in each actor. Keys of endpoints do not: they are taken from the
         environment that Ray was started in. Limits, such as a rate, hold for each actor.
@@ -78,7 +77,6 @@ class RayJudge:
         self.spec, self.block = spec, block
         ray, self._is_mine = _connect()
         each, self.num_actors = _actor_resources(ray, num_gpus, num_actors)
-        self.concurrency = self.num_actors * block
         actor = ray.remote(_Actor).options(
             num_cpus=1, num_gpus=each, max_restarts=-1, max_task_retries=_ATTEMPTS - 1
         )
@@ -88,43 +86,26 @@ class RayJudge:
             self.close()
             raise JudgeError(f"ray:{spec}: {problem}")
         self.__dict__ |= facts
+        self.concurrency = self.num_actors * block
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
-        """Answer requests in blocks, each as soon as its actor has finished."""
-        from ray.util import ActorPool
-
-        stream = iter(requests)
-        while window := list(islice(stream, _WINDOW)):
-            even = math.ceil(len(window) / (self.num_actors * _BLOCKS))
-            asked = blocks(window, min(self.block, even))
-            yield from self._answers(ActorPool(self._actors), asked)
-
-    def close(self) -> None:
-        """End the actors, and Ray if it was started here."""
-        import ray
-
-        self._actors = []  # Ray ends an actor that nothing refers to
-        if self._is_mine:
-            ray.shutdown()
-            self._is_mine = False
-
-    def _answers(self, pool: Any, asked: Iterator[list[Request]]) -> Iterator[Reply]:
-        """Answer blocks in turn; after a problem, finish the blocks under way and start no more.
+        """Answer requests in blocks; after a problem, finish those under way and start no more.
 
         What was answered before a problem is paid for, in its block and in the others.
         """
         import ray
+        from ray.util import ActorPool
 
-        problem = ""
+        asked, pool, problem = self._blocks(requests), ActorPool(self._actors), ""
         while True:
-            while not problem and pool.has_free() and (block := next(asked, None)) is not None:
+            while not problem and pool.has_free() and (block := next(asked, None)):
                 what = block, self.answered_before
                 pool.submit(lambda actor, what: actor.answer.remote(*what), what)
             if not pool.has_next():
                 break
             try:
                 replies, said = pool.get_next_unordered()
-            except ray.exceptions.RayError as died:  # OutOfMemoryError is no RayActorError
+            except ray.exceptions.RayError as died:  # OutOfMemoryError is not a RayActorError
                 replies = []
                 said = (
                     f"an actor died {_ATTEMPTS} times over one block, possibly out of memory "
@@ -137,17 +118,22 @@ class RayJudge:
         if problem:
             raise JudgeError(f"ray:{self.spec}: {problem}")
 
+    def _blocks(self, requests: Iterable[Request]) -> Iterator[list[Request]]:
+        """Cut a walk over requests into blocks, so that every actor gets several."""
+        stream = iter(requests)
+        while window := list(islice(stream, _WINDOW)):
+            size = min(self.block, math.ceil(len(window) / (self.num_actors * _BLOCKS)))
+            for start in range(0, len(window), size):
+                yield window[start : start + size]
 
-def blocks(requests: Iterable[Request], size: int) -> Iterator[list[Request]]:
-    """Cut a walk over requests into blocks of at least `size`, never within a text."""
-    block: list[Request] = []
-    for _, group in groupby(requests, key=lambda request: request.group):
-        block += group
-        if len(block) >= size:
-            yield block
-            block = []
-    if block:
-        yield block
+    def close(self) -> None:
+        """End the actors, and Ray if it was started here."""
+        import ray
+
+        self._actors = []  # Ray ends an actor that nothing refers to
+        if self._is_mine:
+            ray.shutdown()
+            self._is_mine = False
 
 
 class _Actor:

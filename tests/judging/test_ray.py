@@ -13,13 +13,10 @@ from pathlib import Path
 import psutil
 import pytest
 from endpoint import completion, endpoint
-from hypothesis import given
-from hypothesis import strategies as st
 
 import rubricnb as rb
-from rubricnb.judging.contract import Request
 from rubricnb.judging.openai import JudgeError
-from rubricnb.judging.ray import RayJudge, _Actor, blocks
+from rubricnb.judging.ray import RayJudge, _Actor
 from rubricnb.judging.rendering import rendered
 from rubricnb.judging.run import RunInterrupted
 from rubricnb.judging.store import Store
@@ -28,17 +25,6 @@ pytest.importorskip("ray", reason="Ray is not installed: make env")
 
 KEY = "a-key-that-must-be-nowhere"
 KEYED = {"key_variable": "OPENAI_API_KEY"}  # a server on this machine gets a key only when named
-
-
-@given(st.lists(st.integers(0, 5), max_size=40), st.integers(1, 12))
-def test_blocks_keep_the_walk_and_never_cut_a_text(texts, size):
-    walk = sorted(texts)
-    asked = [Request(i, "", (), (), (), "score", group=str(g)) for i, g in enumerate(walk)]
-    cut = list(blocks(asked, size))
-    assert [request for block in cut for request in block] == asked
-    owners = Counter(group for block in cut for group in {r.group for r in block})
-    assert all(count == 1 for count in owners.values())
-    assert all(len(block) >= size for block in cut[:-1])
 
 
 class Endpoint:
@@ -162,11 +148,8 @@ def test_a_killed_actor_s_block_is_asked_again_and_nothing_else_is(judged, tmp_p
     assert judgments.status.eq("ok").all()
     assert len(answer.asked) == 150
     twice = {prompt for prompt, times in answer.asked.items() if times > 1}
-    assert twice
+    assert 1 <= len(twice) <= judge.block
     assert max(answer.asked.values()) == 2
-    # All of them stand in one block: within a text, since a text has thirty requests here.
-    texts = {prompt.split("###Response to evaluate:")[1].split("###")[0] for prompt in twice}
-    assert len(texts) == 1
 
 
 def kill_one(answer):
