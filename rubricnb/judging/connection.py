@@ -189,7 +189,7 @@ def pause_after(problem: Exception, tries: int) -> float | None:
 
 
 def retry_after(headers: Mapping[str, str]) -> float:
-    """Return the seconds to wait by the header ``Retry-After``; 0 if it is no number."""
+    """Return the seconds to wait by the header ``Retry-After``; 0 if it is not a number."""
     try:
         seconds = float(headers.get("retry-after", ""))
     except ValueError:

@@ -31,15 +31,19 @@ def redact(text: str, key: str | None) -> str:
     >>> redact("your key: s k - p r o j - 0 1 2 3, or 3210-jorp-ks", "sk-proj-0123")
     'your key: …, or …'
     """
+    letters = _letters(text)
     for known in (key, *map(os.environ.get, KEYS.values())):
         known = (known or "").strip()
         if len(known) < MIN_KEY_CHARS:
             continue
-        text = text.replace(known, "…")
-        letters = _letters(known)
-        for form in (letters, letters[::-1]):
-            if len(form) >= MIN_KEY_CHARS and form in _letters(text):
+        if known in text:
+            text = text.replace(known, "…")
+            letters = _letters(text)
+        own = _letters(known)
+        for form in (own, own[::-1]):
+            if len(form) >= MIN_KEY_CHARS and form in letters:
                 text = _without(text, form)
+                letters = _letters(text)
     return text
 
 
@@ -65,7 +69,7 @@ def _without(text: str, form: str) -> str:
             starts.append(match.start())
             ends.append(match.end())
     kept, last = [], 0
-    for found in re.finditer(form, "".join(letters)):
+    for found in re.finditer(re.escape(form), "".join(letters)):
         kept.append(text[last : starts[found.start()]])
         last = ends[found.end() - 1]
     return "…".join([*kept, text[last:]])

@@ -7,14 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 from endpoint import completion, endpoint, sent
-from typer.testing import CliRunner
 
 import rubricnb as rb
 from rubricnb.judging import batch
 from rubricnb.judging.rendering import rendered
 from rubricnb.judging.run import RunInterrupted
 from rubricnb.judging.store import Store
-from studies.__main__ import app
 from studies.recording import record
 from studies.study import batch_of
 
@@ -222,12 +220,6 @@ def test_a_file_that_holds_no_answers_is_named(plan, tmp_path, vllm):
     with Store() as store:
         assert len(store) == 0
         assert len(store.in_batches([r.key for r in rendered(plan, vllm)])) > 0
-    nested = tmp_path / "nested.jsonl"
-    nested.write_text('{"custom_id": "x", "response": ' + "[" * 100_000 + "]" * 100_000 + "}\n")
-    with pytest.raises(
-        ValueError, match=r"nested\.jsonl, line 1: import the output and error files of a batch"
-    ):
-        rb.import_batch(plan, vllm, nested)
 
 
 def test_files_are_split_at_the_limits_of_the_api(plan, tmp_path, monkeypatch):
@@ -294,19 +286,3 @@ def test_a_batch_has_the_plans_of_all_entries_of_a_judge(study):
     study(low, high | {"options": {"extra": {"top_p": 1}}})
     with pytest.raises(ValueError, match="openai:m with several options"):
         batch_of("mine")
-
-
-def test_the_command_line_goes_there_and_back(study, tmp_path):
-    run, good = CliRunner(), completion('{"RESULT": "2"}')
-    with endpoint([(200, good, {})]) as (url, _):
-        study({"spec": f"openai:m@{url}", "model": "m"})
-        exported = run.invoke(app, ["batch", "export", "mine", str(tmp_path / "b.jsonl")])
-        assert exported.output.endswith("b.jsonl: 5 requests\n")
-        assert "5 calls" in exported.output.splitlines()[0]  # the price comes first
-        output, error = map(str, sent(tmp_path / "b.jsonl", url))
-        imported = run.invoke(app, ["batch", "import", "mine", output, error])
-        assert imported.output == "5 answered\n"
-        again = run.invoke(app, ["batch", "export", "mine", str(tmp_path / "c.jsonl")])
-        assert again.output.endswith(
-            "nothing to ask: every answer is stored, or asked in a batch under way\n"
-        )
