@@ -6,10 +6,8 @@ finds every answer there and asks only for what is missing.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -167,14 +165,11 @@ def import_batch(
     >>> folder.cleanup()
     """
     endpoint = _endpoint(judge)
-    lines = _index([paths] if isinstance(paths, str | Path) else paths)
-    counts = Counter(dict.fromkeys(("answered", "failed", "unfinished", "known", "missing"), 0))
-    keys = {request.key for request in _requests(requests, endpoint)}
-    if strangers := lines.keys() - keys:
-        path, start = lines[min(strangers)]
+    lines = _lines([paths] if isinstance(paths, str | Path) else paths, endpoint)
+    counts = dict.fromkeys(("answered", "failed", "unfinished", "known", "missing"), 0)
+    if strangers := lines.keys() - {request.key for request in _requests(requests, endpoint)}:
         raise ValueError(
-            f"{path}, byte {start}: {min(strangers)[:80]!r} does not match any request in this "
-            "plan by "
+            f"{min(strangers)[:80]!r} does not match any request in this plan by "
             f"{endpoint.identity}: use the plan, judge and version of the export"
         )
     with open_store(store) as store:
@@ -183,7 +178,7 @@ def import_batch(
             counts[_take(request, endpoint, lines.get(request.key), store)] += 1
         for batch in batches:
             store.end_batch(batch)
-    return dict(counts)
+    return counts
 
 
 def _endpoint(judge: JudgeLike) -> Any:
@@ -239,61 +234,49 @@ def _line(judge: Any, request: Request) -> dict[str, Any]:
     return {"custom_id": request.key, "method": "POST", "url": f"/v1{path}", "body": body}
 
 
-def _index(paths: Sequence[str | Path]) -> dict[str, tuple[Path, int]]:
-    """Return where each key's line begins in the files; an answer comes before an error."""
-    found: dict[str, tuple[Path, int]] = {}
-    answers: dict[str, str] = {}
+def _lines(paths: Sequence[str | Path], judge: Any) -> dict[str, dict[str, Any]]:
+    """Return each key's line in the files; an answer replaces an error."""
+    found: dict[str, dict[str, Any]] = {}
     for path in map(Path, paths):
-        start = 0
-        with path.open("rb") as file:
-            for line in file:
-                key, answer = _key(path, start, line)
-                if answer and answers.setdefault(key, answer) != answer:
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
+            for number, text in enumerate(file, 1):
+                line = _parsed(judge.redact(text), f"{path}, line {number}")
+                if line is None:
+                    continue
+                key = str(line["custom_id"])
+                new, old = _body(line), _body(found.get(key, {}))
+                if new and old and new.get("choices") != old.get("choices"):
                     raise ValueError(
-                        f"two answers to {key[:80]!r} differ: {found[key][0]}, byte "
-                        f"{found[key][1]}, and {path}, byte {start}; keep one of them"
+                        f"{path}, line {number}: two answers to {key[:80]!r} differ; keep one"
                     )
-                if key and (answer or key not in answers):
-                    found[key] = path, start
-                start += len(line)
+                if old is None:
+                    found[key] = line
     return found
 
 
-def _key(path: Path, start: int, line: bytes) -> tuple[str, str]:
-    """Return a line's key, and the hash of its answer; empty if it has none."""
-    if not line.strip():
-        return "", ""
+def _parsed(text: str, where: str) -> dict[str, Any] | None:
+    """Parse a line; None if it is empty, or the end of a file whose download was cut."""
     try:
-        content = json.loads(line)
-        key, body = str(content["custom_id"]), _body(content)
-        sent = "method" in content and "response" not in content
-    except (ValueError, KeyError, TypeError, RecursionError):
-        if not line.endswith(b"\n"):
-            return "", ""  # the download was cut: this request counts as missing
+        line = json.loads(text)
+        is_answer = "custom_id" in line and ("response" in line or "method" not in line)
+    except (ValueError, TypeError, RecursionError):
+        if not text.strip() or not text.endswith("\n"):
+            return None
+        is_answer = False
+    if not is_answer:
         raise ValueError(
-            f"{path}, byte {start}: this is not a line of a batch's output: {line[:60]!r}"
-        ) from None
-    if sent:
-        raise ValueError(
-            f"{path} holds requests, not answers: import the output and error files of its batch"
+            f"{where}: import the output and error files of a batch, not {text[:60]!r}"
         )
-    if body is None:
-        return key, ""
-    said = json.dumps(body.get("choices"), sort_keys=True)
-    return key, hashlib.sha256(said.encode()).hexdigest()
+    return dict(line)
 
 
-def _take(request: Request, judge: Any, line: tuple[Path, int] | None, store: Store) -> str:
+def _take(request: Request, judge: Any, line: dict[str, Any] | None, store: Store) -> str:
     """Store one answer; return what it became."""
     if store.answered([request.key]):
         return "known"
     if line is None:
         return "missing"
-    path, start = line
-    with path.open("rb") as file:
-        file.seek(start)
-        sent = judge.redact(file.readline().decode("utf-8-sig", "surrogatepass"))
-    reply = _reply(request, judge, json.loads(sent))
+    reply = _reply(request, judge, line)
     if reply is None:
         return "unfinished"
     store.put(request.key, judge.slug, reply)

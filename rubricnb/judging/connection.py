@@ -6,11 +6,9 @@ import asyncio
 import json
 import random
 import re
-import ssl
 import time
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
-from email.utils import mktime_tz, parsedate_tz
 from functools import partial
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -21,11 +19,7 @@ import httpx2
 MAX_BODY_BYTES = 16 * 2**20
 _MAX_SHOWN_CHARS = 100_000  # characters kept of a longer one
 _HEADERS = ("host", "accept", "accept-encoding", "connection", "content-length", "content-type")
-_RETRIED_STATUSES = (
-    408,
-    409,
-    429,
-)  # statuses worth a retry, as are those from 500
+_RETRIED_STATUSES = (408, 409, 429)  # as are those from 500
 _PAUSES = (0.5, 8.0)  # seconds before a retry: the first pause, and the longest
 _PERMANENT = (  # error codes
     "insufficient_quota", "billing_hard_limit_reached", "billing_not_active",
@@ -86,10 +80,6 @@ class Unreachable(Exception):
     def __init__(self, problem: BaseException) -> None:
         super().__init__(f"no complete response ({type(problem).__name__}: {problem})")
         self.nobody = isinstance(problem, httpx2.ConnectError | httpx2.ConnectTimeout)
-        cause: BaseException | None = problem
-        while cause is not None and not isinstance(cause, ssl.SSLError):
-            cause = cause.__cause__ or cause.__context__
-        self.unencrypted = str(cause or "")
 
 
 class Unreadable(ValueError):
@@ -145,10 +135,8 @@ class Connection(httpx2.AsyncClient):
         headers.pop("content-encoding", None)  # which the body has no longer
         return httpx2.Response(status, headers=headers, content=bytes(body), request=request)
 
-    async def ask(
-        self, path: str, body: dict[str, Any] | None = None
-    ) -> tuple[dict[str, Any], Mapping[str, str]]:
-        """Send a call; return the JSON object and the headers of the response.
+    async def ask(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Send a call; return the JSON object of the response.
 
         The whole answer must come in time: a limit on every read would let a trickle go on.
         """
@@ -165,7 +153,7 @@ class Connection(httpx2.AsyncClient):
             raise Unreachable(problem.__cause__ or problem) from None
         except openai.APIStatusError as problem:
             response = problem.response
-        return self._read(response), response.headers
+        return self._read(response)
 
     def _read(self, response: httpx2.Response) -> dict[str, Any]:
         """Return the JSON object of a response; raise an error for anything else."""
@@ -195,78 +183,36 @@ def pause_after(problem: Exception, tries: int) -> float | None:
         told = retry_after(problem.headers)
         passing = problem.status in _RETRIED_STATUSES or problem.status >= 500
         # A 402 of OpenRouter with Retry-After means retry, not missing credit.
-        passing |= problem.status == 402 and told is not None
-        return (told or growing) if passing and problem.code not in _PERMANENT else None
+        passing |= problem.status == 402 and told > 0
+        return max(told, growing) if passing and problem.code not in _PERMANENT else None
     return growing if isinstance(problem, Unreachable | TimeoutError) else None
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait by the header ``Retry-After``, which is a number or a date."""
-    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
-        value = headers.get(name, "")
-        try:
-            seconds = float(value) / unit
-        except ValueError:
-            parsed = parsedate_tz(value)
-            seconds = mktime_tz(parsed) - time.time() if parsed else 0.0
-        if seconds > 0:  # not for NaN
-            return seconds
-    return None
+def retry_after(headers: Mapping[str, str]) -> float:
+    """Return the seconds to wait by the header ``Retry-After``; 0 if it is not a number."""
+    try:
+        seconds = float(headers.get("retry-after", ""))
+    except ValueError:
+        return 0.0
+    return seconds if seconds > 0 else 0.0  # not for NaN
 
 
 class Pace:
-    """Spaces calls: at most so many a minute, and as many as the endpoint accepts.
-
-    A refusal for haste (429) makes the space between calls half as long again and holds all of
-    them back for as long as it asks, 20 s at most; every answer takes five per cent off again.
-    """
+    """Spaces calls: at most so many a minute, and none while the endpoint asks for a pause."""
 
     def __init__(self, per_minute: float | None) -> None:
-        self.least = 60 / per_minute if per_minute else 0.0
-        self.learnt = 0.0
-        self.free_at = self.held_until = self._slowed_at = 0.0
+        self._space = 60 / per_minute if per_minute else 0.0
+        self._free_at = 0.0
 
     async def take(self) -> None:
         """Wait until a call may be sent."""
-        while True:
-            at = max(self.free_at, now := time.monotonic())
-            self.free_at = at + max(self.least, self.learnt)
-            if at > now:
-                await asyncio.sleep(at - now)
-            if self.held_until <= at:
-                return
+        at = max(self._free_at, time.monotonic())
+        self._free_at = at + self._space
+        await asyncio.sleep(at - time.monotonic())
 
     def hold(self, seconds: float) -> None:
         """Send nothing for this many seconds."""
-        self.held_until = max(self.held_until, time.monotonic() + seconds)
-        self.free_at = max(self.free_at, self.held_until)
-
-    def refused(self, sent_at: float, pause: float) -> None:
-        """Slow down once; ignore calls that were already under way at the last slowdown."""
-        if sent_at >= self._slowed_at:
-            self._slowed_at = time.monotonic()
-            self.learnt = min(max(1.5 * self.learnt, _FIRST_SPACE), _WIDEST_SPACE)
-        self.hold(min(pause, 20))  # a longer pause may be meant for this call only
-
-    def answered(self, headers: Mapping[str, str], longest: float) -> None:
-        """Speed up a little; wait if ``x-ratelimit-*`` reports that nothing is left."""
-        self.learnt *= 0.95
-        for what in ("requests", "tokens"):
-            reset = _seconds(headers.get(f"x-ratelimit-reset-{what}", ""))
-            if headers.get(f"x-ratelimit-remaining-{what}") == "0" and reset:
-                self.hold(min(reset, longest))
-
-
-_FIRST_SPACE, _WIDEST_SPACE = 0.02, 60.0  # seconds between calls after a first 429
-
-
-def _seconds(text: str) -> float | None:
-    """Read ``6m0s``, ``20ms`` or ``1.5``."""
-    parts = re.findall(r"(\d+(?:\.\d+)?)(ms|[smhd]?)", text)
-    if not parts or "".join(map("".join, parts)) != text:
-        return None
-    units = {"ms": 0.001, "": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
-    return float(sum(float(number) * units[unit] for number, unit in parts))
+        self._free_at = max(self._free_at, time.monotonic() + seconds)
 
 
 def _redirect(response: httpx2.Response) -> str:

@@ -53,8 +53,6 @@ class Request:
     plan, row, facts
         For a simulated judge, which looks there instead of at the prompt: part of the plan, the
         row of this request in it, and what else decides its answer, for the key.
-    group
-        Requests of one group share a long prefix (the same text, layout and template).
     """
 
     request_id: int
@@ -80,7 +78,6 @@ class Request:
     plan: Any = field(default=None, compare=False, repr=False)
     row: int = 0
     facts: tuple[Any, ...] = ()
-    group: str = ""
     schema: str = ""
 
 

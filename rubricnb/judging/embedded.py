@@ -82,7 +82,7 @@ class EmbeddedJudge(OpenAIJudge):
                 f"one of {', '.join(WEIGHTS)}"
             )
         threads = threads or max(1, (os.cpu_count() or 1) // 2)
-        self._engine = _Engine(_params(weights, context, threads, concurrency))
+        self._engine = _Engine(weights, context, threads, concurrency)
         super().__init__(
             model=weights.stem,
             base_url=f"{self._engine.address}/v1",
@@ -163,18 +163,36 @@ def control_tokens(weights: Path) -> list[str]:
 class _Engine:
     """A running llama.cpp server, its address and its key."""
 
-    def __init__(self, params: Any) -> None:
-        import xllamacpp
-
+    def __init__(self, weights: Path, context: int, threads: int, slots: int) -> None:
+        # Threads that wait in a loop would take the cores from those they wait for, and on a busy
+        # machine be many times slower than one; OpenMP reads this when llama.cpp is imported.
+        os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+        try:
+            import xllamacpp
+        except ImportError:
+            raise ImportError(f"llama.cpp is not installed: {_INSTALL}") from None
+        self.key = secrets.token_hex(16)
+        params = xllamacpp.CommonParams()
+        params.model.path = str(weights)
+        params.n_ctx = context * slots
+        params.n_parallel = slots
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+        params.n_batch = params.n_ubatch = 512
+        params.swa_full = True  # or a model with sliding windows computes every prompt anew
+        params.hostnames = ["127.0.0.1"]
+        params.port = 0
+        params.api_keys = [self.key]
+        params.ui = params.warmup = False
+        params.endpoint_slots = True
+        params.verbosity = -1
         try:
             self._server: Any = xllamacpp.Server(params)
         except RuntimeError:
             raise ValueError(
-                f"llama.cpp cannot load {params.model.path}: it is not a GGUF file "
+                f"llama.cpp cannot load {weights}: it is not a GGUF file "
                 "(convert_hf_to_gguf.py of llama.cpp makes one), damaged (download it again), or "
                 f"its architecture is newer than xllamacpp {version('xllamacpp')} (update it)"
             ) from None
-        self.key = params.api_keys[0]
         self.address: str = self._server.listening_address
         # Bypass the environment's proxy for localhost.
         headers = {"Authorization": f"Bearer {self.key}"}
@@ -191,32 +209,6 @@ class _Engine:
     def stop(self) -> None:
         self._client.close()
         self._server = None  # its destructor stops the loop and frees the weights
-
-
-def _params(weights: Path, context: int, threads: int, slots: int) -> Any:
-    # Threads that wait in a loop would take the cores from those they wait for, and on a busy
-    # machine be many times slower than one; OpenMP reads this when llama.cpp is imported.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    try:
-        import xllamacpp
-    except ImportError:
-        raise ImportError(f"llama.cpp is not installed: {_INSTALL}") from None
-    params = xllamacpp.CommonParams()
-    params.model.path = str(weights)
-    params.n_ctx = context * slots
-    params.n_parallel = slots
-    params.cpuparams.n_threads = threads
-    params.cpuparams_batch.n_threads = threads
-    params.n_batch = params.n_ubatch = 512
-    params.swa_full = True  # or a model with sliding windows computes every prompt anew
-    params.hostnames = ["127.0.0.1"]
-    params.port = 0
-    params.api_keys = [secrets.token_hex(16)]
-    params.ui = False
-    params.endpoint_slots = True
-    params.warmup = False
-    params.verbosity = -1
-    return params
 
 
 def _whole(weights: Path) -> Path:

@@ -46,7 +46,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,23 +95,17 @@ class Answers:
     position: IntArray
     score: FloatArray
     lost: BoolArray  # whether free text would end without the score
-    probabilities: NDArray[np.floating[Any]]
+    probabilities: FloatArray
     expected: FloatArray
 
 
-def answer(
-    profile: Profile,
-    seed: int,
-    batch: Batch,
-    logprobs: BoolArray,
-    precision: type[np.floating[Any]] = np.float64,
-) -> Answers:
+def answer(profile: Profile, seed: int, batch: Batch, logprobs: BoolArray) -> Answers:
     """Answer every read of a batch."""
     size = len(batch.ordering)
     widest = int(batch.n_options.max(initial=0)) if logprobs.any() else 0
     position, score = np.zeros(size, np.int64), np.zeros(size)
     lost = np.zeros(size, bool)
-    probabilities = np.full((size, widest), np.nan, precision)
+    probabilities = np.full((size, widest), np.nan)
     expected = np.full(size, np.nan)
     for n in np.unique(batch.n_options):
         of_size = np.flatnonzero(batch.n_options == n)

@@ -26,6 +26,7 @@ from rubricnb.judging.connection import (
     Unreachable,
     Unreadable,
     pause_after,
+    retry_after,
     text_of,
 )
 from rubricnb.judging.contract import Finish, Readout, Reply, Request
@@ -40,12 +41,9 @@ Server = Literal["openai", "openrouter", "vllm", "llama.cpp", "other"]
 
 _LABEL_TOKENS = 4
 _TOP = 20  # alternatives per token: as many as OpenAI and vLLM give
-_MAX_STORED_CHARS, _MAX_SHOWN_CHARS, _SAID = (
-    100_000,
-    200,
-    500,
-)  # characters of an answer that cannot be read: as it is
-# kept, shown in a message, and of the message
+# Characters of an answer that cannot be read: as it is kept, shown in a message, of the message.
+_MAX_STORED_CHARS, _MAX_SHOWN_CHARS, _SAID = 100_000, 200, 500
+_LONGEST_HOLD_S = 20  # of all calls; a longer pause may be meant for one of them
 
 
 class _Dialect(NamedTuple):
@@ -106,8 +104,8 @@ class OpenAIJudge:
     concurrency
         Requests in flight at once.
     requests_per_minute
-        Limit to keep, retries included. Without it, too, calls are spaced out where the endpoint
-        says that they come too fast (429, ``x-ratelimit-*``), for their number or their tokens.
+        Limit to keep, retries included. Without it, calls pause when the endpoint asks for it
+        (429 with ``Retry-After``).
     timeout
         Seconds within which a call must be answered to the last byte; then it is given up and sent
         again.
@@ -179,7 +177,7 @@ class OpenAIJudge:
         self._connection: Connection  # from the first call on
         self.answered_before = False
         self._has_answered = False  # whether any call got a good answer
-        self._last_answer_time = self._looked = 0.0  # the last good answer, the last look for one
+        self._last_answer_time = 0.0  # of the last good answer
         self._last_trouble = ""
 
     @property
@@ -213,7 +211,7 @@ class OpenAIJudge:
         source = iter(requests)
         under_way: set[Future[Reply]] = set()
         trouble: BaseException | None = None
-        self._last_answer_time = self._looked = time.monotonic()
+        self._last_answer_time = time.monotonic()
         try:
             while True:
                 free = 0 if trouble else self.concurrency - len(under_way)
@@ -277,12 +275,9 @@ class OpenAIJudge:
 
     def _finished(self, calls: set[Future[Reply]]) -> set[Future[Reply]]:
         """Wait for some calls to finish; return none after too long without a good answer."""
-        now = time.monotonic()  # the caller's own pauses do not count
-        self._last_answer_time = min(now, self._last_answer_time + now - self._looked)
         while True:
             done = wait(calls, max(self._patience_left(), 0.0), FIRST_COMPLETED).done
             if done or self._patience_left() <= 0:
-                self._looked = time.monotonic()
                 return done
 
     def _patience_left(self) -> float:
@@ -316,16 +311,13 @@ class OpenAIJudge:
         """Send a call; retry after a temporary failure."""
         for tries in count():
             await self._pace.take()
-            sent_at = time.monotonic()
             try:
-                response, headers = await self._connection.ask(path, body)
-                self._pace.answered(headers, self.patience)
-                return response
+                return await self._connection.ask(path, body)
             except Exception as problem:
                 self._last_trouble = self._error_text(problem)
                 pause = pause_after(problem, tries)
                 if isinstance(problem, Refused) and problem.status == 429:
-                    self._pace.refused(sent_at, pause or 0)
+                    self._pace.hold(min(retry_after(problem.headers), _LONGEST_HOLD_S))
                 absent = (
                     isinstance(problem, Unreachable) and problem.nobody and not self._has_answered
                 )
@@ -336,22 +328,15 @@ class OpenAIJudge:
 
     def _ask_server(self) -> Server:
         """Ask the endpoint who owns its models; "other" if it lists none."""
-        loop = self._start()
-        asking = asyncio.run_coroutine_threadsafe(self._persist("/models"), loop)
+        asking = asyncio.run_coroutine_threadsafe(self._persist("/models"), self._start())
         try:
             listed = asking.result(self.patience)
             owned_by = {str(model.get("owned_by", "")).lower() for model in listed["data"]}
-        except (Unreachable, TimeoutError) as problem:
+        except (Unreachable, TimeoutError, Refused) as problem:
             asking.cancel()
+            if isinstance(problem, Refused) and problem.status in _NO_LIST:
+                return "other"
             raise JudgeError(self._advice(problem)) from None
-        except Refused as problem:
-            if problem.status not in _NO_LIST:
-                said = self._error_text(problem)
-                raise JudgeError(
-                    f"{self.base_url} does not say which server it is: {said}; "
-                    "try again later, or name the server with server="
-                ) from None
-            return "other"
         except (ValueError, TypeError, AttributeError, KeyError):
             return "other"
         if "llamacpp" in owned_by:
@@ -396,18 +381,14 @@ class OpenAIJudge:
         said = self._error_text(problem)
         if self._has_answered and self._patience_left() < 0:
             return self._no_answer_message()
-        if isinstance(problem, Unreachable) and problem.unencrypted:
-            return (
-                f"TLS failed at {self.base_url} ({problem.unencrypted}): fix its "
-                "certificate (SSL_CERT_FILE names one of your own), or write http:// if it has none"
-            )
         if isinstance(problem, Unreachable | TimeoutError):
             port = urlsplit(self.base_url).port or 80
             return (
                 f"no server answers at {self.base_url}, {said}: start the server, such as "
                 f"'llama-server -m WEIGHTS.gguf --port {port}' or "
                 f"'vllm serve {self.model} --port {port}', or give a different address "
-                f"(openai:{self.model}@BASE_URL)"
+                f"(openai:{self.model}@BASE_URL; http:// for a server without a certificate, and "
+                "SSL_CERT_FILE for a certificate of your own)"
             )
         if isinstance(problem, Refused):
             if problem.status == 401:
@@ -643,7 +624,7 @@ def slug(model: str) -> str:
 _FINISH: dict[str | None, Finish] = {"length": "length", "content_filter": "refusal"}
 _WAYS_OUT = {  # by the parameter that an endpoint complains of
     "temperature": "; plan with temperature=1.0, the only one this model has",
-    "max_tokens": '; open the judge with server="openai"if the server is OpenAI\'s own',
+    "max_tokens": '; open the judge with server="openai" if the server is OpenAI\'s own',
 }
 _OTHER_READOUTS = "choose readout 'score' or 'feedback', or a model that has log-probabilities"
 _BROKEN_OFF = ("error", "abort")  # what OpenRouter and vLLM call an answer that broke off

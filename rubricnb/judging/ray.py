@@ -7,37 +7,26 @@ import math
 import os
 from collections.abc import Iterable, Iterator
 from functools import cache, partial
-from itertools import groupby, islice
+from itertools import islice
 from typing import Any
 
-from rubricnb.judging.contract import Reply, Request
+from rubricnb.judging.contract import Engine, Reply, Request
 from rubricnb.judging.judge import open_judge
 from rubricnb.judging.openai import JudgeError
 
-_INSTALL = "python -m pip install 'rubricnb[ray]'"
 _WINDOW = 65_536  # requests cut into blocks at once: bounds memory
 _BLOCKS = 4  # at least this many blocks for each actor, so that none waits long for the last one
 _ATTEMPTS = 4  # a block that ends its actor this often is itself at fault
-_AT_ONCE = 30  # seconds in which a cluster with room starts its actors; each opens its judge later
-_EXPLAINED = (JudgeError, ValueError, ImportError, OSError)
-_FACTS = (
-    "slug",
-    "source",
-    "identity",
-    "deterministic",
-    "readouts",
-    "host",
-    "model",
-    "control_tokens",
-)
+_FACTS = (*Engine.__annotations__, "host", "model", "control_tokens")
 
 
 class RayJudge:
     """Copies of one judge on the machines of a Ray cluster.
 
-    The answers are those of that judge, and so are its slug and its identity: a run that was begun
-    with ``vllm:MODEL`` goes on with ``ray:vllm:MODEL``. Each actor opens the judge at its first
-    block and keeps it, from one run to the next, until `close`.
+    The cluster is the one at ``$RAY_ADDRESS``; without it, Ray starts on this machine and stops at
+    `close`. The answers are those of the judge, and so are its slug and its identity: a run that
+    was begun with ``vllm:MODEL`` continues with ``ray:vllm:MODEL``. Each actor opens the judge
+    once and keeps it, from one run to the next, until `close`.
 
     Parameters
     ----------
@@ -47,12 +36,9 @@ class RayJudge:
         Default: one for every `num_gpus` GPUs of the cluster, or for every CPU if it has no GPU.
     num_gpus
         GPUs of each actor (with vLLM, its ``tensor_parallel_size``). Default: 1 if there are any.
-    address
-        A cluster's address, or ``auto`` for the one that runs here. Default: ``$RAY_ADDRESS``,
-        else Ray is started on this machine and stopped by `close`.
     block
-        An actor is given so many requests at once, or a few more: those that share a prefix stay
-        together. What an actor that dies had in hand is asked again, and nothing else.
+        An actor is given at most so many neighbouring requests at once, which share prefixes. If
+        it dies, its block is asked again, and nothing else.
     options
         Go to the judge in each actor. Keys of endpoints do not: they are taken from the
         environment that Ray was started in. Limits, such as a rate, hold for each actor.
@@ -85,78 +71,45 @@ class RayJudge:
         *,
         num_actors: int | None = None,
         num_gpus: float | None = None,
-        address: str | None = None,
         block: int = 1024,
         **options: Any,
     ) -> None:
-        self.spec, self.options, self.block = spec, options, block
-        self._actors: list[Any] = []
-        self._started = _connect(address)
-        try:
-            self.num_gpus, self.num_actors = _actor_resources(num_gpus, num_actors)
-            for name, value in self._facts().items():
-                setattr(self, name, value)
-        except BaseException:
+        self.spec, self.block = spec, block
+        ray, self._is_mine = _connect()
+        each, self.num_actors = _actor_resources(ray, num_gpus, num_actors)
+        actor = ray.remote(_Actor).options(
+            num_cpus=1, num_gpus=each, max_restarts=-1, max_task_retries=_ATTEMPTS - 1
+        )
+        self._actors = [actor.remote(spec, options) for _ in range(self.num_actors)]
+        facts, problem = ray.get(self._actors[0].facts.remote())
+        if problem:
             self.close()
-            raise
+            raise JudgeError(f"ray:{spec}: {problem}")
+        self.__dict__ |= facts
         self.concurrency = self.num_actors * block
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
-        """Answer requests in blocks, each as soon as its actor has finished."""
-        from ray.util import ActorPool
-
-        stream = iter(requests)
-        try:
-            while window := list(islice(stream, _WINDOW)):
-                even = math.ceil(len(window) / (self.num_actors * _BLOCKS))
-                self._start()
-                asked = blocks(window, min(self.block, even))
-                yield from self._answers(ActorPool(self._actors), asked)
-        except BaseException:  # an engine may be dead, and answers under way are not needed
-            self._end()
-            raise
-
-    def close(self) -> None:
-        """End the actors, and Ray if it was started here."""
-        import ray
-
-        self._end()
-        if self._started:
-            ray.shutdown()
-            self._started = False
-
-    def _facts(self) -> dict[str, Any]:
-        """Ask the judge, in the actor where it will run, for its description."""
-        import ray
-
-        self._start()
-        facts, problem = ray.get(self._actors[0].facts.remote())
-        if problem:
-            raise JudgeError(f"ray:{self.spec}: {problem}")
-        return dict(facts)
-
-    def _answers(self, pool: Any, asked: Iterator[list[Request]]) -> Iterator[Reply]:
-        """Answer blocks in turn; after a problem, finish the blocks under way and start no more.
+        """Answer requests in blocks; after a problem, finish those under way and start no more.
 
         What was answered before a problem is paid for, in its block and in the others.
         """
         import ray
+        from ray.util import ActorPool
 
-        problem = ""
+        asked, pool, problem = self._blocks(requests), ActorPool(self._actors), ""
         while True:
-            while not problem and pool.has_free() and (block := next(asked, None)) is not None:
+            while not problem and pool.has_free() and (block := next(asked, None)):
                 what = block, self.answered_before
                 pool.submit(lambda actor, what: actor.answer.remote(*what), what)
             if not pool.has_next():
                 break
             try:
                 replies, said = pool.get_next_unordered()
-            except ray.exceptions.RayError as died:  # OutOfMemoryError is no RayActorError
-                why = (str(died).strip() or type(died).__name__).splitlines()[0]
+            except ray.exceptions.RayError as died:  # OutOfMemoryError is not a RayActorError
                 replies = []
                 said = (
                     f"an actor died {_ATTEMPTS} times over one block, possibly out of memory "
-                    f"({why}); see Ray's logs"
+                    f"({str(died).strip().partition(chr(10))[0]}); see Ray's logs"
                 )
             for reply in replies:
                 self.answered_before |= reply.finish != "error"
@@ -165,54 +118,22 @@ class RayJudge:
         if problem:
             raise JudgeError(f"ray:{self.spec}: {problem}")
 
-    def _start(self) -> None:
-        """Start the actors, unless they run; one that dies is started again."""
+    def _blocks(self, requests: Iterable[Request]) -> Iterator[list[Request]]:
+        """Cut a walk over requests into blocks, so that every actor gets several."""
+        stream = iter(requests)
+        while window := list(islice(stream, _WINDOW)):
+            size = min(self.block, math.ceil(len(window) / (self.num_actors * _BLOCKS)))
+            for start in range(0, len(window), size):
+                yield window[start : start + size]
+
+    def close(self) -> None:
+        """End the actors, and Ray if it was started here."""
         import ray
 
-        if not self._actors:
-            places = {"num_cpus": 1, "num_gpus": self.num_gpus}
-            actor = ray.remote(_Actor).options(
-                max_restarts=-1, max_task_retries=_ATTEMPTS - 1, **places
-            )
-            self._actors = [actor.remote(self.spec, self.options) for _ in range(self.num_actors)]
-            ready = [actor.__ray_ready__.remote() for actor in self._actors]
-            _, waiting = ray.wait(ready, num_returns=len(ready), timeout=_AT_ONCE)
-            if waiting:
-                self._say_who_waits(len(waiting))
-
-    def _say_who_waits(self, waiting: int) -> None:
-        """Print that the cluster is busy, since the run waits for it."""
-        import ray
-
-        what = "GPU" if self.num_gpus else "CPU"
-        free, there = ray.available_resources().get(what, 0), ray.cluster_resources().get(what, 0)
-        print(
-            f"ray:{self.spec}: {waiting} of {self.num_actors} actors wait for resources: {free:g} "
-            "of "
-            f"{there:g} {what}s are free, each needs {self.num_gpus or 1:g} ('ray status' shows "
-            "what uses the others); their share of the requests waits with them",
-            flush=True,
-        )
-
-    def _end(self) -> None:
-        import ray
-
-        if ray.is_initialized():
-            for actor in self._actors:
-                ray.kill(actor)
-        self._actors = []
-
-
-def blocks(requests: Iterable[Request], size: int) -> Iterator[list[Request]]:
-    """Cut a walk over requests into blocks of at least `size`, never within a text."""
-    block: list[Request] = []
-    for _, group in groupby(requests, key=lambda request: request.group):
-        block += group
-        if len(block) >= size:
-            yield block
-            block = []
-    if block:
-        yield block
+        self._actors = []  # Ray ends an actor that nothing refers to
+        if self._is_mine:
+            ray.shutdown()
+            self._is_mine = False
 
 
 class _Actor:
@@ -225,67 +146,54 @@ class _Actor:
         try:
             judge = self.open()
         except Exception as problem:
-            return {}, _problem_text(problem)
+            return {}, f"{type(problem).__name__}: {problem}"
         return {name: getattr(judge, name) for name in _FACTS if hasattr(judge, name)}, ""
 
-    def answer(
-        self, requests: list[Request], answered_before: bool = False
-    ) -> tuple[list[Reply], str]:
+    def answer(self, requests: list[Request], answered_before: bool) -> tuple[list[Reply], str]:
         """Return the replies to a block, all those before a problem, and the problem."""
         replies: list[Reply] = []
         try:
-            judge = self.open()
-            if answered_before and hasattr(judge, "answered_before"):
-                judge.answered_before = True
+            judge: Any = self.open()
+            judge.answered_before = answered_before or getattr(judge, "answered_before", False)
             replies.extend(judge.answer(requests))
         except Exception as problem:
-            return replies, _problem_text(problem)
+            return replies, f"{type(problem).__name__}: {problem}"
         return replies, ""
 
 
-def _problem_text(problem: Exception) -> str:
-    """Return the message of a problem, with its type unless it was written for users."""
-    return (
-        str(problem) if isinstance(problem, _EXPLAINED) else f"{type(problem).__name__}: {problem}"
-    )
-
-
-def _connect(address: str | None) -> bool:
-    """Connect to a cluster, or start one here; returns whether there is something to stop."""
+def _connect() -> tuple[Any, bool]:
+    """Connect to a cluster, or start one here; return Ray, and whether it is ours to stop."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when Ray is imported
-    address = address or os.environ.get("RAY_ADDRESS")
-    if not address:  # as on macOS: else Ray trades loopback for an address that others can reach
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    address = os.environ.get("RAY_ADDRESS") or "local"
+    if address == "local":  # as on macOS: else Ray takes an address that others can reach
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
     try:
         import ray
     except ImportError:
-        raise ImportError(f"Ray is not installed: {_INSTALL}") from None
+        raise ImportError("Ray is not installed: python -m pip install 'rubricnb[ray]'") from None
     if ray.is_initialized():
-        return False
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
-    if not address:
-        options |= {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+        return ray, False
     try:
-        ray.init(address or "local", **options)
+        ray.init(address, **options)
     except (ConnectionError, RuntimeError, ValueError) as problem:
         raise JudgeError(
-            f"no Ray at {address or 'this machine'} ({str(problem).splitlines()[0]}): start it "
-            "with 'ray start --head', or leave address out"
+            f"no Ray at {address} ({str(problem).splitlines()[0]}): start it with "
+            "'ray start --head', or unset RAY_ADDRESS to start it here"
         ) from None
-    return True
+    return ray, True
 
 
-def _actor_resources(num_gpus: float | None, num_actors: int | None) -> tuple[float, int]:
+def _actor_resources(ray: Any, num_gpus: float | None, num_actors: int | None) -> tuple[float, int]:
     """Return the GPUs of each actor, and how many actors fit into the cluster."""
-    import ray
-
     there = ray.cluster_resources()
-    gpus = there.get("GPU", 0)
+    gpus, cpus = there.get("GPU", 0), there.get("CPU", 1)
     each = min(1, gpus) if num_gpus is None else num_gpus
-    room = int(gpus / each if each else there.get("CPU", 1))
+    room = int(gpus / each if each else cpus)
     if room < (num_actors or 1):
         raise JudgeError(
             f"{num_actors or 1} actors of {each:g} GPUs do not fit: the cluster has {gpus:g} GPUs "
-            f"and {there.get('CPU', 0):g} CPUs; ask for fewer with num_actors= or num_gpus="
+            f"and {cpus:g} CPUs; ask for fewer with num_actors= or num_gpus="
         )
     return each, num_actors or room

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from array import array
-from itertools import takewhile
 
 from rubricnb.judging.address import KEYS
 
@@ -24,15 +23,13 @@ def redact(text: str, key: str | None) -> str:
     """Return a text without a key, and without those that the environment has for hosts.
 
     A key is found as it is, with its characters escaped (``\\u0041``, ``%41``, ``&#65;``), spaced
-    out by whatever is neither letter nor digit, in reverse, and half or more of it in one piece, as
-    where an endpoint cuts its own message. Redact before you cut a text: less is not found.
+    out by whatever is neither letter nor digit, and in reverse. Redact before you cut a text: a
+    part of a key is not found.
 
     Examples
     --------
     >>> redact("your key: s k - p r o j - 0 1 2 3, or 3210-jorp-ks", "sk-proj-0123")
     'your key: …, or …'
-    >>> redact("no such key: qwertyuiop-asdfghjkl", "qwertyuiop-asdfghjkl-zxcvbnm")
-    'no such key: …'
     """
     letters = _letters(text)
     for known in (key, *map(os.environ.get, KEYS.values())):
@@ -44,7 +41,7 @@ def redact(text: str, key: str | None) -> str:
             letters = _letters(text)
         own = _letters(known)
         for form in (own, own[::-1]):
-            if any(part in letters for part in _parts(form)):
+            if len(form) >= MIN_KEY_CHARS and form in letters:
                 text = _without(text, form)
                 letters = _letters(text)
     return text
@@ -61,14 +58,8 @@ def _unescaped(match: re.Match[str]) -> str:
     return chr(int(match["decimal"])) if match["decimal"] else " "
 
 
-def _parts(form: str) -> list[str]:
-    """Split a key's letters into parts, of which half of the key holds one; the rest is left."""
-    size = max(MIN_KEY_CHARS, len(form) // 4)
-    return [form[start : start + size] for start in range(0, len(form) - size + 1, size)]
-
-
 def _without(text: str, form: str) -> str:
-    """Take out every stretch of a text whose letters are `form`, or half of it or more."""
+    """Remove every stretch of a text whose letters and digits are `form`."""
     letters: list[str] = []
     starts, ends = array("L"), array("L")  # of each letter in the text, which may be long
     for match in _TOKEN.finditer(text):
@@ -77,25 +68,8 @@ def _without(text: str, form: str) -> str:
             letters.append(letter)
             starts.append(match.start())
             ends.append(match.end())
-    joined = "".join(letters)
-    parts = _parts(form)
-    least = min(len(form), 2 * len(parts[0]) - 1)
-    any_part, kept, last, done = re.compile("|".join(parts)), [], 0, 0
-    while found := any_part.search(joined, done):
-        at = form.index(found[0])
-        before = joined[max(done, found.start() - at) : found.start()]
-        after = form[at + len(found[0]) :]
-        start = found.start() - _shared(form[:at][::-1], before[::-1])
-        end = found.end() + _shared(after, joined[found.end() : found.end() + len(after)])
-        if end - start < least:
-            done = found.start() + 1
-            continue
-        kept.append(text[last : starts[start]])
-        last, done = ends[end - 1], end
+    kept, last = [], 0
+    for found in re.finditer(re.escape(form), "".join(letters)):
+        kept.append(text[last : starts[found.start()]])
+        last = ends[found.end() - 1]
     return "…".join([*kept, text[last:]])
-
-
-def _shared(one: str, other: str) -> int:
-    """Return how many letters two texts begin with alike."""
-    pairs = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
-    return sum(1 for _ in pairs)

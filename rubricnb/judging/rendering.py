@@ -184,7 +184,6 @@ class _Source:
             text_id=item.text_id,
             cluster_id=item.cluster_id,
             criteria=tuple(c.criterion for c in criteria),
-            group=item.text_id,
         )
 
     def facts(self, row: Any) -> tuple[Any, ...]:

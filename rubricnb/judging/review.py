@@ -187,7 +187,6 @@ class _Prompts:
             replicate=number,
             seed=seed + number,
             item_id=f"{item_id}/{target}/{number}",
-            group=item_id,
         )
 
     def attempts(self, cells: list[tuple[str, int]], number: int, texts: list[str]) -> pd.DataFrame:

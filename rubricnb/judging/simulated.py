@@ -81,7 +81,7 @@ def simulate(
     batch, judged = batch_of(requests, source)
     readout = requests["readout"].to_numpy()[judged.row]
     logprobs = readout == "logprobs"
-    answers = answer(judge.profile, seed, batch, logprobs, np.float32)
+    answers = answer(judge.profile, seed, batch, logprobs)
     lost = answers.lost & (readout == "feedback")
     columns = _repeated(requests, judged.row)
     columns["key"] = _keys(judge.identity, requests["request_id"].to_numpy(np.uint64)[judged.row])
@@ -242,33 +242,24 @@ def _judged(requests: pd.DataFrame, items: pd.DataFrame) -> Judged:
     several = _several(requests)
     ids = pd.Categorical(requests["item_id"])
     item = pd.Index(items["item_id"].astype(object)).get_indexer(ids.categories)[ids.codes]
-    unknown = (item < 0) & ~several
-    if unknown.any():
-        name = requests["item_id"].iloc[int(np.argmax(unknown))]
-        raise ValueError(f"items lack {name!r}, which a request asks about: pass its items")
-    if not several.any():
-        none = np.zeros_like(item)
-        return Judged(np.arange(len(requests)), item, none, none)
-    codes = zip(requests["criterion_ordering"], several, strict=True)
-    orders = [decode(code) if asked else (1,) for code, asked in codes]
-    size = np.array([len(order) for order in orders])
-    there = requests["item_id"].astype(object).map(items["text_id"].value_counts()).to_numpy()
-    wrong = several & ~(there >= [max(order) for order in orders])
-    if wrong.any():
-        r = int(np.argmax(wrong))
-        raise ValueError(
-            f"request row {r}: items have {np.nan_to_num(there[r]):g} criteria of text "
-            f"{requests['item_id'].iloc[r]!r}, but its criterion_ordering is "
-            f"{requests['criterion_ordering'].iloc[r]!r}"
+    row = np.arange(len(requests))
+    slot = n_slots = np.zeros_like(item)
+    if several.any():
+        codes = zip(requests["criterion_ordering"], several, strict=True)
+        orders = [decode(code) if asked else (1,) for code, asked in codes]
+        size = np.array([len(order) for order in orders])
+        row, slot = np.repeat(row, size), np.concatenate([np.arange(n) for n in size])
+        texts = items["text_id"].astype(object)
+        number = texts.groupby(texts, sort=False).cumcount() + 1
+        asked_about = [requests["item_id"].astype(object).to_numpy()[row], np.concatenate(orders)]
+        members = pd.MultiIndex.from_arrays([texts, number]).get_indexer(
+            pd.MultiIndex.from_arrays(asked_about)
         )
-    row = np.repeat(np.arange(len(requests)), size)
-    slot = np.concatenate([np.arange(n) for n in size])
-    texts = items["text_id"].astype(object)
-    of_text = pd.MultiIndex.from_arrays([texts, texts.groupby(texts, sort=False).cumcount() + 1])
-    asked_about = [requests["item_id"].astype(object).to_numpy()[row], np.concatenate(orders)]
-    members = of_text.get_indexer(pd.MultiIndex.from_arrays(asked_about))
-    item = np.where(several[row], members, item[row])
-    return Judged(row, item, slot, np.where(several, size, 0)[row])
+        item, n_slots = np.where(several[row], members, item[row]), np.where(several, size, 0)[row]
+    if (item < 0).any():
+        name = requests["item_id"].iloc[row[int(np.argmax(item < 0))]]
+        raise ValueError(f"items lack {name!r}, which a request asks about, or its criteria")
+    return Judged(row, item, slot, n_slots)
 
 
 def _several(requests: pd.DataFrame) -> BoolArray:

@@ -24,6 +24,9 @@ _MARKS = re.compile(
 """Marks around thoughts that reach an answer's text: open-weight models' and prompts' own."""
 
 
+_BEGUN = re.compile(rf"(<{_TAGS}>|\[THINK\]|◁think▷)\s*\Z", re.IGNORECASE)
+
+
 def thinks(request: Request, model: str) -> bool:
     """Say whether a model thinks before it answers a request: it is asked to, or always does."""
     asked = request.effort != "default" or request.thinking == "on"
@@ -35,6 +38,18 @@ def most_tokens(request: Request, model: str, answer: int = _ANSWER_TOKENS) -> i
     if request.max_tokens:
         return request.max_tokens
     return answer + _THINKING_TOKENS if thinks(request, model) else answer
+
+
+def opened_thought(prompt: str) -> str:
+    """Return the mark of a thought that a prompt has begun at its end; empty if it has not.
+
+    Examples
+    --------
+    >>> opened_thought("<|im_start|>assistant\\n<think>\\n")
+    '<think>'
+    """
+    found = _BEGUN.search(prompt)
+    return found[1] if found else ""
 
 
 def without_thoughts(text: str) -> str:

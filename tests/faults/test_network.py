@@ -66,14 +66,6 @@ def test_a_list_of_models_is_not_looked_for_elsewhere(status, plan, asking, stra
     assert (seen, received) == ([], [])
 
 
-def test_a_redirect_in_the_middle_of_a_run_stops_it(plan, stored, asking, stranger):
-    other, seen = stranger
-    answers = [(200, GOOD, {})] * 3 + [(307, b"", {"Location": other})]
-    with endpoint(answers) as (url, _), pytest.raises(JudgeError, match="redirects"):
-        asking(url, plan.head(9), concurrency=1)
-    assert (seen, stored("finish")) == ([], ["stop"] * 3)
-
-
 @pytest.mark.parametrize("status", [200, 400])
 def test_an_answer_without_end_is_read_to_a_limit(status, plan, stored, asking):
     sent = [0]
@@ -148,23 +140,13 @@ SECRET = "PW0123456789"
     [f"user:{SECRET}@host", f"https:/user:{SECRET}@host/v1", f"https:///user:{SECRET}@host/v1",
      f"https://host/v1;key={SECRET}", f"https://host/v1#{SECRET}", f"https://host/v1?key={SECRET}",
      f"https://user:{SECRET}@host/v1", f"https://{SECRET}@host/v1", f"https://host:{SECRET}/v1",
-     f"ftp://u:{SECRET}@host/v1", f"https://host\\@{SECRET}/v1", f"https://[{SECRET}/v1"],
+     f"ftp://u:{SECRET}@host/v1", f"https://host\\@{SECRET}/v1", f"https://[{SECRET}/v1",
+     "localhost:8899/v1", "http://api.openai.com/v1"],
 )  # fmt: skip
 def test_an_address_with_more_than_an_address_in_it_is_refused_without_repeating_it(address):
     with pytest.raises(ValueError, match="an endpoint's address") as caught:
         rb.open_judge(f"openai:m@{address}")
     assert SECRET not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("address", "fix"),
-    [("localhost:8899/v1", "http://localhost:8899/v1"), ("10.0.0.7:80/v1", "http://10.0.0.7:80/v1"),
-     ("gpu.example.org/v1", "https://gpu.example.org/v1"), ("https:/api.x.org/v1", "https://HOST"),
-     ("http://api.openai.com/v1", "https://api.openai.com/v1")],
-)  # fmt: skip
-def test_an_address_that_lacks_something_is_named_at_once_with_the_fix(address, fix):
-    with pytest.raises(ValueError, match=re.escape(fix)):
-        rb.open_judge(f"openai:m@{address}")
 
 
 def test_a_missing_v1_is_named(plan, asking):
@@ -186,17 +168,13 @@ def test_a_server_that_is_down_is_named_at_once_with_how_to_start_one(plan, aski
     assert "127.0.0.1:9/v1" in str(caught.value)
 
 
-def test_a_server_that_speaks_no_tls_is_no_server_that_is_down(plan, asking):
-    with endpoint(lambda p, h: (200, GOOD, {})) as (url, received):
-        with pytest.raises(JudgeError, match=r"TLS failed at https://.*http://") as caught:
-            asking(url.replace("http:", "https:"), plan.head(1))
-        assert "start" not in str(caught.value)
+def test_a_server_without_a_certificate_is_named_with_the_way_out(plan, asking):
+    with (
+        endpoint([(200, GOOD, {})]) as (url, received),
+        pytest.raises(JudgeError, match=r"https://.*SSL.*http:// for a server without a certific"),
+    ):
+        asking(url.replace("http:", "https:"), plan.head(1))
     assert received == []
-
-
-def test_an_address_for_a_version_of_azure_is_named_with_one_that_needs_none():
-    with pytest.raises(ValueError, match="/openai/v1 needs no api-version"):
-        rb.open_judge("openai:m@https://x.openai.azure.com/openai?api-version=1")
 
 
 def refusing(message):
@@ -241,49 +219,31 @@ def test_what_leaves_this_machine_in_the_clear_is_said(plan, asking, capsys, mon
     assert said in capsys.readouterr().out
 
 
-def test_the_line_of_an_endpoint_guesses_at_no_cache(plan, asking, capsys):
-    with endpoint(lambda p, h: (200, GOOD, {})) as (url, _):
-        asking(url, plan.head(2))
-    out = capsys.readouterr().out
-    assert "200 tokens sent, 128 of them from the cache" in out
-    assert "needed" not in out
-    assert "computed" not in out
-
-
 class Limited:
-    """An endpoint with so many requests a second, a few at once, that says so or does not."""
+    """An endpoint with so many requests a second, a few at once."""
 
-    def __init__(self, rate, burst, says):
-        self.rate, self.burst, self.left, self.says = rate, burst, float(burst), says
-        self.at, self.lock, self.refused, self.good = time.monotonic(), threading.Lock(), 0, 0
+    def __init__(self, rate, burst):
+        self.rate, self.burst, self.left = rate, burst, float(burst)
+        self.at, self.lock, self.good = time.monotonic(), threading.Lock(), 0
 
     def __call__(self, payload, headers):
         with self.lock:
             now = time.monotonic()
             self.left = min(self.burst, self.left + (now - self.at) * self.rate)
             self.at = now
-            told = {}
-            if self.says:
-                told = {
-                    "x-ratelimit-remaining-requests": str(int(self.left)),
-                    "x-ratelimit-reset-requests": f"{(self.burst - self.left) / self.rate:.3f}s",
-                }
             if self.left < 1:
-                self.refused += 1
-                wait = {"Retry-After": f"{(1 - self.left) / self.rate:.3f}"} if self.says else {}
-                return 429, {"error": {"message": "slow down"}}, told | wait
+                wait = {"Retry-After": f"{(1 - self.left) / self.rate:.3f}"}
+                return 429, {"error": {"message": "slow down"}}, wait
             self.left -= 1
             self.good += 1
-            return 200, GOOD, told
+            return 200, GOOD, {}
 
 
-@pytest.mark.parametrize("says", [True, False])
-def test_the_sender_slows_down_to_what_the_endpoint_allows(says, plan, asking):
-    limited = Limited(rate=25, burst=5, says=says)
+def test_the_sender_slows_down_to_what_the_endpoint_allows(plan, asking):
+    limited = Limited(rate=25, burst=5)
     began = time.monotonic()
     with endpoint(limited) as (url, _):
         judgments = asking(url, plan, retries=6, concurrency=32, server="other")
     assert (judgments["status"] == "ok").all()
     assert limited.good == 100
-    assert limited.refused < 60
     assert time.monotonic() - began < 30

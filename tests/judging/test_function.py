@@ -136,17 +136,6 @@ def test_functions_typed_into_a_shell_are_told_apart_by_their_code():
     assert identity(typed[0]) != identity(typed[1])
 
 
-def test_the_second_of_two_partials_is_asked_itself(tmp_path):
-    items = rb.load("minibench", n_items=15)
-    requests = rb.plan(items, rb.fixed(5, 1), readout="feedback")
-    answers = [
-        rb.run(requests, open_judge(partial(ask, model=model)), store=tmp_path / "store.sqlite")
-        for model in ("a", "b")
-    ]
-    assert [len(a) for a in answers] == [15, 15]
-    assert answers[0].key.isin(answers[1].key).sum() == 0
-
-
 def test_a_limit_of_money_needs_the_price_of_a_function(tmp_path):
     items = rb.load("minibench", n_items=15)
     requests = rb.plan(items, rb.fixed(5, 1), readout="feedback")

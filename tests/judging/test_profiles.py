@@ -15,12 +15,6 @@ def test_fitted_profiles_say_what_they_were_fitted_to():
     assert all(p.source.startswith("arXiv:2602.02219v") for p in fitted)
 
 
-def test_a_profile_from_yaml_lists_can_be_a_key():
-    profile = Profile("x", position_preference=[1.0, 2.0], interaction=[[0.0, 1.0], [1.0, 0.0]])
-    same = Profile("x", position_preference=(1.0, 2.0), interaction=((0.0, 1.0), (1.0, 0.0)))
-    assert {profile: 1}[same] == 1
-
-
 def test_an_unknown_name_offers_the_nearest():
     with pytest.raises(ValueError, match="v2/gemma-3-27b/hanna"):
         open_profile("v2/gemma-27b/hanna")
@@ -30,8 +24,3 @@ def test_an_unknown_name_offers_the_nearest():
 def test_a_spread_below_zero_is_refused(name):
     with pytest.raises(ValueError, match=name):
         Profile("x", **{name: -0.1})
-
-
-def test_a_rate_that_is_none_is_refused():
-    with pytest.raises(ValueError, match=r"1\.5"):
-        Profile("x", unparsed=(("*", 1.5),))

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 import rubricnb as rb
 from rubricnb.judging.fitting import stand_in
 from rubricnb.judging.profiles import open_profile
-from rubricnb.judging.rendering import option_quality
-from rubricnb.judging.simulated import SimulatedJudge, simulate, wording
+from rubricnb.judging.simulated import SimulatedJudge, simulate
 
 CROOKED = replace(
     open_profile("middle-averse"),
@@ -66,13 +65,6 @@ def test_the_judge_and_the_frame_give_the_same_judgments(items, how):
         differ = [c for c in computed if not equal(computed[c], asked[c])]
         assert set(differ) <= {"key", "seconds"}
         assert [c for c in computed if str(computed[c].dtype) != str(asked[c].dtype)] == []
-
-
-def test_a_row_takes_at_most_200_bytes():
-    for items, n in ((stand_in("summeval"), 9), (stand_in("hanna"), 9)):
-        requests = rb.plan(items, [rb.balanced(n), rb.shuffled(n, 20)], readout="logprobs")
-        frame = simulate(requests, items, "unbiased")
-        assert frame.memory_usage(deep=True).sum() / len(frame) <= 200
 
 
 @pytest.mark.parametrize("setting", [1, 2])
@@ -132,26 +124,6 @@ def test_answers_without_a_score_come_at_the_planted_rate():
     assert (constrained.status == "ok").all()
 
 
-def test_one_number_says_what_differs_in_the_wording(items):
-    standard, roman = (rb.plan(items, rb.balanced(5), labels=w) for w in ("numeric", "roman"))
-    assert len(set(wording(standard))) == 1
-    assert wording(standard)[0] != wording(roman)[0]
-    assert (simulate(standard, items, "unbiased").score != simulate(roman, items, "unbiased").score
-            ).any()  # fmt: skip
-
-
-def test_ratings_are_rescaled_from_the_rubrics_own_levels():
-    items = rb.load("minibench", n_items=15)
-    for n in (2, 5, 9):
-        got = option_quality(items, n)
-        assert np.allclose(got, 1 + (items.human - 1) * (n - 1) / 4)
-    seven = items.copy()
-    seven.rubrics = pd.concat(
-        [items.rubrics.assign(score=items.rubrics.score + k) for k in (0, 2)]
-    )  # levels up to 7
-    assert np.allclose(option_quality(seven, 7), items.human)
-
-
 def test_identity_names_every_parameter():
     judge = SimulatedJudge(CROOKED, seed=3)
     identity = json.loads(judge.identity)
@@ -167,7 +139,7 @@ def test_requests_without_their_items_are_refused(items):
     with pytest.raises(ValueError, match="have no items"):
         simulate(pd.DataFrame(requests), None, "unbiased")
     criteria = rb.plan(items, rb.balanced(3), template="criteria")
-    with pytest.raises(ValueError, match="2 criteria"):
+    with pytest.raises(ValueError, match=r"items lack .* or its criteria"):
         simulate(criteria, items.iloc[1:], "unbiased")
     assert len(simulate(requests, None, "unbiased")) == len(requests)
 

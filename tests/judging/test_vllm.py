@@ -47,7 +47,7 @@ def test_a_checkpoint_is_hashed_by_the_files_that_change_answers(tmp_path):
 def bare():
     """A judge without its engine: what it makes of a request and of a text."""
     judge = object.__new__(vllm.VLLMJudge)
-    judge.slug, judge._parser = "any-vllm", None
+    judge.slug, judge.thinks = "any-vllm", False
     return judge
 
 
@@ -62,10 +62,7 @@ def test_only_a_model_that_thinks_has_room_for_it(bare):
     bare.slug = "gpt-oss-20b-vllm"
     assert bare.room(ASK) == 1024 + 16_384
     assert bare.room(replace(ASK, max_tokens=300)) == 300
-
-
-def test_whoever_names_a_parser_gives_room_unless_thinking_is_off(bare):
-    bare._parser = SimpleNamespace(reasoning_start_str="<think>", reasoning_end_str="</think>")
+    bare.slug, bare.thinks = "any-vllm", True
     assert bare.room(ASK) == 1024 + 16_384
     assert bare.room(replace(ASK, thinking="off")) == 1024
 
@@ -79,21 +76,18 @@ def test_a_parser_that_only_finds_the_end_leaves_the_channels_to_be_read_here():
     assert vllm.final_channel(thought) == ""
 
 
-def test_a_thought_that_the_prompt_began_and_nothing_ends_is_no_answer(bare):
-    bare._parser = SimpleNamespace(reasoning_start_str="<think>", reasoning_end_str="</think>")
-    assert vllm.opens_thought("<|im_start|>assistant\n<think>\n", bare._parser)
-    assert not vllm.opens_thought("<|im_start|>assistant\n", bare._parser)
-    for finish in ("stop", "length"):
-        assert bare.without_thinking("Perhaps [RESULT] 2.", finish, opened=True) == ""
-
-
-@pytest.mark.parametrize("start", [None, "<think>"])
-def test_a_forced_beginning_follows_the_end_of_the_thinking(start):
-    parser = SimpleNamespace(reasoning_start_str=start, reasoning_end_str="</think>")
-    assert vllm.before_answer("<|im_start|>assistant\n", parser) == ""
-    opened = vllm.before_answer("<|im_start|>assistant\n<think>\n", parser)
-    assert opened == ("\n</think>\n\n" if start else "")
-    assert vllm.before_answer("<|start|>assistant", parser).endswith("final<|message|>")
+def test_thinking_is_cut_off_and_closed_before_a_label(bare, monkeypatch):
+    bare.thinks = True
+    opened = "<|im_start|>assistant\n<think>\n"
+    for prompt in ("<|im_start|>assistant\n", opened):
+        monkeypatch.setattr(bare, "_opened", lambda request, prompt=prompt: prompt, raising=False)
+        begun = "" if prompt == opened else "<think>"
+        assert bare.without_thinking(ASK, f"{begun}2 + 2 = 4.</think>[RESULT] 3") == "[RESULT] 3"
+        assert bare.without_thinking(ASK, f"{begun}Perhaps [RESULT] 2.") == ""
+    assert vllm.before_answer("<|im_start|>assistant\n", True) == ""
+    assert vllm.before_answer(opened, True) == "\n</think>\n\n"
+    assert vllm.before_answer(opened, False) == ""
+    assert vllm.before_answer("<|start|>assistant", True).endswith("final<|message|>")
 
 
 def test_an_engine_that_ends_is_one_clear_line():

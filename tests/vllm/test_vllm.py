@@ -2,12 +2,6 @@
 
 import copy
 import json
-import os
-import signal
-import sqlite3
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -15,7 +9,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import rubricnb as rb
-from rubricnb.judging.contract import Message, Reply, Request
+from rubricnb.judging.contract import Message, Request
 from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.readout import read
 from rubricnb.judging.rendering import rendered
@@ -169,13 +163,6 @@ def test_probabilities_are_those_of_a_plain_forward_pass(exact, forward, prompt_
         assert_alike(shares(found), shares(expected))
 
 
-def test_half_precision_moves_probabilities_little(judge, forward):
-    asked = minibench(judge)
-    replies = {r.request_id: r for r in judge.answer(asked)}
-    moved = [np.subtract(replies[ask.request_id].probabilities[0], forward(ask)) for ask in asked]
-    assert 0 < np.abs(moved).mean() <= 0.02
-
-
 def test_probabilities_are_those_of_the_embedded_engine(exact, smollm2_gguf):
     embedded = rb.open_judge(f"embedded:{smollm2_gguf}", threads=1, context=2048)
     asked = minibench(exact)
@@ -273,19 +260,12 @@ def test_a_prompt_that_is_too_long_fails_alone(judge):
     assert "4096" in failed.error
 
 
-def test_thinking_is_cut_off_and_closed_before_a_label(judge, smollm2, monkeypatch):
-    from vllm.reasoning import ReasoningParserManager
-
-    parser = ReasoningParserManager.get_reasoning_parser("qwen3")
+def test_thinking_is_closed_before_a_label(judge, smollm2, monkeypatch):
     tokenizer = AutoTokenizer.from_pretrained(smollm2)
     tokenizer.add_tokens(["<think>", "</think>"])
     tokenizer.chat_template = "{{ messages[0].content }}<|im_start|>assistant\n<think>\n"
     monkeypatch.setattr(judge, "_tokenizer", tokenizer)
-    monkeypatch.setattr(judge, "_parser", parser(tokenizer))
-    assert judge.without_thinking("<think>2 + 2 = 4.</think>[RESULT] 3", "stop") == "[RESULT] 3"
-    assert judge.without_thinking("<think>It goes on and on", "length") == ""
-    stopped = judge.without_thinking("<think>Perhaps [RESULT] 3", "stop")
-    assert read(request((1, 2, 3), "feedback"), Reply(1, stopped))[0].status == "unparsed"
+    monkeypatch.setattr(judge, "thinks", True)
     prompt = tokenizer.decode(judge.tokens(request((1, 2, 3), "logprobs")))
     assert prompt.endswith("</think>\n\n[RESULT]")
     free = tokenizer.decode(judge.tokens(request((1, 2, 3), "feedback")))
@@ -307,56 +287,6 @@ def test_little_more_than_the_limit_is_computed(judge, dataset, n_items, at_most
     assert needed.distinct <= computed <= at_most * needed.distinct
 
 
-def test_a_cache_too_small_for_two_prompts_slows_a_run_and_nothing_else(exact, smollm2):
-    small = {"max_model_len": 1024, "num_gpu_blocks_override": 72, "dtype": "float32"}
-    tight = rb.open_judge(f"vllm:{smollm2}", **ENGINE | small)
-    asked = minibench(exact, n_items=6)
-    found = {r.request_id: r for r in tight.answer(asked)}
-    tight.close()
-    for reply in exact.answer(asked):
-        expected = shares(reply.probabilities[0])
-        assert_alike(shares(found[reply.request_id].probabilities[0]), expected)
-
-
-def test_several_criteria_share_their_beginnings_in_a_small_cache_as_well(judge, smollm2, mirror):
-    items = rb.load("hanna", n_items=6)  # one story
-    plan = rb.plan(items, rb.balanced(6), readout="logprobs", template="criteria")
-    small = {"max_model_len": 1536, "num_gpu_blocks_override": 150}  # half of what they need
-    tight = rb.open_judge(f"vllm:{smollm2}", **ENGINE | small)
-    computed = {}
-    for name, asked in (("ample", judge), ("small", tight)):
-        asked._llm.reset_prefix_cache()
-        replies = asked.answer(list(rendered(plan, asked)))
-        computed[name] = sum(r.prompt_tokens - r.cached_tokens for r in replies)
-    tight.close()
-    assert computed["small"] <= 1.2 * computed["ample"]
-
-
-KILLED = """
-import sys, rubricnb as rb
-judge = rb.open_judge("vllm:" + sys.argv[1], max_model_len=4096, concurrency=8)
-rb.run(rb.plan(rb.load("minibench", n_items=15), rb.shuffled(5, 4), readout="logprobs"), judge)
-"""
-
-
-def test_a_killed_run_goes_on_where_it_was(judge, smollm2, tmp_path):
-    path = tmp_path / "killed.sqlite"
-    process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, smollm2], env=os.environ | {"RUBRICNB_STORE": str(path)}
-    )
-    while process.poll() is None and len(stored(path)) < 12:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    before = stored(path)
-    plan = rb.plan(rb.load("minibench", n_items=15), rb.shuffled(5, 4), readout="logprobs")
-    judgments = rb.run(plan, judge, path)
-    after = stored(path)
-    assert 12 <= len(before) < len(after) == judgments.key.nunique()
-    assert before.items() <= after.items()  # none of them was asked again
-    assert set(judgments.status) == {"ok"}
-
-
 def test_identity_names_weights_and_engine_but_no_path(judge, smollm2):
     assert judge.slug == "smollm2-135m-instruct-vllm"
     assert judge.identity.startswith("vllm ")
@@ -374,13 +304,3 @@ def alone(judge, ask):
 def judge_in_order(judge, asked):
     replies = {r.request_id: r for r in judge.answer(asked)}
     return [replies[a.request_id] for a in asked]
-
-
-def stored(path):
-    if not path.exists():
-        return {}
-    with sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=60) as db:
-        try:
-            return dict(db.execute("SELECT key, time FROM replies"))
-        except sqlite3.OperationalError:  # the table is not there yet
-            return {}
