@@ -70,9 +70,16 @@ class JsonParser:
         found: dict[str, Any] = {}
         for start, end, one in _objects(text):
             if not _is_quoted(text, start, end, prompt):
-                found |= {name.casefold(): value for name, value in one.items()}
+                found |= {name.casefold(): self._score_in(value) for name, value in one.items()}
         key = self.key.casefold()
         return found | ({"": found[key]} if key in found else {})
+
+    def _score_in(self, value: Any) -> Any:
+        """Return the score in an object within the answer; any other value as it is."""
+        if not isinstance(value, dict):
+            return value
+        inner = {name.casefold(): entry for name, entry in value.items()}
+        return inner.get(self.key.casefold(), value)
 
 
 Parser: TypeAlias = re.Pattern[str] | Callable[[str], Any]

@@ -127,6 +127,7 @@ class Store:
             if not self._in_memory:
                 self.path = self.path.resolve()  # else a link has locks and a log of its own
                 self.path.parent.mkdir(parents=True, exist_ok=True)
+                _refuse_second_name(self.path)
                 self._marker = lock(open_file(self.path), "BEGIN")
                 if self._marker is None:
                     raise sqlite3.OperationalError("locked: it is being saved")
@@ -373,6 +374,15 @@ def _create(file: Path) -> None:
     """
     with suppress(FileExistsError):
         os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def _refuse_second_name(path: Path) -> None:
+    """Refuse a hard-linked file, since SQLite's log is beside only one of the names."""
+    if path.exists() and path.stat().st_nlink > 1:
+        raise StoreError(
+            f"the store {path} has a second name (a hard link), under which its newest answers "
+            f"would be lost: delete the other name, or work on a copy (cp {path} NEW)"
+        )
 
 
 def _explain(path: Path, error: Exception) -> tuple[type[StoreError], str]:

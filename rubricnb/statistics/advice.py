@@ -12,7 +12,7 @@ from rubricnb.statistics import _inference as infer
 from rubricnb.statistics import _reads as arrays
 from rubricnb.statistics._reads import By, Unanswerable
 from rubricnb.statistics._variance import crossed_variances, noise_ratio
-from rubricnb.statistics.agreement import agreement
+from rubricnb.statistics.agreement import human_of, rated
 from rubricnb.statistics.budget import will_permuting_help
 from rubricnb.statistics.error_budget import CALLS, design_for, error_budget, with_left_out
 from rubricnb.statistics.labels import labels_needed, mean_with_labels
@@ -142,15 +142,19 @@ class _People(NamedTuple):
 def _against_people(part: pd.DataFrame, labels: pd.DataFrame | None) -> _People:
     if labels is None:
         return _People()
+    reads = arrays.reads(part)
     try:
-        (found,) = agreement(part, labels, by=[]).to_dict("records")
+        used, x, y = rated(reads, human_of(reads, labels, "labels"))
     except Unanswerable as why:
         return _People(reason=str(why))
-    n, n_clusters, r = found["n_items"], found["n_clusters"], found["r"]
-    if n < 4:
-        return _People(n=n, reason=f"{n} labels: four are needed")
+    cluster = reads.cluster[used]
+    if len(y) < 4:
+        return _People(n=len(y), reason=f"{len(y)} labels: four are needed")
+    r, found = infer.jackknife(
+        infer.moments(x, y), cluster, infer.correlation, infer.fisher_jackknife_t
+    )
     (bias,) = judge_bias(part, labels, by=[]).to_dict("records")
-    ends, reason = (found["r_low"], found["r_high"]), ""
+    ends, n_clusters, reason = found[:2], len(np.unique(cluster)), ""
     if np.isnan(r):
         reason = "all scores or all ratings are equal"
     elif abs(r) > 1 - 1e-9 and n_clusters > 1:
@@ -159,7 +163,7 @@ def _against_people(part: pd.DataFrame, labels: pd.DataFrame | None) -> _People:
     elif np.isnan(ends[0]):
         reason = "r has no interval"
     slope_ends = (bias["slope_low"], bias["slope_high"])
-    return _People(r, ends, bias["slope"], slope_ends, n, infer.said(reason, bias["reason"]))
+    return _People(r, ends, bias["slope"], slope_ends, len(y), infer.said(reason, bias["reason"]))
 
 
 def _judge(budget: pd.DataFrame, people: _People) -> tuple[_Row, bool]:

@@ -223,3 +223,19 @@ def test_a_flipped_bit_in_a_key_costs_its_answer_and_is_named_by_the_check(fill)
         with pytest.raises(DamagedStore, match=f"1 of 200 answers have changed, first {changed}"):
             store.check()
     assert "saved: 199" in mend(path)
+
+
+def test_a_store_with_a_second_name_is_refused_and_loses_nothing(fill, tmp_path):
+    """By a hard link SQLite finds the file and not the log beside its other name."""
+    path = fill()
+    other = tmp_path / "other.sqlite"
+    with Store(path) as store:
+        store.put(PAID, "j", Reply(1, "paid [RESULT] 4"))
+        other.hardlink_to(path)
+        for opening in (Store, mend):
+            with pytest.raises(StoreError, match="has a second name"):
+                opening(other)
+    other.unlink()
+    with Store(path) as store:
+        assert store.get([PAID])[PAID].text == "paid [RESULT] 4"
+        assert store.check() == 201
