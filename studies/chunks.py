@@ -2,7 +2,10 @@
 
 Qwen 1.5B scored the same summaries and stories with one prompt that asked for all criteria, for
 half of them, or for one (``python -m studies run chunks``), in the order of the file and in its
-reverse. Written to ``results/recordings/chunks_*.csv`` are aggregates.
+reverse. The probabilities of a later criterion are read after the earlier answers have been filled
+in, which sharpens them. So criteria are compared by most probable scores, and expected scores serve
+only to correlate each criterion with people. Written to ``results/recordings/chunks_*.csv`` are
+aggregates.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ STUDY = "chunks"
 JUDGE = "qwen2.5-coder-1.5b-instruct-embedded"
 DATASETS = ("summeval", "hanna")
 _ALL_ALIKE = 1 - 1e-6  # a correlation between criteria that always get one score
-VALUES = {"feedback": "score", "logprobs": "expected_score"}
+VALUES = {"feedback": "score", "logprobs": "expected_score"}  # for the agreement with people
+_FEWEST_UNLIKE = 10  # texts with different scores, for a correlation of their profiles
 
 
 def reads(dataset: str, judge: str = JUDGE) -> pd.DataFrame:
@@ -66,26 +70,84 @@ def _spread(table: pd.DataFrame, cluster: pd.Series, name: str) -> dict[str, flo
 
 
 def halo_gap(one: pd.DataFrame, other: pd.DataFrame, cluster: pd.Series) -> dict[str, float]:
-    """Return the halo of one way to ask minus that of another, with its interval over clusters."""
+    """Return the halo of one way to ask minus that of another, with its interval over clusters.
+
+    Both are means over the criteria whose scores vary in both ways.
+    """
+    varied = (one.std() > 0) & (other.std() > 0)
+    one, other = one.loc[:, varied], other.loc[:, varied]
 
     def gap(kept: Any) -> float:
         return halo(one[kept]) - halo(other[kept])
 
-    value = rb.jackknifed(gap, cluster.reindex(one.index).to_numpy())
-    return dict(zip(("delta_halo", "delta_halo_low", "delta_halo_high"), value, strict=True))
+    return _named("delta_halo", rb.jackknifed(gap, cluster.reindex(one.index).to_numpy()))
+
+
+def alike(scores: pd.DataFrame) -> pd.Series:
+    """Return whether all criteria of a text get one score (1.0 or 0.0)."""
+    return (scores.nunique(axis=1) == 1).astype(float)
+
+
+def alike_by_chance(scores: pd.DataFrame) -> float:
+    """Return the expected share of texts whose criteria are alike if every column is permuted.
+
+    Examples
+    --------
+    >>> alike_by_chance(pd.DataFrame({"a": [1, 2], "b": [1, 2]}))
+    0.5
+    """
+    shares = [scores[name].value_counts(normalize=True) for name in scores]
+    return float(pd.concat(shares, axis=1).fillna(0.0).prod(axis=1).sum())
+
+
+def profile(scores: pd.DataFrame, human: pd.DataFrame) -> float:
+    """Return how the differences between the criteria of a text correlate with people's.
+
+    The means of the texts and of the criteria are subtracted from both.
+    """
+    sides = []
+    for table in (scores, human[scores.columns]):
+        rest = table - table.mean()
+        sides.append(rest.sub(rest.mean(axis=1), axis=0).to_numpy().ravel())
+    if min(np.ptp(side) for side in sides) < 1e-9:
+        return float("nan")
+    return float(np.corrcoef(*sides)[0, 1])
+
+
+def _profiles(scores: pd.DataFrame, human: pd.DataFrame, cluster: pd.Series) -> dict[str, Any]:
+    unlike = int((alike(scores) == 0).sum())
+    if unlike < _FEWEST_UNLIKE:
+        why = f"{unlike} texts differ"
+        return _named("profile", (np.nan, np.nan, np.nan)) | {"profile_reason": why}
+    found = rb.jackknifed(
+        lambda kept: profile(scores[kept], human[kept]), cluster.reindex(scores.index).to_numpy()
+    )
+    return _named("profile", found) | {"profile_reason": ""}
 
 
 def _mean(values: pd.Series, cluster: pd.Series, name: str) -> dict[str, float]:
-    value = rb.jackknifed(lambda kept: float(values[kept].mean()), cluster.to_numpy())
-    return dict(zip((name, f"{name}_low", f"{name}_high"), value, strict=True))
+    return _named(name, rb.jackknifed(lambda kept: float(values[kept].mean()), cluster.to_numpy()))
 
 
-def cell(part: pd.DataFrame, items: pd.DataFrame, value: Any) -> dict[str, Any]:
+def _share(values: pd.Series, cluster: pd.Series, name: str) -> dict[str, float]:
+    return {end: float(np.clip(x, 0, 1)) for end, x in _mean(values, cluster, name).items()}
+
+
+def _named(name: str, found: tuple[float, float, float]) -> dict[str, float]:
+    return dict(zip((name, f"{name}_low", f"{name}_high"), found, strict=True))
+
+
+def table_of(reads: pd.DataFrame, value: str = "score") -> pd.DataFrame:
+    """Return the scores of reads in one order, most probable or written: texts by criteria."""
+    return reads.pivot_table(value, "text_id", "criterion", "first", observed=True).astype(float)
+
+
+def cell(part: pd.DataFrame, items: pd.DataFrame, value: Any = "score") -> dict[str, Any]:
     """Describe one way to ask: agreement, effect of the order, halo, failures, tokens."""
     in_order = part[part["design"] == "fixed"]
     agreed = rb.agreement(in_order, items, by=["dataset"], value=value).iloc[0]
     cluster = in_order.drop_duplicates("text_id").set_index("text_id")["cluster_id"]
-    both = part.pivot_table(value, "item_id", "design", "first", observed=True).dropna()
+    both = part.pivot_table("score", "item_id", "design", "first", observed=True).dropna()
     found = {
         "n_texts": in_order["text_id"].nunique(),
         "n_clusters": in_order["cluster_id"].nunique(),
@@ -93,15 +155,20 @@ def cell(part: pd.DataFrame, items: pd.DataFrame, value: Any) -> dict[str, Any]:
     }  # fmt: skip
     found["reason"] = "not asked in reverse"  # of `moved`
     if {"fixed", "descending"} <= set(both):
-        moved = (both["fixed"] - both["descending"]).abs()
+        moved = (both["fixed"] - both["descending"]).abs().astype(float)
         of_item = part.drop_duplicates("item_id").set_index("item_id")["cluster_id"]
         found |= _mean(moved, of_item[both.index], "moved") | {"reason": ""}
-    table = in_order.pivot_table(value, "text_id", "criterion", "first", observed=True)
-    found |= _spread(table.astype(float), cluster, "halo")
-    given = in_order.pivot_table("score", "text_id", "criterion", "first", observed=True)
-    found["alike"] = float((given.nunique(axis=1) == 1).mean())  # all criteria get one score
+    table = table_of(in_order)
     rated = items.pivot_table("human", "text_id", "criterion", "first", observed=True)
-    found |= _spread(rated.loc[table.index], cluster, "people_halo")
+    rated = rated.loc[table.index]
+    found |= _spread(table, cluster, "halo") | _spread(rated, cluster, "people_halo")
+    found |= _share(alike(table), cluster.reindex(table.index), "alike")
+    found["alike_chance"] = alike_by_chance(table)
+    found |= _profiles(table, rated, cluster)
+    if value != "score":
+        soft = _profiles(table_of(in_order, value), rated, cluster)
+        ends = ("", "_low", "_high")
+        found |= {f"profile_expected{end}": soft[f"profile{end}"] for end in ends}
     calls = in_order.drop_duplicates("request_id")
     return found | {
         "failed": float((part["status"] != "ok").mean()),
@@ -111,29 +178,33 @@ def cell(part: pd.DataFrame, items: pd.DataFrame, value: Any) -> dict[str, Any]:
     }
 
 
+def gap(
+    named: pd.DataFrame, items: pd.DataFrame, per_call: str, other: str, value: Any
+) -> dict[str, float]:
+    """Compare two ways to ask (in ``design``), text by text: agreement, halo, one score for all."""
+    one, two = (table_of(named[named["design"] == way]) for way in (per_call, other))
+    cluster = named.drop_duplicates("text_id").set_index("text_id")["cluster_id"]
+    agreed = rb.strategy_contrast(named, items, per_call, other, ["dataset"], value).iloc[0]
+    unlike = _mean(alike(one) - alike(two), cluster.reindex(one.index), "delta_alike")
+    kept = {f"delta_r{end}": agreed[f"delta_r_macro{end}"] for end in ("", "_low", "_high", "_p")}
+    return kept | halo_gap(one, two, cluster) | unlike
+
+
 def compute(judge: str = JUDGE) -> dict[str, pd.DataFrame]:
     """All tables, by name of file."""
     rows, gaps = [], []
     for dataset in DATASETS:
         items, found = rb.load(dataset), reads(dataset, judge)
         for readout, part in found.groupby("readout", observed=True, sort=False):
-            value: Any = VALUES[readout]
             where = {"dataset": dataset, "readout": readout}
             for per_call, own in part.groupby("per_call"):
-                rows.append({**where, "per_call": per_call, **cell(own, items, value)})
+                rows.append({**where, "per_call": per_call, **cell(own, items, VALUES[readout])})
             in_order = part[part["design"] == "fixed"]
             named = in_order.assign(design=in_order["per_call"].astype(str))
-            tables = {
-                length: own.pivot_table(value, "text_id", "criterion", "first", observed=True)
-                for length, own in named.groupby("design")
-            }
-            of_text = named.drop_duplicates("text_id").set_index("text_id")["cluster_id"]
-            for per_call in sorted(set(tables) - {"1"}) if "1" in tables else ():
-                gap = rb.strategy_contrast(named, items, per_call, "1", ["dataset"], value).iloc[0]
-                kept = {name: gap[f"delta_r_macro{name}"] for name in ("", "_low", "_high", "_p")}
-                gaps.append(where | {"per_call": int(per_call), "minus": 1} | {
-                    f"delta_r{name}": number for name, number in kept.items()
-                } | halo_gap(tables[per_call], tables["1"], of_text))  # fmt: skip
+            ways = sorted(set(named["design"]))
+            for per_call in ways[1:] if ways[0] == "1" else ():
+                pair = where | {"per_call": int(per_call), "minus": 1}
+                gaps.append(pair | gap(named, items, per_call, "1", VALUES[readout]))
     return {"chunks_ways": pd.DataFrame(rows), "chunks_gaps": pd.DataFrame(gaps)}
 
 

@@ -21,7 +21,6 @@ DRAWS_A_SUMMARY = {
     "02_balanced_permutation": ("position", "fig-cancelled"),
     "05_position_bias": ("position", "fig-places"),
     "08_how_many_orderings": ("components", "fig-enough"),
-    "10_criterion_order": ("criteria", "fig-counting"),
     "11_rank_reversal": ("ranking", "fig-winners"),
     "12_temperature_and_effort": ("temperature", "fig-knob"),
 }

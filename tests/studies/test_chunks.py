@@ -70,3 +70,33 @@ def test_noise_lowers_the_halo_and_the_gap_is_the_difference_of_the_two():
     assert found["delta_halo"] == pytest.approx(chunks.halo(noisy) - chunks.halo(one))
     assert found["delta_halo_low"] < found["delta_halo"] < found["delta_halo_high"] < 0
     assert chunks.halo_gap(one, one, cluster)["delta_halo"] == 0
+
+
+def test_one_score_for_all_by_chance_is_what_permuted_texts_give():
+    rng = np.random.default_rng(3)
+    scores = pd.DataFrame(rng.integers(1, 4, (30, 3)), columns=list("abc"))
+    drawn = [chunks.alike(scores.apply(rng.permutation)).mean() for _ in range(2000)]
+    assert chunks.alike_by_chance(scores) == pytest.approx(np.mean(drawn), abs=0.005)
+
+
+def test_profile_ignores_the_level_of_texts_and_criteria():
+    rng = np.random.default_rng(4)
+    human = pd.DataFrame(rng.normal(size=(20, 3)), columns=list("abc"))
+    level = pd.DataFrame(np.add.outer(rng.normal(size=20), [0, 5, 9]), columns=list("abc"))
+    assert chunks.profile(human + level, human) == pytest.approx(1)
+    assert chunks.profile(level - human, human) == pytest.approx(-1)
+    assert np.isnan(chunks.profile(level, human))
+
+
+def test_few_texts_with_different_scores_have_no_profile(planted):
+    found = chunks.cell(*planted, "score")
+    assert np.isnan(found["profile"])
+    assert found["profile_reason"] == "0 texts differ"
+
+
+def test_a_halo_gap_is_about_criteria_that_vary_in_both_ways():
+    rng = np.random.default_rng(5)
+    one = pd.DataFrame(rng.normal(size=(30, 3)), columns=list("abc"))
+    other = one.assign(c=5.0)
+    found = chunks.halo_gap(other, one, pd.Series(np.arange(30), one.index))
+    assert found["delta_halo"] == 0
