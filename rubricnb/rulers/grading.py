@@ -161,7 +161,7 @@ def _cases(items: Items, reading: Reading) -> Iterator[Case]:
                 inert(first.instruction),
                 inert(first.response),
                 facts={
-                    **dict.fromkeys(("item_id", "text_id", "group"), str(text_id)),
+                    **dict.fromkeys(("item_id", "text_id"), str(text_id)),
                     "cluster_id": str(first.cluster_id),
                     "replicate": replicate,
                     "temperature": reading.temperature,
