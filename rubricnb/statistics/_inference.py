@@ -435,7 +435,8 @@ def equivalence(
     estimate, standard_error
         The effect and its standard error, in the same units as the margin.
     n_clusters
-        Clusters behind the standard error; t has n_clusters - 1 degrees of freedom.
+        Clusters behind the standard error, or fewer where some carry most of the variance
+        (`freedom` + 1); t has n_clusters - 1 degrees of freedom.
     margin
         The largest effect that is called nothing; positive, fixed before looking.
     largest

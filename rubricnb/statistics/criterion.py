@@ -245,13 +245,12 @@ def _permutation_test(sums: FloatArray, n_blocks: int) -> tuple[float, float, fl
 
 def _all_within_margin(sums: FloatArray, size: FloatArray) -> float:
     """TOST for every two positions; the largest p serves for all (intersection–union)."""
-    n = len(sums)
     total = sums.sum(axis=0) / size.sum()
     left = (sums.sum(axis=0) - sums) / (size.sum() - size)
     first, second = np.triu_indices(sums.shape[1], 1)
-    se = infer.jackknife_se(left[:, first] - left[:, second])
-    gaps = total[first] - total[second]
+    left_gaps = left[:, first] - left[:, second]
+    gaps, se = total[first] - total[second], infer.jackknife_se(left_gaps)
+    n = infer.freedom(left_gaps - left_gaps.mean(axis=0)) + 1
     margin = infer.MARGINS["delta_pos"]
-    return float(
-        np.max([infer.equivalence(*pair, n, margin) for pair in zip(gaps, se, strict=True)])
-    )
+    each = [infer.equivalence(*one, margin) for one in zip(gaps, se, n, strict=True)]
+    return float(np.max(each))

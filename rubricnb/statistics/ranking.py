@@ -171,10 +171,11 @@ def _reversal_effect(
 
 def _paired(difference: FloatArray, cluster: IntArray) -> dict[str, float]:
     low, high, p, se = infer.mean_t(difference, cluster)
-    effect, n_clusters = infer.mean_of(difference), len(np.unique(cluster))
-    equal = infer.equivalence(effect, se, n_clusters, infer.MARGINS["flips"], largest=1.0)
+    effect = infer.mean_of(difference)
+    df = float(infer.freedom(arrays.by_cluster(difference - effect, cluster)))
+    equal = infer.equivalence(effect, se, df + 1, infer.MARGINS["flips"], largest=1.0)
     row = {"effect": effect, "low": low, "high": high, "p": p}
-    return row | {"p_equivalent": equal, "mde": infer.detectable(se, n_clusters - 1)}
+    return row | {"p_equivalent": equal, "mde": infer.detectable(se, df)}
 
 
 def _compare(a: Reads, b: Reads | None) -> pd.DataFrame:
