@@ -22,6 +22,7 @@ def test_a_judge_that_writes_what_is_most_probable_has_no_difference(monkeypatch
     frame = readouts.reads("minibench")
     probable = frame[frame.readout == "logprobs"]
     copied = probable.assign(readout="feedback")
+    monkeypatch.setattr(readouts, "BOTH", ("minibench",))
     monkeypatch.setattr(readouts, "reads", lambda dataset: pd.concat([probable, copied]))
     found = readouts.pairs().set_index("measure").estimate
     assert found["same_score"] == 1
@@ -35,6 +36,7 @@ def test_lost_answers_of_one_order_are_found(monkeypatch):
     lost = (frame.ordering == readouts.ASCENDING) & (frame.cluster_id == prompt)
     copied = frame[frame.readout == "logprobs"].assign(readout="feedback")
     copied.loc[lost, "score"] = pd.NA
+    monkeypatch.setattr(readouts, "BOTH", ("minibench",))
     monkeypatch.setattr(readouts, "reads", lambda dataset: copied)
     found = readouts.missing().set_index("level").scored
     assert found[readouts.ASCENDING] == pytest.approx(11 / 12)
