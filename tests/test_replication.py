@@ -51,16 +51,16 @@ def test_two_judges_at_a_time_are_refused():
         replication(two, items)
 
 
-def test_many_cells_are_adjusted_within_a_finding_only():
-    rows = [{"finding": f, "estimate": 1.0, "p": 0.03, "p_equivalent": np.nan} for f in "aaab"]
-    rows[1]["p"] = rows[2]["p"] = 0.9
-    assert judged(pd.DataFrame(rows)).verdict.tolist() == ["cannot say"] * 3 + ["replicates"]
-
-
 def test_a_reversed_list_may_raise_or_lower_scores():
     rows = [{"finding": "descending", "estimate": x, "p": 0.01, "p_equivalent": 0.9}
             for x in (0.5, -0.5)]  # fmt: skip
     assert judged(pd.DataFrame(rows)).verdict.tolist() == ["replicates"] * 2
+
+
+def test_many_cells_are_adjusted_within_a_finding_only():
+    rows = [{"finding": f, "estimate": 1.0, "p": 0.03, "p_equivalent": np.nan} for f in "aaab"]
+    rows[1]["p"] = rows[2]["p"] = 0.9
+    assert judged(pd.DataFrame(rows)).verdict.tolist() == ["cannot say"] * 3 + ["replicates"]
 
 
 def test_an_unknown_summary_is_refused_by_name():
