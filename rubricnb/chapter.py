@@ -196,7 +196,7 @@ def recorded_tables(prefix: str) -> dict[str, pd.DataFrame]:
     Examples
     --------
     >>> sorted(recorded_tables("recordings/readouts_"))
-    ['pairs', 'position', 'status']
+    ['missing', 'pairs', 'position', 'status']
     """
     paths = sorted(results_folder().glob(f"{prefix}*.csv"))
     start = prefix.rpartition("/")[2]

@@ -150,8 +150,9 @@ def judged(table: pd.DataFrame) -> pd.DataFrame:
         lambda p: pd.Series(benjamini_hochberg(p), p.index)
     )
     clear = adjusted < ALPHA
-    against = (clear & (table["estimate"] < 0)) | (~clear & (table["p_equivalent"] < ALPHA))
-    verdict = np.select([clear & (table["estimate"] > 0), against], [REPLICATES, FAILS], UNCLEAR)
+    ahead = (table["estimate"] > 0) | (table["finding"] == "descending")  # there either sign counts
+    against = (clear & ~ahead) | (~clear & (table["p_equivalent"] < ALPHA))
+    verdict = np.select([clear & ahead, against], [REPLICATES, FAILS], UNCLEAR)
     return table.assign(p_adjusted=adjusted, verdict=verdict)
 
 
@@ -202,11 +203,10 @@ def _first(balanced: pd.DataFrame) -> dict[str, Any]:
 def _descending(balanced: pd.DataFrame) -> dict[str, Any]:
     row = order_effect(balanced).iloc[0]
     name = "ascending_minus_descending"
-    ends = row[f"{name}_low"], row[f"{name}_high"]
-    low, high = ends if row[name] >= 0 else (-ends[1], -ends[0])
-    standard_error = (high - low) / 2 / t_quantile(row.n_clusters)
-    equal = equivalence(row[name], standard_error, row.n_clusters, MARGINS["delta_pos"])
-    return _found(row, [abs(row[name]), low, high], "score points", row[f"{name}_p"], equal)
+    shift = [row[f"{name}{end}"] for end in ("", "_low", "_high")]
+    standard_error = (shift[2] - shift[1]) / 2 / t_quantile(row.n_clusters)
+    equal = equivalence(shift[0], standard_error, row.n_clusters, MARGINS["delta_pos"])
+    return _found(row, shift, "score points", row[f"{name}_p"], equal)
 
 
 def _agreement(judgments: pd.DataFrame, items: pd.DataFrame) -> dict[str, Any]:

@@ -148,10 +148,12 @@ def _balanced(reads: pd.DataFrame) -> pd.DataFrame:
 
 
 def _position(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
-    """Add the score that is given most often, which tells no preference from one score for all."""
-    given = _balanced(reads)["score"].value_counts(normalize=True)
-    commonest = {"commonest": given.index[0], "commonest_share": given.iloc[0]}
-    return position_bias(_balanced(reads)).assign(**commonest)
+    """Add the score that is given most often, and the median label mass: read a share with both."""
+    balanced = _balanced(reads)
+    given = balanced["score"].value_counts(normalize=True)
+    added = {"commonest": given.index[0], "commonest_share": given.iloc[0]}
+    mass = balanced.get("label_mass", pd.Series(dtype=float)).median()
+    return position_bias(balanced).assign(**added, label_mass=mass)
 
 
 def _agreement(reads: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
