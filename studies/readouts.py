@@ -19,8 +19,8 @@ from studies.recording import write_tables
 
 ON_GPU = ("qwen2.5-coder-1.5b-instruct-vllm", "feedback")  # judge and study
 ON_PROCESSOR = "qwen2.5-coder-1.5b-instruct-embedded"
-DATASETS = ("minibench", "mt-bench", "vicuna")
-BOTH = ("minibench",)  # where both readouts were recorded
+DATASETS = ("minibench", "mt-bench", "vicuna", "summeval")
+BOTH = ("minibench", "summeval")  # where both readouts were recorded
 ASCENDING = "1-2-3-4-5"
 SAME_READ = ["item_id", "design", "ordering_index", "replicate"]
 
