@@ -79,11 +79,6 @@ VERDICTS: list[dict[str, str]]
 MEASURES, VERDICTS = yaml.safe_load_all((files("rubricnb") / "auditing.yml").read_text("utf-8"))
 """What is measured (section, kind, unit, claim, meaning, why it may be missing, advice), and what
 a judge must do to get each verdict."""
-for _rule in VERDICTS:
-    _rule["rule"] = _rule["rule"].format(
-        alpha=ALPHA, moderate=MODERATE_LEVEL, strong=STRONG_LEVEL, few=TOO_FEW,
-        parsed=f"{100 * ENOUGH_PARSED:.0f} %", changes=f"{100 * MARGINS['share of scores']:.0f} %",
-    )  # fmt: skip
 _KNOWN = pd.DataFrame.from_dict(MEASURES, orient="index")
 _FIRST, _DAY, _OWN = 20, 86_400, ("template", "parser")
 _SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
@@ -257,15 +252,15 @@ class Audit:
         whole["checksum"] = _sha256(whole)
         return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
 
-    def save(self, path: str | Path, datasheet: bool = False) -> None:
-        """Write the page to `path`, and the numbers beside it with the suffix ``.json``."""
-        Path(path).write_text(page(self, datasheet=datasheet), encoding="utf-8")
-        Path(path).with_suffix(".json").write_text(self.to_json(), encoding="utf-8")
+    def save(self, path: str | Path, *others: Audit, datasheet: bool = False) -> None:
+        """Write the page to `path`, and the numbers beside it with the suffix ``.json``.
 
-    def datasheet(self, path: str | Path) -> None:
-        """Write the judge's datasheet: one page, and its numbers beside it, as `save` does."""
-        _check_bound(self)
-        self.save(path, datasheet=True)
+        The page shows `others` below; a `datasheet` is the judge's alone.
+        """
+        if datasheet:
+            _check_bound(self)
+        Path(path).write_text(page(self, *others, datasheet=datasheet), encoding="utf-8")
+        Path(path).with_suffix(".json").write_text(self.to_json(), encoding="utf-8")
 
 
 def _sha256(content: Any) -> str:
@@ -317,9 +312,7 @@ def _check_bound(audit: Audit) -> None:
     if "template" not in audit.parts:
         raise ValueError(
             f"the audit of {audit.judge} does not record prompt, rubric and parser: its judgments "
-            "were "
-            "made elsewhere, or an earlier version of rubricnb wrote it. Audit the judge itself "
-            "(--judge)"
+            "were made elsewhere. Audit the judge itself (--judge)"
         )
 
 
@@ -341,8 +334,7 @@ def thresholds(text: str) -> list[tuple[str, str, float]]:
         if match is None or match[1] not in MEASURES:
             raise ValueError(
                 f"{part!r} is not a threshold: write NAME<NUMBER or NAME>NUMBER, with commas "
-                "between "
-                f"them; names: {', '.join(MEASURES)}"
+                f"between them; names: {', '.join(MEASURES)}"
             )
         found.append((match[1], match[2], float(match[3])))
     return found
@@ -359,13 +351,9 @@ def read_audit(path: str | Path) -> Audit:
     try:
         stored = json.loads(Path(path).read_text("utf-8"))
         if stored["schema"] != SCHEMA:
-            raise ValueError(
-                f"its schema is {stored['schema']!r}, and this version reads {SCHEMA!r}"
-            )
-        checksum = stored.pop("checksum", None)
-        if "parts" in stored and checksum != _sha256(stored):
+            raise ValueError(f"its schema is {stored['schema']!r}, and not {SCHEMA!r}")
+        if stored.pop("checksum") != _sha256(stored):
             raise ValueError("it was edited or damaged: its checksum does not match")
-        stored.setdefault("parts", {"model": {"identity": stored["identity"]}})
         content = {name: stored[name] for name in Audit.__dataclass_fields__}
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: give the .json that an audit wrote ({error!r})") from error
@@ -384,7 +372,6 @@ def audit(
     n_prompts: int | None = None,
     options: Mapping[str, Any] | None = None,
     against: Audit | str | Path | None = None,
-    new_judge: bool = False,
     force: bool = False,
     store: Store | str | Path | None = None,
     max_calls: int | None = None,
@@ -416,8 +403,6 @@ def audit(
         An earlier audit of this judge, or its ``.json``. The judge is asked again (answers that are
         older than a day or than that audit do not count), and rows of the section ``against`` say
         what has changed.
-    new_judge
-        Compare even though the judge's identity is not that of the earlier audit.
     force
         Ask even if there are fewer than five effective clusters.
     store
@@ -453,10 +438,8 @@ def audit(
         limits = {"n_items": n_items, "n_prompts": n_prompts, "max_calls": max_calls,
                   "max_cost": max_cost, "options": options or None, **settings}  # fmt: skip
         if idle := [name for name, given in limits.items() if given is not None]:
-            raise ValueError(
-                f"with judgments=, every row is used and no judge is asked: leave "
-                f"out {', '.join(idle)}"
-            )
+            said = "with judgments=, every row is used and no judge is asked: leave out"
+            raise ValueError(f"{said} {', '.join(idle)}")
         is_read = items is None and isinstance(judgments, Judgments) and hasattr(judgments, "rated")
         table = judgments_from(judgments, items, None if is_read else scale)
         if scale is not None and not isinstance(scale, Mapping):
@@ -464,7 +447,7 @@ def audit(
         chosen = part_of(table, judge)
         name = str(chosen["judge"].iloc[0]).replace("unknown", "the judge")
         done = findings([chosen], table.rated, name, f"judgments of {name}")
-        _check_same(before, done.parts, new_judge)
+        _check_same(before, done.parts)
     elif judge is None or items is None:
         raise ValueError("an audit needs a judge and items, or judgments that were made elsewhere")
     else:
@@ -473,7 +456,7 @@ def audit(
         _check_enough(items, force)
         with _opened(judge, options, settings, price) as (opened, settings):
             parts = _parts(opened, every, settings)
-            _check_same(before, parts, new_judge)
+            _check_same(before, parts)
             fresh = before is not None and max(before.asked, time.time() - _DAY)
             budget = Budget(max_calls, max_cost)
             planned = [askable(part, opened) for part in audit_requests(items, **settings)]
@@ -511,18 +494,16 @@ def _check_enough(items: pd.DataFrame, force: bool) -> None:
     if few < TOO_FEW and not force:
         raise ValueError(
             f"{few:.1f} effective clusters (texts that share a prompt count as one): below "
-            f"{TOO_FEW} "
-            "results do not carry over to other texts. Use texts of more prompts (n_prompts, "
-            "--n-prompts), "
-            "or run anyway (force=True, --force)"
+            f"{TOO_FEW} results do not carry over to other texts. Use texts of more prompts "
+            "(n_prompts, --n-prompts), or run anyway (force=True, --force)"
         )
 
 
-def _check_same(before: Audit | None, parts: Mapping[str, Any], new_judge: bool) -> None:
+def _check_same(before: Audit | None, parts: Mapping[str, Any]) -> None:
     """Refuse to report a changed judge or changed questions as drift; asks the judge nothing."""
-    if before and not new_judge and (changes := _changes(before.parts, parts)):
-        what = "; ".join(changes)
-        raise ValueError(f"{what}. If this is intended, set new_judge=True (--new-judge)")
+    if before and (changes := _changes(before.parts, parts)):
+        way_out = "If this is intended, audit the judge and then compare the two audits (--compare)"
+        raise ValueError(f"{'; '.join(changes)}. {way_out}")
 
 
 def audit_requests(items: Items, **settings: Any) -> list[Requests]:
@@ -862,7 +843,7 @@ def beside(before: Audit, now: Audit) -> Audit:
 
     x, y, human = a[_PLAIN], b[_PLAIN], b["human"]
     rows = [drift("score", "mean score", x, y)]
-    step = float(now.design.get("step", 1.0))
+    step = now.design["step"]
     differ = (_binned(x, step) != _binned(y, step)).where((y - x).notna()).astype("float64")
     rows.append(_mean("drift_changed", "texts with another score", differ, (0.0, 1.0)))
     if (rated := (x + y + human).notna()).sum() > 2:
@@ -875,9 +856,8 @@ def beside(before: Audit, now: Audit) -> Audit:
             rows.append(_row(f"drift_{name}", name, n, *found, a=ends[0], b=ends[1]))
     for name in sorted(set(a) & set(b) - {*_NO_CONDITION}):
         rows.append(drift("effect", name, a[name] - a["placebo"], b[name] - b["placebo"]))
-    span = float(now.design.get("span", _USUAL_SPAN))
     few = inference.effective_clusters(b.index.get_level_values("cluster_id"))
-    table = _judged(rows, few, span)
+    table = _judged(rows, few, now.design["span"])
     unseen = {k: v for k, v in now.unseen.items() if k not in set(table["measure"])}
     return replace(now, rows=pd.concat([now.rows, table], ignore_index=True), unseen=unseen,
                    design=now.design | {"against": before.judge})  # fmt: skip
