@@ -16,7 +16,7 @@ import json
 import operator
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -67,12 +67,15 @@ MARGINS = {"score points": 0.1, "points per point": 0.05, "percentage points": 2
 """The smallest effects that matter, by unit; score points: on a scale of five levels."""
 TOO_FEW = 5
 """Effective clusters below which no judge is asked, and no verdict is given."""
+MOSTLY = 0.9
+"""Share of scores, or ratings, that are one value, from which an audit says so."""
 ENOUGH_PARSED, MODERATE_LEVEL, STRONG_LEVEL = 0.95, 0.3, 0.6
 FOUND, SMALL, ABSENT, UNCLEAR = "found", "negligible", "not found", "inconclusive"
 STRONG, MODERATE, WEAK, REVERSED = "strong", "moderate", "weak", "reversed"
 SHOWN, FAILS, NOTED = "shown", "fails", "measured"
 ADVERSE = (FAILS, REVERSED, WEAK, FOUND)
 """Verdicts that speak against a judge."""
+_WORST_FIRST = (*ADVERSE, UNCLEAR, MODERATE, STRONG, SHOWN, NOTED, SMALL, ABSENT)
 SCHEMA = "rubricnb-audit/1"
 MEASURES: dict[str, dict[str, str]]
 VERDICTS: list[dict[str, str]]
@@ -88,6 +91,8 @@ _COLUMNS = (
 )
 _ITEM = ["dataset", "item_id", "criterion"]
 _KEYS = [*_ITEM, "cluster_id"]
+_RETEST, _ONE_SCALE = "retest after rewording", "Are both on one scale?"
+_ALIKE = 1e-6  # points
 _PLAIN, _FULL = "baseline", "reference of full mark"
 _WORDS: Any = Environment(  # plain text; the page escapes it
     loader=PackageLoader("rubricnb", "."), undefined=StrictUndefined, autoescape=False
@@ -113,6 +118,7 @@ class Audit:
         Number of judgments by status.
     rows
         One row per question: ``measure`` (a name in `MEASURES`), ``section``, ``question``,
+        ``criterion`` (empty for all together; of several criteria each has rows of its own),
         ``effect`` with a 95 % cluster interval ``low, high`` in ``unit`` (of several positions the
         most extreme, with an interval and a p that hold for all of them); ``margin``: the smallest
         effect that matters; ``placebo``: the effect of neutral edits, already subtracted (of
@@ -148,18 +154,36 @@ class Audit:
     @cached_property
     def sentence(self) -> str:
         """The result in one sentence: the best finding, and every one against the judge."""
-        first = {row["measure"]: row for row in reversed(self.rows.to_dict("records"))}
+        first = {name: self._said(rows) for name, rows in self.rows.groupby("measure")}
         moved = self.rows["measure"].map(_KNOWN["kind"]).eq("effect")
         moved &= ~self.rows["section"].isin(["texts", "against"])
         effects = self.rows[moved].to_dict("records")
         return str(_WORDS.headline(self, first, effects, inference.FEW_CLUSTERS)).strip()
 
+    def _said(self, rows: pd.DataFrame) -> list[dict[str, Any]]:
+        """Row about all criteria or, if one does worse than these, a row for each verdict."""
+        rows = rows.assign(on="", sizes=rows["effect"].map(_WORDS.number))
+        each = rows[rows["criterion"] != ""]
+        rank = each["verdict"].map(_WORST_FIRST.index)
+        sign = np.sign(each["effect"]).where(each["verdict"] == FOUND, 0)
+        whole = rows["verdict"][rows["criterion"] == ""]
+        worse = whole.empty or rank.min() < _WORST_FIRST.index(whole.iloc[0])
+        adverse = each["verdict"].isin(ADVERSE).any() and len({*zip(rank, sign, strict=True)}) > 1
+        if not (worse or adverse):
+            return rows.head(1).to_dict("records")
+        said = []
+        for _, own in each.groupby([rank, sign]):
+            on = f" on {_WORDS.listed([*own['criterion']])}"
+            said.append({**own.iloc[0], "on": on, "sizes": ", ".join(own["sizes"])})
+        return said
+
     @property
     def top(self) -> pd.DataFrame:
         """The three or four rows that matter most: the parse rate first, the worst finding last."""
         first = self.rows["measure"].isin(["parsed", "agreement", "discrimination"])
+        first &= (self.rows["criterion"] == "") | self.rows["verdict"].isin(ADVERSE)
         others = self.rows[self.rows["margin"].notna() & (self.rows["section"] != "against")]
-        others = others[others["measure"].map(_KNOWN["kind"]) != "level"]
+        others = others[~others["measure"].map(_KNOWN["kind"]).isin(["level", "fact"])]
         size = (others["effect"].abs() / others["margin"]).fillna(0.0)
         worst = (size + 1e9 * (others["verdict"] == FOUND)).nlargest(1).index
         return pd.concat([self.rows[first], others.loc[worst]])
@@ -188,7 +212,7 @@ class Audit:
             An unknown name (lists those there are), or no such condition.
         """
         constant = self.rows[self.rows["verdict"] == FAILS]
-        said = [f"{self.judge}: {reason}" for reason in constant["reason"].head(1)]
+        said = [f"{self.judge}: {why}" for why in constant["reason"].drop_duplicates()]
         for text, must in ((fail_on, False), (require, True)):
             said += [self._failure(*threshold, must) for threshold in thresholds(text)]
         return [why for why in said if why]
@@ -197,7 +221,7 @@ class Audit:
         rows = self.rows[self.rows["measure"] == name]
         if rows.empty:
             return f"{name}: this design cannot see it: {self.unseen[name]}"
-        level = MEASURES[name]["kind"] == "level"
+        level = MEASURES[name]["kind"] in ("level", "fact")
         sizes = rows["effect"] if level else rows["effect"].abs()
         if sizes.isna().any():
             return f"{name}: not known: {rows[sizes.isna()].iloc[0]['reason']}"
@@ -642,16 +666,19 @@ def findings(
     alone, *together = (_Answers(_named(part, items, value), items, value) for part in answers)
     judgments, cells = alone.judgments, alone.cells
     status = pd.concat([a["status"].astype("str") for a in answers]).value_counts()
-    rows = [_parsed(status), *_people(alone), *_discrimination(alone), *_noise(alone)]
+    rows = [_parsed(status), *_each(_people, alone), *_each(_discrimination, alone)]
+    rows += [*_halo(alone), *_noise(alone)]
     why = {}
     for name, ask, parts in (
-        ("overall", _overall, [alone]), ("position", _positions, [alone]),
+        ("systems", _systems, [alone]), ("overall", _overall, [alone]),
+        ("position", _positions, [alone]),
         ("order", _moved, [alone]), ("criteria", _criteria, together),
     ):  # fmt: skip
         try:
             rows += [row for part in parts for row in ask(part)]
         except ValueError as error:  # the reason why these scores cannot answer the question
             why[name] = str(error)
+    rows.sort(key=lambda row: [*MEASURES].index(row["measure"]))
     places = {row["question"]: row.pop("places") for row in rows if "places" in row}
     few = inference.effective_clusters(cells.index.get_level_values("cluster_id"))
     span, step = _scale_of(judgments)
@@ -738,7 +765,8 @@ def _judged(rows: Sequence[Mapping[str, Any]], few: float, span: float) -> pd.Da
 
     `span`: from the lowest score to the highest, of which the margin of a mean is a part.
     """
-    table = pd.DataFrame([{**dict.fromkeys(_COLUMNS, np.nan), **row} for row in rows])
+    blank = {**dict.fromkeys(_COLUMNS, np.nan), "criterion": ""}
+    table = pd.DataFrame([blank | row for row in rows])
     table = table.join(_KNOWN[["section", "unit", "act", "calm"]], on="measure")
     points = table["unit"].eq("score points")
     table["margin"] = table["unit"].map(MARGINS) * np.where(points, span / _USUAL_SPAN, 1.0)
@@ -751,8 +779,10 @@ def _judged(rows: Sequence[Mapping[str, Any]], few: float, span: float) -> pd.Da
     bare = table["measure"].eq("parsed") | table["verdict"].eq(FAILS)
     doubtful = own < inference.FEW_CLUSTERS
     doubt = np.where(own < TOO_FEW, _NOTHING_OF_OTHERS, "intervals may be too narrow")
-    doubt = own.map("{:.0f} effective clusters: ".format) + doubt
+    doubt = [f"{_WORDS.clusters(n)}: {what}" for n, what in zip(own, doubt, strict=True)]
     old = table["reason"].str.replace(r"(^|; )\d+ effective clusters[^;]*", "", regex=True)
+    tested = ["low", "high", "p", "p_adjusted", "p_equivalent"]
+    table.loc[own < TOO_FEW, tested] = np.nan
     said = (old + "; " + doubt).str.removeprefix("; ")
     table["reason"] = said.where(doubtful & ~bare, old.where(doubtful, table["reason"]))
     table["sentence"] = [str(_WORDS.sentence(row)).strip() for row in table.to_dict("records")]
@@ -770,7 +800,7 @@ def _verdict(row: Mapping[str, Any], enough: bool) -> str:
         return FAILS
     if row["measure"] == "parsed":
         return SHOWN if effect >= ENOUGH_PARSED else WEAK
-    if kind == "noise" and np.isnan(row["margin"] + row["high"]):
+    if kind == "fact" or (kind == "noise" and np.isnan(row["margin"] + row["high"])):
         return NOTED
     if not enough:
         return UNCLEAR
@@ -846,7 +876,10 @@ def beside(before: Audit, now: Audit) -> Audit:
     step = now.design["step"]
     differ = (_binned(x, step) != _binned(y, step)).where((y - x).notna()).astype("float64")
     rows.append(_mean("drift_changed", "texts with another score", differ, (0.0, 1.0)))
-    if (rated := (x + y + human).notna()).sum() > 2:
+    spans = pd.concat([x, y, human], axis=1).dropna().groupby(level="criterion").agg(np.ptp)
+    flat = spans.index[(spans < _ALIKE).any(axis=1)]
+    rated = (x + y + human).notna() & ~x.index.get_level_values("criterion").isin(flat)
+    if rated.sum() > 2:
         for name, sums_of, statistic in (
             ("agreement", inference.moments, inference.correlation),
             ("kappa", kappa_sums, kappa_of_sums),
@@ -855,7 +888,8 @@ def beside(before: Audit, now: Audit) -> Audit:
             n = human[rated].index.get_level_values("cluster_id").nunique()
             rows.append(_row(f"drift_{name}", name, n, *found, a=ends[0], b=ends[1]))
     for name in sorted(set(a) & set(b) - {*_NO_CONDITION}):
-        rows.append(drift("effect", name, a[name] - a["placebo"], b[name] - b["placebo"]))
+        row = drift("effect", name, a[name] - a["placebo"], b[name] - b["placebo"])
+        rows += [row] * (row["n_clusters"] > 0)
     few = inference.effective_clusters(b.index.get_level_values("cluster_id"))
     table = _judged(rows, few, now.design["span"])
     unseen = {k: v for k, v in now.unseen.items() if k not in set(table["measure"])}
@@ -896,6 +930,30 @@ class _Answers:
         """Reads of the plain prompt; all reads if the prompt is not the book's."""
         plain = self.judgments[self.judgments["condition"] == _PLAIN]
         return plain if len(plain) else self.judgments
+
+    @cached_property
+    def criteria(self) -> dict[str, _Answers]:
+        """Answers about each criterion, if there are several."""
+        own = dict(iter(self.judgments.groupby("criterion", sort=False)))
+        return {str(c): replace(self, judgments=own[c]) for c in own if len(own) > 1}
+
+    @cached_property
+    def flat(self) -> dict[str, str]:
+        """Why a criterion has no correlation with the ratings."""
+        why = {}
+        for criterion, own in self.cells[[_PLAIN, "human"]].groupby(level="criterion"):
+            rated = own.dropna()
+            equal = [side for side in rated if len(rated) < 2 or np.ptp(rated[side]) < _ALIKE]
+            if equal:
+                names = " and ".join(equal).replace(_PLAIN, "scores").replace("human", "ratings")
+                why[str(criterion)] = _same_score(own[_PLAIN]) or f"all {names} are equal"
+        return why
+
+    @cached_property
+    def varied(self) -> _Answers:
+        """Answers about the criteria that have a correlation; all, if none has."""
+        own = self.judgments[~self.judgments["criterion"].isin(self.flat)]
+        return replace(self, judgments=own) if self.flat and len(own) else self
 
     @cached_property
     def rated(self) -> dict[str, Any]:
@@ -956,26 +1014,117 @@ def _parsed(status: pd.Series) -> dict[str, Any]:
     return _row("parsed", "answers with a score", 0, status.get("ok", 0) / status.sum(), reason=why)
 
 
+def _each(
+    ask: Callable[[_Answers], list[dict[str, Any]]], answers: _Answers
+) -> Iterator[dict[str, Any]]:
+    """Rows about all criteria together and, if there are several, about each."""
+    yield from ask(answers)
+    for name, own in answers.criteria.items():
+        for row in ask(own):
+            yield row | {"criterion": name, "question": f"{row['question']}: {name}"}
+
+
 def _people(answers: _Answers) -> list[dict[str, Any]]:
-    rated = answers.cells[[_PLAIN, "human"]].dropna()
+    """Agreement in rank and in level: of several criteria the mean over those that have an r."""
+    own, lacking = answers.varied, answers.flat
+    rated = own.cells[[_PLAIN, "human"]].dropna()
     if rated.empty:
         return []
-    r, bias = (of(**answers.rated).iloc[0] for of in (agreement, judge_bias))
-    stem, n = "r_macro" if np.isfinite(r["r_macro"]) else "r", int(r["n_clusters"])
-    (kappa, interval), _ = _by_criterion(kappa_sums, kappa_of_sums, rated["human"], rated[_PLAIN])
-    ends, of_kappa = (r[f"{stem}_low"], r[f"{stem}_high"]), np.clip(interval[:2], -1, 1).tolist()
-    of_bias = (bias["low"], bias["high"], bias["p"])
+    found, bias = agreement(**own.rated).iloc[0], judge_bias(**answers.rated).iloc[0]
+    n, r, span = int(found["n_clusters"]), found["r_macro"], _scale_of(own.judgments)[0]
+    kappa, of_kappa, why = np.nan, inference.UNDEFINED, "; ".join(dict.fromkeys(lacking.values()))
+    if np.isfinite(r):
+        (kappa, of_kappa), _ = _by_criterion(kappa_sums, kappa_of_sums, rated["human"], rated[_PLAIN])
+        why = "; ".join(f"without {criterion}: {gap}" for criterion, gap in lacking.items())
+    notes = [_mostly("scores", own.usual["whole"]), _mostly("ratings", rated["human"])]
+    known = _without(found["reason"], "rho", "r_macro", *["all "] * bool(lacking))
+    reason = inference.said(why, known, *notes, _of_one_read(own, r))
+    constant = {"constant": bool(_same_score(answers.cells[_PLAIN]))}
+    ends, of_kappa = (found["r_macro_low"], found["r_macro_high"]), np.clip(of_kappa[:2], -1, 1)
     rows = [
-        _correlation("agreement", "agreement", n, r[stem], ends, _without(r["reason"], "rho")),
-        _correlation("kappa", "agreement in level", n, kappa, of_kappa),
-        _sign_test(_row("bias", "mean score", n, bias["bias"], of_bias)),
+        _correlation("agreement", "agreement", n, r, ends, reason) | constant,
+        _correlation("kappa", "agreement in level", n, kappa, of_kappa, why) | constant,
     ]
-    if "candidate" in answers.usual and answers.usual["candidate"].nunique() > 2:
-        tau = system_agreement(**answers.rated).iloc[0]
-        of_tau = (tau["tau_low"], tau["tau_high"], np.nan)
-        name = f"{tau['n_systems']} systems"
-        rows.append(_row("systems", name, n, tau["tau"], of_tau, reason=tau["reason"]))
+    of_bias = (bias["low"], bias["high"], bias["p"])
+    level = _sign_test(_row("bias", "mean score", int(bias["n_clusters"]), bias["bias"], of_bias))
+    if _level("agreement", r, rows[0]["low"], rows[0]["high"]) == REVERSED:
+        level |= dict.fromkeys(("effect", "low", "high", "p"), np.nan)
+        level["reason"] = "with a reversed scale a level means nothing"
+    elif r >= MODERATE_LEVEL and abs(bias["bias"]) > span / 4:
+        ranges = [f"{side.min():g} to {side.max():g}" for side in (rated[_PLAIN], rated["human"])]
+        level["reason"] = f"{_ONE_SCALE} The scores are {ranges[0]}, the ratings {ranges[1]}"
+    rows.append(level)
+    if np.isfinite(found["ceiling"]) and not answers.criteria:
+        rows.append(_row("ceiling", "people among themselves", n, found["ceiling"]))
     return rows
+
+
+def _same_score(scores: pd.Series) -> str:
+    """Say that every text of a criterion gets the same score, if it does."""
+    scores = scores.dropna()
+    one_text = scores.index.get_level_values("criterion").nunique() == len(scores)
+    if one_text or _within(scores).abs().max() >= _ALIKE:
+        return ""
+    return f"every text gets the same score ({', '.join(f'{s:g}' for s in np.unique(scores.round(2)))})"
+
+
+def _mostly(what: str, values: pd.Series) -> str:
+    """Say that nearly all values are one, if they are."""
+    shares = values.value_counts(normalize=True)
+    if not MOSTLY <= shares.max() < 1:
+        return ""
+    return f"{shares.max():.0%} of the {what} are {shares.idxmax():g}".replace("%", " %")
+
+
+def _of_one_read(answers: _Answers, r: float) -> str:
+    """Say that a text's score is the mean of several reads, if r differs from that of one."""
+    reads = answers.usual.set_index(_KEYS)["value"].dropna()
+    human = answers.cells["human"].reindex(reads.index)
+    known = human.notna().to_numpy()
+    n = known.sum() / max(1, human[known].index.nunique())
+    if n <= 1 or np.isnan(r):
+        return ""
+    pair = human[known], reads[known]
+    (single, _), _ = _by_criterion(inference.moments, inference.correlation, *pair)
+    said = f"each score is the mean of {n:.3g} reads; of a single read r is {_WORDS.number(single)}"
+    return said if abs(single - r) >= 0.005 else ""
+
+
+def _systems(answers: _Answers) -> list[dict[str, Any]]:
+    """Whether the judge ranks systems as people do, where people see a difference that matters."""
+    rated = answers.cells[[_PLAIN, "human"]].dropna()
+    if rated.empty or "candidate" not in answers.usual:
+        return []
+    system = answers.usual.drop_duplicates(_KEYS).set_index(_KEYS)["candidate"].astype("str")
+    means = rated["human"].groupby(system.reindex(rated.index)).mean()
+    if len(means) < 3:
+        return []
+    tau = system_agreement(**answers.rated).iloc[0]
+    row = _row("systems", f"{tau['n_systems']} systems", int(tau["n_clusters"]), tau["tau"],
+               (tau["tau_low"], tau["tau_high"], np.nan), reason=tau["reason"])  # fmt: skip
+    least = MARGINS["score points"] * _scale_of(answers.judgments)[0] / _USUAL_SPAN
+    if np.ptp(means) < least:
+        row |= dict.fromkeys(("effect", "low", "high"), np.nan)
+        row["reason"] = f"in the ratings the systems’ means differ by less than {least:g} points"
+    return [row]
+
+
+def _halo(answers: _Answers) -> list[dict[str, Any]]:
+    """How many more texts get one score on all criteria than get one rating."""
+    cells = answers.cells[[_PLAIN, "human"]].dropna()
+    names = cells.index.get_level_values("criterion")
+    if names.nunique() < 2 or "text_id" not in answers.items or answers.judgments["n_options"].nunique() > 1:
+        return []
+    text = matched(cells.index.to_frame(), answers.items, "text_id")
+    keys = [cells.index.get_level_values("cluster_id"), pd.Index(text, name="text")]
+    texts = _binned(cells, _scale_of(answers.judgments)[1]).groupby(keys)
+    whole = texts.size() == names.nunique()
+    same = texts.nunique()[whole].eq(1).astype("float64")
+    shares = [f"{who} {_WORDS.percent(same[side].mean())}" for who, side in (
+        ("judge", _PLAIN), ("ratings", "human"))]  # fmt: skip
+    beyond = same[_PLAIN] - same["human"]
+    question = "one score on all criteria"
+    return [_mean("halo", question, beyond, (-1.0, 1.0), reason=", ".join(shares))]
 
 
 def _correlation(
@@ -1042,10 +1191,8 @@ def _discrimination(answers: _Answers) -> list[dict[str, Any]]:
     first = values.first()
     if first.index.get_level_values("criterion").nunique() == len(first):
         return []
-    if _within(values.mean()).abs().max() < 1e-6:
-        scores = ", ".join(f"{score:g}" for score in np.unique(first.round(2)))
-        why = f"every text gets the same score ({scores})"
-        return [_row("discrimination", "texts told apart", 0, 0.0, reason=why, constant=True)]
+    if why := _same_score(values.mean()):
+        return [_row("discrimination", _RETEST, 0, 0.0, reason=why, constant=True)]
     others = reads[reads["prompt"] != reads.groupby(_KEYS)["prompt"].transform("first")]
     repeated = others.empty
     others = reads[reads.duplicated(_ITEM)] if repeated else others
@@ -1057,7 +1204,7 @@ def _discrimination(answers: _Answers) -> list[dict[str, Any]]:
     r, interval = inference.jackknife(inference.moments(*sides), cluster, inference.correlation,
                                       inference.fisher_jackknife_t)  # fmt: skip
     n = cluster.nunique()
-    row = _correlation("discrimination", "texts told apart", n, r, interval[:2])
+    row = _correlation("discrimination", _RETEST, n, r, interval[:2])
     if repeated:
         row |= {"low": np.nan, "reason": "only asked again in the same words, and a judge that "
                 "repeats itself passes that whatever it scores: reword the prompt"}  # fmt: skip
