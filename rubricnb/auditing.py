@@ -111,7 +111,8 @@ class Audit:
         When, in seconds since 1970.
     design
         What was asked: ``datasets``, ``n_items``, ``n_clusters``, ``effective_clusters``,
-        ``n_judgments``, ``n_asked`` (of this judge, now), ``n_rated`` (items), ``span`` and
+        ``n_judgments``, ``n_asked`` (of this judge, now), ``n_rated`` (items), ``alone`` (no
+        cluster has two texts), ``span`` and
         ``step`` of the scale, ``truth`` (people, designed, gold or nothing), ``source``, ``value``
         (score or expected_score) and ``settings`` (None for judgments from elsewhere).
     status
@@ -188,7 +189,7 @@ class Audit:
         worst = (size + 1e9 * (others["verdict"] == FOUND)).nlargest(1).index
         return pd.concat([self.rows[first], others.loc[worst]])
 
-    def failures(self, fail_on: str = "", require: str = "") -> list[str]:
+    def failures(self, fail_on: str | None = None, require: str | None = None) -> list[str]:
         """Say which thresholds are not met.
 
         Parameters
@@ -212,9 +213,13 @@ class Audit:
             An unknown name (lists those there are), or no such condition.
         """
         constant = self.rows[self.rows["verdict"] == FAILS]
-        said = [f"{self.judge}: {why}" for why in constant["reason"].drop_duplicates()]
+        whole = constant[constant["criterion"] == ""]
+        names = (constant if whole.empty else whole.head(1)).groupby("criterion")["reason"].first()
+        said = [f"{self.judge}: {name}{': ' * bool(name)}{why}" for name, why in names.items()]
         for text, must in ((fail_on, False), (require, True)):
-            said += [self._failure(*threshold, must) for threshold in thresholds(text)]
+            said += (
+                [self._failure(*one, must) for one in thresholds(text)] if text is not None else []
+            )
         return [why for why in said if why]
 
     def _failure(self, name: str, sign: str, limit: float, must: bool) -> str:
@@ -353,12 +358,13 @@ def _opened(judge: Any, options: Any, settings: Any, price: Any = None) -> Itera
 def thresholds(text: str) -> list[tuple[str, str, float]]:
     """Parse ``"order>0.2, agreement<0.5"``; refuse unknown measures."""
     found = []
-    for part in filter(None, map(str.strip, text.split(","))):
+    for part in map(str.strip, text.strip().removesuffix(",").split(",")):
         match = re.fullmatch(r"(\w+)\s*(<=|>=|<|>)\s*(-?\d*\.?\d+)", part)
         if match is None or match[1] not in MEASURES:
             raise ValueError(
-                f"{part!r} is not a threshold: write NAME<NUMBER or NAME>NUMBER, with commas "
-                f"between them; names: {', '.join(MEASURES)}"
+                f"{part!r} is not a threshold{'' if part else ' (is a variable unset?)'}: write "
+                "NAME<NUMBER or NAME>NUMBER (also <=, >=), with commas between them; names: "
+                f"{', '.join(MEASURES)}"
             )
         found.append((match[1], match[2], float(match[3])))
     return found
@@ -379,7 +385,7 @@ def read_audit(path: str | Path) -> Audit:
         if stored.pop("checksum") != _sha256(stored):
             raise ValueError("it was edited or damaged: its checksum does not match")
         content = {name: stored[name] for name in Audit.__dataclass_fields__}
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: give the .json that an audit wrote ({error!r})") from error
     tables = {name: pd.DataFrame(content[name]).fillna(np.nan) for name in ("rows", "cells")}
     return Audit(**content | tables)
@@ -469,7 +475,9 @@ def audit(
         if scale is not None and not isinstance(scale, Mapping):
             _check_ratings(table.rated, *scale)
         chosen = part_of(table, judge)
-        name = str(chosen["judge"].iloc[0]).replace("unknown", "the judge")
+        own = str(chosen["judge"].iloc[0])
+        name = own.replace("unknown", "the judge")
+        name += f", {judge}" if judge is not None and str(judge) != own else ""
         done = findings([chosen], table.rated, name, f"judgments of {name}")
         _check_same(before, done.parts)
     elif judge is None or items is None:
@@ -625,9 +633,10 @@ def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
     own = (known == str(name)).any(axis=1) if name is not None else known["judge"] != ""
     several = [f"{c} {v}" for c in names for v in known[c][own].unique()]
     if len(several) != len(names):
+        absent = "" if several else f"nothing in the judgments is named {name!r}; "
         several = several or [f"{c} {v}" for c in names for v in known[c].unique()]
         raise ValueError(
-            "an audit is about one judge, template and temperature, but the judgments have "
+            f"{absent}an audit is about one judge, template and temperature, but the judgments have "
             f"{', '.join(several)}: name one (--judge NAME), or two to compare (--compare A B)"
         )
     judgments = judgments[own]
@@ -692,6 +701,7 @@ def findings(
             "datasets": sorted(judgments["dataset"].unique()),
             "n_items": len(cells), "n_clusters": judgments["cluster_id"].nunique(),
             "effective_clusters": round(few, 2), "n_judgments": int(status.sum()),
+            "alone": bool(cells.groupby(["cluster_id", "criterion"]).size().max() == 1),
             "n_rated": int(cells["human"].notna().sum()), "span": span, "step": step,
             "truth": truth_of(items) if cells["human"].notna().any() else "nothing",
             "source": ", ".join(judgments["source"].astype("str").unique()), "value": value,
@@ -1011,6 +1021,7 @@ def _changed(base: pd.DataFrame, others: pd.DataFrame, on: Sequence[str] = _ITEM
 def _parsed(status: pd.Series) -> dict[str, Any]:
     errors = status.drop("ok", errors="ignore")
     why = "".join(f"most common error: {k}, {n:,}" for k, n in errors.head(1).items())
+    why += "; is this the right scale?" * why.startswith("most common error: out_of_range")
     return _row("parsed", "answers with a score", 0, status.get("ok", 0) / status.sum(), reason=why)
 
 
@@ -1032,14 +1043,19 @@ def _people(answers: _Answers) -> list[dict[str, Any]]:
         return []
     found, bias = agreement(**own.rated).iloc[0], judge_bias(**answers.rated).iloc[0]
     n, r, span = int(found["n_clusters"]), found["r_macro"], _scale_of(own.judgments)[0]
-    kappa, of_kappa, why = np.nan, inference.UNDEFINED, "; ".join(dict.fromkeys(lacking.values()))
+    kappa, of_kappa, same = np.nan, inference.UNDEFINED, _same_score(answers.cells[_PLAIN])
+    why = same or "; ".join(dict.fromkeys(lacking.values()))
     if np.isfinite(r):
-        (kappa, of_kappa), _ = _by_criterion(kappa_sums, kappa_of_sums, rated["human"], rated[_PLAIN])
+        (kappa, of_kappa), _ = _by_criterion(
+            kappa_sums, kappa_of_sums, rated["human"], rated[_PLAIN]
+        )
         why = "; ".join(f"without {criterion}: {gap}" for criterion, gap in lacking.items())
     notes = [_mostly("scores", own.usual["whole"]), _mostly("ratings", rated["human"])]
-    known = _without(found["reason"], "rho", "r_macro", *["all "] * bool(lacking))
+    known = _without(
+        found["reason"], "rho", "r_macro", *["all ", "no interval"] * bool(np.isnan(r))
+    )
     reason = inference.said(why, known, *notes, _of_one_read(own, r))
-    constant = {"constant": bool(_same_score(answers.cells[_PLAIN]))}
+    constant = {"constant": bool(same)}
     ends, of_kappa = (found["r_macro_low"], found["r_macro_high"]), np.clip(of_kappa[:2], -1, 1)
     rows = [
         _correlation("agreement", "agreement", n, r, ends, reason) | constant,
@@ -1113,7 +1129,11 @@ def _halo(answers: _Answers) -> list[dict[str, Any]]:
     """How many more texts get one score on all criteria than get one rating."""
     cells = answers.cells[[_PLAIN, "human"]].dropna()
     names = cells.index.get_level_values("criterion")
-    if names.nunique() < 2 or "text_id" not in answers.items or answers.judgments["n_options"].nunique() > 1:
+    if (
+        names.nunique() < 2
+        or "text_id" not in answers.items
+        or answers.judgments["n_options"].nunique() > 1
+    ):
         return []
     text = matched(cells.index.to_frame(), answers.items, "text_id")
     keys = [cells.index.get_level_values("cluster_id"), pd.Index(text, name="text")]
@@ -1405,6 +1425,7 @@ def page(*audits: Audit, datasheet: bool = False) -> str:
     )  # fmt: skip
     return environment.get_template(f"{'datasheet' if datasheet else 'auditing'}.jinja").render(
         audits=audits, version=rubricnb.__version__, margins=MARGINS, measures=MEASURES,
+        adverse=ADVERSE,
         verdicts=VERDICTS, from_store=_NOT_ASKED_WARNING,
         size=_WORDS.size, number=_WORDS.number, percent=_WORDS.percent, p_value=_WORDS.p_value,
         titles=_WORDS.TITLES, made=lambda seconds: datetime.fromtimestamp(seconds, UTC).date(),

@@ -49,7 +49,11 @@ def execute(
                 f"{target}: notebooks in notebooks/ are kept without outputs; write to a different "
                 "folder"
             )
-        done = book.execute(notebook, values, target)
+        try:
+            done = book.execute(notebook, values, target)
+        except book.BookError as error:
+            first, *_, last = str(error).strip().splitlines()
+            raise ValueError(f"{first}: {last}. {target} shows the cell") from None
         typer.echo(f"{target}: executed in {done.metadata.rubricnb['seconds']:.1f} s")
 
 
@@ -120,7 +124,8 @@ def audit(
         int | None, typer.Option(help="Draw this many prompts (clusters).")
     ] = None,
     n_items: Annotated[
-        int | None, typer.Option(help="Draw this many items, spread over all prompts.")
+        int | None,
+        typer.Option(help="Draw this many items: whole texts, one of each prompt first."),
     ] = None,
     template: Annotated[str, typer.Option(help="File of your own prompt (Jinja).")] = "",
     parser: Annotated[
@@ -138,8 +143,9 @@ def audit(
         Path | None, typer.Option(help="An earlier audit.json, to test for drift.")
     ] = None,
     fail_on: Annotated[
-        str, typer.Option(help="Exit 3 on 'order>0.2,agreement<0.5' (--compare: of the second).")
-    ] = "",
+        str | None,
+        typer.Option(help="Exit 3 on 'order>0.2,agreement<0.5' (--compare: of the second)."),
+    ] = None,
     datasheet: Annotated[Path | None, typer.Option(help="Page to write a datasheet to.")] = None,
     check: Annotated[
         Path | None, typer.Option(help="Datasheet (.json) to check; no judge is asked.")
@@ -171,7 +177,12 @@ def audit(
     from rubricnb.pages import configured
 
     with errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
-        thresholds(fail_on)  # before anything is asked
+        if fail_on is not None:
+            thresholds(fail_on)  # before anything is asked
+        if rubric and not (path or data):
+            raise ValueError(
+                f"{rubric} describes the texts in --path: add --path, or --scale alone"
+            )
         if not (judge or judgments or compare):
             raise ValueError(
                 "no judge given: use --judge embedded, --judge openai:MODEL, or --judgments FILE"
@@ -181,8 +192,6 @@ def audit(
         if (datasheet or check) and (wrong := [name for name, given in others.items() if given]):
             raise ValueError(f"a datasheet is about one --judge: leave out {', '.join(wrong)}")
         output = datasheet or output
-        if not output.parent.is_dir():
-            raise ValueError(f"{output}: there is no folder {output.parent}")
         if output.suffix != ".html":
             raise ValueError(
                 f"{output}: name a page that ends in .html; the numbers go beside it as .json"
@@ -192,6 +201,7 @@ def audit(
                 raise ValueError(
                     f"{earlier} would be overwritten: choose a different page with --output"
                 )
+        _check_writable(output)
         if judgments and cost:
             raise ValueError(
                 "with --judgments no judge is asked, so there is no cost: leave out --cost"
@@ -225,7 +235,8 @@ def audit(
         failures = [*changes, *(why for other in done[:-1] for why in other.failures()),
                     *done[-1].failures(fail_on)]  # fmt: skip
         for found in done:
-            typer.echo("\n  ".join([found.sentence, *found.top["sentence"]]))
+            paired = found.rows["sentence"][found.rows["section"] == "against"]
+            typer.echo("\n  ".join([found.sentence, *found.top["sentence"], *paired]))
         if not check:
             done[-1].save(output, *done[:-1], datasheet=bool(datasheet))
             typer.echo(f"written: {output} and {output.with_suffix('.json')}")
@@ -291,6 +302,17 @@ def errors() -> Iterator[None]:
         missing = isinstance(error, FileNotFoundError) and error.filename
         typer.echo(f"error: {f'there is no {missing}' if missing else error}", err=True)
         raise typer.Exit(1) from None
+
+
+def _check_writable(page: Path) -> None:
+    """Refuse a page that cannot be written, before any judge is asked."""
+    is_new = not page.exists()
+    try:
+        page.open("a").close()
+    except OSError as error:
+        raise ValueError(f"{page} cannot be written: {error.strerror}") from error
+    if is_new:
+        page.unlink()
 
 
 def _options(given: list[str] | None) -> dict[str, Any]:

@@ -332,7 +332,7 @@ def test_a_judge_that_tells_no_text_from_another_fails(items):
     rows = on_all(found)
     assert {"agreement", "kappa", "discrimination"} == set(rows.index[rows.verdict == "fails"])
     assert not {"strong", "moderate", "found"} & set(rows.verdict)
-    assert found.failures()[0] == "flat: every text gets the same score (2, 3, 4)"
+    assert found.failures() == ["flat: every text gets the same score (2, 3, 4)"]
     assert found.failures("agreement<0.5")[-1] == (
         "agreement: not known: every text gets the same score (2, 3, 4)"
     )
@@ -462,7 +462,9 @@ def rated():
     """Ratings of 160 texts of 40 prompts on three criteria, and a judge that repeats them."""
     rng = np.random.default_rng(3)
     quality = rng.normal(3, 1.2, 160)
-    table = pd.DataFrame({"item_id": [f"t{i}" for i in range(160)], "group_id": np.arange(160) // 4})
+    table = pd.DataFrame(
+        {"item_id": [f"t{i}" for i in range(160)], "group_id": np.arange(160) // 4}
+    )
     for name in ("tone", "accuracy", "depth"):
         ratings = np.clip(np.round(quality + rng.normal(0, 0.5, 160)), 1, 5)
         table[name] = table[f"human_{name}"] = ratings
@@ -478,7 +480,9 @@ def test_a_reversed_criterion_is_named_first_and_decides_at_the_gate(rated, tmp_
     """The mean over criteria of r = 1, −1 and 1 is +0.33, which hides it."""
     found = of_criteria(rated.assign(accuracy=6 - rated.accuracy))
     rows = found.rows[found.rows.measure == "agreement"].set_index("criterion")
-    assert rows.effect.to_dict() == pytest.approx({"": 1 / 3, "tone": 1, "accuracy": -1, "depth": 1})
+    assert rows.effect.to_dict() == pytest.approx(
+        {"": 1 / 3, "tone": 1, "accuracy": -1, "depth": 1}
+    )
     assert rows.verdict[["tone", "accuracy", "depth"]].tolist() == ["strong", "reversed", "strong"]
     assert "gives low scores on accuracy where people would give high" in found.sentence
     assert "agrees strongly with people on tone and depth (r +1.00, +1.00)" in found.sentence
@@ -504,7 +508,7 @@ def test_a_constant_criterion_fails_and_r_is_the_mean_of_the_others(rated):
     assert rows.reason[""] == "without depth: every text gets the same score (3)"
     assert rows.verdict["depth"] == "fails"
     assert "but gives every text the same score on depth" in found.sentence
-    assert found.failures() == ["the judge: every text gets the same score (3)"]
+    assert found.failures() == ["the judge: depth: every text gets the same score (3)"]
     assert "not known" in found.failures(require="agreement>0.5")[1]
     one = log_of(np.full(40, 4), np.tile([1, 3, 4, 5], 10)).rows.set_index("measure")
     assert one.verdict[["agreement", "kappa"]].tolist() == ["fails", "fails"]
@@ -581,7 +585,9 @@ def test_too_few_effective_clusters_show_no_interval():
     names = np.where(np.arange(160) < 120, "big", [f"c{i}" for i in range(160)])
     row = log_of(human, human[::-1], cluster_id=names).rows.set_index("measure").loc["agreement"]
     assert row[["low", "high"]].isna().all()
-    assert row.sentence.endswith("; 2 effective clusters: too few to say anything about other texts.")
+    assert row.sentence.endswith(
+        "; 2 effective clusters: too few to say anything about other texts."
+    )
 
 
 def test_people_among_themselves_stand_beside_the_judge():
@@ -672,6 +678,58 @@ def command(folder, *arguments, **environment):
     with chdir(folder):
         store = {"RUBRICNB_STORE": str(folder / "s.sqlite")}
         return CliRunner().invoke(app, ["audit", *arguments], env=store | environment)
+
+
+def test_a_comparison_prints_its_differences_and_names_both_sides(tmp_path):
+    pd.concat([LOG, LOG.assign(form="long", score=6 - LOG.score)]).to_csv(tmp_path / "l.csv")
+    done = command(tmp_path, *"--judgments l.csv --scale 1 5 --compare short long".split())
+    assert "mine, short agrees" in done.stdout
+    assert "mine, long gives low scores" in done.stdout
+    assert "Agreement with people differs: r −" in done.stdout
+    page = (tmp_path / "audit.html").read_text("utf-8")
+    assert "Audit of mine, long and mine, short" in page
+    assert "The effect of" not in page  # the log has one condition only
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("--judge mien", r"nothing in the judgments is named 'mien'; .*judge mine"),
+        ("--fail-on=", r"'' is not a threshold \(is a variable unset\?\)"),
+        ("--output /proc/a.html", "/proc/a.html cannot be written: "),
+        ("--rubric r.yml", "r.yml describes the texts in --path"),
+        ("--against nope.json", "nope.json: give the .json that an audit wrote"),
+    ],
+)
+def test_a_mistake_is_named_before_the_work(line, said, tmp_path):
+    LOG.to_csv(tmp_path / "l.csv")
+    done = command(tmp_path, *f"--judgments l.csv --scale 1 5 {line}".split())
+    assert done.exit_code == 1
+    assert re.search(said, done.stderr)
+    assert done.stdout == ""
+    assert not (tmp_path / "audit.html").exists()
+
+
+def test_an_empty_threshold_does_not_open_the_gate(tmp_path):
+    found = rb.audit("short", judgments=LOG, scale=(1, 5))
+    with pytest.raises(ValueError, match="is a variable unset"):
+        assert_judge(found, "")
+    with pytest.raises(ValueError, match=r"nope.json: give the .json"):
+        assert_judge(tmp_path / "nope.json", "parsed>0.9")
+    assert found.failures("agreement<=0.99")
+
+
+def test_texts_without_a_prompt_are_said_to_be_clusters_of_their_own():
+    said = "Each text counts as a cluster of its own"
+    score = np.tile([1, 2, 3, 4], 10)
+    assert said in log_of(score, score).sentence
+    assert said not in log_of(score, score, group_id=np.repeat(range(20), 2)).sentence
+
+
+def test_judges_in_columns_are_not_taken_for_criteria_in_silence(capsys):
+    table = LOG.drop_duplicates("item_id").rename(columns={"score": "gpt"}).assign(haiku=3)
+    rb.judgments(table.drop(columns="read"), scale=(1, 5), scores=["gpt", "haiku"])
+    assert "gpt, haiku are read as criteria, and 'human' rates them all" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -184,7 +184,7 @@ def test_references_count_from_0_where_the_levels_do(folder, capsys):
     [
         ("", "no judge given: use --judge embedded, --judge openai:MODEL, or --judgments FILE"),
         ("--judge simulated:unbiased --path my_dta.csv", "there is no my_dta.csv"),
-        ("--judge simulated:unbiased --output no/a.html", "there is no folder no"),
+        ("--judge simulated:unbiased --output no/a.html", "no/a.html cannot be written: No such file"),
         ("--judge simulated:unbiased --datasheet .", "name a page that ends in .html"),
         ("--judge simulated:unbiased --against no.json", "there is no no.json"),
         ("--judge simulated:unbiased -o sed=1", "has no option 'sed'; did you mean 'seed'?"),

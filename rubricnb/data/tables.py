@@ -155,7 +155,7 @@ def read_rows(path: Path, encoding: str | None = None) -> pd.DataFrame:
                 table = _read_sheet(path)
             case suffix:
                 raise ValueError(
-                    f"{path.name}: a table is a .csv, .tsv, .txt, .jsonl, .parquet or .xlsx, not "
+                    f"{path.name or path}: a table is a .csv, .tsv, .txt, .jsonl, .parquet or .xlsx, not "
                     f"{suffix or 'a file without an ending'}"
                 )
         table.columns = table.columns.astype("str").str.strip()
@@ -395,8 +395,9 @@ def read_ratings(
         unread = numbers.isna() & (cells.map(as_text) != "")
         bad = unread & ~is_missing(cells)
         criterion = own["criterion"].iloc[bad.argmax()]
-        why = f"is not a number, nor a label of the rubric of {criterion!r}; leave the cell of a "
-        refuse(what, cells.set_axis(own.index), bad, f"{why}text that nobody rated empty")
+        why = f"is not a number, nor a label of the rubric of {criterion!r}; write it as a number "
+        why += "(yes as 1, no as 0), or leave the cell of a text that nobody rated empty"
+        refuse(what, cells.set_axis(own.index), bad, why)
         if unread.any():
             said = f"cells of {cells.name!r} are unrated: they say {cells[unread].iloc[0]!r}"
             print(f"{what}: {unread.sum():,} {said}")
