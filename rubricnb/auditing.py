@@ -92,7 +92,6 @@ _COLUMNS = (
 _ITEM = ["dataset", "item_id", "criterion"]
 _KEYS = [*_ITEM, "cluster_id"]
 _RETEST, _ONE_SCALE = "retest after rewording", "Are both on one scale?"
-_ALIKE = 1e-6  # points
 _PLAIN, _FULL = "baseline", "reference of full mark"
 _WORDS: Any = Environment(  # plain text; the page escapes it
     loader=PackageLoader("rubricnb", "."), undefined=StrictUndefined, autoescape=False
@@ -172,11 +171,10 @@ class Audit:
         adverse = each["verdict"].isin(ADVERSE).any() and len({*zip(rank, sign, strict=True)}) > 1
         if not (worse or adverse):
             return rows.head(1).to_dict("records")
-        said = []
-        for _, own in each.groupby([rank, sign]):
-            on = f" on {_WORDS.listed([*own['criterion']])}"
-            said.append({**own.iloc[0], "on": on, "sizes": ", ".join(own["sizes"])})
-        return said
+        return [{
+            **own.iloc[0], "on": f" on {_WORDS.listed([*own['criterion']])}",
+            "sizes": ", ".join(own["sizes"]),
+        } for _, own in each.groupby([rank, sign])]  # fmt: skip
 
     @property
     def top(self) -> pd.DataFrame:
@@ -217,9 +215,8 @@ class Audit:
         names = (constant if whole.empty else whole.head(1)).groupby("criterion")["reason"].first()
         said = [f"{self.judge}: {name}{': ' * bool(name)}{why}" for name, why in names.items()]
         for text, must in ((fail_on, False), (require, True)):
-            said += (
-                [self._failure(*one, must) for one in thresholds(text)] if text is not None else []
-            )
+            rules = [] if text is None else thresholds(text)
+            said += [self._failure(*rule, must) for rule in rules]
         return [why for why in said if why]
 
     def _failure(self, name: str, sign: str, limit: float, must: bool) -> str:
@@ -387,6 +384,7 @@ def read_audit(path: str | Path) -> Audit:
         content = {name: stored[name] for name in Audit.__dataclass_fields__}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: give the .json that an audit wrote ({error!r})") from error
+    content["rows"] = [{"criterion": ""} | row for row in content["rows"]]
     tables = {name: pd.DataFrame(content[name]).fillna(np.nan) for name in ("rows", "cells")}
     return Audit(**content | tables)
 
@@ -636,8 +634,8 @@ def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
         absent = "" if several else f"nothing in the judgments is named {name!r}; "
         several = several or [f"{c} {v}" for c in names for v in known[c].unique()]
         raise ValueError(
-            f"{absent}an audit is about one judge, template and temperature, but the judgments have "
-            f"{', '.join(several)}: name one (--judge NAME), or two to compare (--compare A B)"
+            f"{absent}an audit is about one judge, template and temperature, and the judgments "
+            f"have {', '.join(several)}: name one (--judge NAME), or two to compare (--compare A B)"
         )
     judgments = judgments[own]
     lengths = sorted(judgments["n_options"].unique())
@@ -886,16 +884,14 @@ def beside(before: Audit, now: Audit) -> Audit:
     step = now.design["step"]
     differ = (_binned(x, step) != _binned(y, step)).where((y - x).notna()).astype("float64")
     rows.append(_mean("drift_changed", "texts with another score", differ, (0.0, 1.0)))
-    spans = pd.concat([x, y, human], axis=1).dropna().groupby(level="criterion").agg(np.ptp)
-    flat = spans.index[(spans < _ALIKE).any(axis=1)]
-    rated = (x + y + human).notna() & ~x.index.get_level_values("criterion").isin(flat)
-    if rated.sum() > 2:
+    three = _varied(pd.concat([human, x, y], axis=1, keys=["human", "x", "y"]))
+    if len(three) > 2:
         for name, sums_of, statistic in (
             ("agreement", inference.moments, inference.correlation),
             ("kappa", kappa_sums, kappa_of_sums),
         ):
-            found, ends = _by_criterion(sums_of, statistic, human[rated], x[rated], y[rated])
-            n = human[rated].index.get_level_values("cluster_id").nunique()
+            found, ends = _by_criterion(sums_of, statistic, *(three[name] for name in three))
+            n = three.index.get_level_values("cluster_id").nunique()
             rows.append(_row(f"drift_{name}", name, n, *found, a=ends[0], b=ends[1]))
     for name in sorted(set(a) & set(b) - {*_NO_CONDITION}):
         row = drift("effect", name, a[name] - a["placebo"], b[name] - b["placebo"])
@@ -946,24 +942,6 @@ class _Answers:
         """Answers about each criterion, if there are several."""
         own = dict(iter(self.judgments.groupby("criterion", sort=False)))
         return {str(c): replace(self, judgments=own[c]) for c in own if len(own) > 1}
-
-    @cached_property
-    def flat(self) -> dict[str, str]:
-        """Why a criterion has no correlation with the ratings."""
-        why = {}
-        for criterion, own in self.cells[[_PLAIN, "human"]].groupby(level="criterion"):
-            rated = own.dropna()
-            equal = [side for side in rated if len(rated) < 2 or np.ptp(rated[side]) < _ALIKE]
-            if equal:
-                names = " and ".join(equal).replace(_PLAIN, "scores").replace("human", "ratings")
-                why[str(criterion)] = _same_score(own[_PLAIN]) or f"all {names} are equal"
-        return why
-
-    @cached_property
-    def varied(self) -> _Answers:
-        """Answers about the criteria that have a correlation; all, if none has."""
-        own = self.judgments[~self.judgments["criterion"].isin(self.flat)]
-        return replace(self, judgments=own) if self.flat and len(own) else self
 
     @cached_property
     def rated(self) -> dict[str, Any]:
@@ -1025,63 +1003,74 @@ def _parsed(status: pd.Series) -> dict[str, Any]:
     return _row("parsed", "answers with a score", 0, status.get("ok", 0) / status.sum(), reason=why)
 
 
-def _each(
-    ask: Callable[[_Answers], list[dict[str, Any]]], answers: _Answers
-) -> Iterator[dict[str, Any]]:
+def _each(ask: Callable[..., list[dict[str, Any]]], answers: _Answers) -> list[dict[str, Any]]:
     """Rows about all criteria together and, if there are several, about each."""
-    yield from ask(answers)
+    rows = ask(answers)
     for name, own in answers.criteria.items():
-        for row in ask(own):
-            yield row | {"criterion": name, "question": f"{row['question']}: {name}"}
+        rows += [{**r, "criterion": name, "question": f"{r['question']}: {name}"} for r in ask(own)]
+    return rows
 
 
 def _people(answers: _Answers) -> list[dict[str, Any]]:
     """Agreement in rank and in level: of several criteria the mean over those that have an r."""
-    own, lacking = answers.varied, answers.flat
-    rated = own.cells[[_PLAIN, "human"]].dropna()
-    if rated.empty:
+    cells, given, same = answers.cells, answers.rated, _same_score(answers.cells[_PLAIN])
+    sides, every = _varied(cells[[_PLAIN, "human"]]), cells.index.get_level_values("criterion")
+    if cells[[_PLAIN, "human"]].dropna().empty:
         return []
-    found, bias = agreement(**own.rated).iloc[0], judge_bias(**answers.rated).iloc[0]
-    n, r, span = int(found["n_clusters"]), found["r_macro"], _scale_of(own.judgments)[0]
-    kappa, of_kappa, same = np.nan, inference.UNDEFINED, _same_score(answers.cells[_PLAIN])
-    why = same or "; ".join(dict.fromkeys(lacking.values()))
-    if np.isfinite(r):
-        (kappa, of_kappa), _ = _by_criterion(
-            kappa_sums, kappa_of_sums, rated["human"], rated[_PLAIN]
-        )
-        why = "; ".join(f"without {criterion}: {gap}" for criterion, gap in lacking.items())
-    notes = [_mostly("scores", own.usual["whole"]), _mostly("ratings", rated["human"])]
-    known = _without(
-        found["reason"], "rho", "r_macro", *["all ", "no interval"] * bool(np.isnan(r))
+    names = sides.index.get_level_values("criterion").unique()
+    own = given["judgments"][given["judgments"]["criterion"].isin(names if len(names) else every)]
+    found, bias = agreement(**given | {"judgments": own}).iloc[0], judge_bias(**given).iloc[0]
+    n, r, reason = int(found["n_clusters"]), found["r_macro"], found["reason"]
+    reason = same or _without(reason, "rho", "r_macro") or "in every criterion a side is constant"
+    kappa, of_kappa, ends = (
+        np.nan,
+        inference.UNDEFINED,
+        (found["r_macro_low"], found["r_macro_high"]),
     )
-    reason = inference.said(why, known, *notes, _of_one_read(own, r))
-    constant = {"constant": bool(same)}
-    ends, of_kappa = (found["r_macro_low"], found["r_macro_high"]), np.clip(of_kappa[:2], -1, 1)
-    rows = [
-        _correlation("agreement", "agreement", n, r, ends, reason) | constant,
-        _correlation("kappa", "agreement in level", n, kappa, of_kappa, why) | constant,
-    ]
+    if len(names):
+        two = sides["human"], sides[_PLAIN]
+        (kappa, of_kappa), _ = _by_criterion(kappa_sums, kappa_of_sums, *two)
+        lacking = ", ".join(every.unique().difference(names))
+        reason = inference.said(
+            f"without {lacking}" if lacking else "", _without(found["reason"], "rho", "r_macro"),
+            _mostly("scores", own["whole"]), _mostly("ratings", sides["human"]),
+            _of_one_read(own.set_index(_KEYS)[["value"]].join(cells["human"]).dropna(), r),
+        )  # fmt: skip
+    of_kappa, why = np.clip(of_kappa[:2], -1, 1).tolist(), "" if len(names) else reason
     of_bias = (bias["low"], bias["high"], bias["p"])
     level = _sign_test(_row("bias", "mean score", int(bias["n_clusters"]), bias["bias"], of_bias))
+    rows = [
+        _correlation("agreement", "agreement", n, r, ends, reason) | {"constant": bool(same)},
+        _correlation("kappa", "agreement in level", n, kappa, of_kappa, why)
+        | {"constant": bool(same)},
+        level,
+    ]
     if _level("agreement", r, rows[0]["low"], rows[0]["high"]) == REVERSED:
         level |= dict.fromkeys(("effect", "low", "high", "p"), np.nan)
         level["reason"] = "with a reversed scale a level means nothing"
-    elif r >= MODERATE_LEVEL and abs(bias["bias"]) > span / 4:
-        ranges = [f"{side.min():g} to {side.max():g}" for side in (rated[_PLAIN], rated["human"])]
-        level["reason"] = f"{_ONE_SCALE} The scores are {ranges[0]}, the ratings {ranges[1]}"
-    rows.append(level)
+    elif r >= MODERATE_LEVEL and abs(bias["bias"]) > _scale_of(own)[0] / 4:
+        ends = [f"{side.min():g} to {side.max():g}" for side in (sides[_PLAIN], sides["human"])]
+        level["reason"] = f"{_ONE_SCALE} The scores are {ends[0]}, the ratings {ends[1]}"
     if np.isfinite(found["ceiling"]) and not answers.criteria:
         rows.append(_row("ceiling", "people among themselves", n, found["ceiling"]))
     return rows
+
+
+def _varied(sides: pd.DataFrame) -> pd.DataFrame:
+    """Items with all sides known, of the criteria in which every side varies."""
+    known = sides.dropna()
+    levels = known.round(6).groupby(level="criterion").transform("nunique")
+    return known[(levels > 1).all(axis=1)]
 
 
 def _same_score(scores: pd.Series) -> str:
     """Say that every text of a criterion gets the same score, if it does."""
     scores = scores.dropna()
     one_text = scores.index.get_level_values("criterion").nunique() == len(scores)
-    if one_text or _within(scores).abs().max() >= _ALIKE:
+    if one_text or _within(scores).abs().max() >= 1e-6:
         return ""
-    return f"every text gets the same score ({', '.join(f'{s:g}' for s in np.unique(scores.round(2)))})"
+    which = ", ".join(f"{score:g}" for score in np.unique(scores.round(2)))
+    return f"every text gets the same score ({which})"
 
 
 def _mostly(what: str, values: pd.Series) -> str:
@@ -1092,18 +1081,13 @@ def _mostly(what: str, values: pd.Series) -> str:
     return f"{shares.max():.0%} of the {what} are {shares.idxmax():g}".replace("%", " %")
 
 
-def _of_one_read(answers: _Answers, r: float) -> str:
+def _of_one_read(reads: pd.DataFrame, r: float) -> str:
     """Say that a text's score is the mean of several reads, if r differs from that of one."""
-    reads = answers.usual.set_index(_KEYS)["value"].dropna()
-    human = answers.cells["human"].reindex(reads.index)
-    known = human.notna().to_numpy()
-    n = known.sum() / max(1, human[known].index.nunique())
-    if n <= 1 or np.isnan(r):
-        return ""
-    pair = human[known], reads[known]
+    n = len(reads) / reads.index.nunique()
+    pair = reads["human"], reads["value"]
     (single, _), _ = _by_criterion(inference.moments, inference.correlation, *pair)
     said = f"each score is the mean of {n:.3g} reads; of a single read r is {_WORDS.number(single)}"
-    return said if abs(single - r) >= 0.005 else ""
+    return said if n > 1 and abs(single - r) >= 0.005 else ""
 
 
 def _systems(answers: _Answers) -> list[dict[str, Any]]:
@@ -1128,23 +1112,16 @@ def _systems(answers: _Answers) -> list[dict[str, Any]]:
 def _halo(answers: _Answers) -> list[dict[str, Any]]:
     """How many more texts get one score on all criteria than get one rating."""
     cells = answers.cells[[_PLAIN, "human"]].dropna()
-    names = cells.index.get_level_values("criterion")
-    if (
-        names.nunique() < 2
-        or "text_id" not in answers.items
-        or answers.judgments["n_options"].nunique() > 1
-    ):
+    n_criteria = cells.index.get_level_values("criterion").nunique()
+    if n_criteria < 2 or answers.judgments["n_options"].nunique() > 1:
         return []
-    text = matched(cells.index.to_frame(), answers.items, "text_id")
-    keys = [cells.index.get_level_values("cluster_id"), pd.Index(text, name="text")]
-    texts = _binned(cells, _scale_of(answers.judgments)[1]).groupby(keys)
-    whole = texts.size() == names.nunique()
-    same = texts.nunique()[whole].eq(1).astype("float64")
-    shares = [f"{who} {_WORDS.percent(same[side].mean())}" for who, side in (
-        ("judge", _PLAIN), ("ratings", "human"))]  # fmt: skip
-    beyond = same[_PLAIN] - same["human"]
-    question = "one score on all criteria"
-    return [_mean("halo", question, beyond, (-1.0, 1.0), reason=", ".join(shares))]
+    text = matched(cells.index.to_frame(), answers.items, "text_id").set_axis(cells.index)
+    binned = _binned(cells, _scale_of(answers.judgments)[1])
+    texts = binned.groupby([cells.index.get_level_values("cluster_id"), text])
+    same = texts.nunique()[texts.size() == n_criteria].eq(1).astype("float64")
+    judge, people = (str(_WORDS.percent(same[side].mean())) for side in (_PLAIN, "human"))
+    beyond, why = same[_PLAIN] - same["human"], f"judge {judge}, ratings {people}"
+    return [_mean("halo", "one score on all criteria", beyond, (-1.0, 1.0), reason=why)]
 
 
 def _correlation(
@@ -1154,7 +1131,8 @@ def _correlation(
     low, high = ends
     if n > 1 and abs(r) > 1 - 1e-9 and np.isnan(low):
         low, high = inference.perfect_ends(r, n)
-        reason = f"no exception in {n} clusters"
+        known = _without(reason, "|r| = 1", "no interval")
+        reason = inference.said(known, f"no exception in {n} clusters")
     return _row(measure, question, n, r, (low, high, np.nan), reason=reason)
 
 

@@ -196,7 +196,8 @@ def _melted(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFra
             "names "
             f"({', '.join(names)}); leave out one or the other"
         )
-    if len(names) > 1 and "human" in frame and not {f"human_{name}" for name in names} & set(frame):
+    own_ratings = {f"human_{name}" for name in names} & set(frame)
+    if len(names) > 1 and "human" in frame and not own_ratings:
         print(
             f"judgments: {', '.join(names)} are read as criteria, and 'human' rates them all. If "
             "they are judges, give each a row: table.melt([…], var_name='judge', value_name='score')"

@@ -155,8 +155,8 @@ def read_rows(path: Path, encoding: str | None = None) -> pd.DataFrame:
                 table = _read_sheet(path)
             case suffix:
                 raise ValueError(
-                    f"{path.name or path}: a table is a .csv, .tsv, .txt, .jsonl, .parquet or .xlsx, not "
-                    f"{suffix or 'a file without an ending'}"
+                    f"{path.name or path}: a table is a .csv, .tsv, .txt, .jsonl, .parquet or "
+                    f".xlsx, not {suffix or 'a file without an ending'}"
                 )
         table.columns = table.columns.astype("str").str.strip()
         table.index = pd.RangeIndex(1, len(table) + 1)
