@@ -183,6 +183,8 @@ class Audit:
         first &= (self.rows["criterion"] == "") | self.rows["verdict"].isin(ADVERSE)
         others = self.rows[self.rows["margin"].notna() & (self.rows["section"] != "against")]
         others = others[~others["measure"].map(_KNOWN["kind"]).isin(["level", "fact"])]
+        differ = others.groupby("measure")["verdict"].transform("nunique") > 1
+        others = others[(others["criterion"] == "") | differ]
         size = (others["effect"].abs() / others["margin"]).fillna(0.0)
         worst = (size + 1e9 * (others["verdict"] == FOUND)).nlargest(1).index
         return pd.concat([self.rows[first], others.loc[worst]])
@@ -375,6 +377,8 @@ def read_audit(path: str | Path) -> Audit:
     ValueError
         The file is not such an audit.
     """
+    if not Path(path).is_file():
+        raise ValueError(f"there is no {path}: give the .json that an audit wrote")
     try:
         stored = json.loads(Path(path).read_text("utf-8"))
         if stored["schema"] != SCHEMA:
@@ -382,7 +386,7 @@ def read_audit(path: str | Path) -> Audit:
         if stored.pop("checksum") != _sha256(stored):
             raise ValueError("it was edited or damaged: its checksum does not match")
         content = {name: stored[name] for name in Audit.__dataclass_fields__}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: give the .json that an audit wrote ({error!r})") from error
     content["rows"] = [{"criterion": ""} | row for row in content["rows"]]
     tables = {name: pd.DataFrame(content[name]).fillna(np.nan) for name in ("rows", "cells")}
@@ -1103,9 +1107,9 @@ def _systems(answers: _Answers) -> list[dict[str, Any]]:
     row = _row("systems", f"{tau['n_systems']} systems", int(tau["n_clusters"]), tau["tau"],
                (tau["tau_low"], tau["tau_high"], np.nan), reason=tau["reason"])  # fmt: skip
     least = MARGINS["score points"] * _scale_of(answers.judgments)[0] / _USUAL_SPAN
-    if np.ptp(means) < least:
+    if np.ptp(means) / (len(means) - 1) < least:
         row |= dict.fromkeys(("effect", "low", "high"), np.nan)
-        row["reason"] = f"in the ratings the systems’ means differ by less than {least:g} points"
+        row["reason"] = f"in the ratings, neighbouring systems lie less than {least:g} points apart"
     return [row]
 
 

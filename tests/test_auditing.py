@@ -561,7 +561,7 @@ def test_nearly_constant_scores_and_ratings_are_said():
     rows = two.rows.set_index("measure")
     assert "99 % of the ratings are 4" in rows.reason["agreement"]
     assert np.isnan(rows.effect["systems"])  # one rating decides this ranking
-    assert "means differ by less than 0.1 points" in rows.reason["systems"]
+    assert "systems lie less than 0.1 points apart" in rows.reason["systems"]
 
 
 def test_two_scales_are_not_taken_for_severity():
@@ -698,7 +698,7 @@ def test_a_comparison_prints_its_differences_and_names_both_sides(tmp_path):
         ("--fail-on=", r"'' is not a threshold \(is a variable unset\?\)"),
         ("--output /proc/a.html", "/proc/a.html cannot be written: "),
         ("--rubric r.yml", "r.yml describes the texts in --path"),
-        ("--against nope.json", "nope.json: give the .json that an audit wrote"),
+        ("--against nope.json", "there is no nope.json: give the .json"),
     ],
 )
 def test_a_mistake_is_named_before_the_work(line, said, tmp_path):
@@ -714,7 +714,7 @@ def test_an_empty_threshold_does_not_open_the_gate(tmp_path):
     found = rb.audit("short", judgments=LOG, scale=(1, 5))
     with pytest.raises(ValueError, match="is a variable unset"):
         assert_judge(found, "")
-    with pytest.raises(ValueError, match=r"nope.json: give the .json"):
+    with pytest.raises(ValueError, match=r"there is no .*nope.json"):
         assert_judge(tmp_path / "nope.json", "parsed>0.9")
     assert found.failures("agreement<=0.99")
 

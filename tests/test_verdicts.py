@@ -174,13 +174,14 @@ BORDERS = {
     ("an effect", "negligible"): ("order", {"effect": 0.03, "low": 0.01, "high": 0.05, "p": 0.01}),
     ("an effect", "not found"): ("order", {"low": -0.05, "high": 0.05, "p": 1.0}),
     ("an effect", "inconclusive"): ("order", {"effect": 0.09, **LARGE}),
-    ("a share of scores that change", "found"): (
+    ("a share of scores or texts", "found"): (
         "edits", {"effect": 0.5, "low": 0.26, "high": 0.7, "p_equivalent": 1.0}),
-    ("a share of scores that change", "not found"): (
+    ("a share of scores or texts", "not found"): (
         "edits", {"effect": 0.1, "low": 0.05, "high": 0.2, "p_equivalent": 0.04}),
-    ("a share of scores that change", "inconclusive"): (
+    ("a share of scores or texts", "inconclusive"): (
         "edits", {"effect": 0.3, "low": 0.24, "high": 0.4, "p_equivalent": 1.0}),
-    ("a share of scores that change", "measured"): ("reask", {}),
+    ("a share of scores or texts", "measured"): ("reask", {}),
+    ("the agreement of people", "measured"): ("ceiling", {"effect": 0.9}),
 }  # fmt: skip
 
 
