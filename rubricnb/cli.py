@@ -302,6 +302,9 @@ def errors() -> Iterator[None]:
         missing = isinstance(error, FileNotFoundError) and error.filename
         typer.echo(f"error: {f'there is no {missing}' if missing else error}", err=True)
         raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        typer.echo("error: stopped by Ctrl-C before anything was asked or written", err=True)
+        raise typer.Exit(130) from None
 
 
 def _check_writable(page: Path) -> None:

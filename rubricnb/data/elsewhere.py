@@ -200,7 +200,7 @@ def _melted(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFra
     if len(names) > 1 and "human" in frame and not own_ratings:
         print(
             f"judgments: {', '.join(names)} are read as criteria, and 'human' rates them all. If "
-            "they are judges, give each a row: table.melt([…], var_name='judge', value_name='score')"
+            "they are judges: table.melt([…], var_name='judge', value_name='score')"
         )
     kept = [c for c in frame if c not in names]
     long = frame.melt(kept, names, "criterion", "score", ignore_index=False)
