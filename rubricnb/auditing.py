@@ -213,9 +213,8 @@ class Audit:
             An unknown name (lists those there are), or no such condition.
         """
         constant = self.rows[self.rows["verdict"] == FAILS]
-        whole = constant[constant["criterion"] == ""]
-        names = (constant if whole.empty else whole.head(1)).groupby("criterion")["reason"].first()
-        said = [f"{self.judge}: {name}{': ' * bool(name)}{why}" for name, why in names.items()]
+        why = (constant["criterion"] + ": " + constant["reason"]).str.removeprefix(": ")
+        said = [f"{self.judge}: {reason}" for reason in why.head(1)]
         for text, must in ((fail_on, False), (require, True)):
             rules = [] if text is None else thresholds(text)
             said += [self._failure(*rule, must) for rule in rules]
@@ -1017,47 +1016,50 @@ def _each(ask: Callable[..., list[dict[str, Any]]], answers: _Answers) -> list[d
 
 def _people(answers: _Answers) -> list[dict[str, Any]]:
     """Agreement in rank and in level: of several criteria the mean over those that have an r."""
-    cells, given, same = answers.cells, answers.rated, _same_score(answers.cells[_PLAIN])
-    sides, every = _varied(cells[[_PLAIN, "human"]]), cells.index.get_level_values("criterion")
-    if cells[[_PLAIN, "human"]].dropna().empty:
+    cells, given = answers.cells[[_PLAIN, "human"]], answers.rated
+    if cells.dropna().empty:
         return []
-    names = sides.index.get_level_values("criterion").unique()
-    own = given["judgments"][given["judgments"]["criterion"].isin(names if len(names) else every)]
-    found, bias = agreement(**given | {"judgments": own}).iloc[0], judge_bias(**given).iloc[0]
-    n, r, reason = int(found["n_clusters"]), found["r_macro"], found["reason"]
-    reason = same or _without(reason, "rho", "r_macro") or "in every criterion a side is constant"
-    kappa, of_kappa, ends = (
-        np.nan,
-        inference.UNDEFINED,
-        (found["r_macro_low"], found["r_macro_high"]),
-    )
-    if len(names):
+    sides, same = _varied(cells), _same_score(cells[_PLAIN])
+    every, names = ({*part.index.get_level_values("criterion")} for part in (cells, sides))
+    own = given["judgments"][given["judgments"]["criterion"].isin(names or every)]
+    found = agreement(**given | {"judgments": own}).iloc[0]
+    n, r, why = int(found["n_clusters"]), found["r_macro"], found["reason"]
+    why, kappa, of_kappa = _without(why, "rho", "r_macro"), np.nan, inference.UNDEFINED
+    notes = [same or why or "in every criterion a side is constant"]
+    if names:
         two = sides["human"], sides[_PLAIN]
         (kappa, of_kappa), _ = _by_criterion(kappa_sums, kappa_of_sums, *two)
-        lacking = ", ".join(every.unique().difference(names))
-        reason = inference.said(
-            f"without {lacking}" if lacking else "", _without(found["reason"], "rho", "r_macro"),
-            _mostly("scores", own["whole"]), _mostly("ratings", sides["human"]),
-            _of_one_read(own.set_index(_KEYS)[["value"]].join(cells["human"]).dropna(), r),
-        )  # fmt: skip
-    of_kappa, why = np.clip(of_kappa[:2], -1, 1).tolist(), "" if len(names) else reason
-    of_bias = (bias["low"], bias["high"], bias["p"])
-    level = _sign_test(_row("bias", "mean score", int(bias["n_clusters"]), bias["bias"], of_bias))
+        reads = own.set_index(_KEYS)[["value"]].join(cells["human"]).dropna()
+        lacking = f"without {', '.join(sorted(every - names))}" if every - names else ""
+        shares = _mostly("scores", own["whole"]), _mostly("ratings", sides["human"])
+        notes = [lacking, why, *shares, _of_one_read(reads, r)]
+    notes, known = [note for note in notes if note], {"constant": bool(same)}
+    ends, of_kappa = (found["r_macro_low"], found["r_macro_high"]), np.clip(of_kappa[:2], -1, 1)
+    gap = "" if names else notes[0]
     rows = [
-        _correlation("agreement", "agreement", n, r, ends, reason) | {"constant": bool(same)},
-        _correlation("kappa", "agreement in level", n, kappa, of_kappa, why)
-        | {"constant": bool(same)},
-        level,
+        _correlation("agreement", "agreement", n, r, ends, "; ".join(notes)) | known,
+        _correlation("kappa", "agreement in level", n, kappa, of_kappa, gap) | known,
     ]
-    if _level("agreement", r, rows[0]["low"], rows[0]["high"]) == REVERSED:
-        level |= dict.fromkeys(("effect", "low", "high", "p"), np.nan)
-        level["reason"] = "with a reversed scale a level means nothing"
-    elif r >= MODERATE_LEVEL and abs(bias["bias"]) > _scale_of(own)[0] / 4:
-        ends = [f"{side.min():g} to {side.max():g}" for side in (sides[_PLAIN], sides["human"])]
-        level["reason"] = f"{_ONE_SCALE} The scores are {ends[0]}, the ratings {ends[1]}"
+    rows.append(_bias(answers, sides, rows[0]))
     if np.isfinite(found["ceiling"]) and not answers.criteria:
         rows.append(_row("ceiling", "people among themselves", n, found["ceiling"]))
     return rows
+
+
+def _bias(answers: _Answers, sides: pd.DataFrame, ranks: Mapping[str, Any]) -> dict[str, Any]:
+    """Mean score minus mean rating, unless `ranks`, the row about agreement, is reversed."""
+    found = judge_bias(**answers.rated).iloc[0]
+    interval = found["low"], found["high"], found["p"]
+    row = _row("bias", "mean score", int(found["n_clusters"]), found["bias"], interval)
+    if _level("agreement", ranks["effect"], ranks["low"], ranks["high"]) == REVERSED:
+        unknown = dict.fromkeys(("effect", "low", "high", "p"), np.nan)
+        return row | unknown | {"reason": "with a reversed scale a level means nothing"}
+    row = _sign_test(row)
+    span, _ = _scale_of(answers.judgments)
+    if ranks["effect"] >= MODERATE_LEVEL and abs(found["bias"]) > span / 4:
+        ends = [f"{sides[side].min():g} to {sides[side].max():g}" for side in (_PLAIN, "human")]
+        row["reason"] = f"{_ONE_SCALE} The scores are {ends[0]}, the ratings {ends[1]}"
+    return row
 
 
 def _varied(sides: pd.DataFrame) -> pd.DataFrame:

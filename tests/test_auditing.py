@@ -494,7 +494,8 @@ def test_a_reversed_criterion_is_named_first_and_decides_at_the_gate(rated, tmp_
     assert np.isnan(level.effect["accuracy"])
     assert "reversed" in level.reason["accuracy"]
     found.save(tmp_path / "a.html")
-    assert "agreement: accuracy" in (tmp_path / "a.html").read_text("utf-8")
+    page = (tmp_path / "a.html").read_text("utf-8")
+    assert "the opposite of “Its scores rise with the ratings (accuracy)” holds" in page
     assert read_audit(tmp_path / "a.json").sentence == found.sentence
 
 
