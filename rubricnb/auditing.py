@@ -777,7 +777,7 @@ def _judged(rows: Sequence[Mapping[str, Any]], few: float, span: float) -> pd.Da
     `span`: from the lowest score to the highest, of which the margin of a mean is a part.
     """
     blank = {**dict.fromkeys(_COLUMNS, np.nan), "criterion": ""}
-    table = pd.DataFrame([blank | row for row in rows])
+    table = pd.DataFrame([{**blank, **row} for row in rows])
     table = table.join(_KNOWN[["section", "unit", "act", "calm"]], on="measure")
     points = table["unit"].eq("score points")
     table["margin"] = table["unit"].map(MARGINS) * np.where(points, span / _USUAL_SPAN, 1.0)
@@ -790,7 +790,7 @@ def _judged(rows: Sequence[Mapping[str, Any]], few: float, span: float) -> pd.Da
     bare = table["measure"].eq("parsed") | table["verdict"].eq(FAILS)
     doubtful = own < inference.FEW_CLUSTERS
     doubt = np.where(own < TOO_FEW, _NOTHING_OF_OTHERS, "intervals may be too narrow")
-    doubt = [f"{_WORDS.clusters(n)}: {what}" for n, what in zip(own, doubt, strict=True)]
+    doubt = np.array([f"{_WORDS.clusters(n)}: {w}" for n, w in zip(own, doubt, strict=True)])
     old = table["reason"].str.replace(r"(^|; )\d+ effective clusters[^;]*", "", regex=True)
     tested = ["low", "high", "p", "p_adjusted", "p_equivalent"]
     table.loc[own < TOO_FEW, tested] = np.nan
@@ -1034,11 +1034,14 @@ def _people(answers: _Answers) -> list[dict[str, Any]]:
         shares = _mostly("scores", own["whole"]), _mostly("ratings", sides["human"])
         notes = [lacking, why, *shares, _of_one_read(reads, r)]
     notes, known = [note for note in notes if note], {"constant": bool(same)}
-    ends, of_kappa = (found["r_macro_low"], found["r_macro_high"]), np.clip(of_kappa[:2], -1, 1)
+    of_r, ends = (
+        (found["r_macro_low"], found["r_macro_high"]),
+        np.clip(of_kappa[:2], -1, 1).tolist(),
+    )
     gap = "" if names else notes[0]
     rows = [
-        _correlation("agreement", "agreement", n, r, ends, "; ".join(notes)) | known,
-        _correlation("kappa", "agreement in level", n, kappa, of_kappa, gap) | known,
+        _correlation("agreement", "agreement", n, r, of_r, "; ".join(notes)) | known,
+        _correlation("kappa", "agreement in level", n, kappa, ends, gap) | known,
     ]
     rows.append(_bias(answers, sides, rows[0]))
     if np.isfinite(found["ceiling"]) and not answers.criteria:
