@@ -42,7 +42,7 @@ def assert_judge(
     Traceback (most recent call last):
     ...
     AssertionError: the judge: every text gets the same score (3)
-    agreement: not known: all scores are equal; ...
+    agreement: not known: every text gets the same score (3)
     """
     found = audit if isinstance(audit, Audit) else read_audit(audit)
     changes = [] if judge is None else found.changes(judge, **how)

@@ -519,6 +519,10 @@ def test_a_shift_on_one_criterion_is_not_spread_over_all(rated):
     found = of_criteria(rated.assign(depth=np.minimum(5, rated.depth + 1)))
     gap = (np.minimum(5, rated.depth + 1) - rated.depth).mean()
     assert f"scores {gap:.2f} points higher than people on depth" in found.sentence
+    higher = rated.assign(**{c: np.minimum(5, rated[c] + 1) for c in ("tone", "depth")})
+    gaps = [(higher[c] - rated[c]).mean() for c in ("tone", "depth")]
+    said = f"scores {gaps[0]:.2f}, {gaps[1]:.2f} points higher than people on tone and depth"
+    assert said in of_criteria(higher).sentence
 
 
 def test_one_score_on_all_criteria_is_set_beside_the_ratings(rated):
@@ -530,6 +534,10 @@ def test_one_score_on_all_criteria_is_set_beside_the_ratings(rated):
         "  ", " ")  # fmt: skip
     assert row.verdict == "found"
     assert "more texts one score on all criteria than the ratings do" in found.sentence
+    assert found.top.measure.iloc[-1] == "halo"
+    apart = of_criteria(rated.assign(accuracy=np.maximum(1, rated.tone - 1)))
+    assert apart.rows.set_index("measure").effect["halo"] < -0.25
+    assert "halo" not in set(apart.top.measure)
 
 
 def reads(score, human, **columns):
