@@ -1102,11 +1102,10 @@ def _of_one_read(reads: pd.DataFrame, r: float) -> str:
 
 def _systems(answers: _Answers) -> list[dict[str, Any]]:
     """Whether the judge ranks systems as people do, where people see a difference that matters."""
-    rated = answers.cells[[_PLAIN, "human"]].dropna()
-    if rated.empty or "candidate" not in answers.usual:
+    rated = answers.cells[[_PLAIN, "human"]].dropna()["human"]
+    if rated.empty or "candidate" not in answers.items:
         return []
-    system = answers.usual.drop_duplicates(_KEYS).set_index(_KEYS)["candidate"].astype("str")
-    means = rated["human"].groupby(system.reindex(rated.index)).mean()
+    means = rated.groupby(matched(rated.index.to_frame(), answers.items, "candidate").array).mean()
     if len(means) < 3:
         return []
     tau = system_agreement(**answers.rated).iloc[0]
