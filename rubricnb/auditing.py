@@ -16,7 +16,7 @@ import json
 import operator
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -67,23 +67,21 @@ MARGINS = {"score points": 0.1, "points per point": 0.05, "percentage points": 2
 """The smallest effects that matter, by unit; score points: on a scale of five levels."""
 TOO_FEW = 5
 """Effective clusters below which no judge is asked, and no verdict is given."""
+MOSTLY = 0.9
+"""Share of scores, or ratings, that are one value, from which an audit says so."""
 ENOUGH_PARSED, MODERATE_LEVEL, STRONG_LEVEL = 0.95, 0.3, 0.6
 FOUND, SMALL, ABSENT, UNCLEAR = "found", "negligible", "not found", "inconclusive"
 STRONG, MODERATE, WEAK, REVERSED = "strong", "moderate", "weak", "reversed"
 SHOWN, FAILS, NOTED = "shown", "fails", "measured"
 ADVERSE = (FAILS, REVERSED, WEAK, FOUND)
 """Verdicts that speak against a judge."""
+_WORST_FIRST = (*ADVERSE, UNCLEAR, MODERATE, STRONG, SHOWN, NOTED, SMALL, ABSENT)
 SCHEMA = "rubricnb-audit/1"
 MEASURES: dict[str, dict[str, str]]
 VERDICTS: list[dict[str, str]]
 MEASURES, VERDICTS = yaml.safe_load_all((files("rubricnb") / "auditing.yml").read_text("utf-8"))
 """What is measured (section, kind, unit, claim, meaning, why it may be missing, advice), and what
 a judge must do to get each verdict."""
-for _rule in VERDICTS:
-    _rule["rule"] = _rule["rule"].format(
-        alpha=ALPHA, moderate=MODERATE_LEVEL, strong=STRONG_LEVEL, few=TOO_FEW,
-        parsed=f"{100 * ENOUGH_PARSED:.0f} %", changes=f"{100 * MARGINS['share of scores']:.0f} %",
-    )  # fmt: skip
 _KNOWN = pd.DataFrame.from_dict(MEASURES, orient="index")
 _FIRST, _DAY, _OWN = 20, 86_400, ("template", "parser")
 _SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
@@ -93,6 +91,7 @@ _COLUMNS = (
 )
 _ITEM = ["dataset", "item_id", "criterion"]
 _KEYS = [*_ITEM, "cluster_id"]
+_RETEST, _ONE_SCALE = "retest after rewording", "Are both on one scale?"
 _PLAIN, _FULL = "baseline", "reference of full mark"
 _WORDS: Any = Environment(  # plain text; the page escapes it
     loader=PackageLoader("rubricnb", "."), undefined=StrictUndefined, autoescape=False
@@ -111,13 +110,15 @@ class Audit:
         When, in seconds since 1970.
     design
         What was asked: ``datasets``, ``n_items``, ``n_clusters``, ``effective_clusters``,
-        ``n_judgments``, ``n_asked`` (of this judge, now), ``n_rated`` (items), ``span`` and
+        ``n_judgments``, ``n_asked`` (of this judge, now), ``n_rated`` (items), ``alone`` (no
+        cluster has two texts), ``span`` and
         ``step`` of the scale, ``truth`` (people, designed, gold or nothing), ``source``, ``value``
         (score or expected_score) and ``settings`` (None for judgments from elsewhere).
     status
         Number of judgments by status.
     rows
         One row per question: ``measure`` (a name in `MEASURES`), ``section``, ``question``,
+        ``criterion`` (empty for all together; of several criteria each has rows of its own),
         ``effect`` with a 95 % cluster interval ``low, high`` in ``unit`` (of several positions the
         most extreme, with an interval and a p that hold for all of them); ``margin``: the smallest
         effect that matters; ``placebo``: the effect of neutral edits, already subtracted (of
@@ -153,23 +154,43 @@ class Audit:
     @cached_property
     def sentence(self) -> str:
         """The result in one sentence: the best finding, and every one against the judge."""
-        first = {row["measure"]: row for row in reversed(self.rows.to_dict("records"))}
+        first = {name: self._said(rows) for name, rows in self.rows.groupby("measure")}
         moved = self.rows["measure"].map(_KNOWN["kind"]).eq("effect")
         moved &= ~self.rows["section"].isin(["texts", "against"])
         effects = self.rows[moved].to_dict("records")
         return str(_WORDS.headline(self, first, effects, inference.FEW_CLUSTERS)).strip()
 
+    def _said(self, rows: pd.DataFrame) -> list[dict[str, Any]]:
+        """Row about all criteria or, if one does worse than these, a row for each verdict."""
+        rows = rows.assign(on="", sizes=rows["effect"].map(_WORDS.number))
+        each = rows[rows["criterion"] != ""]
+        rank = each["verdict"].map(_WORST_FIRST.index)
+        sign = np.sign(each["effect"]).where(each["verdict"] == FOUND, 0)
+        whole = rows["verdict"][rows["criterion"] == ""]
+        worse = whole.empty or rank.min() < _WORST_FIRST.index(whole.iloc[0])
+        adverse = each["verdict"].isin(ADVERSE).any() and len({*zip(rank, sign, strict=True)}) > 1
+        if not (worse or adverse):
+            return rows.head(1).to_dict("records")
+        return [{
+            **own.iloc[0], "on": f" on {_WORDS.listed([*own['criterion']])}",
+            "sizes": ", ".join(own["sizes"]),
+        } for _, own in each.groupby([rank, sign])]  # fmt: skip
+
     @property
     def top(self) -> pd.DataFrame:
         """The three or four rows that matter most: the parse rate first, the worst finding last."""
         first = self.rows["measure"].isin(["parsed", "agreement", "discrimination"])
+        first &= (self.rows["criterion"] == "") | self.rows["verdict"].isin(ADVERSE)
         others = self.rows[self.rows["margin"].notna() & (self.rows["section"] != "against")]
-        others = others[others["measure"].map(_KNOWN["kind"]) != "level"]
-        size = (others["effect"].abs() / others["margin"]).fillna(0.0)
+        others = others[~others["measure"].map(_KNOWN["kind"]).isin(["level", "fact"])]
+        differ = others.groupby("measure")["verdict"].transform("nunique") > 1
+        others = others[(others["criterion"] == "") | differ]
+        size = others["effect"].abs() / others["margin"]
+        size = size.mask(others["measure"] == "halo").fillna(0.0)
         worst = (size + 1e9 * (others["verdict"] == FOUND)).nlargest(1).index
         return pd.concat([self.rows[first], others.loc[worst]])
 
-    def failures(self, fail_on: str = "", require: str = "") -> list[str]:
+    def failures(self, fail_on: str | None = None, require: str | None = None) -> list[str]:
         """Say which thresholds are not met.
 
         Parameters
@@ -193,16 +214,18 @@ class Audit:
             An unknown name (lists those there are), or no such condition.
         """
         constant = self.rows[self.rows["verdict"] == FAILS]
-        said = [f"{self.judge}: {reason}" for reason in constant["reason"].head(1)]
+        why = (constant["criterion"] + ": " + constant["reason"]).str.removeprefix(": ")
+        said = [f"{self.judge}: {reason}" for reason in why.head(1)]
         for text, must in ((fail_on, False), (require, True)):
-            said += [self._failure(*threshold, must) for threshold in thresholds(text)]
+            rules = [] if text is None else thresholds(text)
+            said += [self._failure(*rule, must) for rule in rules]
         return [why for why in said if why]
 
     def _failure(self, name: str, sign: str, limit: float, must: bool) -> str:
         rows = self.rows[self.rows["measure"] == name]
         if rows.empty:
             return f"{name}: this design cannot see it: {self.unseen[name]}"
-        level = MEASURES[name]["kind"] == "level"
+        level = MEASURES[name]["kind"] in ("level", "fact")
         sizes = rows["effect"] if level else rows["effect"].abs()
         if sizes.isna().any():
             return f"{name}: not known: {rows[sizes.isna()].iloc[0]['reason']}"
@@ -257,15 +280,15 @@ class Audit:
         whole["checksum"] = _sha256(whole)
         return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
 
-    def save(self, path: str | Path, datasheet: bool = False) -> None:
-        """Write the page to `path`, and the numbers beside it with the suffix ``.json``."""
-        Path(path).write_text(page(self, datasheet=datasheet), encoding="utf-8")
-        Path(path).with_suffix(".json").write_text(self.to_json(), encoding="utf-8")
+    def save(self, path: str | Path, *others: Audit, datasheet: bool = False) -> None:
+        """Write the page to `path`, and the numbers beside it with the suffix ``.json``.
 
-    def datasheet(self, path: str | Path) -> None:
-        """Write the judge's datasheet: one page, and its numbers beside it, as `save` does."""
-        _check_bound(self)
-        self.save(path, datasheet=True)
+        The page shows `others` below; a `datasheet` is the judge's alone.
+        """
+        if datasheet:
+            _check_bound(self)
+        Path(path).write_text(page(self, *others, datasheet=datasheet), encoding="utf-8")
+        Path(path).with_suffix(".json").write_text(self.to_json(), encoding="utf-8")
 
 
 def _sha256(content: Any) -> str:
@@ -317,9 +340,7 @@ def _check_bound(audit: Audit) -> None:
     if "template" not in audit.parts:
         raise ValueError(
             f"the audit of {audit.judge} does not record prompt, rubric and parser: its judgments "
-            "were "
-            "made elsewhere, or an earlier version of rubricnb wrote it. Audit the judge itself "
-            "(--judge)"
+            "were made elsewhere. Audit the judge itself (--judge)"
         )
 
 
@@ -336,13 +357,13 @@ def _opened(judge: Any, options: Any, settings: Any, price: Any = None) -> Itera
 def thresholds(text: str) -> list[tuple[str, str, float]]:
     """Parse ``"order>0.2, agreement<0.5"``; refuse unknown measures."""
     found = []
-    for part in filter(None, map(str.strip, text.split(","))):
+    for part in map(str.strip, text.strip().removesuffix(",").split(",")):
         match = re.fullmatch(r"(\w+)\s*(<=|>=|<|>)\s*(-?\d*\.?\d+)", part)
         if match is None or match[1] not in MEASURES:
             raise ValueError(
-                f"{part!r} is not a threshold: write NAME<NUMBER or NAME>NUMBER, with commas "
-                "between "
-                f"them; names: {', '.join(MEASURES)}"
+                f"{part!r} is not a threshold{'' if part else ' (is a variable unset?)'}: write "
+                "NAME<NUMBER or NAME>NUMBER (also <=, >=), with commas between them; names: "
+                f"{', '.join(MEASURES)}"
             )
         found.append((match[1], match[2], float(match[3])))
     return found
@@ -356,19 +377,18 @@ def read_audit(path: str | Path) -> Audit:
     ValueError
         The file is not such an audit.
     """
+    if not Path(path).is_file():
+        raise ValueError(f"there is no {path}: give the .json that an audit wrote")
     try:
         stored = json.loads(Path(path).read_text("utf-8"))
         if stored["schema"] != SCHEMA:
-            raise ValueError(
-                f"its schema is {stored['schema']!r}, and this version reads {SCHEMA!r}"
-            )
-        checksum = stored.pop("checksum", None)
-        if "parts" in stored and checksum != _sha256(stored):
+            raise ValueError(f"its schema is {stored['schema']!r}, and not {SCHEMA!r}")
+        if stored.pop("checksum") != _sha256(stored):
             raise ValueError("it was edited or damaged: its checksum does not match")
-        stored.setdefault("parts", {"model": {"identity": stored["identity"]}})
         content = {name: stored[name] for name in Audit.__dataclass_fields__}
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: give the .json that an audit wrote ({error!r})") from error
+    content["rows"] = [{"criterion": ""} | row for row in content["rows"]]
     tables = {name: pd.DataFrame(content[name]).fillna(np.nan) for name in ("rows", "cells")}
     return Audit(**content | tables)
 
@@ -384,7 +404,6 @@ def audit(
     n_prompts: int | None = None,
     options: Mapping[str, Any] | None = None,
     against: Audit | str | Path | None = None,
-    new_judge: bool = False,
     force: bool = False,
     store: Store | str | Path | None = None,
     max_calls: int | None = None,
@@ -416,8 +435,6 @@ def audit(
         An earlier audit of this judge, or its ``.json``. The judge is asked again (answers that are
         older than a day or than that audit do not count), and rows of the section ``against`` say
         what has changed.
-    new_judge
-        Compare even though the judge's identity is not that of the earlier audit.
     force
         Ask even if there are fewer than five effective clusters.
     store
@@ -453,18 +470,18 @@ def audit(
         limits = {"n_items": n_items, "n_prompts": n_prompts, "max_calls": max_calls,
                   "max_cost": max_cost, "options": options or None, **settings}  # fmt: skip
         if idle := [name for name, given in limits.items() if given is not None]:
-            raise ValueError(
-                f"with judgments=, every row is used and no judge is asked: leave "
-                f"out {', '.join(idle)}"
-            )
+            said = "with judgments=, every row is used and no judge is asked: leave out"
+            raise ValueError(f"{said} {', '.join(idle)}")
         is_read = items is None and isinstance(judgments, Judgments) and hasattr(judgments, "rated")
         table = judgments_from(judgments, items, None if is_read else scale)
         if scale is not None and not isinstance(scale, Mapping):
             _check_ratings(table.rated, *scale)
         chosen = part_of(table, judge)
-        name = str(chosen["judge"].iloc[0]).replace("unknown", "the judge")
+        own = str(chosen["judge"].iloc[0])
+        name = own.replace("unknown", "the judge")
+        name += f", {judge}" if judge is not None and str(judge) != own else ""
         done = findings([chosen], table.rated, name, f"judgments of {name}")
-        _check_same(before, done.parts, new_judge)
+        _check_same(before, done.parts)
     elif judge is None or items is None:
         raise ValueError("an audit needs a judge and items, or judgments that were made elsewhere")
     else:
@@ -473,7 +490,7 @@ def audit(
         _check_enough(items, force)
         with _opened(judge, options, settings, price) as (opened, settings):
             parts = _parts(opened, every, settings)
-            _check_same(before, parts, new_judge)
+            _check_same(before, parts)
             fresh = before is not None and max(before.asked, time.time() - _DAY)
             budget = Budget(max_calls, max_cost)
             planned = [askable(part, opened) for part in audit_requests(items, **settings)]
@@ -511,18 +528,16 @@ def _check_enough(items: pd.DataFrame, force: bool) -> None:
     if few < TOO_FEW and not force:
         raise ValueError(
             f"{few:.1f} effective clusters (texts that share a prompt count as one): below "
-            f"{TOO_FEW} "
-            "results do not carry over to other texts. Use texts of more prompts (n_prompts, "
-            "--n-prompts), "
-            "or run anyway (force=True, --force)"
+            f"{TOO_FEW} results do not carry over to other texts. Use texts of more prompts "
+            "(n_prompts, --n-prompts), or run anyway (force=True, --force)"
         )
 
 
-def _check_same(before: Audit | None, parts: Mapping[str, Any], new_judge: bool) -> None:
+def _check_same(before: Audit | None, parts: Mapping[str, Any]) -> None:
     """Refuse to report a changed judge or changed questions as drift; asks the judge nothing."""
-    if before and not new_judge and (changes := _changes(before.parts, parts)):
-        what = "; ".join(changes)
-        raise ValueError(f"{what}. If this is intended, set new_judge=True (--new-judge)")
+    if before and (changes := _changes(before.parts, parts)):
+        way_out = "If this is intended, audit the judge and then compare the two audits (--compare)"
+        raise ValueError(f"{'; '.join(changes)}. {way_out}")
 
 
 def audit_requests(items: Items, **settings: Any) -> list[Requests]:
@@ -620,10 +635,11 @@ def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
     own = (known == str(name)).any(axis=1) if name is not None else known["judge"] != ""
     several = [f"{c} {v}" for c in names for v in known[c][own].unique()]
     if len(several) != len(names):
+        absent = "" if several else f"nothing in the judgments is named {name!r}; "
         several = several or [f"{c} {v}" for c in names for v in known[c].unique()]
         raise ValueError(
-            "an audit is about one judge, template and temperature, but the judgments have "
-            f"{', '.join(several)}: name one (--judge NAME), or two to compare (--compare A B)"
+            f"{absent}an audit is about one judge, template and temperature, and the judgments "
+            f"have {', '.join(several)}: name one (--judge NAME), or two to compare (--compare A B)"
         )
     judgments = judgments[own]
     lengths = sorted(judgments["n_options"].unique())
@@ -661,16 +677,19 @@ def findings(
     alone, *together = (_Answers(_named(part, items, value), items, value) for part in answers)
     judgments, cells = alone.judgments, alone.cells
     status = pd.concat([a["status"].astype("str") for a in answers]).value_counts()
-    rows = [_parsed(status), *_people(alone), *_discrimination(alone), *_noise(alone)]
+    rows = [_parsed(status), *_each(_people, alone), *_each(_discrimination, alone)]
+    rows += [*_halo(alone), *_noise(alone)]
     why = {}
     for name, ask, parts in (
-        ("overall", _overall, [alone]), ("position", _positions, [alone]),
+        ("systems", _systems, [alone]), ("overall", _overall, [alone]),
+        ("position", _positions, [alone]),
         ("order", _moved, [alone]), ("criteria", _criteria, together),
     ):  # fmt: skip
         try:
             rows += [row for part in parts for row in ask(part)]
         except ValueError as error:  # the reason why these scores cannot answer the question
             why[name] = str(error)
+    rows.sort(key=lambda row: [*MEASURES].index(row["measure"]))
     places = {row["question"]: row.pop("places") for row in rows if "places" in row}
     few = inference.effective_clusters(cells.index.get_level_values("cluster_id"))
     span, step = _scale_of(judgments)
@@ -684,6 +703,7 @@ def findings(
             "datasets": sorted(judgments["dataset"].unique()),
             "n_items": len(cells), "n_clusters": judgments["cluster_id"].nunique(),
             "effective_clusters": round(few, 2), "n_judgments": int(status.sum()),
+            "alone": bool(cells.groupby(["cluster_id", "criterion"]).size().max() == 1),
             "n_rated": int(cells["human"].notna().sum()), "span": span, "step": step,
             "truth": truth_of(items) if cells["human"].notna().any() else "nothing",
             "source": ", ".join(judgments["source"].astype("str").unique()), "value": value,
@@ -757,7 +777,8 @@ def _judged(rows: Sequence[Mapping[str, Any]], few: float, span: float) -> pd.Da
 
     `span`: from the lowest score to the highest, of which the margin of a mean is a part.
     """
-    table = pd.DataFrame([{**dict.fromkeys(_COLUMNS, np.nan), **row} for row in rows])
+    blank = {**dict.fromkeys(_COLUMNS, np.nan), "criterion": ""}
+    table = pd.DataFrame([{**blank, **row} for row in rows])
     table = table.join(_KNOWN[["section", "unit", "act", "calm"]], on="measure")
     points = table["unit"].eq("score points")
     table["margin"] = table["unit"].map(MARGINS) * np.where(points, span / _USUAL_SPAN, 1.0)
@@ -770,8 +791,10 @@ def _judged(rows: Sequence[Mapping[str, Any]], few: float, span: float) -> pd.Da
     bare = table["measure"].eq("parsed") | table["verdict"].eq(FAILS)
     doubtful = own < inference.FEW_CLUSTERS
     doubt = np.where(own < TOO_FEW, _NOTHING_OF_OTHERS, "intervals may be too narrow")
-    doubt = own.map("{:.0f} effective clusters: ".format) + doubt
+    doubt = np.array([f"{_WORDS.clusters(n)}: {w}" for n, w in zip(own, doubt, strict=True)])
     old = table["reason"].str.replace(r"(^|; )\d+ effective clusters[^;]*", "", regex=True)
+    tested = ["low", "high", "p", "p_adjusted", "p_equivalent"]
+    table.loc[own < TOO_FEW, tested] = np.nan
     said = (old + "; " + doubt).str.removeprefix("; ")
     table["reason"] = said.where(doubtful & ~bare, old.where(doubtful, table["reason"]))
     table["sentence"] = [str(_WORDS.sentence(row)).strip() for row in table.to_dict("records")]
@@ -789,7 +812,7 @@ def _verdict(row: Mapping[str, Any], enough: bool) -> str:
         return FAILS
     if row["measure"] == "parsed":
         return SHOWN if effect >= ENOUGH_PARSED else WEAK
-    if kind == "noise" and np.isnan(row["margin"] + row["high"]):
+    if kind == "fact" or (kind == "noise" and np.isnan(row["margin"] + row["high"])):
         return NOTED
     if not enough:
         return UNCLEAR
@@ -862,22 +885,23 @@ def beside(before: Audit, now: Audit) -> Audit:
 
     x, y, human = a[_PLAIN], b[_PLAIN], b["human"]
     rows = [drift("score", "mean score", x, y)]
-    step = float(now.design.get("step", 1.0))
+    step = now.design["step"]
     differ = (_binned(x, step) != _binned(y, step)).where((y - x).notna()).astype("float64")
     rows.append(_mean("drift_changed", "texts with another score", differ, (0.0, 1.0)))
-    if (rated := (x + y + human).notna()).sum() > 2:
+    three = _varied(pd.concat([human, x, y], axis=1, keys=["human", "x", "y"]))
+    if len(three) > 2:
         for name, sums_of, statistic in (
             ("agreement", inference.moments, inference.correlation),
             ("kappa", kappa_sums, kappa_of_sums),
         ):
-            found, ends = _by_criterion(sums_of, statistic, human[rated], x[rated], y[rated])
-            n = human[rated].index.get_level_values("cluster_id").nunique()
+            found, ends = _by_criterion(sums_of, statistic, *(three[name] for name in three))
+            n = three.index.get_level_values("cluster_id").nunique()
             rows.append(_row(f"drift_{name}", name, n, *found, a=ends[0], b=ends[1]))
     for name in sorted(set(a) & set(b) - {*_NO_CONDITION}):
-        rows.append(drift("effect", name, a[name] - a["placebo"], b[name] - b["placebo"]))
-    span = float(now.design.get("span", _USUAL_SPAN))
+        row = drift("effect", name, a[name] - a["placebo"], b[name] - b["placebo"])
+        rows += [row] * (row["n_clusters"] > 0)
     few = inference.effective_clusters(b.index.get_level_values("cluster_id"))
-    table = _judged(rows, few, span)
+    table = _judged(rows, few, now.design["span"])
     unseen = {k: v for k, v in now.unseen.items() if k not in set(table["measure"])}
     return replace(now, rows=pd.concat([now.rows, table], ignore_index=True), unseen=unseen,
                    design=now.design | {"against": before.judge})  # fmt: skip
@@ -916,6 +940,12 @@ class _Answers:
         """Reads of the plain prompt; all reads if the prompt is not the book's."""
         plain = self.judgments[self.judgments["condition"] == _PLAIN]
         return plain if len(plain) else self.judgments
+
+    @cached_property
+    def criteria(self) -> dict[str, _Answers]:
+        """Answers about each criterion, if there are several."""
+        own = dict(iter(self.judgments.groupby("criterion", sort=False)))
+        return {str(c): replace(self, judgments=own[c]) for c in own if len(own) > 1}
 
     @cached_property
     def rated(self) -> dict[str, Any]:
@@ -973,29 +1003,134 @@ def _changed(base: pd.DataFrame, others: pd.DataFrame, on: Sequence[str] = _ITEM
 def _parsed(status: pd.Series) -> dict[str, Any]:
     errors = status.drop("ok", errors="ignore")
     why = "".join(f"most common error: {k}, {n:,}" for k, n in errors.head(1).items())
+    why += "; is this the right scale?" * why.startswith("most common error: out_of_range")
     return _row("parsed", "answers with a score", 0, status.get("ok", 0) / status.sum(), reason=why)
 
 
-def _people(answers: _Answers) -> list[dict[str, Any]]:
-    rated = answers.cells[[_PLAIN, "human"]].dropna()
-    if rated.empty:
-        return []
-    r, bias = (of(**answers.rated).iloc[0] for of in (agreement, judge_bias))
-    stem, n = "r_macro" if np.isfinite(r["r_macro"]) else "r", int(r["n_clusters"])
-    (kappa, interval), _ = _by_criterion(kappa_sums, kappa_of_sums, rated["human"], rated[_PLAIN])
-    ends, of_kappa = (r[f"{stem}_low"], r[f"{stem}_high"]), np.clip(interval[:2], -1, 1).tolist()
-    of_bias = (bias["low"], bias["high"], bias["p"])
-    rows = [
-        _correlation("agreement", "agreement", n, r[stem], ends, _without(r["reason"], "rho")),
-        _correlation("kappa", "agreement in level", n, kappa, of_kappa),
-        _sign_test(_row("bias", "mean score", n, bias["bias"], of_bias)),
-    ]
-    if "candidate" in answers.usual and answers.usual["candidate"].nunique() > 2:
-        tau = system_agreement(**answers.rated).iloc[0]
-        of_tau = (tau["tau_low"], tau["tau_high"], np.nan)
-        name = f"{tau['n_systems']} systems"
-        rows.append(_row("systems", name, n, tau["tau"], of_tau, reason=tau["reason"]))
+def _each(ask: Callable[..., list[dict[str, Any]]], answers: _Answers) -> list[dict[str, Any]]:
+    """Rows about all criteria together and, if there are several, about each."""
+    rows = ask(answers)
+    for name, own in answers.criteria.items():
+        rows += [{**r, "criterion": name, "question": f"{r['question']}: {name}"} for r in ask(own)]
     return rows
+
+
+def _people(answers: _Answers) -> list[dict[str, Any]]:
+    """Agreement in rank and in level: of several criteria the mean over those that have an r."""
+    cells, given = answers.cells[[_PLAIN, "human"]], answers.rated
+    if cells.dropna().empty:
+        return []
+    sides, same = _varied(cells), _same_score(cells[_PLAIN])
+    every, names = ({*part.index.get_level_values("criterion")} for part in (cells, sides))
+    own = given["judgments"][given["judgments"]["criterion"].isin(names or every)]
+    found = agreement(**given | {"judgments": own}).iloc[0]
+    n, r, why = int(found["n_clusters"]), found["r_macro"], found["reason"]
+    why, kappa, of_kappa = _without(why, "rho", "r_macro"), np.nan, inference.UNDEFINED
+    notes = [same or why or "in every criterion a side is constant"]
+    if names:
+        two = sides["human"], sides[_PLAIN]
+        (kappa, of_kappa), _ = _by_criterion(kappa_sums, kappa_of_sums, *two)
+        reads = own.set_index(_KEYS)[["value"]].join(cells["human"]).dropna()
+        lacking = f"without {', '.join(sorted(every - names))}" if every - names else ""
+        shares = _mostly("scores", own["whole"]), _mostly("ratings", sides["human"])
+        notes = [lacking, why, *shares, _of_one_read(reads, r)]
+    notes, known = [note for note in notes if note], {"constant": bool(same)}
+    of_r, ends = (
+        (found["r_macro_low"], found["r_macro_high"]),
+        np.clip(of_kappa[:2], -1, 1).tolist(),
+    )
+    gap = "" if names else notes[0]
+    rows = [
+        _correlation("agreement", "agreement", n, r, of_r, "; ".join(notes)) | known,
+        _correlation("kappa", "agreement in level", n, kappa, ends, gap) | known,
+    ]
+    rows.append(_bias(answers, sides, rows[0]))
+    if np.isfinite(found["ceiling"]) and not answers.criteria:
+        rows.append(_row("ceiling", "people among themselves", n, found["ceiling"]))
+    return rows
+
+
+def _bias(answers: _Answers, sides: pd.DataFrame, ranks: Mapping[str, Any]) -> dict[str, Any]:
+    """Mean score minus mean rating, unless `ranks`, the row about agreement, is reversed."""
+    found = judge_bias(**answers.rated).iloc[0]
+    interval = found["low"], found["high"], found["p"]
+    row = _row("bias", "mean score", int(found["n_clusters"]), found["bias"], interval)
+    if _level("agreement", ranks["effect"], ranks["low"], ranks["high"]) == REVERSED:
+        unknown = dict.fromkeys(("effect", "low", "high", "p"), np.nan)
+        return row | unknown | {"reason": "with a reversed scale a level means nothing"}
+    row = _sign_test(row)
+    span, _ = _scale_of(answers.judgments)
+    if ranks["effect"] >= MODERATE_LEVEL and abs(found["bias"]) > span / 4:
+        ends = [f"{sides[side].min():g} to {sides[side].max():g}" for side in (_PLAIN, "human")]
+        row["reason"] = f"{_ONE_SCALE} The scores are {ends[0]}, the ratings {ends[1]}"
+    return row
+
+
+def _varied(sides: pd.DataFrame) -> pd.DataFrame:
+    """Items with all sides known, of the criteria in which every side varies."""
+    known = sides.dropna()
+    levels = known.round(6).groupby(level="criterion").transform("nunique")
+    return known[(levels > 1).all(axis=1)]
+
+
+def _same_score(scores: pd.Series) -> str:
+    """Say that every text of a criterion gets the same score, if it does."""
+    scores = scores.dropna()
+    one_text = scores.index.get_level_values("criterion").nunique() == len(scores)
+    if one_text or _within(scores).abs().max() >= 1e-6:
+        return ""
+    which = ", ".join(f"{score:g}" for score in np.unique(scores.round(2)))
+    return f"every text gets the same score ({which})"
+
+
+def _mostly(what: str, values: pd.Series) -> str:
+    """Say that nearly all values are one, if they are."""
+    shares = values.value_counts(normalize=True)
+    if not MOSTLY <= shares.max() < 1:
+        return ""
+    return f"{shares.max():.0%} of the {what} are {shares.idxmax():g}".replace("%", " %")
+
+
+def _of_one_read(reads: pd.DataFrame, r: float) -> str:
+    """Say that a text's score is the mean of several reads, if r differs from that of one."""
+    n = len(reads) / reads.index.nunique()
+    pair = reads["human"], reads["value"]
+    (single, _), _ = _by_criterion(inference.moments, inference.correlation, *pair)
+    said = f"each score is the mean of {n:.3g} reads; of a single read r is {_WORDS.number(single)}"
+    return said if n > 1 and abs(single - r) >= 0.005 else ""
+
+
+def _systems(answers: _Answers) -> list[dict[str, Any]]:
+    """Whether the judge ranks systems as people do, where people see a difference that matters."""
+    rated = answers.cells[[_PLAIN, "human"]].dropna()["human"]
+    if rated.empty or "candidate" not in answers.items:
+        return []
+    means = rated.groupby(matched(rated.index.to_frame(), answers.items, "candidate").array).mean()
+    if len(means) < 3:
+        return []
+    tau = system_agreement(**answers.rated).iloc[0]
+    row = _row("systems", f"{tau['n_systems']} systems", int(tau["n_clusters"]), tau["tau"],
+               (tau["tau_low"], tau["tau_high"], np.nan), reason=tau["reason"])  # fmt: skip
+    least = MARGINS["score points"] * _scale_of(answers.judgments)[0] / _USUAL_SPAN
+    if np.ptp(means) / (len(means) - 1) < least:
+        row |= dict.fromkeys(("effect", "low", "high"), np.nan)
+        row["reason"] = f"in the ratings, neighbouring systems lie less than {least:g} points apart"
+    return [row]
+
+
+def _halo(answers: _Answers) -> list[dict[str, Any]]:
+    """How many more texts get one score on all criteria than get one rating."""
+    cells = answers.cells[[_PLAIN, "human"]].dropna()
+    n_criteria = cells.index.get_level_values("criterion").nunique()
+    if n_criteria < 2 or answers.judgments["n_options"].nunique() > 1:
+        return []
+    text = matched(cells.index.to_frame(), answers.items, "text_id").set_axis(cells.index)
+    binned = _binned(cells, _scale_of(answers.judgments)[1])
+    texts = binned.groupby([cells.index.get_level_values("cluster_id"), text])
+    same = texts.nunique()[texts.size() == n_criteria].eq(1).astype("float64")
+    judge, people = (str(_WORDS.percent(same[side].mean())) for side in (_PLAIN, "human"))
+    beyond, why = same[_PLAIN] - same["human"], f"judge {judge}, ratings {people}"
+    return [_mean("halo", "one score on all criteria", beyond, (-1.0, 1.0), reason=why)]
 
 
 def _correlation(
@@ -1005,7 +1140,8 @@ def _correlation(
     low, high = ends
     if n > 1 and abs(r) > 1 - 1e-9 and np.isnan(low):
         low, high = inference.perfect_ends(r, n)
-        reason = f"no exception in {n} clusters"
+        known = _without(reason, "|r| = 1", "no interval")
+        reason = inference.said(known, f"no exception in {n} clusters")
     return _row(measure, question, n, r, (low, high, np.nan), reason=reason)
 
 
@@ -1062,10 +1198,8 @@ def _discrimination(answers: _Answers) -> list[dict[str, Any]]:
     first = values.first()
     if first.index.get_level_values("criterion").nunique() == len(first):
         return []
-    if _within(values.mean()).abs().max() < 1e-6:
-        scores = ", ".join(f"{score:g}" for score in np.unique(first.round(2)))
-        why = f"every text gets the same score ({scores})"
-        return [_row("discrimination", "texts told apart", 0, 0.0, reason=why, constant=True)]
+    if why := _same_score(values.mean()):
+        return [_row("discrimination", _RETEST, 0, 0.0, reason=why, constant=True)]
     others = reads[reads["prompt"] != reads.groupby(_KEYS)["prompt"].transform("first")]
     repeated = others.empty
     others = reads[reads.duplicated(_ITEM)] if repeated else others
@@ -1077,7 +1211,7 @@ def _discrimination(answers: _Answers) -> list[dict[str, Any]]:
     r, interval = inference.jackknife(inference.moments(*sides), cluster, inference.correlation,
                                       inference.fisher_jackknife_t)  # fmt: skip
     n = cluster.nunique()
-    row = _correlation("discrimination", "texts told apart", n, r, interval[:2])
+    row = _correlation("discrimination", _RETEST, n, r, interval[:2])
     if repeated:
         row |= {"low": np.nan, "reason": "only asked again in the same words, and a judge that "
                 "repeats itself passes that whatever it scores: reword the prompt"}  # fmt: skip
@@ -1278,6 +1412,7 @@ def page(*audits: Audit, datasheet: bool = False) -> str:
     )  # fmt: skip
     return environment.get_template(f"{'datasheet' if datasheet else 'auditing'}.jinja").render(
         audits=audits, version=rubricnb.__version__, margins=MARGINS, measures=MEASURES,
+        adverse=ADVERSE,
         verdicts=VERDICTS, from_store=_NOT_ASKED_WARNING,
         size=_WORDS.size, number=_WORDS.number, percent=_WORDS.percent, p_value=_WORDS.p_value,
         titles=_WORDS.TITLES, made=lambda seconds: datetime.fromtimestamp(seconds, UTC).date(),

@@ -253,25 +253,20 @@ def _declared(notebook: Any, stem: str) -> list[Parameter]:
 
 
 def _parameters_in(source: str, stem: str) -> list[Parameter]:
-    found, lines = [], source.splitlines()
-    for node in ast.parse(source).body:
-        line = lines[node.lineno - 1]
-        if not (
-            isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value
-        ):
-            raise ValueError(
-                f"{stem}: parameters cell, {line!r}: write 'name: type = value  # comment'"
-            )
-        comment = line[node.end_col_offset or 0 :].partition("#")[2].strip()
-        try:
-            default = ast.literal_eval(node.value)
-        except ValueError:
-            raise ValueError(
-                f"{stem}: parameters cell, {line!r}: a derived value does not follow when another "
-                "parameter is changed; compute it in the next cell"
-            ) from None
-        found.append(Parameter(node.target.id, ast.unparse(node.annotation), default, comment))
-    return found
+    lines = source.splitlines()
+    try:
+        return [_parameter(node, lines[node.lineno - 1]) for node in ast.parse(source).body]
+    except (AttributeError, ValueError):
+        raise ValueError(
+            f"{stem}: write each line of the parameters cell as 'name: type = value  # comment', "
+            "with a literal value; compute a derived one in the next cell"
+        ) from None
+
+
+def _parameter(node: Any, line: str) -> Parameter:
+    comment = line[node.end_col_offset :].partition("#")[2].strip()
+    default = ast.literal_eval(node.value)
+    return Parameter(node.target.id, ast.unparse(node.annotation), default, comment)
 
 
 def check_values(values: Mapping[str, Any], declared: Sequence[Parameter], where: str) -> None:

@@ -99,7 +99,6 @@ class Chapter:
         self,
         own: Mapping[str, Estimate],
         judgments: pd.DataFrame | None = None,
-        name: str = "tab-verdicts",
         unmeasured: bool = False,
     ) -> pd.DataFrame:
         """Show the papers' claims beside our results, and glue how many were not measured.
@@ -111,8 +110,6 @@ class Chapter:
             chapter is left out.
         judgments
             What they were computed from: a simulated judge replicates nothing.
-        name
-            Of the table.
         unmeasured
             As of `rubricnb.pages.says_finds`.
 
@@ -128,7 +125,7 @@ class Chapter:
         rows = [(claim, *_with_ends(value)) for claim, value in found.items() if claim in known]
         table = pd.DataFrame(rows, columns=["claim_id", "value", "low", "high"])
         judged = verdicts(self.said, table)
-        pages.show(name, pages.says_finds(judged, unmeasured))
+        pages.show("tab-verdicts", pages.says_finds(judged, unmeasured))
         missing = judged["value"].isna() & (judged["judge"] != "")
         pages.say(unmeasured=int(missing.sum()), n_claims=len(judged))
         return judged

@@ -49,16 +49,17 @@ def execute(
                 f"{target}: notebooks in notebooks/ are kept without outputs; write to a different "
                 "folder"
             )
-        done = book.execute(notebook, values, target)
+        try:
+            done = book.execute(notebook, values, target)
+        except book.BookError as error:
+            first, *_, last = str(error).strip().splitlines()
+            raise ValueError(f"{first}: {last}. {target} shows the cell") from None
         typer.echo(f"{target}: executed in {done.metadata.rubricnb['seconds']:.1f} s")
 
 
 @app.command()
 def check(
-    store: Annotated[
-        bool | None,
-        typer.Option("--store/--no-store", help="Check and repair the store, or skip it."),
-    ] = None,
+    store: Annotated[bool, typer.Option("--store", help="Check and repair the store.")] = False,
 ) -> None:
     """Report what is installed, which judges and datasets work here, and how to add the rest."""
     from rubricnb.health import report
@@ -68,7 +69,7 @@ def check(
     with errors():
         if store:
             typer.echo(mend(default_path()))
-        lines, usable = report(store is not False)
+        lines, usable = report()
         typer.echo("\n".join(lines))
         if not usable:
             raise typer.Exit(1)
@@ -89,23 +90,6 @@ def data(
         columns = ["item_id", "text_id", "group_id", "cluster_id", "criterion"]
         counts = {c: items[c].nunique() for c in columns if c in items}
         typer.echo(f"{name}: " + ", ".join(f"{n:,} {c}" for c, n in counts.items()))
-
-
-@app.command()
-def judges() -> None:
-    """List the engines, the simulated profiles and the judges with recorded runs."""
-    from rubricnb.judging.judge import ENGINES
-    from rubricnb.judging.profiles import profiles
-    from rubricnb.judging.results import judges as recorded_judges
-
-    with errors():
-        for engine, (_, form, purpose) in ENGINES.items():
-            typer.echo(f"{engine + form:30}{purpose}")
-        typer.echo("\nprofiles of simulated judges (simulated:PROFILE)")
-        for name, profile in profiles().items():
-            typer.echo(f"{name:30}{profile.source}")
-        typer.echo("\nrecorded runs (results/)")
-        typer.echo(_table(recorded_judges()[["slug", "spec", "model"]]))
 
 
 @app.command()
@@ -136,21 +120,12 @@ def audit(
         Path | None, typer.Option(help="File of scores made elsewhere; no judge is asked.")
     ] = None,
     scale: Annotated[tuple[float, float] | None, typer.Option(help="Scale of --judgments.")] = None,
-    columns: Annotated[
-        str, typer.Option(help="Rename columns of --judgments: value=score,traceId=item_id.")
-    ] = "",
-    scores: Annotated[
-        str, typer.Option(help="Score columns of --judgments, one per criterion: kind,useful.")
-    ] = "",
-    failed: Annotated[
-        float | None,
-        typer.Option(help="Number that marks a failed read in --judgments, such as -1."),
-    ] = None,
     n_prompts: Annotated[
         int | None, typer.Option(help="Draw this many prompts (clusters).")
     ] = None,
     n_items: Annotated[
-        int | None, typer.Option(help="Draw this many items, spread over all prompts.")
+        int | None,
+        typer.Option(help="Draw this many items: whole texts, one of each prompt first."),
     ] = None,
     template: Annotated[str, typer.Option(help="File of your own prompt (Jinja).")] = "",
     parser: Annotated[
@@ -158,26 +133,20 @@ def audit(
     ] = "",
     option: _Options = None,
     readout: Annotated[
-        str, typer.Option(help="How to read scores: auto, feedback, score or logprobs.")
-    ] = "auto",
-    temperature: Annotated[float, typer.Option(help="Sampling temperature.")] = 0.0,
-    seed: Annotated[int, typer.Option(help="Seed of the draw and of the sampling.")] = 0,
+        str | None, typer.Option(help="How to read scores: auto, feedback, score or logprobs.")
+    ] = None,
+    temperature: Annotated[float | None, typer.Option(help="Sampling temperature.")] = None,
     compare: Annotated[
         tuple[str, str] | None, typer.Option(help="Two sides to compare; see above.")
     ] = None,
     against: Annotated[
         Path | None, typer.Option(help="An earlier audit.json, to test for drift.")
     ] = None,
-    new_judge: Annotated[
-        bool,
-        typer.Option("--new-judge", help="Allow a judge that differs from the earlier audit's."),
-    ] = False,
     fail_on: Annotated[
-        str, typer.Option(help="Exit 3 on 'order>0.2,agreement<0.5' (--compare: of the second).")
-    ] = "",
-    datasheet: Annotated[
-        Path | None, typer.Option(help="Page or folder to write a datasheet to.")
+        str | None,
+        typer.Option(help="Exit 3 on 'order>0.2,agreement<0.5' (--compare: of the second)."),
     ] = None,
+    datasheet: Annotated[Path | None, typer.Option(help="Page to write a datasheet to.")] = None,
     check: Annotated[
         Path | None, typer.Option(help="Datasheet (.json) to check; no judge is asked.")
     ] = None,
@@ -204,11 +173,16 @@ def audit(
     every text gets the same score or if --check finds a change; with 1 on an error.
     """
     import rubricnb as rb
-    from rubricnb.auditing import audit_cost, beside, drawn, page, read_audit, thresholds
+    from rubricnb.auditing import audit_cost, beside, drawn, read_audit, thresholds
     from rubricnb.pages import configured
 
     with errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
-        thresholds(fail_on)  # before anything is asked
+        if fail_on is not None:
+            thresholds(fail_on)  # before anything is asked
+        if rubric and not (path or data):
+            raise ValueError(
+                f"{rubric} describes the texts in --path: add --path, or --scale alone"
+            )
         if not (judge or judgments or compare):
             raise ValueError(
                 "no judge given: use --judge embedded, --judge openai:MODEL, or --judgments FILE"
@@ -217,55 +191,41 @@ def audit(
         others["--check"] = datasheet and check
         if (datasheet or check) and (wrong := [name for name, given in others.items() if given]):
             raise ValueError(f"a datasheet is about one --judge: leave out {', '.join(wrong)}")
-        if datasheet:
-            output = datasheet / "datasheet.html" if datasheet.is_dir() else datasheet
-        if not output.parent.is_dir():
-            raise ValueError(f"{output}: there is no folder {output.parent}")
-        if output.suffix == ".json":
+        output = datasheet or output
+        if output.suffix != ".html":
             raise ValueError(
-                f"{output} would hold the page: give a name that ends in .html (the numbers go "
-                "beside it as .json)"
+                f"{output}: name a page that ends in .html; the numbers go beside it as .json"
             )
         for earlier in (against, *(Path(side) for side in compare or ())):
             if earlier and output.with_suffix(".json").resolve() == earlier.resolve():
                 raise ValueError(
                     f"{earlier} would be overwritten: choose a different page with --output"
                 )
+        _check_writable(output)
         if judgments and cost:
             raise ValueError(
                 "with --judgments no judge is asked, so there is no cost: leave out --cost"
             )
-        if not judgments and (columns or scores or failed is not None):
-            raise ValueError("--columns, --scores and --failed describe --judgments FILE: add it")
-        usual = {"readout": "auto", "temperature": 0.0, "seed": 0}
-        given = {"readout": readout, "temperature": temperature, "seed": seed}
-        how = {name: value for name, value in given.items() if value != usual[name]}
+        asking = {"readout": readout, "temperature": temperature}
+        how = {name: value for name, value in asking.items() if value is not None}
         stored = compare is not None and all(side.endswith(".json") for side in compare)
-        items = table = None
+        items = None
         if not stored and (data or path or not judgments):
-            items = rb.load(data or ("csv" if path else "minibench"), None, seed, path, rubric)
-        if judgments and not stored:
-            named = _options(columns.split(",") if columns else None, "columns")
-            by_criterion = scores.split(",") if scores else ()
-            table = rb.judgments(
-                judgments, items, scale, columns=named, scores=by_criterion, failed=failed
-            )
-            items = None
+            items = rb.load(data or ("csv" if path else "minibench"), path=path, rubric=rubric)
         own = {"template": template, "parser": parser}
         done = [read_audit(check)] if check else []
         changes = done[0].changes(judge, items, _options(option), **own, **how) if check else []
         for side in () if check else compare or (judge,):
             who, prompt = (judge, side) if compare and judge and not judgments else (side, template)
             own = {k: v for k, v in (("template", prompt), ("parser", parser)) if v}
-            if items is not None:
+            if items is not None and not judgments:
                 asked, settings = configured(who, _options(option) | own)
-                few = drawn(items, n_items, n_prompts, seed)
-                found = audit_cost(asked, few, price, readout=readout, **settings)
-                typer.echo(cost_line(found))
+                few = drawn(items, n_items, n_prompts)
+                typer.echo(cost_line(audit_cost(asked, few, price, **how, **settings)))
             if not cost:
                 done.append(read_audit(side) if stored else rb.audit(
-                    who or None, items, judgments=table, scale=scale, against=against,
-                    options=_options(option) | own, new_judge=new_judge, force=force,
+                    who or None, items, judgments=judgments, scale=scale, against=against,
+                    options=_options(option) | own, force=force,
                     max_calls=max_calls, max_cost=max_cost, price=price,
                     n_items=n_items, n_prompts=n_prompts, **how,
                 ))  # fmt: skip
@@ -275,10 +235,10 @@ def audit(
         failures = [*changes, *(why for other in done[:-1] for why in other.failures()),
                     *done[-1].failures(fail_on)]  # fmt: skip
         for found in done:
-            typer.echo("\n  ".join([found.sentence, *found.top["sentence"]]))
+            paired = found.rows["sentence"][found.rows["section"] == "against"]
+            typer.echo("\n  ".join([found.sentence, *found.top["sentence"], *paired]))
         if not check:
-            output.write_text(page(*reversed(done), datasheet=bool(datasheet)), "utf-8")
-            output.with_suffix(".json").write_text(done[-1].to_json(), "utf-8")
+            done[-1].save(output, *done[:-1], datasheet=bool(datasheet))
             typer.echo(f"written: {output} and {output.with_suffix('.json')}")
     if as_json:
         typer.echo(done[-1].to_json())
@@ -295,10 +255,6 @@ def compile_bundle(
         Path, typer.Option(help="Bundle to write; its lock goes beside it.")
     ] = _BUNDLE,
     n_items: Annotated[int, typer.Option(help="Checklist items in total.")] = 15,
-    min_evidence: Annotated[int, typer.Option(help="Quotes that each trait needs.")] = 2,
-    input_type: Annotated[
-        str, typer.Option(help="Kind of text judged: essays, replies, …")
-    ] = "texts",
     option: _Options = None,
 ) -> None:
     """Compile your own rubric into a locked bundle (parameter bundle of chapters 15 to 18)."""
@@ -327,10 +283,7 @@ def compile_bundle(
                 f"{opened.slug} is asked once, with the whole of {rubric.name}, for a definition "
                 f"of each trait ({criteria}) and {n_items} checklist items; the levels stay yours"
             )
-            bundle = compile_rubric(
-                levels, opened, name=output.stem, input_type=input_type, n_items=n_items,
-                min_evidence=min_evidence,
-            )  # fmt: skip
+            bundle = compile_rubric(levels, opened, name=output.stem, n_items=n_items)
         for trait in bundle.traits:
             typer.echo(f"{trait.name}: {trait.definition}")
             typer.echo("\n".join(f"  {c.id} {c.text}" for c in bundle.of_trait(trait)))
@@ -349,9 +302,23 @@ def errors() -> Iterator[None]:
         missing = isinstance(error, FileNotFoundError) and error.filename
         typer.echo(f"error: {f'there is no {missing}' if missing else error}", err=True)
         raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        typer.echo("error: stopped by Ctrl-C before anything was asked or written", err=True)
+        raise typer.Exit(130) from None
 
 
-def _options(given: list[str] | None, what: str = "options of a judge") -> dict[str, Any]:
+def _check_writable(page: Path) -> None:
+    """Refuse a page that cannot be written, before any judge is asked."""
+    is_new = not page.exists()
+    try:
+        page.open("a").close()
+    except OSError as error:
+        raise ValueError(f"{page} cannot be written: {error.strerror}") from error
+    if is_new:
+        page.unlink()
+
+
+def _options(given: list[str] | None) -> dict[str, Any]:
     """Read ``NAME=VALUE``; values are YAML, but on and off are words.
 
     >>> _options(["thinking=off", "max_tokens=512", "check_model=false"])
@@ -359,7 +326,7 @@ def _options(given: list[str] | None, what: str = "options of a judge") -> dict[
     """
     pairs = [text.partition("=") for text in given or ()]
     if wrong := [name for name, sign, _ in pairs if not (name and sign)]:
-        raise ValueError(f"{wrong[0]!r}: {what} are given as NAME=VALUE")
+        raise ValueError(f"{wrong[0]!r}: options of a judge are given as NAME=VALUE")
     try:
         return {
             name: value.lower() if value.lower() in ("on", "off") else yaml.safe_load(value)

@@ -135,7 +135,7 @@ def position_selection(table: pd.DataFrame, label: str = "judge", ax: Axes | Non
     return ax
 
 
-def null_quantiles(table: pd.DataFrame, df: int, ax: Axes | None = None) -> Axes:
+def null_quantiles(table: pd.DataFrame, df: int) -> Axes:
     """Draw test statistics of studies without an effect against what they are compared with.
 
     Parameters
@@ -144,8 +144,6 @@ def null_quantiles(table: pd.DataFrame, df: int, ax: Axes | None = None) -> Axes
         Columns ``statistic`` (its name) and ``value``; one row per study and statistic.
     df
         Degrees of freedom of that χ² distribution.
-    ax
-        Where to draw; default: new axes.
 
     Returns
     -------
@@ -162,7 +160,7 @@ def null_quantiles(table: pd.DataFrame, df: int, ax: Axes | None = None) -> Axes
     """
     from scipy.stats import chi2
 
-    ax = _axes(ax)
+    ax = _axes(None)
     threshold = float(chi2.isf(0.05, df))
     top, ends = threshold, []
     styled = styles(table["statistic"])
@@ -285,22 +283,16 @@ def legend_above(ax: Axes) -> None:
         ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=columns, fontsize="small")
 
 
-def score_tendency(
-    table: pd.DataFrame, label: str = "condition", people: str = "people", ax: Axes | None = None
-) -> Axes:
+def score_tendency(table: pd.DataFrame, people: str = "people") -> Axes:
     """Draw how often every score is given: a row per condition, a column per score, per cent.
 
     Parameters
     ----------
     table
-        From `rubricnb.score_tendency`, with a column `label`. Where it has ``human_1…n``, those of
-        the first row make a row on top.
-    label
-        The column that names the rows.
+        From `rubricnb.score_tendency`, with a column ``condition`` that names the rows. Where it
+        has ``human_1…n``, those of the first row make a row on top.
     people
         The name of the row on top.
-    ax
-        Where to draw; default: new axes.
 
     Returns
     -------
@@ -321,12 +313,12 @@ def score_tendency(
     """
     scores = [name.removeprefix("share_") for name in table.filter(regex=r"^share_\d+$")]
     shares = [table[[f"share_{s}" for s in scores]].to_numpy(dtype=np.float64)]
-    names = [str(name) for name in table[label]]
+    names = [str(name) for name in table["condition"]]
     if "human_1" in table:
         rated = table[[f"human_{s}" for s in scores]].to_numpy(dtype=np.float64)[:1]
         shares, names = [rated, *shares], [people, *names]
     cells = 100 * np.concatenate(shares)
-    ax = heat(cells, _axes(ax), "score", "", lowest=0, number="{:.0f}")
+    ax = heat(cells, _axes(None), "score", "", lowest=0, number="{:.0f}")
     ax.set_xticks(range(1, len(scores) + 1), scores)
     ax.set_yticks(range(1, len(names) + 1), names)
     return ax
@@ -336,9 +328,9 @@ def _axes(ax: Axes | None) -> Axes:
     return plt.figure().add_subplot() if ax is None else ax
 
 
-def sizes(table: pd.DataFrame, ax: Axes, scale: float = 1) -> Axes:
+def sizes(table: pd.DataFrame, ax: Axes) -> Axes:
     """Draw columns against sizes on a logarithmic axis, each named at its end."""
-    ends = curves(scale * table, ax)
+    ends = curves(table, ax)
     ax.set_xscale("log")
     ax.set_xticks(table.index, [f"{size:,.0f}" for size in table.index])
     ax.minorticks_off()
@@ -369,14 +361,14 @@ def curves(table: pd.DataFrame, ax: Axes) -> list[tuple[float, str, Any]]:
     return ends
 
 
-def reach(table: pd.DataFrame, value: str, scale: float = 1) -> NDArray[np.float64] | None:
+def reach(table: pd.DataFrame, value: str) -> NDArray[np.float64] | None:
     """Return the distances of ``{value}_low`` and ``_high`` from `value`, or None without them.
 
     It is 0 where an end is not known.
     """
     if f"{value}_low" not in table:
         return None
-    middle, low, high = (scale * table[f"{value}{e}"].to_numpy(dtype=np.float64) for e in _ENDS)
+    middle, low, high = (table[f"{value}{e}"].to_numpy(dtype=np.float64) for e in _ENDS)
     return np.maximum(np.nan_to_num([middle - low, high - middle]), 0)
 
 

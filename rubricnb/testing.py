@@ -9,7 +9,7 @@ from rubricnb.auditing import Audit, read_audit
 
 
 def assert_judge(
-    audit: Audit | str | Path, require: str = "", judge: Any = None, **how: Any
+    audit: Audit | str | Path, require: str | None = None, judge: Any = None, **how: Any
 ) -> None:
     """Assert that an audit meets thresholds, and that the judge has not changed since.
 
@@ -19,7 +19,8 @@ def assert_judge(
         From `rubricnb.audit`, or the ``.json`` that it wrote.
     require
         What must hold: ``"order<0.2, agreement>0.5"``, with names and units of
-        `rubricnb.auditing.MEASURES`. What the design cannot see does not hold.
+        `rubricnb.auditing.MEASURES`; of several rows the worst counts. What the design cannot see
+        does not hold. An empty text is an error, as an unset variable would disable the gate.
     judge, **how
         The judge as it is now, with ``items=`` and whatever else it was audited with (see
         `rubricnb.auditing.Audit.changes`); it is asked nothing.
@@ -41,7 +42,7 @@ def assert_judge(
     Traceback (most recent call last):
     ...
     AssertionError: the judge: every text gets the same score (3)
-    agreement: not known: all scores are equal; ...
+    agreement: not known: every text gets the same score (3)
     """
     found = audit if isinstance(audit, Audit) else read_audit(audit)
     changes = [] if judge is None else found.changes(judge, **how)

@@ -34,8 +34,8 @@ LINE, CELL = "n_items: int = 3  # how many items", "```{code-cell}\n"
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (LINE, "n_items = 3  # how many items", "write 'name: type = value"),
-        (LINE, "n_items: int = 2 + len('a')  # how many items", "derived value"),
+        (LINE, "n_items = 3  # how many items", "write each line .* as 'name: type"),
+        (LINE, "n_items: int = 2 + len('a')  # how many items", "a literal value"),
         (f"{CELL}print", f"{CELL}:tags: [parameters]\nprint", "2 cells are tagged"),
     ],
 )

@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
-from rubricnb.cli import app
+from rubricnb.cli import app, errors
 
 
 def rubricnb(*arguments, **environment):
@@ -27,7 +28,6 @@ def rubricnb(*arguments, **environment):
         ("check", 1, [r"^--  store: the store"]),
         ("data", 0, ["summeval"]),
         ("data minibench", 0, ["180 item_id"]),
-        ("judges", 0, ["openai:MODEL", "first-biased", "smollm2-135m-instruct-embedded"]),
     ],
 )
 def test_what_there_is_and_what_to_do_about_the_rest_is_listed(arguments, status, said, tmp_path):
@@ -56,12 +56,26 @@ def test_a_wrong_argument_is_one_clear_line_and_no_traceback(arguments, message)
     assert len(done.stderr.strip().splitlines()) <= 3
 
 
-def test_help_lists_every_command():
-    done = subprocess.run(
-        [sys.executable, "-m", "rubricnb", "--help"], capture_output=True, text=True, timeout=300
-    )
-    for command in ("check", "data", "judges", "execute", "audit"):
-        assert command in done.stdout
+def test_ctrl_c_is_said(capsys):
+    with pytest.raises(typer.Exit) as left, errors():
+        raise KeyboardInterrupt
+    assert left.value.exit_code == 130
+    assert "stopped by Ctrl-C" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_notebook_that_fails_shows_its_error_and_not_its_traceback(tmp_path):
+    arguments = [
+        "-p",
+        "judgments",
+        str(tmp_path / "nope.csv"),
+        "--output",
+        str(tmp_path / "o.ipynb"),
+    ]
+    done = rubricnb("execute", "28", *arguments)
+    assert done.exit_code == 1
+    assert len(done.stderr.strip().splitlines()) <= 3
+    assert "nope.csv" in done.stderr
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ def found(thirty_rows, monkeypatch):
     """The audit in the datasheet of a team's judge with its own prompt, rubric and parser."""
     monkeypatch.chdir(thirty_rows())
     Path("prompt.jinja").write_text(f"{PROMPT}Grade {{{{ criterion }}}}. [RESULT]")
-    done = audit(f"{JUDGE} --datasheet .")
+    done = audit(f"{JUDGE} --datasheet datasheet.html")
     assert done.stdout.endswith("written: datasheet.html and datasheet.json\n"), done.output
     return read_audit("datasheet.json")
 
@@ -89,7 +89,7 @@ def test_judgments_made_elsewhere_have_no_datasheet():
     log = rb.simulate(rb.plan(items, rb.fixed(5, 1)), items, "unbiased")
     found = rb.audit(judgments=log, items=items)
     with pytest.raises(ValueError, match="judgments were made elsewhere"):
-        found.datasheet("never.html")
+        found.save("never.html", datasheet=True)
     with pytest.raises(ValueError, match="does not record prompt, rubric and parser"):
         assert_judge(found, judge="simulated:unbiased", items=items)
     done = audit("--judge simulated:unbiased --check a.json --against b.json")

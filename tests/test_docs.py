@@ -385,11 +385,3 @@ def wait_for(condition, seconds=300):
             return
         time.sleep(0.1)
     raise AssertionError(f"not within {seconds} s")
-
-
-def test_a_default_judge_reaches_no_page_that_only_reads_recordings(tmp_path):
-    """`judge` of the defaults is whom one asks; chapter 27 asks nobody."""
-    (tmp_path / "mine.yml").write_text("defaults: {judge: 'openai:m'}")
-    plan = building.parameter_file(tmp_path / "mine.yml")
-    assert "judge" not in plan.get("27_results", {})
-    assert plan["05_position_bias"]["judge"] == "openai:m"

@@ -72,6 +72,11 @@ def audited(line, written=True):
     return read_audit(page[2]), done.output
 
 
+def on_all(found):
+    """The rows about all criteria together, by measure."""
+    return found.rows[found.rows.criterion == ""].set_index("measure")
+
+
 def test_the_embedded_judge_is_audited(folder):
     """One text of one prompt for real; all that the page's line asks costs a minute."""
     few = EMBEDDED.replace("--n-items 10", "--n-items 2")
@@ -115,7 +120,7 @@ def test_a_template_before_a_server_is_audited(folder):
         found, _ = audited(OWN_PROMPT.replace("MODEL@http://localhost:8000/v1", f"m@{url}"))
         assert received
     assert found.judge == "m-my_prompt"
-    rows = found.rows.set_index("measure")
+    rows = on_all(found)
     assert rows.effect["agreement"] == pytest.approx(1)
     assert {"position", "order", "labels", "edits"} <= set(rows.index)
     assert "my_prompt.jinja has no slot criteria" in found.unseen["criteria"]
@@ -130,12 +135,12 @@ def test_scores_that_were_made_elsewhere_are_audited(folder):
     log.loc[::10, "score"] = (log.score[::10] + 1) % 4
     log.to_csv("my_scores.csv", index=False, sep=";", encoding="utf-8-sig")
     found, said = audited(SCORES)
-    measured = found.rows.set_index("measure")
+    measured = on_all(found)
     assert measured.effect["agreement"] > 0.5
     assert measured.effect["reask"] == pytest.approx(0.2)
     assert measured.n_clusters["agreement"] == 10
     assert "have no item" not in said
-    assert found.unseen["order"] == "the options were not shown in descending order"
+    assert "ascending and descending order were not compared" in found.unseen["order"]
 
 
 @pytest.mark.parametrize("levels", [(4, 6), (5, 2)])
@@ -184,7 +189,12 @@ def test_references_count_from_0_where_the_levels_do(folder, capsys):
     [
         ("", "no judge given: use --judge embedded, --judge openai:MODEL, or --judgments FILE"),
         ("--judge simulated:unbiased --path my_dta.csv", "there is no my_dta.csv"),
-        ("--judge simulated:unbiased --output no/a.html", "there is no folder no"),
+        (
+            "--judge simulated:unbiased --output no/a.html",
+            "no/a.html cannot be written: No such file",
+        ),
+        ("--judge simulated:unbiased --datasheet .", "name a page that ends in .html"),
+        ("--judge simulated:unbiased --against no.json", "there is no no.json"),
         ("--judge simulated:unbiased -o sed=1", "has no option 'sed'; did you mean 'seed'?"),
         ("--judge opnai:x", "opnai"),
         (

@@ -67,17 +67,6 @@ def test_table_prints_interval_and_tolerance():
     assert row["we find"] == "29 [28, 30]"
 
 
-def test_grades_name_their_methods():
-    items = rb.load("minibench", n_items=30)
-    found = rb.rulers.grade(
-        items, rb.rulers.load_bundle("minibench"), "simulated:grader", ["rulers", "dhs"],
-        store=":memory:", fresh=True,
-    )  # fmt: skip
-    line = pages.numbers_of(found.scores)
-    assert "simulated, judge simulated:grader" in line
-    assert line.endswith("60 scores, method rulers and dhs")
-
-
 HOSTILE = "<img src=x onerror=alert(1)> & <b>"
 
 

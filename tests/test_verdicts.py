@@ -85,23 +85,24 @@ EXPECTED = {
     "near-truth": ("strong", "strong", "not found", "strong", "not found", "not found"),
     "noisy": ("moderate", "moderate", "inconclusive", "moderate", "found", "found"),
     "generous": ("strong", "strong", "found", "strong", "not found", "not found"),
-    "constant": ("inconclusive", "inconclusive", "inconclusive", "fails", "not found", "not found"),
+    "constant": ("fails", "fails", "inconclusive", "fails", "not found", "not found"),
     "length": ("inconclusive", "inconclusive", "inconclusive", "strong", "not found", "not found"),
     "hash": ("weak", "weak", "inconclusive", "weak", "found", "not found"),
     "reversed": ("reversed", "reversed", "inconclusive", "strong", "not found", "not found"),
     "unchanging": ("strong", "strong", "not found", "strong", "not found", "not found"),
 }
 HEADLINES = {
-    "near-truth": r"^\S+ tells texts apart, agrees strongly with people \(r \+0.9\d\) and moves "
-                  r"with nothing that was varied by more than matters\.$",
+    "near-truth": r"^\S+ keeps its scores when the prompt is reworded, agrees strongly with people "
+                  r"\(r \+0.9\d\) and moves with nothing that was varied by more than matters\.$",
     "noisy": r", but changes \d\d % of its scores under neutral edits; inconclusive: 4 of 4 "
              r"questions about what moves its scores\.$",
     "generous": r"agrees strongly with people .*, but scores 0\.80 points higher than people\.$",
     "constant": r"^\S+ fails: every text gets the same score \(3\)",
     "length": r", but was not shown to agree at least moderately with people \(r \+0\.23\)\.$",
-    "hash": r"^\S+ hardly tells texts apart \(r [+−]0\.0\d\), agrees at best weakly with people",
-    "reversed": r", but gives low scores where people would give high ones \(r −1\.00\): the scale "
-                r"seems to run the other way\.$",
+    "hash": r"^\S+ hardly keeps its scores when the prompt is reworded \(r [+−]0\.0\d\), agrees at "
+            r"best weakly with people",
+    "reversed": r", but gives low scores where people would give high ones \(r −1\.00: the scale "
+                r"seems to run the other way\)\.$",
     "unchanging": r"agrees strongly with people .* and moves with nothing that was varied",
 }  # fmt: skip
 MEASURED = ["agreement", "kappa", "bias", "discrimination", "edits", "reask"]
@@ -173,13 +174,14 @@ BORDERS = {
     ("an effect", "negligible"): ("order", {"effect": 0.03, "low": 0.01, "high": 0.05, "p": 0.01}),
     ("an effect", "not found"): ("order", {"low": -0.05, "high": 0.05, "p": 1.0}),
     ("an effect", "inconclusive"): ("order", {"effect": 0.09, **LARGE}),
-    ("a share of scores that change", "found"): (
+    ("a share of scores or texts", "found"): (
         "edits", {"effect": 0.5, "low": 0.26, "high": 0.7, "p_equivalent": 1.0}),
-    ("a share of scores that change", "not found"): (
+    ("a share of scores or texts", "not found"): (
         "edits", {"effect": 0.1, "low": 0.05, "high": 0.2, "p_equivalent": 0.04}),
-    ("a share of scores that change", "inconclusive"): (
+    ("a share of scores or texts", "inconclusive"): (
         "edits", {"effect": 0.3, "low": 0.24, "high": 0.4, "p_equivalent": 1.0}),
-    ("a share of scores that change", "measured"): ("reask", {}),
+    ("a share of scores or texts", "measured"): ("reask", {}),
+    ("the agreement of people", "measured"): ("ceiling", {"effect": 0.9}),
 }  # fmt: skip
 
 

@@ -193,6 +193,12 @@ def _melted(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFra
             f"{what} has the column {min(both)!r}, and scores= names columns of scores as well: "
             "leave out one of them"
         )
+    own_ratings = {f"human_{name}" for name in names} & set(frame)
+    if len(names) > 1 and "human" in frame and not own_ratings:
+        print(
+            f"judgments: {', '.join(names)} are read as criteria, and 'human' rates them all. If "
+            "they are judges: table.melt([…], var_name='judge', value_name='score')"
+        )
     kept = [c for c in frame if c not in names]
     long = frame.melt(kept, names, "criterion", "score", ignore_index=False)
     for name in names:
@@ -207,6 +213,11 @@ def _columns(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     if "item_id" not in frame and {"group_id", "candidate"} <= set(frame):
         group, candidate = (frame[c].map(as_text) for c in ("group_id", "candidate"))
         frame = frame.assign(text_id=frame.get("text_id", group + "/" + candidate))
+    if "score" not in frame and "winner" in frame:
+        raise ValueError(
+            f"{what} names the winner of two answers, but judgments are scores of single answers: "
+            "pairwise logs are not supported"
+        )
     require(frame, ["score", *([] if "text_id" in frame else ["item_id"])], what)
     if len(frame) == 0:
         raise ValueError("there are no judgments: the table is empty")
@@ -405,9 +416,14 @@ def _read_scores(
         codes, why[given > 0] = np.where(given > 0, given, codes), ""
         if blanked := int((~is_none & (given > 0)).sum()):
             print(f"judgments: {blanked:,} scores are removed, as their status is not ok")
+    elif n_empty := int((is_none & ~is_unread).sum()):
+        print(f"judgments: {n_empty:,} of {len(frame):,} scores are unparsed (the cell is empty)")
     ok, lost = codes == 0, why != ""
     if lost.any() and not ok.any() and not is_missing(frame["score"]).all():
-        hint = "pass the right scale=, items whose rubric has such labels, or another score column"
+        hint = (
+            "pass the right scale=, items whose rubric has such labels, or another score column; "
+            "write scores as plain numbers (yes as 1, 'Score: 4' as 4)"
+        )
         _refuse(frame["score"], lost, f"is {why[lost][0]}, as all others; {hint}")
     for reason in pd.unique(why[lost]):
         rows = np.flatnonzero(why == reason)

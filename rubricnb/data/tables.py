@@ -160,7 +160,7 @@ def read_rows(path: Path) -> pd.DataFrame:
                 table = pd.read_parquet(path)
             case suffix:
                 raise ValueError(
-                    f"{path.name}: a table is a .csv, .tsv, .txt, .jsonl or .parquet, not "
+                    f"{path.name or path}: a table is a .csv, .tsv, .txt, .jsonl or .parquet, not "
                     f"{suffix or 'a file without an ending'}; save a sheet as CSV UTF-8"
                 )
         table.columns = table.columns.astype("str").str.strip()
@@ -344,7 +344,8 @@ def read_ratings(
         own = items.iloc[row]
         numbers = as_scores(cells, tops[row], labels, own.get("rubric_id", ()))
         bad = numbers.isna() & ~is_missing(cells)
-        why = "is not a number, nor a label of its rubric; leave the cell of an unrated text empty"
+        why = "is not a number, nor a label of its rubric; write it as a number (yes as 1, no as "
+        why += "0), or leave the cell of an unrated text empty"
         refuse(what, cells.set_axis(own.index), bad, why)
         return numbers
 

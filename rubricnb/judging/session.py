@@ -123,7 +123,7 @@ class Session:
             with suppress(RuntimeError):  # the signal came in the middle of another print
                 print(
                     f"\n{self.judge.slug}: {name}: sending no more requests; waiting for up to "
-                    f"{len(self.key_of):,} answers that may already be paid for (a second "
+                    f"{len(self.key_of):,} answers under way (a second "
                     "signal stops at once and loses them)",
                     flush=True,
                 )

@@ -86,6 +86,34 @@ def server():
         running.shutdown()
 
 
+@pytest.fixture
+def window(browser):
+    """Open a file in a window of its own, which is closed at the end."""
+    contexts = []
+
+    def at(path, **settings):
+        contexts.append(browser.new_context(**settings))
+        page = contexts[-1].new_page()
+        page.goto(path.as_uri())
+        return page
+
+    yield at
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def touch(window):
+    """Open a file on a phone with a touch screen."""
+    return functools.partial(window, viewport={"width": 390, "height": 844}, has_touch=True)
+
+
+@pytest.fixture
+def without_scripts(window):
+    """Open a file in a browser that runs no scripts."""
+    return functools.partial(window, java_script_enabled=False)
+
+
 class Reader:
     """A browser window that notes what went wrong on the page it shows."""
 

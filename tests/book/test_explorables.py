@@ -94,30 +94,14 @@ def test_buttons_do_something(open_page, stem):
 
 
 @pytest.mark.parametrize("stem", SLIDERS)
-def test_a_click_on_its_track_moves_a_slider(open_page, stem):
-    _, box = open_page(stem)
-    slider = box.locator("input[type=range]").first
-    before, value = shown(box), float(slider.input_value())
-    size = slider.bounding_box()
-    slider.click(position={"x": 0.9 * size["width"], "y": size["height"] / 2})
+def test_a_finger_on_its_track_moves_a_slider(touch, stem):
+    page = touch(HTML / f"{stem}.html")
+    page.evaluate("() => document.querySelectorAll('details').forEach(d => d.open = true)")
+    slider = page.locator(".explorable input[type=range]").first
+    slider.scroll_into_view_if_needed()
+    size, value = slider.bounding_box(), float(slider.input_value())
+    page.touchscreen.tap(size["x"] + 0.9 * size["width"], size["y"] + size["height"] / 2)
     assert float(slider.input_value()) > value
-    assert shown(box) != before
-
-
-@pytest.mark.parametrize("stem", SLIDERS)
-def test_a_finger_on_its_track_moves_a_slider(browser, stem):
-    context = browser.new_context(viewport={"width": 390, "height": 800}, has_touch=True)
-    try:
-        page = context.new_page()
-        page.goto((HTML / f"{stem}.html").as_uri())
-        page.evaluate("() => document.querySelectorAll('details').forEach(d => d.open = true)")
-        slider = page.locator(".explorable input[type=range]").first
-        slider.scroll_into_view_if_needed()
-        size, value = slider.bounding_box(), float(slider.input_value())
-        page.touchscreen.tap(size["x"] + 0.9 * size["width"], size["y"] + size["height"] / 2)
-        assert float(slider.input_value()) > value
-    finally:
-        context.close()
 
 
 def carried(page):
@@ -125,13 +109,6 @@ def carried(page):
     return page.evaluate(
         "() => JSON.parse(document.querySelector('.explorable script').textContent)"
     )
-
-
-def test_an_experiment_begins_with_a_judge_that_reads_and_says_that_it_is_recorded(open_page):
-    for stem in ("08_how_many_orderings", "11_rank_reversal", "A_bias_cost"):
-        _, box = open_page(stem)
-        assert box.locator("select option").first.inner_text().startswith("Qwen 1.5B, recorded")
-        assert box.locator("select").input_value() == "0"
 
 
 @pytest.mark.parametrize(
@@ -165,34 +142,6 @@ def test_scores_shown_are_the_recorded_ones_under_the_chosen_order(open_page):
     np.testing.assert_allclose(means.ravel(), told, atol=2e-3)
 
 
-def test_what_changes_nothing_is_said_with_its_reason(open_page):
-    def says(box):
-        return box.locator("output").inner_text()
-
-    _, box = open_page("11_rank_reversal")
-    assert "changed no" not in says(box)
-    box.locator("input[type=range]").fill("1")
-    assert "because all candidates are read in the same order" in says(box)
-    _, box = open_page("A_bias_cost")
-    for _ in range(2):
-        box.get_by_role("button", name="Cheapest").press("Enter")
-    assert "stands here already" in says(box)
-    _, box = open_page("24_how_many_labels")
-    box.locator("input[type=range]").nth(3).fill("4999")
-    box.locator("input[type=range]").nth(3).fill("5000")
-    assert "hardly matters how many there are" in says(box)
-    _, box = open_page("17_calibration")
-    best = box.get_by_role("button").nth(2)
-    best.press("Enter")
-    assert "changed no label" not in says(box)
-    best.press("Enter")
-    assert "changed no label" in says(box)
-    _, box = open_page("08_how_many_orderings")
-    slider = box.locator("input[type=range]")
-    slider.fill(slider.get_attribute("max"))
-    assert "nothing left to draw" in says(box)
-
-
 def test_same_order_for_all_never_changes_the_ranking_and_own_orders_do(open_page):
     _, box = open_page("11_rank_reversal")
     box.locator("select").select_option(index=1)  # the simulated judge, whose truth is known
@@ -221,20 +170,6 @@ def test_correlation_shown_is_the_one_of_the_data(open_page):
     mean = np.array(data["reads"])[:, chosen].mean(axis=1)
     assert shown == pytest.approx(np.corrcoef(mean, data["human"])[0, 1], abs=6e-4)
     assert "ways to choose 3 of 10" in said
-
-
-def test_a_new_draw_is_another_one_and_only_offered_where_there_is_one(open_page):
-    _, box = open_page("08_how_many_orderings")
-    button = box.get_by_role("button")
-    for _ in range(60):  # one in ten were the same before, with one ordering
-        before = shown(box)
-        button.click()
-        assert shown(box) != before
-    slider = box.locator("input[type=range]")
-    slider.fill(slider.get_attribute("max"))
-    assert button.is_disabled()
-    slider.fill("1")
-    assert button.is_enabled()
 
 
 def test_cost_shown_is_the_one_of_the_ordering(open_page):
@@ -269,22 +204,10 @@ def test_kappa_and_error_shown_are_those_of_the_cuts(open_page):
     assert max(kappas) == kappas[-1]  # the last button is the best map there is
 
 
-def test_a_cut_takes_its_neighbours_along(open_page):
-    _, box = open_page("17_calibration")
-    sliders = box.locator("input[type=range]")
-    sliders.first.press("End")
-    at = [float(s.input_value()) for s in sliders.all()]
-    assert at == sorted(at)
-    assert at[0] == at[-1]
-    assert "QWK .000" in box.locator("output").inner_text()
-
-
 SETTINGS = [  # half width, r, standard deviation, texts, of a prompt, how alike
     (0.2, 0.5, 1.0, 1200, 12, 0.1),
     (0.07, 0.64, 0.92, 1600, 16, 0.03),
-    (0.35, 0.0, 0.75, 300, 4, 0.3),
     (0.5, 0.9, 0.4, 5000, 1, 0.0),
-    (0.05, 0.3, 1.6, 50, 5, 0.5),
 ]
 
 

@@ -131,51 +131,35 @@ def test_a_cell_is_tried_by_pointing_and_kept_by_a_click(experiment, reads):
     check_shown(box, reads)
 
 
-def test_a_finger_guesses_and_taps_a_cell(browser, reads):
-    size = {"width": 390, "height": 844}
-    context = browser.new_context(viewport=size, has_touch=True)
-    try:
-        page = context.new_page()
-        page.goto(PAGE.as_uri())
-        box = page.locator(".explorable.landing")
-        box.get_by_role("button", name="Guess 2").tap()
-        cell = box.locator(".cells button").first
-        cell.tap()
-        assert order(box) == cell.get_attribute("aria-label").split(":")[0]
-        check_shown(box, reads)
-        seen = box.locator(".verdict").bounding_box()  # with the finger on the strip
-        assert 0 <= seen["y"] <= size["height"] - seen["height"] + 1
-        assert min(cell.bounding_box()[side] for side in ("width", "height")) >= 24
-        assert page.evaluate("document.documentElement.scrollWidth") == size["width"]
-    finally:
-        context.close()
+def test_a_finger_guesses_and_taps_a_cell(touch, reads):
+    page = touch(PAGE)
+    size = page.viewport_size
+    box = page.locator(".explorable.landing")
+    box.get_by_role("button", name="Guess 2").tap()
+    cell = box.locator(".cells button").first
+    cell.tap()
+    assert order(box) == cell.get_attribute("aria-label").split(":")[0]
+    check_shown(box, reads)
+    seen = box.locator(".verdict").bounding_box()  # with the finger on the strip
+    assert 0 <= seen["y"] <= size["height"] - seen["height"] + 1
+    assert min(cell.bounding_box()[side] for side in ("width", "height")) >= 24
+    assert page.evaluate("document.documentElement.scrollWidth") == size["width"]
 
 
-def test_the_guess_is_on_the_first_screen(browser):
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
-    try:
-        page.goto(PAGE.as_uri())
-        box = page.locator(".explorable.landing")
-        for part in (box.locator(".ask"), box.locator("ol.lines")):
-            frame = part.bounding_box()
-            assert frame["y"] + frame["height"] <= 900, part
-    finally:
-        page.close()
+def test_the_guess_is_on_the_first_screen(window):
+    box = window(PAGE, viewport={"width": 1440, "height": 900}).locator(".explorable.landing")
+    for part in (box.locator(".ask"), box.locator("ol.lines")):
+        frame = part.bounding_box()
+        assert frame["y"] + frame["height"] <= 900, part
 
 
-def test_without_scripts_the_page_shows_a_table_of_the_same_scores(browser, reads):
-    context = browser.new_context(java_script_enabled=False)
-    try:
-        page = context.new_page()
-        page.goto(PAGE.as_uri())
-        rows = page.locator(".explorable .fallback tbody tr").all_inner_texts()
-        shown = dict(re.match(r"([\d-]+), .*\t(\d)$", row).groups() for row in rows)
-        assert {key: int(value) for key, value in shown.items()} == {
-            key: reads.score[key] for key in ("1-2-3-4-5", "1-2-3-5-4", "2-3-4-5-1")
-        }
-        counts = ", ".join(
-            f"{k} under {n}" for k, n in reads.score.value_counts().sort_index().items()
-        )
-        assert f"score {counts} of them" in page.locator(".fallback").inner_text()
-    finally:
-        context.close()
+def test_without_scripts_the_page_shows_a_table_of_the_same_scores(without_scripts, reads):
+    page = without_scripts(PAGE)
+    rows = page.locator(".explorable .fallback tbody tr").all_inner_texts()
+    shown = dict(re.match(r"([\d-]+), .*\t(\d)$", row).groups() for row in rows)
+    assert {key: int(value) for key, value in shown.items()} == {
+        key: reads.score[key] for key in ("1-2-3-4-5", "1-2-3-5-4", "2-3-4-5-1")
+    }
+    counts = reads.score.value_counts().sort_index()
+    said = ", ".join(f"{k} under {n}" for k, n in counts.items())
+    assert f"score {said} of them" in page.locator(".fallback").inner_text()

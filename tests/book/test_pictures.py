@@ -32,12 +32,16 @@ def open_picture(readers, request):
     return at
 
 
-def touched(browser, stem):
-    context = browser.new_context(viewport={"width": 390, "height": 800}, has_touch=True)
-    page = context.new_page()
-    page.goto((HTML / f"{stem}.html").as_uri())
-    page.evaluate("() => document.querySelectorAll('details').forEach(d => d.open = true)")
-    return context, page.locator(".picture")
+@pytest.fixture
+def touched(touch):
+    """The picture of a chapter, with its folds open, under a finger."""
+
+    def at(stem):
+        page = touch(HTML / f"{stem}.html")
+        page.evaluate("() => document.querySelectorAll('details').forEach(d => d.open = true)")
+        return page.locator(".picture")
+
+    return at
 
 
 def said(box):
@@ -63,17 +67,12 @@ def test_picture_takes_the_place_of_its_static_figure(open_picture, stem):
 
 
 @pytest.mark.parametrize("stem", PAGES)
-def test_without_scripts_the_static_figure_is_there(browser, stem):
-    context = browser.new_context(java_script_enabled=False)
-    try:
-        page = context.new_page()
-        page.goto((HTML / f"{stem}.html").as_uri())
-        figure = page.locator(f"#{PAGES[stem]} img")
-        figure.scroll_into_view_if_needed()
-        assert figure.is_visible()
-        assert page.locator(".picture").bounding_box() is None
-    finally:
-        context.close()
+def test_without_scripts_the_static_figure_is_there(without_scripts, stem):
+    page = without_scripts(HTML / f"{stem}.html")
+    figure = page.locator(f"#{PAGES[stem]} img")
+    figure.scroll_into_view_if_needed()
+    assert figure.is_visible()
+    assert page.locator(".picture").bounding_box() is None
 
 
 @pytest.mark.parametrize("stem", PAGES)
@@ -87,13 +86,10 @@ def test_tab_shows_a_ring_around_the_button_that_has_the_focus(open_picture, ste
 
 
 @pytest.mark.parametrize("stem", PAGES)
-def test_buttons_are_large_enough_for_a_finger(browser, stem):
-    context, box = touched(browser, stem)
-    try:
-        sizes = [button.bounding_box() for button in box.get_by_role("button").all()]
-        assert min(min(s["width"], s["height"]) for s in sizes) >= 24
-    finally:
-        context.close()
+def test_buttons_are_large_enough_for_a_finger(touched, stem):
+    box = touched(stem)
+    sizes = [button.bounding_box() for button in box.get_by_role("button").all()]
+    assert min(min(s["width"], s["height"]) for s in sizes) >= 24
 
 
 # ---- chapter 02 ----------------------------------------------------------------------------------
@@ -128,15 +124,12 @@ def test_ten_rotations_added_by_keyboard_balance_the_square(open_picture):
     assert "Not balanced" in said(box)
 
 
-def test_square_is_filled_by_touch(browser):
-    context, box = touched(browser, SQUARE)
-    try:
-        box.get_by_role("button", name="All 10").tap()
-        assert (shown_counts(box) == 2).all()
-        box.get_by_role("button", name="Start again").tap()
-        assert (shown_counts(box) == np.eye(5)).all()
-    finally:
-        context.close()
+def test_square_is_filled_by_touch(touched):
+    box = touched(SQUARE)
+    box.get_by_role("button", name="All 10").tap()
+    assert (shown_counts(box) == 2).all()
+    box.get_by_role("button", name="Start again").tap()
+    assert (shown_counts(box) == np.eye(5)).all()
 
 
 # ---- chapter 22 ----------------------------------------------------------------------------------
@@ -177,14 +170,11 @@ def test_panel_shows_what_is_on_record_for_the_judges_added(open_picture):
     assert "Guess first" in said(box)
 
 
-def test_judges_are_added_by_touch(browser):
-    context, box = touched(browser, PANEL)
-    try:
-        box.get_by_role("button", name="Gemini Pro").tap()
-        box.get_by_role("button", name="GPT-4-0314").tap()
-        assert told_worth(box) == recorded_worth(["Gemini Pro", "GPT-4-0314"])
-    finally:
-        context.close()
+def test_judges_are_added_by_touch(touched):
+    box = touched(PANEL)
+    box.get_by_role("button", name="Gemini Pro").tap()
+    box.get_by_role("button", name="GPT-4-0314").tap()
+    assert told_worth(box) == recorded_worth(["Gemini Pro", "GPT-4-0314"])
 
 
 # ---- chapter 27 ----------------------------------------------------------------------------------
@@ -217,16 +207,13 @@ def test_a_cell_shows_its_evidence_by_mouse_and_by_arrows(open_picture):
     assert box.locator("td [aria-pressed=true]").count() == 1
 
 
-def test_large_judges_have_a_matrix_of_their_own_by_touch(browser):
-    context, box = touched(browser, MATRIX)
-    try:
-        box.get_by_role("button", name="Other changes, large judges").tap()
-        box.get_by_label("asked again, GPT-5.4, RewardBench 2: replicates").tap()
-        assert "28 % of pairs [28, 29]" in said(box)
-        box.locator("output").scroll_into_view_if_needed()
-        assert box.locator("output a").get_attribute("href") == "19_how_noisy.html"
-    finally:
-        context.close()
+def test_large_judges_have_a_matrix_of_their_own_by_touch(touched):
+    box = touched(MATRIX)
+    box.get_by_role("button", name="Other changes, large judges").tap()
+    box.get_by_label("asked again, GPT-5.4, RewardBench 2: replicates").tap()
+    assert "28 % of pairs [28, 29]" in said(box)
+    box.locator("output").scroll_into_view_if_needed()
+    assert box.locator("output a").get_attribute("href") == "19_how_noisy.html"
 
 
 def test_links_of_the_matrix_lead_to_chapters():

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import axe_playwright_python
 import nbformat
-import pytest
 import yaml
 from bs4 import BeautifulSoup
 
@@ -246,15 +245,6 @@ def test_a_story_is_short_and_spare_with_numbers(told):
     numbers = [word for word in (word.strip("()[],.;:?!%“”\"'’") for word in words) if NUMBER(word)]
     assert len(words) <= 900
     assert 100 * len(numbers) / len(words) <= 2, numbers
-
-
-@pytest.mark.parametrize("source", ["file", "server"])
-def test_search_finds_pages(readers, server, source):
-    root = server if source == "server" else HTML.as_uri()
-    reader = readers["desktop", "light"]
-    page = reader.open(f"{root}/search.html?q=record")
-    page.wait_for_selector('#search-results li a[href*="book/execution.html"]')  # one by one
-    assert reader.trouble == []
 
 
 def test_search_box_answers_the_keyboard(readers):

@@ -17,6 +17,7 @@ WANTED = {  # rows, and how many of them have a score
     "logs/replies.eval": (32, 31), "results.json": (16, 13), "test_run.json": (8, 5),
     "langfuse_scores.csv": (6, 5), "mlflow.csv": (4, 4), "ragas.csv": (3, 2),
     "gpt-4_single.jsonl": (5, 4), "output_items.json": (4, 4), "annotations.json": (3, 2),
+    "judges.csv": (4, 4), "yes_no.csv": (2, 2), "said.csv": (2, 2), "langsmith.csv": (2, 2),
     "mails.csv": 2, "rated.csv": 2, "augmented_biggen.json": 1, "augmented_flask.json": 1,
 }  # fmt: skip
 FILES = {
@@ -24,6 +25,10 @@ FILES = {
     "wide.csv": "item_id,tone,accuracy\na,1,2\nb,4,5\n",
     "failed.csv": "item_id,score\na,4\nb,-1\n",
     "log_rated.csv": "item_id,score,rater_1,rater_2\na,4,3,4\nb,2,1,2\n",
+    "judges.csv": "item_id,human,gpt,haiku\na,4,4,2\nb,2,2,3\n",
+    "yes_no.csv": "item_id,score\na,yes\nb,no\n",
+    "said.csv": "item_id,score\na,Score: 4\nb,[[2]]\n",
+    "langsmith.csv": "example_id,inputs.q,feedback.correctness\na,So?,1\nb,Why?,0.5\n",
     "mails.csv": "question,answer,rating\nHow?,So.,3\nWhy?,Because.,4\n",
     "rated.csv": "instruction,response,rater_1,rater_2\nHow?,So.,3,4\nWhy?,Because.,4,\n",
 }
@@ -32,7 +37,7 @@ FILES = {
 def lines():
     for page in ("own-data", "judgments-elsewhere"):
         for line in LINE.findall((ROOT / f"book/{page}.md").read_text("utf-8")):
-            name = re.search(r'(?:path=|judgments\(|open\()"([^"]+)"', line)[1]
+            name = re.search(r'(?:path=|judgments\(|open\(|read_csv\()"([^"]+)"', line)[1]
             yield pytest.param(line, name, id=name)
 
 

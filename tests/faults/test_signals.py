@@ -84,7 +84,7 @@ def test_the_first_signal_sends_nothing_more_and_keeps_what_is_under_way(tmp_pat
         assert counts["came"] == counts["answered"] == sent
         with Store(store) as kept:
             assert len(kept) == sent
-        assert f"waiting for up to {CONCURRENCY} answers that may already" in printed
+        assert f"waiting for up to {CONCURRENCY} answers under way" in printed
         name = {signal.SIGINT: "Ctrl-C", signal.SIGTERM: "SIGTERM"}[number]
         assert f"interrupted: stopped by {name}: every answer so far is kept" in printed
         received.clear()

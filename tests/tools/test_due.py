@@ -123,8 +123,3 @@ def test_test_all_runs_every_stage_of_the_check_and_leaves_nothing_out():
     assert 'chapters="_build/stage/notebooks" ' in steps
     assert "tools due" not in steps
     assert "tools due" in recipe("test-book")
-
-
-def test_the_one_test_of_vllm_that_every_change_runs_is_there():
-    file, name = re.search(r"(tests/vllm/\w+\.py)::(\w+)", recipe("test-vllm")).groups()
-    assert f"def {name}(" in (ROOT / file).read_text("utf-8")

@@ -5,7 +5,7 @@ import re
 
 import nbformat
 import pytest
-from cells import change, printed
+from cells import change
 
 import rubricnb as rb
 from rubricnb import book
@@ -26,16 +26,6 @@ def test_twins_are_written_once_and_say_when_out_of_step(small):
     (small / "notebooks" / "05_doubling.md").unlink()
     twins.twins(root=small)
     assert not twin.exists()
-
-
-def test_twin_is_what_papermill_reads(small, tmp_path, warm_kernels):
-    papermill = pytest.importorskip("papermill")
-    twins.twins(root=small)
-    twin = small / "notebooks" / "05_doubling.ipynb"
-    executed = papermill.execute_notebook(
-        twin, tmp_path / "out.ipynb", {"n_items": 5}, progress_bar=False
-    )
-    assert printed(executed) == ["10"]
 
 
 def test_a_class_gets_the_exercises_and_no_solutions(tmp_path):
