@@ -1323,13 +1323,17 @@ def _of_largest(
 
 
 def _criteria(answers: _Answers) -> list[dict[str, Any]]:
-    """How far the position of a criterion moves its scores: its best minus its worst."""
+    """How far the position of a criterion moves its scores: its best minus its worst.
+
+    Scores, not expected scores: at later positions the probabilities are read after the first
+    label is written, and are sharper for that alone (chapter 10).
+    """
     check_answered(answers.judgments)
     rotated = answers.judgments[answers.judgments["design"] == "balanced"]
     rows = []
-    for found in criterion_order(rotated, value=answers.value).to_dict("records"):
+    for found in criterion_order(rotated).to_dict("records"):
         own = rotated[rotated["criterion"] == found["criterion"]]
-        cells = own.pivot_table("value", _KEYS, "criterion_position", observed=True).dropna()
+        cells = own.pivot_table("score", _KEYS, "criterion_position", observed=True).dropna()
         means = cells.mean()
         gap = cells[means.idxmax()] - cells[means.idxmin()]
         row = _mean("criteria", str(found["criterion"]), gap)

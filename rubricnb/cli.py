@@ -120,6 +120,16 @@ def audit(
         Path | None, typer.Option(help="File of scores made elsewhere; no judge is asked.")
     ] = None,
     scale: Annotated[tuple[float, float] | None, typer.Option(help="Scale of --judgments.")] = None,
+    columns: Annotated[
+        str, typer.Option(help="Rename columns of --judgments: value=score,traceId=item_id.")
+    ] = "",
+    scores: Annotated[
+        str, typer.Option(help="Score columns of --judgments, one per criterion: kind,useful.")
+    ] = "",
+    failed: Annotated[
+        float | None,
+        typer.Option(help="Number that marks a failed read in --judgments, such as -1."),
+    ] = None,
     n_prompts: Annotated[
         int | None, typer.Option(help="Draw this many prompts (clusters).")
     ] = None,
@@ -206,25 +216,34 @@ def audit(
             raise ValueError(
                 "with --judgments no judge is asked, so there is no cost: leave out --cost"
             )
+        if not judgments and (columns or scores or failed is not None):
+            raise ValueError("--columns, --scores and --failed describe --judgments FILE: add it")
         asking = {"readout": readout, "temperature": temperature}
         how = {name: value for name, value in asking.items() if value is not None}
         stored = compare is not None and all(side.endswith(".json") for side in compare)
-        items = None
+        items = table = None
         if not stored and (data or path or not judgments):
             items = rb.load(data or ("csv" if path else "minibench"), path=path, rubric=rubric)
+        if judgments and not stored:
+            named = _options(columns.split(",") if columns else None, "columns")
+            by_criterion = scores.split(",") if scores else ()
+            table = rb.judgments(
+                judgments, items, scale, columns=named, scores=by_criterion, failed=failed
+            )
+            items = None
         own = {"template": template, "parser": parser}
         done = [read_audit(check)] if check else []
         changes = done[0].changes(judge, items, _options(option), **own, **how) if check else []
         for side in () if check else compare or (judge,):
             who, prompt = (judge, side) if compare and judge and not judgments else (side, template)
             own = {k: v for k, v in (("template", prompt), ("parser", parser)) if v}
-            if items is not None and not judgments:
+            if items is not None:
                 asked, settings = configured(who, _options(option) | own)
                 few = drawn(items, n_items, n_prompts)
                 typer.echo(cost_line(audit_cost(asked, few, price, **how, **settings)))
             if not cost:
                 done.append(read_audit(side) if stored else rb.audit(
-                    who or None, items, judgments=judgments, scale=scale, against=against,
+                    who or None, items, judgments=table, scale=scale, against=against,
                     options=_options(option) | own, force=force,
                     max_calls=max_calls, max_cost=max_cost, price=price,
                     n_items=n_items, n_prompts=n_prompts, **how,
@@ -318,7 +337,7 @@ def _check_writable(page: Path) -> None:
         page.unlink()
 
 
-def _options(given: list[str] | None) -> dict[str, Any]:
+def _options(given: list[str] | None, what: str = "options of a judge") -> dict[str, Any]:
     """Read ``NAME=VALUE``; values are YAML, but on and off are words.
 
     >>> _options(["thinking=off", "max_tokens=512", "check_model=false"])
@@ -326,7 +345,7 @@ def _options(given: list[str] | None) -> dict[str, Any]:
     """
     pairs = [text.partition("=") for text in given or ()]
     if wrong := [name for name, sign, _ in pairs if not (name and sign)]:
-        raise ValueError(f"{wrong[0]!r}: options of a judge are given as NAME=VALUE")
+        raise ValueError(f"{wrong[0]!r}: {what} are given as NAME=VALUE")
     try:
         return {
             name: value.lower() if value.lower() in ("on", "off") else yaml.safe_load(value)

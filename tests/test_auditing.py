@@ -795,3 +795,24 @@ def test_what_one_s_own_prompt_cannot_ask_is_said(own, tmp_path, capsys):
     [why] = found.failures("order>0.2")
     assert "p.jinja has no slot options: other orders of the options cannot be asked" in why
     assert on_all(found).verdict["agreement"] in ("strong", "moderate")
+
+
+def test_an_export_with_its_own_names_of_columns_is_audited(tmp_path):
+    """The columns are renamed, a criterion has a column each, and -1 marks a lost answer."""
+    kind = LOG.score.to_list()
+    export = pd.DataFrame(
+        {"traceId": LOG.item_id, "n": LOG.read, "kind": [-1, *kind[1:]], "useful": kind}
+    )
+    export.to_csv(tmp_path / "export.csv", index=False)
+    names = ["--columns", "traceId=item_id,n=read", "--scores", "kind,useful", "--failed", "-1"]
+    line = ["--judgments", "export.csv", "--scale", "1", "5"]
+    done = command(tmp_path, *line, *names)
+    assert done.exit_code == 0, done.stderr
+    found = read_audit(tmp_path / "audit.json")
+    assert found.status == {"ok": 119, "unparsed": 1}
+    assert found.rows.set_index("measure").n_clusters["reask"] == 30
+    assert found.design["n_items"] == 60
+    wrong = command(tmp_path, *line, "--columns", "traceId")
+    assert "'traceId': columns are given as NAME=VALUE" in wrong.stderr
+    alone = command(tmp_path, "--judge", "simulated:unbiased", "--failed", "-1")
+    assert "describe --judgments FILE: add it" in alone.stderr

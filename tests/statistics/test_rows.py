@@ -28,8 +28,6 @@ def test_a_log_in_order_of_completion_says_what_a_sorted_one_says(lost):
     log = additive().drop(index=range(lost))
     mixed = rb.judgments(log.sample(frac=1, random_state=0), scale=(1, 5))
     assert mixed.groupby("ordering_index").ordering.nunique().tolist() == [1] * 10
-    numbers = mixed.drop_duplicates("ordering").set_index("ordering").ordering_index
-    assert [numbers[o] for o in code(balanced(5).orderings())] == list(range(1, 11))
     (found,) = rb.will_permuting_help(mixed).phi
     assert found == pytest.approx(0, abs=1e-9)
     pd.testing.assert_frame_equal(
@@ -99,7 +97,7 @@ def test_removing_the_prior_keeps_rows_and_takes_judgments_from_elsewhere():
     other = rb.remove_prior(again, prior)
     assert other.index.equals(again.index)
     np.testing.assert_allclose(other.expected_score, whole.expected_score)
-    columns = ["item_id", "ordering", "score", "criterion", "cluster_id"]
+    columns = ["item_id", "ordering", "score", "expected_score", "criterion", "cluster_id"]
     columns += [c for c in judgments if c.startswith("probability_")]
     mine = rb.judgments(pd.DataFrame(judgments)[columns], scale=(1, 5))
     cleared = rb.remove_prior(mine, position_prior(mine))
