@@ -72,7 +72,9 @@ def mean_with_labels(
         One row a group: its columns, and
 
         * ``n_items`` (with a score), ``n_labels`` (of these), ``n_unscored`` (labels of items
-          without a score, left out), ``n_clusters`` (labelled);
+          without a score, left out), ``n_clusters`` (labelled), and ``drawn``: how the labels look
+          drawn: ``items`` (at random), ``texts`` (most under all of their criteria), ``clusters``
+          (most labelled whole) or ``one per cluster`` (one item each, the candidates evenly);
         * ``mean, low, high``: of the items with a score, 95 % t interval. Labels that share a
           prompt or a text count for less than as many labels that do not (`sampling_variance`);
         * ``labels_only`` with ``_low, _high``: the same without the judge; ``judge_mean``;
@@ -111,20 +113,22 @@ def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
     items, score, rated = _scored(reads, human)
     labelled = ~np.isnan(rated)
     y, f = rated[labelled], score[labelled]
-    n = len(y)
+    n, drawn = len(y), _drawn(items, labelled)
     row: dict[str, Any] = {"n_items": len(score), "n_labels": n}
     row["n_unscored"] = int((~np.isnan(human)).sum()) - n
     row["n_clusters"] = items["cluster"][labelled].nunique()
-    row |= dict.fromkeys(_NUMBERS, np.nan)
+    row |= {"drawn": drawn} | dict.fromkeys(_NUMBERS, np.nan)
     row |= {"labels_only": mean_of(y), "judge_mean": mean_of(score)}
     lost = unscored(reads, human)
     if n < 4:
         few = f"{n} labels: four are needed" if n else "no judged item has a label"
         return row | {"reason": said(few, lost)}
-    one = np.zeros(n, dtype=np.int64)
-    with_judge, alone = _regression(y, f, one), _regression(y, np.zeros(n), one)
+    strata = np.zeros(n, dtype=np.int64)
+    if drawn == "one per cluster":
+        strata = pd.factorize(items["candidate"][labelled])[0]
+    with_judge, alone = _regression(y, f, strata), _regression(y, np.zeros(n), strata)
     apart = score.mean() - f.mean()
-    spread = ((f - f.mean()) ** 2).sum()
+    spread = ((f - _strata_means(f, strata)) ** 2).sum()
     away = apart**2 / spread if spread > 0 else 0.0
     found = sampling_variance(items, labelled, with_judge.error, with_judge.lost, away)
     own = sampling_variance(items, labelled, alone.error, alone.lost)
@@ -187,6 +191,32 @@ def _scored(reads: Reads, human: FloatArray) -> tuple[pd.DataFrame, FloatArray, 
     score = arrays.item_means(reads.value)
     there = ~np.isnan(score)
     return reads.items[there].reset_index(drop=True), score[there], human[there]
+
+
+def _drawn(items: pd.DataFrame, labelled: NDArray[np.bool_]) -> str:
+    """Tell how labels look drawn: mostly whole clusters or texts, one of each cluster, or items."""
+    units = {"clusters": items["cluster"].to_numpy(), "texts": _texts(items)}
+    for name, of in units.items():
+        if of is not None and labelled.any() and _mostly_whole(of, labelled):
+            return name
+    taken = np.bincount(units["clusters"][labelled])
+    several = np.bincount(units["clusters"]).max(initial=0) > 1
+    if several and taken.max(initial=0) == 1 and "candidate" in items:
+        each = items["candidate"][labelled].value_counts()
+        each = each.reindex(items["candidate"].unique(), fill_value=0)
+        if each.min() >= 2 and each.max() - each.min() <= 1:
+            return "one per cluster"
+    return "items"
+
+
+def _mostly_whole(of: IntArray, labelled: NDArray[np.bool_]) -> bool:
+    """Whether labelled items lie nearer to whole units of several items than to a random draw."""
+    size, taken = np.bincount(of), np.bincount(of[labelled], minlength=int(of.max()) + 1)
+    beside = (taken * (size - 1)).sum()  # items that share a unit with a labelled one
+    together, share = (taken * (taken - 1)).sum(), labelled.mean()
+    return bool(beside > 0 and together / beside > (1 + share) / 2) or bool(
+        beside > 0 and labelled.all()
+    )
 
 
 def _texts(items: pd.DataFrame) -> IntArray | None:
@@ -360,7 +390,8 @@ def labels_needed(
 
     Notes
     -----
-    For labels that go on to be drawn as those so far: whole prompts as whole prompts.
+    For labels that go on to be drawn as those so far: whole prompts as whole prompts. With one text
+    of each prompt and the systems rotated fewer are needed.
 
     Examples
     --------
