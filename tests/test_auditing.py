@@ -261,7 +261,7 @@ def test_a_criterion_is_measured_by_what_is_tested(items):
     answers = simulated(items, middle)
     table = turned(answers, items)
     rotated = answers[1][answers[1].design == "balanced"]
-    for row in rb.criterion_order(rotated, value="expected_score").itertuples():
+    for row in rb.criterion_order(rotated).itertuples():
         found = table.loc[row.criterion]
         assert found.effect == pytest.approx(row.delta_pos)
         assert (found.placebo, found.p_equivalent) == (row.delta_pos_null, row.p_equivalent)

@@ -254,7 +254,7 @@ def _ratio_intervals(found: dict[str, FloatArray]) -> dict[str, float]:
 
 
 def _why_unknown(row: dict[str, Any]) -> Iterator[str]:
-    yield "no independent repeats: item × ordering contains re-ask"
+    yield "item × ordering contains re-ask"
     if np.isnan(row["phi"]):
         yield "reliability, phi: the items do not differ beyond noise"
     if row["n_clusters"] > 1 and not np.isnan(row["phi"]) and np.isnan(row["phi_low"]):
