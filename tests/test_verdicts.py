@@ -94,7 +94,7 @@ EXPECTED = {
 HEADLINES = {
     "near-truth": r"^\S+ keeps its scores when the prompt is reworded, agrees strongly with people "
                   r"\(r \+0.9\d\) and moves with nothing that was varied by more than matters\.$",
-    "noisy": r", but changes \d\d % of its scores under neutral edits; inconclusive: 4 of 4 "
+    "noisy": r" (?:but|and) changes \d\d % of its scores under neutral edits; inconclusive: 4 of 4 "
              r"questions about what moves its scores\.$",
     "generous": r"agrees strongly with people .*, but scores 0\.80 points higher than people\.$",
     "constant": r"^\S+ fails: every text gets the same score \(3\)",
