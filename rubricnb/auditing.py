@@ -274,7 +274,8 @@ class Audit:
         made = datetime.fromtimestamp(self.asked, UTC).isoformat(timespec="seconds")
         head = {"schema": SCHEMA, "package": rubricnb.__version__, "date": made}
         frames = {"rows": self.rows, "cells": self.cells}
-        tables = {k: json.loads(frame.to_json(orient="records")) for k, frame in frames.items()}
+        exact = {"orient": "records", "double_precision": 15}  # an audit is compared with another
+        tables = {k: json.loads(frame.to_json(**exact)) for k, frame in frames.items()}
         content = asdict(replace(self, rows=None, cells=None)) | {"sentence": self.sentence}
         whole = head | content | {"hashes": self.hashes} | tables
         whole["checksum"] = _sha256(whole)

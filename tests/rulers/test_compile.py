@@ -104,7 +104,7 @@ def written(payload, headers):
         "checklist": {
             c: {"trait": traits[k % len(traits)], "text": f"Says {c}."} for k, c in enumerate(items)
         },
-        "evidence_rules": {"min_evidence": 1},
+        "evidence_rules": {"min_evidence": 2},
     }
     return 200, completion(json.dumps(document)), {}
 
@@ -115,13 +115,13 @@ def test_a_rubric_of_ones_own_becomes_a_locked_file_that_grades(tmp_path, monkey
     output = tmp_path / "my_bundle.json"
     with endpoint(written) as (url, received):
         done = command(tmp_path / "rubric.csv", "--judge", f"openai:m@{url}", "--output", output,
-                       "--n-items", 6, "--min-evidence", 1, "--input-type", "letters")  # fmt: skip
+                       "--n-items", 6)  # fmt: skip
     assert done.exit_code == 0, done.output
     assert len(received) == 1
     assert "m is asked once, with the whole of rubric.csv" in done.output
     assert "kind: What T1 asks." in done.output
     bundle = load_bundle(output)
-    assert (bundle.name, bundle.input_type, bundle.levels) == ("my_bundle", "letters", 3)
+    assert (bundle.name, bundle.levels) == ("my_bundle", 3)
     assert bundle.traits[1].levels == ((3, "brief 3."), (2, "brief 2."), (1, "brief 1."))
     (tmp_path / "texts.csv").write_text("instruction,response\nSay no.,No! I will not do that.\n")
     items = rb.load("csv", path=tmp_path / "texts.csv", rubric=tmp_path / "rubric.csv")
@@ -139,7 +139,7 @@ def test_a_judge_that_leaves_a_trait_out_is_told_with_the_way_out(tmp_path):
 
     (tmp_path / "rubric.csv").write_text(CSV)
     with endpoint(broken) as (url, _):
-        done = command(tmp_path / "rubric.csv", "--judge", f"openai:m@{url}", "--min-evidence", 1,
+        done = command(tmp_path / "rubric.csv", "--judge", f"openai:m@{url}",
                        "--output", tmp_path / "b.json")  # fmt: skip
     assert done.exit_code == 1
     assert "not a valid bundle for 'b'" in done.output
