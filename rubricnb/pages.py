@@ -181,9 +181,11 @@ def check_answered(*judgments: pd.DataFrame) -> None:
     n = sum(map(len, judgments))
     statuses = Counter(status for frame in judgments for status in frame.get("status", ()))
     became = ", ".join(f"{k:,} {name}" for name, k in statuses.most_common()) or "no status"
+    named = _listed(judgments[0]["judge"])
+    who = "the judge" if named == "unknown" else named
     raise ValueError(
-        f"{_listed(judgments[0]['judge'])} gave no score in any of {n:,} judgments ({became}): see "
-        "the line that the run printed; this page cannot say anything about the judge"
+        f"{who} gave no score in any of {n:,} judgments ({became}): see the line that the run "
+        "printed; this page cannot say anything about the judge"
     )
 
 
