@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubricnb.judging.contract import Message, Reply, Request
-from rubricnb.judging.parsing import JsonParser, parser_of
 from rubricnb.judging.readout import read
+from rubricnb.parsing import JsonParser, parser_of
 
 FIVE, TEN, ZERO = range(1, 6), range(1, 11), range(5)
 GAPS, HUNDRED, HALVES = (1, 3, 5, 7), (0, 25, 50, 75, 100), (0, 0.5, 1)
