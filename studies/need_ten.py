@@ -209,8 +209,8 @@ def by_votes(votes: IntArray, lead: int, most: int) -> tuple[IntArray, IntArray]
 def recorded_decisions(of: list[Cell]) -> pd.DataFrame:
     """The recorded ten reads as votes, gone through in many orders.
 
-    Wrong is what the majority of all ten contradicts; texts where it is a tie are left out. The
-    cut is the score that parts the ten-read means most evenly.
+    Wrong is what the majority of all ten contradicts; where the ten are split evenly, a decision is
+    half wrong. The cut is the score that parts the ten-read means most evenly.
     """
     rows = []
     for c in of:
@@ -220,19 +220,18 @@ def recorded_decisions(of: list[Cell]) -> pd.DataFrame:
         cut = min((2, 3, 4, 5), key=lambda k: abs((mean >= k - 0.5).mean() - 0.5))
         votes = np.where(score >= cut, 1, -1)
         truth = np.sign(votes.sum(axis=1))
-        used = truth != 0
-        split = np.abs(votes.sum(axis=1)[used])
+        split = np.abs(votes.sum(axis=1))
         for lead, most in RULES:
-            wrong, calls = np.zeros(used.sum()), np.zeros(used.sum())
+            wrong, calls = np.zeros(len(votes)), np.zeros(len(votes))
             for _ in range(ORDERS):
-                found, cost = by_votes(rng.permuted(votes[used], axis=1), lead, most)
-                wrong += (found == -truth[used]) / ORDERS
+                found, cost = by_votes(rng.permuted(votes, axis=1), lead, most)
+                wrong += np.abs(found - truth) / 2 / ORDERS
                 calls += cost / ORDERS
             rows.append(c.names | {
-                "cut": cut, "ties": 1 - used.mean(), "unanimous": (split == 10).mean(),
+                "cut": cut, "ties": (split == 0).mean(), "unanimous": (split == 10).mean(),
                 "lead": lead, "most": most,
-                **named_mean("wrong", wrong, c.cluster[used], (0.0, 1.0), p=False),
-                **named_mean("reads", calls, c.cluster[used], p=False),
+                **named_mean("wrong", wrong, c.cluster, (0.0, 1.0), p=False),
+                **named_mean("reads", calls, c.cluster, p=False),
             })  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -402,11 +401,15 @@ def rotated(orders: IntArray, by: int) -> list[tuple[int, int]]:
 
 def pair_kinds(orders: IntArray) -> dict[str, list[tuple[int, ...]]]:
     """Which reads are averaged, found by what the orders are and not by their number."""
+    rising = (orders == np.arange(1, orders.shape[1] + 1)).all(axis=1).argmax()
+    mirrored, apart = opposite(orders), rotated(orders, 2)
     return {
         "one": [(i,) for i in range(len(orders))],
-        "opposite": [*opposite(orders)],
+        "opposite": [*mirrored],
         "rotations": [*rotated(orders, 1)],
-        "rotations, two apart": [*rotated(orders, 2)],
+        "rotations, two apart": [*apart],
+        "ascending, descending": [pair for pair in mirrored if rising in pair],
+        "ascending, turned by two": [pair for pair in apart if rising in pair],
     }
 
 
