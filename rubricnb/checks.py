@@ -1,8 +1,8 @@
 """Hints for the exercises: whether an answer is right, and if not, why.
 
 A check returns one or two sentences. It begins with ``Right``, ``Not yet`` or ``Not answered``. No
-answer makes it raise, so a notebook with empty exercises still runs from top to bottom. It does not print
-the solution. Leave an answer as ``...`` until you have one.
+answer makes it raise, so a notebook with empty exercises still runs from top to bottom. It does not
+print the solution. Leave an answer as ``...`` until you have one.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ def test_a_count_may_be_rounded_up_or_down(expected):
 
 @pytest.mark.parametrize("tolerance", [0, 0.5, 5, -0.1, math.nan])
 def test_a_check_that_cannot_fail_is_refused(tolerance):
-    with pytest.raises(ValueError, match="between 0 and 0.5"):
+    with pytest.raises(ValueError, match=r"between 0 and 0\.5"):
         close(773, 773, tolerance=tolerance)
     with pytest.raises(TypeError, match="positional"):
         close(773, 773, "", tolerance)
