@@ -12,6 +12,7 @@ from rubricnb.permutation import decode
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics.intervals import few_clusters, mean_t
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads
+from rubricnb.statistics.reasons import Reason, because_each
 
 _FLOOR = 1e-12  # a probability of 0 has no logarithm
 _NONE = "these judgments have no probabilities: plan them with readout='logprobs'"
@@ -212,6 +213,7 @@ def _prior(reads: Reads) -> list[dict[str, Any]]:
     values = mean + own - own.mean(axis=1, keepdims=True)
     cluster = reads.cluster[item]
     low, high, *_ = np.array([mean_t(of_place, cluster) for of_place in values.T]).T
+    why = few_clusters(cluster) if len(logs) else (Reason("no_probabilities"),)
     return pd.DataFrame(
         {
             "position": np.arange(1, n + 1),
@@ -220,7 +222,7 @@ def _prior(reads: Reads) -> list[dict[str, Any]]:
             "high": high,
             "share": _softmax(mean),
             "n_reads": len(logs),
-            "reason": few_clusters(cluster) if len(logs) else "no read has probabilities",
+            **because_each(*[why] * n),
         }
     ).to_dict("records")
 
