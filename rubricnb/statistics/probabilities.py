@@ -10,7 +10,7 @@ import pandas as pd
 from rubricnb.frames import score_dtype
 from rubricnb.permutation import decode
 from rubricnb.statistics import reads as arrays
-from rubricnb.statistics.intervals import few_clusters, mean_t
+from rubricnb.statistics.intervals import UNTESTED, few_clusters, mean_t
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads
 from rubricnb.statistics.reasons import Reason, because_each
 
@@ -212,14 +212,13 @@ def _prior(reads: Reads) -> list[dict[str, Any]]:
     own = ((logs[..., None] - cell) * seen * weight).sum(axis=2)
     values = mean + own - own.mean(axis=1, keepdims=True)
     cluster = reads.cluster[item]
-    low, high, *_ = np.array([mean_t(of_place, cluster) for of_place in values.T]).T
+    ends = pd.DataFrame([mean_t(of_place, cluster).columns(*UNTESTED) for of_place in values.T])
     why = few_clusters(cluster) if len(logs) else (Reason("no_probabilities"),)
     return pd.DataFrame(
         {
             "position": np.arange(1, n + 1),
             "log_preference": mean,
-            "low": low,
-            "high": high,
+            **ends,
             "share": _softmax(mean),
             "n_reads": len(logs),
             **because_each(*[why] * n),

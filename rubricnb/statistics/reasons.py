@@ -343,7 +343,8 @@ def because(*why: Why) -> dict[str, Any]:
     >>> because(None, Reason("one_cluster"))
     {'reason': 'one cluster: intervals need two', 'codes': ('one_cluster',)}
     """
-    return {"reason": join(*why), "codes": collect(*why)}
+    codes = collect(*why)
+    return {"reason": join(codes), "codes": codes}
 
 
 def because_each(*rows: Why) -> dict[str, list[Any]]:
@@ -354,7 +355,8 @@ def because_each(*rows: Why) -> dict[str, list[Any]]:
     >>> because_each(None, Reason("one_cluster"))["codes"]
     [(), ('one_cluster',)]
     """
-    return {"reason": [join(why) for why in rows], "codes": [collect(why) for why in rows]}
+    codes = [collect(why) for why in rows]
+    return {"reason": [join(own) for own in codes], "codes": codes}
 
 
 def stored(codes: Iterable[Reason]) -> list[dict[str, Any]]:
