@@ -127,6 +127,7 @@ SENTENCES: dict[str, str] = {
     "cost.unknown": "score {scores}: never given, or not at every position",
     "cost_null.unknown": "cost_null: the table has no share_null_sd",
     "no_probabilities": "no read has probabilities",
+    "no_interval.one_prompt": ("some score was at some position for one prompt only: no interval"),
     # Criteria
     "incomplete_texts": "no text has a parsed read at every position",
     "friedman.unchanged": "no block's score changes with the position",
@@ -243,7 +244,9 @@ SENTENCES: dict[str, str] = {
     "mostly": "{percent:.0f} % of the {what} are {value:g}",
     "mean_of_reads": "each score is the mean of {n:.3g} reads; of a single read r is {r}",
     "systems_close": "in the ratings, neighbouring systems lie less than {points:g} points apart",
-    "both_sides": "judge {judge}, ratings {ratings}",
+    "beyond_chance": (
+        "judge {judge}, by chance {judge_chance}; a single rater {rater}, by chance {rater_chance}"
+    ),
     "same_words": (
         "only asked again in the same words, and a judge that repeats itself passes that whatever "
         "it scores: reword the prompt"
