@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from rubricnb import pages
 from rubricnb.data import claims, load, verdicts
 from rubricnb.data.identities import recompute
+from rubricnb.data.papers import paper_judges, published
+from rubricnb.data.validate import nearest
 from rubricnb.folders import results_folder
 from rubricnb.frames import Items
 from rubricnb.judging import run
@@ -66,7 +68,31 @@ class Chapter:
         self.asking = {name: given[name] for name in _ASKED_WITH if name in given} | settings
         self.said = claims(number)
         self.recomputed = recompute(self.said).set_index("claim_id")["value"]
-        self.who = given.get("paper_judge", "").lower() or "your judge"
+        self.who = self._named(given.get("paper_judge", "")) or "your judge"
+
+    def _named(self, name: str) -> str:
+        """Return a judge's name as ids have it; refuse one that no paper of this chapter has."""
+        papers = list(self.said["paper"].unique())
+        known = paper_judges(papers)
+        if name in ("", *known):
+            return name.lower()
+        elsewhere = [
+            paper
+            for paper in published()["paper"].unique()
+            if paper not in papers and name in paper_judges([paper])
+        ]
+        if elsewhere:
+            where = ", ".join(
+                chapter.split("_")[0]
+                for chapter in claims().query("paper in @elsewhere")["chapter"].unique()
+            )
+            hint = f"; it is a judge of {' and '.join(elsewhere)}, which chapters {where} check."
+        else:
+            hint = nearest(name, known)
+        raise ValueError(
+            f"paper_judge = {name!r} is no judge of {' or '.join(papers)}{hint} There are: "
+            f"{', '.join(known)}. Leave it empty for a judge of your own"
+        )
 
     def load(self, dataset: str | None = None, n_items: int | None = None) -> Items:
         """Load the chapter's dataset, or another with the same parameters."""
@@ -131,9 +157,17 @@ class Chapter:
         return judged
 
     def beside_paper(
-        self, name: str, table: str, own: Mapping[str, Estimate], columns: Mapping[str, str]
+        self,
+        name: str,
+        table: str,
+        own: Mapping[str, Estimate],
+        columns: Mapping[str, str],
+        printed: Mapping[str, Estimate] | None = None,
+        theirs: Mapping[str, Estimate] | None = None,
     ) -> None:
-        """Show a table of a paper in its rows and columns, and the reader's judge below.
+        """Show the reader's judge on top of a paper's table, in its rows and columns.
+
+        Below it come the rows of `paper_judge`, then those of the other judges.
 
         Parameters
         ----------
@@ -147,21 +181,36 @@ class Chapter:
             As for `verdicts`; rows are those of `who`.
         columns
             The end of an id → the head of its column.
+        printed
+            What the paper prints there and no statement has: intervals, say. Ids likewise.
+        theirs
+            As `own`, with intervals computed as the paper computes its own: further rows.
         """
         said = self.said.set_index("claim_id")
-        spelled = {judge.lower(): judge for judge in said["judge"].unique()}
+        spelled = {judge.lower(): judge for judge in paper_judges()}
         cells: dict[tuple[str, ...], dict[str, str]] = {}
-        for source, found in (("paper", said["published"]), ("here", own)):
+        ours = "here, our interval" if theirs else "here"
+        for source, found in (
+            (ours, own),
+            ("here, the paper's interval", theirs or {}),
+            ("paper", dict(said["published"]) | dict(printed or {})),
+        ):
             for claim, value in found.items():
                 *row, end = str(claim).removeprefix(table + "/").split("/")
                 if str(claim).startswith(table + "/") and end in columns:
-                    row = row or [said["judge"][claim] if source == "paper" else self.who]
-                    cells.setdefault((source, *row), {})[columns[end]] = _cell(value)
+                    row = row or [said["judge"][claim].lower() if source == "paper" else self.who]
+                    written = _cell(value, printed=source == "paper")
+                    cells.setdefault((source, *row), {})[columns[end]] = written
+        places = [self.who, *dict.fromkeys(judge for _, judge, *_ in cells)]
         rows = [
             {"judge": spelled.get(judge, judge), "": " ".join(rest), "from": source} | row
-            for (source, judge, *rest), row in cells.items()
+            for (source, judge, *rest), row in sorted(
+                cells.items(), key=lambda cell: (cell[0][0] == "paper", places.index(cell[0][1]))
+            )
         ]
-        pages.show(name, pd.DataFrame(rows).fillna("–"))
+        shown = pd.DataFrame(rows, columns=["judge", "", "from", *dict.fromkeys(columns.values())])
+        shown = shown.replace({"": {"": None}}).dropna(axis="columns", how="all")
+        pages.show(name, shown.fillna("–"))
 
     def replicated(self, *findings: str, name: str = "tab-real") -> pd.DataFrame:
         """Show whether the papers' findings replicate with recorded judges, and glue the counts."""
@@ -232,8 +281,15 @@ def _with_ends(value: Estimate) -> tuple[float, float, float]:
     return middle, low, high
 
 
-def _cell(value: Estimate) -> str:
-    middle, low, high = _with_ends(value)
+def _cell(value: Estimate, printed: bool) -> str:
+    """Write a number of a table: what a paper prints with all its digits, ours rounded."""
+    middle, low, high = (round(x, 9) + 0.0 for x in _with_ends(value))  # no −0, no 1e−18
     if np.isnan(middle):
         return "–"
-    return f"{middle:.4g}" if np.isnan(low) else f"{middle:.3g} [{low:.3g}, {high:.3g}]"
+    if np.isfinite(low + high):
+        written = f"{middle:.3g} [{low:.3g}, {high:.3g}]"
+    elif printed:
+        written = f"{middle:.10g}"
+    else:
+        written = f"{middle:.4g}" if abs(middle) < 1000 else f"{middle:.1f}"
+    return written.replace("-", "−")
