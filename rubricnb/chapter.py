@@ -18,7 +18,7 @@ from rubricnb.folders import results_folder
 from rubricnb.frames import Items
 from rubricnb.judging import run
 from rubricnb.replication import recorded_replication
-from rubricnb.statistics._inference import jackknife_t
+from rubricnb.statistics.intervals import jackknife_t
 
 _ASKED_WITH = ("readout", "seed", "temperature")
 Estimate = float | Sequence[float]  # a value, or a value with the ends of its interval
@@ -46,6 +46,8 @@ class Chapter:
         The papers' statements that this chapter checks, as from `rubricnb.data.claims`.
     recomputed
         Series: the value of every statement about the papers' own tables, by ``claim_id``.
+    needs
+        For `say` and `tell`: "`logprobs`" if the judge is not asked for probabilities, else empty.
     who
         The name in a statement's id: that of `paper_judge`, else ``your judge``.
 
@@ -68,6 +70,7 @@ class Chapter:
         self.asking = {name: given[name] for name in _ASKED_WITH if name in given} | settings
         self.said = claims(number)
         self.recomputed = recompute(self.said).set_index("claim_id")["value"]
+        self.needs = "`logprobs`" if given.get("readout", "logprobs") != "logprobs" else ""
         self.who = self._named(given.get("paper_judge", "")) or "your judge"
 
     def _named(self, name: str) -> str:
