@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from rubricnb import pages
 from rubricnb.data import claims, load, verdicts
 from rubricnb.data.identities import recompute
-from rubricnb.data.papers import paper_judges, published
-from rubricnb.data.validate import nearest
+from rubricnb.data.papers import check_paper_judge, paper_judges
 from rubricnb.folders import results_folder
 from rubricnb.frames import Items
 from rubricnb.judging import run
@@ -71,31 +70,8 @@ class Chapter:
         self.said = claims(number)
         self.recomputed = recompute(self.said).set_index("claim_id")["value"]
         self.needs = "`logprobs`" if given.get("readout", "logprobs") != "logprobs" else ""
-        self.who = self._named(given.get("paper_judge", "")) or "your judge"
-
-    def _named(self, name: str) -> str:
-        """Return a judge's name as ids have it; refuse one that no paper of this chapter has."""
-        papers = list(self.said["paper"].unique())
-        known = paper_judges(papers)
-        if name in ("", *known):
-            return name.lower()
-        elsewhere = [
-            paper
-            for paper in published()["paper"].unique()
-            if paper not in papers and name in paper_judges([paper])
-        ]
-        if elsewhere:
-            where = ", ".join(
-                chapter.split("_")[0]
-                for chapter in claims().query("paper in @elsewhere")["chapter"].unique()
-            )
-            hint = f"; it is a judge of {' and '.join(elsewhere)}, which chapters {where} check."
-        else:
-            hint = nearest(name, known)
-        raise ValueError(
-            f"paper_judge = {name!r} is no judge of {' or '.join(papers)}{hint} There are: "
-            f"{', '.join(known)}. Leave it empty for a judge of your own"
-        )
+        judge = check_paper_judge(given.get("paper_judge", ""), self.said["paper"].unique())
+        self.who = judge.lower() or "your judge"
 
     def load(self, dataset: str | None = None, n_items: int | None = None) -> Items:
         """Load the chapter's dataset, or another with the same parameters."""

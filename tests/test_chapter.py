@@ -1,4 +1,4 @@
-"""The steps that chapters share: the judge's name in the papers, and a paper's table beside ours."""
+"""The steps that chapters share: a judge's name in the papers, a paper's table beside ours."""
 
 import re
 from types import SimpleNamespace
@@ -8,7 +8,7 @@ import pytest
 
 import rubricnb as rb
 from rubricnb import book, pages
-from rubricnb.data.papers import paper_judges
+from rubricnb.data.papers import check_paper_judge, paper_judges
 from tools import building
 
 ROOT = book.find_root()
@@ -29,9 +29,13 @@ def test_every_judge_of_its_papers_can_be_named_in_a_chapter(stem):
         return
     names = paper_judges(told.paper.unique())
     assert len(names) > 3
-    for name in names:
-        assert rb.Chapter(stem, {"paper_judge": name}).who == name.lower()
-    assert rb.Chapter(stem, {"paper_judge": ""}).who == "your judge"
+    assert [check_paper_judge(name, told.paper.unique()) for name in names] == names
+    assert set(told.judge) & set(names)
+
+
+@pytest.mark.parametrize(("name", "who"), [("", "your judge"), ("OSS-120B", "oss-120b")])
+def test_a_chapter_takes_the_name_as_ids_have_it(name, who):
+    assert rb.Chapter("A_bias_cost", {"paper_judge": name}).who == who
 
 
 def test_both_versions_judges_are_those_of_their_tables():
@@ -54,9 +58,15 @@ def test_both_versions_judges_are_those_of_their_tables():
     ],
 )
 def test_a_judge_that_no_paper_of_the_chapter_has_is_refused(stem, name, said):
+    papers = rb.data.claims(stem).paper.unique()
     with pytest.raises(ValueError, match=f"paper_judge = {name!r}") as refused:
-        rb.Chapter(stem, {"paper_judge": name})
+        check_paper_judge(name, papers)
     assert said in str(refused.value)
+
+
+def test_a_chapter_refuses_a_name_that_no_paper_has():
+    with pytest.raises(ValueError, match="paper_judge = 'Gemma'"):
+        rb.Chapter("05", {"paper_judge": "Gemma"})
 
 
 def test_the_readers_judge_is_on_top_and_the_named_one_next(rows_of):

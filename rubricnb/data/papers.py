@@ -88,6 +88,40 @@ def paper_judges(papers: Iterable[str] | None = None) -> list[str]:
     return list(found)
 
 
+def check_paper_judge(name: str, papers: Iterable[str]) -> str:
+    """Return the name of a judge of some papers, or the empty one of a judge of the reader's own.
+
+    Raises
+    ------
+    ValueError
+        None of these papers has a judge of that name; says which come near, or which paper has it.
+
+    Examples
+    --------
+    >>> check_paper_judge("Qwen3-8B-Think", ["position bias v1"])
+    'Qwen3-8B-Think'
+    >>> check_paper_judge("qwen3-8b", ["position bias v1"])
+    Traceback (most recent call last):
+    ValueError: paper_judge = 'qwen3-8b' is no judge of position bias v1; did you mean 'Qwen3-8B' \
+or 'Qwen3-32B'? ...
+    """
+    papers = list(papers)
+    known = paper_judges(papers)
+    if name in ("", *known):
+        return name
+    listed = published()["paper"].unique()
+    elsewhere = [p for p in listed if p not in papers and name in paper_judges([p])]
+    hint = nearest(name, known)
+    if elsewhere:
+        told = claims().query("paper in @elsewhere")["chapter"].unique()
+        chapters = ", ".join(stem.split("_")[0] for stem in told)
+        hint = f"; it is a judge of {' and '.join(elsewhere)}, which chapters {chapters} check."
+    raise ValueError(
+        f"paper_judge = {name!r} is no judge of {' or '.join(papers)}{hint} There are: "
+        f"{', '.join(known)}. Leave it empty for a judge of your own"
+    )
+
+
 def paper_items() -> pd.DataFrame:
     """List every numbered figure, table and equation of the papers, and the settings they state.
 
