@@ -444,7 +444,7 @@ def slow_unless_due():
 
 def executed(line, folder, own_file):
     """The chapter's notebook after its line, and what the endpoint received."""
-    with endpoint(judged) as (url, received):
+    with endpoint(judged, owned_by="vllm") as (url, received):  # whose models can think
         judge = f"openai:qwen3-32b@{url}"
         if line.command:
             (command,) = [c for c in printed(line.stem) if c.output == line.command]
@@ -458,7 +458,7 @@ def executed(line, folder, own_file):
         return book.execute(line.stem, values, root=ROOT, cell_seconds=300), received
 
 
-@pytest.mark.parametrize("name", slow_unless_due())
+@pytest.mark.parametrize("name", list(slow_unless_due()))
 def test_a_line_of_parameters_fills_the_papers_tables(
     name, mirror, own_file, warnings_of, tmp_path, monkeypatch
 ):
