@@ -53,6 +53,8 @@ def number_reads(frame: pd.DataFrame, item_id: pd.Series) -> NDArray[np.int16]:
     differing: list[str] = []
     if given is None and twice.any():
         given, differing = _tell_apart(frame, item_id, cell, twice)
+    elif given is not None and twice.any():
+        _check_records(frame, item_id, cell, twice)
     label = pd.Series(np.arange(len(frame)), frame.index) if given is None else given
     label = label.rename("read")
     _refuse(label, is_missing(label), "is missing")
@@ -133,6 +135,32 @@ def _tell_apart(
         copies[rows] = same
         _refuse(item_id, copies, _judged_twice(frame, cell, copies))
     return None, [*codes]
+
+
+def _check_records(
+    frame: pd.DataFrame, item_id: pd.Series, cell: IntArray, twice: NDArray[np.bool_]
+) -> None:
+    """Check reads that are numbered by the records of a tool, which are not all reads.
+
+    Each record has an id of its own, also where it is about another text, or a copy.
+    """
+    labels = frame["replicate"]
+    if labels.duplicated().any() or as_numbers(labels).notna().any():
+        return
+    rows = np.flatnonzero(twice)
+    cells, score = cell[rows], _codes(frame["score"].iloc[rows])
+    for name in (c for c in frame if c not in _KNOWN and str(c).casefold() not in _RECORD_NAMES):
+        code = _codes(frame[name].iloc[rows])
+        if not _OF_A_READ.search(str(name)) and _varies(cells, code) and _is_apart(cells, code):
+            _refuse(item_id, twice, _ways_out(str(name), [], 2 * len(np.unique(code)) <= len(rows)))
+    if not _varies(cells, score):
+        print(
+            "judgments: repeated rows have equal scores throughout; if they are copies of one "
+            "record, keep one of each"
+        )
+
+
+_RECORD_NAMES = ("id", "uuid", "key", "index")
 
 
 def _is_another_thing(name: str, cells: IntArray, code: IntArray, score: IntArray) -> bool:
