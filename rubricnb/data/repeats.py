@@ -80,14 +80,18 @@ def without_copies_by_raters(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     """Join rows that repeat a score for each person who rated the text; a line says so."""
     if "human" not in frame or "human_ratings" in frame:
         return frame
-    by = ("item_id", "text_id", "dataset", "criterion", "replicate", "ordering")
-    keys = frame[[c for c in (*by, *_WITHIN) if c in frame]].map(as_text)
-    cell = cells_of(keys)
+    people = [c for c in frame if names_people(str(c)) and c not in _KNOWN]
+    names = [c for c in ("item_id", "text_id", "dataset", "criterion") if c in frame]
+    item = cells_of(pd.DataFrame({c: _codes(frame[c]) for c in names}))
+    human = _codes(frame["human"])
+    if not people and not _varies(item, human):
+        return frame
+    names = [c for c in ("replicate", "ordering", *_WITHIN) if c in frame]
+    cell = cells_of(pd.DataFrame({c: _codes(frame[c]) for c in names} | {"item": item}))
     several = pd.Series(cell).duplicated(keep=False).to_numpy()
     if not several.any():
         return frame
-    score, human = (_codes(frame[c]) for c in ("score", "human"))
-    people = [c for c in frame if names_people(str(c)) and c not in _KNOWN]
+    score = _codes(frame["score"])
     by_people = any(_is_apart(cell[several], _codes(frame[c])[several]) for c in people)
     differs = _varies(cell, human)
     if not (by_people or differs) or _varies(cell, score):
@@ -209,15 +213,19 @@ def _listed(names: list[str]) -> str:
 
 
 def _codes(values: pd.Series) -> IntArray:
-    if (values.dtype == object and values.map(np.ndim).any()) or values.map(type).eq(dict).any():
-        values = values.map(as_text)
-    return np.asarray(pd.factorize(values, use_na_sentinel=False)[0], dtype=np.int64)
+    """Number the values of a column; a gap is a value, too."""
+    try:
+        codes = pd.factorize(values, use_na_sentinel=False)[0]
+    except (TypeError, ValueError):  # lists, dictionaries, arrays
+        codes = pd.factorize(values.map(as_text))[0]
+    return np.asarray(codes, dtype=np.int64)
 
 
 def _varies(cells: IntArray, code: IntArray) -> bool:
     """Whether a column has several values within some cell."""
-    low = pd.Series(code).groupby(cells).transform("min").to_numpy()
-    return bool((code != low).any())
+    first = np.empty(int(cells.max(initial=0)) + 1, dtype=np.int64)
+    first[cells] = code  # of each cell, the code of some row
+    return bool((first[cells] != code).any())
 
 
 def _is_apart(cells: IntArray, code: IntArray) -> bool:
