@@ -319,7 +319,7 @@ def _columns(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     require(frame, ["score", *([] if "text_id" in frame else ["item_id"])], what)
     if len(frame) == 0:
         raise ValueError("there are no judgments: the table is empty")
-    frame = without_copies_by_raters(_with_known_conditions(pd.DataFrame(frame), what), what)
+    frame = _with_known_conditions(pd.DataFrame(frame), what)
     for name in frame.columns[frame.columns.str.fullmatch("|".join(_NUMBERS))]:
         numbers = as_numbers(frame[name])
         _refuse(frame[name], numbers.isna() & ~is_missing(frame[name]), "is not a number")
@@ -329,7 +329,7 @@ def _columns(frame: pd.DataFrame, what: str) -> pd.DataFrame:
             frame[name] = _names(frame[name])
     ordering = frame.get("ordering", pd.Series(None, frame.index, dtype="object"))
     frame["ordering"] = pd.Categorical(ordering.map(_listed, na_action="ignore"))
-    return frame
+    return without_copies_by_raters(frame, what)
 
 
 _FILL = "if cells of the sheet are merged, fill them down, so that every row has its own"

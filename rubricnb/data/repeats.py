@@ -133,7 +133,8 @@ def _tell_apart(
         first = min(apart, key=lambda name: (len(np.unique(codes[name])), name.casefold() == "id"))
         is_name = 2 * len(np.unique(codes[first])) <= len(rows)
         _refuse(item_id, twice, _ways_out(first, [*codes], is_name))
-    same = frame.iloc[rows].map(as_text).duplicated(keep=False).to_numpy()
+    rest = {str(c): _codes(frame[c].iloc[rows]) for c in frame if str(c) not in codes}
+    same = pd.DataFrame(rest | codes | {"cell": cells}).duplicated(keep=False).to_numpy()
     if same.any():
         copies = twice.copy()
         copies[rows] = same
