@@ -58,6 +58,16 @@ from rubricnb.statistics import (
 from rubricnb.statistics import intervals as inference
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.reads import FloatArray, Value, item_means, matched, values_of
+from rubricnb.statistics.reasons import (
+    Reason,
+    Reasons,
+    Why,
+    because_each,
+    collect,
+    stored,
+    unstored,
+    without,
+)
 from rubricnb.statistics.stability import BASELINE
 from rubricnb.statistics.weighting import overall
 
@@ -87,11 +97,12 @@ _FIRST, _DAY, _OWN = 20, 86_400, ("template", "parser")
 _SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
 _COLUMNS = (
     *("measure", "question", "effect", "low", "high", "placebo", "flips", "flips_beyond", "p"),
-    *("p_equivalent", "n_clusters", "reason", "constant", "p_steady", "scrambled", "own_act"),
+    *("p_equivalent", "n_clusters", "reason", "codes", "constant", "p_steady", "scrambled"),
+    "own_act",
 )
 _ITEM = ["dataset", "item_id", "criterion"]
 _KEYS = [*_ITEM, "cluster_id"]
-_RETEST, _ONE_SCALE = "retest after rewording", "Are both on one scale?"
+_RETEST = "retest after rewording"
 _PLAIN, _FULL = "baseline", "reference of full mark"
 _WORDS: Any = Environment(  # plain text; the page escapes it
     loader=PackageLoader("rubricnb", "."), undefined=StrictUndefined, autoescape=False
@@ -126,7 +137,8 @@ class Audit:
         and ``flips_beyond``: how many more than under neutral edits; ``p``, ``p_adjusted``
         (Benjamini–Hochberg over the rows), ``p_equivalent`` (TOST against the margin, and that
         fewer scores change than matter), ``n_clusters``, ``verdict`` (see `VERDICTS`),
-        ``sentence``, ``advice`` and ``reason``.
+        ``sentence``, ``advice``, ``reason`` and ``codes`` (of the reasons, as in the tables of the
+        statistics: `rubricnb.statistics.reasons`).
     unseen
         Measure → why this design cannot see it.
     cells
@@ -273,7 +285,8 @@ class Audit:
         """Write the audit as `read_audit` reads it."""
         made = datetime.fromtimestamp(self.asked, UTC).isoformat(timespec="seconds")
         head = {"schema": SCHEMA, "package": rubricnb.__version__, "date": made}
-        frames = {"rows": self.rows, "cells": self.cells}
+        rows = self.rows.assign(codes=self.rows["codes"].map(stored))
+        frames = {"rows": rows, "cells": self.cells}
         exact = {"orient": "records", "double_precision": 15}  # an audit is compared with another
         tables = {k: json.loads(frame.to_json(**exact)) for k, frame in frames.items()}
         content = asdict(replace(self, rows=None, cells=None)) | {"sentence": self.sentence}
@@ -389,7 +402,10 @@ def read_audit(path: str | Path) -> Audit:
         content = {name: stored[name] for name in Audit.__dataclass_fields__}
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: give the .json that an audit wrote ({error!r})") from error
-    content["rows"] = [{"criterion": ""} | row for row in content["rows"]]
+    content["rows"] = [
+        {"criterion": ""} | row | {"codes": unstored(row.get("codes"), row["reason"])}
+        for row in content["rows"]
+    ]
     tables = {name: pd.DataFrame(content[name]).fillna(np.nan) for name in ("rows", "cells")}
     return Audit(**content | tables)
 
@@ -496,9 +512,9 @@ def audit(
             budget = Budget(max_calls, max_cost)
             planned = [askable(part, opened) for part in audit_requests(items, **settings)]
             asked = [part for part, _ in planned if len(part)]
-            refused = [why for _, reasons in planned for why in reasons]
+            refused = {kind: why for _, reasons in planned for kind, why in reasons.items()}
             if not asked:
-                raise ValueError("; ".join(dict.fromkeys(refused)))
+                raise ValueError("; ".join(refused.values()))
             # Stop early for a judge that never gives a score.
             first = asked[0].iloc[:: max(1, len(asked[0]) // _FIRST)]
             check_answered(run(first, opened, store, fresh, budget=budget))
@@ -659,7 +675,7 @@ def findings(
     judge: str = "judge",
     identity: str = "",
     settings: Mapping[str, Any] | None = None,
-    refused: Sequence[str] = (),
+    refused: Mapping[str, str] = {},
 ) -> Audit:
     """Answer the questions of an audit from its judgments.
 
@@ -670,7 +686,7 @@ def findings(
     items
         What they are about.
     judge, identity, settings, refused
-        Who was asked, and how; what your own template cannot ask.
+        Who was asked, and how; what your own template cannot ask, of `askable`.
     """
     check_answered(*answers)
     read = "expected_score" in answers[0] and answers[0]["expected_score"].notna().any()
@@ -715,7 +731,7 @@ def findings(
         {str(name): int(n) for name, n in status.items()},
         table,
         {
-            k: next((r for r in refused if m.get("asks", r + r) in r), why.get(k, m["lacking"]))
+            k: refused.get(m.get("asks", ""), why.get(k, m["lacking"]))
             for k, m in MEASURES.items() if k not in seen
         },
         cells.reset_index().rename_axis(columns=None),
@@ -754,7 +770,6 @@ _NOT_ASKED_WARNING = (
     "all answers came from the store or from recorded runs, and the judge was not asked. If it has "
     "changed since, give it a different name, or set RUBRICNB_STORE to a different file"
 )
-_NOTHING_OF_OTHERS = "too few to say anything about other texts"
 _USUAL_SPAN = 4.0  # of a scale from 1 to 5, to which the margin in score points belongs
 
 
@@ -780,7 +795,7 @@ def _judged(rows: Sequence[Mapping[str, Any]], few: float, span: float) -> pd.Da
 
     `span`: from the lowest score to the highest, of which the margin of a mean is a part.
     """
-    blank = {**dict.fromkeys(_COLUMNS, np.nan), "criterion": ""}
+    blank = {**dict.fromkeys(_COLUMNS, np.nan), "criterion": "", "codes": ()}
     table = pd.DataFrame([{**blank, **row} for row in rows])
     table = table.join(_KNOWN[["section", "unit", "act", "calm"]], on="measure")
     points = table["unit"].eq("score points")
@@ -791,21 +806,28 @@ def _judged(rows: Sequence[Mapping[str, Any]], few: float, span: float) -> pd.Da
     table["verdict"] = [
         _verdict(row, n >= TOO_FEW) for row, n in zip(table.to_dict("records"), own, strict=True)
     ]
-    bare = table["measure"].eq("parsed") | table["verdict"].eq(FAILS)
-    doubtful = own < inference.FEW_CLUSTERS
-    doubt = np.where(own < TOO_FEW, _NOTHING_OF_OTHERS, "intervals may be too narrow")
-    doubt = np.array([f"{_WORDS.clusters(n)}: {w}" for n, w in zip(own, doubt, strict=True)])
-    old = table["reason"].str.replace(r"(^|; )\d+ effective clusters[^;]*", "", regex=True)
     tested = ["low", "high", "p", "p_adjusted", "p_equivalent"]
     table.loc[own < TOO_FEW, tested] = np.nan
-    said = (old + "; " + doubt).str.removeprefix("; ")
-    table["reason"] = said.where(doubtful & ~bare, old.where(doubtful, table["reason"]))
+    bare = table["measure"].eq("parsed") | table["verdict"].eq(FAILS)
+    known = zip(table["codes"], own, bare, strict=True)
+    table = table.assign(**because_each(*(_doubted(*row) for row in known)))
     table["sentence"] = [str(_WORDS.sentence(row)).strip() for row in table.to_dict("records")]
     act, calm = table.pop("own_act").astype("object").fillna(table.pop("act")), table.pop("calm")
     table["advice"] = act.where(table["verdict"].isin(ADVERSE), calm)
     table.loc[table["verdict"] == UNCLEAR, "advice"] = str(_WORDS.more())
     table.loc[table["verdict"] == REVERSED, "advice"] = str(_WORDS.turn())
     return table.drop(columns=["constant", "p_steady", "scrambled"])
+
+
+def _doubted(codes: Reasons, n: float, bare: bool) -> Reasons:
+    """Say once, and last, that a row has few effective clusters, if it has an interval at all."""
+    if n >= inference.FEW_CLUSTERS:
+        return codes
+    others = without(codes, "few_clusters", "few_clusters_alike")
+    if bare:
+        return others
+    unit = "effective cluster" if round(n) == 1 else "effective clusters"
+    return collect(others, Reason("too_few" if n < TOO_FEW else "few_clusters", n=n, unit=unit))
 
 
 def _verdict(row: Mapping[str, Any], enough: bool) -> str:
@@ -929,10 +951,7 @@ def _answers_that_differ(then: pd.DataFrame, now: pd.DataFrame) -> dict[str, Any
     row = _mean("drift_changed", "answers that differ", pd.Series(between - within, now.index),
                 (-1.0, 1.0), flips=inference.mean_known(between))  # fmt: skip
     if np.isnan(within).all() and not np.isnan(between).all():
-        row["reason"] = (
-            "no prompt was asked twice in both audits, so nothing says how many answers differ when"
-            " asked again"
-        )
+        row["codes"] = (Reason("not_asked_twice"),)
     return row
 
 
@@ -1039,9 +1058,9 @@ def _changed(base: pd.DataFrame, others: pd.DataFrame, on: Sequence[str] = _ITEM
 
 def _parsed(status: pd.Series) -> dict[str, Any]:
     errors = status.drop("ok", errors="ignore")
-    why = "".join(f"most common error: {k}, {n:,}" for k, n in errors.head(1).items())
-    why += "; is this the right scale?" * why.startswith("most common error: out_of_range")
-    return _row("parsed", "answers with a score", 0, status.get("ok", 0) / status.sum(), reason=why)
+    why = [Reason("commonest_error", status=k, n=n) for k, n in errors.head(1).items()]
+    why += [Reason("right_scale")] * ([*errors.index[:1]] == ["out_of_range"])
+    return _row("parsed", "answers with a score", 0, status.get("ok", 0) / status.sum(), why=why)
 
 
 def _each(ask: Callable[..., list[dict[str, Any]]], answers: _Answers) -> list[dict[str, Any]]:
@@ -1061,24 +1080,25 @@ def _people(answers: _Answers) -> list[dict[str, Any]]:
     every, names = ({*part.index.get_level_values("criterion")} for part in (cells, sides))
     own = given["judgments"][given["judgments"]["criterion"].isin(names or every)]
     found = agreement(**given | {"judgments": own}).iloc[0]
-    n, r, why = int(found["n_clusters"]), found["r_macro"], found["reason"]
-    why, kappa, of_kappa = _without(why, "rho", "r_macro"), np.nan, inference.UNDEFINED
-    notes = [same or why or "in every criterion a side is constant"]
+    n, r, kappa, of_kappa = int(found["n_clusters"]), found["r_macro"], np.nan, inference.UNDEFINED
+    why = without(found["codes"], "rho", "r_macro")
+    notes: list[Why] = [same or why or Reason("constant_criteria")]
     if names:
         two = sides["human"], sides[_PLAIN]
         (kappa, of_kappa), _ = _by_criterion(kappa_sums, kappa_of_sums, *two)
         reads = own.set_index(_KEYS)[["value"]].join(cells["human"]).dropna()
-        lacking = f"without {', '.join(sorted(every - names))}" if every - names else ""
+        left = ", ".join(sorted(every - names))
+        lacking = Reason("criteria_left_out", criteria=left) if left else None
         shares = _mostly("scores", own["whole"]), _mostly("ratings", sides["human"])
         notes = [lacking, why, *shares, _of_one_read(reads, r)]
-    notes, known = [note for note in notes if note], {"constant": bool(same)}
+    known = {"constant": same is not None}
     of_r, ends = (
         (found["r_macro_low"], found["r_macro_high"]),
         np.clip(of_kappa[:2], -1, 1).tolist(),
     )
-    gap = "" if names else notes[0]
+    gap = None if names else notes[0]
     rows = [
-        _correlation("agreement", "agreement", n, r, of_r, "; ".join(notes)) | known,
+        _correlation("agreement", "agreement", n, r, of_r, collect(*notes)) | known,
         _correlation("kappa", "agreement in level", n, kappa, ends, gap) | known,
     ]
     rows.append(_bias(answers, sides, rows[0]))
@@ -1094,12 +1114,12 @@ def _bias(answers: _Answers, sides: pd.DataFrame, ranks: Mapping[str, Any]) -> d
     row = _row("bias", "mean score", int(found["n_clusters"]), found["bias"], interval)
     if _level("agreement", ranks["effect"], ranks["low"], ranks["high"]) == REVERSED:
         unknown = dict.fromkeys(("effect", "low", "high", "p"), np.nan)
-        return row | unknown | {"reason": "with a reversed scale a level means nothing"}
+        return row | unknown | {"codes": (Reason("reversed_scale"),)}
     row = _sign_test(row)
     span, _ = _scale_of(answers.judgments)
     if ranks["effect"] >= MODERATE_LEVEL and abs(found["bias"]) > span / 4:
         ends = [f"{sides[side].min():g} to {sides[side].max():g}" for side in (_PLAIN, "human")]
-        row["reason"] = f"{_ONE_SCALE} The scores are {ends[0]}, the ratings {ends[1]}"
+        row["codes"] = (Reason("one_scale", scores=ends[0], ratings=ends[1]),)
     return row
 
 
@@ -1110,31 +1130,32 @@ def _varied(sides: pd.DataFrame) -> pd.DataFrame:
     return known[(levels > 1).all(axis=1)]
 
 
-def _same_score(scores: pd.Series) -> str:
+def _same_score(scores: pd.Series) -> Reason | None:
     """Say that every text of a criterion gets the same score, if it does."""
     scores = scores.dropna()
     one_text = scores.index.get_level_values("criterion").nunique() == len(scores)
     if one_text or _within(scores).abs().max() >= 1e-6:
-        return ""
+        return None
     which = ", ".join(f"{score:g}" for score in np.unique(scores.round(2)))
-    return f"every text gets the same score ({which})"
+    return Reason("same_score", scores=which)
 
 
-def _mostly(what: str, values: pd.Series) -> str:
+def _mostly(what: str, values: pd.Series) -> Reason | None:
     """Say that nearly all values are one, if they are."""
     shares = values.value_counts(normalize=True)
     if not MOSTLY <= shares.max() < 1:
-        return ""
-    return f"{shares.max():.0%} of the {what} are {shares.idxmax():g}".replace("%", " %")
+        return None
+    return Reason("mostly", percent=100 * shares.max(), what=what, value=shares.idxmax())
 
 
-def _of_one_read(reads: pd.DataFrame, r: float) -> str:
+def _of_one_read(reads: pd.DataFrame, r: float) -> Reason | None:
     """Say that a text's score is the mean of several reads, if r differs from that of one."""
     n = len(reads) / reads.index.nunique()
     pair = reads["human"], reads["value"]
     (single, _), _ = _by_criterion(inference.moments, inference.correlation, *pair)
-    said = f"each score is the mean of {n:.3g} reads; of a single read r is {_WORDS.number(single)}"
-    return said if n > 1 and abs(single - r) >= 0.005 else ""
+    if not (n > 1 and abs(single - r) >= 0.005):
+        return None
+    return Reason("mean_of_reads", n=n, r=str(_WORDS.number(single)))
 
 
 def _systems(answers: _Answers) -> list[dict[str, Any]]:
@@ -1147,11 +1168,11 @@ def _systems(answers: _Answers) -> list[dict[str, Any]]:
         return []
     tau = system_agreement(**answers.rated).iloc[0]
     row = _row("systems", f"{tau['n_systems']} systems", int(tau["n_clusters"]), tau["tau"],
-               (tau["tau_low"], tau["tau_high"], np.nan), reason=tau["reason"])  # fmt: skip
+               (tau["tau_low"], tau["tau_high"], np.nan), why=tau["codes"])  # fmt: skip
     least = MARGINS["score points"] * _scale_of(answers.judgments)[0] / _USUAL_SPAN
     if np.ptp(means) / (len(means) - 1) < least:
         row |= dict.fromkeys(("effect", "low", "high"), np.nan)
-        row["reason"] = f"in the ratings, neighbouring systems lie less than {least:g} points apart"
+        row["codes"] = (Reason("systems_close", points=least),)
     return [row]
 
 
@@ -1195,7 +1216,8 @@ def _halo(answers: _Answers) -> list[dict[str, Any]]:
         lambda sums: np.subtract(*_alike_and_chance(sums, n_criteria)) @ np.array([1.0, -1.0]),
     )
     shares = [str(_WORDS.percent(share)) for share in (*alike, *chance)]
-    why = "judge {0}, by chance {2}; a single rater {1}, by chance {3}".format(*shares)
+    names = ("judge", "rater", "judge_by_chance", "rater_by_chance")
+    why = Reason("alike_beyond_chance", **dict(zip(names, shares, strict=True)))
     row = _row("halo", "one score on all criteria", cluster.nunique(), effect, interval, why)
     same = _p_mostly_changed(effect, interval[3], row["n_clusters"])
     templates = set(answers.judgments["template"].astype("str"))
@@ -1248,15 +1270,14 @@ def _alike_and_chance(sums: FloatArray, n_criteria: int) -> tuple[FloatArray, Fl
 
 
 def _correlation(
-    measure: str, question: str, n: int, r: float, ends: Sequence[float], reason: str = ""
+    measure: str, question: str, n: int, r: float, ends: Sequence[float], why: Why = None
 ) -> dict[str, Any]:
     """A row about a correlation; a perfect one has the bound of n clusters without an exception."""
     low, high = ends
     if n > 1 and abs(r) > 1 - 1e-9 and np.isnan(low):
         low, high = inference.perfect_ends(r, n)
-        known = _without(reason, "|r| = 1", "no interval")
-        reason = inference.said(known, f"no exception in {n} clusters")
-    return _row(measure, question, n, r, (low, high, np.nan), reason=reason)
+        why = collect(without(collect(why), "no_interval"), Reason("no_exception", n=n))
+    return _row(measure, question, n, r, (low, high, np.nan), why=why)
 
 
 def _overall(answers: _Answers) -> list[dict[str, Any]]:
@@ -1267,8 +1288,8 @@ def _overall(answers: _Answers) -> list[dict[str, Any]]:
     whole = overall(answers.usual, items)
     given = {"judgments": whole.assign(ordering=np.nan), "items": whole.rated}
     r = agreement(**answers.rated | given).iloc[0]
-    reason, ends = _without(r["reason"], "rho"), (r["r_low"], r["r_high"])
-    return [_correlation("overall", "overall score", int(r["n_clusters"]), r["r"], ends, reason)]
+    why, ends = without(r["codes"], "rho"), (r["r_low"], r["r_high"])
+    return [_correlation("overall", "overall score", int(r["n_clusters"]), r["r"], ends, why)]
 
 
 def _by_criterion(
@@ -1313,7 +1334,7 @@ def _discrimination(answers: _Answers) -> list[dict[str, Any]]:
     if first.index.get_level_values("criterion").nunique() == len(first):
         return []
     if why := _same_score(values.mean()):
-        return [_row("discrimination", _RETEST, 0, 0.0, reason=why, constant=True)]
+        return [_row("discrimination", _RETEST, 0, 0.0, why=why, constant=True)]
     others = reads[reads["prompt"] != reads.groupby(_KEYS)["prompt"].transform("first")]
     repeated = others.empty
     others = reads[reads.duplicated(_ITEM)] if repeated else others
@@ -1327,8 +1348,7 @@ def _discrimination(answers: _Answers) -> list[dict[str, Any]]:
     n = cluster.nunique()
     row = _correlation("discrimination", _RETEST, n, r, interval[:2])
     if repeated:
-        row |= {"low": np.nan, "reason": "only asked again in the same words, and a judge that "
-                "repeats itself passes that whatever it scores: reword the prompt"}  # fmt: skip
+        row |= {"low": np.nan, "codes": (Reason("same_words"),)}
     return [row]
 
 
@@ -1342,8 +1362,7 @@ def _noise(answers: _Answers) -> list[dict[str, Any]]:
     names = {"edits": "neutral edits", "reask": "asked again"}
     rows = {m: _mean(m, names[m], rates, (0.0, 1.0)) for m, rates in answers.changes.items()}
     if "reask" in rows and len(_distinct(answers.usual)) < answers.usual["value"].notna().sum():
-        once = {"low": np.nan, "high": np.nan, "reason": "it repeats its answers"}
-        rows["reask"] |= once
+        rows["reask"] |= {"low": np.nan, "high": np.nan, "codes": (Reason("repeats"),)}
     return list(rows.values())
 
 
@@ -1417,7 +1436,7 @@ def _positions(answers: _Answers) -> list[dict[str, Any]]:
         rows.append(_row(
             "position", f"position {most}{f' of {n}' if len(table) > 1 else ''}", clusters, effect,
             _of_largest(effect, 100 * half, clusters, n, ends),
-            reason=_without(found["reason"], "chi2", "log preference"),
+            why=without(found["codes"], "chi2", "log_preference"),
             p_equivalent=found.get("p_equivalent", np.nan), places=shares.tolist(),
             **answers.flips(rotated[rotated["n_options"] == n]),
         ))  # fmt: skip
@@ -1455,14 +1474,9 @@ def _criteria(answers: _Answers) -> list[dict[str, Any]]:
         ends = _of_largest(row["effect"], half, row["n_clusters"], pairs)
         rows.append(row | dict(zip(("low", "high", "p"), ends, strict=True)) | {
             "p_equivalent": found["p_equivalent"], "placebo": found["delta_pos_null"],
-            "reason": found["reason"],
+            "codes": found["codes"],
         } | answers.flips(own))  # fmt: skip
     return rows
-
-
-def _without(reason: str, *known: str) -> str:
-    """Remove the parts of a reason that begin like this."""
-    return "; ".join(part for part in str(reason).split("; ") if not part.startswith(known))
 
 
 def _mean(
@@ -1486,12 +1500,12 @@ def _mean(
 def _sign_test(row: dict[str, Any]) -> dict[str, Any]:
     """A sign test, where all texts moved alike."""
     if row["n_clusters"] == 0:
-        return row | {"reason": "no text has a score under both"}
+        return row | {"codes": (Reason("no_common_text"),)}
     if "p" not in row or not np.isnan(row["low"]):
         return row
     row["p"] = _sign_test_p(row["effect"], row["n_clusters"])
     if row["n_clusters"] > 1 and row["effect"]:
-        row["reason"] = "every text moved alike, which does not show that others would"
+        row["codes"] = (Reason("moved_alike"),)
     return row
 
 
@@ -1508,14 +1522,14 @@ def _row(
     n_clusters: int,
     effect: float = np.nan,
     interval: Sequence[float] = inference.UNDEFINED,
-    reason: str = "",
+    why: Why = None,
     **more: Any,
 ) -> dict[str, Any]:
     low, high, p = interval[:3]
-    one = "one cluster: intervals need two" if n_clusters == 1 else ""
+    one = Reason("one_cluster") if n_clusters == 1 else None
     row = {
         "measure": measure, "question": question, "effect": float(effect), "low": low, "high": high,
-        "n_clusters": n_clusters, "reason": reason or one,
+        "n_clusters": n_clusters, "codes": collect(why) or collect(one),
     }  # fmt: skip
     if MEASURES[measure]["kind"] == "effect":
         row["p"] = p

@@ -121,7 +121,8 @@ def record_summaries() -> list[Path]:
     paths = []
     for name, tables in found.items():
         paths.append(results_folder() / f"{name}.csv")
-        pd.concat(tables, ignore_index=True).to_csv(paths[-1], index=False, float_format="%.6g")
+        table = pd.concat(tables, ignore_index=True).drop(columns="codes", errors="ignore")
+        table.to_csv(paths[-1], index=False, float_format="%.6g")
     return paths
 
 

@@ -790,7 +790,7 @@ def _dominated(n: int, rng: np.random.Generator, dear: bool) -> Found:
     r = float(correlation(sums.sum(axis=0)))
     low, high, *_ = fisher_jackknife_t(r, left)
     yield _covers("r", "jackknife-t", low, high, float(np.sqrt(0.5)))
-    doubted = float("effective clusters" in found["reason"])
+    doubted = float(bool({"few_clusters", "few_clusters_alike"} & {*found["codes"]}))
     yield "doubted", "judge − people", "jackknife-t", float("nan"), doubted
 
 

@@ -19,6 +19,7 @@ from rubricnb.statistics import intervals as infer
 from rubricnb.statistics.agreement import spearman
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.reads import IntArray, as_list, by_cluster, groups, matched, require
+from rubricnb.statistics.reasons import Reason, Why, because
 
 Calibration = Literal["quantile", "isotonic", "none"]
 CALIBRATIONS: tuple[Calibration, ...] = ("quantile", "isotonic", "none")
@@ -175,8 +176,8 @@ def label_agreement(
             }
             for name in _MEASURES:
                 row |= _over_draws(name, [measured[name] for (measured,) in found])
-            doubts = infer.few_clusters(data.cluster, scores=(data.human,)), infer.alike(row)
-            rows.append(row | {"reason": problem or infer.said(*doubts)})
+            doubts = infer.few_clusters(data.cluster, scores=(data.human,)) + infer.alike(row)
+            rows.append(row | because(problem or doubts))
     return pd.DataFrame(rows)
 
 
@@ -298,12 +299,12 @@ def label_contrast(
         row |= _over_draws(f"{name}_difference", [a[name] - b[name] for a, b in found])
     for end, column in (("", "difference"), ("_low", "low"), ("_high", "high")):
         row[column] = row.pop(f"qwk_difference{end}")
-    reason = problem or infer.few_clusters(first.cluster, scores=(first.human,))
+    why: Why = problem or infer.few_clusters(first.cluster, scores=(first.human,))
     if found and np.isnan(row["difference"]):
-        reason = "a kappa is not defined: no test item has both labels, or all are equal"
+        why = Reason("kappa_undefined")
     elif found and np.isnan(row["low"]) and row["n_clusters"] > 1:
-        reason = "every cluster has the same difference: no interval"
-    return row | {"reason": reason}
+        why = Reason("no_interval.same_difference")
+    return row | because(why)
 
 
 def extreme(table: pd.DataFrame, name: str, largest: bool = False) -> tuple[float, float, float]:
@@ -393,12 +394,12 @@ def invariance(scores: pd.DataFrame, by: str | Sequence[str] | None = None) -> p
         }
         row["variance_low"] = float(np.maximum(row["variance_low"], 0.0))
         row |= {"sd": row["variance"] ** 0.5, "unchanged": infer.mean_of(variance == 0)}
-        reason = infer.few_clusters(cluster)
+        why: Why = infer.few_clusters(cluster)
         if not variance.any():
-            reason = "every score repeats: no interval"
+            why = Reason("no_interval.repeats")
         if not len(variance):
-            reason = "every item was read once: ask for replicates"
-        rows.append(row | {"reason": reason})
+            why = Reason("read_once")
+        rows.append(row | because(why))
     return pd.DataFrame(rows)
 
 
@@ -434,7 +435,7 @@ def verification(evidence: pd.DataFrame, by: str | Sequence[str] | None = None) 
             row = key | {"status": status, "n_quotes": len(hit), "n_texts": n_texts}
             row |= infer.named_mean("share", hit, cluster, (0.0, 1.0), p=False)
             row["n_clusters"] = len(np.unique(cluster))
-            rows.append(row | {"reason": infer.few_clusters(cluster, {"share": hit})})
+            rows.append(row | because(infer.few_clusters(cluster, {"share": hit})))
     return pd.DataFrame(rows)
 
 
@@ -466,14 +467,14 @@ _Measured = dict[str, FloatArray]
 
 def _draws(
     sides: list[_Side], n: int, n_draws: int, seed: int, other: _Set | None = None
-) -> tuple[list[list[_Measured]], list[int], str]:
+) -> tuple[list[list[_Measured]], list[int], Reason | None]:
     """Measure the labels of the sides on the test items of every draw, all the same items.
 
     Returns measures by draw and side, the sizes of the draws, and why it broke off, if it did.
     """
     first, learnt = sides[0][0], other or sides[0][0]
     if not len(first.human):
-        return [], [], "no item has a score and a rating"
+        return [], [], Reason("unrated")
     learning = any(kind != "none" for _, kind in sides)
     train = np.zeros(len(learnt.human), bool)
     found: list[list[_Measured]] = []
@@ -484,12 +485,12 @@ def _draws(
         try:
             labels = [_predict(data, kind, train, other) for data, kind in sides]
         except ValueError as problem:
-            return found, sizes, str(problem)
+            return found, sizes, Reason("refused", text=str(problem))
         test = ~np.isnan(labels).any(axis=0)
         human, cluster = first.human[test], first.cluster[test]
         found.append([_measured(own[test], human, cluster, first.scale) for own in labels])
         sizes.append(int(train.sum()))
-    return found, sizes, ""
+    return found, sizes, None
 
 
 def _codes(clusters: Any) -> IntArray:

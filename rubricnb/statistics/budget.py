@@ -15,8 +15,9 @@ from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._placement import blocks
 from rubricnb.statistics._variance import crossed_variances, gain_of_averaging, noise_ratio
 from rubricnb.statistics.agreement import row_with_people
-from rubricnb.statistics.intervals import correlation, few_clusters, fisher_jackknife_t, said
+from rubricnb.statistics.intervals import correlation, few_clusters, fisher_jackknife_t
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.statistics.reasons import Reason, Reasons, because, because_each, collect
 
 MOST_SUBSETS = 1_000
 GAIN = 1.05  # a rise of r by a factor that is worth the calls
@@ -82,8 +83,8 @@ def _curve(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
     cluster = reads.cluster[used]
     out = out.assign(n_items=int(used.sum()), n_clusters=len(np.unique(cluster)))
     if not used.any():
-        reason = "no item has all reads parsed and a human rating"
-        return out.assign(**dict.fromkeys(_NUMBERS, np.nan), reason=reason).to_dict("records")
+        why = because_each(*[Reason("unread_or_unrated")] * len(out))
+        return out.assign(**dict.fromkeys(_NUMBERS, np.nan), **why).to_dict("records")
     gram = _grams(reads.value[used], human[used], cluster)
     r = _subset_correlations(gram.sum(axis=0)[None], sets)[0]
     r_mean = np.array([r[size == i].mean() for i in k])
@@ -94,19 +95,20 @@ def _curve(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
     expected = _expected(reads, used, r_mean[-1])
     numbers = (r_mean, spread[:, 0], spread[:, 1], low, high, expected, gain)
     out = out.assign(**dict(zip(_NUMBERS, numbers, strict=True)))
-    return out.assign(reason=_reason(out, cluster)).to_dict("records")
+    why = because_each(*[_why_unknown(out, cluster)] * len(out))
+    return out.assign(**why).to_dict("records")
 
 
-def _reason(curve: pd.DataFrame, cluster: IntArray) -> str:
+def _why_unknown(curve: pd.DataFrame, cluster: IntArray) -> Reasons:
     unknown = curve.isna().any()
     if unknown["r_mean"]:
-        return "for some reads r is undefined: their scores, or the ratings, are all equal"
-    lost = "no interval for some k: without some cluster r is undefined, ±1, or the same"
-    return said(
+        return (Reason("r_undefined_reads"),)
+    several = len(np.unique(cluster)) > 1
+    return collect(
         few_clusters(cluster),
-        lost if len(np.unique(cluster)) > 1 and unknown["low"] else "",
-        "r_expected: needs two reads of three items that differ" if unknown["r_expected"] else "",
-        "gain: r does not change with K" if unknown["gain"] else "",
+        Reason("no_interval.some_k") if several and unknown["low"] else None,
+        Reason("r_expected.few") if unknown["r_expected"] else None,
+        Reason("gain.none") if unknown["gain"] else None,
     )
 
 
@@ -264,9 +266,9 @@ def _pays(value: FloatArray, cluster: IntArray, k: int) -> dict[str, Any]:
     row: dict[str, Any] = {"n_items": n, "n_clusters": n_clusters, "n_reads": reads, **numbers}
     row["verdict"] = "unsure"
     if n < 3 or reads < 2:
-        return row | {"reason": f"{n} items with all of {reads} reads: three with two are needed"}
+        return row | because(Reason("few_complete", n=n, reads=reads))
     if np.ptp(whole) == 0:
-        return row | {"reason": "all reads give one score"}
+        return row | because(Reason("one_score"))
     parts = crossed_variances(whole, cluster)
     phi = noise_ratio(parts)
     gain = gain_of_averaging(phi, k)
@@ -277,7 +279,7 @@ def _pays(value: FloatArray, cluster: IntArray, k: int) -> dict[str, Any]:
     apart = infer.jackknife_t(parts[0, 0], parts[1:, 0], VERDICT)[0] > 0
     if n_clusters >= MIN_CLUSTERS and apart:
         row["verdict"] = _verdict(gain)
-    return row | {"reason": infer.said(*_why_unsure(row, phi, apart, len(value) - n, cluster))}
+    return row | because(*_why_unsure(row, phi, apart, len(value) - n, cluster))
 
 
 def _verdict(gain: FloatArray) -> str:
@@ -290,18 +292,17 @@ def _verdict(gain: FloatArray) -> str:
 
 def _why_unsure(
     row: dict[str, Any], phi: FloatArray, apart: bool, lost: int, cluster: IntArray
-) -> Iterator[str]:
+) -> Iterator[Reason | Reasons]:
     if lost:
-        yield f"{lost} items lack a read and are left out"
+        yield Reason("items_lack_reads", n=lost)
     if not apart:
-        yield "texts are not shown to differ beyond noise"
+        yield Reason("not_told_apart")
     elif np.isnan(phi).any():
-        yield "without some cluster texts do not differ beyond noise: no interval"
+        yield Reason("no_interval.noise")
     elif (phi == 0).all():
-        most = 1 - 0.05 ** (1 / row["n_clusters"])
-        yield f"no answer changes: no interval (one in up to {most:.0%} of texts could be missed)"
+        yield Reason("no_interval.unchanged", most=1 - 0.05 ** (1 / row["n_clusters"]))
     if row["n_clusters"] < MIN_CLUSTERS:
-        yield f"{row['n_clusters']} clusters: a verdict needs {MIN_CLUSTERS}"
+        yield Reason("no_verdict", n=row["n_clusters"], least=MIN_CLUSTERS)
     else:
         yield infer.few_clusters(cluster)
 

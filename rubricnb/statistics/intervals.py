@@ -11,6 +11,7 @@ import pandas as pd
 from scipy import optimize, special, stats
 
 from rubricnb.statistics.reads import FloatArray, IntArray, by_cluster
+from rubricnb.statistics.reasons import Reason, Reasons
 
 LEVEL = 0.95
 POWER = 0.80
@@ -79,41 +80,37 @@ def few_clusters(
     rates: Mapping[str, FloatArray] | None = None,
     scores: Sequence[FloatArray] = (),
     times: int = 2,
-) -> str:
+    unit: str = "effective clusters",
+) -> Reasons:
     """Return why these clusters give no interval, or a doubtful one; empty if neither.
 
     `rates`: values in 0…1 of the items, by the name of the rate that is their mean. `scores` that
-    are nearly all alike need that many `times` as many clusters.
+    are nearly all alike need that many `times` as many clusters. `unit`: what they are called.
     """
     effective = effective_clusters(cluster)
     if len(np.unique(cluster)) < 2:
-        return "one cluster: intervals need two"
-    why, skewed = [], ""
+        return (Reason("one_cluster"),)
+    why = []
     most = max(
         (np.unique(np.round(s), return_counts=True)[1].max() / len(s) for s in scores), default=0
     )
-    if most > MOST_ALIKE:
-        skewed = f", {most:.0%} of scores alike"
+    skewed = most > MOST_ALIKE
     if round(effective, 6) < FEW_CLUSTERS * (times if skewed else 1):
-        why.append(f"{effective:.0f} effective clusters{skewed}: intervals may be too narrow")
+        code, skew = ("few_clusters_alike", {"alike": most}) if skewed else ("few_clusters", {})
+        why.append(Reason(code, n=effective, unit=unit, **skew))
     rare = [k for k, v in (rates or {}).items() if min((v > 0).sum(), (v < 1).sum()) < FEW_EVENTS]
     if rare:
-        why.append(f"{', '.join(rare)}: fewer than {FEW_EVENTS} events")
-    return "; ".join(why)
+        why.append(Reason("rare_events", names=", ".join(rare), least=FEW_EVENTS))
+    return tuple(why)
 
 
-def alike(row: Mapping[str, Any]) -> str:
+def alike(row: Mapping[str, Any]) -> Reasons:
     """Return which estimates of a row have no interval although there are several clusters."""
     if row["n_clusters"] < 2:
-        return ""
+        return ()
     ends = [name for name in row if name.endswith("_low") and np.isnan(row[name])]
     names = [name[:-4] for name in ends if not np.isnan(row.get(name[:-4], np.nan))]
-    return f"no interval, as every cluster is alike: {', '.join(names)}" if names else ""
-
-
-def said(*reasons: str) -> str:
-    """Join the reasons that are not empty."""
-    return "; ".join(filter(None, reasons))
+    return (Reason("no_interval.alike", names=", ".join(names)),) if names else ()
 
 
 def named(name: str, estimate: float, interval: Interval, p: bool = True) -> dict[str, float]:

@@ -17,16 +17,8 @@ from rubricnb.statistics._placement import Placement, place, read_profiles
 from rubricnb.statistics._preference import log_preference
 from rubricnb.statistics.intervals import noncentrality
 from rubricnb.statistics.reads import By, FloatArray, Reads, Value
+from rubricnb.statistics.reasons import Reason, because, because_each
 
-_BLIND = (
-    "the orderings leave nothing to permute (one of each direction): a preference for a position "
-    "cannot be told from one for a direction; ask several rotations (balanced), or compare the "
-    "mean scores (order_effect)"
-)
-_HALF_BLIND = (
-    "these orderings leave some positions uncompared: p_within is about the others, and sizes need "
-    "more orderings (balanced)"
-)
 _ENDS = ("", "_low", "_high")
 _PAPERS = (
     *("chi2", "chi2_low", "chi2_high", "p_chi2"),
@@ -218,15 +210,15 @@ def _bias(reads: Reads) -> dict[str, Any]:
     n_reads = int(reads.parsed.sum())
     row: dict[str, Any] = infer.counted(placement.reads > 0, cluster) | {"n_reads": n_reads}
     n_clusters = row["n_clusters"]
-    reasons: list[str] = []
+    reasons: list[Reason] = []
     if n_reads == 0:
-        reasons.append("no read was parsed")
+        reasons.append(Reason("no_read"))
     row |= _papers_test(reads, placement, reasons)
     seen = placement.comparable if n_reads else n - 1
     row |= _cluster_test(placement, n_clusters, reasons)
     row |= _shares(placement, reads, n_clusters)
     if seen < n - 1:
-        reasons.append(_BLIND if seen == 0 else _HALF_BLIND)
+        reasons.append(Reason("blind") if seen == 0 else Reason("half_blind"))
         sizes = ("share_", "v2_unbiased", "p_equivalent")
         row |= dict.fromkeys([c for c in row if c.startswith(sizes)], np.nan)
     elif row["df"] == 0:  # nothing varied: the sizes have no standard error
@@ -235,20 +227,19 @@ def _bias(reads: Reads) -> dict[str, Any]:
     row |= _carried(row, max(n_reads, 1), n, _ENDS[1:])
     row |= log_preference(reads, n_clusters, reasons if seen else [])
     if n_clusters > 1:
-        reasons.append(infer.few_clusters(cluster[placement.reads > 0]))
+        reasons += infer.few_clusters(cluster[placement.reads > 0])
     able = n_clusters > 1 and seen == n - 1 and row["df"] > 0
     row["mde"] = minimum_detectable_v(placement.as_if_balanced(), n) if able else np.nan
-    row["reason"] = infer.said(*reasons)
-    return row
+    return row | because(reasons)
 
 
-def _papers_test(reads: Reads, placement: Placement, reasons: list[str]) -> dict[str, float]:
+def _papers_test(reads: Reads, placement: Placement, reasons: list[Reason]) -> dict[str, float]:
     undefined = dict.fromkeys(_PAPERS, np.nan)
     if reads.probability is not None:
-        reasons.append("chi2 needs counts, not probabilities")
+        reasons.append(Reason("chi2.probabilities"))
         return undefined
     if not _is_balanced(reads):
-        reasons.append("chi2 needs every score equally often at every position")
+        reasons.append(Reason("chi2.unbalanced"))
         return undefined
     count = placement.count.sum(axis=0)
     if count.sum() == 0:
@@ -264,15 +255,15 @@ def _is_balanced(reads: Reads) -> bool:
     return bool((counts == counts[0, 0]).all())
 
 
-def _cluster_test(placement: Placement, n_clusters: int, reasons: list[str]) -> dict[str, Any]:
+def _cluster_test(placement: Placement, n_clusters: int, reasons: list[Reason]) -> dict[str, Any]:
     if n_clusters == 1:
-        reasons.append("one cluster: the test and intervals need two")
+        reasons.append(Reason("no_test"))
     if n_clusters < 2 or placement.comparable == 0:
         return {"q": np.nan, "df": 0, "p_within": np.nan}
     d = placement.deviation.sum(axis=0)
     q, df = quadratic_form(d, placement.variance)
     if df == 0:
-        reasons.append("no answer changes with the ordering")
+        reasons.append(Reason("unchanged"))
     p = float(special.chdtrc(df, q)) if df else 1.0
     return {"q": q, "df": df, "p_within": p}
 
@@ -369,10 +360,11 @@ def _score_position(reads: Reads) -> list[dict[str, Any]]:
     answers = read_profiles(reads)[reads.parsed]
     given = answers.sum(axis=0)
     shown = position_counts(reads.orderings[reads.order[reads.parsed]]) > 0
-    blind = _BLIND if given.any() and place(reads).comparable == 0 else ""
-    reason = np.where(shown, blind, "this score never stood at this position")
-    reason[given == 0] = "this score was never given"
-    size = np.where(reason == "", given[:, None], np.nan)
+    blind = bool(given.any()) and place(reads).comparable == 0
+    why = np.full((n, n), Reason("blind") if blind else None, dtype=object)
+    why[~shown] = Reason("never_shown")
+    why[given == 0] = Reason("never_given")
+    size = np.where(shown & (given > 0)[:, None] & ~blind, given[:, None], np.nan)
     found = [place(reads, score=s) for s in range(1, n + 1)]
     count = np.stack([placement.count.sum(axis=0) for placement in found])
     null = np.stack([placement.expected.sum(axis=0) for placement in found])
@@ -385,6 +377,6 @@ def _score_position(reads: Reads) -> list[dict[str, Any]]:
             "n": np.repeat(given, n),
             "share_null": (null / size).ravel(),
             "share_null_sd": (sd / size).ravel(),
-            "reason": reason.ravel(),
+            **because_each(*why.ravel()),
         }
     ).to_dict("records")

@@ -10,8 +10,9 @@ import pandas as pd
 from rubricnb.frames import score_dtype
 from rubricnb.permutation import decode
 from rubricnb.statistics import reads as arrays
-from rubricnb.statistics.intervals import few_clusters, jackknife_t, said
+from rubricnb.statistics.intervals import few_clusters, jackknife_t
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads
+from rubricnb.statistics.reasons import Reason, because_each, collect
 
 _FLOOR = 1e-12  # a probability of 0 has no logarithm
 _NONE = "these judgments have no probabilities: plan them with readout='logprobs'"
@@ -209,7 +210,10 @@ def _prior(reads: Reads) -> list[dict[str, Any]]:
     # One order a prompt leaves few prompts in a cell, so each is left out with its cell refitted.
     left = _of_places(total - sums) if len(sums) > 1 else np.empty((0, n))
     low, high, *_ = np.array([jackknife_t(m, own) for m, own in zip(mean, left.T, strict=True)]).T
-    alone = len(sums) > 1 and bool(np.isnan(left).any())
+    why = collect(
+        few_clusters(cluster) if len(logs) else Reason("no_probabilities"),
+        Reason("no_interval.lone_prompt") if np.isnan(left).any() else None,
+    )
     return pd.DataFrame(
         {
             "position": np.arange(1, n + 1),
@@ -218,10 +222,7 @@ def _prior(reads: Reads) -> list[dict[str, Any]]:
             "high": high,
             "share": _softmax(mean),
             "n_reads": len(logs),
-            "reason": said(
-                few_clusters(cluster) if len(logs) else "no read has probabilities",
-                "some score was at some position for one prompt only: no interval" * alone,
-            ),
+            **because_each(*[why] * n),
         }
     ).to_dict("records")
 

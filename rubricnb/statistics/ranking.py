@@ -11,6 +11,7 @@ from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._sides import compared, shared_items, sides
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.statistics.reasons import Reason, Reasons, because
 
 _MEASURES = ("kendall_tau", "flip_first", "flip_strict", "flip_expected", "discordant", "tied_once")
 _FLIPS = ("flip_strict", "flip_expected", "flip_first", "discordant")
@@ -158,14 +159,14 @@ def _reversal_effect(
         for name in _FLIPS:
             moved, calm = ((forward[name] + reverse[name]) / 2).to_numpy(), still[name].to_numpy()
             row = _paired(moved - calm, cluster)
-            reason = _reason(cluster, {"differences": np.abs(np.sign(moved - calm))})
+            why = _why_unsure(cluster, {"differences": np.abs(np.sign(moved - calm))})
             if other is None or other.value.shape[1] < 2:
-                reason = f"no two halves of {control} reads"
+                why = (Reason("no_halves", control=control),)
             elif np.isnan(row["p"]) and n_clusters > 1:
-                reason = "the same difference in every cluster"
+                why = (Reason("same_difference"),)
             row |= {"reordered": infer.mean_of(moved), "controlled": infer.mean_of(calm)}
             row |= {"n_prompts": len(prompts), "n_clusters": n_clusters}
-            rows.append({"control": control, "measure": name} | row | {"reason": reason})
+            rows.append({"control": control, "measure": name} | row | because(why))
     return rows
 
 
@@ -257,15 +258,13 @@ def _summary(a: Reads, b: Reads) -> dict[str, Any]:
     row["n_undefined"] = int(found["kendall_tau"].isna().sum())
     row |= {"n_prompts": len(cluster), "n_clusters": len(np.unique(cluster))}
     tied = len(cluster) and row["n_undefined"] == len(cluster)
-    return row | {
-        "reason": infer.said(
-            _reason(cluster, {name: found[name].to_numpy() for name in _FLIPS}),
-            "kendall_tau: in every prompt a side ties all" if tied else "",
-        )
-    }
+    return row | because(
+        _why_unsure(cluster, {name: found[name].to_numpy() for name in _FLIPS}),
+        Reason("kendall_tau.tied") if tied else None,
+    )
 
 
-def _reason(cluster: IntArray, rates: dict[str, FloatArray]) -> str:
+def _why_unsure(cluster: IntArray, rates: dict[str, FloatArray]) -> Reasons:
     if len(cluster) == 0:
-        return "no prompt has two candidates scored on both sides"
+        return (Reason("no_prompt"),)
     return infer.few_clusters(cluster, rates)

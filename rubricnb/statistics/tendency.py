@@ -14,6 +14,7 @@ from rubricnb.statistics import reads as arrays
 from rubricnb.statistics.agreement import ratings_of
 from rubricnb.statistics.intervals import Interval
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads
+from rubricnb.statistics.reasons import Reason, because, because_each
 from rubricnb.statistics.stability import (
     BASELINE,
     Condition,
@@ -236,7 +237,7 @@ def gold(judgments: pd.DataFrame) -> pd.DataFrame:
         gold_ratings=[tuple(int(s) if s == int(s) else float(s) for s in row) for row in given],
         n_asked=asked,
         n_distinct=[len(np.unique(scores)) for scores in given],
-        reason=["" if len(scores) else "no read was parsed" for scores in given],
+        **because_each(*(None if len(scores) else Reason("no_read") for scores in given)),
     )
 
 
@@ -251,12 +252,14 @@ def _tendency(side: Reads, items: pd.DataFrame | None) -> dict[str, Any]:
     values, weights = _as_points(side.value)
     known = weights.sum(axis=1) > 0
     row: dict[str, Any] = infer.counted(known, side.cluster) | {"n_reads": int(side.parsed.sum())}
-    people, why = (None, []) if items is None else _people(side, items)
+    people: _People | None = None
+    why: list[Reason] = []
+    if items is not None:
+        people, why = _people(side, items)
     levels = _levels(side, values, people)
     row |= _shares("share", values, weights[known], levels, why)
     if items is None:
-        why += [] if known.any() else ["no read was parsed"]
-        return row | {"reason": infer.said(*why)}
+        return row | because(why, None if known.any() else Reason("no_read"))
     found: tuple[float, Interval] = (np.nan, infer.UNDEFINED)
     both = np.zeros_like(known)
     if people is not None:
@@ -267,11 +270,10 @@ def _tendency(side: Reads, items: pd.DataFrame | None) -> dict[str, Any]:
             values, weights = _as_points(arrays.item_means(side.value))
         steps = _cumulated(values, weights, people.values, people.weights)
         found = _distance(steps[both][:, None], side.cluster[both], infer.LEVEL)
-        nothing = "no item has both a score and a rating"
-        why.append(why_no_interval(both, side.cluster) if both.any() else nothing)
+        why += why_no_interval(both, side.cluster) if both.any() else [Reason("unrated")]
     row |= infer.named("wasserstein", *found, p=False)
-    why.append(infer.alike(row) if len(np.unique(side.cluster[both])) > 1 else "")
-    return row | {"reason": infer.said(*why)}
+    alike = infer.alike(row) if len(np.unique(side.cluster[both])) > 1 else ()
+    return row | because(why, alike)
 
 
 _SINGLE, _MEANS = "read with rating", "mean with mean"
@@ -286,16 +288,17 @@ class _People:
     compares: str
 
 
-def _people(side: Reads, items: pd.DataFrame) -> tuple[_People | None, list[str]]:
+def _people(side: Reads, items: pd.DataFrame) -> tuple[_People | None, list[Reason]]:
     """Return the ratings of each judged item, and the reason if there are none."""
     if "human" not in items:
-        return None, ["items have no 'human' ratings"]
-    means, why = arrays.floats(arrays.matched(side.items, items, "human")), []
+        return None, [Reason("no_ratings")]
+    means = arrays.floats(arrays.matched(side.items, items, "human"))
+    why: list[Reason] = []
     levels = _rated_on(side, items)
     other = ~np.isnan(levels) & (levels != side.n_options)
     if other.any():
         means = np.where(other, np.nan, means)
-        why = [f"ratings of {other.sum()} of {len(other)} items are on another scale: left out"]
+        why = [Reason("other_scale", n=int(other.sum()), all=len(other))]
     rated = ~np.isnan(means)
     if "human_ratings" in items:
         wide = ratings_of(side, items, "human_ratings")
@@ -338,7 +341,7 @@ def _shares(
     values: FloatArray,
     weights: FloatArray,
     levels: IntArray | FloatArray,
-    why: list[str],
+    why: list[Reason],
 ) -> dict[str, float]:
     """Share of every level, items weighing the same; says in `why` what lies off the scale."""
     nearest = np.floor(levels_above(values, levels) + 0.5)
@@ -346,7 +349,8 @@ def _shares(
     off = float(mean[~np.isin(nearest, np.arange(len(levels)))].sum())
     if off > 0:
         what = "scores" if name == "share" else "ratings"
-        why.append(f"{100 * off:.3g} % of the {what} lie off the scale {levels[0]}..{levels[-1]}")
+        ends = {"lowest": levels[0], "highest": levels[-1]}
+        why.append(Reason("off_scale", share=100 * off, what=what, **ends))
     if not len(weights):
         return {f"{name}_{level:g}": np.nan for level in levels}
     return {f"{name}_{level:g}": float(mean[nearest == k].sum()) for k, level in enumerate(levels)}
@@ -403,7 +407,7 @@ def _shifted(
     beyond = own[both] - _mean_over_reads(control)[both, None]
     row |= infer.named("moved_excess", *_distance(beyond, cluster[both], level), p=False)
     why = (why_no_interval(used, cluster), why_no_excess(side, placebo), infer.alike(row))
-    return row | {"reason": infer.said(*why)}
+    return row | because(*why)
 
 
 def _known(steps: FloatArray) -> Any:
@@ -451,7 +455,7 @@ def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> dict[str, 
         row |= infer.named_mean(name, values, base.cluster)
         row |= infer.named_mean(f"{name}_excess", values - other, base.cluster)
     why = (why_no_interval(used, base.cluster), why_no_excess(side, placebo), infer.alike(row))
-    return row | {"reason": infer.said(*why)}
+    return row | because(*why)
 
 
 def _towards(k: int, side: Reads | None, base: Reads) -> tuple[FloatArray, FloatArray, FloatArray]:
