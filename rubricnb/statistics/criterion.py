@@ -11,6 +11,7 @@ from scipy import special, stats
 
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
+from rubricnb.statistics.losses import left_out, no_equivalence
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Value
 from rubricnb.statistics.reasons import Reason, because
 
@@ -181,7 +182,12 @@ def _criterion(key: dict[str, Any], part: pd.DataFrame, value: Value, seed: int)
         "n_clusters": len(np.unique(cluster)),
         "n_reads": int(kept.sum()),
     }
-    return row | _position_tests(cells[complete], cluster, positions, seed)
+    lost = left_out(cells, complete, "texts")
+    found = _position_tests(cells[complete], cluster, positions, seed)
+    no_verdict = no_equivalence(lost)
+    if no_verdict:
+        found["p_equivalent"] = np.nan
+    return row | found | because(found["codes"], lost, no_verdict)
 
 
 def _position_tests(

@@ -14,11 +14,24 @@ from collections.abc import Iterable
 import numpy as np
 
 from rubricnb.statistics.intervals import mean_of
-from rubricnb.statistics.reads import FloatArray, item_means
+from rubricnb.statistics.reads import FloatArray, Reads, item_means
 from rubricnb.statistics.reasons import Reason, Reasons
 
 MOST_LOST = 0.05
-"""Share of the items asked on both sides from which a loss is more than a detail."""
+"""Share of the items asked on both sides beyond which no equivalence is claimed."""
+_CODES = (
+    *("lost", "left_out", "open_sign", "r_of_all", "r_turned", "r_one_of_all", "lost_prompts"),
+    *("flip_strict.bounds", "no_equivalence.lost"),
+)
+
+
+def losses_of(codes: Iterable[Reason], of: str | None = None) -> Reasons:
+    """Return the reasons that are about losses; of the bounds only those `of` one difference."""
+    return tuple(
+        code
+        for code in codes
+        if code in _CODES and (of is None or code.numbers.get("of", of) == of)
+    )
 
 
 def lost_scores(
@@ -84,6 +97,14 @@ def left_out(values: FloatArray, used: FloatArray, what: str = "items") -> Reaso
     return (Reason("left_out", lost=int(lost.sum()), asked=len(values), what=what, **means),)
 
 
+def scale_ends(*sides: Reads) -> tuple[float, float]:
+    """Return the lowest and highest score of the scale; without orderings, of those given."""
+    shown = [side.scores for side in sides if side.n_options]
+    given = [side.value[side.parsed] for side in sides]
+    every = np.concatenate(shown or given).astype(np.float64)
+    return (float(every.min()), float(every.max())) if len(every) else (np.nan, np.nan)
+
+
 def difference_bounds(
     a: FloatArray, b: FloatArray, ends: tuple[float, float]
 ) -> tuple[float, float]:
@@ -130,7 +151,14 @@ def open_sign(
     low, high = difference_bounds(a, b, ends)
     if low > 0 or high < 0:
         return ()
-    return (Reason("open_sign", of=of, low=low, high=high),)
+    return (Reason("open_sign", of=of, low=low, high=high, lowest=ends[0], highest=ends[1]),)
+
+
+def no_equivalence(codes: Iterable[str]) -> Reasons:
+    """Return why a comparison with these reasons shows no equivalence; empty if it may."""
+    worst = [code for code in codes if isinstance(code, Reason) and share_lost((code,)) > MOST_LOST]
+    what = {"what": worst[0].numbers.get("what", "items")} if worst else {}
+    return (Reason("no_equivalence.lost", most=MOST_LOST, **what),) if worst else ()
 
 
 def share_lost(codes: Iterable[str]) -> float:
