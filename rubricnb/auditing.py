@@ -56,6 +56,7 @@ from rubricnb.statistics import (
     system_agreement,
 )
 from rubricnb.statistics import intervals as inference
+from rubricnb.statistics.intervals import Estimate
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.losses import (
     MOST_LOST,
@@ -105,9 +106,9 @@ _KNOWN = pd.DataFrame.from_dict(MEASURES, orient="index")
 _FIRST, _DAY, _OWN = 20, 86_400, ("template", "parser")
 _SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
 _COLUMNS = (
-    *("measure", "question", "effect", "low", "high", "placebo", "flips", "flips_beyond", "p"),
-    *("p_equivalent", "n_clusters", "reason", "codes", "constant", "p_steady", "scrambled"),
-    "own_act",
+    *("measure", "question", "effect", "low", "high", "se", "df", "placebo", "flips"),
+    *("flips_beyond", "p", "p_equivalent", "n_clusters", "reason", "codes"),
+    *("constant", "p_steady", "scrambled", "own_act"),
 )
 _ITEM = ["dataset", "item_id", "criterion"]
 _KEYS = [*_ITEM, "cluster_id"]
@@ -140,7 +141,9 @@ class Audit:
         One row per question: ``measure`` (a name in `MEASURES`), ``section``, ``question``,
         ``criterion`` (empty for all together; of several criteria each has rows of its own),
         ``effect`` with a 95 % cluster interval ``low, high`` in ``unit`` (of several positions the
-        most extreme, with an interval and a p that hold for all of them); ``margin``: the smallest
+        most extreme, with an interval and a p that hold for all of them); ``se, df``: what interval
+        and p of an effect were computed from (of one alone, also of several positions);
+        ``margin``: the smallest
         effect that matters; ``placebo``: the effect of neutral edits, already subtracted (of
         criteria: the effect of chance, not subtracted); ``flips``: the share of scores that change,
         and ``flips_beyond``: how many more than under neutral edits; ``p``, ``p_adjusted``
@@ -824,7 +827,7 @@ def _judged(rows: Sequence[Mapping[str, Any]], few: float, span: float) -> pd.Da
     table["verdict"] = [
         _verdict(row, n >= TOO_FEW) for row, n in zip(table.to_dict("records"), own, strict=True)
     ]
-    tested = ["low", "high", "p", "p_adjusted", "p_equivalent"]
+    tested = [*inference.PARTS, "p_adjusted", "p_equivalent"]
     table.loc[own < TOO_FEW, tested] = np.nan
     bare = table["measure"].eq("parsed") | table["verdict"].eq(FAILS)
     known = zip(table["codes"], own, bare, strict=True)
@@ -907,13 +910,12 @@ def _equivalent(row: Mapping[str, Any]) -> float:
 
     Where nothing changes, clusters without an exception bound the rate of changes.
     """
-    n, p = row["n_clusters"], row["p_equivalent"]
+    p = row["p_equivalent"]
     if MEASURES[row["measure"]]["kind"] == "effect" and np.isnan(p):
         if row["effect"] == 0 and np.isnan(row["low"]):
-            p = _p_mostly_changed(0.0, 0.0, n)
+            p = _p_mostly_changed(Estimate(0.0, se=0.0), row["n_clusters"])
         else:
-            error = (row["high"] - row["low"]) / (2 * inference.t_quantile(n))
-            p = inference.equivalence(row["effect"], error, n, row["margin"])
+            p = inference.equivalence(row["effect"], row["se"], row["df"] + 1, row["margin"])
     return float(np.fmax(p, row["p_steady"])) if np.isfinite(p) else p
 
 
@@ -963,7 +965,7 @@ def beside(before: Audit, now: Audit) -> Audit:
         ):
             found, ends = _by_criterion(sums_of, statistic, *(three[name] for name in three))
             n = three.index.get_level_values("cluster_id").nunique()
-            rows.append(_row(f"drift_{name}", name, n, *found, a=ends[0], b=ends[1]))
+            rows.append(_row(f"drift_{name}", name, n, found, a=ends[0], b=ends[1]))
             rows[-1]["codes"] += rated
     for name in sorted(set(a) & set(b) - {*_NO_CONDITION}):
         row = drift("effect", name, a[name] - a["placebo"], b[name] - b["placebo"])
@@ -1087,10 +1089,10 @@ class _Answers:
         if beyond.empty:
             return row
         cluster = beyond.index.get_level_values("cluster_id")
-        low, _, _, error = inference.mean_t(beyond.to_numpy(), cluster, (-1.0, 1.0))
+        found = inference.mean_t(beyond.to_numpy(), cluster, (-1.0, 1.0))
         return row | {
-            "flips_beyond": beyond.mean(), "scrambled": bool(low > MARGINS["share of scores"]),
-            "p_steady": _p_mostly_changed(beyond.mean(), error, cluster.nunique()),
+            "flips_beyond": found.value, "scrambled": bool(found.low > MARGINS["share of scores"]),
+            "p_steady": _p_mostly_changed(found, cluster.nunique()),
         }  # fmt: skip
 
 
@@ -1126,12 +1128,12 @@ def _people(answers: _Answers) -> list[dict[str, Any]]:
     every, names = ({*part.index.get_level_values("criterion")} for part in (cells, sides))
     own = given["judgments"][given["judgments"]["criterion"].isin(names or every)]
     found = agreement(**given | {"judgments": own}).iloc[0]
-    n, r, kappa, of_kappa = int(found["n_clusters"]), found["r_macro"], np.nan, inference.UNDEFINED
+    n, r, kappa = int(found["n_clusters"]), found["r_macro"], Estimate()
     why = without(found["codes"], "rho", "r_macro")
     notes: list[Why] = [same or why or Reason("constant_criteria")]
     if names:
         two = sides["human"], sides[_PLAIN]
-        (kappa, of_kappa), _ = _by_criterion(kappa_sums, kappa_of_sums, *two)
+        kappa, _ = _by_criterion(kappa_sums, kappa_of_sums, *two)
         reads = own.set_index(_KEYS)[["value"]].join(cells["human"]).dropna()
         left = ", ".join(sorted(every - names))
         lacking = Reason("criteria_left_out", criteria=left) if left else None
@@ -1140,12 +1142,12 @@ def _people(answers: _Answers) -> list[dict[str, Any]]:
     known = {"constant": same is not None}
     of_r, ends = (
         (found["r_macro_low"], found["r_macro_high"]),
-        np.clip(of_kappa[:2], -1, 1).tolist(),
+        np.clip(kappa.ends, -1, 1).tolist(),
     )
     gap = None if names else notes[0]
     rows = [
         _correlation("agreement", "agreement", n, r, of_r, collect(*notes)) | known,
-        _correlation("kappa", "agreement in level", n, kappa, ends, gap) | known,
+        _correlation("kappa", "agreement in level", n, kappa.value, ends, gap) | known,
     ]
     rows.append(_bias(answers, sides, rows[0]))
     if np.isfinite(found["ceiling"]) and not answers.criteria:
@@ -1156,10 +1158,10 @@ def _people(answers: _Answers) -> list[dict[str, Any]]:
 def _bias(answers: _Answers, sides: pd.DataFrame, ranks: Mapping[str, Any]) -> dict[str, Any]:
     """Mean score minus mean rating, unless `ranks`, the row about agreement, is reversed."""
     found = judge_bias(**answers.rated).iloc[0]
-    interval = found["low"], found["high"], found["p"]
-    row = _row("bias", "mean score", int(found["n_clusters"]), found["bias"], interval)
+    bias = Estimate(found["bias"], **found[[*inference.PARTS]])
+    row = _row("bias", "mean score", int(found["n_clusters"]), bias)
     if _level("agreement", ranks["effect"], ranks["low"], ranks["high"]) == REVERSED:
-        unknown = dict.fromkeys(("effect", "low", "high", "p"), np.nan)
+        unknown = dict.fromkeys(("effect", *inference.PARTS), np.nan)
         return row | unknown | {"codes": (Reason("reversed_scale"),)}
     row = _sign_test(row)
     span, _ = _scale_of(answers.judgments)
@@ -1198,10 +1200,10 @@ def _of_one_read(reads: pd.DataFrame, r: float) -> Reason | None:
     """Say that a text's score is the mean of several reads, if r differs from that of one."""
     n = len(reads) / reads.index.nunique()
     pair = reads["human"], reads["value"]
-    (single, _), _ = _by_criterion(inference.moments, inference.correlation, *pair)
-    if not (n > 1 and abs(single - r) >= 0.005):
+    single, _ = _by_criterion(inference.moments, inference.correlation, *pair)
+    if not (n > 1 and abs(single.value - r) >= 0.005):
         return None
-    return Reason("mean_of_reads", n=n, r=str(_WORDS.number(single)))
+    return Reason("mean_of_reads", n=n, r=str(_WORDS.number(single.value)))
 
 
 def _systems(answers: _Answers) -> list[dict[str, Any]]:
@@ -1213,8 +1215,9 @@ def _systems(answers: _Answers) -> list[dict[str, Any]]:
     if len(means) < 3:
         return []
     tau = system_agreement(**answers.rated).iloc[0]
-    row = _row("systems", f"{tau['n_systems']} systems", int(tau["n_clusters"]), tau["tau"],
-               (tau["tau_low"], tau["tau_high"], np.nan), why=tau["codes"])  # fmt: skip
+    found = Estimate(tau["tau"], tau["tau_low"], tau["tau_high"])
+    question = f"{tau['n_systems']} systems"
+    row = _row("systems", question, int(tau["n_clusters"]), found, why=tau["codes"])
     least = MARGINS["score points"] * _scale_of(answers.judgments)[0] / _USUAL_SPAN
     if np.ptp(means) / (len(means) - 1) < least:
         row |= dict.fromkeys(("effect", "low", "high"), np.nan)
@@ -1257,16 +1260,16 @@ def _halo(answers: _Answers) -> list[dict[str, Any]]:
         return []
     cluster = judged.index.get_level_values("cluster_id")[by_rater.any(axis=1)]
     alike, chance = _alike_and_chance(_alike_sums(scores).sum(axis=0), n_criteria)
-    effect, interval = inference.jackknife(
+    found = inference.jackknife(
         _alike_sums(scores),
         pd.factorize(cluster)[0],
         lambda sums: np.subtract(*_alike_and_chance(sums, n_criteria)) @ np.array([1.0, -1.0]),
     )
-    shares = [str(_WORDS.percent(share)) for share in (*alike, *chance)]
-    names = ("judge", "rater", "judge_by_chance", "rater_by_chance")
-    why = (Reason("alike_beyond_chance", **dict(zip(names, shares, strict=True))), *lost)
-    row = _row("halo", "one score on all criteria", cluster.nunique(), effect, interval, why)
-    same = _p_mostly_changed(effect, interval[3], row["n_clusters"])
+    names = ("judge", "rater", "judge_chance", "rater_chance")
+    shares = (str(_WORDS.percent(share)) for share in (*alike, *chance))
+    why = (Reason("beyond_chance", **dict(zip(names, shares, strict=True))), *lost)
+    row = _row("halo", "one score on all criteria", cluster.nunique(), found, why)
+    same = _p_mostly_changed(found, row["n_clusters"])
     templates = set(answers.judgments["template"].astype("str"))
     apart = "act_apart" if answers.asked or templates == {"rubric"} else "act"
     return [row | {"p_equivalent": same, "own_act": MEASURES["halo"][apart]}]
@@ -1294,7 +1297,7 @@ def _alike_sums(scores: FloatArray) -> FloatArray:
     Of each side that scored the whole text: 1, whether all criteria are alike, and which level
     each criterion has. `scores`: (texts, sides, criteria).
     """
-    whole = ~np.isnan(scores).any(axis=2)
+    whole = np.asarray(~np.isnan(scores).any(axis=2))
     alike = whole & (scores == scores[:, :, :1]).all(axis=2)
     levels = np.unique(scores[~np.isnan(scores)])
     given = (scores[..., None] == levels) & whole[:, :, None, None]
@@ -1324,7 +1327,7 @@ def _correlation(
     if n > 1 and abs(r) > 1 - 1e-9 and np.isnan(low):
         low, high = inference.perfect_ends(r, n)
         why = collect(without(collect(why), "no_interval"), Reason("no_exception", n=n))
-    return _row(measure, question, n, r, (low, high, np.nan), why=why)
+    return _row(measure, question, n, Estimate(r, low, high), why=why)
 
 
 def _overall(answers: _Answers) -> list[dict[str, Any]]:
@@ -1341,7 +1344,7 @@ def _overall(answers: _Answers) -> list[dict[str, Any]]:
 
 def _by_criterion(
     sums_of: Any, statistic: Any, human: pd.Series, *sides: pd.Series
-) -> tuple[tuple[float, inference.Interval], FloatArray]:
+) -> tuple[Estimate, FloatArray]:
     """Mean over criteria of a statistic of one side, or the second's minus the first's.
 
     With its interval, and the means of the sides.
@@ -1390,10 +1393,9 @@ def _discrimination(answers: _Answers) -> list[dict[str, Any]]:
         return []
     sides = [_within(side).to_numpy() for side in (first[mean.index], mean)]
     cluster = mean.index.get_level_values("cluster_id")
-    r, interval = inference.jackknife(inference.moments(*sides), cluster, inference.correlation,
-                                      inference.fisher_jackknife_t)  # fmt: skip
-    n = cluster.nunique()
-    row = _correlation("discrimination", _RETEST, n, r, interval[:2])
+    r = inference.jackknife(inference.moments(*sides), cluster, inference.correlation,
+                            inference.fisher_jackknife_t)  # fmt: skip
+    row = _correlation("discrimination", _RETEST, cluster.nunique(), r.value, r.ends)
     asked = edited if len(edited) else other
     row["codes"] += _lost_to_both(
         _mean_values(own), _mean_values(asked), ("the plain prompt", "other prompts")
@@ -1421,16 +1423,16 @@ def _noise(answers: _Answers) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-def _p_mostly_changed(rate: float, error: float, n_clusters: int) -> float:
+def _p_mostly_changed(rate: Estimate, n_clusters: int) -> float:
     """The p-value of "more than a quarter of the scores change".
 
     It is never below that of as many clusters without a change.
     """
     margin = MARGINS["share of scores"]
-    if not rate < margin:
+    if not rate.value < margin:
         return 1.0
     unchanged = inference.equivalence(0.0, 0.0, n_clusters, margin, largest=1)
-    measured = inference.equivalence(max(rate, 0.0), error, n_clusters, margin)
+    measured = inference.equivalence(max(rate.value, 0.0), rate.se, rate.df + 1, margin)
     return float(np.fmax(unchanged, measured))
 
 
@@ -1447,9 +1449,9 @@ def _moved(answers: _Answers) -> list[dict[str, Any]]:
         name = "shift_excess" if table["shift_excess"].notna().any() else "shift"
     for condition, reads in own.items():
         moved = found[condition]
-        interval = [moved[f"{name}_{part}"] for part in ("low", "high", "p")]
+        shift = Estimate(moved[name], **{k: moved[f"{name}_{k}"] for k in inference.PARTS})
         question = "full-mark reference" if condition == _FULL else condition
-        row = _row(moves[condition], question, moved["n_clusters"], moved[name], interval)
+        row = _row(moves[condition], question, moved["n_clusters"], shift)
         row["codes"] += losses_of(moved["codes"], name)
         rows.append(_sign_test(row) | {"placebo": moved["shift_placebo"]} | answers.flips(reads))
     for _, reads in judgments.groupby("top"):  # each scale by itself
@@ -1513,12 +1515,12 @@ def _positions(answers: _Answers) -> list[dict[str, Any]]:
         n, clusters = int(found["n_options"]), int(found["n_clusters"])
         shares = np.array([found.get(f"share_{p}", np.nan) for p in range(1, n + 1)])
         most = int(np.nanargmax(np.abs(shares - 1 / n))) + 1 if np.isfinite(shares).any() else 1
-        share, low, high = (found.get(f"share_{most}{e}", np.nan) for e in ("", "_low", "_high"))
-        half = np.maximum(share - low, high - share)  # an end may be cut off at 0 or 1
-        effect, ends = 100 * (share - 1 / n), (-100 / n, 100 - 100 / n)
+        share, se, df = (found.get(f"share_{most}{e}", np.nan) for e in ("", "_se", "_df"))
+        points = Estimate(100 * (share - 1 / n), se=100 * se, df=df)
+        ends = (-100 / n, 100 - 100 / n)
         rows.append(_row(
-            "position", f"position {most}{f' of {n}' if len(table) > 1 else ''}", clusters, effect,
-            _of_largest(effect, 100 * half, clusters, n, ends),
+            "position", f"position {most}{f' of {n}' if len(table) > 1 else ''}", clusters,
+            _of_largest(points, clusters, n, ends),
             why=without(found["codes"], "chi2", "log_preference"),
             p_equivalent=found.get("p_equivalent", np.nan), places=shares.tolist(),
             **answers.flips(rotated[rotated["n_options"] == n]),
@@ -1527,15 +1529,13 @@ def _positions(answers: _Answers) -> list[dict[str, Any]]:
 
 
 def _of_largest(
-    effect: float, half: float, n: int, m: int, ends: tuple[float, float] = (-np.inf, np.inf)
-) -> tuple[float, float, float]:
-    """Interval and p of the largest of m estimates, which hold for all at once (Bonferroni)."""
-    if np.isnan(half):
-        return (np.nan, np.nan, _sign_test_p(effect, n))
-    error = half / inference.t_quantile(n)
-    half = error * inference.t_quantile(n, 1 - ALPHA / m)
-    low, high = np.clip(np.array([effect - half, effect + half]), *ends)
-    return low, high, min(1.0, m * inference.t_p_value(effect / error, n))
+    found: Estimate, n_clusters: int, m: int, ends: tuple[float, float] = (-np.inf, np.inf)
+) -> Estimate:
+    """The largest of m estimates; by a sign test, where all clusters moved alike."""
+    whole = inference.largest(found, m, ends)
+    if np.isnan(whole.low):
+        return replace(whole, p=_sign_test_p(found.value, n_clusters))
+    return whole
 
 
 def _criteria(answers: _Answers) -> list[dict[str, Any]]:
@@ -1553,9 +1553,10 @@ def _criteria(answers: _Answers) -> list[dict[str, Any]]:
         means = cells.mean()
         gap = cells[means.idxmax()] - cells[means.idxmin()]
         row = _mean("criteria", str(found["criterion"]), gap)
-        half, pairs = (row["high"] - row["low"]) / 2, len(means) * (len(means) - 1) // 2
-        ends = _of_largest(row["effect"], half, row["n_clusters"], pairs)
-        rows.append(row | dict(zip(("low", "high", "p"), ends, strict=True)) | {
+        pairs = len(means) * (len(means) - 1) // 2
+        one = Estimate(row["effect"], se=row["se"], df=row["df"])
+        whole = _of_largest(one, row["n_clusters"], pairs)
+        rows.append(row | whole.columns("low", "high", "p") | {
             "p_equivalent": found["p_equivalent"], "placebo": found["delta_pos_null"],
             "codes": found["codes"],
         } | answers.flips(own))  # fmt: skip
@@ -1573,10 +1574,10 @@ def _mean(
     values = values.dropna()
     cluster = values.index.get_level_values("cluster_id")
     n = cluster.nunique()
-    interval = inference.mean_t(values.to_numpy(), cluster, bounds) if n else inference.UNDEFINED
-    row = _row(measure, question, n, values.mean(), interval, **more)
+    found = inference.mean_t(values.to_numpy(), cluster, bounds) if n else Estimate()
+    row = _row(measure, question, n, found, **more)
     if n and bounds is not None:
-        row["p_equivalent"] = _p_mostly_changed(row["effect"], interval[3], n)
+        row["p_equivalent"] = _p_mostly_changed(found, n)
     return _sign_test(row)
 
 
@@ -1603,19 +1604,19 @@ def _row(
     measure: str,
     question: str,
     n_clusters: int,
-    effect: float = np.nan,
-    interval: Sequence[float] = inference.UNDEFINED,
+    found: Estimate | float,
     why: Why = None,
     **more: Any,
 ) -> dict[str, Any]:
-    low, high, p = interval[:3]
+    found = found if isinstance(found, Estimate) else Estimate(found)
     one = Reason("one_cluster") if n_clusters == 1 else None
     row = {
-        "measure": measure, "question": question, "effect": float(effect), "low": low, "high": high,
+        "measure": measure, "question": question, "effect": float(found.value),
+        **found.columns("low", "high", "se", "df"),
         "n_clusters": n_clusters, "codes": collect(why) or collect(one),
     }  # fmt: skip
     if MEASURES[measure]["kind"] == "effect":
-        row["p"] = p
+        row["p"] = found.p
     return row | more
 
 

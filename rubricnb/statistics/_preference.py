@@ -20,7 +20,7 @@ import numpy as np
 from scipy import optimize
 
 from rubricnb.statistics._placement import Block, blocks, read_profiles
-from rubricnb.statistics.intervals import jackknife_se, named, t_quantile
+from rubricnb.statistics.intervals import UNTESTED, jackknife_se, t_estimate
 from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster, copies
 from rubricnb.statistics.reasons import Reason
 
@@ -32,7 +32,7 @@ _MOST_STATES = 50_000  # of the dynamic programme; 18 reads of 9 scores, two eac
 def log_preference(reads: Reads, n_clusters: int, reasons: list[Reason]) -> dict[str, float]:
     """Estimate γ, summing to 0, with 95 % jackknife-t intervals over clusters."""
     n = reads.n_options
-    gamma, half = np.full(n, np.nan), np.full(n, np.nan)
+    gamma, se = np.full(n, np.nan), np.full(n, np.nan)
     contrasts = _contrasts(n)
     if reads.probability is None:
         likelihood, cluster = _conditional(reads)
@@ -45,10 +45,10 @@ def log_preference(reads: Reads, n_clusters: int, reasons: list[Reason]) -> dict
         theta, score, information = fit
         gamma = contrasts @ theta
         if n_clusters > 1:
-            half = t_quantile(n_clusters) * _cluster_se(score, information, cluster, contrasts)
+            se = _cluster_se(score, information, cluster, contrasts)
     out: dict[str, float] = {}
-    for p, (g, h) in enumerate(zip(gamma, half, strict=True), start=1):
-        out |= named(f"log_preference_{p}", g, (g - h, g + h, np.nan, np.nan), p=False)
+    for p, own in enumerate(zip(gamma, se, strict=True), start=1):
+        out |= t_estimate(*own, n_clusters - 1).named(f"log_preference_{p}", *UNTESTED)
     return out
 
 

@@ -115,7 +115,7 @@ def _row(
     chapter: str,
     gain_is: str,
     gain: float = np.nan,
-    ends: Sequence[float] = infer.UNDEFINED,
+    ends: Sequence[float] = (np.nan, np.nan),
     why: Why = None,
     **known: Any,
 ) -> _Row:
@@ -153,11 +153,12 @@ def _against_people(part: pd.DataFrame, labels: pd.DataFrame | None) -> _People:
     cluster = reads.cluster[used]
     if len(y) < 4:
         return _People(n=len(y), why=(Reason("few_labels", n=len(y)),))
-    r, found = infer.jackknife(
+    found = infer.jackknife(
         infer.moments(x, y), cluster, infer.correlation, infer.fisher_jackknife_t
     )
+    r = found.value
     (bias,) = judge_bias(part, labels, by=[]).to_dict("records")
-    ends, n_clusters, why = found[:2], len(np.unique(cluster)), None
+    ends, n_clusters, why = found.ends, len(np.unique(cluster)), None
     if np.isnan(r):
         why = Reason("equal_scores_or_ratings")
     elif abs(r) > 1 - 1e-9 and n_clusters > 1:
@@ -211,7 +212,7 @@ def _share_of_texts(budget: pd.DataFrame) -> tuple[float, tuple[float, float]]:
     if (share > 1 - 1e-9).all():  # no answer changes
         n = int(budget["n_clusters"].max())
         return 1.0, infer.perfect_ends(1.0, n) if n > 1 else (np.nan, np.nan)
-    low, high, *_ = infer.jackknife_t(float(share[0]), share[1:])
+    low, high = infer.jackknife_t(float(share[0]), share[1:]).ends
     return float(share[0]), (low, min(high, 1.0))
 
 
@@ -294,7 +295,7 @@ def _readout(crossed: pd.DataFrame, price: Mapping[str, float]) -> _Row:
         noise_ratio(crossed_variances(side.value[used], cluster)) for side in (score, expected)
     )
     gain = np.sqrt((1 + one) / (1 + other))
-    low, high, *_ = infer.jackknife_t(float(gain[0]), gain[1:])
+    low, high = infer.jackknife_t(float(gain[0]), gain[1:]).ends
     row = {"gain": float(gain[0]), "low": low, "high": high}
     if np.isnan(gain[0]):
         return row | because(Reason("texts_alike"))
@@ -324,7 +325,7 @@ def _labels(
     why = collect(found["codes"], needed["codes"])
     if np.isnan(needed["needed"]):
         return _row(*about, why=why, do=ASK_PEOPLE)
-    half = (found["high"] - found["low"]) / 2
+    half = found["high"] - found["mean"]
     more = 0.0 if half <= precision else max(1.0, needed["needed"] - needed["n_labels"])
     ends = gain_interval(found["gain"], found["r"], people.r_ends)
     do = f"the labels suffice for {precision:g} points: report their mean with the judge's"

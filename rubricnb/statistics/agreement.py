@@ -14,7 +14,7 @@ from scipy import stats
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._sides import compared, shared_items
-from rubricnb.statistics.intervals import Interval
+from rubricnb.statistics.intervals import Estimate
 from rubricnb.statistics.losses import lost_scores, no_equivalence
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, Reasons, because, join
@@ -153,8 +153,8 @@ def _agreement(reads: Reads, human: FloatArray) -> dict[str, Any]:
     found = correlations(x[None], y, cluster, criterion, infer.fisher_jackknife_t)
     row: dict[str, Any] = infer.counted(used, reads.cluster)
     row |= {"n_reads": int(reads.parsed[used].sum()), "n_criteria": len(np.unique(criterion))}
-    row |= infer.named("r", *found["r"], p=False) | {"p": found["r"][1][2]}
-    row |= infer.named("rho", *found["rho"]) | infer.named("r_macro", *found["r_macro"])
+    row |= found["r"].named("r", *infer.UNTESTED) | {"p": found["r"].p}
+    row |= found["rho"].named("rho") | found["r_macro"].named("r_macro")
     paper = papers_interval(x[None], y, PAPER_RESAMPLES, 0) if len(y) > 1 else (np.nan, np.nan)
     row |= dict(zip(("r_paper_low", "r_paper_high"), paper, strict=True))
     row["k_effective"] = infer.mean_of((reads.parsed & ~arrays.echoes(reads))[used].sum(axis=1))
@@ -166,20 +166,20 @@ def correlations(
     y: FloatArray,
     cluster: IntArray,
     criterion: IntArray,
-    interval: Callable[[float, FloatArray], Interval],
-) -> dict[str, tuple[float, Interval]]:
+    interval: Callable[[float, FloatArray], Estimate],
+) -> dict[str, Estimate]:
     """r, ρ and the mean over criteria of r, with intervals, of the scores `x` (sides, items).
 
     Of two sides: the first one's minus the second one's.
     """
     if not len(y):
-        return dict.fromkeys(("r", "rho", "r_macro"), (np.nan, infer.UNDEFINED))
+        return dict.fromkeys(("r", "rho", "r_macro"), Estimate())
     within = per_criterion(x, y, criterion)
     rho = float(_difference(np.stack([spearman(side, y) for side in x])))
     left = np.stack([infer.leave_out_spearman(side, y, cluster) for side in x], axis=-1)
     return {
         "r": infer.jackknife(_pooled(x, y), cluster, pooled_correlation, interval),
-        "rho": (rho, interval(rho, _difference(left))),
+        "rho": interval(rho, _difference(left)),
         "r_macro": infer.jackknife(within, cluster, macro_correlation, interval),
     }
 
@@ -416,7 +416,7 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame) -> dict[str, Any]:
     row |= _delta_r(x, y, cluster, found["r"], reasons)
     paper = papers_interval(x, y, PAPER_PAIRED_RESAMPLES, 0)
     row |= dict(zip(("paper_low", "paper_high"), paper, strict=True))
-    row |= infer.named("delta_rho", *found["rho"]) | infer.named("delta_r_macro", *found["r_macro"])
+    row |= found["rho"].named("delta_rho") | found["r_macro"].named("delta_r_macro")
     if a.criteria is not None:
         text = arrays.combine(
             a.items[c].iloc[rows_a][used] for c in ("dataset", "item_id") if c in a.items
@@ -459,24 +459,23 @@ def _delta_r(
     x: FloatArray,
     y: FloatArray,
     cluster: IntArray,
-    found: tuple[float, Interval],
+    found: Estimate,
     reasons: list[Reason],
 ) -> dict[str, float]:
-    delta, (low, high, p, se) = found
+    delta = found.value
     sums = arrays.by_cluster(_pooled(x, y), cluster)
     r = infer.correlation(sums.sum(axis=0))
-    left = _difference(infer.correlation(sums.sum(axis=0) - sums))
-    df = float(infer.freedom(left - left.mean())) if len(left) > 1 else 0.0
     if np.isnan(delta):
         reasons.append(Reason("r_undefined"))
-    elif len(sums) > 1 and np.isnan(p):
+    elif len(sums) > 1 and np.isnan(found.p):
         same = (x[0] == x[1]).all()
         reasons.append(Reason("same_scores") if same else why_no_interval(x, y, cluster))
     else:
         reasons += infer.few_clusters(cluster, scores=(*x, y))
     row = {"r_a": float(r[0]), "r_b": float(r[1]), "delta_r": delta}
-    row |= {"low": low, "high": high, "p": p, "standard_error": se, "mde": infer.detectable(se, df)}
-    return row | {"p_equivalent": infer.equivalence(delta, se, df + 1, infer.MARGINS["delta_r"])}
+    row |= found.columns() | {"mde": infer.detectable(found.se, found.df)}
+    equal = infer.equivalence(delta, found.se, found.df + 1, infer.MARGINS["delta_r"])
+    return row | {"p_equivalent": equal}
 
 
 def _single_reads(
@@ -491,7 +490,7 @@ def _single_reads(
 
     single = dict(zip(("r_single_a", "r_single_b"), means(parts.sum(axis=0)), strict=True))
     found = infer.jackknife(parts, cluster, lambda sums: _difference(means(sums)))
-    return single | infer.named("delta_single", *found)
+    return single | found.named("delta_single")
 
 
 def read_moments(value: FloatArray, y: FloatArray) -> FloatArray:

@@ -23,7 +23,10 @@ _FACETS = {
     "rater": ("rater",),
 }  # fmt: skip
 _AGAIN = "re-read"
-_NUMBERS = ("variance", "low", "high", "share", "share_low", "share_high")
+_NUMBERS = (
+    *("variance", "low", "high", "se", "df"),
+    *("share", "share_low", "share_high", "share_se", "share_df"),
+)
 _STEPS = (1, 2, 4, 8, 16)
 CALLS: Mapping[str, float] = {"call": 1.0}
 _MOST = 10_000_000
@@ -134,8 +137,10 @@ def _budget(part: pd.DataFrame, names: list[str], value: Value) -> Iterator[dict
         row |= {"n_levels": _levels(code), **count, **because(why.get(source)), "left": ""}
         if source in kept:
             v, s = (a[:, list(kept).index(source)] for a in (estimates, shares))
-            ends, its = (infer.jackknife_t(a[0], a[1:])[:2] for a in (v, s))
-            row |= dict(zip(_NUMBERS, [v[0], *ends, s[0], *np.clip(its, 0, 1)], strict=True))
+            own, share = (infer.jackknife_t(a[0], a[1:]) for a in (v, s))
+            row |= {"variance": own.value, **own.columns(*infer.UNTESTED)}
+            row |= share.named("share", *infer.UNTESTED)
+            row |= dict(zip(("share_low", "share_high"), np.clip(share.ends, 0, 1), strict=True))
             inner = [n for n, r in why.items() if r == "part_of" and r.numbers["source"] == source]
             row |= because(Reason("contains", sources=", ".join(inner)) if inner else None, whole)
             row["left"] = v.tobytes().hex()
@@ -316,7 +321,7 @@ def variance_of_difference(
 
 def _ratios(variance: FloatArray) -> tuple[float, float]:
     """Ends of the interval of a variance over its estimate."""
-    low, high = infer.jackknife_t(variance[0], variance[1:])[:2]
+    low, high = infer.jackknife_t(variance[0], variance[1:]).ends
     size = variance[0] if variance[0] > 0 else np.nan
     return float(np.maximum(low, 0.0) / size), float(high / size)
 

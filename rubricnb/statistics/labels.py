@@ -14,19 +14,25 @@ from rubricnb.statistics import reads as arrays
 from rubricnb.statistics.agreement import row_with_people, unscored
 from rubricnb.statistics.intervals import (
     LEVEL,
+    UNTESTED,
+    Estimate,
     correlation,
     effective_clusters,
     few_clusters,
     mean_of,
     moments,
+    t_estimate,
 )
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, Reasons, because, because_each, collect
 
 CHOSEN = 3.0  # standard errors between labelled and other texts that a random draw rarely shows
 MIN_SYSTEMS = 5
-_NUMBERS = ("mean", "low", "high", "labels_only", "labels_only_low", "labels_only_high",
-            "judge_mean", "gain", "r", "slope")  # fmt: skip
+_NUMBERS = (
+    *("mean", "low", "high", "se", "df"),
+    *("labels_only", "labels_only_low", "labels_only_high", "labels_only_se", "labels_only_df"),
+    *("judge_mean", "gain", "r", "slope"),
+)
 
 
 class _Fit(NamedTuple):
@@ -133,12 +139,14 @@ def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
     found = sampling_variance(items, labelled, with_judge.error, with_judge.lost, away)
     own = sampling_variance(items, labelled, alone.error, alone.lost)
     row |= {"slope": with_judge.slope, "mean": row["labels_only"] + with_judge.slope * apart}
-    row["low"], row["high"] = _around(row["mean"], found, labelled)
-    row["labels_only_low"], row["labels_only_high"] = _around(row["labels_only"], own, labelled)
+    row |= _around(row["mean"], found, labelled).columns(*UNTESTED)
+    row |= _around(row["labels_only"], own, labelled).named("labels_only", *UNTESTED)
     row["gain"] = own.variance / found.variance if min(own.variance, found.variance) > 0 else np.nan
     row["r"] = float(correlation(moments(y, f).sum(axis=0)))
     if np.ptp(y) == 0:
-        row |= dict.fromkeys([k for k in _NUMBERS if k.endswith(("low", "high", "gain"))], np.nan)
+        row |= dict.fromkeys(
+            [k for k in _NUMBERS if k.endswith(("low", "high", "se", "df", "gain"))], np.nan
+        )
     return row | because(*_why_unsure(items, score, rated, found), lost)
 
 
@@ -330,14 +338,11 @@ def _regression(y: FloatArray, f: FloatArray, strata: IntArray) -> _Fit:
     return _Fit(slope, error, len(np.unique(strata)) - 1 + int(varies))
 
 
-def _around(estimate: float, found: Sampling, labelled: NDArray[np.bool_]) -> tuple[float, float]:
+def _around(value: float, found: Sampling, labelled: NDArray[np.bool_]) -> Estimate:
     """t interval; the estimate itself where all is known, and none where nothing varies."""
     if labelled.all():
-        return estimate, estimate
-    if not found.variance > 0:
-        return np.nan, np.nan
-    half = float(special.stdtrit(found.df, 0.5 + LEVEL / 2)) * np.sqrt(found.variance)
-    return estimate - half, estimate + half
+        return Estimate(value, value, value, se=0.0)
+    return t_estimate(value, float(np.sqrt(found.variance)), found.df)
 
 
 def _looks_chosen(items: pd.DataFrame, score: FloatArray, labelled: NDArray[np.bool_]) -> Reasons:
@@ -520,8 +525,8 @@ def _systems(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
     count = np.bincount(system[~np.isnan(rated)], minlength=len(names))
     total = np.bincount(system, weights=np.nan_to_num(rated))
     out = pd.DataFrame(
-        {"candidate": names, "estimate": np.nan, "low": np.nan, "high": np.nan,
-         "labels_only": np.where(count > 0, total / np.maximum(count, 1), np.nan),
+        {"candidate": names, "estimate": np.nan, "low": np.nan, "high": np.nan, "se": np.nan,
+         "df": np.nan, "labels_only": np.where(count > 0, total / np.maximum(count, 1), np.nan),
          "judge_mean": np.bincount(system, weights=score) / np.bincount(system),
          "shrinkage": np.nan, "off_line": np.nan, "off_line_p": np.nan, "n_labels": count}
     )  # fmt: skip
@@ -569,13 +574,15 @@ def estimate_systems(
     found, mse = _composite(own, judge, np.maximum(sampling - shared, 0.0))
     prompts = effective_clusters(cluster[labelled])
     free = (mse + shared) ** 2 / np.maximum(mse**2 / df + shared**2 / (prompts - 1), 1e-300)
-    half = special.stdtrit(free, 0.5 + LEVEL / 2) * np.sqrt(mse + shared)
+    se = np.sqrt(mse + shared)
     if labelled.all():
-        found["codes"] = [Reason("all_labelled")] * len(half)
+        found["codes"] = [Reason("all_labelled")] * len(se)
     elif not fit.error.any():
-        half = np.full_like(half, np.nan)
-        found["codes"] = [Reason("no_interval.on_line")] * len(half)
-    return found | {"low": found["estimate"] - half, "high": found["estimate"] + half}
+        se = np.full_like(se, np.nan)
+        found["codes"] = [Reason("no_interval.on_line")] * len(se)
+    half = special.stdtrit(free, 0.5 + LEVEL / 2) * se
+    ends = {"low": found["estimate"] - half, "high": found["estimate"] + half}
+    return found | ends | {"se": se, "df": free}
 
 
 def _shared_variance(

@@ -222,7 +222,9 @@ def _bias(reads: Reads) -> dict[str, Any]:
         sizes = ("share_", "v2_unbiased", "p_equivalent")
         row |= dict.fromkeys([c for c in row if c.startswith(sizes)], np.nan)
     elif row["df"] == 0:  # nothing varied: the sizes have no standard error
-        row |= dict.fromkeys([c for c in row if c.endswith(("_low", "_high"))], np.nan)
+        row |= dict.fromkeys(
+            [c for c in row if c.endswith(("_low", "_high", "_se", "_df"))], np.nan
+        )
         row["p_equivalent"] = np.nan
     row |= _carried(row, max(n_reads, 1), n, _ENDS[1:])
     row |= log_preference(reads, n_clusters, reasons if seen else [])
@@ -284,23 +286,26 @@ def _shares(placement: Placement, reads: Reads, n_clusters: int) -> dict[str, fl
     cluster = reads.cluster[seen]
     deviation, size = placement.deviation[seen], placement.reads[seen]
     out = _v2_unbiased(deviation / size[:, None], cluster)
-    share, half, equal = np.full(n, np.nan), np.full(n, np.nan), [np.nan]
+    found, equal = [infer.Estimate()] * n, [np.nan]
     if len(size):
-        total = size.sum()
-        share = 1 / n + deviation.sum(axis=0) / total
+        share = 1 / n + deviation.sum(axis=0) / size.sum()
+        found = [infer.Estimate(value) for value in share]
         rest = arrays.by_cluster(deviation - (share - 1 / n) * size[:, None], cluster)
         if n_clusters > 1:
-            spread = np.sqrt(n_clusters / (n_clusters - 1) * (rest**2).sum(axis=0)) / total
-            df = infer.freedom(rest)
-            half = np.where(spread > 1e-12, special.stdtrit(df, 0.975) * spread, np.nan)
-            found = zip(share - 1 / n, spread, df + 1, strict=True)
-            equal = [infer.equivalence(*one, infer.MARGINS["share"]) for one in found]
-    low, high = np.maximum(share - half, 0.0), np.minimum(share + half, 1.0)
+            weight = arrays.by_cluster(size, cluster) / size.sum()
+            rest = rest / (1 - weight)[:, None]  # CR3, as in `mean_t`
+            se = np.sqrt((n_clusters - 1) / n_clusters * (rest**2).sum(axis=0)) / size.sum()
+            ways = zip(share, se, infer.freedom(rest), strict=True)
+            found = [infer.t_estimate(*map(float, way)) for way in ways]
+            margin = infer.MARGINS["share"]
+            equal = [infer.equivalence(e.value - 1 / n, e.se, e.df + 1, margin) for e in found]
     count, asked = placement.count.sum(axis=0), int((reads.order >= 0).sum())
-    for p in range(n):
-        out |= infer.named(f"share_{p + 1}", share[p], (low[p], high[p], np.nan, np.nan), p=False)
-        out[f"share_{p + 1}_least"] = count[p] / asked  # no lost read stood there
-        out[f"share_{p + 1}_most"] = (count[p] + asked - count.sum()) / asked  # all of them did
+    for p, own in enumerate(found):
+        name, ends = f"share_{p + 1}", np.clip(own.ends, 0.0, 1.0)
+        out |= own.named(name, *infer.UNTESTED)
+        out |= {f"{name}_low": float(ends[0]), f"{name}_high": float(ends[1])}
+        out[f"{name}_least"] = count[p] / asked  # no lost read stood there
+        out[f"{name}_most"] = (count[p] + asked - count.sum()) / asked  # all of them did
     return out | {"p_equivalent": float(np.max(equal))}
 
 
@@ -315,8 +320,8 @@ def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, floa
     sums, scale = arrays.by_cluster(d, cluster), d.shape[1] / (d.shape[1] - 1)
     v2 = scale * ((sums.sum(axis=0) ** 2).sum() - (sums**2).sum()) / n_pairs
     mean = d.mean(axis=0)
-    rest = sums - size[:, None] * mean
-    covariance = scale * len(size) / (len(size) - 1) * rest.T @ rest / len(d) ** 2
+    rest = (sums - size[:, None] * mean) / (1 - size / len(d))[:, None]  # CR3, as in `mean_t`
+    covariance = scale * (len(size) - 1) / len(size) * rest.T @ rest / len(d) ** 2
     if np.trace(covariance) < 1e-24:
         return undefined | {"v2_unbiased": float(v2)}
     low, high = _score_interval(

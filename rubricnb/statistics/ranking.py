@@ -180,12 +180,11 @@ def _reversal_effect(
 
 
 def _paired(difference: FloatArray, cluster: IntArray) -> dict[str, float]:
-    low, high, p, se = infer.mean_t(difference, cluster)
-    effect = infer.mean_of(difference)
-    df = float(infer.freedom(arrays.by_cluster(difference - effect, cluster)))
-    equal = infer.equivalence(effect, se, df + 1, infer.MARGINS["flips"], largest=1.0)
-    row = {"effect": effect, "low": low, "high": high, "p": p}
-    return row | {"p_equivalent": equal, "mde": infer.detectable(se, df)}
+    found = infer.mean_t(difference, cluster)
+    n, margin = found.df + 1, infer.MARGINS["flips"]
+    equal = infer.equivalence(found.value, found.se, n, margin, largest=1.0)
+    row = {"effect": found.value, **found.columns()}
+    return row | {"p_equivalent": equal, "mde": infer.detectable(found.se, found.df)}
 
 
 def _compare(a: Reads, b: Reads | None) -> pd.DataFrame:
@@ -305,7 +304,7 @@ def _summary(a: Reads, b: Reads) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for name in _MEASURES:
         bounds = (-1.0 if name == "kendall_tau" else 0.0, 1.0)
-        row |= infer.named_mean(name, found[name].to_numpy(), cluster, bounds, p=False)
+        row |= infer.named_mean(name, found[name].to_numpy(), cluster, bounds, infer.UNTESTED)
     row["n_undefined"] = int(found["kendall_tau"].isna().sum())
     row |= {"n_prompts": len(cluster), "n_clusters": len(np.unique(cluster))}
     tied = len(cluster) and row["n_undefined"] == len(cluster)

@@ -107,14 +107,17 @@ def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str,
     tested = (~np.isnan(judge)).sum(axis=0) >= MIN_ITEMS
     judge, annotator = judge[:, tested], annotator[:, tested]
     row: dict[str, Any] = infer.counted(used, reads.cluster) | {"n_annotators": int(tested.sum())}
-    for suffix, of in (("", np.arange(len(score))), ("_clusters", cluster)):
-        leads = ((d[~np.isnan(d)], of[~np.isnan(d)]) for d in (annotator - judge).T)
+    for suffix, of in (("", None), ("_clusters", cluster)):
+        leads = [
+            (lead[~np.isnan(lead)], None if of is None else of[~np.isnan(lead)])
+            for lead in (annotator - judge).T
+        ]
         p = np.array([_p_below_epsilon(*lead, epsilon) for lead in leads])
         worse_by_less = stats.false_discovery_control(p, method="by") <= FALSE_DISCOVERIES
         row[f"winning_rate{suffix}"] = infer.mean_of(worse_by_less)
         row[f"passes{suffix}"] = bool(row[f"winning_rate{suffix}"] >= 0.5)
     wins = np.stack([np.nan_to_num(judge), ~np.isnan(judge)], axis=-1)
-    row |= infer.named("advantage", *infer.jackknife(wins, cluster, _mean_share), p=False)
+    row |= infer.jackknife(wins, cluster, _mean_share).named("advantage", *infer.UNTESTED)
     doubts = infer.few_clusters(cluster) + infer.alike(row)
     if not tested.any():
         doubts = (Reason("few_annotated", least=MIN_ITEMS),)
@@ -133,17 +136,19 @@ def _wins(score: FloatArray, ratings: FloatArray) -> tuple[FloatArray, FloatArra
     return judge, annotator
 
 
-def _p_below_epsilon(d: FloatArray, cluster: IntArray, epsilon: float) -> float:
-    """One-sided p of "the mean is epsilon or more", by t over clusters.
+def _p_below_epsilon(d: FloatArray, cluster: IntArray | None, epsilon: float) -> float:
+    """One-sided p of "the mean is epsilon or more", by t over clusters, or over items as published.
 
     Where all clusters are alike: the largest probability of that if the mean is epsilon.
     """
-    mean, se, n = infer.mean_of(d), infer.mean_t(d, cluster)[3], len(np.unique(cluster))
+    found = infer.mean_t(d, np.arange(len(d)) if cluster is None else cluster)
+    mean, n = found.value, len(d) if cluster is None else len(np.unique(cluster))
     if n < 2:
         return 1.0
-    if se == 0:  # the mean may be epsilon all the same, if few clusters differ and none was drawn
+    if found.se == 0:  # the mean may be epsilon, if few clusters differ and none was drawn
         return ((1 - epsilon) / (1 - mean)) ** n if mean < epsilon else 1.0
-    return float(stats.t.cdf((mean - epsilon) / se, n - 1))
+    df = n - 1 if cluster is None else found.df
+    return float(stats.t.cdf((mean - epsilon) / found.se, df))
 
 
 def _mean_share(sums: FloatArray) -> FloatArray:
@@ -211,10 +216,10 @@ def _bias(reads: Reads, human: FloatArray) -> dict[str, Any]:
     varies = several and np.ptp(apart) > 0
     # A cluster that holds half of the items draws the mean near itself; the jackknife sees it.
     one = np.stack([apart, np.ones_like(apart)], axis=-1)[:, None]
-    row["bias"], ends = infer.jackknife(one, cluster, _mean_share)
-    row |= dict(zip(("low", "high", "p"), ends if varies else infer.UNDEFINED, strict=False))
+    found = infer.jackknife(one, cluster, _mean_share)
+    row |= {"bias": found.value} | (found if varies else infer.Estimate()).columns()
     parts = infer.moments(human_used, score)
-    row |= infer.named("slope", *infer.jackknife(parts, cluster, _slope), p=False)
+    row |= infer.jackknife(parts, cluster, _slope).named("slope", *infer.UNTESTED)
     reach = 1.96 * apart.std(ddof=1) if varies else np.nan
     row |= {"apart_low": row["bias"] - reach, "apart_high": row["bias"] + reach}
     if not used.any():

@@ -160,7 +160,7 @@ SENTENCES: dict[str, str] = {
     "cost.unknown": "score {scores}: never given, or not at every position",
     "cost_null.unknown": "cost_null: the table has no share_null_sd",
     "no_probabilities": "no read has probabilities",
-    "no_interval.lone_prompt": ("some score was at some position for one prompt only: no interval"),
+    "no_interval.one_prompt": ("some score was at some position for one prompt only: no interval"),
     # Criteria
     "incomplete_texts": "no text has a parsed read at every position",
     "friedman.unchanged": "no block's score changes with the position",
@@ -281,9 +281,8 @@ SENTENCES: dict[str, str] = {
     "mostly": "{percent:.0f} % of the {what} are {value:g}",
     "mean_of_reads": "each score is the mean of {n:.3g} reads; of a single read r is {r}",
     "systems_close": "in the ratings, neighbouring systems lie less than {points:g} points apart",
-    "alike_beyond_chance": (
-        "judge {judge}, by chance {judge_by_chance}; a single rater {rater}, by chance "
-        "{rater_by_chance}"
+    "beyond_chance": (
+        "judge {judge}, by chance {judge_chance}; a single rater {rater}, by chance {rater_chance}"
     ),
     "not_asked_twice": (
         "no prompt was asked twice in both audits, so nothing says how many answers differ when "
@@ -388,7 +387,8 @@ def because(*why: Why) -> dict[str, Any]:
     >>> because(None, Reason("one_cluster"))
     {'reason': 'one cluster: intervals need two', 'codes': ('one_cluster',)}
     """
-    return {"reason": join(*why), "codes": collect(*why)}
+    codes = collect(*why)
+    return {"reason": join(codes), "codes": codes}
 
 
 def because_each(*rows: Why) -> dict[str, list[Any]]:
@@ -399,7 +399,8 @@ def because_each(*rows: Why) -> dict[str, list[Any]]:
     >>> because_each(None, Reason("one_cluster"))["codes"]
     [(), ('one_cluster',)]
     """
-    return {"reason": [join(why) for why in rows], "codes": [collect(why) for why in rows]}
+    codes = [collect(why) for why in rows]
+    return {"reason": [join(own) for own in codes], "codes": codes}
 
 
 def stored(codes: Iterable[Reason]) -> list[dict[str, Any]]:

@@ -249,7 +249,8 @@ def _summary(
     over_reask = distance - (again + own) / 2
     for m, name in enumerate(_MEASURES):
         bounds = (0.0, 1.0) if name == "flip_rate" else None
-        row |= infer.named_mean(name, distance[m], base.cluster, bounds, p=name == "shift")
+        parts = infer.PARTS if name == "shift" else infer.UNTESTED
+        row |= infer.named_mean(name, distance[m], base.cluster, bounds, parts)
         row[f"{name}_reask"] = infer.mean_known(again[m])
         row[f"{name}_placebo"] = infer.mean_known(control[m])
         row |= infer.named_mean(f"{name}_excess", beyond[m], base.cluster)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from rubricnb.permutation import levels_above
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics.agreement import ratings_of, unscored
-from rubricnb.statistics.intervals import Interval
+from rubricnb.statistics.intervals import Estimate
 from rubricnb.statistics.losses import open_sign
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads
 from rubricnb.statistics.reasons import Reason, Reasons, because, because_each
@@ -262,7 +262,7 @@ def _tendency(side: Reads, items: pd.DataFrame | None) -> dict[str, Any]:
     row |= _shares("share", values, weights[known], levels, why)
     if items is None:
         return row | because(why, None if known.any() else Reason("no_read"))
-    found: tuple[float, Interval] = (np.nan, infer.UNDEFINED)
+    found = Estimate()
     both = np.zeros_like(known)
     if people is not None:
         both = known & (people.weights.sum(axis=1) > 0)
@@ -273,7 +273,7 @@ def _tendency(side: Reads, items: pd.DataFrame | None) -> dict[str, Any]:
         steps = _cumulated(values, weights, people.values, people.weights)
         found = _distance(steps[both][:, None], side.cluster[both], infer.LEVEL)
         why += why_no_interval(both, side.cluster) if both.any() else [Reason("unrated")]
-    row |= infer.named("wasserstein", *found, p=False)
+    row |= found.named("wasserstein", *infer.UNTESTED)
     alike = infer.alike(row) if len(np.unique(side.cluster[both])) > 1 else ()
     lost = unscored(side, people.means) if people is not None else ()
     return row | because(why, alike, lost)
@@ -410,10 +410,10 @@ def _shifted(
     own, control = _steps(side, base, grid), _steps(placebo, base, grid)
     cluster, used = base.cluster, _known(own)
     row: dict[str, Any] = infer.counted(used, cluster)
-    row |= infer.named("moved", *_distance(own[used], cluster[used], level), p=False)
+    row |= _distance(own[used], cluster[used], level).named("moved", *infer.UNTESTED)
     both = used & _known(control) & (side is not placebo)
     beyond = own[both] - _mean_over_reads(control)[both, None]
-    row |= infer.named("moved_excess", *_distance(beyond, cluster[both], level), p=False)
+    row |= _distance(beyond, cluster[both], level).named("moved_excess", *infer.UNTESTED)
     return row | because(
         why_no_interval(used, cluster),
         why_no_excess(side, placebo),
@@ -427,7 +427,7 @@ def _known(steps: FloatArray) -> Any:
     return ~np.isnan(steps).all(axis=(1, 2))
 
 
-def _distance(steps: FloatArray, cluster: IntArray, level: float) -> tuple[float, Interval]:
+def _distance(steps: FloatArray, cluster: IntArray, level: float) -> Estimate:
     """Mean over reads of Σ |mean step|, its interval and p, from steps (items, reads, steps).
 
     A distance estimated from noise is above 0, and its jackknife does not know. So the interval
@@ -446,13 +446,13 @@ def _distance(steps: FloatArray, cluster: IntArray, level: float) -> tuple[float
     sums, counts = sums[listed], counts[listed]
     total, n = sums.sum(axis=0), counts.sum(axis=0)
     whole = float(distance(total, n))
-    low, high, *_ = infer.jackknife_t(whole, distance(total - sums, n - counts), level)
-    if not np.isfinite(low):
-        return whole, infer.UNDEFINED
+    found = infer.jackknife_t(whole, distance(total - sums, n - counts), level)
+    if not np.isfinite(found.low):
+        return Estimate(whole)
     signs = np.random.default_rng(0).choice([-1.0, 1.0], (_SIGN_DRAWS, len(sums)))
     drawn = distance(np.tensordot(signs, sums, axes=1), n)
     p = float((1 + (drawn >= whole - 1e-12).sum()) / (1 + _SIGN_DRAWS))
-    return whole, (max(low, 0.0) if p < 1 - level else 0.0, high, p, np.nan)
+    return replace(found, low=max(found.low, 0.0) if p < 1 - level else 0.0, p=p)
 
 
 def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> dict[str, Any]:

@@ -22,12 +22,12 @@ _COMPONENTS = (
     *(
         f"{name}{end}"
         for name in ("phi", "phi_own", "share_ordering")
-        for end in ("", "_low", "_high")
+        for end in ("", "_low", "_high", "_se", "_df")
     ),
 )
 _EFFECTS = (
     *("spread", "spread_null", "spread_p", "ascending", "descending"),
-    *infer.named("ascending_minus_descending", np.nan, infer.UNDEFINED),
+    *infer.Estimate().named("ascending_minus_descending"),
 )
 
 
@@ -152,7 +152,7 @@ def _within_item_sd(reads: Reads) -> dict[str, Any]:
     variance, count = arrays.item_variance(reads.value), reads.parsed.sum(axis=1)
     used = ~np.isnan(variance)
     sd = np.sqrt(variance * (count - 1) / np.maximum(count, 1))
-    row: dict[str, Any] = infer.named_mean("sd", sd, reads.cluster, p=False)
+    row: dict[str, Any] = infer.named_mean("sd", sd, reads.cluster, parts=infer.UNTESTED)
     row |= {
         "variance": infer.mean_of(variance[used]),
         "k": infer.mean_of(count[used].astype(np.float64)),
@@ -249,9 +249,10 @@ def _ratio_intervals(found: dict[str, FloatArray]) -> dict[str, float]:
     """Cluster jackknife-t of the ratios. As they are: on the log scale it covers too little."""
     out: dict[str, float] = {}
     for name, most in (("phi", np.inf), ("phi_own", np.inf), ("share_ordering", 1.0)):
-        low, high, *_ = infer.jackknife_t(float(found[name][0]), found[name][1:])
-        out[f"{name}_low"] = float(np.maximum(low, 0.0))
-        out[f"{name}_high"] = float(np.minimum(high, most))
+        own = infer.jackknife_t(float(found[name][0]), found[name][1:])
+        out |= own.named(name, *infer.UNTESTED)
+        out[f"{name}_low"] = float(np.maximum(own.low, 0.0))
+        out[f"{name}_high"] = float(np.minimum(own.high, most))
     return out
 
 
