@@ -1259,11 +1259,11 @@ def _halo(answers: _Answers) -> list[dict[str, Any]]:
     if not len(scores):
         return []
     cluster = judged.index.get_level_values("cluster_id")[by_rater.any(axis=1)]
-    alike, chance = _alike_and_chance(_alike_sums(scores).sum(axis=0), n_criteria)
+    alike, chance = alike_and_chance(alike_sums(scores).sum(axis=0), n_criteria)
     found = inference.jackknife(
-        _alike_sums(scores),
+        alike_sums(scores),
         pd.factorize(cluster)[0],
-        lambda sums: np.subtract(*_alike_and_chance(sums, n_criteria)) @ np.array([1.0, -1.0]),
+        lambda sums: np.subtract(*alike_and_chance(sums, n_criteria)) @ np.array([1.0, -1.0]),
     )
     names = ("judge", "rater", "judge_chance", "rater_chance")
     shares = (str(_WORDS.percent(share)) for share in (*alike, *chance))
@@ -1291,8 +1291,8 @@ def _single_raters(index: pd.MultiIndex, items: pd.DataFrame, step: float) -> li
     return [human]
 
 
-def _alike_sums(scores: FloatArray) -> FloatArray:
-    """Summands of `_alike_and_chance`: shape (texts, sides, 2 + criteria × levels).
+def alike_sums(scores: FloatArray) -> FloatArray:
+    """Summands of `alike_and_chance`: shape (texts, sides, 2 + criteria × levels).
 
     Of each side that scored the whole text: 1, whether all criteria are alike, and which level
     each criterion has. `scores`: (texts, sides, criteria).
@@ -1305,7 +1305,7 @@ def _alike_sums(scores: FloatArray) -> FloatArray:
     return np.concatenate([whole[..., None], alike[..., None], flat], axis=2).astype(np.float64)
 
 
-def _alike_and_chance(sums: FloatArray, n_criteria: int) -> tuple[FloatArray, FloatArray]:
+def alike_and_chance(sums: FloatArray, n_criteria: int) -> tuple[FloatArray, FloatArray]:
     """Share of texts with one score on all criteria, and that share by chance: (…, 2) each.
 
     First the judge's, then the raters', weighted by the texts that each rated whole.
