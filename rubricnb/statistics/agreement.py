@@ -440,11 +440,11 @@ def _lost_to_both(x: FloatArray, human: FloatArray) -> Reasons:
     """
     rated_items = ~np.isnan(human)
     x, y = x[:, rated_items], human[rated_items]
-    found = lost_scores(*x, what="rated items")
+    found = lost_scores(x[0], x[1], what="rated items")
     if not found:
         return ()
 
-    def r_of(side: FloatArray, kept: FloatArray) -> float:
+    def r_of(side: FloatArray, kept: Any) -> float:
         return float(infer.correlation(infer.moments(side[kept], y[kept]).sum(axis=0)))
 
     scored = ~np.isnan(x)

@@ -282,7 +282,7 @@ def will_permuting_help(
 
 def _pays(value: FloatArray, cluster: IntArray, k: int) -> dict[str, Any]:
     value = value[:, ~np.isnan(value).all(axis=0)]
-    used = ~np.isnan(value).any(axis=1)
+    used = np.asarray(~np.isnan(value).any(axis=1))
     whole, cluster = value[used], cluster[used]
     (n, reads), n_clusters = whole.shape, len(np.unique(cluster))
     row: dict[str, Any] = {"n_items": n, "n_clusters": n_clusters, "n_reads": reads, "phi": np.nan}

@@ -173,7 +173,7 @@ def _criterion(key: dict[str, Any], part: pd.DataFrame, value: Value, seed: int)
     block = arrays.combine(part[c] for c in ("dataset", "item_id") if c in part)
     scores = arrays.values_of(part, value)
     cells = arrays.cell_means(block, column, scores, (int(block.max()) + 1, len(positions)))
-    complete = ~np.isnan(cells).any(axis=1)
+    complete = np.asarray(~np.isnan(cells).any(axis=1))
     cluster = arrays.clusters_of(part)[np.unique(block, return_index=True)[1]][complete]
     kept = np.isin(block, np.flatnonzero(complete)) & ~np.isnan(scores)
     row: dict[str, Any] = {

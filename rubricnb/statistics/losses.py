@@ -12,10 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rubricnb.statistics.intervals import mean_of
 from rubricnb.statistics.reads import FloatArray, Reads, item_means
 from rubricnb.statistics.reasons import Reason, Reasons
+
+Mask = NDArray[np.bool_]
 
 MOST_LOST = 0.05
 """Share of the items asked on both sides beyond which no equivalence is claimed."""
@@ -69,7 +72,7 @@ def lost_scores(
     return tuple(found)
 
 
-def left_out(values: FloatArray, used: FloatArray, what: str = "items") -> Reasons:
+def left_out(values: FloatArray, used: Mask, what: str = "items") -> Reasons:
     """Return how many items lack a score under some condition, and what their other scores are.
 
     Parameters
@@ -89,10 +92,10 @@ def left_out(values: FloatArray, used: FloatArray, what: str = "items") -> Reaso
     (5.0, 2.25)
     """
     mean = item_means(values) if values.size else np.full(len(values), np.nan)
-    lost = ~np.isnan(mean) & ~used.astype(bool)
+    lost = ~np.isnan(mean) & ~used
     if not lost.any():
         return ()
-    kept = used.astype(bool) & ~np.isnan(mean)
+    kept = used & ~np.isnan(mean)
     means = {"lost_mean": mean_of(mean[lost]), "kept_mean": mean_of(mean[kept])}
     return (Reason("left_out", lost=int(lost.sum()), asked=len(values), what=what, **means),)
 

@@ -250,7 +250,7 @@ def _lost_candidates(a: Reads, b: Reads | None, found: pd.DataFrame) -> Reasons:
     whole = found["flip_strict"].reindex(names[~lacking]).dropna()
     low, high = whole.sum() / n, (whole.sum() + lacking.sum()) / n
     return (
-        *lost_scores(*scores.T, what="candidates"),
+        *lost_scores(scores[:, 0], scores[:, 1], what="candidates"),
         Reason(
             "lost_prompts", lost=int(lost.sum()), asked=len(items), prompts=int(lacking.sum()),
             all=n, winners=len(np.unique(prompt[winner])),

@@ -176,7 +176,7 @@ def _order_effect(reads: Reads) -> dict[str, Any]:
     if len(reads.orderings) < 2:
         raise arrays.Unanswerable(Reason("one_ordering_each"))
     mean = ordering_means(reads)
-    complete = ~np.isnan(mean).any(axis=1)
+    complete = np.asarray(~np.isnan(mean).any(axis=1))
     row: dict[str, Any] = dict.fromkeys(_EFFECTS, np.nan) | infer.counted(complete, reads.cluster)
     lost = left_out(mean, complete)
     if not complete.any():
