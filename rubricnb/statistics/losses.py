@@ -149,7 +149,7 @@ def open_sign(
     of
         Name of the difference.
     """
-    if not (interval[0] > 0 or interval[1] < 0):
+    if interval[0] <= 0 <= interval[1]:  # no sign is claimed; it may be where there is no interval
         return ()
     low, high = difference_bounds(a, b, ends)
     if low > 0 or high < 0:
