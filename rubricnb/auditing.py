@@ -1478,8 +1478,8 @@ def _pulled(judgments: pd.DataFrame) -> list[dict[str, Any]]:
     means = [reads.groupby(_KEYS)["value"].mean() for reads in (one, two)]
     pulled = (means[1] - means[0]) / (high - low)
     row = _mean("reference", f"reference {high:g} against {low:g}", pulled)
-    names = (f"a reference of {high:g}", f"a reference of {low:g}")
-    row["codes"] += _lost_to_both(means[1], means[0], names, row, high - low)
+    shown = (f"a reference of {high:g}", f"a reference of {low:g}")
+    row["codes"] += _lost_to_both(means[1], means[0], shown, row, high - low)
     return [row | {"flips": _changed(one, two).mean()}]
 
 
