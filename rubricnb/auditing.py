@@ -507,8 +507,6 @@ def audit(
             raise ValueError(f"{said} {', '.join(idle)}")
         is_read = items is None and isinstance(judgments, Judgments) and hasattr(judgments, "rated")
         table = judgments_from(judgments, items, None if is_read else scale)
-        if scale is not None and not isinstance(scale, Mapping):
-            _check_ratings(table.rated, *scale)
         chosen = part_of(table, judge)
         own = str(chosen["judge"].iloc[0])
         name = own.replace("unknown", "the judge")
@@ -544,16 +542,6 @@ def audit(
     if path is not None:
         done.save(path)
     return done
-
-
-def _check_ratings(rated: Items, low: float, high: float) -> None:
-    """Refuse ratings that are off the scale of the scores."""
-    human = rated["human"] if "human" in rated else pd.Series(dtype=np.float64)
-    if len(off := human[(human < low) | (human > high)]):
-        raise ValueError(
-            f"{len(off)} ratings in 'human' are off the scale {low:g}..{high:g} (the first: "
-            f"{off.iloc[0]:g} of {rated['item_id'][off.index[0]]!r}); rescale them to it"
-        )
 
 
 def _check_enough(items: pd.DataFrame, force: bool) -> None:
