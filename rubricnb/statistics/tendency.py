@@ -11,15 +11,17 @@ import pandas as pd
 from rubricnb.permutation import levels_above
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
-from rubricnb.statistics.agreement import ratings_of
+from rubricnb.statistics.agreement import ratings_of, unscored
 from rubricnb.statistics.intervals import Estimate
+from rubricnb.statistics.losses import open_sign
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads
-from rubricnb.statistics.reasons import Reason, because, because_each
+from rubricnb.statistics.reasons import Reason, Reasons, because, because_each
 from rubricnb.statistics.stability import (
     BASELINE,
     Condition,
     at_items,
     distinct,
+    lost_to_both,
     strata,
     why_no_excess,
     why_no_interval,
@@ -273,7 +275,8 @@ def _tendency(side: Reads, items: pd.DataFrame | None) -> dict[str, Any]:
         why += why_no_interval(both, side.cluster) if both.any() else [Reason("unrated")]
     row |= found.named("wasserstein", *infer.UNTESTED)
     alike = infer.alike(row) if len(np.unique(side.cluster[both])) > 1 else ()
-    return row | because(why, alike)
+    lost = unscored(side, people.means) if people is not None else ()
+    return row | because(why, alike, lost)
 
 
 _SINGLE, _MEANS = "read with rating", "mean with mean"
@@ -286,6 +289,11 @@ class _People:
     values: FloatArray
     weights: FloatArray
     compares: str
+
+    @property
+    def means(self) -> FloatArray:
+        """Mean rating of each item; NaN without one."""
+        return np.where(self.weights.sum(axis=1) > 0, self.weights @ self.values, np.nan)
 
 
 def _people(side: Reads, items: pd.DataFrame) -> tuple[_People | None, list[Reason]]:
@@ -406,8 +414,12 @@ def _shifted(
     both = used & _known(control) & (side is not placebo)
     beyond = own[both] - _mean_over_reads(control)[both, None]
     row |= _distance(beyond, cluster[both], level).named("moved_excess", *infer.UNTESTED)
-    why = (why_no_interval(used, cluster), why_no_excess(side, placebo), infer.alike(row))
-    return row | because(*why)
+    return row | because(
+        why_no_interval(used, cluster),
+        why_no_excess(side, placebo),
+        infer.alike(row),
+        lost_to_both(side, base, placebo),
+    )
 
 
 def _known(steps: FloatArray) -> Any:
@@ -454,8 +466,18 @@ def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> dict[str, 
     for (name, values), other in zip(found, control, strict=True):
         row |= infer.named_mean(name, values, base.cluster)
         row |= infer.named_mean(f"{name}_excess", values - other, base.cluster)
-    why = (why_no_interval(used, base.cluster), why_no_excess(side, placebo), infer.alike(row))
-    return row | because(*why)
+    return row | because(
+        why_no_interval(used, base.cluster),
+        why_no_excess(side, placebo),
+        infer.alike(row),
+        lost_to_both(side, base, placebo),
+        _open_pull(share, share_base, row),
+    )
+
+
+def _open_pull(share: FloatArray, share_base: FloatArray, row: dict[str, Any]) -> Reasons:
+    """Return the bounds of the pull if lost scores could turn its sign."""
+    return open_sign(share, share_base, (0.0, 1.0), (row["pull_low"], row["pull_high"]), "pull")
 
 
 def _towards(k: int, side: Reads | None, base: Reads) -> tuple[FloatArray, FloatArray, FloatArray]:
