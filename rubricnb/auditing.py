@@ -735,11 +735,7 @@ def _by_rating(cells: pd.DataFrame, step: float) -> dict[str, Any]:
 
 def _ties(cells: pd.DataFrame, step: float) -> dict[str, Any]:
     """Share of pairs of texts of one cluster, judged on one criterion, that get the same score."""
-    scores = _binned(cells[_PLAIN].dropna(), step).rename("score").reset_index()
-    pairs = scores.merge(scores, on=["dataset", "criterion", "cluster_id"])
-    pairs = pairs[pairs["item_id_x"] < pairs["item_id_y"]].set_index("cluster_id")
-    return _estimate("edits", pairs["score_x"].eq(pairs["score_y"]).astype("float64"), (0.0, 1.0))
-
+TODO
 
 def _estimate(measure: str, values: pd.Series, *bounds: Any) -> dict[str, Any]:
     """Return a mean with a 95 % cluster interval; None for unknown numbers."""
@@ -957,8 +953,10 @@ class _Answers:
     @cached_property
     def cells(self) -> pd.DataFrame:
         """Mean of each item under each condition, and its human rating."""
-        cells = self.judgments.pivot_table("value", _KEYS, "condition", dropna=False, observed=True)
-        cells = cells.dropna(how="all").reindex(columns=cells.columns.union([_PLAIN, "placebo"]))
+        # Not a pivot table: with dropna=False it has a row for every cluster × item.
+        means = self.judgments.groupby([*_KEYS, "condition"], observed=True)["value"].mean()
+        cells = means.unstack("condition").dropna(how="all")
+        cells = cells.reindex(columns=cells.columns.union([_PLAIN, "placebo"]))
         if cells[_PLAIN].isna().all():
             cells[_PLAIN] = self.usual.groupby(_KEYS)["value"].mean()
         cells["human"] = np.nan
