@@ -47,7 +47,6 @@ from rubricnb.judging.run import run
 from rubricnb.judging.store import Store
 from rubricnb.pages import check_answered, condition_names, truth_of
 from rubricnb.permutation import Design, balanced, decode, fixed, placebo
-from rubricnb.statistics import _inference as inference
 from rubricnb.statistics import (
     agreement,
     criterion_order,
@@ -56,8 +55,9 @@ from rubricnb.statistics import (
     stability,
     system_agreement,
 )
-from rubricnb.statistics._reads import FloatArray, Value, matched, values_of
+from rubricnb.statistics import intervals as inference
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
+from rubricnb.statistics.reads import FloatArray, Value, matched, values_of
 from rubricnb.statistics.stability import BASELINE
 from rubricnb.statistics.weighting import overall
 

@@ -16,7 +16,7 @@ from rubricnb.folders import results_folder
 from rubricnb.frames import Items
 from rubricnb.judging import run
 from rubricnb.replication import recorded_replication
-from rubricnb.statistics._inference import jackknife_t
+from rubricnb.statistics.intervals import jackknife_t
 
 _ASKED_WITH = ("readout", "seed", "temperature")
 Estimate = float | Sequence[float]  # a value, or a value with the ends of its interval

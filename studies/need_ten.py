@@ -19,9 +19,9 @@ from scipy import special
 import rubricnb as rb
 from rubricnb.judging.profiles import Profile, open_profile
 from rubricnb.permutation import Design
-from rubricnb.statistics._inference import named_mean
-from rubricnb.statistics._reads import FloatArray, IntArray
 from rubricnb.statistics.budget import _pays
+from rubricnb.statistics.intervals import named_mean
+from rubricnb.statistics.reads import FloatArray, IntArray
 from studies.intervals import mean_row
 from studies.one_read import (
     BALANCED,

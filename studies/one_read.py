@@ -22,13 +22,13 @@ from rubricnb.judging.generative import Batch, answer
 from rubricnb.judging.profiles import Profile, open_profile, profiles
 from rubricnb.judging.results import judges
 from rubricnb.permutation import code, decode
-from rubricnb.statistics._inference import (
+from rubricnb.statistics.intervals import (
     correlation,
     fisher_jackknife_t,
     jackknife_t,
     moments,
 )
-from rubricnb.statistics._reads import FloatArray, IntArray, by_cluster
+from rubricnb.statistics.reads import FloatArray, IntArray, by_cluster
 from studies.intervals import bounded
 from studies.recording import read_table, write_tables
 

@@ -9,9 +9,9 @@ import pandas as pd
 
 from rubricnb.frames import score_dtype
 from rubricnb.permutation import decode
-from rubricnb.statistics import _reads as arrays
-from rubricnb.statistics._inference import few_clusters, mean_t
-from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads
+from rubricnb.statistics import reads as arrays
+from rubricnb.statistics.intervals import few_clusters, mean_t
+from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads
 
 _FLOOR = 1e-12  # a probability of 0 has no logarithm
 _NONE = "these judgments have no probabilities: plan them with readout='logprobs'"

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.statistics import _inference as infer
-from rubricnb.statistics import _reads as arrays
-from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.statistics import intervals as infer
+from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._sides import shared_items
+from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
 
 BASELINE = {
     "design": "fixed", "labels": "numeric", "reference_score": "none", "exemplar": "none",
