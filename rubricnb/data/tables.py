@@ -251,8 +251,12 @@ def as_numbers(values: pd.Series) -> pd.Series:
         return pd.Series(np.nan, values.index)
     if pd.api.types.is_numeric_dtype(values):
         return values.astype("float64")
-    texts = values.astype("str").str.replace(r"^\s*(-?\d+),(\d+)\s*$", r"\1.\2", regex=True)
-    return pd.to_numeric(texts, errors="coerce").astype("float64")
+    texts = values.astype("str")
+    numbers = pd.to_numeric(texts, errors="coerce").astype("float64")
+    if (others := numbers.isna()).any():
+        texts = texts[others].str.replace(r"^\s*(-?\d+),(\d+)\s*$", r"\1.\2", regex=True)
+        numbers[others] = pd.to_numeric(texts, errors="coerce")
+    return numbers
 
 
 def is_missing(values: pd.Series) -> pd.Series:

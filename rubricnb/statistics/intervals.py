@@ -151,21 +151,26 @@ def named_mean(
 
 
 def mean_t(
-    values: FloatArray, cluster: IntArray, bounds: tuple[float, float] | None = None
+    values: FloatArray,
+    cluster: IntArray,
+    bounds: tuple[float, float] | None = None,
+    weight: FloatArray | None = None,
 ) -> Interval:
     """Interval and p (against 0) of a mean, over clusters: low, high, p, standard error.
 
     With clusters of one size these are the t interval of the mean of their means. Where all
     clusters are alike there is none: no variance is not certainty. With the `bounds` that values
     can reach it is Wilson's, of the size that the standard error is worth (that of the clusters if
-    all are alike), so that a rate of rare events, or of none, has one.
+    all are alike), so that a rate of rare events, or of none, has one. A value of `weight` w stands
+    for w equal ones of its cluster.
     """
-    mean = mean_of(values)
-    rest = by_cluster(values - mean, cluster)
+    weight = np.ones(len(values)) if weight is None else weight
+    mean = mean_of(values * weight) / mean_of(weight)
+    rest = by_cluster(weight * (values - mean), cluster)
     n = len(rest)
     if n < 2:
         return UNDEFINED
-    se = float(np.sqrt(n / (n - 1) * (rest**2).sum()) / len(values))
+    se = float(np.sqrt(n / (n - 1) * (rest**2).sum()) / weight.sum())
     df = float(freedom(rest))
     low, high, p, se = _t(mean, se, df)
     if bounds is not None:
