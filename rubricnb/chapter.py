@@ -44,6 +44,8 @@ class Chapter:
         The papers' statements that this chapter checks, as from `rubricnb.data.claims`.
     recomputed
         Series: the value of every statement about the papers' own tables, by ``claim_id``.
+    needs
+        For `say` and `tell`: "`logprobs`" if the judge is not asked for probabilities, else empty.
     who
         The name in a statement's id: that of `paper_judge`, else ``your judge``.
 
@@ -66,6 +68,7 @@ class Chapter:
         self.asking = {name: given[name] for name in _ASKED_WITH if name in given} | settings
         self.said = claims(number)
         self.recomputed = recompute(self.said).set_index("claim_id")["value"]
+        self.needs = "`logprobs`" if given.get("readout", "logprobs") != "logprobs" else ""
         self.who = given.get("paper_judge", "").lower() or "your judge"
 
     def load(self, dataset: str | None = None, n_items: int | None = None) -> Items:
