@@ -30,7 +30,7 @@ from rubricnb.statistics._placement import place
 from rubricnb.statistics._preference import log_preference
 from rubricnb.statistics._variance import gain_of_averaging
 from rubricnb.statistics.advice import gain_interval
-from rubricnb.statistics.agreement import papers_interval, spearman
+from rubricnb.statistics.agreement import papers_interval
 from rubricnb.statistics.budget import _pays
 from rubricnb.statistics.criterion import _permutation_test, friedman
 from rubricnb.statistics.error_budget import design_for, error_budget, with_left_out
@@ -46,7 +46,6 @@ from rubricnb.statistics.intervals import (
     fisher_jackknife_t,
     jackknife_se,
     jackknife_t,
-    leave_out_spearman,
     mean_t,
     moments,
     percentile_interval,
@@ -61,6 +60,7 @@ from rubricnb.statistics.position import (
     minimum_detectable_v,
 )
 from rubricnb.statistics.ranking import _paired
+from rubricnb.statistics.ranks import leave_out_spearman, spearman
 from rubricnb.statistics.raters import _bias, _p_below_epsilon
 from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster
 from rubricnb.statistics.variation import _components

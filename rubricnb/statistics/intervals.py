@@ -289,45 +289,6 @@ def correlation(sums: FloatArray) -> FloatArray:
     return np.asarray(np.where(defined, r, np.nan))
 
 
-def leave_out_spearman(x: FloatArray, y: FloatArray, cluster: IntArray) -> FloatArray:
-    """Spearman's ρ without each cluster in turn, ranked again each time: shape (clusters,).
-
-    Items with the same x and y are counted, not listed: there are few distinct pairs of scores.
-    """
-    levels = [np.unique(v, return_inverse=True)[1] for v in (x, y)]
-    cluster = np.unique(cluster, return_inverse=True)[1]
-    pair = levels[0] * (levels[1].max(initial=0) + 1) + levels[1]
-    _, first, pair = np.unique(pair, return_index=True, return_inverse=True)
-    n_clusters = int(cluster.max()) + 1
-    step = max(1, 500_000 // max(len(first), 1))
-    parts = []
-    for start in range(0, n_clusters, step):
-        chosen = np.arange(start, min(start + step, n_clusters))
-        kept = _counts_without(pair, cluster, chosen)
-        middle = (kept.sum(axis=1, keepdims=True) + 1) / 2  # the mean of mid-ranks, always
-        ranks = (_mid_ranks(_counts_without(v, cluster, chosen))[:, v[first]] for v in levels)
-        a, b = (r - middle for r in ranks)
-        aa, bb, ab = (np.einsum("gp,gp,gp->g", kept, *two) for two in ((a, a), (b, b), (a, b)))
-        defined = (aa > 0) & (bb > 0)
-        rho = ab / np.sqrt(np.where(defined, aa * bb, 1.0))
-        parts.append(np.where(defined, np.clip(rho, -1.0, 1.0), np.nan))
-    return np.concatenate(parts)
-
-
-def _counts_without(code: IntArray, cluster: IntArray, chosen: IntArray) -> FloatArray:
-    """Count each code among the items outside each chosen cluster: (chosen, codes)."""
-    total = np.bincount(code).astype(np.float64)
-    counts = np.tile(total, (len(chosen), 1))
-    inside = (cluster >= chosen[0]) & (cluster <= chosen[-1])
-    np.subtract.at(counts, (cluster[inside] - chosen[0], code[inside]), 1.0)
-    return counts
-
-
-def _mid_ranks(counts: FloatArray) -> FloatArray:
-    """Mid-rank of each level, from how often each occurs: along the last axis."""
-    return np.asarray(np.cumsum(counts, axis=-1) - (counts - 1) / 2)
-
-
 def bootstrap_weights(n: int, resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:
     """Yield resamples of n units as counts, some at a time: shape (rows, n)."""
     # Products of larger blocks would go to several threads, which then wait for one another.
