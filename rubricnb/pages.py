@@ -135,6 +135,7 @@ def show(name: str, what: Any, size: tuple[float, float] | None = None, **format
 
 
 def _laid_out(frame: pd.DataFrame, formats: Mapping[str, Any]) -> Any:
+    frame = frame.drop(columns="codes", errors="ignore")  # `reason` has their sentences
     bare = frame.index.name is None and pd.api.types.is_integer_dtype(frame.index)
     if not bare and not formats:
         return frame

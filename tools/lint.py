@@ -268,34 +268,12 @@ def chapters_open_with_a_finding(clone: Clone) -> Iterator[str]:
 
 # Chapters whose sentences about the book's judges still print numbers of the reader's run.
 NOT_YET_RECORDED = {
-    "04_judges_and_prompts",
-    "05_position_bias",
-    "06_is_the_test_valid",
-    "07_when_permutation_helps",
-    "08_how_many_orderings",
-    "09_rubric_scales",
     "10_criterion_order",
-    "11_rank_reversal",
-    "12_temperature_and_effort",
-    "13_score_ids_and_rubric_order",
-    "14_reference_answers",
-    "15_locking_rubrics",
-    "16_evidence",
-    "17_calibration",
-    "18_rubric_sensitivity",
-    "19_how_noisy",
-    "20_five_forms",
-    "21_probes",
-    "22_may_a_judge_replace_people",
-    "23_error_budget",
     "24_how_many_labels",
     "25_one_read",
     "26_do_you_need_ten",
-    "27_results",
-    "28_train_on_scores",
     "29_who_filled_in",
     "90_minutes",
-    "A_bias_cost",
 }
 OURS = re.compile(r":{3,}\{div\} (?:answer|story)\n(.*?)^:{3,}$", re.M | re.S)
 LIVE = re.compile(r"\{glue:text\}`([^`]+)`")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,9 @@ from rubricnb.permutation import levels_above
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics.agreement import ratings_of
-from rubricnb.statistics.intervals import Interval
+from rubricnb.statistics.intervals import Estimate
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads
+from rubricnb.statistics.reasons import Reason, because, because_each
 from rubricnb.statistics.stability import (
     BASELINE,
     Condition,
@@ -242,7 +243,7 @@ def gold(judgments: pd.DataFrame) -> pd.DataFrame:
         gold_ratings=[tuple(int(s) if s == int(s) else float(s) for s in row) for row in given],
         n_asked=asked,
         n_distinct=[len(np.unique(scores)) for scores in given],
-        reason=["" if len(scores) else "no read was parsed" for scores in given],
+        **because_each(*(None if len(scores) else Reason("no_read") for scores in given)),
     )
 
 
@@ -256,13 +257,15 @@ def _majority(scores: FloatArray) -> float:
 def _tendency(side: Reads, items: pd.DataFrame | None) -> dict[str, Any]:
     known = side.parsed.any(axis=1)
     row: dict[str, Any] = infer.counted(known, side.cluster) | {"n_reads": int(side.parsed.sum())}
-    people, why = (None, []) if items is None else _people(side, items)
+    people: _People | None = None
+    why: list[Reason] = []
+    if items is not None:
+        people, why = _people(side, items)
     levels = _levels(side, people)
     row |= _shares("share", side.value[known], levels, why)
     if items is None:
-        why += [] if known.any() else ["no read was parsed"]
-        return row | {"reason": infer.said(*why)}
-    found: tuple[float, Interval] = (np.nan, infer.UNDEFINED)
+        return row | because(why, None if known.any() else Reason("no_read"))
+    found = Estimate()
     both = np.zeros_like(known)
     if people is not None:
         both = known & ~np.isnan(people.ratings).all(axis=1)
@@ -271,11 +274,10 @@ def _tendency(side: Reads, items: pd.DataFrame | None) -> dict[str, Any]:
         is_mean = people.compares == _MEANS
         scores = arrays.item_means(side.value)[:, None] if is_mean else side.value
         found = _between(scores[both], people.ratings[both], side.cluster[both])
-        nothing = "no item has both a score and a rating"
-        why.append(why_no_interval(both, side.cluster) if both.any() else nothing)
-    row |= infer.named("wasserstein", *found, p=False)
-    why.append(infer.alike(row) if len(np.unique(side.cluster[both])) > 1 else "")
-    return row | {"reason": infer.said(*why)}
+        why += why_no_interval(both, side.cluster) if both.any() else [Reason("unrated")]
+    row |= found.named("wasserstein", *infer.UNTESTED)
+    alike = infer.alike(row) if len(np.unique(side.cluster[both])) > 1 else ()
+    return row | because(why, alike)
 
 
 _SINGLE, _MEANS = "read with rating", "mean with mean"
@@ -289,16 +291,17 @@ class _People:
     compares: str
 
 
-def _people(side: Reads, items: pd.DataFrame) -> tuple[_People | None, list[str]]:
+def _people(side: Reads, items: pd.DataFrame) -> tuple[_People | None, list[Reason]]:
     """Return the ratings of each judged item, and the reason if there are none."""
     if "human" not in items:
-        return None, ["items have no 'human' ratings"]
-    means, why = arrays.floats(arrays.matched(side.items, items, "human")), []
+        return None, [Reason("no_ratings")]
+    means = arrays.floats(arrays.matched(side.items, items, "human"))
+    why: list[Reason] = []
     levels = _rated_on(side, items)
     other = ~np.isnan(levels) & (levels != side.n_options)
     if other.any():
         means = np.where(other, np.nan, means)
-        why = [f"ratings of {other.sum()} of {len(other)} items are on another scale: left out"]
+        why = [Reason("other_scale", n=int(other.sum()), all=len(other))]
     rated = ~np.isnan(means)
     if "human_ratings" in items:
         wide = ratings_of(side, items, "human_ratings")
@@ -330,7 +333,7 @@ def _levels(side: Reads, people: _People | None) -> IntArray | FloatArray:
 
 
 def _shares(
-    name: str, given: FloatArray, levels: IntArray | FloatArray, why: list[str]
+    name: str, given: FloatArray, levels: IntArray | FloatArray, why: list[Reason]
 ) -> dict[str, float]:
     """Share of every level, items weighing the same; says in `why` what lies off the scale."""
     if not len(given):
@@ -342,7 +345,8 @@ def _shares(
     off = float(mean[~np.isin(nearest, np.arange(len(levels)))].sum())
     if off > 0:
         what = "scores" if name == "share" else "ratings"
-        why.append(f"{100 * off:.3g} % of the {what} lie off the scale {levels[0]}..{levels[-1]}")
+        ends = {"lowest": levels[0], "highest": levels[-1]}
+        why.append(Reason("off_scale", share=100 * off, what=what, **ends))
     return {f"{name}_{level:g}": float(mean[nearest == k].sum()) for k, level in enumerate(levels)}
 
 
@@ -381,12 +385,12 @@ def _cumulated(
     return np.asarray(below)
 
 
-def _between(given: FloatArray, other: FloatArray, cluster: IntArray) -> tuple[float, Interval]:
+def _between(given: FloatArray, other: FloatArray, cluster: IntArray) -> Estimate:
     """Distance of the numbers given about items (items, several), every item weighing the same."""
     cluster = np.unique(cluster, return_inverse=True)[1]
     size = np.bincount(cluster).astype(np.float64)
     if not len(size):
-        return np.nan, infer.UNDEFINED
+        return Estimate()
     grid = _grid(given, other)
     sums = np.zeros((len(size), len(grid) - 1))
     for sign, numbers in ((1.0, given), (-1.0, other)):
@@ -408,14 +412,14 @@ def _shifted(
     row: dict[str, Any] = infer.counted(used, cluster)
     for name, other, of in (("moved", base.value, used), ("moved_excess", edited, both)):
         found = _of_each_read(own[of], other[of], cluster[of], grid, level)
-        row |= infer.named(name, *found, p=False)
+        row |= found.named(name, *infer.UNTESTED)
     why = (why_no_interval(used, cluster), why_no_excess(side, placebo), infer.alike(row))
-    return row | {"reason": infer.said(*why)}
+    return row | because(*why)
 
 
 def _of_each_read(
     own: FloatArray, other: FloatArray, cluster: IntArray, grid: FloatArray, level: float
-) -> tuple[float, Interval]:
+) -> Estimate:
     """Mean distance of a read (items, reads) to all others' reads of the items it has."""
     cluster = np.unique(cluster, return_inverse=True)[1]
     n_clusters, sums, counts = len(np.unique(cluster)), [], []
@@ -429,7 +433,7 @@ def _of_each_read(
     return _distance(np.stack(sums, axis=1), np.stack(counts, axis=1)[..., None], level)
 
 
-def _distance(sums: FloatArray, counts: FloatArray, level: float) -> tuple[float, Interval]:
+def _distance(sums: FloatArray, counts: FloatArray, level: float) -> Estimate:
     """Mean over reads of Σ |mean part|, its interval and p, from the clusters' sums.
 
     Shapes: `sums` (clusters, reads, parts), `counts` of items (clusters, reads, 1). A distance
@@ -450,15 +454,15 @@ def _distance(sums: FloatArray, counts: FloatArray, level: float) -> tuple[float
     whole = float(distance(total, n))
     blocks = np.array_split(np.arange(len(sums)), sums.size // _BLOCK + 1)
     left = np.concatenate([distance(total - sums[b], n - counts[b]) for b in blocks])
-    low, high, *_ = infer.jackknife_t(whole, left, level)
-    if not np.isfinite(low):
-        return whole, infer.UNDEFINED
+    found = infer.jackknife_t(whole, left, level)
+    if not np.isfinite(found.low):
+        return Estimate(whole)
     drawn, rng = [], np.random.default_rng(0)
     for rows in np.array_split(np.arange(_SIGN_DRAWS), _SIGN_DRAWS * len(sums) // _BLOCK + 1):
         signs = rng.choice([-1.0, 1.0], (len(rows), len(sums)))
         drawn.append(distance(np.tensordot(signs, sums, axes=1), n))
     p = float((1 + (np.concatenate(drawn) >= whole - 1e-12).sum()) / (1 + _SIGN_DRAWS))
-    return whole, (max(low, 0.0) if p < 1 - level else 0.0, high, p, np.nan)
+    return replace(found, low=max(found.low, 0.0) if p < 1 - level else 0.0, p=p)
 
 
 def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> dict[str, Any]:
@@ -473,7 +477,7 @@ def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> dict[str, 
         row |= infer.named_mean(name, values, base.cluster)
         row |= infer.named_mean(f"{name}_excess", values - other, base.cluster)
     why = (why_no_interval(used, base.cluster), why_no_excess(side, placebo), infer.alike(row))
-    return row | {"reason": infer.said(*why)}
+    return row | because(*why)
 
 
 def _towards(k: int, side: Reads | None, base: Reads) -> tuple[FloatArray, FloatArray, FloatArray]:
