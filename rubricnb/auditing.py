@@ -32,11 +32,11 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import rubricnb
+from rubricnb import parsing
 from rubricnb.data import judgments as judgments_from
 from rubricnb.data.rubrics import scales_of
 from rubricnb.frames import Items, Judgments, Requests
 from rubricnb.hashing import hash64, mix64
-from rubricnb.judging import parsing
 from rubricnb.judging.cost import estimate_cost
 from rubricnb.judging.function import _fingerprint
 from rubricnb.judging.judge import OF_REQUESTS, JudgeLike, describe, judging
@@ -338,7 +338,11 @@ def _parts(judge: Any, items: Items, settings: Mapping[str, Any]) -> dict[str, d
     return {
         "template": {"text": own.source} if own else texts,
         "rubric": {
-            f"{level.pop('rubric_id')}, score {level.pop('score')}": "\n".join(level.values())
+            f"{level.pop('rubric_id')}, score {level.pop('score')}": "\n".join(
+                text
+                for text in level.values()
+                if isinstance(text, str)  # others have no weight
+            )
             for level in levels.sort_values(["rubric_id", "score"]).to_dict("records")
         },
         "parser": {
@@ -671,11 +675,12 @@ def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
             f"have {', '.join(several)}: name one (--judge NAME), or two to compare (--compare A B)"
         )
     judgments = judgments[own]
-    lengths = sorted(judgments["n_options"].unique())
-    if len(lengths) > 1:
+    shown = judgments.groupby(["dataset", "criterion"], observed=True)["n_options"]
+    if (shown.nunique() > 1).any():
+        (_, criterion), lengths = next((k, own.unique()) for k, own in shown if own.nunique() > 1)
         raise ValueError(
-            f"an audit is about one scale, but the judgments show {', '.join(map(str, lengths))} "
-            "options (column 'ordering'): keep the rows of one length"
+            f"an audit is about one scale for each criterion, but the orderings of {criterion!r} "
+            f"list {', '.join(map(str, sorted(lengths)))} options: keep the rows of one length"
         )
     usual = {c: judgments[c].astype("str").replace("unknown", BASELINE[c]) for c in BASELINE}
     return judgments.assign(**usual)

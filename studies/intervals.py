@@ -5,6 +5,8 @@ Recorded tables have the ends alone, and not the standard error: whoever needs i
 
 from __future__ import annotations
 
+import pandas as pd
+
 from rubricnb.statistics.intervals import Estimate, jackknife_t, mean_t
 from rubricnb.statistics.reads import FloatArray, IntArray
 
@@ -17,6 +19,12 @@ ENDS = ("low", "high")
 def bounded(name: str, found: Estimate) -> Row:
     """Return an estimate under its name, and the ends of its interval as ``low`` and ``high``."""
     return {name: found.value, **found.columns(*ENDS)}
+
+
+def recorded_columns(table: pd.DataFrame) -> pd.DataFrame:
+    """Keep what recorded tables have of a statistic's: neither se and df, nor codes of reasons."""
+    basis = [c for c in table if c == "codes" or c.endswith(("_se", "_df"))]
+    return table.drop(columns=[*basis, *(("se", "df") if "se" in table else ())])
 
 
 def mean_row(

@@ -16,7 +16,7 @@ from scipy import stats
 
 import rubricnb as rb
 from rubricnb.statistics.reads import FloatArray, by_cluster
-from studies.intervals import jackknife_row
+from studies.intervals import jackknife_row, recorded_columns
 from studies.recording import write_tables
 
 SETS = ("summeval-six", "summeval-gpt")
@@ -26,7 +26,6 @@ N_EXPERTS = 3
 EPSILON = 0.2  # of the alternative annotator test, beside experts
 EPSILONS = (0.0, 0.1, 0.15, EPSILON)
 HALF_WIDTH = 0.1  # points; of the interval for a mean rating
-_REASONS = ("reason", "codes")
 PANEL, ROUNDED, CONSTANT = "mean of eleven", "mean of eleven, rounded", "always the same score"
 NAMES = {
     "gemini_flash": "Gemini Flash", "gemini_pro": "Gemini Pro", "gpt-4o": "GPT-4o",
@@ -96,8 +95,10 @@ def by_judge(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     by = ["judge", "criterion"]
     tests = rb.statistics.alternative_annotator(judgments, items, epsilon=EPSILON, by=by)
     pieces = [
-        rb.statistics.judge_bias(judgments, items, by=by).drop(columns=["p", *_REASONS]),
-        tests.drop(columns=["n_items", "n_clusters", *_REASONS]),
+        recorded_columns(rb.statistics.judge_bias(judgments, items, by=by)).drop(
+            columns=["p", "reason"]
+        ),
+        recorded_columns(tests).drop(columns=["n_items", "n_clusters", "reason"]),
         rb.statistics.system_agreement(judgments, items, by=by)[
             [*by, "n_systems", "tau", "tau_low", "tau_high"]
         ],

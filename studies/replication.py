@@ -31,6 +31,7 @@ from rubricnb.statistics import (
 from rubricnb.statistics.criterion import counting_along
 from rubricnb.statistics.probabilities import at_temperature
 from rubricnb.statistics.reads import Value
+from studies.intervals import recorded_columns
 
 TEMPERATURES = (0.0, 0.3, 0.6, 1.0)  # arXiv:2602.02219v2, Figure 6
 DRAWS = 5  # of scores, at a temperature above 0
@@ -118,7 +119,7 @@ def record_summaries() -> list[Path]:
     paths = []
     for name, tables in found.items():
         paths.append(results_folder() / f"{name}.csv")
-        table = pd.concat(tables, ignore_index=True).drop(columns="codes", errors="ignore")
+        table = recorded_columns(pd.concat(tables, ignore_index=True))
         table.to_csv(paths[-1], index=False, float_format="%.6g")
     return paths
 

@@ -1,4 +1,4 @@
-"""Memory grows with the judgments, and not with the square of texts, clusters or distinct scores."""
+"""Memory grows with the judgments, not with the square of texts, clusters or distinct scores."""
 
 import tracemalloc
 
@@ -48,7 +48,9 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=[pytest.mark.slow] * k.startswith("audit")) for k in KINDS]
+)
 def test_twice_the_texts_take_about_twice_the_memory(kind):
     KINDS[kind](100)()  # what is loaded or compiled once does not count
     peaks = []

@@ -366,9 +366,8 @@ def _score_position(reads: Reads) -> list[dict[str, Any]]:
     given = answers.sum(axis=0)
     shown = position_counts(reads.orderings[reads.order[reads.parsed]]) > 0
     blind = bool(given.any()) and place(reads).comparable == 0
-    why = np.full((n, n), Reason("blind") if blind else None, dtype=object)
-    why[~shown] = Reason("never_shown")
-    why[given == 0] = Reason("never_given")
+    cells = zip(np.repeat(given, n), shown.ravel(), strict=True)
+    why = [_why_no_share(count, there, blind) for count, there in cells]
     size = np.where(shown & (given > 0)[:, None] & ~blind, given[:, None], np.nan)
     found = [place(reads, score=s) for s in range(1, n + 1)]
     count = np.stack([placement.count.sum(axis=0) for placement in found])
@@ -382,6 +381,14 @@ def _score_position(reads: Reads) -> list[dict[str, Any]]:
             "n": np.repeat(given, n),
             "share_null": (null / size).ravel(),
             "share_null_sd": (sd / size).ravel(),
-            **because_each(*why.ravel()),
+            **because_each(*why),
         }
     ).to_dict("records")
+
+
+def _why_no_share(given: float, shown: bool, blind: bool) -> Reason | None:
+    if given == 0:
+        return Reason("never_given")
+    if not shown:
+        return Reason("never_shown")
+    return Reason("blind") if blind else None
