@@ -80,8 +80,8 @@ def without_copies_by_raters(frame: pd.DataFrame, what: str) -> pd.DataFrame:
         return frame
     by = ("item_id", "text_id", "dataset", "criterion", "replicate", "ordering")
     keys = frame[[c for c in (*by, *_WITHIN) if c in frame]]
-    mixed = keys.select_dtypes("object").map(as_text)
-    cell = cells_of(keys.assign(**mixed))
+    mixed = [c for c in keys if keys[c].dtype == object]
+    cell = cells_of(keys.assign(**{c: keys[c].map(as_text) for c in mixed}))
     several = pd.Series(cell).duplicated(keep=False).to_numpy()
     if not several.any():
         return frame
