@@ -408,6 +408,8 @@ def _with_means(
 
 
 def _is_several(cell: Any) -> bool:
+    if isinstance(cell, str) and cell.strip()[:1] in ("[", "{"):
+        cell = _literal(cell.strip())
     return isinstance(cell, list | tuple | set | dict | np.ndarray | pd.Series)
 
 

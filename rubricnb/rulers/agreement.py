@@ -17,6 +17,7 @@ from rubricnb.rulers.calibration import Calibrator, FloatArray, IsotonicCalibrat
 from rubricnb.rulers.evidence import STATUSES
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
+from rubricnb.statistics.losses import lost_scores
 from rubricnb.statistics.ranks import leave_out_spearman, spearman
 from rubricnb.statistics.reads import IntArray, as_list, by_cluster, groups, matched, require
 from rubricnb.statistics.reasons import Reason, Why, because
@@ -290,6 +291,9 @@ def label_contrast(
     """
     sides = [_side(scores, items, dict(wanted)) for wanted in (a, b)]
     scored = [data.item_id[~np.isnan(data.score)] for data, _ in sides]
+    asked = sides[0][0].item_id.intersection(sides[1][0].item_id, sort=False)
+    given = [data.rows(data.item_id.get_indexer(asked)).score for data, _ in sides]
+    lost = lost_scores(given[0], given[1], what="rated items")
     common = scored[0].intersection(scored[1], sort=False)
     sides = [(data.rows(data.item_id.get_indexer(common)), kind) for data, kind in sides]
     first = sides[0][0]
@@ -307,7 +311,7 @@ def label_contrast(
         why = Reason("kappa_undefined")
     elif found and np.isnan(row["low"]) and row["n_clusters"] > 1:
         why = Reason("no_interval.same_difference")
-    return row | because(why)
+    return row | because(why, lost)
 
 
 def extreme(table: pd.DataFrame, name: str, largest: bool = False) -> tuple[float, float, float]:

@@ -11,15 +11,17 @@ import pandas as pd
 from rubricnb.permutation import levels_above
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
-from rubricnb.statistics.agreement import ratings_of
+from rubricnb.statistics.agreement import ratings_of, unscored
 from rubricnb.statistics.intervals import Estimate
+from rubricnb.statistics.losses import open_sign
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads
-from rubricnb.statistics.reasons import Reason, because, because_each
+from rubricnb.statistics.reasons import Reason, Reasons, because, because_each
 from rubricnb.statistics.stability import (
     BASELINE,
     Condition,
     at_items,
     distinct,
+    lost_to_both,
     strata,
     why_no_excess,
     why_no_interval,
@@ -277,7 +279,8 @@ def _tendency(side: Reads, items: pd.DataFrame | None) -> dict[str, Any]:
         why += why_no_interval(both, side.cluster) if both.any() else [Reason("unrated")]
     row |= found.named("wasserstein", *infer.UNTESTED)
     alike = infer.alike(row) if len(np.unique(side.cluster[both])) > 1 else ()
-    return row | because(why, alike)
+    lost = unscored(side, people.means) if people is not None else ()
+    return row | because(why, alike, lost)
 
 
 _SINGLE, _MEANS = "read with rating", "mean with mean"
@@ -289,6 +292,11 @@ class _People:
 
     ratings: FloatArray
     compares: str
+
+    @property
+    def means(self) -> FloatArray:
+        """Mean rating of each item; NaN without one."""
+        return arrays.item_means(self.ratings)
 
 
 def _people(side: Reads, items: pd.DataFrame) -> tuple[_People | None, list[Reason]]:
@@ -413,8 +421,12 @@ def _shifted(
     for name, other, of in (("moved", base.value, used), ("moved_excess", edited, both)):
         found = _of_each_read(own[of], other[of], cluster[of], grid, level)
         row |= found.named(name, *infer.UNTESTED)
-    why = (why_no_interval(used, cluster), why_no_excess(side, placebo), infer.alike(row))
-    return row | because(*why)
+    return row | because(
+        why_no_interval(used, cluster),
+        why_no_excess(side, placebo),
+        infer.alike(row),
+        lost_to_both(side, base, placebo),
+    )
 
 
 def _of_each_read(
@@ -476,8 +488,18 @@ def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> dict[str, 
     for (name, values), other in zip(found, control, strict=True):
         row |= infer.named_mean(name, values, base.cluster)
         row |= infer.named_mean(f"{name}_excess", values - other, base.cluster)
-    why = (why_no_interval(used, base.cluster), why_no_excess(side, placebo), infer.alike(row))
-    return row | because(*why)
+    return row | because(
+        why_no_interval(used, base.cluster),
+        why_no_excess(side, placebo),
+        infer.alike(row),
+        lost_to_both(side, base, placebo),
+        _open_pull(share, share_base, row),
+    )
+
+
+def _open_pull(share: FloatArray, share_base: FloatArray, row: dict[str, Any]) -> Reasons:
+    """Return the bounds of the pull if lost scores could turn its sign."""
+    return open_sign(share, share_base, (0.0, 1.0), (row["pull_low"], row["pull_high"]), "pull")
 
 
 def _towards(k: int, side: Reads | None, base: Reads) -> tuple[FloatArray, FloatArray, FloatArray]:
