@@ -159,6 +159,11 @@ class VLLMJudge:
         """Return the tokens of a request's first prompt: what sharing is counted by."""
         return self.prompt(request, _first_slot(request))
 
+    def first_prompt(self, request: Request) -> tuple[list[int], Any]:
+        """Return a request's first prompt as the engine gets it: tokens and SamplingParams."""
+        asked = _Asked(self, request, 0)
+        return asked.prompt, asked.sampling
+
     def prompt(self, request: Request, beginning: str = "") -> list[int]:
         """Return the tokens of a prompt, followed by the beginning of its answer."""
         ids = self._tokens.encode(self._text(request, beginning))
