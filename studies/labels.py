@@ -18,9 +18,9 @@ import pandas as pd
 from scipy import special, stats
 
 import rubricnb as rb
-from rubricnb.statistics._inference import correlation, moments
-from rubricnb.statistics._reads import FloatArray, IntArray
+from rubricnb.statistics.intervals import correlation, moments
 from rubricnb.statistics.labels import estimate_systems
+from rubricnb.statistics.reads import FloatArray, IntArray
 from studies.intervals import jackknife_row
 from studies.recording import write_tables
 
@@ -342,7 +342,7 @@ def composites(y: FloatArray, f: FloatArray, drawn: IntArray) -> tuple[FloatArra
         rated = np.full(y.shape, np.nan)
         np.put_along_axis(rated, prompts, np.take_along_axis(y, prompts, axis=1), axis=1)
         found = estimate_systems(system, prompt, f.ravel(), rated.ravel())
-        estimate[k], half[k] = found["estimate"], (found["high"] - found["low"]) / 2
+        estimate[k], half[k] = found["estimate"], found["high"] - found["estimate"]
     return estimate, half
 
 

@@ -12,8 +12,8 @@ import pandas as pd
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.statistics._inference import correlation, fisher_jackknife_t, jackknife, moments
-from rubricnb.statistics._reads import FloatArray, by_cluster
+from rubricnb.statistics.intervals import correlation, fisher_jackknife_t, jackknife, moments
+from rubricnb.statistics.reads import FloatArray, by_cluster
 from studies.intervals import bounded, jackknife_row, ratio_row
 from studies.recording import write_tables
 
@@ -89,7 +89,7 @@ def _pairs(dataset: str) -> pd.DataFrame:
     ]
     each = moments(*(paired[name].to_numpy(np.float64) for name in ("written", "score")))
     r = jackknife(each, cluster, correlation, fisher_jackknife_t)
-    rows.append({"measure": "r", **bounded("estimate", *r)})
+    rows.append({"measure": "r", **bounded("estimate", r)})
     frame = _read_both_ways(reads(dataset))
     names = frame["cluster_id"].unique()
     kept = [frame, *(frame[frame["cluster_id"] != name] for name in names)]
@@ -157,7 +157,7 @@ def _missing(dataset: str) -> pd.DataFrame:
     for level, sides in contrasts.items():
         values = np.concatenate([counted(side) for side in sides], axis=1)
         gap = jackknife(values, cluster, _share_gap)
-        rows.append({"by": "contrast", "level": level, **bounded("scored", *gap)})
+        rows.append({"by": "contrast", "level": level, **bounded("scored", gap)})
     table = written.pivot(index="item_id", columns="order", values="scored")
     q = cochran_q(table.to_numpy())
     df = table.shape[1] - 1

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from rubricnb.cli import errors
-from tools import building, carry, printing, twins
+from tools import building, carry, printing, recorded, twins
 from tools.due import due as due_pages
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -37,6 +37,20 @@ def notebooks(
             typer.echo(f"{'differs from its text' if check else 'written'}: {path.name}")
         if check and changed:
             raise ValueError("some notebooks differ from their text: run 'make notebooks'")
+
+
+@app.command()
+def record(
+    chapters: Annotated[
+        list[str] | None, typer.Argument(help="Chapters; default: all with recorded numbers.")
+    ] = None,
+) -> None:
+    """Record the numbers of answers and stories, of the book's run with defaults or a new one."""
+    with errors():
+        for change in recorded.record(chapters or (), run=building.executed_with_defaults):
+            typer.echo(change)
+        for path in twins.twins():
+            typer.echo(f"written: {path.name}")
 
 
 @app.command()

@@ -40,7 +40,10 @@ from rubricnb.book import (
     known_only,
     parameters,
     plain,
+    recorded_numbers,
 )
+from tools.git import git
+from tools.recorded import differences
 from tools.slides import slides
 
 WORKERS = 2  # notebooks executed at a time
@@ -196,9 +199,41 @@ def build(params: Path | None = None, *, root: Path | None = None) -> Path:
     _stage(executed, root, stage)
     _render(root, stage)
     slides(executed, root, root / "_build" / "html" / "slides")
+    if not params:
+        _check_recorded(executed, root)
     page = root / "_build" / "html" / "index.html"
     print(f"the book: {page}")
     return page
+
+
+def _commit(root: Path) -> str:
+    """Return the commit that a run is of; none where git knows none or the sources differ."""
+    changed = git(root, "status", "--porcelain", "--untracked-files=no")
+    return "" if changed else git(root, "rev-parse", "--short=10", "HEAD")
+
+
+def executed_with_defaults(stem: str, root: Path | None = None) -> Any:
+    """Return a notebook as it was last executed for the book, or execute it now."""
+    root = root or find_root()
+    digest = _digest(stem, {}, root, _digest_sources(root))
+    return _cached(root / "_build" / "executed" / f"{stem}.ipynb", digest) or execute(
+        stem, root=root, cell_seconds=CELL_SECONDS
+    )
+
+
+def _check_recorded(executed: Mapping[str, Any], root: Path) -> None:
+    """Refuse a book whose sentences print other numbers than its chapters found."""
+    differ = {
+        stem: lines
+        for stem, notebook in executed.items()
+        if (lines := differences(stem, notebook, root))
+    }
+    if differ:
+        listed = "\n".join(line for lines in differ.values() for line in lines)
+        numbers = " ".join(stem.split("_")[0] for stem in differ)
+        raise BookError(
+            f"{listed}\nrun 'python -m tools record {numbers}', and read the sentences it prints"
+        )
 
 
 def _files(node: Any) -> Iterator[str]:
@@ -223,13 +258,14 @@ def _execute_all(
     sources = _digest_sources(root)
     digests = {stem: _digest(stem, values, root, sources) for stem, values in plan.items()}
     fresh = {stem: _cached(cache / f"{stem}.ipynb", digests[stem]) for stem in plan}
-    failures = []
+    failures, commit = [], _commit(root)
     for stem, outcome in _outcomes([s for s in plan if fresh[s] is None], plan, root):
         if isinstance(outcome, BaseException):
             failures.append(str(outcome) or repr(outcome))
             print(f"{stem:<32} FAILED", flush=True)
             continue
         outcome.metadata.rubricnb["digest"] = digests[stem]
+        outcome.metadata.rubricnb["commit"] = commit
         nbformat.write(outcome, cache / f"{stem}.ipynb")
         fresh[stem] = outcome
         print(f"{stem:<32} {outcome.metadata.rubricnb['seconds']:6.1f} s", flush=True)
@@ -309,7 +345,8 @@ def _cached(path: Path, digest: str) -> Any:
 
 def _digest(stem: str, values: Mapping[str, Any], root: Path, sources: bytes) -> str:
     text = find_notebook(stem, root).read_bytes()
-    parts = (text, json.dumps(values, sort_keys=True, default=str).encode(), sources)
+    numbers = json.dumps(recorded_numbers(root).get(stem, {})).encode()
+    parts = (text, numbers, json.dumps(values, sort_keys=True, default=str).encode(), sources)
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]
 
 

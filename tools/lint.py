@@ -25,7 +25,7 @@ from packaging.utils import canonicalize_name
 from pybtex.database import parse_string
 
 import rubricnb
-from rubricnb.book import find_root, parameters
+from rubricnb.book import RECORDED_FILE, RECORDED_ROLE, find_root, parameters
 from tools.engine_code import FILES, fingerprint
 
 CELL = re.compile(r"^`{3,}\{code-cell\}.*\n((?:.*\n)*?)`{3,}$", re.M)
@@ -283,6 +283,37 @@ def chapters_open_with_a_finding(clone: Clone) -> Iterator[str]:
             yield f"{path}: not who judged"
 
 
+OURS = re.compile(r":{3,}\{div\} (?:answer|story)\n(.*?)^:{3,}$", re.M | re.S)
+LIVE = re.compile(r"\{glue:text\}`([^`]+)`")
+
+
+@rule
+def our_sentences_print_recorded_numbers(clone: Clone) -> Iterator[str]:
+    """An answer, a story and a sentence about the book's judges print recorded numbers alone."""
+    judges = clone.text("results/judges.csv")
+    known = {row["name"] for row in csv.DictReader(judges.splitlines())}
+    named = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in sorted(known)))
+    recorded = set()
+    for row in csv.DictReader(clone.text(RECORDED_FILE).splitlines()):
+        recorded.add((row["chapter"], row["name"]))
+    for path, text in clone.texts("notebooks/*.md").items():
+        stem = Path(path).stem
+        for block in OURS.findall(text):
+            yield from (f"{path}: {{glue:text}}`{name}`" for name in LIVE.findall(block))
+        for sentence in _sentences(OURS.sub("", text)):
+            if named.search(sentence) and LIVE.search(sentence):
+                yield f"{path}: {sentence}"
+        for name in RECORDED_ROLE.findall(text):
+            if (stem, name) not in recorded:
+                yield f"{path}: {name} is not recorded: python -m tools record {stem.split('_')[0]}"
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a chapter outside its code, each on one line."""
+    for paragraph in CELL.sub("", text).split("\n\n"):
+        yield from re.split(r"(?<=[.!?)])\s+(?=[A-Z*({])", " ".join(paragraph.split()))
+
+
 @rule
 def slides_name_their_judges(clone: Clone) -> Iterator[str]:
     """A slide says of the judges what the caption of its figure says."""
@@ -311,7 +342,7 @@ NEEDS_NO_ENTRY = {
     "an institution, in the name of its tool": "RAND",
     "a licence, with its text": "BSD BY CC CC0 MIT",
     "a conference or journal, in a source": "ICLR TACL",
-    "everybody knows it": "CITATION CUDA HTML MB MiB NVIDIA README URL US UTF VS",
+    "everybody knows it": "CITATION CUDA GB HTML MB MiB NVIDIA README URL US UTF VS",
     "a symbol or a prompt's own word, where it stands": "HASH LOCKED MS",
 }  # fmt: skip
 # Words that textbooks on measurement and papers on judging explain, and readers may not know.

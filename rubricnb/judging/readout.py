@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rubricnb.judging.contract import Reply, Request
-from rubricnb.judging.parsing import (
+from rubricnb.parsing import (
     Label,
     Parser,
     is_cut,
@@ -19,7 +19,7 @@ from rubricnb.judging.parsing import (
     labels_found,
     last_label,
 )
-from rubricnb.judging.thinking import without_thoughts
+from rubricnb.thoughts import without_thoughts
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def read(request: Request, reply: Reply, parser: Parser | None = None) -> list[R
     reply
         What came back.
     parser
-        Instead of the rule above; `rubricnb.judging.parsing.parser_of` makes it from text.
+        Instead of the rule above; `rubricnb.parsing.parser_of` makes it from text.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def _reading(label: Label | None, text: str, finish: str, choices: tuple[str, ..
         return Reading("truncated" if cut else "unparsed")
     if label.position is None:
         return Reading("out_of_range")
-    if cut and is_cut(text, choices[label.position - 1], choices):
+    if (cut or finish == "unknown") and is_cut(text, choices[label.position - 1], choices):
         return Reading("truncated")
     return Reading("ok", label.position)
 

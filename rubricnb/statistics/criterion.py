@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
-from rubricnb.statistics import _inference as infer
-from rubricnb.statistics import _reads as arrays
-from rubricnb.statistics._reads import By, FloatArray, IntArray, Value
+from rubricnb.statistics import intervals as infer
+from rubricnb.statistics import reads as arrays
+from rubricnb.statistics.losses import left_out, no_equivalence
+from rubricnb.statistics.reads import By, FloatArray, IntArray, Value
+from rubricnb.statistics.reasons import Reason, because
 
 PERMUTATIONS = 1_000
 _STATISTICS = (
@@ -153,12 +155,12 @@ def _counting_along(part: pd.DataFrame) -> dict[str, Any]:
     equal = (score == place).astype(np.float64)
     chance = given[block, place.astype(np.int64) - 1] / reads[block]
     row: dict[str, Any] = {"n_reads": len(equal), "n_clusters": len(np.unique(cluster))}
-    row |= infer.named_mean("share", equal, cluster, (0.0, 1.0), p=False)
+    row |= infer.named_mean("share", equal, cluster, (0.0, 1.0), infer.UNTESTED)
     row["chance"] = infer.mean_of(chance)
     row |= infer.named_mean("excess", equal - chance, cluster)
     row["p"] = row.pop("excess_p")
-    why = infer.few_clusters(cluster, {"share": equal}) if len(equal) else "no read was parsed"
-    return row | {"reason": why}
+    few = infer.few_clusters(cluster, {"share": equal}) if len(equal) else Reason("no_read")
+    return row | because(few)
 
 
 def _criterion(key: dict[str, Any], part: pd.DataFrame, value: Value, seed: int) -> dict[str, Any]:
@@ -171,7 +173,7 @@ def _criterion(key: dict[str, Any], part: pd.DataFrame, value: Value, seed: int)
     block = arrays.combine(part[c] for c in ("dataset", "item_id") if c in part)
     scores = arrays.values_of(part, value)
     cells = arrays.cell_means(block, column, scores, (int(block.max()) + 1, len(positions)))
-    complete = ~np.isnan(cells).any(axis=1)
+    complete = np.asarray(~np.isnan(cells).any(axis=1))
     cluster = arrays.clusters_of(part)[np.unique(block, return_index=True)[1]][complete]
     kept = np.isin(block, np.flatnonzero(complete)) & ~np.isnan(scores)
     row: dict[str, Any] = {
@@ -180,7 +182,12 @@ def _criterion(key: dict[str, Any], part: pd.DataFrame, value: Value, seed: int)
         "n_clusters": len(np.unique(cluster)),
         "n_reads": int(kept.sum()),
     }
-    return row | _position_tests(cells[complete], cluster, positions, seed)
+    lost = left_out(cells, complete, "texts")
+    found = _position_tests(cells[complete], cluster, positions, seed)
+    no_verdict = no_equivalence(lost)
+    if no_verdict:
+        found["p_equivalent"] = np.nan
+    return row | found | because(found["codes"], lost, no_verdict)
 
 
 def _position_tests(
@@ -189,10 +196,10 @@ def _position_tests(
     k = len(positions)
     row: dict[str, Any] = {"df": k - 1} | dict.fromkeys(_STATISTICS, np.nan)
     if len(cells) == 0:
-        return row | {"reason": "no text has a parsed read at every position"}
+        return row | because(Reason("incomplete_texts"))
     row |= {f"mean_{p:.0f}": m for p, m in zip(positions, cells.mean(axis=0), strict=True)}
     sums = arrays.by_cluster(cells, cluster)
-    reasons = []
+    reasons: list[Reason] = []
     row |= infer.permuted_spread("delta_pos", cells, cluster, PERMUTATIONS, seed)
     row["friedman"], row["p"] = friedman(cells)
     row["kendall_w"] = row["friedman"] / (len(cells) * (k - 1))
@@ -200,16 +207,16 @@ def _position_tests(
     row["friedman_cluster"], row["p_cluster"] = friedman(sums / size)
     row["q"], row["p_within"], row["mde"] = _permutation_test(sums, len(cells))
     if np.isnan(row["friedman"]):
-        reasons.append("no block's score changes with the position")
+        reasons.append(Reason("friedman.unchanged"))
     if len(sums) < 2:
-        reasons.append("one cluster: p_within and p_equivalent need two")
+        reasons.append(Reason("p_within.one_cluster"))
         row |= dict.fromkeys(("q", "p_within", "delta_pos_p", "mde"), np.nan)
     else:
         row["p_equivalent"] = _all_within_margin(sums, size)
         if np.isnan(row["p_equivalent"]) and not reasons:
-            reasons.append("p_equivalent: two positions differ by the same in every cluster")
-        reasons.append(infer.few_clusters(cluster))
-    return row | {"reason": infer.said(*reasons)}
+            reasons.append(Reason("p_equivalent.alike"))
+        reasons += infer.few_clusters(cluster)
+    return row | because(reasons)
 
 
 def friedman(cells: FloatArray) -> tuple[float, float]:

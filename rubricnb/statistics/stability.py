@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.statistics import _inference as infer
-from rubricnb.statistics import _reads as arrays
-from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.statistics import intervals as infer
+from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._sides import shared_items
+from rubricnb.statistics.losses import lost_scores, open_sign, scale_ends
+from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.statistics.reasons import Reason, Reasons, because
 
 BASELINE = {
     "design": "fixed", "labels": "numeric", "reference_score": "none", "exemplar": "none",
@@ -37,7 +39,8 @@ def stability(
         Judgments of the baseline and of other conditions, from `plan` with settings in lists.
     baseline
         Column → value. These columns may differ between a condition and its baseline; every other
-        condition column (judge, dataset, layout, temperature, …) must be equal.
+        condition column (judge, dataset, layout, temperature, …) must be equal. Where judgments
+        from elsewhere do not say what a column was (``unknown``), that is the baseline's value.
     by
         Columns that tell conditions apart; by default every condition column present.
     value
@@ -63,12 +66,13 @@ def stability(
           0 where the condition changes no distribution, never below, and above 0 also where it only
           makes scores noisier or calmer. For a move of the scores see ``shift``;
         * ``shift_p`` (shift against 0) and ``shift_p_adjusted`` (Benjamini–Hochberg over the rows);
-        * ``reason``.
+        * ``reason``: among others how many items have a score under one of the two only, how that
+          one scores them, and between which bounds the shift lies if they could turn its sign.
 
     Raises
     ------
     ValueError
-        A column of `baseline` is missing, or no judgment has its values.
+        A column of `baseline` is missing, no judgment has its values, or all have.
 
     Notes
     -----
@@ -91,8 +95,13 @@ def stability(
         for condition, side in others:
             edited = "placebo" in condition.values()
             rows.append({**key, **condition} | _summary(side, base, placebo, edited, value))
-    result = pd.DataFrame(rows)
-    return infer.adjust(result, "shift_p") if "shift_p" in result else result
+    if not rows:
+        raise ValueError(
+            f"only the baseline was judged ({_listed(baseline)}): nothing to compare. Pass "
+            f"judgments that differ in {', '.join(baseline)}, or name the columns that differ in "
+            "baseline="
+        )
+    return infer.adjust(pd.DataFrame(rows), "shift_p")
 
 
 def strata(
@@ -104,6 +113,7 @@ def strata(
     condition but the baseline with its reads.
     """
     arrays.require(judgments, baseline, "judgments")
+    baseline = _as_known(judgments, baseline)
     outside = arrays.grouping(judgments, by, without=baseline)
     arrays.require_value(judgments, value)
     edited, found = {**baseline, "design": "placebo"}, False
@@ -115,10 +125,26 @@ def strata(
             found = True
             yield key, base[0], next((s for name, s in others if name == edited), None), others
     if not found:
-        said = ", ".join(f"{name} = {value!r}" for name, value in baseline.items())
         raise ValueError(
-            f"no judgments of the baseline ({said}); choose a baseline= that was planned"
+            f"no judgments of the baseline ({_listed(baseline)}); choose a baseline= that was "
+            "planned"
         )
+
+
+def _listed(baseline: Condition) -> str:
+    return ", ".join(f"{name} = {value!r}" for name, value in baseline.items())
+
+
+def _as_known(judgments: pd.DataFrame, baseline: Condition) -> dict[str, Any]:
+    """Return the baseline, ``unknown`` in the columns whose values do not include the baseline's.
+
+    `rubricnb.judgments` cannot know that a prompt without a word about references had none.
+    """
+    known = {name: set(judgments[name].unique()) for name in baseline}
+    return {
+        name: "unknown" if value not in known[name] and "unknown" in known[name] else value
+        for name, value in baseline.items()
+    }
 
 
 def at_items(base: Reads, side: Reads, values: FloatArray) -> FloatArray:
@@ -127,6 +153,36 @@ def at_items(base: Reads, side: Reads, values: FloatArray) -> FloatArray:
     out = np.full((len(base.items), *values.shape[1:]), np.nan)
     out[rows_base] = values[rows]
     return out
+
+
+def both_asked(side: Reads, base: Reads) -> tuple[FloatArray, FloatArray]:
+    """Mean score of each item that both were asked about, under each; NaN without one."""
+    rows_base, rows = shared_items(base, side)
+    means = [arrays.item_means(distinct(reads)) for reads in (side, base)]
+    return means[0][rows], means[1][rows_base]
+
+
+_NAMES, _CONTROL = ("this condition", "the baseline"), ("this condition", "the placebo")
+
+
+def lost_to_both(side: Reads, base: Reads, placebo: Reads | None) -> Reasons:
+    """Return which items a condition or its baseline, or its placebo, has no score for."""
+    found = lost_scores(*both_asked(side, base), _NAMES)
+    if placebo is None or placebo is side:
+        return found
+    return (*found, *lost_scores(*both_asked(side, placebo), _CONTROL))
+
+
+def _open_signs(side: Reads, base: Reads, placebo: Reads | None, row: Mapping[str, Any]) -> Reasons:
+    """Return the bounds of the shifts whose sign lost scores could turn."""
+    ends = scale_ends(base, side)
+    found: Reasons = ()
+    others = {"shift": base, "shift_excess": placebo if placebo is not side else None}
+    for name, other in others.items():
+        if other is not None:
+            interval = (row[f"{name}_low"], row[f"{name}_high"])
+            found += open_sign(*both_asked(side, other), ends, interval, name)
+    return found
 
 
 def _distances(side: Reads | None, base: Reads, value: Value) -> FloatArray:
@@ -193,32 +249,32 @@ def _summary(
     over_reask = distance - (again + own) / 2
     for m, name in enumerate(_MEASURES):
         bounds = (0.0, 1.0) if name == "flip_rate" else None
-        row |= infer.named_mean(name, distance[m], base.cluster, bounds, p=name == "shift")
+        parts = infer.PARTS if name == "shift" else infer.UNTESTED
+        row |= infer.named_mean(name, distance[m], base.cluster, bounds, parts)
         row[f"{name}_reask"] = infer.mean_known(again[m])
         row[f"{name}_placebo"] = infer.mean_known(control[m])
         row |= infer.named_mean(f"{name}_excess", beyond[m], base.cluster)
         row |= infer.named_mean(f"{name}_excess_reask", over_reask[m], base.cluster)
     ties = ~np.isnan(distance[0]).all()
-    row["reason"] = infer.said(
+    return row | because(
         why_no_interval(used, base.cluster, {"flip_rate": distance[0, used]} if ties else {}),
         why_no_excess(side, placebo),
-        "" if ties or not used.any() else "expected scores never tie: no flip rate",
+        None if ties or not used.any() else Reason("flip_rate.no_ties"),
         infer.alike(row),
+        lost_to_both(side, base, placebo),
+        _open_signs(side, base, placebo, row),
     )
-    return row
 
 
-def why_no_excess(side: Reads, placebo: Reads | None) -> str:
+def why_no_excess(side: Reads, placebo: Reads | None) -> Reason | None:
     """Return why a condition cannot be compared with the placebo."""
     if placebo is None:
-        return "no placebo reads to compare with"
-    return "this is the placebo" if side is placebo else ""
+        return Reason("no_placebo")
+    return Reason("placebo_itself") if side is placebo else None
 
 
 def why_no_interval(
     used: Any, cluster: IntArray, rates: Mapping[str, FloatArray] | None = None
-) -> str:
+) -> Reasons:
     """Return why the `used` items have no cluster interval, or a doubtful one; empty if neither."""
-    return (
-        infer.few_clusters(cluster[used], rates) if used.any() else "no item was parsed under both"
-    )
+    return infer.few_clusters(cluster[used], rates) if used.any() else (Reason("unparsed"),)
