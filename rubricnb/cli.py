@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
+
+from rubricnb.outputs import check_outputs
+from rubricnb.settings import yaml_value
+from rubricnb.shown import showing
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -44,11 +47,6 @@ def execute(
         values = _parameters(context.args, texts)
         values |= {"judge_options": _options(option)} if option else {}
         target = output or Path(f"{book.find_notebook(notebook).stem}.ipynb")
-        if target.resolve().parent == book.find_root() / "notebooks":
-            raise ValueError(
-                f"{target}: notebooks in notebooks/ are kept without outputs; write to a different "
-                "folder"
-            )
         try:
             done = book.execute(notebook, values, target)
         except book.BookError as error:
@@ -183,7 +181,14 @@ def audit(
     every text gets the same score or if --check finds a change; with 1 on an error.
     """
     import rubricnb as rb
-    from rubricnb.auditing import audit_cost, beside, drawn, read_audit, thresholds
+    from rubricnb.auditing import (
+        audit_cost,
+        beside,
+        check_files,
+        drawn,
+        read_audit,
+        thresholds,
+    )
     from rubricnb.pages import configured
 
     with errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
@@ -202,16 +207,8 @@ def audit(
         if (datasheet or check) and (wrong := [name for name, given in others.items() if given]):
             raise ValueError(f"a datasheet is about one --judge: leave out {', '.join(wrong)}")
         output = datasheet or output
-        if output.suffix != ".html":
-            raise ValueError(
-                f"{output}: name a page that ends in .html; the numbers go beside it as .json"
-            )
-        for earlier in (against, *(Path(side) for side in compare or ())):
-            if earlier and output.with_suffix(".json").resolve() == earlier.resolve():
-                raise ValueError(
-                    f"{earlier} would be overwritten: choose a different page with --output"
-                )
-        _check_writable(output)
+        named = [path, rubric, judgments, template, against, check, *(compare or ())]
+        check_files(output, [*named, judge.removeprefix("embedded:")])
         if judgments and cost:
             raise ValueError(
                 "with --judgments no judge is asked, so there is no cost: leave out --cost"
@@ -253,17 +250,19 @@ def audit(
         done[-1:] = [beside(*done)] if compare else done
         failures = [*changes, *(why for other in done[:-1] for why in other.failures()),
                     *done[-1].failures(fail_on)]  # fmt: skip
+        if not check:  # before anything is printed
+            done[-1].save(output, *done[:-1], datasheet=bool(datasheet))
         for found in done:
             paired = found.rows["sentence"][found.rows["section"] == "against"]
             typer.echo("\n  ".join([found.sentence, *found.top["sentence"], *paired]))
         if not check:
-            done[-1].save(output, *done[:-1], datasheet=bool(datasheet))
             typer.echo(f"written: {output} and {output.with_suffix('.json')}")
-    if as_json:
-        typer.echo(done[-1].to_json())
-    if failures:
-        typer.echo(f"failed: {'; '.join(failures)}", err=True)
-        raise typer.Exit(3)
+    with errors():
+        if as_json:
+            typer.echo(done[-1].to_json())
+        if failures:
+            typer.echo(f"failed: {'; '.join(failures)}", err=True)
+            raise typer.Exit(3)
 
 
 @app.command("compile")
@@ -286,9 +285,14 @@ def compile_bundle(
     from rubricnb.rulers import compile_rubric
 
     with errors():
-        if output.suffix != ".json" or output.exists() or not output.parent.is_dir():
-            what = "exists already" if output.exists() else "does not end in .json"
-            raise ValueError(f"{output} {what}: choose a different one with --output NAME.json")
+        how = "choose a different one with --output NAME.json"
+        if output.suffix != ".json":
+            raise ValueError(f"{output} does not end in .json: {how}")
+        files = [output, output.with_suffix(".lock.json")]
+        for file in files:
+            if file.exists():
+                raise ValueError(f"{file} exists already: {how}")
+        check_outputs(files, [rubric, judge.removeprefix("embedded:")], how)
         levels = read_rubrics(rubric)
         criteria = ", ".join(levels["criterion"].astype(str).unique())
         asked, settings = configured(judge, _options(option))
@@ -314,27 +318,22 @@ def compile_bundle(
 
 @contextmanager
 def errors() -> Iterator[None]:
-    """Show errors that the user can fix as one message, without a traceback."""
-    try:
-        yield
-    except (ValueError, OSError, RuntimeError, ImportError) as error:
-        missing = isinstance(error, FileNotFoundError) and error.filename
-        typer.echo(f"error: {f'there is no {missing}' if missing else error}", err=True)
-        raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        typer.echo("error: stopped by Ctrl-C before anything was asked or written", err=True)
-        raise typer.Exit(130) from None
-
-
-def _check_writable(page: Path) -> None:
-    """Refuse a page that cannot be written, before any judge is asked."""
-    is_new = not page.exists()
-    try:
-        page.open("a").close()
-    except OSError as error:
-        raise ValueError(f"{page} cannot be written: {error.strerror}") from error
-    if is_new:
-        page.unlink()
+    """Show errors that the user can fix as one message; nothing printed acts on a terminal."""
+    with showing():
+        try:
+            yield
+        except typer.Exit:
+            raise
+        except (ValueError, OSError, RuntimeError, ImportError) as error:
+            missing = isinstance(error, FileNotFoundError) and error.filename
+            typer.echo(f"error: {f'there is no {missing}' if missing else error}", err=True)
+            raise typer.Exit(1) from None
+        except MemoryError as error:
+            typer.echo(f"error: not enough memory ({error}): ask for less at once", err=True)
+            raise typer.Exit(1) from None
+        except KeyboardInterrupt:
+            typer.echo("error: stopped by Ctrl-C before anything was asked or written", err=True)
+            raise typer.Exit(130) from None
 
 
 def _options(given: list[str] | None, what: str = "options of a judge") -> dict[str, Any]:
@@ -346,15 +345,10 @@ def _options(given: list[str] | None, what: str = "options of a judge") -> dict[
     pairs = [text.partition("=") for text in given or ()]
     if wrong := [name for name, sign, _ in pairs if not (name and sign)]:
         raise ValueError(f"{wrong[0]!r}: {what} are given as NAME=VALUE")
-    try:
-        return {
-            name: value.lower() if value.lower() in ("on", "off") else yaml.safe_load(value)
-            for name, _, value in pairs
-        }
-    except yaml.YAMLError as error:
-        raise ValueError(
-            f"a value of {', '.join(given or ())} is not valid YAML: {error}"
-        ) from None
+    return {
+        name: value.lower() if value.lower() in ("on", "off") else yaml_value(name, value)
+        for name, _, value in pairs
+    }
 
 
 def cost_line(cost: Any) -> str:
@@ -388,6 +382,6 @@ def _parameters(arguments: list[str], texts: Collection[str] = ()) -> dict[str, 
         if len(triple) < 3 or triple[0] not in ("-p", "--parameter"):
             raise ValueError(f"{' '.join(triple)!r}: parameters are given as -p NAME VALUE")
     return {
-        name: yaml.safe_load(value) if value and name not in texts else value
+        name: yaml_value(name, value) if value and name not in texts else value
         for _, name, value in triples
     }

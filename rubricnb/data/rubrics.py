@@ -75,7 +75,8 @@ def _read(path: Path) -> pd.DataFrame:
     try:
         content = yaml.load(read_text(path), Loader=_Loader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path.name} is not YAML in UTF-8: {error}. {_FORMAT}") from error
+        why = " ".join(str(error).split())
+        raise ValueError(f"{path.name} is not YAML in UTF-8: {why}. {_FORMAT}") from error
     rubrics = [content] if isinstance(content, dict) else content
     if not isinstance(rubrics, list) or not rubrics:
         raise ValueError(f"{path.name} holds {_kind(content)}. {_FORMAT}")

@@ -184,7 +184,8 @@ def reading(path: Path, *others: Path) -> Iterator[None]:
         names = tuple(file.name for file in (path, *others))
         if isinstance(error, ValueError) and str(error).startswith(names):
             raise
-        said = f"it is damaged, or has another form ({type(error).__name__}: {str(error)[:200]})"
+        why = " ".join(str(error).split())[:200]
+        said = f"it is damaged, or has another form ({type(error).__name__}: {why})"
         said = str(error) if isinstance(error, ValueError) else said
         raise ValueError(f"{path.name}: {said}") from error
 

@@ -22,6 +22,7 @@ from rubricnb.judging.plan import with_readout
 from rubricnb.judging.rendering import rendered
 from rubricnb.judging.results import recorded_judgments
 from rubricnb.judging.store import Store, open_store
+from rubricnb.shown import one_line
 
 MAX_REQUESTS, MAX_BYTES = 50_000, 200_000_000
 """What the OpenAI Batch API takes in one file."""
@@ -290,7 +291,7 @@ def _reply(request: Request, judge: Any, line: dict[str, Any]) -> Reply | None:
     said = line.get("error") or _response(line).get("body") or _response(line)
     if isinstance(said, dict):
         said = said.get("error") or said
-    told = f"in the batch: {said}"[:500]
+    told = one_line(f"in the batch: {said}")[:500]
     if is_filtered(said):
         return Reply(request.request_id, told, "refusal")
     return Reply(request.request_id, "", "error", error=told)

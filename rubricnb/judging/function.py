@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from rubricnb.judging.contract import Readout, Reply, Request
 from rubricnb.judging.redact import redact
+from rubricnb.shown import one_line
 
 
 class FunctionJudge:
@@ -85,7 +86,7 @@ class FunctionJudge:
             if not isinstance(text, str):
                 raise TypeError(f"{self.slug} returned {type(text).__name__}, not text")
         except Exception as error:
-            said = redact(f"{type(error).__name__}: {error}", None)
+            said = one_line(redact(f"{type(error).__name__}: {error}", None))
             return Reply(request.request_id, "", "error", error=said)
         return Reply(request.request_id, text, seconds=time.perf_counter() - start)
 

@@ -34,6 +34,7 @@ from rubricnb.judging.label_probabilities import Step, label_probabilities, prob
 from rubricnb.judging.readout import answer_text, plain_prompt, written_labels
 from rubricnb.judging.redact import redact
 from rubricnb.judging.thinking import most_tokens
+from rubricnb.shown import one_line
 
 _Slots = tuple[tuple[float, ...], ...]  # of each slot, the probability of each label
 _Calls = Generator[tuple[str, dict[str, Any]], dict[str, Any], Any]  # path, body → response
@@ -410,8 +411,8 @@ class OpenAIJudge:
         return f"{self.identity} has not answered for {minutes}{last}"
 
     def _error_text(self, problem: Exception) -> str:
-        """Return an endpoint's error message without the key."""
-        return re.sub(r"\bsk-[\w*-]{6,}", "sk-…", self.redact(str(problem)))[:_SAID]
+        """Return an endpoint's error message without the key, on one line that does nothing."""
+        return one_line(re.sub(r"\bsk-[\w*-]{6,}", "sk-…", self.redact(str(problem))))[:_SAID]
 
 
 class _Unusable(ValueError):
