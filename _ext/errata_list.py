@@ -6,6 +6,8 @@
 ```
 ```{errata-holds}
 ```
+```{errata-cells}
+```
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from sphinx.util.docutils import SphinxDirective
 import rubricnb
 from rubricnb.data import claims, verdicts
 from rubricnb.data.identities import recompute
-from rubricnb.data.papers import ERRATA
+from rubricnb.data.papers import ERRATA, paper_items
 from rubricnb.pages import says_finds
 
 CONSEQUENCES = ("contradicted", "reading", "slip")
@@ -125,6 +127,21 @@ class Holds(Errata):
         return [plain_table(header, table[header].to_numpy().tolist())]
 
 
+class Cells(Errata):
+    """What no command of the book can fill, and why."""
+
+    def run(self) -> list[nodes.Node]:
+        self.checked()
+        prefix = "not recomputed: "
+        items = paper_items().query("reason != ''")
+        rows = items[["paper", "item", "what", "reason"]].to_numpy().tolist()
+        said = claims()
+        for claim in said[said["recompute"].str.startswith(prefix)].itertuples():
+            why = claim.recompute.removeprefix(prefix)
+            rows.append([claim.paper, claim.section, claim.quantity, why])
+        return [plain_table(["paper", "where", "what", "not filled"], rows)]
+
+
 def _entry(row: tuple, line: tuple) -> nodes.definition_list_item:
     anchor = nodes.make_id(f"erratum-{row.claim_id}")
     term = nodes.term("", f"“{row.quote}” ({row.section})", ids=[anchor])
@@ -151,4 +168,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("errata-count", Count)
     app.add_directive("errata-list", List)
     app.add_directive("errata-holds", Holds)
+    app.add_directive("errata-cells", Cells)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

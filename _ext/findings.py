@@ -85,7 +85,8 @@ def _plain(text: str, values: dict[str, Any]) -> str:
     """Fill in what was glued and take the emphasis off; of a paragraph with bold, the bold."""
     text = main[1] if (main := MAIN.match(text)) else text.removesuffix(".").removesuffix(".*")
     text = GLUED.sub(lambda name: "".join(values[name[1]]).strip("'\""), text)
-    return " ".join(text.replace("*", "").split())
+    text = re.sub(r"(?<!\\)\*", "", text)
+    return " ".join(re.sub(r"\\([\\`$*{])", r"\1", text).split())
 
 
 class Numbered(SphinxTransform):

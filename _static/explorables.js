@@ -279,11 +279,11 @@
   }
 
   /* How many texts must people rate? The formulas of rb.labels_needed, and whole articles beside. */
-  function labels(root, { cells, quantiles }) {
+  function labels(root, { cells, quantiles, width: wanted }) {
     const start = select("Start from", cells.map((c) => c.name), (i) => take(cells[i]));
     const points = (v) => `± ${(+v).toFixed(2)} points`;
     const plain = (v) => (+v).toFixed(2);
-    const width = slider("Wanted: the mean within", { min: 0.05, max: 0.5, step: 0.01, value: 0.2 }, points, update);
+    const width = slider("Wanted: the mean within", { min: 0.05, max: 0.5, step: 0.01, value: wanted }, points, update);
     const r = slider("Judge's r with people", { min: 0, max: 0.95, step: 0.01, value: 0 }, plain, update);
     const sd = slider("Standard deviation of ratings", { min: 0.3, max: 1.6, step: 0.01, value: 1 }, plain, update);
     const texts = slider("Texts the judge has scored", { min: 50, max: 5000, step: 1, value: 50 },

@@ -12,8 +12,8 @@ import rubricnb as rb
 from benchmarks import row, timed
 from rubricnb.judging.fitting import stand_in
 from rubricnb.statistics._placement import place
-from rubricnb.statistics._reads import reads
 from rubricnb.statistics.position import quadratic_form
+from rubricnb.statistics.reads import reads
 
 DRAWS = 20_000
 

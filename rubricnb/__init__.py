@@ -49,8 +49,8 @@ _PUBLIC = {
         "option_probabilities", "position_prior", "remove_prior",
     ],
     "pages": [
-        "say", "show", "check_drawn", "estimate", "interval", "p_value", "percent", "signed",
-        "numbers_of", "short_names",
+        "say", "tell", "show", "check_drawn", "estimate", "interval", "p_value", "percent",
+        "signed", "numbers_of", "short_names",
     ],
 }  # fmt: skip
 _MODULES = [

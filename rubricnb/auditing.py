@@ -48,7 +48,6 @@ from rubricnb.judging.store import Store, default_path
 from rubricnb.outputs import check_outputs
 from rubricnb.pages import check_answered, condition_names, truth_of
 from rubricnb.permutation import Design, balanced, decode, fixed, placebo
-from rubricnb.statistics import _inference as inference
 from rubricnb.statistics import (
     agreement,
     criterion_order,
@@ -57,8 +56,9 @@ from rubricnb.statistics import (
     stability,
     system_agreement,
 )
-from rubricnb.statistics._reads import FloatArray, Value, matched, values_of
+from rubricnb.statistics import intervals as inference
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
+from rubricnb.statistics.reads import FloatArray, Value, item_means, matched, values_of
 from rubricnb.statistics.stability import BASELINE
 from rubricnb.statistics.weighting import overall
 
@@ -88,7 +88,7 @@ _FIRST, _DAY, _OWN = 20, 86_400, ("template", "parser")
 _SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
 _COLUMNS = (
     *("measure", "question", "effect", "low", "high", "placebo", "flips", "flips_beyond", "p"),
-    *("p_equivalent", "n_clusters", "reason", "constant", "p_steady", "scrambled"),
+    *("p_equivalent", "n_clusters", "reason", "constant", "p_steady", "scrambled", "own_act"),
 )
 _ITEM = ["dataset", "item_id", "criterion"]
 _KEYS = [*_ITEM, "cluster_id"]
@@ -722,13 +722,15 @@ def findings(
     check_answered(*answers)
     read = "expected_score" in answers[0] and answers[0]["expected_score"].notna().any()
     value: Value = "expected_score" if read else "score"
-    alone, *together = (_Answers(_named(part, items, value), items, value) for part in answers)
+    asked = settings is not None
+    alone, *together = (_Answers(_named(p, items, value), items, value, asked) for p in answers)
     judgments, cells = alone.judgments, alone.cells
     status = pd.concat([a["status"].astype("str") for a in answers]).value_counts()
     rows = [_parsed(status), *_each(_people, alone), *_each(_discrimination, alone)]
-    rows += [*_halo(alone), *_noise(alone)]
+    rows += _noise(alone)
     why = {}
     for name, ask, parts in (
+        ("halo", _halo, [alone]),
         ("systems", _systems, [alone]), ("overall", _overall, [alone]),
         ("position", _positions, [alone]),
         ("order", _moved, [alone]), ("criteria", _criteria, together),
@@ -846,7 +848,7 @@ def _judged(rows: Sequence[Mapping[str, Any]], few: float, span: float) -> pd.Da
     said = (old + "; " + doubt).str.removeprefix("; ")
     table["reason"] = said.where(doubtful & ~bare, old.where(doubtful, table["reason"]))
     table["sentence"] = [str(_WORDS.sentence(row)).strip() for row in table.to_dict("records")]
-    act, calm = table.pop("act"), table.pop("calm")
+    act, calm = table.pop("own_act").astype("object").fillna(table.pop("act")), table.pop("calm")
     table["advice"] = act.where(table["verdict"].isin(ADVERSE), calm)
     table.loc[table["verdict"] == UNCLEAR, "advice"] = str(_WORDS.more())
     table.loc[table["verdict"] == REVERSED, "advice"] = str(_WORDS.turn())
@@ -933,9 +935,7 @@ def beside(before: Audit, now: Audit) -> Audit:
 
     x, y, human = a[_PLAIN], b[_PLAIN], b["human"]
     rows = [drift("score", "mean score", x, y)]
-    step = now.design["step"]
-    differ = (_binned(x, step) != _binned(y, step)).where((y - x).notna()).astype("float64")
-    rows.append(_mean("drift_changed", "texts with another score", differ, (0.0, 1.0)))
+    rows.append(_answers_that_differ(a, b))
     three = _varied(pd.concat([human, x, y], axis=1, keys=["human", "x", "y"]))
     if len(three) > 2:
         for name, sums_of, statistic in (
@@ -955,7 +955,32 @@ def beside(before: Audit, now: Audit) -> Audit:
                    design=now.design | {"against": before.judge})  # fmt: skip
 
 
-_NO_CONDITION = (_PLAIN, "placebo", "balanced", "human", "cluster_id")
+_TWO_ANSWERS = ("first_answer", "second_answer")
+_NO_CONDITION = (_PLAIN, "placebo", "balanced", "human", "cluster_id", *_TWO_ANSWERS)
+
+
+def _answers_that_differ(then: pd.DataFrame, now: pd.DataFrame) -> dict[str, Any]:
+    """How many more answers differ between two audits than within one.
+
+    Of an item this is on average ½ Σ (p − q)² of its two distributions of answers: 0 for a judge
+    that has not changed, however noisy it is.
+    """
+    old, new = (side.reindex(columns=[*_TWO_ANSWERS]).to_numpy("float64") for side in (then, now))
+
+    def differ(one: FloatArray, other: FloatArray) -> FloatArray:
+        return np.where(np.isnan(one + other), np.nan, one != other)
+
+    pairs = [differ(old[:, i], new[:, j]) for i in range(2) for j in range(2)]
+    between = item_means(np.stack(pairs, axis=1))
+    within = (differ(*old.T) + differ(*new.T)) / 2
+    row = _mean("drift_changed", "answers that differ", pd.Series(between - within, now.index),
+                (-1.0, 1.0), flips=inference.mean_known(between))  # fmt: skip
+    if np.isnan(within).all() and not np.isnan(between).all():
+        row["reason"] = (
+            "no prompt was asked twice in both audits, so nothing says how many answers differ when"
+            " asked again"
+        )
+    return row
 
 
 def _named(answers: pd.DataFrame, items: pd.DataFrame, value: Value) -> pd.DataFrame:
@@ -982,6 +1007,7 @@ class _Answers:
     judgments: pd.DataFrame
     items: pd.DataFrame
     value: Value
+    asked: bool = False  # by this audit, each criterion in a call of its own
 
     @cached_property
     def usual(self) -> pd.DataFrame:
@@ -1011,7 +1037,17 @@ class _Answers:
         cells["human"] = np.nan
         if "human" in self.items:
             cells["human"] = matched(cells.index.to_frame(), self.items, "human").to_numpy()
-        return cells
+        return cells.join(self._two_answers())
+
+    def _two_answers(self) -> pd.DataFrame:
+        """The first two answers of each item to the same words, of which one may be a copy."""
+        read = self.usual.dropna(subset=["whole"]).astype({"ordering": "str"})
+        read = read.sort_values("ordering", kind="stable")[[*_KEYS, "ordering", "whole"]]
+        first = read.drop_duplicates(_ITEM)
+        same = read.merge(first[[*_ITEM, "ordering"]], on=[*_ITEM, "ordering"])
+        second = same[same.duplicated(_ITEM)].drop_duplicates(_ITEM)
+        answers = [part.set_index(_KEYS)["whole"] for part in (first, second)]
+        return pd.concat(dict(zip(_TWO_ANSWERS, answers, strict=True)), axis=1)
 
     @cached_property
     def changes(self) -> dict[str, pd.Series]:
@@ -1167,18 +1203,95 @@ def _systems(answers: _Answers) -> list[dict[str, Any]]:
 
 
 def _halo(answers: _Answers) -> list[dict[str, Any]]:
-    """How many more texts get one score on all criteria than get one rating."""
-    cells = answers.cells[[_PLAIN, "human"]].dropna()
-    n_criteria = cells.index.get_level_values("criterion").nunique()
+    """How many more texts get one score on all criteria than a single rater gives, beyond chance.
+
+    Chance: the same shares of scores on every criterion, but independent criteria. Where 90 % of
+    the scores on each of two criteria are alike, 81 % of the texts get one score by chance.
+    """
+    rated = answers.cells["human"].dropna()
+    n_criteria = rated.index.get_level_values("criterion").nunique()
     if n_criteria < 2 or answers.judgments["n_options"].nunique() > 1:
         return []
-    text = matched(cells.index.to_frame(), answers.items, "text_id").set_axis(cells.index)
-    binned = _binned(cells, _scale_of(answers.judgments)[1])
-    texts = binned.groupby([cells.index.get_level_values("cluster_id"), text])
-    same = texts.nunique()[texts.size() == n_criteria].eq(1).astype("float64")
-    judge, people = (str(_WORDS.percent(same[side].mean())) for side in (_PLAIN, "human"))
-    beyond, why = same[_PLAIN] - same["human"], f"judge {judge}, ratings {people}"
-    return [_mean("halo", "one score on all criteria", beyond, (-1.0, 1.0), reason=why)]
+    if truth_of(answers.items) == "designed":
+        raise ValueError("the ratings are designed, and a text was designed alike on all criteria")
+    step = _scale_of(answers.judgments)[1]
+    first = answers.usual.dropna(subset=["whole"]).drop_duplicates(_ITEM).set_index(_KEYS)["whole"]
+    raters = _single_raters(rated.index, answers.items, step)
+    text = matched(rated.index.to_frame(), answers.items, "text_id").set_axis(rated.index)
+    wide = [
+        _binned(side, step)
+        .set_axis(pd.MultiIndex.from_frame(
+            side.index.to_frame(index=False)[["cluster_id", "criterion"]].assign(
+                text=text[side.index].to_numpy())
+        ))
+        .unstack("criterion")
+        for side in (first[first.index.isin(rated.index)], *raters)
+    ]  # fmt: skip
+    judged = wide[0].dropna() if wide[0].shape[1] == n_criteria else wide[0].head(0)
+    people = [side.reindex(judged.index).to_numpy() for side in wide[1:]]
+    scores = np.stack([judged.to_numpy(), *people], axis=1)  # texts, judge and raters, criteria
+    by_rater = ~np.isnan(scores[:, 1:]).any(axis=2)
+    scores = scores[by_rater.any(axis=1)]
+    if not len(scores):
+        return []
+    cluster = judged.index.get_level_values("cluster_id")[by_rater.any(axis=1)]
+    alike, chance = _alike_and_chance(_alike_sums(scores).sum(axis=0), n_criteria)
+    effect, interval = inference.jackknife(
+        _alike_sums(scores),
+        pd.factorize(cluster)[0],
+        lambda sums: np.subtract(*_alike_and_chance(sums, n_criteria)) @ np.array([1.0, -1.0]),
+    )
+    shares = [str(_WORDS.percent(share)) for share in (*alike, *chance)]
+    why = "judge {0}, by chance {2}; a single rater {1}, by chance {3}".format(*shares)
+    row = _row("halo", "one score on all criteria", cluster.nunique(), effect, interval, why)
+    same = _p_mostly_changed(effect, interval[3], row["n_clusters"])
+    templates = set(answers.judgments["template"].astype("str"))
+    apart = "act_apart" if answers.asked or templates == {"rubric"} else "act"
+    return [row | {"p_equivalent": same, "own_act": MEASURES["halo"][apart]}]
+
+
+def _single_raters(index: pd.MultiIndex, items: pd.DataFrame, step: float) -> list[pd.Series]:
+    """Ratings of single people: a series for each place among the ratings of an item."""
+    if "human_ratings" in items:
+        ratings = matched(index.to_frame(), items, "human_ratings")
+        known = [one if isinstance(one, tuple | list) else () for one in ratings]
+        wide = pd.DataFrame(known, index=index, dtype="float64")
+        return [wide[place] for place in wide]
+    human = pd.Series(matched(index.to_frame(), items, "human").to_numpy("float64"), index)
+    if not np.allclose(human, _binned(human, step)):
+        raise ValueError(
+            "the ratings are means, which are alike less often than one person's ratings: give "
+            "the single ones (a column human_ratings)"
+        )
+    return [human]
+
+
+def _alike_sums(scores: FloatArray) -> FloatArray:
+    """Summands of `_alike_and_chance`: shape (texts, sides, 2 + criteria × levels).
+
+    Of each side that scored the whole text: 1, whether all criteria are alike, and which level
+    each criterion has. `scores`: (texts, sides, criteria).
+    """
+    whole = ~np.isnan(scores).any(axis=2)
+    alike = whole & (scores == scores[:, :, :1]).all(axis=2)
+    levels = np.unique(scores[~np.isnan(scores)])
+    given = (scores[..., None] == levels) & whole[:, :, None, None]
+    flat = given.reshape(*whole.shape, -1)
+    return np.concatenate([whole[..., None], alike[..., None], flat], axis=2).astype(np.float64)
+
+
+def _alike_and_chance(sums: FloatArray, n_criteria: int) -> tuple[FloatArray, FloatArray]:
+    """Share of texts with one score on all criteria, and that share by chance: (…, 2) each.
+
+    First the judge's, then the raters', weighted by the texts that each rated whole.
+    """
+    n = sums[..., 0]
+    size = np.maximum(n, 1.0)
+    share = sums[..., 2:].reshape(*n.shape, n_criteria, -1) / size[..., None, None]
+    both = np.stack([sums[..., 1] / size, share.prod(axis=-2).sum(axis=-1)])
+    people = (both[..., 1:] * n[..., 1:]).sum(axis=-1) / np.maximum(n[..., 1:].sum(axis=-1), 1.0)
+    alike, chance = np.stack([both[..., 0], people], axis=-1)
+    return alike, chance
 
 
 def _correlation(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import csv
 import logging
 import os
 import platform
@@ -236,11 +237,13 @@ def execute(
 
 
 def read(stem: str, root: Path, edit: Callable[[str], str] = str) -> Any:
-    """Read a notebook's text; its metadata keep only what every Jupyter front end knows."""
+    """Read a notebook's text with its recorded numbers; its metadata keep only what every Jupyter
+    front end knows."""
     import jupytext
 
     path = find_notebook(stem, root)
-    notebook = jupytext.reads(edit(path.read_text("utf-8")), fmt="md:myst")
+    text = with_recorded(edit(path.read_text("utf-8")), recorded_numbers(root).get(path.stem, {}))
+    notebook = jupytext.reads(text, fmt="md:myst")
     notebook.metadata = type(notebook.metadata)(
         kernelspec={"display_name": "Python 3", "language": "python", "name": "python3"},
         rubricnb={"stem": path.stem},
@@ -410,6 +413,57 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
+# Recorded numbers ----------------------------------------------------------------------------
+
+RECORDED_FILE = "book/recorded.csv"
+RECORDED_ROLE = re.compile(r"\{recorded\}`([^`]+)`")
+
+
+def recorded_numbers(root: Path | None = None) -> dict[str, dict[str, str]]:
+    """Return what chapters glued when they were executed with their defaults.
+
+    A chapter's ``{recorded}`` roles name these numbers. They stand in sentences about the book's
+    own judges, which a run with other parameters must not change.
+
+    Parameters
+    ----------
+    root
+        The clone; default: as `find_root`.
+
+    Returns
+    -------
+    dict
+        Stem → name in the role, with its format if it has one (``share:.1%``) → text.
+
+    Examples
+    --------
+    >>> "02_balanced_permutation" in recorded_numbers()
+    True
+    """
+    path, found = (root or find_root()) / RECORDED_FILE, dict[str, dict[str, str]]()
+    if not path.is_file():
+        return {}
+    with path.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file):
+            found.setdefault(row["chapter"], {})[row["name"]] = row["text"]
+    return found
+
+
+def with_recorded(text: str, numbers: Mapping[str, str]) -> str:
+    """Put recorded numbers in the place of their roles; a role without a number stays.
+
+    Examples
+    --------
+    >>> with_recorded("It is {recorded}`a` and {recorded}`b`.", {"a": "5 %"})
+    'It is 5 % and {recorded}`b`.'
+    """
+
+    def number(role: re.Match[str]) -> str:
+        return re.sub(r"([\\`$*{])", r"\\\1", numbers[role[1]]) if role[1] in numbers else role[0]
+
+    return RECORDED_ROLE.sub(number, text)
+
+
 # What was glued --------------------------------------------------------------------------------
 
 
@@ -432,3 +486,27 @@ def glued_outputs(notebook: Any) -> Iterator[Any]:
         for output in cell.get("outputs", []):
             if "scrapbook" in output.get("metadata", {}):
                 yield output
+
+
+def glued_text(name: str, values: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Return a glued value as a sentence prints it; None if there is none.
+
+    Parameters
+    ----------
+    name
+        As in the role: ``share``, or with a format ``share:.1%``.
+    values
+        As from `glued`.
+
+    Examples
+    --------
+    >>> glued_text("share:.1%", {"share": {"text/plain": "0.25"}})
+    '25.0%'
+    """
+    name, _, form = name.partition(":")
+    if "text/plain" not in values.get(name, {}):
+        return None
+    text = "".join(values[name]["text/plain"])
+    if text[:1] in ("'", '"'):
+        text = str(ast.literal_eval(text))
+    return format(float(text), form) if form and form != "s" else text

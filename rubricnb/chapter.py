@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from rubricnb import pages
 from rubricnb.data import claims, load, verdicts
 from rubricnb.data.identities import recompute
+from rubricnb.data.papers import check_paper_judge, paper_judges
 from rubricnb.folders import results_folder
 from rubricnb.frames import Items
 from rubricnb.judging import run
 from rubricnb.replication import recorded_replication
-from rubricnb.statistics._inference import jackknife_t
+from rubricnb.statistics.intervals import jackknife_t
 
 _ASKED_WITH = ("readout", "seed", "temperature")
 Estimate = float | Sequence[float]  # a value, or a value with the ends of its interval
@@ -44,6 +45,8 @@ class Chapter:
         The papers' statements that this chapter checks, as from `rubricnb.data.claims`.
     recomputed
         Series: the value of every statement about the papers' own tables, by ``claim_id``.
+    needs
+        For `say` and `tell`: "`logprobs`" if the judge is not asked for probabilities, else empty.
     who
         The name in a statement's id: that of `paper_judge`, else ``your judge``.
 
@@ -66,7 +69,9 @@ class Chapter:
         self.asking = {name: given[name] for name in _ASKED_WITH if name in given} | settings
         self.said = claims(number)
         self.recomputed = recompute(self.said).set_index("claim_id")["value"]
-        self.who = given.get("paper_judge", "").lower() or "your judge"
+        self.needs = "`logprobs`" if given.get("readout", "logprobs") != "logprobs" else ""
+        judge = check_paper_judge(given.get("paper_judge", ""), self.said["paper"].unique())
+        self.who = judge.lower() or "your judge"
 
     def load(self, dataset: str | None = None, n_items: int | None = None) -> Items:
         """Load the chapter's dataset, or another with the same parameters."""
@@ -131,9 +136,17 @@ class Chapter:
         return judged
 
     def beside_paper(
-        self, name: str, table: str, own: Mapping[str, Estimate], columns: Mapping[str, str]
+        self,
+        name: str,
+        table: str,
+        own: Mapping[str, Estimate],
+        columns: Mapping[str, str],
+        printed: Mapping[str, Estimate] | None = None,
+        theirs: Mapping[str, Estimate] | None = None,
     ) -> None:
-        """Show a table of a paper in its rows and columns, and the reader's judge below.
+        """Show the reader's judge on top of a paper's table, in its rows and columns.
+
+        Below it come the rows of `paper_judge`, then those of the other judges.
 
         Parameters
         ----------
@@ -147,21 +160,36 @@ class Chapter:
             As for `verdicts`; rows are those of `who`.
         columns
             The end of an id → the head of its column.
+        printed
+            What the paper prints there and no statement has: intervals, say. Ids likewise.
+        theirs
+            As `own`, with intervals computed as the paper computes its own: further rows.
         """
         said = self.said.set_index("claim_id")
-        spelled = {judge.lower(): judge for judge in said["judge"].unique()}
+        spelled = {judge.lower(): judge for judge in paper_judges()}
         cells: dict[tuple[str, ...], dict[str, str]] = {}
-        for source, found in (("paper", said["published"]), ("here", own)):
+        ours = "here, our interval" if theirs else "here"
+        for source, found in (
+            (ours, own),
+            ("here, the paper's interval", theirs or {}),
+            ("paper", dict(said["published"]) | dict(printed or {})),
+        ):
             for claim, value in found.items():
                 *row, end = str(claim).removeprefix(table + "/").split("/")
                 if str(claim).startswith(table + "/") and end in columns:
-                    row = row or [said["judge"][claim] if source == "paper" else self.who]
-                    cells.setdefault((source, *row), {})[columns[end]] = _cell(value)
+                    row = row or [said["judge"][claim].lower() if source == "paper" else self.who]
+                    written = _cell(value, printed=source == "paper")
+                    cells.setdefault((source, *row), {})[columns[end]] = written
+        places = [self.who, *dict.fromkeys(judge for _, judge, *_ in cells)]
         rows = [
             {"judge": spelled.get(judge, judge), "": " ".join(rest), "from": source} | row
-            for (source, judge, *rest), row in cells.items()
+            for (source, judge, *rest), row in sorted(
+                cells.items(), key=lambda cell: (cell[0][0] == "paper", places.index(cell[0][1]))
+            )
         ]
-        pages.show(name, pd.DataFrame(rows).fillna("–"))
+        shown = pd.DataFrame(rows, columns=["judge", "", "from", *dict.fromkeys(columns.values())])
+        shown = shown.replace({"": {"": None}}).dropna(axis="columns", how="all")
+        pages.show(name, shown.fillna("–"))
 
     def replicated(self, *findings: str, name: str = "tab-real") -> pd.DataFrame:
         """Show whether the papers' findings replicate with recorded judges, and glue the counts."""
@@ -232,8 +260,15 @@ def _with_ends(value: Estimate) -> tuple[float, float, float]:
     return middle, low, high
 
 
-def _cell(value: Estimate) -> str:
-    middle, low, high = _with_ends(value)
+def _cell(value: Estimate, printed: bool) -> str:
+    """Write a number of a table: what a paper prints with all its digits, ours rounded."""
+    middle, low, high = (round(x, 9) + 0.0 for x in _with_ends(value))  # no −0, no 1e−18
     if np.isnan(middle):
         return "–"
-    return f"{middle:.4g}" if np.isnan(low) else f"{middle:.3g} [{low:.3g}, {high:.3g}]"
+    if np.isfinite(low + high):
+        written = f"{middle:.3g} [{low:.3g}, {high:.3g}]"
+    elif printed:
+        written = f"{middle:.10g}"
+    else:
+        written = f"{middle:.4g}" if abs(middle) < 1000 else f"{middle:.1f}"
+    return written.replace("-", "−")

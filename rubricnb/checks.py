@@ -1,8 +1,8 @@
 """Hints for the exercises: whether an answer is right, and if not, why.
 
-A check returns one or two sentences. It begins with ``Right``, ``Not yet`` or ``Not answered`` and
-never raises, so a notebook with empty exercises still runs from top to bottom. It does not print
-the solution. Leave an answer as ``...`` until you have one.
+A check returns one or two sentences. It begins with ``Right``, ``Not yet`` or ``Not answered``. No
+answer makes it raise, so a notebook with empty exercises still runs from top to bottom. It does not
+print the solution. Leave an answer as ``...`` until you have one.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ def close(
     answer: Any,
     expected: float,
     hint: str = "",
+    *,
     tolerance: float = 0.01,
+    count: bool = False,
     slips: Mapping[str, float] | None = None,
 ) -> str:
     """Check a number against the expected one without showing it.
@@ -33,7 +36,11 @@ def close(
     hint
         A sentence to add when the answer is wrong.
     tolerance
-        Largest relative difference that counts as right; absolute where `expected` is 0.
+        Largest relative difference that counts as right, below 0.5, so that half of the number and
+        its double are wrong; absolute where `expected` is 0. A number that is rounded correctly to
+        two digits or more is right too.
+    count
+        Whether a whole number is asked for: the ones next to `expected`, on both sides, are right.
     slips
         What to say → the number that a known slip leads to.
 
@@ -42,21 +49,31 @@ def close(
     str
         The verdict, which way the answer is off, and the hint.
 
+    Raises
+    ------
+    ValueError
+        The tolerance would accept anything, or nothing.
+
     Examples
     --------
     >>> close(0.251, 0.25)
     'Right.'
     >>> close(0.4, 0.25, "Which reads were parsed?")
     'Not yet: your number is too large. Which reads were parsed?'
+    >>> close(16, 15.53), close(15, 15.53), close(15, 15.53, count=True)
+    ('Right.', 'Not yet: your number is too small.', 'Right.')
     >>> close(25, 0.25)
     'Not yet: your number is 100 times too large. A share, or a percentage?'
     >>> close(4, 8, slips={"this is the root of what is asked for.": 8**0.5, "squared?": 4})
     'Not yet: squared?'
     """
+    if not 0 < tolerance < 0.5:
+        raise ValueError(f"tolerance = {tolerance}: choose a share between 0 and 0.5")
     value = _number(answer)
     if isinstance(value, str):
         return value
-    if _near(value, expected, tolerance):
+    whole = count and value in (np.floor(expected), np.ceil(expected))
+    if whole or _near(value, expected, tolerance) or _is_rounded(value, expected):
         return "Right."
     if expected != 0:
         for text, slip in {
@@ -92,6 +109,17 @@ def unseal(sealed: str) -> str:
 
 def _near(value: float, expected: float, tolerance: float = 0.01) -> bool:
     return bool(abs(value - expected) <= (tolerance * abs(expected) or tolerance))
+
+
+def _is_rounded(value: float, expected: float) -> bool:
+    """Whether a number is another one, rounded correctly to two digits or more.
+
+    >>> _is_rounded(3.3, 10 / 3), _is_rounded(3.4, 10 / 3), _is_rounded(0.3, 0.25)
+    (True, False, False)
+    """
+    places = max(0, -int(Decimal(repr(value)).normalize().as_tuple().exponent))
+    has_two_digits = abs(value) * 10.0**places > 9.5
+    return has_two_digits and abs(value - expected) <= 0.500001 * 10.0**-places
 
 
 def _with(message: str, hint: str) -> str:

@@ -1,7 +1,7 @@
 """The command line: ``python -m rubricnb COMMAND``. Thin: every command calls one function."""
 
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any
@@ -273,28 +273,50 @@ def compile_bundle(
         Path, typer.Option(help="Bundle to write; its lock goes beside it.")
     ] = _BUNDLE,
     n_items: Annotated[int, typer.Option(help="Checklist items in total.")] = 15,
+    min_evidence: Annotated[
+        int, typer.Option(min=1, help="Quotes that a score above the middle needs, per trait.")
+    ] = 2,
+    input_type: Annotated[str, typer.Option(help="What is judged: essays, replies, …")] = "texts",
+    traits: Annotated[
+        str,
+        typer.Option(help="Fixed list of traits: ideas,order,style; default: the criteria."),
+    ] = "",
+    anchors: Annotated[
+        Path | None,
+        typer.Option(help="File of scored examples: text, score and, optionally, reason."),
+    ] = None,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Wording to compile, repeatable: standard, paraphrased; default: those there are."
+        ),
+    ] = None,
     option: _Options = None,
 ) -> None:
-    """Compile your own rubric into a locked bundle (parameter bundle of chapters 15 to 18)."""
+    """Compile your own rubric into a locked bundle (parameter bundle of chapters 15 to 18).
+
+    A rubric that is also worded differently (paraphrased) is compiled in both wordings, and the
+    second bundle goes beside the first: NAME.json and NAME-paraphrased.json.
+    """
     from contextlib import closing
 
     from rubricnb.data.rubrics import read_rubrics
+    from rubricnb.data.validate import one_of
     from rubricnb.judging.judge import describe
     from rubricnb.judging.plan import check_readout
     from rubricnb.pages import configured
-    from rubricnb.rulers import compile_rubric
+    from rubricnb.rulers.compile import compile_rubric, read_anchors
 
     with errors():
-        how = "choose a different one with --output NAME.json"
-        if output.suffix != ".json":
-            raise ValueError(f"{output} does not end in .json: {how}")
-        files = [output, output.with_suffix(".lock.json")]
-        for file in files:
-            if file.exists():
-                raise ValueError(f"{file} exists already: {how}")
-        check_outputs(files, [rubric, judge.removeprefix("embedded:")], how)
         levels = read_rubrics(rubric)
-        criteria = ", ".join(levels["criterion"].astype(str).unique())
+        worded = levels["variant"].unique()
+        for wording in variant or ():
+            one_of("variant", wording, worded)
+        read = [rubric, anchors, judge.removeprefix("embedded:")]
+        files = _bundle_files(output, variant or worded, read)
+        names = [name.strip() for name in traits.split(",") if name.strip()]
+        criteria = ", ".join(names or levels["criterion"].astype(str).unique())
+        examples = read_anchors(anchors, levels) if anchors else []
         asked, settings = configured(judge, _options(option))
         if settings:
             raise ValueError(
@@ -303,17 +325,48 @@ def compile_bundle(
         with closing(describe(asked).opened()) as opened:
             check_readout(judge, opened.readouts, "json")
             typer.echo(
-                f"{opened.slug} is asked once, with the whole of {rubric.name}, for a definition "
-                f"of each trait ({criteria}) and {n_items} checklist items; the levels stay yours"
+                f"{opened.slug} is asked {'once' if len(files) == 1 else 'twice'}, with the whole "
+                f"of {rubric.name}, for a definition of each trait ({criteria}) and {n_items} "
+                "checklist items; the levels stay yours"
             )
-            bundle = compile_rubric(levels, opened, name=output.stem, n_items=n_items)
-        for trait in bundle.traits:
-            typer.echo(f"{trait.name}: {trait.definition}")
-            typer.echo("\n".join(f"  {c.id} {c.text}" for c in bundle.of_trait(trait)))
-        typer.echo(
-            f"written and locked: {bundle.save(output)} ({bundle.lock[:12]}…). Read it before it "
-            f"grades: -p bundle {output}"
-        )
+            for wording, file in files.items():
+                bundle = compile_rubric(
+                    levels,
+                    opened,
+                    name=file.stem,
+                    dataset=output.stem,
+                    input_type=input_type,
+                    traits=names,
+                    n_items=n_items,
+                    min_evidence=min_evidence,
+                    anchors=examples,
+                    variant=wording,
+                )
+                saved = bundle.save(file)  # before anything is printed
+                for trait in bundle.traits:
+                    typer.echo(f"{trait.name}: {trait.definition}")
+                    typer.echo("\n".join(f"  {c.id} {c.text}" for c in bundle.of_trait(trait)))
+                typer.echo(f"written and locked: {saved} ({bundle.lock[:12]}…)")
+        typer.echo(f"Read what was written before it grades: -p bundle {output}")
+
+
+def _bundle_files(
+    output: Path, variants: Iterable[str], read: Iterable[str | Path | None]
+) -> dict[str, Path]:
+    """Return the file of each wording's bundle; refuse one that cannot be written, or is read."""
+    files = {
+        wording: output.with_stem(f"{output.stem}-{wording}") if wording != "standard" else output
+        for wording in variants
+    }
+    how = "choose a different one with --output NAME.json"
+    written = [part for file in files.values() for part in (file, file.with_suffix(".lock.json"))]
+    for file in written:
+        if file.suffix != ".json":
+            raise ValueError(f"{file} does not end in .json: {how}")
+        if file.exists():
+            raise ValueError(f"{file} exists already: {how}")
+    check_outputs(written, read, how)
+    return files
 
 
 @contextmanager

@@ -22,15 +22,21 @@ _ONE_CLUSTER = (
 )
 
 
-def say(values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
-    """Glue values for a page's prose, which names them in ``{glue:text}`` roles.
+def say(values: Mapping[str, Any] | None = None, /, needs: str = "", **named: Any) -> None:
+    """Glue values of this run for a page's prose, which names them in ``{glue:text}`` roles.
+
+    A chapter's answer and story, and every sentence that names one of the book's judges, take
+    recorded values instead, in ``{recorded}`` roles, which a different run cannot change.
 
     Parameters
     ----------
     values
         Names and values; for names that are no Python words.
+    needs
+        What the values need, such as `Chapter.needs`. One that is not known says so, and the page
+        shows this line in place of the whole paragraph.
     **named
-        The same; ``n_items=3`` is glued as ``n-items``.
+        Names and values; ``n_items=3`` is glued as ``n-items``.
 
     Examples
     --------
@@ -40,7 +46,51 @@ def say(values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
 
     dashed = {name.replace("_", "-"): value for name, value in named.items()}
     for name, value in {**(values or {}), **dashed}.items():
-        glue(name, value, display=False)
+        glue(name, _missing(needs) if is_unknown(str(value)) else value, display=False)
+
+
+def tell(name: str, text: str, needs: str = "") -> None:
+    """Glue a whole paragraph, chosen by what was found, for a ``{glue:md}`` directive.
+
+    Parameters
+    ----------
+    name
+        What the directive names.
+    text
+        Markdown. If it holds a NaN, one line in its place says what is missing.
+    needs
+        As for `say`.
+
+    Examples
+    --------
+    >>> low = 0.2
+    >>> tell("gain", "Ten orders pick better texts." if low > 0 else "That is inconclusive.")
+    """
+    from IPython.display import Markdown
+    from myst_nb import glue
+
+    markdown: Any = Markdown
+    glue(name, markdown(_missing(needs) if is_unknown(text) else text), display=False)
+
+
+def is_unknown(text: str) -> bool:
+    """Whether a text has a NaN in the place of a number, or says that it is missing.
+
+    Examples
+    --------
+    >>> is_unknown("p = NaN"), is_unknown("from nan to nan"), is_unknown("Nan's answer")
+    (True, True, False)
+    >>> is_unknown("Not asked: needs `logprobs`.")
+    True
+    """
+    return bool(re.search(r"\b(?:NaN|nan)\b", text)) or text.startswith(_MISSING)
+
+
+_MISSING = ("Not asked: needs ", "Not known from the judgments of this run.")
+
+
+def _missing(needs: str) -> str:
+    return f"{_MISSING[0]}{needs}." if needs else _MISSING[1]
 
 
 def show(name: str, what: Any, size: tuple[float, float] | None = None, **formats: Any) -> None:

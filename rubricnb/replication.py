@@ -24,7 +24,7 @@ from rubricnb.statistics import (
     reversal_effect,
     strategy_contrast,
 )
-from rubricnb.statistics._inference import (
+from rubricnb.statistics.intervals import (
     MARGINS,
     benjamini_hochberg,
     equivalence,

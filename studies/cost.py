@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout
 from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -15,7 +17,7 @@ from rubricnb.judging.contract import Reply, Request
 from rubricnb.judging.judge import describe
 from rubricnb.judging.prices import CHARACTERS_PER_TOKEN, Budget, Calls
 from rubricnb.rulers.simulated import SimulatedGrader
-from studies.gradings import graded
+from studies.gradings import compile_part, graded
 from studies.study import (
     gradings_for,
     items_of,
@@ -55,7 +57,17 @@ def study_cost(name: str, judge: dict[str, Any] | None = None) -> pd.DataFrame:
     (360, 0.0)
     """
     content = read_study(name, judge)
+    with TemporaryDirectory() as folder:
+        return pd.DataFrame(_rows(content, Path(folder)))
+
+
+def _rows(content: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
     rows = []
+    stand_ins: dict[str, str] = {}
+    for part in content.get("compile", []):
+        (entry,) = (e for e in content["judges"] if e["model"] == part["model"])
+        row = _uncounted(part) or _compile_cost(part, entry, folder, stand_ins)
+        rows.append(row | {"model": part["model"], "dataset": part["dataset"]})
     for entry in content["judges"]:
         for part in plans_for(entry, content.get("plans", [])):
             row = _uncounted(part)
@@ -64,14 +76,16 @@ def study_cost(name: str, judge: dict[str, Any] | None = None) -> pd.DataFrame:
                 row = estimate_cost(requests, entry["spec"], entry.get("price")).iloc[0].to_dict()
             rows.append(row | {"model": entry["model"], "dataset": part["dataset"]})
         for part in gradings_for(entry, content.get("gradings", [])):
-            row = _uncounted(part) or _grading_cost(part, entry["spec"], entry.get("price"))
+            bundle = part.get("bundle", part["dataset"])
+            read = part | {"bundle": stand_ins.get(bundle, bundle)}
+            row = _uncounted(part) or _grading_cost(read, entry["spec"], entry.get("price"))
             rows.append(row | {"model": entry["model"], "dataset": part["dataset"]})
     for part in content.get("references", []):
         row = _uncounted(part) or _zero_cost(
             "references are not counted: their number depends on the reviews"
         )
         rows.append(row | {"model": part["writer"], "dataset": part["dataset"]})
-    return pd.DataFrame(rows)
+    return rows
 
 
 def _zero_cost(reason: str) -> dict[str, Any]:
@@ -112,6 +126,26 @@ def _grading_cost(
     with redirect_stdout(StringIO()):
         for _ in graded(some, counter, ":memory:", Budget()):
             pass
+    return _counted(counter, spec, price, scale)
+
+
+def _compile_cost(
+    part: dict[str, Any], entry: dict[str, Any], folder: Path, stand_ins: dict[str, str]
+) -> dict[str, Any]:
+    """Estimate one entry of ``compile``; what is not there yet gets a stand-in for its gradings."""
+    counter: Any = _Counter()
+    if not Path(part["bundle"]).is_file():
+        stand_in = folder / str(len(stand_ins)) / Path(part["bundle"]).name
+        stand_ins[part["bundle"]] = str(stand_in)
+        with redirect_stdout(StringIO()):
+            compile_part(part | {"bundle": stand_in}, counter, ":memory:", Budget())
+    return _counted(counter, entry["spec"], entry.get("price"))
+
+
+def _counted(
+    counter: _Counter, spec: str, price: tuple[float, float, float] | None, scale: float = 1
+) -> dict[str, Any]:
+    """Return what a judge would cost that is asked this, `scale` times."""
     judge = describe(spec, price)
     calls = Calls.of(counter.asked, judge.host, judge.model)
     answers = round(counter.characters / CHARACTERS_PER_TOKEN)

@@ -16,8 +16,8 @@ import pandas as pd
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.statistics._reads import FloatArray, IntArray
 from rubricnb.statistics.error_budget import variance_of_difference, with_left_out
+from rubricnb.statistics.reads import FloatArray, IntArray
 from studies import forms, noisy, replace
 from studies.intervals import jackknife_row
 from studies.recording import write_tables

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 import rubricnb as rb
+from rubricnb.statistics.reads import FloatArray
 from studies.recording import write_tables
 
 QWEN = "qwen2.5-coder-1.5b-instruct-embedded"
@@ -23,8 +24,11 @@ CELLS = (
     ("smollm2-135m-instruct-vllm", "hanna"),
     ("smollm2-135m-instruct-vllm", "summeval"),
 )
+ALL_IN_ONE = ((QWEN, "hanna", 6), (QWEN, "summeval", 4))  # and a call of its own for each
 SCORES = np.arange(1, 6)
+PROBABILITIES = [f"probability_{score}" for score in SCORES]
 ITEM = ["item_id", "criterion"]
+NEAR = 0.10  # two scores whose probabilities differ by no more are nearly tied
 
 
 def reads(judge: str, dataset: str) -> pd.DataFrame:
@@ -41,18 +45,37 @@ def reads(judge: str, dataset: str) -> pd.DataFrame:
     begun = found[found["place"] == 1]
     ends = begun.groupby(ITEM, observed=True)["score"].agg(["min", "max"])
     own = ends["min"].where(ends["min"] == ends["max"])
+    chance = begun.groupby(ITEM, observed=True)[PROBABILITIES].mean()
     both = begun.join(ends, on=ITEM).set_index("request_id")
     other = (both["min"] + both["max"] - both["score"]).where(both["min"] < both["max"])
-    return found.assign(
+    item = pd.MultiIndex.from_frame(found[ITEM])
+    at_place = found.set_index(["request_id", "place"])["score"]
+    found = found.assign(
         first=found["request_id"].map(both["score"]),
         other_first=found["request_id"].map(other),
-        own=own.reindex(pd.MultiIndex.from_frame(found[ITEM])).to_numpy(),
+        own=own.reindex(item).to_numpy(),
+        previous=at_place.reindex(
+            pd.MultiIndex.from_arrays([found["request_id"], found["place"] - 1])
+        ).to_numpy(),
     )
+    asked_first = chance.reindex(item).to_numpy(float)
+    return found.assign(
+        own_asked_first=_probability_of(asked_first, found["own"]),
+        first_asked_first=_probability_of(asked_first, found["first"]),
+        first_later=_probability_of(found[PROBABILITIES].to_numpy(float), found["first"]),
+    )
+
+
+def _probability_of(options: FloatArray, score: pd.Series) -> FloatArray:
+    """The probability of each row's score; NaN where it has none."""
+    known = score.isin(SCORES).to_numpy()
+    column = np.where(known, score.fillna(1).to_numpy(float), 1).astype(int) - 1
+    return np.where(known, options[np.arange(len(options)), column], np.nan)
 
 
 def slots(found: pd.DataFrame) -> pd.DataFrame:
     """Describe the probabilities at each position: label mass, entropy, mean of both readings."""
-    options = found[[f"probability_{score}" for score in SCORES]].to_numpy(float)
+    options = found[PROBABILITIES].to_numpy(float)
     described = found.assign(
         top=options.max(axis=1),
         entropy=-(options * np.log(np.maximum(options, 1e-12))).sum(axis=1),
@@ -76,6 +99,12 @@ def shares(found: pd.DataFrame) -> pd.DataFrame:
     after 1`` and ``counts after another``: of the later answers with a position that is a score,
     those that equal it, by the first score. ``counts down``: after a first 4 or 5, the later
     answers that are lower by one at each position. Position 0 stands for all positions together.
+
+    Of the answers behind ``repeats``: ``near ties``, those whose two scores differ by at most .10
+    in probability where the criterion is asked first; and the mean probability of its own score
+    there (``own, asked first``), of the call's first score there (``first, asked first``) and in
+    the later answer (``first, later``). ``first, not previous`` and ``previous, not first``: of
+    the later answers that follow two different scores, those that equal the one or the other.
     """
     later = found[found["place"] > 1]
     torn = later[later["own"].notna() & (later["own"] != later["first"])]
@@ -83,9 +112,17 @@ def shares(found: pd.DataFrame) -> pd.DataFrame:
     numbered = later[later["place"] <= SCORES[-1]]
     counts = numbered["score"] == numbered["place"]
     high = later[later["first"].ge(4) & (later["place"] <= later["first"])]
+    apart = later[later["previous"] != later["first"]]
+    near = torn["own_asked_first"] - torn["first_asked_first"] <= NEAR
     asked = {
         "repeats": (torn, torn["score"] == torn["first"]),
         "own": (torn, torn["score"] == torn["own"]),
+        "near ties": (torn, near),
+        "own, asked first": (torn, torn["own_asked_first"]),
+        "first, asked first": (torn, torn["first_asked_first"]),
+        "first, later": (torn, torn["first_later"]),
+        "first, not previous": (apart, apart["score"] == apart["first"]),
+        "previous, not first": (apart, apart["score"] == apart["previous"]),
         "repeats, twin": (twins, twins["score"] == twins["first"]),
         "twin's": (twins, twins["score"] == twins["other_first"]),
         "counts": (numbered, counts),
@@ -109,6 +146,24 @@ def _share(part: pd.DataFrame, hits: pd.Series) -> dict[str, float]:
     counted = {"n_reads": len(part), "n_clusters": len(set(cluster))}
     ends = np.clip(found, 0.0, 1.0)
     return counted | dict(zip(("share", "share_low", "share_high"), ends, strict=True))
+
+
+def repeats_of_all(judge: str, dataset: str, n_criteria: int) -> pd.DataFrame:
+    """Return ``repeats`` where a criterion's own score is from a call that asks for it alone."""
+    found = rb.recorded(judge, dataset, "chunks")
+    found = found.assign(score=found["score"].astype(float))
+    size = found.groupby("request_id", observed=True)["item_id"].transform("size")
+    alone = found[size == 1].set_index(ITEM)["score"]
+    asked = found[size == n_criteria]
+    first = asked[asked["criterion_position"] == 1].set_index("request_id")["score"]
+    later = asked[asked["criterion_position"] > 1]
+    later = later.assign(
+        first=later["request_id"].map(first),
+        own=alone.reindex(pd.MultiIndex.from_frame(later[ITEM])).to_numpy(),
+    )
+    torn = later[later["own"].notna() & (later["own"] != later["first"])]
+    share = _share(torn, torn["score"] == torn["first"])
+    return pd.DataFrame([{"quantity": "repeats, own call", "place": 0, **share}])
 
 
 def first_minus_later(found: pd.DataFrame) -> pd.DataFrame:
@@ -140,6 +195,10 @@ def compute() -> dict[str, pd.DataFrame]:
             table = describe(found)
             where = pd.DataFrame({"judge": judge, "dataset": dataset}, table.index)
             tables[name].append(where.join(table))
+    for judge, dataset, n_criteria in ALL_IN_ONE:
+        table = repeats_of_all(judge, dataset, n_criteria)
+        where = pd.DataFrame({"judge": judge, "dataset": dataset}, table.index)
+        tables["shares"].append(where.join(table))
     return {f"first_answer_{name}": pd.concat(rows) for name, rows in tables.items()}
 
 

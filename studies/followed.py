@@ -17,8 +17,8 @@ import numpy as np
 import pandas as pd
 
 import rubricnb as rb
-from rubricnb.statistics._inference import Interval, jackknife_t, named
-from rubricnb.statistics._reads import FloatArray
+from rubricnb.statistics.intervals import Interval, jackknife_t, named
+from rubricnb.statistics.reads import FloatArray
 from studies.recording import write_tables
 
 JUDGE, DATASET, CRITERION = "qwen2.5-coder-1.5b-instruct-embedded", "summeval", "coherence"

@@ -15,15 +15,15 @@ import pandas as pd
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.statistics._inference import (
+from rubricnb.statistics.agreement import per_criterion
+from rubricnb.statistics.intervals import (
     benjamini_hochberg,
     correlation,
     fisher_jackknife_t,
     jackknife_t,
     named,
 )
-from rubricnb.statistics._reads import FloatArray, IntArray, by_cluster
-from rubricnb.statistics.agreement import per_criterion
+from rubricnb.statistics.reads import FloatArray, IntArray, by_cluster
 from studies.intervals import bounded, mean_row
 from studies.recording import write_tables
 

@@ -13,7 +13,8 @@ import pandas as pd
 from rubricnb.judging.judge import Judge
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.store import Store
-from rubricnb.rulers import grade, load_bundle
+from rubricnb.rulers import compile_rubric, grade, load_bundle
+from rubricnb.rulers.compile import read_anchors
 from rubricnb.rulers.grades import STUDY, Grades, joined, with_categories
 from studies.recording import inside, register, write_card
 from studies.study import (
@@ -26,6 +27,8 @@ from studies.study import (
     items_of,
     read_study,
 )  # fmt: skip
+
+_AS_GIVEN = ("input_type", "traits", "n_items", "min_evidence", "temperature", "seed")
 
 
 def record_gradings(
@@ -41,7 +44,8 @@ def record_gradings(
     name
         A file with ``judges`` (spec, model, licence, options) and ``gradings``: each a dataset
         with methods, variants, units, design, replicates and temperature as `grade` takes them,
-        ``path`` of its file where it has one, and ``models``, if it is not for all judges.
+        ``path`` of its file where it has one, and ``models``, if it is not for all judges. With
+        ``compile`` the bundles of gradings are compiled first (`compile_bundles`).
     store
         As in `rubricnb.run`.
     max_calls, max_cost
@@ -62,11 +66,98 @@ def record_gradings(
         A judge cannot go on. The judges after it have been asked all the same.
     """
     content = read_study(name)
-    check_files(name, content["gradings"])
+    check_files(name, [*content["gradings"], *content.get("compile", [])])
     budget = Budget(max_calls, max_cost)
+    compile_bundles(content, store, budget)
     return ask_judges(
         content["judges"], budget, lambda entry: _of_judge(entry, content, store, budget)
     )
+
+
+def compile_bundles(
+    content: dict[str, Any], store: Store | str | Path | None, budget: Budget
+) -> None:
+    """Compile the bundles of a study that are not there yet (RULERS' Phase I).
+
+    Each entry of ``compile`` names a ``dataset`` (and its ``path``), whose rubric is compiled by
+    the judge ``model`` into the file ``bundle`` and its lock; ``input_type``, ``traits``,
+    ``n_items``, ``min_evidence``, ``temperature`` and ``seed`` as `compile_rubric` takes them,
+    ``anchors`` a file of scored examples, and ``variants``: ``standard``, ``paraphrased`` or, by
+    default, those of the rubric.
+
+    Raises
+    ------
+    ValueError
+        A bundle is there, but was compiled otherwise than its entry says.
+    """
+    by_model = {entry["model"]: entry for entry in content["judges"]}
+    for part in content.get("compile", []):
+        tasks = _compilations(part)
+        if all(_is_there(file, options) for file, options in tasks.items()):
+            continue
+        described_judge = described(by_model[part["model"]])
+        budget.check(described_judge)
+        with closing(described_judge.opened()) as judge:
+            compile_part(part, judge, store, budget)
+
+
+def compile_part(
+    part: dict[str, Any], judge: Judge, store: Store | str | Path | None, budget: Budget
+) -> None:
+    """Let a judge compile the bundles of one entry of ``compile`` that are not there yet."""
+    rubrics = _rubrics(part)
+    for file, options in _compilations(part).items():
+        if _is_there(file, options):
+            continue
+        bundle = compile_rubric(rubrics, judge, **options, store=store, budget=budget)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        print(f"{part['model']} compiled {bundle.save(file)}: read it", flush=True)
+
+
+def _compilations(part: dict[str, Any]) -> dict[Path, dict[str, Any]]:
+    """The file of each bundle of an entry of ``compile`` → options of `compile_rubric`."""
+    rubrics = _rubrics(part)
+    standard = Path(part["bundle"])
+    options = {key: part[key] for key in _AS_GIVEN if key in part}
+    if "anchors" in part:
+        options["anchors"] = read_anchors(part["anchors"], rubrics)
+    tasks = {}
+    for variant in part.get("variants", rubrics["variant"].unique()):
+        end = "" if variant == "standard" else f"-{variant}"
+        file = standard.with_stem(standard.stem + end)
+        tasks[file] = options | {
+            "name": file.stem,
+            "dataset": part["dataset"],
+            "variant": str(variant),
+        }
+    return tasks
+
+
+def _is_there(file: Path, options: dict[str, Any]) -> bool:
+    """Tell whether this bundle is there; refuse one that was compiled otherwise."""
+    if not file.is_file():
+        return False
+    bundle = load_bundle(file)
+    found = {
+        "traits": [trait.name for trait in bundle.traits],
+        "n_items": len(bundle.checklist),
+        "anchors": [*bundle.anchors],
+        "min_evidence": bundle.min_evidence,
+        "input_type": bundle.input_type,
+        "variant": bundle.variant,
+    }
+    differs = [key for key in found if key in options and options[key] != found[key]]
+    if differs:
+        raise ValueError(
+            f"{file} was compiled with another {' and '.join(differs)} than the study says: "
+            "rename it, or change the study"
+        )
+    return True
+
+
+def _rubrics(part: dict[str, Any]) -> pd.DataFrame:
+    """The rubrics of an entry's dataset; its ``n_items`` counts checklist items."""
+    return items_of({k: v for k, v in part.items() if k != "n_items"}).rubrics
 
 
 def _of_judge(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rubricnb.statistics._inference import Interval, jackknife_t, mean_t
-from rubricnb.statistics._reads import FloatArray, IntArray
+from rubricnb.statistics.intervals import Interval, jackknife_t, mean_t
+from rubricnb.statistics.reads import FloatArray, IntArray
 
 Row = dict[str, float]
 

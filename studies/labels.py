@@ -18,9 +18,9 @@ import pandas as pd
 from scipy import special, stats
 
 import rubricnb as rb
-from rubricnb.statistics._inference import correlation, moments
-from rubricnb.statistics._reads import FloatArray, IntArray
+from rubricnb.statistics.intervals import correlation, moments
 from rubricnb.statistics.labels import estimate_systems
+from rubricnb.statistics.reads import FloatArray, IntArray
 from studies.intervals import jackknife_row
 from studies.recording import write_tables
 

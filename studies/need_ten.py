@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,9 @@ from scipy import special
 import rubricnb as rb
 from rubricnb.judging.profiles import Profile, open_profile
 from rubricnb.permutation import Design
-from rubricnb.statistics._inference import named_mean
-from rubricnb.statistics._reads import FloatArray, IntArray
 from rubricnb.statistics.budget import _pays
+from rubricnb.statistics.intervals import named_mean
+from rubricnb.statistics.reads import FloatArray, IntArray
 from studies.intervals import mean_row
 from studies.one_read import (
     BALANCED,
@@ -208,8 +209,8 @@ def by_votes(votes: IntArray, lead: int, most: int) -> tuple[IntArray, IntArray]
 def recorded_decisions(of: list[Cell]) -> pd.DataFrame:
     """The recorded ten reads as votes, gone through in many orders.
 
-    Wrong is what the majority of all ten contradicts; texts where it is a tie are left out. The
-    cut is the score that parts the ten-read means most evenly.
+    Wrong is what the majority of all ten contradicts; where the ten are split evenly, a decision is
+    half wrong. The cut is the score that parts the ten-read means most evenly.
     """
     rows = []
     for c in of:
@@ -219,19 +220,18 @@ def recorded_decisions(of: list[Cell]) -> pd.DataFrame:
         cut = min((2, 3, 4, 5), key=lambda k: abs((mean >= k - 0.5).mean() - 0.5))
         votes = np.where(score >= cut, 1, -1)
         truth = np.sign(votes.sum(axis=1))
-        used = truth != 0
-        split = np.abs(votes.sum(axis=1)[used])
+        split = np.abs(votes.sum(axis=1))
         for lead, most in RULES:
-            wrong, calls = np.zeros(used.sum()), np.zeros(used.sum())
+            wrong, calls = np.zeros(len(votes)), np.zeros(len(votes))
             for _ in range(ORDERS):
-                found, cost = by_votes(rng.permuted(votes[used], axis=1), lead, most)
-                wrong += (found == -truth[used]) / ORDERS
+                found, cost = by_votes(rng.permuted(votes, axis=1), lead, most)
+                wrong += np.abs(found - truth) / 2 / ORDERS
                 calls += cost / ORDERS
             rows.append(c.names | {
-                "cut": cut, "ties": 1 - used.mean(), "unanimous": (split == 10).mean(),
+                "cut": cut, "ties": (split == 0).mean(), "unanimous": (split == 10).mean(),
                 "lead": lead, "most": most,
-                **named_mean("wrong", wrong, c.cluster[used], (0.0, 1.0), p=False),
-                **named_mean("reads", calls, c.cluster[used], p=False),
+                **named_mean("wrong", wrong, c.cluster, (0.0, 1.0), p=False),
+                **named_mean("reads", calls, c.cluster, p=False),
             })  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -378,24 +378,63 @@ def directions(of: list[Cell]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def pairs(of: list[Cell]) -> pd.DataFrame:
-    """Two recorded reads against the other eight: opposite orders, rotations, and one read."""
-    rows = []
-    kinds: dict[str, list[tuple[int, ...]]] = {
-        "one": [(i,) for i in range(10)],
-        "opposite": [(i, i + 5) for i in range(5)],
-        "rotations": [(i, (i + 1) % 5) for i in range(5)],
+def opposite(orders: IntArray) -> list[tuple[int, int]]:
+    """Pairs of rows of which one is the other read backwards.
+
+    >>> opposite(np.array([[1, 2, 3], [2, 3, 1], [3, 2, 1], [1, 3, 2]]))
+    [(0, 2), (1, 3)]
+    """
+    rows = [tuple(row) for row in orders]
+    return [(i, j) for i, j in combinations(range(len(rows)), 2) if rows[i][::-1] == rows[j]]
+
+
+def rotated(orders: IntArray, by: int) -> list[tuple[int, int]]:
+    """Pairs of rows of which one is the other, turned by so many places to the left.
+
+    >>> rotated(np.array([[1, 2, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1]]), 1)
+    [(0, 1), (1, 2), (2, 0)]
+    """
+    rows = [tuple(row) for row in orders]
+    turned = {tuple(np.roll(row, -by).tolist()): i for i, row in enumerate(rows)}
+    return [(turned[row], j) for j, row in enumerate(rows) if row in turned]
+
+
+def pair_kinds(orders: IntArray) -> dict[str, list[tuple[int, ...]]]:
+    """Which reads are averaged, found by what the orders are and not by their number."""
+    rising = (orders == np.arange(1, orders.shape[1] + 1)).all(axis=1).argmax()
+    mirrored, apart = opposite(orders), rotated(orders, 2)
+    return {
+        "one": [(i,) for i in range(len(orders))],
+        "opposite": [*mirrored],
+        "rotations": [*rotated(orders, 1)],
+        "rotations, two apart": [*apart],
+        "ascending, descending": [pair for pair in mirrored if rising in pair],
+        "ascending, turned by two": [pair for pair in apart if rising in pair],
     }
+
+
+def pairs(of: list[Cell]) -> pd.DataFrame:
+    """Two recorded reads against the other eight, and one read against the other nine.
+
+    ``less`` is the mean square error of two neighbouring rotations minus that of these reads, with
+    its interval ``low, high`` over clusters: above 0 where these come nearer.
+    """
+    rows = []
     for c in of:
         value = expected(c.p, c.orders)
-        for kind, sets in kinds.items():
-            errors = []
-            for chosen in sets:
-                rest = np.setdiff1d(np.arange(10), chosen)
-                off = value[:, list(chosen)].mean(axis=1) - value[:, rest].mean(axis=1)
-                errors.append(((off**2).mean(), off.mean() ** 2))
-            rmse, mean = np.sqrt(np.mean(errors, axis=0))
-            rows.append(c.names | {"reads": kind, "rmse": rmse, "mean_error": mean})
+        square: dict[str, FloatArray] = {}
+        means: dict[str, FloatArray] = {}
+        for kind, sets in pair_kinds(c.orders).items():
+            off = np.stack([
+                value[:, list(chosen)].mean(axis=1)
+                - np.delete(value, list(chosen), axis=1).mean(axis=1)
+                for chosen in sets
+            ])  # fmt: skip
+            square[kind], means[kind] = (off**2).mean(axis=0), off.mean(axis=1)
+        for kind, own in square.items():
+            less = mean_row(square["rotations"] - own, c.cluster, name="less")
+            rmse, mean = np.sqrt(own.mean()), np.sqrt((means[kind] ** 2).mean())
+            rows.append(c.names | {"reads": kind, "rmse": rmse, "mean_error": mean, **less})
     return pd.DataFrame(rows)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 import rubricnb as rb
 from rubricnb.hashing import hash64
@@ -22,18 +23,24 @@ from rubricnb.judging.generative import Batch, answer
 from rubricnb.judging.profiles import Profile, open_profile, profiles
 from rubricnb.judging.results import judges
 from rubricnb.permutation import code, decode
-from rubricnb.statistics._inference import (
+from rubricnb.statistics.intervals import (
     correlation,
     fisher_jackknife_t,
     jackknife_t,
     moments,
 )
-from rubricnb.statistics._reads import FloatArray, IntArray, by_cluster
+from rubricnb.statistics.reads import FloatArray, IntArray, by_cluster
 from studies.intervals import bounded
 from studies.recording import read_table, write_tables
 
 JUDGES = {
-    "qwen2.5-coder-1.5b-instruct-embedded": ("minibench",),
+    "qwen2.5-coder-1.5b-instruct-embedded": (
+        "minibench",
+        "hanna",
+        "summeval",
+        "mt-bench",
+        "vicuna",
+    ),
     "qwen2.5-coder-0.5b-instruct-vllm": ("hanna", "summeval", "mt-bench", "vicuna"),
     "gemma-3-270m-vllm": ("hanna", "summeval", "mt-bench", "vicuna"),
     "smollm2-135m-instruct-vllm": ("hanna", "summeval", "mt-bench", "vicuna"),
@@ -252,6 +259,41 @@ def systems(of: Cell, rng: np.random.Generator) -> list[dict[str, Any]]:
     return rows
 
 
+def shared(of: Cell) -> list[dict[str, Any]]:
+    """How much of what an order does to scores it does to all texts alike, and in which shape.
+
+    *All texts alike*: of the variance over orders of an item's expected score, the part that items
+    of different clusters share (products of such pairs, so that chance adds nothing).
+    *A position preference*: of the mean log odds in each order about their mean over orders, the
+    part that one number for each position explains.
+    """
+    score = expected(of.p, of.orders)
+    moved = score - score.mean(axis=1, keepdims=True)
+    log = logs(by_score(of.p, of.orders))
+    own = by_cluster(np.concatenate([moved, (moved**2).mean(axis=1, keepdims=True)], 1), of.cluster)
+    size = by_cluster(np.ones(len(moved)), of.cluster)
+    odds = by_cluster((log - log.mean(axis=1, keepdims=True)).reshape(len(log), -1), of.cluster)
+    place = np.argsort(of.orders, axis=1)  # of each score, in each order
+
+    def alike(kept: NDArray[np.bool_]) -> float:
+        total, n = own[kept].sum(axis=0), size[kept]
+        between = total[:-1] ** 2 - (own[kept, :-1] ** 2).sum(axis=0)
+        return float(between.mean() / (n.sum() ** 2 - (n**2).sum()) / (total[-1] / n.sum()))
+
+    def by_place(kept: NDArray[np.bool_]) -> float:
+        effect = odds[kept].sum(axis=0).reshape(place.shape)
+        fit = np.array([effect[place == k].mean() for k in range(place.shape[1])])[place]
+        return float((fit**2).sum() / (effect**2).sum())
+
+    rows = []
+    everything = np.ones(len(own), bool)
+    for name, statistic in (("all texts alike", alike), ("a position preference", by_place)):
+        value = statistic(everything)
+        left = np.array([statistic(np.arange(len(own)) != g) for g in range(len(own))])
+        rows.append({"quantity": name, **bounded("value", value, jackknife_t(value, left))})
+    return [of.names | row for row in rows]
+
+
 # ---- planted truth -----------------------------------------------------------------------------
 
 
@@ -376,6 +418,7 @@ def compute(seeds: int = SEEDS, of: list[Cell] | None = None) -> dict[str, pd.Da
         "one_read_agreement": pd.DataFrame([row for c in of for row in agreement(c)]),
         "one_read_levels": pd.DataFrame([row for c in of for row in levels(c, c.stream(0))]),
         "one_read_systems": pd.DataFrame([row for c in of for row in systems(c, c.stream(1))]),
+        "one_read_shared": pd.DataFrame([row for c in of for row in shared(c)]),
         "one_read_planted": planted(seeds),
         "one_read_null_levels": null_levels(
             next(c for c in of if c.dataset == "minibench"), read_table("one_read_null")

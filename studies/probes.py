@@ -15,7 +15,7 @@ import pandas as pd
 from rubricnb.data import load_recording
 from rubricnb.judging.results import recorded
 from rubricnb.statistics import stability
-from rubricnb.statistics._inference import (
+from rubricnb.statistics.intervals import (
     correlation,
     fisher_jackknife_t,
     jackknife,

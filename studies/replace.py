@@ -15,7 +15,7 @@ import pandas as pd
 from scipy import stats
 
 import rubricnb as rb
-from rubricnb.statistics._reads import FloatArray, by_cluster
+from rubricnb.statistics.reads import FloatArray, by_cluster
 from studies.intervals import jackknife_row
 from studies.recording import write_tables
 

@@ -28,10 +28,10 @@ from rubricnb.statistics import (
     variance_components,
     within_item_sd,
 )
-from rubricnb.statistics._inference import t_p_value, t_quantile
-from rubricnb.statistics._reads import Value
 from rubricnb.statistics.criterion import counting_along
+from rubricnb.statistics.intervals import t_p_value, t_quantile
 from rubricnb.statistics.probabilities import at_temperature
+from rubricnb.statistics.reads import Value
 
 TEMPERATURES = (0.0, 0.3, 0.6, 1.0)  # arXiv:2602.02219v2, Figure 6
 DRAWS = 5  # of scores, at a temperature above 0

@@ -145,7 +145,7 @@ def _of_judge(
 
 def missing_file(part: dict[str, Any]) -> str:
     """Return the first file of an entry that is not there."""
-    files = [str(part[key]) for key in ("path", "rubric") if key in part]
+    files = [str(part[key]) for key in ("path", "rubric", "anchors") if key in part]
     return next((file for file in files if not Path(file).is_file()), "")
 
 
@@ -204,11 +204,12 @@ def read_study(name: str, judge: dict[str, Any] | None = None) -> dict[str, Any]
         raise ValueError(f"no study {name!r} in {folder}; there are: {', '.join(there) or 'none'}")
     content = read_yaml(path)
     for where, entries, allowed, needed in (
-        (path.name, [content], {"judges", "plans", "references", "gradings", "apart"}, {"judges"}),
+        (path.name, [content], _PARTS, {"judges"}),
         ("judges", content.get("judges", []), _JUDGE_KEYS, {"spec", "model", "licence"}),
         ("plans", content.get("plans", []), _PLAN_KEYS, {"dataset", "designs"}),
         ("references", content.get("references", []), _REFERENCE_KEYS, {"dataset", "writer"}),
         ("gradings", content.get("gradings", []), _GRADING_KEYS, {"dataset"}),
+        ("compile", content.get("compile", []), _COMPILE_KEYS, {"dataset", "bundle", "model"}),
     ):
         if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
             raise ValueError(f"{path.name}: {where} is not a list of entries with names and values")
@@ -246,6 +247,8 @@ def _check_plans(name: str, content: dict[str, Any]) -> None:
     models = [judge["model"] for judge in content["judges"]]
     for part in content.get("references", []):
         _check_pair(f"{name}: references of {part['dataset']!r}", part, models)
+    for part in content.get("compile", []):
+        _check_model(f"{name}: compile of {part['bundle']}", "model", part["model"], models)
     named = {p[role] for p in content.get("references", []) for role in ("writer", "reviewer")}
     for judge in content["judges"] if "plans" in content else ():
         if not plans_for(judge, content["plans"]) and judge["model"] not in named:
@@ -262,11 +265,16 @@ def _check_pair(where: str, part: dict[str, Any], models: list[str]) -> None:
             "reviewer: itself"
         )
     for role, model in (("writer", writer), ("reviewer", reviewer)):
-        if model not in models and (role, model) != ("reviewer", "itself"):
-            raise ValueError(
-                f"{where}: the {role} {model!r} is not one of the study's judges"
-                f"{nearest(model, models)} They are: {', '.join(models)}"
-            )
+        if (role, model) != ("reviewer", "itself"):
+            _check_model(where, role, model, models)
+
+
+def _check_model(where: str, role: str, model: str, models: list[str]) -> None:
+    if model not in models:
+        raise ValueError(
+            f"{where}: the {role} {model!r} is not one of the study's judges"
+            f"{nearest(model, models)} They are: {', '.join(models)}"
+        )
 
 
 CONDITIONS = ("temperature", "effort", "thinking", "max_tokens", "prompt_format")
@@ -275,6 +283,7 @@ CONDITIONS = ("temperature", "effort", "thinking", "max_tokens", "prompt_format"
 FACTS = ("spec", "model", "name", "licence")
 """What ``results/judges.csv`` says of a judge; without a name it is the model up to a bracket."""
 
+_PARTS = {"judges", "plans", "references", "gradings", "compile", "apart"}
 _LOAD_KEYS = {"dataset", "n_items", "path", "rubric"}
 _OTHER_KEYS = ("criteria", "texts", "candidates", "setting", "designs")
 _JUDGE_KEYS = {
@@ -289,6 +298,10 @@ _PLAN_KEYS = {
 _GRADING_KEYS = {
     *_LOAD_KEYS, "candidates", "models", "bundle", "methods", "variants", "units", "design",
     "replicates", "temperature", "seed",
+}  # fmt: skip
+_COMPILE_KEYS = {
+    *_LOAD_KEYS, "bundle", "model", "input_type", "traits", "min_evidence", "anchors", "variants",
+    "temperature", "seed",
 }  # fmt: skip
 
 

@@ -19,8 +19,8 @@ from scipy import optimize, stats
 
 import rubricnb as rb
 from rubricnb.judging.profiles import open_profile
-from rubricnb.statistics._inference import mean_t, named_mean
-from rubricnb.statistics._reads import FloatArray, IntArray
+from rubricnb.statistics.intervals import mean_t, named_mean
+from rubricnb.statistics.reads import FloatArray, IntArray
 from studies.one_read import BALANCED, ask, cell, expected, greedy, strengthened
 from studies.recording import write_tables
 

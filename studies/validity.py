@@ -26,10 +26,18 @@ from scipy import optimize, special, stats
 import rubricnb
 from rubricnb.judging.results import results_folder
 from rubricnb.permutation import balanced, code
+from rubricnb.statistics._placement import place
+from rubricnb.statistics._preference import log_preference
+from rubricnb.statistics._variance import gain_of_averaging
+from rubricnb.statistics.advice import gain_interval
+from rubricnb.statistics.agreement import papers_interval, spearman
+from rubricnb.statistics.budget import _pays
+from rubricnb.statistics.criterion import _permutation_test, friedman
+from rubricnb.statistics.error_budget import design_for, error_budget, with_left_out
 
 # The study runs the code it judges, so it goes behind the frames: that makes thousands of
 # replications a matter of minutes.
-from rubricnb.statistics._inference import (
+from rubricnb.statistics.intervals import (
     MARGINS,
     bootstrap_weights,
     correlation,
@@ -44,15 +52,6 @@ from rubricnb.statistics._inference import (
     percentile_interval,
     t_quantile,
 )
-from rubricnb.statistics._placement import place
-from rubricnb.statistics._preference import log_preference
-from rubricnb.statistics._reads import FloatArray, IntArray, Reads, by_cluster
-from rubricnb.statistics._variance import gain_of_averaging
-from rubricnb.statistics.advice import gain_interval
-from rubricnb.statistics.agreement import papers_interval, spearman
-from rubricnb.statistics.budget import _pays
-from rubricnb.statistics.criterion import _permutation_test, friedman
-from rubricnb.statistics.error_budget import design_for, error_budget, with_left_out
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.labels import _mean_row, _needed_row, estimate_systems
 from rubricnb.statistics.position import (
@@ -63,6 +62,7 @@ from rubricnb.statistics.position import (
 )
 from rubricnb.statistics.ranking import _paired
 from rubricnb.statistics.raters import _bias, _p_below_epsilon
+from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster
 from rubricnb.statistics.variation import _components
 
 PIECE = 100

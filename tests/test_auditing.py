@@ -393,6 +393,48 @@ def test_two_judges_are_compared_text_by_text(items):
         beside(replace(one, cells=moved), two)
 
 
+def noisy(quality, rng, shift=0.0, reads=2):
+    """An audit of a judge whose answers to one prompt differ."""
+    n = len(quality)
+    score = np.clip(np.round(quality + shift + rng.normal(0, 0.6, (reads, n))), 1, 5)
+    table = pd.DataFrame({
+        "item_id": np.tile([f"t{i}" for i in range(n)], reads), "score": score.ravel(),
+        "read": np.repeat(range(reads), n),
+    })  # fmt: skip
+    return rb.audit(judgments=table, scale=(1, 5))
+
+
+def test_an_unchanged_noisy_judge_has_not_drifted_and_a_changed_one_has():
+    rng = np.random.default_rng(4)
+    quality = rng.uniform(1, 5, 60)
+    rows = [
+        beside(noisy(quality, rng), noisy(quality, rng)).rows.set_index("measure")
+        for _ in range(12)
+    ]
+    changed = pd.DataFrame([found.loc["drift_changed"] for found in rows])
+    assert (changed.flips > 0.4).all()  # half of the answers differ, as when asked again
+    assert abs(changed.effect.mean()) < 0.05
+    assert not (changed.verdict == "found").any()
+    moved = beside(noisy(quality, rng), noisy(quality, rng, shift=-2))
+    row = moved.rows.set_index("measure").loc["drift_changed"]
+    assert row.effect > 0.2
+    assert row.low > 0
+    once = beside(noisy(quality, rng, reads=1), noisy(quality, rng))
+    row = once.rows.set_index("measure").loc["drift_changed"]
+    assert np.isnan(row.effect)
+    assert "asked twice" in row.reason
+    assert "not known: no prompt was asked twice" in once.failures("drift_changed>0.25")[0]
+
+
+def test_an_audit_of_before_answers_were_kept_says_why_it_cannot_compare_them(tmp_path):
+    quality = np.random.default_rng(5).uniform(1, 5, 40)
+    now = noisy(quality, np.random.default_rng(6))
+    before = replace(now, cells=now.cells.drop(columns=["first_answer", "second_answer"]))
+    row = beside(before, now).rows.set_index("measure").loc["drift_changed"]
+    assert np.isnan(row.effect)
+    assert row.reason
+
+
 @pytest.mark.slow
 def test_drift_asks_anew_and_refuses_another_judge_unannounced(few, tmp_path, capsys):
     """A point less than in the stored audit, by a judge whose name is the same."""
@@ -471,9 +513,11 @@ def rated():
     return table
 
 
+CRITERIA = ["tone", "accuracy", "depth"]
+
+
 def of_criteria(table):
-    criteria = ["tone", "accuracy", "depth"]
-    return rb.audit(judgments=rb.judgments(table, scale=(1, 5), scores=criteria))
+    return rb.audit(judgments=rb.judgments(table, scale=(1, 5), scores=CRITERIA))
 
 
 def test_a_reversed_criterion_is_named_first_and_decides_at_the_gate(rated, tmp_path):
@@ -525,18 +569,71 @@ def test_a_shift_on_one_criterion_is_not_spread_over_all(rated):
     assert said in of_criteria(higher).sentence
 
 
-def test_one_score_on_all_criteria_is_set_beside_the_ratings(rated):
-    found = of_criteria(rated.assign(accuracy=rated.tone, depth=rated.tone))
-    row = found.rows.set_index("measure").loc["halo"]
-    people = (rated.human_tone == rated.human_accuracy) & (rated.human_tone == rated.human_depth)
-    assert row.effect == pytest.approx(1 - people.mean())
-    assert row.reason == f"judge 100 %, ratings {100 * people.mean():.0f} %"
+def halo_of(table):
+    found = of_criteria(table)
+    return found, found.rows.set_index("measure").loc["halo"]
+
+
+def beyond_chance(scores):
+    """Share of rows that are all alike, minus that share if the columns were independent."""
+    alike = (scores == scores[:, :1]).all(axis=1).mean()
+    levels = np.unique(scores)
+    return alike - sum(np.prod((scores == level).mean(axis=0)) for level in levels)
+
+
+def test_one_score_on_all_criteria_is_set_beside_chance_and_a_single_rater(rated):
+    one_impression = rated.assign(accuracy=rated.tone, depth=rated.tone)
+    found, row = halo_of(one_impression)
+    judge, people = (
+        beyond_chance(one_impression[[f"{side}{c}" for c in CRITERIA]].to_numpy())
+        for side in ("", "human_")
+    )
+    assert row.effect == pytest.approx(judge - people)
+    assert row.low < row.effect < row.high
+    assert row.reason.startswith("judge 100 %, by chance ")
     assert row.verdict == "found"
-    assert "more texts one score on all criteria than the ratings do" in found.sentence
+    assert "more texts one score on all criteria than a single rater" in found.sentence
+    assert row.advice == MEASURES["halo"]["act"]
     assert found.top.measure.iloc[-1] == "halo"
-    apart = of_criteria(rated.assign(accuracy=np.maximum(1, rated.tone - 1)))
-    assert apart.rows.set_index("measure").effect["halo"] < 0
+
+
+def test_criteria_that_are_independent_have_no_halo_however_often_they_are_alike(rated):
+    """Nine of ten scores are 4: alike on 73 % of the texts, by chance alone."""
+    rng = np.random.default_rng(1)
+    mostly = {c: np.where(rng.random(160) < 0.9, 4, 3) for c in CRITERIA}
+    found, row = halo_of(rated.assign(**mostly))
+    assert row.effect < 0.1
+    assert row.verdict != "found"
+    assert "one score on all criteria" not in found.sentence
+    apart, row = halo_of(rated.assign(accuracy=np.maximum(1, rated.tone - 1)))
+    assert row.effect < 0
     assert "halo" not in set(apart.top.measure)
+
+
+def test_a_halo_needs_ratings_of_single_people_and_none_that_were_designed(rated, items):
+    means = rated.assign(**{f"human_{c}": rated[f"human_{c}"] * 2 / 3 + 1 for c in CRITERIA})
+    assert "the ratings are means" in of_criteria(means).unseen["halo"]
+    log = pd.concat(
+        pd.DataFrame(
+            {
+                "item_id": rated.item_id,
+                "group_id": rated.group_id,
+                "criterion": c,
+                "score": rated.tone,
+                "human": rated[f"human_{c}"] * 2 / 3 + 1,
+                "human_ratings": [*zip(rated[f"human_{c}"], rated.human_depth, strict=True)],
+            }
+        )
+        for c in CRITERIA
+    )
+    row = rb.audit(judgments=log, scale=(1, 5)).rows.set_index("measure").loc["halo"]
+    first = beyond_chance(rated[[f"human_{c}" for c in CRITERIA]].to_numpy())
+    second = beyond_chance(rated.human_depth.to_numpy()[:, None].repeat(3, axis=1))
+    judge = beyond_chance(rated.tone.to_numpy()[:, None].repeat(3, axis=1))
+    assert row.effect == pytest.approx(judge - (first + second) / 2)
+    designed = findings(simulated(items), items)
+    assert "designed" in designed.unseen["halo"]
+    assert "halo" not in set(designed.rows.measure)
 
 
 def reads(score, human, **columns):

@@ -100,6 +100,14 @@ def test_the_rulers_study_grades_the_papers_sets_by_every_method_and_variant():
             if judge["model"] == "GPT-4o-mini":  # Table 4 and Figure 3
                 assert ("rulers-unlocked", "standard") in asked
                 assert {v for _, v in asked} == set(load_bundle(dataset).variants)
+    for part in study["compile"]:
+        ours = load_bundle(part["dataset"])
+        assert part["traits"] == [trait.name for trait in ours.traits]
+        assert (part["n_items"], part["min_evidence"], part["input_type"]) == (
+            len(ours.checklist), ours.min_evidence, ours.input_type,
+        )  # fmt: skip
+    used = {(part["dataset"], part["bundle"]) for part in study["gradings"]}
+    assert used == {(part["dataset"], part["bundle"]) for part in study["compile"]}
 
 
 def test_every_part_is_read_as_the_paper_reads_it(study):

@@ -7,7 +7,7 @@ import typer
 
 from rubricnb.cli import errors
 from rubricnb.outputs import check_outputs
-from tools import building, carry, printing, twins
+from tools import building, carry, printing, recorded, twins
 from tools.due import due as due_pages
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -38,6 +38,20 @@ def notebooks(
             typer.echo(f"{'differs from its text' if check else 'written'}: {path.name}")
         if check and changed:
             raise ValueError("some notebooks differ from their text: run 'make notebooks'")
+
+
+@app.command()
+def record(
+    chapters: Annotated[
+        list[str] | None, typer.Argument(help="Chapters; default: all with recorded numbers.")
+    ] = None,
+) -> None:
+    """Execute chapters with their defaults, and record the numbers of their answers and stories."""
+    with errors():
+        for change in recorded.record(chapters or ()):
+            typer.echo(change)
+        for path in twins.twins():
+            typer.echo(f"written: {path.name}")
 
 
 @app.command()

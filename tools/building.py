@@ -40,8 +40,10 @@ from rubricnb.book import (
     known_only,
     parameters,
     plain,
+    recorded_numbers,
 )
 from rubricnb.settings import read_yaml, section
+from tools.recorded import differences
 from tools.slides import slides
 
 WORKERS = 2  # notebooks executed at a time
@@ -197,9 +199,26 @@ def build(params: Path | None = None, *, root: Path | None = None) -> Path:
     _stage(executed, root, stage)
     _render(root, stage)
     slides(executed, root, root / "_build" / "html" / "slides")
+    if not params:
+        _check_recorded(executed, root)
     page = root / "_build" / "html" / "index.html"
     print(f"the book: {page}")
     return page
+
+
+def _check_recorded(executed: Mapping[str, Any], root: Path) -> None:
+    """Refuse a book whose sentences print other numbers than its chapters found."""
+    differ = {
+        stem: lines
+        for stem, notebook in executed.items()
+        if (lines := differences(stem, notebook, root))
+    }
+    if differ:
+        listed = "\n".join(line for lines in differ.values() for line in lines)
+        numbers = " ".join(stem.split("_")[0] for stem in differ)
+        raise BookError(
+            f"{listed}\nrun 'python -m tools record {numbers}', and read the sentences it prints"
+        )
 
 
 def _files(node: Any) -> Iterator[str]:
@@ -310,7 +329,8 @@ def _cached(path: Path, digest: str) -> Any:
 
 def _digest(stem: str, values: Mapping[str, Any], root: Path, sources: bytes) -> str:
     text = find_notebook(stem, root).read_bytes()
-    parts = (text, json.dumps(values, sort_keys=True, default=str).encode(), sources)
+    numbers = json.dumps(recorded_numbers(root).get(stem, {})).encode()
+    parts = (text, numbers, json.dumps(values, sort_keys=True, default=str).encode(), sources)
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:32]
 
 

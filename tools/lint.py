@@ -7,6 +7,7 @@ a test can change one text and see the rule complain.
 from __future__ import annotations
 
 import ast
+import csv
 import hashlib
 import json
 import re
@@ -24,7 +25,7 @@ from packaging.utils import canonicalize_name
 from pybtex.database import parse_string
 
 import rubricnb
-from rubricnb.book import find_root, parameters
+from rubricnb.book import RECORDED_FILE, RECORDED_ROLE, find_root, parameters
 
 CELL = re.compile(r"^`{3,}\{code-cell\}.*\n((?:.*\n)*?)`{3,}$", re.M)
 FENCE = re.compile(r"^(<!-- runnable -->\n)?```(bash|python|yaml)\n(.*?)^```", re.M | re.S)
@@ -263,6 +264,47 @@ def chapters_open_with_a_finding(clone: Clone) -> Iterator[str]:
             yield f"{path}: no sentence in bold"
         elif not re.match(r"(?!```).*(recorded|simulated|live|published)", opening[2], re.I):
             yield f"{path}: not who judged"
+
+
+# Chapters whose sentences about the book's judges still print numbers of the reader's run.
+NOT_YET_RECORDED = {
+    "10_criterion_order",
+    "24_how_many_labels",
+    "25_one_read",
+    "26_do_you_need_ten",
+    "29_who_filled_in",
+    "90_minutes",
+}
+OURS = re.compile(r":{3,}\{div\} (?:answer|story)\n(.*?)^:{3,}$", re.M | re.S)
+LIVE = re.compile(r"\{glue:text\}`([^`]+)`")
+
+
+@rule
+def our_sentences_print_recorded_numbers(clone: Clone) -> Iterator[str]:
+    """An answer, a story and a sentence about the book's judges print recorded numbers alone."""
+    judges = clone.text("results/judges.csv")
+    known = {row["name"] for row in csv.DictReader(judges.splitlines())}
+    named = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in sorted(known)))
+    recorded = set()
+    for row in csv.DictReader(clone.text(RECORDED_FILE).splitlines()):
+        recorded.add((row["chapter"], row["name"]))
+    for path, text in clone.texts("notebooks/*.md").items():
+        stem = Path(path).stem
+        for block in OURS.findall(text):
+            if stem not in NOT_YET_RECORDED:
+                yield from (f"{path}: {{glue:text}}`{name}`" for name in LIVE.findall(block))
+        for sentence in _sentences(OURS.sub("", text)):
+            if named.search(sentence) and LIVE.search(sentence) and stem not in NOT_YET_RECORDED:
+                yield f"{path}: {sentence}"
+        for name in RECORDED_ROLE.findall(text):
+            if (stem, name) not in recorded:
+                yield f"{path}: {name} is not recorded: python -m tools record {stem.split('_')[0]}"
+
+
+def _sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of a chapter outside its code, each on one line."""
+    for paragraph in CELL.sub("", text).split("\n\n"):
+        yield from re.split(r"(?<=[.!?)])\s+(?=[A-Z*({])", " ".join(paragraph.split()))
 
 
 @rule

@@ -4,22 +4,39 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from mdit_py_plugins.amsmath import amsmath_plugin
+from mdit_py_plugins.colon_fence import colon_fence_plugin
+from mdit_py_plugins.deflist import deflist_plugin
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from mdit_py_plugins.myst_blocks import myst_block_plugin
+from mdit_py_plugins.myst_role import myst_role_plugin
 
-from rubricnb.book import glued, plain
+from rubricnb.book import glued, glued_text, plain
+from rubricnb.pages import is_unknown
 
-_FIGURE = re.compile(r"^```\{glue:figure\} (\S+)\n((?::[^\n]*\n)*)(.*?)^```$", re.M | re.S)
-_NUMBER = re.compile(r"\{glue:text\}`([^`:]+)(?::([^`]*))?`")
+_DIRECTIVE = re.compile(r"\{([\w:-]+)\} *(.*)")
+_OPTION = re.compile(r":([\w-]+):(?: (.*))?$")
+_AIMED = re.compile(r"(.*?)\s*<([^<>]+)>$", re.S)  # words <target>
+_KEY = re.compile(r"([a-z]+)(\d{4})")
+_NAMED = re.compile(r":name: ((?:fig|tab)-\S+)")
+_SILENT = ("exercise-end", "solution-end", "bibliography", "tableofcontents")
+_HEADED = {"exercise-start": "Exercise", "solution-start": "Solution", "prf:proof": "Proof"}
 
 
 def one_page(notebook: Any) -> str:
     """Return an executed notebook as a whole HTML document that loads nothing and runs nothing.
 
-    Glued numbers are in the sentences, glued figures and tables above their captions. Formulas
-    and references to other pages stay as the chapter's text has them.
+    Whatever executed it: papermill, Jupyter, `rubricnb.book.execute`. Glued numbers are in the
+    sentences, glued figures and tables above their captions. A paragraph with a number that is not
+    known is one line that says so. Formulas are shown as they are typed.
 
     Examples
     --------
@@ -28,57 +45,205 @@ def one_page(notebook: Any) -> str:
     >>> "<h1>Title</h1>" in one_page(nbformat.v4.new_notebook(cells=[cell]))
     True
     """
-    from markdown_it import MarkdownIt
-
-    found = glued(notebook)
-    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
-
-    def number(role: re.Match[str]) -> str:
-        text = found.get(role[1], {}).get("text/plain", role[0]).strip("'")
-        return format(float(text), role[2]) if role[2] and role[1] in found else text
-
-    def prose(text: str) -> list[tuple[str, str]]:
-        text = _NUMBER.sub(number, text)
-        parts, end = [], 0
-        for figure in _FIGURE.finditer(text):
-            name, options, caption = figure.groups()
-            alt = re.search(r":alt: (.+)", options)
-            parts += [
-                ("text", markdown.render(text[end : figure.start()])),
-                ("shown", _shown(found.get(name, {}), alt[1] if alt else name)),
-                ("text", markdown.render(caption)),
-            ]
-            end = figure.end()
-        return [*parts, ("text", markdown.render(text[end:]))]
-
+    prose = _Prose(notebook)
     parts: list[tuple[str, str]] = []
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            parts += prose(cell.source)
+            parts.append(("text", prose.html(cell.source)))
         elif "remove-cell" not in cell.metadata.get("tags", []):
             parts.append(("code", cell.source))
-            parts += [part for output in cell.get("outputs", []) if (part := _output(output))[1]]
+            outputs = (prose.output(output) for output in cell.get("outputs", []))
+            parts += [(kind, html) for kind, html in outputs if html]
     title = re.search(r"^# (.+)$", "\n".join(cell.source for cell in notebook.cells), re.M)
     template = Path(__file__).with_name("onepage.jinja").read_text("utf-8")
     engine = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
     return engine.from_string(template).render(title=title[1] if title else "", parts=parts)
 
 
-def _output(output: Any) -> tuple[str, str]:
-    if "scrapbook" in output.get("metadata", {}):  # printed at its caption
-        return "shown", ""
-    if "data" in output:
-        rich = _shown(output.data, "output of the cell above")
-        return ("shown", rich) if rich else ("said", output.data.get("text/plain", ""))
-    return "said", plain(output.get("text", "") or "\n".join(output.get("traceback", [])))
+class _Prose:
+    """The Markdown of one notebook, with what its cells glued."""
 
+    def __init__(self, notebook: Any) -> None:
+        self.glued: Mapping[str, Mapping[str, Any]] = glued(notebook)
+        text = "\n".join(c.source for c in notebook.cells if c.cell_type == "markdown")
+        self.numbers = dict(_numbered(_NAMED.findall(text)))
+        self.markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+        for plugin in (
+            amsmath_plugin, colon_fence_plugin, deflist_plugin, dollarmath_plugin,
+            myst_block_plugin, myst_role_plugin,
+        ):  # fmt: skip
+            self.markdown.use(plugin)
+        for name in ("amsmath", "math_block", "math_block_label"):
+            self.markdown.add_render_rule(name, _formula_block)
+        for name in ("math_inline", "math_inline_double"):
+            self.markdown.add_render_rule(name, _formula)
+        for name in ("myst_target", "myst_line_comment", "myst_block_break"):
+            self.markdown.add_render_rule(name, _nothing)
 
-def _shown(data: Any, description: str) -> str:
-    """A figure as a picture, which cannot act; a table without what could."""
-    import nh3
+    def html(self, text: str) -> str:
+        """Return Markdown as HTML."""
+        tokens = self.markdown.parse(text)
+        for token in tokens:
+            if token.type == "inline":
+                token.children = self._sentence(token.children or [])
+            elif token.type in ("fence", "colon_fence"):
+                if directive := _DIRECTIVE.match(token.info.strip()):
+                    html = self._directive(directive[1], directive[2], token.content)
+                    token.type, token.content = "html_block", html
+                elif token.type == "colon_fence":
+                    token.type, token.content = "html_block", self.html(token.content)
+        return str(self.markdown.renderer.render(tokens, self.markdown.options, {}))
 
-    if svg := data.get("image/svg+xml"):
-        picture = base64.b64encode(svg.encode()).decode()
+    def output(self, output: Any) -> tuple[str, str]:
+        """Return how an output is shown, and its HTML or text; a glued one is at its caption."""
+        if "scrapbook" in output.get("metadata", {}):
+            return "shown", ""
+        if "data" in output:
+            rich = self._shown(output.data, "output of the cell above")
+            return ("shown", rich) if rich else ("said", output.data.get("text/plain", ""))
+        return "said", plain(output.get("text", "") or "\n".join(output.get("traceback", [])))
+
+    def _sentence(self, children: Sequence[Token]) -> list[Token]:
+        """Resolve the roles of a paragraph; one with an unknown number is only what it lacks."""
+        shown = []
+        for token in children:
+            if token.type == "myst_role":
+                name, content = token.meta["name"], token.content
+                if name == "glue:text":
+                    text = glued_text(content, self.glued)
+                    text = "NaN" if text is None else text
+                    if is_unknown(text):
+                        return [_text(text if text != "NaN" else "Not known from this run.")]
+                    shown.append(_text(text))
+                else:
+                    shown.append(Token("html_inline", "", 0, content=self._role(name, content)))
+            else:
+                shown.append(token)
+        return shown
+
+    def _role(self, name: str, content: str) -> str:
+        aimed = _AIMED.match(content)
+        words, target = (aimed[1], aimed[2]) if aimed else ("", content)
+        if name == "doc":
+            words = words or _chapter(target)
+        elif name == "numref":
+            number = self.numbers.get(target, "")
+            words = (words or "%s").replace("%s", number.split()[-1] if number else "above")
+        elif name.startswith("cite"):
+            words = ", ".join(map(_source, content.split(",")))
+            words = words if name == "cite:t" else f"({words})"
+        elif name in ("func", "class", "meth", "mod", "attr"):
+            return f"<code>{escape(words or target.lstrip('~').removeprefix('rubricnb.'))}</code>"
+        elif name in ("math", "code"):
+            return f"<code>{escape(content)}</code>"
+        elif name == "eq":
+            words = f"({target.removeprefix('eq-')})"
+        elif name == "ref":
+            words = words or re.sub(r"^(?:ch|sec|notation)-", "", target).replace("-", " ")
+        return escape(words or target)
+
+    def _directive(self, name: str, argument: str, content: str) -> str:
+        options, body = _parted(content)
+        if name in _SILENT:
+            return ""
+        if name == "glue:figure":
+            return self._figure(argument, options, body)
+        if name.startswith("glue"):
+            return self._shown(
+                self.glued.get(argument.partition("::")[2] or argument, {}), argument
+            )
+        if name == "math":
+            return f"<pre>{escape(body)}</pre>"
+        if name in ("code-block", "code", "literalinclude"):
+            return f"<pre>{escape(body)}</pre>"
+        title = _HEADED.get(name, "" if name in ("div", "margin") else argument)
+        head = f"<p><strong>{escape(title)}</strong></p>" if title else ""
+        kind = argument if name == "div" else name.replace(":", "-")
+        return f'<div class="{escape(kind)}">{head}{self.html(body)}</div>'
+
+    def _figure(self, name: str, options: Mapping[str, str], caption: str) -> str:
+        number = self.numbers.get(options.get("name", ""), "")
+        shown = self._shown(self.glued.get(name, {}), options.get("alt", name))
+        head = f"**{number}.** " if number else ""
+        missing = "" if shown else "<p>Not shown: this run made no such figure or table.</p>"
+        return (
+            f'<figure><div class="shown">{shown}{missing}</div>'
+            f"<figcaption>{self.html(head + caption)}</figcaption></figure>"
+        )
+
+    def _shown(self, data: Mapping[str, Any], description: str) -> str:
+        """A figure as a picture, which cannot act; a table without what could; Markdown as text."""
+        import nh3
+
         alt = nh3.clean_text(description)
-        return f'<img alt="{alt}" src="data:image/svg+xml;base64,{picture}">'
-    return nh3.clean(data.get("text/html", ""))
+        if svg := "".join(data.get("image/svg+xml", "")):
+            picture = base64.b64encode(svg.encode()).decode()
+            return f'<img alt="{alt}" src="data:image/svg+xml;base64,{picture}">'
+        for kind in ("image/png", "image/jpeg"):
+            if picture := "".join("".join(data.get(kind, "")).split()):
+                return f'<img alt="{alt}" src="data:{kind};base64,{picture}">'
+        if markdown := "".join(data.get("text/markdown", "")):
+            return self.html(markdown)
+        return str(nh3.clean("".join(data.get("text/html", ""))))
+
+
+def _parted(content: str) -> tuple[dict[str, str], str]:
+    """Part a directive's options from its content."""
+    lines, options = content.splitlines(), dict[str, str]()
+    while lines and (option := _OPTION.match(lines[0])):
+        options[option[1]] = option[2] or ""
+        lines.pop(0)
+    return options, "\n".join(lines).strip("\n")
+
+
+def _numbered(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Number figures and tables in the order of the page.
+
+    >>> dict(_numbered(["fig-a", "tab-b", "fig-c"]))
+    {'fig-a': 'Figure 1', 'tab-b': 'Table 1', 'fig-c': 'Figure 2'}
+    """
+    counts = {"Figure": 0, "Table": 0}
+    for name in names:
+        kind = "Figure" if name.startswith("fig") else "Table"
+        counts[kind] += 1
+        yield name, f"{kind} {counts[kind]}"
+
+
+def _chapter(path: str) -> str:
+    """Name a page of the book in words.
+
+    >>> _chapter("05_position_bias"), _chapter("../book/own-data")
+    ('chapter 5, position bias', 'own data')
+    """
+    number, _, words = Path(path).stem.partition("_")
+    return (
+        f"chapter {number.lstrip('0')}, {words.replace('_', ' ')}"
+        if words
+        else (number.replace("-", " "))
+    )
+
+
+def _source(key: str) -> str:
+    """Name a source by its key.
+
+    >>> _source("xu2026position"), _source("other")
+    ('Xu 2026', 'other')
+    """
+    found = _KEY.match(key.strip())
+    return f"{found[1].title()} {found[2]}" if found else key.strip()
+
+
+def _text(content: str) -> Token:
+    return Token("text", "", 0, content=content)
+
+
+def _formula(renderer: Any, tokens: Sequence[Token], index: int, *_: Any) -> str:
+    return f"<code>{escape(tokens[index].content)}</code>"
+
+
+def _formula_block(renderer: Any, tokens: Sequence[Token], index: int, *_: Any) -> str:
+    return f"<pre>{escape(tokens[index].content.strip())}</pre>"
+
+
+def _nothing(*_: Any) -> str:
+    return ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from rubricnb.data.validate import nearest
 _FOLDER = Path(__file__).parent / "published"
 _CLAIMS = _FOLDER / "claims.csv"
 _INDEX = _FOLDER / "index.csv"
+_ITEMS = _FOLDER / "items.csv"
 ERRATA = _FOLDER / "errata.csv"
 VERDICTS = ("replicates", "does not", "cannot say")  # for claims that are tested on judges
 # What is checked without a judge has words of its own: "the arithmetic holds", "… fails".
@@ -56,6 +57,92 @@ def published(table: str | None = None) -> pd.DataFrame:
         said = f"several tables begin with {table!r}" if found else f"there is no table {table!r}"
         raise ValueError(f"{said}{nearest(table, names)} There are: {', '.join(found or names)}")
     return pd.read_csv(_FOLDER / f"{found[0]}.csv")
+
+
+def paper_judges(papers: Iterable[str] | None = None) -> list[str]:
+    """List the judges of the papers as their tables spell them.
+
+    Parameters
+    ----------
+    papers
+        Names as in ``published().paper``; default: all.
+
+    Returns
+    -------
+    list of str
+        In the order of the tables. RULERS calls them backbones, and a source of gold scores is a
+        judge too.
+
+    Examples
+    --------
+    >>> paper_judges(["RULERS"])
+    ['GPT-4o-mini', 'GPT-4o', 'Llama-3.1-8B', 'Llama-3.1-70B']
+    """
+    listed = published()
+    chosen = listed if papers is None else listed[listed["paper"].isin(list(papers))]
+    found: dict[str, None] = {}
+    for table in map(published, chosen["table"]):
+        for column in ("judge", "backbone", "score_source"):
+            if column in table:
+                found |= dict.fromkeys(table[column].str.replace(r" \(.*", "", regex=True))
+    return list(found)
+
+
+def check_paper_judge(name: str, papers: Iterable[str]) -> str:
+    """Return the name of a judge of some papers, or the empty one of a judge of the reader's own.
+
+    Raises
+    ------
+    ValueError
+        None of these papers has a judge of that name; says which come near, or which paper has it.
+
+    Examples
+    --------
+    >>> check_paper_judge("Qwen3-8B-Think", ["position bias v1"])
+    'Qwen3-8B-Think'
+    >>> check_paper_judge("qwen3-8b", ["position bias v1"])
+    Traceback (most recent call last):
+    ValueError: paper_judge = 'qwen3-8b' is no judge of position bias v1; did you mean 'Qwen3-8B' \
+or 'Qwen3-32B'? ...
+    """
+    papers = list(papers)
+    known = paper_judges(papers)
+    if name in ("", *known):
+        return name
+    listed = published()["paper"].unique()
+    elsewhere = [p for p in listed if p not in papers and name in paper_judges([p])]
+    hint = nearest(name, known)
+    if elsewhere:
+        told = claims().query("paper in @elsewhere")["chapter"].unique()
+        chapters = ", ".join(stem.split("_")[0] for stem in told)
+        hint = f"; it is a judge of {' and '.join(elsewhere)}, which chapters {chapters} check."
+    raise ValueError(
+        f"paper_judge = {name!r} is no judge of {' or '.join(papers)}{hint} There are: "
+        f"{', '.join(known)}. Leave it empty for a judge of your own"
+    )
+
+
+def paper_items() -> pd.DataFrame:
+    """List every numbered figure, table and equation of the papers, and the settings they state.
+
+    Returns
+    -------
+    DataFrame
+        Text only, a row for each item and each command that fills a part of it: paper; item
+        (``Table 2``); what it is; chapter, where it stands (a chapter's stem, or the path of a page
+        or of a study's file); label, of its figures, tables or sections there, with spaces;
+        command, by the file that it writes (a notebook or a bundle) or the study that it runs,
+        empty where nothing has to be asked; published, where its numbers are (a table of
+        `published`, or how the ids of `claims` begin; empty: none is printed); reason, what no
+        command can fill and why.
+
+    Examples
+    --------
+    >>> items = paper_items().set_index(["paper", "item"])
+    >>> items.command["position bias v2", "Table 4"].tolist()
+    ['scales-2-3-5.ipynb', 'scale-9.ipynb']
+    """
+    return pd.read_csv(_ITEMS, dtype="str", keep_default_na=False)
 
 
 def claims(chapter: str | None = None) -> pd.DataFrame:

@@ -148,8 +148,14 @@ def nearest(name: object, known: Iterable[Hashable]) -> str:
     --------
     >>> nearest("hana", ["hanna", "summeval"])
     "; did you mean 'hanna'?"
+    >>> nearest("gemma-3-27b", ["Gemma-3-27B", "GPT-4.1"])
+    "; did you mean 'Gemma-3-27B'?"
     """
-    matches = get_close_matches(str(name).lower(), [str(k) for k in known], n=2, cutoff=0.5)
+    spelled = {str(k).lower(): str(k) for k in known}
+    matches = [
+        spelled[match]
+        for match in get_close_matches(str(name).lower(), list(spelled), n=2, cutoff=0.5)
+    ]
     return f"; did you mean {' or '.join(map(repr, matches))}?" if matches else "."
 
 

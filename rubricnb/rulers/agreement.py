@@ -15,10 +15,10 @@ from rubricnb.data.validate import one_of
 from rubricnb.hashing import hash64, mix64
 from rubricnb.rulers.calibration import Calibrator, FloatArray, IsotonicCalibrator, nearest_label
 from rubricnb.rulers.evidence import STATUSES
-from rubricnb.statistics import _inference as infer
-from rubricnb.statistics._reads import IntArray, as_list, by_cluster, groups, matched, require
+from rubricnb.statistics import intervals as infer
 from rubricnb.statistics.agreement import spearman
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
+from rubricnb.statistics.reads import IntArray, as_list, by_cluster, groups, matched, require
 
 Calibration = Literal["quantile", "isotonic", "none"]
 CALIBRATIONS: tuple[Calibration, ...] = ("quantile", "isotonic", "none")

@@ -235,7 +235,7 @@ class Bundle:
         Raises
         ------
         ValueError
-            An unknown variant, or there is no file of the paraphrase.
+            An unknown variant, or there is no file of the paraphrase, or it has other traits.
 
         Examples
         --------
@@ -246,7 +246,7 @@ class Bundle:
         if variant == self.variant:
             return self
         if variant == "paraphrased":
-            return load_bundle(self._paraphrase)
+            return self._paraphrased()
         if variant == "criteria-reversed":
             flipped = replace(self, traits=self.traits[::-1], checklist=self.checklist[::-1])
         elif variant == "levels-reversed":
@@ -255,6 +255,17 @@ class Bundle:
             traits = (replace(t, levels=rewritten(t.levels, variant)) for t in self.traits)
             flipped = replace(self, traits=tuple(traits))
         return replace(flipped, variant=variant)
+
+    def _paraphrased(self) -> Bundle:
+        """The bundle that words the same traits differently: the file beside this one."""
+        other = load_bundle(self._paraphrase)
+        ours, theirs = ([t.name for t in bundle.traits] for bundle in (self, other))
+        if theirs != ours:
+            raise ValueError(
+                f"{self._paraphrase.name} has the traits {', '.join(theirs)} and {self.name} has "
+                f"{', '.join(ours)}: it is not its paraphrase; compile or write it again"
+            )
+        return other
 
     def of_trait(self, trait: Trait) -> list[CheckItem]:
         """Return a trait's checklist items."""

@@ -11,9 +11,11 @@ from typing import Any
 
 import pandas as pd
 
+from rubricnb.data.tables import read_table
 from rubricnb.data.validate import check_rubrics
 from rubricnb.judging.contract import Message, Reply, Request
 from rubricnb.judging.judge import Judge
+from rubricnb.judging.prices import Budget
 from rubricnb.judging.run import ask
 from rubricnb.judging.store import Store
 from rubricnb.rulers.bundle import Bundle, CheckItem, Trait, canonical, first_problem, record
@@ -21,6 +23,9 @@ from rubricnb.rulers.templates import fill
 
 Criteria = dict[str, tuple[str, tuple[tuple[int, str], ...]]]
 """Criterion → (definition, levels in the order shown): a rubric in natural language."""
+
+Anchors = Sequence[tuple[str, str]]
+"""Scored examples: (text, what it deserves and why)."""
 
 _TEXT_CHARACTERS = 160
 _TOKENS_EACH = 80  # of one definition or checklist item; a judge that writes more is cut
@@ -31,12 +36,17 @@ def compile_rubric(
     judge: Judge,
     *,
     name: str,
+    dataset: str = "",
     input_type: str = "texts",
+    traits: Sequence[str] = (),
     n_items: int = 15,
     min_evidence: int = 2,
+    anchors: Anchors = (),
+    variant: str = "standard",
     temperature: float = 0.0,
     seed: int = 0,
     store: Store | str | Path | None = None,
+    budget: Budget | None = None,
 ) -> Bundle:
     """Let a judge compile a rubric into a bundle.
 
@@ -49,15 +59,27 @@ def compile_rubric(
         A rubrics frame (``items.rubrics``): one criterion or several.
     judge
         From `open_judge`; it must have the readout ``json``.
-    name, input_type
-        Of the bundle.
+    name, dataset, input_type
+        Of the bundle: what it is called, for which data it is made (default: `name`), and what is
+        judged ("essays").
+    traits
+        Figure 4's fixed list of traits; default: the rubric's criteria. A trait that is no
+        criterion has the levels of the only criterion.
     n_items
         M, checklist items in all.
     min_evidence
         m, quotes per trait.
+    anchors
+        Figure 4's calibration anchors: scored examples, (text, what it deserves and why). The judge
+        that compiles sees them, and so does the one that scores.
+    variant
+        Wording of the rubric that is compiled: ``standard`` or ``paraphrased``. Saved beside the
+        standard bundle NAME.json as NAME-paraphrased.json, the latter is its variant
+        ``paraphrased`` (`Bundle.in_variant`). Its checklist is compiled anew, as its rubric is a
+        different text; the other variants of §A.3 need no compilation.
     temperature, seed
         Of the sampling; 0 is greedy.
-    store
+    store, budget
         As in `rubricnb.run`.
 
     Returns
@@ -67,12 +89,12 @@ def compile_rubric(
     Raises
     ------
     ValueError
-        A rubric without levels, fewer items than traits, or the judge's answer is not a bundle:
-        the message says how it breaks the schema.
+        A rubric without levels or without this wording, a trait without a scale, fewer items than
+        traits, or the judge's answer is not a bundle: the message says how it breaks the schema.
 
     Notes
     -----
-    arXiv RULERS, §3.1 and Figure 4.
+    arXiv RULERS, §3.1, Figure 4 and §A.3.
 
     Examples
     --------
@@ -84,16 +106,73 @@ def compile_rubric(
     simulated:grader: 1 of 1 in ...
     >>> [t.name for t in bundle.traits], len(bundle.checklist)
     (['accuracy', 'helpfulness', 'clarity'], 6)
+
+    Four traits of a rubric that rates the whole, with a scored example:
+
+    >>> whole = rubric[rubric.criterion == "clarity"]
+    >>> bundle = compile_rubric(
+    ...     whole, SimulatedGrader(), name="four", n_items=8, store=":memory:",
+    ...     traits=["order", "words", "sentences", "grammar"], anchors=[("No idea.", "1: vague")],
+    ... )  # doctest: +ELLIPSIS
+    simulated:grader: 1 of 1 in ...
+    >>> [t.name for t in bundle.traits], bundle.anchors
+    (['order', 'words', 'sentences', 'grammar'], (('No idea.', '1: vague'),))
     """
     facts = {
-        "name": name, "dataset": name, "input_type": input_type, "min_evidence": min_evidence,
-        "anchors": (), "variant": "standard",
-    }  # fmt: skip
-    criteria = criteria_of(rubric)
-    task = Compilation(criteria, n_items, facts, tuple(criteria))
+        "name": name,
+        "dataset": dataset or name,
+        "input_type": input_type,
+        "min_evidence": min_evidence,
+        "anchors": tuple((str(text), str(deserves)) for text, deserves in anchors),
+        "variant": variant,
+    }
+    criteria = criteria_of(rubric, variant)
+    task = Compilation(criteria, n_items, facts, tuple(traits) or tuple(criteria))
     request = task.request(temperature=temperature, seed=seed)
-    (reply,) = ask(stating_lengths([request], judge), judge, store)
+    (reply,) = ask(stating_lengths([request], judge), judge, store, budget=budget)
     return task.read(reply)
+
+
+def read_anchors(path: str | Path, rubric: pd.DataFrame) -> list[tuple[str, str]]:
+    r"""Read scored examples for `compile_rubric` from a table.
+
+    Parameters
+    ----------
+    path
+        A CSV, ``.jsonl`` or ``.parquet`` with the columns ``text`` and ``score``, and, optionally,
+        ``reason``: why it deserves this score.
+    rubric
+        The rubrics frame whose scores these are.
+
+    Raises
+    ------
+    ValueError
+        A column is missing, or a score is not on the rubric's scale.
+
+    Examples
+    --------
+    >>> import rubricnb as rb
+    >>> from tempfile import TemporaryDirectory
+    >>> rubric = rb.load("minibench", n_items=3).rubrics
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder, "anchors.csv")
+    ...     _ = file.write_text("text,score,reason\nNo idea.,1,no answer\nParis.,5,\n")
+    ...     read_anchors(file, rubric)
+    [('No idea.', '1: no answer'), ('Paris.', '5')]
+    """
+    table = read_table(path, ["text", "score"], ["score"])
+    levels = sorted({float(score) for score in rubric["score"]})
+    off = table[~table["score"].isin(levels)]
+    if len(off):
+        raise ValueError(
+            f"{Path(path).name}: row {off.index[0]} has the score {off['score'].iloc[0]:g}; "
+            f"the rubric's are {', '.join(f'{level:g}' for level in levels)}"
+        )
+    reasons = table["reason"] if "reason" in table else [""] * len(table)
+    return [
+        (text, f"{score:g}: {reason}" if reason else f"{score:g}")
+        for text, score, reason in zip(table["text"], table["score"], reasons, strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -110,8 +189,8 @@ class Compilation:
         """The traits by their id, still without a definition."""
         if self.n_items < len(self.names):
             raise ValueError(
-                f"{self.n_items} checklist items cannot cover {len(self.names)} traits: set "
-                f"n_items to at least {3 * len(self.names)}"
+                f"{self.n_items} checklist items cannot cover {len(self.names)} traits: ask for "
+                f"{3 * len(self.names)} or more (n_items, --n-items)"
             )
         ids = {f"T{k}": name for k, name in enumerate(self.names, 1)}
         return {i: Trait(i, name, "", self._levels(name)) for i, name in ids.items()}
@@ -229,7 +308,7 @@ def rubric_text(criteria: Criteria) -> str:
     )
 
 
-def scored(anchors: Sequence[tuple[str, str]]) -> str:
+def scored(anchors: Anchors) -> str:
     """Write out scored examples as a judge reads them."""
     return "; ".join(f"{example} -> {deserves}" for example, deserves in anchors)
 

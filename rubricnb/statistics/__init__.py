@@ -1,7 +1,6 @@
 """Statistics of judgments. ``rubricnb/__init__.py`` lists the names that ``rubricnb`` has too."""
 
 from rubricnb import _PUBLIC
-from rubricnb.statistics._inference import noncentrality as noncentrality
 from rubricnb.statistics.advice import advise as advise
 from rubricnb.statistics.agreement import agreement as agreement
 from rubricnb.statistics.agreement import strategy_contrast as strategy_contrast
@@ -12,6 +11,7 @@ from rubricnb.statistics.criterion import counting_along as counting_along
 from rubricnb.statistics.criterion import criterion_order as criterion_order
 from rubricnb.statistics.error_budget import design_for as design_for
 from rubricnb.statistics.error_budget import error_budget as error_budget
+from rubricnb.statistics.intervals import noncentrality as noncentrality
 from rubricnb.statistics.kappa import quadratic_weighted_kappa as quadratic_weighted_kappa
 from rubricnb.statistics.labels import labels_needed as labels_needed
 from rubricnb.statistics.labels import mean_with_labels as mean_with_labels

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rubricnb.statistics._reads import FloatArray, IntArray, Reads, by_cluster
+from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from rubricnb.statistics._inference import jackknife_se, named, t_quantile
 from rubricnb.statistics._placement import Block, blocks, read_profiles
-from rubricnb.statistics._reads import FloatArray, IntArray, Reads, by_cluster, copies
+from rubricnb.statistics.intervals import jackknife_se, named, t_quantile
+from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster, copies
 
 _LARGEST = 12.0  # a log-preference beyond this, or with this share of its information at 0 left,
 _SEPARATED = 1e-4  # is on its way to infinity, not an estimate

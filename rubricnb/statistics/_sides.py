@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.statistics import _reads as arrays
+from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._placement import directions
-from rubricnb.statistics._reads import By, IntArray, Reads, Value
+from rubricnb.statistics.reads import By, IntArray, Reads, Value
 
 _PARTS = ("forward", "reverse", "half-1", "half-2")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rubricnb.statistics._reads import FloatArray, IntArray
+from rubricnb.statistics.reads import FloatArray, IntArray
 
 
 def crossed_variances(x: FloatArray, cluster: IntArray) -> FloatArray:

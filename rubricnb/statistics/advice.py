@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from rubricnb.statistics import _inference as infer
-from rubricnb.statistics import _reads as arrays
-from rubricnb.statistics._reads import By, Unanswerable
+from rubricnb.statistics import intervals as infer
+from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._variance import crossed_variances, noise_ratio
 from rubricnb.statistics.agreement import human_of, rated
 from rubricnb.statistics.budget import will_permuting_help
 from rubricnb.statistics.error_budget import CALLS, design_for, error_budget, with_left_out
 from rubricnb.statistics.labels import labels_needed, mean_with_labels
 from rubricnb.statistics.raters import judge_bias
+from rubricnb.statistics.reads import By, Unanswerable
 from rubricnb.statistics.variation import order_effect
 
 ORDERS = 10

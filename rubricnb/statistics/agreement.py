@@ -11,11 +11,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from rubricnb.statistics import _inference as infer
-from rubricnb.statistics import _reads as arrays
-from rubricnb.statistics._inference import Interval
-from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.statistics import intervals as infer
+from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._sides import compared, shared_items
+from rubricnb.statistics.intervals import Interval
+from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
 
 PAPER_RESAMPLES, PAPER_PAIRED_RESAMPLES = 1_000, 2_000
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.statistics import _inference as infer
-from rubricnb.statistics import _reads as arrays
-from rubricnb.statistics._inference import correlation, few_clusters, fisher_jackknife_t, said
+from rubricnb.statistics import intervals as infer
+from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._placement import blocks
-from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics._variance import crossed_variances, gain_of_averaging, noise_ratio
 from rubricnb.statistics.agreement import row_with_people
+from rubricnb.statistics.intervals import correlation, few_clusters, fisher_jackknife_t, said
+from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
 
 MOST_SUBSETS = 1_000
 GAIN = 1.05  # a rise of r by a factor that is worth the calls

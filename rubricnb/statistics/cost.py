@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from rubricnb.permutation import balanced, code
-from rubricnb.statistics import _reads as arrays
-from rubricnb.statistics._reads import FloatArray, IntArray
+from rubricnb.statistics import reads as arrays
+from rubricnb.statistics.reads import FloatArray, IntArray
 
 _TABLE_COLUMNS = ("score", "position", "share", "n", "share_null", "share_null_sd", "reason")
 

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
-from rubricnb.statistics import _inference as infer
-from rubricnb.statistics import _reads as arrays
-from rubricnb.statistics._reads import By, FloatArray, IntArray, Value
+from rubricnb.statistics import intervals as infer
+from rubricnb.statistics import reads as arrays
+from rubricnb.statistics.reads import By, FloatArray, IntArray, Value
 
 PERMUTATIONS = 1_000
 _STATISTICS = (

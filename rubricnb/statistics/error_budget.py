@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.statistics import _inference as infer
-from rubricnb.statistics import _reads as arrays
-from rubricnb.statistics._reads import By, FloatArray, IntArray, Value
+from rubricnb.statistics import intervals as infer
+from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._variance import henderson
+from rubricnb.statistics.reads import By, FloatArray, IntArray, Value
 
 FORMS = ("template", "variant", "labels", "layout", "reference_score", "exemplar")
 _FACETS = {

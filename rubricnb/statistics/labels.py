@@ -10,8 +10,9 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from rubricnb.statistics import _reads as arrays
-from rubricnb.statistics._inference import (
+from rubricnb.statistics import reads as arrays
+from rubricnb.statistics.agreement import row_with_people, unscored
+from rubricnb.statistics.intervals import (
     LEVEL,
     correlation,
     effective_clusters,
@@ -20,8 +21,7 @@ from rubricnb.statistics._inference import (
     moments,
     said,
 )
-from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
-from rubricnb.statistics.agreement import row_with_people, unscored
+from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
 
 CHOSEN = 3.0  # standard errors between labelled and other texts that a random draw rarely shows
 MIN_SYSTEMS = 5

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 from scipy import special, stats
 
 from rubricnb.permutation import position_counts
-from rubricnb.statistics import _inference as infer
-from rubricnb.statistics import _reads as arrays
-from rubricnb.statistics._inference import noncentrality
+from rubricnb.statistics import intervals as infer
+from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._placement import Placement, place, read_profiles
 from rubricnb.statistics._preference import log_preference
-from rubricnb.statistics._reads import By, FloatArray, Reads, Value
+from rubricnb.statistics.intervals import noncentrality
+from rubricnb.statistics.reads import By, FloatArray, Reads, Value
 
 _BLIND = (
     "the orderings leave nothing to permute (one of each direction): a preference for a position "

@@ -9,9 +9,9 @@ import pandas as pd
 
 from rubricnb.frames import score_dtype
 from rubricnb.permutation import decode
-from rubricnb.statistics import _reads as arrays
-from rubricnb.statistics._inference import few_clusters, mean_t
-from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads
+from rubricnb.statistics import reads as arrays
+from rubricnb.statistics.intervals import few_clusters, jackknife_t, said
+from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads
 
 _FLOOR = 1e-12  # a probability of 0 has no logarithm
 _NONE = "these judgments have no probabilities: plan them with readout='logprobs'"
@@ -196,22 +196,20 @@ def _prior(reads: Reads) -> list[dict[str, Any]]:
     item, read = np.nonzero(reads.parsed & (reads.order >= 0))
     shown = reads.orderings[reads.order[item, read]]
     n = reads.n_options
-    seen = (shown[..., None] == np.arange(1, n + 1)).astype(np.float64)  # read, place, score
-    counts = seen.sum(axis=0)
-    if len(shown) and counts.min() == 0:
+    cluster = reads.cluster[item]
+    logs = _logs(np.asarray(reads.probability)[item, read])
+    sums = _by_cell(logs, shown, cluster)
+    if len(shown) and sums[:, 1].sum(axis=0).min() == 0:
         raise ValueError(
             "some scores never appear at some positions, so score and position cannot be "
             "separated: ask in balanced(n) or Design('rotated', n) orders"
         )
-    logs = _logs(np.asarray(reads.probability)[item, read])
-    # Scores count alike at every place, even if they appear there unequally often.
-    cell = np.einsum("rp,rps->ps", logs, seen) / np.maximum(counts, 1)
-    mean = cell.mean(axis=1) - cell.mean() if len(logs) else np.full(n, np.nan)
-    weight = len(logs) / n / np.maximum(counts, 1)
-    own = ((logs[..., None] - cell) * seen * weight).sum(axis=2)
-    values = mean + own - own.mean(axis=1, keepdims=True)
-    cluster = reads.cluster[item]
-    low, high, *_ = np.array([mean_t(of_place, cluster) for of_place in values.T]).T
+    total = sums.sum(axis=0)
+    mean = _of_places(total) if len(logs) else np.full(n, np.nan)
+    # One order a prompt leaves few prompts in a cell, so each is left out with its cell refitted.
+    left = _of_places(total - sums) if len(sums) > 1 else np.empty((0, n))
+    low, high, *_ = np.array([jackknife_t(m, own) for m, own in zip(mean, left.T, strict=True)]).T
+    alone = len(sums) > 1 and bool(np.isnan(left).any())
     return pd.DataFrame(
         {
             "position": np.arange(1, n + 1),
@@ -220,9 +218,36 @@ def _prior(reads: Reads) -> list[dict[str, Any]]:
             "high": high,
             "share": _softmax(mean),
             "n_reads": len(logs),
-            "reason": few_clusters(cluster) if len(logs) else "no read has probabilities",
+            "reason": said(
+                few_clusters(cluster) if len(logs) else "no read has probabilities",
+                "some score was at some position for one prompt only: no interval" * alone,
+            ),
         }
     ).to_dict("records")
+
+
+def _by_cell(logs: FloatArray, shown: IntArray, cluster: IntArray) -> FloatArray:
+    """Sum of the logs and number of reads by place and score: (clusters, 2, places, scores).
+
+    `logs`: (reads, places); `shown`: the score at each of these places.
+    """
+    n = shown.shape[1]
+    _, code = np.unique(cluster, return_inverse=True)
+    size = int(code.max(initial=-1)) + 1
+    cell = (code[:, None] * n + np.arange(n)) * n + shown - 1
+    sums = [np.bincount(cell.ravel(), w, size * n * n) for w in (logs.ravel(), None)]
+    return np.stack([one.reshape(size, n, n) for one in sums], axis=1).astype(np.float64)
+
+
+def _of_places(sums: FloatArray) -> FloatArray:
+    """Preference for each place, from `_by_cell`; NaN where a cell is empty.
+
+    Scores count alike at every place, even if they appear there unequally often.
+    """
+    logs, count = np.moveaxis(sums, -3, 0)
+    cell = np.where(count > 0, logs / np.maximum(count, 1), np.nan)
+    mean = cell.mean(axis=-1)
+    return np.asarray(mean - mean.mean(axis=-1, keepdims=True))
 
 
 def _logs(probability: FloatArray) -> FloatArray:

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from rubricnb.statistics import _inference as infer
-from rubricnb.statistics import _reads as arrays
-from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.statistics import intervals as infer
+from rubricnb.statistics import reads as arrays
 from rubricnb.statistics.agreement import rated, ratings_of, row_with_people, unscored
 from rubricnb.statistics.ranking import kendall_tau, pair_signs
+from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
 
 MIN_ITEMS = 30  # of an annotator, to be tested
 FALSE_DISCOVERIES = 0.05

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.statistics import _inference as infer
-from rubricnb.statistics import _reads as arrays
-from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.statistics import intervals as infer
+from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._sides import shared_items
+from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
 
 BASELINE = {
     "design": "fixed", "labels": "numeric", "reference_score": "none", "exemplar": "none",
@@ -37,7 +37,8 @@ def stability(
         Judgments of the baseline and of other conditions, from `plan` with settings in lists.
     baseline
         Column → value. These columns may differ between a condition and its baseline; every other
-        condition column (judge, dataset, layout, temperature, …) must be equal.
+        condition column (judge, dataset, layout, temperature, …) must be equal. Where judgments
+        from elsewhere do not say what a column was (``unknown``), that is the baseline's value.
     by
         Columns that tell conditions apart; by default every condition column present.
     value
@@ -68,7 +69,7 @@ def stability(
     Raises
     ------
     ValueError
-        A column of `baseline` is missing, or no judgment has its values.
+        A column of `baseline` is missing, no judgment has its values, or all have.
 
     Notes
     -----
@@ -91,8 +92,13 @@ def stability(
         for condition, side in others:
             edited = "placebo" in condition.values()
             rows.append({**key, **condition} | _summary(side, base, placebo, edited, value))
-    result = pd.DataFrame(rows)
-    return infer.adjust(result, "shift_p") if "shift_p" in result else result
+    if not rows:
+        raise ValueError(
+            f"only the baseline was judged ({_listed(baseline)}): nothing to compare. Pass "
+            f"judgments that differ in {', '.join(baseline)}, or name the columns that differ in "
+            "baseline="
+        )
+    return infer.adjust(pd.DataFrame(rows), "shift_p")
 
 
 def strata(
@@ -104,6 +110,7 @@ def strata(
     condition but the baseline with its reads.
     """
     arrays.require(judgments, baseline, "judgments")
+    baseline = _as_known(judgments, baseline)
     outside = arrays.grouping(judgments, by, without=baseline)
     arrays.require_value(judgments, value)
     edited, found = {**baseline, "design": "placebo"}, False
@@ -115,10 +122,26 @@ def strata(
             found = True
             yield key, base[0], next((s for name, s in others if name == edited), None), others
     if not found:
-        said = ", ".join(f"{name} = {value!r}" for name, value in baseline.items())
         raise ValueError(
-            f"no judgments of the baseline ({said}); choose a baseline= that was planned"
+            f"no judgments of the baseline ({_listed(baseline)}); choose a baseline= that was "
+            "planned"
         )
+
+
+def _listed(baseline: Condition) -> str:
+    return ", ".join(f"{name} = {value!r}" for name, value in baseline.items())
+
+
+def _as_known(judgments: pd.DataFrame, baseline: Condition) -> dict[str, Any]:
+    """Return the baseline, ``unknown`` in the columns whose values do not include the baseline's.
+
+    `rubricnb.judgments` cannot know that a prompt without a word about references had none.
+    """
+    known = {name: set(judgments[name].unique()) for name in baseline}
+    return {
+        name: "unknown" if value not in known[name] and "unknown" in known[name] else value
+        for name, value in baseline.items()
+    }
 
 
 def at_items(base: Reads, side: Reads, values: FloatArray) -> FloatArray:

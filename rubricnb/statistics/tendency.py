@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.permutation import levels_above
-from rubricnb.statistics import _inference as infer
-from rubricnb.statistics import _reads as arrays
-from rubricnb.statistics._inference import Interval
-from rubricnb.statistics._reads import By, FloatArray, IntArray, Reads
+from rubricnb.statistics import intervals as infer
+from rubricnb.statistics import reads as arrays
 from rubricnb.statistics.agreement import ratings_of
+from rubricnb.statistics.intervals import Interval
+from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads
 from rubricnb.statistics.stability import (
     BASELINE,
     Condition,

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from rubricnb.statistics import _inference as infer
-from rubricnb.statistics import _reads as arrays
+from rubricnb.statistics import intervals as infer
+from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._placement import directions
-from rubricnb.statistics._reads import By, FloatArray, Reads, Value
 from rubricnb.statistics._variance import crossed_variances
+from rubricnb.statistics.reads import By, FloatArray, Reads, Value
 
 PERMUTATIONS = 500
 _COMPONENTS = (

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from rubricnb.frames import CONDITIONS, Items, Judgments
-from rubricnb.statistics import _reads as arrays
+from rubricnb.statistics import reads as arrays
 
 _READ = ("judge", "dataset", "item_id", "design", "ordering_index", "replicate", *CONDITIONS)
 _OF_TEXT = ("dataset", "item_id", "group_id", "cluster_id", "candidate", "criterion", "human")

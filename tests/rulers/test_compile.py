@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import rubricnb as rb
 from rubricnb.cli import app
 from rubricnb.judging.contract import Reply
 from rubricnb.rulers import compile_rubric, grade, load_bundle
-from rubricnb.rulers.compile import parse
+from rubricnb.rulers.compile import parse, read_anchors
 from rubricnb.rulers.simulated import SimulatedGrader
 
 RUBRIC = rb.load("minibench", n_items=3).rubrics
@@ -33,15 +34,16 @@ def test_exactly_n_traits_and_m_items_and_the_rubrics_own_levels(tmp_path):
 
 def test_the_prompt_is_the_papers_with_the_whole_rubric():
     judge = Scripted()
-    compiled(judge, n_items=6)
+    compiled(judge, n_items=6, dataset="minibench", anchors=[("A poor text.", "1: no answer")])
     prompt = judge.asked[0].messages[0].content
     for line in (
-        "compile the OFFICIAL rubric below into a FIXED analytic rubric bundle for the mine",
+        "compile the OFFICIAL rubric below into a FIXED analytic rubric bundle for the minibench",
         "1. Define EXACTLY 3 traits:",
         "2. Create EXACTLY 6 checklist checkpoints total:",
         "- Scale: 0=not present, 1=partially, 2=clearly.",
         "- Must COVER all official key concepts.",
         "- evidence_rules.min_evidence must be 2.",
+        "- Calibration Anchors: A poor text. -> 1: no answer",
         "checklist items (C01..C06), and rules.",
     ):
         assert line in prompt
@@ -70,16 +72,79 @@ def test_an_answer_that_is_no_bundle_is_refused(write, message):
 
 
 @pytest.mark.parametrize(
-    ("rubric", "message"),
+    ("rubric", "options", "message"),
     [
-        (RUBRIC[RUBRIC.variant != "standard"], "no variant 'standard'; it has: paraphrased"),
-        (RUBRIC[RUBRIC.score == 1], "has the levels 1: give at least two levels"),
-        (RUBRIC[RUBRIC.score != 2], "RULERS needs whole scores without gaps"),
+        (RUBRIC, {"n_items": 2}, "2 checklist items cannot cover 3 traits: ask for 9 or more"),
+        (RUBRIC, {"traits": ["wit"]}, "the trait 'wit' is not a criterion of this rubric"),
+        (RUBRIC, {"variant": "paraphrase"}, "no variant 'paraphrase'; it has: standard, paraphr"),
+        (RUBRIC[RUBRIC.variant != "standard"], {}, "no variant 'standard'; it has: paraphrased"),
+        (RUBRIC[RUBRIC.score == 1], {}, "has the levels 1: give at least two levels"),
+        (RUBRIC[RUBRIC.score != 2], {}, "RULERS needs whole scores without gaps"),
     ],
 )
-def test_a_rubric_that_cannot_be_compiled_is_named(rubric, message):
+def test_what_cannot_be_compiled_is_named_before_anything_is_asked(rubric, options, message):
+    judge = Scripted()
     with pytest.raises(ValueError, match=message):
-        compile_rubric(rubric, SimulatedGrader(), name="mine", store=":memory:")
+        compile_rubric(rubric, judge, name="mine", store=":memory:", **options)
+    assert not judge.asked
+
+
+def test_fixed_traits_of_a_rubric_for_the_whole_share_its_levels():
+    one = RUBRIC[RUBRIC.criterion == "clarity"]
+    judge = Scripted()
+    bundle = compile_rubric(
+        one, judge, name="mine", traits=["order", "words"], n_items=4, store=":memory:"
+    )
+    assert [t.name for t in bundle.traits] == ["order", "words"]
+    assert len({t.levels for t in bundle.traits}) == 1
+    assert "EXACTLY 2 traits:\nT1: order\nT2: words\n" in judge.asked[0].messages[0].content
+
+
+def test_anchors_are_locked_and_read_by_the_judge_that_scores():
+    judge = Scripted()
+    bundle = compiled(judge, n_items=6, anchors=[("A poor text.", "1: no answer")])
+    without = compiled(judge, n_items=6)
+    assert bundle.lock != without.lock
+    grade(rb.load("minibench", n_items=3), bundle, judge, store=":memory:")
+    assert "A poor text. -> 1: no answer" in judge.asked[-1].messages[0].content
+
+
+def test_the_paraphrased_wording_compiles_to_the_bundles_third_variant(tmp_path):
+    judge = Scripted()
+    bundle = compiled(judge, n_items=6)
+    bundle = load_bundle(bundle.save(tmp_path / "mine.json"))
+    assert "paraphrased" not in bundle.variants
+    reworded = compile_rubric(
+        RUBRIC, judge, name="mine-paraphrased", dataset="mine", n_items=6, store=":memory:",
+        variant="paraphrased",
+    )  # fmt: skip
+    reworded.save(tmp_path / "mine-paraphrased.json")
+    assert "paraphrased" in bundle.variants
+    third = bundle.in_variant("paraphrased")
+    ours = load_bundle("minibench-paraphrased")
+    assert [t.levels for t in third.traits] == [t.levels for t in ours.traits]
+    assert third.lock not in {bundle.lock, ours.lock}
+    fewer = replace(reworded, traits=reworded.traits[:2], checklist=reworded.checklist[:2])
+    fewer.save(tmp_path / "mine-paraphrased.json")
+    with pytest.raises(
+        ValueError, match=r"accuracy, helpfulness and mine has accuracy, help.*clar"
+    ):
+        bundle.in_variant("paraphrased")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("text,points\nGood.,4\n", "lacks 'score'"),
+        ("text,score\nGood.,4\nBetter.,6\n", r"row 2 has the score 6; the rubric's are 1, 2, 3"),
+        ("text,score\nGood.,four\n", "is not a number"),
+        ("text,score\n", "no rows"),
+    ],
+)
+def test_scored_examples_that_are_none_are_refused(tmp_path, text, message):
+    (tmp_path / "anchors.csv").write_text(text)
+    with pytest.raises(ValueError, match=message):
+        read_anchors(tmp_path / "anchors.csv", RUBRIC)
 
 
 OWN = Path(__file__).parents[2] / "examples" / "own-data" / "my_rubric.yml"
@@ -104,7 +169,7 @@ def written(payload, headers):
         "checklist": {
             c: {"trait": traits[k % len(traits)], "text": f"Says {c}."} for k, c in enumerate(items)
         },
-        "evidence_rules": {"min_evidence": 2},
+        "evidence_rules": {"min_evidence": 1},
     }
     return 200, completion(json.dumps(document)), {}
 
@@ -115,13 +180,14 @@ def test_a_rubric_of_ones_own_becomes_a_locked_file_that_grades(tmp_path, monkey
     output = tmp_path / "my_bundle.json"
     with endpoint(written) as (url, received):
         done = command(tmp_path / "rubric.csv", "--judge", f"openai:m@{url}", "--output", output,
-                       "--n-items", 6)  # fmt: skip
+                       "--n-items", 6, "--min-evidence", 1, "--input-type", "letters")  # fmt: skip
     assert done.exit_code == 0, done.output
     assert len(received) == 1
     assert "m is asked once, with the whole of rubric.csv" in done.output
     assert "kind: What T1 asks." in done.output
     bundle = load_bundle(output)
-    assert (bundle.name, bundle.levels) == ("my_bundle", 3)
+    assert (bundle.name, bundle.input_type, bundle.levels) == ("my_bundle", "letters", 3)
+    assert bundle.min_evidence == 1
     assert bundle.traits[1].levels == ((3, "brief 3."), (2, "brief 2."), (1, "brief 1."))
     (tmp_path / "texts.csv").write_text("instruction,response\nSay no.,No! I will not do that.\n")
     items = rb.load("csv", path=tmp_path / "texts.csv", rubric=tmp_path / "rubric.csv")
@@ -139,7 +205,7 @@ def test_a_judge_that_leaves_a_trait_out_is_told_with_the_way_out(tmp_path):
 
     (tmp_path / "rubric.csv").write_text(CSV)
     with endpoint(broken) as (url, _):
-        done = command(tmp_path / "rubric.csv", "--judge", f"openai:m@{url}",
+        done = command(tmp_path / "rubric.csv", "--judge", f"openai:m@{url}", "--min-evidence", 1,
                        "--output", tmp_path / "b.json")  # fmt: skip
     assert done.exit_code == 1
     assert "not a valid bundle for 'b'" in done.output
@@ -160,8 +226,10 @@ def test_a_judge_that_leaves_a_trait_out_is_told_with_the_way_out(tmp_path):
         (
             None,
             ("--n-items", "0"),
-            "0 checklist items cannot cover 1 traits: set n_items to at least 3",
+            "0 checklist items cannot cover 1 traits: ask for 3 or more (n_items, --n-items)",
         ),
+        (None, ("--variant", "reversed"), "unknown variant 'reversed'"),
+        (None, ("--anchors", "no/such.csv"), "there is no no/such.csv"),
         (None, ("--output", __file__), "exists already: choose a different one with --output NAME"),
     ],
 )
@@ -174,6 +242,28 @@ def test_what_cannot_be_compiled_is_one_line(tmp_path, text, arguments, message)
     assert message in done.output
     assert len(done.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "b.json").exists()
+
+
+def test_the_command_has_anchors_fixed_traits_and_both_wordings(tmp_path):
+    (tmp_path / "anchors.csv").write_text("text,score,reason\nWe will see.,2,offers nothing\n")
+    output = tmp_path / "b.json"
+    done = command(OWN, "--judge", "simulated:grader", "--output", output, "--n-items", 4,
+                   "--traits", "remedy, tone", "--anchors", tmp_path / "anchors.csv")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert "is asked twice" in done.output
+    bundle = load_bundle(output)
+    assert [t.name for t in bundle.traits] == ["remedy", "tone"]
+    assert bundle.anchors == (("We will see.", "2: offers nothing"),)
+    third = bundle.in_variant("paraphrased")
+    assert third.traits[0].levels[0][1].startswith("The issue is solved, and both the next step")
+    assert third.anchors == bundle.anchors
+    again = command(OWN, "--judge", "simulated:grader", "--output", output)
+    assert "b.json exists already" in again.output
+    output.unlink()
+    for wording, refused in (("standard", False), ("paraphrased", True)):
+        done = command(OWN, "--judge", "simulated:grader", "--output", output,
+                       "--variant", wording)  # fmt: skip
+        assert ("b-paraphrased.json exists already" in done.output) == refused
 
 
 def test_brackets_without_end_are_no_document():

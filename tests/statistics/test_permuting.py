@@ -78,6 +78,38 @@ def test_orders_dealt_unevenly_do_not_pass_a_score_off_as_a_place():
     assert np.abs((plain - plain.mean()).to_numpy() - wanted).max() > 0.1
 
 
+def dealt(n_studies, n_prompts, rng):
+    """Small studies with one order a prompt; the quality of a text decides most of its answer."""
+    orders = rb.balanced(5).orderings()
+    row = np.concatenate([rng.permutation(n_prompts) % 10 for _ in range(n_studies)])
+    quality = 3 + 0.9 * rng.normal(size=(len(row), 1))
+    p = np.exp(GAMMA - (orders[row] - quality) ** 2)
+    p /= p.sum(axis=1, keepdims=True)
+    names = [f"p{i}" for i in range(len(row))]
+    columns = {f"probability_{k + 1}": p[:, k] for k in range(5)}
+    return pd.DataFrame({
+        "item_id": names, "cluster_id": names, "judge": np.repeat(range(n_studies), n_prompts),
+        "ordering_index": row + 1, "ordering": ["-".join(map(str, orders[r])) for r in row],
+        "score": 3, "expected_score": (p * orders[row]).sum(axis=1), **columns,
+    })  # fmt: skip
+
+
+def test_the_prior_of_a_few_prompts_with_an_order_each_covers_the_planted_one():
+    """Each cell holds four of twenty prompts: with the cells taken as known, 90 % would cover."""
+    prior = rb.position_prior(dealt(300, 20, np.random.default_rng(2)), by="judge")
+    wanted = (GAMMA - GAMMA.mean())[prior["position"] - 1]
+    covers = prior["low"].lt(wanted) & prior["high"].gt(wanted)
+    assert 0.935 < covers.mean() < 0.985
+
+
+def test_a_score_that_one_prompt_alone_had_at_a_place_has_no_interval():
+    ten = dealt(1, 10, np.random.default_rng(3))
+    prior = rb.position_prior(ten[ten["ordering_index"] <= 5])
+    assert prior["log_preference"].notna().all()
+    assert prior["low"].isna().all()
+    assert prior["reason"].str.contains("for one prompt only").all()
+
+
 def test_without_its_prior_a_judge_scores_as_one_that_has_none():
     biased = make_judgments(100, gamma=GAMMA, readout="logprobs", seed=7)
     fair = make_judgments(100, readout="logprobs", seed=7)

@@ -14,8 +14,8 @@ from rubricnb.judging.fitting import stand_in
 from rubricnb.permutation import balanced, decode, shuffled, williams
 from rubricnb.statistics import at_reads
 from rubricnb.statistics._placement import place
-from rubricnb.statistics._reads import read_groups, reads
 from rubricnb.statistics.position import quadratic_form
+from rubricnb.statistics.reads import read_groups, reads
 
 SHARES = [f"share_{p}" for p in range(1, 6)]
 GAMMAS = [f"log_preference_{p}" for p in range(1, 6)]

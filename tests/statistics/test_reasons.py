@@ -17,8 +17,8 @@ from rubricnb.statistics import (
     systems_with_labels,
     tendency_shift,
 )
-from rubricnb.statistics._inference import equivalence
 from rubricnb.statistics.criterion import counting_along
+from rubricnb.statistics.intervals import equivalence
 from rubricnb.statistics.probabilities import at_temperature
 
 SIZES = ["share_1", "share_1_low", "share_5_most", "v2_unbiased", "v2_unbiased_high", "mde",

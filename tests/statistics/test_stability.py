@@ -151,3 +151,21 @@ def test_every_other_condition_has_a_baseline_of_its_own(items):
     )
     across = stability(both, {**BASELINE, "layout": "rubric-last"})
     assert len(across) == 11
+
+
+def test_scores_from_elsewhere_are_compared_with_the_defaults():
+    """What a log does not say (references, examples) is the baseline's, and is not made up."""
+    log = pd.DataFrame(
+        {
+            "item_id": [f"t{i}" for i in range(40)] * 2,
+            "score": [*[1, 2, 3, 4] * 10, *[2, 2, 4, 5] * 10],
+            "labels": ["numeric"] * 40 + ["letter"] * 40,
+        }
+    )
+    row = stability(rb.judgments(log, scale=(1, 5))).iloc[0]
+    assert (row.labels, row["shift"], row.flip_rate) == ("letter", 0.75, 0.75)
+    assert row.reference_score == "unknown"
+    with pytest.raises(ValueError, match="only the baseline was judged"):
+        stability(rb.judgments(log[log.labels == "numeric"], scale=(1, 5)))
+    with pytest.raises(ValueError, match="no judgments of the baseline"):
+        stability(rb.judgments(log[log.labels == "letter"], scale=(1, 5)))

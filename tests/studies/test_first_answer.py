@@ -51,6 +51,21 @@ def test_a_judge_that_repeats_its_first_score_is_told_from_one_that_keeps_its_ow
     repeating, keeping = (share_of(read(name)) for name in ("repeats", "keeps its own"))
     assert repeating["repeats"] == keeping["own"] == 1
     assert repeating["own"] == keeping["repeats"] == 0
+    # These judges are certain, so nothing is nearly tied, and the first score gains all or nothing.
+    assert repeating["near ties"] == keeping["near ties"] == 0
+    assert repeating["own, asked first"] == repeating["first, later"] == 1
+    assert repeating["first, asked first"] == keeping["first, later"] == 0
+
+
+def test_the_first_answer_is_told_from_the_previous_one(monkeypatch):
+    """Every answer but the first and the third repeats the one before it."""
+
+    def answer(own, order, place):
+        return own[order[0]] if place == 1 else own[order[1]]
+
+    monkeypatch.setattr(first_answer.rb, "recorded", lambda *_: recorded(answer))
+    found = share_of(first_answer.reads("judge", "planted"))
+    assert (found["previous, not first"], found["first, not previous"]) == (1, 0)
 
 
 def test_a_judge_that_counts_meets_every_position_after_a_first_1(read):

@@ -5,7 +5,8 @@ import pytest
 
 import rubricnb as rb
 from rubricnb.judging.results import judges
-from rubricnb.rulers import recorded_grades
+from rubricnb.rulers import load_bundle, recorded_grades
+from studies.cost import study_cost
 from studies.gradings import record_gradings
 from studies.study import _GRADING_KEYS
 
@@ -76,3 +77,66 @@ def test_the_study_of_the_clone_can_be_read():
         bundle = load_bundle(part.get("bundle", part["dataset"]))
         for variant in part.get("variants", []):
             bundle.in_variant(variant)
+
+
+COMPILED = """
+judges: [{spec: "simulated:grader", model: a simulated grader, licence: none}]
+compile:
+  - {dataset: minibench, bundle: BUNDLE, model: a simulated grader, n_items: 6, min_evidence: 1,
+     anchors: ANCHORS}
+gradings:
+  - {dataset: minibench, bundle: BUNDLE, n_items: 15, variants: [standard, paraphrased]}
+"""
+
+
+@pytest.fixture
+def compiling(clone):
+    """A study that compiles its bundle, with a scored example."""
+    anchors, bundle = clone / "anchors.csv", clone / "data" / "own.json"
+    anchors.write_text("text,score\nNo idea.,1\n")
+    text = COMPILED.replace("BUNDLE", str(bundle)).replace("ANCHORS", str(anchors))
+    (clone / "params" / "rulers.yml").write_text(text)
+    return bundle
+
+
+def test_a_study_compiles_its_bundles_once_and_grades_with_them(clone, compiling, capsys):
+    store = clone / "store.sqlite"
+    record_gradings(store=store)
+    assert capsys.readouterr().out.count("compiled") == 2
+    bundle = load_bundle(compiling)
+    assert (len(bundle.checklist), bundle.anchors) == (6, (("No idea.", "1"),))
+    scores = recorded_grades("simulated:grader", "minibench").scores
+    locks = {bundle.in_variant(v).lock[:12] for v in ("standard", "paraphrased")}
+    assert set(scores.lock) == locks
+    record_gradings(store=store)
+    assert "compiled" not in capsys.readouterr().out
+
+
+def test_a_bundle_that_was_compiled_otherwise_is_not_taken(clone, compiling):
+    record_gradings(store=clone / "store.sqlite")
+    study = clone / "params" / "rulers.yml"
+    study.write_text(study.read_text().replace("n_items: 6", "n_items: 9"))
+    with pytest.raises(ValueError, match=r"own\.json was compiled with another n_items than"):
+        record_gradings(store=clone / "store.sqlite")
+
+
+def test_the_cost_counts_the_compilation_and_leaves_no_bundle(compiling):
+    cost = study_cost("rulers")
+    assert cost.calls.tolist() == [2, 10]
+    assert not compiling.exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("model: a simulated grader, n_items", "model: nobody, n_items", "model 'nobody' is not"),
+        ("min_evidence: 1", "minimum: 1", "compile has an unknown entry 'minimum'"),
+        ("anchors.csv", "no.csv", r"there is no .*no\.csv"),
+    ],
+)
+def test_what_a_study_cannot_compile_is_named(clone, compiling, old, new, message):
+    study = clone / "params" / "rulers.yml"
+    assert old in study.read_text()
+    study.write_text(study.read_text().replace(old, new))
+    with pytest.raises(ValueError, match=message):
+        record_gradings(store=clone / "store.sqlite")

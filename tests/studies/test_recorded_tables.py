@@ -42,7 +42,7 @@ KEYS = {
     "need_ten_recorded": [*CELL, "readout", "pilot"], "need_ten_votes": [*CELL, "lead", "most"],
     "need_ten_directions": [*CELL, "readout"], "need_ten_pairs": [*CELL, "reads"],
     "one_read_agreement": [*CELL, "quantity"], "one_read_levels": [*CELL, "quantity"],
-    "one_read_systems": [*CELL, "orders"],
+    "one_read_systems": [*CELL, "orders"], "one_read_shared": [*CELL, "quantity"],
     "replace_judges": ["judge", "criterion"], "replace_labels": ["judge", "criterion"],
     "replace_epsilon": ["epsilon", "judge", "criterion"],
     "replace_panels": ["panel", "criterion", "quantity"],
@@ -93,6 +93,7 @@ def read_once(*cell):
         "one_read_agreement": pd.DataFrame(one_read.agreement(c)),
         "one_read_levels": pd.DataFrame(one_read.levels(c, c.stream(0))),
         "one_read_systems": pd.DataFrame(one_read.systems(c, c.stream(1))),
+        "one_read_shared": pd.DataFrame(one_read.shared(c)),
     }
 
 

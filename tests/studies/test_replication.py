@@ -7,7 +7,7 @@ import rubricnb as rb
 from rubricnb import rulers
 from rubricnb.judging.results import results_folder
 from rubricnb.replication import COLUMNS, FINDINGS
-from rubricnb.statistics._inference import benjamini_hochberg
+from rubricnb.statistics.intervals import benjamini_hochberg
 from rubricnb.summary import SUMMARIES, recorded_summary
 from studies import replication as study
 

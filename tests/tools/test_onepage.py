@@ -1,8 +1,12 @@
 """An executed notebook as one HTML file."""
 
 import re
+import subprocess
+import sys
 
+import jupytext
 import nbformat
+import pytest
 from cells import SVG, glued
 from typer.testing import CliRunner
 
@@ -46,6 +50,145 @@ def test_numbers_figures_and_tables_stand_where_the_text_has_them():
     assert 'alt="Two&#32;&quot;bars&quot;' in page
     assert "glue:" not in page
     assert "setup()" not in page
+
+
+MARKUP = """\
+(ch-x)=
+# Title
+
+:::{div} story
+**Said.** See {doc}`05_position_bias`, {doc}`this <../book/own-data>` and {ref}`ch-rank-reversal`.
+By {cite:t}`xu2026position` it is $x^2$ ({eq}`eq-flips`, {term}`ties <tie>`, {func}`rubricnb.plan`).
+{numref}`Table %s <tab-x>` has more {cite:p}`xu2026position,li2025scoring`.
+:::
+
+$$
+y = a_1
+$$ (eq-y)
+
+```{exercise-start}
+:label: ex-1
+```
+Ask.
+```{exercise-end}
+```
+
+````{admonition} Careful
+:class: warning
+
+Inside.
+```{glue:md} found
+```
+````
+
+```{glue:figure} tab-a
+:name: tab-x
+
+Caption.
+```
+"""
+
+
+def test_markup_of_the_book_reads_as_text_in_one_file():
+    markdown = "application/papermill.record/text/markdown"
+    told = nbformat.v4.new_output(
+        "display_data",
+        {markdown: "It *does*."},
+        metadata={"scrapbook": {"name": "found", "mime_prefix": "application/papermill.record/"}},
+    )
+    table = glued("tab-a", text_html="<table><td>7</td></table>")
+    cells = [
+        nbformat.v4.new_markdown_cell(MARKUP),
+        nbformat.v4.new_code_cell("", outputs=[told, table]),
+    ]
+    page = one_page(nbformat.v4.new_notebook(cells=cells))
+    words = re.sub("<[^>]+>", "", page.partition("<body>")[2])
+    for said in (
+        "Said. See chapter 5, position bias, this and rank reversal.",
+        "By Xu 2026 it is x^2 ((flips), ties, plan).",
+        "Table 1 has more (Xu 2026, Li 2025).",
+        "y = a_1",
+        "Exercise",
+        "Careful",
+        "Inside.",
+        "It does.",
+        "Table 1. Caption.",
+    ):
+        assert said in words, said
+    assert not re.search(r":::|\{[\w:-]+\}|\)=|^:\w+:", words, re.M)
+
+
+@pytest.mark.parametrize(
+    ("value", "line"),
+    [("'NaN'", "Not known from this run."),
+     ("'Not asked: needs `logprobs`.'", "Not asked: needs `logprobs`."),
+     (None, "Not known from this run.")],
+)  # fmt: skip
+def test_a_paragraph_without_its_number_is_one_line(value, line):
+    text = (
+        "One {glue:text}`known`.\n\nIt gives {glue:text}`lost` of {glue:text}`known`, so there.\n"
+    )
+    text += "\n* A list: {glue:text}`lost`, and so on.\n"
+    outputs = [glued("known", text_plain="7")]
+    outputs += [glued("lost", text_plain=value)] if value else []
+    cells = [nbformat.v4.new_markdown_cell(text), nbformat.v4.new_code_cell(outputs=outputs)]
+    page = one_page(nbformat.v4.new_notebook(cells=cells))
+    assert "<p>One 7.</p>" in page
+    assert f"<p>{line}</p>" in page
+    assert f"<li>{line}</li>" in page
+    assert "so there" not in page
+    assert "and so on" not in page
+
+
+PLAIN = """\
+---
+kernelspec: {display_name: Python 3, language: python, name: python3}
+---
+# Title
+
+```{code-cell} ipython3
+:tags: [parameters]
+
+n: int = 2  # texts
+```
+
+```{code-cell} ipython3
+import matplotlib.pyplot as plt
+from IPython.display import Markdown
+from rubricnb import say, show, tell
+
+show("fig-a", plt.figure().add_subplot())
+say(n=n)
+tell("found", "It *does*." if n > 2 else "It does not.")
+Markdown("Numbers on this page: *live*, `judge`")
+```
+
+It has {glue:text}`n`.
+
+```{glue:md} found
+```
+
+```{glue:figure} fig-a
+:name: fig-05_x-a
+:alt: A line.
+
+The caption.
+```
+"""
+
+
+def test_a_notebook_of_plain_papermill_gives_the_same_page(tmp_path):
+    """Its figures are pixels, and nothing of rubricnb has looked at its outputs."""
+    nbformat.write(jupytext.reads(PLAIN, fmt="md:myst"), tmp_path / "in.ipynb")
+    command = [sys.executable, "-m", "papermill", "in.ipynb", "out.ipynb", "-p", "n", "5"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    page = one_page(nbformat.read(tmp_path / "out.ipynb", 4))
+    assert '<img alt="A&#32;line." src="data:image/png;base64,' in page
+    assert "<p><strong>Figure 1.</strong> The caption.</p>" in page
+    assert "<p>It has 5.</p>" in page
+    assert "<p>It <em>does</em>.</p>" in page
+    assert "Numbers on this page: <em>live</em>, <code>judge</code>" in page
+    assert "object&gt;" not in page
 
 
 def test_a_text_under_judgment_cannot_act_on_the_page():

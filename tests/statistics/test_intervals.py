@@ -11,7 +11,7 @@ from statsmodels.stats.weightstats import ttost_paired
 
 from rubricnb.replication import judged as verdicts
 from rubricnb.statistics import position_bias, rank_reversal, stability
-from rubricnb.statistics._inference import (
+from rubricnb.statistics.intervals import (
     benjamini_hochberg,
     detectable,
     effective_clusters,

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import optimize, special, stats
 
-from rubricnb.statistics._reads import FloatArray, IntArray, by_cluster
+from rubricnb.statistics.reads import FloatArray, IntArray, by_cluster
 
 LEVEL = 0.95
 POWER = 0.80

@@ -1,0 +1,52 @@
+"""What a chapter prints for a shell is executed as printed, with few items and a local judge.
+
+The commands about position bias fill tables and are run by test_paper_tables.py.
+"""
+
+import pytest
+from commands import ROOT, printed, run
+from endpoint import endpoint
+from test_paper_tables import LINES, judged
+
+from rubricnb import book
+from tools import building
+from tools.due import due
+
+SMALL = {"n_draws": 3, "n_calibration": 12, "n_reasked": 6, "n_ordered": 6, "methods": "rulers dhs"}
+COMMANDS = [
+    command
+    for stem in building.notebooks(ROOT)
+    for command in printed(stem)
+    if (stem, command.output) not in {(line.stem, line.command) for line in LINES.values()}
+]
+
+
+def of_due_chapters():
+    read = {page.removeprefix("notebooks/") for page in due().pages}
+    for command in COMMANDS:
+        marks = () if command.stem in read else pytest.mark.slow
+        yield pytest.param(command, marks=marks, id=str(command))
+
+
+@pytest.mark.parametrize("command", of_due_chapters())
+def test_a_printed_command_runs(command, mirror, own_file, tmp_path, monkeypatch, warnings_of):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("RUBRICNB_STORE", str(tmp_path / "replies.sqlite"))
+    known = {parameter.name for parameter in book.parameters(command.stem, ROOT)}
+    few = {name: value for name, value in SMALL.items() if name in known}
+    if "n_items" in known and "path" not in command.values:
+        few["n_items"] = 30
+    if "path" in command.values:  # its file is the reader's own
+        few["path"] = str(own_file[command.values["dataset"]])
+    with endpoint(judged) as (url, received):
+        for name in {"judge", "order_judge"} & set(command.values):
+            few[name] = f"openai:m@{url}"
+        done = run(command, tmp_path, **few)
+    assert bool(received) == ("judge" in command.values)
+    assert [said for said in warnings_of(done) if "Warning" in said] == []
+    assert book.glued(done)
+
+
+def test_every_chapter_with_a_command_is_among_them():
+    stems = {command.stem.split("_")[0] for command in COMMANDS}
+    assert {"03", "13", "14", "15", "16", "17", "18"} <= stems
