@@ -44,7 +44,7 @@ from rubricnb.judging.plan import labels_there_are, plan
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.rendering import askable
 from rubricnb.judging.run import run
-from rubricnb.judging.store import Store, default_path
+from rubricnb.judging.store import Store, default_path, open_store
 from rubricnb.outputs import check_outputs
 from rubricnb.pages import check_answered, condition_names, truth_of
 from rubricnb.permutation import Design, balanced, decode, fixed, placebo
@@ -477,9 +477,9 @@ def audit(
     options
         thinking, effort, max_tokens; any other goes to the engine's class, as concurrency.
     against
-        An earlier audit of this judge, or its ``.json``. The judge is asked again (answers that are
-        older than a day or than that audit do not count), and rows of the section ``against`` say
-        what has changed.
+        An earlier audit of this judge, or its ``.json``. The judge is asked again (an audit that is
+        stopped goes on with its own answers for a day, and no others count), and rows of the
+        section ``against`` say what has changed.
     force
         Ask even if there are fewer than five effective clusters.
     store
@@ -539,7 +539,7 @@ def audit(
         with _opened(judge, options, settings, price) as (opened, settings):
             parts = _parts(opened, every, settings)
             _check_same(before, parts)
-            fresh = before is not None and max(before.asked, time.time() - _DAY)
+            fresh = before is not None and _again(before, store)
             budget = Budget(max_calls, max_cost)
             planned = [askable(part, opened) for part in audit_requests(items, **settings)]
             asked = [part for part, _ in planned if len(part)]
@@ -559,6 +559,12 @@ def audit(
     if path is not None:
         done.save(path)
     return done
+
+
+def _again(before: Audit, store: Store | str | Path | None) -> int:
+    """Return the run that asks again what an earlier audit asked: within a day, the same one."""
+    with open_store(store) as kept:
+        return kept.run_begun(f"again, after {before.judge} {before.asked!r}", _DAY)
 
 
 def _check_ratings(rated: Items, low: float, high: float) -> None:
