@@ -64,6 +64,27 @@ def test_an_endpoint_that_answers_nothing_is_sent_as_much_as_runs_at_once(
         assert (asking(url, many.head(40), concurrency=8, server="other")["status"] == "ok").all()
 
 
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_a_function_that_always_fails_is_not_called_for_the_whole_plan(concurrency, many, tmp_path):
+    calls = []
+
+    def gateway(messages):
+        calls.append(1)
+        if fails:
+            raise RuntimeError("302 to a login page")
+        return "Fine. [RESULT] 2"
+
+    fails = True
+    judge = rb.open_judge(gateway, name="gateway", concurrency=concurrency)
+    with pytest.raises(
+        JudgeError, match=r"gateway: all of the first .* calls failed; .*login page"
+    ):
+        rb.run(many, judge, tmp_path / "s.sqlite")
+    assert len(calls) <= 16
+    fails = False
+    assert (rb.run(many.head(20), judge, tmp_path / "s.sqlite")["status"] == "ok").all()
+
+
 def test_money_is_not_spent_on_answers_without_a_choice(many, asking):
     empty = GOOD | {"choices": [], "usage": {"prompt_tokens": 900, "completion_tokens": 900}}
     with endpoint(lambda p, h: (200, empty, {})) as (url, received), pytest.raises(JudgeError):
