@@ -7,7 +7,8 @@
 * Vector figures are transparent and follow the dark theme; wide tables scroll by themselves.
 * No script but the theme's and ours: what `_static/vendor` holds is loaded where it is used.
 * A per cent sign stays with its number; an appendix numbers its figures by its letter.
-* The search shows the page first whose title or name was asked for.
+* The search shows the page first whose title or name was asked for, and finds words with accents
+  without them: "Cramer" is Cramér.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import unicodedata
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -28,6 +30,7 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
 from sphinx.errors import ConfigError
+from sphinx.search.en import SearchEnglish
 from sphinx.transforms import SphinxTransform
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util import logging
@@ -57,6 +60,7 @@ TABLE_TAGS = {
 }  # fmt: skip
 TABLE_ATTRIBUTES = {"class", "colspan", "rowspan", "scope"}
 SCROLLS = {"class": "table-scroll", "tabindex": "0", "role": "region", "aria-label": "table"}
+ACCENT = re.compile("[\u0300-\u036f]")
 APPENDIX = re.compile("notebooks/([A-Z])_")
 WIDE = 480  # points; what a phone cannot show whole with letters that can be read
 ADDED_ATTRIBUTES = {*SCROLLS, "data-column"}
@@ -300,6 +304,30 @@ def rank_search(app: Sphinx, config: Config) -> None:
     config.html_search_scorer = str(Path(__file__).with_name("search_scorer.js"))
 
 
+def unaccented(text: str) -> str:
+    """Take the accents off letters.
+
+    >>> unaccented("Cramér, naïve, χ²")
+    'Cramer, naive, χ²'
+    """
+    parts = unicodedata.normalize("NFD", text)
+    return unicodedata.normalize("NFC", ACCENT.sub("", parts))
+
+
+class Unaccented(SearchEnglish):
+    """English as the search reads it, in the index and in the question."""
+
+    js_splitter_code = """
+function splitQuery(query) {
+  return query.normalize("NFD").replace(/[\\u0300-\\u036f]/g, "").normalize("NFC")
+    .split(/[^\\p{Letter}\\p{Number}_\\p{Emoji_Presentation}]+/gu).filter((term) => term);
+}
+"""
+
+    def split(self, text: str) -> list[str]:
+        return super().split(unaccented(text))
+
+
 def drop_vendored(app: Sphinx, config: Config) -> None:
     """Jupyter Book adds all that is below _static to every page; these load where needed."""
     for name in ("html_js_files", "html_css_files"):
@@ -352,6 +380,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_post_transform(NumbersWithTheirUnit)
     app.add_post_transform(JournalTables)
     app.add_directive("execution-record", ExecutionRecord)
+    app.add_search_language(Unaccented)
     app.connect("html-page-context", plain_citations)
     app.connect("env-get-updated", number_appendix, priority=900)  # Sphinx numbers them first
     app.connect("config-inited", only_staged)

@@ -17,6 +17,7 @@ page, all of it made from CITATION.cff, the executed notebooks and the package:
 from __future__ import annotations
 
 import re
+import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,6 +49,7 @@ class Finding:
     says: str  # the sentence in bold
     judge: str  # recorded, live or simulated; by whom
     executed: str
+    commit: str  # of its run; empty if that was not committed
 
     @property
     def anchor(self) -> str:
@@ -78,7 +80,10 @@ def findings(folder: Path) -> Iterator[Finding]:
             says, judge = (_plain(part, values) for part in answer.groups())
             title = re.search(r"^# (.+)$", text, re.M)[1]
             run = notebook.metadata.rubricnb
-            yield Finding(number_of(path.stem), path.stem, title, says, judge, str(run["executed"]))
+            yield Finding(
+                number_of(path.stem), path.stem, title, says, judge, str(run["executed"]),
+                run.get("commit", ""),
+            )  # fmt: skip
 
 
 def _plain(text: str, values: dict[str, Any]) -> str:
@@ -144,12 +149,25 @@ class Citing(SphinxDirective):
 
 class CiteBook(Citing):
     def run(self) -> list[nodes.Node]:
+        self.env.note_reread()  # the commit changes although no page does
         book = self.book()
+        if commit := commit_of(Path(self.env.srcdir)):
+            book["version"] = f"{book['version']} (commit {commit})"
         entry = bibtex(
             "rubricnb", author=names(book, "{{{}}}"), title=f"{{{book['title']}}}",
             year=book["year"], note=f"Version {book['version']}", url=book["url"],
         )  # fmt: skip
         return [nodes.paragraph("", in_words(book)), _code(entry)]
+
+
+def commit_of(folder: Path) -> str:
+    """Return the commit that a folder is of; empty without git."""
+    command = ["git", "rev-parse", "--short=10", "HEAD"]
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
 
 
 class CiteFindings(Citing):
@@ -227,7 +245,7 @@ def finding_in_words(book: dict[str, Any], found: Finding) -> str:
     return (
         f"{names(book)} ({book['year']}). Finding {found.number}: “{found.says}” "
         f"{found.judge}; executed on {found.executed}. In: {book['title']} Version "
-        f"{book['version']}, chapter {found.number.split('.')[0]}, “{found.title}” "
+        f"{book['version']}{_at(found)}, chapter {found.number.split('.')[0]}, “{found.title}” "
         f"{_address(book, found)}"
     )
 
@@ -236,14 +254,18 @@ def finding_bibtex(book: dict[str, Any], found: Finding) -> str:
     return bibtex(
         f"rubricnb-{found.number}", author=names(book, "{{{}}}"),
         title=f"{{{found.title} (Finding {found.number})}}", year=book["year"],
-        howpublished=f"In: {{{book['title']}}} version {book['version']}",
+        howpublished=f"In: {{{book['title']}}} version {book['version']}{_at(found)}",
         note=f"{found.judge}; executed on {found.executed}", url=_address(book, found),
         abstract=found.says,
     )  # fmt: skip
 
 
 def _address(book: dict[str, Any], found: Finding) -> str:
-    return f"{book['url']}/blob/main/notebooks/{found.stem}.md"
+    return f"{book['url']}/blob/{found.commit or 'main'}/notebooks/{found.stem}.md"
+
+
+def _at(found: Finding) -> str:
+    return f" (commit {found.commit})" if found.commit else ""
 
 
 def bibtex(key: str, **fields: object) -> str:

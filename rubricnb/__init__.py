@@ -15,7 +15,7 @@ import warnings
 from importlib import import_module
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # pooch imports tqdm's notebook bar, which warns where ipywidgets is not installed; nothing here
 # shows that bar, and a warning on a page fails the build of the book.

@@ -32,11 +32,11 @@ import yaml
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 import rubricnb
+from rubricnb import parsing
 from rubricnb.data import judgments as judgments_from
 from rubricnb.data.rubrics import scales_of
 from rubricnb.frames import Items, Judgments, Requests
 from rubricnb.hashing import hash64, mix64
-from rubricnb.judging import parsing
 from rubricnb.judging.cost import estimate_cost
 from rubricnb.judging.function import _fingerprint
 from rubricnb.judging.judge import OF_REQUESTS, JudgeLike, describe, judging
@@ -57,8 +57,19 @@ from rubricnb.statistics import (
     system_agreement,
 )
 from rubricnb.statistics import intervals as inference
+from rubricnb.statistics.intervals import Estimate
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.reads import FloatArray, Value, item_means, matched, values_of
+from rubricnb.statistics.reasons import (
+    Reason,
+    Reasons,
+    Why,
+    because_each,
+    collect,
+    stored,
+    unstored,
+    without,
+)
 from rubricnb.statistics.stability import BASELINE
 from rubricnb.statistics.weighting import overall
 
@@ -87,12 +98,13 @@ _KNOWN = pd.DataFrame.from_dict(MEASURES, orient="index")
 _FIRST, _DAY, _OWN = 20, 86_400, ("template", "parser")
 _SIGNS = {"<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge}
 _COLUMNS = (
-    *("measure", "question", "effect", "low", "high", "placebo", "flips", "flips_beyond", "p"),
-    *("p_equivalent", "n_clusters", "reason", "constant", "p_steady", "scrambled", "own_act"),
+    *("measure", "question", "effect", "low", "high", "se", "df", "placebo", "flips"),
+    *("flips_beyond", "p", "p_equivalent", "n_clusters", "reason", "codes"),
+    *("constant", "p_steady", "scrambled", "own_act"),
 )
 _ITEM = ["dataset", "item_id", "criterion"]
 _KEYS = [*_ITEM, "cluster_id"]
-_RETEST, _ONE_SCALE = "retest after rewording", "Are both on one scale?"
+_RETEST = "retest after rewording"
 _PLAIN, _FULL = "baseline", "reference of full mark"
 _WORDS: Any = Environment(  # plain text; the page escapes it
     loader=PackageLoader("rubricnb", "."), undefined=StrictUndefined, autoescape=False
@@ -121,13 +133,16 @@ class Audit:
         One row per question: ``measure`` (a name in `MEASURES`), ``section``, ``question``,
         ``criterion`` (empty for all together; of several criteria each has rows of its own),
         ``effect`` with a 95 % cluster interval ``low, high`` in ``unit`` (of several positions the
-        most extreme, with an interval and a p that hold for all of them); ``margin``: the smallest
+        most extreme, with an interval and a p that hold for all of them); ``se, df``: what interval
+        and p of an effect were computed from (of one alone, also of several positions);
+        ``margin``: the smallest
         effect that matters; ``placebo``: the effect of neutral edits, already subtracted (of
         criteria: the effect of chance, not subtracted); ``flips``: the share of scores that change,
         and ``flips_beyond``: how many more than under neutral edits; ``p``, ``p_adjusted``
         (Benjamini–Hochberg over the rows), ``p_equivalent`` (TOST against the margin, and that
         fewer scores change than matter), ``n_clusters``, ``verdict`` (see `VERDICTS`),
-        ``sentence``, ``advice`` and ``reason``.
+        ``sentence``, ``advice``, ``reason`` and ``codes`` (of the reasons, as in the tables of the
+        statistics: `rubricnb.statistics.reasons`).
     unseen
         Measure → why this design cannot see it.
     cells
@@ -274,7 +289,8 @@ class Audit:
         """Write the audit as `read_audit` reads it."""
         made = datetime.fromtimestamp(self.asked, UTC).isoformat(timespec="seconds")
         head = {"schema": SCHEMA, "package": rubricnb.__version__, "date": made}
-        frames = {"rows": self.rows, "cells": self.cells}
+        rows = self.rows.assign(codes=self.rows["codes"].map(stored))
+        frames = {"rows": rows, "cells": self.cells}
         exact = {"orient": "records", "double_precision": 15}  # an audit is compared with another
         tables = {k: json.loads(frame.to_json(**exact)) for k, frame in frames.items()}
         content = asdict(replace(self, rows=None, cells=None)) | {"sentence": self.sentence}
@@ -321,7 +337,11 @@ def _parts(judge: Any, items: Items, settings: Mapping[str, Any]) -> dict[str, d
     return {
         "template": {"text": own.source} if own else texts,
         "rubric": {
-            f"{level.pop('rubric_id')}, score {level.pop('score')}": "\n".join(level.values())
+            f"{level.pop('rubric_id')}, score {level.pop('score')}": "\n".join(
+                text
+                for text in level.values()
+                if isinstance(text, str)  # others have no weight
+            )
             for level in levels.sort_values(["rubric_id", "score"]).to_dict("records")
         },
         "parser": {
@@ -433,7 +453,10 @@ def read_audit(path: str | Path) -> Audit:
         content = {name: stored[name] for name in Audit.__dataclass_fields__}
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path}: give the .json that an audit wrote ({error!r})") from error
-    content["rows"] = [{"criterion": ""} | row for row in content["rows"]]
+    content["rows"] = [
+        {"criterion": ""} | row | {"codes": unstored(row.get("codes"), row["reason"])}
+        for row in content["rows"]
+    ]
     tables = {name: pd.DataFrame(content[name]).fillna(np.nan) for name in ("rows", "cells")}
     return Audit(**content | tables)
 
@@ -543,9 +566,9 @@ def audit(
             budget = Budget(max_calls, max_cost)
             planned = [askable(part, opened) for part in audit_requests(items, **settings)]
             asked = [part for part, _ in planned if len(part)]
-            refused = [why for _, reasons in planned for why in reasons]
+            refused = {kind: why for _, reasons in planned for kind, why in reasons.items()}
             if not asked:
-                raise ValueError("; ".join(dict.fromkeys(refused)))
+                raise ValueError("; ".join(refused.values()))
             # Stop early for a judge that never gives a score.
             first = asked[0].iloc[:: max(1, len(asked[0]) // _FIRST)]
             check_answered(run(first, opened, store, fresh, budget=budget))
@@ -696,11 +719,12 @@ def part_of(judgments: pd.DataFrame, name: Any = None) -> pd.DataFrame:
             f"have {', '.join(several)}: name one (--judge NAME), or two to compare (--compare A B)"
         )
     judgments = judgments[own]
-    lengths = sorted(judgments["n_options"].unique())
-    if len(lengths) > 1:
+    shown = judgments.groupby(["dataset", "criterion"], observed=True)["n_options"]
+    if (shown.nunique() > 1).any():
+        (_, criterion), lengths = next((k, own.unique()) for k, own in shown if own.nunique() > 1)
         raise ValueError(
-            f"an audit is about one scale, but the judgments show {', '.join(map(str, lengths))} "
-            "options (column 'ordering'): keep the rows of one length"
+            f"an audit is about one scale for each criterion, but the orderings of {criterion!r} "
+            f"list {', '.join(map(str, sorted(lengths)))} options: keep the rows of one length"
         )
     usual = {c: judgments[c].astype("str").replace("unknown", BASELINE[c]) for c in BASELINE}
     return judgments.assign(**usual)
@@ -712,7 +736,7 @@ def findings(
     judge: str = "judge",
     identity: str = "",
     settings: Mapping[str, Any] | None = None,
-    refused: Sequence[str] = (),
+    refused: Mapping[str, str] = {},
 ) -> Audit:
     """Answer the questions of an audit from its judgments.
 
@@ -723,7 +747,7 @@ def findings(
     items
         What they are about.
     judge, identity, settings, refused
-        Who was asked, and how; what your own template cannot ask.
+        Who was asked, and how; what your own template cannot ask, of `askable`.
     """
     check_answered(*answers)
     read = "expected_score" in answers[0] and answers[0]["expected_score"].notna().any()
@@ -768,7 +792,7 @@ def findings(
         {str(name): int(n) for name, n in status.items()},
         table,
         {
-            k: next((r for r in refused if m.get("asks", r + r) in r), why.get(k, m["lacking"]))
+            k: refused.get(m.get("asks", ""), why.get(k, m["lacking"]))
             for k, m in MEASURES.items() if k not in seen
         },
         cells.reset_index().rename_axis(columns=None),
@@ -807,7 +831,6 @@ _NOT_ASKED_WARNING = (
     "all answers came from the store or from recorded runs, and the judge was not asked. If it has "
     "changed since, give it a different name, or set RUBRICNB_STORE to a different file"
 )
-_NOTHING_OF_OTHERS = "too few to say anything about other texts"
 _USUAL_SPAN = 4.0  # of a scale from 1 to 5, to which the margin in score points belongs
 
 
@@ -833,7 +856,7 @@ def _judged(rows: Sequence[Mapping[str, Any]], few: float, span: float) -> pd.Da
 
     `span`: from the lowest score to the highest, of which the margin of a mean is a part.
     """
-    blank = {**dict.fromkeys(_COLUMNS, np.nan), "criterion": ""}
+    blank = {**dict.fromkeys(_COLUMNS, np.nan), "criterion": "", "codes": ()}
     table = pd.DataFrame([{**blank, **row} for row in rows])
     table = table.join(_KNOWN[["section", "unit", "act", "calm"]], on="measure")
     points = table["unit"].eq("score points")
@@ -844,21 +867,28 @@ def _judged(rows: Sequence[Mapping[str, Any]], few: float, span: float) -> pd.Da
     table["verdict"] = [
         _verdict(row, n >= TOO_FEW) for row, n in zip(table.to_dict("records"), own, strict=True)
     ]
-    bare = table["measure"].eq("parsed") | table["verdict"].eq(FAILS)
-    doubtful = own < inference.FEW_CLUSTERS
-    doubt = np.where(own < TOO_FEW, _NOTHING_OF_OTHERS, "intervals may be too narrow")
-    doubt = np.array([f"{_WORDS.clusters(n)}: {w}" for n, w in zip(own, doubt, strict=True)])
-    old = table["reason"].str.replace(r"(^|; )\d+ effective clusters[^;]*", "", regex=True)
-    tested = ["low", "high", "p", "p_adjusted", "p_equivalent"]
+    tested = [*inference.PARTS, "p_adjusted", "p_equivalent"]
     table.loc[own < TOO_FEW, tested] = np.nan
-    said = (old + "; " + doubt).str.removeprefix("; ")
-    table["reason"] = said.where(doubtful & ~bare, old.where(doubtful, table["reason"]))
+    bare = table["measure"].eq("parsed") | table["verdict"].eq(FAILS)
+    known = zip(table["codes"], own, bare, strict=True)
+    table = table.assign(**because_each(*(_doubted(*row) for row in known)))
     table["sentence"] = [str(_WORDS.sentence(row)).strip() for row in table.to_dict("records")]
     act, calm = table.pop("own_act").astype("object").fillna(table.pop("act")), table.pop("calm")
     table["advice"] = act.where(table["verdict"].isin(ADVERSE), calm)
     table.loc[table["verdict"] == UNCLEAR, "advice"] = str(_WORDS.more())
     table.loc[table["verdict"] == REVERSED, "advice"] = str(_WORDS.turn())
     return table.drop(columns=["constant", "p_steady", "scrambled"])
+
+
+def _doubted(codes: Reasons, n: float, bare: bool) -> Reasons:
+    """Say once, and last, that a row has few effective clusters, if it has an interval at all."""
+    if n >= inference.FEW_CLUSTERS:
+        return codes
+    others = without(codes, "few_clusters", "few_clusters_alike")
+    if bare:
+        return others
+    unit = "effective cluster" if round(n) == 1 else "effective clusters"
+    return collect(others, Reason("too_few" if n < TOO_FEW else "few_clusters", n=n, unit=unit))
 
 
 def _verdict(row: Mapping[str, Any], enough: bool) -> str:
@@ -900,13 +930,12 @@ def _equivalent(row: Mapping[str, Any]) -> float:
 
     Where nothing changes, clusters without an exception bound the rate of changes.
     """
-    n, p = row["n_clusters"], row["p_equivalent"]
+    p = row["p_equivalent"]
     if MEASURES[row["measure"]]["kind"] == "effect" and np.isnan(p):
         if row["effect"] == 0 and np.isnan(row["low"]):
-            p = _p_mostly_changed(0.0, 0.0, n)
+            p = _p_mostly_changed(Estimate(0.0, se=0.0), row["n_clusters"])
         else:
-            error = (row["high"] - row["low"]) / (2 * inference.t_quantile(n))
-            p = inference.equivalence(row["effect"], error, n, row["margin"])
+            p = inference.equivalence(row["effect"], row["se"], row["df"] + 1, row["margin"])
     return float(np.fmax(p, row["p_steady"])) if np.isfinite(p) else p
 
 
@@ -950,7 +979,7 @@ def beside(before: Audit, now: Audit) -> Audit:
         ):
             found, ends = _by_criterion(sums_of, statistic, *(three[name] for name in three))
             n = three.index.get_level_values("cluster_id").nunique()
-            rows.append(_row(f"drift_{name}", name, n, *found, a=ends[0], b=ends[1]))
+            rows.append(_row(f"drift_{name}", name, n, found, a=ends[0], b=ends[1]))
     for name in sorted(set(a) & set(b) - {*_NO_CONDITION}):
         row = drift("effect", name, a[name] - a["placebo"], b[name] - b["placebo"])
         rows += [row] * (row["n_clusters"] > 0)
@@ -1075,10 +1104,10 @@ class _Answers:
         if beyond.empty:
             return row
         cluster = beyond.index.get_level_values("cluster_id")
-        low, _, _, error = inference.mean_t(beyond.to_numpy(), cluster, (-1.0, 1.0))
+        found = inference.mean_t(beyond.to_numpy(), cluster, (-1.0, 1.0))
         return row | {
-            "flips_beyond": beyond.mean(), "scrambled": bool(low > MARGINS["share of scores"]),
-            "p_steady": _p_mostly_changed(beyond.mean(), error, cluster.nunique()),
+            "flips_beyond": found.value, "scrambled": bool(found.low > MARGINS["share of scores"]),
+            "p_steady": _p_mostly_changed(found, cluster.nunique()),
         }  # fmt: skip
 
 
@@ -1092,9 +1121,9 @@ def _changed(base: pd.DataFrame, others: pd.DataFrame, on: Sequence[str] = _ITEM
 
 def _parsed(status: pd.Series) -> dict[str, Any]:
     errors = status.drop("ok", errors="ignore")
-    why = "".join(f"most common error: {k}, {n:,}" for k, n in errors.head(1).items())
-    why += "; is this the right scale?" * why.startswith("most common error: out_of_range")
-    return _row("parsed", "answers with a score", 0, status.get("ok", 0) / status.sum(), reason=why)
+    why = [Reason("commonest_error", status=k, n=n) for k, n in errors.head(1).items()]
+    why += [Reason("right_scale")] * ([*errors.index[:1]] == ["out_of_range"])
+    return _row("parsed", "answers with a score", 0, status.get("ok", 0) / status.sum(), why=why)
 
 
 def _each(ask: Callable[..., list[dict[str, Any]]], answers: _Answers) -> list[dict[str, Any]]:
@@ -1114,25 +1143,26 @@ def _people(answers: _Answers) -> list[dict[str, Any]]:
     every, names = ({*part.index.get_level_values("criterion")} for part in (cells, sides))
     own = given["judgments"][given["judgments"]["criterion"].isin(names or every)]
     found = agreement(**given | {"judgments": own}).iloc[0]
-    n, r, why = int(found["n_clusters"]), found["r_macro"], found["reason"]
-    why, kappa, of_kappa = _without(why, "rho", "r_macro"), np.nan, inference.UNDEFINED
-    notes = [same or why or "in every criterion a side is constant"]
+    n, r, kappa = int(found["n_clusters"]), found["r_macro"], Estimate()
+    why = without(found["codes"], "rho", "r_macro")
+    notes: list[Why] = [same or why or Reason("constant_criteria")]
     if names:
         two = sides["human"], sides[_PLAIN]
-        (kappa, of_kappa), _ = _by_criterion(kappa_sums, kappa_of_sums, *two)
+        kappa, _ = _by_criterion(kappa_sums, kappa_of_sums, *two)
         reads = own.set_index(_KEYS)[["value"]].join(cells["human"]).dropna()
-        lacking = f"without {', '.join(sorted(every - names))}" if every - names else ""
+        left = ", ".join(sorted(every - names))
+        lacking = Reason("criteria_left_out", criteria=left) if left else None
         shares = _mostly("scores", own["whole"]), _mostly("ratings", sides["human"])
         notes = [lacking, why, *shares, _of_one_read(reads, r)]
-    notes, known = [note for note in notes if note], {"constant": bool(same)}
+    known = {"constant": same is not None}
     of_r, ends = (
         (found["r_macro_low"], found["r_macro_high"]),
-        np.clip(of_kappa[:2], -1, 1).tolist(),
+        np.clip(kappa.ends, -1, 1).tolist(),
     )
-    gap = "" if names else notes[0]
+    gap = None if names else notes[0]
     rows = [
-        _correlation("agreement", "agreement", n, r, of_r, "; ".join(notes)) | known,
-        _correlation("kappa", "agreement in level", n, kappa, ends, gap) | known,
+        _correlation("agreement", "agreement", n, r, of_r, collect(*notes)) | known,
+        _correlation("kappa", "agreement in level", n, kappa.value, ends, gap) | known,
     ]
     rows.append(_bias(answers, sides, rows[0]))
     if np.isfinite(found["ceiling"]) and not answers.criteria:
@@ -1143,16 +1173,16 @@ def _people(answers: _Answers) -> list[dict[str, Any]]:
 def _bias(answers: _Answers, sides: pd.DataFrame, ranks: Mapping[str, Any]) -> dict[str, Any]:
     """Mean score minus mean rating, unless `ranks`, the row about agreement, is reversed."""
     found = judge_bias(**answers.rated).iloc[0]
-    interval = found["low"], found["high"], found["p"]
-    row = _row("bias", "mean score", int(found["n_clusters"]), found["bias"], interval)
+    bias = Estimate(found["bias"], **found[[*inference.PARTS]])
+    row = _row("bias", "mean score", int(found["n_clusters"]), bias)
     if _level("agreement", ranks["effect"], ranks["low"], ranks["high"]) == REVERSED:
-        unknown = dict.fromkeys(("effect", "low", "high", "p"), np.nan)
-        return row | unknown | {"reason": "with a reversed scale a level means nothing"}
+        unknown = dict.fromkeys(("effect", *inference.PARTS), np.nan)
+        return row | unknown | {"codes": (Reason("reversed_scale"),)}
     row = _sign_test(row)
     span, _ = _scale_of(answers.judgments)
     if ranks["effect"] >= MODERATE_LEVEL and abs(found["bias"]) > span / 4:
         ends = [f"{sides[side].min():g} to {sides[side].max():g}" for side in (_PLAIN, "human")]
-        row["reason"] = f"{_ONE_SCALE} The scores are {ends[0]}, the ratings {ends[1]}"
+        row["codes"] = (Reason("one_scale", scores=ends[0], ratings=ends[1]),)
     return row
 
 
@@ -1163,31 +1193,32 @@ def _varied(sides: pd.DataFrame) -> pd.DataFrame:
     return known[(levels > 1).all(axis=1)]
 
 
-def _same_score(scores: pd.Series) -> str:
+def _same_score(scores: pd.Series) -> Reason | None:
     """Say that every text of a criterion gets the same score, if it does."""
     scores = scores.dropna()
     one_text = scores.index.get_level_values("criterion").nunique() == len(scores)
     if one_text or _within(scores).abs().max() >= 1e-6:
-        return ""
+        return None
     which = ", ".join(f"{score:g}" for score in np.unique(scores.round(2)))
-    return f"every text gets the same score ({which})"
+    return Reason("same_score", scores=which)
 
 
-def _mostly(what: str, values: pd.Series) -> str:
+def _mostly(what: str, values: pd.Series) -> Reason | None:
     """Say that nearly all values are one, if they are."""
     shares = values.value_counts(normalize=True)
     if not MOSTLY <= shares.max() < 1:
-        return ""
-    return f"{shares.max():.0%} of the {what} are {shares.idxmax():g}".replace("%", " %")
+        return None
+    return Reason("mostly", percent=100 * shares.max(), what=what, value=shares.idxmax())
 
 
-def _of_one_read(reads: pd.DataFrame, r: float) -> str:
+def _of_one_read(reads: pd.DataFrame, r: float) -> Reason | None:
     """Say that a text's score is the mean of several reads, if r differs from that of one."""
     n = len(reads) / reads.index.nunique()
     pair = reads["human"], reads["value"]
-    (single, _), _ = _by_criterion(inference.moments, inference.correlation, *pair)
-    said = f"each score is the mean of {n:.3g} reads; of a single read r is {_WORDS.number(single)}"
-    return said if n > 1 and abs(single - r) >= 0.005 else ""
+    single, _ = _by_criterion(inference.moments, inference.correlation, *pair)
+    if not (n > 1 and abs(single.value - r) >= 0.005):
+        return None
+    return Reason("mean_of_reads", n=n, r=str(_WORDS.number(single.value)))
 
 
 def _systems(answers: _Answers) -> list[dict[str, Any]]:
@@ -1199,12 +1230,13 @@ def _systems(answers: _Answers) -> list[dict[str, Any]]:
     if len(means) < 3:
         return []
     tau = system_agreement(**answers.rated).iloc[0]
-    row = _row("systems", f"{tau['n_systems']} systems", int(tau["n_clusters"]), tau["tau"],
-               (tau["tau_low"], tau["tau_high"], np.nan), reason=tau["reason"])  # fmt: skip
+    found = Estimate(tau["tau"], tau["tau_low"], tau["tau_high"])
+    question = f"{tau['n_systems']} systems"
+    row = _row("systems", question, int(tau["n_clusters"]), found, why=tau["codes"])
     least = MARGINS["score points"] * _scale_of(answers.judgments)[0] / _USUAL_SPAN
     if np.ptp(means) / (len(means) - 1) < least:
         row |= dict.fromkeys(("effect", "low", "high"), np.nan)
-        row["reason"] = f"in the ratings, neighbouring systems lie less than {least:g} points apart"
+        row["codes"] = (Reason("systems_close", points=least),)
     return [row]
 
 
@@ -1242,15 +1274,16 @@ def _halo(answers: _Answers) -> list[dict[str, Any]]:
         return []
     cluster = judged.index.get_level_values("cluster_id")[by_rater.any(axis=1)]
     alike, chance = _alike_and_chance(_alike_sums(scores).sum(axis=0), n_criteria)
-    effect, interval = inference.jackknife(
+    found = inference.jackknife(
         _alike_sums(scores),
         pd.factorize(cluster)[0],
         lambda sums: np.subtract(*_alike_and_chance(sums, n_criteria)) @ np.array([1.0, -1.0]),
     )
-    shares = [str(_WORDS.percent(share)) for share in (*alike, *chance)]
-    why = "judge {0}, by chance {2}; a single rater {1}, by chance {3}".format(*shares)
-    row = _row("halo", "one score on all criteria", cluster.nunique(), effect, interval, why)
-    same = _p_mostly_changed(effect, interval[3], row["n_clusters"])
+    names = ("judge", "rater", "judge_chance", "rater_chance")
+    shares = (str(_WORDS.percent(share)) for share in (*alike, *chance))
+    why = Reason("beyond_chance", **dict(zip(names, shares, strict=True)))
+    row = _row("halo", "one score on all criteria", cluster.nunique(), found, why)
+    same = _p_mostly_changed(found, row["n_clusters"])
     templates = set(answers.judgments["template"].astype("str"))
     apart = "act_apart" if answers.asked or templates == {"rubric"} else "act"
     return [row | {"p_equivalent": same, "own_act": MEASURES["halo"][apart]}]
@@ -1278,7 +1311,7 @@ def _alike_sums(scores: FloatArray) -> FloatArray:
     Of each side that scored the whole text: 1, whether all criteria are alike, and which level
     each criterion has. `scores`: (texts, sides, criteria).
     """
-    whole = ~np.isnan(scores).any(axis=2)
+    whole = np.asarray(~np.isnan(scores).any(axis=2))
     alike = whole & (scores == scores[:, :, :1]).all(axis=2)
     levels = np.unique(scores[~np.isnan(scores)])
     given = (scores[..., None] == levels) & whole[:, :, None, None]
@@ -1301,15 +1334,14 @@ def _alike_and_chance(sums: FloatArray, n_criteria: int) -> tuple[FloatArray, Fl
 
 
 def _correlation(
-    measure: str, question: str, n: int, r: float, ends: Sequence[float], reason: str = ""
+    measure: str, question: str, n: int, r: float, ends: Sequence[float], why: Why = None
 ) -> dict[str, Any]:
     """A row about a correlation; a perfect one has the bound of n clusters without an exception."""
     low, high = ends
     if n > 1 and abs(r) > 1 - 1e-9 and np.isnan(low):
         low, high = inference.perfect_ends(r, n)
-        known = _without(reason, "|r| = 1", "no interval")
-        reason = inference.said(known, f"no exception in {n} clusters")
-    return _row(measure, question, n, r, (low, high, np.nan), reason=reason)
+        why = collect(without(collect(why), "no_interval"), Reason("no_exception", n=n))
+    return _row(measure, question, n, Estimate(r, low, high), why=why)
 
 
 def _overall(answers: _Answers) -> list[dict[str, Any]]:
@@ -1320,13 +1352,13 @@ def _overall(answers: _Answers) -> list[dict[str, Any]]:
     whole = overall(answers.usual, items)
     given = {"judgments": whole.assign(ordering=np.nan), "items": whole.rated}
     r = agreement(**answers.rated | given).iloc[0]
-    reason, ends = _without(r["reason"], "rho"), (r["r_low"], r["r_high"])
-    return [_correlation("overall", "overall score", int(r["n_clusters"]), r["r"], ends, reason)]
+    why, ends = without(r["codes"], "rho"), (r["r_low"], r["r_high"])
+    return [_correlation("overall", "overall score", int(r["n_clusters"]), r["r"], ends, why)]
 
 
 def _by_criterion(
     sums_of: Any, statistic: Any, human: pd.Series, *sides: pd.Series
-) -> tuple[tuple[float, inference.Interval], FloatArray]:
+) -> tuple[Estimate, FloatArray]:
     """Mean over criteria of a statistic of one side, or the second's minus the first's.
 
     With its interval, and the means of the sides.
@@ -1366,7 +1398,7 @@ def _discrimination(answers: _Answers) -> list[dict[str, Any]]:
     if first.index.get_level_values("criterion").nunique() == len(first):
         return []
     if why := _same_score(values.mean()):
-        return [_row("discrimination", _RETEST, 0, 0.0, reason=why, constant=True)]
+        return [_row("discrimination", _RETEST, 0, 0.0, why=why, constant=True)]
     others = reads[reads["prompt"] != reads.groupby(_KEYS)["prompt"].transform("first")]
     repeated = others.empty
     others = reads[reads.duplicated(_ITEM)] if repeated else others
@@ -1375,13 +1407,11 @@ def _discrimination(answers: _Answers) -> list[dict[str, Any]]:
         return []
     sides = [_within(side).to_numpy() for side in (first[mean.index], mean)]
     cluster = mean.index.get_level_values("cluster_id")
-    r, interval = inference.jackknife(inference.moments(*sides), cluster, inference.correlation,
-                                      inference.fisher_jackknife_t)  # fmt: skip
-    n = cluster.nunique()
-    row = _correlation("discrimination", _RETEST, n, r, interval[:2])
+    r = inference.jackknife(inference.moments(*sides), cluster, inference.correlation,
+                            inference.fisher_jackknife_t)  # fmt: skip
+    row = _correlation("discrimination", _RETEST, cluster.nunique(), r.value, r.ends)
     if repeated:
-        row |= {"low": np.nan, "reason": "only asked again in the same words, and a judge that "
-                "repeats itself passes that whatever it scores: reword the prompt"}  # fmt: skip
+        row |= {"low": np.nan, "codes": (Reason("same_words"),)}
     return [row]
 
 
@@ -1395,21 +1425,20 @@ def _noise(answers: _Answers) -> list[dict[str, Any]]:
     names = {"edits": "neutral edits", "reask": "asked again"}
     rows = {m: _mean(m, names[m], rates, (0.0, 1.0)) for m, rates in answers.changes.items()}
     if "reask" in rows and len(_distinct(answers.usual)) < answers.usual["value"].notna().sum():
-        once = {"low": np.nan, "high": np.nan, "reason": "it repeats its answers"}
-        rows["reask"] |= once
+        rows["reask"] |= {"low": np.nan, "high": np.nan, "codes": (Reason("repeats"),)}
     return list(rows.values())
 
 
-def _p_mostly_changed(rate: float, error: float, n_clusters: int) -> float:
+def _p_mostly_changed(rate: Estimate, n_clusters: int) -> float:
     """The p-value of "more than a quarter of the scores change".
 
     It is never below that of as many clusters without a change.
     """
     margin = MARGINS["share of scores"]
-    if not rate < margin:
+    if not rate.value < margin:
         return 1.0
     unchanged = inference.equivalence(0.0, 0.0, n_clusters, margin, largest=1)
-    measured = inference.equivalence(max(rate, 0.0), error, n_clusters, margin)
+    measured = inference.equivalence(max(rate.value, 0.0), rate.se, rate.df + 1, margin)
     return float(np.fmax(unchanged, measured))
 
 
@@ -1426,9 +1455,9 @@ def _moved(answers: _Answers) -> list[dict[str, Any]]:
         name = "shift_excess" if table["shift_excess"].notna().any() else "shift"
     for condition, reads in own.items():
         moved = found[condition]
-        interval = [moved[f"{name}_{part}"] for part in ("low", "high", "p")]
+        shift = Estimate(moved[name], **{k: moved[f"{name}_{k}"] for k in inference.PARTS})
         question = "full-mark reference" if condition == _FULL else condition
-        row = _row(moves[condition], question, moved["n_clusters"], moved[name], interval)
+        row = _row(moves[condition], question, moved["n_clusters"], shift)
         rows.append(_sign_test(row) | {"placebo": moved["shift_placebo"]} | answers.flips(reads))
     for _, reads in judgments.groupby("top"):  # each scale by itself
         rows += _pulled(reads)
@@ -1464,13 +1493,13 @@ def _positions(answers: _Answers) -> list[dict[str, Any]]:
         n, clusters = int(found["n_options"]), int(found["n_clusters"])
         shares = np.array([found.get(f"share_{p}", np.nan) for p in range(1, n + 1)])
         most = int(np.nanargmax(np.abs(shares - 1 / n))) + 1 if np.isfinite(shares).any() else 1
-        share, low, high = (found.get(f"share_{most}{e}", np.nan) for e in ("", "_low", "_high"))
-        half = np.maximum(share - low, high - share)  # an end may be cut off at 0 or 1
-        effect, ends = 100 * (share - 1 / n), (-100 / n, 100 - 100 / n)
+        share, se, df = (found.get(f"share_{most}{e}", np.nan) for e in ("", "_se", "_df"))
+        points = Estimate(100 * (share - 1 / n), se=100 * se, df=df)
+        ends = (-100 / n, 100 - 100 / n)
         rows.append(_row(
-            "position", f"position {most}{f' of {n}' if len(table) > 1 else ''}", clusters, effect,
-            _of_largest(effect, 100 * half, clusters, n, ends),
-            reason=_without(found["reason"], "chi2", "log preference"),
+            "position", f"position {most}{f' of {n}' if len(table) > 1 else ''}", clusters,
+            _of_largest(points, clusters, n, ends),
+            why=without(found["codes"], "chi2", "log_preference"),
             p_equivalent=found.get("p_equivalent", np.nan), places=shares.tolist(),
             **answers.flips(rotated[rotated["n_options"] == n]),
         ))  # fmt: skip
@@ -1478,15 +1507,13 @@ def _positions(answers: _Answers) -> list[dict[str, Any]]:
 
 
 def _of_largest(
-    effect: float, half: float, n: int, m: int, ends: tuple[float, float] = (-np.inf, np.inf)
-) -> tuple[float, float, float]:
-    """Interval and p of the largest of m estimates, which hold for all at once (Bonferroni)."""
-    if np.isnan(half):
-        return (np.nan, np.nan, _sign_test_p(effect, n))
-    error = half / inference.t_quantile(n)
-    half = error * inference.t_quantile(n, 1 - ALPHA / m)
-    low, high = np.clip(np.array([effect - half, effect + half]), *ends)
-    return low, high, min(1.0, m * inference.t_p_value(effect / error, n))
+    found: Estimate, n_clusters: int, m: int, ends: tuple[float, float] = (-np.inf, np.inf)
+) -> Estimate:
+    """The largest of m estimates; by a sign test, where all clusters moved alike."""
+    whole = inference.largest(found, m, ends)
+    if np.isnan(whole.low):
+        return replace(whole, p=_sign_test_p(found.value, n_clusters))
+    return whole
 
 
 def _criteria(answers: _Answers) -> list[dict[str, Any]]:
@@ -1504,18 +1531,14 @@ def _criteria(answers: _Answers) -> list[dict[str, Any]]:
         means = cells.mean()
         gap = cells[means.idxmax()] - cells[means.idxmin()]
         row = _mean("criteria", str(found["criterion"]), gap)
-        half, pairs = (row["high"] - row["low"]) / 2, len(means) * (len(means) - 1) // 2
-        ends = _of_largest(row["effect"], half, row["n_clusters"], pairs)
-        rows.append(row | dict(zip(("low", "high", "p"), ends, strict=True)) | {
+        pairs = len(means) * (len(means) - 1) // 2
+        one = Estimate(row["effect"], se=row["se"], df=row["df"])
+        whole = _of_largest(one, row["n_clusters"], pairs)
+        rows.append(row | whole.columns("low", "high", "p") | {
             "p_equivalent": found["p_equivalent"], "placebo": found["delta_pos_null"],
-            "reason": found["reason"],
+            "codes": found["codes"],
         } | answers.flips(own))  # fmt: skip
     return rows
-
-
-def _without(reason: str, *known: str) -> str:
-    """Remove the parts of a reason that begin like this."""
-    return "; ".join(part for part in str(reason).split("; ") if not part.startswith(known))
 
 
 def _mean(
@@ -1529,22 +1552,22 @@ def _mean(
     values = values.dropna()
     cluster = values.index.get_level_values("cluster_id")
     n = cluster.nunique()
-    interval = inference.mean_t(values.to_numpy(), cluster, bounds) if n else inference.UNDEFINED
-    row = _row(measure, question, n, values.mean(), interval, **more)
+    found = inference.mean_t(values.to_numpy(), cluster, bounds) if n else Estimate()
+    row = _row(measure, question, n, found, **more)
     if n and bounds is not None:
-        row["p_equivalent"] = _p_mostly_changed(row["effect"], interval[3], n)
+        row["p_equivalent"] = _p_mostly_changed(found, n)
     return _sign_test(row)
 
 
 def _sign_test(row: dict[str, Any]) -> dict[str, Any]:
     """A sign test, where all texts moved alike."""
     if row["n_clusters"] == 0:
-        return row | {"reason": "no text has a score under both"}
+        return row | {"codes": (Reason("no_common_text"),)}
     if "p" not in row or not np.isnan(row["low"]):
         return row
     row["p"] = _sign_test_p(row["effect"], row["n_clusters"])
     if row["n_clusters"] > 1 and row["effect"]:
-        row["reason"] = "every text moved alike, which does not show that others would"
+        row["codes"] = (Reason("moved_alike"),)
     return row
 
 
@@ -1559,19 +1582,19 @@ def _row(
     measure: str,
     question: str,
     n_clusters: int,
-    effect: float = np.nan,
-    interval: Sequence[float] = inference.UNDEFINED,
-    reason: str = "",
+    found: Estimate | float,
+    why: Why = None,
     **more: Any,
 ) -> dict[str, Any]:
-    low, high, p = interval[:3]
-    one = "one cluster: intervals need two" if n_clusters == 1 else ""
+    found = found if isinstance(found, Estimate) else Estimate(found)
+    one = Reason("one_cluster") if n_clusters == 1 else None
     row = {
-        "measure": measure, "question": question, "effect": float(effect), "low": low, "high": high,
-        "n_clusters": n_clusters, "reason": reason or one,
+        "measure": measure, "question": question, "effect": float(found.value),
+        **found.columns("low", "high", "se", "df"),
+        "n_clusters": n_clusters, "codes": collect(why) or collect(one),
     }  # fmt: skip
     if MEASURES[measure]["kind"] == "effect":
-        row["p"] = p
+        row["p"] = found.p
     return row | more
 
 

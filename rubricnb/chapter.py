@@ -251,8 +251,7 @@ def jackknifed(
     if len(names) < 2:
         return whole, np.nan, np.nan
     left = np.array([estimate(cluster != name) for name in names])
-    low, high, *_ = jackknife_t(whole, left)
-    return whole, low, high
+    return whole, *jackknife_t(whole, left).ends
 
 
 def _with_ends(value: Estimate) -> tuple[float, float, float]:

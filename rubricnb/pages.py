@@ -135,6 +135,7 @@ def show(name: str, what: Any, size: tuple[float, float] | None = None, **format
 
 
 def _laid_out(frame: pd.DataFrame, formats: Mapping[str, Any]) -> Any:
+    frame = frame.drop(columns="codes", errors="ignore")  # `reason` has their sentences
     bare = frame.index.name is None and pd.api.types.is_integer_dtype(frame.index)
     if not bare and not formats:
         return frame
@@ -218,12 +219,19 @@ def numbers_of(judgments: pd.DataFrame, intervals: bool = True) -> str:
     ) + (_ONE_CLUSTER if alone else "")
 
 
+class CannotShow(ValueError):
+    """What a page cannot show, and why: a notebook prints this line alone, and ends."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"This page ends here: {self}"]
+
+
 def check_answered(*judgments: pd.DataFrame) -> None:
     """Refuse judgments without a single score, since a page could not describe their judge.
 
     Raises
     ------
-    ValueError
+    CannotShow
         Says whose they are, and what became of them.
     """
     if any(frame["score"].notna().any() for frame in judgments):
@@ -233,7 +241,7 @@ def check_answered(*judgments: pd.DataFrame) -> None:
     became = ", ".join(f"{k:,} {name}" for name, k in statuses.most_common()) or "no status"
     named = _listed(judgments[0]["judge"])
     who = "the judge" if named == "unknown" else named
-    raise ValueError(
+    raise CannotShow(
         f"{who} gave no score in any of {n:,} judgments ({became}): see the line that the run "
         "printed; this page cannot say anything about the judge"
     )

@@ -28,8 +28,7 @@ from rubricnb.statistics.intervals import (
     MARGINS,
     benjamini_hochberg,
     equivalence,
-    t_p_value,
-    t_quantile,
+    t_estimate,
 )
 
 ALPHA = 0.05
@@ -195,17 +194,16 @@ def _position(balanced: pd.DataFrame) -> dict[str, Any]:
 def _first(balanced: pd.DataFrame) -> dict[str, Any]:
     row, even = position_bias(balanced).iloc[0], 1 / int(balanced["n_options"].iloc[0])
     points = [100 * (row[f"share_1{end}"] - even) for end in ("", "_low", "_high")]
-    standard_error = (points[2] - points[1]) / 2 / t_quantile(row.n_clusters)
-    t = points[0] / standard_error if standard_error else np.nan
-    return _found(row, points, "percentage points", t_p_value(t, row.n_clusters))
+    beyond = t_estimate(row.share_1 - even, row.share_1_se, row.share_1_df)
+    return _found(row, points, "percentage points", beyond.p)
 
 
 def _descending(balanced: pd.DataFrame) -> dict[str, Any]:
     row = order_effect(balanced).iloc[0]
     name = "ascending_minus_descending"
     shift = [row[f"{name}{end}"] for end in ("", "_low", "_high")]
-    standard_error = (shift[2] - shift[1]) / 2 / t_quantile(row.n_clusters)
-    equal = equivalence(shift[0], standard_error, row.n_clusters, MARGINS["delta_pos"])
+    n = row[f"{name}_df"] + 1
+    equal = equivalence(shift[0], row[f"{name}_se"], n, MARGINS["delta_pos"])
     return _found(row, shift, "score points", row[f"{name}_p"], equal)
 
 

@@ -17,8 +17,9 @@ import numpy as np
 import pandas as pd
 
 import rubricnb as rb
-from rubricnb.statistics.intervals import Interval, jackknife_t, named
+from rubricnb.statistics.intervals import Estimate, jackknife_t
 from rubricnb.statistics.reads import FloatArray
+from studies.intervals import ENDS
 from studies.recording import write_tables
 
 JUDGE, DATASET, CRITERION = "qwen2.5-coder-1.5b-instruct-embedded", "summeval", "coherence"
@@ -94,11 +95,11 @@ WAYS: dict[str, Way] = {
 }
 
 
-def _with_interval(half: Half, of: Callable[[Half, Any], float]) -> tuple[float, Interval]:
+def _with_interval(half: Half, of: Callable[[Half, Any], float]) -> Estimate:
     """A number with its 95 % jackknife-t interval over articles."""
     left = [of(half, half.article != a) for a in range(half.article.max() + 1)]
     whole = of(half, half.article >= 0)
-    return whole, jackknife_t(whole, np.array(left))
+    return jackknife_t(whole, np.array(left))
 
 
 def halves(judged: pd.DataFrame, items: pd.DataFrame, splits: int) -> Iterator[tuple[Half, Half]]:
@@ -116,11 +117,11 @@ def steps(first: Half, other: Half) -> pd.DataFrame:
     told = advice.assign(step=advice.index)[["step", "do", "gain_is", "gain", "low", "high"]]
     told.loc["judge", told.columns[1:]] = asked.loc["judge"]
     rows = [
-        {**told.loc[step], **named("found", *_with_interval(other, of), p=False)}
+        {**told.loc[step], **_with_interval(other, of).named("found", *ENDS)}
         for step, of in FOUND.items()
     ]
     texts = other.advice().loc["texts"]
-    found = named("found", texts["gain"], texts[["low", "high"]].tolist(), p=False)
+    found = Estimate(texts["gain"], texts["low"], texts["high"]).named("found", *ENDS)
     return pd.DataFrame([*rows, {**told.loc["texts"], **found}])
 
 
@@ -129,12 +130,12 @@ def ways(half: Half) -> pd.DataFrame:
     base, *_ = WAYS.values()
     rows = []
     for name, way in WAYS.items():
-        z, ends = _with_interval(half, partial(_z, way))
+        z = _with_interval(half, partial(_z, way))
         more = _with_interval(half, partial(_r_gain, way, base))
         row: dict[str, Any] = {"way": name, "n_articles": half.article.max() + 1}
-        low, high, *_ = np.tanh(ends)
-        row |= {"r": np.tanh(z), "r_low": low, "r_high": high}
-        rows.append(row | named("more", *more, p=False))
+        low, high = np.tanh(z.ends)
+        row |= {"r": np.tanh(z.value), "r_low": low, "r_high": high}
+        rows.append(row | more.named("more", *ENDS))
     return pd.DataFrame(rows)
 
 
@@ -156,9 +157,8 @@ def systems(half: Half) -> pd.DataFrame:
     for a, b in combinations(sorted(set(half.system)), 2):
         row: dict[str, Any] = {"a": a, "b": b}
         for name, scores in means.items():
-            row |= named(
-                name, *_with_interval(half, partial(_system_difference, scores, a, b)), p=False
-            )
+            found = _with_interval(half, partial(_system_difference, scores, a, b))
+            row |= found.named(name, *ENDS)
         rows.append(row)
     return pd.DataFrame(rows)
 

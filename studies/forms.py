@@ -21,10 +21,9 @@ from rubricnb.statistics.intervals import (
     correlation,
     fisher_jackknife_t,
     jackknife_t,
-    named,
 )
 from rubricnb.statistics.reads import FloatArray, IntArray, by_cluster
-from studies.intervals import bounded, mean_row
+from studies.intervals import ENDS, bounded, mean_row
 from studies.recording import write_tables
 
 ALL = "all forms"  # the mean of an item's scores over the forms
@@ -123,8 +122,8 @@ def components(judgments: pd.DataFrame) -> pd.DataFrame:
         for s, source in enumerate(SOURCES):
             rows.append({
                 "criterion": name, "source": source,
-                **bounded("variance", one[s], jackknife_t(float(one[s]), without[:, s])),
-                **named("share", share[s], jackknife_t(share[s], share_without[:, s]), p=False),
+                **bounded("variance", jackknife_t(float(one[s]), without[:, s])),
+                **jackknife_t(share[s], share_without[:, s]).named("share", *ENDS),
                 "n_items": int(n), "n_clusters": len(sums), "n_forms": n_forms,
             })  # fmt: skip
     return pd.DataFrame(rows)
@@ -200,16 +199,16 @@ def agreement(judgments: pd.DataFrame, items: pd.DataFrame) -> tuple[pd.DataFram
         for k, criterion in enumerate([*criteria, "mean"]):
             over = slice(None) if criterion == "mean" else slice(k, k + 1)
             r = float(found[j, over].mean())
-            row = bounded("r", r, fisher_jackknife_t(r, left[:, j, over].mean(axis=1)))
+            row = bounded("r", fisher_jackknife_t(r, left[:, j, over].mean(axis=1)))
             n = len(x) if criterion == "mean" else int(total[0, k, 0])
             rows.append({"criterion": criterion, "form": form, **row, **count, "n_items": n})
     macro, macro_left = found.mean(axis=1), left.mean(axis=2)
     pairs = []
     for a, b in combinations(range(len(names)), 2):
         delta = float(macro[b] - macro[a])
-        interval = jackknife_t(delta, macro_left[:, b] - macro_left[:, a])
-        pairs.append({"form_a": names[a], "form_b": names[b], **bounded("delta", delta, interval),
-                      "p": interval[2], **count})  # fmt: skip
+        more = jackknife_t(delta, macro_left[:, b] - macro_left[:, a])
+        pairs.append({"form_a": names[a], "form_b": names[b], **bounded("delta", more),
+                      "p": more.p, **count})  # fmt: skip
     table = pd.DataFrame(pairs)
     single = table["form_b"] != ALL
     for own in (single, ~single):

@@ -1,16 +1,30 @@
-"""Rows of the studies' tables: an estimate with the ends of its 95 % interval."""
+"""Rows of the studies' tables: an estimate with the ends of its 95 % interval.
+
+Recorded tables have the ends alone, and not the standard error: whoever needs it computes again.
+"""
 
 from __future__ import annotations
 
-from rubricnb.statistics.intervals import Interval, jackknife_t, mean_t
+import pandas as pd
+
+from rubricnb.statistics.intervals import Estimate, jackknife_t, mean_t
 from rubricnb.statistics.reads import FloatArray, IntArray
 
 Row = dict[str, float]
 
 
-def bounded(name: str, estimate: float, interval: Interval) -> Row:
+ENDS = ("low", "high")
+
+
+def bounded(name: str, found: Estimate) -> Row:
     """Return an estimate under its name, and the ends of its interval as ``low`` and ``high``."""
-    return {name: estimate, "low": interval[0], "high": interval[1]}
+    return {name: found.value, **found.columns(*ENDS)}
+
+
+def recorded_columns(table: pd.DataFrame) -> pd.DataFrame:
+    """Keep what recorded tables have of a statistic's: neither se and df, nor codes of reasons."""
+    basis = [c for c in table if c == "codes" or c.endswith(("_se", "_df"))]
+    return table.drop(columns=[*basis, *(("se", "df") if "se" in table else ())])
 
 
 def mean_row(
@@ -20,7 +34,7 @@ def mean_row(
     name: str = "value",
 ) -> Row:
     """Return the mean of some values with its t interval over clusters, within `bounds`."""
-    return bounded(name, values.mean(), mean_t(values, cluster, bounds))
+    return bounded(name, mean_t(values, cluster, bounds))
 
 
 def ratio_row(numerator: FloatArray, denominator: FloatArray, name: str = "value") -> Row:
@@ -28,9 +42,9 @@ def ratio_row(numerator: FloatArray, denominator: FloatArray, name: str = "value
     top, bottom = numerator.sum(), denominator.sum()
     estimate = float(top / bottom)
     left = (top - numerator) / (bottom - denominator)
-    return bounded(name, estimate, jackknife_t(estimate, left))
+    return bounded(name, jackknife_t(estimate, left))
 
 
 def jackknife_row(estimates: FloatArray, name: str = "value") -> Row:
     """Return the first estimate, with the jackknife-t interval of those without each cluster."""
-    return bounded(name, estimates[0], jackknife_t(float(estimates[0]), estimates[1:]))
+    return bounded(name, jackknife_t(float(estimates[0]), estimates[1:]))

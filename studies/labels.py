@@ -342,7 +342,7 @@ def composites(y: FloatArray, f: FloatArray, drawn: IntArray) -> tuple[FloatArra
         rated = np.full(y.shape, np.nan)
         np.put_along_axis(rated, prompts, np.take_along_axis(y, prompts, axis=1), axis=1)
         found = estimate_systems(system, prompt, f.ravel(), rated.ravel())
-        estimate[k], half[k] = found["estimate"], (found["high"] - found["low"]) / 2
+        estimate[k], half[k] = found["estimate"], found["high"] - found["estimate"]
     return estimate, half
 
 

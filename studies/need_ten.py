@@ -23,7 +23,7 @@ from rubricnb.permutation import Design
 from rubricnb.statistics.budget import _pays
 from rubricnb.statistics.intervals import named_mean
 from rubricnb.statistics.reads import FloatArray, IntArray
-from studies.intervals import mean_row
+from studies.intervals import ENDS, mean_row
 from studies.one_read import (
     BALANCED,
     Cell,
@@ -230,8 +230,8 @@ def recorded_decisions(of: list[Cell]) -> pd.DataFrame:
             rows.append(c.names | {
                 "cut": cut, "ties": (split == 0).mean(), "unanimous": (split == 10).mean(),
                 "lead": lead, "most": most,
-                **named_mean("wrong", wrong, c.cluster, (0.0, 1.0), p=False),
-                **named_mean("reads", calls, c.cluster, p=False),
+                **named_mean("wrong", wrong, c.cluster, (0.0, 1.0), ENDS),
+                **named_mean("reads", calls, c.cluster, parts=ENDS),
             })  # fmt: skip
     return pd.DataFrame(rows)
 

@@ -183,10 +183,10 @@ def agreement(of: Cell) -> list[dict[str, Any]]:
         total = sums.sum(axis=0)
         whole[name] = float(correlation(total).mean())
         left[name] = correlation(total - sums).mean(axis=1)
-    found = {n: bounded("value", r, fisher_jackknife_t(r, left[n])) for n, r in whole.items()}
+    found = {n: bounded("value", fisher_jackknife_t(r, left[n])) for n, r in whole.items()}
     for a, b in CONTRASTS:
         more = whole[a] - whole[b]
-        found[f"{a} − {b}"] = bounded("value", more, jackknife_t(more, left[a] - left[b]))
+        found[f"{a} − {b}"] = bounded("value", jackknife_t(more, left[a] - left[b]))
     return [of.names | {"quantity": name, **row} for name, row in found.items()]
 
 
@@ -290,7 +290,7 @@ def shared(of: Cell) -> list[dict[str, Any]]:
     for name, statistic in (("all texts alike", alike), ("a position preference", by_place)):
         value = statistic(everything)
         left = np.array([statistic(np.arange(len(own)) != g) for g in range(len(own))])
-        rows.append({"quantity": name, **bounded("value", value, jackknife_t(value, left))})
+        rows.append({"quantity": name, **bounded("value", jackknife_t(value, left))})
     return [of.names | row for row in rows]
 
 

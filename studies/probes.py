@@ -20,9 +20,9 @@ from rubricnb.statistics.intervals import (
     fisher_jackknife_t,
     jackknife,
     moments,
-    named,
     named_mean,
 )
+from studies.intervals import ENDS
 from studies.recording import write_tables
 
 NAME = "scoring-probes"
@@ -248,13 +248,13 @@ def small(judge: str) -> pd.DataFrame:
 
 def mean(name: str, values: np.ndarray) -> dict[str, float]:
     """Return a mean over items with its 95 % t interval; each item is a cluster of its own."""
-    return named_mean(name, values, np.arange(len(values)), p=False)
+    return named_mean(name, values, np.arange(len(values)), parts=ENDS)
 
 
 def pearson(name: str, x: np.ndarray, y: np.ndarray) -> dict[str, float]:
     """Return r with its 95 % jackknife interval on Fisher's z scale."""
     found = jackknife(moments(x, y), np.arange(len(x)), correlation, fisher_jackknife_t)
-    return named(name, *found, p=False)
+    return found.named(name, *ENDS)
 
 
 def r(x: np.ndarray, y: np.ndarray) -> float:

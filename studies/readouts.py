@@ -89,7 +89,7 @@ def _pairs(dataset: str) -> pd.DataFrame:
     ]
     each = moments(*(paired[name].to_numpy(np.float64) for name in ("written", "score")))
     r = jackknife(each, cluster, correlation, fisher_jackknife_t)
-    rows.append({"measure": "r", **bounded("estimate", *r)})
+    rows.append({"measure": "r", **bounded("estimate", r)})
     frame = _read_both_ways(reads(dataset))
     names = frame["cluster_id"].unique()
     kept = [frame, *(frame[frame["cluster_id"] != name] for name in names)]
@@ -157,7 +157,7 @@ def _missing(dataset: str) -> pd.DataFrame:
     for level, sides in contrasts.items():
         values = np.concatenate([counted(side) for side in sides], axis=1)
         gap = jackknife(values, cluster, _share_gap)
-        rows.append({"by": "contrast", "level": level, **bounded("scored", *gap)})
+        rows.append({"by": "contrast", "level": level, **bounded("scored", gap)})
     table = written.pivot(index="item_id", columns="order", values="scored")
     q = cochran_q(table.to_numpy())
     df = table.shape[1] - 1

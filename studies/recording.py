@@ -182,5 +182,6 @@ def write_tables(tables: dict[str, pd.DataFrame], prefix: str = "") -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in tables.items():
         path = folder / f"{prefix}{name}.csv"
+        table = table.drop(columns="codes", errors="ignore")  # `reason` has the sentences
         table.to_csv(path, index=False, float_format="%.6g", lineterminator="\n")
         print(path)

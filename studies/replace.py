@@ -16,7 +16,7 @@ from scipy import stats
 
 import rubricnb as rb
 from rubricnb.statistics.reads import FloatArray, by_cluster
-from studies.intervals import jackknife_row
+from studies.intervals import jackknife_row, recorded_columns
 from studies.recording import write_tables
 
 SETS = ("summeval-six", "summeval-gpt")
@@ -95,8 +95,10 @@ def by_judge(judgments: pd.DataFrame, items: pd.DataFrame) -> pd.DataFrame:
     by = ["judge", "criterion"]
     tests = rb.statistics.alternative_annotator(judgments, items, epsilon=EPSILON, by=by)
     pieces = [
-        rb.statistics.judge_bias(judgments, items, by=by).drop(columns=["p", "reason"]),
-        tests.drop(columns=["n_items", "n_clusters", "reason"]),
+        recorded_columns(rb.statistics.judge_bias(judgments, items, by=by)).drop(
+            columns=["p", "reason"]
+        ),
+        recorded_columns(tests).drop(columns=["n_items", "n_clusters", "reason"]),
         rb.statistics.system_agreement(judgments, items, by=by)[
             [*by, "n_systems", "tau", "tau_low", "tau_high"]
         ],

@@ -29,9 +29,9 @@ from rubricnb.statistics import (
     within_item_sd,
 )
 from rubricnb.statistics.criterion import counting_along
-from rubricnb.statistics.intervals import t_p_value, t_quantile
 from rubricnb.statistics.probabilities import at_temperature
 from rubricnb.statistics.reads import Value
+from studies.intervals import recorded_columns
 
 TEMPERATURES = (0.0, 0.3, 0.6, 1.0)  # arXiv:2602.02219v2, Figure 6
 DRAWS = 5  # of scores, at a temperature above 0
@@ -96,11 +96,9 @@ def _kappas(
         if not (scores.loc[scores["method"] == side["method"], "status"] == "ok").any():
             raise ValueError(f"no score of {_METHODS[side['method']]}")
     row = label_contrast(scores, items, a, b)
-    standard_error = (row["high"] - row["low"]) / 2 / t_quantile(row["n_clusters"])
-    statistic = row["difference"] / standard_error if standard_error else float("nan")
     return {
         "estimate": row["difference"], "low": row["low"], "high": row["high"], "unit": "QWK",
-        "p": t_p_value(statistic, row["n_clusters"]), "n_items": row["n_items"],
+        "p": row["p"], "n_items": row["n_items"],
         "n_clusters": row["n_clusters"], "reason": row["reason"],
     }  # fmt: skip
 
@@ -121,7 +119,8 @@ def record_summaries() -> list[Path]:
     paths = []
     for name, tables in found.items():
         paths.append(results_folder() / f"{name}.csv")
-        pd.concat(tables, ignore_index=True).to_csv(paths[-1], index=False, float_format="%.6g")
+        table = recorded_columns(pd.concat(tables, ignore_index=True))
+        table.to_csv(paths[-1], index=False, float_format="%.6g")
     return paths
 
 

@@ -21,6 +21,7 @@ import rubricnb as rb
 from rubricnb.judging.profiles import open_profile
 from rubricnb.statistics.intervals import mean_t, named_mean
 from rubricnb.statistics.reads import FloatArray, IntArray
+from studies.intervals import ENDS
 from studies.one_read import BALANCED, ask, cell, expected, greedy, strengthened
 from studies.recording import write_tables
 
@@ -173,7 +174,7 @@ BEYOND = "orders beyond neutral edits"
 
 def interval(values: FloatArray, of: Choice, name: str, share: bool = False) -> dict[str, float]:
     """A mean over prompts with its 95 % t interval over clusters."""
-    return named_mean(name, values, of.cluster, (0.0, 1.0) if share else None, p=False)
+    return named_mean(name, values, of.cluster, (0.0, 1.0) if share else None, ENDS)
 
 
 def policies(of: Choice) -> list[dict[str, Any]]:
@@ -201,7 +202,7 @@ def policies(of: Choice) -> list[dict[str, Any]]:
                     "lowest": (start + gain).mean(axis=1).min(),
                     "highest": (start + gain).mean(axis=1).max(),
                     "kl": divergence(p, of.starts).mean(),
-                    **interval(gains[name], of, "gain"), "p": mean_t(gains[name], of.cluster)[2],
+                    **interval(gains[name], of, "gain"), "p": mean_t(gains[name], of.cluster).p,
                     **interval((gain < -TIE).mean(axis=0), of, "lowered", share=True),
                     **interval(own, of, "reward_gain"),
                 }  # fmt: skip
@@ -217,14 +218,14 @@ def policies(of: Choice) -> list[dict[str, Any]]:
             for (a, b), gain in more.items():
                 rows.append(of.names | {
                     "readout": readout, "beta": beta, "trained_on": f"{a} − {b}",
-                    **interval(gain, of, "gain"), "p": mean_t(gain, of.cluster)[2],
+                    **interval(gain, of, "gain"), "p": mean_t(gain, of.cluster).p,
                 })  # fmt: skip
             if of.placebo:
                 gain = more[CONTRASTS[0]] - more[CONTRASTS[1]]
                 own = owns["one fixed order"] - owns["one neutral edit"]
                 rows.append(of.names | {
                     "readout": readout, "beta": beta, "trained_on": BEYOND,
-                    **interval(gain, of, "gain"), "p": mean_t(gain, of.cluster)[2],
+                    **interval(gain, of, "gain"), "p": mean_t(gain, of.cluster).p,
                     **interval(own, of, "own_gain"),
                 })  # fmt: skip
     return rows

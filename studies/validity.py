@@ -50,7 +50,7 @@ from rubricnb.statistics.intervals import (
     mean_t,
     moments,
     percentile_interval,
-    t_quantile,
+    t_estimate,
 )
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.labels import _mean_row, _needed_row, estimate_systems
@@ -498,9 +498,9 @@ def _correlations(n_clusters: int, rng: np.random.Generator, dear: bool) -> Foun
     sums = by_cluster(parts, cluster)
     r = correlation(sums.sum(axis=0))
     left = correlation(sums.sum(axis=0) - sums)
-    low, high, _, _ = fisher_jackknife_t(float(r[0]), left[:, 0])
+    low, high = fisher_jackknife_t(float(r[0]), left[:, 0]).ends
     yield _covers("r", "cluster jackknife-t", low, high, _R[0])
-    low, high, _, _ = jackknife_t(float(r[0] - r[1]), left[:, 0] - left[:, 1])
+    low, high = jackknife_t(float(r[0] - r[1]), left[:, 0] - left[:, 1]).ends
     yield _covers("Δr", "cluster jackknife-t", low, high, _R[0] - _R[1])
     if dear:
         seed = int(rng.integers(2**31))
@@ -544,11 +544,11 @@ def _rare_flips(sizes: tuple[int, ...], rng: np.random.Generator, dear: bool) ->
     rate = rng.beta(_FLIPS * spread, (1 - _FLIPS) * spread, len(sizes))
     cluster = np.repeat(np.arange(len(sizes)), sizes)
     flips = (rng.random(len(cluster)) < rate[cluster]).astype(np.float64)
-    low, high, _, se = mean_t(flips, cluster, (0.0, 1.0))
-    half = t_quantile(len(sizes)) * se
-    mean = float(flips.mean())
-    yield _covers("flip rate", "t, clusters − 1", mean - half, mean + half, _FLIPS)
-    yield _covers("flip rate", "Wilson, Satterthwaite", low, high, _FLIPS)
+    found = mean_t(flips, cluster, (0.0, 1.0))
+    plain = t_estimate(found.value, found.se, len(sizes) - 1).ends
+    plain = (found.value, found.value) if found.se == 0 else plain
+    yield _covers("flip rate", "t, clusters − 1", *plain, _FLIPS)
+    yield _covers("flip rate", "Wilson, Satterthwaite", *found.ends, _FLIPS)
     doubted = bool(few_clusters(cluster, {"flip_rate": flips}))
     yield "doubted", "flip rate", "Wilson, Satterthwaite", float("nan"), float(doubted)
 
@@ -562,16 +562,15 @@ def _hard(levels: str, sizes: tuple[int, ...], rng: np.random.Generator, dear: b
         sums = by_cluster(summands(label, human), cluster)
         total = sums.sum(axis=0)
         estimate, left = float(statistic(total)), statistic(total - sums)
-        low, high, *_ = jackknife_t(estimate, left)
+        low, high = jackknife_t(estimate, left).ends
         yield _covers(name, ours, low, high, truth[name])
         if dear:
             low, high = _bootstrap_t(sums, statistic)
             yield _covers(name, "bootstrap-t", low, high, truth[name])
-            half = t_quantile(len(sizes)) * float(jackknife_se(left))
-            low, high = estimate - half, estimate + half
+            low, high = t_estimate(estimate, float(jackknife_se(left)), len(sizes) - 1).ends
             yield _covers(name, "jackknife-t, clusters − 1", low, high, truth[name])
     left = leave_out_spearman(label, human, cluster)
-    low, high, *_ = fisher_jackknife_t(float(spearman(label, human)), left)
+    low, high = fisher_jackknife_t(float(spearman(label, human)), left).ends
     yield _covers("ρ", ours, low, high, truth["ρ"])
     found = _components(_as_reads(cluster, reads))
     yield _covers("φ", ours, found["phi_low"], found["phi_high"], truth["φ"])
@@ -645,8 +644,7 @@ def _against_raters(sizes: tuple[int, ...], rng: np.random.Generator, dear: bool
     shared = rng.standard_normal(len(sizes))[cluster] + rng.standard_normal(len(cluster))
     cuts = np.sqrt(2) * special.ndtri([0.2, 0.6])  # loses, ties, wins: the mean is .2
     lead = np.asarray(np.searchsorted(cuts, shared) - 1.0, dtype=np.float64)
-    for name, of in (("t over texts (Calderon et al.)", np.arange(len(lead))),
-                     ("t over prompts", cluster)):  # fmt: skip
+    for name, of in (("t over texts (Calderon et al.)", None), ("t over prompts", cluster)):
         yield (
             "size",
             "judge instead of people",
@@ -783,14 +781,14 @@ def _dominated(n: int, rng: np.random.Generator, dear: bool) -> Found:
     score = human + error + 0.3
     found = _bias(_as_reads(cluster, score[:, None]), human)
     yield _covers("judge − people", "jackknife-t", found["low"], found["high"], 0.3)
-    low, high, *_ = mean_t(score - human, cluster)
+    low, high = mean_t(score - human, cluster).ends
     yield _covers("judge − people", "t over prompts", low, high, 0.3)
     sums = by_cluster(moments(score, human), cluster)
     left = correlation(sums.sum(axis=0) - sums)
     r = float(correlation(sums.sum(axis=0)))
-    low, high, *_ = fisher_jackknife_t(r, left)
+    low, high = fisher_jackknife_t(r, left).ends
     yield _covers("r", "jackknife-t", low, high, float(np.sqrt(0.5)))
-    doubted = float("effective clusters" in found["reason"])
+    doubted = float(bool({"few_clusters", "few_clusters_alike"} & {*found["codes"]}))
     yield "doubted", "judge − people", "jackknife-t", float("nan"), doubted
 
 
@@ -857,7 +855,7 @@ def _gain_of_orders(n: int, rng: np.random.Generator, dear: bool) -> Found:
     variances = dict(zip(*with_left_out(error_budget(table, by=[])), strict=True))
     item = variances["item"]
     gain = gain_of_averaging(variances["order × item"] / np.where(item > 0, item, np.nan), 10)
-    low, high, *_ = jackknife_t(float(gain[0]), gain[1:])
+    low, high = jackknife_t(float(gain[0]), gain[1:]).ends
     yield _covers(name, part, low, high, true)
     yield "recovery", name, part, true, float(gain[0])
 
@@ -874,7 +872,7 @@ def _gain_of_labels(r: float, rng: np.random.Generator, dear: bool) -> Found:
     labels[rows] = human[rows]
     found = _mean_row(_as_reads(np.arange(400), score[:, None]), labels)
     left = moments(score[rows], human[rows])
-    low, high, *_ = fisher_jackknife_t(found["r"], correlation(left.sum(axis=0) - left))
+    low, high = fisher_jackknife_t(found["r"], correlation(left.sum(axis=0) - left)).ends
     truth = 22 / 23 / (1 - r**2)
     name, ours = "gain of labels with the judge", "interval of the gain"
     ends = gain_interval(found["gain"], found["r"], (low, high))
@@ -903,12 +901,12 @@ def _labels_as_needed(g: int, rng: np.random.Generator, dear: bool) -> Found:
         return np.where(np.isin(cluster, prompts), human, np.nan)
 
     row = _mean_row(known, labels_of(order[:60]))
-    wanted = (row["high"] - row["low"]) / 2
+    wanted = row["high"] - row["mean"]
     needed = _needed_row(known, labels_of(order[:g]), wanted)["needed"]
     yield "recovery", "labels needed", "of whole prompts", 360.0, needed
     n = int(np.clip(np.ceil(needed / 6), 3, 400))
     row = _mean_row(known, labels_of(rng.permutation(400)[:n]))
-    kept = (row["high"] - row["low"]) / 2 / wanted
+    kept = (row["high"] - row["mean"]) / wanted
     yield "recovery", "half width over the wanted one", "of whole prompts", 1.0, kept
 
 
@@ -979,7 +977,7 @@ def _detectable_mean(n: int, rng: np.random.Generator, dear: bool) -> Found:
     """An effect as large as what is called detectable, or 2.8 standard errors: who finds it?"""
     noise, se = rng.standard_normal(n), 1 / np.sqrt(n)
     for method, effect in (("2.8 standard errors", 2.8 * se), ("ours", detectable(se, n - 1))):
-        _, _, p, _ = mean_t(noise + effect, np.arange(n))
+        p = mean_t(noise + effect, np.arange(n)).p
         yield "power", "detectable effect", method, float("nan"), float(p < 0.05)
 
 

@@ -50,7 +50,7 @@ def found(findings, tmp_path):
     shown = glued("n", text_plain="'3 & 4'")
     cells = [nbformat.v4.new_markdown_cell(text), nbformat.v4.new_code_cell("", outputs=[shown])]
     notebook = nbformat.v4.new_notebook(cells=cells)
-    notebook.metadata.rubricnb = {"executed": "2026-01-02"}
+    notebook.metadata.rubricnb = {"executed": "2026-01-02", "commit": "0123456789"}
     nbformat.write(notebook, tmp_path / "07_x.ipynb")
     nbformat.write(nbformat.v4.new_notebook(cells=[]), tmp_path / "08_without.ipynb")
     [found] = findings.findings(tmp_path)
@@ -69,7 +69,8 @@ def test_what_is_offered_as_bibtex_is_read_as_what_it_says(found, findings, cita
     assert str(entry.persons["author"][0]) == f"{{{whole['authors'][0]['name']}}}"
     assert plain(entry.fields["title"]) == "Does it? (Finding 7.1)"
     assert entry.fields["note"] == r"Live · 5 \%; executed on 2026-01-02"
-    assert entry.fields["url"] == f"{whole['url']}/blob/main/notebooks/07_x.md"
+    assert entry.fields["url"] == f"{whole['url']}/blob/0123456789/notebooks/07_x.md"
+    assert "(commit 0123456789)" in entry.fields["howpublished"]
 
 
 def test_in_words_a_finding_names_sentence_judge_day_and_place(found, findings, citation):
@@ -80,6 +81,6 @@ def test_in_words_a_finding_names_sentence_judge_day_and_place(found, findings, 
         found.executed,
         "Finding 7.1",
         "chapter 7",
-        rb.__version__,
+        f"{rb.__version__} (commit 0123456789)",
     ):
         assert part in said

@@ -43,6 +43,7 @@ from rubricnb.book import (
     recorded_numbers,
 )
 from rubricnb.settings import read_yaml, section
+from tools.git import git
 from tools.recorded import differences
 from tools.slides import slides
 
@@ -206,6 +207,12 @@ def build(params: Path | None = None, *, root: Path | None = None) -> Path:
     return page
 
 
+def _commit(root: Path) -> str:
+    """Return the commit that a run is of; none where git knows none or the sources differ."""
+    changed = git(root, "status", "--porcelain", "--untracked-files=no")
+    return "" if changed else git(root, "rev-parse", "--short=10", "HEAD")
+
+
 def _check_recorded(executed: Mapping[str, Any], root: Path) -> None:
     """Refuse a book whose sentences print other numbers than its chapters found."""
     differ = {
@@ -243,13 +250,14 @@ def _execute_all(
     sources = _digest_sources(root)
     digests = {stem: _digest(stem, values, root, sources) for stem, values in plan.items()}
     fresh = {stem: _cached(cache / f"{stem}.ipynb", digests[stem]) for stem in plan}
-    failures = []
+    failures, commit = [], _commit(root)
     for stem, outcome in _outcomes([s for s in plan if fresh[s] is None], plan, root):
         if isinstance(outcome, BaseException):
             failures.append(str(outcome) or repr(outcome))
             print(f"{stem:<32} FAILED", flush=True)
             continue
         outcome.metadata.rubricnb["digest"] = digests[stem]
+        outcome.metadata.rubricnb["commit"] = commit
         nbformat.write(outcome, cache / f"{stem}.ipynb")
         fresh[stem] = outcome
         print(f"{stem:<32} {outcome.metadata.rubricnb['seconds']:6.1f} s", flush=True)

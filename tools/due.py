@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from rubricnb.book import find_root
 from tools.building import pages
+from tools.git import git
 
 N_PARTS = 4
 
@@ -49,7 +49,7 @@ def due(root: Path | None = None) -> Due:
     """
     root = root or find_root()
     every = pages(root)
-    head, base = _git(root, "rev-parse", "HEAD"), _base(root)
+    head, base = git(root, "rev-parse", "HEAD"), _base(root)
     if not head or not base:
         return Due(tuple(every), f"all {len(every)} pages: git does not know what has changed")
     touched = _touched(root, base)
@@ -65,29 +65,14 @@ def due(root: Path | None = None) -> Due:
 
 def _base(root: Path) -> str:
     """Return the commit that the change starts from, or nothing."""
-    fork = _git(root, "merge-base", "HEAD", "origin/main")
-    if fork and fork != _git(root, "rev-parse", "HEAD"):
+    fork = git(root, "merge-base", "HEAD", "origin/main")
+    if fork and fork != git(root, "rev-parse", "HEAD"):
         return fork
-    return _git(root, "rev-parse", "--verify", "HEAD^")
+    return git(root, "rev-parse", "--verify", "HEAD^")
 
 
 def _touched(root: Path, base: str) -> set[str]:
     """Return the pages that differ from a commit, those not committed yet included."""
-    listed = _git(root, "diff", "--name-only", "--relative", base).splitlines()
-    new = _git(root, "ls-files", "--others", "--exclude-standard").splitlines()
+    listed = git(root, "diff", "--name-only", "--relative", base).splitlines()
+    new = git(root, "ls-files", "--others", "--exclude-standard").splitlines()
     return {str(Path(name).with_suffix("")) for name in [*listed, *new]}
-
-
-def _git(root: Path, *arguments: str) -> str:
-    """Return what a git command prints, or nothing where it fails."""
-    try:
-        done = subprocess.run(
-            ["git", "-c", "core.quotePath=off", *arguments],
-            cwd=root,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    except FileNotFoundError:
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""

@@ -88,7 +88,8 @@ asap-7, asap-8, asap-2.0, summhf, dress, biggen, flask, csv
         raise ValueError(f"n_items is {n_items!r}; give a whole number from 1, or None for all")
     given = {"path": path, "rubric": rubric, "columns": columns}
     given = {key: value for key, value in given.items() if value is not None}
-    with reading(*(Path(file) for file in (path, rubric) if file)) if path else nullcontext():
+    files = [Path(file) for file in (path, rubric) if isinstance(file, str | Path)]
+    with reading(*files) if files and path is not None else nullcontext():
         loaded = [_load(one, facts.loc[one], given).reset_index(drop=True) for one in names]
     drawn = [_drawn(items, n_items, seed) for items in loaded]
     return drawn[0] if len(drawn) == 1 else pd.concat(drawn, ignore_index=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +11,22 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from rubricnb.data.logs import read_log
-from rubricnb.data.rubrics import label_scores, scales_of
-from rubricnb.data.tables import (
+from rubricnb.data.cells import (
+    Labels,
     as_ids,
     as_numbers,
     as_scores,
     as_text,
     is_missing,
-    name_columns,
     read_ratings,
-    read_rows,
-    require,
+    texts_of,
+    without_spaces,
+    word_labels,
 )
+from rubricnb.data.logs import read_log
+from rubricnb.data.repeats import cells_of, number_reads, without_copies_by_raters
+from rubricnb.data.rubrics import label_scores, scales_of
+from rubricnb.data.tables import are_empty, name_columns, require, table_of
 from rubricnb.frames import (
     CONDITIONS,
     JUDGMENTS,
@@ -34,7 +38,9 @@ from rubricnb.frames import (
     score_dtype,
 )
 from rubricnb.hashing import hash64, mix64
+from rubricnb.parsing import labels_found, parser_of
 from rubricnb.permutation import balanced, decode, fixed, ranks, williams
+from rubricnb.thoughts import without_thoughts
 
 Scale = tuple[float, float]
 IntArray = NDArray[np.int64]
@@ -46,6 +52,25 @@ _NUMBERS = (
     *("prompt_tokens", "cached_tokens", "completion_tokens", "seconds"),
 )
 _TEXTS = ("dataset", "item_id", "text_id", "criterion", "cluster_id", "group_id", "candidate")
+_LEVEL = r"-?\d+(?:\.\d+)?"
+_CONDITION_VALUES = {  # what the columns of conditions may hold in a table of others, in lower case
+    "labels": "numeric|letter|roman|unknown",
+    "layout": "rubric-(?:last|first)|unknown",
+    "reference_score": f"auto|none|unknown|{_LEVEL}",
+    "exemplar": f"none|unknown|{_LEVEL}",
+    "variant": "standard|paraphrased|unknown",
+    "readout": "auto|feedback|score|logprobs|json|unknown",
+    "prompt_format": "chat|plain|unknown",
+    "temperature": r"[01](?:[.,]\d+)?|2(?:[.,]0+)?|nan",
+    "effort": "default|none|minimal|low|medium|x?high|max|unknown",
+    "thinking": "default|on|off|unknown",
+    "source": "recorded|live|simulated",
+    "design": r"[a-z][\w-]*",
+    "seed": r"-?\d+(?:\.0)?",
+    "max_tokens": r"\d+(?:\.0)?",
+    "n_options": r"\d+(?:\.0)?",
+    "criterion_ordering": r"[^-\s][^-]*(?:-[^-]+)+",
+}
 _OF_ITEM = ("cluster_id", "group_id", "candidate", "human")
 _WITHIN = ("judge", *CONDITIONS)
 _DESIGNS = {"fixed": fixed, "balanced": balanced, "williams": williams}
@@ -67,7 +92,8 @@ def judgments(
     *,
     columns: Mapping[str, str] | None = None,
     scores: Sequence[str] = (),
-    failed: float | None = None,
+    failed: float | Sequence[float] | None = None,
+    parser: Any = None,
 ) -> Judgments:
     """Turn a table of scores that were made elsewhere into judgments.
 
@@ -76,7 +102,7 @@ def judgments(
     table
         One row a score; a frame, or a file: ``.csv`` (also with semicolons), ``.tsv``, ``.txt``,
         ``.jsonl``, ``.json`` or ``.parquet``; or a log: ``.eval`` or ``.json`` of inspect_ai,
-        ``.json`` of promptfoo or DeepEval. Needed:
+        ``.json`` of promptfoo or DeepEval; or a list of rows. Needed:
         ``score`` (a number, a label of the items' rubrics, or ``4/5`` on a scale up to 5), and
         ``item_id`` or ``text_id``, or ``group_id`` and ``candidate``. Read where present:
 
@@ -106,7 +132,12 @@ def judgments(
     scores
         Columns that hold a criterion's scores each; ``human_CRITERION`` holds its ratings.
     failed
-        A number that marks a read without a score, such as -1.
+        A number, or several, that mark a read without a score or a text without a rating, such as
+        -1 or 99.
+    parser
+        Where ``score`` holds a judge's whole answers: what finds the score in them, as in
+        `rubricnb.open_judge` (``json``, ``json:KEY``, an expression such as ``Score: (\\d)``, or a
+        function). It reads a number whole: 4.5 is not 4.
 
     Returns
     -------
@@ -145,26 +176,37 @@ def judgments(
     is_read = all(option is None for option in (items, scale, columns, failed, scores or None))
     if is_read and isinstance(table, Judgments) and hasattr(table, "rated"):
         return table
-    read = table if isinstance(table, pd.DataFrame) else _read(Path(table))
-    scale = read.attrs.get("scale") if scale is None and items is None else scale
-    what = "the table" if isinstance(table, pd.DataFrame) else Path(table).name
+    if items is not None and not isinstance(items, pd.DataFrame):
+        raise ValueError(
+            f"items are the texts that were judged, as rb.load('csv', path=…, rubric=…) returns "
+            f"them, not {type(items).__name__}"
+        )
+    read, what, separator = _read(table)
+    own_scale = read.attrs.get("scale")
+    scale = own_scale if scale is None and items is None else scale
     frame = _columns(_melted(name_columns(read, what, columns, _RENAMED), scores, what), what)
     frame, rated, item = _matched(frame, items)
-    frame["replicate"] = _number_reads(frame, rated["item_id"].iloc[item].set_axis(frame.index))
+    frame["replicate"] = number_reads(frame, rated["item_id"].iloc[item].set_axis(frame.index))
     which, scales = _scales(rated, scale, items)
     low, high = np.array([(own[0], own[-1]) for own in scales])[which].T
+    _refuse_other_scale(own_scale if scale is None else None, low, high, what)
     rubrics = getattr(items, "rubrics", None)
     labels = None if rubrics is None else label_scores(rubrics)
-    named = read_ratings(rated.set_axis(rated["item_id"]), high, labels, "judgments")
-    rated, low, high = named.reset_index(drop=True), low[item], high[item]
+    # Scores on another scale than the rubric's, or from an export of this package, are no labels.
+    is_own = {"request_id", "ordering", "position"} <= set(frame)
+    named = word_labels(labels) if is_own or (labels and scale is not None) else labels
     ids = rated["rubric_id"].to_numpy()[item] if labels else ()
-    score = as_scores(frame["score"], high, labels, ids)
-    _read_scores(frame, score.to_numpy(), low, high, failed)
+    written = frame["score"] if parser is None else _parsed_scores(frame, parser)
+    score = as_scores(written, low[item], high[item], named, ids, separator, "judgments")
+    marks = [] if failed is None else [float(f) for f in np.atleast_1d(failed)]
+    _read_scores(frame, score.to_numpy(), low[item], high[item], marks, rubrics)
+    rated = _with_ratings(rated, items, (low, high), labels, separator, marks)
+    low, high = low[item], high[item]
     counts = [len(own) if scale is None or np.ptp(own) == len(own) - 1 else 0 for own in scales]
     _read_orderings(frame, low, high, np.array(counts)[which[item]])
     _fill(frame, rated, item)
     frame["design"] = pd.Categorical(frame.get("design", _designs(frame, item)))
-    unit = _cells(frame[["design", *_WITHIN]].assign(item=item))
+    unit = cells_of(frame[["design", *_WITHIN]].assign(item=item))
     kinds = frame["ordering"].cat.codes.to_numpy(np.int64) * 2**15
     frame["ordering_index"] = (places(unit, kinds + frame["replicate"]) + 1).astype(np.int16)
     frame["request_id"] = _ids(frame)
@@ -175,11 +217,67 @@ def judgments(
     return out
 
 
-def _read(path: Path) -> pd.DataFrame:
-    if path.suffix.lower() in (".json", ".eval"):
-        return read_log(path)
-    frame = read_rows(path)
-    return frame.mask(frame == "")
+def _read(table: Any) -> tuple[pd.DataFrame, str, str]:
+    """Return the rows of a table or log, its name, and what separates its values."""
+    if isinstance(table, str | Path) and Path(table).suffix.lower() in (".json", ".eval"):
+        return read_log(Path(table)), Path(table).name, ","
+    frame, what, separator = table_of(table)
+    return frame.mask(frame.apply(are_empty)), what, separator
+
+
+def _refuse_other_scale(
+    own: tuple[float, float] | None, low: FloatArray, high: FloatArray, what: str
+) -> None:
+    """Refuse scores whose log has another scale than the rubrics of the items."""
+    if own is not None and (is_other := (low != own[0]) | (high != own[1])).any():
+        theirs = f"{low[is_other][0]:g}..{high[is_other][0]:g}"
+        raise ValueError(
+            f"the scores of {what} are shares from {own[0]:g} to {own[1]:g}, and the rubric's "
+            f"levels are {theirs}: {_RESCALE}"
+        )
+
+
+_RESCALE = (
+    "give scale=(0, 1), which compares ranks but not levels, or rescale the scores before "
+    "(share * 4 + 1 for 1 to 5, or share * 5 if the tool divides by 5)"
+)
+
+
+def _with_ratings(
+    rated: Items,
+    items: pd.DataFrame | None,
+    ends: tuple[FloatArray, FloatArray],
+    labels: Labels | None,
+    separator: str,
+    failed: Sequence[float],
+) -> Items:
+    """Read the ratings that came with the table; those of loaded items have been read already."""
+    known = [] if items is None or labels is None else [*items.columns]
+    raw = [c for c in ("human", "human_ratings", "gold") if c in rated and c not in known]
+    if not raw:
+        return rated
+    if labels is not None and items is not None:
+        levels = items.rubrics.groupby("rubric_id", observed=True)["score"].agg(["min", "max"])
+        ends = tuple(levels.loc[rated["rubric_id"].astype("str")].to_numpy(np.float64).T)
+    about = [c for c in ("item_id", "rubric_id") if c in rated]
+    own = pd.DataFrame(rated[[*about, *raw]]).set_axis(rated["item_id"])
+    read = read_ratings(own, *ends, labels, "judgments", separator, failed).drop(columns=about)
+    out = rated.drop(columns=raw)
+    for name in read:
+        out[name] = read[name].to_numpy()
+    return out
+
+
+def _parsed_scores(frame: pd.DataFrame, parser: Any) -> pd.Series:
+    """Return what a parser finds in each answer, by the row's criterion where it names several."""
+    how = parser_of(parser)
+    names = frame["criterion"].astype("str") if "criterion" in frame else [""] * len(frame)
+    texts = frame["score"].map(as_text)
+    found = []
+    for text, name in zip(texts, names, strict=True):
+        labels = labels_found(how, without_thoughts(text), "") if text else {}
+        found.append(labels.get(name.casefold(), labels.get("")))
+    return pd.Series(found, frame.index, dtype="object", name="score")
 
 
 def _melted(frame: pd.DataFrame, scores: Sequence[str], what: str) -> pd.DataFrame:
@@ -221,7 +319,7 @@ def _columns(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     require(frame, ["score", *([] if "text_id" in frame else ["item_id"])], what)
     if len(frame) == 0:
         raise ValueError("there are no judgments: the table is empty")
-    frame = pd.DataFrame(frame)
+    frame = without_copies_by_raters(_with_known_conditions(pd.DataFrame(frame), what), what)
     for name in frame.columns[frame.columns.str.fullmatch("|".join(_NUMBERS))]:
         numbers = as_numbers(frame[name])
         _refuse(frame[name], numbers.isna() & ~is_missing(frame[name]), "is not a number")
@@ -232,6 +330,42 @@ def _columns(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     ordering = frame.get("ordering", pd.Series(None, frame.index, dtype="object"))
     frame["ordering"] = pd.Categorical(ordering.map(_listed, na_action="ignore"))
     return frame
+
+
+_FILL = "if cells of the sheet are merged, fill them down, so that every row has its own"
+_ONE_ROW = (
+    "; if the rows are ratings by several people, write one row a text, with their ratings in "
+    "human_ratings (3 4 4)"
+)
+
+
+def _with_known_conditions(frame: pd.DataFrame, what: str) -> pd.DataFrame:
+    """Rename columns that only have the name of a condition; a line says so."""
+    names = {}
+    for name, known in _CONDITION_VALUES.items():
+        if name not in frame or not len(there := frame[name].dropna()):
+            continue
+        values = texts_of(there.astype("object").map(as_text)).str.strip().str.casefold()
+        strange = values[~values.str.fullmatch(known)]
+        if len(strange):
+            names[name] = f"holds {strange.iloc[0][:40]!r}, and no value of this condition"
+    if _is_a_prompt_each(frame):
+        names["template"] = "holds another text for every item"
+    if "position" in frame and "ordering" not in frame:
+        names["position"] = "tells nothing without the column 'ordering'"
+    for name, why in names.items():
+        print(f"{what}: the column {name!r} {why}: it is kept as 'own_{name}'")
+    return frame.rename(columns={name: f"own_{name}" for name in names})
+
+
+def _is_a_prompt_each(frame: pd.DataFrame) -> bool:
+    """Whether no two items share a form of the prompt: it is then the text of a filled-in one."""
+    by = next((c for c in ("item_id", "text_id") if c in frame), None)
+    if by is None or "template" not in frame:
+        return False
+    pairs = pd.DataFrame({c: frame[c].map(as_text) for c in (by, "template")}).drop_duplicates()
+    pairs = pairs[pairs["template"] != ""]
+    return pairs[by].nunique() > 1 and not pairs["template"].duplicated().any()
 
 
 def _listed(ordering: Any) -> str:
@@ -248,6 +382,8 @@ def _names(values: pd.Series) -> pd.Series:
     texts = [as_text(name) for name in found.categories]
     if str(values.name).endswith("_id"):
         texts = as_ids(texts, str(values.name), "judgments")
+    else:
+        texts = without_spaces(texts, str(values.name), "judgments")
     codes, known = pd.factorize(np.array(texts, dtype=object))
     names = pd.Categorical.from_codes(np.append(codes, -1)[found.codes], known)
     return pd.Series(names, values.index, name=values.name)
@@ -260,7 +396,7 @@ def _matched(
     by = "item_id" if "item_id" in frame else "text_id"
     keys = [c for c in ("dataset", by, "criterion") if c in frame and (items is None or c in items)]
     for name in frame.columns.intersection([*keys, "cluster_id"]):
-        _refuse(frame[name], frame[name].isna(), "is missing")
+        _refuse(frame[name], frame[name].isna(), f"is missing; {_FILL}")
     item = frame.groupby(keys, observed=True, sort=False).ngroup().to_numpy()
     first = np.unique(item, return_index=True)[1]
     own = frame[[c for c in (*_TEXTS, "human", "human_ratings") if c in frame]].iloc[first]
@@ -268,6 +404,7 @@ def _matched(
         cells = frame[name].map(as_text) if frame[name].dtype == object else frame[name]
         code = pd.factorize(cells)[0]
         why = f"is not what an earlier row of this {by} says"
+        why += _ONE_ROW if name == "human" else ""
         _refuse(frame[name], code != code[first][item], why)
     if items is None:
         return frame, _own_items(own, by), item
@@ -339,41 +476,15 @@ def _item_keys(items: pd.DataFrame, keys: list[str]) -> Iterator[pd.MultiIndex]:
             yield pd.MultiIndex.from_frame(names)
 
 
-def _number_reads(frame: pd.DataFrame, item_id: pd.Series) -> NDArray[np.int16]:
-    """Number the reads of a prompt from 1; refuse a read that has two rows."""
-    names = [c for c in ("design", *_WITHIN, "ordering", "ordering_index") if c in frame]
-    cell = _cells(frame[names].assign(item=item_id))
-    twice = pd.Series(cell).duplicated(keep=False).to_numpy()
-    label = frame.get("replicate", pd.Series(np.arange(len(frame)), frame.index)).rename("read")
-    _refuse(label, is_missing(label), "is missing")
-    given = as_numbers(label)
-    is_number = bool(given.notna().all())
-    code = pd.factorize(given if is_number else label.map(as_text), sort=is_number)[0]
-    same = twice.copy()
-    if "replicate" in frame:
-        same[twice] = pd.DataFrame({"cell": cell, "read": code})[twice].duplicated(keep=False)
-    else:
-        same[twice] = frame[twice].astype("str").duplicated(keep=False)
-    why = "is judged twice under the same conditions; drop the copies, or number repeated reads"
-    _refuse(item_id, same, f"{why} in a column 'read'")
-    if "replicate" in frame and ((given % 1 == 0) & given.between(1, 2**15 - 1)).all():
-        return given.to_numpy(np.int16)
-    if twice.any():
-        print("judgments: the reads of a prompt are numbered from 1, by their 'read' or by row")
-    return (places(cell, code) + 1).astype(np.int16)
-
-
-def _cells(keys: pd.DataFrame) -> IntArray:
-    """Number the rows' combinations of values."""
-    varied = [c for c in keys if pd.factorize(keys[c])[0].any() or keys[c].isna().any()]
-    groups = keys.groupby(varied or [*keys], observed=True, dropna=False, sort=False)
-    return np.asarray(groups.ngroup(), dtype=np.int64)
-
-
 def _scales(
     rated: Items, scale: Scale | Mapping[str, Scale] | None, items: pd.DataFrame | None
 ) -> tuple[IntArray, list[FloatArray]]:
     """Which scale each item has, and the scales: their scores, or the ends of a continuous one."""
+    if scale is not None and not _is_scale(scale):
+        raise ValueError(
+            f"scale is {scale!r}; give (lowest, highest), such as (1, 5), or a dictionary with one "
+            "for each criterion"
+        )
     if scale is None:
         if getattr(items, "rubrics", None) is None:
             raise ValueError(
@@ -397,16 +508,34 @@ def _scales(
     ]
 
 
+def _is_scale(scale: Any) -> bool:
+    pairs = scale.values() if isinstance(scale, Mapping) else [scale]
+    return all(
+        isinstance(pair, list | tuple | np.ndarray) and all(isinstance(end, Real) for end in pair)
+        for pair in pairs
+    )
+
+
 def _read_scores(
-    frame: pd.DataFrame, score: FloatArray, low: FloatArray, high: FloatArray, failed: float | None
+    frame: pd.DataFrame,
+    score: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    failed: Sequence[float],
+    rubrics: pd.DataFrame | None,
 ) -> None:
     """Set status and score; a score counts if it is a finite number on its scale."""
-    is_none, is_marked = np.isnan(score), score == (np.nan if failed is None else failed)
+    is_none, is_marked = np.isnan(score), np.isin(score, failed)
+    _refuse_shares(frame["score"], np.where(is_marked, np.nan, score), low, high)
     is_off = ~(is_none | is_marked) & ~((score >= low) & (score <= high))
     is_unread = is_none.copy()
-    is_unread[is_none] = frame["score"][is_none].map(as_text) != ""
+    is_unread[is_none] = frame["score"][is_none].map(as_text).astype("str").str.strip() != ""
     span = f"{low[is_off.argmax()]:g}..{high[is_off.argmax()]:g}"
-    reasons = [f"marked {failed}", f"off the scale {span}", "not a number"]
+    reasons = [
+        f"marked {', '.join(f'{mark:g}' for mark in failed)}",
+        f"off the scale {span}",
+        "not a number",
+    ]
     why = np.select([is_marked, is_off, is_unread], reasons, "").astype(object)
     codes = np.select([is_none | is_marked, is_off], [1, 2], 0)  # unparsed, out_of_range, ok
     if "status" in frame:
@@ -422,7 +551,7 @@ def _read_scores(
     if lost.any() and not ok.any() and not is_missing(frame["score"]).all():
         hint = (
             "pass the right scale=, items whose rubric has such labels, or another score column; "
-            "write scores as plain numbers (yes as 1, 'Score: 4' as 4)"
+            "write yes as 1; of answers such as 'Score: 4': parser='Score: (\\d)'"
         )
         _refuse(frame["score"], lost, f"is {why[lost][0]}, as all others; {hint}")
     for reason in pd.unique(why[lost]):
@@ -438,6 +567,35 @@ def _read_scores(
     frame["status"] = pd.Categorical.from_codes(codes, categories=STATUSES)
     kept = pd.Series(np.where(ok, score, np.nan), frame.index)
     frame["score"] = kept.astype(score_dtype(kept, "Int8"))
+
+
+def _refuse_shares(
+    written: pd.Series, score: FloatArray, low: FloatArray, high: FloatArray
+) -> None:
+    """Refuse scores that are all shares of 1 where the scale begins at 1; else print a line.
+
+    A share of 1 is the best score, and would be read as the worst.
+    """
+    there = np.isfinite(score)
+    is_share = (score >= 0) & (score <= 1)
+    wide = (high > 1) & ((high - low) >= 2)
+    if not there.any() or not (is_share & wide)[there].all() or (score[there] == 1).all():
+        return
+    if not (low[there] >= 1).all():
+        if (score[there] % 1 != 0).any() and (score[there].max() > 0.5):
+            print(
+                f"judgments: every score lies between 0 and 1, on a scale up to {high.max():g}: if "
+                "they are shares, give scale=(0, 1)"
+            )
+        return
+    if not ((score[there] % 1 != 0) | (score[there] == 0)).any():
+        return
+    _refuse(
+        written,
+        there & (score < 1),
+        f"is off the scale {low[there][0]:g}..{high[there][0]:g}, and every score lies between 0 "
+        f"and 1, as shares do: {_RESCALE}",
+    )
 
 
 def _read_orderings(
@@ -483,7 +641,7 @@ def _designs(frame: pd.DataFrame, item: IntArray) -> NDArray[np.object_]:
     design = np.full(len(frame), "fixed", dtype=object)
     rows = np.flatnonzero(frame["ordering"].notna())
     parts = frame[[*_WITHIN, "ordering"]].assign(item=item).iloc[rows]
-    for _, own in pd.Series(rows).groupby(_cells(parts[[*_WITHIN]])):
+    for _, own in pd.Series(rows).groupby(cells_of(parts[[*_WITHIN]])):
         design[own] = _design(parts.iloc[own.index])
     return design
 

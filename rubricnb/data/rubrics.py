@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,9 @@ import pandas as pd
 import yaml
 from numpy.typing import NDArray
 
-from rubricnb.data.tables import as_numbers, read_table, read_text, reading
-from rubricnb.data.validate import check_rubrics, nearest
+from rubricnb.data.cells import as_numbers
+from rubricnb.data.tables import read_table, read_text, reading, require
+from rubricnb.data.validate import check_rubrics, check_text, nearest
 from rubricnb.permutation import code
 
 FloatArray = NDArray[np.float64]
@@ -21,7 +21,7 @@ _BUNDLED = Path(__file__).parent / "rubrics"
 _FORMAT = "A rubric file is a list of: rubric_id, criterion, definition, levels: {1: text, 2: …}"
 
 
-def read_rubrics(path: str | Path) -> pd.DataFrame:
+def read_rubrics(path: Any) -> pd.DataFrame:
     r"""Read a file of rubrics.
 
     Parameters
@@ -36,9 +36,11 @@ def read_rubrics(path: str | Path) -> pd.DataFrame:
         ``weight``, ``rubric_id`` and ``variant`` (``standard`` or ``paraphrased``).
 
         A label that is a number is its own score, also with gaps (1, 3, 5, 7) or halves. Of yes and
-        no, pass and fail, true and false the scores are 1 and 0; of letters A is the best and the
-        last one has 1; a line says so. Other labels need ``values`` (in a CSV ``label`` and
-        ``score``).
+        no, pass and fail, true and false, and their first letters, the scores are 1 and 0; of
+        letters from A on, the best is A (before it S) and the last one has 1; H, M, L (high,
+        medium, low) are 3, 2, 1; E, M, B (exceeds, meets, below) too; C, P, I (correct, partial,
+        incorrect) 1, 0.5, 0. A line says so. Other labels need ``values`` (in a CSV ``label`` and
+        ``score``). In a CSV, empty cells of criterion and definition are those of the row above.
 
     Returns
     -------
@@ -64,6 +66,10 @@ def read_rubrics(path: str | Path) -> pd.DataFrame:
     0      tone      1       Rude.
     1      tone      2       Kind.
     """
+    if isinstance(path, Mapping | list | tuple):
+        return _of_content([path] if isinstance(path, Mapping) else list(path), "the rubric")
+    if not isinstance(path, str | Path):
+        raise ValueError(f"a rubric is a file or a mapping, not {type(path).__name__}. {_FORMAT}")
     path = Path(path)
     with reading(path):
         return _read(path)
@@ -77,18 +83,43 @@ def _read(path: Path) -> pd.DataFrame:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         why = " ".join(str(error).split())
         raise ValueError(f"{path.name} is not YAML in UTF-8: {why}. {_FORMAT}") from error
-    rubrics = [content] if isinstance(content, dict) else content
+    return _of_content([content] if isinstance(content, dict) else content, path.name)
+
+
+def _of_content(rubrics: Any, file: str) -> pd.DataFrame:
     if not isinstance(rubrics, list) or not rubrics:
-        raise ValueError(f"{path.name} holds {_kind(content)}. {_FORMAT}")
-    rows = [row for k, rubric in enumerate(rubrics, 1) for row in _rows(rubric, path.name, k)]
-    return _with_scores(pd.DataFrame(rows), path.name)
+        raise ValueError(f"{file} holds {_kind(rubrics)}. {_FORMAT}")
+    rows = [row for k, rubric in enumerate(rubrics, 1) for row in _rows(rubric, file, k)]
+    return _with_scores(pd.DataFrame(rows), file)
 
 
 def _of_table(path: Path) -> pd.DataFrame:
-    table = read_table(path, ["criterion", "definition", "score", "description"], [])
+    table = read_table(path, [], [])
+    require(table, _PARTS, path.name)
+    filled = _filled_down(table)
+    if not filled.equals(table):
+        print(f"{path.name}: empty cells of criterion and definition are those of the row above")
+    table = filled
+    for column in _PARTS:
+        check_text(table[column], path.name)
     defaults = {"rubric_id": table["criterion"], "variant": "standard"}
     table = table.assign(**{k: v for k, v in defaults.items() if k not in table})
     return _with_scores(table, path.name)
+
+
+_PARTS = ["criterion", "definition", "score", "description"]
+
+
+def _filled_down(table: pd.DataFrame) -> pd.DataFrame:
+    """Fill cells that were merged over the levels of a criterion."""
+    out = table.copy()
+    named = [c for c in ("criterion", "rubric_id", "definition", "variant") if c in table]
+    for column in named:
+        out[column] = out[column].mask(out[column].str.strip() == "").ffill().fillna("")
+    if "weight" in table:
+        same = out.groupby([c for c in named if c != "definition"], sort=False)["weight"]
+        out["weight"] = same.transform(lambda own: own.mask(own == "").ffill().fillna(""))
+    return out
 
 
 def _with_scores(levels: pd.DataFrame, file: str) -> pd.DataFrame:
@@ -116,18 +147,20 @@ def _with_scores(levels: pd.DataFrame, file: str) -> pd.DataFrame:
 
 def _usual_scores(labels: list[str], where: str) -> dict[str, float]:
     """Return the scores of labels that are words or letters, and say what they are."""
-    folded = {label.casefold() for label in labels}
-    if folded <= set(_WORDS):
-        scores = {label: _WORDS[label.casefold()] for label in sorted(labels, key=str.casefold)}
-    elif len(labels) > 1 and all(re.fullmatch("[a-z]", label) for label in folded):
-        worst_first = sorted(labels, key=str.casefold, reverse=True)
-        scores = {label: score for score, label in enumerate(worst_first, 1)}
-    else:
-        first = ", ".join(f"{label}: {k}" for k, label in enumerate(labels, 1))
+    folded = {label.casefold(): label for label in labels}
+    known = next((own for own in _WORDS if set(folded) == set(own)), None)
+    known = _YES_NO if known is None and set(folded) <= set(_YES_NO) else known
+    worst_first = "".join(sorted(folded, key=_GRADES.find))
+    if known is None and len(folded) > 1 and worst_first in _RUNS:
+        known = {letter: score for score, letter in enumerate(worst_first, 1)}
+    if known is None:
+        blanks = ", ".join(f"{label}: …" for label in labels)
         raise ValueError(
             f"{where}: no score is known for the levels {', '.join(labels)}: add a line such as "
-            f"values: {{{first}}}; in a CSV write the labels in a column 'label'"
+            f"values: {{{blanks}}} with a number for each, the highest for the best; in a CSV "
+            "write the labels in a column 'label'"
         )
+    scores = {folded[word]: score for word, score in known.items() if word in folded}
     said = ", ".join(f"{label} = {score:g}" for label, score in scores.items())
     print(f"{where}: {said} ('values' in the rubric file sets other scores)")
     return scores
@@ -268,7 +301,23 @@ def scale_with(scale: FloatArray, n: int) -> FloatArray:
     return scale if len(scale) == n else scale[0] + np.arange(n)
 
 
-_WORDS = {"fail": 0.0, "false": 0.0, "no": 0.0, "pass": 1.0, "true": 1.0, "yes": 1.0}
+_YES_NO = {"fail": 0.0, "false": 0.0, "no": 0.0, "pass": 1.0, "true": 1.0, "yes": 1.0}
+_WORDS: tuple[dict[str, float], ...] = (  # letters that stand for words, the worst first
+    {"n": 0.0, "y": 1.0},
+    {"f": 0.0, "t": 1.0},
+    {"f": 0.0, "p": 1.0},
+    {"i": 0.0, "c": 1.0},
+    {"i": 0.0, "p": 0.5, "c": 1.0},
+    {"l": 1.0, "h": 2.0},
+    {"l": 1.0, "m": 2.0, "h": 3.0},
+    {"b": 1.0, "m": 2.0, "e": 3.0},
+)
+_GRADES = "zyxwvutrqponmlkjihgfedcbas"  # letters from the worst to the best; S is above A
+_RUNS = {  # from A on, and the grades of schools, which have no E
+    *(_GRADES[start:25] for start in range(7, 24)),
+    *(_GRADES[start:] for start in range(17, 24)),
+    *("fdcba", "fdcbas"),
+}
 _LENGTHS = range(2, 11)  # lengths of the scales on which five levels can be shown
 
 

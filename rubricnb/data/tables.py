@@ -7,32 +7,51 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from charset_normalizer import from_bytes
-from numpy.typing import ArrayLike, NDArray
 
+from rubricnb.data.cells import as_numbers, as_text
 from rubricnb.data.validate import check_text, one_of
 from rubricnb.frames import FRAMES, refuse
 
-Labels = Mapping[str, Mapping[str, float]]
 # Encodings that spreadsheets save, beside UTF-8; cp1252 wins a tie.
 _ENCODINGS = ["utf_16", "utf_16_le", "utf_16_be", "cp1252", "cp1250", "cp1251", "cp1253", "cp1254",
               "cp932", "cp949", "gb18030", "big5"]  # fmt: skip
-_MISSING = ("", "nan", "na", "n/a", "none", "null", "<na>", "#n/a")
 _KNOWN = {"read", "form"}.union(
     *({column.name for column in FRAMES[frame]} for frame in ("items", "judgments", "rubrics"))
 )
+# Words in place of a name in a row below a table that sums up the others.
+_SUMMARIES = frozenset(
+    [
+        "average",
+        "avg",
+        "mean",
+        "total",
+        "sum",
+        "median",
+        "mittelwert",
+        "durchschnitt",
+        "summe",
+        "gesamt",
+        "moyenne",
+        "somme",
+        "promedio",
+        "media",
+        "suma",
+    ]
+)
+_SEPARATORS, _LOOKED_AT = ",;\t", 50  # rows that show how a file separates its values
 _ZEROS_OF_UTF_16 = 0.1  # share of zero bytes from which a text is UTF-16: of English it has half
 _MOST_COLUMNS, _MOST_CELLS, _MOST_BYTES = 5_000, 50_000_000, 2 * 2**30  # of a table
 _HALVES = re.compile("[\ud800-\udfff]")
-_NUMBER = r"-?\d+(?:[.,]\d+)?"
 
 
 def read_table(
@@ -113,6 +132,12 @@ def name_columns(
     [{'score': 4, 'human_ratings': [3, 5]}]
     """
     columns = columns or {}
+    ours = [name for name in columns if name not in table and columns[name] in table]
+    if ours:
+        raise ValueError(
+            f"columns= names the table's column first: {what} has {columns[ours[0]]!r}, so write "
+            f"columns={{{columns[ours[0]]!r}: {ours[0]!r}}}"
+        )
     for name in columns:
         one_of("column", name, table)
     names = [columns[c] if c in columns else _folded(str(c)) for c in table]
@@ -153,12 +178,15 @@ def _folded(column: str) -> str:
 
 
 def read_rows(path: Path) -> pd.DataFrame:
-    """Read a table: a CSV all as text, other files as they are typed; row 1 is the first one."""
+    """Read a table: a CSV all as text, other files as they are typed; row 1 is the first one.
+
+    ``attrs["separator"]`` says what separates its values.
+    """
     with reading(path):
         match path.suffix.lower():
             case ".csv" | ".tsv" | ".txt":
                 table = _read_csv(path)
-            case ".jsonl":
+            case ".jsonl" | ".json":
                 records = read_records(path)
                 _check_columns(path, max(map(len, records), default=0))
                 table = pd.DataFrame(records)
@@ -166,17 +194,113 @@ def read_rows(path: Path) -> pd.DataFrame:
                 table = _read_parquet(path)
             case suffix:
                 raise ValueError(
-                    f"{path.name or path}: a table is a .csv, .tsv, .txt, .jsonl or .parquet, not "
-                    f"{suffix or 'a file without an ending'}; save a sheet as CSV UTF-8"
+                    f"{path.name or path}: a table is a .csv, .tsv, .txt, .json, .jsonl or "
+                    f".parquet, not {suffix or 'a file without an ending'}; save a sheet as CSV "
+                    "UTF-8"
                 )
-        table.columns = table.columns.astype("str").str.strip()
-        table.index = pd.RangeIndex(1, len(table) + 1)
-        gaps = table.isna() | table.eq("")
-        unnamed = (table.columns == "") & gaps.all(axis=0).to_numpy()
-        table = table.loc[~gaps.all(axis=1), ~unnamed]
-    if len(table) == 0:
-        raise ValueError(f"{path.name} has no rows below its header ({', '.join(table.columns)})")
+        separator = table.attrs.get("separator", ",")
+        table = as_rows(table, path.name)
+        table.attrs["separator"] = separator
     return table
+
+
+def as_rows(table: pd.DataFrame, what: str) -> pd.DataFrame:
+    """Number the rows from 1, and leave out blank rows and unnamed columns."""
+    table = table.set_axis(table.columns.astype("str").str.strip(), axis=1)
+    table.index = pd.RangeIndex(1, len(table) + 1)
+    gaps = table.isna() | (table.apply(are_empty) if len(table) else table.isna())
+    unnamed = (table.columns == "") & gaps.all(axis=0).to_numpy()
+    table = table.loc[~gaps.all(axis=1), ~unnamed]
+    if len(table) == 0:
+        raise ValueError(f"{what} has no rows below its header ({', '.join(table.columns)})")
+    return without_other_rows(table, what)
+
+
+def are_empty(cells: pd.Series) -> pd.Series:
+    """Tell which cells are an empty text."""
+    # "==" would compare an array in a cell by its elements.
+    if cells.dtype == object:
+        return cells.map(lambda cell: isinstance(cell, str) and cell == "")
+    return cells == ""
+
+
+def table_of(source: Any) -> tuple[pd.DataFrame, str, str]:
+    """Return the rows of a file, a frame or a list, the name of that, and what separates values.
+
+    Raises
+    ------
+    ValueError
+        It is something else, or a file that cannot be read.
+
+    Examples
+    --------
+    >>> table_of([{"item_id": "a", "score": 4}])[0].to_dict("records")
+    [{'item_id': 'a', 'score': 4}]
+    """
+    if isinstance(source, str | Path):
+        path = Path(source)
+        table = read_rows(path)
+        return table, path.name, str(table.attrs.get("separator", ","))
+    frame = source.to_pandas() if hasattr(source, "to_pandas") else source
+    if isinstance(frame, Mapping) or (
+        isinstance(frame, list | tuple) and all(isinstance(row, Mapping) for row in frame)
+    ):
+        frame = pd.DataFrame(frame)
+    if not isinstance(frame, pd.DataFrame):
+        raise ValueError(
+            f"a table is a file, a DataFrame or a list of rows ({{column: value, …}}), not "
+            f"{type(source).__name__}"
+        )
+    return without_other_rows(frame, "the table"), "the table", ""
+
+
+def without_other_rows(table: pd.DataFrame, what: str) -> pd.DataFrame:
+    """Leave out rows that are no row of a table: further headers, and averages at the end."""
+    return _without_summary(_without_headers(table, what), what)
+
+
+def _without_headers(table: pd.DataFrame, what: str) -> pd.DataFrame:
+    """Leave out the two further header rows of a Qualtrics export; a line says so."""
+    first = table.iloc[:2].map(lambda cell: isinstance(cell, str) and '"ImportId"' in cell)
+    ids = np.flatnonzero(first.any(axis=1))
+    if not len(ids):
+        return table
+    headers = table.index[: ids[0] + 1]
+    print(
+        f"{what}: rows {', '.join(map(str, headers))} are further headers (of Qualtrics) and are "
+        "left out"
+    )
+    rest = table.drop(index=headers)
+    if not len(rest):
+        raise ValueError(f"{what} has no rows below its header ({', '.join(table.columns)})")
+    return rest
+
+
+def _without_summary(table: pd.DataFrame, what: str) -> pd.DataFrame:
+    """Leave out rows at the end that hold the mean or sum of the others; a line says so."""
+    while len(table) > 2 and (word := _summary_word(table.iloc[-1])):
+        columns = [as_numbers(table[c]) for c in table if not table[c].map(np.ndim).any()]
+        same = [
+            any(abs(column.iloc[-1] - f(column.iloc[:-1])) <= 0.051 for f in (np.mean, np.sum))
+            for column in columns
+            if column.notna().iloc[-1] and column.iloc[:-1].notna().any()
+        ]
+        filled = sum(as_text(cell).strip() != "" for cell in table.iloc[-1])
+        row = table.index[-1]
+        if not (all(same) if same else filled == 1):
+            print(
+                f"{what}: row {row} is called {word!r}: if it sums up the others, delete it, since "
+                "it is read as a text of its own"
+            )
+            break
+        print(f"{what}: row {row} ({word!r}) sums up the others and is left out")
+        table = table.iloc[:-1]
+    return table
+
+
+def _summary_word(row: pd.Series) -> str:
+    words = [as_text(cell).strip() for cell in row]
+    return next((w for w in words if w.casefold().rstrip(":. ") in _SUMMARIES), "")
 
 
 @contextmanager
@@ -256,159 +380,6 @@ def refuse_half_characters(rows: Sequence[dict[str, Any]], path: Path) -> None:
                 )
 
 
-def as_numbers(values: pd.Series) -> pd.Series:
-    """Parse numbers, also with a decimal comma; NaN for anything else, True and False included."""
-    if pd.api.types.is_bool_dtype(values):
-        return pd.Series(np.nan, values.index)
-    if pd.api.types.is_numeric_dtype(values):
-        return values.astype("float64")
-    texts = values.astype("str").str.replace(r"^\s*(-?\d+),(\d+)\s*$", r"\1.\2", regex=True)
-    return pd.to_numeric(texts, errors="coerce").astype("float64")
-
-
-def is_missing(values: pd.Series) -> pd.Series:
-    """Tell which cells are missing: empty, or NaN, None, n/a, … written out."""
-    if pd.api.types.is_numeric_dtype(values):
-        return values.isna()
-    return values.isna() | values.astype("str").str.strip().str.lower().isin(_MISSING)
-
-
-def as_scores(
-    values: pd.Series,
-    top: ArrayLike,
-    labels: Labels | None = None,
-    rubric_id: Iterable[str] = (),
-) -> pd.Series:
-    """Read scores or ratings: numbers, labels of the rubric, and ``4/5`` on a scale up to 5.
-
-    Parameters
-    ----------
-    values
-        The cells.
-    top
-        The highest score, one for each cell or one for all.
-    labels, rubric_id
-        Rubric → label in lower case → score, and the rubric of each cell.
-
-    Returns
-    -------
-    Series
-        float64; NaN for anything else.
-
-    Examples
-    --------
-    >>> as_scores(pd.Series(["2,5", "4/5", "4/10", "nan"], name="score"), 5).tolist()
-    score: 1 values are not plain numbers, such as '4/5', which is read as 4
-    [2.5, 4.0, nan, nan]
-    """
-    out = as_numbers(values)
-    if not (gaps := out.isna()).any():
-        return out
-    left = np.flatnonzero(gaps & ~is_missing(values))
-    texts = values.iloc[left].astype("str").str.strip()
-    shares = texts.str.extract(rf"^({_NUMBER})\s*/\s*({_NUMBER})$").apply(as_numbers)
-    tops = np.broadcast_to(np.asarray(top, dtype=np.float64), len(out))[left]
-    found = shares[0].where(shares[1] == tops)
-    if labels:
-        own = np.array([*rubric_id], dtype=object)[left]
-        named = [labels[r].get(t) for r, t in zip(own, texts.str.casefold(), strict=True)]
-        found = found.fillna(pd.Series(named, texts.index, dtype="float64"))
-    if some := int(found.notna().sum()):
-        first = found.notna().to_numpy().argmax()
-        print(
-            f"{values.name}: {some:,} values are not plain numbers, "
-            f"such as {texts.iloc[first]!r}, which is read as {found.iloc[first]:g}"
-        )
-    out.iloc[left] = found.to_numpy(dtype=np.float64)
-    return out
-
-
-def read_ratings(
-    items: pd.DataFrame, top: ArrayLike, labels: Labels | None, what: str
-) -> pd.DataFrame:
-    """Read mean and single ratings; the mean is that of the single ones where it is not given.
-
-    Parameters
-    ----------
-    items
-        With ``human``, ``gold`` and ``human_ratings`` as they were written, where given.
-    top, labels
-        The highest rating of each item, and the labels of rubrics, as `as_scores` takes them.
-    what
-        The table, as an error names it; its rows are named by the index.
-
-    Raises
-    ------
-    ValueError
-        A rating is not a number, nor a label of the rubric.
-
-    Examples
-    --------
-    >>> items = pd.DataFrame({"criterion": ["tone"], "human_ratings": ["3 5"]})
-    >>> read_ratings(items, 5, None, "a table")[["human", "human_ratings"]].values.tolist()
-    [[4.0, (3.0, 5.0)]]
-    """
-    every = np.arange(len(items))
-    tops = np.broadcast_to(np.asarray(top), len(items))
-
-    def read(cells: pd.Series, row: NDArray[np.int64]) -> pd.Series:
-        own = items.iloc[row]
-        numbers = as_scores(cells, tops[row], labels, own.get("rubric_id", ()))
-        bad = numbers.isna() & ~is_missing(cells)
-        why = "is not a number, nor a label of its rubric; write it as a number (yes as 1, no as "
-        why += "0), or leave the cell of an unrated text empty"
-        refuse(what, cells.set_axis(own.index), bad, why)
-        return numbers
-
-    means = items.columns.intersection(["human", "gold"], sort=False)
-    out = items.assign(**{column: read(items[column], every).to_numpy() for column in means})
-    if "human_ratings" in items and items["human_ratings"].map(type).isin([str, list]).any():
-        split = items["human_ratings"].map(
-            lambda r: re.split(r"[\s,;|()\[\]]+", r) if isinstance(r, str) else r
-        )
-        single = split.set_axis(every).explode()
-        row = single.index.to_numpy()
-        rated = read(single, row).set_axis(row).dropna().groupby(level=0)
-        found = rated.agg(tuple).to_dict()
-        out["human_ratings"] = [found.get(k) for k in every]
-        if "human" not in items:
-            out["human"] = rated.mean().reindex(every).to_numpy()
-    return out
-
-
-def as_ids(names: Sequence[object], column: str, what: str) -> list[str]:
-    """Read ids as text; numbers that were saved with a decimal (``7.0``) lose it, with a line.
-
-    Examples
-    --------
-    >>> as_ids(["7.0", "8.0"], "item_id", "a table")
-    a table: the ids in 'item_id' look like decimal numbers: '7.0' is read as '7'
-    ['7', '8']
-    """
-    texts = [as_text(name) for name in names]
-    whole = [text.removesuffix(".0") for text in texts]
-    if whole == texts or not all(re.fullmatch(r"\d+(\.0)?", text) for text in texts):
-        return texts
-    changed = [text.removesuffix(".0") for text in texts if text.endswith(".0")]
-    for one in set(changed) & set(texts):
-        raise ValueError(
-            f"{what}: column {column!r} has the ids {one!r} and '{one}.0', which are the same "
-            "number; write the id of an item in one way only"
-        )
-    one = changed[0]
-    print(f"{what}: the ids in {column!r} look like decimal numbers: '{one}.0' is read as {one!r}")
-    return whole
-
-
-def as_text(value: object) -> str:
-    """Write a cell as text: a whole number without a decimal, a list or mapping as JSON."""
-    if isinstance(value, float):
-        return "" if value != value else str(int(value)) if value.is_integer() else repr(value)
-    if isinstance(value, list | tuple | dict):
-        return json.dumps(value, ensure_ascii=False)
-    return "" if value is None or value is pd.NA or value is pd.NaT else str(value)
-
-
 def _read_parquet(path: Path) -> pd.DataFrame:
     """Read a Parquet file, once its head and its texts say that the table fits into the memory.
 
@@ -454,14 +425,16 @@ def _too_large(path: Path, has: str, most: str) -> str:
 def _read_csv(path: Path) -> pd.DataFrame:
     """Read a CSV, all of it as text: someone may have written "NA", "None" or "007"."""
     text = read_text(path)
-    headers = {
-        mark: next(csv.reader(io.StringIO(text, newline=""), delimiter=mark), []) for mark in ",;\t"
-    }
-    separator = max(headers, key=lambda mark: len(headers[mark]))
-    header = [name.strip() for name in headers[separator]]
+    told, separator = 0, ""
+    if found := re.match(r'"?sep=(.)"?[^\S\n]*\r?\n', text, re.IGNORECASE):  # a line for Excel
+        told, separator = found.end(), found[1]
+    text = text[told:]
+    separator = separator or _separator(text)
+    header = [name.strip() for name in next(_cells(text, separator), [])]
     if not header:
         raise ValueError(f"{path.name} is empty; its first line must name the columns")
     _check_columns(path, len(header))
+    _refuse_merged_header(header, text, separator, path.name)
     often = Counter(header)
     for name in filter(None, header):
         if often[name] > 1:
@@ -478,4 +451,42 @@ def _read_csv(path: Path) -> pd.DataFrame:
             f"{path.name}: every row has more values than the header has columns "
             f"({', '.join(header)}); name all columns, and {advice}"
         )
-    return table.set_axis(header, axis=1)
+    table = table.set_axis(header, axis=1)
+    table.attrs["separator"] = separator
+    return table
+
+
+def _cells(text: str, separator: str) -> Iterator[list[str]]:
+    return csv.reader(io.StringIO(text, newline=""), delimiter=separator)
+
+
+def _separator(text: str) -> str:
+    """Return the mark that gives most rows as many cells as the header has, and several of them."""
+
+    def fit(mark: str) -> tuple[float, int]:
+        try:
+            rows = [row for row in islice(_cells(text, mark), _LOOKED_AT) if row]
+        except csv.Error:
+            rows = []
+        if len(rows) == 0 or len(rows[0]) < 2:
+            return (0.0, 0)
+        return (sum(len(row) == len(rows[0]) for row in rows) / len(rows), len(rows[0]))
+
+    return max(_SEPARATORS, key=fit)
+
+
+def _refuse_merged_header(header: list[str], text: str, separator: str, file: str) -> None:
+    """Refuse a first row whose cells were merged over the names in the second one."""
+    second = [name.strip() for name in next(islice(_cells(text, separator), 1, 2), [])]
+    blank = [name for name, below in zip(header, second, strict=False) if not name and below]
+    known = {_folded(name) for name in second} & _KNOWN
+    if (
+        blank
+        and len(set(filter(None, second))) > len(set(filter(None, header)))
+        and (known or all(not re.search(r"\d", name) for name in second))
+    ):
+        raise ValueError(
+            f"{file}: {len(blank)} columns have no name, and the names seem to be in row 2 "
+            f"({', '.join(second[:6])}): delete the first row, and give every column a name of its "
+            "own (rater 1 under two headings: 'clarity rater 1')"
+        )

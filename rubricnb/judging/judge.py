@@ -22,7 +22,7 @@ from rubricnb.folders import results_folder
 from rubricnb.judging.address import OPENAI, checked
 from rubricnb.judging.contract import Engine, Readout
 from rubricnb.judging.function import FunctionJudge
-from rubricnb.judging.parsing import Parser, parser_of
+from rubricnb.parsing import Parser, parser_of
 from rubricnb.prompts.own import OwnTemplate, read_template
 from rubricnb.prompts.render import RESULT
 

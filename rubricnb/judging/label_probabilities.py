@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple
 
-from rubricnb.judging.parsing import Label
+from rubricnb.parsing import Label
 
 _NEGLIGIBLE = 1e-4  # a label prefix less probable than this is not followed further
 
@@ -110,7 +110,7 @@ def probabilities_at(
     steps
         The generated tokens with their alternatives.
     label
-        The label in their text (`rubricnb.judging.parsing.last_label`).
+        The label in their text (`rubricnb.parsing.last_label`).
     choices
         The labels. One that begins another is told apart only by the token's own text.
 

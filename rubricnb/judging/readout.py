@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rubricnb.judging.contract import Reply, Request
-from rubricnb.judging.parsing import (
+from rubricnb.parsing import (
     Label,
     Parser,
     is_cut,
@@ -19,7 +19,7 @@ from rubricnb.judging.parsing import (
     labels_found,
     last_label,
 )
-from rubricnb.judging.thinking import without_thoughts
+from rubricnb.thoughts import without_thoughts
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def read(request: Request, reply: Reply, parser: Parser | None = None) -> list[R
     reply
         What came back.
     parser
-        Instead of the rule above; `rubricnb.judging.parsing.parser_of` makes it from text.
+        Instead of the rule above; `rubricnb.parsing.parser_of` makes it from text.
 
     Returns
     -------

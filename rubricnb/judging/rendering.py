@@ -66,7 +66,7 @@ def rendered(
     order = walk(requests) if walked else np.arange(len(requests))
     own = getattr(judge, "own_prompt", None)
     if own is not None and (refused := askable(requests, judge)[1]):
-        raise ValueError("; ".join(refused))
+        raise ValueError("; ".join(refused.values()))
     source = _Source(requests, own)
     for part, number, row in _rows(requests, order):
         request = inert_for(source.request(row), judge)
@@ -78,17 +78,19 @@ def rendered(
         yield request
 
 
-def askable(requests: Requests, judge: Judge | Engine) -> tuple[Requests, list[str]]:
+def askable(requests: Requests, judge: Judge | Engine) -> tuple[Requests, dict[str, str]]:
     """Keep the requests that a judge's own template can show, and say what it cannot.
 
     Returns
     -------
-    Requests, list of str
-        All, and nothing, for a judge without a template of its own.
+    Requests, dict
+        What can be asked; and a sentence for each kind of request that cannot be, by its name
+        (``orders, together, alone, edits, labels, references, examples, layout, wording,
+        template``). All, and nothing, for a judge without a template of its own.
     """
     own = getattr(judge, "own_prompt", None)
     if own is None or not len(requests):
-        return requests, []
+        return requests, {}
     shows = own.shows
     same = requests["ordering"].map(lambda o: list(decode(o)) == sorted(decode(o))).astype(bool)
     several = requests["template"] == "criteria"
@@ -97,24 +99,26 @@ def askable(requests: Requests, judge: Judge | Engine) -> tuple[Requests, list[s
     reference = ~requests["reference_score"].isin(["none", "auto"])
     if (requests["reference_score"] == "none").any():
         reference = requests["reference_score"] != "none"
-    needs = (  # rows, the slots of which one must be there, and what cannot be asked
-        (~several & ~same, "options", "other orders of the options"),
-        (several, "criteria", "several criteria in one prompt"),
-        (~several & alone, "criterion definition options", "one criterion by itself"),
-        (placebo, "options criteria", "meaning-free edits of the list"),
-        (requests["labels"] != "numeric", "options", "other labels"),
-        (reference, "reference", "references"),
-        (requests["exemplar"] != "none", "", "in-context examples"),
-        (requests["layout"] != "rubric-last", "", "another layout"),
-        (requests["variant"] != "standard", "definition options criteria", "another wording"),
-        (~requests["template"].isin(["rubric", "criteria"]), "", "the other templates"),
+    worded = requests["variant"] != "standard"
+    other = ~requests["template"].isin(["rubric", "criteria"])
+    needs = (  # kind, its rows, the slots of which one must be there, and what cannot be asked
+        ("orders", ~several & ~same, "options", "other orders of the options"),
+        ("together", several, "criteria", "several criteria in one prompt"),
+        ("alone", ~several & alone, "criterion definition options", "one criterion by itself"),
+        ("edits", placebo, "options criteria", "meaning-free edits of the list"),
+        ("labels", requests["labels"] != "numeric", "options", "other labels"),
+        ("references", reference, "reference", "references"),
+        ("examples", requests["exemplar"] != "none", "", "in-context examples"),
+        ("layout", requests["layout"] != "rubric-last", "", "another layout"),
+        ("wording", worded, "definition options criteria", "another wording"),
+        ("template", other, "", "the other templates"),
     )
-    kept, refused = np.ones(len(requests), bool), []
-    for rows, slots, what in needs:
+    kept, refused = np.ones(len(requests), bool), {}
+    for kind, rows, slots, what in needs:
         if rows.any() and not shows & set(slots.split()):
             kept &= ~rows.to_numpy(bool)
             why = f"has no slot {' or '.join(slots.split())}" if slots else "has a form of its own"
-            refused.append(f"{own.name} {why}: {what} cannot be asked")
+            refused[kind] = f"{own.name} {why}: {what} cannot be asked"
     return requests[kept], refused
 
 

@@ -27,8 +27,9 @@ from rubricnb.judging.contract import Finish, Readout, Reply, Request
 from rubricnb.judging.label_probabilities import Step, label_probabilities
 from rubricnb.judging.openai import JudgeError, slug
 from rubricnb.judging.readout import plain_prompt
-from rubricnb.judging.thinking import most_tokens, opened_thought, without_thoughts
+from rubricnb.judging.thinking import most_tokens
 from rubricnb.prompts.control_tokens import unknown
+from rubricnb.thoughts import opened_thought, without_thoughts
 
 _FILES = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt")
 _ON_CPU: dict[str, Any] = {

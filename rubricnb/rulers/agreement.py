@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -19,6 +19,7 @@ from rubricnb.statistics import intervals as infer
 from rubricnb.statistics.agreement import spearman
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.reads import IntArray, as_list, by_cluster, groups, matched, require
+from rubricnb.statistics.reasons import Reason, Why, because
 
 Calibration = Literal["quantile", "isotonic", "none"]
 CALIBRATIONS: tuple[Calibration, ...] = ("quantile", "isotonic", "none")
@@ -174,9 +175,10 @@ def label_agreement(
                 "n_calibration": round(float(np.mean(sizes or 0))),
             }
             for name in _MEASURES:
-                row |= _over_draws(name, [measured[name] for (measured,) in found])
-            doubts = infer.few_clusters(data.cluster, scores=(data.human,)), infer.alike(row)
-            rows.append(row | {"reason": problem or infer.said(*doubts)})
+                own = _over_draws(name, [measured[name] for (measured,) in found])
+                row |= own.named(name, *infer.UNTESTED)
+            doubts = infer.few_clusters(data.cluster, scores=(data.human,)) + infer.alike(row)
+            rows.append(row | because(problem or doubts))
     return pd.DataFrame(rows)
 
 
@@ -295,15 +297,17 @@ def label_contrast(
     row: dict[str, Any] = {"n_items": len(common), "n_clusters": len(set(first.cluster_id))}
     for name in _CONTRASTED:
         row |= {f"{name}_{x}": _mean([draw[k][name] for draw in found]) for k, x in enumerate("ab")}
-        row |= _over_draws(f"{name}_difference", [a[name] - b[name] for a, b in found])
-    for end, column in (("", "difference"), ("_low", "low"), ("_high", "high")):
-        row[column] = row.pop(f"qwk_difference{end}")
-    reason = problem or infer.few_clusters(first.cluster, scores=(first.human,))
+        own = _over_draws(f"{name}_difference", [a[name] - b[name] for a, b in found])
+        if name == "qwk":
+            row |= {"difference": own.value, **own.columns()}
+        else:
+            row |= own.named(f"{name}_difference")
+    why: Why = problem or infer.few_clusters(first.cluster, scores=(first.human,))
     if found and np.isnan(row["difference"]):
-        reason = "a kappa is not defined: no test item has both labels, or all are equal"
+        why = Reason("kappa_undefined")
     elif found and np.isnan(row["low"]) and row["n_clusters"] > 1:
-        reason = "every cluster has the same difference: no interval"
-    return row | {"reason": reason}
+        why = Reason("no_interval.same_difference")
+    return row | because(why)
 
 
 def extreme(table: pd.DataFrame, name: str, largest: bool = False) -> tuple[float, float, float]:
@@ -318,9 +322,9 @@ def extreme(table: pd.DataFrame, name: str, largest: bool = False) -> tuple[floa
     ----------
     table
         Rows of `label_agreement`, or of what `label_contrast` returns: the column `name` with
-        ``{name}_low, {name}_high``, else ``low, high``; and ``n_clusters``.
+        ``{name}_low, {name}_high, {name}_se, {name}_df``, else ``low, high, se, df``.
     name
-        Of the estimate.
+        Of the estimate; not a ρ, whose standard error is on another scale.
     largest
         The other way round, for "all are at most x".
 
@@ -332,18 +336,20 @@ def extreme(table: pd.DataFrame, name: str, largest: bool = False) -> tuple[floa
     Examples
     --------
     >>> leads = pd.DataFrame({"difference": [0.05, 0.06], "low": [0.01, -0.03],
-    ...                       "high": [0.09, 0.15], "n_clusters": 60})
+    ...                       "high": [0.09, 0.15], "se": [0.02, 0.045], "df": 59})
     >>> [round(float(x), 3) for x in extreme(leads, "difference")]
     [0.05, -0.03, 0.096]
     """
-    ends = (f"{name}_low", f"{name}_high") if f"{name}_low" in table else ("low", "high")
-    require(table, [name, *ends, "n_clusters"], "table")
-    value, low, high = table[[name, *ends]].to_numpy(dtype=np.float64).T
+    prefix = f"{name}_" if f"{name}_low" in table else ""
+    columns = [name, *(f"{prefix}{part}" for part in infer.UNTESTED)]
+    require(table, columns, "table")
+    value, low, high, se, df = table[columns].to_numpy(dtype=np.float64).T
     if largest:
         value, low, high = -value, -high, -low
-    together = 1 - (1 - infer.LEVEL) / len(table)
-    wider = [infer.t_quantile(n, together) / infer.t_quantile(n) for n in table["n_clusters"]]
-    found = np.array([np.min(value), np.min(low), np.min(value + (high - value) * wider)])
+    each = (infer.Estimate(v, se=s, df=d) for v, s, d in zip(value, se, df, strict=True))
+    up_to = np.array([infer.largest(one, len(table)).high for one in each])
+    up_to = np.where(np.isnan(high), np.nan, up_to)
+    found = np.array([np.min(value), np.min(low), np.min(up_to)])
     if np.isnan(found).any():
         return float("nan"), float("nan"), float("nan")
     smallest, near, far = map(float, 0.0 - found if largest else found)
@@ -389,16 +395,16 @@ def invariance(scores: pd.DataFrame, by: str | Sequence[str] | None = None) -> p
         row: dict[str, Any] = key | {
             "n_items": part["item_id"].nunique(),
             "n_clusters": len(np.unique(cluster)),
-            **infer.named_mean("variance", variance, cluster, p=False),
+            **infer.named_mean("variance", variance, cluster, parts=infer.UNTESTED),
         }
         row["variance_low"] = float(np.maximum(row["variance_low"], 0.0))
         row |= {"sd": row["variance"] ** 0.5, "unchanged": infer.mean_of(variance == 0)}
-        reason = infer.few_clusters(cluster)
+        why: Why = infer.few_clusters(cluster)
         if not variance.any():
-            reason = "every score repeats: no interval"
+            why = Reason("no_interval.repeats")
         if not len(variance):
-            reason = "every item was read once: ask for replicates"
-        rows.append(row | {"reason": reason})
+            why = Reason("read_once")
+        rows.append(row | because(why))
     return pd.DataFrame(rows)
 
 
@@ -432,9 +438,9 @@ def verification(evidence: pd.DataFrame, by: str | Sequence[str] | None = None) 
         for status in STATUSES:
             hit = (part["status"] == status).to_numpy(dtype=np.float64)
             row = key | {"status": status, "n_quotes": len(hit), "n_texts": n_texts}
-            row |= infer.named_mean("share", hit, cluster, (0.0, 1.0), p=False)
+            row |= infer.named_mean("share", hit, cluster, (0.0, 1.0), infer.UNTESTED)
             row["n_clusters"] = len(np.unique(cluster))
-            rows.append(row | {"reason": infer.few_clusters(cluster, {"share": hit})})
+            rows.append(row | because(infer.few_clusters(cluster, {"share": hit})))
     return pd.DataFrame(rows)
 
 
@@ -466,14 +472,14 @@ _Measured = dict[str, FloatArray]
 
 def _draws(
     sides: list[_Side], n: int, n_draws: int, seed: int, other: _Set | None = None
-) -> tuple[list[list[_Measured]], list[int], str]:
+) -> tuple[list[list[_Measured]], list[int], Reason | None]:
     """Measure the labels of the sides on the test items of every draw, all the same items.
 
     Returns measures by draw and side, the sizes of the draws, and why it broke off, if it did.
     """
     first, learnt = sides[0][0], other or sides[0][0]
     if not len(first.human):
-        return [], [], "no item has a score and a rating"
+        return [], [], Reason("unrated")
     learning = any(kind != "none" for _, kind in sides)
     train = np.zeros(len(learnt.human), bool)
     found: list[list[_Measured]] = []
@@ -484,12 +490,12 @@ def _draws(
         try:
             labels = [_predict(data, kind, train, other) for data, kind in sides]
         except ValueError as problem:
-            return found, sizes, str(problem)
+            return found, sizes, Reason("refused", text=str(problem))
         test = ~np.isnan(labels).any(axis=0)
         human, cluster = first.human[test], first.cluster[test]
         found.append([_measured(own[test], human, cluster, first.scale) for own in labels])
         sizes.append(int(train.sum()))
-    return found, sizes, ""
+    return found, sizes, None
 
 
 def _codes(clusters: Any) -> IntArray:
@@ -608,26 +614,25 @@ def _check_one_condition(scores: pd.DataFrame, what: str) -> None:
             )
 
 
-def _over_draws(name: str, draws: list[FloatArray]) -> dict[str, float]:
+def _over_draws(name: str, draws: list[FloatArray]) -> infer.Estimate:
     """Mean over draws of a measure (or of a difference), with the interval of one calibration.
 
     Its variance is that over clusters and that between draws; of ρ on Fisher's z scale.
     """
     middle = _mean(draws)
-    low = high = np.nan
-    if draws:
-        scaled, back = (_fisher, np.tanh) if name == "rho" else (np.asarray, np.asarray)
-        z = [scaled(draw) for draw in draws]
-        within = float(np.mean([float(infer.jackknife_se(draw[1:])) ** 2 for draw in z]))
-        df = [float(infer.freedom(draw[1:] - draw[1:].mean())) for draw in z if len(draw) > 2]
-        t = infer.t_quantile(float(np.mean(df)) + 1 if df else 0)
-        half = t * float(np.sqrt(within + _sd([float(draw[0]) for draw in z]) ** 2))
-        half = half if half > 1e-12 else np.nan  # no variance is not certainty
-        ends = back(scaled(np.array(middle)) + np.array([-half, half]))
-        if name in _MEASURES:
-            ends = np.clip(ends, *((0.0, np.inf) if name in _DISTANCES else (-1.0, 1.0)))
-        low, high = map(float, ends)
-    return infer.named(name, middle, (low, high, np.nan, np.nan), p=False)
+    if not draws:
+        return infer.Estimate(middle)
+    scaled, back = (_fisher, np.tanh) if name == "rho" else (np.asarray, np.asarray)
+    z = [scaled(draw) for draw in draws]
+    within = float(np.mean([float(infer.jackknife_se(draw[1:])) ** 2 for draw in z]))
+    df = [float(infer.freedom(draw[1:] - draw[1:].mean())) for draw in z if len(draw) > 2]
+    se = float(np.sqrt(within + _sd([float(draw[0]) for draw in z]) ** 2))
+    mean_df = float(np.mean(df)) if df else np.nan
+    found = infer.t_estimate(float(scaled(np.array(middle))), se, mean_df)
+    ends = back(np.array(found.ends))
+    if name in _MEASURES:
+        ends = np.clip(ends, *((0.0, np.inf) if name in _DISTANCES else (-1.0, 1.0)))
+    return replace(found, value=middle, low=float(ends[0]), high=float(ends[1]))
 
 
 def _mean(draws: list[FloatArray]) -> float:

@@ -117,7 +117,8 @@ def grade(
                 rest = items[~items["text_id"].isin(known.scores["text_id"])]
             if len(rest):
                 cases = list(_cases(rest, reading))
-                about = {"judge": described.slug, "source": described.opened().source}
+                engine = described.opened()
+                about = {"judge": engine.slug, "source": engine.source}
                 found = zip(cases, outcomes(name, cases, put), strict=True)
                 parts.append(_tables([(*one, about | {"method": name}) for one in found]))
     return joined(parts)

@@ -20,34 +20,35 @@ import numpy as np
 from scipy import optimize
 
 from rubricnb.statistics._placement import Block, blocks, read_profiles
-from rubricnb.statistics.intervals import jackknife_se, named, t_quantile
+from rubricnb.statistics.intervals import UNTESTED, jackknife_se, t_estimate
 from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster, copies
+from rubricnb.statistics.reasons import Reason
 
 _LARGEST = 12.0  # a log-preference beyond this, or with this share of its information at 0 left,
 _SEPARATED = 1e-4  # is on its way to infinity, not an estimate
 _MOST_STATES = 50_000  # of the dynamic programme; 18 reads of 9 scores, two each, make 19,683
 
 
-def log_preference(reads: Reads, n_clusters: int, reasons: list[str]) -> dict[str, float]:
+def log_preference(reads: Reads, n_clusters: int, reasons: list[Reason]) -> dict[str, float]:
     """Estimate γ, summing to 0, with 95 % jackknife-t intervals over clusters."""
     n = reads.n_options
-    gamma, half = np.full(n, np.nan), np.full(n, np.nan)
+    gamma, se = np.full(n, np.nan), np.full(n, np.nan)
     contrasts = _contrasts(n)
     if reads.probability is None:
         likelihood, cluster = _conditional(reads)
         fit = _fit_conditional(likelihood, contrasts)
     else:
         fit, cluster = _fit_probabilities(reads, contrasts)
-    if isinstance(fit, str):
-        reasons.append(f"log preference: {fit}")
+    if isinstance(fit, Reason):
+        reasons.append(fit)
     else:
         theta, score, information = fit
         gamma = contrasts @ theta
         if n_clusters > 1:
-            half = t_quantile(n_clusters) * _cluster_se(score, information, cluster, contrasts)
+            se = _cluster_se(score, information, cluster, contrasts)
     out: dict[str, float] = {}
-    for p, (g, h) in enumerate(zip(gamma, half, strict=True), start=1):
-        out |= named(f"log_preference_{p}", g, (g - h, g + h, np.nan, np.nan), p=False)
+    for p, own in enumerate(zip(gamma, se, strict=True), start=1):
+        out |= t_estimate(*own, n_clusters - 1).named(f"log_preference_{p}", *UNTESTED)
     return out
 
 
@@ -187,7 +188,7 @@ def _fit_conditional(likelihood: _Likelihood, contrasts: FloatArray) -> Any:
     """Maximise it: (θ, each row's score, each row's information), or why not."""
     size = contrasts.shape[1]
     if max((prod(c + 1 for c in p.counts) for p in likelihood.patterns), default=0) > _MOST_STATES:
-        return "too many reads per item for the exact likelihood"
+        return Reason("log_preference.many_reads")
 
     def rowwise(theta: FloatArray) -> FloatArray:
         return likelihood(contrasts @ theta)[1] @ contrasts
@@ -218,7 +219,7 @@ def _fit_conditional(likelihood: _Likelihood, contrasts: FloatArray) -> Any:
     total = per_row.sum(axis=0)
     left = np.linalg.eigvalsh(total)[0] / np.linalg.eigvalsh(start)[0]
     if np.abs(contrasts @ theta).max() > _LARGEST or left < _SEPARATED:
-        return "no finite estimate (some position is always or never taken)"
+        return Reason("log_preference.infinite")
     # One Newton step polishes BFGS's last digits.
     theta = theta + np.linalg.solve(total, rowwise(theta).sum(axis=0))
     return theta, rowwise(theta), per_row
@@ -230,13 +231,13 @@ def _fit_probabilities(reads: Reads, contrasts: FloatArray) -> tuple[Any, IntArr
     size = contrasts.shape[1]
     alpha, theta = np.zeros((len(p), p.shape[2])), np.zeros(size)
     if len(p) == 0:
-        return "no read was parsed", cluster
+        return Reason("log_preference.no_read"), cluster
     for _ in range(50):
         mu = _softmax(alpha[:, None] + x @ theta, p)
         score, information, solve_alpha = _profile(p, mu, x)
         total = information.sum(axis=0)
         if _singular(total):
-            return "every answer is certain or the same", cluster
+            return Reason("log_preference.certain"), cluster
         step = np.linalg.solve(total, score.sum(axis=0))
         step *= min(1.0, 1.0 / max(np.abs(step).max(), 1e-300))
         alpha_step = solve_alpha(step)
@@ -245,9 +246,9 @@ def _fit_probabilities(reads: Reads, contrasts: FloatArray) -> tuple[Any, IntArr
         if np.abs(step).max() < 1e-10 and np.abs(alpha_step).max() < 1e-6:
             break
     else:
-        return "no convergence", cluster
+        return Reason("log_preference.no_convergence"), cluster
     if np.abs(contrasts @ theta).max() > _LARGEST:
-        return "no finite estimate (some position is always or never taken)", cluster
+        return Reason("log_preference.infinite"), cluster
     return (theta, score, information), cluster
 
 
@@ -313,8 +314,8 @@ def _contrasts(n: int) -> FloatArray:
     return np.asarray(basis / np.linalg.norm(basis, axis=0))
 
 
-def _singular(information: FloatArray) -> str:
+def _singular(information: FloatArray) -> Reason | None:
     values = np.linalg.eigvalsh((information + information.T) / 2)
     if values[-1] <= 1e-9:
-        return "no answer changes with the ordering"
-    return "some positions cannot be compared" if values[0] < 1e-9 * values[-1] else ""
+        return Reason("log_preference.unchanged")
+    return Reason("log_preference.blind") if values[0] < 1e-9 * values[-1] else None

@@ -12,6 +12,7 @@ import pandas as pd
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._placement import directions
 from rubricnb.statistics.reads import By, IntArray, Reads, Value
+from rubricnb.statistics.reasons import Reason, because
 
 _PARTS = ("forward", "reverse", "half-1", "half-2")
 
@@ -52,7 +53,7 @@ def compared(
     rows = []
     for key, (side_a, side_b) in sides(judgments, [a, b], by, value):
         if side_a is None or side_b is None:
-            found = {"reason": f"no judgments of {a if side_a is None else b!r}"}
+            found = because(Reason("unjudged", side=a if side_a is None else b))
         else:
             found = row(side_a, side_b)
         rows.append({**key, "a": a, "b": b, **found})

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from rubricnb.statistics.reads import FloatArray, IntArray
+from rubricnb.statistics.reasons import Reason
 
 
 def crossed_variances(x: FloatArray, cluster: IntArray) -> FloatArray:
@@ -42,7 +43,9 @@ def gain_of_averaging(phi: FloatArray, k: int) -> FloatArray:
     return np.asarray(np.sqrt((1 + phi) / (1 + phi / k)))
 
 
-def henderson(sources: list[IntArray], cluster: IntArray, x: FloatArray) -> tuple[FloatArray, str]:
+def henderson(
+    sources: list[IntArray], cluster: IntArray, x: FloatArray
+) -> tuple[FloatArray, Reason | None]:
     """Variances of the sources: of all reads, then without each cluster; and the reason for none.
 
     NaN where sources cannot be told apart, with all clusters or without one of few.
@@ -52,7 +55,7 @@ def henderson(sources: list[IntArray], cluster: IntArray, x: FloatArray) -> tupl
     told_apart = np.linalg.matrix_rank(right) == len(sources)
     found = np.einsum("gij,gj->gi", np.linalg.pinv(right), left)
     found = np.where(told_apart[:, None], found, np.nan)
-    return found, "" if told_apart[0] else "sources are not crossed: none can be told apart"
+    return found, None if told_apart[0] else Reason("not_crossed")
 
 
 def _squares(

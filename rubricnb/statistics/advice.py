@@ -17,6 +17,7 @@ from rubricnb.statistics.error_budget import CALLS, design_for, error_budget, wi
 from rubricnb.statistics.labels import labels_needed, mean_with_labels
 from rubricnb.statistics.raters import judge_bias
 from rubricnb.statistics.reads import By, Unanswerable
+from rubricnb.statistics.reasons import Reason, Reasons, Why, because, collect
 from rubricnb.statistics.variation import order_effect
 
 ORDERS = 10
@@ -87,7 +88,8 @@ def advise(
         for key, part in arrays.groups(judgments, names)
         for row in _steps(part, labels, price, precision)
     ]
-    columns = [*names, "step", "do", "gain", "low", "high", "gain_is", "cost", "chapter", "reason"]
+    columns = [*names, "step", "do", "gain", "low", "high", "gain_is", "cost", "chapter",
+               "reason", "codes"]  # fmt: skip
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -103,7 +105,7 @@ def _steps(
         why = _why_no_order_effect(crossed)
         yield _texts(budget, people, price, precision)
         for (step, chapter, gain_is), answer in _OF_ORDERS.items():
-            found = {"reason": why} if why else answer(crossed, price)
+            found = because(why) if why else answer(crossed, price)
             yield _row(step, chapter, gain_is) | found
         yield _labels(part, labels, people, price, precision)
 
@@ -113,11 +115,12 @@ def _row(
     chapter: str,
     gain_is: str,
     gain: float = np.nan,
-    ends: Sequence[float] = infer.UNDEFINED,
+    ends: Sequence[float] = (np.nan, np.nan),
+    why: Why = None,
     **known: Any,
 ) -> _Row:
     row = {"step": step, "do": "", "cost": np.nan, "gain_is": gain_is, "chapter": chapter}
-    return row | {"gain": gain, "low": ends[0], "high": ends[1]} | known
+    return row | {"gain": gain, "low": ends[0], "high": ends[1]} | because(why) | known
 
 
 class _People(NamedTuple):
@@ -128,7 +131,7 @@ class _People(NamedTuple):
     slope: float = np.nan  # points of the judge for one point of people's
     slope_ends: tuple[float, float] = (np.nan, np.nan)
     n: int = 0
-    reason: str = "no labels"
+    why: Reasons = (Reason("labels.none"),)
 
     @property
     def agree(self) -> str:
@@ -145,25 +148,26 @@ def _against_people(part: pd.DataFrame, labels: pd.DataFrame | None) -> _People:
     reads = arrays.reads(part)
     try:
         used, x, y = rated(reads, human_of(reads, labels, "labels"))
-    except Unanswerable as why:
-        return _People(reason=str(why))
+    except Unanswerable as error:
+        return _People(why=(error.reason,))
     cluster = reads.cluster[used]
     if len(y) < 4:
-        return _People(n=len(y), reason=f"{len(y)} labels: four are needed")
-    r, found = infer.jackknife(
+        return _People(n=len(y), why=(Reason("few_labels", n=len(y)),))
+    found = infer.jackknife(
         infer.moments(x, y), cluster, infer.correlation, infer.fisher_jackknife_t
     )
+    r = found.value
     (bias,) = judge_bias(part, labels, by=[]).to_dict("records")
-    ends, n_clusters, reason = found[:2], len(np.unique(cluster)), ""
+    ends, n_clusters, why = found.ends, len(np.unique(cluster)), None
     if np.isnan(r):
-        reason = "all scores or all ratings are equal"
+        why = Reason("equal_scores_or_ratings")
     elif abs(r) > 1 - 1e-9 and n_clusters > 1:
         ends = infer.perfect_ends(r, n_clusters)
-        reason = f"no exception in {n_clusters} clusters"
+        why = Reason("no_exception", n=n_clusters)
     elif np.isnan(ends[0]):
-        reason = "r has no interval"
+        why = Reason("no_interval.r")
     slope_ends = (bias["slope_low"], bias["slope_high"])
-    return _People(r, ends, bias["slope"], slope_ends, len(y), infer.said(reason, bias["reason"]))
+    return _People(r, ends, bias["slope"], slope_ends, len(y), collect(why, bias["codes"]))
 
 
 def _judge(budget: pd.DataFrame, people: _People) -> tuple[_Row, bool]:
@@ -177,7 +181,7 @@ def _judge(budget: pd.DataFrame, people: _People) -> tuple[_Row, bool]:
             "scale runs the other way",
         }[people.agree]
         about = "judge", "22_may_a_judge_replace_people", "r with people's ratings"
-        row = _row(*about, people.r, people.r_ends, do=do, reason=people.reason)
+        row = _row(*about, people.r, people.r_ends, people.why, do=do)
         return row, people.agree == "yes"
     share, ends = _share_of_texts(budget)
     apart = "unknown" if np.isnan(ends[0]) else "yes" if ends[0] > 0 else "no"
@@ -187,9 +191,9 @@ def _judge(budget: pd.DataFrame, people: _People) -> tuple[_Row, bool]:
         "different judge",
         "unknown": f"stop: ask twenty texts in rb.balanced(n), and {ASK_PEOPLE}",
     }[apart]
-    told = "" if apart != "unknown" else "the reads so far do not show whether it tells texts apart"
+    told = Reason("apart.unknown") if apart == "unknown" else None
     about = "judge", "23_error_budget", "share of texts in the variance of a read"
-    return _row(*about, share, ends, do=do, reason=infer.said(people.reason, told)), apart == "yes"
+    return _row(*about, share, ends, collect(people.why, told), do=do), apart == "yes"
 
 
 def _share_of_texts(budget: pd.DataFrame) -> tuple[float, tuple[float, float]]:
@@ -208,7 +212,7 @@ def _share_of_texts(budget: pd.DataFrame) -> tuple[float, tuple[float, float]]:
     if (share > 1 - 1e-9).all():  # no answer changes
         n = int(budget["n_clusters"].max())
         return 1.0, infer.perfect_ends(1.0, n) if n > 1 else (np.nan, np.nan)
-    low, high, *_ = infer.jackknife_t(float(share[0]), share[1:])
+    low, high = infer.jackknife_t(float(share[0]), share[1:]).ends
     return float(share[0]), (low, min(high, 1.0))
 
 
@@ -218,9 +222,9 @@ def _texts(
     on_scale = people.agree == "yes"
     slope = people.slope if on_scale else 1.0
     plan = design_for(budget, precision * slope, price).iloc[0]
-    about, reason = ("texts", "23_error_budget", "prompts for this difference"), plan["reason"]
+    about, why = ("texts", "23_error_budget", "prompts for this difference"), plan["codes"]
     if np.isnan(plan["items"]):
-        return _row(*about, reason=reason)
+        return _row(*about, why=why)
     how = ", ".join(
         f"{plan[c]:.0f} {c}" for c in ("reads", "orders", "forms") if plan.get(c, 1) > 1
     )
@@ -229,28 +233,28 @@ def _texts(
         flat, steep = people.slope_ends
         low, high = low * (slope / steep) ** 2, np.inf if flat <= 0 else high * (slope / flat) ** 2
         ends = "" if np.isnan(flat) else f" [{flat:.2f}, {steep:.2f}]"
-        reason = infer.said(reason, f"a point of people's is {slope:.2f}{ends} of the judge's")
+        why = collect(why, Reason("slope_of_people", slope=slope, ends=ends))
     points = "of people's ratings" if on_scale else "of the judge's scores"
     do = (
         f"compare two candidates on {plan['items']:.0f} prompts, {how or 'one read each'}, "
         f"to tell {precision:g} points {points} apart"
     )
-    return _row(*about, plan["items"], (low, high), cost=plan["cost"], do=do, reason=reason)
+    return _row(*about, plan["items"], (low, high), why, cost=plan["cost"], do=do)
 
 
-def _why_no_order_effect(crossed: pd.DataFrame) -> str:
-    """Return why these judgments cannot show an effect of orders; empty if they can."""
+def _why_no_order_effect(crossed: pd.DataFrame) -> Reason | None:
+    """Return why these judgments cannot show an effect of orders; None if they can."""
     if len(crossed) == 0:
-        return "no balanced orders: ask twenty texts in rb.balanced(n)"
+        return Reason("no_balanced")
     if crossed["ordering"].nunique() < 2:
-        return "one ordering so far (an interrupted run?): finish rb.balanced(n) for some texts"
-    return ""
+        return Reason("one_ordering_so_far")
+    return None
 
 
 def _measured(found: pd.Series, name: str) -> _Row:
     """A statistic, its interval and its reason."""
     ends = {end: found[f"{name}_{end}"] for end in ("low", "high")}
-    return {"gain": found[name], "reason": found["reason"], **ends}
+    return {"gain": found[name], **because(found["codes"]), **ends}
 
 
 def _orders(crossed: pd.DataFrame, price: Mapping[str, float]) -> _Row:
@@ -281,22 +285,22 @@ def _direction(crossed: pd.DataFrame, price: Mapping[str, float]) -> _Row:
 def _readout(crossed: pd.DataFrame, price: Mapping[str, float]) -> _Row:
     known = "expected_score" in crossed and arrays.probability_columns(crossed)
     if not known or crossed["expected_score"].isna().all():
-        return {"reason": "no option probabilities: ask with readout='logprobs'"}
+        return because(Reason("ask_probabilities"))
     score, expected = arrays.reads(crossed), arrays.reads(crossed, "expected_score")
     used = (score.parsed & expected.parsed).all(axis=1)
     if used.sum() < 3:
-        return {"reason": f"{used.sum()} texts have all reads: three are needed"}
+        return because(Reason("few_read_fully", n=int(used.sum())))
     cluster = score.cluster[used]
     one, other = (
         noise_ratio(crossed_variances(side.value[used], cluster)) for side in (score, expected)
     )
     gain = np.sqrt((1 + one) / (1 + other))
-    low, high, *_ = infer.jackknife_t(float(gain[0]), gain[1:])
+    low, high = infer.jackknife_t(float(gain[0]), gain[1:]).ends
     row = {"gain": float(gain[0]), "low": low, "high": high}
     if np.isnan(gain[0]):
-        return row | {"reason": "texts do not differ beyond noise"}
+        return row | because(Reason("texts_alike"))
     do = "use the expected score" if low > 1 else "the expected score is not shown to help"
-    return row | {"do": do, "cost": 0.0, "reason": infer.few_clusters(cluster)}
+    return row | {"do": do, "cost": 0.0} | because(infer.few_clusters(cluster))
 
 
 _OF_ORDERS = {
@@ -315,13 +319,13 @@ def _labels(
 ) -> _Row:
     about = "labels", "24_how_many_labels", "labels that one is worth with the judge"
     if labels is None or people.n == 0:
-        return _row(*about, do=ASK_PEOPLE, reason=people.reason)
+        return _row(*about, why=people.why, do=ASK_PEOPLE)
     needed = labels_needed(part, labels, precision, by=[]).iloc[0]
     found = mean_with_labels(part, labels, by=[]).iloc[0]
-    reason = infer.said(*dict.fromkeys((found["reason"], needed["reason"])))
+    why = collect(found["codes"], needed["codes"])
     if np.isnan(needed["needed"]):
-        return _row(*about, do=ASK_PEOPLE, reason=reason)
-    half = (found["high"] - found["low"]) / 2
+        return _row(*about, why=why, do=ASK_PEOPLE)
+    half = found["high"] - found["mean"]
     more = 0.0 if half <= precision else max(1.0, needed["needed"] - needed["n_labels"])
     ends = gain_interval(found["gain"], found["r"], people.r_ends)
     do = f"the labels suffice for {precision:g} points: report their mean with the judge's"
@@ -329,7 +333,7 @@ def _labels(
         do = f"have {more:.0f} more rated (texts drawn at random) for a mean within "
         do += f"{precision:g} points"
     cost = more * price.get("label", np.nan)
-    return _row(*about, found["gain"], ends, do=do, cost=cost, reason=reason)
+    return _row(*about, found["gain"], ends, why, do=do, cost=cost)
 
 
 def gain_interval(gain: float, r: float, r_ends: tuple[float, float]) -> tuple[float, float]:

@@ -14,8 +14,9 @@ from scipy import stats
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._sides import compared, shared_items
-from rubricnb.statistics.intervals import Interval
+from rubricnb.statistics.intervals import Estimate
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.statistics.reasons import Reason, Reasons, because, join
 
 PAPER_RESAMPLES, PAPER_PAIRED_RESAMPLES = 1_000, 2_000
 
@@ -120,16 +121,21 @@ def rated(reads: Reads, human: FloatArray) -> tuple[NDArray[np.bool_], FloatArra
     return used, score[used], human[used]
 
 
-def unscored(reads: Reads, human: FloatArray) -> str:
+def unscored(reads: Reads, human: FloatArray) -> Reasons:
     """Return how many rated items have no score, and how people rate them and the others."""
     scored, rated = reads.parsed.any(axis=1), ~np.isnan(human)
     lost = rated & ~scored
     if not lost.any():
-        return ""
-    means = [f"{infer.mean_of(human[of]):.2f}" for of in (lost, rated & scored)]
+        return ()
+    means = [infer.mean_of(human[of]) for of in (lost, rated & scored)]
     return (
-        f"{lost.sum()} of {rated.sum()} rated items have no score and are left out (people rate "
-        f"them {means[0]} on average, the scored ones {means[1]}): this is about scored items only"
+        Reason(
+            "unscored",
+            lost=int(lost.sum()),
+            rated=int(rated.sum()),
+            lost_mean=means[0],
+            scored_mean=means[1],
+        ),
     )
 
 
@@ -146,13 +152,12 @@ def _agreement(reads: Reads, human: FloatArray) -> dict[str, Any]:
     found = correlations(x[None], y, cluster, criterion, infer.fisher_jackknife_t)
     row: dict[str, Any] = infer.counted(used, reads.cluster)
     row |= {"n_reads": int(reads.parsed[used].sum()), "n_criteria": len(np.unique(criterion))}
-    row |= infer.named("r", *found["r"], p=False) | {"p": found["r"][1][2]}
-    row |= infer.named("rho", *found["rho"]) | infer.named("r_macro", *found["r_macro"])
+    row |= found["r"].named("r", *infer.UNTESTED) | {"p": found["r"].p}
+    row |= found["rho"].named("rho") | found["r_macro"].named("r_macro")
     paper = papers_interval(x[None], y, PAPER_RESAMPLES, 0) if len(y) > 1 else (np.nan, np.nan)
     row |= dict(zip(("r_paper_low", "r_paper_high"), paper, strict=True))
     row["k_effective"] = infer.mean_of((reads.parsed & ~arrays.echoes(reads))[used].sum(axis=1))
-    why = _why_unsure(x, y, cluster, row)
-    return row | {"reason": infer.said(*dict.fromkeys(why), unscored(reads, human))}
+    return row | because(*_why_unsure(x, y, cluster, row), unscored(reads, human))
 
 
 def correlations(
@@ -160,20 +165,20 @@ def correlations(
     y: FloatArray,
     cluster: IntArray,
     criterion: IntArray,
-    interval: Callable[[float, FloatArray], Interval],
-) -> dict[str, tuple[float, Interval]]:
+    interval: Callable[[float, FloatArray], Estimate],
+) -> dict[str, Estimate]:
     """r, ρ and the mean over criteria of r, with intervals, of the scores `x` (sides, items).
 
     Of two sides: the first one's minus the second one's.
     """
     if not len(y):
-        return dict.fromkeys(("r", "rho", "r_macro"), (np.nan, infer.UNDEFINED))
+        return dict.fromkeys(("r", "rho", "r_macro"), Estimate())
     within = per_criterion(x, y, criterion)
     rho = float(_difference(np.stack([spearman(side, y) for side in x])))
     left = np.stack([infer.leave_out_spearman(side, y, cluster) for side in x], axis=-1)
     return {
         "r": infer.jackknife(_pooled(x, y), cluster, pooled_correlation, interval),
-        "rho": (rho, interval(rho, _difference(left))),
+        "rho": interval(rho, _difference(left)),
         "r_macro": infer.jackknife(within, cluster, macro_correlation, interval),
     }
 
@@ -226,40 +231,37 @@ def _bootstrap(
 
 def _why_unsure(
     x: FloatArray, y: FloatArray, cluster: IntArray, row: dict[str, Any]
-) -> Iterator[str]:
+) -> Iterator[Reason | Reasons]:
     several = row["n_clusters"] > 1
     if len(x) == 0:
-        yield "no item has both a score and a human rating"
+        yield Reason("unrated")
         return
     if len(x) == 1:
-        yield "one item: a correlation needs at least three"
+        yield Reason("one_item")
     elif np.isnan(row["r"]):
         sides = [name for name, v in (("scores", x), ("human ratings", y)) if np.ptp(v) == 0]
-        yield f"all {' and '.join(sides)} are equal"
+        yield Reason("equal_sides", sides=" and ".join(sides))
     else:
         if several and np.isnan(row["r_low"]):
             yield why_no_interval(x[None], y, cluster)
         elif several and np.isnan(row["rho_p"]):
-            yield "rho: without an interval or a p, for so few clusters"
+            yield Reason("rho.untested")
         yield infer.few_clusters(cluster, scores=(x, y))
     if np.isnan(row["r_macro"]):
-        yield "r_macro: in some criterion a side is constant"
+        yield Reason("r_macro.constant")
 
 
-def why_no_interval(x: FloatArray, y: FloatArray, cluster: IntArray) -> str:
+def why_no_interval(x: FloatArray, y: FloatArray, cluster: IntArray) -> Reason:
     """Say why the jackknife gives no interval of r, or Δr, of the scores `x` (sides, items)."""
     sums = arrays.by_cluster(_pooled(x, y), cluster)
     left = infer.correlation(sums.sum(axis=0) - sums)
     if len(x) == 1 and abs(infer.correlation(sums.sum(axis=0)))[0] == 1:
-        return "|r| = 1 has no interval"
+        return Reason("no_interval.perfect")
     if (lacking := np.isnan(left).any(axis=1).sum()) > 0:
-        return (
-            f"no interval: without {lacking} of {len(left)} clusters, one at a time, all scores or "
-            "ratings are equal, and r is undefined"
-        )
+        return Reason("no_interval.undefined", lacking=int(lacking), n=len(left))
     if len(x) == 1 and (np.abs(left) == 1).any():
-        return "no interval: without one of the clusters |r| = 1"
-    return "no interval: r is the same whichever cluster is left out, as the clusters are alike"
+        return Reason("no_interval.perfect_without")
+    return Reason("no_interval.r_alike")
 
 
 def _ceiling(reads: Reads, items: pd.DataFrame) -> dict[str, Any]:
@@ -270,12 +272,13 @@ def _ceiling(reads: Reads, items: pd.DataFrame) -> dict[str, Any]:
     of unequal number.
     """
     if "human_ratings" not in items:
-        return {"ceiling": np.nan, "ceiling_reason": "items have no single ratings"}
+        return {"ceiling": np.nan, "ceiling_reason": join(Reason("ceiling.no_ratings"))}
     ratings = ratings_of(reads, items, "human_ratings")
     ratings = ratings[(~np.isnan(ratings)).sum(axis=1) > 1]
     n, count, mean = len(ratings), (~np.isnan(ratings)).sum(axis=1), arrays.item_means(ratings)
     if n < 2:
-        return {"ceiling": np.nan, "ceiling_reason": "fewer than two items have several ratings"}
+        few = Reason("ceiling.single_ratings")
+        return {"ceiling": np.nan, "ceiling_reason": join(few)}
     grand = np.average(mean, weights=count)
     between = (count * (mean - grand) ** 2).sum() / (n - 1)
     within, freedom = np.nansum((ratings - mean[:, None]) ** 2), count.sum() - n
@@ -284,7 +287,7 @@ def _ceiling(reads: Reads, items: pd.DataFrame) -> dict[str, Any]:
         within -= n * ((rater - grand) ** 2).sum()
         freedom -= count[0] - 1
     if between <= 0:
-        return {"ceiling": np.nan, "ceiling_reason": "all items are rated alike"}
+        return {"ceiling": np.nan, "ceiling_reason": join(Reason("ceiling.equal"))}
     reliability = 1 - within / freedom / between
     return {"ceiling": float(np.sqrt(max(reliability, 0.0))), "ceiling_reason": ""}
 
@@ -405,13 +408,13 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame) -> dict[str, Any]:
     cluster, criterion = a.cluster[rows_a][used], criterion_of(a)[rows_a][used]
     row: dict[str, Any] = infer.counted(used, a.cluster[rows_a])
     if len(y) == 0:
-        return row | {"reason": "no item has a score on both sides and a human rating"}
-    reasons: list[str] = []
+        return row | because(Reason("unshared"))
+    reasons: list[Reason] = []
     found = correlations(x, y, cluster, criterion, infer.jackknife_t)
     row |= _delta_r(x, y, cluster, found["r"], reasons)
     paper = papers_interval(x, y, PAPER_PAIRED_RESAMPLES, 0)
     row |= dict(zip(("paper_low", "paper_high"), paper, strict=True))
-    row |= infer.named("delta_rho", *found["rho"]) | infer.named("delta_r_macro", *found["r_macro"])
+    row |= found["rho"].named("delta_rho") | found["r_macro"].named("delta_r_macro")
     if a.criteria is not None:
         text = arrays.combine(
             a.items[c].iloc[rows_a][used] for c in ("dataset", "item_id") if c in a.items
@@ -422,32 +425,30 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame) -> dict[str, Any]:
         row |= dict(zip(("paper_macro_low", "paper_macro_high"), ends, strict=True))
     row |= _single_reads(value_a[used], value_b[used], y, cluster)
     row |= effective_reads(a, b, reasons)
-    return row | {"reason": infer.said(*reasons)}
+    return row | because(reasons)
 
 
 def _delta_r(
     x: FloatArray,
     y: FloatArray,
     cluster: IntArray,
-    found: tuple[float, Interval],
-    reasons: list[str],
+    found: Estimate,
+    reasons: list[Reason],
 ) -> dict[str, float]:
-    delta, (low, high, p, se) = found
+    delta = found.value
     sums = arrays.by_cluster(_pooled(x, y), cluster)
     r = infer.correlation(sums.sum(axis=0))
-    left = _difference(infer.correlation(sums.sum(axis=0) - sums))
-    df = float(infer.freedom(left - left.mean())) if len(left) > 1 else 0.0
     if np.isnan(delta):
-        reasons.append("r is undefined: the ratings or a side's scores are all equal")
-    elif len(sums) > 1 and np.isnan(p):
+        reasons.append(Reason("r_undefined"))
+    elif len(sums) > 1 and np.isnan(found.p):
         same = (x[0] == x[1]).all()
-        nothing = "both sides give the same scores: there is nothing to test"
-        reasons.append(nothing if same else why_no_interval(x, y, cluster))
+        reasons.append(Reason("same_scores") if same else why_no_interval(x, y, cluster))
     else:
-        reasons.append(infer.few_clusters(cluster, scores=(*x, y)))
+        reasons += infer.few_clusters(cluster, scores=(*x, y))
     row = {"r_a": float(r[0]), "r_b": float(r[1]), "delta_r": delta}
-    row |= {"low": low, "high": high, "p": p, "standard_error": se, "mde": infer.detectable(se, df)}
-    return row | {"p_equivalent": infer.equivalence(delta, se, df + 1, infer.MARGINS["delta_r"])}
+    row |= found.columns() | {"mde": infer.detectable(found.se, found.df)}
+    equal = infer.equivalence(delta, found.se, found.df + 1, infer.MARGINS["delta_r"])
+    return row | {"p_equivalent": equal}
 
 
 def _single_reads(
@@ -462,7 +463,7 @@ def _single_reads(
 
     single = dict(zip(("r_single_a", "r_single_b"), means(parts.sum(axis=0)), strict=True))
     found = infer.jackknife(parts, cluster, lambda sums: _difference(means(sums)))
-    return single | infer.named("delta_single", *found)
+    return single | found.named("delta_single")
 
 
 def read_moments(value: FloatArray, y: FloatArray) -> FloatArray:
@@ -473,7 +474,7 @@ def read_moments(value: FloatArray, y: FloatArray) -> FloatArray:
     return infer.summands(x, y, parsed.astype(np.float64))
 
 
-def effective_reads(a: Reads, b: Reads, reasons: list[str]) -> dict[str, float]:
+def effective_reads(a: Reads, b: Reads, reasons: list[Reason]) -> dict[str, float]:
     """Return the effective number of reads in each side's mean.
 
     A read varies within an item by σ²₁. Repeats of one ordering vary less among themselves, by w;
@@ -487,9 +488,9 @@ def effective_reads(a: Reads, b: Reads, reasons: list[str]) -> dict[str, float]:
         mean_variance = shared + (single if shows else within) / k
         out[name] = float(single / mean_variance) if mean_variance > 0 else float("nan")
     if np.isnan(single):
-        reasons.append("k_effective: neither side shows several orderings")
+        reasons.append(Reason("k_effective.one_ordering"))
     elif np.isnan(list(out.values())).any():
-        reasons.append("k_effective: no item's reads differ")
+        reasons.append(Reason("k_effective.equal"))
     return out
 
 

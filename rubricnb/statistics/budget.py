@@ -15,15 +15,23 @@ from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._placement import blocks
 from rubricnb.statistics._variance import crossed_variances, gain_of_averaging, noise_ratio
 from rubricnb.statistics.agreement import row_with_people
-from rubricnb.statistics.intervals import correlation, few_clusters, fisher_jackknife_t, said
+from rubricnb.statistics.intervals import (
+    Estimate,
+    correlation,
+    few_clusters,
+    fisher_jackknife_t,
+)
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.statistics.reasons import Reason, Reasons, because, because_each, collect
 
 MOST_SUBSETS = 1_000
 GAIN = 1.05  # a rise of r by a factor that is worth the calls
 MOST_WORK = 8_000_000  # clusters × subsets behind the intervals of a curve
 VERDICT = 0.90  # level of an interval whose ends are two one-sided tests at 5 %
 MIN_CLUSTERS = 10  # of a pilot that gets a verdict
-_NUMBERS = ("r_mean", "spread_low", "spread_high", "low", "high", "r_expected", "gain")
+_NUMBERS = (
+    *("r_mean", "spread_low", "spread_high", "low", "high", "se", "df", "r_expected", "gain"),
+)
 
 
 def budget_curve(
@@ -82,31 +90,32 @@ def _curve(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
     cluster = reads.cluster[used]
     out = out.assign(n_items=int(used.sum()), n_clusters=len(np.unique(cluster)))
     if not used.any():
-        reason = "no item has all reads parsed and a human rating"
-        return out.assign(**dict.fromkeys(_NUMBERS, np.nan), reason=reason).to_dict("records")
+        why = because_each(*[Reason("unread_or_unrated")] * len(out))
+        return out.assign(**dict.fromkeys(_NUMBERS, np.nan), **why).to_dict("records")
     gram = _grams(reads.value[used], human[used], cluster)
     r = _subset_correlations(gram.sum(axis=0)[None], sets)[0]
     r_mean = np.array([r[size == i].mean() for i in k])
     spread = np.array([np.quantile(r[size == i], [0.025, 0.975]) for i in k])
-    low, high = _intervals(gram, sets, size, r_mean)
+    intervals = _intervals(gram, sets, size, r_mean)
     rise = r_mean[-1] - r_mean[0]
     gain = (r_mean - r_mean[0]) / rise if abs(rise) > 1e-12 else np.full(n_reads, np.nan)
     expected = _expected(reads, used, r_mean[-1])
-    numbers = (r_mean, spread[:, 0], spread[:, 1], low, high, expected, gain)
-    out = out.assign(**dict(zip(_NUMBERS, numbers, strict=True)))
-    return out.assign(reason=_reason(out, cluster)).to_dict("records")
+    out = out.assign(r_mean=r_mean, spread_low=spread[:, 0], spread_high=spread[:, 1])
+    out = out.assign(**intervals, r_expected=expected, gain=gain)
+    why = because_each(*[_why_unknown(out, cluster)] * len(out))
+    return out.assign(**why).to_dict("records")
 
 
-def _reason(curve: pd.DataFrame, cluster: IntArray) -> str:
+def _why_unknown(curve: pd.DataFrame, cluster: IntArray) -> Reasons:
     unknown = curve.isna().any()
     if unknown["r_mean"]:
-        return "for some reads r is undefined: their scores, or the ratings, are all equal"
-    lost = "no interval for some k: without some cluster r is undefined, ±1, or the same"
-    return said(
+        return (Reason("r_undefined_reads"),)
+    several = len(np.unique(cluster)) > 1
+    return collect(
         few_clusters(cluster),
-        lost if len(np.unique(cluster)) > 1 and unknown["low"] else "",
-        "r_expected: needs two reads of three items that differ" if unknown["r_expected"] else "",
-        "gain: r does not change with K" if unknown["gain"] else "",
+        Reason("no_interval.some_k") if several and unknown["low"] else None,
+        Reason("r_expected.few") if unknown["r_expected"] else None,
+        Reason("gain.none") if unknown["gain"] else None,
     )
 
 
@@ -149,7 +158,8 @@ def _subset_correlations(gram: FloatArray, sets: FloatArray) -> FloatArray:
 
 def _intervals(
     gram: FloatArray, sets: FloatArray, size: IntArray, r_mean: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+) -> pd.DataFrame:
+    """Ends of the interval of each r, with its se and df."""
     total, n_reads = gram.sum(axis=0), sets.shape[1]
     sets, size = _some_of_each(sets, size, MOST_WORK // (len(gram) * n_reads))
     member = (size == np.arange(1, n_reads + 1)[:, None]) / np.bincount(size)[1:, None]
@@ -160,9 +170,8 @@ def _intervals(
     )
     # Some of the subsets tell how r varies over clusters, about the mean over all of them.
     left += r_mean - _subset_correlations(total[None], sets)[0] @ member.T
-    found = [fisher_jackknife_t(r, own)[:2] for r, own in zip(r_mean, left.T, strict=True)]
-    low, high = np.array(found).T
-    return low, high
+    found = [fisher_jackknife_t(r, own) for r, own in zip(r_mean, left.T, strict=True)]
+    return pd.DataFrame([one.columns(*infer.UNTESTED) for one in found])
 
 
 def _some_of_each(sets: FloatArray, size: IntArray, most: int) -> tuple[FloatArray, IntArray]:
@@ -260,48 +269,47 @@ def _pays(value: FloatArray, cluster: IntArray, k: int) -> dict[str, Any]:
     used = ~np.isnan(value).any(axis=1)
     whole, cluster = value[used], cluster[used]
     (n, reads), n_clusters = whole.shape, len(np.unique(cluster))
-    numbers = dict.fromkeys(("phi", "gain", "gain_low", "gain_high", "gain_congeneric"), np.nan)
-    row: dict[str, Any] = {"n_items": n, "n_clusters": n_clusters, "n_reads": reads, **numbers}
-    row["verdict"] = "unsure"
+    row: dict[str, Any] = {"n_items": n, "n_clusters": n_clusters, "n_reads": reads, "phi": np.nan}
+    row |= Estimate().named("gain", *infer.UNTESTED)
+    row |= {"gain_congeneric": np.nan, "verdict": "unsure"}
     if n < 3 or reads < 2:
-        return row | {"reason": f"{n} items with all of {reads} reads: three with two are needed"}
+        return row | because(Reason("few_complete", n=n, reads=reads))
     if np.ptp(whole) == 0:
-        return row | {"reason": "all reads give one score"}
+        return row | because(Reason("one_score"))
     parts = crossed_variances(whole, cluster)
     phi = noise_ratio(parts)
     gain = gain_of_averaging(phi, k)
-    low, high, *_ = infer.jackknife_t(float(gain[0]), gain[1:])
-    row |= {"phi": float(phi[0]), "gain": float(gain[0]), "gain_low": low, "gain_high": high}
+    row |= {"phi": float(phi[0])}
+    row |= infer.jackknife_t(float(gain[0]), gain[1:]).named("gain", *infer.UNTESTED)
     if reads == k:
         row["gain_congeneric"] = _congeneric(whole - whole.mean(axis=0))
-    apart = infer.jackknife_t(parts[0, 0], parts[1:, 0], VERDICT)[0] > 0
+    apart = infer.jackknife_t(parts[0, 0], parts[1:, 0], VERDICT).low > 0
     if n_clusters >= MIN_CLUSTERS and apart:
         row["verdict"] = _verdict(gain)
-    return row | {"reason": infer.said(*_why_unsure(row, phi, apart, len(value) - n, cluster))}
+    return row | because(*_why_unsure(row, phi, apart, len(value) - n, cluster))
 
 
 def _verdict(gain: FloatArray) -> str:
     """Two one-sided tests at 5 %; a judge that never changed its mind has no reads to average."""
     if (gain == 1).all():
         return "stop"
-    low, high, *_ = infer.jackknife_t(float(gain[0]), gain[1:], VERDICT)
+    low, high = infer.jackknife_t(float(gain[0]), gain[1:], VERDICT).ends
     return "go" if low > GAIN else "stop" if high < GAIN else "unsure"
 
 
 def _why_unsure(
     row: dict[str, Any], phi: FloatArray, apart: bool, lost: int, cluster: IntArray
-) -> Iterator[str]:
+) -> Iterator[Reason | Reasons]:
     if lost:
-        yield f"{lost} items lack a read and are left out"
+        yield Reason("items_lack_reads", n=lost)
     if not apart:
-        yield "texts are not shown to differ beyond noise"
+        yield Reason("not_told_apart")
     elif np.isnan(phi).any():
-        yield "without some cluster texts do not differ beyond noise: no interval"
+        yield Reason("no_interval.noise")
     elif (phi == 0).all():
-        most = 1 - 0.05 ** (1 / row["n_clusters"])
-        yield f"no answer changes: no interval (one in up to {most:.0%} of texts could be missed)"
+        yield Reason("no_interval.unchanged", most=1 - 0.05 ** (1 / row["n_clusters"]))
     if row["n_clusters"] < MIN_CLUSTERS:
-        yield f"{row['n_clusters']} clusters: a verdict needs {MIN_CLUSTERS}"
+        yield Reason("no_verdict", n=row["n_clusters"], least=MIN_CLUSTERS)
     else:
         yield infer.few_clusters(cluster)
 

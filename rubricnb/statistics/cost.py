@@ -10,8 +10,11 @@ from scipy import special
 from rubricnb.permutation import balanced, code
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics.reads import FloatArray, IntArray
+from rubricnb.statistics.reasons import Reason, because_each
 
-_TABLE_COLUMNS = ("score", "position", "share", "n", "share_null", "share_null_sd", "reason")
+_TABLE_COLUMNS = (
+    *("score", "position", "share", "n", "share_null", "share_null_sd", "reason", "codes"),
+)
 
 
 def bias_cost(table: pd.DataFrame, orderings: ArrayLike | None = None) -> pd.DataFrame:
@@ -71,9 +74,9 @@ def bias_cost(table: pd.DataFrame, orderings: ArrayLike | None = None) -> pd.Dat
                 "cost": _costs(np.abs(share - 1 / len(share)), shown),
                 "cost_null": _costs(null, shown),
                 "n_least": fewest,
-                "reason": _why_unknown(share, null),
             }
         )
+        result = result.assign(**because_each(*[_why_unknown(share, null)] * len(result)))
         rows.append(arrays.keyed(key, result))
     return pd.concat(rows, ignore_index=True)
 
@@ -93,11 +96,11 @@ def _mean_deviation(part: pd.DataFrame, n: int) -> FloatArray:
     return np.asarray(np.where(sd > 0, folded, np.abs(off)))
 
 
-def _why_unknown(share: FloatArray, null: FloatArray) -> str:
+def _why_unknown(share: FloatArray, null: FloatArray) -> Reason | None:
     missing = np.flatnonzero(np.isnan(share).any(axis=1)) + 1
     if len(missing):
-        return f"score {', '.join(map(str, missing))}: never given, or not at every position"
-    return "cost_null: the table has no share_null_sd" if np.isnan(null).any() else ""
+        return Reason("cost.unknown", scores=", ".join(map(str, missing)))
+    return Reason("cost_null.unknown") if np.isnan(null).any() else None
 
 
 def _square(part: pd.DataFrame, column: str) -> FloatArray:

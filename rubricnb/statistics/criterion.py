@@ -12,6 +12,7 @@ from scipy import special, stats
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Value
+from rubricnb.statistics.reasons import Reason, because
 
 PERMUTATIONS = 1_000
 _STATISTICS = (
@@ -153,12 +154,12 @@ def _counting_along(part: pd.DataFrame) -> dict[str, Any]:
     equal = (score == place).astype(np.float64)
     chance = given[block, place.astype(np.int64) - 1] / reads[block]
     row: dict[str, Any] = {"n_reads": len(equal), "n_clusters": len(np.unique(cluster))}
-    row |= infer.named_mean("share", equal, cluster, (0.0, 1.0), p=False)
+    row |= infer.named_mean("share", equal, cluster, (0.0, 1.0), infer.UNTESTED)
     row["chance"] = infer.mean_of(chance)
     row |= infer.named_mean("excess", equal - chance, cluster)
     row["p"] = row.pop("excess_p")
-    why = infer.few_clusters(cluster, {"share": equal}) if len(equal) else "no read was parsed"
-    return row | {"reason": why}
+    few = infer.few_clusters(cluster, {"share": equal}) if len(equal) else Reason("no_read")
+    return row | because(few)
 
 
 def _criterion(key: dict[str, Any], part: pd.DataFrame, value: Value, seed: int) -> dict[str, Any]:
@@ -189,10 +190,10 @@ def _position_tests(
     k = len(positions)
     row: dict[str, Any] = {"df": k - 1} | dict.fromkeys(_STATISTICS, np.nan)
     if len(cells) == 0:
-        return row | {"reason": "no text has a parsed read at every position"}
+        return row | because(Reason("incomplete_texts"))
     row |= {f"mean_{p:.0f}": m for p, m in zip(positions, cells.mean(axis=0), strict=True)}
     sums = arrays.by_cluster(cells, cluster)
-    reasons = []
+    reasons: list[Reason] = []
     row |= infer.permuted_spread("delta_pos", cells, cluster, PERMUTATIONS, seed)
     row["friedman"], row["p"] = friedman(cells)
     row["kendall_w"] = row["friedman"] / (len(cells) * (k - 1))
@@ -200,16 +201,16 @@ def _position_tests(
     row["friedman_cluster"], row["p_cluster"] = friedman(sums / size)
     row["q"], row["p_within"], row["mde"] = _permutation_test(sums, len(cells))
     if np.isnan(row["friedman"]):
-        reasons.append("no block's score changes with the position")
+        reasons.append(Reason("friedman.unchanged"))
     if len(sums) < 2:
-        reasons.append("one cluster: p_within and p_equivalent need two")
+        reasons.append(Reason("p_within.one_cluster"))
         row |= dict.fromkeys(("q", "p_within", "delta_pos_p", "mde"), np.nan)
     else:
         row["p_equivalent"] = _all_within_margin(sums, size)
         if np.isnan(row["p_equivalent"]) and not reasons:
-            reasons.append("p_equivalent: two positions differ by the same in every cluster")
-        reasons.append(infer.few_clusters(cluster))
-    return row | {"reason": infer.said(*reasons)}
+            reasons.append(Reason("p_equivalent.alike"))
+        reasons += infer.few_clusters(cluster)
+    return row | because(reasons)
 
 
 def friedman(cells: FloatArray) -> tuple[float, float]:

@@ -15,6 +15,7 @@ from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._variance import henderson
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Value
+from rubricnb.statistics.reasons import Reason, Reasons, because, collect
 
 FORMS = ("template", "variant", "labels", "layout", "reference_score", "exemplar")
 _FACETS = {
@@ -22,7 +23,10 @@ _FACETS = {
     "rater": ("rater",),
 }  # fmt: skip
 _AGAIN = "re-read"
-_NUMBERS = ("variance", "low", "high", "share", "share_low", "share_high")
+_NUMBERS = (
+    *("variance", "low", "high", "se", "df"),
+    *("share", "share_low", "share_high", "share_se", "share_df"),
+)
 _STEPS = (1, 2, 4, 8, 16)
 CALLS: Mapping[str, float] = {"call": 1.0}
 _MOST = 10_000_000
@@ -119,23 +123,26 @@ def _budget(part: pd.DataFrame, names: list[str], value: Value) -> Iterator[dict
     count: dict[str, Any] = {"n_reads": len(x), "n_items": _levels(sources["item"])}
     count |= {"n_clusters": _levels(cluster)}
     kept, why = _distinct(sources)
-    estimates, alias = np.full((1, len(kept)), np.nan), "no scores"
+    alias: Reason | None = Reason("no_scores")
+    estimates = np.full((1, len(kept)), np.nan)
     if kept:
         estimates, alias = henderson(list(kept.values()), cluster, x - x.mean())
-    equal = "all scores are equal" if len(x) and np.ptp(x) == 0 else ""
-    whole = infer.said(equal, alias, infer.few_clusters(cluster))
+    equal = Reason("equal_scores") if len(x) and np.ptp(x) == 0 else None
+    whole = collect(equal, alias, infer.few_clusters(cluster))
     shares = np.maximum(estimates, 0)
     total = shares.sum(axis=1, keepdims=True)
     shares = shares / np.where(total > 0, total, np.nan)
     for source, code in sources.items():
         row: dict[str, Any] = {"source": source, **dict.fromkeys(_NUMBERS, np.nan)}
-        row |= {"n_levels": _levels(code), **count, "reason": why.get(source, ""), "left": ""}
+        row |= {"n_levels": _levels(code), **count, **because(why.get(source)), "left": ""}
         if source in kept:
             v, s = (a[:, list(kept).index(source)] for a in (estimates, shares))
-            ends, its = (infer.jackknife_t(a[0], a[1:])[:2] for a in (v, s))
-            row |= dict(zip(_NUMBERS, [v[0], *ends, s[0], *np.clip(its, 0, 1)], strict=True))
-            inner = ", ".join(n for n, r in why.items() if r == f"part of {source}")
-            row["reason"] = infer.said(inner and f"contains {inner}", whole)
+            own, share = (infer.jackknife_t(a[0], a[1:]) for a in (v, s))
+            row |= {"variance": own.value, **own.columns(*infer.UNTESTED)}
+            row |= share.named("share", *infer.UNTESTED)
+            row |= dict(zip(("share_low", "share_high"), np.clip(share.ends, 0, 1), strict=True))
+            inner = [n for n, r in why.items() if r == "part_of" and r.numbers["source"] == source]
+            row |= because(Reason("contains", sources=", ".join(inner)) if inner else None, whole)
             row["left"] = v.tobytes().hex()
         yield row
 
@@ -164,16 +171,16 @@ def _sources(
     return out | {_AGAIN: np.arange(len(part))}
 
 
-def _distinct(sources: dict[str, IntArray]) -> tuple[dict[str, IntArray], dict[str, str]]:
+def _distinct(sources: dict[str, IntArray]) -> tuple[dict[str, IntArray], dict[str, Reason]]:
     """Keep the sources that can be separated; give the reason for every other one."""
     kept: dict[str, IntArray] = {}
     why = {}
     for name, code in sources.items():
         same = [other for other, its in kept.items() if (its == code).all()]
         if _levels(code) < 2:
-            why[name] = f"one {name} only: not seen"
+            why[name] = Reason("unseen", source=name)
         elif same:
-            why[name] = f"part of {same[0]}"
+            why[name] = Reason("part_of", source=same[0])
         else:
             kept[name] = code
     return kept, why
@@ -266,7 +273,7 @@ def _designs(
         row |= {f"calls{end}": 2 * calls * row[f"items{end}"] for end in ("", "_low", "_high")}
         row["cost"] = row["calls"] * price.get("call", np.nan) + n * price.get("item", 0.0)
         why = (_left_undetected(source, *ends, k) for source, ends in doubtful.items())
-        yield row | {"reason": infer.said(_why_no_design(n, part, variances.shape[1]), *why)}
+        yield row | because(_why_no_design(n, part, variances.shape[1]), *why)
 
 
 def _not_shown(part: pd.DataFrame, sources: list[str]) -> dict[str, tuple[float, float]]:
@@ -276,14 +283,11 @@ def _not_shown(part: pd.DataFrame, sources: list[str]) -> dict[str, tuple[float,
     return {source: own for source, own in ends.items() if not own[0] > 0}
 
 
-def _left_undetected(source: str, low: float, high: float, k: Mapping[str, int]) -> str:
+def _left_undetected(source: str, low: float, high: float, k: Mapping[str, int]) -> Reason | None:
     if not high > 0:
-        return ""
+        return None
     most = _multiplier(10_000) * np.sqrt(2 * high / k[source.partition(" × ")[0]])
-    return (
-        f"{source} may be 0 [{low:.2g}, {high:.2g}] and is not planned with: at most, differences "
-        f"below {most:.2g} stay undetected on any number of prompts"
-    )
+    return Reason("left_undetected", source=source, low=low, high=high, most=most)
 
 
 def with_left_out(budget: pd.DataFrame) -> tuple[list[str], FloatArray]:
@@ -317,7 +321,7 @@ def variance_of_difference(
 
 def _ratios(variance: FloatArray) -> tuple[float, float]:
     """Ends of the interval of a variance over its estimate."""
-    low, high = infer.jackknife_t(variance[0], variance[1:])[:2]
+    low, high = infer.jackknife_t(variance[0], variance[1:]).ends
     size = variance[0] if variance[0] > 0 else np.nan
     return float(np.maximum(low, 0.0) / size), float(high / size)
 
@@ -340,12 +344,13 @@ def _multiplier(df: int) -> float:
     return infer.detectable(1.0, df)  # NaN without a degree of freedom
 
 
-def _why_no_design(n: float, part: pd.DataFrame, known: int) -> str:
-    reasons = str(part["reason"].iloc[0]).split("; ")
+def _why_no_design(n: float, part: pd.DataFrame, known: int) -> Reasons:
+    codes = part["codes"].iloc[0] if "codes" in part else ()
+    codes = codes if isinstance(codes, tuple) else ()  # a file keeps them as text
     if np.isnan(n):
-        return infer.said("no variance between texts to plan with", *reasons)
-    return infer.said(
-        "" if np.isfinite(n) else "no number of prompts is enough",
-        "" if known > 2 else "no interval: the budget is of few clusters, or was read from a file",
-        *(reason for reason in reasons if "clusters" in reason),
+        return collect(Reason("no_plan"), codes)
+    return collect(
+        None if np.isfinite(n) else Reason("never_enough"),
+        None if known > 2 else Reason("no_interval.budget"),
+        (code for code in codes if code in ("few_clusters", "few_clusters_alike")),
     )

@@ -1,8 +1,14 @@
-"""Intervals and p-values from clusters: t, jackknife-t, weighted correlations, bootstrap."""
+"""Intervals and p-values from clusters: t, jackknife-t, weighted correlations, bootstrap.
+
+A statistic yields an `Estimate`: the value with its interval and p, and the standard error and
+degrees of freedom that both were computed from. Tables keep all of these as columns, so that
+nothing has to guess a standard error from a width again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -11,16 +17,67 @@ import pandas as pd
 from scipy import optimize, special, stats
 
 from rubricnb.statistics.reads import FloatArray, IntArray, by_cluster
+from rubricnb.statistics.reasons import Reason, Reasons
 
 LEVEL = 0.95
 POWER = 0.80
 ALPHA = 0.05
-Interval = tuple[float, float, float, float]  # low, high, p, standard error
-UNDEFINED: Interval = (float("nan"),) * 4
 FEW_CLUSTERS, FEW_EVENTS, MOST_ALIKE = 20, 10, 0.75  # coverage falls beyond these (chapter 06)
 _NONE = 1e-12  # a standard error below this is rounding
 MARGINS = {"share": 0.02, "delta_r": 0.02, "delta_pos": 0.1, "flips": 0.05}
 """Margins in shares of reads, differences of r, score points, and shares of prompts."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimate with its interval and test, and what both were computed from.
+
+    Attributes
+    ----------
+    value
+        The estimate.
+    low, high
+        Ends of the interval, 95 % unless another level was asked for. NaN without one.
+    p
+        Two-sided, against 0.
+    se, df
+        Standard error, and the degrees of freedom of its t: one less than the clusters, or fewer
+        where some carry most of the variance (`freedom`). In the units of the value, except for
+        correlations: theirs are on Fisher's z scale, on which the interval is computed.
+
+    Examples
+    --------
+    >>> found = mean_t(np.array([1.0, 2.0, 3.0, 4.0]), np.arange(4))
+    >>> found.value, round(found.se, 2), found.df
+    (2.5, 0.65, 3.0)
+    >>> {name: round(x, 1) for name, x in found.named("mean", "low", "high").items()}
+    {'mean': 2.5, 'mean_low': 0.4, 'mean_high': 4.6}
+    """
+
+    value: float = float("nan")
+    low: float = float("nan")
+    high: float = float("nan")
+    p: float = float("nan")
+    se: float = float("nan")
+    df: float = float("nan")
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of the interval."""
+        return self.low, self.high
+
+    def columns(self, *parts: str) -> dict[str, float]:
+        """Return some parts, or all but the value, under their own names."""
+        return {part: getattr(self, part) for part in parts or PARTS}
+
+    def named(self, name: str, *parts: str) -> dict[str, float]:
+        """Return the value as `name`, and some parts, or all, as ``{name}_low`` and so on."""
+        return {name: self.value} | {f"{name}_{k}": v for k, v in self.columns(*parts).items()}
+
+
+PARTS = ("low", "high", "p", "se", "df")
+UNTESTED = ("low", "high", "se", "df")
+"""Parts of estimates for which 0 is no hypothesis: shares, variances, r of a panel."""
 
 
 def t_quantile(n_clusters: float, level: float = LEVEL) -> float:
@@ -79,47 +136,37 @@ def few_clusters(
     rates: Mapping[str, FloatArray] | None = None,
     scores: Sequence[FloatArray] = (),
     times: int = 2,
-) -> str:
+    unit: str = "effective clusters",
+) -> Reasons:
     """Return why these clusters give no interval, or a doubtful one; empty if neither.
 
     `rates`: values in 0…1 of the items, by the name of the rate that is their mean. `scores` that
-    are nearly all alike need that many `times` as many clusters.
+    are nearly all alike need that many `times` as many clusters. `unit`: what they are called.
     """
     effective = effective_clusters(cluster)
     if len(np.unique(cluster)) < 2:
-        return "one cluster: intervals need two"
-    why, skewed = [], ""
+        return (Reason("one_cluster"),)
+    why = []
     most = max(
         (np.unique(np.round(s), return_counts=True)[1].max() / len(s) for s in scores), default=0
     )
-    if most > MOST_ALIKE:
-        skewed = f", {most:.0%} of scores alike"
+    skewed = most > MOST_ALIKE
     if round(effective, 6) < FEW_CLUSTERS * (times if skewed else 1):
-        why.append(f"{effective:.0f} effective clusters{skewed}: intervals may be too narrow")
+        code, skew = ("few_clusters_alike", {"alike": most}) if skewed else ("few_clusters", {})
+        why.append(Reason(code, n=effective, unit=unit, **skew))
     rare = [k for k, v in (rates or {}).items() if min((v > 0).sum(), (v < 1).sum()) < FEW_EVENTS]
     if rare:
-        why.append(f"{', '.join(rare)}: fewer than {FEW_EVENTS} events")
-    return "; ".join(why)
+        why.append(Reason("rare_events", names=", ".join(rare), least=FEW_EVENTS))
+    return tuple(why)
 
 
-def alike(row: Mapping[str, Any]) -> str:
+def alike(row: Mapping[str, Any]) -> Reasons:
     """Return which estimates of a row have no interval although there are several clusters."""
     if row["n_clusters"] < 2:
-        return ""
+        return ()
     ends = [name for name in row if name.endswith("_low") and np.isnan(row[name])]
     names = [name[:-4] for name in ends if not np.isnan(row.get(name[:-4], np.nan))]
-    return f"no interval, as every cluster is alike: {', '.join(names)}" if names else ""
-
-
-def said(*reasons: str) -> str:
-    """Join the reasons that are not empty."""
-    return "; ".join(filter(None, reasons))
-
-
-def named(name: str, estimate: float, interval: Interval, p: bool = True) -> dict[str, float]:
-    """Name an estimate, the ends of its interval and its p as columns."""
-    row = {name: estimate, f"{name}_low": interval[0], f"{name}_high": interval[1]}
-    return row | ({f"{name}_p": interval[2]} if p else {})
+    return (Reason("no_interval.alike", names=", ".join(names)),) if names else ()
 
 
 def counted(used: Any, cluster: IntArray) -> dict[str, Any]:
@@ -142,43 +189,56 @@ def named_mean(
     values: FloatArray,
     cluster: IntArray,
     bounds: tuple[float, float] | None = None,
-    p: bool = True,
+    parts: Sequence[str] = PARTS,
 ) -> dict[str, float]:
-    """Name the mean of the values that are known, its interval over clusters and its p."""
+    """Name the mean of the values that are known, and these parts of its estimate."""
     known = ~np.isnan(values)
-    interval = mean_t(values[known], cluster[known], bounds)
-    return named(name, mean_of(values[known]), interval, p)
+    return mean_t(values[known], cluster[known], bounds).named(name, *parts)
 
 
 def mean_t(
     values: FloatArray, cluster: IntArray, bounds: tuple[float, float] | None = None
-) -> Interval:
-    """Interval and p (against 0) of a mean, over clusters: low, high, p, standard error.
+) -> Estimate:
+    """Mean with its interval and p (against 0) over clusters.
 
-    With clusters of one size these are the t interval of the mean of their means. Where all
-    clusters are alike there is none: no variance is not certainty. With the `bounds` that values
-    can reach it is Wilson's, of the size that the standard error is worth (that of the clusters if
-    all are alike), so that a rate of rare events, or of none, has one.
+    The standard error is CR3, which is the jackknife's: a cluster draws the mean towards itself by
+    its share of the items, so that what it lies off the mean is too small by that share. With
+    clusters of one size this is the t interval of the mean of their means. Where all clusters are
+    alike there is none: no variance is not certainty. With the `bounds` that values can reach it
+    is Wilson's, of the size that the standard error is worth (that of the clusters if all are
+    alike), so that a rate of rare events, or of none, has one.
     """
     mean = mean_of(values)
-    rest = by_cluster(values - mean, cluster)
-    n = len(rest)
+    number, size = np.unique(cluster, return_inverse=True, return_counts=True)[1:]
+    n = len(size)
     if n < 2:
-        return UNDEFINED
-    se = float(np.sqrt(n / (n - 1) * (rest**2).sum()) / len(values))
-    df = float(freedom(rest))
-    low, high, p, se = _t(mean, se, df)
-    if bounds is not None:
-        low, high = _wilson(mean, se, n, float(special.stdtrit(df, 0.5 + LEVEL / 2)), bounds)
-    return low, high, p, se
+        return Estimate(mean)
+    # CR3: var = (n − 1)/n Σ (e_g / (1 − m_g/N))² / N², of clusters of m_g items whose residuals
+    # add up to e_g. (MacKinnon, Nielsen & Webb 2023, J. Econometrics 232, eq. 13.)
+    rest = np.bincount(number, weights=values - mean) / (1 - size / len(values))
+    se = float(np.sqrt((n - 1) / n * (rest**2).sum()) / len(values))
+    found = t_estimate(mean, se, float(freedom(rest)))
+    if bounds is None:
+        return found
+    t = float(special.stdtrit(found.df, 0.5 + LEVEL / 2))
+    low, high = _wilson(mean, se, n, t, bounds)
+    return replace(found, low=low, high=high)
 
 
-def _t(estimate: float, se: float, df: float, level: float = LEVEL) -> Interval:
-    """t interval and p (against 0); NaN without a standard error."""
+def t_estimate(value: float, se: float, df: float, level: float = LEVEL) -> Estimate:
+    """Estimate with its t interval and p (against 0); without these where nothing varies."""
     if not se > _NONE:
-        return (*UNDEFINED[:3], se)
+        return Estimate(value, se=se, df=df)
     half = float(special.stdtrit(df, 0.5 + level / 2)) * se
-    return estimate - half, estimate + half, t_p_value(estimate / se, df + 1), se
+    p = t_p_value(value / se, df + 1)
+    return Estimate(value, value - half, value + half, p, se, df)
+
+
+def largest(found: Estimate, m: int, bounds: tuple[float, float] = (-np.inf, np.inf)) -> Estimate:
+    """The largest of m estimates: its interval and p hold for all of them at once (Bonferroni)."""
+    wide = t_estimate(found.value, found.se, found.df, 1 - ALPHA / m)
+    low, high = np.clip(wide.ends, *bounds)
+    return replace(wide, low=float(low), high=float(high), p=float(np.minimum(1.0, m * wide.p)))
 
 
 def _wilson(
@@ -215,35 +275,35 @@ def jackknife_se(leave_out: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt((n - 1) / n * spread))
 
 
-def jackknife_t(estimate: float, leave_out: FloatArray, level: float = LEVEL) -> Interval:
-    """Interval and p (against 0) of an estimate: low, high, p, se; NaN if no cluster matters."""
+def jackknife_t(value: float, leave_out: FloatArray, level: float = LEVEL) -> Estimate:
+    """Estimate with its interval and p (against 0); without these if no cluster matters."""
     if len(leave_out) < 2:
-        return UNDEFINED
+        return Estimate(value)
     df = float(freedom(leave_out - leave_out.mean(axis=0)))
-    return _t(estimate, float(jackknife_se(leave_out)), df, level)
+    return t_estimate(value, float(jackknife_se(leave_out)), df, level)
 
 
 def jackknife(
     values: FloatArray,
     cluster: IntArray,
     statistic: Callable[[FloatArray], FloatArray],
-    interval: Callable[[float, FloatArray], Interval] = jackknife_t,
-) -> tuple[float, Interval]:
-    """Estimate from summed `values` (items, …), and its interval over the clusters."""
+    interval: Callable[[float, FloatArray], Estimate] = jackknife_t,
+) -> Estimate:
+    """Estimate from summed `values` (items, …), with its interval over the clusters."""
     sums = by_cluster(values, cluster)
     total = sums.sum(axis=0)
-    estimate = float(statistic(total))
-    if np.isnan(estimate) or len(sums) < 2:
-        return estimate, UNDEFINED
-    return estimate, interval(estimate, statistic(total - sums))
+    value = float(statistic(total))
+    if np.isnan(value) or len(sums) < 2:
+        return Estimate(value)
+    return interval(value, statistic(total - sums))
 
 
-def fisher_jackknife_t(r: float, leave_out: FloatArray) -> Interval:
-    """The same for a correlation, on Fisher's z scale: low, high, p, and se on the z scale."""
+def fisher_jackknife_t(r: float, leave_out: FloatArray) -> Estimate:
+    """The same for a correlation; its interval, se and df are computed on Fisher's z scale."""
     if not abs(r) < 1 or not (np.abs(leave_out) < 1).all():
-        return UNDEFINED  # or perfect
-    low, high, p, se = jackknife_t(float(np.arctanh(r)), np.arctanh(leave_out))
-    return float(np.tanh(low)), float(np.tanh(high)), p, se
+        return Estimate(r)  # or perfect
+    z = jackknife_t(float(np.arctanh(r)), np.arctanh(leave_out))
+    return replace(z, value=r, low=float(np.tanh(z.low)), high=float(np.tanh(z.high)))
 
 
 def perfect_ends(r: float, n_clusters: int) -> tuple[float, float]:

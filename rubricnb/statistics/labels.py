@@ -14,19 +14,25 @@ from rubricnb.statistics import reads as arrays
 from rubricnb.statistics.agreement import row_with_people, unscored
 from rubricnb.statistics.intervals import (
     LEVEL,
+    UNTESTED,
+    Estimate,
     correlation,
     effective_clusters,
     few_clusters,
     mean_of,
     moments,
-    said,
+    t_estimate,
 )
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.statistics.reasons import Reason, Reasons, because, because_each, collect
 
 CHOSEN = 3.0  # standard errors between labelled and other texts that a random draw rarely shows
 MIN_SYSTEMS = 5
-_NUMBERS = ("mean", "low", "high", "labels_only", "labels_only_low", "labels_only_high",
-            "judge_mean", "gain", "r", "slope")  # fmt: skip
+_NUMBERS = (
+    *("mean", "low", "high", "se", "df"),
+    *("labels_only", "labels_only_low", "labels_only_high", "labels_only_se", "labels_only_df"),
+    *("judge_mean", "gain", "r", "slope"),
+)
 
 
 class _Fit(NamedTuple):
@@ -121,8 +127,8 @@ def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
     row |= {"labels_only": mean_of(y), "judge_mean": mean_of(score)}
     lost = unscored(reads, human)
     if n < 4:
-        few = f"{n} labels: four are needed" if n else "no judged item has a label"
-        return row | {"reason": said(few, lost)}
+        few = Reason("few_labels", n=n) if n else Reason("no_labels")
+        return row | because(few, lost)
     strata = np.zeros(n, dtype=np.int64)
     if drawn == "one per cluster":
         strata = pd.factorize(items["candidate"][labelled])[0]
@@ -133,57 +139,53 @@ def _mean_row(reads: Reads, human: FloatArray) -> dict[str, Any]:
     found = sampling_variance(items, labelled, with_judge.error, with_judge.lost, away)
     own = sampling_variance(items, labelled, alone.error, alone.lost)
     row |= {"slope": with_judge.slope, "mean": row["labels_only"] + with_judge.slope * apart}
-    row["low"], row["high"] = _around(row["mean"], found, labelled)
-    row["labels_only_low"], row["labels_only_high"] = _around(row["labels_only"], own, labelled)
+    row |= _around(row["mean"], found, labelled).columns(*UNTESTED)
+    row |= _around(row["labels_only"], own, labelled).named("labels_only", *UNTESTED)
     row["gain"] = own.variance / found.variance if min(own.variance, found.variance) > 0 else np.nan
     row["r"] = float(correlation(moments(y, f).sum(axis=0)))
     if np.ptp(y) == 0:
-        row |= dict.fromkeys([k for k in _NUMBERS if k.endswith(("low", "high", "gain"))], np.nan)
-    return row | {"reason": said(*_why_unsure(items, score, rated, found), lost)}
+        row |= dict.fromkeys(
+            [k for k in _NUMBERS if k.endswith(("low", "high", "se", "df", "gain"))], np.nan
+        )
+    return row | because(*_why_unsure(items, score, rated, found), lost)
 
 
 def _why_unsure(
     items: pd.DataFrame, score: FloatArray, rated: FloatArray, found: Sampling
-) -> Iterator[str]:
+) -> Iterator[Reason | Reasons]:
     labelled = ~np.isnan(rated)
     y, f, cluster = rated[labelled], score[labelled], items["cluster"].to_numpy()[labelled]
     if labelled.all():
-        yield "every text is labelled: nothing is left to estimate"
+        yield Reason("all_labelled")
     if np.isnan(found.df):
-        yield f"{len(np.unique(cluster))} labelled clusters: an interval needs three"
+        yield Reason("few_labelled_clusters", n=len(np.unique(cluster)))
     elif np.ptp(y) == 0:
-        yield "all labels are equal: no interval"
+        yield Reason("no_interval.equal_labels")
     elif found.variance == 0 and not labelled.all():
         most = 1 - (1 - LEVEL) ** (1 / effective_clusters(cluster))
-        yield (
-            "the judge's scores predict every label without an error: no interval (errors in up to "
-            f"{most:.0%} of the texts would often show in none of these labels)"
-        )
+        yield Reason("no_interval.no_error", most=most)
     if np.ptp(f) == 0:
-        yield "the judge gives all labelled texts one score: the labels stand alone"
+        yield Reason("labels_alone")
     if "criterion" in items:
         lacking = sorted({*items["criterion"]} - {*items["criterion"][labelled]})
         if lacking:
-            yield (
-                f"no label is about the criterion {' or '.join(map(repr, lacking))}, whose ratings "
-                "are taken to follow the scores as the others do: group by=['criterion']"
-            )
+            yield Reason("criterion_unlabelled", criteria=" or ".join(map(repr, lacking)))
     yield _looks_chosen(items, score, labelled)
     yield _why_few(items, labelled, found.unit, (y, f, y - f))
 
 
 def _why_few(
     items: pd.DataFrame, labelled: NDArray[np.bool_], unit: str, scores: Sequence[FloatArray]
-) -> str:
+) -> Reasons:
     """Return why an interval is doubtful: few labels, or few units with most of the variance."""
+    named = "labels" if unit == "labels" else f"labelled {unit}"
     if unit == "clusters":
-        return few_clusters(items["cluster"].to_numpy()[labelled], scores=scores)
+        cluster = items["cluster"].to_numpy()[labelled]
+        return few_clusters(cluster, scores=scores)
     text = _texts(items)
     if unit == "texts" and text is not None:
-        few = few_clusters(text[labelled], scores=scores)
-    else:
-        few = few_clusters(np.arange(labelled.sum()), scores=scores, times=7)
-    return few.replace("effective clusters", "labels" if unit == "labels" else f"labelled {unit}")
+        return few_clusters(text[labelled], scores=scores, unit=named)
+    return few_clusters(np.arange(labelled.sum()), scores=scores, times=7, unit=named)
 
 
 def _scored(reads: Reads, human: FloatArray) -> tuple[pd.DataFrame, FloatArray, FloatArray]:
@@ -336,28 +338,21 @@ def _regression(y: FloatArray, f: FloatArray, strata: IntArray) -> _Fit:
     return _Fit(slope, error, len(np.unique(strata)) - 1 + int(varies))
 
 
-def _around(estimate: float, found: Sampling, labelled: NDArray[np.bool_]) -> tuple[float, float]:
+def _around(value: float, found: Sampling, labelled: NDArray[np.bool_]) -> Estimate:
     """t interval; the estimate itself where all is known, and none where nothing varies."""
     if labelled.all():
-        return estimate, estimate
-    if not found.variance > 0:
-        return np.nan, np.nan
-    half = float(special.stdtrit(found.df, 0.5 + LEVEL / 2)) * np.sqrt(found.variance)
-    return estimate - half, estimate + half
+        return Estimate(value, value, value, se=0.0)
+    return t_estimate(value, float(np.sqrt(found.variance)), found.df)
 
 
-def _looks_chosen(items: pd.DataFrame, score: FloatArray, labelled: NDArray[np.bool_]) -> str:
+def _looks_chosen(items: pd.DataFrame, score: FloatArray, labelled: NDArray[np.bool_]) -> Reasons:
     """Return a warning if the labelled texts differ from the others by more than chance."""
     off = score[labelled].mean() - score.mean()
     variance = sampling_variance(items, labelled, score - score.mean()).variance
     if not variance > 0 or abs(off) <= CHOSEN * np.sqrt(variance):
-        return ""
-    side = "higher" if off > 0 else "lower"
-    return (
-        f"the judge scores the labelled texts {side} than the others, by "
-        f"{abs(off) / np.sqrt(variance):.1f} standard errors: the labels look chosen, and the "
-        "estimate assumes a random draw"
-    )
+        return ()
+    side, errors = "higher" if off > 0 else "lower", abs(off) / np.sqrt(variance)
+    return (Reason("looks_chosen", side=side, errors=errors),)
 
 
 def labels_needed(
@@ -421,21 +416,21 @@ def _needed_row(reads: Reads, human: FloatArray, half_width: float) -> dict[str,
     names = ("needed", "needed_low", "needed_high", "needed_alone")
     row: dict[str, Any] = {"n_items": total, "n_labels": n, **dict.fromkeys(names, np.nan)}
     if n < 4:
-        return row | {"reason": f"{n} labels: four are needed to see how they spread"}
+        return row | because(Reason("needed.few_labels", n=n))
     fits = [_regression(rated[labelled], f, np.zeros(n, dtype=np.int64))
             for f in (score[labelled], np.zeros(n))]  # fmt: skip
     found, alone = (label_variance(items, labelled, fit.error, fit.lost) for fit in fits)
     if np.isnan(found.df):
-        return row | {"reason": "labels of fewer than three clusters do not show how they spread"}
+        return row | because(Reason("needed.few_clusters"))
     if min(found.variance, alone.variance) == 0:
-        return row | {"reason": "the labels so far leave no spread to plan with"}
+        return row | because(Reason("needed.no_spread"))
     low, high = found.df * found.variance / stats.chi2.ppf([0.975, 0.025], found.df)
     ways = [(found._replace(variance=v), 2) for v in (found.variance, low, high)]
     sizes = [_size(way, n, total, half_width, lost) for way, lost in [*ways, (alone, 1)]]
-    reason = "all texts must be labelled" if sizes[0] == total else ""
+    every = Reason("needed.all") if sizes[0] == total else None
     few = _why_few(items, labelled, found.unit, (rated[labelled], score[labelled]))
-    reason = said(reason, few, unscored(reads, human))
-    return row | dict(zip(names, sizes, strict=True)) | {"reason": reason}
+    why = because(every, few, unscored(reads, human))
+    return row | dict(zip(names, sizes, strict=True)) | why
 
 
 def label_variance(
@@ -530,32 +525,32 @@ def _systems(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
     count = np.bincount(system[~np.isnan(rated)], minlength=len(names))
     total = np.bincount(system, weights=np.nan_to_num(rated))
     out = pd.DataFrame(
-        {"candidate": names, "estimate": np.nan, "low": np.nan, "high": np.nan,
-         "labels_only": np.where(count > 0, total / np.maximum(count, 1), np.nan),
+        {"candidate": names, "estimate": np.nan, "low": np.nan, "high": np.nan, "se": np.nan,
+         "df": np.nan, "labels_only": np.where(count > 0, total / np.maximum(count, 1), np.nan),
          "judge_mean": np.bincount(system, weights=score) / np.bincount(system),
          "shrinkage": np.nan, "off_line": np.nan, "off_line_p": np.nan, "n_labels": count}
     )  # fmt: skip
     lost, text = unscored(reads, human), _texts(items)
-    reason = _why_no_systems(names, count)
-    if text is None or reason:
-        unknown = "it is not known which items judge one text under several criteria"
-        out = out.assign(reason=said(reason or f"{unknown}: ask by criterion", lost))
-        return out.to_dict("records")
+    why = _why_no_systems(names, count)
+    if text is None or why:
+        every = collect(why or Reason("unknown_texts"), lost)
+        return out.assign(**because_each(*[every] * len(out))).to_dict("records")
     first = np.unique(text, return_index=True)[1]
     cluster = items["cluster"].to_numpy()[first]
     shape, alone = (int(text.max()) + 1, 1), np.zeros_like(text)
     means = (arrays.cell_means(text, alone, of, shape)[:, 0] for of in (score, rated))
     found = estimate_systems(system[first], cluster, *means)
-    out = out.assign(**found | {"reason": [said(own, lost) for own in found["reason"]]})
-    return out.to_dict("records")
+    each = because_each(*(collect(own, lost) for own in found.pop("codes")))
+    return out.assign(**found, **each).to_dict("records")
 
 
-def _why_no_systems(names: Any, count: IntArray) -> str:
+def _why_no_systems(names: Any, count: IntArray) -> Reason | None:
     if len(names) < MIN_SYSTEMS:
-        return f"{len(names)} systems: a line through their means needs {MIN_SYSTEMS}"
+        return Reason("few_systems_labelled", n=len(names), least=MIN_SYSTEMS)
     if count.min() < 2:
-        return f"{names[int(count.argmin())]} has {count.min()} labels: every system needs two"
-    return ""
+        fewest = int(count.argmin())
+        return Reason("few_labels_of_system", system=names[fewest], n=int(count[fewest]))
+    return None
 
 
 def estimate_systems(
@@ -564,7 +559,7 @@ def estimate_systems(
     """Estimate each system's mean rating from texts: all with a score, some rated.
 
     Systems are numbered from 0, and each has two ratings or more. Returns the columns of
-    `systems_with_labels`.
+    `systems_with_labels`, but for the sentences of the reasons.
     """
     labelled = ~np.isnan(rated)
     of, y, f = system[labelled], rated[labelled], score[labelled]
@@ -579,13 +574,15 @@ def estimate_systems(
     found, mse = _composite(own, judge, np.maximum(sampling - shared, 0.0))
     prompts = effective_clusters(cluster[labelled])
     free = (mse + shared) ** 2 / np.maximum(mse**2 / df + shared**2 / (prompts - 1), 1e-300)
-    half = special.stdtrit(free, 0.5 + LEVEL / 2) * np.sqrt(mse + shared)
+    se = np.sqrt(mse + shared)
     if labelled.all():
-        found["reason"] = ["every text is labelled: nothing is left to estimate"] * len(half)
+        found["codes"] = [Reason("all_labelled")] * len(se)
     elif not fit.error.any():
-        half = np.full_like(half, np.nan)
-        found["reason"] = ["labels of a system never differ from the line: no interval"] * len(half)
-    return found | {"low": found["estimate"] - half, "high": found["estimate"] + half}
+        se = np.full_like(se, np.nan)
+        found["codes"] = [Reason("no_interval.on_line")] * len(se)
+    half = special.stdtrit(free, 0.5 + LEVEL / 2) * se
+    ends = {"low": found["estimate"] - half, "high": found["estimate"] + half}
+    return found | ends | {"se": se, "df": free}
 
 
 def _shared_variance(
@@ -644,14 +641,12 @@ def _composite(
     move = np.clip((1 - weight) * (own - line), -np.sqrt(v), np.sqrt(v))
     mse = weight**2 * v + (1 - weight) ** 2 * (np.maximum(a, rest - v) + total * leverage)
     mse += np.where(on_line, 4 * v**2 / (total * df), 0.0)
-    reason = [
-        "" if on
-        else f"lies {abs(d):.2f} points {'above' if d > 0 else 'below'} the line through the other "
-        "systems (p < .05, all systems tested): the judge treats it differently, its labels count"
+    why = [
+        None if on else Reason("off_line", points=abs(d), side="above" if d > 0 else "below")
         for on, d in zip(on_line, own - line, strict=True)
-    ]  # fmt: skip
+    ]
     columns = {"estimate": own - move, "shrinkage": 1 - weight, "off_line": own - line}
-    return columns | {"off_line_p": p, "reason": reason}, mse
+    return columns | {"off_line_p": p, "codes": why}, mse
 
 
 def _line(

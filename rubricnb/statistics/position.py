@@ -17,16 +17,8 @@ from rubricnb.statistics._placement import Placement, place, read_profiles
 from rubricnb.statistics._preference import log_preference
 from rubricnb.statistics.intervals import noncentrality
 from rubricnb.statistics.reads import By, FloatArray, Reads, Value
+from rubricnb.statistics.reasons import Reason, because, because_each
 
-_BLIND = (
-    "the orderings leave nothing to permute (one of each direction): a preference for a position "
-    "cannot be told from one for a direction; ask several rotations (balanced), or compare the "
-    "mean scores (order_effect)"
-)
-_HALF_BLIND = (
-    "these orderings leave some positions uncompared: p_within is about the others, and sizes need "
-    "more orderings (balanced)"
-)
 _ENDS = ("", "_low", "_high")
 _PAPERS = (
     *("chi2", "chi2_low", "chi2_high", "p_chi2"),
@@ -218,37 +210,38 @@ def _bias(reads: Reads) -> dict[str, Any]:
     n_reads = int(reads.parsed.sum())
     row: dict[str, Any] = infer.counted(placement.reads > 0, cluster) | {"n_reads": n_reads}
     n_clusters = row["n_clusters"]
-    reasons: list[str] = []
+    reasons: list[Reason] = []
     if n_reads == 0:
-        reasons.append("no read was parsed")
+        reasons.append(Reason("no_read"))
     row |= _papers_test(reads, placement, reasons)
     seen = placement.comparable if n_reads else n - 1
     row |= _cluster_test(placement, n_clusters, reasons)
     row |= _shares(placement, reads, n_clusters)
     if seen < n - 1:
-        reasons.append(_BLIND if seen == 0 else _HALF_BLIND)
+        reasons.append(Reason("blind") if seen == 0 else Reason("half_blind"))
         sizes = ("share_", "v2_unbiased", "p_equivalent")
         row |= dict.fromkeys([c for c in row if c.startswith(sizes)], np.nan)
     elif row["df"] == 0:  # nothing varied: the sizes have no standard error
-        row |= dict.fromkeys([c for c in row if c.endswith(("_low", "_high"))], np.nan)
+        row |= dict.fromkeys(
+            [c for c in row if c.endswith(("_low", "_high", "_se", "_df"))], np.nan
+        )
         row["p_equivalent"] = np.nan
     row |= _carried(row, max(n_reads, 1), n, _ENDS[1:])
     row |= log_preference(reads, n_clusters, reasons if seen else [])
     if n_clusters > 1:
-        reasons.append(infer.few_clusters(cluster[placement.reads > 0]))
+        reasons += infer.few_clusters(cluster[placement.reads > 0])
     able = n_clusters > 1 and seen == n - 1 and row["df"] > 0
     row["mde"] = minimum_detectable_v(placement.as_if_balanced(), n) if able else np.nan
-    row["reason"] = infer.said(*reasons)
-    return row
+    return row | because(reasons)
 
 
-def _papers_test(reads: Reads, placement: Placement, reasons: list[str]) -> dict[str, float]:
+def _papers_test(reads: Reads, placement: Placement, reasons: list[Reason]) -> dict[str, float]:
     undefined = dict.fromkeys(_PAPERS, np.nan)
     if reads.probability is not None:
-        reasons.append("chi2 needs counts, not probabilities")
+        reasons.append(Reason("chi2.probabilities"))
         return undefined
     if not _is_balanced(reads):
-        reasons.append("chi2 needs every score equally often at every position")
+        reasons.append(Reason("chi2.unbalanced"))
         return undefined
     count = placement.count.sum(axis=0)
     if count.sum() == 0:
@@ -264,15 +257,15 @@ def _is_balanced(reads: Reads) -> bool:
     return bool((counts == counts[0, 0]).all())
 
 
-def _cluster_test(placement: Placement, n_clusters: int, reasons: list[str]) -> dict[str, Any]:
+def _cluster_test(placement: Placement, n_clusters: int, reasons: list[Reason]) -> dict[str, Any]:
     if n_clusters == 1:
-        reasons.append("one cluster: the test and intervals need two")
+        reasons.append(Reason("no_test"))
     if n_clusters < 2 or placement.comparable == 0:
         return {"q": np.nan, "df": 0, "p_within": np.nan}
     d = placement.deviation.sum(axis=0)
     q, df = quadratic_form(d, placement.variance)
     if df == 0:
-        reasons.append("no answer changes with the ordering")
+        reasons.append(Reason("unchanged"))
     p = float(special.chdtrc(df, q)) if df else 1.0
     return {"q": q, "df": df, "p_within": p}
 
@@ -293,23 +286,26 @@ def _shares(placement: Placement, reads: Reads, n_clusters: int) -> dict[str, fl
     cluster = reads.cluster[seen]
     deviation, size = placement.deviation[seen], placement.reads[seen]
     out = _v2_unbiased(deviation / size[:, None], cluster)
-    share, half, equal = np.full(n, np.nan), np.full(n, np.nan), [np.nan]
+    found, equal = [infer.Estimate()] * n, [np.nan]
     if len(size):
-        total = size.sum()
-        share = 1 / n + deviation.sum(axis=0) / total
+        share = 1 / n + deviation.sum(axis=0) / size.sum()
+        found = [infer.Estimate(value) for value in share]
         rest = arrays.by_cluster(deviation - (share - 1 / n) * size[:, None], cluster)
         if n_clusters > 1:
-            spread = np.sqrt(n_clusters / (n_clusters - 1) * (rest**2).sum(axis=0)) / total
-            df = infer.freedom(rest)
-            half = np.where(spread > 1e-12, special.stdtrit(df, 0.975) * spread, np.nan)
-            found = zip(share - 1 / n, spread, df + 1, strict=True)
-            equal = [infer.equivalence(*one, infer.MARGINS["share"]) for one in found]
-    low, high = np.maximum(share - half, 0.0), np.minimum(share + half, 1.0)
+            weight = arrays.by_cluster(size, cluster) / size.sum()
+            rest = rest / (1 - weight)[:, None]  # CR3, as in `mean_t`
+            se = np.sqrt((n_clusters - 1) / n_clusters * (rest**2).sum(axis=0)) / size.sum()
+            ways = zip(share, se, infer.freedom(rest), strict=True)
+            found = [infer.t_estimate(*map(float, way)) for way in ways]
+            margin = infer.MARGINS["share"]
+            equal = [infer.equivalence(e.value - 1 / n, e.se, e.df + 1, margin) for e in found]
     count, asked = placement.count.sum(axis=0), int((reads.order >= 0).sum())
-    for p in range(n):
-        out |= infer.named(f"share_{p + 1}", share[p], (low[p], high[p], np.nan, np.nan), p=False)
-        out[f"share_{p + 1}_least"] = count[p] / asked  # no lost read stood there
-        out[f"share_{p + 1}_most"] = (count[p] + asked - count.sum()) / asked  # all of them did
+    for p, own in enumerate(found):
+        name, ends = f"share_{p + 1}", np.clip(own.ends, 0.0, 1.0)
+        out |= own.named(name, *infer.UNTESTED)
+        out |= {f"{name}_low": float(ends[0]), f"{name}_high": float(ends[1])}
+        out[f"{name}_least"] = count[p] / asked  # no lost read stood there
+        out[f"{name}_most"] = (count[p] + asked - count.sum()) / asked  # all of them did
     return out | {"p_equivalent": float(np.max(equal))}
 
 
@@ -324,8 +320,8 @@ def _v2_unbiased(d: FloatArray, cluster: np.ndarray[Any, Any]) -> dict[str, floa
     sums, scale = arrays.by_cluster(d, cluster), d.shape[1] / (d.shape[1] - 1)
     v2 = scale * ((sums.sum(axis=0) ** 2).sum() - (sums**2).sum()) / n_pairs
     mean = d.mean(axis=0)
-    rest = sums - size[:, None] * mean
-    covariance = scale * len(size) / (len(size) - 1) * rest.T @ rest / len(d) ** 2
+    rest = (sums - size[:, None] * mean) / (1 - size / len(d))[:, None]  # CR3, as in `mean_t`
+    covariance = scale * (len(size) - 1) / len(size) * rest.T @ rest / len(d) ** 2
     if np.trace(covariance) < 1e-24:
         return undefined | {"v2_unbiased": float(v2)}
     low, high = _score_interval(
@@ -369,10 +365,10 @@ def _score_position(reads: Reads) -> list[dict[str, Any]]:
     answers = read_profiles(reads)[reads.parsed]
     given = answers.sum(axis=0)
     shown = position_counts(reads.orderings[reads.order[reads.parsed]]) > 0
-    blind = _BLIND if given.any() and place(reads).comparable == 0 else ""
-    reason = np.where(shown, blind, "this score never stood at this position")
-    reason[given == 0] = "this score was never given"
-    size = np.where(reason == "", given[:, None], np.nan)
+    blind = bool(given.any()) and place(reads).comparable == 0
+    cells = zip(np.repeat(given, n), shown.ravel(), strict=True)
+    why = [_why_no_share(count, there, blind) for count, there in cells]
+    size = np.where(shown & (given > 0)[:, None] & ~blind, given[:, None], np.nan)
     found = [place(reads, score=s) for s in range(1, n + 1)]
     count = np.stack([placement.count.sum(axis=0) for placement in found])
     null = np.stack([placement.expected.sum(axis=0) for placement in found])
@@ -385,6 +381,14 @@ def _score_position(reads: Reads) -> list[dict[str, Any]]:
             "n": np.repeat(given, n),
             "share_null": (null / size).ravel(),
             "share_null_sd": (sd / size).ravel(),
-            "reason": reason.ravel(),
+            **because_each(*why),
         }
     ).to_dict("records")
+
+
+def _why_no_share(given: float, shown: bool, blind: bool) -> Reason | None:
+    if given == 0:
+        return Reason("never_given")
+    if not shown:
+        return Reason("never_shown")
+    return Reason("blind") if blind else None

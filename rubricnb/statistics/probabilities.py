@@ -10,8 +10,9 @@ import pandas as pd
 from rubricnb.frames import score_dtype
 from rubricnb.permutation import decode
 from rubricnb.statistics import reads as arrays
-from rubricnb.statistics.intervals import few_clusters, jackknife_t, said
+from rubricnb.statistics.intervals import UNTESTED, few_clusters, jackknife_t
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads
+from rubricnb.statistics.reasons import Reason, because_each, collect
 
 _FLOOR = 1e-12  # a probability of 0 has no logarithm
 _NONE = "these judgments have no probabilities: plan them with readout='logprobs'"
@@ -208,20 +209,21 @@ def _prior(reads: Reads) -> list[dict[str, Any]]:
     mean = _of_places(total) if len(logs) else np.full(n, np.nan)
     # One order a prompt leaves few prompts in a cell, so each is left out with its cell refitted.
     left = _of_places(total - sums) if len(sums) > 1 else np.empty((0, n))
-    low, high, *_ = np.array([jackknife_t(m, own) for m, own in zip(mean, left.T, strict=True)]).T
+    found = [jackknife_t(m, own) for m, own in zip(mean, left.T, strict=True)]
+    intervals = pd.DataFrame([own.columns(*UNTESTED) for own in found])
     alone = len(sums) > 1 and bool(np.isnan(left).any())
+    why = collect(
+        few_clusters(cluster) if len(logs) else Reason("no_probabilities"),
+        Reason("no_interval.one_prompt") if alone else None,
+    )
     return pd.DataFrame(
         {
             "position": np.arange(1, n + 1),
             "log_preference": mean,
-            "low": low,
-            "high": high,
+            **intervals,
             "share": _softmax(mean),
             "n_reads": len(logs),
-            "reason": said(
-                few_clusters(cluster) if len(logs) else "no read has probabilities",
-                "some score was at some position for one prompt only: no interval" * alone,
-            ),
+            **because_each(*[why] * n),
         }
     ).to_dict("records")
 

@@ -11,6 +11,7 @@ from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._sides import compared, shared_items, sides
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.statistics.reasons import Reason, Reasons, because
 
 _MEASURES = ("kendall_tau", "flip_first", "flip_strict", "flip_expected", "discordant", "tied_once")
 _FLIPS = ("flip_strict", "flip_expected", "flip_first", "discordant")
@@ -158,24 +159,23 @@ def _reversal_effect(
         for name in _FLIPS:
             moved, calm = ((forward[name] + reverse[name]) / 2).to_numpy(), still[name].to_numpy()
             row = _paired(moved - calm, cluster)
-            reason = _reason(cluster, {"differences": np.abs(np.sign(moved - calm))})
+            why = _why_unsure(cluster, {"differences": np.abs(np.sign(moved - calm))})
             if other is None or other.value.shape[1] < 2:
-                reason = f"no two halves of {control} reads"
+                why = (Reason("no_halves", control=control),)
             elif np.isnan(row["p"]) and n_clusters > 1:
-                reason = "the same difference in every cluster"
+                why = (Reason("same_difference"),)
             row |= {"reordered": infer.mean_of(moved), "controlled": infer.mean_of(calm)}
             row |= {"n_prompts": len(prompts), "n_clusters": n_clusters}
-            rows.append({"control": control, "measure": name} | row | {"reason": reason})
+            rows.append({"control": control, "measure": name} | row | because(why))
     return rows
 
 
 def _paired(difference: FloatArray, cluster: IntArray) -> dict[str, float]:
-    low, high, p, se = infer.mean_t(difference, cluster)
-    effect = infer.mean_of(difference)
-    df = float(infer.freedom(arrays.by_cluster(difference - effect, cluster)))
-    equal = infer.equivalence(effect, se, df + 1, infer.MARGINS["flips"], largest=1.0)
-    row = {"effect": effect, "low": low, "high": high, "p": p}
-    return row | {"p_equivalent": equal, "mde": infer.detectable(se, df)}
+    found = infer.mean_t(difference, cluster)
+    n, margin = found.df + 1, infer.MARGINS["flips"]
+    equal = infer.equivalence(found.value, found.se, n, margin, largest=1.0)
+    row = {"effect": found.value, **found.columns()}
+    return row | {"p_equivalent": equal, "mde": infer.detectable(found.se, found.df)}
 
 
 def _compare(a: Reads, b: Reads | None) -> pd.DataFrame:
@@ -253,19 +253,17 @@ def _summary(a: Reads, b: Reads) -> dict[str, Any]:
     row: dict[str, Any] = {}
     for name in _MEASURES:
         bounds = (-1.0 if name == "kendall_tau" else 0.0, 1.0)
-        row |= infer.named_mean(name, found[name].to_numpy(), cluster, bounds, p=False)
+        row |= infer.named_mean(name, found[name].to_numpy(), cluster, bounds, infer.UNTESTED)
     row["n_undefined"] = int(found["kendall_tau"].isna().sum())
     row |= {"n_prompts": len(cluster), "n_clusters": len(np.unique(cluster))}
     tied = len(cluster) and row["n_undefined"] == len(cluster)
-    return row | {
-        "reason": infer.said(
-            _reason(cluster, {name: found[name].to_numpy() for name in _FLIPS}),
-            "kendall_tau: in every prompt a side ties all" if tied else "",
-        )
-    }
+    return row | because(
+        _why_unsure(cluster, {name: found[name].to_numpy() for name in _FLIPS}),
+        Reason("kendall_tau.tied") if tied else None,
+    )
 
 
-def _reason(cluster: IntArray, rates: dict[str, FloatArray]) -> str:
+def _why_unsure(cluster: IntArray, rates: dict[str, FloatArray]) -> Reasons:
     if len(cluster) == 0:
-        return "no prompt has two candidates scored on both sides"
+        return (Reason("no_prompt"),)
     return infer.few_clusters(cluster, rates)

@@ -13,6 +13,7 @@ from rubricnb.statistics import reads as arrays
 from rubricnb.statistics.agreement import rated, ratings_of, row_with_people, unscored
 from rubricnb.statistics.ranking import kendall_tau, pair_signs
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.statistics.reasons import Reason, Reasons, because
 
 MIN_ITEMS = 30  # of an annotator, to be tested
 FALSE_DISCOVERIES = 0.05
@@ -106,18 +107,21 @@ def _alternative(reads: Reads, ratings: FloatArray, epsilon: float) -> dict[str,
     tested = (~np.isnan(judge)).sum(axis=0) >= MIN_ITEMS
     judge, annotator = judge[:, tested], annotator[:, tested]
     row: dict[str, Any] = infer.counted(used, reads.cluster) | {"n_annotators": int(tested.sum())}
-    for suffix, of in (("", np.arange(len(score))), ("_clusters", cluster)):
-        leads = ((d[~np.isnan(d)], of[~np.isnan(d)]) for d in (annotator - judge).T)
+    for suffix, of in (("", None), ("_clusters", cluster)):
+        leads = [
+            (lead[~np.isnan(lead)], None if of is None else of[~np.isnan(lead)])
+            for lead in (annotator - judge).T
+        ]
         p = np.array([_p_below_epsilon(*lead, epsilon) for lead in leads])
         worse_by_less = stats.false_discovery_control(p, method="by") <= FALSE_DISCOVERIES
         row[f"winning_rate{suffix}"] = infer.mean_of(worse_by_less)
         row[f"passes{suffix}"] = bool(row[f"winning_rate{suffix}"] >= 0.5)
     wins = np.stack([np.nan_to_num(judge), ~np.isnan(judge)], axis=-1)
-    row |= infer.named("advantage", *infer.jackknife(wins, cluster, _mean_share), p=False)
-    doubts = [infer.few_clusters(cluster), infer.alike(row)]
+    row |= infer.jackknife(wins, cluster, _mean_share).named("advantage", *infer.UNTESTED)
+    doubts = infer.few_clusters(cluster) + infer.alike(row)
     if not tested.any():
-        doubts = [f"no annotator has {MIN_ITEMS} items on which another one rated too"]
-    return row | {"reason": infer.said(*doubts, unscored(reads, human))}
+        doubts = (Reason("few_annotated", least=MIN_ITEMS),)
+    return row | because(doubts, unscored(reads, human))
 
 
 def _wins(score: FloatArray, ratings: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -132,17 +136,19 @@ def _wins(score: FloatArray, ratings: FloatArray) -> tuple[FloatArray, FloatArra
     return judge, annotator
 
 
-def _p_below_epsilon(d: FloatArray, cluster: IntArray, epsilon: float) -> float:
-    """One-sided p of "the mean is epsilon or more", by t over clusters.
+def _p_below_epsilon(d: FloatArray, cluster: IntArray | None, epsilon: float) -> float:
+    """One-sided p of "the mean is epsilon or more", by t over clusters, or over items as published.
 
     Where all clusters are alike: the largest probability of that if the mean is epsilon.
     """
-    mean, se, n = infer.mean_of(d), infer.mean_t(d, cluster)[3], len(np.unique(cluster))
+    found = infer.mean_t(d, np.arange(len(d)) if cluster is None else cluster)
+    mean, n = found.value, len(d) if cluster is None else len(np.unique(cluster))
     if n < 2:
         return 1.0
-    if se == 0:  # the mean may be epsilon all the same, if few clusters differ and none was drawn
+    if found.se == 0:  # the mean may be epsilon, if few clusters differ and none was drawn
         return ((1 - epsilon) / (1 - mean)) ** n if mean < epsilon else 1.0
-    return float(stats.t.cdf((mean - epsilon) / se, n - 1))
+    df = n - 1 if cluster is None else found.df
+    return float(stats.t.cdf((mean - epsilon) / found.se, df))
 
 
 def _mean_share(sums: FloatArray) -> FloatArray:
@@ -210,21 +216,21 @@ def _bias(reads: Reads, human: FloatArray) -> dict[str, Any]:
     varies = several and np.ptp(apart) > 0
     # A cluster that holds half of the items draws the mean near itself; the jackknife sees it.
     one = np.stack([apart, np.ones_like(apart)], axis=-1)[:, None]
-    row["bias"], ends = infer.jackknife(one, cluster, _mean_share)
-    row |= dict(zip(("low", "high", "p"), ends if varies else infer.UNDEFINED, strict=False))
+    found = infer.jackknife(one, cluster, _mean_share)
+    row |= {"bias": found.value} | (found if varies else infer.Estimate()).columns()
     parts = infer.moments(human_used, score)
-    row |= infer.named("slope", *infer.jackknife(parts, cluster, _slope), p=False)
+    row |= infer.jackknife(parts, cluster, _slope).named("slope", *infer.UNTESTED)
     reach = 1.96 * apart.std(ddof=1) if varies else np.nan
     row |= {"apart_low": row["bias"] - reach, "apart_high": row["bias"] + reach}
     if not used.any():
-        return row | {"reason": "no item has both a score and a human rating"}
-    reasons = [infer.few_clusters(cluster)]
+        return row | because(Reason("unrated"))
+    no_interval = None
     if several and np.isnan(row["low"]):
-        alike = "no interval of the bias, as every cluster is alike"
-        reasons.append(alike if varies else "all differences are equal")
+        no_interval = Reason("no_interval.bias") if varies else Reason("equal_differences")
     flat = np.isnan(row["slope"])
-    reasons.append("all human ratings are equal: no slope" if flat else infer.alike(row))
-    return row | {"reason": infer.said(*reasons, unscored(reads, human))}
+    slope = Reason("slope.equal_ratings") if flat else infer.alike(row)
+    few, lost = infer.few_clusters(cluster), unscored(reads, human)
+    return row | because(few, no_interval, slope, lost)
 
 
 def _slope(sums: FloatArray) -> FloatArray:
@@ -287,21 +293,21 @@ def _ranking(reads: Reads, human: FloatArray) -> dict[str, Any]:
     row: dict[str, Any] = {"n_systems": n, **infer.counted(used, reads.cluster)}
     row |= dict.fromkeys(("tau", "tau_low", "tau_high"), np.nan)
     if n < 3:
-        return row | {"reason": f"{n} systems: a ranking needs three"}
+        return row | because(Reason("few_systems", n=n))
     cells = np.zeros((len(system), n, 3))
     cells[np.arange(len(system)), system] = np.stack([np.ones(len(system)), *sides], -1)
     cells = arrays.by_cluster(cells, cluster)
     row["tau"] = float(_tau(cells.sum(axis=0)))
     if np.isnan(row["tau"]):
-        return row | {"reason": "all systems have one mean on a side"}
-    reasons = [infer.few_clusters(cluster)]
+        return row | because(Reason("equal_systems"))
+    lost: Reasons = ()
     if row["n_clusters"] > 1:
         draws = infer.resampled(cells, RESAMPLES, 0, _tau)
         row["tau_low"], row["tau_high"] = infer.percentile_interval(draws)
-        reasons.append(unscored(reads, human))
-    if row["tau_low"] == row["tau_high"]:
-        reasons.insert(1, "all resamples rank the systems alike: no spread, not certainty")
-    return row | {"reason": infer.said(*reasons)}
+        lost = unscored(reads, human)
+    same = row["tau_low"] == row["tau_high"]
+    no_spread = Reason("no_interval.resamples") if same else None
+    return row | because(infer.few_clusters(cluster), no_spread, lost)
 
 
 def _tau(sums: FloatArray) -> FloatArray:

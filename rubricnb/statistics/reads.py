@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from rubricnb.frames import CONDITIONS, places
 from rubricnb.permutation import decode, levels_above, ranks
+from rubricnb.statistics.reasons import Reason, because
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -32,6 +33,10 @@ _OF_ITEMS = ("dataset", "criterion", "group_id", "candidate")
 
 class Unanswerable(ValueError):
     """A group has no answer: it becomes a row with this reason, or an error if no group has one."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.sentence)
+        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -220,7 +225,7 @@ def answers(
             found.append((key, answer(group)))
         except Unanswerable as why:
             refused.append(why)
-            found.append((key, {"reason": str(why)}))
+            found.append((key, because(why.reason)))
     if found and len(refused) == len(found):
         raise refused[0]
     return found
@@ -363,8 +368,7 @@ def matched(judged: pd.DataFrame, items: pd.DataFrame, column: str) -> pd.Series
             return values.reindex(wanted).reset_index(drop=True)
     first = ", ".join(f"{name} {judged[name].iloc[0]!r}" for name in ways[0])
     raise Unanswerable(
-        f"none of the {len(judged)} judged items (the first: {first}) is among the items, matched "
-        f"by {', '.join(ways[0])}; pass the items that were judged, or their judgments only"
+        Reason("unmatched", judged=len(judged), first=first, names=", ".join(ways[0]))
     )
 
 

@@ -12,6 +12,7 @@ from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._sides import shared_items
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
+from rubricnb.statistics.reasons import Reason, Reasons, because
 
 BASELINE = {
     "design": "fixed", "labels": "numeric", "reference_score": "none", "exemplar": "none",
@@ -216,32 +217,30 @@ def _summary(
     over_reask = distance - (again + own) / 2
     for m, name in enumerate(_MEASURES):
         bounds = (0.0, 1.0) if name == "flip_rate" else None
-        row |= infer.named_mean(name, distance[m], base.cluster, bounds, p=name == "shift")
+        parts = infer.PARTS if name == "shift" else infer.UNTESTED
+        row |= infer.named_mean(name, distance[m], base.cluster, bounds, parts)
         row[f"{name}_reask"] = infer.mean_known(again[m])
         row[f"{name}_placebo"] = infer.mean_known(control[m])
         row |= infer.named_mean(f"{name}_excess", beyond[m], base.cluster)
         row |= infer.named_mean(f"{name}_excess_reask", over_reask[m], base.cluster)
     ties = ~np.isnan(distance[0]).all()
-    row["reason"] = infer.said(
+    return row | because(
         why_no_interval(used, base.cluster, {"flip_rate": distance[0, used]} if ties else {}),
         why_no_excess(side, placebo),
-        "" if ties or not used.any() else "expected scores never tie: no flip rate",
+        None if ties or not used.any() else Reason("flip_rate.no_ties"),
         infer.alike(row),
     )
-    return row
 
 
-def why_no_excess(side: Reads, placebo: Reads | None) -> str:
+def why_no_excess(side: Reads, placebo: Reads | None) -> Reason | None:
     """Return why a condition cannot be compared with the placebo."""
     if placebo is None:
-        return "no placebo reads to compare with"
-    return "this is the placebo" if side is placebo else ""
+        return Reason("no_placebo")
+    return Reason("placebo_itself") if side is placebo else None
 
 
 def why_no_interval(
     used: Any, cluster: IntArray, rates: Mapping[str, FloatArray] | None = None
-) -> str:
+) -> Reasons:
     """Return why the `used` items have no cluster interval, or a doubtful one; empty if neither."""
-    return (
-        infer.few_clusters(cluster[used], rates) if used.any() else "no item was parsed under both"
-    )
+    return infer.few_clusters(cluster[used], rates) if used.any() else (Reason("unparsed"),)

@@ -13,6 +13,7 @@ from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._placement import directions
 from rubricnb.statistics._variance import crossed_variances
 from rubricnb.statistics.reads import By, FloatArray, Reads, Value
+from rubricnb.statistics.reasons import Reason, because
 
 PERMUTATIONS = 500
 _COMPONENTS = (
@@ -20,12 +21,12 @@ _COMPONENTS = (
     *(
         f"{name}{end}"
         for name in ("phi", "phi_own", "share_ordering")
-        for end in ("", "_low", "_high")
+        for end in ("", "_low", "_high", "_se", "_df")
     ),
 )
 _EFFECTS = (
     *("spread", "spread_null", "spread_p", "ascending", "descending"),
-    *infer.named("ascending_minus_descending", np.nan, infer.UNDEFINED),
+    *infer.Estimate().named("ascending_minus_descending"),
 )
 
 
@@ -150,15 +151,15 @@ def _within_item_sd(reads: Reads) -> dict[str, Any]:
     variance, count = arrays.item_variance(reads.value), reads.parsed.sum(axis=1)
     used = ~np.isnan(variance)
     sd = np.sqrt(variance * (count - 1) / np.maximum(count, 1))
-    row: dict[str, Any] = infer.named_mean("sd", sd, reads.cluster, p=False)
+    row: dict[str, Any] = infer.named_mean("sd", sd, reads.cluster, parts=infer.UNTESTED)
     row |= {
         "variance": infer.mean_of(variance[used]),
         "k": infer.mean_of(count[used].astype(np.float64)),
     }
     row |= infer.counted(used, reads.cluster)
     if not used.any():
-        return row | {"reason": "no item has two parsed reads"}
-    return row | {"reason": infer.said(infer.few_clusters(reads.cluster[used]), infer.alike(row))}
+        return row | because(Reason("single_reads"))
+    return row | because(infer.few_clusters(reads.cluster[used]), infer.alike(row))
 
 
 def ordering_means(reads: Reads) -> FloatArray:
@@ -171,32 +172,29 @@ def ordering_means(reads: Reads) -> FloatArray:
 def _order_effect(reads: Reads) -> dict[str, Any]:
     arrays.require_orderings(reads)
     if len(reads.orderings) < 2:
-        raise arrays.Unanswerable(
-            "every item was seen in one ordering, so there is no order effect to measure; pass "
-            "judgments of a design with several orderings"
-        )
+        raise arrays.Unanswerable(Reason("one_ordering_each"))
     mean = ordering_means(reads)
     complete = ~np.isnan(mean).any(axis=1)
     row: dict[str, Any] = dict.fromkeys(_EFFECTS, np.nan) | infer.counted(complete, reads.cluster)
     if not complete.any():
-        return row | {"reason": "no item has a parsed read under every ordering"}
+        return row | because(Reason("incomplete_items"))
     listed = np.lexsort(reads.orderings.T[::-1])  # the draws below follow the orders' own names
     orderings, x = reads.orderings[listed], mean[complete][:, listed]
     cluster = reads.cluster[complete]
     turn = directions(orderings)
-    reasons: list[str] = []
+    reasons: list[Reason] = []
     blocks = [np.flatnonzero(turn == t) for t in np.unique(turn)] if turn.all() else None
     row |= infer.permuted_spread("spread", x, cluster, PERMUTATIONS, 0, blocks)
     if np.isnan(row["spread_null"]):
-        reasons.append("spread_null: one ordering of each direction, nothing can be permuted")
+        reasons.append(Reason("spread_null.unpermuted"))
     up = np.flatnonzero((np.diff(orderings, axis=1) == 1).all(axis=1))
     down = np.flatnonzero((np.diff(orderings, axis=1) == -1).all(axis=1))
     if len(up) and len(down):
         row |= {"ascending": x[:, up[0]].mean(), "descending": x[:, down[0]].mean()}
         row |= infer.named_mean("ascending_minus_descending", x[:, up[0]] - x[:, down[0]], cluster)
     else:
-        reasons.append("ascending and descending were not both shown")
-    return row | {"reason": infer.said(*reasons, infer.alike(row), infer.few_clusters(cluster))}
+        reasons.append(Reason("one_direction"))
+    return row | because(reasons, infer.alike(row), infer.few_clusters(cluster))
 
 
 def _first_reads(reads: Reads) -> FloatArray:
@@ -214,13 +212,13 @@ def _components(reads: Reads) -> dict[str, Any]:
     row: dict[str, Any] = dict.fromkeys(_COMPONENTS, np.nan) | infer.counted(used, reads.cluster)
     row["n_orderings"] = n_orderings
     if row["n_items"] < 2:
-        return row | {"reason": "fewer than two items have a read under every ordering"}
+        return row | because(Reason("few_complete_items"))
     if n_orderings < 2:
-        return row | {"reason": "one ordering: what orderings do is not known (see error_budget)"}
+        return row | because(Reason("one_ordering"))
     found = _estimates(crossed_variances(first[used], cluster), n_orderings)
     row |= {name: float(values[0]) for name, values in found.items()}
     row |= _ratio_intervals(found)
-    return row | {"reason": infer.said(*_why_unknown(row), infer.few_clusters(cluster))}
+    return row | because(_why_unknown(row), infer.few_clusters(cluster))
 
 
 def _estimates(parts: FloatArray, k: int) -> dict[str, FloatArray]:
@@ -247,18 +245,19 @@ def _ratio_intervals(found: dict[str, FloatArray]) -> dict[str, float]:
     """Cluster jackknife-t of the ratios. As they are: on the log scale it covers too little."""
     out: dict[str, float] = {}
     for name, most in (("phi", np.inf), ("phi_own", np.inf), ("share_ordering", 1.0)):
-        low, high, *_ = infer.jackknife_t(float(found[name][0]), found[name][1:])
-        out[f"{name}_low"] = float(np.maximum(low, 0.0))
-        out[f"{name}_high"] = float(np.minimum(high, most))
+        own = infer.jackknife_t(float(found[name][0]), found[name][1:])
+        out |= own.named(name, *infer.UNTESTED)
+        out[f"{name}_low"] = float(np.maximum(own.low, 0.0))
+        out[f"{name}_high"] = float(np.minimum(own.high, most))
     return out
 
 
-def _why_unknown(row: dict[str, Any]) -> Iterator[str]:
-    yield "item × ordering contains re-ask"
+def _why_unknown(row: dict[str, Any]) -> Iterator[Reason]:
+    yield Reason("reask_included")
     if np.isnan(row["phi"]):
-        yield "reliability, phi: the items do not differ beyond noise"
+        yield Reason("phi.noise")
     if row["n_clusters"] > 1 and not np.isnan(row["phi"]) and np.isnan(row["phi_low"]):
         if abs(row["phi"]) < 1e-9:
-            yield "phi: 0 without any cluster as well, which is no interval"
+            yield Reason("phi.zero")
             return
-        yield "phi: no interval, without some cluster the items do not differ beyond noise"
+        yield Reason("phi.no_interval")

@@ -48,6 +48,8 @@ def test_every_chapter_is_found_first_by_its_name(searching):
         ("how many orderings", "notebooks/08_how_many_orderings"),
         ("bias of position", "notebooks/05_position_bias"),
         ("cite", "book/cite"),
+        ("Cramer's V", "notebooks/05_position_bias"),
+        ("Cramér's V", "notebooks/05_position_bias"),
     ],
 )
 def test_what_readers_ask_for_leads_where_they_want_to_go(searching, query, page):

@@ -114,7 +114,8 @@ HEAD = "instruction,response"
         ("response;Response;instruction\nx;x;a\n", "two columns that could be 'response': 'respon"),
         ("response,response,instruction\nx,x,a\n", "mails.csv has two columns 'response'"),
         (f"{HEAD}\na,x\nb,y,z\n", "mails.csv is not a CSV .* fields in line 3, saw 3"),
-        (f"{HEAD}\na,x\nb,\n", "mails.csv: row 2, column 'response': '' is empty"),
+        (f"{HEAD}\na,\nb, \n", "mails.csv: rows 1, 2, column 'response': '' is empty; .* name it"),
+        (f"{HEAD}\na,x\n,y\n", "row 2, column 'instruction': '' is empty; if cells .* are merged"),
         (f"{HEAD},human\na,x,3\n", "does not say which of 2 criteria it rates"),
         (f"{HEAD},human_wit\na,x,3\n", "'human_wit' does not name a criterion of the rubric file"),
         (f"{HEAD},human_tone\na,x,3\nb,y,bad\n", "'human': 'bad' is not a number, nor a"),
@@ -122,7 +123,7 @@ HEAD = "instruction,response"
             f"{HEAD},item_id\na,x,7\nb,y,7.0\n",
             "has the ids '7' and '7.0', which are the same number",
         ),
-        (f"{HEAD},human_tone\na,x,3\nb,y,4\n", "row 2, column 'human': 4.0 is outside 1..3"),
+        (f"{HEAD},human_tone\na,x,3\nb,y,4\n", "row 2, column 'human': '4' is outside 1..3"),
         (f"{HEAD},criterion\na,x,tone\nb,y,wit\n", "'wit' has no rubric. There are"),
         (f"{HEAD},item_id\na,x,q\nb,y,q\n", "column 'item_id': 'mails/q/tone' appears twice"),
         (

@@ -93,7 +93,7 @@ def test_rows_with_more_values_than_the_header_are_refused(tmp_path):
 
 @pytest.mark.parametrize(
     "cell",
-    [{"human": [1]}, {"ordering": 5}],
+    [{"human_ratings": [["x"]]}, {"ordering": 5}],
 )
 def test_a_cell_of_another_kind_is_named_by_row_and_column(tmp_path, cell):
     file = tmp_path / "a.json"

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubricnb.judging.label_probabilities import Step, label_probabilities, probabilities_at
-from rubricnb.judging.parsing import Label
+from rubricnb.parsing import Label
 
 
 def enumerated(model, targets, text=""):

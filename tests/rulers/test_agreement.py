@@ -327,10 +327,10 @@ def test_conditions_never_mix_in_a_contrast_or_a_transfer():
         label_agreement(*essays(60), trained_on=(scores, items))
 
 
-def planted(estimates, half, n_clusters=400):
+def planted(estimates, half, df=399):
     return pd.DataFrame({
         "difference": estimates, "low": np.subtract(estimates, half),
-        "high": np.add(estimates, half), "n_clusters": n_clusters,
+        "high": np.add(estimates, half), "se": half / stats.t.ppf(0.975, df), "df": df,
     })  # fmt: skip
 
 

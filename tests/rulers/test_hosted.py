@@ -165,3 +165,10 @@ def test_recorded_gradings_keep_their_keys(slug, dataset, method):
     keys = sorted(key_of(request, judge, shared=True) for request in judge.asked)
     digits = sha256(" ".join(keys).encode()).hexdigest()[:12]
     assert KEYS[dataset, method] == digits
+
+
+def test_a_judge_named_with_its_address_is_called_by_its_model(monkeypatch, tmp_path):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with hosted("A short string.") as (url, _):
+        scores = grade(ITEMS, BUNDLE, f"openai:m@{url}", store=tmp_path / "s.sqlite").scores
+    assert set(scores.judge) == {"m"}

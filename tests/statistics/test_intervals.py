@@ -20,6 +20,7 @@ from rubricnb.statistics.intervals import (
     freedom,
     mean_t,
 )
+from rubricnb.statistics.reasons import join
 
 RATES = (0.0, 1.0)
 
@@ -73,12 +74,11 @@ def test_the_ends_of_a_rate_are_t_standard_errors_away_at_the_ends():
     rng = np.random.default_rng(0)
     flips = (rng.random(70) < 0.1) * 1.0
     cluster = np.arange(70) // 10  # seven: t has six degrees of freedom
-    low, high, p, se = mean_t(flips, cluster, RATES)
-    mean = flips.mean()
-    for end in (low, high):
-        at_end = se * np.sqrt(end * (1 - end) / (mean * (1 - mean)))
+    found, mean = mean_t(flips, cluster, RATES), flips.mean()
+    for end in found.ends:
+        at_end = found.se * np.sqrt(end * (1 - end) / (mean * (1 - mean)))
         assert abs(end - mean) == pytest.approx(stats.t.ppf(0.975, 6) * at_end)
-    assert p == pytest.approx(2 * stats.t.sf(mean / se, 6))
+    assert found.p == pytest.approx(2 * stats.t.sf(mean / found.se, 6))
 
 
 # -- degrees of freedom ----------------------------------------------------------------------------
@@ -97,10 +97,10 @@ def test_degrees_of_freedom_follow_the_kurtosis():
 
 def test_equal_clusters_keep_students_t():
     x = np.linspace(-1, 1, 20)  # flatter than normal
-    low, high, p, _ = mean_t(x + 0.3, np.arange(20))
+    found = mean_t(x + 0.3, np.arange(20))
     oracle = stats.ttest_1samp(x + 0.3, 0)
-    assert (low, high) == pytest.approx(tuple(oracle.confidence_interval()))
-    assert p == pytest.approx(oracle.pvalue)
+    assert found.ends == pytest.approx(tuple(oracle.confidence_interval()))
+    assert (found.p, found.df) == pytest.approx((oracle.pvalue, oracle.df))
 
 
 # -- what is detectable ----------------------------------------------------------------------------
@@ -122,17 +122,17 @@ def test_clusters_count_by_their_sizes():
 
 def test_few_effective_clusters_few_events_and_scores_alike_are_doubted():
     cluster = np.repeat(np.arange(30), 6)
-    assert few_clusters(cluster) == ""
-    assert few_clusters(cluster[:114]) == "19 effective clusters: intervals may be too narrow"
-    assert few_clusters(cluster[:6]) == "one cluster: intervals need two"
+    assert few_clusters(cluster) == ()
+    assert join(few_clusters(cluster[:114])) == "19 effective clusters: intervals may be too narrow"
+    assert join(few_clusters(cluster[:6])) == "one cluster: intervals need two"
     rare = (np.arange(180) < 9) * 1.0
-    assert few_clusters(cluster, {"flips": rare}) == "flips: fewer than 10 events"
-    assert few_clusters(cluster, {"flips": 1 - rare}) == "flips: fewer than 10 events"
-    assert few_clusters(cluster, {"flips": (np.arange(180) < 10) * 1.0}) == ""
+    assert join(few_clusters(cluster, {"flips": rare})) == "flips: fewer than 10 events"
+    assert join(few_clusters(cluster, {"flips": 1 - rare})) == "flips: fewer than 10 events"
+    assert few_clusters(cluster, {"flips": (np.arange(180) < 10) * 1.0}) == ()
     alike = np.where(np.arange(180) < 36, 1.0, 4.0)
     doubt = "30 effective clusters, 80% of scores alike: intervals may be too narrow"
-    assert few_clusters(cluster, scores=(alike,)) == doubt
-    assert few_clusters(np.arange(180), scores=(alike,)) == ""
+    assert join(few_clusters(cluster, scores=(alike,))) == doubt
+    assert few_clusters(np.arange(180), scores=(alike,)) == ()
 
 
 # -- equivalence and families ----------------------------------------------------------------------

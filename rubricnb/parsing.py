@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cache, lru_cache
@@ -34,7 +34,11 @@ _CORRECTION = (
     r"\s*(?:or|no(?=\s*[,.:;!–—-]|\s+(?:wait|\d))|wait|actually|rather|maybe|sorry|hmm)\b"
     r"[^\n\d]{0,20}\d"
 )
-_COUNTER = rf"(?:{_BLANKS}(?:points?|pts?|stars?|分|点|點|점|星|级|級|★|⭐)(?!\w))?"
+_COPULA = r"(?:です|である|だ|でした|입니다|이다|分です|점입니다)"  # "is", after a number
+_COUNTER = rf"(?:{_BLANKS}(?:points?|pts?|stars?|分|点|點|점|星|级|級|★|⭐)?{_COPULA}?(?!\w))?"
+
+
+_BECAUSE = "因为|因為|由于|由於|理由|なぜなら|왜냐하면"
 
 
 class Label(NamedTuple):
@@ -68,18 +72,29 @@ class JsonParser:
         Later entries count; an object that repeats the prompt does not.
         """
         found: dict[str, Any] = {}
-        for start, end, one in _objects(text):
-            if not _is_quoted(text, start, end, prompt):
-                found |= {name.casefold(): self._score_in(value) for name, value in one.items()}
+        named: dict[str, Any] = {}
+        for one in _own_objects(text, prompt, self.key.casefold()):
+            self._collect(one, found, named)
         key = self.key.casefold()
-        return found | ({"": found[key]} if key in found else {})
+        # Where objects name a criterion each, none of their scores is that of the whole.
+        whole = {"": found[key]} if key in found and len(named) < 2 else {}
+        return found | named | whole
 
-    def _score_in(self, value: Any) -> Any:
-        """Return the score in an object within the answer; any other value as it is."""
-        if not isinstance(value, dict):
-            return value
-        inner = {name.casefold(): entry for name, entry in value.items()}
-        return inner.get(self.key.casefold(), value)
+    def _collect(self, one: dict[str, Any], found: dict[str, Any], named: dict[str, Any]) -> None:
+        """Add an object's entries, and its score under the criterion that it names, if it does."""
+        entries, key = _folded(one), self.key.casefold()
+        for name, value in list(entries.items()):
+            parts = value if isinstance(value, list) else [value]
+            for part in map(_folded, (part for part in parts if isinstance(part, dict))):
+                is_about = any(isinstance(part.get(n), str) for n in _NAMING_KEYS)
+                if key in part and not is_about and not isinstance(value, list):
+                    entries[name] = part[key]
+                elif is_about or not isinstance(value, list):
+                    self._collect(part, found, named)
+        found |= entries
+        about = next((entries[n] for n in _NAMING_KEYS if isinstance(entries.get(n), str)), "")
+        if about and key in entries:
+            named[about.strip().casefold()] = entries[key]
 
 
 Parser: TypeAlias = re.Pattern[str] | Callable[[str], Any]
@@ -115,11 +130,20 @@ def last_label(text: str, slot: str, choices: tuple[str, ...], prompt: str) -> L
     """
     text, slot = _plain(text), slot.strip()
     for marks in _marks(slot):
-        for mark in reversed(list(marks.finditer(text))):
+        found = []
+        for mark in marks.finditer(text):
             label = _label_at(text, mark.end(), choices, mark["closed"] is not None)
             end = label.end if label else mark.end() + 2
             if not _is_quoted(text, mark.start(), end, prompt, slot):
-                return label
+                found.append((label, mark.start(), end))
+        if found:
+            asked = _prompt_text(prompt, slot)
+            repeated = [
+                label is not None and _collapsed(text[start:end]) in asked
+                for label, start, end in found
+            ]
+            labels = [label and label.position for label, _, _ in found]
+            return found[-1][0] if _is_sure(labels, repeated) else None
     return None
 
 
@@ -159,6 +183,9 @@ def is_cut(text: str, label: str, choices: tuple[str, ...]) -> bool:
     return bool(end[2]) or any(c != label and c.startswith(label) for c in choices)
 
 
+_NAMING_KEYS = ("criterion", "criteria", "metric", "dimension", "aspect", "trait", "name")
+
+
 def _label_at(text: str, start: int, choices: tuple[str, ...], closed: bool = True) -> Label | None:
     """Return the label at a place of a text; None if there is none or its clause goes on.
 
@@ -187,7 +214,7 @@ def _grammar(choices: tuple[str, ...], closed: bool) -> re.Pattern[str]:
         label = "|".join(sorted(map(re.escape, choices), key=len, reverse=True))
         if all(re.fullmatch("[A-Z]|[ivx]+", choice) for choice in choices):
             label += "|[A-Z]|[ivx]+"
-        of, because, goes_on = "", "", rf"\w|{_BLANKS}(?:{label})\b"
+        of, because, goes_on = "", "", rf"(?!{_BECAUSE})\w|{_BLANKS}(?:{label})\b"
     ends = "|".join(
         (
             rf"{_BLANKS}(?:\n(?!{_CORRECTION})|\Z)",
@@ -237,11 +264,48 @@ def _marks(slot: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     )
 
 
+def _is_sure(labels: Sequence[Any], repeated: Sequence[bool]) -> bool:
+    """Whether the last of several scores is the judge's own.
+
+    One that is in the prompt as well may be a quotation: beside a different one, it is not read.
+    """
+    return not repeated[-1] or len(set(labels)) == 1
+
+
+def _is_quotation(text: str, start: int, end: int) -> bool:
+    """Whether a score stands in quotation marks, with other words, or in a quoted line (``>``)."""
+    begin = text.rfind("\n", 0, start) + 1
+    line = text[begin:].partition("\n")[0]
+    if re.match(r"[^\S\n]*>[^\S\n]", line):
+        return True
+    if not re.search(r"[^\W\d_]{2}", text[start:end]):
+        return False  # a bare label: 4 in "4"
+    bare = line.strip("*_ #-.")
+    for quoted in _quotations(text):
+        if quoted[0] < start and end <= quoted[1]:
+            return bare not in (text[quoted[0] : quoted[1] + 1], text[quoted[0] : quoted[1]])
+    return False
+
+
+@lru_cache(maxsize=8)
+def _quotations(text: str) -> tuple[tuple[int, int], ...]:
+    """Where quotations begin and end, quotation marks included."""
+    return tuple((found.start(), found.end() - 1) for found in _QUOTATION.finditer(text))
+
+
+_QUOTATION = re.compile(
+    r"(?<!\\)\"(?:[^\"\\\n]|\\.|\n(?!\s*\n))*\"|“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»|「[^「」]*」|『[^『』]*』"
+    r"|‘[^‘’]*’(?!\w)|(?<!\w)'[^'\n]*'(?!\w)"
+)
+
+
 def _is_quoted(text: str, start: int, end: int, prompt: str, slot: str = "") -> bool:
-    """Whether the judge repeats the prompt here: its format line, or a text in it.
+    """Whether the judge quotes here: the prompt's format line, a text in it, or anything else.
 
     With a slot, what a quotation mark or a colon introduces is compared by itself too.
     """
+    if _is_quotation(text, start, end) and not _is_object(text):
+        return True
     before, score = text[max(0, start - _QUOTED_CHARS) : start], text[start:end]
     after = text[end : end + _QUOTED_CHARS]
     if not re.search(r"[^\W_]", before + after) or _is_object(text):
@@ -261,7 +325,12 @@ def _is_quoted(text: str, start: int, end: int, prompt: str, slot: str = "") -> 
 def _is_object(text: str) -> bool:
     """Whether a text is one JSON object, fenced or not, and nothing else."""
     whole = text.strip().removeprefix("```json").strip("`\n ")
-    return whole.startswith("{") and whole.endswith("}")
+    if not (whole.startswith("{") and whole.endswith("}")):
+        return False
+    try:
+        return _DECODER.raw_decode(whole)[1] == len(whole)
+    except (ValueError, RecursionError):
+        return False
 
 
 @lru_cache(maxsize=8)
@@ -294,13 +363,24 @@ def _ascii(character: str) -> str:
 
 
 def _matches(pattern: re.Pattern[str], text: str, prompt: str) -> dict[str, str]:
-    """The label of the last match for each criterion."""
-    last = {
-        (match.groupdict().get("criterion") or "").casefold(): match
-        for match in pattern.finditer(text)
-        if not _is_quoted(text, match.start(), match.end(), prompt)
-    }
-    return {criterion: _whole(text, match) for criterion, match in last.items()}
+    """The label of the last match for each criterion that is the judge's own."""
+    found: dict[str, list[re.Match[str]]] = {}
+    for match in pattern.finditer(text):
+        if not _is_quoted(text, match.start(), match.end(), prompt):
+            name = (match.groupdict().get("criterion") or "").casefold()
+            found.setdefault(name, []).append(match)
+    labels: dict[str, str] = {}
+    asked = _prompt_text(prompt, "")
+    for criterion, matches in found.items():
+        written = [_whole(text, match) for match in matches]
+        # A bare number is in every prompt.
+        repeated = [
+            bool(re.search(r"[^\W\d_]{2}", match[0])) and _collapsed(match[0]) in asked
+            for match in matches
+        ]
+        if _is_sure([_name(label) for label in written], repeated):
+            labels[criterion] = written[-1]
+    return labels
 
 
 def _whole(text: str, match: re.Match[str]) -> str:
@@ -320,6 +400,54 @@ _TOKEN = re.compile(  # a number with what belongs to it ("4-5", "4/10", "4 %", 
 )
 
 _DECODER = json.JSONDecoder(strict=False)  # models break lines within strings
+
+
+def _own_objects(text: str, prompt: str, key: str) -> list[dict[str, Any]]:
+    """The JSON objects of an answer that do not repeat one of the prompt."""
+    places = list(_objects(text))
+    objects = [
+        one
+        for start, end, one in places
+        if not (_is_quoted(text, start, end, prompt) or _is_between_quotes(text, start, end))
+    ]
+    if _is_object(text) or not prompt:
+        return objects
+    asked = _prompt_objects(prompt)
+    with_words = [one for one in objects if not _has_words(one) or _plainly(one) not in asked]
+    verdicts = [one for one in with_words if key in _folded(one)]
+    repeated = [any(_plainly(one).items() <= p.items() for p in asked) for one in verdicts]
+    scores = [str(_folded(one)[key]) for one in verdicts]
+    if verdicts and not _is_sure(scores, repeated):
+        return [one for one in with_words if key not in _folded(one)]
+    return with_words
+
+
+def _is_between_quotes(text: str, start: int, end: int) -> bool:
+    before, after = text[:start].rstrip()[-1:], text[end:].lstrip()[:1]
+    return (before in _QUOTES and before != "" and after in _QUOTES and after != "") or bool(
+        re.search(r"(?:^|\n)[^\S\n]*>[^\S\n][^\n]*\Z", text[:start])
+    )
+
+
+_QUOTES = "\"'“”„‘’«»「」『』"
+
+
+def _has_words(one: dict[str, Any]) -> bool:
+    return len(one) > 1 and any(isinstance(value, str) for value in one.values())
+
+
+def _plainly(one: dict[str, Any]) -> dict[str, str]:
+    """An object's entries as text, whatever their spacing."""
+    return {name: _collapsed(str(value)) for name, value in _folded(one).items()}
+
+
+def _folded(one: dict[str, Any]) -> dict[str, Any]:
+    return {name.casefold(): value for name, value in one.items()}
+
+
+@lru_cache(maxsize=8)
+def _prompt_objects(prompt: str) -> list[dict[str, str]]:
+    return [_plainly(one) for _, _, one in _objects(prompt)]
 
 
 def _objects(text: str) -> Iterator[tuple[int, int, dict[str, Any]]]:

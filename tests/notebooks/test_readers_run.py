@@ -1,0 +1,122 @@
+"""A reader's own judge, texts and scale: every chapter's page tells the truth about them.
+
+The judge is an endpoint on this machine that prefers the last line of any list.
+"""
+
+import re
+
+import pytest
+from bs4 import BeautifulSoup
+from closely import slow_unless_due
+from endpoint import completion, endpoint
+from last_line import prefers_the_last_line
+
+import rubricnb as rb
+from rubricnb import book
+from rubricnb.pages import is_unknown
+from tools.onepage import one_page
+
+ROOT = book.find_root()
+DECLARED = {
+    path.stem: {parameter.name for parameter in book.parameters(path.stem, ROOT)}
+    for path in sorted((ROOT / "notebooks").glob("*.md"))
+}
+JUDGED = [stem for stem, names in DECLARED.items() if {"judge", "path"} <= names]
+RULERS = [stem for stem in JUDGED if "bundle" in DECLARED[stem]]
+SMALL = {
+    "n_copies": 3, "splits": 5, "studies": 2, "draws": 2, "n_draws": 3, "n_units": 12,
+    "n_items": 30, "n_again": 6, "n_reasked": 6, "n_ordered": 6, "live_judge": "simulated:grader",
+}  # fmt: skip
+SCALES = {"feedback": 5, "logprobs": 10}  # readout: levels of the reader's scale, from 0
+BLOCK = re.compile(r"^:{3,}\{div\} (?:answer|story)\n(.*?)^:{3,}$", re.M | re.S)
+SHOWN = re.compile(r"\{glue:figure\} (\S+)")
+LIVE = re.compile(r"\{glue:text\}`([^`:]+)")
+OURS = re.compile(
+    "|".join(rf"\b{re.escape(n)}\b" for n in set(rb.judging.results.judges()["name"]))
+)
+
+
+@pytest.fixture
+def run(own_data, monkeypatch, tmp_path):
+    """Execute a chapter on a reader's judge and data; the URL of an endpoint, or a judge's name."""
+    monkeypatch.setenv("RUBRICNB_STORE", str(tmp_path / "replies.sqlite"))
+
+    def executed(stem, url, readout="feedback", n=5, **more):
+        judge = f"openai:m@{url}" if url.startswith("http") else url
+        values = own_data(n) | SMALL | {"judge": judge, "readout": readout, "n_options": n} | more
+        if stem in RULERS:
+            values |= {"judge": "simulated:grader"}
+        given = {name: value for name, value in values.items() if name in DECLARED[stem]}
+        return book.execute(stem, given, root=ROOT, cell_seconds=300)
+
+    return executed
+
+
+def sentences(page):
+    """The paragraphs, list items and captions of a page, without its tables and its code."""
+    soup = BeautifulSoup(page, "html.parser")
+    for part in soup.select("table, pre, code, details"):
+        part.decompose()
+    return [" ".join(part.get_text(" ").split()) for part in soup.select("p, li, figcaption")]
+
+
+def prose_of(stem):
+    text = (ROOT / "notebooks" / f"{stem}.md").read_text("utf-8")
+    return re.sub(r"^`{3,}\{code-cell\}.*?^`{3,}$", "", text, flags=re.M | re.S)
+
+
+@pytest.mark.parametrize("stem", slow_unless_due(JUDGED))
+def test_a_page_is_true_of_a_readers_judge_texts_and_scale(stem, run, warnings_of):
+    with endpoint(prefers_the_last_line) as (url, _):
+        done = {readout: run(stem, url, readout, n) for readout, n in SCALES.items()}
+    found = {readout: book.glued(notebook) for readout, notebook in done.items()}
+    prose = prose_of(stem)
+    for name in SHOWN.findall("\n".join(BLOCK.findall(prose))):
+        assert found["feedback"][name] == found["logprobs"][name], f"{name} is the reader's"
+    one, other = found.values()
+    live = {name for name in one.keys() & other.keys() if one[name] != other[name]}
+    for paragraph in prose.split("\n\n"):
+        if OURS.search(paragraph):
+            assert not live & {*LIVE.findall(paragraph)}, paragraph
+    for notebook in done.values():
+        assert warnings_of(notebook) == []
+        for sentence in sentences(one_page(notebook)):
+            assert not re.search(r"\b(nan|inf|NaN)\b|:::|\{[a-z:]+\}`|object at", sentence), (
+                sentence
+            )
+
+
+NOTHING = {
+    "a judge that answers nothing": lambda payload, headers: (200, completion(""), {}),
+    "a judge without probabilities": lambda payload, headers: prefers_the_last_line(
+        {**payload, "logprobs": False}, headers
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", NOTHING)
+@pytest.mark.parametrize(
+    "stem", [stem for stem in JUDGED if stem not in RULERS and stem[:2] != "03"]
+)
+def test_what_cannot_be_shown_is_one_line_and_the_end(stem, what, run):
+    with endpoint(NOTHING[what]) as (url, _):
+        page, failure = "", ""
+        try:
+            page = one_page(run(stem, url, "logprobs"))
+        except book.BookError as error:
+            failure = str(error).strip().splitlines()[-1]
+    if failure:
+        assert "This page ends here: m gave no score in any of" in failure
+    else:  # it asked only for what the judge can give
+        assert not any(map(is_unknown, sentences(page)))
+
+
+FILES = {
+    "without ratings": lambda rows, rubric: (
+        rows.drop(columns=["human_kind", "human_useful"]),
+        rubric,
+    ),
+    "one criterion": lambda rows, rubric: (rows.drop(columns="human_useful"), rubric[:1]),
+    "one prompt": lambda rows, rubric: (rows[rows["instruction"] == "Answer mail 0."], rubric),
+}

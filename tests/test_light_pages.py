@@ -1,0 +1,58 @@
+"""A finished page loses what it does not use, and keeps what it does."""
+
+import sys
+
+import pytest
+from sphinx.errors import ExtensionError
+
+from rubricnb import book
+
+sys.path.append(str(book.find_root() / "_ext"))
+from light_pages import drawings, lighter
+
+SCRIPT = 'a={bars:[448,512,["navicon"],"f0c9","M0z"],"arrow-up":[384,512,[8593],"f062","M2z"]}'
+ICONS = drawings(SCRIPT)
+HEAD = (
+    '<link rel="preload" as="script" href="_static/scripts/fontawesome.js"/>'
+    '<link rel="stylesheet" href="_static/styles/pydata.css"/>'
+    '<script defer src="_static/scripts/fontawesome.js"></script>'
+    '<script>window.MathJax = {"a": 1}</script><script src="vendor/mathjax/tex.js"></script>'
+    '<script src="searchindex.js"></script><script src="_static/explorables.js"></script>'
+    '<script src="_static/book.js"></script>'
+)
+
+
+def test_a_page_of_words_loads_the_style_and_our_script_alone():
+    page = lighter(f"<head>{HEAD}</head><p>Words.</p>", ICONS)
+    assert page.count("<script") == 1
+    assert "book.js" in page
+    assert page.count("<link") == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        ('<span class="math notranslate">x</span>', ["window.MathJax", "mathjax/tex.js"]),
+        ('<div class="explorable" data-name="a"></div>', ["explorables.js"]),
+        ('<div id="search-results"></div>', ["searchindex.js"]),
+    ],
+)
+def test_a_page_keeps_what_it_uses(body, kept):
+    page = lighter(f"<head>{HEAD}</head>{body}", ICONS)
+    assert all(name in page for name in kept)
+    assert page.count("<script") == 1 + len(kept)
+
+
+def test_icons_are_drawn_with_their_classes_and_an_unknown_one_stops_the_build():
+    page = lighter('<i class="theme-switch fa-solid fa-bars  fa-lg" data-mode="auto"></i>', ICONS)
+    assert 'class="icon theme-switch fa-solid fa-bars  fa-lg" data-mode="auto"' in page
+    assert 'd="M0z"' in page
+    assert lighter(page, ICONS) == page
+    with pytest.raises(ExtensionError, match="no icon 'spoon'"):
+        lighter('<i class="fas fa-spoon"></i>', ICONS)
+
+
+def test_pictures_below_the_first_screen_load_late():
+    page = lighter('<img src="1"><img src="2"><img src="3"><img loading="eager" src="4">', {})
+    assert page.count('loading="lazy"') == 1
+    assert '<img loading="lazy" src="3">' in page
