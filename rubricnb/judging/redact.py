@@ -53,8 +53,11 @@ def redact(text: str, key: str | None) -> str:
         if known in text:
             text, found = text.replace(known, "…"), {}
         ascii_only = known.isascii()
-        own = _letters(known, ascii_only)
-        for form in (own, own[::-1]):
+        gaps = _GAPS_OF_ASCII if ascii_only else _GAPS
+        # Its own letters, and those of a key that looks escaped itself (…%41…), either way round.
+        plain, read = gaps.sub("", known), _letters(known, ascii_only)
+        back = _letters(known[::-1], ascii_only)
+        for form in dict.fromkeys((plain, read, plain[::-1], read[::-1], back)):
             if len(form) < MIN_KEY_CHARS:
                 continue
             if ascii_only not in found:

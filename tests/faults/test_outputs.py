@@ -40,9 +40,8 @@ def here(tmp_path, monkeypatch):
     ]
     Path("mine.json").write_text(json.dumps(scores))
     levels = {str(k): f"level {k}" for k in range(1, 6)}
-    Path("rub.json").write_text(
-        json.dumps({"tone": {"definition": "Is it friendly?", "levels": levels}})
-    )
+    rubric = {"rubric_id": "tone", "criterion": "tone", "definition": "Is it friendly?"}
+    Path("rub.json").write_text(json.dumps([rubric | {"levels": levels}]))
     Path("texts.csv").write_text(
         "instruction,response,human\n"
         + "".join(f"Say {i}.,I say {i}.,{i % 5 + 1}\n" for i in range(9))
