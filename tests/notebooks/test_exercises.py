@@ -14,16 +14,17 @@ from tools import building
 
 ROOT = book.find_root()
 STEMS = building.notebooks(ROOT)
+CLOSE = rb.checks.close
 
 
 @pytest.fixture
 def checks(monkeypatch):
     """Execute a chapter's code with small parameters; return (expected, options) of its checks."""
-    asked, close = [], rb.checks.close
+    asked = []
 
     def noted(answer, expected, hint="", **options):
         asked.append((float(expected), options))
-        return close(answer, expected, hint, **options)
+        return CLOSE(answer, expected, hint, **options)
 
     monkeypatch.setattr(rb.checks, "close", noted)
     monkeypatch.setattr(pages, "say", lambda *_, **__: None)
@@ -51,7 +52,7 @@ def test_a_check_refuses_half_and_double_and_accepts_correct_rounding(stem, chec
         verdict = {k: v for k, v in options.items() if k != "slips"}
 
         def right(answer, expected=expected, verdict=verdict):
-            return rb.checks.close(answer, expected, **verdict) == "Right."
+            return CLOSE(answer, expected, **verdict) == "Right."
 
         assert right(expected)
         if expected == 0:
