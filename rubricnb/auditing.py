@@ -304,7 +304,12 @@ class Audit:
         content = asdict(replace(self, rows=None, cells=None)) | {"sentence": self.sentence}
         whole = head | content | {"hashes": self.hashes} | tables
         whole["checksum"] = _sha256(whole)
-        return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
+        # A row of a table is a line: Python writes indented JSON ten times as slowly.
+        lines = {k: ",\n  ".join(map(_compact, rows)) for k, rows in tables.items()}
+        texts = {k: f"[\n  {rows}\n ]" for k, rows in lines.items()}
+        for k in whole.keys() - tables.keys():
+            texts[k] = json.dumps(whole[k], ensure_ascii=False, indent=1).replace("\n", "\n ")
+        return "{\n " + ",\n ".join(f"{_compact(k)}: {texts[k]}" for k in whole) + "\n}\n"
 
     def save(self, path: str | Path, *others: Audit, datasheet: bool = False) -> None:
         """Write the page to `path`, and the numbers beside it with the suffix ``.json``.
@@ -315,6 +320,10 @@ class Audit:
             _check_bound(self)
         Path(path).write_text(page(self, *others, datasheet=datasheet), encoding="utf-8")
         Path(path).with_suffix(".json").write_text(self.to_json(), encoding="utf-8")
+
+
+def _compact(content: Any) -> str:
+    return json.dumps(content, ensure_ascii=False)
 
 
 def _sha256(content: Any) -> str:
@@ -766,18 +775,28 @@ def _by_rating(cells: pd.DataFrame, step: float) -> dict[str, Any]:
 
 
 def _ties(cells: pd.DataFrame, step: float) -> dict[str, Any]:
-    """Share of pairs of texts of one cluster, judged on one criterion, that get the same score."""
-    scores = _binned(cells[_PLAIN].dropna(), step).rename("score").reset_index()
-    pairs = scores.merge(scores, on=["dataset", "criterion", "cluster_id"])
-    pairs = pairs[pairs["item_id_x"] < pairs["item_id_y"]].set_index("cluster_id")
-    return _estimate("edits", pairs["score_x"].eq(pairs["score_y"]).astype("float64"), (0.0, 1.0))
+    """Share of pairs of texts of one cluster, judged on one criterion, that get the same score.
+
+    Pairs are counted, not listed: n texts make n (n − 1) / 2, and a cluster may have thousands.
+    """
+    scores = _binned(cells[_PLAIN].dropna(), step).rename("score")
+    cluster = ["dataset", "criterion", "cluster_id"]
+    alike = scores.groupby([*cluster, scores]).size()
+    pairs = _n_pairs(alike.groupby(cluster).sum())
+    shares = _n_pairs(alike).groupby(cluster).sum() / pairs
+    return _estimate("edits", shares[pairs > 0], (0.0, 1.0), weight=pairs[pairs > 0])
 
 
-def _estimate(measure: str, values: pd.Series, *bounds: Any) -> dict[str, Any]:
+def _n_pairs(n: pd.Series) -> pd.Series:
+    return n * (n - 1) // 2
+
+
+def _estimate(measure: str, values: pd.Series, *bounds: Any, **more: Any) -> dict[str, Any]:
     """Return a mean with a 95 % cluster interval; None for unknown numbers."""
-    row = _mean(measure, "", values, *bounds)
+    row = _mean(measure, "", values, *bounds, **more)
     found = {name: row[name] for name in ("effect", "low", "high", "n_clusters")}
-    return {"n": len(values)} | {k: v if v == v else None for k, v in found.items()}
+    n = int(more["weight"].sum()) if more else len(values)
+    return {"n": n} | {k: v if v == v else None for k, v in found.items()}
 
 
 _NOT_ASKED_WARNING = (
@@ -999,7 +1018,9 @@ def _answers_that_differ(then: pd.DataFrame, now: pd.DataFrame) -> dict[str, Any
 def _named(answers: pd.DataFrame, items: pd.DataFrame, value: Value) -> pd.DataFrame:
     """Add to judgments the value and the score of each, its condition and the top of its scale."""
     shown = answers["reference_score"].astype("str")
-    top = answers["ordering"].astype("object").map(lambda o: max(decode(o)), na_action="ignore")
+    order = answers["ordering"].astype("category").cat
+    top = pd.Series([max(decode(o)) for o in order.categories], dtype=float).reindex(order.codes)
+    top.index = answers.index
     shown = shown.replace("auto", "of full mark" if "reference" in items else "none")
     shown = shown.mask(pd.to_numeric(shown, errors="coerce") == top, "of full mark")
     if shown.nunique() == 1:  # never asked without it, or only with a different one
@@ -1043,8 +1064,10 @@ class _Answers:
     @cached_property
     def cells(self) -> pd.DataFrame:
         """Mean of each item under each condition, and its human rating."""
-        cells = self.judgments.pivot_table("value", _KEYS, "condition", dropna=False, observed=True)
-        cells = cells.dropna(how="all").reindex(columns=cells.columns.union([_PLAIN, "placebo"]))
+        # Not a pivot table: with dropna=False it has a row for every cluster × item.
+        means = self.judgments.groupby([*_KEYS, "condition"], observed=True)["value"].mean()
+        cells = means.unstack("condition").dropna(how="all")
+        cells = cells.reindex(columns=cells.columns.union([_PLAIN, "placebo"]))
         if cells[_PLAIN].isna().all():
             cells[_PLAIN] = self.usual.groupby(_KEYS)["value"].mean()
         cells["human"] = np.nan
@@ -1561,13 +1584,14 @@ def _mean(
     question: str,
     values: pd.Series,
     bounds: tuple[float, float] | None = None,
+    weight: pd.Series | None = None,
     **more: Any,
 ) -> dict[str, Any]:
     """A row about the mean of items, with its interval and both tests."""
     values = values.dropna()
     cluster = values.index.get_level_values("cluster_id")
-    n = cluster.nunique()
-    found = inference.mean_t(values.to_numpy(), cluster, bounds) if n else Estimate()
+    n, size = cluster.nunique(), None if weight is None else weight[values.index].to_numpy(float)
+    found = inference.mean_t(values.to_numpy(), cluster, bounds, size) if n else Estimate()
     row = _row(measure, question, n, found, **more)
     if n and bounds is not None:
         row["p_equivalent"] = _p_mostly_changed(found, n)

@@ -31,7 +31,7 @@ from rubricnb.statistics._placement import place
 from rubricnb.statistics._preference import log_preference
 from rubricnb.statistics._variance import gain_of_averaging
 from rubricnb.statistics.advice import gain_interval
-from rubricnb.statistics.agreement import papers_interval, spearman
+from rubricnb.statistics.agreement import papers_interval
 from rubricnb.statistics.budget import _pays
 from rubricnb.statistics.criterion import _permutation_test, friedman
 from rubricnb.statistics.error_budget import design_for, error_budget, with_left_out
@@ -48,7 +48,6 @@ from rubricnb.statistics.intervals import (
     jackknife,
     jackknife_se,
     jackknife_t,
-    leave_out_spearman,
     mean_t,
     moments,
     percentile_interval,
@@ -65,6 +64,7 @@ from rubricnb.statistics.position import (
 )
 from rubricnb.statistics.probabilities import _by_cell, _of_places
 from rubricnb.statistics.ranking import _paired, kendall_tau, pair_signs
+from rubricnb.statistics.ranks import leave_out_spearman, spearman
 from rubricnb.statistics.raters import _bias, _p_below_epsilon, _ranking
 from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster
 from rubricnb.statistics.variation import _components

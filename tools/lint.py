@@ -26,6 +26,7 @@ from pybtex.database import parse_string
 
 import rubricnb
 from rubricnb.book import RECORDED_FILE, RECORDED_ROLE, find_root, parameters
+from tools.engine_code import FILES, fingerprint
 
 CELL = re.compile(r"^`{3,}\{code-cell\}.*\n((?:.*\n)*?)`{3,}$", re.M)
 FENCE = re.compile(r"^(<!-- runnable -->\n)?```(bash|python|yaml)\n(.*?)^```", re.M | re.S)
@@ -242,6 +243,22 @@ def everything_is_documented(clone: Clone) -> Iterator[str]:
     index = re.findall(r"public-index:: (.+)", clone.text("book/api.md"))
     if sorted(" ".join(index).split()) != sorted(documented):
         yield "book/api.md lists other modules than book/api/"
+
+
+@rule
+def speeds_are_of_the_code_there_is(clone: Clone) -> Iterator[str]:
+    """A measured rate is of today's engine code, or the page says that the code was replaced."""
+    today = fingerprint(clone.texts(*FILES))
+    measured = clone.text("results/gpu/throughput.csv")
+    old = [row for row in csv.DictReader(measured.splitlines()) if row["code"] != today]
+    for row in old:
+        if not row["replaced"]:
+            yield (
+                f"{row['arm']} of {row['readout']} was measured at {row['commit']}, and the code "
+                "has changed: measure again, or name the commit that changed it under `replaced`"
+            )
+    if old and "since been replaced" not in clone.text("book/gpu-cluster.md"):
+        yield "book/gpu-cluster.md does not say that the measured code has since been replaced"
 
 
 @rule

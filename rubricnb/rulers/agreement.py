@@ -16,9 +16,9 @@ from rubricnb.hashing import hash64, mix64
 from rubricnb.rulers.calibration import Calibrator, FloatArray, IsotonicCalibrator, nearest_label
 from rubricnb.rulers.evidence import STATUSES
 from rubricnb.statistics import intervals as infer
-from rubricnb.statistics.agreement import spearman
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.losses import lost_scores
+from rubricnb.statistics.ranks import leave_out_spearman, spearman
 from rubricnb.statistics.reads import IntArray, as_list, by_cluster, groups, matched, require
 from rubricnb.statistics.reasons import Reason, Why, because
 
@@ -670,7 +670,7 @@ def _measured(
     return {
         "qwk": kappa_of_sums(sums),
         "mae": error[:, 0] / n,
-        "rho": np.append(spearman(label, human), infer.leave_out_spearman(label, human, cluster)),
+        "rho": np.append(spearman(label, human), leave_out_spearman(label, human, cluster)),
         "sd_ratio": np.where(known, np.sqrt(spread[0] / np.where(known, spread[1], 1)), np.nan),
         "middle_excess": (given - rated)[:, central].sum(axis=1) / n,
         "wasserstein": apart,

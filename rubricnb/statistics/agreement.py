@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._sides import compared, shared_items
 from rubricnb.statistics.intervals import Estimate
 from rubricnb.statistics.losses import lost_scores, no_equivalence
+from rubricnb.statistics.ranks import leave_out_spearman, spearman
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, Reasons, because, join
 
@@ -176,7 +176,7 @@ def correlations(
         return dict.fromkeys(("r", "rho", "r_macro"), Estimate())
     within = per_criterion(x, y, criterion)
     rho = float(_difference(np.stack([spearman(side, y) for side in x])))
-    left = np.stack([infer.leave_out_spearman(side, y, cluster) for side in x], axis=-1)
+    left = np.stack([leave_out_spearman(side, y, cluster) for side in x], axis=-1)
     return {
         "r": infer.jackknife(_pooled(x, y), cluster, pooled_correlation, interval),
         "rho": interval(rho, _difference(left)),
@@ -319,11 +319,6 @@ def numbers_of(ratings: Any) -> FloatArray:
         raise ValueError(
             f"the ratings {ratings!r} are not all numbers; use tuples, or text such as '3, 4, 4'"
         ) from None
-
-
-def spearman(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Spearman's ρ with mid-ranks; NaN where a side is constant."""
-    return infer.correlation(infer.moments(stats.rankdata(x), stats.rankdata(y)).sum(axis=0))
 
 
 def strategy_contrast(
