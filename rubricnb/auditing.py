@@ -58,6 +58,14 @@ from rubricnb.statistics import (
 from rubricnb.statistics import intervals as inference
 from rubricnb.statistics.intervals import Estimate
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
+from rubricnb.statistics.losses import (
+    MOST_LOST,
+    left_out,
+    losses_of,
+    lost_scores,
+    open_sign,
+    share_lost,
+)
 from rubricnb.statistics.reads import FloatArray, Value, item_means, matched, values_of
 from rubricnb.statistics.reasons import (
     Reason,
@@ -65,6 +73,7 @@ from rubricnb.statistics.reasons import (
     Why,
     because_each,
     collect,
+    join,
     stored,
     unstored,
     without,
@@ -295,7 +304,12 @@ class Audit:
         content = asdict(replace(self, rows=None, cells=None)) | {"sentence": self.sentence}
         whole = head | content | {"hashes": self.hashes} | tables
         whole["checksum"] = _sha256(whole)
-        return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
+        # A row of a table is a line: Python writes indented JSON ten times as slowly.
+        lines = {k: ",\n  ".join(map(_compact, rows)) for k, rows in tables.items()}
+        texts = {k: f"[\n  {rows}\n ]" for k, rows in lines.items()}
+        for k in whole.keys() - tables.keys():
+            texts[k] = json.dumps(whole[k], ensure_ascii=False, indent=1).replace("\n", "\n ")
+        return "{\n " + ",\n ".join(f"{_compact(k)}: {texts[k]}" for k in whole) + "\n}\n"
 
     def save(self, path: str | Path, *others: Audit, datasheet: bool = False) -> None:
         """Write the page to `path`, and the numbers beside it with the suffix ``.json``.
@@ -306,6 +320,10 @@ class Audit:
             _check_bound(self)
         Path(path).write_text(page(self, *others, datasheet=datasheet), encoding="utf-8")
         Path(path).with_suffix(".json").write_text(self.to_json(), encoding="utf-8")
+
+
+def _compact(content: Any) -> str:
+    return json.dumps(content, ensure_ascii=False)
 
 
 def _sha256(content: Any) -> str:
@@ -498,8 +516,6 @@ def audit(
             raise ValueError(f"{said} {', '.join(idle)}")
         is_read = items is None and isinstance(judgments, Judgments) and hasattr(judgments, "rated")
         table = judgments_from(judgments, items, None if is_read else scale)
-        if scale is not None and not isinstance(scale, Mapping):
-            _check_ratings(table.rated, *scale)
         chosen = part_of(table, judge)
         own = str(chosen["judge"].iloc[0])
         name = own.replace("unknown", "the judge")
@@ -535,16 +551,6 @@ def audit(
     if path is not None:
         done.save(path)
     return done
-
-
-def _check_ratings(rated: Items, low: float, high: float) -> None:
-    """Refuse ratings that are off the scale of the scores."""
-    human = rated["human"] if "human" in rated else pd.Series(dtype=np.float64)
-    if len(off := human[(human < low) | (human > high)]):
-        raise ValueError(
-            f"{len(off)} ratings in 'human' are off the scale {low:g}..{high:g} (the first: "
-            f"{off.iloc[0]:g} of {rated['item_id'][off.index[0]]!r}); rescale them to it"
-        )
 
 
 def _check_enough(items: pd.DataFrame, force: bool) -> None:
@@ -742,7 +748,7 @@ def findings(
             k: refused.get(m.get("asks", ""), why.get(k, m["lacking"]))
             for k, m in MEASURES.items() if k not in seen
         },
-        cells.reset_index().rename_axis(columns=None),
+        _every_item(cells, alone).reset_index().rename_axis(columns=None),
         {
             "places": places,
             "scores": {k: {f"{s:g}": v for s, v in row.items()} for k, row in shares.T.items()},
@@ -750,6 +756,15 @@ def findings(
         },
         {"model": {"identity": identity}},
     )  # fmt: skip
+
+
+def _every_item(cells: pd.DataFrame, answers: _Answers) -> pd.DataFrame:
+    """Cells with a row for every item that was asked about, of which some have no score."""
+    every = pd.MultiIndex.from_frame(answers.judgments[_KEYS].drop_duplicates())
+    cells = cells.reindex(cells.index.append(every.difference(cells.index, sort=False)))
+    if "human" in answers.items:
+        cells["human"] = matched(cells.index.to_frame(), answers.items, "human").to_numpy()
+    return cells
 
 
 def _by_rating(cells: pd.DataFrame, step: float) -> dict[str, Any]:
@@ -760,18 +775,28 @@ def _by_rating(cells: pd.DataFrame, step: float) -> dict[str, Any]:
 
 
 def _ties(cells: pd.DataFrame, step: float) -> dict[str, Any]:
-    """Share of pairs of texts of one cluster, judged on one criterion, that get the same score."""
-    scores = _binned(cells[_PLAIN].dropna(), step).rename("score").reset_index()
-    pairs = scores.merge(scores, on=["dataset", "criterion", "cluster_id"])
-    pairs = pairs[pairs["item_id_x"] < pairs["item_id_y"]].set_index("cluster_id")
-    return _estimate("edits", pairs["score_x"].eq(pairs["score_y"]).astype("float64"), (0.0, 1.0))
+    """Share of pairs of texts of one cluster, judged on one criterion, that get the same score.
+
+    Pairs are counted, not listed: n texts make n (n − 1) / 2, and a cluster may have thousands.
+    """
+    scores = _binned(cells[_PLAIN].dropna(), step).rename("score")
+    cluster = ["dataset", "criterion", "cluster_id"]
+    alike = scores.groupby([*cluster, scores]).size()
+    pairs = _n_pairs(alike.groupby(cluster).sum())
+    shares = _n_pairs(alike).groupby(cluster).sum() / pairs
+    return _estimate("edits", shares[pairs > 0], (0.0, 1.0), weight=pairs[pairs > 0])
 
 
-def _estimate(measure: str, values: pd.Series, *bounds: Any) -> dict[str, Any]:
+def _n_pairs(n: pd.Series) -> pd.Series:
+    return n * (n - 1) // 2
+
+
+def _estimate(measure: str, values: pd.Series, *bounds: Any, **more: Any) -> dict[str, Any]:
     """Return a mean with a 95 % cluster interval; None for unknown numbers."""
-    row = _mean(measure, "", values, *bounds)
+    row = _mean(measure, "", values, *bounds, **more)
     found = {name: row[name] for name in ("effect", "low", "high", "n_clusters")}
-    return {"n": len(values)} | {k: v if v == v else None for k, v in found.items()}
+    n = int(more["weight"].sum()) if more else len(values)
+    return {"n": n} | {k: v if v == v else None for k, v in found.items()}
 
 
 _NOT_ASKED_WARNING = (
@@ -819,7 +844,7 @@ def _judged(rows: Sequence[Mapping[str, Any]], few: float, span: float) -> pd.Da
     bare = table["measure"].eq("parsed") | table["verdict"].eq(FAILS)
     known = zip(table["codes"], own, bare, strict=True)
     table = table.assign(**because_each(*(_doubted(*row) for row in known)))
-    table["sentence"] = [str(_WORDS.sentence(row)).strip() for row in table.to_dict("records")]
+    table["sentence"] = [_sentence(row) for row in table.to_dict("records")]
     act, calm = table.pop("own_act").astype("object").fillna(table.pop("act")), table.pop("calm")
     table["advice"] = act.where(table["verdict"].isin(ADVERSE), calm)
     table.loc[table["verdict"] == UNCLEAR, "advice"] = str(_WORDS.more())
@@ -838,6 +863,14 @@ def _doubted(codes: Reasons, n: float, bare: bool) -> Reasons:
     return collect(others, Reason("too_few" if n < TOO_FEW else "few_clusters", n=n, unit=unit))
 
 
+def _sentence(row: Mapping[str, Any]) -> str:
+    """Say a row's result, and after it what it is not about."""
+    lost = losses_of(row["codes"])
+    known = [code for code in row["codes"] if code not in lost]
+    said = str(_WORDS.sentence({**row, "reason": join(known)})).strip()
+    return " ".join([said, *(f"{c.sentence[0].upper()}{c.sentence[1:]}." for c in lost)])
+
+
 def _verdict(row: Mapping[str, Any], enough: bool) -> str:
     """Follow the rules that `VERDICTS` states."""
     kind, effect = MEASURES[row["measure"]]["kind"], row["effect"]
@@ -851,15 +884,27 @@ def _verdict(row: Mapping[str, Any], enough: bool) -> str:
         return UNCLEAR
     if kind == "level":
         return _level(row["measure"], effect, row["low"], row["high"])
-    small = row["p_equivalent"] < ALPHA
+    small = row["p_equivalent"] < ALPHA and share_lost(row["codes"]) <= MOST_LOST
     if kind == "noise":
         return ABSENT if small else FOUND if row["low"] > row["margin"] else UNCLEAR
     there = row["p_adjusted"] < ALPHA
-    if row["scrambled"] is True or (there and abs(effect) >= row["margin"]):
+    if row["scrambled"] is True:
         return FOUND
+    if there and abs(effect) >= row["margin"]:
+        return UNCLEAR if _may_turn(row) else FOUND
     if small:
         return SMALL if there else ABSENT
     return UNCLEAR
+
+
+def _may_turn(row: Mapping[str, Any]) -> bool:
+    """Whether items without a score on a side could turn the sign of an effect.
+
+    Of a difference of correlations no bound is known, so a loss that is more than a detail counts.
+    """
+    if row["unit"] in ("r", "κ"):
+        return share_lost(row["codes"]) > MOST_LOST
+    return "open_sign" in row["codes"]
 
 
 def _level(measure: str, effect: float, low: float, high: float) -> str:
@@ -912,12 +957,18 @@ def beside(before: Audit, now: Audit) -> Audit:
     a, b = (side.loc[shared].set_index(sides[1].loc[shared, "cluster_id"], append=True)
             for side in sides)  # fmt: skip
 
+    names = ("this audit", "the other")
+
     def drift(name: str, question: str, then: pd.Series, now: pd.Series) -> dict[str, Any]:
-        return _mean(f"drift_{name}", question, now - then, a=then.mean(), b=now.mean())
+        row = _mean(f"drift_{name}", question, now - then, a=then.mean(), b=now.mean())
+        row["codes"] += _lost_to_both(now, then, names, row)
+        return row
 
     x, y, human = a[_PLAIN], b[_PLAIN], b["human"]
     rows = [drift("score", "mean score", x, y)]
     rows.append(_answers_that_differ(a, b))
+    rows[-1]["codes"] += _lost_to_both(y, x, names)
+    rated = _lost_to_both(y[human.notna()], x[human.notna()], names)
     three = _varied(pd.concat([human, x, y], axis=1, keys=["human", "x", "y"]))
     if len(three) > 2:
         for name, sums_of, statistic in (
@@ -927,10 +978,12 @@ def beside(before: Audit, now: Audit) -> Audit:
             found, ends = _by_criterion(sums_of, statistic, *(three[name] for name in three))
             n = three.index.get_level_values("cluster_id").nunique()
             rows.append(_row(f"drift_{name}", name, n, found, a=ends[0], b=ends[1]))
+            rows[-1]["codes"] += rated
     for name in sorted(set(a) & set(b) - {*_NO_CONDITION}):
         row = drift("effect", name, a[name] - a["placebo"], b[name] - b["placebo"])
         rows += [row] * (row["n_clusters"] > 0)
-    few = inference.effective_clusters(b.index.get_level_values("cluster_id"))
+    both = b.index[(y - x).notna()]
+    few = inference.effective_clusters(both.get_level_values("cluster_id"))
     table = _judged(rows, few, now.design["span"])
     unseen = {k: v for k, v in now.unseen.items() if k not in set(table["measure"])}
     return replace(now, rows=pd.concat([now.rows, table], ignore_index=True), unseen=unseen,
@@ -958,17 +1011,16 @@ def _answers_that_differ(then: pd.DataFrame, now: pd.DataFrame) -> dict[str, Any
     row = _mean("drift_changed", "answers that differ", pd.Series(between - within, now.index),
                 (-1.0, 1.0), flips=inference.mean_known(between))  # fmt: skip
     if np.isnan(within).all() and not np.isnan(between).all():
-        row["reason"] = (
-            "no prompt was asked twice in both audits, so nothing says how many answers differ when"
-            " asked again"
-        )
+        row["codes"] = (Reason("not_asked_twice"),)
     return row
 
 
 def _named(answers: pd.DataFrame, items: pd.DataFrame, value: Value) -> pd.DataFrame:
     """Add to judgments the value and the score of each, its condition and the top of its scale."""
     shown = answers["reference_score"].astype("str")
-    top = answers["ordering"].astype("object").map(lambda o: max(decode(o)), na_action="ignore")
+    order = answers["ordering"].astype("category").cat
+    top = pd.Series([max(decode(o)) for o in order.categories], dtype=float).reindex(order.codes)
+    top.index = answers.index
     shown = shown.replace("auto", "of full mark" if "reference" in items else "none")
     shown = shown.mask(pd.to_numeric(shown, errors="coerce") == top, "of full mark")
     if shown.nunique() == 1:  # never asked without it, or only with a different one
@@ -1012,8 +1064,10 @@ class _Answers:
     @cached_property
     def cells(self) -> pd.DataFrame:
         """Mean of each item under each condition, and its human rating."""
-        cells = self.judgments.pivot_table("value", _KEYS, "condition", dropna=False, observed=True)
-        cells = cells.dropna(how="all").reindex(columns=cells.columns.union([_PLAIN, "placebo"]))
+        # Not a pivot table: with dropna=False it has a row for every cluster × item.
+        means = self.judgments.groupby([*_KEYS, "condition"], observed=True)["value"].mean()
+        cells = means.unstack("condition").dropna(how="all")
+        cells = cells.reindex(columns=cells.columns.union([_PLAIN, "placebo"]))
         if cells[_PLAIN].isna().all():
             cells[_PLAIN] = self.usual.groupby(_KEYS)["value"].mean()
         cells["human"] = np.nan
@@ -1213,6 +1267,7 @@ def _halo(answers: _Answers) -> list[dict[str, Any]]:
         for side in (first[first.index.isin(rated.index)], *raters)
     ]  # fmt: skip
     judged = wide[0].dropna() if wide[0].shape[1] == n_criteria else wide[0].head(0)
+    lost = left_out(wide[0].to_numpy(), wide[0].notna().all(axis=1).to_numpy(), "texts")
     people = [side.reindex(judged.index).to_numpy() for side in wide[1:]]
     scores = np.stack([judged.to_numpy(), *people], axis=1)  # texts, judge and raters, criteria
     by_rater = ~np.isnan(scores[:, 1:]).any(axis=2)
@@ -1220,15 +1275,15 @@ def _halo(answers: _Answers) -> list[dict[str, Any]]:
     if not len(scores):
         return []
     cluster = judged.index.get_level_values("cluster_id")[by_rater.any(axis=1)]
-    alike, chance = _alike_and_chance(_alike_sums(scores).sum(axis=0), n_criteria)
+    alike, chance = alike_and_chance(alike_sums(scores).sum(axis=0), n_criteria)
     found = inference.jackknife(
-        _alike_sums(scores),
+        alike_sums(scores),
         pd.factorize(cluster)[0],
-        lambda sums: np.subtract(*_alike_and_chance(sums, n_criteria)) @ np.array([1.0, -1.0]),
+        lambda sums: np.subtract(*alike_and_chance(sums, n_criteria)) @ np.array([1.0, -1.0]),
     )
     names = ("judge", "rater", "judge_chance", "rater_chance")
     shares = (str(_WORDS.percent(share)) for share in (*alike, *chance))
-    why = Reason("beyond_chance", **dict(zip(names, shares, strict=True)))
+    why = (Reason("beyond_chance", **dict(zip(names, shares, strict=True))), *lost)
     row = _row("halo", "one score on all criteria", cluster.nunique(), found, why)
     same = _p_mostly_changed(found, row["n_clusters"])
     templates = set(answers.judgments["template"].astype("str"))
@@ -1252,8 +1307,8 @@ def _single_raters(index: pd.MultiIndex, items: pd.DataFrame, step: float) -> li
     return [human]
 
 
-def _alike_sums(scores: FloatArray) -> FloatArray:
-    """Summands of `_alike_and_chance`: shape (texts, sides, 2 + criteria × levels).
+def alike_sums(scores: FloatArray) -> FloatArray:
+    """Summands of `alike_and_chance`: shape (texts, sides, 2 + criteria × levels).
 
     Of each side that scored the whole text: 1, whether all criteria are alike, and which level
     each criterion has. `scores`: (texts, sides, criteria).
@@ -1266,7 +1321,7 @@ def _alike_sums(scores: FloatArray) -> FloatArray:
     return np.concatenate([whole[..., None], alike[..., None], flat], axis=2).astype(np.float64)
 
 
-def _alike_and_chance(sums: FloatArray, n_criteria: int) -> tuple[FloatArray, FloatArray]:
+def alike_and_chance(sums: FloatArray, n_criteria: int) -> tuple[FloatArray, FloatArray]:
     """Share of texts with one score on all criteria, and that share by chance: (…, 2) each.
 
     First the judge's, then the raters', weighted by the texts that each rated whole.
@@ -1357,6 +1412,10 @@ def _discrimination(answers: _Answers) -> list[dict[str, Any]]:
     r = inference.jackknife(inference.moments(*sides), cluster, inference.correlation,
                             inference.fisher_jackknife_t)  # fmt: skip
     row = _correlation("discrimination", _RETEST, cluster.nunique(), r.value, r.ends)
+    asked = edited if len(edited) else other
+    row["codes"] += _lost_to_both(
+        _mean_values(own), _mean_values(asked), ("the plain prompt", "other prompts")
+    )
     if repeated:
         row |= {"low": np.nan, "codes": (Reason("same_words"),)}
     return [row]
@@ -1371,6 +1430,10 @@ def _noise(answers: _Answers) -> list[dict[str, Any]]:
     """Share of scores that change although nothing relevant changed."""
     names = {"edits": "neutral edits", "reask": "asked again"}
     rows = {m: _mean(m, names[m], rates, (0.0, 1.0)) for m, rates in answers.changes.items()}
+    if "edits" in rows:
+        edited = answers.judgments[answers.judgments["condition"] == "placebo"]
+        sides = _mean_values(answers.usual), _mean_values(edited)
+        rows["edits"]["codes"] += _lost_to_both(*sides, ("the plain prompt", "neutral edits"))
     if "reask" in rows and len(_distinct(answers.usual)) < answers.usual["value"].notna().sum():
         rows["reask"] |= {"low": np.nan, "high": np.nan, "codes": (Reason("repeats"),)}
     return list(rows.values())
@@ -1405,6 +1468,7 @@ def _moved(answers: _Answers) -> list[dict[str, Any]]:
         shift = Estimate(moved[name], **{k: moved[f"{name}_{k}"] for k in inference.PARTS})
         question = "full-mark reference" if condition == _FULL else condition
         row = _row(moves[condition], question, moved["n_clusters"], shift)
+        row["codes"] += losses_of(moved["codes"], name)
         rows.append(_sign_test(row) | {"placebo": moved["shift_placebo"]} | answers.flips(reads))
     for _, reads in judgments.groupby("top"):  # each scale by itself
         rows += _pulled(reads)
@@ -1425,7 +1489,34 @@ def _pulled(judgments: pd.DataFrame) -> list[dict[str, Any]]:
     means = [reads.groupby(_KEYS)["value"].mean() for reads in (one, two)]
     pulled = (means[1] - means[0]) / (high - low)
     row = _mean("reference", f"reference {high:g} against {low:g}", pulled)
+    shown = (f"a reference of {high:g}", f"a reference of {low:g}")
+    row["codes"] += _lost_to_both(means[1], means[0], shown, row, high - low)
     return [row | {"flips": _changed(one, two).mean()}]
+
+
+def _lost_to_both(
+    one: pd.Series,
+    other: pd.Series,
+    names: tuple[str, str],
+    row: Mapping[str, Any] | None = None,
+    per: float = 1.0,
+) -> Reasons:
+    """Items with a score on one of two sides only, and whether they could turn the sign of `row`.
+
+    `row`: about the mean difference of the two, divided by `per`.
+    """
+    a, b = (side.to_numpy("float64") for side in one.align(other, join="inner"))
+    found = lost_scores(a, b, names)
+    if row is None or not found:
+        return found
+    given = np.concatenate([a, b])
+    ends = float(np.nanmin(given)), float(np.nanmax(given))
+    return found + open_sign(a, b, ends, (per * row["low"], per * row["high"]), row["question"])
+
+
+def _mean_values(reads: pd.DataFrame) -> pd.Series:
+    """Mean value of each item that was asked about; NaN where no answer has one."""
+    return reads.groupby(_KEYS)["value"].mean()
 
 
 def _positions(answers: _Answers) -> list[dict[str, Any]]:
@@ -1493,13 +1584,14 @@ def _mean(
     question: str,
     values: pd.Series,
     bounds: tuple[float, float] | None = None,
+    weight: pd.Series | None = None,
     **more: Any,
 ) -> dict[str, Any]:
     """A row about the mean of items, with its interval and both tests."""
     values = values.dropna()
     cluster = values.index.get_level_values("cluster_id")
-    n = cluster.nunique()
-    found = inference.mean_t(values.to_numpy(), cluster, bounds) if n else Estimate()
+    n, size = cluster.nunique(), None if weight is None else weight[values.index].to_numpy(float)
+    found = inference.mean_t(values.to_numpy(), cluster, bounds, size) if n else Estimate()
     row = _row(measure, question, n, found, **more)
     if n and bounds is not None:
         row["p_equivalent"] = _p_mostly_changed(found, n)

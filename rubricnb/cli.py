@@ -1,5 +1,6 @@
 """The command line: ``python -m rubricnb COMMAND``. Thin: every command calls one function."""
 
+import re
 import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
@@ -121,14 +122,15 @@ def audit(
     ] = None,
     scale: Annotated[tuple[float, float] | None, typer.Option(help="Scale of --judgments.")] = None,
     columns: Annotated[
-        str, typer.Option(help="Rename columns of --judgments: value=score,traceId=item_id.")
+        str,
+        typer.Option(help="Rename columns of --judgments or --path: value=score,traceId=item_id."),
     ] = "",
     scores: Annotated[
         str, typer.Option(help="Score columns of --judgments, one per criterion: kind,useful.")
     ] = "",
     failed: Annotated[
-        float | None,
-        typer.Option(help="Number that marks a failed read in --judgments, such as -1."),
+        list[float] | None,
+        typer.Option(help="Number for a missing score or rating in --judgments; may be repeated."),
     ] = None,
     n_prompts: Annotated[
         int | None, typer.Option(help="Draw this many prompts (clusters).")
@@ -216,21 +218,35 @@ def audit(
             raise ValueError(
                 "with --judgments no judge is asked, so there is no cost: leave out --cost"
             )
-        if not judgments and (columns or scores or failed is not None):
-            raise ValueError("--columns, --scores and --failed describe --judgments FILE: add it")
+        if not judgments and (scores or failed or (columns and not path)):
+            raise ValueError(
+                "--columns, --scores and --failed describe --judgments FILE (--columns also "
+                "--path FILE): add it"
+            )
         asking = {"readout": readout, "temperature": temperature}
         how = {name: value for name, value in asking.items() if value is not None}
         stored = compare is not None and all(side.endswith(".json") for side in compare)
         items = table = None
         if not stored and (data or path or not judgments):
-            items = rb.load(data or ("csv" if path else "minibench"), path=path, rubric=rubric)
-        if judgments and not stored:
-            named = _options(columns.split(",") if columns else None, "columns")
-            by_criterion = scores.split(",") if scores else ()
-            table = rb.judgments(
-                judgments, items, scale, columns=named, scores=by_criterion, failed=failed
+            of_texts, _ = _columns_of(path, judgments, columns)
+            items = rb.load(
+                data or ("csv" if path else "minibench"),
+                path=path,
+                rubric=rubric,
+                columns=of_texts or None,
             )
-            items = None
+        if judgments and not stored:
+            _, named = _columns_of(path, judgments, columns)
+            table = rb.judgments(
+                judgments,
+                items,
+                scale,
+                columns=named,
+                scores=scores.split(",") if scores else (),
+                failed=failed or None,
+                parser=parser or None,
+            )
+            items, parser = None, ""
         own = {"template": template, "parser": parser}
         done = [read_audit(check)] if check else []
         changes = done[0].changes(judge, items, _options(option), **own, **how) if check else []
@@ -375,11 +391,61 @@ def errors() -> Iterator[None]:
         yield
     except (ValueError, OSError, RuntimeError, ImportError) as error:
         missing = isinstance(error, FileNotFoundError) and error.filename
-        typer.echo(f"error: {f'there is no {missing}' if missing else error}", err=True)
+        said = f"there is no {missing}" if missing else in_options(str(error))
+        typer.echo(f"error: {said}", err=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
         typer.echo("error: stopped by Ctrl-C before anything was asked or written", err=True)
         raise typer.Exit(130) from None
+
+
+def in_options(message: str) -> str:
+    """Write the advice of an error, which is in Python's terms, as options of the command.
+
+    Examples
+    --------
+    >>> in_options("name it: columns={'value': 'score'}; or give scale=(0, 1), failed=99")
+    'name it: --columns value=score; or give --scale 0 1, --failed 99'
+    """
+    for pattern, option in _OPTIONS_FOR.items():
+        message = re.sub(pattern, option, message)
+    return message
+
+
+def _pairs(found: re.Match[str]) -> str:
+    pairs = re.findall(r"(['\"])(.*?)\1: (['\"])(.*?)\3", found[1])
+    return "--columns " + ",".join(f"{old}={new}" for _, old, _, new in pairs)
+
+
+_OPTIONS_FOR: dict[str, Any] = {
+    r"columns=\{([^{}]*)\}": _pairs,
+    r"scores=\[([^\]]*)\]": lambda found: "--scores " + found[1].replace("'", "").replace(" ", ""),
+    r"scale=\(([^(),]*), ([^(),]*)\)": r"--scale \1 \2",
+    r"failed=(-?[\d.]+)": r"--failed \1",
+    r"parser=('[^']*')": r"--parser \1",
+    r"(?:rb\.)?load\('csv', path=…, rubric=…\)": "--path FILE --rubric FILE",
+    r"check_model=False": "--option check_model=false",
+    r"(thinking|effort|server)=['\"](\w+)['\"]": r"--option \1=\2",
+    r"\b(max_tokens|key_variable|concurrency|retries|timeout|patience|extra)=(?=[\s,;.)]|\Z)":
+        r"--option \1=…",
+    r"\b(columns|scores|scale|failed|parser|path|rubric|judgments)=(?=[\s,;.)]|\Z)": r"--\1",
+}  # fmt: skip
+
+
+def _columns_of(
+    path: Path | None, judgments: Path | None, columns: str
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Tell which names of columns are those of the texts, and which those of the judgments."""
+    from rubricnb.data.logs import read_log
+    from rubricnb.data.tables import table_of
+
+    named = _options(columns.split(",") if columns else None, "columns")
+    if not (path and judgments and named):
+        return (named if path and not judgments else {}), named
+    is_log = judgments.suffix.lower() in (".json", ".eval")
+    scored = read_log(judgments) if is_log else table_of(judgments)[0]
+    of_texts = {old: new for old, new in named.items() if old in table_of(path)[0]}
+    return of_texts, {o: n for o, n in named.items() if o in scored or o not in of_texts}
 
 
 def _check_writable(page: Path) -> None:

@@ -10,7 +10,7 @@ import re
 
 _WORD = r"think(?:ing)?|thoughts?|reason(?:ing)?|reflect(?:ion|ing)?|scratch_?pad|monolog(?:ue)?"
 _NAME = rf"(?:\w+[:_-])*?(?:inner_prefix|analysis|rationale|cot|{_WORD})(?:[_-]\w+)*"
-_TAGS = rf"(?:\w+:)?(?:{_NAME})"
+_TAGS = rf"(?!end|stop|close)(?:\w+:)?(?:{_NAME})"
 # The first lines of answers whose thoughts have headings in place of tags.
 _HEADING = (
     r"\A\s*(?:Thinking\.\.\.+|(?:Here(?:'s| is) )?(?:my|the) (?:thought|thinking) process:"
@@ -27,7 +27,7 @@ _MARKS = re.compile(
     r"|<unused94>(?:thought)?"  # MedGemma
     r"|<\|channel\|>(?:analysis|commentary)|\Aanalysis(?=[A-Z]))"  # gpt-oss, its tokens cut off
     r"|(?P<answers><\|channel\|>final|assistantfinal)"
-    rf"|(?P<closes>(?i:</{_TAGS}\s*>|\[/THINK\]|<\|/{_TAGS}\|>|<\|inner_suffix\|>)"
+    rf"|(?P<closes>(?i:</{_TAGS}\s*>|\[/THINK\]|<\|(?:/|(?:end|stop|close)_)(?:of_)?{_TAGS}\|>|<\|inner_suffix\|>)"
     r"|◁/think▷|<\|END_THINKING\|>|<\|end_of_thought\|>|<channel\|>|<unused95>)"
     rf"|(?P<ends>(?i:</details>|{_ENDED}))"  # only where a thought is open
 )

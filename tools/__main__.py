@@ -45,9 +45,9 @@ def record(
         list[str] | None, typer.Argument(help="Chapters; default: all with recorded numbers.")
     ] = None,
 ) -> None:
-    """Execute chapters with their defaults, and record the numbers of their answers and stories."""
+    """Record the numbers of answers and stories, of the book's run with defaults or a new one."""
     with errors():
-        for change in recorded.record(chapters or ()):
+        for change in recorded.record(chapters or (), run=building.executed_with_defaults):
             typer.echo(change)
         for path in twins.twins():
             typer.echo(f"written: {path.name}")

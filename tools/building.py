@@ -212,6 +212,15 @@ def _commit(root: Path) -> str:
     return "" if changed else git(root, "rev-parse", "--short=10", "HEAD")
 
 
+def executed_with_defaults(stem: str, root: Path | None = None) -> Any:
+    """Return a notebook as it was last executed for the book, or execute it now."""
+    root = root or find_root()
+    digest = _digest(stem, {}, root, _digest_sources(root))
+    return _cached(root / "_build" / "executed" / f"{stem}.ipynb", digest) or execute(
+        stem, root=root, cell_seconds=CELL_SECONDS
+    )
+
+
 def _check_recorded(executed: Mapping[str, Any], root: Path) -> None:
     """Refuse a book whose sentences print other numbers than its chapters found."""
     differ = {

@@ -79,8 +79,9 @@ def without_copies_by_raters(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     if "human" not in frame or "human_ratings" in frame:
         return frame
     by = ("item_id", "text_id", "dataset", "criterion", "replicate", "ordering")
-    keys = frame[[c for c in (*by, *_WITHIN) if c in frame]].map(as_text)
-    cell = cells_of(keys)
+    keys = frame[[c for c in (*by, *_WITHIN) if c in frame]]
+    mixed = [c for c in keys if keys[c].dtype == object]
+    cell = cells_of(keys.assign(**{c: keys[c].map(as_text) for c in mixed}))
     several = pd.Series(cell).duplicated(keep=False).to_numpy()
     if not several.any():
         return frame
@@ -181,7 +182,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _codes(values: pd.Series) -> IntArray:
-    if (values.dtype == object and values.map(np.ndim).any()) or values.map(type).eq(dict).any():
+    if values.dtype == object and (values.map(np.ndim).any() or values.map(type).eq(dict).any()):
         values = values.map(as_text)
     return np.asarray(pd.factorize(values, use_na_sentinel=False)[0], dtype=np.int64)
 

@@ -25,6 +25,8 @@ _PERMANENT = (  # error codes
     "insufficient_quota", "billing_hard_limit_reached", "billing_not_active",
     "unsupported_value", "unsupported_parameter",
 )  # fmt: skip
+# What a proxy such as LiteLLM writes into a message whose code is only the status.
+_FILTERED_WORDS = ("contentpolicyviolation", "content management policy")
 _FILTERED = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation")
 
 
@@ -46,7 +48,12 @@ class Refused(Exception):
     @property
     def is_permanent(self) -> bool:
         """Whether every request would get this error."""
-        return self.status in (401, 402) or 300 <= self.status < 400 or self.code in _PERMANENT
+        return self.status in (401, 402) or 300 <= self.status < 400 or self.is_out_of_budget
+
+    @property
+    def is_out_of_budget(self) -> bool:
+        """Whether the account has no money left, in the code or in the words of LiteLLM."""
+        return self.code in _PERMANENT or "budget has been exceeded" in self.message.lower()
 
     @property
     def is_without_logprobs(self) -> bool:
@@ -69,7 +76,9 @@ def is_filtered(error: Any) -> bool:
     flagged = isinstance(error.get("metadata"), dict) and "flagged_input" in error["metadata"]
     codes = {str(error.get(name) or "").lower() for name in ("code", "type")}
     # OpenAI's code for a prompt that breaks its usage policy; other bad prompts have it as well.
-    flagged |= "invalid_prompt" in codes and "policy" in str(error.get("message")).lower()
+    said = str(error.get("message")).lower()
+    flagged |= "invalid_prompt" in codes and "policy" in said
+    flagged |= any(words in said for words in _FILTERED_WORDS)
     inner = (error.get(name) for name in ("error", "innererror", "inner_error"))
     return flagged or bool(codes & set(_FILTERED)) or any(map(is_filtered, inner))
 

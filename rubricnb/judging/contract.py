@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 
 Readout = Literal["feedback", "score", "logprobs", "json"]
 PromptFormat = Literal["chat", "plain"]
-Finish = Literal["stop", "length", "refusal", "error"]
+Finish = Literal["stop", "length", "refusal", "error", "unknown"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,8 @@ class Reply:
     text
         The answer's text; for ``score`` and ``logprobs`` the slots with their (argmax) labels.
     finish
-        ``stop``; ``length`` when the token limit cut it; ``refusal``; ``error``, with `error`.
+        ``stop``; ``length`` when the token limit cut it; ``refusal``; ``error``, with `error`;
+        ``unknown``: the engine gave another reason, so the end may be missing.
     probabilities
         ``logprobs`` only: slot × position, the probability of each whole label directly after the
         slot, *not* renormalised (their sum is the label mass).

@@ -371,7 +371,8 @@ class OpenAIJudge:
         works = self._has_answered or self.answered_before
         if isinstance(problem, Refused):
             forbidden = problem.status == 403 and not works  # else perhaps about one text
-            missing = problem.status == 404 and not self._has_answered
+            missing = problem.status == 404 or "unexpected endpoint" in problem.message.lower()
+            missing &= not self._has_answered
             return problem.is_permanent or forbidden or missing or problem.is_without_logprobs
         if isinstance(problem, _Unusable):
             return not works
@@ -397,7 +398,7 @@ class OpenAIJudge:
                     if self.key_variable
                     else "; key_variable= names the environment variable that holds its key"
                 )
-            if problem.status == 404 and not re.search(r"/v\d", self.base_url):
+            if problem.status in (200, 404, 405) and not re.search(r"/v\d", self.base_url):
                 said += f"; most addresses end in /v1: {self.base_url}/v1"
             if problem.is_without_logprobs:
                 said += f"; {_OTHER_READOUTS}"
@@ -480,7 +481,7 @@ class _Call:
             "additionalProperties": False,
         }
         text, finish = yield from self._document("scores", schema, self._max_tokens(64))
-        if finish != "stop":
+        if finish not in ("stop", "unknown"):
             return self._reply(text, finish)
         try:
             answer = json.loads(text)
@@ -500,7 +501,7 @@ class _Call:
             text += slot
             if self.request.readout == "score":
                 label, finish, _ = yield from self._send(text, constraint=targets, max_tokens=16)
-                if finish != "stop":
+                if finish not in ("stop", "unknown"):
                     return self._reply(text, finish)
                 text += " " + label.strip()
             else:
@@ -587,15 +588,15 @@ class _Call:
         if isinstance(message.get("refusal"), str) and message["refusal"]:
             return message["refusal"], "refusal", []
         ended, problem = choices[0].get("finish_reason"), choices[0].get("error")
-        if problem or ended in _BROKEN_OFF:  # under status 200; a part of the answer may be there
+        finish = finish_of(ended)
+        if problem or finish == "error":  # under status 200; a part of the answer may be there
             raise ValueError(f"the answer broke off: {str(problem or ended)[:_MAX_SHOWN_CHARS]}")
-        finish = _FINISH.get(ended, "stop")
         sent = (message or choices[0]).get("content" if message else "text")
         text = text_of(sent)
         if text is None:
             raise ValueError(f"the endpoint sent no text but {str(sent)[:_MAX_SHOWN_CHARS]}")
-        if not text and finish == "stop" and not self.judge.deterministic:
-            raise ValueError("the endpoint sent an empty answer")  # a retry may get text
+        if not text and finish in ("stop", "unknown") and not self.judge.deterministic:
+            raise ValueError(f"the endpoint sent an empty answer{_thought_only(message)}")
         if prefill and text.startswith(prefill):
             text = text[len(prefill) :]  # llama.cpp repeats the given beginning
         return text, finish, _steps(choices[0].get("logprobs"))
@@ -614,6 +615,29 @@ class _Call:
             )
 
 
+def finish_of(reason: Any) -> Finish:
+    """Return how an answer ended, from the reason that an endpoint gives in its own words.
+
+    Examples
+    --------
+    >>> [finish_of(reason) for reason in ("MAX_TOKENS", "content_filter: SPII", None, "gone")]
+    ['length', 'refusal', 'stop', 'unknown']
+    """
+    if reason is None:
+        return "stop"
+    word = str(reason).partition(":")[0].strip().lower().replace("-", "_").replace(" ", "_")
+    return _FINISH.get(word.removeprefix("finish_reason_"), "unknown")
+
+
+def _thought_only(message: Mapping[str, Any]) -> str:
+    """Say that a message without text has thoughts, and what to do."""
+    name = next((n for n in ("reasoning", "reasoning_content") if message.get(n)), "")
+    return name and (
+        f": all its text is in {name!r}. Switch the model's thinking off (thinking='off', or the "
+        "server's own switch in extra=), or allow more tokens (max_tokens=)"
+    )
+
+
 def slug(model: str) -> str:
     """Turn a model's name into one fit for a file."""
     name = model.rsplit("/", 1)[-1].lower()
@@ -621,13 +645,24 @@ def slug(model: str) -> str:
     return plain or f"model-{zlib.crc32(name.encode()):08x}"
 
 
-_FINISH: dict[str | None, Finish] = {"length": "length", "content_filter": "refusal"}
+# Reasons to finish of OpenAI, Anthropic, Google, Mistral, DeepSeek, Z.ai, TGI and vLLM.
+_REASONS: dict[Finish, str] = {
+    "stop": "stop eos eos_token end_turn stop_sequence stop_token complete completed finished "
+    "tool_calls tool_use function_call",
+    "length": "length max_tokens max_token max_output_tokens max_new_tokens max_length "
+    "model_length token_limit context_length context_window_exceeded model_context_window_exceeded "
+    "incomplete truncated",
+    "refusal": "content_filter content_filtered content_policy safety image_safety recitation "
+    "sensitive blocklist blocked prohibited_content spii refusal moderation guardrail_intervened",
+    "error": "error abort aborted cancelled canceled network_error engine_error timeout "
+    "insufficient_system_resource malformed_function_call",
+}
+_FINISH = {word: finish for finish, words in _REASONS.items() for word in words.split()}
 _WAYS_OUT = {  # by the parameter that an endpoint complains of
     "temperature": "; plan with temperature=1.0, the only one this model has",
     "max_tokens": '; open the judge with server="openai" if the server is OpenAI\'s own',
 }
 _OTHER_READOUTS = "choose readout 'score' or 'feedback', or a model that has log-probabilities"
-_BROKEN_OFF = ("error", "abort")  # what OpenRouter and vLLM call an answer that broke off
 _NO_LIST = (401, 403, 404, 405, 501)  # statuses of an endpoint that hides its models
 
 

@@ -105,7 +105,7 @@ def _reading(label: Label | None, text: str, finish: str, choices: tuple[str, ..
         return Reading("truncated" if cut else "unparsed")
     if label.position is None:
         return Reading("out_of_range")
-    if cut and is_cut(text, choices[label.position - 1], choices):
+    if (cut or finish == "unknown") and is_cut(text, choices[label.position - 1], choices):
         return Reading("truncated")
     return Reading("ok", label.position)
 

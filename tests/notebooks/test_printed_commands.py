@@ -28,7 +28,7 @@ def of_due_chapters():
         yield pytest.param(command, marks=marks, id=str(command))
 
 
-@pytest.mark.parametrize("command", of_due_chapters())
+@pytest.mark.parametrize("command", list(of_due_chapters()))
 def test_a_printed_command_runs(command, mirror, own_file, tmp_path, monkeypatch, warnings_of):
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("RUBRICNB_STORE", str(tmp_path / "replies.sqlite"))
