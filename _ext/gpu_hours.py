@@ -42,12 +42,17 @@ SPEED = [
     "readout",
     "prompt",
     "judgments per second",
+    "floor, per second",
     "tokens sent, each",
     "computed, each",
     "least possible, each",
     "computed ÷ least",
     "answered, each",
+    "commit",
 ]
+
+
+OURS = ("rubricnb", "ours")  # how the benchmark called the package's own way, then and now
 
 
 class GPUHours(SphinxDirective):
@@ -84,20 +89,30 @@ class GPUSpeed(SphinxDirective):
 
 
 def measured_speed(arms: pd.DataFrame) -> list[list[str]]:
-    """Lay out arms of the benchmark as rows of `SPEED`."""
+    """Lay out arms of the benchmark as rows of `SPEED`, each beside its floor."""
+    rate = arms["judgments"] / arms["seconds"]
+    condition = ["readout", "layout", "max_tokens", "commit"]
+    is_floor = arms["arm"] == "floor"
+    floors = rate[is_floor].set_axis(pd.MultiIndex.from_frame(arms.loc[is_floor, condition]))
     return [
         [
-            arm.readout,
+            f"{arm.readout}, {arm.max_tokens:,} tokens" if arm.max_tokens else arm.readout,
             arm.layout,
             f"{arm.judgments / arm.seconds:,.0f}",
+            _floor(floors.get(tuple(getattr(arm, name) for name in condition))),
             f"{arm.sent / arm.judgments:,.0f}",
             f"{arm.computed / arm.judgments:,.0f}",
             f"{arm.limit / arm.judgments:,.0f}",
             f"{arm.computed / arm.limit:.2f}",
             f"{arm.answered / arm.judgments:,.0f}",
+            f"{arm.commit}, replaced" if isinstance(arm.replaced, str) else str(arm.commit),
         ]
-        for arm in arms.itertuples()
+        for arm in arms[arms["arm"].isin(OURS)].itertuples()
     ]
+
+
+def _floor(rate: float | None) -> str:
+    return "not measured" if rate is None else f"{rate:,.0f}"
 
 
 def _text(value: object) -> str:

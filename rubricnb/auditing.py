@@ -44,7 +44,8 @@ from rubricnb.judging.plan import labels_there_are, plan
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.rendering import askable
 from rubricnb.judging.run import run
-from rubricnb.judging.store import Store
+from rubricnb.judging.store import Store, default_path, open_store
+from rubricnb.outputs import check_outputs
 from rubricnb.pages import check_answered, condition_names, truth_of
 from rubricnb.permutation import Design, balanced, decode, fixed, placebo
 from rubricnb.statistics import (
@@ -58,6 +59,14 @@ from rubricnb.statistics import (
 from rubricnb.statistics import intervals as inference
 from rubricnb.statistics.intervals import Estimate
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
+from rubricnb.statistics.losses import (
+    MOST_LOST,
+    left_out,
+    losses_of,
+    lost_scores,
+    open_sign,
+    share_lost,
+)
 from rubricnb.statistics.reads import FloatArray, Value, item_means, matched, values_of
 from rubricnb.statistics.reasons import (
     Reason,
@@ -65,6 +74,7 @@ from rubricnb.statistics.reasons import (
     Why,
     because_each,
     collect,
+    join,
     stored,
     unstored,
     without,
@@ -295,17 +305,33 @@ class Audit:
         content = asdict(replace(self, rows=None, cells=None)) | {"sentence": self.sentence}
         whole = head | content | {"hashes": self.hashes} | tables
         whole["checksum"] = _sha256(whole)
-        return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
+        # A row of a table is a line: Python writes indented JSON ten times as slowly.
+        lines = {k: ",\n  ".join(map(_compact, rows)) for k, rows in tables.items()}
+        texts = {k: f"[\n  {rows}\n ]" for k, rows in lines.items()}
+        for k in whole.keys() - tables.keys():
+            texts[k] = json.dumps(whole[k], ensure_ascii=False, indent=1).replace("\n", "\n ")
+        return "{\n " + ",\n ".join(f"{_compact(k)}: {texts[k]}" for k in whole) + "\n}\n"
 
     def save(self, path: str | Path, *others: Audit, datasheet: bool = False) -> None:
         """Write the page to `path`, and the numbers beside it with the suffix ``.json``.
 
         The page shows `others` below; a `datasheet` is the judge's alone.
+
+        Raises
+        ------
+        ValueError
+            `path` does not end in ``.html``, cannot be written, or has a ``.json`` beside it that
+            no audit wrote.
         """
         if datasheet:
             _check_bound(self)
+        check_files(path)
         Path(path).write_text(page(self, *others, datasheet=datasheet), encoding="utf-8")
         Path(path).with_suffix(".json").write_text(self.to_json(), encoding="utf-8")
+
+
+def _compact(content: Any) -> str:
+    return json.dumps(content, ensure_ascii=False)
 
 
 def _sha256(content: Any) -> str:
@@ -390,6 +416,42 @@ def thresholds(text: str) -> list[tuple[str, str, float]]:
     return found
 
 
+def check_files(page: str | Path, inputs: Sequence[str | Path | None] = ()) -> None:
+    """Refuse a page whose files cannot be written, or would replace what is not an audit's.
+
+    The numbers go beside the page, under a name that nobody typed, so a ``.json`` there is replaced
+    only if an audit wrote it.
+
+    Parameters
+    ----------
+    page
+        Where the page goes; ends in ``.html``.
+    inputs
+        What is read for it, the store aside.
+
+    Raises
+    ------
+    ValueError
+        The message names the file.
+    """
+    page = Path(page)
+    if page.suffix != ".html":
+        raise ValueError(
+            f"{page}: name a page that ends in .html; the numbers go beside it as .json"
+        )
+    numbers = page.with_suffix(".json")
+    how = "choose a different page with --output NAME.html (in Python: path)"
+    check_outputs([page, numbers], [*inputs, default_path()], how)
+    if numbers.is_file() and numbers.stat().st_size and not _is_audit(numbers):
+        raise ValueError(f"{numbers} exists and was not written by an audit: {how}")
+
+
+def _is_audit(file: Path) -> bool:
+    """Whether a file begins as `Audit.to_json` does; any version."""
+    with file.open("rb") as content:
+        return bool(re.match(rb'\{\s*"schema": "rubricnb', content.read(200)))
+
+
 def read_audit(path: str | Path) -> Audit:
     """Read an audit that was written as JSON.
 
@@ -456,9 +518,9 @@ def audit(
     options
         thinking, effort, max_tokens; any other goes to the engine's class, as concurrency.
     against
-        An earlier audit of this judge, or its ``.json``. The judge is asked again (answers that are
-        older than a day or than that audit do not count), and rows of the section ``against`` say
-        what has changed.
+        An earlier audit of this judge, or its ``.json``. The judge is asked again (an audit that is
+        stopped goes on with its own answers for a day, and no others count), and rows of the
+        section ``against`` say what has changed.
     force
         Ask even if there are fewer than five effective clusters.
     store
@@ -489,6 +551,9 @@ def audit(
     >>> found.rows.set_index("question").verdict["letters"]
     'found'
     """
+    if path is not None:  # before anything is asked
+        read = [given for given in (judgments, against) if isinstance(given, str | Path)]
+        check_files(path, read)
     before = read_audit(against) if isinstance(against, str | Path) else against
     if judgments is not None:
         limits = {"n_items": n_items, "n_prompts": n_prompts, "max_calls": max_calls,
@@ -513,7 +578,7 @@ def audit(
         with _opened(judge, options, settings, price) as (opened, settings):
             parts = _parts(opened, every, settings)
             _check_same(before, parts)
-            fresh = before is not None and max(before.asked, time.time() - _DAY)
+            fresh = before is not None and _again(before, store)
             budget = Budget(max_calls, max_cost)
             planned = [askable(part, opened) for part in audit_requests(items, **settings)]
             asked = [part for part, _ in planned if len(part)]
@@ -533,6 +598,12 @@ def audit(
     if path is not None:
         done.save(path)
     return done
+
+
+def _again(before: Audit, store: Store | str | Path | None) -> int:
+    """Return the run that asks again what an earlier audit asked: within a day, the same one."""
+    with open_store(store) as kept:
+        return kept.run_begun(f"again, after {before.judge} {before.asked!r}", _DAY)
 
 
 def _check_enough(items: pd.DataFrame, force: bool) -> None:
@@ -730,7 +801,7 @@ def findings(
             k: refused.get(m.get("asks", ""), why.get(k, m["lacking"]))
             for k, m in MEASURES.items() if k not in seen
         },
-        cells.reset_index().rename_axis(columns=None),
+        _every_item(cells, alone).reset_index().rename_axis(columns=None),
         {
             "places": places,
             "scores": {k: {f"{s:g}": v for s, v in row.items()} for k, row in shares.T.items()},
@@ -738,6 +809,15 @@ def findings(
         },
         {"model": {"identity": identity}},
     )  # fmt: skip
+
+
+def _every_item(cells: pd.DataFrame, answers: _Answers) -> pd.DataFrame:
+    """Cells with a row for every item that was asked about, of which some have no score."""
+    every = pd.MultiIndex.from_frame(answers.judgments[_KEYS].drop_duplicates())
+    cells = cells.reindex(cells.index.append(every.difference(cells.index, sort=False)))
+    if "human" in answers.items:
+        cells["human"] = matched(cells.index.to_frame(), answers.items, "human").to_numpy()
+    return cells
 
 
 def _by_rating(cells: pd.DataFrame, step: float) -> dict[str, Any]:
@@ -748,18 +828,28 @@ def _by_rating(cells: pd.DataFrame, step: float) -> dict[str, Any]:
 
 
 def _ties(cells: pd.DataFrame, step: float) -> dict[str, Any]:
-    """Share of pairs of texts of one cluster, judged on one criterion, that get the same score."""
-    scores = _binned(cells[_PLAIN].dropna(), step).rename("score").reset_index()
-    pairs = scores.merge(scores, on=["dataset", "criterion", "cluster_id"])
-    pairs = pairs[pairs["item_id_x"] < pairs["item_id_y"]].set_index("cluster_id")
-    return _estimate("edits", pairs["score_x"].eq(pairs["score_y"]).astype("float64"), (0.0, 1.0))
+    """Share of pairs of texts of one cluster, judged on one criterion, that get the same score.
+
+    Pairs are counted, not listed: n texts make n (n − 1) / 2, and a cluster may have thousands.
+    """
+    scores = _binned(cells[_PLAIN].dropna(), step).rename("score")
+    cluster = ["dataset", "criterion", "cluster_id"]
+    alike = scores.groupby([*cluster, scores]).size()
+    pairs = _n_pairs(alike.groupby(cluster).sum())
+    shares = _n_pairs(alike).groupby(cluster).sum() / pairs
+    return _estimate("edits", shares[pairs > 0], (0.0, 1.0), weight=pairs[pairs > 0])
 
 
-def _estimate(measure: str, values: pd.Series, *bounds: Any) -> dict[str, Any]:
+def _n_pairs(n: pd.Series) -> pd.Series:
+    return n * (n - 1) // 2
+
+
+def _estimate(measure: str, values: pd.Series, *bounds: Any, **more: Any) -> dict[str, Any]:
     """Return a mean with a 95 % cluster interval; None for unknown numbers."""
-    row = _mean(measure, "", values, *bounds)
+    row = _mean(measure, "", values, *bounds, **more)
     found = {name: row[name] for name in ("effect", "low", "high", "n_clusters")}
-    return {"n": len(values)} | {k: v if v == v else None for k, v in found.items()}
+    n = int(more["weight"].sum()) if more else len(values)
+    return {"n": n} | {k: v if v == v else None for k, v in found.items()}
 
 
 _NOT_ASKED_WARNING = (
@@ -807,7 +897,7 @@ def _judged(rows: Sequence[Mapping[str, Any]], few: float, span: float) -> pd.Da
     bare = table["measure"].eq("parsed") | table["verdict"].eq(FAILS)
     known = zip(table["codes"], own, bare, strict=True)
     table = table.assign(**because_each(*(_doubted(*row) for row in known)))
-    table["sentence"] = [str(_WORDS.sentence(row)).strip() for row in table.to_dict("records")]
+    table["sentence"] = [_sentence(row) for row in table.to_dict("records")]
     act, calm = table.pop("own_act").astype("object").fillna(table.pop("act")), table.pop("calm")
     table["advice"] = act.where(table["verdict"].isin(ADVERSE), calm)
     table.loc[table["verdict"] == UNCLEAR, "advice"] = str(_WORDS.more())
@@ -826,6 +916,14 @@ def _doubted(codes: Reasons, n: float, bare: bool) -> Reasons:
     return collect(others, Reason("too_few" if n < TOO_FEW else "few_clusters", n=n, unit=unit))
 
 
+def _sentence(row: Mapping[str, Any]) -> str:
+    """Say a row's result, and after it what it is not about."""
+    lost = losses_of(row["codes"])
+    known = [code for code in row["codes"] if code not in lost]
+    said = str(_WORDS.sentence({**row, "reason": join(known)})).strip()
+    return " ".join([said, *(f"{c.sentence[0].upper()}{c.sentence[1:]}." for c in lost)])
+
+
 def _verdict(row: Mapping[str, Any], enough: bool) -> str:
     """Follow the rules that `VERDICTS` states."""
     kind, effect = MEASURES[row["measure"]]["kind"], row["effect"]
@@ -839,15 +937,27 @@ def _verdict(row: Mapping[str, Any], enough: bool) -> str:
         return UNCLEAR
     if kind == "level":
         return _level(row["measure"], effect, row["low"], row["high"])
-    small = row["p_equivalent"] < ALPHA
+    small = row["p_equivalent"] < ALPHA and share_lost(row["codes"]) <= MOST_LOST
     if kind == "noise":
         return ABSENT if small else FOUND if row["low"] > row["margin"] else UNCLEAR
     there = row["p_adjusted"] < ALPHA
-    if row["scrambled"] is True or (there and abs(effect) >= row["margin"]):
+    if row["scrambled"] is True:
         return FOUND
+    if there and abs(effect) >= row["margin"]:
+        return UNCLEAR if _may_turn(row) else FOUND
     if small:
         return SMALL if there else ABSENT
     return UNCLEAR
+
+
+def _may_turn(row: Mapping[str, Any]) -> bool:
+    """Whether items without a score on a side could turn the sign of an effect.
+
+    Of a difference of correlations no bound is known, so a loss that is more than a detail counts.
+    """
+    if row["unit"] in ("r", "κ"):
+        return share_lost(row["codes"]) > MOST_LOST
+    return "open_sign" in row["codes"]
 
 
 def _level(measure: str, effect: float, low: float, high: float) -> str:
@@ -900,12 +1010,18 @@ def beside(before: Audit, now: Audit) -> Audit:
     a, b = (side.loc[shared].set_index(sides[1].loc[shared, "cluster_id"], append=True)
             for side in sides)  # fmt: skip
 
+    names = ("this audit", "the other")
+
     def drift(name: str, question: str, then: pd.Series, now: pd.Series) -> dict[str, Any]:
-        return _mean(f"drift_{name}", question, now - then, a=then.mean(), b=now.mean())
+        row = _mean(f"drift_{name}", question, now - then, a=then.mean(), b=now.mean())
+        row["codes"] += _lost_to_both(now, then, names, row)
+        return row
 
     x, y, human = a[_PLAIN], b[_PLAIN], b["human"]
     rows = [drift("score", "mean score", x, y)]
     rows.append(_answers_that_differ(a, b))
+    rows[-1]["codes"] += _lost_to_both(y, x, names)
+    rated = _lost_to_both(y[human.notna()], x[human.notna()], names)
     three = _varied(pd.concat([human, x, y], axis=1, keys=["human", "x", "y"]))
     if len(three) > 2:
         for name, sums_of, statistic in (
@@ -915,10 +1031,12 @@ def beside(before: Audit, now: Audit) -> Audit:
             found, ends = _by_criterion(sums_of, statistic, *(three[name] for name in three))
             n = three.index.get_level_values("cluster_id").nunique()
             rows.append(_row(f"drift_{name}", name, n, found, a=ends[0], b=ends[1]))
+            rows[-1]["codes"] += rated
     for name in sorted(set(a) & set(b) - {*_NO_CONDITION}):
         row = drift("effect", name, a[name] - a["placebo"], b[name] - b["placebo"])
         rows += [row] * (row["n_clusters"] > 0)
-    few = inference.effective_clusters(b.index.get_level_values("cluster_id"))
+    both = b.index[(y - x).notna()]
+    few = inference.effective_clusters(both.get_level_values("cluster_id"))
     table = _judged(rows, few, now.design["span"])
     unseen = {k: v for k, v in now.unseen.items() if k not in set(table["measure"])}
     return replace(now, rows=pd.concat([now.rows, table], ignore_index=True), unseen=unseen,
@@ -946,17 +1064,16 @@ def _answers_that_differ(then: pd.DataFrame, now: pd.DataFrame) -> dict[str, Any
     row = _mean("drift_changed", "answers that differ", pd.Series(between - within, now.index),
                 (-1.0, 1.0), flips=inference.mean_known(between))  # fmt: skip
     if np.isnan(within).all() and not np.isnan(between).all():
-        row["reason"] = (
-            "no prompt was asked twice in both audits, so nothing says how many answers differ when"
-            " asked again"
-        )
+        row["codes"] = (Reason("not_asked_twice"),)
     return row
 
 
 def _named(answers: pd.DataFrame, items: pd.DataFrame, value: Value) -> pd.DataFrame:
     """Add to judgments the value and the score of each, its condition and the top of its scale."""
     shown = answers["reference_score"].astype("str")
-    top = answers["ordering"].astype("object").map(lambda o: max(decode(o)), na_action="ignore")
+    order = answers["ordering"].astype("category").cat
+    top = pd.Series([max(decode(o)) for o in order.categories], dtype=float).reindex(order.codes)
+    top.index = answers.index
     shown = shown.replace("auto", "of full mark" if "reference" in items else "none")
     shown = shown.mask(pd.to_numeric(shown, errors="coerce") == top, "of full mark")
     if shown.nunique() == 1:  # never asked without it, or only with a different one
@@ -1000,8 +1117,10 @@ class _Answers:
     @cached_property
     def cells(self) -> pd.DataFrame:
         """Mean of each item under each condition, and its human rating."""
-        cells = self.judgments.pivot_table("value", _KEYS, "condition", dropna=False, observed=True)
-        cells = cells.dropna(how="all").reindex(columns=cells.columns.union([_PLAIN, "placebo"]))
+        # Not a pivot table: with dropna=False it has a row for every cluster × item.
+        means = self.judgments.groupby([*_KEYS, "condition"], observed=True)["value"].mean()
+        cells = means.unstack("condition").dropna(how="all")
+        cells = cells.reindex(columns=cells.columns.union([_PLAIN, "placebo"]))
         if cells[_PLAIN].isna().all():
             cells[_PLAIN] = self.usual.groupby(_KEYS)["value"].mean()
         cells["human"] = np.nan
@@ -1201,6 +1320,7 @@ def _halo(answers: _Answers) -> list[dict[str, Any]]:
         for side in (first[first.index.isin(rated.index)], *raters)
     ]  # fmt: skip
     judged = wide[0].dropna() if wide[0].shape[1] == n_criteria else wide[0].head(0)
+    lost = left_out(wide[0].to_numpy(), wide[0].notna().all(axis=1).to_numpy(), "texts")
     people = [side.reindex(judged.index).to_numpy() for side in wide[1:]]
     scores = np.stack([judged.to_numpy(), *people], axis=1)  # texts, judge and raters, criteria
     by_rater = ~np.isnan(scores[:, 1:]).any(axis=2)
@@ -1208,15 +1328,15 @@ def _halo(answers: _Answers) -> list[dict[str, Any]]:
     if not len(scores):
         return []
     cluster = judged.index.get_level_values("cluster_id")[by_rater.any(axis=1)]
-    alike, chance = _alike_and_chance(_alike_sums(scores).sum(axis=0), n_criteria)
+    alike, chance = alike_and_chance(alike_sums(scores).sum(axis=0), n_criteria)
     found = inference.jackknife(
-        _alike_sums(scores),
+        alike_sums(scores),
         pd.factorize(cluster)[0],
-        lambda sums: np.subtract(*_alike_and_chance(sums, n_criteria)) @ np.array([1.0, -1.0]),
+        lambda sums: np.subtract(*alike_and_chance(sums, n_criteria)) @ np.array([1.0, -1.0]),
     )
     names = ("judge", "rater", "judge_chance", "rater_chance")
     shares = (str(_WORDS.percent(share)) for share in (*alike, *chance))
-    why = Reason("beyond_chance", **dict(zip(names, shares, strict=True)))
+    why = (Reason("beyond_chance", **dict(zip(names, shares, strict=True))), *lost)
     row = _row("halo", "one score on all criteria", cluster.nunique(), found, why)
     same = _p_mostly_changed(found, row["n_clusters"])
     templates = set(answers.judgments["template"].astype("str"))
@@ -1240,8 +1360,8 @@ def _single_raters(index: pd.MultiIndex, items: pd.DataFrame, step: float) -> li
     return [human]
 
 
-def _alike_sums(scores: FloatArray) -> FloatArray:
-    """Summands of `_alike_and_chance`: shape (texts, sides, 2 + criteria × levels).
+def alike_sums(scores: FloatArray) -> FloatArray:
+    """Summands of `alike_and_chance`: shape (texts, sides, 2 + criteria × levels).
 
     Of each side that scored the whole text: 1, whether all criteria are alike, and which level
     each criterion has. `scores`: (texts, sides, criteria).
@@ -1254,7 +1374,7 @@ def _alike_sums(scores: FloatArray) -> FloatArray:
     return np.concatenate([whole[..., None], alike[..., None], flat], axis=2).astype(np.float64)
 
 
-def _alike_and_chance(sums: FloatArray, n_criteria: int) -> tuple[FloatArray, FloatArray]:
+def alike_and_chance(sums: FloatArray, n_criteria: int) -> tuple[FloatArray, FloatArray]:
     """Share of texts with one score on all criteria, and that share by chance: (…, 2) each.
 
     First the judge's, then the raters', weighted by the texts that each rated whole.
@@ -1345,6 +1465,10 @@ def _discrimination(answers: _Answers) -> list[dict[str, Any]]:
     r = inference.jackknife(inference.moments(*sides), cluster, inference.correlation,
                             inference.fisher_jackknife_t)  # fmt: skip
     row = _correlation("discrimination", _RETEST, cluster.nunique(), r.value, r.ends)
+    asked = edited if len(edited) else other
+    row["codes"] += _lost_to_both(
+        _mean_values(own), _mean_values(asked), ("the plain prompt", "other prompts")
+    )
     if repeated:
         row |= {"low": np.nan, "codes": (Reason("same_words"),)}
     return [row]
@@ -1359,6 +1483,10 @@ def _noise(answers: _Answers) -> list[dict[str, Any]]:
     """Share of scores that change although nothing relevant changed."""
     names = {"edits": "neutral edits", "reask": "asked again"}
     rows = {m: _mean(m, names[m], rates, (0.0, 1.0)) for m, rates in answers.changes.items()}
+    if "edits" in rows:
+        edited = answers.judgments[answers.judgments["condition"] == "placebo"]
+        sides = _mean_values(answers.usual), _mean_values(edited)
+        rows["edits"]["codes"] += _lost_to_both(*sides, ("the plain prompt", "neutral edits"))
     if "reask" in rows and len(_distinct(answers.usual)) < answers.usual["value"].notna().sum():
         rows["reask"] |= {"low": np.nan, "high": np.nan, "codes": (Reason("repeats"),)}
     return list(rows.values())
@@ -1393,6 +1521,7 @@ def _moved(answers: _Answers) -> list[dict[str, Any]]:
         shift = Estimate(moved[name], **{k: moved[f"{name}_{k}"] for k in inference.PARTS})
         question = "full-mark reference" if condition == _FULL else condition
         row = _row(moves[condition], question, moved["n_clusters"], shift)
+        row["codes"] += losses_of(moved["codes"], name)
         rows.append(_sign_test(row) | {"placebo": moved["shift_placebo"]} | answers.flips(reads))
     for _, reads in judgments.groupby("top"):  # each scale by itself
         rows += _pulled(reads)
@@ -1413,7 +1542,34 @@ def _pulled(judgments: pd.DataFrame) -> list[dict[str, Any]]:
     means = [reads.groupby(_KEYS)["value"].mean() for reads in (one, two)]
     pulled = (means[1] - means[0]) / (high - low)
     row = _mean("reference", f"reference {high:g} against {low:g}", pulled)
+    shown = (f"a reference of {high:g}", f"a reference of {low:g}")
+    row["codes"] += _lost_to_both(means[1], means[0], shown, row, high - low)
     return [row | {"flips": _changed(one, two).mean()}]
+
+
+def _lost_to_both(
+    one: pd.Series,
+    other: pd.Series,
+    names: tuple[str, str],
+    row: Mapping[str, Any] | None = None,
+    per: float = 1.0,
+) -> Reasons:
+    """Items with a score on one of two sides only, and whether they could turn the sign of `row`.
+
+    `row`: about the mean difference of the two, divided by `per`.
+    """
+    a, b = (side.to_numpy("float64") for side in one.align(other, join="inner"))
+    found = lost_scores(a, b, names)
+    if row is None or not found:
+        return found
+    given = np.concatenate([a, b])
+    ends = float(np.nanmin(given)), float(np.nanmax(given))
+    return found + open_sign(a, b, ends, (per * row["low"], per * row["high"]), row["question"])
+
+
+def _mean_values(reads: pd.DataFrame) -> pd.Series:
+    """Mean value of each item that was asked about; NaN where no answer has one."""
+    return reads.groupby(_KEYS)["value"].mean()
 
 
 def _positions(answers: _Answers) -> list[dict[str, Any]]:
@@ -1481,13 +1637,14 @@ def _mean(
     question: str,
     values: pd.Series,
     bounds: tuple[float, float] | None = None,
+    weight: pd.Series | None = None,
     **more: Any,
 ) -> dict[str, Any]:
     """A row about the mean of items, with its interval and both tests."""
     values = values.dropna()
     cluster = values.index.get_level_values("cluster_id")
-    n = cluster.nunique()
-    found = inference.mean_t(values.to_numpy(), cluster, bounds) if n else Estimate()
+    n, size = cluster.nunique(), None if weight is None else weight[values.index].to_numpy(float)
+    found = inference.mean_t(values.to_numpy(), cluster, bounds, size) if n else Estimate()
     row = _row(measure, question, n, found, **more)
     if n and bounds is not None:
         row["p_equivalent"] = _p_mostly_changed(found, n)

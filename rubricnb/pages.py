@@ -702,9 +702,14 @@ def condition_names(frame: pd.DataFrame) -> list[str]:
     ...                               "labels": ["numeric", "letter"], "reference_score": "5"}))
     ['reference 5', 'descending, letters, reference 5']
     """
-    shown = {name: frame[name].astype(str) for name in _CHANGES if name in frame}
-    rows = zip(*shown.values(), strict=True)
-    return [", ".join(filter(None, map(_changed, shown, row))) or "baseline" for row in rows]
+    columns = [name for name in _CHANGES if name in frame]
+    kind = frame.groupby(columns, observed=True, dropna=False, sort=False).ngroup().to_numpy()
+    distinct = frame[columns].iloc[np.unique(kind, return_index=True)[1]].astype(str)
+    names = [
+        ", ".join(filter(None, map(_changed, columns, row))) or "baseline"
+        for row in distinct.itertuples(index=False)
+    ]
+    return [names[k] for k in kind]
 
 
 def _changed(name: str, value: str) -> str:

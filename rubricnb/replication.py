@@ -30,6 +30,7 @@ from rubricnb.statistics.intervals import (
     equivalence,
     t_estimate,
 )
+from rubricnb.statistics.losses import MOST_LOST, losses_of, share_lost
 
 ALPHA = 0.05
 REPLICATES, FAILS, UNCLEAR = VERDICTS
@@ -236,7 +237,13 @@ def _criteria(balanced: pd.DataFrame) -> dict[str, Any]:
 def _found(
     row: pd.Series, estimate: list[float], unit: str, p: float, p_equivalent: float = np.nan
 ) -> dict[str, Any]:
-    """What a statistic's row says of a finding: the estimate is followed by its interval."""
+    """What a statistic's row says of a finding: the estimate is followed by its interval.
+
+    No verdict where the items that it lost could turn the sign, or are more than a detail.
+    """
+    lost = losses_of(row["codes"])
+    if share_lost(lost) > MOST_LOST or {"open_sign", "r_turned"} & {*lost}:
+        p = p_equivalent = np.nan
     ends = dict(zip(("estimate", "low", "high"), estimate, strict=True))
     tests = {"unit": unit, "p": p, "p_equivalent": p_equivalent}
     return ends | tests | {name: row[name] for name in ("n_items", "n_clusters", "reason")}

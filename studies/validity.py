@@ -24,13 +24,14 @@ import pandas as pd
 from scipy import optimize, special, stats
 
 import rubricnb
+from rubricnb.auditing import alike_and_chance, alike_sums
 from rubricnb.judging.results import results_folder
 from rubricnb.permutation import balanced, code
 from rubricnb.statistics._placement import place
 from rubricnb.statistics._preference import log_preference
 from rubricnb.statistics._variance import gain_of_averaging
 from rubricnb.statistics.advice import gain_interval
-from rubricnb.statistics.agreement import papers_interval, spearman
+from rubricnb.statistics.agreement import papers_interval
 from rubricnb.statistics.budget import _pays
 from rubricnb.statistics.criterion import _permutation_test, friedman
 from rubricnb.statistics.error_budget import design_for, error_budget, with_left_out
@@ -44,9 +45,9 @@ from rubricnb.statistics.intervals import (
     detectable,
     few_clusters,
     fisher_jackknife_t,
+    jackknife,
     jackknife_se,
     jackknife_t,
-    leave_out_spearman,
     mean_t,
     moments,
     percentile_interval,
@@ -54,14 +55,17 @@ from rubricnb.statistics.intervals import (
 )
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
 from rubricnb.statistics.labels import _mean_row, _needed_row, estimate_systems
+from rubricnb.statistics.losses import difference_bounds, lost_scores, open_sign
 from rubricnb.statistics.position import (
     _cluster_test,
     _papers_test,
     _shares,
     minimum_detectable_v,
 )
-from rubricnb.statistics.ranking import _paired
-from rubricnb.statistics.raters import _bias, _p_below_epsilon
+from rubricnb.statistics.probabilities import _by_cell, _of_places
+from rubricnb.statistics.ranking import _paired, kendall_tau, pair_signs
+from rubricnb.statistics.ranks import leave_out_spearman, spearman
+from rubricnb.statistics.raters import _bias, _p_below_epsilon, _ranking
 from rubricnb.statistics.reads import FloatArray, IntArray, Reads, by_cluster
 from rubricnb.statistics.variation import _components
 
@@ -244,7 +248,7 @@ def _cells() -> dict[str, _Cell]:
     cells["recovery/variance"] = _Cell(_variance, 1_000)
     for c in (0.2, 1.0):
         cells[f"recovery/preference/{c:g}"] = _Cell(partial(_preference, c), 400)
-    return cells | _cells_of_advice()
+    return cells | _cells_of_advice() | _cells_of_losses()
 
 
 def _tally(name: str, replications: int, seed: int, folder: str | Path | None) -> pd.DataFrame:
@@ -920,6 +924,136 @@ def _plans(favour: float, rng: np.random.Generator, dear: bool) -> Found:
         plans = design_for(own, 0.2)
         bought = plans["orders"].iloc[0] > 1 or np.isinf(plans["items"]).any()
         yield kind, "order × candidate is planned with", method, _nominal(kind), float(bought)
+
+
+# -- lost answers, noise and chance ----------------------------------------------------------------
+
+
+def _cells_of_losses() -> dict[str, _Cell]:
+    """Lost answers, orders dealt out, unchanged noisy judges, independent criteria, close systems.
+
+    In most of these some method stays bad, which is what they are there to show.
+    """
+    cells = {f"lost/{name}": _Cell(partial(_lost_answers, *how), 1_000)
+             for name, how in _LOSSES.items()}  # fmt: skip
+    for n in (20, 30, 60):
+        cells[f"prior/{n}"] = _Cell(partial(_dealt_orders, n), 1_000)
+    for n in (36, 120):
+        cells[f"drift/{n}"] = _Cell(partial(_unchanged, n), 1_000)
+    for name, share in (("even", 0.2), ("mostly", 0.9)):
+        cells[f"halo/{name}"] = _Cell(partial(_independent_criteria, share), 1_000)
+    for name, systems in (("5", (5, 0.5)), ("20", (20, 0.5)), ("close", (20, 0.2))):
+        cells[f"tau/{name}"] = _Cell(partial(_ranked_systems, *systems), 400)
+    return cells
+
+
+_LOSSES = {"few": (1.0, 0.05), "many": (1.0, 0.6), "unrelated": (0.0, 0.6)}
+"""How strongly a loss depends on what would have been answered, and the share of answers lost."""
+
+
+def _lost_answers(related: float, share: float, rng: np.random.Generator, dear: bool) -> Found:
+    """A condition moves 200 texts by −.56 on average, and the most where its answers are lost."""
+    base = np.clip(np.round(3 + rng.standard_normal(200)), 1, 5)
+    move = rng.random(200)
+    after = np.clip(base - (move > 0.6) - (move > 0.84), 1, 5)
+    chance = related * (base - after) + 0.5 * rng.standard_normal(200)
+    after[np.argsort(-chance)[: int(share * 200)]] = np.nan
+    truth = _shift_truth()
+    kept = ~np.isnan(after)
+    found = mean_t((after - base)[kept], np.arange(kept.sum()))
+    yield _covers("shift with lost answers", "kept texts", found.low, found.high, truth)
+    low, high = difference_bounds(after, base, (1.0, 5.0))
+    yield _covers("shift with lost answers", "bounds, any lost score", low, high, truth)
+    said = open_sign(after, base, (1.0, 5.0), found.ends, "shift")
+    lost = float(bool(lost_scores(after, base)))
+    yield "doubted", "shift with lost answers", "says what is lost", float("nan"), lost
+    yield "doubted", "shift with lost answers", "sign left open", float("nan"), float(bool(said))
+
+
+@cache
+def _shift_truth() -> float:
+    """Mean shift of a million texts."""
+    rng = np.random.default_rng(7)
+    base = np.clip(np.round(3 + rng.standard_normal(1_000_000)), 1, 5)
+    move = rng.random(1_000_000)
+    return float((np.clip(base - (move > 0.6) - (move > 0.84), 1, 5) - base).mean())
+
+
+def _dealt_orders(n: int, rng: np.random.Generator, dear: bool) -> Found:
+    """The preference for the first position from n prompts, each text asked in one order."""
+    orders = _orderings(5)[0]
+    row = rng.permutation(n) % len(orders)
+    quality = 3 + 0.9 * rng.standard_normal((n, 1))
+    logs = np.array(PREFERENCE) - (orders[row] - quality) ** 2
+    logs = logs - logs.mean(axis=1, keepdims=True)
+    truth = float(PREFERENCE[0] - np.mean(PREFERENCE))
+    sums = _by_cell(logs, orders[row], np.arange(n))
+    estimate, left = _of_places(sums.sum(axis=0)), _of_places(sums.sum(axis=0) - sums)
+    refitted = jackknife_t(float(estimate[0]), left[:, 0])
+    name = "preference from one order a prompt"
+    yield _covers(name, "jackknife-t, cells refitted", refitted.low, refitted.high, truth)
+    count = sums[:, 1].sum(axis=0)
+    cell = sums[:, 0].sum(axis=0) / count
+    shown = orders[row] - 1
+    place_ = np.arange(5)
+    own = (logs - cell[place_, shown]) * (n / 5 / count[place_, shown])
+    values = estimate + own - own.mean(axis=1, keepdims=True)
+    taken = mean_t(values[:, 0], np.arange(n))
+    yield _covers(name, "t, cells taken as known", taken.low, taken.high, truth)
+
+
+def _unchanged(n: int, rng: np.random.Generator, dear: bool) -> Found:
+    """A judge that changes half of its answers when asked again is asked on two days."""
+    quality = rng.uniform(1, 5, n)
+    answers = np.clip(np.round(quality + 0.6 * rng.standard_normal((4, n))), 1, 5)
+    then, now = answers[:2], answers[2:]
+    between = np.mean([one != other for one in then for other in now], axis=0)
+    within = ((then[0] != then[1]) * 1.0 + (now[0] != now[1])) / 2
+    for method, share in (("differ", between), ("minus asked again", between - within)):
+        found = mean_t(share, np.arange(n), (-1.0, 1.0))
+        yield "size", "drift of an unchanged judge", method, 0.05, float(found.low > 0.25)
+
+
+def _independent_criteria(share: float, rng: np.random.Generator, dear: bool) -> Found:
+    """A judge whose three criteria are independent, with 120 texts and three raters who read.
+
+    `share`: of its scores that are a 4.
+    """
+    quality = 3 + rng.standard_normal((120, 1))
+    noise = rng.standard_normal((3, 120, 3))
+    raters = np.clip(np.round(quality + noise), 1, 5)
+    odds = np.full(5, (1 - share) / 4)
+    odds[3] = share
+    judge = rng.choice(np.arange(1.0, 6.0), (120, 3), p=odds)
+    scores = np.stack([judge, *raters], axis=1)
+    sums = alike_sums(scores)
+    found = jackknife(
+        sums,
+        np.arange(120),
+        lambda one: np.subtract(*alike_and_chance(one, 3)) @ np.array([1.0, -1.0]),
+    )
+    mean = np.round(raters.mean(axis=0))
+    alike = [(side == side[:, :1]).all(axis=1) * 1.0 for side in (judge, mean)]
+    plain = mean_t(alike[0] - alike[1], np.arange(120), (-1.0, 1.0))
+    for method, low in (("alike minus mean ratings", plain.low), ("beyond chance", found.low)):
+        yield "size", "halo of independent criteria", method, 0.05, float(low > 0.25)
+
+
+def _ranked_systems(n: int, spread: float, rng: np.random.Generator, dear: bool) -> Found:
+    """τ of n systems' true means, judge against people (correlation .8), from 40 prompts."""
+    people = spread * rng.standard_normal(n)
+    judge = 0.8 * people + 0.6 * spread * rng.standard_normal(n)
+    truth = float(kendall_tau(pair_signs(people), pair_signs(judge)))
+    sides = [m + rng.standard_normal((40, n)) + 0.5 * rng.standard_normal((40, 1))
+             for m in (judge, people)]  # fmt: skip
+    cluster, system = (at.ravel() for at in np.indices((40, n)))
+    known = _as_reads(cluster, sides[0].reshape(-1, 1))
+    known.items["candidate"] = system
+    found = _ranking(known, sides[1].ravel())
+    yield _covers("τ of true means", "percentiles", found["tau_low"], found["tau_high"], truth)
+    low = float("tau.low" in found["codes"])
+    yield "doubted", "τ of true means", "percentiles", float("nan"), low
+    yield "recovery", "τ, estimate minus truth", "τ of the means", 0.0, found["tau"] - truth
 
 
 def _fisher(sums: FloatArray) -> FloatArray:

@@ -407,10 +407,12 @@ def noisy(quality, rng, shift=0.0, reads=2):
 def test_an_unchanged_noisy_judge_has_not_drifted_and_a_changed_one_has():
     rng = np.random.default_rng(4)
     quality = rng.uniform(1, 5, 60)
-    rows = [
-        beside(noisy(quality, rng), noisy(quality, rng)).rows.set_index("measure")
-        for _ in range(12)
-    ]
+    audits = [beside(noisy(quality, rng), noisy(quality, rng)) for _ in range(12)]
+    rows = [found.rows.set_index("measure") for found in audits]
+    text = (Path(__file__).parents[1] / "book/audit.md").read_text("utf-8")
+    gate = re.search(r'--against .*--fail-on "([^"]+)"', text).group(1)
+    assert "drift_changed" in gate
+    assert sum(bool(found.failures(gate)) for found in audits) <= binom.ppf(0.999, 12, 0.05)
     changed = pd.DataFrame([found.loc["drift_changed"] for found in rows])
     assert (changed.flips > 0.4).all()  # half of the answers differ, as when asked again
     assert abs(changed.effect.mean()) < 0.05

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from rubricnb.cli import errors
+from rubricnb.outputs import check_outputs
 from tools import building, carry, printing, recorded, twins
 from tools.due import due as due_pages
 
@@ -45,9 +46,9 @@ def record(
         list[str] | None, typer.Argument(help="Chapters; default: all with recorded numbers.")
     ] = None,
 ) -> None:
-    """Execute chapters with their defaults, and record the numbers of their answers and stories."""
+    """Record the numbers of answers and stories, of the book's run with defaults or a new one."""
     with errors():
-        for change in recorded.record(chapters or ()):
+        for change in recorded.record(chapters or (), run=building.executed_with_defaults):
             typer.echo(change)
         for path in twins.twins():
             typer.echo(f"written: {path.name}")
@@ -107,7 +108,10 @@ def page(
     from tools.onepage import one_page
 
     with errors():
+        if notebook.suffix != ".ipynb":
+            raise ValueError(f"{notebook} is no notebook: name one that ends in .ipynb")
         target = notebook.with_suffix(".html")
+        check_outputs([target], [notebook], "give the notebook itself, not a link to it")
         target.write_text(one_page(nbformat.read(notebook, 4)), "utf-8")
         typer.echo(f"written: {target} (open it in a browser)")
 

@@ -26,6 +26,7 @@ from pybtex.database import parse_string
 
 import rubricnb
 from rubricnb.book import RECORDED_FILE, RECORDED_ROLE, find_root, parameters
+from tools.engine_code import FILES, fingerprint
 
 CELL = re.compile(r"^`{3,}\{code-cell\}.*\n((?:.*\n)*?)`{3,}$", re.M)
 FENCE = re.compile(r"^(<!-- runnable -->\n)?```(bash|python|yaml)\n(.*?)^```", re.M | re.S)
@@ -245,6 +246,22 @@ def everything_is_documented(clone: Clone) -> Iterator[str]:
 
 
 @rule
+def speeds_are_of_the_code_there_is(clone: Clone) -> Iterator[str]:
+    """A measured rate is of today's engine code, or the page says that the code was replaced."""
+    today = fingerprint(clone.texts(*FILES))
+    measured = clone.text("results/gpu/throughput.csv")
+    old = [row for row in csv.DictReader(measured.splitlines()) if row["code"] != today]
+    for row in old:
+        if not row["replaced"]:
+            yield (
+                f"{row['arm']} of {row['readout']} was measured at {row['commit']}, and the code "
+                "has changed: measure again, or name the commit that changed it under `replaced`"
+            )
+    if old and "since been replaced" not in clone.text("book/gpu-cluster.md"):
+        yield "book/gpu-cluster.md does not say that the measured code has since been replaced"
+
+
+@rule
 def advice_names_a_chapter(clone: Clone) -> Iterator[str]:
     """Every piece of advice names a chapter."""
     advice = re.findall(r"^(?:\d\. |\* |\| (?!report |---)).+", clone.text("book/guide.md"), re.M)
@@ -325,7 +342,7 @@ NEEDS_NO_ENTRY = {
     "an institution, in the name of its tool": "RAND",
     "a licence, with its text": "BSD BY CC CC0 MIT",
     "a conference or journal, in a source": "ICLR TACL",
-    "everybody knows it": "CITATION CUDA HTML MB MiB NVIDIA README URL US UTF VS",
+    "everybody knows it": "CITATION CUDA GB HTML MB MiB NVIDIA README URL US UTF VS",
     "a symbol or a prompt's own word, where it stands": "HASH LOCKED MS",
 }  # fmt: skip
 # Words that textbooks on measurement and papers on judging explain, and readers may not know.

@@ -42,8 +42,13 @@ def as_numbers(values: pd.Series) -> pd.Series:
         return pd.Series(np.nan, values.index)
     if pd.api.types.is_numeric_dtype(values):
         return values.astype("float64")
-    texts = _plain(values).str.replace(r"^\s*(-?\d+),(\d+)\s*$", r"\1.\2", regex=True)
-    return pd.to_numeric(texts, errors="coerce").astype("float64")
+    numbers = pd.to_numeric(texts_of(values), errors="coerce").astype("float64")
+    others = numbers.isna()
+    if others.any():
+        texts = _plain(values[others])
+        texts = texts.str.replace(r"^\s*(-?\d+),(\d+)\s*$", r"\1.\2", regex=True)
+        numbers[others] = pd.to_numeric(texts, errors="coerce").to_numpy(np.float64)
+    return numbers
 
 
 def texts_of(values: pd.Series) -> pd.Series:

@@ -328,7 +328,10 @@ def _columns(frame: pd.DataFrame, what: str) -> pd.DataFrame:
         if name != "temperature" and frame[name].dtype != "category":
             frame[name] = _names(frame[name])
     ordering = frame.get("ordering", pd.Series(None, frame.index, dtype="object"))
-    frame["ordering"] = pd.Categorical(ordering.map(_listed, na_action="ignore"))
+    if ordering.dtype == object:  # lists, which cannot be counted
+        ordering = ordering.map(_listed, na_action="ignore")
+    distinct = pd.Categorical(ordering).map(as_text, na_action="ignore")
+    frame["ordering"] = pd.Categorical(distinct.astype("object"))
     return without_copies_by_raters(frame, what)
 
 
@@ -371,8 +374,8 @@ def _is_a_prompt_each(frame: pd.DataFrame) -> bool:
     return pairs["item"].nunique() > 1 and not pairs["form"].duplicated().any()
 
 
-def _listed(ordering: Any) -> str:
-    return "-".join(map(as_text, ordering)) if isinstance(ordering, list) else as_text(ordering)
+def _listed(ordering: Any) -> Any:
+    return "-".join(map(as_text, ordering)) if isinstance(ordering, list) else ordering
 
 
 def _names(values: pd.Series) -> pd.Series:
@@ -640,24 +643,40 @@ def _fill(frame: pd.DataFrame, rated: Items, item: IntArray) -> None:
 
 
 def _designs(frame: pd.DataFrame, item: IntArray) -> NDArray[np.object_]:
-    """Infer the design of each judge and condition."""
+    """Infer the design of each judge and condition: that of its most frequent set of orderings."""
     design = np.full(len(frame), "fixed", dtype=object)
     rows = np.flatnonzero(frame["ordering"].notna())
-    parts = frame[[*_WITHIN, "ordering"]].assign(item=item).iloc[rows]
-    for _, own in pd.Series(rows).groupby(cells_of(parts[[*_WITHIN]])):
-        design[own] = _design(parts.iloc[own.index])
+    if len(rows) == 0:
+        return design
+    arm, order = (
+        cells_of(frame[[*_WITHIN]].iloc[rows]),
+        frame["ordering"].cat.codes.to_numpy()[rows],
+    )
+    shown = pd.DataFrame({"arm": arm, "item": item[rows], "order": order}).drop_duplicates()
+    # A set is told by the sum of 64-bit hashes of its orderings, as there may be millions.
+    shown["set"] = mix64(shown["order"].to_numpy(np.uint64))
+    sets = shown.groupby(["arm", "item"], as_index=False)["set"].sum()
+    sets = sets.groupby(["arm", "set"], as_index=False, sort=False)["item"].agg(["size", "first"])
+    sets["share"] = sets["size"] / sets.groupby("arm")["size"].transform("sum")
+    usual = sets.sort_values("size", ascending=False, kind="stable").drop_duplicates("arm")
+    usual = usual.rename(columns={"first": "item"})[["arm", "item", "share"]]
+    names = frame["ordering"].cat.categories
+    found = {
+        number: _design(names[own["order"]], own["share"].iloc[0])
+        for number, own in shown.merge(usual, on=["arm", "item"]).groupby("arm")
+    }
+    design[rows] = pd.Series(found).sort_index().to_numpy()[arm]
     return design
 
 
-def _design(part: pd.DataFrame) -> str:
-    shown = part.groupby("item")["ordering"].agg(lambda o: tuple(sorted(set(o)))).value_counts()
-    orders = {tuple(ranks(decode(code)).tolist()) for code in shown.index[0]}
-    n = len(next(iter(orders)))
-    if shown.iloc[0] >= shown.sum() / 2:
+def _design(codes: Sequence[str], share: float) -> str:
+    """The design of a set of orderings that this share of the items was shown."""
+    orders = {tuple(ranks(decode(code)).tolist()) for code in codes}
+    if share >= 0.5:
         for name, made in _DESIGNS.items():
-            if {tuple(order) for order in made(n).orderings().tolist()} == orders:
+            if {tuple(order) for order in made(len(min(orders))).orderings().tolist()} == orders:
                 return name
-    return "single" if len(shown) == len(orders) == 1 else "shuffled"
+    return "single" if share == 1 and len(orders) == 1 else "shuffled"
 
 
 def _ids(frame: pd.DataFrame) -> NDArray[np.uint64]:

@@ -3,6 +3,10 @@
 Requests come in the order of `rubricnb.judging.sharing.walk`, so a prompt finds what it shares with
 the one before it in the prefix cache: vLLM puts a prompt's blocks there as soon as it plans
 to compute them. An answer is yielded as soon as the engine has finished it.
+
+With a small model the work on the processor decides how many judgments a GPU gives, so nothing of
+it is done twice: prompts are tokenized by `rubricnb.judging.tokens`, and what all requests with the
+same labels share (`_Choice`) is made once.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import re
 import subprocess
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from itertools import count, islice
@@ -28,6 +32,7 @@ from rubricnb.judging.label_probabilities import Step, label_probabilities
 from rubricnb.judging.openai import JudgeError, slug
 from rubricnb.judging.readout import plain_prompt
 from rubricnb.judging.thinking import most_tokens
+from rubricnb.judging.tokens import Tokens
 from rubricnb.prompts.control_tokens import unknown
 from rubricnb.thoughts import opened_thought, without_thoughts
 
@@ -42,6 +47,9 @@ _ON_CPU: dict[str, Any] = {
     # the random generator back, which is impossible on a processor.
     "enable_chunked_prefill": False,
 }
+# Requests handed over between two steps of the engine: it starts, and the first answers are stored,
+# while the rest of a long plan is still being prepared.
+_REQUESTS_PER_STEP = 256
 # JSON without white space between its parts: if allowed, small models never stop writing it.
 _COMPACT_JSON = {"backend": "xgrammar", "disable_any_whitespace": True}
 
@@ -107,13 +115,14 @@ class VLLMJudge:
         self._closed = False
         self._open.append(self)
         self._tokenizer = llm.get_tokenizer()
+        self._tokens = Tokens(self._tokenizer)
         added = getattr(self._tokenizer, "added_tokens_decoder", {}).values()
         special = {str(token) for token in added if token.special}
         self.control_tokens = unknown({*special, *self._tokenizer.all_special_tokens})
         self._vocabulary: dict[str, int] = self._tokenizer.get_vocab()
         self.thinks = bool(reasoning_parser)  # whether thinking is cut off its answers
         self._names = map(str, count())
-        self.token = cache(self._token_with_text)
+        self.choice = cache(self._choice)
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
         """Answer requests, `concurrency` at a time, as answers are finished."""
@@ -122,7 +131,10 @@ class VLLMJudge:
         engine = self._llm.llm_engine
         try:
             while True:
-                for place, request in islice(source, self.concurrency - len(running)):
+                room = min(self.concurrency - len(running), _REQUESTS_PER_STEP)
+                new = list(islice(source, room))
+                self._tokens.prepare(self._first_text(request) for _, request in new)
+                for place, request in new:
                     yield from self._send(_Asked(self, request, place), running)
                 if not running:
                     break
@@ -146,17 +158,33 @@ class VLLMJudge:
 
     def tokens(self, request: Request) -> list[int]:
         """Return the tokens of a request's first prompt: what sharing is counted by."""
-        forced = request.readout in ("score", "logprobs")
-        return self.prompt(request, request.slots[0] if forced else "")
+        return self.prompt(request, _first_slot(request))
+
+    def first_prompt(self, request: Request) -> tuple[list[int], Any]:
+        """Return a request's first prompt as the engine gets it: tokens and SamplingParams."""
+        asked = _Asked(self, request, 0)
+        return asked.prompt, asked.sampling
 
     def prompt(self, request: Request, beginning: str = "") -> list[int]:
         """Return the tokens of a prompt, followed by the beginning of its answer."""
+        ids = self._tokens.encode(self._text(request, beginning))
+        return self._tokens.enclose(ids) if request.prompt_format == "plain" else ids
+
+    def _first_text(self, request: Request) -> str:
+        """Return the text of a request's first prompt; empty where it cannot be written."""
+        try:
+            return self._text(request, _first_slot(request))
+        except JudgeError:  # the request itself will say so, after answers that come before it
+            return ""
+
+    def _text(self, request: Request, beginning: str) -> str:
+        """Return a prompt as text, followed by the beginning of its answer."""
         if request.prompt_format == "plain":
-            return self._tokenizer.encode(plain_prompt(request, beginning))
+            return plain_prompt(request, beginning)
         text = self._opened(request)
         if beginning:
             text += before_answer(text, self.thinks)
-        return self._tokenizer.encode(text + beginning, add_special_tokens=False)
+        return text + beginning
 
     def _opened(self, request: Request) -> str:
         """Return a prompt in chat format, up to where the answer begins."""
@@ -191,6 +219,28 @@ class VLLMJudge:
         begun = "" if request.prompt_format == "plain" else opened_thought(self._opened(request))
         return without_thoughts(begun + text).strip("\n")
 
+    def _choice(self, rest: tuple[str, ...]) -> _Choice:
+        """Return how the engine is asked for one of these texts, the same for all requests."""
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        pieces = {text[i:j] for text in rest for j in range(len(text) + 1) for i in range(j)}
+        tokens = {p: t for p in pieces if (t := self._token_with_text(p)) is not None}
+        first = [p for p in tokens if any(text.startswith(p) for text in rest)]
+        if not first:
+            raise ValueError(f"{self.slug} has no token that begins {rest[0]!r}")
+        whole = all(p in rest for p in first)
+        sampling = SamplingParams(
+            max_tokens=1 if whole else 2,
+            temperature=0,
+            allowed_token_ids=[tokens[p] for p in first],
+            logprob_token_ids=list(tokens.values()),
+            detokenize=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+            skip_clone=True,  # a shallow copy for each request: nothing in it is changed
+        )
+        return _Choice(tokens, {token: piece for piece, token in tokens.items()}, sampling)
+
     def _token_with_text(self, text: str) -> int | None:
         """Return the token with exactly this text, as it is inside a text."""
         spelt = {text, text.replace(" ", "Ġ"), text.replace(" ", "▁")}
@@ -212,6 +262,24 @@ class VLLMJudge:
                 raise _ended(problem) from problem
         if asked.reply:
             yield asked.reply
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """How one of several texts is asked for: the tokens that spell their pieces, and sampling."""
+
+    token_of: dict[str, int]
+    piece_of: dict[int, str]
+    sampling: Any
+
+    def probabilities(self, logprobs: Any) -> dict[str, float]:
+        """Return the probability of each piece, from the engine's log-probabilities by token."""
+        return {piece: math.exp(logprobs[token].logprob) for piece, token in self.token_of.items()}
+
+
+def _first_slot(request: Request) -> str:
+    """Return the beginning of the first answer that a readout forces."""
+    return request.slots[0] if request.readout in ("score", "logprobs") else ""
 
 
 _Prompts = Generator[tuple[list[int], Any], Any, Any]  # prompt, sampling → the engine's output
@@ -286,29 +354,14 @@ class _Asked:
         return judge.without_thinking(request, output.outputs[0].text), finish
 
     def _label_probabilities(self, beginning: str) -> _Prompts:
-        from vllm import SamplingParams
-
         targets = [f" {choice}" for choice in self.request.choices]
 
         def ask(prefix: str, rest: list[str]) -> _Prompts:
-            pieces = {r[i:j] for r in rest for j in range(len(r) + 1) for i in range(j)}
-            tokens = {p: t for p in pieces if (t := self.judge.token(p)) is not None}
-            first = [p for p in tokens if any(r.startswith(p) for r in rest)]
-            if not first:
-                raise ValueError(f"{self.judge.slug} has no token that begins {rest[0]!r}")
-            whole = all(p in rest for p in first)
-            sampling = SamplingParams(
-                max_tokens=1 if whole else 2,
-                temperature=0,
-                allowed_token_ids=[tokens[p] for p in first],
-                logprob_token_ids=list(tokens.values()),
-                detokenize=False,
-            )
-            output = yield self.judge.prompt(self.request, beginning + prefix), sampling
-            names = {token: piece for piece, token in tokens.items()}
+            choice = self.judge.choice(tuple(rest))
+            output = yield self.judge.prompt(self.request, beginning + prefix), choice.sampling
             generated = output.outputs[0]
             return [
-                Step(names[token], {p: math.exp(logprobs[t].logprob) for p, t in tokens.items()})
+                Step(choice.piece_of[token], choice.probabilities(logprobs))
                 for token, logprobs in zip(generated.token_ids, generated.logprobs, strict=True)
             ]
 

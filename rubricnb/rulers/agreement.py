@@ -16,8 +16,9 @@ from rubricnb.hashing import hash64, mix64
 from rubricnb.rulers.calibration import Calibrator, FloatArray, IsotonicCalibrator, nearest_label
 from rubricnb.rulers.evidence import STATUSES
 from rubricnb.statistics import intervals as infer
-from rubricnb.statistics.agreement import spearman
 from rubricnb.statistics.kappa import kappa_of_sums, kappa_sums
+from rubricnb.statistics.losses import lost_scores
+from rubricnb.statistics.ranks import leave_out_spearman, spearman
 from rubricnb.statistics.reads import IntArray, as_list, by_cluster, groups, matched, require
 from rubricnb.statistics.reasons import Reason, Why, because
 
@@ -290,6 +291,9 @@ def label_contrast(
     """
     sides = [_side(scores, items, dict(wanted)) for wanted in (a, b)]
     scored = [data.item_id[~np.isnan(data.score)] for data, _ in sides]
+    asked = sides[0][0].item_id.intersection(sides[1][0].item_id, sort=False)
+    given = [data.rows(data.item_id.get_indexer(asked)).score for data, _ in sides]
+    lost = lost_scores(given[0], given[1], what="rated items")
     common = scored[0].intersection(scored[1], sort=False)
     sides = [(data.rows(data.item_id.get_indexer(common)), kind) for data, kind in sides]
     first = sides[0][0]
@@ -307,7 +311,7 @@ def label_contrast(
         why = Reason("kappa_undefined")
     elif found and np.isnan(row["low"]) and row["n_clusters"] > 1:
         why = Reason("no_interval.same_difference")
-    return row | because(why)
+    return row | because(why, lost)
 
 
 def extreme(table: pd.DataFrame, name: str, largest: bool = False) -> tuple[float, float, float]:
@@ -666,7 +670,7 @@ def _measured(
     return {
         "qwk": kappa_of_sums(sums),
         "mae": error[:, 0] / n,
-        "rho": np.append(spearman(label, human), infer.leave_out_spearman(label, human, cluster)),
+        "rho": np.append(spearman(label, human), leave_out_spearman(label, human, cluster)),
         "sd_ratio": np.where(known, np.sqrt(spread[0] / np.where(known, spread[1], 1)), np.nan),
         "middle_excess": (given - rated)[:, central].sum(axis=1) / n,
         "wasserstein": apart,

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import stats
 
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._sides import compared, shared_items
 from rubricnb.statistics.intervals import Estimate
+from rubricnb.statistics.losses import lost_scores, no_equivalence
+from rubricnb.statistics.ranks import leave_out_spearman, spearman
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, Reasons, because, join
 
@@ -175,7 +176,7 @@ def correlations(
         return dict.fromkeys(("r", "rho", "r_macro"), Estimate())
     within = per_criterion(x, y, criterion)
     rho = float(_difference(np.stack([spearman(side, y) for side in x])))
-    left = np.stack([infer.leave_out_spearman(side, y, cluster) for side in x], axis=-1)
+    left = np.stack([leave_out_spearman(side, y, cluster) for side in x], axis=-1)
     return {
         "r": infer.jackknife(_pooled(x, y), cluster, pooled_correlation, interval),
         "rho": interval(rho, _difference(left)),
@@ -320,11 +321,6 @@ def numbers_of(ratings: Any) -> FloatArray:
         ) from None
 
 
-def spearman(x: FloatArray, y: FloatArray) -> FloatArray:
-    """Spearman's ρ with mid-ranks; NaN where a side is constant."""
-    return infer.correlation(infer.moments(stats.rankdata(x), stats.rankdata(y)).sum(axis=0))
-
-
 def strategy_contrast(
     judgments: pd.DataFrame,
     items: pd.DataFrame,
@@ -404,11 +400,12 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame) -> dict[str, Any]:
     value_a, value_b = a.value[rows_a], b.value[rows_b]
     x = np.stack([arrays.item_means(value_a), arrays.item_means(value_b)])
     used = ~np.isnan(x).any(axis=0) & ~np.isnan(human)
+    lost = _lost_to_both(x, human)
     x, y = x[:, used], human[used]
     cluster, criterion = a.cluster[rows_a][used], criterion_of(a)[rows_a][used]
     row: dict[str, Any] = infer.counted(used, a.cluster[rows_a])
     if len(y) == 0:
-        return row | because(Reason("unshared"))
+        return row | because(Reason("unshared"), lost)
     reasons: list[Reason] = []
     found = correlations(x, y, cluster, criterion, infer.jackknife_t)
     row |= _delta_r(x, y, cluster, found["r"], reasons)
@@ -425,7 +422,32 @@ def _contrast(a: Reads, b: Reads, items: pd.DataFrame) -> dict[str, Any]:
         row |= dict(zip(("paper_macro_low", "paper_macro_high"), ends, strict=True))
     row |= _single_reads(value_a[used], value_b[used], y, cluster)
     row |= effective_reads(a, b, reasons)
-    return row | because(reasons)
+    no_verdict = no_equivalence(lost)
+    if no_verdict:
+        row["p_equivalent"] = np.nan
+    return row | because(reasons, lost, no_verdict)
+
+
+def _lost_to_both(x: FloatArray, human: FloatArray) -> Reasons:
+    """Return what a contrast loses: rated items that one side scored, and r over all of each.
+
+    `x`: (sides, items).
+    """
+    rated_items = ~np.isnan(human)
+    x, y = x[:, rated_items], human[rated_items]
+    found = lost_scores(x[0], x[1], what="rated items")
+    if not found:
+        return ()
+
+    def r_of(side: FloatArray, kept: Any) -> float:
+        return float(infer.correlation(infer.moments(side[kept], y[kept]).sum(axis=0)))
+
+    scored = ~np.isnan(x)
+    r = [r_of(side, kept) for side, kept in zip(x, scored, strict=True)]
+    both = [r_of(side, scored.all(axis=0)) for side in x]
+    delta = r[0] - r[1]
+    turned = (Reason("r_turned", delta=delta),) if delta * (both[0] - both[1]) < 0 else ()
+    return (*found, Reason("r_of_all", a=r[0], b=r[1]), *turned)
 
 
 def _delta_r(

@@ -21,6 +21,7 @@ from rubricnb.statistics.intervals import (
     few_clusters,
     fisher_jackknife_t,
 )
+from rubricnb.statistics.losses import left_out
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, Reasons, because, because_each, collect
 
@@ -87,10 +88,12 @@ def _curve(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
     k = np.arange(1, n_reads + 1)
     sets, size = subsets(n_reads)
     out = pd.DataFrame({"k": k, "n_subsets": np.bincount(size, minlength=n_reads + 1)[1:]})
+    rated_items = ~np.isnan(human)
+    lost = left_out(reads.value[rated_items], used[rated_items], "rated items")
     cluster = reads.cluster[used]
     out = out.assign(n_items=int(used.sum()), n_clusters=len(np.unique(cluster)))
     if not used.any():
-        why = because_each(*[Reason("unread_or_unrated")] * len(out))
+        why = because_each(*[(Reason("unread_or_unrated"), *lost)] * len(out))
         return out.assign(**dict.fromkeys(_NUMBERS, np.nan), **why).to_dict("records")
     gram = _grams(reads.value[used], human[used], cluster)
     r = _subset_correlations(gram.sum(axis=0)[None], sets)[0]
@@ -102,8 +105,21 @@ def _curve(reads: Reads, human: FloatArray) -> list[dict[str, Any]]:
     expected = _expected(reads, used, r_mean[-1])
     out = out.assign(r_mean=r_mean, spread_low=spread[:, 0], spread_high=spread[:, 1])
     out = out.assign(**intervals, r_expected=expected, gain=gain)
-    why = because_each(*[_why_unknown(out, cluster)] * len(out))
+    if lost:
+        every = _r_of_one_read(reads.value, human)
+        lost += (Reason("r_one_of_all", all=every, kept=float(r_mean[0])),)
+    why = because_each(*[(*_why_unknown(out, cluster), *lost)] * len(out))
     return out.assign(**why).to_dict("records")
+
+
+def _r_of_one_read(value: FloatArray, human: FloatArray) -> float:
+    """Mean over the reads of r with people, each over all rated items that it scored."""
+    scored = ~np.isnan(value) & ~np.isnan(human)[:, None]
+    r = [
+        correlation(infer.moments(v[kept], human[kept]).sum(axis=0))
+        for v, kept in zip(value.T, scored.T, strict=True)
+    ]
+    return float(np.mean(r))
 
 
 def _why_unknown(curve: pd.DataFrame, cluster: IntArray) -> Reasons:
@@ -266,16 +282,17 @@ def will_permuting_help(
 
 def _pays(value: FloatArray, cluster: IntArray, k: int) -> dict[str, Any]:
     value = value[:, ~np.isnan(value).all(axis=0)]
-    used = ~np.isnan(value).any(axis=1)
+    used = np.asarray(~np.isnan(value).any(axis=1))
     whole, cluster = value[used], cluster[used]
     (n, reads), n_clusters = whole.shape, len(np.unique(cluster))
     row: dict[str, Any] = {"n_items": n, "n_clusters": n_clusters, "n_reads": reads, "phi": np.nan}
     row |= Estimate().named("gain", *infer.UNTESTED)
     row |= {"gain_congeneric": np.nan, "verdict": "unsure"}
+    lost = left_out(value, used)
     if n < 3 or reads < 2:
-        return row | because(Reason("few_complete", n=n, reads=reads))
+        return row | because(Reason("few_complete", n=n, reads=reads), lost)
     if np.ptp(whole) == 0:
-        return row | because(Reason("one_score"))
+        return row | because(Reason("one_score"), lost)
     parts = crossed_variances(whole, cluster)
     phi = noise_ratio(parts)
     gain = gain_of_averaging(phi, k)
@@ -286,7 +303,7 @@ def _pays(value: FloatArray, cluster: IntArray, k: int) -> dict[str, Any]:
     apart = infer.jackknife_t(parts[0, 0], parts[1:, 0], VERDICT).low > 0
     if n_clusters >= MIN_CLUSTERS and apart:
         row["verdict"] = _verdict(gain)
-    return row | because(*_why_unsure(row, phi, apart, len(value) - n, cluster))
+    return row | because(lost, *_why_unsure(row, phi, apart, cluster))
 
 
 def _verdict(gain: FloatArray) -> str:
@@ -298,10 +315,8 @@ def _verdict(gain: FloatArray) -> str:
 
 
 def _why_unsure(
-    row: dict[str, Any], phi: FloatArray, apart: bool, lost: int, cluster: IntArray
+    row: dict[str, Any], phi: FloatArray, apart: bool, cluster: IntArray
 ) -> Iterator[Reason | Reasons]:
-    if lost:
-        yield Reason("items_lack_reads", n=lost)
     if not apart:
         yield Reason("not_told_apart")
     elif np.isnan(phi).any():

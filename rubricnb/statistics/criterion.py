@@ -11,6 +11,7 @@ from scipy import special, stats
 
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
+from rubricnb.statistics.losses import left_out, no_equivalence
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Value
 from rubricnb.statistics.reasons import Reason, because
 
@@ -172,7 +173,7 @@ def _criterion(key: dict[str, Any], part: pd.DataFrame, value: Value, seed: int)
     block = arrays.combine(part[c] for c in ("dataset", "item_id") if c in part)
     scores = arrays.values_of(part, value)
     cells = arrays.cell_means(block, column, scores, (int(block.max()) + 1, len(positions)))
-    complete = ~np.isnan(cells).any(axis=1)
+    complete = np.asarray(~np.isnan(cells).any(axis=1))
     cluster = arrays.clusters_of(part)[np.unique(block, return_index=True)[1]][complete]
     kept = np.isin(block, np.flatnonzero(complete)) & ~np.isnan(scores)
     row: dict[str, Any] = {
@@ -181,7 +182,12 @@ def _criterion(key: dict[str, Any], part: pd.DataFrame, value: Value, seed: int)
         "n_clusters": len(np.unique(cluster)),
         "n_reads": int(kept.sum()),
     }
-    return row | _position_tests(cells[complete], cluster, positions, seed)
+    lost = left_out(cells, complete, "texts")
+    found = _position_tests(cells[complete], cluster, positions, seed)
+    no_verdict = no_equivalence(lost)
+    if no_verdict:
+        found["p_equivalent"] = np.nan
+    return row | found | because(found["codes"], lost, no_verdict)
 
 
 def _position_tests(

@@ -197,7 +197,10 @@ def named_mean(
 
 
 def mean_t(
-    values: FloatArray, cluster: IntArray, bounds: tuple[float, float] | None = None
+    values: FloatArray,
+    cluster: IntArray,
+    bounds: tuple[float, float] | None = None,
+    weight: FloatArray | None = None,
 ) -> Estimate:
     """Mean with its interval and p (against 0) over clusters.
 
@@ -206,17 +209,20 @@ def mean_t(
     clusters of one size this is the t interval of the mean of their means. Where all clusters are
     alike there is none: no variance is not certainty. With the `bounds` that values can reach it
     is Wilson's, of the size that the standard error is worth (that of the clusters if all are
-    alike), so that a rate of rare events, or of none, has one.
+    alike), so that a rate of rare events, or of none, has one. A value of `weight` w stands for w
+    equal ones of its cluster.
     """
-    mean = mean_of(values)
-    number, size = np.unique(cluster, return_inverse=True, return_counts=True)[1:]
+    weight = np.ones(len(values)) if weight is None else weight
+    mean = mean_of(values * weight) / mean_of(weight)
+    number = np.unique(cluster, return_inverse=True)[1]
+    size, total = np.bincount(number, weights=weight), weight.sum()
     n = len(size)
     if n < 2:
         return Estimate(mean)
     # CR3: var = (n − 1)/n Σ (e_g / (1 − m_g/N))² / N², of clusters of m_g items whose residuals
     # add up to e_g. (MacKinnon, Nielsen & Webb 2023, J. Econometrics 232, eq. 13.)
-    rest = np.bincount(number, weights=values - mean) / (1 - size / len(values))
-    se = float(np.sqrt((n - 1) / n * (rest**2).sum()) / len(values))
+    rest = np.bincount(number, weights=weight * (values - mean)) / (1 - size / total)
+    se = float(np.sqrt((n - 1) / n * (rest**2).sum()) / total)
     found = t_estimate(mean, se, float(freedom(rest)))
     if bounds is None:
         return found
@@ -342,45 +348,6 @@ def correlation(sums: FloatArray) -> FloatArray:
     scale = np.sqrt(np.where(defined, var_x * var_y, 1.0))
     r = np.clip((xy / n - x * y / n**2) / scale, -1.0, 1.0)
     return np.asarray(np.where(defined, r, np.nan))
-
-
-def leave_out_spearman(x: FloatArray, y: FloatArray, cluster: IntArray) -> FloatArray:
-    """Spearman's ρ without each cluster in turn, ranked again each time: shape (clusters,).
-
-    Items with the same x and y are counted, not listed: there are few distinct pairs of scores.
-    """
-    levels = [np.unique(v, return_inverse=True)[1] for v in (x, y)]
-    cluster = np.unique(cluster, return_inverse=True)[1]
-    pair = levels[0] * (levels[1].max(initial=0) + 1) + levels[1]
-    _, first, pair = np.unique(pair, return_index=True, return_inverse=True)
-    n_clusters = int(cluster.max()) + 1
-    step = max(1, 500_000 // max(len(first), 1))
-    parts = []
-    for start in range(0, n_clusters, step):
-        chosen = np.arange(start, min(start + step, n_clusters))
-        kept = _counts_without(pair, cluster, chosen)
-        middle = (kept.sum(axis=1, keepdims=True) + 1) / 2  # the mean of mid-ranks, always
-        ranks = (_mid_ranks(_counts_without(v, cluster, chosen))[:, v[first]] for v in levels)
-        a, b = (r - middle for r in ranks)
-        aa, bb, ab = (np.einsum("gp,gp,gp->g", kept, *two) for two in ((a, a), (b, b), (a, b)))
-        defined = (aa > 0) & (bb > 0)
-        rho = ab / np.sqrt(np.where(defined, aa * bb, 1.0))
-        parts.append(np.where(defined, np.clip(rho, -1.0, 1.0), np.nan))
-    return np.concatenate(parts)
-
-
-def _counts_without(code: IntArray, cluster: IntArray, chosen: IntArray) -> FloatArray:
-    """Count each code among the items outside each chosen cluster: (chosen, codes)."""
-    total = np.bincount(code).astype(np.float64)
-    counts = np.tile(total, (len(chosen), 1))
-    inside = (cluster >= chosen[0]) & (cluster <= chosen[-1])
-    np.subtract.at(counts, (cluster[inside] - chosen[0], code[inside]), 1.0)
-    return counts
-
-
-def _mid_ranks(counts: FloatArray) -> FloatArray:
-    """Mid-rank of each level, from how often each occurs: along the last axis."""
-    return np.asarray(np.cumsum(counts, axis=-1) - (counts - 1) / 2)
 
 
 def bootstrap_weights(n: int, resamples: int, rng: np.random.Generator) -> Iterator[FloatArray]:

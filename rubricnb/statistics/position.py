@@ -63,7 +63,9 @@ def position_bias(judgments: pd.DataFrame, by: By = None, value: Value = "score"
         * ``share_1…n`` with ``_low, _high``: share of reads per position, centred at what the
           parsed reads would give by chance, with 95 % t intervals over clusters. Where the
           orderings of an item are not balanced, chance itself holds part of a preference; shares
-          and V² are given the size that they would have under a balanced design;
+          and V² are rescaled by what is left of a small preference. For a larger one that is too
+          much where items have few orderings: share_1 is .327 under ``shuffled(5, 2)`` for a judge
+          with .308 under ``balanced(5)``, so compare shares within one design;
         * ``share_1_least, share_1_most`` …: raw shares if no lost read, and if every lost read, had
           stood there; ``p_equivalent``: TOST that every share lies within ±0.02 of 1/n;
         * ``log_preference_1…n`` with ``_low, _high``: conditional logit of position given each

@@ -10,11 +10,13 @@ import pandas as pd
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._sides import compared, shared_items, sides
+from rubricnb.statistics.losses import lost_scores, no_equivalence
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
-from rubricnb.statistics.reasons import Reason, Reasons, because
+from rubricnb.statistics.reasons import Reason, Reasons, because, collect
 
 _MEASURES = ("kendall_tau", "flip_first", "flip_strict", "flip_expected", "discordant", "tied_once")
 _FLIPS = ("flip_strict", "flip_expected", "flip_first", "discordant")
+_SCORES = ("score_a", "score_b")
 _BLOCKS = ("balanced/forward", "balanced/reverse")
 _CONTROLS = {"fixed": "fixed/half-1", "placebo": "placebo/half-2"}
 
@@ -53,7 +55,8 @@ def rank_reversal(
         * ``discordant``: pairs ranked oppositely; ``tied_once``: pairs tied on one side only;
 
         ``n_prompts`` (with two or more candidates scored on both sides), ``n_clusters``,
-        ``reason``.
+        ``reason``: among others how many candidates, and winners, have a score on one side only,
+        and between which bounds ``flip_strict`` lies over all prompts.
 
     Raises
     ------
@@ -149,9 +152,12 @@ def _reversal_effect(
     if base.value.shape[1] < 2:
         raise ValueError("a placebo design of one read has no halves; use placebo(n, 2 * n)")
     moving = [_compare(base, block) for block in blocks]
+    lost_by_blocks = [_lost_candidates(base, *pair) for pair in zip(blocks, moving, strict=True)]
     rows = []
     for control, other in zip(_CONTROLS, controls, strict=True):
         still = _compare(base, other)
+        lost = collect(*lost_by_blocks, _lost_candidates(base, other, still))
+        no_verdict = no_equivalence(lost)
         prompts = still.index.intersection(moving[0].index).intersection(moving[1].index)
         still, forward, reverse = (found.loc[prompts] for found in (still, *moving))
         cluster = still["cluster"].to_numpy()
@@ -166,6 +172,9 @@ def _reversal_effect(
                 why = (Reason("same_difference"),)
             row |= {"reordered": infer.mean_of(moved), "controlled": infer.mean_of(calm)}
             row |= {"n_prompts": len(prompts), "n_clusters": n_clusters}
+            if no_verdict:
+                row["p_equivalent"] = np.nan
+            why = collect(why, lost, no_verdict)
             rows.append({"control": control, "measure": name} | row | because(why))
     return rows
 
@@ -182,14 +191,8 @@ def _compare(a: Reads, b: Reads | None) -> pd.DataFrame:
     """Measures and cluster of each prompt, by its name; candidates scored on both sides count."""
     if b is None:
         return pd.DataFrame(columns=["cluster", *_MEASURES], dtype=np.float64)
-    rows_a, rows_b = shared_items(a, b)
-    # Equal means of different sums can differ in the last digit.
-    scores = {
-        name: arrays.item_means(side.value).round(9)[rows]
-        for name, side, rows in (("score_a", a, rows_a), ("score_b", b, rows_b))
-    }
-    items = a.items.iloc[rows_a].assign(**scores).dropna(subset=[*scores, "group_id"])
-    columns = [c for c in ("dataset", "group_id", "criterion") if c in items]
+    items, columns = _candidates(a, b)
+    items = items.dropna(subset=[*_SCORES])
     items = items[items.duplicated(columns, keep=False)]
     if items.empty:
         return _compare(a, None)
@@ -201,11 +204,59 @@ def _compare(a: Reads, b: Reads | None) -> pd.DataFrame:
     # A candidate's column is its place among its prompt's.
     place = items.groupby(prompt).cumcount().to_numpy()
     wide = np.full((2, prompt.max() + 1, place.max() + 1), np.nan)
-    wide[:, prompt, place] = items[[*scores]].to_numpy().T
+    wide[:, prompt, place] = items[[*_SCORES]].to_numpy().T
     return pd.DataFrame(
         {"cluster": first["cluster"].to_numpy(), **prompt_measures(*wide)},
         pd.MultiIndex.from_frame(first[columns].astype(object)),
     )
+
+
+def _candidates(a: Reads, b: Reads) -> tuple[pd.DataFrame, list[str]]:
+    """Candidates that both sides were asked about, with a score of each; what names their prompt.
+
+    Only those of prompts with two or more.
+    """
+    rows_a, rows_b = shared_items(a, b)
+    # Equal means of different sums can differ in the last digit.
+    scores = {
+        name: arrays.item_means(side.value).round(9)[rows]
+        for name, side, rows in zip(_SCORES, (a, b), (rows_a, rows_b), strict=True)
+    }
+    items = a.items.iloc[rows_a].assign(**scores).dropna(subset=["group_id"])
+    columns = [c for c in ("dataset", "group_id", "criterion") if c in items]
+    return items[items.duplicated(columns, keep=False)], columns
+
+
+def _lost_candidates(a: Reads, b: Reads | None, found: pd.DataFrame) -> Reasons:
+    """Return which candidates have a score on one side only, and what that leaves open.
+
+    Without its winner a prompt is still compared, by the candidates that are left. `found`: the
+    prompts' measures.
+    """
+    if b is None:
+        return ()
+    items, columns = _candidates(a, b)
+    scores = items[[*_SCORES]].to_numpy()
+    lost = np.isnan(scores).sum(axis=1) == 1
+    if not lost.any():
+        return ()
+    prompt = arrays.combine(items[c] for c in columns)
+    n = int(prompt.max()) + 1
+    best = pd.DataFrame(scores).groupby(prompt).transform("max").to_numpy()
+    winner = lost & (scores == best).any(axis=1)
+    lacking = np.bincount(prompt[lost], minlength=n) > 0
+    first = items.iloc[np.unique(prompt, return_index=True)[1]]
+    names = pd.MultiIndex.from_frame(first[columns].astype(object))
+    whole = found["flip_strict"].reindex(names[~lacking]).dropna()
+    low, high = whole.sum() / n, (whole.sum() + lacking.sum()) / n
+    return (
+        *lost_scores(scores[:, 0], scores[:, 1], what="candidates"),
+        Reason(
+            "lost_prompts", lost=int(lost.sum()), asked=len(items), prompts=int(lacking.sum()),
+            all=n, winners=len(np.unique(prompt[winner])),
+        ),
+        Reason("flip_strict.bounds", low=low, high=high),
+    )  # fmt: skip
 
 
 def prompt_measures(x: FloatArray, y: FloatArray) -> dict[str, FloatArray]:
@@ -260,6 +311,7 @@ def _summary(a: Reads, b: Reads) -> dict[str, Any]:
     return row | because(
         _why_unsure(cluster, {name: found[name].to_numpy() for name in _FLIPS}),
         Reason("kendall_tau.tied") if tied else None,
+        _lost_candidates(a, b, found),
     )
 
 

@@ -260,13 +260,20 @@ def system_agreement(
     DataFrame
         One row a group: its columns, ``n_systems, n_items, n_clusters``; ``tau`` (Kendall's τ-b of
         the systems' means) with ``tau_low, tau_high`` (95 % percentile interval of 2,000 resamples
-        of clusters: it says how the ranking of these systems depends on the prompts; resampling
-        adds to the noise of the means, so it lies low where systems are close); ``reason``.
+        of clusters: how the ranking of these systems depends on the prompts); ``reason``.
 
     Raises
     ------
     ValueError
         Judgments lack ``candidate`` or `items` lack ``human``.
+
+    Notes
+    -----
+    Both means are noisy, so ``tau`` is lower than the τ of endlessly many prompts, and a resample
+    is noisier still. In simulations with 40 prompts the interval covers that τ in 97 % of the
+    studies for five systems that lie well apart, in 61 % for twenty of the same spread, and in 10 %
+    for twenty that lie closer than their noise (chapter 06). Where resampling lowers τ by more than
+    half of its standard deviation, ``reason`` says so: read ``tau_high`` as too low.
 
     Examples
     --------
@@ -300,14 +307,17 @@ def _ranking(reads: Reads, human: FloatArray) -> dict[str, Any]:
     row["tau"] = float(_tau(cells.sum(axis=0)))
     if np.isnan(row["tau"]):
         return row | because(Reason("equal_systems"))
-    lost: Reasons = ()
+    doubts: Reasons = ()
     if row["n_clusters"] > 1:
         draws = infer.resampled(cells, RESAMPLES, 0, _tau)
         row["tau_low"], row["tau_high"] = infer.percentile_interval(draws)
-        lost = unscored(reads, human)
+        doubts = unscored(reads, human)
+        lower = row["tau"] - float(np.nanmean(draws))
+        if lower > float(np.nanstd(draws)) / 2:
+            doubts += (Reason("tau.low", lower=lower),)
     same = row["tau_low"] == row["tau_high"]
     no_spread = Reason("no_interval.resamples") if same else None
-    return row | because(infer.few_clusters(cluster), no_spread, lost)
+    return row | because(infer.few_clusters(cluster), no_spread, doubts)
 
 
 def _tau(sums: FloatArray) -> FloatArray:

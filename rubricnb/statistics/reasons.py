@@ -37,6 +37,40 @@ SENTENCES: dict[str, str] = {
     ),
     "rare_events": "{names}: fewer than {least} events",
     "no_interval.alike": "no interval, as every cluster is alike: {names}",
+    # What a comparison left out
+    "lost": (
+        "{lost} of {asked} {what} have a score under {name}, but none under {lacking}, and are "
+        "left out ({name} scores them {lost_mean:.2f} on average, the others {kept_mean:.2f})"
+    ),
+    "left_out": (
+        "{lost} of {asked} {what} lack a score under some condition and are left out (their other "
+        "scores are {lost_mean:.2f} on average, those of the others {kept_mean:.2f})"
+    ),
+    "open_sign": (
+        "{of}: with the lost ones anywhere between {lowest:g} and {highest:g} it lies between "
+        "{low:+.2f} and {high:+.2f}, so its sign is not known"
+    ),
+    "r_of_all": (
+        "over all rated items that each side scored, r is {a:.2f} (a) and {b:.2f} (b), which need "
+        "not be the same items"
+    ),
+    "r_turned": (
+        "the lost items turn the sign: over all that each side scored, a − b is {delta:+.2f}"
+    ),
+    "r_one_of_all": (
+        "r of one read is {all:.2f} over every item that it scored, and {kept:.2f} over the kept"
+    ),
+    "lost_prompts": (
+        "{lost} of {asked} candidates have a score on one side only: {prompts} of {all} prompts "
+        "lack one, and {winners} the winner of the side that scored it"
+    ),
+    "flip_strict.bounds": (
+        "with the prompts that lack a candidate counted as unchanged or as changed, flip_strict is "
+        "{low:.2f} to {high:.2f}"
+    ),
+    "no_equivalence.lost": (
+        "no verdict of equivalence, as more than {most:.0%} of the {what} are lost"
+    ),
     # What was read
     "no_read": "no read was parsed",
     "no_scores": "no scores",
@@ -90,7 +124,6 @@ SENTENCES: dict[str, str] = {
     "gain.none": "gain: r does not change with K",
     "few_complete": "{n} items with all of {reads} reads: three with two are needed",
     "one_score": "all reads give one score",
-    "items_lack_reads": "{n} items lack a read and are left out",
     "not_told_apart": "texts are not shown to differ beyond noise",
     "no_interval.noise": "without some cluster texts do not differ beyond noise: no interval",
     "no_interval.unchanged": (
@@ -171,6 +204,10 @@ SENTENCES: dict[str, str] = {
     "few_systems": "{n} systems: a ranking needs three",
     "equal_systems": "all systems have one mean on a side",
     "no_interval.resamples": "all resamples rank the systems alike: no spread, not certainty",
+    "tau.low": (
+        "the systems are close: resampling alone lowers τ by {lower:.2f}, so τ and its interval "
+        "lie too low"
+    ),
     # Labels
     "few_labels": "{n} labels: four are needed",
     "no_labels": "no judged item has a label",
@@ -246,6 +283,10 @@ SENTENCES: dict[str, str] = {
     "systems_close": "in the ratings, neighbouring systems lie less than {points:g} points apart",
     "beyond_chance": (
         "judge {judge}, by chance {judge_chance}; a single rater {rater}, by chance {rater_chance}"
+    ),
+    "not_asked_twice": (
+        "no prompt was asked twice in both audits, so nothing says how many answers differ when "
+        "asked again"
     ),
     "same_words": (
         "only asked again in the same words, and a judge that repeats itself passes that whatever "

@@ -11,6 +11,7 @@ import pandas as pd
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._sides import shared_items
+from rubricnb.statistics.losses import lost_scores, open_sign, scale_ends
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, Reasons, because
 
@@ -65,7 +66,8 @@ def stability(
           0 where the condition changes no distribution, never below, and above 0 also where it only
           makes scores noisier or calmer. For a move of the scores see ``shift``;
         * ``shift_p`` (shift against 0) and ``shift_p_adjusted`` (Benjamini–Hochberg over the rows);
-        * ``reason``.
+        * ``reason``: among others how many items have a score under one of the two only, how that
+          one scores them, and between which bounds the shift lies if they could turn its sign.
 
     Raises
     ------
@@ -153,6 +155,36 @@ def at_items(base: Reads, side: Reads, values: FloatArray) -> FloatArray:
     return out
 
 
+def both_asked(side: Reads, base: Reads) -> tuple[FloatArray, FloatArray]:
+    """Mean score of each item that both were asked about, under each; NaN without one."""
+    rows_base, rows = shared_items(base, side)
+    means = [arrays.item_means(distinct(reads)) for reads in (side, base)]
+    return means[0][rows], means[1][rows_base]
+
+
+_NAMES, _CONTROL = ("this condition", "the baseline"), ("this condition", "the placebo")
+
+
+def lost_to_both(side: Reads, base: Reads, placebo: Reads | None) -> Reasons:
+    """Return which items a condition or its baseline, or its placebo, has no score for."""
+    found = lost_scores(*both_asked(side, base), _NAMES)
+    if placebo is None or placebo is side:
+        return found
+    return (*found, *lost_scores(*both_asked(side, placebo), _CONTROL))
+
+
+def _open_signs(side: Reads, base: Reads, placebo: Reads | None, row: Mapping[str, Any]) -> Reasons:
+    """Return the bounds of the shifts whose sign lost scores could turn."""
+    ends = scale_ends(base, side)
+    found: Reasons = ()
+    others = {"shift": base, "shift_excess": placebo if placebo is not side else None}
+    for name, other in others.items():
+        if other is not None:
+            interval = (row[f"{name}_low"], row[f"{name}_high"])
+            found += open_sign(*both_asked(side, other), ends, interval, name)
+    return found
+
+
 def _distances(side: Reads | None, base: Reads, value: Value) -> FloatArray:
     """Flip rate, MAD and shift of each item of `base`: shape (3, items), NaN where not in both."""
     if side is None:
@@ -229,6 +261,8 @@ def _summary(
         why_no_excess(side, placebo),
         None if ties or not used.any() else Reason("flip_rate.no_ties"),
         infer.alike(row),
+        lost_to_both(side, base, placebo),
+        _open_signs(side, base, placebo, row),
     )
 
 

@@ -11,21 +11,25 @@ import pandas as pd
 from rubricnb.permutation import levels_above
 from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
-from rubricnb.statistics.agreement import ratings_of
+from rubricnb.statistics.agreement import ratings_of, unscored
 from rubricnb.statistics.intervals import Estimate
+from rubricnb.statistics.losses import open_sign
 from rubricnb.statistics.reads import By, FloatArray, IntArray, Reads
-from rubricnb.statistics.reasons import Reason, because, because_each
+from rubricnb.statistics.reasons import Reason, Reasons, because, because_each
 from rubricnb.statistics.stability import (
     BASELINE,
     Condition,
     at_items,
     distinct,
+    lost_to_both,
     strata,
     why_no_excess,
     why_no_interval,
 )
 
 _SIGN_DRAWS = 999
+_MOST_VALUES, _PARTS = 512, 128  # more distinct scores are compared in equal parts of their range
+_BLOCK = 10_000_000  # numbers worked on at once: small products on several threads wait for them
 
 
 def score_tendency(
@@ -66,6 +70,9 @@ def score_tendency(
     -----
     arXiv:2506.22316, Equation 4 and Figure 5, which prints counts. An estimated distance is never
     0: read it with its interval, beside that of the baseline. Means of more reads spread less, too.
+    Of more than 512 distinct scores and ratings, the difference of the cumulated distributions is
+    integrated over each of 128 equal parts of their range before its size is taken: the distance
+    is a little too small if the two cross within a part, and exact otherwise.
 
     Examples
     --------
@@ -111,7 +118,8 @@ def tendency_shift(
     Notes
     -----
     arXiv:2506.22316, §4.2 (3), which compares heat maps by eye. Noise moves a distribution too, so
-    that ``moved`` is never 0: read it beside ``moved_excess``.
+    that ``moved`` is never 0: read it beside ``moved_excess``. More than 512 distinct scores are
+    compared in parts, as in `score_tendency`.
 
     Examples
     --------
@@ -126,7 +134,7 @@ def tendency_shift(
     """
     rows = []
     for key, base, placebo, others in strata(judgments, baseline, by, "score"):
-        grid = _grid([base, *(side for _, side in others)])
+        grid = _grid(base.value, *(side.value for _, side in others))
         for condition, side in others:
             rows.append({**key, **condition} | _shifted(side, base, placebo, grid, level))
     return pd.DataFrame(rows)
@@ -249,31 +257,30 @@ def _majority(scores: FloatArray) -> float:
 
 
 def _tendency(side: Reads, items: pd.DataFrame | None) -> dict[str, Any]:
-    values, weights = _as_points(side.value)
-    known = weights.sum(axis=1) > 0
+    known = side.parsed.any(axis=1)
     row: dict[str, Any] = infer.counted(known, side.cluster) | {"n_reads": int(side.parsed.sum())}
     people: _People | None = None
     why: list[Reason] = []
     if items is not None:
         people, why = _people(side, items)
-    levels = _levels(side, values, people)
-    row |= _shares("share", values, weights[known], levels, why)
+    levels = _levels(side, people)
+    row |= _shares("share", side.value[known], levels, why)
     if items is None:
         return row | because(why, None if known.any() else Reason("no_read"))
     found = Estimate()
     both = np.zeros_like(known)
     if people is not None:
-        both = known & (people.weights.sum(axis=1) > 0)
-        row |= _shares("human", people.values, people.weights[both], levels, why)
+        both = known & ~np.isnan(people.ratings).all(axis=1)
+        row |= _shares("human", people.ratings[both], levels, why)
         row["compares"] = people.compares
-        if people.compares == _MEANS:
-            values, weights = _as_points(arrays.item_means(side.value))
-        steps = _cumulated(values, weights, people.values, people.weights)
-        found = _distance(steps[both][:, None], side.cluster[both], infer.LEVEL)
+        is_mean = people.compares == _MEANS
+        scores = arrays.item_means(side.value)[:, None] if is_mean else side.value
+        found = _between(scores[both], people.ratings[both], side.cluster[both])
         why += why_no_interval(both, side.cluster) if both.any() else [Reason("unrated")]
     row |= found.named("wasserstein", *infer.UNTESTED)
     alike = infer.alike(row) if len(np.unique(side.cluster[both])) > 1 else ()
-    return row | because(why, alike)
+    lost = unscored(side, people.means) if people is not None else ()
+    return row | because(why, alike, lost)
 
 
 _SINGLE, _MEANS = "read with rating", "mean with mean"
@@ -281,11 +288,15 @@ _SINGLE, _MEANS = "read with rating", "mean with mean"
 
 @dataclass(frozen=True)
 class _People:
-    """Ratings of the judged items: their values, and the weight of each in an item (sum 1 or 0)."""
+    """Ratings of the judged items, shape (items, ratings): NaN where there is none."""
 
-    values: FloatArray
-    weights: FloatArray
+    ratings: FloatArray
     compares: str
+
+    @property
+    def means(self) -> FloatArray:
+        """Mean rating of each item; NaN without one."""
+        return arrays.item_means(self.ratings)
 
 
 def _people(side: Reads, items: pd.DataFrame) -> tuple[_People | None, list[Reason]]:
@@ -304,9 +315,9 @@ def _people(side: Reads, items: pd.DataFrame) -> tuple[_People | None, list[Reas
         wide = ratings_of(side, items, "human_ratings")
         if not np.isnan(wide[rated]).all(axis=1).any():
             wide[~rated] = np.nan
-            return _People(*_as_points(wide), _SINGLE), why
+            return _People(wide, _SINGLE), why
     single = (means[rated] == np.round(means[rated])).all()
-    return _People(*_as_points(means), _SINGLE if single else _MEANS), why
+    return _People(means[:, None], _SINGLE if single else _MEANS), why
 
 
 def _rated_on(side: Reads, items: pd.DataFrame) -> FloatArray:
@@ -319,127 +330,150 @@ def _rated_on(side: Reads, items: pd.DataFrame) -> FloatArray:
     return arrays.floats(arrays.matched(side.items, items, "rubric_id").astype(object).map(levels))
 
 
-def _as_points(numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Distinct numbers of items (items,) or (items, several), and each item's shares of them."""
-    wide = numbers.reshape(len(numbers), -1)
-    values = np.unique(wide[~np.isnan(wide)])
-    counts = (wide[..., None] == values).sum(axis=1)
-    return values, counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-
-
-def _levels(side: Reads, values: FloatArray, people: _People | None) -> IntArray | FloatArray:
+def _levels(side: Reads, people: _People | None) -> IntArray | FloatArray:
     """The options; without orderings, the whole scores between the least and the greatest."""
     if side.n_options:
         return side.scores
-    every = values if people is None else np.concatenate([values, people.values])
-    rounded = np.floor(every + 0.5).astype(np.int64)
+    given = [side.value.ravel()] + ([] if people is None else [people.ratings.ravel()])
+    every = np.concatenate(given)
+    rounded = np.floor(every[~np.isnan(every)] + 0.5).astype(np.int64)
     return np.arange(rounded.min(), rounded.max() + 1) if len(rounded) else np.arange(0)
 
 
 def _shares(
-    name: str,
-    values: FloatArray,
-    weights: FloatArray,
-    levels: IntArray | FloatArray,
-    why: list[Reason],
+    name: str, given: FloatArray, levels: IntArray | FloatArray, why: list[Reason]
 ) -> dict[str, float]:
     """Share of every level, items weighing the same; says in `why` what lies off the scale."""
+    if not len(given):
+        return {f"{name}_{level:g}": np.nan for level in levels}
+    numbers, weights, _ = _weighted(given)
+    values, code = np.unique(numbers, return_inverse=True)
     nearest = np.floor(levels_above(values, levels) + 0.5)
-    mean = weights.mean(axis=0) if len(weights) else np.full(len(values), np.nan)
+    mean = np.bincount(code, weights, len(values)) / len(given)
     off = float(mean[~np.isin(nearest, np.arange(len(levels)))].sum())
     if off > 0:
         what = "scores" if name == "share" else "ratings"
         ends = {"lowest": levels[0], "highest": levels[-1]}
         why.append(Reason("off_scale", share=100 * off, what=what, **ends))
-    if not len(weights):
-        return {f"{name}_{level:g}": np.nan for level in levels}
     return {f"{name}_{level:g}": float(mean[nearest == k].sum()) for k, level in enumerate(levels)}
 
 
+def _weighted(given: FloatArray) -> tuple[FloatArray, FloatArray, IntArray]:
+    """The numbers of items (items, several), the share of each in its item's, and their items."""
+    known = ~np.isnan(given)
+    item = np.nonzero(known)[0]
+    return given[known], 1 / known.sum(axis=1)[item], item
+
+
+def _grid(*given: FloatArray) -> FloatArray:
+    """Ends of the parts in which distributions are compared: every number that was given.
+
+    Where these are more than `_MOST_VALUES`, those of `_PARTS` equal parts instead.
+    """
+    values = np.unique(np.concatenate([numbers[~np.isnan(numbers)] for numbers in given]))
+    if len(values) < 2:  # equal scores are a distribution
+        values = np.unique(np.append(values, [0.0, 1.0]))
+    if len(values) <= _MOST_VALUES:
+        return np.asarray(values)
+    return np.linspace(values[0], values[-1], _PARTS + 1)
+
+
 def _cumulated(
-    a: FloatArray, weights_a: FloatArray, b: FloatArray, weights_b: FloatArray
+    numbers: FloatArray, weights: FloatArray, group: IntArray, n_groups: int, grid: FloatArray
 ) -> FloatArray:
-    """Difference of two cumulated distributions of each item, times the steps of their values.
-
-    The sum of the absolute means over items is the Wasserstein distance.
-    """
-    grid = np.unique(np.concatenate([a, b]))
-    lower = grid[:-1]
-    below = weights_a @ (a[:, None] <= lower) - weights_b @ (b[:, None] <= lower)
-    return np.asarray(below * np.diff(grid))
-
-
-def _grid(sides: list[Reads]) -> FloatArray:
-    """Every value that was given, from the lowest, and 0 and 1: equal scores are a distribution."""
-    return np.unique(np.concatenate([[0.0, 1.0], *(side.value[side.parsed] for side in sides)]))
+    """Integral of each group's cumulated weights over every part of a grid: (groups, parts)."""
+    n = len(grid) - 1
+    part = np.minimum(np.searchsorted(grid, numbers, side="right") - 1, n - 1)
+    cell = group * n + part
+    own = np.bincount(cell, weights * (grid[part + 1] - numbers), n_groups * n)
+    count = np.bincount(cell, weights, n_groups * n).reshape(n_groups, n).astype(np.float64)
+    below = np.cumsum(count, axis=1) - count
+    below *= np.diff(grid)
+    below += own.reshape(n_groups, n)
+    return np.asarray(below)
 
 
-def _steps(side: Reads | None, base: Reads, grid: FloatArray) -> FloatArray:
-    """Cumulated shares of every read minus the baseline's: (items of `base`, reads, steps).
-
-    NaN where an item was not parsed. The sum of their absolute means is the distance.
-    """
-    before = _mean_over_reads(_cumulated_reads(base, grid))[:, None]
-    if side is None:
-        return np.full_like(before, np.nan)
-    return at_items(base, side, _cumulated_reads(side, grid)) - before
-
-
-def _cumulated_reads(side: Reads, grid: FloatArray) -> FloatArray:
-    """How much of each read lies at or below each value but the last, times the next step."""
-    below = side.value[..., None] <= grid[:-1]
-    return np.where(side.parsed[..., None], below * np.diff(grid), np.nan)
-
-
-def _mean_over_reads(values: FloatArray) -> FloatArray:
-    """Mean over the parsed reads: (items, reads, several) to (items, several)."""
-    return arrays.item_means(np.moveaxis(values, 1, -1))
+def _between(given: FloatArray, other: FloatArray, cluster: IntArray) -> Estimate:
+    """Distance of the numbers given about items (items, several), every item weighing the same."""
+    cluster = np.unique(cluster, return_inverse=True)[1]
+    size = np.bincount(cluster).astype(np.float64)
+    if not len(size):
+        return Estimate()
+    grid = _grid(given, other)
+    sums = np.zeros((len(size), len(grid) - 1))
+    for sign, numbers in ((1.0, given), (-1.0, other)):
+        values, weights, item = _weighted(numbers)
+        sums += _cumulated(values, sign * weights, cluster[item], len(size), grid)
+    return _distance(sums[:, None], size[:, None, None], infer.LEVEL)
 
 
 def _shifted(
     side: Reads, base: Reads, placebo: Reads | None, grid: FloatArray, level: float
 ) -> dict[str, Any]:
-    own, control = _steps(side, base, grid), _steps(placebo, base, grid)
-    cluster, used = base.cluster, _known(own)
+    own, cluster = at_items(base, side, side.value), base.cluster
+    edited = np.full((len(own), 1), np.nan)
+    if placebo is not None and side is not placebo:
+        edited = at_items(base, placebo, placebo.value)
+    plain = base.parsed.any(axis=1)
+    used = plain & ~np.isnan(own).all(axis=1)
+    both = used & ~np.isnan(edited).all(axis=1)
     row: dict[str, Any] = infer.counted(used, cluster)
-    row |= _distance(own[used], cluster[used], level).named("moved", *infer.UNTESTED)
-    both = used & _known(control) & (side is not placebo)
-    beyond = own[both] - _mean_over_reads(control)[both, None]
-    row |= _distance(beyond, cluster[both], level).named("moved_excess", *infer.UNTESTED)
-    why = (why_no_interval(used, cluster), why_no_excess(side, placebo), infer.alike(row))
-    return row | because(*why)
-
-
-def _known(steps: FloatArray) -> Any:
-    """Which items were parsed."""
-    return ~np.isnan(steps).all(axis=(1, 2))
-
-
-def _distance(steps: FloatArray, cluster: IntArray, level: float) -> Estimate:
-    """Mean over reads of Σ |mean step|, its interval and p, from steps (items, reads, steps).
-
-    A distance estimated from noise is above 0, and its jackknife does not know. So the interval
-    begins at 0 unless the distance is rare among those with each cluster's sign drawn.
-    """
-    known = ~np.isnan(steps)
-    sums, counts = (
-        arrays.by_cluster(v, cluster) for v in (np.where(known, steps, 0.0), known * 1.0)
+    for name, other, of in (("moved", base.value, used), ("moved_excess", edited, both)):
+        found = _of_each_read(own[of], other[of], cluster[of], grid, level)
+        row |= found.named(name, *infer.UNTESTED)
+    return row | because(
+        why_no_interval(used, cluster),
+        why_no_excess(side, placebo),
+        infer.alike(row),
+        lost_to_both(side, base, placebo),
     )
+
+
+def _of_each_read(
+    own: FloatArray, other: FloatArray, cluster: IntArray, grid: FloatArray, level: float
+) -> Estimate:
+    """Mean distance of a read (items, reads) to all others' reads of the items it has."""
+    cluster = np.unique(cluster, return_inverse=True)[1]
+    n_clusters, sums, counts = len(np.unique(cluster)), [], []
+    for read in own.T:
+        there = np.flatnonzero(~np.isnan(read))
+        values, weights, item = _weighted(other[there])
+        group = cluster[there]
+        before = _cumulated(values, weights, group[item], n_clusters, grid)
+        sums.append(_cumulated(read[there], np.ones(len(there)), group, n_clusters, grid) - before)
+        counts.append(np.bincount(group, minlength=n_clusters).astype(np.float64))
+    return _distance(np.stack(sums, axis=1), np.stack(counts, axis=1)[..., None], level)
+
+
+def _distance(sums: FloatArray, counts: FloatArray, level: float) -> Estimate:
+    """Mean over reads of Σ |mean part|, its interval and p, from the clusters' sums.
+
+    Shapes: `sums` (clusters, reads, parts), `counts` of items (clusters, reads, 1). A distance
+    estimated from noise is above 0, and its jackknife does not know. So the interval begins at 0
+    unless the distance is rare among those with each cluster's sign drawn.
+    """
 
     def distance(total: FloatArray, n: FloatArray) -> FloatArray:
         means = np.where(n > 0, total / np.maximum(n, 1), np.nan)
         return arrays.item_means(np.abs(means).sum(axis=-1))
 
-    listed = infer.content_order(sums)
+    content = sums
+    if sums.shape[-1] >= _PARTS:  # a sort by each of many columns would be most of the time
+        content = sums @ np.vander(np.linspace(0.0, 1.0, sums.shape[-1]), 3)
+    listed = infer.content_order(content)
     sums, counts = sums[listed], counts[listed]
     total, n = sums.sum(axis=0), counts.sum(axis=0)
     whole = float(distance(total, n))
-    found = infer.jackknife_t(whole, distance(total - sums, n - counts), level)
+    blocks = np.array_split(np.arange(len(sums)), sums.size // _BLOCK + 1)
+    left = np.concatenate([distance(total - sums[b], n - counts[b]) for b in blocks])
+    found = infer.jackknife_t(whole, left, level)
     if not np.isfinite(found.low):
         return Estimate(whole)
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], (_SIGN_DRAWS, len(sums)))
-    drawn = distance(np.tensordot(signs, sums, axes=1), n)
-    p = float((1 + (drawn >= whole - 1e-12).sum()) / (1 + _SIGN_DRAWS))
+    drawn, rng = [], np.random.default_rng(0)
+    for rows in np.array_split(np.arange(_SIGN_DRAWS), _SIGN_DRAWS * len(sums) // _BLOCK + 1):
+        signs = rng.choice([-1.0, 1.0], (len(rows), len(sums)))
+        drawn.append(distance(np.tensordot(signs, sums, axes=1), n))
+    p = float((1 + (np.concatenate(drawn) >= whole - 1e-12).sum()) / (1 + _SIGN_DRAWS))
     return replace(found, low=max(found.low, 0.0) if p < 1 - level else 0.0, p=p)
 
 
@@ -454,8 +488,18 @@ def _pull(k: int, side: Reads, base: Reads, placebo: Reads | None) -> dict[str, 
     for (name, values), other in zip(found, control, strict=True):
         row |= infer.named_mean(name, values, base.cluster)
         row |= infer.named_mean(f"{name}_excess", values - other, base.cluster)
-    why = (why_no_interval(used, base.cluster), why_no_excess(side, placebo), infer.alike(row))
-    return row | because(*why)
+    return row | because(
+        why_no_interval(used, base.cluster),
+        why_no_excess(side, placebo),
+        infer.alike(row),
+        lost_to_both(side, base, placebo),
+        _open_pull(share, share_base, row),
+    )
+
+
+def _open_pull(share: FloatArray, share_base: FloatArray, row: dict[str, Any]) -> Reasons:
+    """Return the bounds of the pull if lost scores could turn its sign."""
+    return open_sign(share, share_base, (0.0, 1.0), (row["pull_low"], row["pull_high"]), "pull")
 
 
 def _towards(k: int, side: Reads | None, base: Reads) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -12,6 +12,7 @@ from rubricnb.statistics import intervals as infer
 from rubricnb.statistics import reads as arrays
 from rubricnb.statistics._placement import directions
 from rubricnb.statistics._variance import crossed_variances
+from rubricnb.statistics.losses import left_out
 from rubricnb.statistics.reads import By, FloatArray, Reads, Value
 from rubricnb.statistics.reasons import Reason, because
 
@@ -157,9 +158,10 @@ def _within_item_sd(reads: Reads) -> dict[str, Any]:
         "k": infer.mean_of(count[used].astype(np.float64)),
     }
     row |= infer.counted(used, reads.cluster)
+    lost = left_out(reads.value, used)
     if not used.any():
-        return row | because(Reason("single_reads"))
-    return row | because(infer.few_clusters(reads.cluster[used]), infer.alike(row))
+        return row | because(Reason("single_reads"), lost)
+    return row | because(infer.few_clusters(reads.cluster[used]), infer.alike(row), lost)
 
 
 def ordering_means(reads: Reads) -> FloatArray:
@@ -174,10 +176,11 @@ def _order_effect(reads: Reads) -> dict[str, Any]:
     if len(reads.orderings) < 2:
         raise arrays.Unanswerable(Reason("one_ordering_each"))
     mean = ordering_means(reads)
-    complete = ~np.isnan(mean).any(axis=1)
+    complete = np.asarray(~np.isnan(mean).any(axis=1))
     row: dict[str, Any] = dict.fromkeys(_EFFECTS, np.nan) | infer.counted(complete, reads.cluster)
+    lost = left_out(mean, complete)
     if not complete.any():
-        return row | because(Reason("incomplete_items"))
+        return row | because(Reason("incomplete_items"), lost)
     listed = np.lexsort(reads.orderings.T[::-1])  # the draws below follow the orders' own names
     orderings, x = reads.orderings[listed], mean[complete][:, listed]
     cluster = reads.cluster[complete]
@@ -194,7 +197,7 @@ def _order_effect(reads: Reads) -> dict[str, Any]:
         row |= infer.named_mean("ascending_minus_descending", x[:, up[0]] - x[:, down[0]], cluster)
     else:
         reasons.append(Reason("one_direction"))
-    return row | because(reasons, infer.alike(row), infer.few_clusters(cluster))
+    return row | because(reasons, infer.alike(row), infer.few_clusters(cluster), lost)
 
 
 def _first_reads(reads: Reads) -> FloatArray:
@@ -211,14 +214,15 @@ def _components(reads: Reads) -> dict[str, Any]:
     cluster, n_orderings = reads.cluster[used], first.shape[1]
     row: dict[str, Any] = dict.fromkeys(_COMPONENTS, np.nan) | infer.counted(used, reads.cluster)
     row["n_orderings"] = n_orderings
+    lost = left_out(first, used)
     if row["n_items"] < 2:
-        return row | because(Reason("few_complete_items"))
+        return row | because(Reason("few_complete_items"), lost)
     if n_orderings < 2:
         return row | because(Reason("one_ordering"))
     found = _estimates(crossed_variances(first[used], cluster), n_orderings)
     row |= {name: float(values[0]) for name, values in found.items()}
     row |= _ratio_intervals(found)
-    return row | because(_why_unknown(row), infer.few_clusters(cluster))
+    return row | because(_why_unknown(row), infer.few_clusters(cluster), lost)
 
 
 def _estimates(parts: FloatArray, k: int) -> dict[str, FloatArray]:

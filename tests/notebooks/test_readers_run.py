@@ -4,8 +4,11 @@ The judge is an endpoint on this machine that prefers the last line of any list.
 """
 
 import re
+from pathlib import Path
 
+import pandas as pd
 import pytest
+import yaml
 from bs4 import BeautifulSoup
 from closely import slow_unless_due
 from endpoint import completion, endpoint
@@ -14,6 +17,7 @@ from last_line import prefers_the_last_line
 import rubricnb as rb
 from rubricnb import book
 from rubricnb.pages import is_unknown
+from rubricnb.rulers import compile_rubric
 from tools.onepage import one_page
 
 ROOT = book.find_root()
@@ -45,11 +49,19 @@ def run(own_data, monkeypatch, tmp_path):
         judge = f"openai:m@{url}" if url.startswith("http") else url
         values = own_data(n) | SMALL | {"judge": judge, "readout": readout, "n_options": n} | more
         if stem in RULERS:
-            values |= {"judge": "simulated:grader"}
+            values |= {"judge": "simulated:grader", "bundle": compiled(values, tmp_path)}
         given = {name: value for name, value in values.items() if name in DECLARED[stem]}
         return book.execute(stem, given, root=ROOT, cell_seconds=300)
 
     return executed
+
+
+def compiled(values, folder):
+    """The file of a bundle of the reader's rubric."""
+    rubrics = rb.load("csv", path=values["path"], rubric=values["rubric"]).rubrics
+    grader = rb.open_judge("simulated:grader")
+    bundle = compile_rubric(rubrics, grader, name="replies", n_items=6, store=":memory:")
+    return str(bundle.save(folder / "replies.json"))
 
 
 def sentences(page):
@@ -113,10 +125,40 @@ def test_what_cannot_be_shown_is_one_line_and_the_end(stem, what, run):
 
 
 FILES = {
-    "without ratings": lambda rows, rubric: (
-        rows.drop(columns=["human_kind", "human_useful"]),
-        rubric,
-    ),
-    "one criterion": lambda rows, rubric: (rows.drop(columns="human_useful"), rubric[:1]),
+    "without ratings": lambda rows, rubric: (rows.drop(columns=RATINGS), rubric),
+    "one criterion": lambda rows, rubric: (rows.drop(columns=RATINGS[1]), rubric[:1]),
     "one prompt": lambda rows, rubric: (rows[rows["instruction"] == "Answer mail 0."], rubric),
 }
+RATINGS = ["human_kind", "human_useful"]
+SAID = re.compile(r"(?:ValueError|CannotShow): .+|This page ends here: .+")
+
+
+@pytest.fixture
+def poor_file(own_data, tmp_path):
+    """Own data that lack something."""
+
+    def written(lack):
+        given = own_data(5)
+        rows = pd.read_csv(given["path"], sep=";").dropna(subset="text_id")
+        rubric = yaml.safe_load(Path(given["rubric"]).read_text("utf-8"))
+        rows, rubric = FILES[lack](rows, rubric)
+        rows.to_csv(tmp_path / "poor.csv", index=False)
+        (tmp_path / "poor.yml").write_text(yaml.safe_dump(rubric), "utf-8")
+        return {"path": str(tmp_path / "poor.csv"), "rubric": str(tmp_path / "poor.yml")}
+
+    return written
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lack", FILES)
+@pytest.mark.parametrize("stem", JUDGED)
+def test_a_file_that_lacks_something_gives_lines_and_no_nan(stem, lack, run, poor_file):
+    page, failure = "", ""
+    try:
+        page = one_page(run(stem, "simulated:first-biased", **poor_file(lack)))
+    except book.BookError as error:
+        failure = str(error).strip().splitlines()[-1]
+    if failure:
+        assert SAID.match(failure), failure
+    else:
+        assert not [said for said in sentences(page) if re.search(r"\b(nan|inf|NaN)\b", said)]

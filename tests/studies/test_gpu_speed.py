@@ -26,6 +26,7 @@ def test_the_table_names_one_card_one_engine_and_the_prefix_cache(arms):
     assert set(arms.identity.str.split().str[:2].str.join(" ")) == {"vllm 0.26.0"}
     assert set(arms.cache) == {"on"}
     assert set(arms.judgments) == {800}
+    assert set(arms.commit) == {"2b7fc7c8"}
 
 
 def test_the_page_gives_the_tokens_of_both_orders_of_the_prompt(arms):
@@ -51,10 +52,35 @@ def test_what_was_computed_beyond_the_least_is_within_the_bound(arms):
 
 def test_the_page_gives_judgments_per_second_and_the_hours_that_follow(arms):
     low, high, text = map(
-        int, re.search(r"At (\d+) to (\d+) judgments .* about (\d+) for a written", PAGE).groups()
+        int, re.search(r"gave (\d+) to (\d+) judgments .* about (\d+) for a written", PAGE).groups()
     )
     label = arms.drop("feedback").speed
     assert abs(label.min() - low) < 10
     assert abs(label.max() - high) < 10
     assert abs(arms.speed.loc["feedback"].mean() - text) < 10
     assert round(2.1e6 / text / 3600) == 6  # "would take six hours"
+
+
+def test_the_page_says_how_many_written_answers_never_end():
+    said = re.search(
+        r"(\d+) to (\d+) % of the written answers .* (\d+) to (\d+) % of all tokens, and none of "
+        r"them has a score.* only (\d+) of ([\d,]+) answers",
+        PAGE,
+    )
+    low, high, least, most, longer, scored = (int(x.replace(",", "")) for x in said.groups())
+    paths = (results_folder() / "feedback").glob("*-vllm/*.parquet")
+    reads = pd.concat(map(pd.read_parquet, paths), ignore_index=True)
+    reads = reads[reads["readout"] == "feedback"].copy()
+    reads["endless"] = reads["completion_tokens"] >= 1024
+    reads["endless_tokens"] = reads["completion_tokens"].where(reads["endless"], 0)
+    groups = reads.groupby(["dataset", "design"], observed=True)
+    shares = 100 * groups["endless"].mean()
+    tokens = 100 * groups["endless_tokens"].sum() / groups["completion_tokens"].sum()
+    assert (round(shares.min()), round(shares.max())) == (low, high)
+    assert (round(tokens.min()), round(tokens.max())) == (least, most)
+    has_score = reads["status"] == "ok"
+    assert not (has_score & reads["endless"]).any()
+    assert (int((has_score & (reads["completion_tokens"] > 256)).sum()), int(has_score.sum())) == (
+        longer,
+        scored,
+    )

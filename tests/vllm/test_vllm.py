@@ -14,6 +14,7 @@ from rubricnb.judging.openai import JudgeError
 from rubricnb.judging.readout import read
 from rubricnb.judging.rendering import rendered
 from rubricnb.judging.sharing import Limit
+from rubricnb.judging.tokens import Tokens
 from rubricnb.prompts import render
 
 LEVELS = {1: "Wrong.", 2: "Half right.", 3: "Right."}
@@ -265,6 +266,7 @@ def test_thinking_is_closed_before_a_label(judge, smollm2, monkeypatch):
     tokenizer.add_tokens(["<think>", "</think>"])
     tokenizer.chat_template = "{{ messages[0].content }}<|im_start|>assistant\n<think>\n"
     monkeypatch.setattr(judge, "_tokenizer", tokenizer)
+    monkeypatch.setattr(judge, "_tokens", Tokens(tokenizer))
     monkeypatch.setattr(judge, "thinks", True)
     prompt = tokenizer.decode(judge.tokens(request((1, 2, 3), "logprobs")))
     assert prompt.endswith("</think>\n\n[RESULT]")
