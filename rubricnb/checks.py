@@ -7,10 +7,10 @@ print the solution. Leave an answer as ``...`` until you have one.
 
 from __future__ import annotations
 
+import math
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -114,12 +114,19 @@ def _near(value: float, expected: float, tolerance: float = 0.01) -> bool:
 def _is_rounded(value: float, expected: float) -> bool:
     """Whether a number is another one, rounded correctly to two digits or more.
 
-    >>> _is_rounded(3.3, 10 / 3), _is_rounded(3.4, 10 / 3), _is_rounded(0.3, 0.25)
-    (True, False, False)
+    >>> _is_rounded(3.3, 10 / 3), _is_rounded(4.0, 3.96), _is_rounded(3.4, 10 / 3)
+    (True, True, False)
+    >>> _is_rounded(0.3, 0.25), _is_rounded(0.3, 0.296)
+    (False, True)
     """
-    places = max(0, -int(Decimal(repr(value)).normalize().as_tuple().exponent))
-    has_two_digits = abs(value) * 10.0**places > 9.5
-    return has_two_digits and abs(value - expected) <= 0.500001 * 10.0**-places
+    if expected == 0:
+        return False
+    fewest = max(0, 1 - math.floor(math.log10(abs(expected))))  # whole numbers at least
+    steps = (10.0**places for places in range(fewest, fewest + 8))
+    return any(
+        abs(value - expected) * step <= 0.500001 and abs(value * step - round(value * step)) < 1e-6
+        for step in steps
+    )
 
 
 def _with(message: str, hint: str) -> str:

@@ -5,6 +5,7 @@ import pytest
 from rubricnb.data import published
 from rubricnb.judging.fitting import stand_in
 from rubricnb.judging.profiles import profiles
+from rubricnb.judging.results import results_folder
 from rubricnb.rulers import load_bundle
 from studies.study import design_of, gradings_for, plans_for, read_study
 
@@ -113,3 +114,63 @@ def test_the_rulers_study_grades_the_papers_sets_by_every_method_and_variant():
 def test_every_part_is_read_as_the_paper_reads_it(study):
     """From text: a forced label would leave a judge that thinks no thoughts, in Setting 2 too."""
     assert {part["readout"] for part in study["plans"]} == {"feedback"}
+
+
+@pytest.fixture(scope="module")
+def first_version():
+    return read_study("paper_v1_study")
+
+
+def asked_of(study):
+    """(Model, thinking) → its plans."""
+    plans = {}
+    for judge in study["judges"]:
+        for part in plans_for(judge, study["plans"]):
+            plans.setdefault((judge["model"], part.get("thinking", "default")), []).append(part)
+    return plans
+
+
+def test_the_first_versions_study_asks_its_seven_judges(first_version):
+    named = {"on": "-Think"}
+    judges = {model + named.get(thinking, "") for model, thinking in asked_of(first_version)}
+    assert judges == set(published("permutation_vs_repeat").judge)
+
+
+def test_the_first_version_samples_only_where_qwen3_thinks(first_version):
+    for (model, thinking), parts in asked_of(first_version).items():
+        warm = {part.get("temperature", 0.0) for part in parts}
+        assert warm == ({0.3} if thinking == "on" else {0.0})
+        assert thinking == "default" or model.startswith("Qwen3")
+
+
+def test_the_first_version_reads_every_item_ten_times_in_each_way(first_version):
+    """Permutation of all sets, and Repeat of the two that people rated."""
+    sizes = published("datasets_2602").set_index("dataset").total
+    for parts in asked_of(first_version).values():
+        reads = {"balanced": 0, "fixed": 0}
+        for part in parts:
+            for text in part["designs"]:
+                design = design_of(text)
+                assert design.k == 10
+                reads[design.name] += design.k * len(stand_in(part["dataset"]))
+        assert reads == {
+            "balanced": 10 * sizes.sum(), "fixed": 10 * sizes[["HANNA", "SummEval"]].sum(),
+        }  # fmt: skip
+        assert {part["readout"] for part in parts} == {"feedback"}
+
+
+def test_judges_of_the_first_version_that_think_have_room_for_it(first_version):
+    for judge in first_version["judges"]:
+        if judge["spec"].startswith("vllm:"):
+            assert "reasoning_parser" in judge["options"]
+            assert judge["options"]["max_model_len"] > 4096 + 1024 + 16_384
+
+
+@pytest.mark.parametrize("name", ["paper_study", "paper_v1_study"])
+def test_no_plan_has_a_temperature_that_the_paper_does_not_name(name):
+    named = {"paper_study": {0.3, 0.6, 1.0}, "paper_v1_study": {0.3}}[name]
+    content = read_study(name)
+    plans = [p for judge in content["judges"] for p in plans_for(judge, content["plans"])]
+    assert {part["temperature"] for part in plans if "temperature" in part} == named
+    page = (results_folder().parent / "book/errata.md").read_text("utf-8")
+    assert "We ask all of them at 0 (`params/paper_study.yml`)" in page

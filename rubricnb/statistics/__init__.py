@@ -1,4 +1,14 @@
-"""Statistics of judgments. ``rubricnb/__init__.py`` lists the names that ``rubricnb`` has too."""
+"""Statistics of judgments. ``rubricnb/__init__.py`` lists the names that ``rubricnb`` has too.
+
+Every statistic returns a frame whose columns are named by one rule (`intervals.Estimate`). Beside
+an estimate ``r`` stand the ends of its 95 % interval, ``r_low, r_high``; its p against 0, ``r_p``,
+where that is a question; and what both were computed from, ``r_se, r_df``: the standard error and
+the degrees of freedom of its t. The estimate that a table is about has them as ``low, high, p, se,
+df``. The standard error of a correlation is on Fisher's z scale, as its interval is:
+``tanh(artanh(r) ± t · se)``. Intervals of shares near 0 and 1 are Wilson's, and those of V and of
+τ have no standard error. ``reason`` says in words what is unknown or doubtful, ``codes`` to a
+program (`reasons`).
+"""
 
 from rubricnb import _PUBLIC
 from rubricnb.statistics.advice import advise as advise

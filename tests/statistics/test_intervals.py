@@ -12,12 +12,14 @@ from statsmodels.stats.weightstats import ttost_paired
 from rubricnb.replication import judged as verdicts
 from rubricnb.statistics import position_bias, rank_reversal, stability
 from rubricnb.statistics.intervals import (
+    Estimate,
     benjamini_hochberg,
     detectable,
     effective_clusters,
     equivalence,
     few_clusters,
     freedom,
+    largest,
     mean_t,
 )
 from rubricnb.statistics.reasons import join
@@ -156,3 +158,83 @@ def test_nothing_is_equivalent_without_a_standard_error():
 def test_families_are_adjusted_as_statsmodels_does():
     p = np.random.default_rng(0).beta(0.5, 2, 30)
     assert benjamini_hochberg(pd.Series(p)) == pytest.approx(multipletests(p, method="fdr_bh")[1])
+
+
+# -- clusters of unequal size ----------------------------------------------------------------------
+
+HALF = [95] + [5] * 19  # one of twenty prompts has half of the texts
+
+
+def prompts(sizes, rng, shared=0.3):
+    """Values of texts that share a part of their variance within their prompt; the mean is 0."""
+    cluster = np.repeat(np.arange(len(sizes)), sizes)
+    own = np.sqrt(1 - shared) * rng.standard_normal(len(cluster))
+    return np.sqrt(shared) * rng.standard_normal(len(sizes))[cluster] + own, cluster
+
+
+def test_the_standard_error_of_a_mean_is_the_jackknifes_about_it():
+    x, cluster = prompts([9, 1, 4, 2, 7], np.random.default_rng(0))
+    left = np.array([x[cluster != c].mean() for c in range(5)])
+    found = mean_t(x, cluster)
+    assert found.se == pytest.approx(np.sqrt(4 / 5 * ((left - x.mean()) ** 2).sum()))
+    half = stats.t.ppf(0.975, found.df) * found.se
+    assert found.ends == pytest.approx((x.mean() - half, x.mean() + half))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", [HALF, [20, 10, 6, 3, 2, 2, 1, 1], [25] + [5] * 5])
+def test_intervals_cover_where_a_prompt_has_most_of_the_texts(sizes):
+    """Without dividing by what a cluster's share leaves, .86 to .90 of them do."""
+    rng = np.random.default_rng(0)
+    found = (mean_t(*prompts(sizes, rng)) for _ in range(2_000))
+    assert 0.91 < np.mean([e.low <= 0 <= e.high for e in found]) < 0.97
+
+
+def one_prompt_apart():
+    """A judge that likes the first position, most of all on one large prompt."""
+    sizes, rng = [60] + [6] * 11, np.random.default_rng(5)
+    cluster = np.repeat(np.arange(len(sizes)), sizes)
+    judgments = make_judgments(len(cluster), seed=1)
+    item = judgments["item_id"].cat.codes.to_numpy()
+    first = [int(order.split("-")[0]) for order in judgments["ordering"]]
+    likes = rng.random(len(judgments)) < np.where(cluster[item] == 0, 0.6, 0.2)
+    score = np.where(likes, first, judgments["score"])
+    return judgments.assign(score=score, cluster_id=cluster[item].astype(str))
+
+
+def test_the_largest_of_five_positions_has_the_p_of_its_own_interval():
+    bias = position_bias(one_prompt_apart()).iloc[0]
+    beyond = np.array([bias[f"share_{k}"] - 0.2 for k in range(1, 6)])
+    most = int(np.abs(beyond).argmax()) + 1
+    own = Estimate(beyond[most - 1], se=bias[f"share_{most}_se"], df=bias[f"share_{most}_df"])
+    found = largest(own, 5)
+    assert own.df < 6  # twelve prompts, but one of them has nearly half of the texts
+    assert found.p == pytest.approx(5 * 2 * stats.t.sf(abs(own.value) / own.se, own.df))
+    half = stats.t.ppf(1 - 0.05 / 10, own.df) * own.se
+    assert found.ends == pytest.approx((own.value - half, own.value + half))
+    assert (found.p < 0.05) == (found.low > 0)
+    half = (bias[f"share_{most}_high"] - bias[f"share_{most}_low"]) / 2
+    from_width = abs(own.value) / (half / stats.t.ppf(0.975, 11))
+    assert found.p > 5 * 2 * stats.t.sf(from_width, 11)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", [[6] * 20, [30] + [3] * 19, [40, 30, 20, 10] + [2] * 26])
+def test_the_largest_of_five_holds_its_level(sizes):
+    """Every prompt has preferences of its own, and they are 0 on average."""
+    rng, n, rejected = np.random.default_rng(0), 5, 0
+    cluster = np.repeat(np.arange(len(sizes)), sizes)
+    for _ in range(1_500):
+        chance = rng.dirichlet(np.full(n, 8.0), len(sizes))[cluster]
+        share = rng.multinomial(10, chance) / 10 - 1 / n
+        found = [mean_t(column, cluster) for column in share.T]
+        rejected += largest(max(found, key=lambda e: abs(e.value)), n).p < 0.05
+    assert rejected / 1_500 < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1_500)
+
+
+def test_estimates_are_columns_by_one_rule():
+    found = Estimate(1.0, 0.5, 1.5, 0.01, 0.2, 7.0)
+    assert found.columns() == {"low": 0.5, "high": 1.5, "p": 0.01, "se": 0.2, "df": 7.0}
+    assert found.named("r", "low", "se") == {"r": 1.0, "r_low": 0.5, "r_se": 0.2}
+    with pytest.raises(AttributeError):
+        found.value = 2.0

@@ -11,6 +11,7 @@ from people import judged, people
 from scipy import stats
 
 import rubricnb as rb
+from rubricnb.statistics.intervals import mean_t
 from rubricnb.statistics.raters import _p_below_epsilon
 
 ALT_TEST = "github/nitaytech/AltTest/18428b1f4f34ac61c4978bc180263b90111e7337/data/summeval"
@@ -161,3 +162,30 @@ def test_p_without_variance_is_the_largest_that_a_mean_of_epsilon_allows(n, mean
         allowed.max() ** n, rel=1e-3
     )
     assert _p_below_epsilon(np.full(n, 0.5), np.arange(n), epsilon) == 1
+
+
+def leads(sizes, rng):
+    """By how much an annotator wins more often; the mean is the .2 that a judge must stay below."""
+    cluster = np.repeat(np.arange(len(sizes)), sizes)
+    shared = rng.standard_normal(len(sizes))[cluster] + rng.standard_normal(len(cluster))
+    cuts = np.sqrt(2) * stats.norm.ppf([0.2, 0.6])
+    return np.searchsorted(cuts, shared) - 1.0, cluster
+
+
+def test_over_clusters_the_test_uses_their_own_degrees_of_freedom_and_over_items_the_published():
+    d, cluster = leads([40] + [4] * 12, np.random.default_rng(1))
+    found = mean_t(d, cluster)
+    assert found.df < 11
+    p = stats.t.cdf((d.mean() - 0.3) / found.se, found.df)
+    assert _p_below_epsilon(d, cluster, 0.3) == pytest.approx(p)
+    published = stats.ttest_1samp(d, 0.3, alternative="less").pvalue
+    assert _p_below_epsilon(d, None, 0.3) == pytest.approx(published)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sizes", [[95] + [5] * 19, [25] + [5] * 5, [6] * 30])
+def test_a_judge_that_is_not_good_enough_passes_in_a_twentieth_of_studies(sizes):
+    """With half of the texts in one cluster of twenty, 18 % passed without CR3 and its freedom."""
+    rng = np.random.default_rng(0)
+    passed = np.mean([_p_below_epsilon(*leads(sizes, rng), 0.2) < 0.05 for _ in range(2_000)])
+    assert passed < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 2_000)
