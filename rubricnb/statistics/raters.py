@@ -271,8 +271,8 @@ def system_agreement(
     -----
     Both means are noisy, so ``tau`` is lower than the τ of endlessly many prompts, and a resample
     is noisier still. In simulations with 40 prompts the interval covers that τ in 97 % of the
-    studies for five systems that lie well apart, in 62 % for twenty of the same spread, and in 45 %
-    or fewer for ten or twenty that lie closer (chapter 06). Where resampling lowers τ by more than
+    studies for five systems that lie well apart, in 61 % for twenty of the same spread, and in 10 %
+    for twenty that lie closer than their noise (chapter 06). Where resampling lowers τ by more than
     half of its standard deviation, ``reason`` says so: read ``tau_high`` as too low.
 
     Examples
