@@ -44,7 +44,8 @@ from rubricnb.judging.plan import labels_there_are, plan
 from rubricnb.judging.prices import Budget
 from rubricnb.judging.rendering import askable
 from rubricnb.judging.run import run
-from rubricnb.judging.store import Store
+from rubricnb.judging.store import Store, default_path, open_store
+from rubricnb.outputs import check_outputs
 from rubricnb.pages import check_answered, condition_names, truth_of
 from rubricnb.permutation import Design, balanced, decode, fixed, placebo
 from rubricnb.statistics import (
@@ -315,9 +316,16 @@ class Audit:
         """Write the page to `path`, and the numbers beside it with the suffix ``.json``.
 
         The page shows `others` below; a `datasheet` is the judge's alone.
+
+        Raises
+        ------
+        ValueError
+            `path` does not end in ``.html``, cannot be written, or has a ``.json`` beside it that
+            no audit wrote.
         """
         if datasheet:
             _check_bound(self)
+        check_files(path)
         Path(path).write_text(page(self, *others, datasheet=datasheet), encoding="utf-8")
         Path(path).with_suffix(".json").write_text(self.to_json(), encoding="utf-8")
 
@@ -408,6 +416,42 @@ def thresholds(text: str) -> list[tuple[str, str, float]]:
     return found
 
 
+def check_files(page: str | Path, inputs: Sequence[str | Path | None] = ()) -> None:
+    """Refuse a page whose files cannot be written, or would replace what is not an audit's.
+
+    The numbers go beside the page, under a name that nobody typed, so a ``.json`` there is replaced
+    only if an audit wrote it.
+
+    Parameters
+    ----------
+    page
+        Where the page goes; ends in ``.html``.
+    inputs
+        What is read for it, the store aside.
+
+    Raises
+    ------
+    ValueError
+        The message names the file.
+    """
+    page = Path(page)
+    if page.suffix != ".html":
+        raise ValueError(
+            f"{page}: name a page that ends in .html; the numbers go beside it as .json"
+        )
+    numbers = page.with_suffix(".json")
+    how = "choose a different page with --output NAME.html (in Python: path)"
+    check_outputs([page, numbers], [*inputs, default_path()], how)
+    if numbers.is_file() and numbers.stat().st_size and not _is_audit(numbers):
+        raise ValueError(f"{numbers} exists and was not written by an audit: {how}")
+
+
+def _is_audit(file: Path) -> bool:
+    """Whether a file begins as `Audit.to_json` does; any version."""
+    with file.open("rb") as content:
+        return bool(re.match(rb'\{\s*"schema": "rubricnb', content.read(200)))
+
+
 def read_audit(path: str | Path) -> Audit:
     """Read an audit that was written as JSON.
 
@@ -474,9 +518,9 @@ def audit(
     options
         thinking, effort, max_tokens; any other goes to the engine's class, as concurrency.
     against
-        An earlier audit of this judge, or its ``.json``. The judge is asked again (answers that are
-        older than a day or than that audit do not count), and rows of the section ``against`` say
-        what has changed.
+        An earlier audit of this judge, or its ``.json``. The judge is asked again (an audit that is
+        stopped goes on with its own answers for a day, and no others count), and rows of the
+        section ``against`` say what has changed.
     force
         Ask even if there are fewer than five effective clusters.
     store
@@ -507,6 +551,9 @@ def audit(
     >>> found.rows.set_index("question").verdict["letters"]
     'found'
     """
+    if path is not None:  # before anything is asked
+        read = [given for given in (judgments, against) if isinstance(given, str | Path)]
+        check_files(path, read)
     before = read_audit(against) if isinstance(against, str | Path) else against
     if judgments is not None:
         limits = {"n_items": n_items, "n_prompts": n_prompts, "max_calls": max_calls,
@@ -531,7 +578,7 @@ def audit(
         with _opened(judge, options, settings, price) as (opened, settings):
             parts = _parts(opened, every, settings)
             _check_same(before, parts)
-            fresh = before is not None and max(before.asked, time.time() - _DAY)
+            fresh = before is not None and _again(before, store)
             budget = Budget(max_calls, max_cost)
             planned = [askable(part, opened) for part in audit_requests(items, **settings)]
             asked = [part for part, _ in planned if len(part)]
@@ -551,6 +598,12 @@ def audit(
     if path is not None:
         done.save(path)
     return done
+
+
+def _again(before: Audit, store: Store | str | Path | None) -> int:
+    """Return the run that asks again what an earlier audit asked: within a day, the same one."""
+    with open_store(store) as kept:
+        return kept.run_begun(f"again, after {before.judge} {before.asked!r}", _DAY)
 
 
 def _check_enough(items: pd.DataFrame, force: bool) -> None:

@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import rubricnb
+from rubricnb.outputs import check_outputs
 
+_PATHS = ("path", "rubric", "bundle", "references")  # parameters that name a file of one's own
 _START_SECONDS = 300  # a kernel that has not started by then hangs; a busy machine needs a minute
 
 
@@ -185,8 +187,9 @@ def execute(
     Raises
     ------
     ValueError
-        An unknown notebook or parameter (the known ones are listed), or a value that does not fit
-        the parameter's annotation.
+        An unknown notebook or parameter (the known ones are listed), a value that does not fit
+        the parameter's annotation, or an `output` that cannot be written, is no ``.ipynb``, or is
+        one of the files that are read.
     BookError
         A cell failed; the message ends in its traceback. What ran until then is in `output`.
 
@@ -205,12 +208,14 @@ def execute(
     stem, values = notebook.metadata.rubricnb["stem"], dict(parameters or {})
     check_values(values, _declared(notebook, stem), stem)
     target = None if output is None else Path(output).resolve()
+    if target is not None:
+        _check_output(target, root, values)
     start = time.perf_counter()
     with _scratch(first) as folder:
         try:
             executed = papermill.execute_notebook(
                 notebook,
-                target,
+                target and _without_fields(target),
                 parameters=_from_here(values),
                 kernel_name="python3",
                 progress_bar=False,
@@ -292,11 +297,26 @@ def _fits(value: Any, annotation: str) -> bool:
     return name in kinds or "Any" in kinds or (name == "int" and "float" in kinds)
 
 
+def _check_output(target: Path, root: Path, values: Mapping[str, Any]) -> None:
+    """Refuse an output that is no notebook, or that is read."""
+    how = "write to a different file that ends in .ipynb"
+    if target.suffix != ".ipynb":
+        raise ValueError(f"{target.name} is no name of a notebook: {how}")
+    if target.parent == (root / "notebooks").resolve():
+        raise ValueError(f"{target}: notebooks in notebooks/ are kept without outputs; {how}")
+    check_outputs([target], [values.get(name) for name in _PATHS], how)
+
+
+def _without_fields(target: Path) -> str:
+    """Return a path that papermill, which formats it with the parameters, leaves as it is."""
+    return str(target).replace("{", "{{").replace("}", "}}")
+
+
 def _from_here(values: Mapping[str, Any]) -> dict[str, Any]:
     """Make a path to own data absolute, since the notebook runs in a different folder."""
     return {
         name: str(Path(value).resolve())
-        if name in ("path", "rubric", "bundle", "references") and value and Path(value).exists()
+        if name in _PATHS and value and Path(value).exists()
         else value
         for name, value in values.items()
     }

@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
+
+from rubricnb.outputs import check_outputs
+from rubricnb.settings import yaml_value
+from rubricnb.shown import showing
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -45,11 +48,6 @@ def execute(
         values = _parameters(context.args, texts)
         values |= {"judge_options": _options(option)} if option else {}
         target = output or Path(f"{book.find_notebook(notebook).stem}.ipynb")
-        if target.resolve().parent == book.find_root() / "notebooks":
-            raise ValueError(
-                f"{target}: notebooks in notebooks/ are kept without outputs; write to a different "
-                "folder"
-            )
         try:
             done = book.execute(notebook, values, target)
         except book.BookError as error:
@@ -185,7 +183,14 @@ def audit(
     every text gets the same score or if --check finds a change; with 1 on an error.
     """
     import rubricnb as rb
-    from rubricnb.auditing import audit_cost, beside, drawn, read_audit, thresholds
+    from rubricnb.auditing import (
+        audit_cost,
+        beside,
+        check_files,
+        drawn,
+        read_audit,
+        thresholds,
+    )
     from rubricnb.pages import configured
 
     with errors(), redirect_stdout(sys.stderr) if as_json else nullcontext():
@@ -204,16 +209,8 @@ def audit(
         if (datasheet or check) and (wrong := [name for name, given in others.items() if given]):
             raise ValueError(f"a datasheet is about one --judge: leave out {', '.join(wrong)}")
         output = datasheet or output
-        if output.suffix != ".html":
-            raise ValueError(
-                f"{output}: name a page that ends in .html; the numbers go beside it as .json"
-            )
-        for earlier in (against, *(Path(side) for side in compare or ())):
-            if earlier and output.with_suffix(".json").resolve() == earlier.resolve():
-                raise ValueError(
-                    f"{earlier} would be overwritten: choose a different page with --output"
-                )
-        _check_writable(output)
+        named = [path, rubric, judgments, template, against, check, *(compare or ())]
+        check_files(output, [*named, judge.removeprefix("embedded:")])
         if judgments and cost:
             raise ValueError(
                 "with --judgments no judge is asked, so there is no cost: leave out --cost"
@@ -269,17 +266,19 @@ def audit(
         done[-1:] = [beside(*done)] if compare else done
         failures = [*changes, *(why for other in done[:-1] for why in other.failures()),
                     *done[-1].failures(fail_on)]  # fmt: skip
+        if not check:  # before anything is printed
+            done[-1].save(output, *done[:-1], datasheet=bool(datasheet))
         for found in done:
             paired = found.rows["sentence"][found.rows["section"] == "against"]
             typer.echo("\n  ".join([found.sentence, *found.top["sentence"], *paired]))
         if not check:
-            done[-1].save(output, *done[:-1], datasheet=bool(datasheet))
             typer.echo(f"written: {output} and {output.with_suffix('.json')}")
-    if as_json:
-        typer.echo(done[-1].to_json())
-    if failures:
-        typer.echo(f"failed: {'; '.join(failures)}", err=True)
-        raise typer.Exit(3)
+    with errors():
+        if as_json:
+            typer.echo(done[-1].to_json())
+        if failures:
+            typer.echo(f"failed: {'; '.join(failures)}", err=True)
+            raise typer.Exit(3)
 
 
 @app.command("compile")
@@ -329,7 +328,8 @@ def compile_bundle(
         worded = levels["variant"].unique()
         for wording in variant or ():
             one_of("variant", wording, worded)
-        files = _bundle_files(output, variant or worded)
+        read = [rubric, anchors, judge.removeprefix("embedded:")]
+        files = _bundle_files(output, variant or worded, read)
         names = [name.strip() for name in traits.split(",") if name.strip()]
         criteria = ", ".join(names or levels["criterion"].astype(str).unique())
         examples = read_anchors(anchors, levels) if anchors else []
@@ -358,45 +358,52 @@ def compile_bundle(
                     anchors=examples,
                     variant=wording,
                 )
+                saved = bundle.save(file)  # before anything is printed
                 for trait in bundle.traits:
                     typer.echo(f"{trait.name}: {trait.definition}")
                     typer.echo("\n".join(f"  {c.id} {c.text}" for c in bundle.of_trait(trait)))
-                typer.echo(f"written and locked: {bundle.save(file)} ({bundle.lock[:12]}…)")
+                typer.echo(f"written and locked: {saved} ({bundle.lock[:12]}…)")
         typer.echo(f"Read what was written before it grades: -p bundle {output}")
 
 
-def _bundle_files(output: Path, variants: Iterable[str]) -> dict[str, Path]:
-    """Return the file of each wording's bundle; refuse one that cannot be written."""
+def _bundle_files(
+    output: Path, variants: Iterable[str], read: Iterable[str | Path | None]
+) -> dict[str, Path]:
+    """Return the file of each wording's bundle; refuse one that cannot be written, or is read."""
     files = {
         wording: output.with_stem(f"{output.stem}-{wording}") if wording != "standard" else output
         for wording in variants
     }
-    for file in files.values():
+    how = "choose a different one with --output NAME.json"
+    written = [part for file in files.values() for part in (file, file.with_suffix(".lock.json"))]
+    for file in written:
+        if file.suffix != ".json":
+            raise ValueError(f"{file} does not end in .json: {how}")
         if file.exists():
-            problem = "exists already"
-        elif file.suffix != ".json":
-            problem = "does not end in .json"
-        elif not file.parent.is_dir():
-            problem = f"cannot be written: there is no folder {file.parent}"
-        else:
-            continue
-        raise ValueError(f"{file} {problem}: choose a different one with --output NAME.json")
+            raise ValueError(f"{file} exists already: {how}")
+    check_outputs(written, read, how)
     return files
 
 
 @contextmanager
 def errors() -> Iterator[None]:
-    """Show errors that the user can fix as one message, without a traceback."""
-    try:
-        yield
-    except (ValueError, OSError, RuntimeError, ImportError) as error:
-        missing = isinstance(error, FileNotFoundError) and error.filename
-        said = f"there is no {missing}" if missing else in_options(str(error))
-        typer.echo(f"error: {said}", err=True)
-        raise typer.Exit(1) from None
-    except KeyboardInterrupt:
-        typer.echo("error: stopped by Ctrl-C before anything was asked or written", err=True)
-        raise typer.Exit(130) from None
+    """Show errors that the user can fix as one message; nothing printed acts on a terminal."""
+    with showing():
+        try:
+            yield
+        except typer.Exit:
+            raise
+        except (ValueError, OSError, RuntimeError, ImportError) as error:
+            missing = isinstance(error, FileNotFoundError) and error.filename
+            said = f"there is no {missing}" if missing else in_options(str(error))
+            typer.echo(f"error: {said}", err=True)
+            raise typer.Exit(1) from None
+        except MemoryError as error:
+            typer.echo(f"error: not enough memory ({error}): ask for less at once", err=True)
+            raise typer.Exit(1) from None
+        except KeyboardInterrupt:
+            typer.echo("error: stopped by Ctrl-C before anything was asked or written", err=True)
+            raise typer.Exit(130) from None
 
 
 def in_options(message: str) -> str:
@@ -448,17 +455,6 @@ def _columns_of(
     return of_texts, {o: n for o, n in named.items() if o in scored or o not in of_texts}
 
 
-def _check_writable(page: Path) -> None:
-    """Refuse a page that cannot be written, before any judge is asked."""
-    is_new = not page.exists()
-    try:
-        page.open("a").close()
-    except OSError as error:
-        raise ValueError(f"{page} cannot be written: {error.strerror}") from error
-    if is_new:
-        page.unlink()
-
-
 def _options(given: list[str] | None, what: str = "options of a judge") -> dict[str, Any]:
     """Read ``NAME=VALUE``; values are YAML, but on and off are words.
 
@@ -468,15 +464,10 @@ def _options(given: list[str] | None, what: str = "options of a judge") -> dict[
     pairs = [text.partition("=") for text in given or ()]
     if wrong := [name for name, sign, _ in pairs if not (name and sign)]:
         raise ValueError(f"{wrong[0]!r}: {what} are given as NAME=VALUE")
-    try:
-        return {
-            name: value.lower() if value.lower() in ("on", "off") else yaml.safe_load(value)
-            for name, _, value in pairs
-        }
-    except yaml.YAMLError as error:
-        raise ValueError(
-            f"a value of {', '.join(given or ())} is not valid YAML: {error}"
-        ) from None
+    return {
+        name: value.lower() if value.lower() in ("on", "off") else yaml_value(name, value)
+        for name, _, value in pairs
+    }
 
 
 def cost_line(cost: Any) -> str:
@@ -510,6 +501,6 @@ def _parameters(arguments: list[str], texts: Collection[str] = ()) -> dict[str, 
         if len(triple) < 3 or triple[0] not in ("-p", "--parameter"):
             raise ValueError(f"{' '.join(triple)!r}: parameters are given as -p NAME VALUE")
     return {
-        name: yaml.safe_load(value) if value and name not in texts else value
+        name: yaml_value(name, value) if value and name not in texts else value
         for _, name, value in triples
     }

@@ -32,6 +32,7 @@ DesignName = Literal[
     "placebo",
 ]
 _REPEATED = ("shuffled", "fixed", "placebo")  # of any number of reads
+_MOST_OPTIONS, _MOST_READS = 1_000, 10_000  # a slip of the keyboard must not fill the memory
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,10 @@ class Design:
     name
         The ``design`` column of requests and judgments.
     n
-        Number of options, 2 or more.
+        Number of options, 2 to 1,000.
     k
-        Number of reads per item. For ``first``: 1, an even number up to 2n (for even n: n), or n.
+        Number of reads per item, up to 10,000. For ``first``: 1, an even number up to 2n (for even
+        n: n), or n.
     order
         The one ordering shown, for ``single``; else ``None``.
 
@@ -89,9 +91,14 @@ class Design:
             raise ValueError(
                 f"no design {self.name!r}: choose from {', '.join(get_args(DesignName))}"
             )
-        for name, given, least, what in (("n", self.n, 2, "options"), ("k", self.k, 1, "read")):
+        for name, given, least, most, what in (
+            ("n", self.n, 2, _MOST_OPTIONS, "options"),
+            ("k", self.k, 1, _MOST_READS, "read" if self.k < 1 else "reads"),
+        ):
             if given < least:
                 raise ValueError(f"{name} = {given}: a design needs at least {least} {what}")
+            if given > most:
+                raise ValueError(f"{name} = {given:,}: a design has at most {most:,} {what}")
         most = len(_williams(self.n))
         numbers = {
             "balanced": [2 * self.n],
@@ -197,7 +204,7 @@ def williams(n: int) -> Design:
     >>> williams(4).orderings().tolist()
     [[1, 2, 4, 3], [2, 3, 1, 4], [3, 4, 2, 1], [4, 1, 3, 2]]
     """
-    return Design("williams", n, len(_williams(n)))
+    return Design("williams", n, n if n % 2 == 0 else 2 * n)
 
 
 def shuffled(n: int, k: int = 1) -> Design:

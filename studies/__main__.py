@@ -107,11 +107,15 @@ def read_batch(
     judge: _Judge = "",
     server: _Server = "",
     option: _Options = None,
+    release: Annotated[
+        bool,
+        typer.Option("--release", help="The batch has ended: let `run` ask what it lacks."),
+    ] = False,
 ) -> None:
     """Put the answers of a batch into the store, where `run` finds them."""
     with errors():
         endpoint, plans = batch_of(name, named(judge, _options(option)), server)
-        counts = import_batch(plans, endpoint, paths)
+        counts = import_batch(plans, endpoint, paths, release=release)
         typer.echo(", ".join(f"{number:,} {what}" for what, number in counts.items() if number))
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, cast, get_args
 
 import pandas as pd
-import yaml
 
 import rubricnb
 from rubricnb import permutation
@@ -26,7 +25,8 @@ from rubricnb.judging.results import results_folder
 from rubricnb.judging.review import with_references, write_references
 from rubricnb.judging.store import Store
 from rubricnb.permutation import Design
-from studies.recording import record, refuse_another
+from rubricnb.settings import read_yaml
+from studies.recording import inside, record, refuse_another
 
 
 def study(
@@ -158,6 +158,12 @@ def check_files(name: str, parts: Iterable[dict[str, Any]]) -> None:
                 f"{name}.yml: there is no {path}; put the file of {part['dataset']!r} there "
                 f"({source}), or remove its lines from the study"
             )
+        for key in ("path", "rubric"):
+            given = part.get(key)
+            if given and Path(given).resolve().is_relative_to(inside(name).resolve()):
+                raise ValueError(
+                    f"{name}.yml: {given} lies in the folder that the study writes: move it"
+                )
 
 
 def named(
@@ -196,7 +202,7 @@ def read_study(name: str, judge: dict[str, Any] | None = None) -> dict[str, Any]
     if not path.exists():
         there = sorted(p.stem for p in folder.glob("*.yml") if "judges:" in p.read_text())
         raise ValueError(f"no study {name!r} in {folder}; there are: {', '.join(there) or 'none'}")
-    content: dict[str, Any] = yaml.safe_load(path.read_text())
+    content = read_yaml(path)
     for where, entries, allowed, needed in (
         (path.name, [content], _PARTS, {"judges"}),
         ("judges", content.get("judges", []), _JUDGE_KEYS, {"spec", "model", "licence"}),
@@ -205,6 +211,8 @@ def read_study(name: str, judge: dict[str, Any] | None = None) -> dict[str, Any]
         ("gradings", content.get("gradings", []), _GRADING_KEYS, {"dataset"}),
         ("compile", content.get("compile", []), _COMPILE_KEYS, {"dataset", "bundle", "model"}),
     ):
+        if not isinstance(entries, list) or not all(isinstance(e, dict) for e in entries):
+            raise ValueError(f"{path.name}: {where} is not a list of entries with names and values")
         for entry in entries:
             if unknown := set(entry) - allowed:
                 raise ValueError(
@@ -443,6 +451,6 @@ def design_of(text: str) -> Design:
             arguments = [ast.literal_eval(a) for a in call.args]
             make: Any = partial(Design, call.func.id)  # type: ignore[arg-type]  # one of `names`
             return cast(Design, getattr(permutation, call.func.id, make)(*arguments))
-    except (SyntaxError, TypeError):
+    except (SyntaxError, TypeError, RecursionError, MemoryError):  # of a text nested too deep
         pass
     raise ValueError(f'"{text}" is not a design: write balanced(5), shuffled(5, 10), …')

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from rubricnb.cli import errors
+from rubricnb.outputs import check_outputs
 from tools import building, carry, printing, recorded, twins
 from tools.due import due as due_pages
 
@@ -107,7 +108,10 @@ def page(
     from tools.onepage import one_page
 
     with errors():
+        if notebook.suffix != ".ipynb":
+            raise ValueError(f"{notebook} is no notebook: name one that ends in .ipynb")
         target = notebook.with_suffix(".html")
+        check_outputs([target], [notebook], "give the notebook itself, not a link to it")
         target.write_text(one_page(nbformat.read(notebook, 4)), "utf-8")
         typer.echo(f"written: {target} (open it in a browser)")
 

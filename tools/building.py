@@ -42,6 +42,7 @@ from rubricnb.book import (
     plain,
     recorded_numbers,
 )
+from rubricnb.settings import read_yaml, section
 from tools.git import git
 from tools.recorded import differences
 from tools.slides import slides
@@ -150,9 +151,9 @@ def parameter_file(path: Path, root: Path | None = None) -> dict[str, dict[str, 
     ValueError: ...: unknown section 'default'; did you mean 'defaults'? known: defaults, notebooks
     """
     root = root or find_root()
-    given = yaml.safe_load(Path(path).read_text("utf-8")) or {}
+    given = read_yaml(path)
     known_only("section", given, ["defaults", "notebooks"], path)
-    defaults, own = given.get("defaults") or {}, given.get("notebooks") or {}
+    defaults, own = section(given, "defaults", path), section(given, "notebooks", path)
     declared = {stem: {p.name: p for p in parameters(stem, root)} for stem in notebooks(root)}
     known_only("notebook", own, declared, path)
     known_only(
@@ -161,7 +162,7 @@ def parameter_file(path: Path, root: Path | None = None) -> dict[str, dict[str, 
     plan = {}
     for stem, names in declared.items():
         inherited = {name: value for name, value in defaults.items() if name in names}
-        plan[stem] = {**inherited, **(own.get(stem) or {})}
+        plan[stem] = {**inherited, **section(own, stem, path)}
         check_values(plan[stem], list(names.values()), f"{path}: {stem}")
     return plan
 

@@ -17,6 +17,8 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from rubricnb.outputs import check_outputs
+
 PINS = Path(__file__).with_name("carry.txt")
 LEFT_OUT = (
     "vllm/vllm_flash_attn/_vllm_fa2_C.abi3.so",
@@ -67,6 +69,8 @@ def carry(folder: Path, megabytes: int = 60, files: Iterable[Path] = ()) -> list
         if not file.is_file():
             raise FileNotFoundError(f"no file {file}: name a file to split into pieces")
     folder.mkdir(parents=True, exist_ok=True)
+    written = ["SHA256SUMS", "UNPACK.sh", *(f"{f.name}-{n:02}" for f in files for n in range(100))]
+    check_outputs([folder / name for name in written], files, "choose a different folder")
     with tempfile.TemporaryDirectory() as temporary:
         site = Path(temporary) / "site"
         unpack(download(Path(temporary) / "wheels"), site)

@@ -13,6 +13,7 @@ import yaml
 
 from rubricnb.book import find_root, read
 from rubricnb.checks import seal
+from rubricnb.outputs import check_outputs
 from tools.building import notebooks
 
 
@@ -46,6 +47,11 @@ def twins(check: bool = False, *, root: Path | None = None) -> list[Path]:
         if not path.is_file() or path.read_text("utf-8") != text
     ]
     if not check:
+        for path in left_over:
+            if not _is_twin(path):
+                raise ValueError(
+                    f"{path} has no text beside it and is not a twin: move it to a different folder"
+                )
         for path in changed:
             path.write_text(wanted[path], "utf-8")
         for path in left_over:
@@ -71,6 +77,11 @@ def student(folder: Path | None = None, *, root: Path | None = None) -> list[Pat
     list of pathlib.Path
         The notebooks written, in the order of the book.
 
+    Raises
+    ------
+    ValueError
+        The folder is that of the book's own notebooks.
+
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
@@ -85,8 +96,11 @@ def student(folder: Path | None = None, *, root: Path | None = None) -> list[Pat
     root = root or find_root()
     folder = folder or root / "_build" / "student"
     folder.mkdir(parents=True, exist_ok=True)
+    stems = notebooks(root)
+    twins = [root / "notebooks" / f"{stem}.ipynb" for stem in stems]
+    check_outputs([folder / twin.name for twin in twins], twins, "choose a different folder")
     written = []
-    for stem in notebooks(root):
+    for stem in stems:
         path = folder / f"{stem}.ipynb"
         notebook = nbformat.reads(_twin(stem, root, _without_solutions), 4)
         for cell in notebook.cells:
@@ -95,6 +109,16 @@ def student(folder: Path | None = None, *, root: Path | None = None) -> list[Pat
         path.write_text(str(nbformat.writes(notebook)) + "\n", "utf-8")
         written.append(path)
     return written
+
+
+def _is_twin(path: Path) -> bool:
+    """Whether a notebook is one that `_twin` wrote: nobody's own, and without outputs."""
+    try:
+        cells = nbformat.read(path, 4).cells
+    except Exception:  # not even a notebook
+        return False
+    ids = {cell.get("id") for cell in cells}
+    return "setup-elsewhere" in ids and not any(cell.get("outputs") for cell in cells)
 
 
 def _twin(stem: str, root: Path, edit: Callable[[str], str] = str) -> str:

@@ -81,7 +81,8 @@ def _read(path: Path) -> pd.DataFrame:
     try:
         content = yaml.load(read_text(path), Loader=_Loader)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path.name} is not YAML in UTF-8: {error}. {_FORMAT}") from error
+        why = " ".join(str(error).split())
+        raise ValueError(f"{path.name} is not YAML in UTF-8: {why}. {_FORMAT}") from error
     return _of_content([content] if isinstance(content, dict) else content, path.name)
 
 

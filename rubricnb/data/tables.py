@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
@@ -48,6 +49,8 @@ _SUMMARIES = frozenset(
     ]
 )
 _SEPARATORS, _LOOKED_AT = ",;\t", 50  # rows that show how a file separates its values
+_ZEROS_OF_UTF_16 = 0.1  # share of zero bytes from which a text is UTF-16: of English it has half
+_MOST_COLUMNS, _MOST_CELLS, _MOST_BYTES = 5_000, 50_000_000, 2 * 2**30  # of a table
 _HALVES = re.compile("[\ud800-\udfff]")
 
 
@@ -144,8 +147,9 @@ def name_columns(
         ratings = table[raters].to_numpy(dtype=object).tolist()
         table = table.drop(columns=raters).assign(human_ratings=ratings)
         names = [*(name for name in names if name != "human_ratings"), "human_ratings"]
+    often = Counter(names)
     for name in names:
-        if names.count(name) > 1:
+        if often[name] > 1:
             two = [str(c) for c, own in zip(table, names, strict=True) if own == name]
             raise ValueError(
                 f"{what} has two columns that could be {name!r}: {', '.join(map(repr, two))}; drop "
@@ -183,9 +187,11 @@ def read_rows(path: Path) -> pd.DataFrame:
             case ".csv" | ".tsv" | ".txt":
                 table = _read_csv(path)
             case ".jsonl" | ".json":
-                table = pd.DataFrame(read_records(path))
+                records = read_records(path)
+                _check_columns(path, max(map(len, records), default=0))
+                table = pd.DataFrame(records)
             case ".parquet":
-                table = pd.read_parquet(path)
+                table = _read_parquet(path)
             case suffix:
                 raise ValueError(
                     f"{path.name or path}: a table is a .csv, .tsv, .txt, .json, .jsonl or "
@@ -308,7 +314,8 @@ def reading(path: Path, *others: Path) -> Iterator[None]:
         names = tuple(file.name for file in (path, *others))
         if isinstance(error, ValueError) and str(error).startswith(names):
             raise
-        said = f"it is damaged, or has another form ({type(error).__name__}: {str(error)[:200]})"
+        why = " ".join(str(error).split())[:200]
+        said = f"it is damaged, or has another form ({type(error).__name__}: {why})"
         said = str(error) if isinstance(error, ValueError) else said
         raise ValueError(f"{path.name}: {said}") from error
 
@@ -317,8 +324,12 @@ def read_text(path: Path) -> str:
     """Read a text file in UTF-8, or in the encoding that its bytes suggest."""
     raw = path.read_bytes()
     with suppress(UnicodeError):
-        if "\0" not in (text := raw.decode("utf-8-sig")):
+        text = raw.decode("utf-8-sig")
+        if not (zeros := text.count("\0")):
             return text
+        if zeros < _ZEROS_OF_UTF_16 * len(text):
+            print(f"{path.name}: characters that are zero bytes, {zeros:,} of them, are left out")
+            return text.replace("\0", "")
     found = [*from_bytes(raw, cp_isolation=_ENCODINGS)]
     likely = [guess for guess in found if guess.chaos <= found[0].chaos + 0.05]
     if not likely:
@@ -369,6 +380,48 @@ def refuse_half_characters(rows: Sequence[dict[str, Any]], path: Path) -> None:
                 )
 
 
+def _read_parquet(path: Path) -> pd.DataFrame:
+    """Read a Parquet file, once its head and its texts say that the table fits into the memory.
+
+    A few kilobytes of it may stand for gigabytes: texts are repeated by number.
+    """
+    from pyarrow import compute, parquet, types
+
+    with parquet.ParquetFile(path) as file:
+        head, schema = file.metadata, file.schema_arrow
+        groups = [head.row_group(number) for number in range(head.num_row_groups)]
+        size = sum(group.total_byte_size for group in groups)
+        parts = (group.column(k) for group in groups for k in range(group.num_columns))
+        cells = sum(part.num_values for part in parts)  # those in lists, too
+    _check_columns(path, head.num_columns)
+    if cells > _MOST_CELLS:
+        raise ValueError(_too_large(path, f"{cells:,} values", f"{_MOST_CELLS:,}"))
+    texts = [field.name for field in schema if types.is_string(field.type)]
+    if size <= _MOST_BYTES:
+        table = parquet.read_table(path, read_dictionary=texts)
+        for column in table.columns:  # a text takes its length for each row that has it
+            for chunk in column.chunks if types.is_dictionary(column.type) else ():
+                if not types.is_string(column.type.value_type):
+                    continue
+                lengths = compute.take(compute.binary_length(chunk.dictionary), chunk.indices)
+                size += compute.sum(lengths).as_py() or 0
+    if size > _MOST_BYTES:
+        raise ValueError(
+            _too_large(path, f"{size / 2**30:,.1f} GiB of values", f"{_MOST_BYTES / 2**30:g}")
+        )
+    return pd.read_parquet(path)
+
+
+def _check_columns(path: Path, number: int) -> None:
+    """Refuse a table so wide that each column by itself would take minutes."""
+    if number > _MOST_COLUMNS:
+        raise ValueError(_too_large(path, f"{number:,} columns", f"{_MOST_COLUMNS:,}"))
+
+
+def _too_large(path: Path, has: str, most: str) -> str:
+    return f"{path.name} has {has}, more than {most}: keep the columns and rows that are needed"
+
+
 def _read_csv(path: Path) -> pd.DataFrame:
     """Read a CSV, all of it as text: someone may have written "NA", "None" or "007"."""
     text = read_text(path)
@@ -380,9 +433,11 @@ def _read_csv(path: Path) -> pd.DataFrame:
     header = [name.strip() for name in next(_cells(text, separator), [])]
     if not header:
         raise ValueError(f"{path.name} is empty; its first line must name the columns")
+    _check_columns(path, len(header))
     _refuse_merged_header(header, text, separator, path.name)
+    often = Counter(header)
     for name in filter(None, header):
-        if header.count(name) > 1:
+        if often[name] > 1:
             raise ValueError(f"{path.name} has two columns {name!r}; rename or delete one")
     advice = f"put a text that holds {separator!r} between double quotes, and close every quote"
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,6 +23,7 @@ from rubricnb.judging.plan import with_readout
 from rubricnb.judging.rendering import rendered
 from rubricnb.judging.results import recorded_judgments
 from rubricnb.judging.store import Store, open_store
+from rubricnb.shown import one_line
 
 MAX_REQUESTS, MAX_BYTES = 50_000, 200_000_000
 """What the OpenAI Batch API takes in one file."""
@@ -118,11 +120,13 @@ def import_batch(
     judge: JudgeLike,
     paths: str | Path | Sequence[str | Path],
     store: Store | str | Path | None = None,
+    release: bool = False,
 ) -> dict[str, int]:
     """Read the output and error files of a batch into the store; `run` then finds the answers.
 
     Files may be partial, come in any order and be read again. A failed request is kept as one and
-    asked by the next `run`, as is what an exported file asked and none of `paths` has.
+    asked by the next `run`. What an exported file asked and none of `paths` has stays left to the
+    batch, since its answer may be paid and still to come.
 
     Parameters
     ----------
@@ -130,6 +134,9 @@ def import_batch(
         As they were exported.
     paths
         Output and error files; a last line that is cut off is ignored.
+    release
+        Once the batch has ended: let the next `run` ask what none of `paths` has. The files that
+        were exported may be deleted then.
 
     Returns
     -------
@@ -141,7 +148,8 @@ def import_batch(
     ------
     ValueError
         A line that is no answer to a request of this plan by this judge, such as one of the file
-        of requests; or two answers to one request that differ. Nothing is stored then.
+        of requests; or two answers to one request that differ; or `release`, and a download was
+        cut. Nothing is stored then.
 
     Examples
     --------
@@ -160,12 +168,18 @@ def import_batch(
     >>> response = {"status_code": 200, "body": {**body, "choices": [choice]}}
     >>> output = tmp / "output.jsonl"
     >>> _ = output.write_text(json.dumps({"custom_id": line["custom_id"], "response": response}))
-    >>> import_batch(requests, "openai:gpt-4.1", output, tmp / "s.sqlite")
+    >>> import_batch(requests, "openai:gpt-4.1", output, tmp / "s.sqlite")  # doctest: +ELLIPSIS
+    gpt-4.1: 4 requests have no answer yet and stay with their batch. Once it has ended, ...
     {'answered': 1, 'failed': 0, 'unfinished': 0, 'known': 0, 'missing': 4}
     >>> folder.cleanup()
     """
     endpoint = _endpoint(judge)
-    lines = _lines([paths] if isinstance(paths, str | Path) else paths, endpoint)
+    lines, cut = _lines([paths] if isinstance(paths, str | Path) else paths, endpoint)
+    if cut and release:
+        raise ValueError(
+            f"{cut} ends within a line, so its download was cut: download it again before you "
+            "release what it lacks"
+        )
     counts = dict.fromkeys(("answered", "failed", "unfinished", "known", "missing"), 0)
     if strangers := lines.keys() - {request.key for request in _requests(requests, endpoint)}:
         raise ValueError(
@@ -173,12 +187,47 @@ def import_batch(
             f"{endpoint.identity}: use the plan, judge and version of the export"
         )
     with open_store(store) as store:
-        batches = set(store.in_batches(list(lines)).values())
+        missing: list[str] = []
+        said = _Said()
         for request in _requests(requests, endpoint):
-            counts[_take(request, endpoint, lines.get(request.key), store)] += 1
-        for batch in batches:
-            store.end_batch(batch)
+            line = lines.get(request.key)
+            counts[became := _take(request, endpoint, line, store, said)] += 1
+            if became == "missing":
+                missing.append(request.key)
+        store.release([*lines, *(missing if release else ())])
+        left = len(store.in_batches(missing))
+    _report(endpoint, counts, said, left, cut)
     return counts
+
+
+class _Said:
+    """What the lines of a batch say beside their answers."""
+
+    def __init__(self) -> None:
+        self.models: list[str] = []  # names under which the endpoint answered, in order
+        self.reasons: Counter[str] = Counter()  # why requests failed
+
+    def add(self, reply: Reply) -> None:
+        """Note a reply."""
+        if reply.model and reply.model not in self.models:
+            self.models.append(reply.model)
+        if reply.finish == "error":
+            self.reasons[reply.error or ""] += 1
+
+
+def _report(judge: Any, counts: dict[str, int], said: _Said, left: int, cut: str) -> None:
+    """Print what the counts do not show."""
+    for reason, number in said.reasons.most_common(1):
+        print(f"{judge.slug}: {number:,} of {counts['failed']:,} failed requests: {reason}")
+    if len(said.models) > 1:
+        names = ", ".join(map(repr, said.models))
+        print(f"{judge.slug}: the answers are by {names}; each is stored with its name")
+    if left:
+        why = f", as {cut} was cut: download it again" if cut else ""
+        print(
+            f"{judge.slug}: {left:,} requests have no answer yet and stay with their batch{why}. "
+            "Once it has ended, release=True (--release) lets a run ask them"
+        )
 
 
 def _endpoint(judge: JudgeLike) -> Any:
@@ -234,14 +283,18 @@ def _line(judge: Any, request: Request) -> dict[str, Any]:
     return {"custom_id": request.key, "method": "POST", "url": f"/v1{path}", "body": body}
 
 
-def _lines(paths: Sequence[str | Path], judge: Any) -> dict[str, dict[str, Any]]:
-    """Return each key's line in the files; an answer replaces an error."""
+def _lines(paths: Sequence[str | Path], judge: Any) -> tuple[dict[str, dict[str, Any]], str]:
+    """Return each key's line in the files, an answer before an error; and a file that is cut."""
     found: dict[str, dict[str, Any]] = {}
+    cut = ""
     for path in map(Path, paths):
         with path.open(encoding="utf-8-sig", errors="replace") as file:
             for number, text in enumerate(file, 1):
+                if not text.strip():
+                    continue
                 line = _parsed(judge.redact(text), f"{path}, line {number}")
                 if line is None:
+                    cut = str(path)
                     continue
                 key = str(line["custom_id"])
                 new, old = _body(line), _body(found.get(key, {}))
@@ -251,16 +304,16 @@ def _lines(paths: Sequence[str | Path], judge: Any) -> dict[str, dict[str, Any]]
                     )
                 if old is None:
                     found[key] = line
-    return found
+    return found, cut
 
 
 def _parsed(text: str, where: str) -> dict[str, Any] | None:
-    """Parse a line; None if it is empty, or the end of a file whose download was cut."""
+    """Parse a line; None if it is the end of a file whose download was cut."""
     try:
         line = json.loads(text)
         is_answer = "custom_id" in line and ("response" in line or "method" not in line)
     except (ValueError, TypeError, RecursionError):
-        if not text.strip() or not text.endswith("\n"):
+        if text.startswith("{") and not text.endswith("\n"):
             return None
         is_answer = False
     if not is_answer:
@@ -270,7 +323,9 @@ def _parsed(text: str, where: str) -> dict[str, Any] | None:
     return dict(line)
 
 
-def _take(request: Request, judge: Any, line: dict[str, Any] | None, store: Store) -> str:
+def _take(
+    request: Request, judge: Any, line: dict[str, Any] | None, store: Store, said: _Said
+) -> str:
     """Store one answer; return what it became."""
     if store.answered([request.key]):
         return "known"
@@ -280,6 +335,7 @@ def _take(request: Request, judge: Any, line: dict[str, Any] | None, store: Stor
     if reply is None:
         return "unfinished"
     store.put(request.key, judge.slug, reply)
+    said.add(reply)
     return "failed" if reply.finish == "error" else "answered"
 
 
@@ -290,7 +346,7 @@ def _reply(request: Request, judge: Any, line: dict[str, Any]) -> Reply | None:
     said = line.get("error") or _response(line).get("body") or _response(line)
     if isinstance(said, dict):
         said = said.get("error") or said
-    told = f"in the batch: {said}"[:500]
+    told = one_line(f"in the batch: {said}")[:500]
     if is_filtered(said):
         return Reply(request.request_id, told, "refusal")
     return Reply(request.request_id, "", "error", error=told)

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import random
 import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import aclosing
+from email.utils import parsedate_to_datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 import httpx2
 
 # An answer of 1,024 tokens with 20 alternatives to each has 2 MB; this holds 8,000 of them.
 MAX_BODY_BYTES = 16 * 2**20
+_LARGE_BYTES = 2**17  # reading this takes some hundredths of a second
+_T = TypeVar("_T")
 _MAX_SHOWN_CHARS = 100_000  # characters kept of a longer one
 _HEADERS = ("host", "accept", "accept-encoding", "connection", "content-length", "content-type")
 _RETRIED_STATUSES = (408, 409, 429)  # as are those from 500
@@ -25,6 +29,7 @@ _PERMANENT = (  # error codes
     "insufficient_quota", "billing_hard_limit_reached", "billing_not_active",
     "unsupported_value", "unsupported_parameter",
 )  # fmt: skip
+_TEXTS, _IN_A_ROW = 3, 4  # texts that fail; times as many failures once an answer was good
 # What a proxy such as LiteLLM writes into a message whose code is only the status.
 _FILTERED_WORDS = ("contentpolicyviolation", "content management policy")
 _FILTERED = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation")
@@ -37,10 +42,10 @@ class Refused(Exception):
         error = body.get("error") or body if isinstance(body, dict) else body
         error = error if isinstance(error, dict) else {"message": error}
         said = error.get("message") or error.get("detail")
-        self.message = str(said or "")
+        self.message = str(said or "")[:_MAX_SHOWN_CHARS]
         if error.keys() - {"message", "detail", "type", "param", "code"} or not said:
             said = json.dumps(error)
-        super().__init__(f"{status} {said}")
+        super().__init__(f"{status} {str(said)[:_MAX_SHOWN_CHARS]}")
         self.status, self.headers = status, headers
         self.code, self.param = str(error.get("code") or ""), str(error.get("param") or "")
         self.is_filtered = is_filtered(error)
@@ -95,8 +100,22 @@ class Unreadable(ValueError):
     """A response in an unknown form, which may have been paid for; `raw` is its text."""
 
     def __init__(self, why: str, raw: str) -> None:
-        super().__init__(f"{why}: {raw[:200]}")
+        super().__init__(f"{why}: {raw[:200] or 'an empty body'}")
         self.raw = raw
+
+
+class Answer(NamedTuple):
+    """The JSON object that came, and its size in bytes."""
+
+    content: dict[str, Any]
+    size: int
+
+
+async def aside(size: int, function: Callable[..., _T], *arguments: Any) -> _T:
+    """Call a function on an answer; of a large one in a thread, so that other calls go on."""
+    if size < _LARGE_BYTES:
+        return function(*arguments)
+    return await asyncio.to_thread(function, *arguments)
 
 
 class Connection(httpx2.AsyncClient):
@@ -144,7 +163,7 @@ class Connection(httpx2.AsyncClient):
         headers.pop("content-encoding", None)  # which the body has no longer
         return httpx2.Response(status, headers=headers, content=bytes(body), request=request)
 
-    async def ask(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    async def ask(self, path: str, body: dict[str, Any] | None = None) -> Answer:
         """Send a call; return the JSON object of the response.
 
         The whole answer must come in time: a limit on every read would let a trickle go on.
@@ -162,7 +181,8 @@ class Connection(httpx2.AsyncClient):
             raise Unreachable(problem.__cause__ or problem) from None
         except openai.APIStatusError as problem:
             response = problem.response
-        return self._read(response)
+        size = len(response.content)
+        return Answer(await aside(size, self._read, response), size)
 
     def _read(self, response: httpx2.Response) -> dict[str, Any]:
         """Return the JSON object of a response; raise an error for anything else."""
@@ -198,12 +218,75 @@ def pause_after(problem: Exception, tries: int) -> float | None:
 
 
 def retry_after(headers: Mapping[str, str]) -> float:
-    """Return the seconds to wait by the header ``Retry-After``; 0 if it is not a number."""
+    """Return the seconds to wait by the header ``Retry-After``; 0 if it says nothing.
+
+    A date is compared with the answer's own ``Date``, so this machine's clock does not matter.
+
+    Examples
+    --------
+    >>> retry_after({"retry-after": "7"})
+    7.0
+    >>> retry_after({"retry-after": "Fri, 27 Nov 2026 12:00:30 GMT",
+    ...              "date": "Fri, 27 Nov 2026 12:00:00 GMT"})
+    30.0
+    """
+    told = headers.get("retry-after", "")
     try:
-        seconds = float(headers.get("retry-after", ""))
+        seconds = float(told)
     except ValueError:
-        return 0.0
-    return seconds if seconds > 0 else 0.0  # not for NaN
+        until, now = _time(told), _time(headers.get("date", ""))
+        seconds = until - (time.time() if now is None else now) if until is not None else 0.0
+    return seconds if 0 < seconds < math.inf else 0.0  # not for NaN
+
+
+def _time(date: str) -> float | None:
+    """Return an HTTP date in seconds since 1970; None if it is none."""
+    try:
+        return parsedate_to_datetime(date).timestamp()
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+
+
+class Doubt:
+    """Counts failures until one may say that every further request would fail as well.
+
+    An endpoint behind a login page, one that streams, or one that answers nothing looks as if each
+    request failed by itself. Whatever is counted here is not temporary.
+
+    Parameters
+    ----------
+    most
+        Unreadable answers, before any good one, that are enough. With fewer calls at once, a single
+        text that is never answered must not keep the run from the others.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = max(most, 5)
+        self.forget()
+
+    def forget(self) -> None:
+        """An answer is good: begin anew."""
+        self._unreadable = self._refused = 0
+        self._texts: set[str] = set()
+
+    def left(self) -> int:
+        """Return how many more calls may be under way before any answer is good."""
+        return self.most - self._unreadable
+
+    def grows(self, problem: Exception, text: str, works: bool) -> bool:
+        """Count a failure; say whether there were enough.
+
+        Where answers were good before, four times as many in a row are needed, and of three texts.
+        Of three texts, too, where an endpoint refuses: it may be about one that is too long.
+        """
+        if isinstance(problem, Refused):
+            self._refused += pause_after(problem, 0) is None
+        elif not isinstance(problem, Unreachable | TimeoutError):
+            self._unreadable += 1
+        self._texts.add(text)
+        if self._unreadable >= self.most * (_IN_A_ROW if works else 1):
+            return not works or len(self._texts) >= _TEXTS
+        return self._refused >= self.most and len(self._texts) >= _TEXTS and not works
 
 
 class Pace:
@@ -222,6 +305,21 @@ class Pace:
     def hold(self, seconds: float) -> None:
         """Send nothing for this many seconds."""
         self._free_at = max(self._free_at, time.monotonic() + seconds)
+
+
+def way_out(problem: Exception) -> str:
+    """Return what to do about answers that cannot be read."""
+    raw = (problem.raw if isinstance(problem, Unreadable) else "").lstrip()
+    if raw.startswith("<"):
+        return (
+            "this is a web page: give the address of the API itself, which mostly ends in /v1, and "
+            "log in first if a proxy or a gateway asks for it"
+        )
+    if raw.startswith(("data:", "event:", ":")):
+        return "this is a stream, which was not asked for: pass extra={'stream': False}"
+    if isinstance(problem, Unreadable) and not raw:
+        return "the answer is empty: look into the log of the endpoint or of the proxy before it"
+    return "look into the log of the endpoint, and try another model or readout"
 
 
 def _redirect(response: httpx2.Response) -> str:

@@ -99,6 +99,8 @@ class Reply:
         Tokens sent, of these served from the engine's prefix cache, and received.
     seconds
         From sending to the full answer.
+    model
+        The name under which an endpoint says that it answered; empty where it says none.
     """
 
     request_id: int
@@ -110,6 +112,7 @@ class Reply:
     completion_tokens: int = 0
     seconds: float = 0.0
     error: str | None = None
+    model: str = ""
 
 
 class Engine(Protocol):

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from rubricnb.judging.contract import Readout, Reply, Request
 from rubricnb.judging.redact import redact
+from rubricnb.shown import one_line
 
 
 class FunctionJudge:
@@ -53,22 +54,47 @@ class FunctionJudge:
         self.slug = name or getattr(function, "__name__", type(function).__name__).strip("<>")
         self.identity = f"function {self.slug} {_fingerprint(function)}"
         self._loop: asyncio.AbstractEventLoop | None = None
+        self.answered_before = False  # in this run or an earlier one
+        self._failures = 0
 
     def answer(self, requests: Iterable[Request]) -> Iterator[Reply]:
-        """Call the function for every request."""
-        if self.concurrency == 1:
-            yield from map(self._ask, requests)
-            return
+        """Call the function for every request; stop if none of the first calls comes to an end.
+
+        What is under way then is still waited for.
+        """
+        last = ""
+        for reply in self._replies(requests):
+            last = reply.error or last
+            self._failures += bool(reply.error)
+            self.answered_before |= not reply.error
+            yield reply
+        if self._is_hopeless():
+            from rubricnb.judging.openai import JudgeError  # here, since it loads the client
+
+            failures, self._failures = self._failures, 0
+            said = f"all of the first {failures} calls failed; the last: {last}"
+            raise JudgeError(f"{self.slug}: {said}")
+
+    def _replies(self, requests: Iterable[Request]) -> Iterator[Reply]:
         stream = iter(requests)
+        if self.concurrency == 1:  # in this thread, where the function may have to run
+            for request in stream:
+                yield self._ask(request)
+                if self._is_hopeless():
+                    return
+            return
         with ThreadPoolExecutor(self.concurrency) as pool:
             running: set[Future[Reply]] = set()
             while True:
-                free = self.concurrency - len(running)
+                free = 0 if self._is_hopeless() else self.concurrency - len(running)
                 running |= {pool.submit(self._ask, r) for r in islice(stream, free)}
                 if not running:
                     return
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in done)
+
+    def _is_hopeless(self) -> bool:
+        return not self.answered_before and self._failures >= max(self.concurrency, 5)
 
     def close(self) -> None:
         """Stop the event loop, if there is one."""
@@ -85,7 +111,7 @@ class FunctionJudge:
             if not isinstance(text, str):
                 raise TypeError(f"{self.slug} returned {type(text).__name__}, not text")
         except Exception as error:
-            said = redact(f"{type(error).__name__}: {error}", None)
+            said = one_line(redact(f"{type(error).__name__}: {error}", None))
             return Reply(request.request_id, "", "error", error=said)
         return Reply(request.request_id, text, seconds=time.perf_counter() - start)
 

@@ -5,6 +5,7 @@ No other module reads a spec. The description needs no network; its engine start
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -49,6 +50,7 @@ class Price(NamedTuple):
 
     def of(self, prompt: float, cached: float, completion: float) -> float:
         """Return the dollars for tokens sent (some of them cached) and received."""
+        cached = min(cached, prompt)  # an endpoint that counts more would be paid less than nothing
         fresh = prompt - cached
         return (fresh * self.input + cached * self.cached + completion * self.output) / 1e6
 
@@ -186,7 +188,7 @@ def describe(
     else:
         function: Any = judge
         found = _with_own(_of_engine(FunctionJudge(function, **options)), template, parser)
-    return found if price is None else replace(found, given_price=Price(*price))
+    return found if price is None else replace(found, given_price=_price(price))
 
 
 @contextmanager
@@ -366,6 +368,20 @@ def _with_own(judge: Judge, template: str | Path | None, parser: str | Parser | 
     if own is not None:
         judge = replace(judge, slug=f"{judge.slug}-{Path(own.name).stem}", identity="")
     return replace(judge, readouts=readouts, start=cache(start), **told)
+
+
+def _price(given: Any) -> Price:
+    """Check a price; one that is no amount would be no limit."""
+    try:
+        price = Price(*map(float, given))
+    except (TypeError, ValueError):
+        price = None
+    if price is None or not all(math.isfinite(dollars) and dollars >= 0 for dollars in price):
+        raise ValueError(
+            f"price = {given!r}: give three numbers, finite and not negative: (input, cached, "
+            "output) in US dollars per million tokens"
+        )
+    return price
 
 
 def _inner(spec: str) -> str:

@@ -20,20 +20,26 @@ from urllib.parse import urlsplit
 
 from rubricnb.judging.address import KEYS, OPENAI, checked, headers_for
 from rubricnb.judging.connection import (
+    Answer,
     Connection,
+    Doubt,
     Pace,
     Refused,
     Unreachable,
     Unreadable,
+    aside,
     pause_after,
     retry_after,
     text_of,
+    way_out,
 )
 from rubricnb.judging.contract import Finish, Readout, Reply, Request
 from rubricnb.judging.label_probabilities import Step, label_probabilities, probabilities_at
 from rubricnb.judging.readout import answer_text, plain_prompt, written_labels
 from rubricnb.judging.redact import redact
+from rubricnb.judging.same_model import same_model
 from rubricnb.judging.thinking import most_tokens
+from rubricnb.shown import one_line
 
 _Slots = tuple[tuple[float, ...], ...]  # of each slot, the probability of each label
 _Calls = Generator[tuple[str, dict[str, Any]], dict[str, Any], Any]  # path, body → response
@@ -127,7 +133,8 @@ class OpenAIJudge:
     Raises
     ------
     ValueError
-        The address is invalid, or holds a key, a password or parameters.
+        The address is invalid, or holds a key, a password or parameters. Or a number is none, is
+        not finite, or is too small.
 
     Attributes
     ----------
@@ -161,6 +168,10 @@ class OpenAIJudge:
         check_model: bool = True,
         extra: dict[str, Any] | None = None,
     ) -> None:
+        _check_numbers(
+            concurrency=concurrency, timeout=timeout, retries=retries, patience=patience,
+            **{} if requests_per_minute is None else {"requests_per_minute": requests_per_minute},
+        )  # fmt: skip
         self.model = model
         self.base_url, self.host = checked(base_url or f"https://{OPENAI}/v1")
         self.slug = slug(model)
@@ -178,6 +189,8 @@ class OpenAIJudge:
         self.answered_before = False
         self._has_answered = False  # whether any call got a good answer
         self._last_answer_time = 0.0  # of the last good answer
+        self._doubt = Doubt(concurrency)
+        self._hopeless: JudgeError | None = None  # once there is no doubt that all would fail
         self._last_trouble = ""
 
     @property
@@ -211,11 +224,14 @@ class OpenAIJudge:
         source = iter(requests)
         under_way: set[Future[Reply]] = set()
         trouble: BaseException | None = None
+        self._hopeless = None
         self._last_answer_time = time.monotonic()
         try:
             while True:
                 free = 0 if trouble else self.concurrency - len(under_way)
-                for request in islice(source, free):
+                if not self._works:  # as many as may fail before that is enough
+                    free = min(free, self._doubt.left() - len(under_way))
+                for request in islice(source, max(free, 0)):
                     loop = self._start()
                     _ = self.server  # asked once, before the first request
                     under_way.add(asyncio.run_coroutine_threadsafe(self._answer(request), loop))
@@ -230,6 +246,7 @@ class OpenAIJudge:
                         trouble = trouble or problem
                     else:
                         yield call.result()
+                trouble = trouble or self._hopeless
         finally:
             for call in under_way:
                 call.cancel()
@@ -247,20 +264,19 @@ class OpenAIJudge:
         >>> path, body["max_completion_tokens"]
         ('/chat/completions', 1024)
         """
-        return next(_Call(self, request).answer())
+        step = _Call(self, request).next(None)
+        assert not isinstance(step, Reply)
+        return step
 
     def read(self, request: Request, response: dict[str, Any]) -> Reply | None:
         """Read the response to `first_call`; None if the request takes a further call."""
         call = _Call(self, request)
-        calls = call.answer()
-        next(calls)
+        call.next(None)
         try:
-            calls.send(response)
-        except StopIteration as done:
-            return cast(Reply, done.value)
+            step = call.next(response)
         except Exception as problem:  # whatever an endpoint sends
             return call.failed(problem)
-        return None
+        return step if isinstance(step, Reply) else None
 
     def redact(self, text: str) -> str:
         """Remove the key wherever an endpoint repeats it."""
@@ -307,7 +323,7 @@ class OpenAIJudge:
         """Return the key, which is kept only in the connection."""
         return os.environ.get(self.key_variable, "").strip() if self.key_variable else None
 
-    async def _persist(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    async def _persist(self, path: str, body: dict[str, Any] | None = None) -> Answer:
         """Send a call; retry after a temporary failure."""
         for tries in count():
             await self._pace.take()
@@ -330,7 +346,7 @@ class OpenAIJudge:
         """Ask the endpoint who owns its models; "other" if it lists none."""
         asking = asyncio.run_coroutine_threadsafe(self._persist("/models"), self._start())
         try:
-            listed = asking.result(self.patience)
+            listed = asking.result(self.patience).content
             owned_by = {str(model.get("owned_by", "")).lower() for model in listed["data"]}
         except (Unreachable, TimeoutError, Refused) as problem:
             asking.cancel()
@@ -346,29 +362,40 @@ class OpenAIJudge:
     async def _answer(self, request: Request) -> Reply:
         asked = time.monotonic()
         call = _Call(self, request)
-        calls = call.answer()
         try:
-            path, body = next(calls)
-            while True:
-                path, body = calls.send(await self._persist(path, body))
-        except StopIteration as done:
-            reply = done.value
-            self._has_answered, self._last_answer_time = True, time.monotonic()
+            step = call.next(None)
+            while not isinstance(step, Reply):
+                came = await self._persist(*step)
+                step = await aside(came.size, call.next, came.content)
+            reply = step
+            self._answered()
         except JudgeError:
             raise
         except Exception as problem:  # the run continues whatever an endpoint sends
             if isinstance(problem, Refused) and problem.is_filtered:
-                self._has_answered, self._last_answer_time = True, time.monotonic()
+                self._answered()
             elif self._must_stop(problem):
                 raise JudgeError(self._advice(problem)) from None
+            elif self._doubt.grows(problem, request.text_id or request.key, self._works):
+                self._hopeless = self._hopeless or JudgeError(self._hopeless_message(problem))
             reply = call.failed(problem)
         return replace(reply, seconds=time.monotonic() - asked)
+
+    @property
+    def _works(self) -> bool:
+        """Whether an answer was good, in this run or before."""
+        return self._has_answered or self.answered_before
+
+    def _answered(self) -> None:
+        """Note a good answer."""
+        self._has_answered, self._last_answer_time = True, time.monotonic()
+        self._doubt.forget()
 
     def _must_stop(self, problem: Exception) -> bool:
         """Whether to stop: every request would fail, or none was answered for too long."""
         if self._patience_left() < 0:
             return True
-        works = self._has_answered or self.answered_before
+        works = self._works
         if isinstance(problem, Refused):
             forbidden = problem.status == 403 and not works  # else perhaps about one text
             missing = problem.status == 404 or "unexpected endpoint" in problem.message.lower()
@@ -405,14 +432,19 @@ class OpenAIJudge:
             said += _WAYS_OUT.get(problem.param, "")
         return f"{self.identity} refused: {said}"
 
+    def _hopeless_message(self, problem: Exception) -> str:
+        such = "no answer since then" if self._works else "not one answer so far"
+        said = self._error_text(problem)
+        return f"{self.identity}: {such} could be used; the last: {said}. {way_out(problem)}"
+
     def _no_answer_message(self) -> str:
         minutes = f"{(time.monotonic() - self._last_answer_time) / 60:.0f} min"
         last = f"; the last attempt: {self._last_trouble}" if self._last_trouble else ""
         return f"{self.identity} has not answered for {minutes}{last}"
 
     def _error_text(self, problem: Exception) -> str:
-        """Return an endpoint's error message without the key."""
-        return re.sub(r"\bsk-[\w*-]{6,}", "sk-…", self.redact(str(problem)))[:_SAID]
+        """Return an endpoint's error message without the key, on one line that does nothing."""
+        return one_line(re.sub(r"\bsk-[\w*-]{6,}", "sk-…", self.redact(str(problem))))[:_SAID]
 
 
 class _Unusable(ValueError):
@@ -426,6 +458,15 @@ class _Call:
         self.judge, self.request = judge, request
         self.tokens: Counter[str] = Counter()  # of all calls, under the names that a reply has
         self.last: dict[str, Any] = {}  # what the endpoint sent
+        self.model = ""  # the name under which it answered
+        self._calls = self.answer()
+
+    def next(self, response: dict[str, Any] | None) -> tuple[str, dict[str, Any]] | Reply:
+        """Take the response to the last call (None: none); return the next call, or the reply."""
+        try:
+            return next(self._calls) if response is None else self._calls.send(response)
+        except StopIteration as done:
+            return cast(Reply, done.value)
 
     def answer(self) -> _Calls:
         """Yield path and body of each call that the readout takes; returns the reply."""
@@ -462,7 +503,8 @@ class _Call:
         self, text: str, finish: Finish, probabilities: _Slots | None = None, error: str = ""
     ) -> Reply:
         number, text = self.request.request_id, self.judge.redact(text)
-        return Reply(number, text, finish, probabilities, error=error or None, **self.tokens)
+        told: Any = {"error": error or None, "model": self.model, **self.tokens}
+        return Reply(number, text, finish, probabilities, **told)
 
     def _document(self, name: str, schema: Any, max_tokens: int) -> _Calls:
         form = {"name": name, "strict": True, "schema": schema}
@@ -602,17 +644,32 @@ class _Call:
         return text, finish, _steps(choices[0].get("logprobs"))
 
     def _check_model(self, response: dict[str, Any]) -> None:
-        """Refuse a different model; an alias may answer under its dated name."""
+        """Keep the name of the model that answered; refuse another than was asked for."""
         answered = response.get("model")
-        if not answered or not self.judge.check_model or self.judge.server == "llama.cpp":
+        if not answered or self.judge.server == "llama.cpp":
             return  # llama.cpp serves one model under any name
-        asked, given = (str(m).rsplit("/", 1)[-1].split(":")[0].lower()
-                        for m in (self.judge.model, answered))  # fmt: skip
-        if not re.fullmatch(re.escape(asked) + r"([-@]v?\d.*)?", given):
+        self.model = one_line(self.judge.redact(str(answered)))[:_MAX_SHOWN_CHARS]
+        if self.judge.check_model and not same_model(self.judge.model, str(answered)):
             raise _Unusable(
                 f"asked for {self.judge.model!r}, but the model {str(answered)!r} answered; pass "
                 "check_model=False if that is right"
             )
+
+
+def _check_numbers(**given: Any) -> None:
+    """Refuse limits that would limit nothing."""
+    for name, value in given.items():
+        kinds: tuple[type, ...] = (int,) if name in ("concurrency", "retries") else (int, float)
+        is_number = (
+            isinstance(value, kinds) and not isinstance(value, bool) and math.isfinite(value)
+        )
+        least = 1 if name == "concurrency" else 0
+        if not is_number or value < least or (not value and name not in ("retries", "patience")):
+            what = "a whole number" if kinds == (int,) else "a number"
+            more = (
+                f"{least} or more" if name in ("concurrency", "retries", "patience") else "above 0"
+            )
+            raise ValueError(f"{name} = {value!r}: give {what}, finite and {more}")
 
 
 def finish_of(reason: Any) -> Finish:

@@ -19,6 +19,7 @@ from rubricnb.permutation import Design, FloatArray, IntArray, code, decode
 from rubricnb.prompts.labels import LABELS, MOST_LEVELS, labels_of
 from rubricnb.prompts.render import LAYOUTS, TEMPLATES, takes_edits
 
+_MOST_REQUESTS = 20_000_000
 READOUTS = ("auto", "feedback", "score", "logprobs")
 _T = TypeVar("_T")
 OneOrMore: TypeAlias = _T | Sequence[_T]
@@ -146,12 +147,23 @@ def plan(
         _check_shown(items, "exemplar", condition["exemplar"], template)
     if any(d.name == "placebo" for d in designs) and not takes_edits(template):
         raise ValueError(f"placebo: the template {template!r} has no meaning-free edits")
+    about = items["text_id" if together else "item_id"].nunique()
+    _check_size(about * sum(design.k for design in designs) * len(conditions))
     if together:
         texts = items["text_id"].drop_duplicates()
         requests = _requests(items, texts, designs, seed, conditions, "criterion_ordering")
         return _in_pieces(requests, per_call) if per_call else requests
     requests = _requests(items, items["item_id"], designs, seed, conditions, "ordering")
     return _without_own_reference(requests, items)
+
+
+def _check_size(number: int) -> None:
+    """Refuse a plan that would fill the memory (200 bytes a request)."""
+    if number > _MOST_REQUESTS:
+        raise ValueError(
+            f"this plan has {number:,} requests, more than {_MOST_REQUESTS:,}: plan fewer reads "
+            "(fixed(5, k)), conditions or items (load(…, n_items=…))"
+        )
 
 
 def _check_criteria(items: Items, design: Design, per_call: int, *unused: OneOrMore[str]) -> None:

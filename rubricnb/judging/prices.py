@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -15,6 +16,8 @@ from rubricnb.judging.thinking import most_tokens, thinks
 CHARACTERS_PER_TOKEN = 4.0
 """English prose with every tokeniser in use, within about 15 %."""
 
+_FRAME_TOKENS = 32  # of a message: its role and its marks, with room
+_TOPS = 2  # how often a label's probabilities are asked for at most: llama.cpp's may be too few
 _CACHED_FROM = 1024  # tokens of the shortest prefix that OpenAI caches
 _FEEDBACK_TOKENS = 200
 _LABEL_TOKENS = 3
@@ -78,23 +81,30 @@ class Calls(NamedTuple):
         return price.of(self.prompt_tokens, self.cached_tokens, self.completion_tokens)
 
 
-@dataclass
-class _Answers:
-    """Running totals of one judge's answers."""
+class _Most(NamedTuple):
+    """What a call may cost at most: tokens sent and received, and their dollars."""
 
-    number: int = 0  # answers whose tokens were counted
-    paid: float = 0.0  # dollars of the most expensive answer
-    dearest: float = 0.0  # dollars that a call may cost at its limit, at most
+    prompt_tokens: float
+    completion_tokens: float
+    dollars: float
+
+
+@dataclass
+class _Beyond:
+    """How far answers of one judge went beyond what was reckoned for them."""
+
+    prompt_tokens: float = 0.0  # more sent than the prompt can have: a gateway adds its own
+    completion_tokens: float = 0.0  # in an answer; more than its limit: thoughts beside it
 
 
 @dataclass
 class Budget:
     """How much one or several runs may still ask, of one or several judges.
 
-    Whether a call is affordable depends on what those under way will cost. They are reckoned at
-    their token limit until as many calls have been answered as are under way, then at the costliest
-    answer of this judge. So spending ends below `max_cost`, unless the last answers cost more than
-    any before. An answer whose endpoint says no tokens is counted at the limit.
+    Each call under way is reckoned at the most it may cost: a token for every byte of its own
+    prompt, and an answer as long as its token limit, or as the longest so far if an endpoint goes
+    beyond. So however many calls run at once, spending ends below `max_cost`, if the endpoint's
+    counts are right and the price is. A count that an endpoint does not give is taken at its limit.
 
     Attributes
     ----------
@@ -105,13 +115,18 @@ class Budget:
     exhausted
         Why nothing more is asked; empty as long as something may be.
 
+    Raises
+    ------
+    ValueError
+        A limit is not a number, not finite, or negative.
+
     Examples
     --------
     >>> from rubricnb.judging.contract import Message
     >>> from rubricnb.judging.judge import describe
     >>> judge = describe("openai:m", price=(2, 0.5, 8))
     >>> ask = Request(1, "", (Message("user", "…"),), ("[RESULT]",), ("1", "2"), "feedback")
-    >>> budget = Budget(max_cost=0.02)  # an answer may cost $0.0082
+    >>> budget = Budget(max_cost=0.02)  # an answer may cost $0.0084
     >>> [budget.allows(ask, judge) for _ in range(3)], budget.exhausted
     ([True, True, False], '')
     >>> budget.received(Reply(1, "Fine. [RESULT] 2", completion_tokens=10), judge)
@@ -125,7 +140,20 @@ class Budget:
     answered: int = 0
     spent: float = 0.0
     exhausted: str = ""
-    _seen: defaultdict[str, _Answers] = field(default_factory=lambda: defaultdict(_Answers))
+    _reserved: dict[tuple[str, int], list[_Most]] = field(default_factory=dict)
+    _beyond: defaultdict[str, _Beyond] = field(default_factory=lambda: defaultdict(_Beyond))
+
+    def __post_init__(self) -> None:
+        for name, limit in (("max_calls", self.max_calls), ("max_cost", self.max_cost)):
+            if limit is None:
+                continue
+            is_number = isinstance(limit, int | float) and not isinstance(limit, bool)
+            if not is_number or not math.isfinite(limit) or limit < 0:
+                what = "requests" if name == "max_calls" else "US dollars"
+                raise ValueError(
+                    f"{name} = {limit!r}: give a number of {what}, finite and not negative, or "
+                    "leave it out for no limit"
+                )
 
     def check(self, judge: Judge) -> None:
         """Refuse a judge of unknown price if dollars are limited."""
@@ -137,43 +165,84 @@ class Budget:
 
         If not, it may be when the calls under way are answered, unless `exhausted` says why not.
         """
-        under_way = self.asked - self.answered
         if self.max_calls is not None and self.asked >= self.max_calls:
             self.exhausted = f"stopped after {self.max_calls:,} calls"
-        elif self.max_cost is not None and self._expected_cost(request, judge) > self.max_cost:
-            if under_way:
+        most = self._most(request, judge) if self.max_cost is not None else None
+        if most is not None and self.spent + self._held + most.dollars > self.max_cost:
+            if self._reserved:
                 return False
-            self.exhausted = (
+            self.exhausted = self.exhausted or (
                 f"stopped at ${self.spent:.2f} for {self.answered:,} calls: the next might cost "
-                f"more than max_cost=${self.max_cost:.2f} allows"
+                f"more than max_cost=${self.max_cost:.2f} allows (up to ${most.dollars:.2g})"
             )
         if self.exhausted:
             return False
         self.asked += 1
+        if most is not None:
+            self._reserved.setdefault((judge.slug, request.request_id), []).append(most)
         return True
 
     def received(self, reply: Reply, judge: Judge) -> None:
         """Count what came back."""
         self.answered += 1
-        seen = self._seen[judge.slug]
-        seen.number += bool(reply.completion_tokens)
-        if judge.price is not None:
-            sent = reply.prompt_tokens, reply.cached_tokens
-            paid = judge.price.of(*sent, reply.completion_tokens)
-            came = reply.finish != "error" or reply.text
-            if came and not (reply.prompt_tokens or reply.completion_tokens):
-                paid = seen.dearest  # the endpoint does not report its token counts
-            self.spent += paid
-            seen.paid = max(seen.paid, paid)
+        if judge.price is None:
+            return
+        most = self._take(judge, reply)
+        prompt, completion = float(reply.prompt_tokens), float(reply.completion_tokens)
+        if most is not None:
+            beyond = self._beyond[judge.slug]
+            beyond.prompt_tokens += max(prompt - most.prompt_tokens, 0.0)
+            beyond.completion_tokens = max(beyond.completion_tokens, completion)
+            if reply.finish != "error" or reply.text:  # else nothing came that would be paid
+                prompt, completion = (
+                    prompt or most.prompt_tokens,
+                    completion or most.completion_tokens,
+                )
+        self.spent += judge.price.of(prompt, reply.cached_tokens, completion)
 
-    def _expected_cost(self, request: Request, judge: Judge) -> float:
-        """Estimate the dollars spent once this call and all calls under way are answered."""
+    def forget_lost(self) -> None:
+        """Reckon no more with calls that have ended without a reply."""
+        self.answered = self.asked
+        self._reserved.clear()
+
+    @property
+    def _held(self) -> float:
+        """Dollars that the calls under way may cost at most."""
+        return sum(most.dollars for calls in self._reserved.values() for most in calls)
+
+    def _take(self, judge: Judge, reply: Reply) -> _Most | None:
+        """Release what was reserved for a reply."""
+        calls = self._reserved.get(key := (judge.slug, reply.request_id))
+        if not calls:
+            return None
+        most = calls.pop()
+        if not calls:
+            del self._reserved[key]
+        return most
+
+    def _most(self, request: Request, judge: Judge) -> _Most:
         assert judge.price is not None
-        under_way, seen = self.asked - self.answered, self._seen[judge.slug]
-        limit = judge.price.of(_prompt_tokens(request), 0, most_tokens(request, judge.model))
-        seen.dearest = max(seen.dearest, limit)
-        one = seen.paid if seen.number > under_way else seen.dearest
-        return self.spent + (under_way + 1) * one
+        beyond, calls = self._beyond[judge.slug], _calls(request, judge)
+        prompt = calls * _most_prompt_tokens(request) + beyond.prompt_tokens
+        answer = max(calls * most_tokens(request, judge.model), beyond.completion_tokens)
+        return _Most(prompt, answer, judge.price.of(prompt, 0, answer))
+
+
+def _most_prompt_tokens(request: Request) -> int:
+    """Return more tokens than a prompt can have: one for every byte, and those of its frame."""
+    texts = [*(m.content for m in request.messages), *request.slots, request.schema]
+    bytes_ = sum(len(text.encode("utf-8", "surrogatepass")) for text in texts)
+    return bytes_ + _FRAME_TOKENS * (len(request.messages) + 1)
+
+
+def _calls(request: Request, judge: Judge) -> int:
+    """Return how many calls a request takes at most: several where a label is forced."""
+    if request.readout not in ("score", "logprobs") or not judge.deterministic:
+        return 1
+    if request.readout == "score":
+        return max(len(request.slots), 1)
+    beginnings = {f" {label}"[:end] for label in request.choices for end in range(len(label) + 1)}
+    return max(len(request.slots), 1) * len(beginnings) * _TOPS
 
 
 def _prompt_tokens(request: Request) -> float:

@@ -13,6 +13,8 @@ from typing import Any
 
 from tqdm import tqdm
 
+from rubricnb.shown import Shown, one_line
+
 _LINE = "{desc}: {n:,} of {total:,}, about {remaining} left{postfix}"
 
 
@@ -27,9 +29,11 @@ class Progress:
         if in_notebook:
             options |= {"mininterval": 1}
         elif sys.stdout.isatty():
-            options = {"file": sys.stdout, "smoothing": 0.1}
+            terminal = sys.stdout.stream if isinstance(sys.stdout, Shown) else sys.stdout
+            options = {"file": terminal, "smoothing": 0.1}  # the bar moves the cursor
         else:
             options |= {"miniters": total / 10, "mininterval": 2, "delay": 2}
+        what = one_line(what)
         self._bar = tqdm(total=total, desc=what, leave=False, maxinterval=float("inf"), **options)
         self._note = ""
 
@@ -38,7 +42,7 @@ class Progress:
 
     def step(self, note: str = "") -> None:
         """Count one step; `note` replaces the text after the count."""
-        self._note = note or self._note
+        self._note = one_line(note) or self._note
         self._bar.set_postfix_str(self._note, refresh=False)
         self._bar.update()
 

@@ -19,6 +19,7 @@ from rubricnb.judging.store import (
     decode,
     lock,
     open_file,
+    rows_in,
 )
 
 _PARTS = ["", *(f"{number:03x}" for number in range(1, 4096)), "g"]  # keys are hexadecimal
@@ -35,9 +36,11 @@ def mend(path: Path) -> str:
     Raises
     ------
     StoreError
-        The store is damaged and in use, or no answer of a store can be read.
+        The file is no store, it is damaged and in use, or none of its answers can be read.
     """
     path = path.resolve()
+    if not path.exists():
+        return f"there is no store yet: {path}"
     try:
         with Store(path) as store:
             return f"{store.check():,} answers in {path}, each as it was written"
@@ -74,13 +77,15 @@ def _save(path: Path, new: Path) -> int:
 
 def _rows(old: sqlite3.Connection) -> Iterator[Row]:
     """Every row; behind an unreadable page, those of the next part of the keys."""
+    query = ROWS
     with suppress(sqlite3.DatabaseError):
-        yield from old.execute(ROWS)
+        query = rows_in(old)
+        yield from old.execute(query)
         return
     for first, last in pairwise(_PARTS):
         for order in ("ASC", "DESC"):
             with suppress(sqlite3.DatabaseError):
-                part = f"{ROWS} WHERE key >= ? AND key < ? ORDER BY key {order}"
+                part = f"{query} WHERE key >= ? AND key < ? ORDER BY key {order}"
                 yield from old.execute(part, (first, last))
 
 

@@ -56,8 +56,8 @@ def run(
     store
         A `Store` or the path of one. Default: ``$RUBRICNB_STORE``, else the user's cache folder.
     fresh
-        Ask everything again; neither recorded nor stored answers are used. A time (seconds since
-        the epoch) goes on with what was begun then: a run that is stopped names it.
+        Ask everything again; neither recorded nor stored answers are used. A number goes on with
+        the run that has named it when it was stopped.
     max_calls, max_cost
         Stop cleanly after this many requests, or before the next might take what this run has
         cost beyond so many US dollars.

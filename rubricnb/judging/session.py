@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,7 +16,8 @@ from rubricnb.judging.contract import Reply, Request
 from rubricnb.judging.judge import Judge
 from rubricnb.judging.prices import Budget, Calls
 from rubricnb.judging.progress import Progress
-from rubricnb.judging.store import Store
+from rubricnb.judging.store import Store, new_run
+from rubricnb.shown import one_line
 
 _BLOCK = 256  # requests rendered and looked up at once
 _REASON = 200  # characters of why a request failed
@@ -39,7 +39,7 @@ class Session:
         budget.check(judge)
         self.judge, self.store, self.budget = judge, store, budget
         self.engine = judge.engine
-        self.since = time.time() if fresh is True else float(fresh)
+        self.fresh_run = _run_of(fresh)  # whose answers count; 0: those of all runs
         self.under_way: dict[str, list[Request]] = {}  # key → requests that wait for its reply
         self.key_of: dict[int, str] = {}  # of what the judge is answering
         self.failed: dict[str, Reply] = {}  # by key, until it is asked once more
@@ -47,6 +47,8 @@ class Session:
         self.batched: dict[str, Path] = {}  # key → file, of what is left to batches
         self._alone = False  # whether this run, and no other, may ask the judge
         self.stopped = ""  # by which signal
+        self.answering = ""  # the name under which the endpoint has answered first
+        self._changed = False  # whether it was said that the name has changed
 
     def announce(self, requests: Iterable[Request], scale: float = 1.0) -> None:
         """Before texts leave this machine, print where they go and how many; `scale` a part up."""
@@ -92,7 +94,7 @@ class Session:
         except KeyboardInterrupt:
             raise RunInterrupted(self._interruption_message("stopped by Ctrl-C")) from None
         except Exception as problem:
-            if self.since:
+            if self.fresh_run:
                 problem.add_note(self._interruption_message("the run has ended early"))
             raise
         finally:
@@ -146,7 +148,7 @@ class Session:
 
     def _known(self, keys: Sequence[str]) -> set[str]:
         """Keys that are answered, or asked by a batch."""
-        return self.store.answered(keys, self.since) | self.store.in_batches(keys).keys()
+        return self.store.answered(keys, self.fresh_run) | self.store.in_batches(keys).keys()
 
     def _ask_all(
         self,
@@ -171,8 +173,9 @@ class Session:
         )
         for reply in self._affordable_answers(missing):
             key = self.key_of.pop(reply.request_id)
-            self.store.put(key, self.judge.slug, reply)
+            self.store.put(key, self.judge.slug, reply, self.fresh_run)
             self.budget.received(reply, self.judge)
+            self._note_model(reply)
             if reply.finish == "error":
                 self.failed[key] = reply
             else:
@@ -200,7 +203,7 @@ class Session:
             asked = allowed()
             for first in asked:  # skip the call when nothing is left to ask
                 yield from self.engine.answer(chain([first], asked))
-            self.budget.answered = self.budget.asked  # do not wait for lost replies
+            self.budget.forget_lost()  # do not wait for them
             if not held or self._why_stopped():
                 return
 
@@ -218,7 +221,7 @@ class Session:
             else:
                 by_key.setdefault(request.key, []).append(request)
         keys = list(by_key)
-        answered = self.store.answered(keys, self.since)
+        answered = self.store.answered(keys, self.fresh_run)
         if len(answered) < len(keys) and not self._alone:
             if self.stopped:  # while waiting, in an earlier block
                 return
@@ -226,13 +229,14 @@ class Session:
             self._alone = self._held.enter_context(turn)
             if not self._alone:
                 return
-            answered = self.store.answered(keys, self.since)
+            answered = self.store.answered(keys, self.fresh_run)
         in_batches = self.store.in_batches(keys)
         if answered:
             self.vouch()
         replies = self.store.get(list(answered))
         for key, same in by_key.items():
             if key in answered:
+                self._note_model(replies[key])
                 for request in same:
                     found(request, replies[key])
             elif key in in_batches:
@@ -242,6 +246,18 @@ class Session:
                 self.key_of[same[0].request_id] = key
                 yield same[0]
 
+    def _note_model(self, reply: Reply) -> None:
+        """Say once that the endpoint answers under another name than before: a newer version."""
+        self.answering = self.answering or reply.model
+        if reply.model not in ("", self.answering) and not self._changed:
+            self._changed = True
+            print(
+                f"{self.judge.slug}: some answers are by {one_line(self.answering)!r} and some by "
+                f"{one_line(reply.model)!r}: the endpoint has changed its model; each answer is "
+                "stored with its name. fresh=True asks all of them again",
+                flush=True,
+            )
+
     def _why_unfinished(self) -> str:
         """Return which requests are left to batches, which may take a day; empty if none."""
         if not self.batched:
@@ -249,15 +265,28 @@ class Session:
         files = ", ".join(sorted(map(str, set(self.batched.values()))))
         return (
             f"{len(self.batched):,} requests are in {files}: import the answers of the batch first "
-            "(rubricnb.import_batch), or delete the file if it was never sent"
+            "(rubricnb.import_batch); with release=True (--release) a run then asks what no file "
+            "answers. Delete the file if it was never sent"
         )
 
     def _interruption_message(self, why: str) -> str:
-        again = f" with fresh={self.since!r}" if self.since else ""
+        again = f" with fresh={self.fresh_run}" if self.fresh_run else ""
         return (
             f"{why}: every answer so far is kept in {self.store.path}; "
             f"run it again{again} to continue"
         )
+
+
+def _run_of(fresh: bool | float) -> int:
+    """Return the number of the run that `fresh` begins or goes on with; 0 if it does neither."""
+    if fresh is True:
+        return new_run()
+    if not float(fresh).is_integer() or fresh < 0:
+        raise ValueError(
+            f"fresh = {fresh!r}: give True, or the number that a stopped run has named (a time no "
+            "longer names one)"
+        )
+    return int(fresh)
 
 
 @dataclass

@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import socket
 import sqlite3
 import time
@@ -31,14 +32,17 @@ from typing import Any
 from rubricnb.judging.contract import Engine, Reply
 
 Row = tuple[Any, ...]
-VERSION = 2
+VERSION = 3
+_OLDER = 2  # has no columns model and run, and is brought up to this version when it is opened
+_LATER = ("model", "run")
 _JSON = json.JSONEncoder(default=repr)
 _BATCH = "batch file "  # before the file's path: who owns the key of a request
+_BEGUN = "begun: "  # before the name of a run that asks everything again
 _COLUMNS = (
     "key, judge, text, finish, probabilities, prompt_tokens, cached_tokens, completion_tokens, "
-    "seconds, error, time"
+    "seconds, error, time, model, run"
 )
-_PUT = f"INSERT OR REPLACE INTO replies ({_COLUMNS}, checksum) VALUES ({'?,' * 11} ?)"
+_PUT = f"INSERT OR REPLACE INTO replies ({_COLUMNS}, checksum) VALUES ({'?,' * 13} ?)"
 ROWS = f"SELECT {_COLUMNS}, checksum FROM replies"
 BATCHES = f"SELECT key, owner FROM leases WHERE owner LIKE '{_BATCH}%'"
 _POLL = 0.2  # seconds between tries to lock a judge
@@ -50,10 +54,15 @@ CREATE TABLE replies (
     key TEXT PRIMARY KEY, judge TEXT NOT NULL, text TEXT NOT NULL, finish TEXT NOT NULL,
     probabilities TEXT, prompt_tokens INTEGER NOT NULL, cached_tokens INTEGER NOT NULL,
     completion_tokens INTEGER NOT NULL, seconds REAL NOT NULL, error TEXT, time REAL NOT NULL,
-    checksum INTEGER
+    checksum INTEGER, model TEXT, run INTEGER
 ) WITHOUT ROWID;
 CREATE TABLE leases (key TEXT PRIMARY KEY, owner TEXT NOT NULL) WITHOUT ROWID;
-PRAGMA user_version=2
+PRAGMA user_version=3
+"""
+_UPGRADE = """
+ALTER TABLE replies ADD COLUMN model TEXT;
+ALTER TABLE replies ADD COLUMN run INTEGER;
+PRAGMA user_version=3
 """
 _PER_CONNECTION = """
 CREATE TEMP TRIGGER answered AFTER INSERT ON main.replies
@@ -70,8 +79,18 @@ class DamagedStore(StoreError):
 
 
 def checksum(row: Row) -> int:
-    """Return the CRC-32 of a row as JSON."""
-    return zlib.crc32(_JSON.encode(row).encode())
+    """Return the CRC-32 of a row as JSON; one with neither model nor run is as before these."""
+    covered = row if any(part is not None for part in row[-len(_LATER) :]) else row[: -len(_LATER)]
+    return zlib.crc32(_JSON.encode(covered).encode())
+
+
+def rows_in(db: sqlite3.Connection) -> str:
+    """Return the query of all rows of a store of this version or the one before."""
+    there = {name for (_, name, *_) in db.execute("PRAGMA table_info(replies)")}
+    missing = [name for name in _LATER if there and name not in there]
+    return (
+        ROWS.replace("model, run", ", ".join(f"NULL AS {n}" for n in _LATER)) if missing else ROWS
+    )
 
 
 def decode(raw: bytes) -> str:
@@ -128,6 +147,7 @@ class Store:
                 self.path = self.path.resolve()  # else a link has locks and a log of its own
                 self.path.parent.mkdir(parents=True, exist_ok=True)
                 _refuse_second_name(self.path)
+                _refuse_stranger(self.path)
                 self._marker = lock(open_file(self.path), "BEGIN")
                 if self._marker is None:
                     raise sqlite3.OperationalError("locked: it is being saved")
@@ -149,10 +169,10 @@ class Store:
         """
         found: dict[str, Reply] = {}
         for row in self._all(f"{ROWS} {_AMONG}", _listed(keys)):
-            key, judge, text, finish, probabilities, *rest, _, checked = row
+            key, judge, text, finish, probabilities, *rest, _, model, _, checked = row
             if checked != checksum(row[:-1]):
                 raise DamagedStore(_damaged(self.path, f"the answer {key} by {judge} has changed"))
-            found[key] = Reply(0, text, finish, _thaw(probabilities), *rest)
+            found[key] = Reply(0, text, finish, _thaw(probabilities), *rest, model=model or "")
         return found
 
     def check(self) -> int:
@@ -174,23 +194,30 @@ class Store:
             raise DamagedStore(_damaged(self.path, order))
         return len(found)
 
-    def answered(self, keys: Sequence[str], since: float = 0.0) -> set[str]:
+    def answered(self, keys: Sequence[str], run: int = 0) -> set[str]:
         """Return the keys that have an answer; failed requests do not count as answered.
 
         Parameters
         ----------
         keys
             What is about to be asked.
-        since
-            Replies from before this time (seconds since the epoch) do not count.
+        run
+            Count only the answers that were `put` under this number; 0 counts all.
         """
-        known = f"SELECT key FROM replies {_AMONG} AND finish != 'error' AND time >= ?"
-        return {key for (key,) in self._all(known, _listed(keys), since)}
+        known = f"SELECT key FROM replies {_AMONG} AND finish != 'error' AND ? IN (0, run)"
+        return {key for (key,) in self._all(known, _listed(keys), run)}
 
-    def put(self, key: str, judge: str, reply: Reply) -> None:
+    def put(self, key: str, judge: str, reply: Reply, run: int = 0) -> None:
         """Store a reply in place of an older one; its key is no longer left to a batch file.
 
         When this returns, no crash of the process can lose it; a power cut soon after may.
+
+        Parameters
+        ----------
+        key, judge, reply
+            The request's key, the judge's slug, and what came back.
+        run
+            The number of the run that asks everything again (`new_run`); 0 for any other.
         """
         row = (
             key,
@@ -204,6 +231,8 @@ class Store:
             float(reply.seconds),
             None if reply.error is None else _text(reply.error),
             time.time(),
+            _text(reply.model) or None,
+            run or None,
         )
         self._all(_PUT, *row, checksum(row))
 
@@ -250,6 +279,29 @@ class Store:
                 self._all(_LEASE, judge.identity, who)
             yield held is not None
 
+    def run_begun(self, name: str, seconds: float) -> int:
+        """Return the number of a run that was begun under a name; a new one where it is too old.
+
+        The clock says only when a run has become too old to go on with, and not which answers are
+        its own: a clock that is set back loses none of them.
+
+        Parameters
+        ----------
+        name
+            What the run is for.
+        seconds
+            How long after its beginning a run may be gone on with.
+        """
+        key, now = f"{_BEGUN}{name}", time.time()
+        with self._transaction():
+            found = self._db.execute("SELECT owner FROM leases WHERE key = ?", (key,)).fetchone()
+            number, begun = (found[0] if found else "0 0").split()
+            if int(number) and abs(now - float(begun)) < seconds:
+                return int(number)
+            number = new_run()
+            self._db.execute(_LEASE, (key, f"{number} {now!r}"))
+            return number
+
     def hand_over(self, key: str, file: Path) -> None:
         """Leave a key to a batch file, until its answer is `put` or the file is gone."""
         self._all(_LEASE, key, f"{_BATCH}{file.resolve()}")
@@ -261,8 +313,12 @@ class Store:
         exist = {file for file in set(files.values()) if file.exists()}
         return {key: file for key, file in files.items() if file in exist}
 
+    def release(self, keys: Sequence[str]) -> None:
+        """Let a run ask what was left to batch files."""
+        self._all(f"DELETE FROM leases {_AMONG} AND owner LIKE '{_BATCH}%'", _listed(keys))
+
     def end_batch(self, file: Path) -> None:
-        """Release the requests that a batch file did not answer."""
+        """Release all requests of a batch file, as it is gone."""
         self._all("DELETE FROM leases WHERE owner = ?", f"{_BATCH}{file.resolve()}")
 
     def __len__(self) -> int:
@@ -291,13 +347,11 @@ class Store:
             if version == 0 and tables == 0:
                 for statement in _SCHEMA.split(";"):
                     self._db.execute(statement)
+            elif version == _OLDER:
+                for statement in _UPGRADE.split(";"):
+                    self._db.execute(statement)
             elif version != VERSION:
-                raise StoreError(
-                    f"the store {self.path} was written by a different version of rubricnb (format "
-                    f"{version}, "
-                    f"this one reads {VERSION}): use that version, or set RUBRICNB_STORE to a new "
-                    "file"
-                )
+                raise StoreError(_other_version(self.path, version))
             self._db.execute(_PER_CONNECTION)
 
     def _lock(self, judge: Engine) -> sqlite3.Connection | None:
@@ -337,6 +391,11 @@ class Store:
         except (sqlite3.Error, OSError) as error:
             kind, why = _explain(self.path, error)
             raise kind(why) from error
+
+
+def new_run() -> int:
+    """Return a number for a run that asks everything again: drawn, as clocks may be set back."""
+    return 2 + secrets.randbelow(10**9)  # not 1, which is True
 
 
 def open_store(store: Store | str | Path | None) -> AbstractContextManager[Store]:
@@ -383,6 +442,40 @@ def _refuse_second_name(path: Path) -> None:
             f"the store {path} has a second name (a hard link), under which its newest answers "
             f"would be lost: delete the other name, or work on a copy (cp {path} NEW)"
         )
+
+
+def _refuse_stranger(path: Path) -> None:
+    """Refuse a file that is no store, before anything is written into it or beside it.
+
+    SQLite reads it, not this module: closing a file ends all locks that this process has on it.
+    """
+    if not path.exists():
+        return
+    if not path.is_file():
+        raise StoreError(f"the store {path} is no ordinary file: set RUBRICNB_STORE to one")
+    if path.stat().st_size == 0:
+        return
+    with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
+        try:
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            tables = db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
+        except sqlite3.DatabaseError as error:
+            if "not a database" in str(error):
+                raise StoreError(
+                    f"{path} is not a rubricnb store ({error}): set RUBRICNB_STORE to a different "
+                    "file"
+                ) from None
+            return  # damaged or busy: what follows says so
+    if version not in (_OLDER, VERSION) and (version or tables):
+        raise StoreError(_other_version(path, version))
+
+
+def _other_version(path: Path, version: int) -> str:
+    return (
+        f"{path} is not a rubricnb store, or was written by a different version of rubricnb "
+        f"(format {version}, this one reads {VERSION}): use that version, or set RUBRICNB_STORE to "
+        "a new file"
+    )
 
 
 def _explain(path: Path, error: Exception) -> tuple[type[StoreError], str]:

@@ -4,6 +4,7 @@ import hashlib
 import os
 import random
 import shutil
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -180,6 +181,67 @@ def test_a_store_in_use_is_not_mended_and_a_file_without_answers_is_none(fill):
     with pytest.raises(StoreError, match="is not a rubricnb store"):
         mend(path)
     assert path.read_bytes() == before
+
+
+STRANGERS = {
+    "a letter": b"Dear friend,\nthis is by no means a store.\n" * 100,
+    "one byte": b"x",
+    "zeros": bytes(8192),
+    "a text that begins as SQLite's files do": b"SQLite format 3\0"
+    + b"but goes on as a letter" * 99,
+}
+
+
+@pytest.mark.parametrize("name", [*STRANGERS, "another program's", "one in WAL mode", "a folder",
+                                  "a pipe", "nothing"])  # fmt: skip
+def test_a_check_leaves_nothing_beside_and_nothing_in_what_is_no_store(name, tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    if name in STRANGERS:
+        path.write_bytes(STRANGERS[name])
+    elif name == "a folder":
+        path.mkdir()
+    elif name == "a pipe":
+        os.mkfifo(path)
+    elif name != "nothing":
+        with sqlite3.connect(path) as db:
+            if "WAL" in name:
+                db.execute("PRAGMA journal_mode=WAL")
+            db.execute("CREATE TABLE places (url TEXT)")
+            db.execute("INSERT INTO places VALUES ('https://example.org')")
+        db.close()
+    before = path.read_bytes() if path.is_file() else None
+    monkeypatch.setenv("RUBRICNB_STORE", str(path))
+    done = CliRunner().invoke(app, ["check", "--store"])
+    said = done.output.splitlines()
+    if name == "nothing":
+        assert said[0] == f"there is no store yet: {path}"
+        assert not [line for line in tmp_path.iterdir() if line.name == "file"]
+        return
+    assert done.exit_code == 1
+    assert len(said) == 1, said
+    assert "RUBRICNB_STORE" in said[0]
+    with pytest.raises(StoreError, match="store"):
+        Store(path)
+    if name != "one in WAL mode":  # SQLite's own files may be beside it
+        assert [p.name for p in tmp_path.iterdir()] == ["file"]
+    assert not Path(f"{path}-open").exists()
+    if before is not None:
+        assert path.read_bytes() == before
+
+
+def test_a_store_of_the_version_before_is_mended(fill):
+    """A damaged one may not be brought up to date first."""
+    path = fill()
+    with sqlite3.connect(path) as db:
+        for column in ("model", "run"):
+            db.execute(f"ALTER TABLE replies DROP COLUMN {column}")
+        db.execute("PRAGMA user_version=2")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    db.close()
+    flip(path, path.read_bytes().index(b"Feedback 33: "))
+    assert "saved: 199" in mend(path)
+    with Store(path) as store:
+        assert store.check() == 199
 
 
 @pytest.mark.parametrize("opened_by_link", [False, True])

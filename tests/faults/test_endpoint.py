@@ -337,10 +337,10 @@ def test_max_cost_holds_for_long_thoughts_and_many_calls_at_once(concurrency, pl
     long = GOOD | {"usage": {"prompt_tokens": 1000, "completion_tokens": 8000}}
     with endpoint(lambda p, h: fault(200, long)) as (url, received):
         judge = rb.open_judge(f"openai:gpt-5@{url}", concurrency=concurrency, check_model=False)
-        with pytest.raises(RunInterrupted, match=r"stopped at \$1\.9.* max_cost=\$2\.00 allows"):
+        with pytest.raises(RunInterrupted, match=r"stopped at \$1\.87 .* max_cost=\$2\.00 allows"):
             rb.run(plan, judge, tmp_path / "s.sqlite", max_cost=2, price=(1.25, 0.125, 10))
         judge.close()
-    assert len(received) == 24  # of 8.1 cents
+    assert len(received) == 23  # of 8.1 cents; the next might take 17.7
 
 
 def test_what_is_under_way_when_the_run_must_stop_is_kept(plan, asking, stored):

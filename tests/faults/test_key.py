@@ -1,5 +1,6 @@
 """The key of an endpoint: in nothing that a run writes, whatever goes wrong."""
 
+import asyncio
 import html
 import json
 import re
@@ -8,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import nbformat
@@ -18,6 +20,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import rubricnb as rb
+from rubricnb.judging import redact as redact_module
 from rubricnb.judging.redact import redact
 
 KEY = "sk-proj-0123456789-abcdef"
@@ -152,6 +155,18 @@ FORMS = {
     "URL": lambda key: "".join(f"%{ord(c):02X}" for c in key),
     "HTML": lambda key: "".join(f"&#{ord(c)};" for c in key),
     "HTML in hexadecimals": lambda key: "".join(f"&#x{ord(c):x};" for c in key),
+    "HTML in capitals": lambda key: "".join(f"&#X{ord(c):X};" for c in key),
+    "HTML twice": lambda key: "".join(f"&amp;#{ord(c)};" for c in key),
+    "HTML with zeros": lambda key: "".join(f"&#{ord(c):08};" for c in key),
+    "URL twice": lambda key: "".join(f"%25{ord(c):02X}" for c in key),
+    "long Python": lambda key: "".join(f"\\U{ord(c):08x}" for c in key),
+    "octal": lambda key: "".join(f"\\{ord(c):03o}" for c in key),
+    "JavaScript": lambda key: "".join(f"\\u{{{ord(c):x}}}" for c in key),
+    "with ideographic commas": "\u3001".join,
+    "with ideographs": "\u5b57".join,
+    "with crabs": "\U0001f980".join,
+    "with full-width dashes": "\uff0d".join,
+    "with private characters": "\ue000".join,
     "spaced": " ".join,
     "in a list": lambda key: json.dumps(list(key)),
     "with invisible spaces": "\u200b".join,
@@ -167,9 +182,12 @@ def pieces(text, key, size=10):
     """
     for _ in range(4):
         text = html.unescape(re.sub("%([0-9A-Fa-f]{2})", lambda m: chr(int(m[1], 16)), text))
-        text = re.sub(r"\\+(?:u00|x)([0-9A-Fa-f]{2})", lambda m: chr(int(m[1], 16)), text)
+        code = r"\\+(?:u00|x|U000000|u\{)([0-9A-Fa-f]{2})\}?"
+        text = re.sub(code, lambda m: chr(int(m[1], 16)), text)
+        text = re.sub(r"\\+([01][0-7]{2})", lambda m: chr(int(m[1], 8)), text)
         text = re.sub(r"\\+[nrt]", "", text)
-    letters, wanted = ("".join(filter(str.isalnum, t)) for t in (text, key))
+    ours = str.isalnum if not key.isascii() else lambda c: c.isascii() and c.isalnum()
+    letters, wanted = ("".join(filter(ours, t)) for t in (text, key))
     return [
         piece
         for form in (wanted, wanted[::-1])
@@ -205,6 +223,7 @@ def test_what_stands_beside_a_key_is_kept(before, after, form, key):
         assert kept.endswith(after)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=300))
 def test_a_text_without_a_key_is_left_as_it_is(text):
     assert redact(text, KEY) == text
@@ -215,6 +234,69 @@ def test_a_long_answer_is_looked_through_quickly():
     began = time.monotonic()
     assert redact(long, KEY) == long
     assert time.monotonic() - began < 5
+
+
+HUGE = 16 * 2**20 - 200
+HEAVY = {
+    "backslashes": "\\\\" * (HUGE // 2),
+    "escapes": "%41" * (HUGE // 3),
+    "a key, spaced out, again and again": (("." * 1000) + " ".join(KEY)) * (HUGE // 1047),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HEAVY)
+def test_a_huge_answer_keeps_no_other_waiting(name, plan, asking, stored, monkeypatch):
+    """While one call's 16 MiB are looked through, the others are answered."""
+    monkeypatch.setenv("MY_KEY", KEY)
+    heavy = json.dumps(completion("x") | {"padding": HEAVY[name]}).encode()[: 16 * 2**20]
+    answered, beats = [], []
+
+    def answer(payload, headers):
+        answered.append(time.monotonic())
+        return (200, heavy, {}) if len(answered) == 1 else (200, completion("[RESULT] 2"), {})
+
+    async def beat():
+        while True:
+            beats.append(time.monotonic())
+            await asyncio.sleep(0.01)
+
+    with endpoint(answer) as (url, _):
+        judge = rb.open_judge(f"openai:m@{url}", key_variable="MY_KEY", server="other", retries=0)
+        judge.concurrency = 2
+        beating = asyncio.run_coroutine_threadsafe(beat(), judge._start())
+        began = time.process_time()
+        rb.run(plan.head(60), judge, store=":memory:")
+        spent = time.process_time() - began
+        beating.cancel()
+        judge.close()
+    longest = max(later - earlier for earlier, later in pairwise(beats))
+    assert longest < spent / 3  # the loop never stood still for the whole of it
+    assert len(answered) == 60
+
+
+def test_a_long_text_with_a_hidden_key_is_dropped_as_a_whole():
+    long = "x" * 2**20 + " ".join(KEY)
+    assert redact(long, KEY) == f"… ({len(long):,} characters that repeat a key)"
+    assert redact("x" * 2**20 + KEY, KEY) == "x" * 2**20 + "…"  # as it is: only the key
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(["\\", "\\u0041", "&#65;", "&amp;#x0041;", "%2541", "%4", "&#", "y", "字"]),
+        max_size=60,
+    )
+)
+def test_a_text_is_cut_into_pieces_within_no_escape(parts):
+    text = "".join(parts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(redact_module, "_PIECE", 70)
+        for ascii_only in (True, False):
+            in_pieces = redact_module._letters(text, ascii_only)
+            patch.setattr(redact_module, "_PIECE", 10_000)
+            assert redact_module._letters(text, ascii_only) == in_pieces
+            patch.setattr(redact_module, "_PIECE", 70)
 
 
 def echoing(form, before):

@@ -119,9 +119,51 @@ def test_nobody_else_asks_what_a_batch_asks(plan, tmp_path, capsys, monkeypatch,
     lines = output.read_bytes().splitlines(keepends=True)
     output.write_bytes(b"".join(lines[3:]))  # three never came back
     assert rb.import_batch(plan, spec, output)["answered"] == n - 3
+    said = "3 requests have no answer yet and stay with their batch. Once it has ended, release="
+    assert said in capsys.readouterr().out
     received.clear()
+    with pytest.raises(RunInterrupted, match=r"3 requests are in .*release=True \(--release\)"):
+        rb.run(plan, spec)  # they may be paid, and still to come
+    assert len(received) == 0
+    counts = rb.import_batch(plan, spec, output, release=True)
+    assert counts["missing"] == 3
     assert (rb.run(plan, spec)["status"] == "ok").all()
     assert len(received) == 3
+
+
+def test_a_download_that_was_cut_releases_nothing(plan, tmp_path, capsys, served):
+    """Its last line proves it; and a page of a proxy is no output file, however short."""
+    received, spec, send = served
+    [file] = rb.export_batch(plan, spec, tmp_path / "b.jsonl")
+    output, error = send(file)
+    whole = output.read_bytes()
+    n = len(whole.splitlines())
+    lines = whole.splitlines(keepends=True)
+    received.clear()
+    output.write_bytes(b"".join(lines[:20]) + lines[20][:-30])
+    assert rb.import_batch(plan, spec, [output, error])["missing"] == n - 20
+    assert (
+        f"stay with their batch, as {output} was cut: download it again" in capsys.readouterr().out
+    )
+    with pytest.raises(RunInterrupted, match=f"{n - 20} requests are in"):
+        rb.run(plan, spec)
+    with pytest.raises(ValueError, match=r"ends within a line, so its download was cut"):
+        rb.import_batch(plan, spec, [output, error], release=True)
+    for page in (b"<html>Log in</html>", b"<html>\nLog in\n</html>", b"null", b"[]", b"Not found"):
+        output.write_bytes(page)
+        with pytest.raises(ValueError, match=r"output\.jsonl, line 1: import the output and error"):
+            rb.import_batch(plan, spec, output, release=True)
+    with pytest.raises(RunInterrupted):
+        rb.run(plan, spec)
+    output.write_bytes(b"".join(lines[:20]))  # cut between two lines, which nothing shows
+    rb.import_batch(plan, spec, output)
+    with pytest.raises(RunInterrupted):
+        rb.run(plan, spec)
+    assert len(received) == 0
+    output.write_bytes(whole)
+    assert rb.import_batch(plan, spec, output)["answered"] == n - 20
+    assert (rb.run(plan, spec)["status"] == "ok").all()
+    assert len(received) == 0  # nothing was paid twice
 
 
 def test_a_batch_is_written_whole_and_over_no_other(plan, tmp_path, monkeypatch, vllm):

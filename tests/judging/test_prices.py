@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rubricnb as rb
@@ -100,13 +100,13 @@ def spend(budget, judge, lengths, concurrency):
     concurrency=st.integers(1, 64),
 )
 def test_a_run_spends_what_it_may_and_not_more(max_cost, lengths, concurrency):
-    """However many calls are under way, unless the last answers are longer than any before."""
+    """However many calls are under way, and whatever the answers before them cost."""
     price = Price(1000, 500, 2000)
     budget = Budget(max_cost=max_cost)
-    spend(budget, costing(*price), sorted(lengths, reverse=True), concurrency)
+    spend(budget, costing(*price), sorted(lengths), concurrency)
     assert budget.spent <= max_cost + 1e-9
-    if budget.exhausted:
-        assert budget.spent > max_cost - price.of(1000, 0, 1024) - 1e-9
+    if budget.exhausted:  # a prompt of 4,000 bytes may have as many tokens
+        assert budget.spent > max_cost - price.of(4100, 0, 1024) - 1e-9
     else:
         assert budget.answered == len(lengths)
 
@@ -124,11 +124,104 @@ def test_where_an_endpoint_counts_no_tokens_the_limit_holds_all_the_same():
         failed.received(Reply(1, "", "error", error="429"), judge)  # is paid by nobody
 
 
+NOT_AMOUNTS = (float("nan"), float("inf"), -1, -0.01, "1", True, None, [1])
+
+
+@pytest.mark.parametrize("wrong", NOT_AMOUNTS)
+def test_a_limit_or_a_price_that_is_no_amount_is_refused(wrong):
+    for name in ("max_calls", "max_cost"):
+        if wrong is not None:  # no limit
+            with pytest.raises(ValueError, match=f"{name} = .*finite and not negative"):
+                Budget(**{name: wrong})
+    for place in range(3):
+        if wrong in ("1", True):  # read as numbers
+            continue
+        price = [1, 2, 3]
+        price[place] = wrong
+        with pytest.raises(ValueError, match=r"price = .*three numbers, finite and not negative"):
+            describe("openai:m", price)
+    for price in ((), (1, 2), (1, 2, 3, 4), 5, "abc"):
+        with pytest.raises(ValueError, match=r"price = .*three numbers"):
+            describe("openai:m", price)
+
+
+def counts(prompt, cached, completion):
+    return {"prompt_tokens": prompt, "cached_tokens": cached, "completion_tokens": completion}
+
+
+@pytest.mark.parametrize(
+    ("said", "dollars"),
+    [
+        (counts(1000, 0, 100), 0.002 + 0.0008),
+        (counts(1000, 1000, 100), 0.0005 + 0.0008),
+        (counts(1000, 10**6, 100), 0.0005 + 0.0008),  # more from the cache than was sent
+        (counts(0, 0, 100), 0.00813 + 0.0008),  # one count is missing: its limit
+        (counts(1000, 0, 0), 0.002 + 0.008192),
+        (counts(0, 0, 0), 0.00813 + 0.008192),
+    ],
+)
+def test_counts_that_are_missing_or_impossible_are_taken_at_their_limit(said, dollars):
+    budget, judge = Budget(max_cost=1), costing(2, 0.5, 8)
+    assert budget.allows(ASK, judge)
+    budget.received(Reply(1, "Fine. [RESULT] 2", **said), judge)
+    assert budget.spent == pytest.approx(dollars, rel=0.01)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    texts=st.lists(
+        st.tuples(st.sampled_from(["a", "so on ", "\u5b57", "\U0001f980"]), st.integers(1, 9000)),
+        min_size=1, max_size=30,
+    ),
+    max_cost=st.floats(0.001, 0.2),
+    concurrency=st.integers(1, 64),
+)  # fmt: skip
+def test_what_is_reserved_is_that_of_the_very_request(texts, max_cost, concurrency):
+    """Short texts first, then long ones, in scripts of which every byte is a token."""
+    price, judge = Price(2.5, 0, 10), costing(2.5, 0, 10)
+    budget, under_way = Budget(max_cost=max_cost), []
+    left = [
+        replace(ASK, request_id=n, messages=(Message("user", piece * times),))
+        for n, (piece, times) in enumerate(sorted(texts, key=lambda text: text[1]))
+    ]
+
+    def answer(request):
+        sent = len(request.messages[0].content.encode())
+        reply = Reply(request.request_id, "x", prompt_tokens=sent, completion_tokens=1024)
+        budget.received(reply, judge)
+
+    while left and not budget.exhausted:
+        while left and len(under_way) < concurrency and budget.allows(left[0], judge):
+            under_way.append(left.pop(0))
+        while under_way:
+            answer(under_way.pop())
+    assert budget.spent <= max_cost + 1e-9
+    if left:
+        sent = len(left[0].messages[0].content.encode())
+        assert budget.spent + price.of(sent + 100, 0, 1024) > max_cost
+
+
+def test_an_endpoint_that_goes_beyond_its_limits_is_reckoned_with_from_then_on():
+    budget, judge = Budget(max_cost=1), costing(0, 0, 10)
+    assert budget.allows(ASK, judge)
+    budget.received(Reply(1, "x", prompt_tokens=9_000, completion_tokens=60_000), judge)
+    assert budget.spent == pytest.approx(0.6)
+    assert not budget.allows(ASK, judge)  # the next may be as long
+
+
+def test_a_request_of_several_calls_is_reckoned_as_all_of_them():
+    forced = replace(ASK, readout="logprobs", slots=("[a]", "[b]"), choices=("1", "10"))
+    judge = replace(costing(1, 1, 1), kind="vllm")
+    assert judge.deterministic
+    one, several = (Budget(max_cost=1)._most(r, judge).prompt_tokens for r in (ASK, forced))
+    assert several >= 6 * one
+
+
 def test_a_budget_goes_on_with_another_judge_at_its_price():
     budget, costly = Budget(max_cost=1), costing(2, 0.5, 8)
     assert budget.allows(ASK, costly)
-    budget.received(Reply(1, "", completion_tokens=100_000), costly)
-    assert budget.spent == pytest.approx(0.8)
+    budget.received(Reply(1, "", prompt_tokens=1, completion_tokens=100_000), costly)
+    assert budget.spent == pytest.approx(0.8, rel=1e-4)
     assert not budget.allows(ASK, costly)  # this judge's next answer may be as long
     assert replace(budget, exhausted="").allows(ASK, describe("simulated:unbiased"))
     with pytest.raises(ValueError, match="max_cost needs a price"):

@@ -17,6 +17,7 @@ from last_line import prefers_the_last_line
 import rubricnb as rb
 from rubricnb import book
 from rubricnb.pages import is_unknown
+from rubricnb.rulers import compile_rubric
 from tools.onepage import one_page
 
 ROOT = book.find_root()
@@ -48,11 +49,19 @@ def run(own_data, monkeypatch, tmp_path):
         judge = f"openai:m@{url}" if url.startswith("http") else url
         values = own_data(n) | SMALL | {"judge": judge, "readout": readout, "n_options": n} | more
         if stem in RULERS:
-            values |= {"judge": "simulated:grader"}
+            values |= {"judge": "simulated:grader", "bundle": compiled(values, tmp_path)}
         given = {name: value for name, value in values.items() if name in DECLARED[stem]}
         return book.execute(stem, given, root=ROOT, cell_seconds=300)
 
     return executed
+
+
+def compiled(values, folder):
+    """The file of a bundle of the reader's rubric."""
+    rubrics = rb.load("csv", path=values["path"], rubric=values["rubric"]).rubrics
+    grader = rb.open_judge("simulated:grader")
+    bundle = compile_rubric(rubrics, grader, name="replies", n_items=6, store=":memory:")
+    return str(bundle.save(folder / "replies.json"))
 
 
 def sentences(page):

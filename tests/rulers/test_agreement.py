@@ -332,7 +332,7 @@ def test_conditions_never_mix_in_a_contrast_or_a_transfer():
 def planted(estimates, half, df=399):
     return pd.DataFrame({
         "difference": estimates, "low": np.subtract(estimates, half),
-        "high": np.add(estimates, half), "se": half / stats.t.ppf(0.975, df), "df": df,
+        "high": np.add(estimates, half), "se": np.divide(half, stats.t.ppf(0.975, df)), "df": df,
     })  # fmt: skip
 
 

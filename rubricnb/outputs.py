@@ -1,0 +1,85 @@
+"""Files that a command writes: compared with what it reads, and tried before the work."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def check_outputs(
+    outputs: Iterable[str | Path], inputs: Iterable[str | Path | None], how: str
+) -> None:
+    """Refuse files that cannot be written or that the same command reads.
+
+    Two names are one file if links lead them to one place, or if a disk that ignores case or
+    accents' forms might take them for one. So ``Mine.json`` is not written beside ``mine.json``.
+
+    Parameters
+    ----------
+    outputs
+        All files that will be written, those beside the named one included.
+    inputs
+        What is read; None and what is no file (a dataset's name) are passed over.
+    how
+        Ends the error: how to choose another file.
+
+    Raises
+    ------
+    ValueError
+        The message names the file, and the input that would be lost.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> mine = Path(folder.name, "scores.json")
+    >>> _ = mine.write_text("[]")
+    >>> check_outputs([mine], [mine], "choose another")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: .../scores.json is read by this command and would be overwritten; choose another
+    >>> folder.cleanup()
+    """
+    read = [Path(name).expanduser() for name in inputs if name is not None and str(name)]
+    for output in map(Path, outputs):
+        for given in read:
+            if _exists(given) and _same(output, given):
+                other = "" if _plain(given) == _plain(output) else f" (it is {given})"
+                raise ValueError(
+                    f"{output} is read by this command and would be overwritten{other}; {how}"
+                )
+        _check_writable(output, how)
+
+
+def _same(one: Path, other: Path) -> bool:
+    if one.exists() and one.samefile(other):  # hard links too
+        return True
+    return _folded(one) == _folded(other)
+
+
+def _folded(path: Path) -> str:
+    return unicodedata.normalize("NFC", str(path.resolve())).casefold()
+
+
+def _plain(path: Path) -> str:
+    return str(path.absolute())
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # too long, or with a NUL: no file
+        return False
+
+
+def _check_writable(file: Path, how: str) -> None:
+    """Try to write a file, and leave it as it was."""
+    if file.exists() and not (file.is_file() or file.is_dir()):  # a pipe would wait for a reader
+        raise ValueError(f"{file} cannot be written: it is no ordinary file; {how}")
+    is_new = not file.exists()
+    try:
+        file.open("a").close()
+    except OSError as error:
+        raise ValueError(f"{file} cannot be written: {error.strerror}; {how}") from error
+    if is_new:
+        file.unlink(missing_ok=True)

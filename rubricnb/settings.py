@@ -1,0 +1,79 @@
+"""YAML that a person typed: a value on the command line, or a file of parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+def yaml_value(name: str, text: str) -> Any:
+    """Read a value as YAML.
+
+    Raises
+    ------
+    ValueError
+        It is not YAML; one line names it.
+
+    Examples
+    --------
+    >>> yaml_value("n_items", "4"), yaml_value("temperatures", "[0, 1]")
+    (4, [0, 1])
+    >>> yaml_value("designs", "[0, 1")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ValueError: designs: '[0, 1' is not valid YAML (...): put it in quotes
+    """
+    try:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # ValueError: 2026-13-45
+        raise ValueError(
+            f"{name}: {text[:80]!r} is not valid YAML ({_reason(error)}): put it in quotes"
+        ) from None
+
+
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """Read a YAML file of names and values; an empty one has none.
+
+    Raises
+    ------
+    ValueError
+        It is not YAML in UTF-8, or holds something other than names and values; one line names the
+        file, and the line in it.
+    """
+    try:
+        content = yaml.safe_load(Path(path).read_text("utf-8"))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not valid YAML: {_reason(error)}") from None
+    if content is None:
+        return {}
+    if not isinstance(content, dict) or not all(isinstance(name, str) for name in content):
+        raise ValueError(f"{path} does not hold lines 'name: value' but {_kind(content)}")
+    return content
+
+
+def section(content: dict[str, Any], name: str, path: object) -> dict[str, Any]:
+    """Return a part of `read_yaml` that holds names and values itself; empty if it is not there.
+
+    Raises
+    ------
+    ValueError
+        It holds something else.
+    """
+    found = content.get(name)
+    if found is None:
+        return {}
+    if not isinstance(found, dict):
+        raise ValueError(f"{path}: {name} does not hold lines 'name: value' but {_kind(found)}")
+    return found
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+def _kind(content: Hashable) -> str:
+    return {list: "a list", str: "a text", dict: "names that are no texts"}.get(
+        type(content), f"the value {content!r}"
+    )
