@@ -29,7 +29,7 @@ _PERMANENT = (  # error codes
     "insufficient_quota", "billing_hard_limit_reached", "billing_not_active",
     "unsupported_value", "unsupported_parameter",
 )  # fmt: skip
-_TEXTS = 3
+_TEXTS, _IN_A_ROW = 3, 4  # texts that fail; times as many failures once an answer was good
 # What a proxy such as LiteLLM writes into a message whose code is only the status.
 _FILTERED_WORDS = ("contentpolicyviolation", "content management policy")
 _FILTERED = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation")
@@ -276,15 +276,15 @@ class Doubt:
     def grows(self, problem: Exception, text: str, works: bool) -> bool:
         """Count a failure; say whether there were enough.
 
-        Where answers were good before, or an endpoint refuses (it may be about a text: too long),
-        failures of three texts are needed.
+        Where answers were good before, four times as many in a row are needed, and of three texts.
+        Of three texts, too, where an endpoint refuses: it may be about one that is too long.
         """
         if isinstance(problem, Refused):
             self._refused += pause_after(problem, 0) is None
         elif not isinstance(problem, Unreachable | TimeoutError):
             self._unreadable += 1
         self._texts.add(text)
-        if self._unreadable >= self.most:
+        if self._unreadable >= self.most * (_IN_A_ROW if works else 1):
             return not works or len(self._texts) >= _TEXTS
         return self._refused >= self.most and len(self._texts) >= _TEXTS and not works
 

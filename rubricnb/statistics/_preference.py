@@ -26,6 +26,7 @@ from rubricnb.statistics.reasons import Reason
 
 _LARGEST = 12.0  # a log-preference beyond this, or with this share of its information at 0 left,
 _SEPARATED = 1e-4  # is on its way to infinity, not an estimate
+_SMALL = 2_000  # rows below which calls, and not numbers, take the time
 _MOST_STATES = 50_000  # of the dynamic programme; 18 reads of 9 scores, two each, make 19,683
 
 
@@ -75,14 +76,19 @@ class _Likelihood:
 
     def __call__(self, gamma: FloatArray) -> tuple[float, FloatArray]:
         """Return the log-likelihood and each row's gradient."""
-        weight = np.exp(gamma)
-        log_z = self.observed @ gamma  # a row with one score only is certain
-        expected = self.observed.copy()
+        values, gradients = self.at(gamma[None])
+        return float(values[0]), gradients[0]
+
+    def at(self, gammas: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The same at several γ (several, n), in one pass: (several,) and (several, rows, n)."""
+        log_z = gammas @ self.observed.T  # a row with one score only is certain
+        expected = np.tile(self.observed, (len(gammas), 1, 1))
         for pattern in self.patterns:
-            z, chosen = _permanent(pattern, weight)
-            log_z[pattern.rows] = np.log(z)[pattern.case]
-            expected[pattern.rows] = chosen[pattern.case]
-        return float((self.observed @ gamma - log_z).sum()), self.observed - expected
+            z, chosen = _permanents(pattern, np.exp(gammas))
+            log_z[:, pattern.rows] = np.log(z)[:, pattern.case]
+            expected[:, pattern.rows] = chosen[:, pattern.case]
+        values = gammas @ self.observed.sum(axis=0) - log_z.sum(axis=1)
+        return np.asarray(values), self.observed - expected
 
 
 def _conditional(reads: Reads) -> tuple[_Likelihood, IntArray]:
@@ -145,26 +151,31 @@ def _alike(shape: IntArray) -> list[tuple[tuple[int, ...], IntArray]]:
     ]
 
 
-def _permanent(pattern: _Pattern, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Sum over assignments of scores to orderings, and the expected position counts."""
-    w = weight[pattern.position]  # (k, d, cases)
-    n_cases, n = w.shape[2], len(weight)
+def _permanents(pattern: _Pattern, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Sum over assignments of scores to orderings, and the expected position counts.
+
+    Shapes, of `weights` (several, n): (several, cases) and (several, cases, n).
+    """
+    several, n = weights.shape
+    k, d, n_cases = pattern.position.shape
+    w = np.moveaxis(weights[:, pattern.position], 0, 2).reshape(k, d, -1)
     layers, before, after, n_states = _states(pattern.counts)
     # One state more than there are: where nobody comes from and nobody gets to.
-    forward, backward = np.zeros((n_states + 1, n_cases)), np.zeros((n_states + 1, n_cases))
+    forward = np.zeros((n_states + 1, several * n_cases))
+    backward = np.zeros_like(forward)
     forward[0] = backward[n_states - 1] = 1.0
-    for k, states in enumerate(layers[1:]):
-        forward[states] = (forward[before[states]] * w[k]).sum(axis=1)
-    for k, states in reversed(list(enumerate(layers[:-1]))):
-        backward[states] = (backward[after[states]] * w[k]).sum(axis=1)
+    for read, states in enumerate(layers[1:]):
+        forward[states] = (forward[before[states]] * w[read]).sum(axis=1)
+    for read, states in reversed(list(enumerate(layers[:-1]))):
+        backward[states] = (backward[after[states]] * w[read]).sum(axis=1)
     z = forward[n_states - 1]
     chosen = np.stack(
         [(forward[states, None] * backward[after[states]]).sum(axis=0) for states in layers[:-1]]
     )
     chosen *= w / z
-    cell = pattern.position + n * np.arange(n_cases)
-    expected = np.bincount(cell.ravel(), weights=chosen.ravel(), minlength=n_cases * n)
-    return np.asarray(z), np.asarray(expected.reshape(n_cases, n))
+    cell = np.tile(pattern.position, several) + n * np.arange(several * n_cases)
+    expected = np.bincount(cell.ravel(), weights=chosen.ravel(), minlength=several * n_cases * n)
+    return z.reshape(several, n_cases), expected.reshape(several, n_cases, n)
 
 
 @cache
@@ -195,8 +206,12 @@ def _fit_conditional(likelihood: _Likelihood, contrasts: FloatArray) -> Any:
 
     def information(theta: FloatArray) -> FloatArray:
         h = 1e-4
-        steps = [(rowwise(theta - h * e) - rowwise(theta + h * e)) / (2 * h) for e in np.eye(size)]
-        return np.stack(steps, axis=-1)  # (rows, size, size)
+        ends = theta + h * np.concatenate([-np.eye(size), np.eye(size)])
+        # At once, as a table may have hundreds of small groups; large ones one after the other.
+        parts = np.array_split(ends, 1 if len(likelihood.observed) < _SMALL else len(ends))
+        found = np.concatenate([likelihood.at(part @ contrasts.T)[1] @ contrasts for part in parts])
+        steps = (found[:size] - found[size:]) / (2 * h)
+        return np.moveaxis(steps, 0, -1)  # (rows, size, size)
 
     def negative(theta: FloatArray) -> tuple[float, FloatArray]:
         value, gradient = likelihood(contrasts @ theta)

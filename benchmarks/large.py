@@ -1,0 +1,178 @@
+"""Large tables in the shapes that cost most: audits, orders from a file, decimals, many groups.
+
+Every call has a process of its own, so that its peak of memory is known.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import rubricnb as rb
+from benchmarks import row
+from benchmarks.overhead import peak
+from rubricnb.permutation import code
+from rubricnb.statistics import criterion_order, score_tendency, stability, tendency_shift
+
+LABELS = {"labels": "numeric"}
+Call = Callable[[], object]
+
+
+def measure() -> Iterator[dict[str, Any]]:
+    for name, (prepare, size, seconds, megabytes) in CASES.items():
+        spent, held = alone(prepare, size)
+        yield row(name, spent, "s", f"<= {seconds}")
+        yield row(f"{name}, peak", held, "MB", f"<= {megabytes}")
+    for name, (statistic, size) in DECIMALS.items():
+        (whole, _), (decimals, held) = (alone(partial(statistic, is_whole=k), size) for k in (1, 0))
+        yield row(f"{name}, decimals over whole scores", decimals / whole, "times", "<= 3")
+        yield row(f"{name}, decimals, peak", held, "MB", "<= 900")
+
+
+def alone(prepare: Callable[[int], Call], size: int) -> tuple[float, float]:
+    """Processor time of a call in a fresh process, in seconds, and its peak memory, in MB."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(_alone, prepare, size).result()
+
+
+def _alone(prepare: Callable[[int], Call], size: int) -> tuple[float, float]:
+    prepare(size // 200)()  # what is loaded or compiled once is not counted
+    call = prepare(size)
+    began = time.process_time()
+    call()
+    return time.process_time() - began, peak()
+
+
+def read(prompts: int) -> Call:
+    """Read judgments of ten balanced orders from a file."""
+    folder = TemporaryDirectory()
+    path = Path(folder.name) / "judgments.csv"
+    ordered(prompts).to_csv(path, index=False)
+    return lambda: (rb.judgments(path, scale=(1, 5)), folder.cleanup())
+
+
+def audited(prompts: int, clusters: int | None = None) -> Call:
+    """Audit a file of judgments of ten balanced orders, and write its page."""
+    folder = TemporaryDirectory()
+    path = Path(folder.name) / "judgments.csv"
+    ordered(prompts, clusters).to_csv(path, index=False)
+
+    def call() -> None:
+        rb.audit(judgments=path, scale=(1, 5), path=path.with_suffix(".html"))
+        folder.cleanup()
+
+    return call
+
+
+def shifted(texts: int) -> Call:
+    judgments, _ = scored(texts, conditions=("numeric", "letter", "roman"))
+    return lambda: stability(judgments, LABELS)
+
+
+def criteria(texts: int) -> Call:
+    """Judge two criteria in both orders."""
+    one = np.arange(texts).repeat(4)
+    turn, place = np.tile([0, 0, 1, 1], texts), np.tile([1, 2, 1, 2], texts)
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({
+        "item_id": one, "cluster_id": one, "design": "balanced", "ordering_index": turn + 1,
+        "criterion": np.where((turn == 0) == (place == 1), "tone", "truth"),
+        "criterion_position": place, "score": rng.integers(1, 6, len(one)),
+    })  # fmt: skip
+    return lambda: criterion_order(table)
+
+
+def groups(number: int, statistic: Callable[[pd.DataFrame], object]) -> Call:
+    """Judge 50 texts in ten orders, for each of many judges."""
+    parts = ordered(50).drop(columns="human").assign(design="balanced")
+    parts["ordering_index"] = np.tile(np.arange(1, 11), 50)
+    table = pd.concat([parts] * number, ignore_index=True)
+    table["judge"] = np.arange(number).repeat(len(parts))
+    rng = np.random.default_rng(0)
+    table["score"] = np.clip(table["score"] + rng.integers(-1, 2, len(table)), 1, 5)
+    return lambda: statistic(table)
+
+
+def ordered(prompts: int, clusters: int | None = None) -> pd.DataFrame:
+    """Scores of prompts in ten balanced orders, and ratings."""
+    rng = np.random.default_rng(0)
+    orders = np.array(code(rb.balanced(5).orderings()))
+    quality = rng.normal(size=prompts)
+    scores = 3 + quality[:, None] + rng.normal(size=(prompts, len(orders))) / 2
+    human = np.clip(np.round(3 + quality + rng.normal(size=prompts)), 1, 5).astype(int)
+    item, order = (a.ravel() for a in np.indices(scores.shape))
+    names = np.array([f"prompt-{i:05d}" for i in range(prompts)])
+    return pd.DataFrame({
+        "item_id": names[item], "cluster_id": names[item % (clusters or prompts)],
+        "ordering": orders[order], "human": human[item],
+        "score": np.clip(np.round(scores.ravel()), 1, 5).astype(int),
+    })  # fmt: skip
+
+
+def scored(
+    texts: int, conditions: tuple[str, ...] = ("numeric",), is_whole: int = 1
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Two reads of texts under some conditions, whole from 1 to 5 or any number up to 100."""
+    rng = np.random.default_rng(0)
+    quality, top = rng.normal(size=texts), 5 if is_whole else 100
+    parts = []
+    for labels in conditions:
+        score = np.clip(
+            top / 2 + top / 5 * (quality[:, None] + rng.normal(size=(texts, 2))), 1, top
+        )
+        item = np.arange(texts).repeat(2)
+        parts.append(pd.DataFrame({
+            "item_id": item, "cluster_id": item, "ordering_index": np.tile([1, 2], texts),
+            "labels": labels, "score": np.round(score.ravel()) if is_whole else score.ravel(),
+        }))  # fmt: skip
+    human = np.clip(top / 2 + top / 5 * (quality + rng.normal(size=texts)), 1, top)
+    items = pd.DataFrame({"item_id": np.arange(texts), "human": human})
+    items["human"] = np.round(human) if is_whole else human
+    return pd.concat(parts, ignore_index=True), items
+
+
+def agreeing(texts: int, is_whole: int) -> Call:
+    judgments, items = scored(texts, is_whole=is_whole)
+    return lambda: rb.agreement(judgments, items)
+
+
+def tending(texts: int, is_whole: int) -> Call:
+    judgments, items = scored(texts, is_whole=is_whole)
+    return lambda: score_tendency(judgments, items)
+
+
+def moving(texts: int, is_whole: int) -> Call:
+    judgments, _ = scored(texts, ("numeric", "letter"), is_whole)
+    return lambda: tendency_shift(judgments, LABELS)
+
+
+def tendency(texts: int) -> Call:
+    return tending(texts, 1)
+
+
+CASES: dict[str, tuple[Callable[[int], Call], int, float, float]] = {
+    "audit, 200,000 rows": (audited, 20_000, 6, 600),
+    "audit, 200,000 rows, 8 clusters": (partial(audited, clusters=8), 20_000, 6, 600),
+    "judgments, 200,000 rows with orders": (read, 20_000, 3, 600),
+    "score_tendency, 40,000 texts": (tendency, 40_000, 3, 600),
+    "stability, 40,000 texts, 3 conditions": (shifted, 40_000, 5, 900),
+    "criterion_order, 40,000 texts": (criteria, 40_000, 5, 900),
+    "position_bias, 400 judges × 500": (
+        partial(groups, statistic=rb.position_bias), 400, 4, 900,
+    ),
+    "advise, 400 judges × 500": (partial(groups, statistic=rb.advise), 400, 8, 900),
+}  # fmt: skip
+DECIMALS = {
+    "agreement": (agreeing, 40_000),
+    "score_tendency": (tending, 40_000),
+    "tendency_shift": (moving, 5_000),
+}
