@@ -244,9 +244,9 @@ def audit(
                 parser=parser or None,
             )
             items, parser = None, ""
-        own = {"template": template, "parser": parser}
+        given = {"template": template, "parser": parser}
         done = [read_audit(check)] if check else []
-        changes = done[0].changes(judge, items, _options(option), **own, **how) if check else []
+        changes = done[0].changes(judge, items, _options(option), **given, **how) if check else []
         for side in () if check else compare or (judge,):
             who, prompt = (judge, side) if compare and judge and not judgments else (side, template)
             own = {k: v for k, v in (("template", prompt), ("parser", parser)) if v}

@@ -342,7 +342,7 @@ NEEDS_NO_ENTRY = {
     "an institution, in the name of its tool": "RAND",
     "a licence, with its text": "BSD BY CC CC0 MIT",
     "a conference or journal, in a source": "ICLR TACL",
-    "everybody knows it": "CITATION CUDA GB HTML MB MiB NVIDIA README URL US UTF VS",
+    "everybody knows it": "CITATION CUDA GB GiB HTML MB MiB NVIDIA README URL US UTF VS",
     "a symbol or a prompt's own word, where it stands": "HASH LOCKED MS",
 }  # fmt: skip
 # Words that textbooks on measurement and papers on judging explain, and readers may not know.

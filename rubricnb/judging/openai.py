@@ -433,9 +433,13 @@ class OpenAIJudge:
         return f"{self.identity} refused: {said}"
 
     def _hopeless_message(self, problem: Exception) -> str:
-        such = "no answer since then" if self._works else "not one answer so far"
+        such = (
+            "no answer since then could be used"
+            if self._works
+            else "not one answer so far could be used"
+        )
         said = self._error_text(problem)
-        return f"{self.identity}: {such} could be used; the last: {said}. {way_out(problem)}"
+        return f"{self.identity}: {such}; the last: {said}. {way_out(problem)}"
 
     def _no_answer_message(self) -> str:
         minutes = f"{(time.monotonic() - self._last_answer_time) / 60:.0f} min"
@@ -658,6 +662,7 @@ class _Call:
 
 def _check_numbers(**given: Any) -> None:
     """Refuse limits that would limit nothing."""
+    value: Any
     for name, value in given.items():
         kinds: tuple[type, ...] = (int,) if name in ("concurrency", "retries") else (int, float)
         is_number = (

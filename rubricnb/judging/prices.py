@@ -168,12 +168,13 @@ class Budget:
         if self.max_calls is not None and self.asked >= self.max_calls:
             self.exhausted = f"stopped after {self.max_calls:,} calls"
         most = self._most(request, judge) if self.max_cost is not None else None
-        if most is not None and self.spent + self._held + most.dollars > self.max_cost:
+        limit = math.inf if self.max_cost is None else self.max_cost
+        if most is not None and self.spent + self._held + most.dollars > limit:
             if self._reserved:
                 return False
             self.exhausted = self.exhausted or (
                 f"stopped at ${self.spent:.2f} for {self.answered:,} calls: the next might cost "
-                f"more than max_cost=${self.max_cost:.2f} allows (up to ${most.dollars:.2g})"
+                f"more than max_cost=${limit:.2f} allows (up to ${most.dollars:.2g})"
             )
         if self.exhausted:
             return False

@@ -50,7 +50,7 @@ class Tokens:
 
     def __init__(self, tokenizer: Any) -> None:
         self._tokenizer = tokenizer
-        self._backend = getattr(tokenizer, "backend_tokenizer", None)
+        self._backend: Any = getattr(tokenizer, "backend_tokenizer", None)
         self._before = _NOTHING
         self._ready: dict[str, list[int]] = {}
         self._special = self._find_special_tokens()

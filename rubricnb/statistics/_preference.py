@@ -174,7 +174,9 @@ def _permanents(pattern: _Pattern, weights: FloatArray) -> tuple[FloatArray, Flo
     )
     chosen *= w / z
     cell = np.tile(pattern.position, several) + n * np.arange(several * n_cases)
-    expected = np.bincount(cell.ravel(), weights=chosen.ravel(), minlength=several * n_cases * n)
+    expected: FloatArray = np.bincount(
+        cell.ravel(), weights=chosen.ravel(), minlength=several * n_cases * n
+    )
     return z.reshape(several, n_cases), expected.reshape(several, n_cases, n)
 
 

@@ -369,7 +369,7 @@ def _score_position(reads: Reads) -> list[dict[str, Any]]:
     shown = position_counts(reads.orderings[reads.order[reads.parsed]]) > 0
     blind = bool(given.any()) and place(reads).comparable == 0
     cells = zip(np.repeat(given, n), shown.ravel(), strict=True)
-    why = [_why_no_share(count, there, blind) for count, there in cells]
+    why = [_why_no_share(count, bool(there), blind) for count, there in cells]
     size = np.where(shown & (given > 0)[:, None] & ~blind, given[:, None], np.nan)
     found = [place(reads, score=s) for s in range(1, n + 1)]
     count = np.stack([placement.count.sum(axis=0) for placement in found])

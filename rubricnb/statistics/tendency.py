@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from rubricnb.permutation import levels_above
 from rubricnb.statistics import intervals as infer
@@ -268,7 +269,7 @@ def _tendency(side: Reads, items: pd.DataFrame | None) -> dict[str, Any]:
     if items is None:
         return row | because(why, None if known.any() else Reason("no_read"))
     found = Estimate()
-    both = np.zeros_like(known)
+    both: NDArray[np.bool_] = np.zeros(known.shape, bool)
     if people is not None:
         both = known & ~np.isnan(people.ratings).all(axis=1)
         row |= _shares("human", people.ratings[both], levels, why)
